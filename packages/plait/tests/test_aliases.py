@@ -293,7 +293,7 @@ def test_a_strand_beyond_the_umbrella_says_what_to_install() -> None:
         "util.find_spec = lambda name, *more: name != 'plait_torch' and real(name, *more) or None\n"
         "sys.modules['plait_torch'] = None\n"
     )
-    text = "plait: the package plait-torch is not installed (pip install plait-torch)"
+    text = "plait-torch, which is not installed (pip install plait-torch)"
     out = run(
         hidden + "import plait\nprint(hasattr(plait, 'torch'))\n"
         "for how in (lambda: __import__('plait.torch'), "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 from collections import namedtuple
@@ -142,23 +143,22 @@ def test_pipes_of_iterables(torch: Any) -> None:
 
 
 def test_pipes_with_an_index(torch: Any) -> None:
-    from torch.utils.data import MapDataPipe
-    from torch.utils.data.datapipes.map import SequenceWrapper
+    from torch.utils.data import MapDataPipe, functional_datapipe
 
-    pipe = SequenceWrapper([1, 2, 3])
-    assert pipe.map(str)[2] == "3" and len(pipe.map(str)) == 3
-    both = pipe.concat(pipe.map(str))
-    assert [both[i] for i in range(len(both))] == [1, 2, 3, "1", "2", "3"]
-    assert pipe.zip(both)[1] == (2, 2) and len(pipe.zip(both)) == 3
-    assert pipe.batch(2)[1] == [3] and len(pipe.batch(2)) == 2
-    assert len(pipe.batch(2, drop_last=True)) == 1
-    for wrong in (lambda: both[6], lambda: pipe.batch(2)[2]):
-        with pytest.raises(IndexError, match="out of"):
-            wrong()
-    with pytest.raises(ValueError, match="positive"):
-        pipe.batch(0)
+    @functional_datapipe("doubled")
+    class Doubled(MapDataPipe):
+        def __init__(self, source: Any) -> None:
+            self.source = source
+
+        def __getitem__(self, index: Any) -> Any:
+            return 2 * self.source[index]
+
+    assert Doubled([1, 2]).doubled()[1] == 8
+    del MapDataPipe.functions["doubled"]
     with pytest.raises(NotImplementedError, match="__getitem__"):
         _ = MapDataPipe()[0]
+    with pytest.raises(ImportError, match="datapipes"):
+        importlib.import_module("torch.utils.data.datapipes.map")
 
 
 def test_parts_of_the_loader(torch: Any) -> None:

@@ -137,13 +137,6 @@ def test_grid_sampler_by_numbers(torch: Any) -> None:
             assert torch.equal(torch.grid_sampler_2d(x, grid, i, k, True), wanted)
 
 
-def test_chunks_side_by_side(torch: Any) -> None:
-    parts = [torch.arange(6).reshape(3, 2), torch.arange(4).reshape(4, 1) + 10]
-    assert torch._chunk_cat(parts, 0, 2).tolist() == [[0, 1, 2, 3, 10, 11], [4, 5, 0, 0, 12, 13]]
-    with pytest.raises(RuntimeError, match="_chunk_cat"):
-        torch._chunk_cat([], 0, 2)
-
-
 def test_empty_permuted(torch: Any) -> None:
     made = torch.empty_permuted((2, 3, 4), (2, 0, 1), dtype=torch.float64)
     assert made.shape == (2, 3, 4) and made.stride() == (3, 1, 6)

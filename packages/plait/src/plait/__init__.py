@@ -14,12 +14,12 @@ imported at their first use.
 
 from __future__ import annotations
 
+import importlib as _importlib
 import typing as _typing
 
 from plait import _aliases
 from plait_abi import paths, use
 from plait_abi.components import require as _require
-from plait_abi.imports import import_module as _import_module
 
 if _typing.TYPE_CHECKING:
     from plait_abi import report
@@ -54,7 +54,7 @@ def __getattr__(name: str) -> _typing.Any:
     if name.startswith("__") and name != "__version__":
         raise AttributeError(f"module 'plait' has no attribute {name!r}")
     if name == "report":
-        value = _import_module("plait_abi").report
+        from plait_abi import report as value
     elif _aliases.is_alias(name):
         return _module(name)
     elif name in _FROM_AUTOGRAD:
@@ -96,7 +96,9 @@ def _elsewhere(name: str) -> str:
     """
     if name in _OF_PROGRAMS:
         return "; programs for PyTorch find it under `python -m plait.torch` (plait-torch)"
-    variants = dict(_import_module("plait_abi").operator_names()).get(name)
+    from plait_abi import operator_names
+
+    variants = dict(operator_names()).get(name)
     if variants == "method":
         return f"; it is plait.Tensor.{name}"
     if variants == "" and _aliases.is_installed("nn"):
@@ -110,7 +112,7 @@ def _module(name: str) -> _typing.Any:
     needs it.
     """
     try:
-        return _import_module(f"plait.{name}")
+        return _importlib.import_module(f"plait.{name}")
     except ModuleNotFoundError as error:
         if _aliases.is_installed(name):  # the package is installed, but one that it needs is not
             raise

@@ -16,14 +16,13 @@ from collections.abc import Sequence
 from types import CodeType, ModuleType
 
 from plait_abi.components import DEFAULTS, choose, require
-from plait_abi.imports import import_module
 
 __all__ = ["install", "is_alias", "is_installed", "names", "target"]
 
 # names below plait. with component and module in it; others have the component's name
 _PLACES = {"utils.data": ("data", ""), "utils.checkpoint": ("autograd", ".checkpointing")}
 # packages that are not components, so they cannot be replaced
-_OUTER = {"abi": "plait_abi", "ray": "plait_ray", "torch": "plait_torch"}
+_OUTER = {"abi": "plait_abi", "ray": "plait_ray"}
 # modules of the component core with a name below plait.
 _OF_CORE = (
     "accelerator",
@@ -115,7 +114,7 @@ class _Loader(importlib.abc.Loader):
     def exec_module(self, module: ModuleType) -> None:
         name = module.__name__
         try:
-            real = import_module(self._real)
+            real = importlib.import_module(self._real)
         except ModuleNotFoundError as error:
             inner = name.removeprefix("plait.")
             if inner in _PARTS and error.name == self._real.partition(".")[0]:
@@ -126,7 +125,9 @@ class _Loader(importlib.abc.Loader):
                 raise _not_installed(self._real) from None
             real = require(inner.replace("utils.", ""))
         if self._real == choose("data"):
-            import_module("plait._batches").register(real)
+            from plait import _batches
+
+            _batches.register(real)
         # the import system returns the entry of sys.modules, not the empty module that it made
         sys.modules[name] = real
 

@@ -1,4 +1,4 @@
 # mypy: disable-error-code="assignment"
-# Written by tools/alias_modules.py for tools; programs get the other module itself.
+# Written by tools/alias_modules.py for type checkers; at run time the name is the original module.
 from plait_core import *
 from plait_core._operators import *

@@ -1,2 +1,2 @@
-# Written by tools/alias_modules.py for tools; programs get the other module itself.
+# Written by tools/alias_modules.py for type checkers; at run time the name is the original module.
 from plait_core.sparse import *

@@ -4,14 +4,13 @@
 
 from __future__ import annotations
 
-import functools
+import importlib
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from types import ModuleType
 from typing import Any
 
 import plait
-from plait_abi.imports import import_module
 from plait_torch._missing import MissingName, explain
 from plait_torch._refusal import refusing
 
@@ -102,33 +101,40 @@ def get_device_module(device: Any = None) -> Any:
     """
     kind = plait.device(device).type if device is not None else plait.get_default_device().type
     try:
-        return import_module(f"torch.{kind}")
+        return importlib.import_module(f"torch.{kind}")
     except ImportError:
         raise RuntimeError(f"get_device_module: there is no module torch.{kind}") from None
 
 
-def _returning(value: Any) -> Callable[..., Any]:
+def returning(value: Any) -> Callable[..., Any]:
+    """Return a function that returns a value, or the result of a call of it, for any arguments."""
+
     def answered(*args: Any, **kwargs: Any) -> Any:
         return value() if callable(value) else value
 
     return answered
 
 
-_none, _zero, _nothing = _returning(False), _returning(0), _returning(None)
+_none, _zero, _nothing = returning(False), returning(0), returning(None)
 
 # the functions of modules whose device is not available, by what they do
-_YES_OR_NO = ("is_available", "is_initialized", "is_bf16_supported", "is_tf32_supported",
-              "_is_in_bad_fork", "_is_compiled", "is_current_stream_capturing")  # fmt: skip
-_COUNTS = ("device_count", "memory_allocated", "max_memory_allocated", "memory_reserved",
-           "max_memory_reserved", "current_allocated_memory",
-           "driver_allocated_memory")  # fmt: skip
-_WITHOUT_EFFECT = ("empty_cache", "manual_seed", "manual_seed_all", "seed", "seed_all",
-                   "set_rng_state_all", "reset_peak_memory_stats", "set_stream",
-                   "synchronize")  # fmt: skip
-_ORDERS = ("current_device", "current_stream", "get_device_capability", "get_device_name",
-           "get_device_properties", "get_rng_state", "init", "initial_seed", "mem_get_info",
-           "recommended_max_memory", "set_device", "set_per_process_memory_fraction",
-           "set_rng_state", "Stream", "Event")  # fmt: skip
+_YES_OR_NO = """
+    is_available is_initialized is_bf16_supported is_tf32_supported _is_in_bad_fork _is_compiled
+    is_current_stream_capturing
+"""
+_COUNTS = """
+    device_count memory_allocated max_memory_allocated memory_reserved max_memory_reserved
+    current_allocated_memory driver_allocated_memory
+"""
+_WITHOUT_EFFECT = """
+    empty_cache manual_seed manual_seed_all seed seed_all set_rng_state_all reset_peak_memory_stats
+    set_stream synchronize
+"""
+_ORDERS = """
+    current_device current_stream get_device_capability get_device_name get_device_properties
+    get_rng_state init initial_seed mem_get_info recommended_max_memory set_device
+    set_per_process_memory_fraction set_rng_state Stream Event
+"""
 
 
 class _Module(ModuleType):
@@ -145,55 +151,68 @@ def _module(name: str, **names: Any) -> ModuleType:
     return module
 
 
-class _NoDevice:
-    """A context in which a device of Intel is the current one. Entering it raises, except for a
-    negative number or None, which change nothing.
+class NoDevice:
+    """A context in which a device that is not available is the current one. Entering it raises,
+    except for a negative number or None, which change nothing.
     """
+
+    kind, error = "xpu", RuntimeError
 
     def __init__(self, device: Any) -> None:
         self.idx = -1 if device is None else _number(device)
 
     def __enter__(self) -> None:
         if self.idx >= 0:
-            raise RuntimeError(
-                "torch.xpu.device: there is no component for xpu; ask torch.xpu.is_available() "
-                "first"
-            )
+            refused(self.kind, "device", self.error)()
 
     def __exit__(self, *error: object) -> None:
         pass
 
 
-def _absent(kind: str, **names: Any) -> ModuleType:
+def refused(kind: str, name: str, error: type[Exception] = RuntimeError) -> Any:
+    """Return a function of a module that raises as there is no device of the kind."""
+    component = "CUDA" if kind == "cuda" else kind
+    text = (
+        f"torch.{kind}.{name}: there is no component for {component}; ask "
+        f"torch.{kind}.is_available() first"
+    )
+    return refusing(name, lambda: error(text), "Refuse: there is no such device.")
+
+
+def absent(
+    kind: str,
+    error: type[Exception] = RuntimeError,
+    *,
+    without: str = "",
+    counts: str = "",
+    without_effect: str = "",
+    orders: str = "",
+    **names: Any,
+) -> ModuleType:
     """Return the module of a type of device that is not available: questions have answers, orders
-    raise.
+    raise. `without` are names that it does not have, the other texts names that others do not have.
     """
     found: dict[str, Any] = {"_initialized": False}
-    found.update(dict.fromkeys(_YES_OR_NO, _none))
-    found.update(dict.fromkeys(_COUNTS, _zero))
-    found.update(dict.fromkeys(_WITHOUT_EFFECT, _nothing))
-    for name in _ORDERS:
-        text = (
-            f"torch.{kind}.{name}: there is no component for {kind}; ask "
-            f"torch.{kind}.is_available() first"
-        )
-        found[name] = refusing(name, functools.partial(RuntimeError, text), "Refuse: no device.")
-    found.update(get_rng_state_all=_returning(list), memory_stats=_returning(dict))
-    return _module(kind, **{**found, **names})
+    found |= dict.fromkeys(_YES_OR_NO.split(), _none)
+    found |= dict.fromkeys(f"{_COUNTS} {counts}".split(), _zero)
+    found |= dict.fromkeys(f"{_WITHOUT_EFFECT} {without_effect}".split(), _nothing)
+    found |= {name: refused(kind, name, error) for name in f"{_ORDERS} {orders}".split()}
+    found |= {"get_rng_state_all": returning(list), "memory_stats": returning(dict), **names}
+    return _module(kind, **{name: found[name] for name in found if name not in without.split()})
 
 
-mps = _absent("mps")
-xpu = _absent("xpu", device=_NoDevice, stream=_returning(nullcontext))
-mtia = _absent("mtia", stream=_returning(nullcontext))
+mps = absent("mps")
+xpu = absent("xpu", device=NoDevice, stream=returning(nullcontext))
+mtia = absent("mtia", stream=returning(nullcontext))
 cpu = _module(
     "cpu",
-    is_available=_returning(True),
-    is_initialized=_returning(True),
-    device_count=_returning(1),
-    current_device=_returning("cpu"),
+    is_available=returning(True),
+    is_initialized=returning(True),
+    device_count=returning(1),
+    current_device=returning("cpu"),
     set_device=_nothing,
     synchronize=_nothing,
-    stream=_returning(nullcontext),
+    stream=returning(nullcontext),
     StreamContext=nullcontext,
     _is_avx2_supported=_none,
     _is_avx512_supported=_none,

@@ -1,4 +1,4 @@
-"""`torch._C._nn`: the arguments of `Module.to`."""
+"""`torch._C._nn`: the arguments of `Module.to`. lightning, fastai and tensordict use it."""
 
 from __future__ import annotations
 

@@ -17,8 +17,9 @@ from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType
 from typing import Any
 
+import plait
 from plait_abi.binding import Function
-from plait_abi.imports import import_module
+from plait_core import overrides
 
 __all__ = ["are_asking", "arguments", "ask_last", "begin", "end", "forget", "functions", "keep"]
 
@@ -50,16 +51,17 @@ _OF_INIT = ("constant_", "kaiming_uniform_", "normal_", "uniform_")
 
 
 def _names() -> Iterator[tuple[Any, str]]:
-    names = import_module("plait_torch._fx_names")
-    for function, name in names.functions().values():
+    from plait_torch import _fx_names
+
+    for function, name in _fx_names.functions().values():
         last = name.rpartition(".")[2]
         setting = last.startswith(_SETTINGS) and last not in _PRIVATE
         if last not in _NOT_FUNCTIONS and not setting:
             yield function, name
-    init = import_module("plait.nn.init")
+    init = plait.nn.init
     for name in _OF_INIT:
         yield getattr(init, name), f"torch.nn.init.{name}"
-    for name, value in vars(import_module("plait").Tensor).items():
+    for name, value in vars(plait.Tensor).items():
         if name.startswith("_") and not name.startswith("__"):
             continue
         if name not in _NOT_METHODS:
@@ -117,7 +119,7 @@ def _asker(function: FunctionType, shown: Any) -> Any:
         function.__closure__,
     )
     own.__kwdefaults__ = function.__kwdefaults__
-    ask = import_module("plait_core.overrides").ask
+    ask = overrides.ask
 
     def asking(*args: Any, **kwargs: Any) -> Any:
         answer = ask(shown, args, kwargs)
@@ -134,7 +136,7 @@ def _shown(function: FunctionType, name: str) -> Any:
     first, _, last = name.rpartition(".")
     if last not in ("__get__", "__set__"):
         return _unbound.get(function, function)
-    attribute = vars(import_module("plait").Tensor)[first.rpartition(".")[2]]
+    attribute = vars(plait.Tensor)[first.rpartition(".")[2]]
     return getattr(attribute, last)
 
 
@@ -234,7 +236,6 @@ def arguments(function: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
     asked = function.__wrapped__ if isinstance(function, Function) else function
     if id(asked) not in _with_all():
         return args, kwargs
-    result: tuple[Any, Any] = import_module("plait_torch._fx_recording").all_arguments(
-        function, args, kwargs
-    )
-    return result
+    from plait_torch import _fx_recording
+
+    return _fx_recording.all_arguments(function, args, kwargs)

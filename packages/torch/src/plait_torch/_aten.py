@@ -260,10 +260,22 @@ def _function(name: str) -> Any:
 
 # ---- plait's calls as PyTorch's
 
-_TENSOR_OR_SCALAR = frozenset({
-    "bitwise_and", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "eq",
-    "floor_divide", "fmod", "ge", "gt", "le", "lt", "masked_fill", "ne", "remainder", "fill",
-})  # fmt: skip
+# overloads of operators whose operands are tensors or numbers: two tensors; the second is a number;
+# the first is one
+_BY_OPERANDS: dict[str, tuple[str, str, str]] = {
+    **dict.fromkeys((
+        "bitwise_and", "bitwise_or", "bitwise_xor", "copysign", "eq", "fill_", "fmod", "ge",
+        "gt", "le", "lerp", "lt", "masked_fill", "ne", "remainder", "true_divide",
+    ), ("Tensor", "Scalar", "Scalar")),
+    **dict.fromkeys(("bitwise_left_shift", "bitwise_right_shift"),
+                    ("Tensor", "Tensor_Scalar", "Scalar_Tensor")),
+    **dict.fromkeys(("linspace.tensors", "logspace.tensors"),
+                    ("Tensor_Tensor", "Tensor_Scalar", "Scalar_Tensor")),
+    "floor_divide": ("default", "Scalar", "Scalar"),
+    "normal": ("Tensor_Tensor", "Tensor_float", "float_Tensor"),
+    "pow": ("Tensor_Tensor", "Tensor_Scalar", "Scalar"),
+    "xlogy": ("Tensor", "Scalar_Other", "Scalar_Self"),
+}  # fmt: skip
 # of operators that have one overload in plait, and PyTorch's is not "default"
 _OVERLOADS = {
     **dict.fromkeys(("add", "sub", "mul", "rsub", "slice", "index", "split"), "Tensor"),
@@ -272,6 +284,10 @@ _OVERLOADS = {
     "randint": "low", "scatter": "src", "where": "self", "norm": "ScalarOpt_dim",
     "repeat_interleave": "self_int", "where.condition": "default", "any.dim": "dims",
     "all.dim": "dims", "squeeze.dim": "dims", "randint.high": "default", "to": "dtype",
+    "bernoulli_": "float", "empty": "memory_format", "normal.size": "float_float",
+    "normal.std": "float_Tensor", "prod.dim": "dim_int", "randint_like": "low_dtype",
+    "randint_like.high": "default", "repeat_interleave.counts": "Tensor",
+    "repeat_interleave.tensor": "self_Tensor", "scatter_reduce": "two",
 }  # fmt: skip
 
 
@@ -281,19 +297,17 @@ def _is_tensor(value: Any) -> bool:
 
 def _overload(base: str, overload: str, args: Any) -> str:
     """Return PyTorch's name for the overload of a call."""
-    if overload:
-        return _OVERLOADS.get(f"{base}.{overload}", overload)
+    name = f"{base}.{overload}" if overload else base
     if base == "div":
         return "Tensor_mode" if len(args) > 2 and args[2] is not None else "Tensor"
-    if base == "pow":
-        first, second = ("Tensor" if _is_tensor(each) else "Scalar" for each in args[:2])
-        return f"{first}_{second}" if first == "Tensor" else "Scalar"
-    if base in ("sum", "mean"):
+    if not overload and base in ("sum", "mean"):
         dim = {"sum": "dim_IntList", "mean": "dim"}[base]
         return "default" if args[1] is None else dim
-    if base in _TENSOR_OR_SCALAR:
-        return "Tensor" if _is_tensor(args[-1]) else "Scalar"
-    return _OVERLOADS.get(base, "default")
+    if name in _BY_OPERANDS:
+        second = args[2] if base in ("lerp", "masked_fill") else args[1]
+        row = _BY_OPERANDS[name]
+        return row[1] if not _is_tensor(second) else row[0 if _is_tensor(args[0]) else 2]
+    return _OVERLOADS.get(name, overload or "default")
 
 
 def _cast(args: Any) -> Any:

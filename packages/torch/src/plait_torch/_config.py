@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import plait
-from plait_abi.imports import import_module
+from plait_torch._version import __version__
 
 __all__ = ["parallel_info", "show"]
 
@@ -16,8 +16,7 @@ def show() -> str:
         >>> show().splitlines()[0].startswith("plait ")
         True
     """
-    version = import_module("plait_torch._version").__version__
-    return f"plait {plait.__version__}, torch names of {version}\n  - one thread pool, no MKL"
+    return f"plait {plait.__version__}, torch names of {__version__}\n  - one thread pool, no MKL"
 
 
 def parallel_info() -> str:

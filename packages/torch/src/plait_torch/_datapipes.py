@@ -1,9 +1,12 @@
-"""`torch.utils.data.datapipes`: datasets that are made of others by the calls of methods."""
+"""`torch.utils.data.datapipes`: datasets that are made of others by the calls of methods.
+
+torch_geometric makes such datasets; accelerate turns their shuffling on and off.
+"""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import nullcontext
 from itertools import chain, islice
 from types import SimpleNamespace
@@ -24,14 +27,13 @@ __all__ = [
     "functional_datapipe",
     "guaranteed_datapipes_determinism",
     "iter",
-    "map",
     "non_deterministic",
     "runtime_validation",
     "runtime_validation_disabled",
 ]
 
 T = TypeVar("T")
-_iter, _map = iter, map
+_iter = iter
 
 
 class DataChunk(list[Any]):
@@ -106,10 +108,12 @@ class MapDataPipe(_Methods, Dataset[Any]):
     """A dataset with an index and with the methods of `functional_datapipe`.
 
     Example:
-        >>> from plait_torch._datapipes import map
-        >>> pipe = map.SequenceWrapper([1, 2, 3]).map(lambda x: x * 10)
-        >>> pipe[1], len(pipe)
-        (20, 3)
+        >>> from plait_torch._datapipes import MapDataPipe
+        >>> class Squares(MapDataPipe):
+        ...     def __getitem__(self, index):
+        ...         return index**2
+        >>> Squares()[3]
+        9
     """
 
     functions: ClassVar[dict[str, Callable[..., Any]]] = {}
@@ -197,7 +201,7 @@ class _Mapper(IterDataPipe):
         self.datapipe, self.fn = datapipe, fn
 
     def __iter__(self) -> Iterator[Any]:
-        return _map(self.fn, self.datapipe)
+        return map(self.fn, self.datapipe)
 
     def __len__(self) -> int:
         return _length(self.datapipe)
@@ -269,7 +273,7 @@ class _Concater(IterDataPipe):
         return chain.from_iterable(self.datapipes)
 
     def __len__(self) -> int:
-        return sum(_map(_length, self.datapipes))
+        return sum(map(_length, self.datapipes))
 
 
 @functional_datapipe("zip")
@@ -281,7 +285,7 @@ class _Zipper(IterDataPipe):
         return zip(*self.datapipes, strict=False)
 
     def __len__(self) -> int:
-        return min(_map(_length, self.datapipes))
+        return min(map(_length, self.datapipes))
 
 
 @functional_datapipe("shuffle")
@@ -328,84 +332,6 @@ class _Shuffler(IterDataPipe):
         return _length(self.datapipe)
 
 
-class _SequenceWrapper(MapDataPipe):
-    def __init__(self, sequence: Any, deepcopy: bool = True) -> None:
-        self.sequence = sequence
-
-    def __getitem__(self, index: Any) -> Any:
-        return self.sequence[index]
-
-    def __len__(self) -> int:
-        return len(self.sequence)
-
-
-@functional_datapipe("map")
-class _MapMapper(MapDataPipe):
-    def __init__(self, datapipe: Any, fn: Callable[..., Any]) -> None:
-        self.datapipe, self.fn = datapipe, fn
-
-    def __getitem__(self, index: Any) -> Any:
-        return self.fn(self.datapipe[index])
-
-    def __len__(self) -> int:
-        return len(self.datapipe)
-
-
-@functional_datapipe("concat")
-class _MapConcater(MapDataPipe):
-    def __init__(self, *datapipes: Any) -> None:
-        self.datapipes = datapipes
-
-    def __getitem__(self, index: int) -> Any:
-        offset = 0
-        for pipe in self.datapipes:
-            if index - offset < len(pipe):
-                return pipe[index - offset]
-            offset += len(pipe)
-        raise IndexError(f"Index {index} is out of range.")
-
-    def __len__(self) -> int:
-        return sum(_map(len, self.datapipes))
-
-
-@functional_datapipe("zip")
-class _MapZipper(MapDataPipe):
-    def __init__(self, *datapipes: Any) -> None:
-        self.datapipes = datapipes
-
-    def __getitem__(self, index: Any) -> tuple[Any, ...]:
-        return tuple(pipe[index] for pipe in self.datapipes)
-
-    def __len__(self) -> int:
-        return min(_map(len, self.datapipes))
-
-
-@functional_datapipe("batch")
-class _MapBatcher(MapDataPipe):
-    def __init__(
-        self,
-        datapipe: Sequence[Any],
-        batch_size: int,
-        drop_last: bool = False,
-        wrapper_class: Callable[[list[Any]], Any] = DataChunk,
-    ) -> None:
-        if batch_size < 1:
-            raise ValueError(f"batch: a positive size is required; got {batch_size}")
-        self.datapipe, self.batch_size, self.drop_last = datapipe, batch_size, drop_last
-        self.wrapper_class = wrapper_class
-
-    def __getitem__(self, index: int) -> Any:
-        if not 0 <= index < len(self):
-            raise IndexError(f"Index {index} is out of bound.")
-        first = index * self.batch_size
-        last = min(first + self.batch_size, len(self.datapipe))
-        return self.wrapper_class([self.datapipe[i] for i in range(first, last)])
-
-    def __len__(self) -> int:
-        count, rest = divmod(len(self.datapipe), self.batch_size)
-        return count + (rest > 0 and not self.drop_last)
-
-
 iter = SimpleNamespace(
     Batcher=_Batcher,
     Collator=_Collator,
@@ -418,13 +344,6 @@ iter = SimpleNamespace(
     Zipper=_Zipper,
 )
 combinatorics = SimpleNamespace(ShufflerIterDataPipe=_Shuffler)
-map = SimpleNamespace(
-    Batcher=_MapBatcher,
-    Concater=_MapConcater,
-    Mapper=_MapMapper,
-    SequenceWrapper=_SequenceWrapper,
-    Zipper=_MapZipper,
-)
 
 
 def _pipes(pipe: Any) -> Iterator[Any]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from plait_abi.components import require
-from plait_abi.imports import import_module
 
 __all__ = ["_get_default_group", "_pg_map", "_rank_not_in_group", "_world"]
 
@@ -18,7 +18,7 @@ class _Groups(Mapping[Any, Any]):
 
     def _open(self) -> list[Any]:
         distributed = require("distributed")
-        return list(import_module(f"{distributed.__name__}._world").open_groups())
+        return list(importlib.import_module(f"{distributed.__name__}._world").open_groups())
 
     def __getitem__(self, group: Any) -> tuple[str, None]:
         if group not in self._open():

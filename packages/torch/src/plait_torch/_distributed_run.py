@@ -10,13 +10,13 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from plait_abi.imports import import_module
-
 __all__ = ["get_args_parser", "main"]
 
 
 def _run() -> Any:
-    return import_module("plait.distributed.run")
+    from plait.distributed import run
+
+    return run
 
 
 def get_args_parser() -> Any:

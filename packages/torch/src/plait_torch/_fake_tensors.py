@@ -1,5 +1,5 @@
 """`torch._subclasses` and `torch._guards`: tensors without values and the state of PyTorch's
-compiler, which plait does not have.
+compiler, which plait does not have. tensordict and torchao use them.
 """
 
 from __future__ import annotations

@@ -16,7 +16,6 @@ from types import ModuleType
 from typing import Any
 
 from plait_abi import binding
-from plait_abi.imports import import_module
 from plait_torch import (
     _module_names,
     _star_names,
@@ -39,7 +38,7 @@ _NOTHING = object()
 def resolve(source: str) -> ModuleType:
     """Return the module of a source, which may be an attribute of another module: "module:name"."""
     module, _, name = source.partition(":")
-    found = import_module(module)
+    found = importlib.import_module(module)
     return getattr(found, name) if name else found
 
 
@@ -73,7 +72,7 @@ class Facade(ModuleType):
         fullname = f"{self.__name__}.{name}"
         if fullname not in _module_names.FUNCTIONS and _module_names.sources(fullname) is not None:
             with installed():  # also used after `uninstall`
-                module = import_module(fullname)
+                module = importlib.import_module(fullname)
             self.__dict__[name] = module
             return module
         for source in self._sources:
@@ -135,7 +134,7 @@ class Facade(ModuleType):
 def _imported(name: str) -> ModuleType:
     """Return a torch module, also in a process without the finder."""
     install()
-    return import_module(name)
+    return importlib.import_module(name)
 
 
 def _read_by_layers(module: str, name: str) -> ModuleType | None:
@@ -147,7 +146,7 @@ def _read_by_layers(module: str, name: str) -> ModuleType | None:
     place = {"torch": "plait_core", "torch.nn.functional": "plait_nn.functional"}.get(module)
     if place is None:
         return None
-    found = import_module(place)
+    found = importlib.import_module(place)
     function = getattr(found, name, None)
     is_read = function is not None if module != "torch" else _makes_tensors(function)
     return found if is_read else None
@@ -240,7 +239,9 @@ def _process_context() -> Any:
     """Return the start method of processes if it is "fork": then loaders' workers are forks, as in
     PyTorch. Otherwise None: plait's own new interpreters, which import `torch` as plait.
     """
-    context = import_module("plait_multiprocessing").get_context()
+    import plait_multiprocessing
+
+    context = plait_multiprocessing.get_context()
     return context if context.get_start_method() == "fork" else None
 
 
@@ -268,12 +269,14 @@ def install() -> None:
     if there is not None:
         origin = getattr(there, "__file__", None) or there.__name__
         raise RuntimeError(f"plait_torch.install: torch is imported already, from {origin}")
+    import plait.utils.data  # noqa: F401 -- which lets plait_data make batches of tensors
+    from plait_data._default_context import set_default_context
+
     sys.meta_path.insert(0, _finder)
     for each in (_tensor_methods, _torch_function, _torch_dispatch):
         each.bind()
     binding.shown_module("torch")
-    import_module("plait.utils.data")  # which lets plait_data make batches of tensors
-    import_module("plait_data._default_context").set_default_context(_process_context)
+    set_default_context(_process_context)
     importlib.invalidate_caches()
 
 
@@ -281,11 +284,13 @@ def uninstall() -> None:
     """Remove the finder, so that ``import torch`` has its original meaning."""
     if not is_installed():
         return
+    from plait_data._default_context import set_default_context
+
     sys.meta_path.remove(_finder)
     for each in (_torch_dispatch, _torch_function, _tensor_methods):
         each.unbind()
     binding.shown_module("plait")
-    import_module("plait_data._default_context").set_default_context(None)
+    set_default_context(None)
     for name in _names():
         del sys.modules[name]
 

@@ -1,4 +1,7 @@
-"""`torch.utils._foreach_utils`, by which third-party optimizers group tensors."""
+"""`torch.utils._foreach_utils`, by which third-party optimizers group tensors.
+
+torchtune and brevitas use it.
+"""
 
 from __future__ import annotations
 

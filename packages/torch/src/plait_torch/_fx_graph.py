@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import re
 from collections.abc import Callable, Iterator
@@ -9,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import plait
-from plait_abi.imports import import_module
 from plait_torch import _fx_names
 from plait_torch._fx_node import Namespace, Node, map_aggregate, map_arg, snake
 
@@ -43,7 +43,7 @@ class Names:
         from plait_torch._finder import installed
 
         with installed():
-            return getattr(import_module(self._place), name)
+            return getattr(importlib.import_module(self._place), name)
 
 
 class CodeGen:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import functools
+import importlib
 import keyword
 import math
 from dataclasses import dataclass
@@ -12,7 +13,6 @@ from typing import Any
 
 import plait
 from plait_abi.binding import Function
-from plait_abi.imports import import_module
 
 __all__ = ["constant", "functions", "is_reserved", "pickled", "qualified", "type_name", "unpickled"]
 
@@ -57,7 +57,7 @@ def functions() -> dict[int, tuple[Any, str]]:
         for source in PLACES[place]:
             if ":" in source:
                 continue  # names that refuse
-            module = import_module(source)
+            module = importlib.import_module(source)
             for name in dir(module):
                 value = getattr(module, name, None) if not name.startswith("__") else None
                 if callable(value) and not isinstance(value, type) and name not in _PLAIN:
@@ -65,7 +65,7 @@ def functions() -> dict[int, tuple[Any, str]]:
                     if home.startswith("plait") and getattr(value, "__name__", name) == name:
                         found.setdefault(id(value), (value, rename(name)))
 
-    functional = import_module("plait.nn.functional")
+    functional = plait.nn.functional
     own = {
         name: f"torch._C._nn.{name}" if name in _OF_NN else f"torch.{name}"
         for name in (*_OF_NN, *_OF_TORCH)

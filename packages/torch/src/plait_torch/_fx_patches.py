@@ -1,4 +1,7 @@
-"""`torch.fx._symbolic_trace`: the steps of a trace, for programs that write `Tracer.trace` anew."""
+"""`torch.fx._symbolic_trace`: the steps of a trace, for programs that write `Tracer.trace` anew.
+
+torch_geometric, brevitas and nni use it.
+"""
 
 from __future__ import annotations
 

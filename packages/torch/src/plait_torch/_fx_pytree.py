@@ -1,4 +1,7 @@
-"""`torch.fx._pytree`: flatten containers by a structure that is known before."""
+"""`torch.fx._pytree`: flatten containers by a structure that is known before.
+
+transformers and brevitas use it.
+"""
 
 from __future__ import annotations
 

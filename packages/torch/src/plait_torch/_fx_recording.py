@@ -22,7 +22,6 @@ from typing import Any
 
 from plait import nn
 from plait_abi.binding import Function
-from plait_abi.imports import import_module
 from plait_torch import _fx_names
 
 __all__ = ["current", "read_in_c", "read_in_python", "recording", "swapped", "tracer_of", "wrap"]
@@ -215,7 +214,7 @@ def _with_subclasses(cls: Any) -> list[Any]:
 def read_in_python(cls: Any) -> set[Any]:
     """Return the class and those derived from it whose attributes Python looks up."""
     try:
-        installed = import_module("plait_core.attribute_lookup").installed
+        from plait_core.attribute_lookup import installed
     except ImportError:
         return set()
     return {each for each in _with_subclasses(cls) if not installed(each)}
@@ -226,7 +225,7 @@ def read_in_c(cls: Any, read: Any, but: Collection[Any] = ()) -> None:
     assignment.
     """
     try:
-        install = import_module("plait_core.attribute_lookup").install
+        from plait_core.attribute_lookup import install
     except ImportError:
         return
     for each in _with_subclasses(cls):

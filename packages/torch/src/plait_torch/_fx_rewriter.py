@@ -1,4 +1,7 @@
-"""`torch.fx.replace_pattern`: parts of a graph that look like a function become another."""
+"""`torch.fx.replace_pattern`: parts of a graph that look like a function become another.
+
+torchao, brevitas and nncf use it.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import inspect
+from collections.abc import Callable
 from typing import Any
 
 import plait
@@ -53,7 +54,46 @@ def _reduction(number: int | str) -> str:
     return number if isinstance(number, str) else _REDUCTIONS[number]
 
 
-# ---- losses, whose reduction is 0 (none), 1 (mean) or 2 (sum)
+def _in_order(function: Callable[..., Any], order: str, **fixed: Any) -> Callable[..., Any]:
+    """Return a function of `nn.functional` with the order of arguments that it has in `torch`.
+
+    Args:
+        function: it has its own defaults.
+        order: the names of arguments; "train:training" is another name for "training", and
+            "reduction" is a number: 0 (none), 1 (mean) or 2 (sum).
+        fixed: arguments that each call gets.
+
+    Example:
+        >>> import plait
+        >>> from plait_torch._layer_functions import margin_ranking_loss
+        >>> one, two = plait.tensor([1.0]), plait.tensor([3.0])
+        >>> margin_ranking_loss(one, two, plait.ones(1), 0.5, 2)
+        tensor(2.5000)
+    """
+    own = dict(name.partition(":")[::2] for name in order.split())
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    signature = inspect.Signature([inspect.Parameter(name, kind) for name in own])
+
+    def call(*args: Any, **options: Any) -> Any:
+        given = signature.bind_partial(*args, **options).arguments
+        given.pop("cudnn_enabled", None)
+        if "reduction" in given:
+            given["reduction"] = _reduction(given["reduction"])
+        return function(**{own[name] or name: value for name, value in given.items()}, **fixed)
+
+    call.__doc__ = f"`nn.functional.{function.__name__}` with the arguments {', '.join(own)}."
+    return call
+
+
+def _method(name: str) -> Callable[..., Any]:
+    def call(input: Any, *args: Any, **options: Any) -> Any:
+        return getattr(input, name)(*args, **options)
+
+    call.__doc__ = f"`Tensor.{name}`."
+    return call
+
+
+# ---- losses
 
 
 def kl_div(input: Any, target: Any, reduction: int = 1, *, log_target: bool = False) -> Any:
@@ -69,69 +109,16 @@ def kl_div(input: Any, target: Any, reduction: int = 1, *, log_target: bool = Fa
     return terms if reduction in (0, "none") else getattr(terms, _reduction(reduction))()
 
 
-def hinge_embedding_loss(input: Any, target: Any, margin: float = 1.0, reduction: int = 1) -> Any:
-    """`nn.functional.hinge_embedding_loss` with a number for the reduction."""
-    return F.hinge_embedding_loss(input, target, margin, reduction=_reduction(reduction))
-
-
-def margin_ranking_loss(
-    input1: Any, input2: Any, target: Any, margin: float = 0.0, reduction: int = 1
-) -> Any:
-    """`nn.functional.margin_ranking_loss` with a number for the reduction."""
-    return F.margin_ranking_loss(input1, input2, target, margin, reduction=_reduction(reduction))
-
-
-def cosine_embedding_loss(
-    input1: Any, input2: Any, target: Any, margin: float = 0.0, reduction: int = 1
-) -> Any:
-    """`nn.functional.cosine_embedding_loss` with a number for the reduction."""
-    return F.cosine_embedding_loss(input1, input2, target, margin, reduction=_reduction(reduction))
-
-
-def triplet_margin_loss(
-    anchor: Any,
-    positive: Any,
-    negative: Any,
-    margin: float = 1.0,
-    p: float = 2.0,
-    eps: float = 1e-6,
-    swap: bool = False,
-    reduction: int = 1,
-) -> Any:
-    """`nn.functional.triplet_margin_loss` with a number for the reduction."""
-    return F.triplet_margin_loss(
-        anchor, positive, negative, margin, p, eps, swap, reduction=_reduction(reduction)
-    )
-
-
-def poisson_nll_loss(
-    input: Any, target: Any, log_input: bool, full: bool, eps: float, reduction: int
-) -> Any:
-    """`nn.functional.poisson_nll_loss` with a number for the reduction."""
-    return F.poisson_nll_loss(
-        input, target, log_input=log_input, full=full, eps=eps, reduction=_reduction(reduction)
-    )
-
-
-def ctc_loss(
-    log_probs: Any,
-    targets: Any,
-    input_lengths: Any,
-    target_lengths: Any,
-    blank: int = 0,
-    reduction: int = 1,
-    zero_infinity: bool = False,
-) -> Any:
-    """`nn.functional.ctc_loss` with a number for the reduction."""
-    return F.ctc_loss(
-        log_probs,
-        targets,
-        input_lengths,
-        target_lengths,
-        blank,
-        _reduction(reduction),
-        zero_infinity,
-    )
+hinge_embedding_loss = _in_order(F.hinge_embedding_loss, "input target margin reduction")
+margin_ranking_loss = _in_order(F.margin_ranking_loss, "input1 input2 target margin reduction")
+cosine_embedding_loss = _in_order(F.cosine_embedding_loss, "input1 input2 target margin reduction")
+triplet_margin_loss = _in_order(
+    F.triplet_margin_loss, "anchor positive negative margin p eps swap reduction"
+)
+poisson_nll_loss = _in_order(F.poisson_nll_loss, "input target log_input full eps reduction")
+ctc_loss = _in_order(
+    F.ctc_loss, "log_probs targets input_lengths target_lengths blank reduction zero_infinity"
+)
 
 
 # ---- layers
@@ -177,21 +164,10 @@ def embedding_bag(
     return made, bag_of.to(indices.dtype), ends - starts, indices.new_empty(0)
 
 
-def instance_norm(
-    input: Any,
-    weight: Any,
-    bias: Any,
-    running_mean: Any,
-    running_var: Any,
-    use_input_stats: bool,
-    momentum: float,
-    eps: float,
-    cudnn_enabled: bool = True,
-) -> Any:
-    """`nn.functional.instance_norm` with PyTorch's order of arguments in `torch`."""
-    return F.instance_norm(
-        input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps
-    )
+instance_norm = _in_order(
+    F.instance_norm,
+    "input weight bias running_mean running_var use_input_stats momentum eps cudnn_enabled",
+)
 
 
 def native_batch_norm(
@@ -229,20 +205,10 @@ def adaptive_max_pool1d(input: Any, output_size: Any) -> tuple[Any, Any]:
     return values, indices
 
 
-def max_pool1d_with_indices(input: Any, *args: Any, **options: Any) -> tuple[Any, Any]:
-    """Return maxima of windows of the last dimension, and their indices."""
-    values, indices = F.max_pool1d_with_indices(input, *args, **options)
-    return values, indices
-
-
-def affine_grid_generator(theta: Any, size: Sequence[int], align_corners: bool) -> Any:
-    """`nn.functional.affine_grid`."""
-    return F.affine_grid(theta, list(size), align_corners)
-
-
-def conv_tbc(input: Any, weight: Any, bias: Any, pad: int = 0) -> Any:
-    """`nn.functional.conv_tbc`: the convolution of (time, batch, channels)."""
-    return F.conv_tbc(input, weight, bias, pad)
+max_pool1d_with_indices = F.max_pool1d_with_indices
+affine_grid_generator = F.affine_grid
+conv_tbc = F.conv_tbc
+native_channel_shuffle = F.channel_shuffle
 
 
 def convolution(
@@ -270,11 +236,6 @@ def convolution(
         function = getattr(F, f"conv_transpose{dims}d")
         return function(input, weight, bias, stride, padding, output_padding, groups, dilation)
     return getattr(F, f"conv{dims}d")(input, weight, bias, stride, padding, dilation, groups)
-
-
-def native_channel_shuffle(input: Any, groups: int) -> Any:
-    """`nn.functional.channel_shuffle`."""
-    return F.channel_shuffle(input, groups)
 
 
 def norm_except_dim(v: Any, pow: int = 2, dim: int = 0) -> Any:
@@ -309,32 +270,14 @@ def feature_dropout_(input: Any, p: float, train: bool) -> Any:
     return input.copy_(feature_dropout(input, p, train))
 
 
-def alpha_dropout_(input: Any, p: float, train: bool) -> Any:
-    """`nn.functional.alpha_dropout`, in place."""
-    return F.alpha_dropout(input, p, train, inplace=True)
-
-
-def feature_alpha_dropout_(input: Any, p: float, train: bool) -> Any:
-    """`nn.functional.feature_alpha_dropout`, in place."""
-    return F.feature_alpha_dropout(input, p, train, inplace=True)
-
+alpha_dropout_ = _in_order(F.alpha_dropout, "input p train:training", inplace=True)
+feature_alpha_dropout_ = _in_order(F.feature_alpha_dropout, "input p train:training", inplace=True)
 
 # ---- methods in place
 
-
-def detach_(input: Any) -> Any:
-    """`Tensor.detach_`."""
-    return input.detach_()
-
-
-def as_strided_(input: Any, *args: Any, **options: Any) -> Any:
-    """`Tensor.as_strided_`."""
-    return input.as_strided_(*args, **options)
-
-
-def resize_as_(input: Any, the_template: Any, **options: Any) -> Any:
-    """`Tensor.resize_as_`."""
-    return input.resize_as_(the_template, **options)
+as_strided_ = _method("as_strided_")
+detach_ = _method("detach_")
+resize_as_ = _method("resize_as_")
 
 
 # ---- recurrent layers

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import pathlib
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any, NoReturn
 
 import plait
-from plait_abi.imports import import_module
 from plait_torch._aten import packet
 
 __all__ = [
@@ -295,7 +295,7 @@ class _Operators(ModuleType):
                 f"torch.ops.load_library: {path} needs PyTorch's binary; operators in C++ are "
                 "built for plait with `plait_abi.build`"
             )
-        for qualname, function in import_module(module).OPERATORS.items():
+        for qualname, function in importlib.import_module(module).OPERATORS.items():
             _operator(qualname).register_kernel("CompositeImplicitAutograd", function)
         self.loaded_libraries.add(str(path))
 

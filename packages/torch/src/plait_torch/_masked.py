@@ -1,7 +1,8 @@
 """`torch.masked`: reductions and normalisations over the elements where a mask is true.
 
 A mask has a shape that broadcasts to the input's; None is true everywhere. Where nothing is chosen,
-a sum is 0, a product 1, a maximum the least number; means and deviations are nan.
+a sum is 0, a product 1, a maximum the least number; means and deviations are nan. transformers
+takes means and variances by it.
 """
 
 from __future__ import annotations
@@ -96,46 +97,39 @@ def prod(
     return x
 
 
-def cumsum(input: Any, dim: int, *, dtype: Any = None, mask: Any = None) -> Any:
-    """Return the sums of the chosen elements up to each."""
-    return _filled(input, mask, 0, dtype or _whole(input.dtype)).cumsum(dim)
+def _reduction(name: str, fill: Any, kind_of: Any = None, all_dims: bool = True) -> Any:
+    """Return a reduction: the method of a tensor in which `fill` stands for what is not chosen."""
+
+    def reduce(
+        input: Any, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None
+    ) -> Any:
+        kind = dtype or (input.dtype if kind_of is None else kind_of(input.dtype))
+        x = _filled(input, mask, fill(kind) if callable(fill) else fill, kind)
+        return getattr(x, name)(_dims(input, dim) if all_dims else dim, keepdim)
+
+    reduce.__name__, reduce.__doc__ = name, f"`Tensor.{name}` of the chosen elements."
+    return reduce
 
 
-def cumprod(input: Any, dim: int, *, dtype: Any = None, mask: Any = None) -> Any:
-    """Return the products of the chosen elements up to each."""
-    return _filled(input, mask, 1, dtype or _whole(input.dtype)).cumprod(dim)
+def _along(name: str, fill: Any, kind_of: Any = lambda dtype: None) -> Any:
+    """Return a function along a dimension: the method of a tensor, as `_reduction` does."""
+
+    def compute(input: Any, dim: int, *, dtype: Any = None, mask: Any = None) -> Any:
+        return getattr(_filled(input, mask, fill, dtype or kind_of(input.dtype)), name)(dim)
+
+    compute.__name__, compute.__doc__ = name, f"`Tensor.{name}` of the chosen elements."
+    return compute
 
 
-def amax(
-    input: Any, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None
-) -> Any:
-    """Return the largest chosen element."""
-    kind = dtype or input.dtype
-    return _filled(input, mask, _least(kind), kind).amax(_dims(input, dim), keepdim)
-
-
-def amin(
-    input: Any, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None
-) -> Any:
-    """Return the smallest chosen element."""
-    kind = dtype or input.dtype
-    return _filled(input, mask, _largest(kind), kind).amin(_dims(input, dim), keepdim)
-
-
-def argmax(
-    input: Any, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None
-) -> Any:
-    """Return the index of the largest chosen element."""
-    kind = dtype or input.dtype
-    return _filled(input, mask, _least(kind), kind).argmax(dim, keepdim)
-
-
-def argmin(
-    input: Any, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None
-) -> Any:
-    """Return the index of the smallest chosen element."""
-    kind = dtype or input.dtype
-    return _filled(input, mask, _largest(kind), kind).argmin(dim, keepdim)
+amax = _reduction("amax", _least)
+amin = _reduction("amin", _largest)
+argmax = _reduction("argmax", _least, all_dims=False)
+argmin = _reduction("argmin", _largest, all_dims=False)
+logsumexp = _reduction("logsumexp", -math.inf, _of_quotients)
+cumsum = _along("cumsum", 0, _whole)
+cumprod = _along("cumprod", 1, _whole)
+softmax = _along("softmax", -math.inf)
+log_softmax = _along("log_softmax", -math.inf)
 
 
 def _count(input: Any, dim: Any, keepdim: bool, mask: Any) -> Any:
@@ -161,20 +155,6 @@ def median(
     return x.nanmedian(dim, keepdim).values if input.ndim else x.nanmedian()
 
 
-def _variance(
-    input: Any, dim: Any, unbiased: Any, keepdim: bool, dtype: Any, mask: Any, correction: Any
-) -> Any:
-    kind = dtype or _of_quotients(input.dtype)
-    if correction is None:
-        correction = 1 if unbiased is None or unbiased else 0
-    x = input.to(kind)
-    middle = mean(x, dim, keepdim=True, mask=mask)
-    distance = (x - middle).abs().square()
-    total = sum(distance, dim, keepdim=keepdim, mask=mask)
-    count = _count(input, dim, keepdim, mask)
-    return total / (count - correction).clamp(min=0)
-
-
 def var(
     input: Any,
     dim: Any = None,
@@ -186,21 +166,19 @@ def var(
     mask: Any = None,
 ) -> Any:
     """Return the variance of the chosen elements."""
-    return _variance(input, dim, unbiased, keepdim, dtype, mask, correction)
+    if correction is None:
+        correction = 1 if unbiased is None or unbiased else 0
+    x = input.to(dtype or _of_quotients(input.dtype))
+    middle = mean(x, dim, keepdim=True, mask=mask)
+    distance = (x - middle).abs().square()
+    total = sum(distance, dim, keepdim=keepdim, mask=mask)
+    count = _count(input, dim, keepdim, mask)
+    return total / (count - correction).clamp(min=0)
 
 
-def std(
-    input: Any,
-    dim: Any = None,
-    unbiased: bool | None = None,
-    *,
-    correction: Any = None,
-    keepdim: bool = False,
-    dtype: Any = None,
-    mask: Any = None,
-) -> Any:
-    """Return the standard deviation of the chosen elements."""
-    return _variance(input, dim, unbiased, keepdim, dtype, mask, correction).sqrt()
+def std(input: Any, dim: Any = None, unbiased: bool | None = None, **options: Any) -> Any:
+    """Return the standard deviation of the chosen elements: the root of `var`."""
+    return var(input, dim, unbiased, **options).sqrt()
 
 
 def norm(
@@ -218,14 +196,6 @@ def norm(
     return plait.linalg.vector_norm(x, ord, _dims(input, dim) or None, keepdim)
 
 
-def logsumexp(
-    input: Any, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None
-) -> Any:
-    """Return the logarithm of the sum of the chosen elements' exponentials."""
-    x = _filled(input, mask, -math.inf, dtype or _of_quotients(input.dtype))
-    return x.logsumexp(_dims(input, dim), keepdim)
-
-
 def logaddexp(
     input: Any,
     other: Any,
@@ -237,23 +207,6 @@ def logaddexp(
     """Return ``log(exp(input) + exp(other))``, without what is not chosen."""
     one = _filled(input, input_mask, -math.inf, dtype)
     return plait.logaddexp(one, _filled(other, other_mask, -math.inf, dtype))
-
-
-def softmax(input: Any, dim: int, *, dtype: Any = None, mask: Any = None) -> Any:
-    """Return the softmax of the chosen elements.
-
-    Example:
-        >>> import plait
-        >>> from plait_torch import _masked
-        >>> _masked.softmax(plait.zeros(3), 0, mask=plait.tensor([True, True, False]))
-        tensor([0.5000, 0.5000, 0.0000])
-    """
-    return _filled(input, mask, -math.inf, dtype).softmax(dim)
-
-
-def log_softmax(input: Any, dim: int, *, dtype: Any = None, mask: Any = None) -> Any:
-    """Return the logarithm of the softmax of the chosen elements."""
-    return _filled(input, mask, -math.inf, dtype).log_softmax(dim)
 
 
 def softmin(input: Any, dim: int, *, dtype: Any = None, mask: Any = None) -> Any:

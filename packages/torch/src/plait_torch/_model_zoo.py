@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from plait_abi.imports import import_module
 from plait_torch._hub import load_state_dict_from_url as load_url
 
 __all__ = ["load_url"]
@@ -12,5 +11,7 @@ __all__ = ["load_url"]
 
 def __getattr__(name: str) -> Any:
     if name == "tqdm":  # libraries take their progress bar from here
-        return import_module("tqdm.auto").tqdm
+        from tqdm.auto import tqdm
+
+        return tqdm
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,10 +1,9 @@
 """Functions that PyTorch's own modules call and some programs call too: ``torch.native_*``,
-``torch.grid_sampler*``, ``torch._chunk_cat``, ``torch.empty_permuted``.
+``torch.grid_sampler*``, ``torch.empty_permuted``.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +11,6 @@ import plait
 import plait.nn.functional as F
 
 __all__ = [
-    "_chunk_cat",
     "_convert_indices_from_coo_to_csr",
     "empty_permuted",
     "grid_sampler",
@@ -86,42 +84,6 @@ def grid_sampler(
 
 
 grid_sampler_2d = grid_sampler_3d = grid_sampler
-
-
-def _chunk_cat(tensors: Sequence[Any], dim: int, num_chunks: int, *, out: Any = None) -> Any:
-    """Return each tensor's parts of a dimension, filled up with zeros to `num_chunks` equal ones,
-    beside the same parts of the others: shape (..., num_chunks, elements).
-
-    Example:
-        >>> import plait
-        >>> from plait_torch._native_functions import _chunk_cat
-        >>> _chunk_cat([plait.tensor([1, 2, 3]), plait.tensor([4, 5])], 0, 2)
-        tensor([[1, 2, 4],
-                [3, 0, 5]])
-    """
-    if not tensors or num_chunks < 1:
-        raise RuntimeError("_chunk_cat: tensors and a positive number of chunks are required")
-    shapes = [tuple(tensor.shape) for tensor in tensors]
-    if any(0 in shape for shape in shapes):
-        raise RuntimeError(f"_chunk_cat: elements are required; got shapes {shapes}")
-    lowest = -len(shapes[0]) if len({len(shape) for shape in shapes}) == 1 else 0
-    if not lowest <= dim < min(map(len, shapes)) or any(
-        shape[:dim] != shapes[0][:dim] for shape in shapes
-    ):
-        raise RuntimeError(
-            f"_chunk_cat: `dim` must be a dimension of all, before which they are alike; got {dim} "
-            f"for shapes {shapes}"
-        )
-    dim = dim % tensors[0].ndim
-    columns = []
-    for tensor in tensors:
-        size = tensor.shape[dim]
-        part = math.ceil(size / num_chunks)
-        fill = list(tensor.shape)
-        fill[dim] = part * num_chunks - size
-        filled = plait.cat([tensor, tensor.new_zeros(fill)], dim)
-        columns.append(filled.reshape(*tensor.shape[:dim], num_chunks, -1))
-    return plait.cat(columns, -1, out=out) if out is not None else plait.cat(columns, -1)
 
 
 def empty_permuted(size: Sequence[int], physical_layout: Sequence[int], **options: Any) -> Any:

@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, TypeVar
 
 import plait
-from plait_nn._batch_norm import _BatchNorm, _InstanceNorm, _Norm
 from plait_nn._conv import _Conv, _ConvTransposeNd
 from plait_nn._dropout import _DropoutNd
 from plait_nn._hooks import GLOBAL, WrappedHook as _WrappedHook
 from plait_nn._lazy import _Lazy as LazyModuleMixin
 from plait_nn._loss import _Loss, _WeightedLoss
+from plait_nn._normalization import _BatchNorm, _InstanceNorm, _Norm
 from plait_nn._state_dict import IncompatibleKeys as _IncompatibleKeys
 from plait_torch._tuples import _ntuple, _pair, _quadruple, _single, _triple
 

@@ -1,6 +1,7 @@
 """`torch.testing._internal.optests`: checks of a program's own operators under PyTorch's compiler.
 
 There is no compiler here whose tracing could be checked, so the tests are made and skipped.
+Tests of torchvision's operators use it.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import inspect
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -10,7 +11,7 @@ from typing import Any
 
 import plait
 from plait_abi import Operator
-from plait_abi.imports import import_module
+from plait_core import overrides
 from plait_torch import _asking_functions, _fx_names, _torch_function
 from plait_torch._torch_function import TorchFunctionMode
 
@@ -36,10 +37,6 @@ __all__ = [
 _get_current_function_mode_stack = _torch_function.modes
 
 
-def _overrides() -> Any:
-    return import_module("plait_core.overrides")
-
-
 def _get_current_function_mode() -> Any:
     """Return the innermost mode of this thread, or None."""
     modes = _torch_function.modes()
@@ -55,7 +52,6 @@ def has_torch_function(relevant_args: Iterable[Any]) -> bool:
         >>> has_torch_function([plait.ones(2), 3])
         False
     """
-    overrides = _overrides()
     level = overrides.switch_off(0)
     overrides.switch_off(level)
     if level < overrides.NOBODY and _torch_function.modes():
@@ -96,7 +92,7 @@ def handle_torch_function(
         ...     handle_torch_function(abs, (Shy(),), Shy())
         'abs of Shy'
     """
-    asking = _overrides().asking(relevant_args)
+    asking = overrides.asking(relevant_args)
     answer = _torch_function.handle(public_api, asking, args, kwargs)
     if answer is NotImplemented:
         raise TypeError(
@@ -223,14 +219,16 @@ def get_overridable_functions() -> dict[Any, list[Callable[..., Any]]]:
     for function, name in _fx_names.functions().values():
         if function not in ignored:
             place = name.rpartition(".")[0].replace("torch._C._nn", "torch.nn.functional")
-            module = import_module(place) if _is_installed() else place
+            module = importlib.import_module(place) if _is_installed() else place
             found.setdefault(module, []).append(function)
     found[plait.Tensor] = list(_methods())
     return found
 
 
 def _is_installed() -> bool:
-    return bool(import_module("plait_torch._finder").is_installed())
+    from plait_torch import _finder
+
+    return _finder.is_installed()
 
 
 def get_testing_overrides() -> dict[Callable[..., Any], Callable[..., Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from plait_abi.imports import import_module
+import plait
 
 __all__ = ["bind", "change", "unbind"]
 
@@ -22,12 +22,12 @@ def _instancecheck(cls: Any, instance: Any) -> bool:
     """Return whether an object is an instance, or a marked parameter of another class."""
     if type.__instancecheck__(cls, instance):
         return True
-    marked = cls is _parameter() and isinstance(instance, import_module("plait").Tensor)
+    marked = cls is _parameter() and isinstance(instance, plait.Tensor)
     return bool(marked and instance.__dict__.get("_is_param", False))
 
 
 def _new(cls: Any, data: Any = None, requires_grad: bool = True, *more: Any, **others: Any) -> Any:
-    parameter, tensor = _parameter(), import_module("plait").Tensor
+    parameter, tensor = _parameter(), plait.Tensor
     kind = type(data)
     plain = cls is not parameter or kind is tensor or kind is parameter
     if plain or not isinstance(data, tensor) or kind.__module__.startswith("plait_nn."):

@@ -1,4 +1,7 @@
-"""`torch._prims_common`: questions about tensors, and a warning of PyTorch's kernels."""
+"""`torch._prims_common`: questions about tensors, and a warning of PyTorch's kernels.
+
+torchvision, transformers and torchao use it.
+"""
 
 from __future__ import annotations
 

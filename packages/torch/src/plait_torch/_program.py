@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from multiprocessing import set_forkserver_preload, spawn
 from typing import Any
 
-from plait_abi.imports import import_module
 from plait_torch._finder import install
 
 __all__ = ["run"]
@@ -51,7 +50,9 @@ def run(arguments: Sequence[str]) -> None:
         sys.argv[:] = arguments[1:]
         sys.path.insert(0, os.getcwd())
         if arguments[1] in _LAUNCHERS:
-            import_module("plait_torch._distributed_run").main()
+            from plait_torch import _distributed_run
+
+            _distributed_run.main()
             return
         runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
         return

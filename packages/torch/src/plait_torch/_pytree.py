@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from collections import defaultdict, namedtuple
 from collections.abc import Callable, Iterable
@@ -19,7 +20,6 @@ from plait.func.pytree import (
     tree_leaves,
     tree_map,
 )
-from plait_abi.imports import import_module
 from plait_core import Size
 
 __all__ = [
@@ -168,7 +168,7 @@ def _encoded_class(kind: type[Any]) -> dict[str, str]:
 
 
 def _decoded_class(module: str, name: str) -> Any:
-    found: Any = import_module(module)
+    found: Any = importlib.import_module(module)
     for part in name.split("."):
         found = getattr(found, part)
     return found

@@ -9,7 +9,7 @@ two-dimensional projections" (2008), their table ``new-joe-kuo-6.21201``; the fi
 The file has a row for each dimension from the second one on, by the degree s of its polynomial. A
 row is a number of ``(s - 1) + s (s - 1) / 2`` bits in whole bytes, the highest first: the inner
 coefficients of the polynomial, then ``(m_k - 1) / 2`` of the odd numbers m_2 to m_s in k - 1 bits
-each; m_1 is 1.
+each; m_1 is 1. botorch and diffusers use it.
 """
 
 from __future__ import annotations

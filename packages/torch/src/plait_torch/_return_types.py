@@ -19,7 +19,7 @@ _OF_LINALG = (
     "cholesky_ex", "eig", "eigh", "inv_ex", "ldl_factor", "ldl_factor_ex", "lu", "lu_factor",
     "lu_factor_ex", "qr", "slogdet", "svd",
 )  # fmt: skip
-_OTHERS = ("aminmax", "histogram", "linalg_lstsq", "linalg_solve_ex", "lu_unpack",
+_OTHERS = ("aminmax", "frexp", "histogram", "linalg_lstsq", "linalg_solve_ex", "lu_unpack",
            "triangular_solve")  # fmt: skip
 _NAMES = (*_ALONG, *_OF_MATRIX, *(f"linalg_{name}" for name in _OF_LINALG), *_OTHERS)
 
@@ -39,7 +39,7 @@ def _call(name: str) -> Any:
     if name in _ALONG:
         # the numbers of elements of topk and kthvalue, the dimension of the others
         return getattr(plait, name)(matrix, 1)
-    if name in _OF_MATRIX or name == "aminmax":
+    if name in _OF_MATRIX or name in ("aminmax", "frexp"):
         return getattr(plait, name)(matrix)
     if name == "histogram":
         return plait.histogram(matrix, 2)

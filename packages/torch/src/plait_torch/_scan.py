@@ -1,4 +1,7 @@
-"""`torch._higher_order_ops.associative_scan`: scans with an associative function."""
+"""`torch._higher_order_ops.associative_scan`: scans with an associative function.
+
+transformers uses it for recurrent models.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Callable, Sequence
 from os import PathLike
@@ -9,8 +10,9 @@ from typing import IO, Any, TypeAlias
 
 import plait
 from plait_abi.frames import warn
-from plait_abi.imports import import_module
-from plait_torch import _module_names
+from plait_core._checkpoints._format import BLOCKED, RefusedName, SafeGlobals
+from plait_torch import _module_names, files
+from plait_torch._file_names import NAMES
 from plait_torch._zip_records import PyTorchFileReader
 
 __all__ = [
@@ -114,7 +116,7 @@ def load(
             mmap=bool(mmap),
             safe_globals=_safe() if only else (),
         )
-    except import_module("plait_core._checkpoints._table").RefusedName as error:
+    except RefusedName as error:
         raise type(error)(_advice(error), error.module, error.name) from error
 
 
@@ -147,7 +149,7 @@ def _weights_only(asked: bool | None, pickle_module: Any) -> bool:
 def _advice(error: Any) -> str:
     """Return the text for a refused name, with the sentence of PyTorch that programs search for."""
     name = f"{error.module}.{error.name}"
-    if error.module in import_module("plait_core._checkpoints._safe_globals").BLOCKED:
+    if error.module in BLOCKED:
         return f"Weights only load failed. GLOBAL {name} whose module {error.module} is blocked."
     shown = error.name if error.module in ("builtins", "__builtin__") else name
     return (
@@ -162,10 +164,9 @@ def _advice(error: Any) -> str:
 
 def _safe() -> Any:
     """Return what files may name: listed objects."""
-    safe = import_module("plait_core._checkpoints._safe_globals").SafeGlobals
     if not _listed:
         return ()
-    return safe([*_listed], _of_torch)
+    return SafeGlobals([*_listed], _of_torch)
 
 
 def _of_torch(module: str, name: str) -> Any:
@@ -176,7 +177,7 @@ def _of_torch(module: str, name: str) -> Any:
     if module == "torch" or module.startswith("torch."):
         for source in _module_names.sources(module) or ():
             place, _, inner = source.partition(":")
-            found = import_module(place)
+            found = importlib.import_module(place)
             for part in (*inner.split("."), *name.split(".")) if inner else name.split("."):
                 found = getattr(found, part, None)
             if found is not None:
@@ -262,13 +263,11 @@ def get_unsafe_globals_in_checkpoint(f: FileLike) -> list[str]:
         raise ValueError("a file of torch.save is required") from error
     if records.has_record("constants.pkl"):
         raise ValueError("a file of torch.save is required, got a TorchScript archive")
-    table = import_module("plait_core._checkpoints._table")
-    names = import_module("plait_core._checkpoints._torch_read").names_in(text)
     safe = _safe()
     return [
         f"{module}.{name}"
-        for module, name in names
-        if table.named(module, name) is None and not (safe and safe.find(module, name))
+        for module, name in files.names_in(text)
+        if NAMES.get(module, name) is None and not (safe and safe.find(module, name))
     ]
 
 

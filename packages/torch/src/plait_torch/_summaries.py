@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 from tensorboard.compat.proto import summary_pb2, tensor_pb2, tensor_shape_pb2
 
-from plait_abi.imports import import_module
-
 __all__ = ["drawn", "histogram", "hparams", "hyperparameters", "image", "scalar", "text"]
 
 
@@ -105,8 +103,8 @@ def image(tag: str, picture: Any, dataformats: str) -> Any:
 
 def drawn(figures: Any, close: bool) -> Any:
     """Return one or more figures of matplotlib as bytes (figures, height, width, 4)."""
-    pyplot = import_module("matplotlib.pyplot")
-    canvases = import_module("matplotlib.backends.backend_agg")
+    from matplotlib import pyplot
+    from matplotlib.backends import backend_agg as canvases
 
     pictures = []
     for figure in figures if isinstance(figures, (list, tuple)) else [figures]:
@@ -136,12 +134,12 @@ def hparams(
     hparam_domain_discrete: Any = None,
 ) -> tuple[Any, Any, Any]:
     """Return the records of an experiment, of its session's begin, and of its end."""
-    data = import_module("tensorboard.plugins.hparams.plugin_data_pb2")
-    status = import_module("tensorboard.plugins.hparams.api_pb2").Status
-    metadata = import_module("tensorboard.plugins.hparams.metadata")
+    from tensorboard.plugins.hparams import api_pb2, metadata, plugin_data_pb2 as data
+
+    status = api_pb2.Status
     end = data.SessionEndInfo(status=status.Value("STATUS_SUCCESS"))
     described = metadata.create_summary_metadata(data.HParamsPluginData(session_end_info=end))
-    records = import_module("tensorboard.compat.proto.summary_pb2").Summary()
+    records = summary_pb2.Summary()
     records.value.add(tag=metadata.SESSION_END_INFO_TAG, metadata=described)
     experiment, begin = hyperparameters(hparam_dict or {}, metric_dict or {})
     return experiment, begin, records
@@ -149,7 +147,7 @@ def hparams(
 
 def hyperparameters(settings: dict[str, Any], figures: dict[str, Any]) -> list[Any]:
     """Return the records of an experiment's settings and of the names of its figures."""
-    summary_v2 = import_module("tensorboard.plugins.hparams.summary_v2")
+    from tensorboard.plugins.hparams import summary_v2
 
     known = {
         name: value if isinstance(value, (bool, int, float, str)) else str(value)

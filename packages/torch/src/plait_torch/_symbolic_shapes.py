@@ -1,4 +1,7 @@
-"""`torch.fx.experimental.symbolic_shapes`: sizes are always numbers here, never symbols."""
+"""`torch.fx.experimental.symbolic_shapes`: sizes are always numbers here, never symbols.
+
+transformers, torchao and deepspeed use it.
+"""
 
 from __future__ import annotations
 

@@ -8,21 +8,15 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
 import plait
-from plait_torch._accelerator import get_device_module
 
 __all__ = [
     "ExceptionWrapper",
     "_element_size",
     "_flatten_dense_tensors",
-    "_get_all_device_indices",
-    "_get_available_device_type",
     "_get_device_index",
-    "_get_device_module",
-    "_import_dotted_name",
     "_rebuild_parameter",
     "_rebuild_tensor",
     "_rebuild_tensor_v2",
-    "_rebuild_tensor_v3",
     "_unflatten_dense_tensors",
 ]
 
@@ -50,17 +44,6 @@ def _element_size(dtype: Any) -> int:
     return int(dtype.itemsize)
 
 
-def _get_available_device_type() -> str | None:
-    """Return the type of the accelerator, or None."""
-    found = plait.accelerator.current_accelerator()
-    return None if found is None else found.type
-
-
-def _get_all_device_indices() -> list[int] | None:
-    """Return the numbers of the accelerator's devices, or None."""
-    return list(range(plait.accelerator.device_count())) or None
-
-
 def _get_device_index(device: Any, optional: bool = False, allow_cpu: bool = False) -> int:
     """Return the number of a device, of its name, or a number itself; for the CPU -1, if allowed.
 
@@ -79,20 +62,6 @@ def _get_device_index(device: Any, optional: bool = False, allow_cpu: bool = Fal
     if found is None or found.type == "cpu":
         raise ValueError(f"_get_device_index: a device with a number is required, got {device!r}")
     return found.index or 0
-
-
-def _get_device_module(device_type: str) -> Any:
-    """Return the module of a type of device: ``torch.cuda`` for ``"cuda"``."""
-    return get_device_module(device_type)
-
-
-def _import_dotted_name(name: str) -> Any:
-    """Return what a dotted name of an imported module means."""
-    first, *parts = name.split(".")
-    found: Any = __import__(first)
-    for part in parts:
-        found = getattr(found, part)
-    return found
 
 
 def _rebuild_parameter(data: Any, requires_grad: bool, backward_hooks: Iterable[Any]) -> Any:
@@ -127,22 +96,6 @@ def _rebuild_tensor_v2(
 ) -> Any:
     """Return a tensor over a storage, which may require grad."""
     return _rebuild_tensor(storage, storage_offset, size, stride).requires_grad_(requires_grad)
-
-
-def _rebuild_tensor_v3(
-    storage: Any,
-    storage_offset: int,
-    size: Sequence[int],
-    stride: Sequence[int],
-    requires_grad: bool,
-    backward_hooks: Iterable[Any],
-    dtype: Any,
-    metadata: Any = None,
-) -> Any:
-    """Return a tensor of a dtype over an untyped storage."""
-    made = plait.empty(0, dtype=dtype)
-    made = made.set_(storage, storage_offset, tuple(size), tuple(stride))
-    return made.requires_grad_(requires_grad)
 
 
 class ExceptionWrapper:

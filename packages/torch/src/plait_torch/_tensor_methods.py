@@ -5,8 +5,9 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+import plait
 from plait_abi.frames import warn
-from plait_abi.imports import import_module
+from plait_core import _core
 
 __all__ = ["bind", "unbind"]
 
@@ -23,7 +24,8 @@ def type_(self: Any, dtype: Any = None, non_blocking: bool = False, **kwargs: An
         ...     plait.zeros(2).type(), plait.zeros(2).type("torch.LongTensor")
         ('torch.FloatTensor', tensor([0, 0]))
     """
-    types = import_module("plait_torch._tensor_types")
+    from plait_torch import _tensor_types as types
+
     return types.name_of(self) if dtype is None else self.to(types.dtype_of(dtype, "type"))
 
 
@@ -37,8 +39,6 @@ def new(self: Any, *args: Any, device: Any = None) -> Any:
         ...     plait.zeros(2, dtype=plait.int64).new([3, 4])
         tensor([3, 4])
     """
-    plait = import_module("plait")
-
     sizes = args[0] if len(args) == 1 and isinstance(args[0], plait.Size) else args
     if all(isinstance(size, int) for size in sizes):
         return plait.empty(sizes or (0,), dtype=self.dtype)
@@ -95,8 +95,6 @@ def storage(self: Any) -> TypedStorage:
 
 def _number_first(name: str, tensors: int, word: str) -> Any:
     """Return a method that also accepts the older form, factor first: ``p.add_(-lr, d)``."""
-    plait = import_module("plait")
-
     plain = getattr(plait.Tensor, name)
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -113,7 +111,9 @@ def _number_first(name: str, tensors: int, word: str) -> Any:
 
 def lu(self: Any, pivot: bool = True, get_infos: bool = False) -> Any:
     """Return ``LU, pivots``; see `plait_torch._functions.lu`."""
-    return import_module("plait_torch._functions").lu(self, pivot, get_infos)
+    from plait_torch import _functions
+
+    return _functions.lu(self, pivot, get_infos)
 
 
 def split(self: Any, split_size: Any, dim: int = 0) -> Any:
@@ -125,8 +125,6 @@ def split(self: Any, split_size: Any, dim: int = 0) -> Any:
         ...     [part.tolist() for part in plait.arange(3).split(split_size=[1, 2])]
         [[0], [1, 2]]
     """
-    plait = import_module("plait")
-
     return plait.split(self, split_size, dim)
 
 
@@ -137,7 +135,7 @@ def __array_wrap__(  # noqa: N807
 
     Only functions that ask for it do so, such as `cumsum`: others, such as `stack`, return arrays.
     """
-    return import_module("plait").as_tensor(array) if array.dtype.kind in "biufc" else array
+    return plait.as_tensor(array) if array.dtype.kind in "biufc" else array
 
 
 def _ufunc_method(plain: Any) -> Any:
@@ -154,8 +152,6 @@ def _with_numpy_keywords(name: str) -> Any:
     """Return `max` or `min`, which NumPy's function of that name calls with `axis` and `out`, and
     which then returns values without indices. Methods of PyTorch have no `out`.
     """
-    plait = import_module("plait")
-
     plain, values = getattr(plait.Tensor, name), getattr(plait.Tensor, f"a{name}")
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -181,8 +177,6 @@ def _with_numpy_keywords(name: str) -> Any:
 
 def _with_byte_masks(name: str) -> Any:
     """Return a method that takes indices of uint8 as masks, as ``x[mask]`` does."""
-    plait = import_module("plait")
-
     plain = getattr(plait.Tensor, name)
 
     def method(self: Any, indices: Any, *args: Any, **kwargs: Any) -> Any:
@@ -192,8 +186,6 @@ def _with_byte_masks(name: str) -> Any:
 
 
 def _masks_of(indices: Any) -> Any:
-    plait = import_module("plait")
-
     def is_mask(index: Any) -> bool:
         return isinstance(index, plait.Tensor) and index.dtype is plait.uint8
 
@@ -226,8 +218,6 @@ _ABSENT = ("__array_function__",)
 
 def bind() -> None:
     """Bind the methods to plait's `Tensor`, and remove what PyTorch's do not have."""
-    plait = import_module("plait")
-
     older = {name: _number_first(name, *each) for name, each in _FACTORS.items()}
     masked = {name: _with_byte_masks(name) for name in ("index_put", "index_put_")}
     ufuncs = {"__array_ufunc__": _ufunc_method(plait.Tensor.__array_ufunc__)}
@@ -238,17 +228,15 @@ def bind() -> None:
     for name in _ABSENT:
         _before[name] = plait.Tensor.__dict__[name]
         delattr(plait.Tensor, name)
-    import_module("plait_core._core")._set_uint8_masks(True)
+    _core._set_uint8_masks(True)
 
 
 def unbind() -> None:
     """Restore the methods before `bind`."""
-    plait = import_module("plait")
-
     for name, method in _before.items():
         if method is _MISSING:
             delattr(plait.Tensor, name)
         else:
             setattr(plait.Tensor, name, method)
     _before.clear()
-    import_module("plait_core._core")._set_uint8_masks(False)
+    _core._set_uint8_masks(False)

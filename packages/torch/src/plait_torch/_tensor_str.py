@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import plait
-from plait_abi.imports import import_module
+import plait_core._tensor._repr as _repr
 from plait_core._tensor._repr import _options as PRINT_OPTS
 
 __all__ = [
@@ -36,7 +36,7 @@ def _tensor_str(self: Any, indent: int) -> str:
          [0, 1]]
     """
     elements = plait.as_tensor(self).detach()
-    return str(import_module("plait_core._tensor._repr").text_of_elements(elements, indent))
+    return str(_repr.text_of_elements(elements, indent))
 
 
 def _add_suffixes(tensor_str: str, suffixes: list[str], indent: int, force_newline: bool) -> str:
@@ -62,7 +62,7 @@ def _str_intern(inp: Any, *, tensor_contents: str | None = None) -> str:
         return repr(inp)
     plain = type(inp) in (plait.Tensor, plait.nn.Parameter)
     prefix = "tensor(" if plain else f"{type(inp).__name__}("
-    suffixes = import_module("plait_core._tensor._repr").notes_of(inp)
+    suffixes = _repr.notes_of(inp)
     return _add_suffixes(prefix + tensor_contents, suffixes, len(prefix), False)
 
 

@@ -1,4 +1,7 @@
-"""`torch.utils.swap_tensors`: what two tensors hold changes places."""
+"""`torch.utils.swap_tensors`: what two tensors hold changes places.
+
+peft, diffusers and torchtune use it.
+"""
 
 from __future__ import annotations
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from plait_abi.imports import import_module
+import plait
+from plait_core import overrides
 
 __all__ = [
     "TorchDispatchMode",
@@ -38,20 +39,16 @@ def modes() -> list[Any]:
     return _thread.modes
 
 
-def _overrides() -> Any:
-    return import_module("plait_core.overrides")
-
-
 def disabled(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
     """Return the result of the call, which no class sees; as a class's ``__torch_dispatch__`` it
     says that the class sees no calls.
     """
-    return _overrides().unseen(func, *args, **(kwargs or {}))
+    return overrides.unseen(func, *args, **(kwargs or {}))
 
 
 def _with_dispatch(values: Any) -> list[Any]:
     """Return one instance of each class that sees calls, subclasses first."""
-    tensor = import_module("plait").Tensor
+    tensor = plait.Tensor
     found: list[Any] = []
     todo = list(values)
     while todo:
@@ -72,7 +69,7 @@ def ask(func: Any, args: Any, kwargs: Any) -> Any:
     """Return what the innermost mode, or a class, makes of a call; NotImplemented if there is
     none.
     """
-    watch = _overrides().watch_thread
+    watch = overrides.watch_thread
     asked = _with_dispatch([*args, *kwargs.values()])
     types = tuple(type(each) for each in asked)
     stack = modes()
@@ -102,7 +99,9 @@ def called(name: str, form: int, args: Any, targets: Any) -> Any:
     """Serve a call that plait's core sees: the layer's function."""
     if name in _TAKEN_APART and form == 0:
         return Ellipsis
-    func, short, kwargs = import_module("plait_torch._aten").of_call(name, form, args, targets)
+    from plait_torch import _aten
+
+    func, short, kwargs = _aten.of_call(name, form, args, targets)
     return ask(func, short, kwargs)
 
 
@@ -110,7 +109,9 @@ def read(tensor: Any) -> Any:
     """Return the number in an instance of a class that sees calls."""
     if not getattr(tensor, "_is_wrapper", False):
         return NotImplemented
-    func = import_module("plait_torch._aten").packet("_local_scalar_dense").default
+    from plait_torch import _aten
+
+    func = _aten.packet("_local_scalar_dense").default
     return type(tensor).__torch_dispatch__(func, (type(tensor),), (tensor,), {})
 
 
@@ -167,20 +168,20 @@ def push(mode: Any) -> None:
     """Add a mode to those of this thread."""
     _register()
     modes().append(mode)
-    _overrides().watch_thread(True)
+    overrides.watch_thread(True)
 
 
 def pop() -> Any:
     """Remove the innermost mode of this thread, and return it."""
     mode = modes().pop()
-    _overrides().watch_thread(bool(modes()))
+    overrides.watch_thread(bool(modes()))
     return mode
 
 
 def _register() -> None:
     global _bound
     if not _bound:
-        _overrides().set_layer(called, "__torch_dispatch__", disabled, read)
+        overrides.set_layer(called, "__torch_dispatch__", disabled, read)
         _bound = True
 
 
@@ -200,7 +201,6 @@ def _make_wrapper_subclass(
         dispatch_sizes_strides_policy, dispatch_device, dispatch_layout: have no effect; properties
             of the class come first in any case.
     """
-    plait = import_module("plait")
     if getattr(cls, "__torch_dispatch__", disabled) is disabled:
         raise RuntimeError(
             f"_make_wrapper_subclass: {cls.__name__} has no __torch_dispatch__, so its elements "
@@ -209,10 +209,10 @@ def _make_wrapper_subclass(
     _register()
     size = tuple(int(each) for each in size)
     options = {"dtype": dtype, "device": device}
-    with _overrides().asked(_overrides().NOBODY):
+    with overrides.asked(overrides.NOBODY):
         make = plait.empty if strides is None else plait.empty_strided
         more = () if strides is None else (tuple(int(each) for each in strides),)
-        data = _overrides().unseen(make, size, *more, **options)
+        data = overrides.unseen(make, size, *more, **options)
         result = plait.Tensor._make_subclass(cls, data, requires_grad)
         plait.Tensor.__setattr__(result, "_is_wrapper", True)
     return result
@@ -227,7 +227,7 @@ _METHODS = {
 def bind() -> None:
     """Let classes with ``__torch_dispatch__`` see calls from now on."""
     for name, method in _METHODS.items():
-        setattr(import_module("plait").Tensor, name, method)
+        setattr(plait.Tensor, name, method)
 
 
 def composed(function: Any, args: tuple[Any, ...]) -> Any:
@@ -236,7 +236,6 @@ def composed(function: Any, args: tuple[Any, ...]) -> Any:
     """
     if len(args) != 2 or getattr(function, "__name__", "") not in ("matmul", "__matmul__"):
         return function
-    plait = import_module("plait")
     matrices = all(isinstance(each, plait.Tensor) and each.ndim == 2 for each in args)
     return plait.mm if matrices and _with_dispatch(args) else function
 
@@ -257,7 +256,7 @@ def unbind() -> None:
     """Restore what was before `bind`."""
     global _bound
     if _bound:
-        _overrides().set_layer(None, "__torch_dispatch__", disabled)
+        overrides.set_layer(None, "__torch_dispatch__", disabled)
         _bound = False
     for name in _METHODS:
-        delattr(import_module("plait").Tensor, name)
+        delattr(plait.Tensor, name)

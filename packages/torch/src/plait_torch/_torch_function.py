@@ -14,9 +14,11 @@ from contextlib import contextmanager
 from types import FunctionType
 from typing import Any
 
+import plait
+import plait_core as core
 from plait_abi import Operator
 from plait_abi.binding import Function
-from plait_abi.imports import import_module
+from plait_core import overrides
 from plait_torch import _asking_functions, _parameters, _torch_dispatch
 
 __all__ = [
@@ -47,10 +49,6 @@ def modes() -> list[Any]:
     return _thread.modes
 
 
-def _overrides() -> Any:
-    return import_module("plait_core.overrides")
-
-
 def disabled(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
     """Return ``func(*args, **kwargs)``: as a class's ``__torch_function__`` it says that the class
     is not asked.
@@ -61,8 +59,8 @@ def disabled(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
 @functools.cache
 def _operators() -> dict[str, Any]:
     """Return the operators that `torch` shows, by name: functions, and methods without one."""
-    core = import_module("plait_core")
-    functional = import_module("plait_nn.functional")
+    from plait_nn import functional
+
     found: dict[str, Any] = {}
     for place in (core, functional, core.linalg, core.fft, core.special, core.Tensor):
         for value in vars(place).values():
@@ -76,7 +74,7 @@ def canonical(function: Any) -> Any:
     own, which are other objects.
     """
     if type(function) is not Operator:  # a method is an attribute of Tensor
-        tensor = import_module("plait_core").Tensor
+        tensor: Any = core.Tensor
         return tensor.__rdiv__ if function is tensor.__rtruediv__ else function
     return _operators().get(function.__name__, function)
 
@@ -86,7 +84,7 @@ def _popped() -> Iterator[Any]:
     """Take the innermost mode away while it answers."""
     stack = modes()
     mode = stack.pop()
-    count = _overrides().count_modes
+    count = overrides.count_modes
     count(-1)
     try:
         yield mode
@@ -130,13 +128,12 @@ class _Switched:
         self._before: list[int] = []
 
     def __enter__(self) -> None:
-        overrides = _overrides()
         before = overrides.switch_off(overrides.NOBODY)
         overrides.switch_off(max(before, getattr(overrides, self.level)))
         self._before.append(before)
 
     def __exit__(self, *exception: object) -> None:
-        _overrides().switch_off(self._before.pop())
+        overrides.switch_off(self._before.pop())
 
 
 class DisableTorchFunctionSubclass(_Switched):
@@ -197,14 +194,14 @@ def push(mode: Any) -> None:
     """Add a mode to those of this thread."""
     _asking_functions.begin()
     modes().append(mode)
-    _overrides().count_modes(1)
+    overrides.count_modes(1)
 
 
 def pop() -> Any:
     """Remove the innermost mode of this thread, and return it."""
     if not modes():
         raise RuntimeError("torch function mode: there is none in this thread")
-    _overrides().count_modes(-1)
+    overrides.count_modes(-1)
     mode = modes().pop()
     _asking_functions.end()
     return mode
@@ -213,13 +210,13 @@ def pop() -> Any:
 @functools.cache
 def kept_as_they_are() -> Any:
     """Return the functions whose results keep their class."""
-    tensor = import_module("plait").Tensor
+    tensor: Any = plait.Tensor
     return {tensor._base.__get__, tensor.grad.__get__}
 
 
 def convert(result: Any, cls: Any) -> Any:
     """Return tensors of a result as instances of a class derived from Tensor."""
-    tensor = import_module("plait").Tensor
+    tensor = plait.Tensor
     if cls is tensor:
         return result
     if isinstance(result, tensor) and not isinstance(result, cls):
@@ -259,7 +256,7 @@ _NOT_ASKED = ("Parameter", "Buffer")
 
 
 def _init_subclass(cls: Any, /, **options: Any) -> None:
-    super(import_module("plait").Tensor, cls).__init_subclass__(**options)
+    super(plait.Tensor, cls).__init_subclass__(**options)
     if cls.__module__.startswith("plait_nn.") and cls.__name__ in _NOT_ASKED:
         cls.__torch_function__ = staticmethod(disabled)
         if cls.__name__ == "Parameter":
@@ -296,22 +293,22 @@ _METHODS = {
 def bind() -> None:
     """Ask classes with ``__torch_function__`` from now on."""
     for name, method in _METHODS.items():
-        setattr(import_module("plait").Tensor, name, method)
+        setattr(plait.Tensor, name, method)
     for kind in _not_asked():
         kind.__torch_function__ = staticmethod(disabled)
     _parameters.bind()
-    _overrides().set_protocol("__torch_function__", handle, disabled)
+    overrides.set_protocol("__torch_function__", handle, disabled)
 
 
 def unbind() -> None:
     """Restore what was before `bind`."""
     _asking_functions.forget()
-    _overrides().set_protocol(None)
+    overrides.set_protocol(None)
     _parameters.unbind()
     for kind in _not_asked():
         del kind.__torch_function__
     for name in _METHODS:
-        delattr(import_module("plait").Tensor, name)
+        delattr(plait.Tensor, name)
 
 
 def _rebuild_from_type_v2(func: Any, new_type: Any, args: Any, state: Any) -> Any:

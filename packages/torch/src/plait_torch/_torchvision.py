@@ -17,44 +17,9 @@ def _cuda_version() -> int:
     return -1  # built without CUDA
 
 
-def _nms(dets: Any, scores: Any, iou_threshold: float) -> Any:
-    return operator("nms")(dets, scores, iou_threshold)
-
-
-def _box_iou_rotated(boxes1: Any, boxes2: Any) -> Any:
-    return operator("box_iou_rotated")(boxes1, boxes2)
-
-
-def _roi_align(
-    input: Any,
-    rois: Any,
-    spatial_scale: float,
-    pooled_height: int,
-    pooled_width: int,
-    sampling_ratio: int,
-    aligned: bool,
-) -> Any:
-    call = operator("roi_align")
-    return call(input, rois, spatial_scale, pooled_height, pooled_width, sampling_ratio, aligned)
-
-
-def _roi_align_backward(
-    grad: Any,
-    rois: Any,
-    spatial_scale: float,
-    pooled_height: int,
-    pooled_width: int,
-    batch_size: int,
-    channels: int,
-    height: int,
-    width: int,
-    sampling_ratio: int,
-    aligned: bool,
-) -> Any:
-    bins = (pooled_height, pooled_width)
-    size = [batch_size, channels, height, width]
-    call = operator("roi_align_backward")
-    return call(grad, rois, size, spatial_scale, *bins, sampling_ratio, aligned)
+def _same(name: str) -> Callable[..., Any]:
+    """Return plait's operator, which has torchvision's arguments in torchvision's order."""
+    return lambda *args, **options: operator(name)(*args, **options)
 
 
 def _channel_mapping(result: Any) -> Any:
@@ -64,82 +29,37 @@ def _channel_mapping(result: Any) -> Any:
     return channels.reshape((1, *shape)).expand(result.shape).contiguous()
 
 
-def _ps_roi_align(
-    input: Any,
-    rois: Any,
-    spatial_scale: float,
-    pooled_height: int,
-    pooled_width: int,
-    sampling_ratio: int,
-) -> Any:
-    bins = (pooled_height, pooled_width)
-    result = operator("ps_roi_align")(input, rois, spatial_scale, *bins, sampling_ratio)
-    return result, _channel_mapping(result)
+def _with_mapping(name: str) -> Callable[..., Any]:
+    """Return plait's operator with torchvision's second result, the channel of each element."""
+
+    def call(*args: Any) -> Any:
+        result = operator(name)(*args)
+        return result, _channel_mapping(result)
+
+    return call
 
 
-def _ps_roi_align_backward(
-    grad: Any,
-    rois: Any,
-    channel_mapping: Any,
-    spatial_scale: float,
-    pooled_height: int,
-    pooled_width: int,
-    sampling_ratio: int,
-    batch_size: int,
-    channels: int,
-    height: int,
-    width: int,
-) -> Any:
-    bins = (pooled_height, pooled_width)
-    size = [batch_size, channels, height, width]
-    return operator("ps_roi_align_backward")(grad, rois, size, spatial_scale, *bins, sampling_ratio)
+# The gradients by the images: torchvision has the images' four sizes as arguments, plait as a list.
+# Their scale, and the height and width of the pooled parts, are before the sizes.
 
 
-def _roi_pool(
-    input: Any, rois: Any, spatial_scale: float, pooled_height: int, pooled_width: int
-) -> Any:
-    return operator("roi_pool")(input, rois, spatial_scale, pooled_height, pooled_width)
+def _roi_align_backward(grad: Any, rois: Any, *rest: Any) -> Any:
+    bins, size, (sampling_ratio, aligned) = rest[:3], list(rest[3:7]), rest[7:]
+    return operator("roi_align_backward")(grad, rois, size, *bins, sampling_ratio, aligned)
 
 
-def _roi_pool_backward(
-    grad: Any,
-    rois: Any,
-    argmax: Any,
-    spatial_scale: float,
-    pooled_height: int,
-    pooled_width: int,
-    batch_size: int,
-    channels: int,
-    height: int,
-    width: int,
-) -> Any:
-    size = [batch_size, channels, height, width]
-    return operator("roi_pool_backward")(grad, rois, argmax, size)
+def _ps_roi_align_backward(grad: Any, rois: Any, channel_mapping: Any, *rest: Any) -> Any:
+    *bins, sampling_ratio = rest[:4]
+    call = operator("ps_roi_align_backward")
+    return call(grad, rois, list(rest[4:]), *bins, sampling_ratio)
 
 
-def _ps_roi_pool(
-    input: Any, rois: Any, spatial_scale: float, pooled_height: int, pooled_width: int
-) -> Any:
-    call = operator("ps_roi_pool")
-    result = call(input, rois, spatial_scale, pooled_height, pooled_width)
-    return result, _channel_mapping(result)
+def _roi_pool_backward(grad: Any, rois: Any, argmax: Any, *rest: Any) -> Any:
+    return operator("roi_pool_backward")(grad, rois, argmax, list(rest[3:]))
 
 
-def _ps_roi_pool_backward(
-    grad: Any,
-    rois: Any,
-    channel_mapping: Any,
-    spatial_scale: float,
-    pooled_height: int,
-    pooled_width: int,
-    batch_size: int,
-    channels: int,
-    height: int,
-    width: int,
-) -> Any:
-    bins = (pooled_height, pooled_width)
-    size = [batch_size, channels, height, width]
-    return operator("ps_roi_pool_backward")(grad, rois, size, spatial_scale, *bins)
+def _ps_roi_pool_backward(grad: Any, rois: Any, channel_mapping: Any, *rest: Any) -> Any:
+    return operator("ps_roi_pool_backward")(grad, rois, list(rest[3:]), *rest[:3])
 
 
 def _deform_conv2d(
@@ -194,12 +114,12 @@ def _missing(name: str) -> Any:
 
 
 OPERATORS: dict[str, Callable[..., Any]] = {
-    "torchvision::nms": _nms,
-    "torchvision::box_iou_rotated": _box_iou_rotated,
-    "torchvision::roi_align": _roi_align,
-    "torchvision::ps_roi_align": _ps_roi_align,
-    "torchvision::roi_pool": _roi_pool,
-    "torchvision::ps_roi_pool": _ps_roi_pool,
+    **{
+        f"torchvision::{name}": _same(name)
+        for name in ("nms", "box_iou_rotated", "roi_align", "roi_pool")
+    },
+    "torchvision::ps_roi_align": _with_mapping("ps_roi_align"),
+    "torchvision::ps_roi_pool": _with_mapping("ps_roi_pool"),
     "torchvision::deform_conv2d": _deform_conv2d,
     "torchvision::_cuda_version": _cuda_version,
     "torchvision::_roi_align_backward": _roi_align_backward,

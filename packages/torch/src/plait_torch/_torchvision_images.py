@@ -5,7 +5,6 @@ Of pictures with 16 bits Pillow keeps grey ones; others become those of 8.
 
 from __future__ import annotations
 
-import importlib
 import io
 import pathlib
 from collections.abc import Callable
@@ -24,12 +23,13 @@ _MODES = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}
 
 def _pillow(name: str) -> Any:
     try:
-        return importlib.import_module("PIL.Image")
+        from PIL import Image
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
             f"torch.ops.image.{name}: it needs Pillow, which is not installed: pip install pillow",
             name="PIL",
         ) from error
+    return Image
 
 
 def _bytes(data: Any, name: str) -> bytes:
@@ -78,7 +78,9 @@ def _decoder(name: str, formats: tuple[str, ...] | None) -> Callable[..., Any]:
         except OSError as error:
             raise RuntimeError(f"torch.ops.image.{name}: {error}") from error
         if apply_exif_orientation:
-            picture = importlib.import_module("PIL.ImageOps").exif_transpose(picture)
+            from PIL import ImageOps
+
+            picture = ImageOps.exif_transpose(picture)
         picture = _as_stored(picture)
         if mode in _MODES and picture.mode != _MODES[mode]:
             picture = picture.convert(_MODES[mode])
@@ -90,9 +92,10 @@ def _decoder(name: str, formats: tuple[str, ...] | None) -> Callable[..., Any]:
 
 def _decode_gif(data: Any) -> Any:
     pillow = _pillow("decode_gif")
-    sequence = importlib.import_module("PIL.ImageSequence")
+    from PIL import ImageSequence
+
     picture = pillow.open(io.BytesIO(_bytes(data, "decode_gif")), formats=("GIF",))
-    frames = [_channels(frame.convert("RGB")) for frame in sequence.Iterator(picture)]
+    frames = [_channels(frame.convert("RGB")) for frame in ImageSequence.Iterator(picture)]
     return frames[0] if len(frames) == 1 else plait.stack(frames)
 
 

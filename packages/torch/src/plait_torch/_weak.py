@@ -1,4 +1,7 @@
-"""`torch.utils.weak`: references and dicts that do not keep tensors, which are keys by identity."""
+"""`torch.utils.weak`: references and dicts that do not keep tensors, which are keys by identity.
+
+optimum uses it.
+"""
 
 from __future__ import annotations
 

@@ -1,19 +1,77 @@
-"""`torch._C.PyTorchFileReader` and `PyTorchFileWriter`: the records in a zip of `torch.save`."""
+"""The records in a zip of `torch.save`: `torch._C.PyTorchFileReader` and `PyTorchFileWriter`."""
 
 from __future__ import annotations
 
 import hashlib
 import os
+import struct
 import sys
 import zipfile
 from typing import Any
 
 import plait
-from plait_abi.imports import import_module
+from plait_core._checkpoints._format import Writer, crc_of
 
-__all__ = ["PyTorchFileReader", "PyTorchFileWriter"]
+__all__ = ["PyTorchFileReader", "PyTorchFileWriter", "Zip"]
 
 _ID = ".data/serialization_id"
+_ALIGNMENT = 64
+_MANY = 0xFFFFFFFF
+_DATE = (1 << 5) | 1  # 1980-01-01, so that the same object always gives the same bytes
+
+
+class Zip:
+    """A writer of a zip of uncompressed records, from front to back (PKWARE's APPNOTE, with zip64).
+
+    The bytes of records begin at multiples of 64, for readers that map the file.
+    """
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+        self._begin = writer.tell()
+        self._directory: list[bytes] = []
+
+    def add(self, name: str, data: Any) -> None:
+        """Write one record: bytes, or a contiguous array of them."""
+        size, crc, text = memoryview(data).nbytes, crc_of(data), name.encode()
+        offset = self._writer.tell() - self._begin
+        large = size >= _MANY
+        extra = struct.pack("<HHQQ", 1, 16, size, size) if large else b""
+        padding = -(offset + 30 + len(text) + len(extra) + 4) % _ALIGNMENT
+        padded = extra + struct.pack("<2sH", b"FB", padding) + b"Z" * padding
+        field = _MANY if large else size
+        facts = (0, 0, 0, _DATE, crc, field, field, len(text))
+        version = 45 if large else 20
+        self._writer.write(
+            struct.pack("<4s5H3L2H", b"PK\x03\x04", version, *facts, len(padded)) + text + padded
+        )
+        self._writer.write(data)
+        wide = ([size, size] if large else []) + ([offset] if offset >= _MANY else [])
+        extra = struct.pack(f"<HH{len(wide)}Q", 1, 8 * len(wide), *wide) if wide else b""
+        version = 45 if wide else 20
+        self._directory.append(
+            struct.pack("<4s6H3L2H", b"PK\x01\x02", version, version, *facts, len(extra))
+            + struct.pack("<3H2L", 0, 0, 0, 0, min(offset, _MANY))
+            + text
+            + extra
+        )
+
+    def finish(self) -> None:
+        """Write the directory."""
+        offset = self._writer.tell() - self._begin
+        directory = b"".join(self._directory)
+        count, size = len(self._directory), len(directory)
+        self._writer.write(directory)
+        if count >= 0xFFFF or offset >= _MANY:
+            end = offset + size
+            wide = struct.pack(
+                "<4sQ2H2L4Q", b"PK\x06\x06", 44, 45, 45, 0, 0, count, count, size, offset
+            )
+            self._writer.write(wide + struct.pack("<4sLQL", b"PK\x06\x07", 0, end, 1))
+        field = min(count, 0xFFFF)
+        self._writer.write(
+            struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, field, field, size, min(offset, _MANY), 0)
+        )
 
 
 class PyTorchFileReader:
@@ -116,8 +174,7 @@ class PyTorchFileWriter:
         self._file = open(file, "wb") if self._owned else file  # noqa: SIM115
         name = os.path.splitext(os.path.basename(os.fspath(file)))[0] if self._owned else ""
         self._name = name or "archive"
-        write = import_module("plait_core._checkpoints._atomic").Writer(self._file.write)
-        self._zip = import_module("plait_core._checkpoints._zip").Zip(write)
+        self._zip = Zip(Writer(self._file.write))
         self._written: set[str] = set()
         self._sum = hashlib.blake2b(digest_size=16)
         self._version, self._ended = 3, False

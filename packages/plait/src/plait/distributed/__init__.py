@@ -1,4 +1,4 @@
-# Written by tools/alias_modules.py for tools; programs get the other module itself.
+# Written by tools/alias_modules.py for type checkers; at run time the name is the original module.
 from plait.distributed import algorithms as algorithms
 from plait.distributed import checkpoint as checkpoint
 from plait.distributed import device_mesh as device_mesh

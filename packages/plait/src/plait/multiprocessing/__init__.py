@@ -1,4 +1,4 @@
-# Written by tools/alias_modules.py for tools; programs get the other module itself.
+# Written by tools/alias_modules.py for type checkers; at run time the name is the original module.
 from plait.multiprocessing import authentication as authentication
 from plait.multiprocessing import connection as connection
 from plait.multiprocessing import listener as listener

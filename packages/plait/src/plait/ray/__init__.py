@@ -1,4 +1,4 @@
-# Written by tools/alias_modules.py for tools; programs get the other module itself.
+# Written by tools/alias_modules.py for type checkers; at run time the name is the original module.
 from plait.ray import autograd as autograd
 from plait.ray import functions as functions
 from plait.ray import optim as optim

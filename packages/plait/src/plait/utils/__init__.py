@@ -4,14 +4,13 @@ PyTorch.
 They are `plait_data`, `plait_autograd.checkpointing` and a part of `plait_torch`.
 """
 
+import importlib as _importlib
 from types import ModuleType as _ModuleType
-
-from plait_abi.imports import import_module as _import_module
 
 __all__ = ["checkpoint", "data", "tensorboard"]
 
 
 def __getattr__(name: str) -> _ModuleType:
     if name in __all__:
-        return _import_module(f"plait.utils.{name}")
+        return _importlib.import_module(f"plait.utils.{name}")
     raise AttributeError(f"module 'plait.utils' has no attribute {name!r}")

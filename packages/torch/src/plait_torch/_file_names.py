@@ -1,0 +1,186 @@
+"""The names that PyTorch's files may use, and the function that each one stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import plait
+from plait_abi import binding
+from plait_core._checkpoints._format import (
+    FUNCTIONS,
+    REAL,
+    CheckpointError,
+    Named,
+    Names,
+    compressed_of,
+    refused_call,
+    sizes_of,
+    sparse_of,
+    with_grad,
+)
+
+__all__ = ["NAMES", "STORAGES", "Stored"]
+
+# dtypes of the elements of storage classes
+STORAGES = {
+    "DoubleStorage": "float64",
+    "FloatStorage": "float32",
+    "HalfStorage": "float16",
+    "BFloat16Storage": "bfloat16",
+    "LongStorage": "int64",
+    "IntStorage": "int32",
+    "ShortStorage": "int16",
+    "CharStorage": "int8",
+    "ByteStorage": "uint8",
+    "BoolStorage": "bool",
+    "ComplexFloatStorage": "complex64",
+    "ComplexDoubleStorage": "complex128",
+    "UntypedStorage": "uint8",
+}
+_OTHER_DTYPES = {"half": "float16", "float": "float32", "double": "float64", "long": "int64"}
+_FORMATS = ("contiguous_format", "preserve_format", "channels_last", "channels_last_3d")
+
+
+class Stored(NamedTuple):
+    """A storage of a file: its bytes as a tensor, and the dtype of its elements."""
+
+    data: plait.Tensor
+    dtype: str
+    shift: int = 0  # offset in elements, for a storage that is a part of another
+
+
+def _on(storage: Any, dtype: str, offset: Any, size: Any, stride: Any) -> plait.Tensor:
+    if type(storage) is not Stored or type(offset) is not int:
+        raise TypeError("a storage and an offset are required")
+    kind = binding.dtype(dtype)
+    return storage.data._on_storage(kind, offset + storage.shift, sizes_of(size), sizes_of(stride))
+
+
+def _no_hooks(hooks: Any) -> None:
+    if hooks:
+        raise CheckpointError("load: a tensor with hooks is refused; nothing was executed")
+
+
+def _tensor(storage: Any, offset: Any, size: Any, stride: Any) -> plait.Tensor:
+    return _on(storage, storage.dtype, offset, size, stride)
+
+
+def _tensor_v2(
+    storage: Any,
+    offset: Any,
+    size: Any,
+    stride: Any,
+    requires_grad: Any,
+    hooks: Any = None,
+    metadata: Any = None,
+) -> plait.Tensor:
+    _no_hooks(hooks)
+    result = _lazy(_on(storage, storage.dtype, offset, size, stride), metadata)
+    return with_grad(result, bool(requires_grad), False)
+
+
+def _tensor_v3(storage: Any, *args: Any) -> plait.Tensor:
+    """Do what `_tensor_v2` does, with the dtype after the hooks."""
+    if type(storage) is not Stored or len(args) < 6 or type(args[5]) is not binding.dtype:
+        raise TypeError("a storage, its view and a dtype are required")
+    return _tensor_v2(storage._replace(dtype=args[5].name), *args[:5], *args[6:])
+
+
+def _lazy(tensor: plait.Tensor, metadata: Any) -> plait.Tensor:
+    """Return the conjugate or the negative that PyTorch's lazy tensor stands for."""
+    if isinstance(metadata, dict) and metadata and tensor.device.type != "meta":
+        if tensor.numel() * tensor.dtype.itemsize > tensor._storage_extent()[1]:
+            raise CheckpointError("load: an expanded tensor noted as conjugated is refused")
+        if metadata.get("conj"):
+            tensor = tensor.conj()
+        if metadata.get("neg"):
+            tensor = -tensor
+    return tensor
+
+
+def _parameter(data: Any, requires_grad: Any, hooks: Any = None, state: Any = None) -> plait.Tensor:
+    _no_hooks(hooks)
+    if not plait.is_tensor(data):
+        raise TypeError("a tensor is required")
+    return with_grad(data.detach(), bool(requires_grad), True)
+
+
+def _sparse(kind: Any, parts: Any) -> Any:
+    if kind in ("sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc"):
+        bounds, places, values, size = parts
+        return compressed_of(bounds, places, values, sizes_of(size), kind)
+    if kind != "sparse_coo":
+        raise CheckpointError(f"load: plait has no tensors of the layout {kind}")
+    indices, values, size, *rest = parts
+    coalesced = bool(rest[0]) if rest and rest[0] is not None else None
+    return sparse_of(indices, values, sizes_of(size), coalesced)
+
+
+def _meta(dtype: Any, size: Any, stride: Any, requires_grad: Any) -> plait.Tensor:
+    operator = binding.operator("empty_strided")
+    result = operator(sizes_of(size), sizes_of(stride), dtype=dtype, device="meta")
+    return with_grad(result, bool(requires_grad), False)
+
+
+def _from_type(function: Any, kind: Any, args: Any, state: Any) -> Any:
+    """Return a tensor that was saved with attributes, without the attributes."""
+    if type(function) is not Named or function.name not in _BUILDERS:
+        raise CheckpointError("load: a tensor is built by a function that is refused")
+    return function.call(*args)
+
+
+def _layout(name: Any) -> plait.layout:
+    return plait.layout(str(name).removeprefix("torch."))
+
+
+_BUILDERS: dict[str, Callable[..., Any]] = {
+    "torch._utils._rebuild_tensor": _tensor,
+    "torch._utils._rebuild_tensor_v2": _tensor_v2,
+    "torch._utils._rebuild_tensor_v3": _tensor_v3,
+    "torch._utils._rebuild_parameter": _parameter,
+    "torch._utils._rebuild_parameter_with_state": _parameter,
+    "torch._utils._rebuild_sparse_tensor": _sparse,
+    "torch._utils._rebuild_meta_tensor_no_storage": _meta,
+}
+
+
+_LAYOUTS = ("strided", "sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc")
+
+
+def _hint(module: str, name: str) -> str:
+    if "q" in name.lower() and module == "torch._utils":
+        return " (plait has no quantized tensors)"
+    if name[:1] == "Q" and name.endswith("Storage"):
+        return " (plait has no quantized tensors)"
+    if module.startswith("torch.nn."):
+        return " (the file holds a pickled module; save its state_dict() instead)"
+    return ""
+
+
+_VALUES: dict[str, Any] = {
+    **{f"torch.{kind.name}": kind for kind in binding.dtypes},
+    **{f"torch.{name}": binding.dtype(kind) for name, kind in _OTHER_DTYPES.items()},
+    **{f"torch.{name}": plait.memory_format(name) for name in _FORMATS},
+    **{f"torch.{name}": plait.layout(name) for name in _LAYOUTS},
+    **{
+        f"{module}.{name}": Named(f"torch.{name}", refused_call(f"torch.{name}"))
+        for name in STORAGES
+        for module in ("torch", "torch.storage")
+    },
+}
+NAMES = Names(
+    FUNCTIONS
+    | _BUILDERS
+    | {
+        "torch._tensor._rebuild_from_type_v2": _from_type,
+        "torch.Size": lambda sizes=(): plait.Size(sizes_of(sizes)),
+        "torch.device": lambda *args: plait.device(*args),
+        "torch.serialization._get_layout": _layout,
+        "torch.Tensor": refused_call("torch.Tensor"),
+        "torch.nn.parameter.Parameter": refused_call("torch.nn.parameter.Parameter"),
+    },
+    REAL | {"torch.Size": plait.Size, "torch.device": plait.device, "torch.Tensor": plait.Tensor},
+    _VALUES,
+    _hint,
+)

@@ -1,0 +1,254 @@
+"""Writes the zip that `torch.load` reads: a pickle with PyTorch's names, and storages."""
+
+from __future__ import annotations
+
+import pickle
+from collections import Counter, OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import plait
+from plait_core._checkpoints._format import (
+    CheckpointError,
+    CompressedTensor,
+    Encoder,
+    RegionView,
+    SparseTensor,
+    Writer,
+    is_parameter,
+    regions_of,
+)
+from plait_torch._file_names import STORAGES
+from plait_torch._zip_records import Zip
+
+__all__ = ["Archive"]
+
+_CLASSES = {dtype: name for name, dtype in STORAGES.items() if name != "UntypedStorage"}
+
+
+class _Name(tuple[str, str]):
+    """A module and a name in it."""
+
+
+class _Call:
+    """A call that the reader makes of a named function; BUILD sets `state`."""
+
+    def __init__(self, module: str, name: str, *args: Any, state: Any = None) -> None:
+        self.function, self.args, self.state = _Name((module, name)), args, state
+
+
+class _Reference(tuple[Any, ...]):
+    """A persistent id: a name for a storage outside of the pickle."""
+
+
+def _array(value: np.ndarray[Any, Any]) -> _Call:
+    kind = _Name(("numpy", "ndarray"))
+    state = (1, value.shape, value.dtype, False, value.tobytes())
+    return _Call("numpy.core.multiarray", "_reconstruct", kind, (0,), b"b", state=state)
+
+
+def _numpy_dtype(value: np.dtype[Any]) -> _Call:
+    if value.hasobject or value.names:
+        raise CheckpointError("save: an array of Python objects or records cannot be saved")
+    state = (3, value.str[0], None, None, None, -1, -1, 0)
+    return _Call("numpy", "dtype", value.str[1:], False, True, state=state)
+
+
+def _sparse(value: Any) -> _Call:
+    if type(value) is SparseTensor:
+        parts = (value._indices(), value._values(), value.shape, value.is_coalesced())
+    else:
+        parts = (value._bounds, value._places, value._stored, value.shape)
+    return _Call("torch._utils", "_rebuild_sparse_tensor", value.layout, parts)
+
+
+def _of_torch(value: Any) -> _Name:
+    return _Name(("torch", value.name))
+
+
+# objects whose names in files are those of PyTorch, Python 3 and NumPy 1
+_WAYS: dict[type, Callable[[Any], _Call | _Name]] = {
+    plait.Size: lambda v: _Call("torch", "Size", tuple(v)),
+    SparseTensor: _sparse,
+    CompressedTensor: _sparse,
+    plait.dtype: _of_torch,
+    plait.memory_format: _of_torch,
+    plait.device: lambda v: _Call("torch", "device", *str(v).split(":")[:1]),
+    plait.layout: lambda v: _Call("torch.serialization", "_get_layout", f"torch.{v.name}"),
+    np.ndarray: _array,
+    **{type(np.dtype(code)): _numpy_dtype for code in "?bBhHiIlLqQefdgFDGSUVmMO"},
+    bytes: lambda v: _Call("_codecs", "encode", v.decode("latin-1"), "latin1"),
+    complex: lambda v: _Call("builtins", "complex", v.real, v.imag),
+    bytearray: lambda v: _Call("builtins", "bytearray", bytes(v)),
+    set: lambda v: _Call("builtins", "set", list(v)),
+    frozenset: lambda v: _Call("builtins", "frozenset", list(v)),
+    slice: lambda v: _Call("builtins", "slice", v.start, v.stop, v.step),
+    range: lambda v: _Call("builtins", "range", v.start, v.stop, v.step),
+    Counter: lambda v: _Call("collections", "Counter", dict(v)),
+}
+
+
+_PLAIN = frozenset((bool, int, float, str, list, tuple, dict))
+# Python's pickler in Python: the one in C imports the names that are written, and PyTorch's names
+# need not be there.
+_PythonPickler: Any = pickle._Pickler  # its methods have no types
+
+
+class _Pickler(_PythonPickler):
+    """A pickler of which the output is in `parts`, with a gap for each of the `tensors`.
+
+    The storage of a tensor is known when all tensors are. Then its gap is filled.
+    """
+
+    def __init__(self, only_data: bool = True) -> None:
+        self._only_data = only_data
+        self.parts: list[bytes] = []
+        self.gaps: list[int] = []
+        self.tensors: list[plait.Tensor] = []
+        super().__init__(self, protocol=2)
+
+    def write(self, data: bytes) -> None:
+        """Add bytes."""
+        self.parts.append(data)
+
+    def save(self, obj: Any, save_persistent_id: bool = True) -> None:
+        kind = type(obj)
+        if kind in _PLAIN:
+            super().save(obj)
+        elif kind is _Name:
+            self.write(b"c" + "\n".join(obj).encode() + b"\n")
+        elif kind is _Reference:
+            self.save(tuple(obj))
+            self.write(pickle.BINPERSID)
+        elif kind is _Call:
+            self.save(obj.function)
+            self.save(obj.args)
+            self.write(pickle.REDUCE)
+            if obj.state is not None:
+                self.save(obj.state)
+                self.write(pickle.BUILD)
+        elif id(obj) in self.memo:
+            super().save(obj)
+        elif kind in _WAYS:
+            self.save(_WAYS[kind](obj))
+            self.memoize(obj)
+        elif kind is OrderedDict and self._only_data:  # other attributes are not data
+            state = {k: v for k, v in vars(obj).items() if k == "_metadata"}
+            self.save_reduce(OrderedDict, (), state or None, None, iter(obj.items()), obj=obj)
+        elif isinstance(obj, np.generic):
+            self.save(_Call("numpy.core.multiarray", "scalar", obj.dtype, obj.tobytes()))
+        elif plait.is_tensor(obj) and _is_plain(obj):
+            self.gaps.append(len(self.parts))
+            self.tensors.append(obj)
+            self.write(b"")
+            self.memoize(obj)
+        else:
+            super().save(obj)
+
+
+def _opcodes(value: Any) -> bytes:
+    """Return what builds a value, anywhere in a pickle: without the memo."""
+    pickler = _Pickler()
+    pickler.fast = True
+    pickler.save(value)
+    return b"".join(pickler.parts)
+
+
+def _is_plain(tensor: plait.Tensor) -> bool:
+    try:
+        is_parameter(tensor)
+    except TypeError:  # other classes pickle themselves
+        return False
+    return True
+
+
+class Archive:
+    """The records of a file of `torch.save`.
+
+    Args:
+        value: tensors and containers of them, or an object of any class.
+        weights_only: whether an object that is not data is an error.
+
+    Example:
+        >>> import plait
+        >>> from plait_torch.files import Archive
+        >>> Archive({"w": plait.ones(2)})
+        <a file of torch.save with 1 storage>
+        >>> Archive({"f": print})
+        Traceback (most recent call last):
+            ...
+        plait_core._checkpoints._errors.CheckpointError: save: f is a builtins...
+    """
+
+    def __init__(self, value: Any, weights_only: bool = True) -> None:
+        if weights_only:
+            Encoder().encode(value)  # raises for what is not data
+        text = _Pickler(weights_only)
+        try:
+            text.dump(value)
+        except (pickle.PicklingError, TypeError, AttributeError, RecursionError) as error:
+            raise CheckpointError(f"save: the object cannot be pickled: {error}") from error
+        self._regions, views = regions_of(text.tensors)
+        untyped = self._without_type(views, text.tensors)
+        for gap, view, tensor in zip(text.gaps, views, text.tensors, strict=True):
+            text.parts[gap] = _opcodes(self._call(view, tensor, view.region in untyped))
+        self._pickle = b"".join(text.parts)
+
+    def __repr__(self) -> str:
+        count = len(self._regions)
+        return f"<a file of torch.save with {count} storage{'' if count == 1 else 's'}>"
+
+    def _without_type(self, views: list[RegionView], tensors: list[plait.Tensor]) -> set[int]:
+        """Return the regions with several dtypes, or with a dtype that has no storage class in
+        PyTorch.
+        """
+        kinds: dict[int, set[str]] = {}
+        for view, tensor in zip(views, tensors, strict=True):
+            if view.region >= 0:  # tensors on the device meta have none
+                kinds.setdefault(view.region, set()).add(tensor.dtype.name)
+        return {
+            region
+            for region, names in kinds.items()
+            if len(names) > 1
+            or not names <= set(_CLASSES)
+            or self._regions[region].data.size % plait.dtype(min(names)).itemsize
+        }
+
+    def _call(self, view: RegionView, tensor: plait.Tensor, untyped: bool) -> _Call:
+        grad, kind = bool(tensor.requires_grad), _of_torch(tensor.dtype)
+        if any(step < 0 for step in view.stride):
+            raise CheckpointError(
+                "save: a tensor that shares its storage with others has negative strides, which "
+                "PyTorch does not have; save its contiguous()"
+            )
+        if view.region < 0:
+            args = (kind, plait.Size(view.shape), view.stride, grad)
+            call = _Call("torch._utils", "_rebuild_meta_tensor_no_storage", *args)
+        else:
+            storage = ("torch.storage", "UntypedStorage")
+            count = self._regions[view.region].data.size
+            if not untyped:
+                storage = ("torch", _CLASSES[tensor.dtype.name])
+                count //= tensor.dtype.itemsize
+            place = (str(view.region), str(tensor.device), count)
+            reference = _Reference(("storage", _Name(storage), *place))
+            function = "_rebuild_tensor_v3" if untyped else "_rebuild_tensor_v2"
+            hooks: OrderedDict[Any, Any] = OrderedDict()
+            sizes = (view.offset, view.shape, view.stride)
+            last = [kind] if untyped else []
+            call = _Call("torch._utils", function, reference, *sizes, grad, hooks, *last)
+        if is_parameter(tensor):
+            call = _Call("torch._utils", "_rebuild_parameter", call, grad, OrderedDict())
+        return call
+
+    def write(self, writer: Writer) -> None:
+        """Write the zip."""
+        archive = Zip(writer)
+        archive.add("archive/data.pkl", self._pickle)
+        archive.add("archive/byteorder", b"little")
+        for number, region in enumerate(self._regions):
+            archive.add(f"archive/data/{number}", region.data)
+        archive.add("archive/version", b"3\n")
+        archive.finish()
