@@ -4,10 +4,10 @@
     :until: roles
     ```
 
-A block is a comment `/** ... */` at the begin of a line and the declaration after it. It becomes a
-section with the name of the declaration as its title, the text of the comment, and the declaration,
-whose members keep their comments. Titles of the form `/* ---- title ---- */` group the blocks;
-`:from:` and `:until:` choose some of these groups.
+A block is a comment `/** ... */` at the beginning of a line and the declaration after it. It
+becomes a section with the name of the declaration as its title, the text of the comment, and the
+declaration, whose members keep their comments. Titles of the form `/* ---- title ---- */` group the
+blocks; `:from:` and `:until:` choose some of these groups.
 """
 
 from __future__ import annotations
@@ -98,13 +98,13 @@ class Header(SphinxDirective):
         relative, path = self.env.relfn2path(self.arguments[0])
         self.env.note_dependency(relative)
         with open(path, encoding="utf-8") as file:
-            found = groups(file.read())
-        titles = list(found)
+            by_title = groups(file.read())
+        titles = list(by_title)
         first = titles.index(self.options["from"]) if "from" in self.options else 0
         last = titles.index(self.options["until"]) if "until" in self.options else len(titles)
         result: list[nodes.Node] = []
         for title in titles[first:last]:
-            blocks = [self._block(block) for block in found[title]]
+            blocks = [self._block(block) for block in by_title[title]]
             result += [self._section(title, blocks)] if title else [n for b in blocks for n in b]
         return result
 
