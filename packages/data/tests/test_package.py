@@ -42,7 +42,7 @@ def test_every_public_class_and_function_has_an_example():
         assert ">>>" in (thing.__doc__ or ""), name
 
 
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", [name for name in MODULES if "._" not in name])
 def test_all_is_true(name):
     module = importlib.import_module(name)
     assert all(hasattr(module, public) for public in module.__all__)

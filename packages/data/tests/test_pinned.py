@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from plait_data import DataLoader
-from plait_data._pinned import pinned
+from plait_data._iterators import pinned
 
 Pair = namedtuple("Pair", "x y")
 

@@ -228,6 +228,9 @@ plait_status split(void *, plait_thread *thread, plait_communicator *c, int64_t 
 void abort(void *, plait_communicator *c, const char *why) {
   if (!is_forked(member_of(c))) member_of(c).group->abort(why ? why : "no reason was given");
 }
+void interrupt(void *, plait_communicator *c, const char *where) {
+  if (!is_forked(member_of(c))) member_of(c).group->abort(where ? where : "", CAUSE_INTERRUPTED);
+}
 
 std::shared_ptr<Transfer> new_transfer(const Collective &c, int64_t tag, double timeout) {
   const bool sends = c.kind == PLAIT_SEND;
@@ -364,7 +367,8 @@ const plait_collectives shared_memory{PLAIT_HEADER(plait_collectives),
                                       abort,
                                       start,
                                       query,
-                                      wait};
+                                      wait,
+                                      interrupt};
 
 }  // namespace plait::multiprocessing
 

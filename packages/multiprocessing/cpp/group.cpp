@@ -159,14 +159,16 @@ void Group::leave() {
   for (uint32_t r = 0; r < size(); r++) ring(r);
 }
 
-void Group::abort(const Why &text) {
+void Group::abort(const Why &text, Cause cause) {
   if (slot(rank_).pid.load() != getpid()) return;
   uint32_t nobody = 0;
-  if (control_->broken.load() || !control_->aborting.compare_exchange_strong(nobody, 1)) return;
+  if (control_->broken.load() || !control_->aborting.compare_exchange_strong(nobody, rank_ + 1))
+    return;
   std::snprintf(control_->aborted, sizeof control_->aborted, "%s", text.c_str());
   if (!text.lost.empty()) control_->lost = text.lost[0];
+  control_->kind = text.kind ? text.kind : FAILURE_ABORTED;
   Why why;
-  give_up(Outcome::broken, {rank_, rank_, CAUSE_ABORTED}, 0, why, "");
+  give_up(Outcome::broken, {rank_, rank_, cause}, 0, why, "");
 }
 
 void Group::ring(uint32_t r) const {
@@ -244,16 +246,21 @@ Why Group::broken_text() const {
     case CAUSE_LEFT: return loss_of(reason.of, text + name(reason.of) + " left it");
     case CAUSE_DIED: return loss_of(reason.of, text + name(reason.of) + " died");
     case CAUSE_STOPPED: return loss_of(reason.of, text + name(reason.of) + " is stopped");
-    case CAUSE_INTERRUPTED: return loss_of(reason.by, text + name(reason.by) + " was interrupted");
+    case CAUSE_INTERRUPTED: {
+      const bool is_told = control_->aborting.load() == reason.by + 1;
+      return loss_of(reason.by, text + name(reason.by) + " was interrupted" +
+                                    during(is_told ? control_->aborted : ""));
+    }
     case CAUSE_ABORTED: {
-      Why why = name(reason.by) + " aborted the group: " + control_->aborted;
+      Why why(name(reason.by) + " aborted the group: " + control_->aborted, control_->kind);
       if (control_->lost.pid) why.lost = {control_->lost};
       return why;
     }
     case CAUSE_TIMED_OUT: break;
   }
-  return text + name(reason.by) + " waited " + seconds(slot(reason.by).waited) + " s for " +
-         name(reason.of);
+  return {text + name(reason.by) + " waited " + seconds(slot(reason.by).waited) + " s for " +
+              name(reason.of),
+          FAILURE_TIMED_OUT};
 }
 
 std::string Group::missing(uint32_t step, uint32_t &first) const {

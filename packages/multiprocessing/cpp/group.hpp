@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <plait/collectives/call.hpp>
-#include <plait/collectives/lost.hpp>
+#include <plait/collectives/failure.hpp>
 #include <plait/collectives/signals.hpp>
 
 #include "borrowed.hpp"
@@ -78,11 +78,12 @@ struct Control {
   uint64_t magic, chunk, id;
   double timeout;
   uint32_t size;
-  std::atomic<uint32_t> aborting;  // a rank writes `aborted`
+  std::atomic<uint32_t> aborting;  // the number plus one of the rank that writes `aborted`
   // the first failure, a Reason: the rank that gave up, why, and because of which rank; or 0
   std::atomic<uint64_t> broken;
-  LostRank lost;          // of an abort because a process was lost; its pid is 0 otherwise
-  char aborted[424];  // the text of an abort
+  LostRank lost;       // of an abort because a process was lost; its pid is 0 otherwise
+  FailureKind kind;    // of an abort
+  char aborted[416];   // the text of an abort, or the function that was interrupted
 };
 
 enum Cause : uint32_t {
@@ -127,7 +128,7 @@ class Group {
 
   bool take(Why &why);  // this rank's slot
   void leave();
-  void abort(const Why &why);
+  void abort(const Why &why, Cause cause = CAUSE_ABORTED);
   // makes one step, and waits until each other rank has made it, or all but its last `slack` steps
   Outcome meet(const Patience &, Why &why, uint32_t slack = 0);
   // Whether a wait for this rank must end though it has not come; looks at the other process. If it

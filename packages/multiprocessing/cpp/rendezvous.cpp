@@ -34,6 +34,7 @@ struct Answer {
   uint32_t accepted;
   char text[256];  // why not
   LostRank lost;       // because of this process; its pid is 0 otherwise
+  FailureKind kind;
 };
 
 class Socket {
@@ -178,6 +179,7 @@ class Comer {
     Answer answer{};
     std::snprintf(answer.text, sizeof answer.text, "%s", why.c_str());
     if (!why.lost.empty()) answer.lost = why.lost[0];
+    answer.kind = why.kind;
     for (;;) {
       const Socket end(accept4(fd, nullptr, nullptr, SOCK_CLOEXEC));
       if (end.fd() < 0) return;
@@ -372,6 +374,7 @@ class Comer {
       if (descriptor >= 0) close(descriptor);
       why = answer.text[0] ? answer.text : "rank 0 could not share the group's memory";
       if (answer.lost.pid) why.lost = {answer.lost};
+      why.kind = answer.kind;
       return Outcome::broken;
     }
     void *pin = nullptr;

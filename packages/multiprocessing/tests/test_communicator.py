@@ -197,11 +197,12 @@ def test_an_abort_tells_who_and_why() -> None:
     def work(group: mp.Communicator) -> Any:
         x = pc.ones(3)
         if group.rank == 0:
-            time.sleep(0.2)
+            group.recv(pc.ones(1), 1, tag=1)
             group.abort("the loss is NaN")
             group.abort("a second reason")
             return error_of(group.barrier)
         waits = group.irecv(pc.ones(2), 0)
+        group.send(pc.ones(1), 0, tag=1)
         return error_of(lambda: group.all_reduce(x)), error_of(waits.wait)
 
     first, (second, third) = together(2, work)

@@ -108,12 +108,12 @@ def test_a_process_that_ends_gives_its_counts_back(context) -> None:
 
 def test_a_forked_child_keeps_what_it_inherited() -> None:
     context = mp.get_context("fork")
-    receiver, sender = context.Pipe(duplex=False)
+    receiver, sender = context.Pipe()
     inherited = [pc.full((50_000,), 3.0).share_memory_()]
 
     def child() -> None:
         sender.send(None)
-        time.sleep(0.3)
+        sender.recv()
         sender.send(float(inherited.pop().sum()))
 
     process = context.Process(target=child)
@@ -121,6 +121,7 @@ def test_a_forked_child_keeps_what_it_inherited() -> None:
     receiver.recv()
     inherited.clear()  # the child holds another count, so that the block is not reused
     kept = [pc.zeros(50_000).share_memory_() for _ in range(3)]
+    receiver.send(None)
     assert receiver.recv() == 150_000.0 and len(kept) == 3
     process.join()
 

@@ -97,7 +97,7 @@ double time_of_first(const plait_runtime *runtime, const Device &d) {
 plait_device_event *mark_stream(const plait_runtime *runtime, const plait_call *c) {
   const plait_device *table = table_of(runtime, c->device);
   if (!table || !table->event_new || !table->event_elapsed) return nullptr;
-  const KeptError kept(c->thread);
+  const KeptError error(c->thread);
   plait_device_event *event = nullptr;
   if (runtime->event_new(c->thread, c->device, PLAIT_EVENT_TIMED, &event) < 0 || !event)
     return nullptr;
@@ -123,21 +123,21 @@ void add_launch(const plait_runtime *runtime, const Row &row, plait_device_event
   }
   d.waiting.push_back({row, before, after});
   if (d.waiting.size() <= most_waiting) return;
-  const KeptError kept(runtime->thread());
+  const KeptError error(runtime->thread());
   settle(runtime, d, false);
 }
 
 plait_status collect_launches(const plait_runtime *runtime, std::vector<Work> &works) {
-  std::map<uint16_t, Device> mine;
+  std::map<uint16_t, Device> all;
   {
     const std::lock_guard<ForkMutex> lock(mutex);
-    mine.swap(devices);
+    all.swap(devices);
   }
   plait_thread *thread = runtime->thread();
   plait_status status = PLAIT_OK;
-  for (auto &[number, d] : mine) {
+  for (auto &[number, d] : all) {
     if (status == PLAIT_OK) status = runtime->synchronize(thread, d.device);
-    const KeptError kept(thread);
+    const KeptError error(thread);
     settle(runtime, d, true);
     const double first = time_of_first(runtime, d);
     for (Device::Timed &t : d.timed) {

@@ -13,18 +13,18 @@
 namespace plait::profiler {
 namespace {
 
-// In a process that was started while its parent is profiled, PLAIT_PROFILE_JOURNAL is the number
-// of the wanted kinds, ":" and the parent's folder. It records from the beginning to its end.
+// PLAIT_PROFILE_JOURNAL, in a process that was started while its parent is profiled, is the sum of
+// the kinds to record, ":" and the parent's folder. It records from the beginning to its end.
 plait_status init(const plait_runtime *r, const plait_plugin *) {
   set_runtime(r);
-  const char *wanted = std::getenv("PLAIT_PROFILE_JOURNAL");
-  const char *folder = wanted ? std::strchr(wanted, ':') : nullptr;
+  const char *setting = std::getenv("PLAIT_PROFILE_JOURNAL");
+  const char *folder = setting ? std::strchr(setting, ':') : nullptr;
   if (!folder) return PLAIT_OK;
   set_journal_folder(folder + 1);
   begin_journal();
   if (!in_journal()) return PLAIT_OK;
   static Session *whole;
-  return start(std::strtoull(wanted, nullptr, 10), 1 << 22, false, &whole);
+  return start(std::strtoull(setting, nullptr, 10), 1 << 22, false, &whole);
 }
 
 Table *table_of(char letter) {
@@ -85,19 +85,19 @@ PLAIT_EXPORT uint64_t plait_profiler_reserved(const plait_profiler_session *sess
 
 PLAIT_EXPORT void plait_profiler_texts(char table, void (*visit)(void *, const char *, uint64_t),
                                        void *ctx) {
-  const Table *found = table_of(table);
-  if (!found) return;
-  for (const std::string &text : found->texts()) visit(ctx, text.c_str(), text.size());
+  const Table *texts = table_of(table);
+  if (!texts) return;
+  for (const std::string &text : texts->texts()) visit(ctx, text.c_str(), text.size());
 }
 
 PLAIT_EXPORT int plait_profiler_is_recording(void) { return is_recording(); }
 PLAIT_EXPORT uint32_t plait_profiler_find(char table, uint64_t hash) {
-  const Table *found = table_of(table);
-  return found ? found->find(hash) : 0;
+  const Table *texts = table_of(table);
+  return texts ? texts->find(hash) : 0;
 }
 PLAIT_EXPORT uint32_t plait_profiler_add(char table, uint64_t hash, const char *text) {
-  Table *found = table_of(table);
-  return found ? found->number(hash, [&] { return std::string(text); }) : 0;
+  Table *texts = table_of(table);
+  return texts ? texts->number(hash, [&] { return std::string(text); }) : 0;
 }
 PLAIT_EXPORT uint32_t plait_profiler_set_module(uint32_t number) { return set_module(number); }
 PLAIT_EXPORT void plait_profiler_set_stack_function(uint32_t (*f)(void)) { set_stack_function(f); }

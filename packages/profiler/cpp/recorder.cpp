@@ -217,14 +217,14 @@ bool leave(Session *s) {
 
 }  // namespace
 
-plait_status start(uint64_t kinds, uint64_t capacity_wanted, bool stacks, Session **out) {
+plait_status start(uint64_t kinds, uint64_t rows_of_thread, bool stacks, Session **out) {
   plait_thread *thread = runtime->thread();
   std::unique_ptr<Session> s;
   const std::lock_guard<ForkMutex> border_lock(borders);
   const plait_status listed = border(thread, "profile", [&] {
     s = std::make_unique<Session>();
     s->kinds = kinds;
-    s->capacity = capacity_wanted;
+    s->capacity = rows_of_thread;
     s->stacks = stacks;
     const std::lock_guard<ForkMutex> lock(mutex);
     sessions.push_back(s.get());
@@ -232,14 +232,15 @@ plait_status start(uint64_t kinds, uint64_t capacity_wanted, bool stacks, Sessio
       generation++;
       begun = now();
       process = uint32_t(getpid());
-      capacity = 0;
       observer.kinds = 0;
       if (!collecting)
         rings.erase(std::remove_if(rings.begin(), rings.end(),
                                    [](const auto &r) { return r.use_count() == 1; }),
                     rings.end());
     }
-    capacity = std::max(capacity.load(), s->capacity);
+    // that of sessions that have ended counts until they have taken their rows
+    const bool is_alone = sessions.size() == 1 && !collecting;
+    capacity = is_alone ? s->capacity : std::max(capacity.load(), s->capacity);
     if (stacks) with_stacks = true;
     kinds |= observer.kinds;
     s->begin = now();
@@ -278,10 +279,10 @@ plait_status collect(Session *s) {
     r->add_dropped(s->dropped);
   }
   s->rows.resize(size_t(to - s->rows.data()));
-  std::vector<Work> found;
-  const plait_status status = collect_launches(runtime, found);
+  std::vector<Work> done;
+  const plait_status status = collect_launches(runtime, done);
   const std::lock_guard<ForkMutex> lock(mutex);
-  works.insert(works.end(), found.begin(), found.end());  // for the sessions that go on, too
+  works.insert(works.end(), done.begin(), done.end());  // for the sessions that go on, too
   for (const Work &work : works)
     if (work.launched >= s->begin && work.launched <= s->end) s->rows.push_back(work.row);
   return status;
@@ -309,9 +310,9 @@ plait_status stop(Session *s) {
   }
   bool whole = false;  // late errors of devices leave the rows as they are
   const plait_status status = border(thread, "profile", [&] {
-    const plait_status found = collect(s);
+    const plait_status collected = collect(s);
     whole = true;
-    return found;
+    return collected;
   });
   if (!whole) s->rows = {};
   const std::lock_guard<ForkMutex> lock(mutex);

@@ -12,11 +12,10 @@
 #include "row.hpp"
 
 struct plait_profiler_session {
-  // wanted
   uint64_t kinds = 0;
   uint64_t capacity = 0;  // rows of a thread
   bool stacks = false;
-  // found
+  // what was recorded
   uint64_t begin = 0, end = 0;
   std::vector<plait::profiler::Row> rows;  // by thread, in the order of their ends
   std::map<uint16_t, uint64_t> dropped;

@@ -126,8 +126,8 @@ uint32_t signature_of(Recent &recent, const plait_runtime *runtime, const plait_
   uint64_t hash = mix(reinterpret_cast<uintptr_t>(c->op), c->form);
   for (uint16_t i = 0; i < c->n_in; i++) hash = mix_value(hash, c->in[i]);
   for (uint16_t i = 0; i < c->n_out; i++) hash = mix_value(hash, c->out[i]);
-  const uint32_t found = recent.number(signatures, hash, [&] { return call_text(runtime, c); });
-  return found ? found : signature_of(recent, PLAIT_EVENT_OP, call_name(c).c_str());
+  const uint32_t number = recent.number(signatures, hash, [&] { return call_text(runtime, c); });
+  return number ? number : signature_of(recent, PLAIT_EVENT_OP, call_name(c).c_str());
 }
 
 uint32_t signature_of(Recent &recent, uint32_t kind, const char *name) {

@@ -19,7 +19,7 @@ from plait_profiler import profile, record_function, tensorboard_trace_handler
 
 @pytest.mark.parametrize(
     "name",
-    ["_tracks", "_memory_changes", "_chrome", "_perfetto", "_native", "_page", "_handlers"],
+    ["_tracks", "_blocks", "_chrome", "_perfetto", "_native", "_page", "_handlers"],
 )
 def test_examples(name: str) -> None:
     result = doctest.testmod(importlib.import_module(f"plait_profiler.{name}"))

@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 import synthetic
 
-from plait_profiler._arrows import backward_arrows
-from plait_profiler._memory_changes import memory_changes
+from plait_profiler._blocks import memory_changes
 from plait_profiler._page import export_html
 from plait_profiler._recording import ROW, Context, Kind, Recording, Signature
+from plait_profiler._tracks import backward_arrows
 
 WIDTHS = (400, 900, 1600)
 needs_browser = pytest.mark.skipif(chromium.browser() is None, reason="there is no Chromium here")

@@ -13,10 +13,9 @@ import numpy as np
 import pytest
 import synthetic
 
-from plait_profiler._arrows import backward_arrows, launch_arrows
 from plait_profiler._perfetto import export_perfetto_trace
 from plait_profiler._recording import ROW, Kind, Recording, Signature
-from plait_profiler._tracks import tracks
+from plait_profiler._tracks import backward_arrows, launch_arrows, tracks
 
 
 def varint(data: bytes, at: int) -> tuple[int, int]:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+import sys
 import threading
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -143,6 +148,60 @@ def test_the_oldest_events_make_room_and_are_counted() -> None:
     assert names(recording)[-1] == "exp"
     assert len(recording.rows) + recording.dropped[Kind.OP] == 30001
     assert recording.dropped[Kind.OP] > 0
+
+
+# `operator new` calls a function once, at the first request of so many bytes.
+CALLING_NEW = """
+#include <stdlib.h>
+static size_t least;
+static void (*function)(void);
+void call_at(size_t bytes, void (*f)(void)) { least = bytes; function = f; }
+void *_Znwm(size_t bytes) {
+  void (*f)(void) = function;
+  if (f && bytes >= least) {
+    function = NULL;
+    f();
+  }
+  return malloc(bytes ? bytes : 1);
+}
+"""
+WHILE_ANOTHER_ENDS = """
+import ctypes
+import plait_core as pc
+from plait_profiler import profile
+x, count = pc.ones(2), 30000
+
+def begin_another():
+    with profile(capacity=1):
+        for _ in range(count):
+            x + x
+
+call = ctypes.CFUNCTYPE(None)(begin_another)
+prof = profile()
+prof.start()
+for _ in range(count):
+    x + x
+# the memory for its rows, before they are copied
+ctypes.CDLL(None).call_at(ctypes.c_size_t(64 * count), call)
+prof.stop()
+print(len(prof.recording().rows), dict(prof.recording().dropped))
+"""
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+def test_a_profile_that_begins_while_another_ends_leaves_its_events(tmp_path: Path) -> None:
+    source, library = tmp_path / "new.c", tmp_path / "new.so"
+    source.write_text(CALLING_NEW)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
+    preloaded = [str(library), *os.environ.get("LD_PRELOAD", "").split()]  # a sanitizer's
+    out = subprocess.run(
+        [sys.executable, "-c", WHILE_ANOTHER_ENDS],
+        env={**os.environ, "LD_PRELOAD": " ".join(preloaded)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert (out.stdout, out.stderr) == ("30000 {}\n", "")
 
 
 def test_profiles_side_by_side_have_their_own_times_and_kinds() -> None:

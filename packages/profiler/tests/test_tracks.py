@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import synthetic
 
-from plait_profiler._arrows import backward_arrows, launch_arrows
-from plait_profiler._memory_changes import held_bytes, memory_changes
-from plait_profiler._recording import ROW, Category, Kind, Recording, Signature
-from plait_profiler._tracks import device_name, tracks
+import plait_abi
+from plait_profiler._blocks import device_number, held_bytes, memory_changes
+from plait_profiler._recording import DEVICE_TYPES, ROW, Category, Kind, Recording, Signature
+from plait_profiler._tracks import backward_arrows, device_name, launch_arrows, tracks
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -52,6 +52,14 @@ def test_device_names() -> None:
     assert device_name(1 << 8) == "cpu"
     assert device_name(2 << 8 | 3) == "cuda:3"
     assert device_name(99 << 8 | 1) == "device type 99:1"
+
+
+@pytest.mark.parametrize("number", sorted(DEVICE_TYPES))
+def test_devices_have_the_names_that_programs_write(number: int) -> None:
+    device = number << 8 | (0 if number == 1 else 3)
+    name = device_name(device)
+    assert str(plait_abi.device(name)) == name
+    assert device_number(name, synthetic.recording(10)) == device
 
 
 def test_arrows_are_what_loops_find() -> None:

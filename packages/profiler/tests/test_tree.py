@@ -54,7 +54,7 @@ def test_parents_and_sums_are_those_of_a_loop(seed: int) -> None:
     assert tree.totals(values).tolist() == totals.tolist()
     assert tree.nearest(mask).tolist() == nearest
     assert tree.outermost(mask).tolist() == outermost
-    assert tree.within_the_same(values).tolist() == within
+    assert tree.has_ancestor_in_group(values).tolist() == within
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -15,7 +15,16 @@ Example:
 """
 
 from plait_data import datasets
-from plait_data._dataset import ChainDataset, ConcatDataset, Dataset, IterableDataset, TensorDataset
+from plait_data._dataset import (
+    ChainDataset,
+    ConcatDataset,
+    Dataset,
+    IterableDataset,
+    StackDataset,
+    Subset,
+    TensorDataset,
+    random_split,
+)
 from plait_data._loader import DataLoader
 from plait_data._randomness import manual_seed, set_seed_source
 from plait_data._sample_seeds import sample_rng
@@ -27,10 +36,7 @@ from plait_data._sampler import (
     SubsetRandomSampler,
     WeightedRandomSampler,
 )
-from plait_data._stack import StackDataset
-from plait_data._subset import Subset, random_split
-from plait_data._worker_error import WorkerError, WorkerTimeout
-from plait_data._worker_info import WorkerInfo, get_worker_info
+from plait_data._worker_info import WorkerError, WorkerInfo, WorkerTimeout, get_worker_info
 from plait_data.collate import default_collate, default_convert, set_batch_converter
 from plait_data.distributed import DistributedSampler
 

@@ -14,16 +14,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = [
-    "Allocate",
-    "allocate_with",
-    "gather",
-    "is_array",
-    "library_of",
-    "stack",
-    "tensor_library",
-]
-
 Index = npt.NDArray[np.intp]
 Allocate = Callable[[tuple[int, ...], np.dtype[Any]], Any]
 

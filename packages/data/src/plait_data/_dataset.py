@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -11,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from plait_data._arrays import gather
+from plait_data._fetch import batch_at, samples_at
 from plait_data._html import Shown, array_text, name_and_size
-
-__all__ = ["ChainDataset", "ConcatDataset", "Dataset", "IterableDataset", "TensorDataset"]
+from plait_data._randomness import RandomSource
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -224,11 +226,11 @@ class ChainDataset(IterableDataset[T_co]):
         self.datasets: Iterable[Any] = datasets
 
     def __iter__(self) -> Iterator[T_co]:
-        for dataset in self._checked():
+        for dataset in self._streams():
             yield from dataset
 
     def __len__(self) -> int:
-        return sum(len(dataset) for dataset in self._checked())
+        return sum(len(dataset) for dataset in self._streams())
 
     def _facts(self) -> Iterable[tuple[str, str]]:
         # an iterator is not touched: it could give its datasets only once
@@ -236,7 +238,7 @@ class ChainDataset(IterableDataset[T_co]):
         for position, dataset in enumerate(datasets):
             yield f"datasets[{position}]", name_and_size(dataset)
 
-    def _checked(self) -> Iterator[Any]:
+    def _streams(self) -> Iterator[Any]:
         for position, dataset in enumerate(self.datasets):
             if not isinstance(dataset, IterableDataset):
                 raise TypeError(
@@ -244,3 +246,169 @@ class ChainDataset(IterableDataset[T_co]):
                     f"datasets[{position}] is a {type(dataset).__name__}"
                 )
             yield dataset
+
+
+T = TypeVar("T")
+
+
+class Subset(Dataset[T_co]):
+    """The samples of ``dataset`` at ``indices``, in that order.
+
+    Args:
+        dataset: any indexable dataset.
+        indices: a sequence of indices into it; one may come several times.
+
+    Example:
+        >>> from plait_data import Subset
+        >>> list(Subset("plait", [4, 0]))
+        ['t', 'p']
+    """
+
+    def __init__(self, dataset: Indexable[T_co], indices: Sequence[int]) -> None:
+        self.dataset: Any = dataset
+        self.indices = indices
+        self._array: npt.NDArray[np.intp] | None = None
+
+    def __getitem__(self, index: Any) -> T_co:
+        if isinstance(index, list):
+            return self.dataset[[self.indices[i] for i in index]]  # type: ignore[no-any-return]
+        return self.dataset[self.indices[index]]  # type: ignore[no-any-return]
+
+    def __getitems__(self, indices: Sequence[int]) -> list[T_co]:
+        return samples_at(self.dataset, [self.indices[i] for i in indices])
+
+    def __getbatch__(self, indices: npt.NDArray[np.intp]) -> Any:
+        if self._array is None or len(self._array) != len(self.indices):
+            array = np.asarray(self.indices)
+            if array.dtype.kind not in "iu" or array.ndim != 1:
+                return NotImplemented  # keys of another kind: sample by sample
+            self._array = array.astype(np.intp)
+        return batch_at(self.dataset, self._array[indices])
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    def _facts(self) -> Iterable[tuple[str, str]]:
+        yield from super()._facts()
+        yield "of", name_and_size(self.dataset)
+
+
+def random_split(
+    dataset: Indexable[T], lengths: Sequence[int | float], generator: Any = None
+) -> list[Subset[T]]:
+    """Split a dataset at random into disjoint parts.
+
+    Args:
+        dataset: a dataset with ``len()``.
+        lengths: the number of samples of each part, summing to ``len(dataset)``; or fractions
+            summing to 1: part ``i`` then gets ``floor(n * lengths[i])`` samples, and the remaining
+            samples go to the first parts, one each.
+        generator: None, a ``numpy.random.Generator``, an int seed, or another library's generator.
+
+    Raises:
+        ValueError: the lengths don't sum to the dataset's, or one is negative.
+
+    Example:
+        >>> from plait_data import random_split
+        >>> train, test = random_split(range(10), [0.8, 0.2], generator=0)
+        >>> len(train), len(test), sorted([*train, *test]) == list(range(10))
+        (8, 2, True)
+    """
+    if not hasattr(dataset, "__len__"):
+        raise TypeError(f"random_split: `dataset` must have a length; got {type(dataset).__name__}")
+    sized: Any = dataset
+    counts = _counts(len(sized), lengths)
+    order = RandomSource("random_split", generator).rng().permutation(len(sized)).tolist()
+    parts = []
+    start = 0
+    for count in counts:
+        parts.append(Subset[T](dataset, order[start : start + count]))
+        start += count
+    return parts
+
+
+def _counts(size: int, lengths: Sequence[int | float]) -> list[int]:
+    if not hasattr(lengths, "__iter__") or not all(hasattr(n, "__float__") for n in lengths):
+        raise TypeError(f"random_split: `lengths` must be a sequence of numbers; got {lengths!r}")
+    if any(not length >= 0 for length in lengths):
+        raise ValueError(f"random_split: `lengths` must be >= 0; got {list(lengths)}")
+    if not math.isclose(sum(lengths), 1):
+        return _whole_counts(size, lengths)
+    counts = [math.floor(size * length) for length in lengths]
+    for i in range(size - sum(counts)):
+        counts[i % len(counts)] += 1
+    for position, count in enumerate(counts):
+        if count == 0:
+            warnings.warn(f"random_split: part {position} of {size} samples is empty", stacklevel=3)
+    return counts
+
+
+def _whole_counts(size: int, lengths: Sequence[int | float]) -> list[int]:
+    if sum(lengths) != size or any(length != int(length) for length in lengths):
+        raise ValueError(
+            "random_split: `lengths` must be counts that sum to the length of the dataset "
+            f"({size}) or fractions that sum to 1; got {list(lengths)}"
+        )
+    return [int(length) for length in lengths]
+
+
+class StackDataset(Dataset[Any]):
+    """Several datasets side by side: sample ``i`` holds sample ``i`` of each.
+
+    Args:
+        *args: indexable datasets of one length; samples are tuples.
+        **kwargs: or datasets by name; samples are dicts.
+
+    Attributes:
+        datasets: the tuple or dict of them.
+
+    Raises:
+        ValueError: no dataset, both kinds of arguments, or unequal lengths.
+
+    Example:
+        >>> from plait_data import StackDataset
+        >>> StackDataset("ab", [1, 2])[1], StackDataset(letter="ab", number=[1, 2])[0]
+        (('b', 2), {'letter': 'a', 'number': 1})
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if bool(args) == bool(kwargs):
+            what = "both" if args else "none"
+            raise ValueError(
+                "StackDataset: datasets must be given either by position (samples are tuples) or "
+                f"by name (samples are dicts); got {what}"
+            )
+        self.datasets: tuple[Any, ...] | dict[str, Any] = args or kwargs
+        lengths = [len(dataset) for dataset in self._each()]
+        if len(set(lengths)) > 1:
+            raise ValueError(
+                f"StackDataset: datasets must have one length; got {', '.join(map(str, lengths))}"
+            )
+
+    def _each(self) -> Iterable[Any]:
+        return self.datasets.values() if isinstance(self.datasets, dict) else self.datasets
+
+    def _named(self, parts: Sequence[Any]) -> Any:
+        if isinstance(self.datasets, dict):
+            return dict(zip(self.datasets, parts, strict=True))
+        return tuple(parts)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._named([dataset[index] for dataset in self._each()])
+
+    def __getitems__(self, indices: Sequence[Any]) -> list[Any]:
+        columns = [samples_at(dataset, indices) for dataset in self._each()]
+        return [self._named(parts) for parts in zip(*columns, strict=True)]
+
+    def __getbatch__(self, indices: npt.NDArray[np.intp]) -> Any:
+        """The batch at ``indices``; NotImplemented if a dataset has no ``__getbatch__``."""
+        batches = []
+        for dataset in self._each():
+            batch = batch_at(dataset, indices)
+            if batch is NotImplemented:
+                return NotImplemented
+            batches.append(batch)
+        return self._named(batches) if isinstance(self.datasets, dict) else batches
+
+    def __len__(self) -> int:
+        return len(next(iter(self._each())))

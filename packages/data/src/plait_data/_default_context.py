@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["default_context", "set_default_context"]
-
 _source: Callable[[], Any] | None = None
 
 

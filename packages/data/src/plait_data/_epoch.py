@@ -11,8 +11,6 @@ from typing import Any
 from plait_data._randomness import RandomSource
 from plait_data._sampler import BatchSampler
 
-__all__ = ["Epoch", "Order"]
-
 _SEED_LIMIT = 2**63
 _VERSION = 1
 

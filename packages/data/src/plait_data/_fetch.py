@@ -11,8 +11,6 @@ import numpy.typing as npt
 from plait_data._sample_seeds import Cursor, enter, leave, preserved_globals
 from plait_data.collate import Converter, default_convert
 
-__all__ = ["END", "Fetch", "Stream", "batch_at", "in_process", "samples_at", "stopped_iteration"]
-
 Note = Callable[[int], None]
 Seed = Callable[[int, Any], None]
 END: Any = object()  # marks the end of a stream
@@ -24,7 +22,7 @@ def samples_at(dataset: Any, indices: Sequence[int]) -> list[Any]:
     Raises:
         ValueError: ``__getitems__`` returned another number of samples.
     """
-    if not _speaks_for_getitem(type(dataset), "__getitems__"):
+    if not _may_replace_getitem(type(dataset), "__getitems__"):
         return [dataset[index] for index in indices]
     samples = dataset.__getitems__(indices)
     if len(samples) != len(indices):
@@ -37,7 +35,7 @@ def samples_at(dataset: Any, indices: Sequence[int]) -> list[Any]:
 
 def batch_at(dataset: Any, indices: Sequence[int] | npt.NDArray[np.intp]) -> Any:
     """The collated batch at ``indices``; NotImplemented if there is no ``__getbatch__``."""
-    if not _speaks_for_getitem(type(dataset), "__getbatch__"):
+    if not _may_replace_getitem(type(dataset), "__getbatch__"):
         return NotImplemented
     array = np.asarray(indices)
     if array.dtype.kind not in "iu" or array.ndim != 1:
@@ -45,7 +43,7 @@ def batch_at(dataset: Any, indices: Sequence[int] | npt.NDArray[np.intp]) -> Any
     return dataset.__getbatch__(array.astype(np.intp, copy=False))
 
 
-def _speaks_for_getitem(kind: type, method: str) -> bool:
+def _may_replace_getitem(kind: type, method: str) -> bool:
     """Whether ``method`` is defined in the same class as ``__getitem__``, or in a subclass of it.
 
     If a subclass overrides only ``__getitem__`` (to augment images, for example), it must be
@@ -91,7 +89,7 @@ class Fetch:
         self._whole = whole
         self._seed_globals = seed_globals
         self._note = note
-        self._each = not _speaks_for_getitem(type(dataset), "__getitems__")
+        self._each = not _may_replace_getitem(type(dataset), "__getitems__")
 
     def batch(self, indices: Any) -> Any:
         """The collated batch at ``indices``."""

@@ -6,8 +6,6 @@ from collections.abc import Iterable
 from html import escape
 from typing import Any
 
-__all__ = ["Shown", "array_text", "name_and_size"]
-
 
 class Shown:
     """The base class of what notebooks show as a table; subclasses define ``_facts``.

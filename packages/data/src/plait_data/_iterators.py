@@ -2,18 +2,92 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 import os
+import sys
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from plait_data._epoch import Epoch
 from plait_data._fetch import END, Stream, stopped_iteration
-from plait_data._waiting import waiting
-from plait_data._worker_error import WorkerError
+from plait_data._worker_info import WorkerError
 
-__all__ = ["IndexIterator", "StreamIterator", "WorkerIterator"]
+_DATA = 128  # PLAIT_EVENT_DATA of plait's ABI
+
+
+def waiting(method: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Let observers of plait's runtime, where there is one, see each call of a ``__next__``."""
+
+    @functools.wraps(method)
+    def observed(self: Any) -> Any:
+        binding = sys.modules.get("plait_abi.binding")
+        if binding is None or not binding.observed(_DATA):
+            return method(self)
+        with binding.Range(f"enumerate(DataLoader)#{type(self).__name__}.__next__", _DATA):
+            return method(self)
+
+    return observed
+
+
+_LIBRARIES = ("plait_core", "torch")  # those whose tensors have `pin_memory`
+
+
+def has_accelerator() -> bool:
+    """Whether a library of tensors that the program has loaded has an accelerator."""
+    accelerators = (getattr(sys.modules.get(name), "accelerator", None) for name in _LIBRARIES)
+    return any(each is not None and each.is_available() for each in accelerators)
+
+
+def pinned(value: Any, device: str = "") -> Any:
+    """The value with the tensors of the CPU in pinned memory, in nested containers too.
+
+    A tensor is what has the method ``pin_memory``; other objects with that method do it themselves.
+
+    Args:
+        value: a batch.
+        device: the device that will copy; empty for the current one.
+    """
+    if callable(getattr(value, "pin_memory", None)):
+        if not getattr(value, "is_cpu", True):
+            return value  # it is where it has to go
+        return value.pin_memory(device) if device else value.pin_memory()
+    if isinstance(value, (str, bytes)):
+        return value
+    if isinstance(value, tuple):
+        parts = [pinned(each, device) for each in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+    if isinstance(value, Mapping):
+        return _refilled(value, {key: pinned(each, device) for key, each in value.items()})
+    if isinstance(value, Sequence):
+        return _refilled(value, dict(enumerate(pinned(each, device) for each in value)))
+    return value
+
+
+def _refilled(container: Any, items: dict[Any, Any]) -> Any:
+    """A copy of the container with these items; the container's type is kept if it can be."""
+    try:
+        clone = copy.copy(container)
+        for key, item in items.items():
+            clone[key] = item
+        return clone
+    except TypeError:  # one that cannot be written to
+        return dict(items) if isinstance(container, Mapping) else list(items.values())
+
+
+class PinnedIterator(Iterator[Any]):
+    """An iterator over the batches of another, pinned."""
+
+    __slots__ = ("_batches", "_device")
+
+    def __init__(self, batches: Iterator[Any], device: str) -> None:
+        self._batches = batches
+        self._device = device
+
+    def __next__(self) -> Any:
+        return pinned(next(self._batches), self._device)
 
 
 class IndexIterator(Iterator[Any]):
@@ -116,7 +190,7 @@ class WorkerIterator(Iterator[Any]):
         self._turn = epoch.turn
         self._owners: dict[int, int] = {}  # workers of unanswered tasks
         self._done: dict[int, tuple[int, Any]] = {}
-        self._sent = self._given = 0
+        self._sent = self._taken = 0
         self._failed = 0
         self._exhausted = False
         self._number = epoch.number
@@ -142,11 +216,7 @@ class WorkerIterator(Iterator[Any]):
             )
         if self._ended is not None:
             raise self._ended()
-        if (
-            not self._pool.size
-            and not self._epoch.finished
-            and not getattr(self._pool, "_broken", None)
-        ):
+        if self._pool.is_closed and not self._epoch.finished:
             raise RuntimeError(
                 "DataLoader: the workers of this iteration were ended; begin a new one"
             )
@@ -185,15 +255,15 @@ class WorkerIterator(Iterator[Any]):
     def _take(self) -> tuple[int, Any] | None:
         """The next answer to a task, in the chosen order; None after the last one."""
         while True:
-            if self._in_order and self._given in self._done:
-                self._given += 1
-                return self._done.pop(self._given - 1)
+            if self._in_order and self._taken in self._done:
+                self._taken += 1
+                return self._done.pop(self._taken - 1)
             if not self._in_order and self._done:
-                self._given += 1
+                self._taken += 1
                 return self._done.pop(next(iter(self._done)))
             if not self._owners:
                 return None
-            task = self._given if self._in_order else next(iter(self._owners))
+            task = self._taken if self._in_order else next(iter(self._owners))
             worker, message = self._receive(self._owners[task])
             del self._owners[message.number]
             self._loads[worker] -= 1
@@ -212,7 +282,7 @@ class WorkerIterator(Iterator[Any]):
         return worker, message
 
     def _top_up(self) -> None:
-        while not self._exhausted and self._sent - self._given < self._most:
+        while not self._exhausted and self._sent - self._taken < self._most:
             worker = self._choose()
             if worker is None:
                 return

@@ -13,8 +13,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["RandomSource", "manual_seed", "set_seed_source"]
-
 SeedSource = Callable[[], int]
 
 _seeded: np.random.Generator | None = None

@@ -13,8 +13,6 @@ import numpy as np
 
 from plait_data._randomness import RandomSource
 
-__all__ = ["SEEDED", "Cursor", "enter", "leave", "preserved_globals", "reseed", "sample_rng"]
-
 _WORD = 2**64 - 1
 _SAMPLE, _BATCH, _NAMED = 0, 1, 2  # the streams of a key: a position, a whole batch, a text
 

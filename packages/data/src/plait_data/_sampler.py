@@ -11,16 +11,6 @@ import numpy.typing as npt
 
 from plait_data._randomness import RandomSource
 
-__all__ = [
-    "BatchSampler",
-    "EndlessSampler",
-    "RandomSampler",
-    "Sampler",
-    "SequentialSampler",
-    "SubsetRandomSampler",
-    "WeightedRandomSampler",
-]
-
 T_co = TypeVar("T_co", covariant=True)
 _CHUNK = 8192  # number of indices that are converted to Python ints at a time
 

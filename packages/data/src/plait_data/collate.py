@@ -146,7 +146,7 @@ def _collate(samples: Sequence[Any], convert: Converter | None, where: str) -> A
         for base in kind.__mro__:
             if base in _registered:
                 return _registered[base](list(samples))
-    # The commonest kinds come first, by identity: each question below takes part of a microsecond.
+    # the most frequent types first, by identity: each check takes part of a microsecond
     if kind is int or kind is float:
         return _converted(_numbers(samples, where), convert)
     if kind is tuple or kind is list:

@@ -24,7 +24,7 @@ sigset_t block_signals() {
 }
 
 #ifdef __GLIBC__
-// Called first of what the parent has registered for exit, if a library of the child calls exit.
+// If a library calls exit in the child, this runs before the functions that the parent registered.
 void exit_at_once(int status, void *) {
   fflush(nullptr);
   _exit(status);

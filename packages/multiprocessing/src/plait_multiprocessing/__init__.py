@@ -14,6 +14,7 @@ shared memory, without a copy; see the guide on multiprocessing.
     tensor([1., 1.])
 """
 
+import importlib as _importlib
 import multiprocessing as _standard
 from multiprocessing import (
     AuthenticationError,
@@ -33,7 +34,6 @@ from multiprocessing import (
 from multiprocessing.context import assert_spawning
 from typing import Any as _Any
 
-from plait_abi.imports import import_module as _import_module
 from plait_multiprocessing import _library as _library  # must come first, as it loads the component
 from plait_multiprocessing._communicators import Communicator, GroupError, Work
 from plait_multiprocessing._connections import Client, Connection, Listener, Pipe
@@ -154,7 +154,7 @@ def __getattr__(name: str) -> _Any:
     """Return other names of multiprocessing: its modules (``mp.pool``), and new names."""
     if not name.startswith("_"):
         if name in ("connection", "managers", "pool"):
-            return _import_module(f"{__name__}.{name}")
+            return _importlib.import_module(f"{__name__}.{name}")
         try:
             return getattr(_standard, name)
         except AttributeError:

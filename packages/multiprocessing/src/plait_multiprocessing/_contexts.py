@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable
 from multiprocessing import context
 from typing import Any
 
-from plait_abi.imports import import_module
 from plait_multiprocessing import _connections, _processes
 
 __all__ = ["DEFAULT", "DefaultContext", "ForkContext", "ForkServerContext", "SpawnContext"]
@@ -30,7 +29,9 @@ class _Sharing:
             >>> queue.get()["x"].is_shared()
             True
         """
-        return import_module("plait_multiprocessing._queues").Queue(maxsize, ctx=self.get_context())
+        from plait_multiprocessing._queues import Queue
+
+        return Queue(maxsize, ctx=self.get_context())
 
     def JoinableQueue(self, maxsize: int = 0) -> Any:  # noqa: N802
         """Return a queue with ``task_done`` and ``join``.
@@ -44,9 +45,9 @@ class _Sharing:
             >>> queue.task_done()
             >>> queue.join()
         """
-        return import_module("plait_multiprocessing._queues").JoinableQueue(
-            maxsize, ctx=self.get_context()
-        )
+        from plait_multiprocessing._queues import JoinableQueue
+
+        return JoinableQueue(maxsize, ctx=self.get_context())
 
     def SimpleQueue(self) -> Any:  # noqa: N802
         """Return a locked pipe: a queue without a thread, whose ``put`` may wait for the reader.
@@ -58,7 +59,9 @@ class _Sharing:
             >>> queue.get()
             tensor([1., 1.])
         """
-        return import_module("plait_multiprocessing._queues").SimpleQueue(ctx=self.get_context())
+        from plait_multiprocessing._queues import SimpleQueue
+
+        return SimpleQueue(ctx=self.get_context())
 
     def Manager(self) -> Any:  # noqa: N802
         """Return a started manager, a process that keeps objects for others.
@@ -71,9 +74,9 @@ class _Sharing:
             ...     print(things["x"])
             tensor([1., 1.])
         """
-        manager = import_module("plait_multiprocessing._managers").SyncManager(
-            ctx=self.get_context()
-        )
+        from plait_multiprocessing._managers import SyncManager
+
+        manager = SyncManager(ctx=self.get_context())
         manager.start()
         return manager
 
@@ -92,9 +95,9 @@ class _Sharing:
             ...     print(pool.map(pc.neg, [pc.ones(1), pc.zeros(1)]))
             [tensor([-1.]), tensor([-0.])]
         """
-        context = self.get_context()
-        pool = import_module("plait_multiprocessing._pool")
-        return pool.Pool(processes, initializer, initargs, maxtasksperchild, context)
+        from plait_multiprocessing._pool import Pool
+
+        return Pool(processes, initializer, initargs, maxtasksperchild, self.get_context())
 
     def get_context(self, method: str | None = None) -> Any:
         """Return the context of a start method; None: this context."""

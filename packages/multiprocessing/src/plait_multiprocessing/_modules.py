@@ -11,8 +11,6 @@ import sys
 from collections.abc import Sequence
 from types import ModuleType
 
-from plait_abi.imports import import_module
-
 __all__ = ["install"]
 
 _OURS = __name__.rpartition(".")[0] + "."
@@ -37,7 +35,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         name = module.__name__
-        real = import_module(multiprocessing.__name__ + "." + name.removeprefix(_OURS))
+        real = importlib.import_module(multiprocessing.__name__ + "." + name.removeprefix(_OURS))
         # the import system returns the entry of sys.modules, not the empty module that it made
         sys.modules[name] = real
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable
 from multiprocessing import pool as standard, util
 from typing import Any, ClassVar
 
-from plait_abi.imports import uninterrupted
 from plait_multiprocessing._connections import Pipe
+from plait_multiprocessing._interrupts import uninterrupted
 from plait_multiprocessing._pool_results import Results, Wakeup
 from plait_multiprocessing._pool_tasks import Tasks
 from plait_multiprocessing._pool_worker import serve

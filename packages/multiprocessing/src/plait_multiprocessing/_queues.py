@@ -10,8 +10,8 @@ from multiprocessing import queues
 from queue import Empty, Full
 from typing import Any
 
-from plait_abi.imports import uninterrupted
 from plait_multiprocessing._connections import Connection, Pipe
+from plait_multiprocessing._interrupts import uninterrupted
 from plait_multiprocessing._reductions import dumps, loads
 
 __all__ = ["JoinableQueue", "Queue", "SimpleQueue"]

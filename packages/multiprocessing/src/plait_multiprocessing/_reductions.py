@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import io
 import pickle
-import sys
 import threading
 from collections.abc import Callable, Sequence
 from multiprocessing import context, reduction
 from typing import Any
 
-from plait_abi.imports import uninterrupted
 from plait_multiprocessing import _library as _library, _shared
 
 __all__ = [
@@ -231,7 +229,7 @@ def _open(table: list[tuple[_shared.Name, int]], pickled: bytes) -> Any:
     outer = getattr(_opening, "regions", None)
     _opening.regions = [(_shared.receive(name), low) for name, low in table]
     try:
-        return _unpickled(pickled)
+        return pickle.loads(pickled)
     finally:
         _opening.regions = outer
 
@@ -296,16 +294,6 @@ def dumps(value: Any) -> bytes:
     return message
 
 
-class _Unpickler(pickle.Unpickler):
-    """An unpickler whose imports delay interrupts."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        if module not in sys.modules:
-            with uninterrupted():
-                return super().find_class(module, name)
-        return super().find_class(module, name)
-
-
 def loads(pickled: Any, pins: Sequence[_shared.Pin] | None = None) -> Any:
     """Unpickle the bytes from a channel; `pins` came along with them, if they do not have them."""
     if pins is None:
@@ -313,16 +301,9 @@ def loads(pickled: Any, pins: Sequence[_shared.Pin] | None = None) -> Any:
     outer = getattr(_opening, "pins", ())
     _opening.pins = pins
     try:
-        return _unpickled(pickled)
+        return pickle.loads(pickled)
     finally:
         _opening.pins = outer
-
-
-def _unpickled(pickled: Any) -> Any:
-    # imports, which an interrupt must not break
-    if "numpy" in sys.modules and "plait_core" in sys.modules:
-        return pickle.loads(pickled)
-    return _Unpickler(io.BytesIO(pickled)).load()
 
 
 def descriptors_of(tickets: Sequence[_shared.Ticket]) -> list[int]:

@@ -7,9 +7,8 @@ are asked for.
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
-
-from plait_abi.imports import import_module
 
 if TYPE_CHECKING:
     from plait_profiler._averages import EventAverage, EventList
@@ -98,7 +97,7 @@ __version__ = "0.2.0"
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module 'plait_profiler' has no attribute {name!r}")
-    value = getattr(import_module(f"plait_profiler.{_MODULES[name]}"), name)
+    value = getattr(importlib.import_module(f"plait_profiler.{_MODULES[name]}"), name)
     globals()[name] = value
     return value
 

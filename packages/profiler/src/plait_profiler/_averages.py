@@ -43,11 +43,17 @@ SORT_KEYS = (
 _MORE = ("flop_rate", "bandwidth", "top_level", "input_shapes", "stack")  # in a DataFrame
 
 
+def _with_unit(name: str) -> property:
+    """Return a property: the text of a time."""
+    return property(lambda self: time_text(getattr(self, name)), doc=f"`{name}` with its unit.")
+
+
 class Rates:
     """Means, rates and texts, for classes with the totals of `EventAverage`."""
 
     __slots__ = ()
 
+    category: Any
     count: Any
     cpu_time_total: Any
     self_cpu_time_total: Any
@@ -80,35 +86,18 @@ class Rates:
         time = self.device_time_total or self.cpu_time_total
         return 1e6 * amount / time if time else 0.0
 
-    @property
-    def cpu_time_str(self) -> str:
-        """`cpu_time` with its unit; PyTorch has this name, and those that follow."""
-        return time_text(self.cpu_time)
+    # PyTorch's names
+    cpu_time_str = _with_unit("cpu_time")
+    cpu_time_total_str = _with_unit("cpu_time_total")
+    self_cpu_time_total_str = _with_unit("self_cpu_time_total")
+    device_time_str = _with_unit("device_time")
+    device_time_total_str = _with_unit("device_time_total")
+    self_device_time_total_str = _with_unit("self_device_time_total")
 
     @property
-    def cpu_time_total_str(self) -> str:
-        """`cpu_time_total` with its unit."""
-        return time_text(self.cpu_time_total)
-
-    @property
-    def self_cpu_time_total_str(self) -> str:
-        """`self_cpu_time_total` with its unit."""
-        return time_text(self.self_cpu_time_total)
-
-    @property
-    def device_time_str(self) -> str:
-        """`device_time` with its unit."""
-        return time_text(self.device_time)
-
-    @property
-    def device_time_total_str(self) -> str:
-        """`device_time_total` with its unit."""
-        return time_text(self.device_time_total)
-
-    @property
-    def self_device_time_total_str(self) -> str:
-        """`self_device_time_total` with its unit."""
-        return time_text(self.self_device_time_total)
+    def is_user_annotation(self) -> bool:
+        """Whether the program named it, with `record_function`."""
+        return bool(self.category == "range")
 
 
 @dataclass(eq=False)
@@ -172,11 +161,6 @@ class EventAverage(Rates):
     is_async: bool = field(default=False, repr=False)
     is_remote: bool = field(default=False, repr=False)
     is_legacy: bool = field(default=False, repr=False)
-
-    @property
-    def is_user_annotation(self) -> bool:
-        """Whether the program named these events, with `record_function`."""
-        return self.category == "range"
 
     @property
     def scope(self) -> int:

@@ -1,4 +1,6 @@
-"""Blocks of memory: from when to when they were there, how large, and what for."""
+"""Blocks of memory: from when to when they were there, how large, and what for; and the changes of
+memory that they are.
+"""
 
 from __future__ import annotations
 
@@ -7,27 +9,22 @@ from typing import Any
 
 import numpy as np
 
-from plait_profiler._recording import Category, Kind, Recording
+from plait_profiler._recording import DEVICE_TYPES, Category, Kind, Recording
 from plait_profiler._tree import Array, is_any_of, tree_of
 
-__all__ = ["NEVER", "Blocks", "blocks_of", "device_number", "marked_blocks"]
+__all__ = [
+    "NEVER",
+    "Blocks",
+    "MemoryChanges",
+    "blocks_of",
+    "device_number",
+    "held_bytes",
+    "marked_blocks",
+    "memory_changes",
+]
 
 NEVER = np.iinfo(np.int64).max
 """The end of a block that was not freed in the recording."""
-
-# DLPack's numbers of device types
-_TYPES = {
-    "cpu": 1,
-    "cuda": 2,
-    "opencl": 4,
-    "vulkan": 7,
-    "metal": 8,
-    "rocm": 10,
-    "ext": 12,
-    "oneapi": 14,
-    "webgpu": 15,
-    "hexagon": 16,
-}
 
 
 @dataclass(frozen=True)
@@ -62,13 +59,14 @@ def device_number(device: str | int | None, recording: Recording) -> int | None:
     if device is None or isinstance(device, int):
         return device
     name, _, index = device.partition(":")
-    if name not in _TYPES or not (index or "0").isdigit():
+    types = {name: number for number, name in DEVICE_TYPES.items()}
+    if name not in types or not (index or "0").isdigit():
         there = sorted({int(number) for number in np.unique(recording.rows["device"])} - {0})
         raise ValueError(
             f"`device` must be cpu, cuda:0 or another device, or its number in the recording, "
             f"which has {there}; got {device!r}"
         )
-    return _TYPES[name] << 8 | int(index or 0)
+    return types[name] << 8 | int(index or 0)
 
 
 def blocks_of(recording: Recording, device: str | int | None = None) -> Blocks:
@@ -171,3 +169,59 @@ def _categorised(recording: Recording, blocks: Blocks) -> Blocks:
     category[category < 0] = Category.OTHER
     fields: dict[str, Any] = {name: getattr(blocks, name) for name in _FIELDS}
     return Blocks(**{**fields, "category": category})
+
+
+@dataclass(frozen=True, eq=False)
+class MemoryChanges:
+    """Columns of the changes, in the order of time.
+
+    Attributes:
+        time: nanoseconds of the monotonic clock.
+        change: bytes, negative where memory was freed.
+        category: a `Category`, that of the block.
+        process, device: as in rows.
+    """
+
+    time: Array
+    change: Array
+    category: Array
+    process: Array
+    device: Array
+
+
+def memory_changes(recording: Recording) -> MemoryChanges:
+    """Return the changes, of blocks that were made before the recording too.
+
+    Example:
+        >>> from plait_profiler._recording import ROW, Kind, Signature
+        >>> rows = np.zeros(2, ROW)
+        >>> rows["kind"] = Kind.ALLOC, Kind.FREE
+        >>> rows["start"], rows["a"], rows["b"] = [1000, 5000], 64, 4096
+        >>> memory_changes(Recording(rows, [Signature("", Kind.ALLOC)])).change.tolist()
+        [64, -64]
+    """
+    return _changes(blocks_of(recording))
+
+
+def _changes(blocks: Blocks) -> MemoryChanges:
+    ended = blocks.end < NEVER
+
+    def both(column: Array) -> Array:
+        return np.concatenate([column, column[ended]])
+
+    time = np.concatenate([blocks.begin, blocks.end[ended]])
+    change = np.concatenate([blocks.size, -blocks.size[ended]])
+    order = np.argsort(time, kind="stable")
+    columns = time, change, both(blocks.category), both(blocks.process), both(blocks.device)
+    return MemoryChanges(*(column[order] for column in columns))
+
+
+def held_bytes(recording: Recording) -> dict[tuple[int, int], tuple[Array, Array]]:
+    """Return by process and device: the times of changes, and the bytes held from each on."""
+    changes = _changes(marked_blocks(recording))
+    group = (changes.process.astype(np.int64) << 16) + changes.device
+    sizes = {}
+    for key in np.unique(group).tolist():
+        here = group == key
+        sizes[key >> 16, key & 0xFFFF] = changes.time[here], np.cumsum(changes.change[here])
+    return sizes

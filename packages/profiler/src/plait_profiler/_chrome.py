@@ -14,8 +14,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from plait_profiler._arrows import backward_arrows, launch_arrows
-from plait_profiler._memory_changes import held_bytes
+from plait_profiler._blocks import held_bytes
 from plait_profiler._recording import Kind, Recording
 from plait_profiler._row_bytes import (
     chunks,
@@ -24,7 +23,7 @@ from plait_profiler._row_bytes import (
     interleaved,
     microseconds,
 )
-from plait_profiler._tracks import Track, device_name, tracks
+from plait_profiler._tracks import Track, backward_arrows, device_name, launch_arrows, tracks
 from plait_profiler._tree import Array
 
 __all__ = ["export_chrome_trace"]
@@ -108,14 +107,14 @@ def _write(recording: Recording, file: BinaryIO, metadata: Mapping[str, Any]) ->
 class _Lanes:
     """The process and thread numbers that the file has for each row."""
 
-    def __init__(self, recording: Recording, found: list[Track]) -> None:
-        self.tracks = found
+    def __init__(self, recording: Recording, track_list: list[Track]) -> None:
+        self.tracks = track_list
         self.of_row = np.zeros(len(recording.rows), np.int32)
         self.texts = []
         self._labels: list[dict[str, Any]] = []
         processes: dict[tuple[int, int], int] = {}
         threads: dict[int, int] = {}
-        for number, track in enumerate(found):
+        for number, track in enumerate(track_list):
             self.of_row[track.rows] = number
             group = (track.process, track.device)
             if group not in processes:

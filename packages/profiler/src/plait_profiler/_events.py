@@ -107,11 +107,6 @@ class Event(Rates):
         return bool(self._all.tree.backward[self.id])
 
     @property
-    def is_user_annotation(self) -> bool:
-        """Whether the program named it, with `record_function`."""
-        return self.category == "range"
-
-    @property
     def scope(self) -> int:
         """PyTorch's number of the category: 0 forward, 1 backward, 7 the program's."""
         return 7 if self.is_user_annotation else int(self.category == "backward")
@@ -207,7 +202,7 @@ class Event(Rates):
     def kernels(self) -> list[Kernel]:
         """The work on accelerators that it launched itself."""
         recording = self._all.recording
-        rows = self._all.tree.works[self._all.tree.launched_by == self.id]
+        rows = self._all.tree.device_rows[self._all.tree.launched_by == self.id]
         return [
             Kernel(
                 recording.signatures[row["signature"]].name,

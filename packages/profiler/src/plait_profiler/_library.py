@@ -6,7 +6,6 @@ import functools
 from types import ModuleType
 
 import plait_abi
-from plait_abi.imports import import_module
 
 __all__ = ["observer"]
 
@@ -15,6 +14,7 @@ __all__ = ["observer"]
 def observer() -> ModuleType:
     """Load the component and return the module of its functions, `plait_profiler._observer`."""
     plait_abi.load(plait_abi.paths("plait_profiler")["libplait_profiler.so"])
-    module = import_module("plait_profiler._observer")
-    module.watch_stacks()
-    return module
+    from plait_profiler import _observer
+
+    _observer.watch_stacks()
+    return _observer

@@ -16,10 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from plait_profiler._arrows import backward_arrows, launch_arrows
-from plait_profiler._memory_changes import memory_changes
+from plait_profiler._blocks import memory_changes
 from plait_profiler._recording import Category, Kind, Recording
-from plait_profiler._tracks import Track, tracks
+from plait_profiler._tracks import Track, backward_arrows, launch_arrows, tracks
 from plait_profiler._tree import Array
 
 __all__ = ["export_html"]
@@ -66,7 +65,7 @@ def export_html(
         "columns": data,
     }
     page = (folder / "page.html").read_text("utf-8")
-    whole = re.sub(r"\{\{(\w+)\}\}", lambda found: texts[found[1]], page)
+    whole = re.sub(r"\{\{(\w+)\}\}", lambda match: texts[match[1]], page)
     with open(path, "w", encoding="utf-8", errors="replace") as file:
         file.write(whole)
 
@@ -131,12 +130,12 @@ def _facts(recording: Recording, columns: _Columns) -> dict[str, Any]:
 
 
 def _add_events(
-    recording: Recording, columns: _Columns, found: list[Track], rows: Array, begin: int
+    recording: Recording, columns: _Columns, track_list: list[Track], rows: Array, begin: int
 ) -> None:
     """Add the columns of the events, track by track."""
     start = rows["start"] - np.uint64(begin)
     gaps = np.diff(start, prepend=np.zeros(1, np.uint64))
-    firsts = np.cumsum([0, *[len(track.rows) for track in found]])[:-1]
+    firsts = np.cumsum([0, *[len(track.rows) for track in track_list]])[:-1]
     firsts = firsts[firsts < len(gaps)]
     gaps[firsts] = start[firsts]  # a track's first time is from the begin
     columns.add("gap", gaps)

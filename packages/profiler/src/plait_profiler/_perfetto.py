@@ -14,11 +14,10 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from plait_profiler._arrows import backward_arrows, launch_arrows
-from plait_profiler._memory_changes import held_bytes
+from plait_profiler._blocks import held_bytes
 from plait_profiler._recording import Kind, Recording
 from plait_profiler._row_bytes import chunks, fields, interleaved
-from plait_profiler._tracks import Track, device_name, tracks
+from plait_profiler._tracks import Track, backward_arrows, device_name, launch_arrows, tracks
 from plait_profiler._tree import Array
 
 __all__ = ["export_perfetto_trace"]
@@ -135,22 +134,22 @@ def _clocks(recording: Recording) -> bytes:
     return _packet(_data(CLOCKS, *clocks), flags=CLEARED)
 
 
-def _uuid(found: list[Track], number: int) -> int:
+def _uuid(track_list: list[Track], number: int) -> int:
     """Return the track's name in the file."""
-    return (found[number].process << 32) + number + 1
+    return (track_list[number].process << 32) + number + 1
 
 
 def _counter_uuid(process: int, device: int) -> int:
     return (process << 32) + (1 << 31) + device
 
 
-def _descriptors(recording: Recording, found: list[Track]) -> bytes:
+def _descriptors(recording: Recording, track_list: list[Track]) -> bytes:
     packets = []
-    for process in sorted({track.process for track in found}):
+    for process in sorted({track.process for track in track_list}):
         name = _data(3, _number(1, process), _data(6, f"process {process}"))
         packets.append([_number(1, process << 32), name, _number(11, EXPLICIT)])
-    for number, track in enumerate(found):
-        parts = [_number(1, _uuid(found, number)), _number(5, track.process << 32)]
+    for number, track in enumerate(track_list):
+        parts = [_number(1, _uuid(track_list, number)), _number(5, track.process << 32)]
         if track.thread:
             ids = _number(1, track.process), _number(2, track.thread)
             parts.append(_data(4, *ids, _data(5, track.name)))

@@ -8,7 +8,6 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterable
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from plait_profiler._categories import mark_modules, watch_categories
@@ -235,12 +234,7 @@ class profile(Recorded):  # noqa: N801
         self.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None:
             self.on_trace_ready = None
         self.stop()

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from plait_abi.imports import import_module
-
 if TYPE_CHECKING:
     from plait_profiler._averages import EventAverage, EventList
     from plait_profiler._events import Event
@@ -65,8 +63,9 @@ class Recorded:
         Raises:
             RuntimeError: before there is a recording.
         """
-        result: EventList[Event] = _part("events", "events")(self.recording())
-        return result
+        from plait_profiler._events import events
+
+        return events(self.recording())
 
     def key_averages(
         self,
@@ -90,8 +89,9 @@ class Recorded:
 
         The profile must have been made with ``profile_memory=True``.
         """
-        result: MemoryProfile = _part("memory", "MemoryProfile")(self.recording())
-        return result
+        from plait_profiler._memory import MemoryProfile
+
+        return MemoryProfile(self.recording())
 
     def far_from_peak(self, peak: Peak | None = None, *, device: str = "cpu") -> Table:
         """Return which operators lose most time against what the machine reaches.
@@ -100,31 +100,41 @@ class Recorded:
             peak: to compare with; None measures it, see `machine_peak`.
             device: ``cpu``, or one whose time is compared: ``cuda:0``.
         """
-        result: Table = _part("peak", "far_from_peak")(self.recording(), peak, device=device)
-        return result
+        from plait_profiler._peak import far_from_peak
+
+        return far_from_peak(self.recording(), peak, device=device)
 
     def overlap(self) -> Table:
         """Return during what other threads of a backward pass, or an accelerator, waited."""
-        result: Table = _part("overlap", "overlap")(self.recording())
-        return result
+        from plait_profiler._overlap import overlap
+
+        return overlap(self.recording())
 
     # ---- files ---------------------------------------------------------------------------------
 
     def save(self, path: Path) -> None:
         """Write the recording as it is, for `plait_profiler.load`; see `save_recording`."""
-        _part("native", "save_recording")(self.recording(), path)
+        from plait_profiler._native import save_recording
+
+        save_recording(self.recording(), path)
 
     def export_chrome_trace(self, path: Path) -> None:
         """Write a timeline for chrome://tracing and Perfetto; compressed if it ends in ``.gz``."""
-        _part("chrome", "export_chrome_trace")(self.recording(), path, metadata=self._metadata)
+        from plait_profiler._chrome import export_chrome_trace
+
+        export_chrome_trace(self.recording(), path, metadata=self._metadata)
 
     def export_perfetto_trace(self, path: Path) -> None:
         """Write a timeline in Perfetto's own format."""
-        _part("perfetto", "export_perfetto_trace")(self.recording(), path)
+        from plait_profiler._perfetto import export_perfetto_trace
+
+        export_perfetto_trace(self.recording(), path)
 
     def export_html(self, path: Path, *, title: str = "plait profile") -> None:
         """Write a page with a timeline, averages and memory, which needs nothing else."""
-        _part("page", "export_html")(self.recording(), path, title=title)
+        from plait_profiler._page import export_html
+
+        export_html(self.recording(), path, title=title)
 
     def export_stacks(self, path: Path, metric: str = "self_cpu_time_total") -> None:
         """Write folded stacks for tools that draw flame graphs; see `EventList.export_stacks`."""
@@ -132,11 +142,15 @@ class Recorded:
 
     def export_flame_graph(self, path: Path, metric: str = "self_cpu_time_total") -> None:
         """Write a page with a flame graph."""
-        _part("stacks", "export_flame_graph")(self.recording(), path, metric)
+        from plait_profiler._stacks import export_flame_graph
+
+        export_flame_graph(self.recording(), path, metric)
 
     def export_memory_timeline(self, path: Path, device: str | int | None = None) -> None:
         """Write the memory of each category over time: ``.html``, ``.json`` or ``.raw.json.gz``."""
-        _part("memory_export", "export_memory_timeline")(self.recording(), path, device)
+        from plait_profiler._memory_export import export_memory_timeline
+
+        export_memory_timeline(self.recording(), path, device)
 
     def export(self, path: Path) -> None:
         """Write a file whose format the end of the path tells.
@@ -158,11 +172,15 @@ class Recorded:
 
     def timeline_figure(self, **options: Any) -> Any:
         """Return a Matplotlib figure of the timeline; see `plait_profiler.timeline_figure`."""
-        return _part("pictures", "timeline_figure")(self.recording(), **options)
+        from plait_profiler._pictures import timeline_figure
+
+        return timeline_figure(self.recording(), **options)
 
     def memory_figure(self, **options: Any) -> Any:
         """Return a Matplotlib figure of memory by category; see `plait_profiler.memory_figure`."""
-        return _part("pictures", "memory_figure")(self.recording(), **options)
+        from plait_profiler._pictures import memory_figure
+
+        return memory_figure(self.recording(), **options)
 
 
 def load(path: Path) -> Recorded:
@@ -181,9 +199,6 @@ def load(path: Path) -> Recorded:
         >>> len(plait_profiler.load("nothing.plaitprof").events())
         0
     """
-    return Recorded(_part("native", "load_recording")(path))
+    from plait_profiler._native import load_recording
 
-
-def _part(module: str, name: str) -> Any:
-    """Return a function or a class of a module that needs NumPy."""
-    return getattr(import_module(f"plait_profiler._{module}"), name)
+    return Recorded(load_recording(path))

@@ -9,7 +9,6 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from plait_abi.imports import import_module
 from plait_profiler._library import observer
 from plait_profiler._processes import Journal, enter, leave
 
@@ -79,8 +78,9 @@ class Recorder:
         Args:
             steps: names, begins and ends of the program's steps, to be added.
         """
-        assembly: Any = import_module("plait_profiler._assembly")
-        recording: Recording = assembly.assemble(
+        from plait_profiler._assembly import assemble  # imports NumPy
+
+        return assemble(
             self._session,
             self._journals,
             steps,
@@ -88,4 +88,3 @@ class Recorder:
             threads=self._threads,
             clock=self._clock,
         )
-        return recording

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 __all__ = [
+    "DEVICE_TYPES",
     "ROW",
     "Category",
     "Context",
@@ -24,6 +25,19 @@ __all__ = [
     "is_span",
     "thread_numbers",
 ]
+
+# the names of devices, by DLPack's numbers of their types
+DEVICE_TYPES = {
+    1: "cpu",
+    2: "cuda",
+    7: "vulkan",
+    8: "metal",
+    10: "rocm",
+    12: "ext",
+    14: "oneapi",
+    15: "webgpu",
+    16: "hexagon",
+}
 
 ROW = np.dtype(
     [

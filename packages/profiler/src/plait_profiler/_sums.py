@@ -270,7 +270,7 @@ def _count(group: Array, which: Array, groups: int) -> Array:
 
 def _columns(recording: Recording, rows: Array, group: Array, groups: int) -> dict[str, Array]:
     tree = tree_of(recording)
-    outer = rows[~tree.within_the_same(group)[rows]]
+    outer = rows[~tree.has_ancestor_in_group(group)[rows]]
 
     def add(values: Array, which: Array) -> Array:
         if not values.any():

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from plait_abi.imports import import_module
 from plait_profiler._recording import Recording
 
 __all__ = [
@@ -142,7 +141,7 @@ class Table(Sequence[dict[str, Any]]):
             ImportError: if pandas is not installed.
         """
         try:
-            pandas = import_module("pandas")
+            import pandas
         except ImportError as error:
             raise ImportError("to_pandas: needs pandas; pip install pandas") from error
         return pandas.DataFrame(

@@ -1,4 +1,7 @@
-"""The lines of a timeline: one for each thread of the host and each stream of a device."""
+"""The lines of a timeline: one for each thread of the host and each stream of a device; and the
+arrows between their events: from a forward call to its backward node, from a call to its work on a
+device.
+"""
 
 from __future__ import annotations
 
@@ -7,23 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from plait_profiler._recording import Kind, Recording, is_span
-from plait_profiler._tree import Array
+from plait_profiler._recording import DEVICE_TYPES, Kind, Recording, is_span
+from plait_profiler._tree import Array, matching
 
-__all__ = ["Track", "device_name", "thread_name", "tracks"]
-
-_DEVICE_TYPES = {
-    1: "cpu",
-    2: "cuda",
-    4: "opencl",
-    7: "vulkan",
-    8: "metal",
-    10: "rocm",
-    12: "ext_dev",
-    14: "oneapi",
-    15: "webgpu",
-    16: "hexagon",
-}
+__all__ = ["Track", "backward_arrows", "device_name", "launch_arrows", "thread_name", "tracks"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +42,7 @@ def device_name(device: int) -> str:
         >>> device_name(2 << 8 | 1)
         'cuda:1'
     """
-    kind = _DEVICE_TYPES.get(device >> 8, f"device type {device >> 8}")
+    kind = DEVICE_TYPES.get(device >> 8, f"device type {device >> 8}")
     return kind if device >> 8 == 1 else f"{kind}:{device & 255}"
 
 
@@ -115,3 +105,32 @@ def _lanes(recording: Recording, work: Array) -> list[Array]:
         heapq.heappush(free, (stop, lane))
         lane_of[at] = lane
     return [work[lane_of == lane] for lane in range(int(lane_of.max()) + 1)]
+
+
+def backward_arrows(recording: Recording) -> tuple[Array, Array]:
+    """Return pairs of rows: the call that recorded a node, and the node when it ran.
+
+    The call is the outermost one with the node's number. A node that ran twice is in two pairs.
+    """
+    rows = recording.rows
+    calls = np.flatnonzero((rows["kind"] == Kind.OP) & (rows["link"] != 0))
+    nodes = np.flatnonzero((rows["kind"] == Kind.NODE) & (rows["link"] != 0))
+    return _pairs(recording, "link", calls, nodes)
+
+
+def launch_arrows(recording: Recording) -> tuple[Array, Array]:
+    """Return pairs of rows: the call that launched work on a device, and that work."""
+    rows = recording.rows
+    calls = np.flatnonzero((rows["kind"] == Kind.OP) & (rows["a"] != 0))
+    works = np.flatnonzero((rows["kind"] == Kind.DEVICE) & (rows["a"] != 0))
+    return _pairs(recording, "a", calls, works)
+
+
+def _pairs(
+    recording: Recording, column: str, sources: Array, targets: Array
+) -> tuple[Array, Array]:
+    """Return the sources and targets of one process that have the same number in a column."""
+    process, number = recording.rows["process"], recording.rows[column]
+    keys = process[sources], number[sources]
+    matches = matching(keys, (process[targets], number[targets]), sources)
+    return matches[matches >= 0], targets[matches >= 0]

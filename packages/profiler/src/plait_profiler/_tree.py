@@ -1,6 +1,6 @@
-"""How events lie within each other: sums over what is within, what is around, what launched what.
+"""The tree of nested events: parents, sums over descendants, and which call launched which work.
 
-`tree_of` computes this once for a recording; the reports are made from it.
+`tree_of` computes it once for a recording; the reports are made from it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _TREES: weakref.WeakKeyDictionary[Recording, Tree] = weakref.WeakKeyDictionary()
 
 
 def tree_of(recording: Recording) -> Tree:
-    """Return the recording's tree, which is made at the first call.
+    """Return the recording's tree, which the first call computes.
 
     Example:
         >>> import numpy as np
@@ -54,9 +54,9 @@ class Tree:
         duration: nanoseconds; 0 for rows without an end.
         span: which rows are events of the host with a begin and an end; STEP is not among them.
         parents: as `Recording.parents`.
-        own_time: of a span, nanoseconds without those of the spans within; else 0.
-        backward: which rows are in a backward pass: within a NODE or BACKWARD, or one of them.
-        works, launched_by: the DEVICE rows, and for each the OP row that launched it, or -1.
+        own_time: of a span, its nanoseconds minus those of its children; else 0.
+        backward: which rows are part of a backward pass: a NODE, a BACKWARD, or a row within one.
+        device_rows, launched_by: the DEVICE rows, and for each the OP row that launched it, or -1.
         device_time: nanoseconds of the accelerator's work that an OP launched itself.
     """
 
@@ -64,23 +64,25 @@ class Tree:
         rows = recording.rows
         column = np.ascontiguousarray
         self.kind, self.start = column(rows["kind"]), column(rows["start"]).astype(np.int64)
-        self.link, self.process = rows["link"], rows["process"]  # few of which are looked at
+        self.link, self.process = rows["link"], rows["process"]  # not copied: few are read
         self.signature, self.context = column(rows["signature"]), column(rows["context"])
         self.span = is_span(self.kind)
         timed = self.span | is_any_of(self.kind, Kind.STEP, Kind.DEVICE)
         self.duration = np.where(timed, rows["duration"], 0).astype(np.int64)
         self.parents = recording.parents()
         self._levels = self._rows_by_depth(rows)
-        spent = np.where(self.span, self.duration, 0)
+        span_time = np.where(self.span, self.duration, 0)
         inner = np.flatnonzero(self.span & (self.parents >= 0))
-        within = np.bincount(self.parents[inner], spent[inner], len(rows))
-        self.own_time = spent - within.astype(np.int64)
+        within = np.bincount(self.parents[inner], span_time[inner], len(rows))
+        self.own_time = span_time - within.astype(np.int64)
         passes = is_any_of(self.kind, Kind.NODE, Kind.BACKWARD)
         self.backward = passes | (self.nearest(passes) >= 0)
-        self.works, self.launched_by = self._launches(rows)
+        self.device_rows, self.launched_by = self._launches(rows)
         self.device_time = np.zeros(len(rows), np.int64)
         launched = self.launched_by >= 0
-        np.add.at(self.device_time, self.launched_by[launched], self.duration[self.works[launched]])
+        np.add.at(
+            self.device_time, self.launched_by[launched], self.duration[self.device_rows[launched]]
+        )
 
     def __len__(self) -> int:
         return len(self.kind)
@@ -100,21 +102,21 @@ class Tree:
 
     def _launches(self, rows: Array) -> tuple[Array, Array]:
         """Return the DEVICE rows, and for each the OP row that launched it, or -1."""
-        works = np.flatnonzero(self.kind == Kind.DEVICE)
-        if not len(works):
-            return works, works
+        device_rows = np.flatnonzero(self.kind == Kind.DEVICE)
+        if not len(device_rows):
+            return device_rows, device_rows
         launches = np.flatnonzero((self.kind == Kind.OP) & (rows["a"] != 0))
         launched_by = matching(
             (self.process[launches], rows["a"][launches]),
-            (self.process[works], rows["a"][works]),
+            (self.process[device_rows], rows["a"][device_rows]),
             launches,
         )
-        return works, launched_by
+        return device_rows, launched_by
 
     def totals(self, values: Array, *, known_first: bool = False) -> Array:
-        """Return for each row the sum of the values of it and of all within it.
+        """Return for each row the sum of its value and those of its descendants.
 
-        With `known_first` a row whose own value is not 0 has that instead of a sum.
+        With `known_first`, a row whose own value is not 0 keeps that value instead of a sum.
         """
         totals = values.copy()
         for rows in reversed(self._levels):
@@ -127,7 +129,7 @@ class Tree:
         return np.where(values != 0, values, totals) if known_first else totals
 
     def nearest(self, mask: Array) -> Array:
-        """Return for each row the innermost row around it for which the mask is true, or -1."""
+        """Return for each row its innermost ancestor for which the mask is true, or -1."""
         result = np.full(len(self), -1, np.int64)
         for rows in self._levels:
             around = self.parents[rows]
@@ -135,15 +137,15 @@ class Tree:
         return result
 
     def outermost(self, mask: Array) -> Array:
-        """Return the outermost row, of this and those around, with a true mask, or -1."""
+        """Return for each row its outermost ancestor, or itself, with a true mask; else -1."""
         result = np.where(mask, np.arange(len(self)), -1)
         for rows in self._levels:
             further = result[self.parents[rows]]
             result[rows] = np.where(further >= 0, further, result[rows])
         return result
 
-    def within_the_same(self, group: Array) -> Array:
-        """Return which rows are within another one of their group."""
+    def has_ancestor_in_group(self, group: Array) -> Array:
+        """Return which rows have an ancestor of the same group."""
         within = np.zeros(len(self), bool)
         rows = np.flatnonzero(self.parents >= 0)
         around = self.parents[rows]
@@ -151,17 +153,17 @@ class Tree:
             same = group[around] == group[rows]
             within[rows[same]] = True
             further = self.parents[around]
-            going = ~same & (further >= 0)
-            rows, around = rows[going], further[going]
+            remaining = ~same & (further >= 0)
+            rows, around = rows[remaining], further[remaining]
         return within
 
 
-def matching(keys: tuple[Array, Array], wanted: tuple[Array, Array], values: Array) -> Array:
-    """Return the value of the first key that is equal to each wanted pair, or -1."""
+def matching(keys: tuple[Array, Array], searched: tuple[Array, Array], values: Array) -> Array:
+    """Return the value of the first key that is equal to each searched pair, or -1."""
     if not len(values):
-        return np.full(len(wanted[0]), -1, np.int64)
-    both = [np.concatenate(pair) for pair in zip(keys, wanted, strict=True)]
-    order = np.lexsort((both[1], both[0]))  # stable: keys come before what is wanted
+        return np.full(len(searched[0]), -1, np.int64)
+    both = [np.concatenate(pair) for pair in zip(keys, searched, strict=True)]
+    order = np.lexsort((both[1], both[0]))  # stable: keys come before what is searched
     first, second = both[0][order], both[1][order]
     new = np.ones(len(order), bool)
     new[1:] = (first[1:] != first[:-1]) | (second[1:] != second[:-1])
@@ -197,15 +199,15 @@ def contexts_of(recording: Recording) -> Array:
     if not len(nodes):
         return tree.context
     calls = np.flatnonzero((tree.kind == Kind.OP) & (tree.link != 0))
-    made_by = matching(
+    recorded_by = matching(
         (tree.process[calls], tree.link[calls]), (tree.process[nodes], tree.link[nodes]), calls
     )
     source = tree.nearest(tree.kind == Kind.NODE)
     source = np.where(source >= 0, source, np.arange(len(tree)))
-    source[nodes] = np.where(made_by >= 0, made_by, nodes)
-    unknown = nodes[made_by < 0]
+    source[nodes] = np.where(recorded_by >= 0, recorded_by, nodes)
+    unknown = nodes[recorded_by < 0]
     source[unknown] = unknown
-    for _ in range(64):  # each time twice as far; an end for links that lead back to themselves
+    for _ in range(64):  # each step doubles the distance; the limit ends cycles of links
         further = source[source]
         if np.array_equal(further, source):
             break

@@ -2,5 +2,3 @@
 
 Design note 0011 describes how they start, share memory, repeat results and fail.
 """
-
-__all__: list[str] = []

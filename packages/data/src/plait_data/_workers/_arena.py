@@ -19,8 +19,6 @@ import numpy.typing as npt
 
 from plait_data._workers._slot_holders import Hold, collect
 
-__all__ = ["Arena", "Slot", "Window", "create"]
-
 PAGE = mmap.PAGESIZE
 _DUMP = PAGE  # offset of the region for stack dumps
 _DUMP_SIZE = 1 << 20

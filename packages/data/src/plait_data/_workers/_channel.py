@@ -6,8 +6,6 @@ import socket
 import struct
 from collections import deque
 
-__all__ = ["Channel", "receive_descriptors", "receive_message", "send_message"]
-
 _LENGTH = struct.Struct("<I")
 _CHUNK = 1 << 16
 _MOST_DESCRIPTORS = 4
@@ -67,7 +65,7 @@ class Channel:
         return bool(self._unsent)
 
     def send_descriptors(self, descriptors: list[int]) -> None:
-        """Sends descriptors with one byte."""
+        """Send descriptors with one byte."""
         socket.send_fds(self._socket, [b"\0"], descriptors)
 
     def send(self, message: bytes) -> None:
@@ -119,5 +117,5 @@ class Channel:
         return messages
 
     def close(self) -> None:
-        """Ends the connection, which tells the worker to end."""
+        """End the connection, which tells the worker to end."""
         self._socket.close()

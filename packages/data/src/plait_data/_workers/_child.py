@@ -22,28 +22,26 @@ from plait_data._worker_info import WorkerInfo, set_worker_info
 from plait_data._workers import _arena, _codec, _task
 from plait_data._workers._arena import Arena
 from plait_data._workers._channel import receive_descriptors, receive_message, send_message
-from plait_data._workers._failures import capture
+from plait_data._workers._errors import capture
 from plait_data._workers._import_seeds import LateSeeds
 from plait_data._workers._job import load
 from plait_data._workers._maker import Maker
-from plait_data._workers._phases import (
+from plait_data._workers._task import (
     COLLATING,
     IDLE,
     INITIALISING,
     LOADING,
     SENDING,
     WORKING,
+    Job,
     where,
 )
-from plait_data._workers._task import Job
 from plait_data._workers._worker_process import (
     LazyConverter,
     dump_signal,
     end_with_parent,
     use_one_thread,
 )
-
-__all__ = ["Hello", "main", "start"]
 
 
 @dataclass(frozen=True)

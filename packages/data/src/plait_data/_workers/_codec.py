@@ -22,8 +22,6 @@ import numpy as np
 from plait_data._arrays import tensor_library
 from plait_data._workers._arena import Arena, Slot, Window
 
-__all__ = ["Message", "as_array", "decode", "encode", "mark", "rebuild"]
-
 LEAST_SHARED = 16 << 10  # bytes; below it a copy through the socket is cheaper than a slot
 _HEADER = struct.Struct("<IIQII")
 _THREE = struct.Struct("<qqq")

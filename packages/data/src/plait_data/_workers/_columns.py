@@ -10,8 +10,6 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Column", "column_of"]
-
 _DEEPEST = 8
 _ATOMS = (str, bytes, int, float, complex, bool, type(None))
 

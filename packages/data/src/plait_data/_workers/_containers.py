@@ -11,8 +11,6 @@ import numpy.typing as npt
 
 from plait_data._workers._columns import Blobs, Numbers, Texts, column_of
 
-__all__ = ["SharedDict", "SharedList", "SharedTuple", "shared"]
-
 LEAST = 10_000  # items; a copy of fewer is small
 
 

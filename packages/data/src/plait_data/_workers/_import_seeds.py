@@ -10,8 +10,6 @@ from typing import Any
 
 from plait_data._sample_seeds import SEEDED, reseed
 
-__all__ = ["LateSeeds"]
-
 
 class LateSeeds:
     """A module finder that seeds global generators after the import of their library.

@@ -18,8 +18,6 @@ from plait_data._workers._codec import as_array, rebuild
 from plait_data._workers._containers import LEAST, shared
 from plait_data._workers._task import Job
 
-__all__ = ["Segment", "load"]
-
 LEAST_SHARED = 4096  # smallest size in bytes of a buffer in the segment
 _ALIGNMENT = 64
 _CHUNK = 1000

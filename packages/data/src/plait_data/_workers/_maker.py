@@ -9,10 +9,7 @@ from typing import Any
 from plait_data import collate
 from plait_data._fetch import END, Fetch, Note, Seed, Stream
 from plait_data._workers import _task
-from plait_data._workers._phases import STREAMING, WORKING
-from plait_data._workers._task import Job
-
-__all__ = ["Maker"]
+from plait_data._workers._task import STREAMING, WORKING, Job
 
 
 class Maker:

@@ -12,10 +12,8 @@ from plait_data._workers import _arena
 from plait_data._workers._arena import Window
 from plait_data._workers._channel import Channel
 from plait_data._workers._errors import process_state
-from plait_data._workers._phases import sample_at, where
 from plait_data._workers._start import Process, kill
-
-__all__ = ["Member"]
+from plait_data._workers._task import sample_at, where
 
 _START_SECONDS = 30.0
 _KILLED_SECONDS = 5.0  # seconds that a killed process may take to end

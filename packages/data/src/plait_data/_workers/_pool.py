@@ -11,8 +11,6 @@ from plait_data._default_context import default_context
 from plait_data._workers._task import Job
 from plait_data.collate import batch_converter, default_collate, default_convert
 
-__all__ = ["open_pool"]
-
 
 def open_pool(loader: Any, seed: int) -> Any:
     """Start the workers of a loader."""

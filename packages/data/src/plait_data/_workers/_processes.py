@@ -20,15 +20,12 @@ from plait_data._workers import _arena, _codec, _slot_holders, _task
 from plait_data._workers._arena import Window
 from plait_data._workers._channel import Channel
 from plait_data._workers._child import Hello
-from plait_data._workers._errors import died, process_state, require_descriptors, timed_out
-from plait_data._workers._failures import restore
+from plait_data._workers._errors import died, process_state, require_descriptors, restore, timed_out
 from plait_data._workers._job import Segment
 from plait_data._workers._member import Member
 from plait_data._workers._start import Start, kill
 from plait_data._workers._task import Job
 from plait_data._workers._worker_process import device_setup, dump_signal
-
-__all__ = ["ProcessPool"]
 
 _GRACE = 0.5  # seconds that a worker has to finish a sample before it is killed
 _DUMP_SECONDS = 1.0
@@ -70,6 +67,11 @@ class ProcessPool:
     def size(self) -> int:
         """How many workers there are."""
         return len(self._members)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the program has ended the workers, and no error has."""
+        return not self._members and self._broken is None
 
     @property
     def pids(self) -> list[int]:
@@ -145,7 +147,7 @@ class ProcessPool:
             self._send(member, ("epoch", epoch, seed, skip, convert))
 
     def submit(self, worker: int, epoch: int, number: int, indices: Any) -> None:
-        """Sends a task."""
+        """Send a task."""
         if self._broken is not None:
             raise self._broken()
         member = self._members[worker]
@@ -186,8 +188,8 @@ class ProcessPool:
     def _wait(self, timeout: float, owing: int) -> None:
         flags = select.POLLIN
         for member in self._members:
-            wanted = flags | select.POLLOUT if member.channel.waiting else flags
-            self._poll.modify(member.channel.fileno(), wanted)
+            mask = flags | select.POLLOUT if member.channel.waiting else flags
+            self._poll.modify(member.channel.fileno(), mask)
         begun = time.monotonic()
         events = self._poll.poll(timeout * 1000 if timeout else None)
         if not events:

@@ -15,8 +15,6 @@ from typing import Any
 
 from plait_data._workers._fork import run_to_exit
 
-__all__: list[str] = []
-
 _standard: Any = forkserver
 
 

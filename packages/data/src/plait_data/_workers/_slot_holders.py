@@ -14,8 +14,6 @@ import select
 import threading
 from collections.abc import Callable
 
-__all__ = ["Hold", "collect"]
-
 
 class Hold:
     """A slot in use; ``free`` is called once, when the last holder is gone."""

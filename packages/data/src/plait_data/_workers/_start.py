@@ -11,8 +11,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Protocol
 
-__all__ = ["Process", "Start", "start_of"]
-
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 

@@ -11,14 +11,10 @@ from typing import Any
 
 from plait_data._fetch import END, stopped_iteration
 from plait_data._sample_seeds import Cursor, enter, leave
-from plait_data._worker_error import WorkerTimeout
-from plait_data._worker_info import WorkerInfo, set_worker_info
+from plait_data._worker_info import WorkerInfo, WorkerTimeout, set_worker_info
 from plait_data._workers import _task
 from plait_data._workers._maker import Maker
-from plait_data._workers._phases import WORKING, where
-from plait_data._workers._task import Job
-
-__all__ = ["ThreadPool"]
+from plait_data._workers._task import WORKING, Job, where
 
 
 class _Result:
@@ -56,15 +52,20 @@ class ThreadPool:
         """How many workers there are."""
         return len(self._threads)
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether the program has ended the workers."""
+        return not self._threads
+
     def begin(self, epoch: int, seed: int, skips: list[int], convert: bool) -> None:
-        """Starts an epoch."""
+        """Start an epoch."""
         self.current = epoch
         for thread, skip in zip(self._threads, skips, strict=True):
             thread.epoch = epoch
             thread.work.put(("epoch", epoch, seed, skip))
 
     def submit(self, worker: int, epoch: int, number: int, indices: Any) -> None:
-        """Gives a thread a task."""
+        """Give a thread a task."""
         self._threads[worker].work.put(("task", epoch, number, indices))
 
     def receive(self, epoch: int, timeout: float, owing: int) -> tuple[int, _Result]:
@@ -94,7 +95,7 @@ class ThreadPool:
         )
 
     def close(self, grace: float = 0.5) -> None:
-        """Ends the threads; one in the middle of a sample ends after it."""
+        """End the threads; one in the middle of a sample ends after it."""
         threads, self._threads = self._threads, []
         for thread in threads:
             thread.stop = True

@@ -10,14 +10,6 @@ import signal
 import sys
 from typing import Any
 
-__all__ = [
-    "LazyConverter",
-    "dump_signal",
-    "device_setup",
-    "end_with_parent",
-    "use_one_thread",
-]
-
 
 def dump_signal() -> int:
     """The signal that asks a worker for a stack dump."""
@@ -30,7 +22,7 @@ def end_with_parent(shared: int) -> int:
     Returns:
         The descriptor to keep open.
     """
-    # Opened again: the receiver of the signal belongs to the open file, which workers would share.
+    # Open the pipe again: an open file has one receiver of the signal, and workers share `shared`.
     lifeline = os.open(f"/proc/self/fd/{shared}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     os.close(shared)
     fcntl.fcntl(lifeline, fcntl.F_SETOWN, os.getpid())
@@ -67,7 +59,7 @@ class LazyConverter:
 def use_one_thread() -> None:
     """Make the imported tensor libraries use one thread, as there are several workers."""
     for name in ("torch", "plait_core"):
-        # not `getattr`: where `torch` means plait, it would import all that may have the name
+        # not `getattr`: under plait.torch it would import modules to look for the name
         library = vars(sys.modules[name]) if name in sys.modules else {}
         set_threads = library.get("set_num_threads")
         if set_threads is not None:

@@ -10,8 +10,6 @@ from typing import Any
 from plait_data._dataset import Dataset
 from plait_data.datasets._records import RecordFile
 
-__all__ = ["CSVRows"]
-
 Convert = Callable[[str], Any]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -12,8 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from plait_data._dataset import Dataset
-
-__all__ = ["IMAGE_EXTENSIONS", "ImageFolder", "load_image"]
 
 IMAGE_EXTENSIONS = (
     *(".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp", ".gif"),
@@ -44,7 +41,7 @@ def load_image(path: str | os.PathLike[str], mode: str = "RGB") -> npt.NDArray[n
         [[[255, 0, 0], [0, 0, 9]]]
     """
     try:
-        pillow: Any = importlib.import_module("PIL.Image")
+        from PIL import Image
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
             "load_image: Pillow is required to read images, and not installed "
@@ -52,7 +49,7 @@ def load_image(path: str | os.PathLike[str], mode: str = "RGB") -> npt.NDArray[n
             name="PIL",
         ) from error
     try:
-        with pillow.open(path) as image:
+        with Image.open(path) as image:
             return np.array(image.convert(mode), dtype=np.uint8)
     except (OSError, SyntaxError) as error:
         if isinstance(error, FileNotFoundError):

@@ -14,8 +14,6 @@ from plait_data._arrays import gather
 from plait_data._dataset import Dataset
 from plait_data.datasets import idx
 
-__all__ = ["MNIST"]
-
 _FILES = {
     True: ("train-images-idx3-ubyte", "train-labels-idx1-ubyte"),
     False: ("t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"),

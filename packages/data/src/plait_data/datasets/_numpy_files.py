@@ -15,8 +15,6 @@ import numpy.typing as npt
 
 from plait_data._dataset import Dataset
 
-__all__ = ["NumPyArrays"]
-
 _NPY = b"\x93NUMPY"
 _LOCAL_HEADER = struct.Struct("<4s22xHH")  # of a zip member: magic, lengths of name and extra field
 

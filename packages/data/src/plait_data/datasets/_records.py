@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["RecordFile"]
-
 _CHUNK = 1 << 22
 _NEWLINE = 10
 

@@ -9,8 +9,6 @@ from typing import Any
 from plait_data._dataset import Dataset
 from plait_data.datasets._records import RecordFile
 
-__all__ = ["TextLines"]
-
 
 class TextLines(Dataset[Any]):
     """The lines of a text file, read at access.

@@ -11,7 +11,7 @@ class Memory {
     this.card = document.getElementById("memory-card");
     this.canvas = document.getElementById("memory");
     this.card.hidden = false;
-    // Without marks the categories would say little: one line is shown.
+    // Without marked categories there is one line for all storages.
     const used = new Set(profile.marked ? memoryCategory : [0]);
     this.categories = [...used].sort((a, b) => this.rank(a) - this.rank(b));
     this.time = new Float64Array(this.count);
@@ -21,7 +21,7 @@ class Memory {
     this.peak = this.total.reduce((most, bytes) => Math.max(most, bytes), 0);
     this.peakIndex = this.total.indexOf(this.peak);
     this.reserved = profile.reserved;
-    // Much more than the storages ever take is said in the legend only.
+    // If much more is reserved than storages ever use, only the legend shows it.
     this.mostReserved = Math.max(0, ...this.reserved.map(([, bytes]) => bytes));
     this.showsReserved = this.mostReserved > 0 && this.mostReserved <= 3 * this.peak;
     this.showLegend(this.peakIndex, "at the peak");
@@ -31,7 +31,7 @@ class Memory {
     this.canvas.addEventListener("pointerleave", () => this.point(null));
   }
 
-  // What lasts long lies below what comes and goes.
+  // Categories that live long are at the bottom of the stack.
   rank(category) {
     const order = ["parameter", "gradient", "optimizer state", "input", "other", "activation"];
     const place = order.indexOf(this.profile.categories[category]);
@@ -81,7 +81,7 @@ class Memory {
     this.frame ??= requestAnimationFrame(() => { this.frame = null; this.draw(); });
   }
 
-  // For each pixel the index at which the most is held, or the last one before it.
+  // For each pixel the index with the most bytes, or the last index before the pixel.
   indices(width) {
     const found = new Int32Array(width);
     const scale = (this.view.to - this.view.from) / width;

@@ -1,4 +1,4 @@
-// The recording: events track by track, and what is computed from them once.
+// The recording: the events of each track, and what is computed from them once.
 
 class Profile {
   constructor(facts, columns) {
@@ -34,7 +34,7 @@ class Profile {
   end(event) { return this.start[event] + this.duration[event]; }
   track(event) { return this.tracks.find((track) => event < track.last); }
 
-  // Times from gaps, own times from what is within, and lanes: the events of each depth.
+  // Compute start times from gaps, own times without nested events, and the lane of each depth.
   readTrack(track) {
     const { gap, depth } = this.columns;
     const counts = [];
@@ -59,8 +59,8 @@ class Profile {
     track.lanes = levels.map((events, level) => ({ events, level, track }));
   }
 
-  // One flag for each kind. Steps and work on devices lie beside what the host does: without a
-  // wish they are left out, so that own times add up to the time of the threads.
+  // One flag for each kind. Steps and work of devices run beside the host: if no kind is
+  // wanted, they are left out, so that own times add up to the time of the threads.
   kindsShown(wanted) {
     const shown = [];
     for (const [number, name] of Object.entries(this.kinds)) {
@@ -94,14 +94,14 @@ class Profile {
     return rows.filter((row) => row.calls);
   }
 
-  // The events whose names contain a text, as one flag a signature.
+  // One flag for each signature: whether its name contains the text.
   matching(text) {
     const wanted = text.trim().toLowerCase();
     if (!wanted) return null;
     return Uint8Array.from(this.signatures, ({ name }) => name.toLowerCase().includes(wanted));
   }
 
-  // What is connected with an event: pairs with the other event, and in which role.
+  // The arrows from or to an event.
   linked(event) {
     const found = [];
     for (const { name, from, to } of this.arrows) {

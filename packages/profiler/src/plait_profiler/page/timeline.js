@@ -383,7 +383,7 @@ class Timeline {
   }
 }
 
-// As much of a text as has room, or nothing where that says too little.
+// The beginning of a text that fits, or nothing if fewer than two letters fit.
 function fitted(context, text, room) {
   if (context.measureText(text).width <= room) return text;
   const fits = firstIndex(1, text.length, (length) =>
