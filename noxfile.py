@@ -239,7 +239,7 @@ def oracle(session: nox.Session) -> None:
 @nox.session
 def pretrained(session: nox.Session) -> None:
     """Load pretrained models, and compare outputs with those of PyTorch."""
-    install(session, ["plait"])
+    install(session, ["plait", "torch"])  # most files are PyTorch's
     install_trained(session)
     session.install(*PYTEST, "numpy")
     session.run("pytest", "tests/pretrained", *session.posargs)
@@ -313,7 +313,7 @@ def dev(session: nox.Session) -> None:
 @nox.session(reuse_venv=True)
 def lint(session: nox.Session) -> None:
     """Check style, formatting, imports between packages, and the form of changes."""
-    session.install(RUFF, CLANG_FORMAT)
+    session.install(RUFF, CLANG_FORMAT, "numpy")
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
     session.run("clang-format", "--dry-run", "-Werror", *c_files())

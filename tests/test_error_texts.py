@@ -4,13 +4,20 @@ what came, and the remedy where there is one; a change of a text is a change of 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+import re
+import warnings
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 import plait_core as pc
 from plait_abi import operator
+from plait_ops import specs
+from plait_ops.samples import draw, error_facts
+from plait_ops.sampling import Sampler
+from plait_ops.spec import Operator
 
 
 def x() -> pc.Tensor:
@@ -254,3 +261,50 @@ def test_out_of_memory_says_what_there_is() -> None:
     live, cached = text[len(start) :].split("; ")[-1].split(" are live in ")
     assert live.split("(")[0].strip().endswith("MiB") and kept.nbytes == 1 << 22
     assert " blocks, " in cached and " are cached, of which the largest free block has " in cached
+
+
+TWICE = re.compile(r"(?:^|: )(\w+?)_?: \1_?: ")
+LARGEST = 10**6
+
+
+def wrong_values(value: Any) -> list[Any]:
+    """Return values that an argument does not take, or takes where others do not fit."""
+    if pc.is_tensor(value):
+        dtypes = (pc.int64, pc.complex64, pc.bool)
+        shapes = (value.new_zeros(()), value.new_zeros((7,) * (value.ndim + 1)), value[None])
+        return [*(value.to(dtype) for dtype in dtypes if value.dtype is not dtype), *shapes, None]
+    if isinstance(value, (tuple, list)):
+        return [[], [LARGEST], ["a"]]
+    return ["text"] if isinstance(value, (bool, str)) else [LARGEST, -LARGEST, None]
+
+
+def wrong_calls(spec: Operator) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
+    """Yield calls of an operator that are wrong, and some that are not."""
+    for fact in error_facts(spec):
+        sample = fact.call(Sampler()).mapped(pc.from_numpy)
+        yield sample.args, sample.kwargs
+    for sample in itertools.islice(draw(spec), 1):
+        args, kwargs = (sample := sample.mapped(pc.from_numpy)).args, sample.kwargs
+        for i, value in enumerate(args):
+            yield from (((*args[:i], each, *args[i + 1 :]), kwargs) for each in wrong_values(value))
+
+
+def test_no_error_says_its_operator_twice() -> None:
+    number = 0
+    for spec in specs.all():
+        calls: list[Any] = [operator(spec.name)]
+        if spec.inplace:
+            calls.append(getattr(pc.Tensor, spec.schema.base + "_", None))
+        for args, kwargs in wrong_calls(spec):
+            if any(pc.is_tensor(x) and x.numel() > LARGEST for x in args):
+                continue
+            for call in filter(None, calls):
+                copies = [x.clone() if pc.is_tensor(x) else x for x in args]
+                try:
+                    with warnings.catch_warnings():
+                        warnings.simplefilter("ignore")
+                        call(*copies, **kwargs)
+                except Exception as error:
+                    number += 1
+                    assert not TWICE.search(str(error)), spec
+    assert number > 3000

@@ -48,6 +48,7 @@ def test_a_file_with_a_familys_name_lies_in_its_folder() -> None:
 def test_the_header_of_the_family_has_the_scalar_function(operator: Pointwise) -> None:
     header = (CPP / f"{operator.family}.h").read_text(encoding="utf-8")
     functions = re.findall(r"^PLAIT_HD .*?(\w+)\(", header, re.MULTILINE)
+    functions += re.findall(r"^PLAIT_\w*(?:UNARY|BINARY)\w*\((\w+)", header, re.MULTILINE)
     assert functions.count(scalar_name(operator)) >= 1
 
 

@@ -17,12 +17,9 @@ EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "native" / "train.c
 def libraries() -> list[Path]:
     core = Path(plait_core.__file__).parent / "lib"
     autograd = Path(plait_autograd.__file__).parent / "lib" / "libplait_autograd.so"
-    return [
-        Path(plait_ops.library_path()),
-        core / "libplait_core.so",
-        core / "libplait_cpu_base.so",
-        autograd,
-    ]
+    levels = [core / f"libplait_cpu_{level}.so" for level in ("base", "avx2")]
+    kernels = next(path for path in levels if path.exists())  # a build may have one level alone
+    return [Path(plait_ops.library_path()), core / "libplait_core.so", kernels, autograd]
 
 
 def build(folder: Path) -> Path:

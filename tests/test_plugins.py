@@ -174,6 +174,11 @@ def test_a_communicator_stands_beside_ours_under_its_name(loaded: Counters) -> N
     assert loaded["example_communicator_calls"] == 3 and x.tolist() == [1.0, 2.0]
     with pytest.raises(NotImplementedError, match="send: a group of one member"):
         plait_abi.Communicator.open("self", "self:", 0, 1).start("send", [x])
+    other = plait_abi.Communicator.open("self", "self:", 0, 1)
+    other.interrupt("a step")  # it knows no interrupts, and states no facts
+    with pytest.raises(plait_abi.PlaitError, match="was interrupted during a step") as caught:
+        other.start("barrier")
+    assert (caught.value.failure, caught.value.lost) == ("", ())
     plait_abi.detach("example-communicator")
     with pytest.raises(ValueError, match="no communicator named self"):
         mp.Communicator.open("self:", 0, 1, provider="self")

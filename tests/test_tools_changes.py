@@ -39,6 +39,7 @@ def test_a_tree_in_form_passes(tree: pathlib.Path) -> None:
         ("CHANGELOG.md", "## 0.2.0 (2026-01-31)\n\n### plait\n- A.", "0.2.0: a summary of 1 to 10"),
         ("docs/design/loader.md", "Rejected", "of four digits>-<what>.md is required"),
         ("docs/design/0002-queue.md", "**Decision.**", "what was rejected, and why"),
+        ("docs/design/0002-queue.md", "Rejected " * 901, "at most 900 words are allowed"),
     ],
 )
 def test_a_file_without_its_form_is_found(

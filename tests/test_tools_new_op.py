@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -12,6 +13,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tools"))
 
+import check_changes  # noqa: E402
 import new_op  # noqa: E402
 
 CHECK = """
@@ -28,6 +30,7 @@ operator = module.twofold
 assert len(list(samples.draw(operator))) >= 3
 assert samples.error_facts(operator)
 assert operator.doc
+assert operator.kind not in ("structured", "reduction") or operator.kernel.endswith(".")
 np.testing.assert_array_equal(operator(np.array([1.0, -2.0])), [1.0, 4.0])
 """
 
@@ -37,6 +40,16 @@ def check(definition: pathlib.Path, data: pathlib.Path, family: str) -> None:
     program = CHECK.replace("FAMILY", family.replace("/", "."))
     command = [sys.executable, "-c", program, str(definition), str(data)]
     subprocess.run(command, check=True, env=dict(os.environ))
+
+
+def check_format(*files: pathlib.Path) -> None:
+    """Fail if `lint` would: the files are formatted as those beside them."""
+    ruff = shutil.which("ruff", path=f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}")
+    if ruff is not None:
+        for command in (["check", "--quiet", "--select", "I"], ["format", "--check", "--quiet"]):
+            subprocess.run(
+                [ruff, *command, "--config", ROOT / "pyproject.toml", *files], check=True
+            )
 
 
 @pytest.mark.parametrize("kind", sorted(new_op.KINDS))
@@ -50,6 +63,7 @@ def test_a_skeleton_is_a_working_spec(tmp_path: pathlib.Path, kind: str) -> None
         assert "twofold" in path.read_text() and "EDIT" in path.read_text()
         assert "NAME" not in path.read_text()
     check(definition, data, "pointwise/twofold")
+    check_format(definition, data)
 
 
 @pytest.mark.parametrize("kind", sorted(new_op.KINDS))
@@ -71,6 +85,7 @@ def test_an_operator_joins_a_family(tmp_path: pathlib.Path, kind: str) -> None:
         assert "diff_of" in path.read_text()
         lines = [line for line in path.read_text().splitlines() if line.startswith("from ")]
         assert len({line.split()[1] for line in lines}) == len(lines)  # one import a module
+    check_format(definition, data)
     if kind == "pointwise":
         assert kernel == [header] and header.read_text().startswith("// differences\n")
         assert "PLAIT_HD T twofold(T x)" in header.read_text()
@@ -103,3 +118,14 @@ def test_no_kernel_is_overwritten(tmp_path: pathlib.Path) -> None:
     with pytest.raises(ValueError, match=r"cpp/pointwise/twofold\.cpp would be overwritten"):
         new_op.write("twofold", "structured", tmp_path)
     assert kernel.read_text() == "mine" and data.read_text() == before
+
+
+@pytest.mark.parametrize("name", ["twofold", "two_fold_2d"])
+def test_the_fragment_of_the_changelog_has_its_form(tmp_path: pathlib.Path, name: str) -> None:
+    for folder in ("packages/ops", "docs/design"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "packages/ops/pyproject.toml").write_text("[project]\nname = 'plait-ops'\n")
+    path = new_op.describe(name, tmp_path)
+    assert path.read_text() == f"`{name}` was added: EDIT what it computes.\n"
+    (tmp_path / "changes/README.md").write_text("How to write them.\n")
+    assert check_changes.check(tmp_path) == []

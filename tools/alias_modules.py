@@ -51,7 +51,7 @@ def _public_parts(module: str) -> list[str]:
 def _add(made: dict[pathlib.Path, str], name: str, module: str) -> None:
     """Add the files of ``plait.<name>``, which is `module`, and of the modules in it."""
     parts = [] if module in WITHOUT_PARTS else _public_parts(module)
-    text = f"# {MARK} for tools; programs get the other module itself.\n"
+    text = f"# {MARK} for type checkers; at run time the name is the original module.\n"
     if module.startswith("plait_torch"):  # optional, and its names follow from PyTorch's
         text += "from typing import Any\n\n\ndef __getattr__(name: str) -> Any:\n"
         text += "    raise AttributeError(name)\n"

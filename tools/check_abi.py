@@ -30,6 +30,8 @@ INCLUDE = ROOT / "packages" / "abi" / "src" / "plait_abi" / "include"
 STORED = ROOT / "packages" / "abi" / "tests" / "headers"
 FROZEN = ("plait_header", "plait_object", "plait_value", "plait_site")
 """What is passed by value, or lies in arrays without a stride: it never grows."""
+NAMED = {("plait_call", "reserved"): "reusable"}
+"""Reserved fields, always 0 before, with the names that they have got."""
 
 _STRUCT = re.compile(r"typedef struct (\w+) \{(.*?)\n?\} \1;", re.DOTALL)
 _VERSION = re.compile(r"#define PLAIT_ABI_M(?:AJOR|INOR) (\d+)")
@@ -136,7 +138,8 @@ def layout(include: pathlib.Path) -> Layout:
 
 def compare(old: Layout, new: Layout) -> Iterator[str]:
     """Yield a line for each thing in ``new`` that would break what was compiled against ``old``."""
-    for (struct, field), where in old.fields.items():
+    old_fields = {(s, NAMED.get((s, f), f)): where for (s, f), where in old.fields.items()}
+    for (struct, field), where in old_fields.items():
         found = new.fields.get((struct, field))
         if found is None:
             yield f"{struct}.{field} is gone"
@@ -146,7 +149,7 @@ def compare(old: Layout, new: Layout) -> Iterator[str]:
                 f"with {found[1]}"
             )
     for (struct, field), (offset, _) in new.fields.items():
-        if (struct, field) in old.fields or struct not in old.sizes:
+        if (struct, field) in old_fields or struct not in old.sizes:
             continue
         if offset < old.sizes[struct]:
             yield f"{struct}.{field} is new and stands before the old end of the struct"

@@ -21,6 +21,8 @@ __all__ = ["check", "main"]
 
 COMMITS = 20  # number of last commits to check; older ones were pushed
 SUBJECT = 72  # limit of a subject's characters, which git and its viewers show
+WORDS = 900  # limit of a design note: one page
+LONGER = ("0043-batching-rules.md",)  # written before the limit
 _FRAGMENT = re.compile(r"([a-z]+)\.[a-z0-9_-]+\.md")
 
 
@@ -46,7 +48,14 @@ def _check_notes(root: pathlib.Path) -> Iterator[str]:
     for path in sorted((root / "docs" / "design").glob("*.md")):
         if not re.match(r"\d{4}-", path.name):
             yield f"{path}: a name <number of four digits>-<what>.md is required"
-        if "Rejected" not in path.read_text(encoding="utf-8"):
+        text = path.read_text(encoding="utf-8")
+        if len(text.split()) > WORDS and path.name not in LONGER:
+            yield (
+                f"{path}: at most {WORDS} words are allowed; it has {len(text.split())}. Leave the "
+                "question, the decision and the alternatives; figures belong to "
+                "docs/benchmarks/decisions.md"
+            )
+        if "Rejected" not in text:
             yield f"{path}: what was rejected, and why, is required"
 
 

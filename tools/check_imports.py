@@ -4,10 +4,9 @@
 
 Reads every import in ``packages/*/src`` and ``packages/*/tests`` (also inside functions, and
 ``import_module`` of a constant) and every ``pyproject.toml``. The table below is the layering of
-the design; docs/design has the reasons. It also fails for imports inside functions that do not use
-`plait_abi.imports`, as an interrupt or a fork could break them, for imports of another package's
-private modules, and for circles of imports and imports upward within a package (see
-import_circles.py).
+the design; docs/design has the reasons. It also fails for imports of another package's private
+modules, for ``import_module`` of a constant, which type checkers and editors do not follow, and for
+circles of imports and imports upward within a package (see import_circles.py).
 """
 
 from __future__ import annotations
@@ -62,6 +61,8 @@ PARTS: dict[str, set[str]] = {
     "plait_torch/_collate.py": {"numpy"},
     "plait_torch/_comparison.py": {"numpy"},
     "plait_torch/_data_utils.py": {"numpy"},
+    "plait_torch/_file_writer.py": {"numpy"},
+    "plait_torch/files.py": {"numpy"},
     "plait_torch/_mapped_file.py": {"numpy"},
     "plait_torch/_quasirandom.py": {"numpy"},
     "plait_torch/_summaries.py": {"numpy", "tensorboard", "matplotlib"},
@@ -80,49 +81,26 @@ PRIVATE: dict[str, set[str]] = {
     "plait": {"plait_core._operators"},
     # what programs take from private modules of torch, under the names that it has there
     "torch": {
-        "plait_core._checkpoints._atomic",
-        "plait_core._checkpoints._safe_globals",
-        "plait_core._checkpoints._table",
-        "plait_core._checkpoints._torch_read",
-        "plait_core._checkpoints._zip",
+        # what PyTorch's format of files is read and written with
+        "plait_core._checkpoints._format",
         "plait_core._core",
         "plait_core._tensor._repr",
         "plait_data._default_context",
         "plait_data._loader",
         "plait_data._sampler",
-        "plait_nn._batch_norm",
         "plait_nn._conv",
         "plait_nn._dropout",
         "plait_nn._hooks",
         "plait_nn._lazy",
         "plait_nn._loss",
+        "plait_nn._normalization",
         "plait_nn._state_dict",
         "plait_optim._groups",
     },
 }
 
 
-# Packages that run in programs and may import plait_abi. plait_data and plait_nn only import their
-# own pure Python modules at first use, which Python imports again after a failure; specs and the
-# kit run in tests.
-SHIELDED = {
-    "abi",
-    "core",
-    "autograd",
-    "func",
-    "optim",
-    "multiprocessing",
-    "profiler",
-    "mpi",
-    "ucx",
-    "distributed",
-    "ray",
-    "plait",
-}
-UNSHIELDED_PARTS = ("plait_abi/imports.py", "plait_abi/build/")
-_AT_USE = re.compile(r"(plait|plait_\w+|numpy|ml_dtypes|cloudpickle|scipy_openblas32)(\.|$)")
 _PRIVATE = re.compile(r"plait_\w+(\.[a-z]\w*)*(\._(?!_)\w+)+")
-_IN_CPP = re.compile(r'PyImport_ImportModule\("([\w.]+)"\)')
 
 
 def imports(tree: ast.AST) -> Iterator[tuple[int, str]]:
@@ -196,41 +174,19 @@ def _check_private(package: Package) -> Iterator[str]:
         yield f"check_imports: {package.name} no longer imports {name}; remove it from PRIVATE"
 
 
-def _check_first_uses(package: Package) -> Iterator[str]:
-    """Yield errors for imports inside functions, which run in the middle of a program."""
-    if package.name not in SHIELDED:
-        return
-    rule = "use import_module of plait_abi.imports, which signals and forks cannot break"
+def _check_constants(package: Package) -> Iterator[str]:
+    """Yield errors for modules that are imported by a function although their name is constant."""
     for path in sorted((package.folder / "src").rglob("*.py")):
-        if path.relative_to(package.folder / "src").as_posix().startswith(UNSHIELDED_PARTS):
-            continue
-        for line, name in _inside_functions(ast.parse(path.read_text(encoding="utf-8"))):
-            yield f"{path}:{line}: imports {name} at first use; {rule}"
-    rule = "use plait_import_module of plait/python.h, which signals and forks cannot break"
-    for path in sorted((package.folder / "cpp").rglob("*.[ch]pp")):
-        for number, text in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-            for name in filter(_AT_USE.match, _IN_CPP.findall(text)):
-                yield f"{path}:{number}: imports {name} at first use; {rule}"
-
-
-def _inside_functions(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
-    nodes = {
-        node for each in ast.walk(tree) if isinstance(each, functions) for node in ast.walk(each)
-    }
-    for node in nodes:
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            names = ["plait" if node.level else node.module or ""]
-        elif isinstance(node, ast.Call):
-            called = ast.unparse(node.func).lstrip("_")
-            if called == "importlib.import_module":
-                yield node.lineno, ast.unparse(node.args[0])
-            names = []
-        else:
-            continue
-        yield from ((node.lineno, name) for name in names if _AT_USE.match(name))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Call) or not node.args:
+                continue
+            called = ast.unparse(node.func).rpartition(".")[2].lstrip("_")
+            name = getattr(node.args[0], "value", None)
+            if called == "import_module" and isinstance(name, str):
+                yield (
+                    f"{path}:{node.lineno}: imports {name} by a function, which tools do not "
+                    "see; write an import statement"
+                )
 
 
 def _check_tests(package: Package, packages: dict[str, Package]) -> Iterator[str]:
@@ -308,7 +264,7 @@ def check(root: pathlib.Path = ROOT) -> list[str]:
         found += _check_declared(package, packages)
         found += _check_sources(package, packages)
         found += _check_private(package)
-        found += _check_first_uses(package)
+        found += _check_constants(package)
         found += import_circles.check(package.folder / "src")
         found += _check_tests(package, packages)
     return [line.replace(f"{root}/", "") for line in found]

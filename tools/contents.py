@@ -75,7 +75,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "page/page.*",
         "page/*.js",
     ),
-    "plait_torch": ("sobol_numbers.bin", "star_names.json"),
+    "plait_torch": ("modules.txt", "sobol_numbers.bin", "star_names.json"),
     "plait_ucx": ("lib/libplait_ucx.so",),
 }
 # the terms of what is not ours

@@ -2,9 +2,8 @@
 
 Modules of one folder, and the folders beside them, import one another without a circle; a module
 imports no name from the ``__init__`` of a package that it lies in. Every import counts: in
-functions, below ``TYPE_CHECKING``, by ``import_module`` of a constant, and in the stubs of compiled
-modules. Two files that need each other are one topic: join them, or move their common part to a
-third one.
+functions, below ``TYPE_CHECKING``, and in the stubs of compiled modules. Two files that need each
+other are one topic: join them, or move their common part to a third one.
 """
 
 from __future__ import annotations
@@ -83,10 +82,6 @@ def _taken(package: list[str], path: pathlib.Path) -> Iterator[tuple[int, str, s
             above = package[: len(package) - node.level + 1] if node.level else []
             module = ".".join([*above, *filter(None, [node.module])])
             yield from ((node.lineno, module, alias.name) for alias in node.names)
-        elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
-            called = getattr(node.func, "attr", getattr(node.func, "id", ""))
-            if called.lstrip("_") in ("import_module", "import__"):
-                yield node.lineno, str(node.args[0].value), ""
 
 
 def _defines(path: pathlib.Path, package: str, name: str) -> bool:

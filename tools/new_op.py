@@ -1,4 +1,5 @@
-"""Write the skeleton of an operator: definition, test data, and a kernel unless it is composite.
+"""Write the skeleton of an operator: definition, test data, a kernel unless it is composite, and
+the fragment of the changelog.
 
     nox -s new-op -- NAME                     pointwise: one scalar function serves all
     nox -s new-op -- NAME --kind composite    calls of other operators: no kernel
@@ -23,7 +24,7 @@ from collections.abc import Sequence
 
 from package_graph import ROOT
 
-__all__ = ["main", "write"]
+__all__ = ["describe", "main", "write"]
 
 SPECS = "packages/ops/src/plait_ops/specs"
 SAMPLES = "packages/ops/src/plait_ops/samples"
@@ -82,6 +83,7 @@ NAME.error("TypeError", lambda s: s("x"), contains=["NAME", "self"])
 STRUCTURED = f"""NAME = Operator(
     "NAME(Tensor self) -> Tensor",
 {DOC}    dtypes="floating",
+    kernel="`self` may be strided; the result is contiguous.",  # EDIT: what kernels may rely on
 )
 # EDIT: how one call computes all samples of `vmap`; without it each sample is a call
 NAME.batch("leading")
@@ -213,7 +215,8 @@ def _module(path: pathlib.Path, head: str, imports: Sequence[tuple[str, str]], b
     text = path.read_text(encoding="utf-8") if path.exists() else head
     for module, name in imports:
         text = _with_import(text, module, name)
-    return f"{text.rstrip()}\n\n{'' if text.startswith(head) else chr(10)}{body}"
+    between = "\n\n\n" if path.exists() or body.startswith("@") else "\n\n"
+    return f"{text.rstrip()}{between}{body}"
 
 
 def _header(path: pathlib.Path, function: str) -> str:
@@ -289,6 +292,14 @@ def write(
     return list(files)
 
 
+def describe(name: str, root: pathlib.Path = ROOT) -> pathlib.Path:
+    """Write the operator's fragment of the changelog, and return its file."""
+    path = root / "changes" / f"ops.{name.replace('_', '-')}.md"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f"`{name}` was added: EDIT what it computes.\n", encoding="utf-8")
+    return path
+
+
 def main(arguments: Sequence[str]) -> int:
     """Write the skeleton for the command line and print the next steps."""
     parser = argparse.ArgumentParser("new-op")
@@ -297,7 +308,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--family", help="such as pointwise/activations; default: pointwise/NAME")
     chosen = parser.parse_args(arguments)
     try:
-        files = write(chosen.name, chosen.kind, family=chosen.family)
+        files = [*write(chosen.name, chosen.kind, family=chosen.family), describe(chosen.name)]
     except ValueError as error:
         parser.error(str(error))
     for path in files:

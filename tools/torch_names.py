@@ -18,9 +18,9 @@ import pkgutil
 import sys
 import warnings
 from collections.abc import Iterable
-from types import ModuleType
+from types import BuiltinFunctionType, ModuleType
 
-__all__ = ["main", "names", "stars"]
+__all__ = ["main", "names", "stars", "vocabularies"]
 
 MODULES = (
     "",
@@ -74,6 +74,27 @@ def names() -> dict[str, list[str]]:
     return {name: sorted(each) for name, each in found.items()}
 
 
+def vocabularies() -> dict[str, list[str]]:
+    """Return further names that plait's packages translate, as tools/mappings.py checks."""
+    torch = importlib.import_module("torch")
+    functional = importlib.import_module("torch.nn.functional")
+    aten = {
+        name.removeprefix("aten::")
+        for name in torch._C._dispatch_get_all_op_names()
+        if name.startswith("aten::") and not name.startswith("aten::_")
+    }
+    return {
+        "aten": sorted(name for name in aten if "out" not in name.partition(".")[2].lower()),
+        "foreach": sorted(name for name in dir(torch) if name.startswith("_foreach_")),
+        "functions in C++": sorted(
+            name
+            for name in _public(functional)
+            if isinstance(getattr(functional, name), BuiltinFunctionType)
+        ),
+        "functions in Python": sorted(importlib.import_module("torch.functional").__all__),
+    }
+
+
 def _left(module: ModuleType) -> list[str]:
     """Return the names that a star import of a module leaves; those that it lacks raise there."""
     listed = getattr(module, "__all__", None)
@@ -107,9 +128,11 @@ def main(arguments: list[str]) -> int:
         print(__doc__)
         return 2
     version = str(importlib.import_module("torch").__version__).partition("+")[0]
-    lines = [f"{json.dumps(module)}: {json.dumps(found)}" for module, found in names().items()]
-    text = f'{{\n"version": {json.dumps(version)},\n"names": {{\n' + ",\n".join(lines) + "\n}\n}\n"
-    pathlib.Path(arguments[0]).write_text(text, encoding="utf-8")
+    parts = [f'{{\n"version": {json.dumps(version)}']
+    for key, lists in (("names", names()), ("vocabularies", vocabularies())):
+        lines = [f"{json.dumps(place)}: {json.dumps(found)}" for place, found in lists.items()]
+        parts.append(f'"{key}": {{\n' + ",\n".join(lines) + "\n}")
+    pathlib.Path(arguments[0]).write_text(",\n".join(parts) + "\n}\n", encoding="utf-8")
     return 0
 
 

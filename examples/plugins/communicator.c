@@ -129,7 +129,8 @@ const plait_collectives example_self = {PLAIT_HEADER(plait_collectives),
                                         abort_group,
                                         start,
                                         query,
-                                        wait_for};
+                                        wait_for,
+                                        NULL};  // interrupts are told as aborts
 
 static plait_status init(const plait_runtime *runtime, const plait_plugin *self) {
   return runtime->provide(runtime->thread(), "communicator", kDLCPU, &example_self.h, self, NULL);

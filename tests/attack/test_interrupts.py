@@ -13,6 +13,7 @@ import pytest
 # The timer's signal raises KeyboardInterrupt as Ctrl-C does, without another process in the middle.
 PROGRAM = """
     import io, os, random, signal, sys, time
+    import numpy.random  # NumPy cannot be imported again after an interrupt, or loses it
     import plait, plait_multiprocessing as mp
     random = random.Random(int(sys.argv[1]))
     kind, repeats = sys.argv[2], int(sys.argv[3])

@@ -19,6 +19,7 @@ import pytest
 HERE = pathlib.Path(__file__).parent
 MODULES = (
     "plait",
+    "plait.array_api",
     "plait.autograd",
     "plait_core",
     "plait.distributed",

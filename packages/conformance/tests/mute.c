@@ -70,7 +70,8 @@ const plait_collectives mute = {PLAIT_HEADER(plait_collectives),
                                 abort_group,
                                 start,
                                 query,
-                                wait_for};
+                                wait_for,
+                                NULL};
 
 static plait_status init(const plait_runtime *runtime, const plait_plugin *self) {
   return runtime->provide(runtime->thread(), "communicator", kDLCPU, &mute.h, self, NULL);

@@ -12,8 +12,6 @@ from plait_ops.samples import draw
 from plait_ops.sampling import Sample
 from plait_ops.spec import Operator
 
-__all__ = ["Case", "cases", "map_arrays"]
-
 
 @dataclasses.dataclass(frozen=True)
 class Case:

@@ -12,19 +12,6 @@ import plait_abi
 from plait_conformance._cases import Case, map_arrays
 from plait_ops.spec import ErrorFact, Operator
 
-__all__ = [
-    "HOST",
-    "Host",
-    "arrays_of",
-    "as_arrays",
-    "check_error",
-    "check_inplace",
-    "check_layouts",
-    "check_out",
-    "check_unpredictable",
-    "check_values",
-]
-
 Arrays = list[Any]
 RELATIVE = {
     "float16": 1e-2,

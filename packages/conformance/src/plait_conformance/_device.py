@@ -15,8 +15,6 @@ from plait_conformance._checks import Host, arrays_of, as_arrays
 from plait_conformance._tables import DeviceTable, DLDevice, release, runtime, table_in_force
 from plait_ops.spec import Operator
 
-__all__ = ["HOST_MEMORY", "Device", "Event", "Stream", "devices_in_force", "until"]
-
 CPU = 1  # kDLCPU
 HOST_MEMORY = DLDevice(CPU, 0)
 MAX_DEVICE_TYPES = 32
@@ -97,7 +95,7 @@ class Device(Host):
         return as_arrays(host)
 
     def call(self, operator: Operator, args: Any, kwargs: Any, suffix: str = "") -> Any:
-        """Call the operator; one that makes tensors of nothing is told where."""
+        """Call the operator; one without tensor arguments also gets the device."""
         takes_device = any(argument.name == "device" for argument in operator.schema.arguments)
         if takes_device and not arrays_of([args, kwargs]) and not has_tensor([args, kwargs]):
             kwargs = {"device": self.name, **kwargs}
@@ -190,28 +188,32 @@ def has_tensor(value: Any) -> bool:
 
 
 def until(done: Any) -> None:
-    """Ask until the answer is yes; an error after a minute."""
+    """Wait until a condition holds; raise an error after a minute."""
     end = time.monotonic() + PATIENCE
     while not done():
         assert time.monotonic() < end, f"not done after {PATIENCE} seconds"
         time.sleep(0.0005)
 
 
-class Stream:
-    """A counted stream; the pointer is NULL for the default one."""
+class _Counted:
+    """A counted object of a device."""
 
     def __init__(self, device: Device, pointer: ctypes.c_void_p) -> None:
         self.device, self.pointer = device, pointer
 
     def close(self) -> None:
-        """Give it up; its work is still done."""
+        """Release the object; work that a stream already has still runs."""
         if self.pointer:
             release(self.pointer)
             self.pointer = ctypes.c_void_p()
 
+
+class Stream(_Counted):
+    """A counted stream; the pointer is NULL for the default one."""
+
     @contextmanager
     def current(self) -> Iterator[None]:
-        """Calls of this thread go to this stream."""
+        """Make this the current stream of the calling thread."""
         before = ctypes.c_void_p()
         device = self.device.handle
         runtime()("set_stream", device, self.pointer, ctypes.byref(before))
@@ -224,47 +226,38 @@ class Stream:
 
     @property
     def done(self) -> bool:
-        """Whether all its work is done."""
+        """Whether all work of the stream is finished."""
         answer = ctypes.c_int32()
         device = self.device.handle
         runtime()("stream_query", device, self.pointer, ctypes.byref(answer))
         return bool(answer.value)
 
     def synchronize(self) -> None:
-        """Wait for its work."""
+        """Wait for the work of the stream."""
         runtime()("stream_synchronize", self.device.handle, self.pointer)
 
     def wait(self, event: Event) -> None:
-        """Let later work begin when the event is reached."""
+        """Make later work of the stream wait for an event."""
         runtime()("stream_wait", self.device.handle, self.pointer, event.pointer)
 
 
-class Event:
+class Event(_Counted):
     """A counted event."""
 
-    def __init__(self, device: Device, pointer: ctypes.c_void_p) -> None:
-        self.device, self.pointer = device, pointer
-
-    def close(self) -> None:
-        """Give it up."""
-        if self.pointer:
-            release(self.pointer)
-            self.pointer = ctypes.c_void_p()
-
     def record(self, stream: Stream) -> Event:
-        """Put it behind the work in the stream."""
+        """Record the event in a stream."""
         runtime()("event_record", self.pointer, stream.pointer)
         return self
 
     @property
     def done(self) -> bool:
-        """Whether it is reached."""
+        """Whether the event is reached."""
         answer = ctypes.c_int32()
         runtime()("event_query", self.pointer, ctypes.byref(answer))
         return bool(answer.value)
 
     def synchronize(self) -> None:
-        """Wait for it."""
+        """Wait for the event."""
         runtime()("event_wait", self.pointer)
 
     def milliseconds_to(self, later: Event) -> float:

@@ -9,19 +9,6 @@ import numpy as np
 
 import plait_abi
 
-__all__ = [
-    "ALLOW_UNUSED",
-    "CREATE",
-    "RETAIN",
-    "backward",
-    "engine_in_force",
-    "gradients",
-    "leaf",
-    "mode",
-    "no_grad",
-    "right_or_refused",
-]
-
 RETAIN, CREATE, ALLOW_UNUSED = 1, 2, 4  # PLAIT_BACKWARD_* of plait/abi.h
 
 

@@ -9,8 +9,6 @@ import pytest
 
 from plait_conformance._tables import ExecutorTable, Piece, table_in_force
 
-__all__ = ["Executor"]
-
 
 class Executor:
     """The executor in force, whose pieces are Python functions here."""
@@ -25,7 +23,7 @@ class Executor:
 
     @property
     def width(self) -> int:
-        """How many threads may run at once, as this thread is told."""
+        """How many threads may run at once, by what it tells this thread."""
         return int(self.table.width(self.table.ctx))
 
     @contextmanager
@@ -43,18 +41,18 @@ class Executor:
     def parallel(self, n: int, piece: Callable[[int], object]) -> None:
         """Run ``piece(i)`` for every `i` below `n`; what a piece raises is raised here."""
         raised: list[BaseException] = []
-        strangers: list[int | None] = []
+        wrong_args: list[int | None] = []
         mark = 0x5EED
 
         def run(arg: int | None, i: int) -> None:
             if arg != mark:
-                strangers.append(arg)
+                wrong_args.append(arg)
             try:
                 piece(i)
             except BaseException as error:
                 raised.append(error)
 
         self.table.parallel(self.table.ctx, n, Piece(run), mark)
-        assert not strangers, f"{self}: pieces were called with another `arg`"
+        assert not wrong_args, f"{self}: pieces were called with another `arg`"
         if raised:
             raise raised[0]

@@ -14,8 +14,6 @@ from plait_ops.samples import draw
 from plait_ops.sampling import Sample, copy_layout
 from plait_ops.spec import Operator
 
-__all__ = ["Derivative", "check_derivative", "derivatives", "differentiable"]
-
 # weights of classes are constants
 CLASS_WEIGHTS = {"cross_entropy", "cross_entropy_smooth", "class_weights"}
 # their extra results are parts of one computation; the composites above them are checked

@@ -13,8 +13,6 @@ from plait_ops import specs
 from plait_ops.samples import draw
 from plait_ops.spec import Operator
 
-__all__ = ["Registered", "check_serves", "registered"]
-
 
 @dataclasses.dataclass(frozen=True)
 class Registered:
@@ -34,7 +32,7 @@ class Registered:
 
 
 def registered(provider: str | None = None) -> Iterator[Registered]:
-    """Watch the kernels for the CPU of a provider, or (None) those that are asked first."""
+    """Watch the kernels for the CPU of a provider, or (None) those that the runtime tries first."""
     result = {
         record.name: record.provider
         for record in plait_abi.records()
@@ -66,16 +64,16 @@ def check_serves(kernel: Registered) -> None:
             except Exception:
                 continue
     counts = kernel.probe.counts
-    who = f"{kernel.provider}: its kernel of {kernel.name}"
+    label = f"{kernel.provider}: its kernel of {kernel.name}"
     assert counts.calls, (
-        f"{who} was never called: kernels that are asked before it took all calls, or the runtime "
-        "does not ask for one here"
+        f"{label} was never called: kernels that are asked before it took all calls, or the "
+        "runtime does not ask for one here"
     )
     assert counts.accepted, (
-        f"{who} accepted none of {counts.calls} calls: it declined {counts.declined} and failed in "
-        f"{counts.failed}; a kernel that serves nothing must not be registered"
+        f"{label} accepted none of {counts.calls} calls: it declined {counts.declined} and failed "
+        f"in {counts.failed}; a kernel that serves nothing must not be registered"
     )
-    made_from_nothing = operator.unpredictable and not operator.random  # empty() may write nothing
-    assert made_from_nothing or not counts.poisoned or counts.untouched < counts.poisoned, (
-        f"{who} returned PLAIT_OK {counts.poisoned} times and never wrote a result"
+    has_free_results = operator.unpredictable and not operator.random  # empty() may write nothing
+    assert has_free_results or not counts.poisoned or counts.untouched < counts.poisoned, (
+        f"{label} returned PLAIT_OK {counts.poisoned} times and never wrote a result"
     )

@@ -27,8 +27,6 @@ import numpy as np
 
 import plait_abi
 
-__all__ = ["Failure", "Members", "Provider"]
-
 POISON = 0x5B
 LONG = 120.0  # seconds after which a member counts as hanging
 
@@ -48,6 +46,7 @@ class Failure(NamedTuple):
 
     kind: str
     text: str
+    failure: str = ""  # why a collective failed, if the provider states it
 
 
 def load_provider(libraries: Sequence[str], modules: Sequence[str] = ()) -> None:
@@ -217,7 +216,7 @@ class Members:
         self._all = []
 
 
-def given(rank: int, count: int, dtype: str, turn: int = 0) -> Any:
+def input_of(rank: int, count: int, dtype: str, turn: int = 0) -> Any:
     """The input of a member: the same numbers in the tests and in its process."""
     source = np.random.default_rng([rank, count, turn])
     if dtype == "bool":
@@ -238,11 +237,11 @@ def poisoned(count: int, dtype: str) -> Any:
 # ---- tasks
 
 
-def one_of_each(group: Any, kind: str, count: int, dtype: str, reduction: str) -> list[Any]:
+def run_collective(group: Any, kind: str, count: int, dtype: str, reduction: str) -> list[Any]:
     """Run one collective; the root is the last rank. Returns this member's outputs."""
     rank, size, root = group.rank, group.size, group.size - 1
     lists = kind in ("scatter", "reduce_scatter", "all_to_all")
-    inputs = [given(rank, count, dtype, turn) for turn in range(size if lists else 1)]
+    inputs = [input_of(rank, count, dtype, turn) for turn in range(size if lists else 1)]
     many = kind in ("all_gather", "gather", "all_to_all")
     outputs = [poisoned(count, dtype) for _ in range(size if many else 1)]
     if rank != root and kind in ("broadcast", "scatter"):
@@ -255,37 +254,37 @@ def one_of_each(group: Any, kind: str, count: int, dtype: str, reduction: str) -
     return outputs
 
 
-def many_of_one_kind(group: Any, kind: str, calls: Sequence[tuple[int, str, str]]) -> list[Any]:
+def run_collectives(group: Any, kind: str, calls: Sequence[tuple[int, str, str]]) -> list[Any]:
     """Run one kind with several counts, dtypes and reductions."""
-    return [one_of_each(group, kind, *call) for call in calls]
+    return [run_collective(group, kind, *call) for call in calls]
 
 
-def into_the_input(group: Any, kind: str) -> Any:
+def write_over_input(group: Any, kind: str) -> Any:
     """Run a collective whose output is its input."""
-    x = given(group.rank, 1000, "float32")
+    x = input_of(group.rank, 1000, "float32")
     writes = kind != "reduce" or group.rank == 0
     group.start(kind, [x], [x] if writes else [], peer=0)
     return x
 
 
-def late_ones(group: Any) -> list[bytes]:
+def reduce_with_delays(group: Any) -> list[bytes]:
     """Reduce the same numbers several times, with another member late each time."""
     results = []
     for turn in range(3):
         time.sleep(0.02 * ((group.rank + turn) % group.size))
-        x = given(group.rank, 20_011, "float32")
+        x = input_of(group.rank, 20_011, "float32")
         group.start("all_reduce", [x], [x])
         results.append(x.tobytes())
     return results
 
 
-def asynchronous(group: Any) -> list[Any]:
+def wait_out_of_order(group: Any) -> list[Any]:
     """Begin several collectives; wait for them in another order; one goes on unwatched."""
-    arrays = [given(group.rank, count, "float64") for count in (10, 300_007, 1, 5000)]
+    arrays = [input_of(group.rank, count, "float64") for count in (10, 300_007, 1, 5000)]
     works = [group.start("all_reduce", [x], [x], asynchronous=True) for x in arrays]
-    unwatched = given(group.rank, 1000, "float64")
+    unwatched = input_of(group.rank, 1000, "float64")
     group.start("all_reduce", [unwatched], [unwatched], asynchronous=True)
-    last = given(group.rank, 3, "float64")
+    last = input_of(group.rank, 3, "float64")
     group.start("all_reduce", [last], [last])  # behind the others
     for work in (works[2], works[0], works[3], works[1]):
         work.wait()
@@ -294,7 +293,7 @@ def asynchronous(group: Any) -> list[Any]:
     return [*arrays, unwatched, last]
 
 
-def unanswered(group: Any) -> bool:
+def query_unfinished(group: Any) -> bool:
     """Ask for a work that cannot be done yet, and for it again when it is."""
     x = np.ones(3)
     if group.rank:
@@ -309,17 +308,17 @@ def unanswered(group: Any) -> bool:
     return not early and work.query() and bool((x == group.size).all())
 
 
-def around(group: Any, count: int) -> Any:
+def exchange_with_neighbours(group: Any, count: int) -> Any:
     """Send to the next member, and receive from the one before."""
     rank, size = group.rank, group.size
-    x, y = given(rank, count, "float32"), poisoned(count, "float32")
+    x, y = input_of(rank, count, "float32"), poisoned(count, "float32")
     work = group.start("send", [x], peer=(rank + 1) % size, tag=7, asynchronous=True)
     group.start("recv", outputs=[y], peer=(rank - 1) % size, tag=7)
     work.wait()
     return y
 
 
-def tagged(group: Any) -> list[int]:
+def receive_by_tags(group: Any) -> list[int]:
     """Receive messages of several tags in another order than they were sent in."""
     if group.rank == 0:
         sent = [(tag, np.array([10 * tag + i])) for i in range(3) for tag in (1, 2, -3)]
@@ -329,15 +328,15 @@ def tagged(group: Any) -> list[int]:
         return []
     if group.rank > 1:
         return []
-    got = []
+    received = []
     for tag in (2, -3, 1, 1, 2, -3, -3, 2, 1):
         x = np.zeros(1, np.int64)
         group.start("recv", outputs=[x], peer=0, tag=tag)
-        got.append(int(x[0]))
-    return got
+        received.append(int(x[0]))
+    return received
 
 
-def in_parts(group: Any) -> Any:
+def use_subgroups(group: Any) -> Any:
     """Split into odd and even members in reverse order; both work at once, and then all."""
     rank, size = group.rank, group.size
     part = group.split(rank % 2, -rank)
@@ -355,30 +354,30 @@ def in_parts(group: Any) -> Any:
     return values
 
 
-def caught(call: Callable[[], Any]) -> Failure | None:
+def error_of(call: Callable[[], Any]) -> Failure | None:
     """Return the error of a call."""
     try:
         call()
     except Exception as error:
-        return Failure(type(error).__name__, str(error))
+        return Failure(type(error).__name__, str(error), getattr(error, "failure", ""))
     return None
 
 
-def different(group: Any, how: str) -> Failure | None:
+def call_differently(group: Any, how: str) -> Failure | None:
     """Call different things in different members."""
     x = np.ones(4 if how == "counts" and group.rank else 3)
     if how == "kinds" and group.rank:
-        return caught(lambda: group.start("broadcast", [x], [x]))
+        return error_of(lambda: group.start("broadcast", [x], [x]))
     if how == "dtypes" and group.rank:
         x = np.ones(3, np.int64)
     if how == "roots":
-        return caught(lambda: group.start("broadcast", [x], [x], peer=min(group.rank, 1)))
+        return error_of(lambda: group.start("broadcast", [x], [x], peer=min(group.rank, 1)))
     reduction = "max" if how == "reductions" and group.rank else "sum"
     tag = group.rank if how == "tags" else 0
-    return caught(lambda: group.start("all_reduce", [x], [x], reduction=reduction, tag=tag))
+    return error_of(lambda: group.start("all_reduce", [x], [x], reduction=reduction, tag=tag))
 
 
-def absent(group: Any, asynchronously: bool) -> Failure | None:
+def wait_for_absent(group: Any, asynchronously: bool) -> Failure | None:
     """Rank 1 does not take part."""
     x = np.ones(3)
     if group.rank == 1:
@@ -386,12 +385,12 @@ def absent(group: Any, asynchronously: bool) -> Failure | None:
         return None
     call = {"timeout": 0.4, "asynchronous": asynchronously}
     if not asynchronously:
-        return caught(lambda: group.start("all_reduce", [x], [x], **call))
+        return error_of(lambda: group.start("all_reduce", [x], [x], **call))
     work = group.start("all_reduce", [x], [x], **call)
-    return caught(work.wait)
+    return error_of(work.wait)
 
 
-def dying(group: Any, kind: str) -> Failure | None:
+def wait_for_killed(group: Any, kind: str) -> Failure | None:
     """Rank 1 is killed; the others wait for it."""
     group.start("barrier")
     x = np.ones(3)
@@ -399,51 +398,51 @@ def dying(group: Any, kind: str) -> Failure | None:
         time.sleep(0.2)
         os.kill(os.getpid(), signal.SIGKILL)
     if kind == "recv":
-        return caught(lambda: group.start("recv", outputs=[x], peer=1))
-    return caught(lambda: group.start(kind, [x], [x]))
+        return error_of(lambda: group.start("recv", outputs=[x], peer=1))
+    return error_of(lambda: group.start(kind, [x], [x]))
 
 
-def aborting(group: Any) -> list[Failure | None]:
+def abort_during_wait(group: Any) -> list[Failure | None]:
     """Rank 1 ends what the others wait for; later calls fail as well."""
     x, y = np.ones(3), np.ones(3)
     if group.rank == 1:
         time.sleep(0.2)
         group.abort("the loss is not finite")
-        return [None, None, caught(lambda: group.start("barrier"))]
+        return [None, None, error_of(lambda: group.start("barrier"))]
     work = group.start("all_reduce", [x], [x], asynchronous=True)
     return [
-        caught(work.wait),
-        caught(lambda: group.start("all_reduce", [y], [y])),
-        caught(lambda: group.start("barrier")),
+        error_of(work.wait),
+        error_of(lambda: group.start("all_reduce", [y], [y])),
+        error_of(lambda: group.start("barrier")),
     ]
 
 
-def wrong(group: Any) -> list[Failure | None]:
+def call_wrongly(group: Any) -> list[Failure | None]:
     """Calls with wrong arguments, which must fail by themselves; then one that is right."""
     x, short = np.ones(3), np.ones(2)
     whole = [np.ones(3) for _ in range(group.size)]
     frozen = np.ones(3)
     frozen.flags.writeable = False
     errors = [
-        caught(lambda: group.start("all_reduce", [x], [])),
-        caught(lambda: group.start("all_reduce", [x], [short])),
-        caught(lambda: group.start("all_reduce", [x], [np.ones(3, np.int64)])),
-        caught(lambda: group.start("all_reduce", [x], [frozen])),
-        caught(lambda: group.start("all_gather", [x], whole[1:])),
-        caught(lambda: group.start("reduce_scatter", whole[1:], [x])),
+        error_of(lambda: group.start("all_reduce", [x], [])),
+        error_of(lambda: group.start("all_reduce", [x], [short])),
+        error_of(lambda: group.start("all_reduce", [x], [np.ones(3, np.int64)])),
+        error_of(lambda: group.start("all_reduce", [x], [frozen])),
+        error_of(lambda: group.start("all_gather", [x], whole[1:])),
+        error_of(lambda: group.start("reduce_scatter", whole[1:], [x])),
     ]
     group.start("barrier")
     return errors
 
 
-def opening_alone(
+def open_incomplete_groups(
     group: Any, provider: str, where: str
 ) -> list[tuple[tuple[int, int], Failure | None]]:
-    """Open groups with wrong numbers; then one that nobody else comes to."""
+    """Open groups with wrong numbers; then one that no other member opens."""
     name = where.format(f"kit-incomplete-{os.getpid()}")
     open_ = functools.partial(plait_abi.Communicator.open, provider)
     result = []
     for rank, size in ((2, 2), (-1, 2), (0, 0), (0, 2)):
-        error = caught(functools.partial(open_, name, rank, size, 0.3))
+        error = error_of(functools.partial(open_, name, rank, size, 0.3))
         result.append(((rank, size), error))
     return result

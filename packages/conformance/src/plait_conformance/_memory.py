@@ -19,8 +19,6 @@ from plait_conformance._tables import (
     table_in_force,
 )
 
-__all__ = ["Block", "Pool", "in_child", "repeated"]
-
 CHILD_SECONDS = 30
 
 
@@ -61,23 +59,23 @@ class Pool:
         return result
 
     def reset_peak(self) -> None:
-        """Let the peak that it counts begin at what is live."""
+        """Set the peak to the bytes in use."""
         self.table.reset_peak(self.table.ctx, self.handle)
 
     def trim(self) -> None:
-        """Ask it to give cached memory back."""
+        """Free cached memory."""
         if self.table.trim:
             self.table.trim(self.table.ctx)
 
 
 class Block:
-    """Memory that an allocator gave."""
+    """A block of an allocator's memory."""
 
-    def __init__(self, pool: Pool, nbytes: int, address: int, given: Any) -> None:
-        self.pool, self.nbytes, self.address, self.given = pool, nbytes, address, given
+    def __init__(self, pool: Pool, nbytes: int, address: int, context: Any) -> None:
+        self.pool, self.nbytes, self.address, self.context = pool, nbytes, address, context
 
     def write(self, data: bytes, stream: Stream | None = None) -> None:
-        """Fill it, through the device's copy if it is not the host's."""
+        """Write bytes to the block, through the copy function of its device."""
         assert len(data) == self.nbytes
         if self.pool.device is None:
             ctypes.memmove(self.address, data, self.nbytes)
@@ -97,15 +95,15 @@ class Block:
         return target.raw
 
     def used_in(self, stream: Stream) -> None:
-        """Say that work in another stream uses it."""
+        """Record that another stream uses the block."""
         if self.pool.table.record_use:
             self.pool.table.record_use(
-                self.pool.table.ctx, self.address, self.given, stream.pointer
+                self.pool.table.ctx, self.address, self.context, stream.pointer
             )
 
     def free(self) -> None:
-        """Give it back."""
-        self.pool.table.free(self.pool.table.ctx, self.address, self.nbytes, self.given)
+        """Free the block."""
+        self.pool.table.free(self.pool.table.ctx, self.address, self.nbytes, self.context)
 
 
 @contextmanager

@@ -12,8 +12,6 @@ import numpy.typing as npt
 
 import plait_abi
 
-__all__ = ["Case", "Problem", "optimizer_cases"]
-
 Array = npt.NDArray[Any]
 
 

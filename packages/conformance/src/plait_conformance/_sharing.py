@@ -14,8 +14,6 @@ from plait_conformance._device import HOST_MEMORY, Device
 from plait_conformance._tables import SharedMemory, runtime
 from plait_conformance.plugin import load_libraries
 
-__all__ = ["Opener", "close_memory", "open_memory", "shared_memory"]
-
 LONG = 120.0  # seconds after which the other process counts as hanging
 
 
@@ -53,8 +51,8 @@ def serve(end: Connection, name: str, libraries: Sequence[str]) -> None:
     load_libraries(libraries)
     device = Device(name)
     while (order := end.recv()) is not None:
-        given, nbytes, data = order
-        memory = SharedMemory.from_buffer_copy(given)
+        description, nbytes, data = order
+        memory = SharedMemory.from_buffer_copy(description)
         if memory.fd >= 0:
             memory.fd = reduction.recv_handle(end)
         answer: Any
@@ -84,7 +82,7 @@ class Opener:
         there.close()
 
     def exchange(self, memory: SharedMemory, nbytes: int, data: bytes) -> bytes:
-        """Let it open the memory, read what is there, write `data`, and close it."""
+        """Open the memory in the other process, read it, write `data`, and close it."""
         assert len(data) == nbytes
         self._end.send((bytes(memory), nbytes, data))
         if memory.fd >= 0:
@@ -95,7 +93,7 @@ class Opener:
         return answer
 
     def close(self) -> None:
-        """End it."""
+        """End the process."""
         with contextlib.suppress(OSError):  # it has ended by itself
             self._end.send(None)
         self._process.join()

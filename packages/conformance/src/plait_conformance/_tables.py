@@ -23,23 +23,6 @@ from typing import Any, TypeVar
 
 import plait_abi
 
-__all__ = [
-    "MEMORY_ERROR",
-    "OK",
-    "AllocatorTable",
-    "DLDevice",
-    "DeviceTable",
-    "ExecutorTable",
-    "Piece",
-    "SharedMemory",
-    "Statistics",
-    "address_of",
-    "error_of_thread",
-    "release",
-    "runtime",
-    "table_in_force",
-]
-
 OK = 0
 MEMORY_ERROR = -7
 OBJECT_TAG = 12  # PLAIT_OBJECT
@@ -286,7 +269,7 @@ class Runtime:
         if status == OK:
             return
         text = error_of_thread() or f"{name}: status {status} without a text"
-        self.plain("clear", self.plain("thread"))  # it is told here
+        self.plain("clear", self.plain("thread"))  # the exception reports it
         raise EXCEPTIONS.get(status, RuntimeError)(text)
 
 

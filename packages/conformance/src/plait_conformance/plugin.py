@@ -105,8 +105,8 @@ def pytest_ignore_collect(collection_path: pathlib.Path, config: pytest.Config) 
     if collection_path.parent != pathlib.Path(__file__).parent:
         return None
     modules = {module for role in ROLES.values() for module in role}
-    chosen = ROLES[config.getoption("--role")]
-    return True if collection_path.stem in modules - set(chosen) else None
+    selection = ROLES[config.getoption("--role")]
+    return True if collection_path.stem in modules - set(selection) else None
 
 
 def load(config: pytest.Config) -> None:
@@ -159,7 +159,7 @@ def communicator_under_test(config: pytest.Config) -> Provider:
 
 
 def kernels_under_test(config: pytest.Config) -> list[Registered]:
-    """Load what was asked for; watch the provider's kernels, or those that are asked first."""
+    """Load what was asked for; watch the provider's kernels, or those that come first."""
     if KERNELS in config.stash:
         return config.stash[KERNELS]
     from plait_conformance._kernels import registered
@@ -243,16 +243,16 @@ def operators_under_test(config: pytest.Config) -> set[str]:
         names = {kernel.name for kernel in kernels_under_test(config)}
         if config.getoption("--provider") is None:
             names |= {o.name for o in specs.all() if o.kind not in ("view", "composite")}
-    chosen = config.getoption("--operators")
-    if chosen is None:
+    selection = config.getoption("--operators")
+    if selection is None:
         return names
-    if unknown := set(chosen.split(",")) - names:
+    if unknown := set(selection.split(",")) - names:
         raise pytest.UsageError(f"--operators: not under test: {', '.join(sorted(unknown))}")
-    return set(chosen.split(","))
+    return set(selection.split(","))
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Make one test a sample, one an error fact, and one a kernel."""
+    """Parametrize the tests by samples, errors of operators, and kernels."""
     if not metafunc.module.__name__.startswith("plait_conformance."):
         return
     if metafunc.config.getoption("--role") == "engine":
@@ -319,7 +319,7 @@ def parametrize_calls(metafunc: pytest.Metafunc, fixture: str) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
-    """What a device does not have is skipped, and listed at the end."""
+    """Skip the test of an operator that the device lacks; the summary lists it."""
     try:
         return (yield)
     except NotImplementedError as error:

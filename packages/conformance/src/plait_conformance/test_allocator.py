@@ -77,9 +77,9 @@ def test_blocks_are_freed_on_other_threads(pool: Pool) -> None:
     for block, number in blocks:
         fill(block, number)
 
-    def work(mine: list[tuple[Block, int]]) -> None:
+    def work(own_blocks: list[tuple[Block, int]]) -> None:
         try:
-            for block, number in mine:
+            for block, number in own_blocks:
                 check(block, number)
                 block.free()
                 fresh = pool.take(2000)
@@ -157,11 +157,11 @@ def test_out_of_memory_is_an_error_of_the_operator(pool: Pool) -> None:
 def test_it_works_in_the_child_of_a_fork(pool: Pool) -> None:
     if pool.device is not None or not hasattr(os, "fork"):
         pytest.skip("a device that is in use is dead in the child")
-    kept, dropped = pool.take(5000), pool.take(5000)
-    fill(kept, 1)
+    survivor, dropped = pool.take(5000), pool.take(5000)
+    fill(survivor, 1)
 
     def work() -> None:
-        check(kept, 1)
+        check(survivor, 1)
         dropped.free()
         blocks = [pool.take(nbytes) for nbytes in SIZES]
         for number, block in enumerate(blocks):
@@ -169,11 +169,11 @@ def test_it_works_in_the_child_of_a_fork(pool: Pool) -> None:
         for number, block in enumerate(blocks):
             check(block, number)
             block.free()
-        kept.free()
+        survivor.free()
 
     with repeated(lambda: pool.take(3000).free()):
         for _ in range(5):
             in_child(work)
-    check(kept, 1)
-    kept.free()
+    check(survivor, 1)
+    survivor.free()
     dropped.free()

@@ -65,9 +65,9 @@ def results(members: m.Members, size: int, task: Any, *arguments: Any, **options
 
 
 def expected(kind: str, rank: int, size: int, count: int, dtype: str, reduction: str) -> list[Any]:
-    """The outputs of `one_of_each`."""
+    """The outputs of `run_collective`."""
     root = size - 1
-    of = [[m.given(r, count, dtype, turn) for turn in range(size)] for r in range(size)]
+    of = [[m.input_of(r, count, dtype, turn) for turn in range(size)] for r in range(size)]
 
     def reduced(turn: int) -> Any:
         return REDUCTIONS[reduction](np.stack([of[r][turn] for r in range(size)]))
@@ -89,7 +89,7 @@ def check_calls(
     members: m.Members, size: int, kind: str, calls: list[tuple[int, str, str]]
 ) -> None:
     """Compare the outputs of calls with those of NumPy; equal reductions have equal bits."""
-    result = results(members, size, m.many_of_one_kind, kind, calls)
+    result = results(members, size, m.run_collectives, kind, calls)
     for number, call in enumerate(calls):
         for rank in range(size):
             where = f"{members.provider.name}: {kind}{call}, rank {rank} of {size}"
@@ -133,8 +133,8 @@ def test_reductions(members: m.Members, size: int, kind: str, reduction: str) ->
 
 @pytest.mark.parametrize("kind", ["all_reduce", "broadcast", "reduce"])
 def test_the_output_may_be_the_input(members: m.Members, size: int, kind: str) -> None:
-    inputs = [m.given(rank, 1000, "float32") for rank in range(size)]
-    for rank, got in enumerate(results(members, size, m.into_the_input, kind)):
+    inputs = [m.input_of(rank, 1000, "float32") for rank in range(size)]
+    for rank, got in enumerate(results(members, size, m.write_over_input, kind)):
         total = np.sum(inputs, 0)
         if kind == "reduce" and rank:
             np.testing.assert_array_equal(got, inputs[rank])
@@ -144,81 +144,87 @@ def test_the_output_may_be_the_input(members: m.Members, size: int, kind: str) -
 
 
 def test_the_bits_do_not_depend_on_who_comes_first(members: m.Members, size: int) -> None:
-    result = {bits for all_bits in results(members, size, m.late_ones) for bits in all_bits}
+    result = {
+        bits for all_bits in results(members, size, m.reduce_with_delays) for bits in all_bits
+    }
     assert len(result) == 1
 
 
 def test_works_are_waited_for_in_any_order(members: m.Members, size: int) -> None:
     counts = (10, 300_007, 1, 5000, 1000, 3)
-    for result in results(members, size, m.asynchronous):
+    for result in results(members, size, m.wait_out_of_order):
         for count, got in zip(counts, result, strict=True):
-            want = np.sum([m.given(rank, count, "float64") for rank in range(size)], 0)
+            want = np.sum([m.input_of(rank, count, "float64") for rank in range(size)], 0)
             np.testing.assert_allclose(got, want)
 
 
 def test_a_work_is_done_when_all_have_come(members: m.Members, several: int) -> None:
-    assert results(members, several, m.unanswered) == [True] * several
+    assert results(members, several, m.query_unfinished) == [True] * several
 
 
 @pytest.mark.parametrize("count", [0, 1, 1000, 1_000_003])
 def test_messages_around(members: m.Members, several: int, count: int) -> None:
-    for rank, got in enumerate(results(members, several, m.around, count)):
-        np.testing.assert_array_equal(got, m.given((rank - 1) % several, count, "float32"))
+    for rank, got in enumerate(results(members, several, m.exchange_with_neighbours, count)):
+        np.testing.assert_array_equal(got, m.input_of((rank - 1) % several, count, "float32"))
 
 
 def test_messages_of_a_tag_arrive_in_order(members: m.Members, several: int) -> None:
-    result = results(members, several, m.tagged)
+    result = results(members, several, m.receive_by_tags)
     assert result[1] == [20, -30, 10, 11, 21, -29, -28, 22, 12]
 
 
 def test_parts_work_at_once(members: m.Members, size: int) -> None:
-    for rank, values in enumerate(results(members, size, m.in_parts)):
+    for rank, values in enumerate(results(members, size, m.use_subgroups)):
         part = range(rank % 2, size, 2)
         assert values == [(float(sum(part) + turn * len(part)), size) for turn in range(4)]
 
 
 @pytest.mark.parametrize("how", ["counts", "kinds", "dtypes", "roots", "reductions", "tags"])
 def test_different_calls_fail_everywhere(members: m.Members, several: int, how: str) -> None:
-    for rank, error in enumerate(members.run(several, m.different, how, timeout=5.0)):
+    for rank, error in enumerate(members.run(several, m.call_differently, how, timeout=5.0)):
         assert isinstance(error, m.Failure), f"rank {rank}: different {how} went unnoticed"
         assert error.kind in ("PlaitError", "TimeoutError"), f"rank {rank}: {error}"
+        assert error.kind == "TimeoutError" or error.failure in ("", "mismatch"), error
 
 
 @pytest.mark.parametrize("asynchronously", [False, True])
 def test_who_does_not_come_is_named(members: m.Members, several: int, asynchronously: bool) -> None:
-    result = members.run(several, m.absent, asynchronously)
+    result = members.run(several, m.wait_for_absent, asynchronously)
     waiting = [error for rank, error in enumerate(result) if rank != 1]
     assert all(isinstance(error, m.Failure) for error in waiting), result
     assert "TimeoutError" in [error.kind for error in waiting]
     for error in waiting:
         assert error.kind in ("TimeoutError", "PlaitError")
+        assert error.failure in ("", "timed_out"), error
         assert error.text.startswith("all_reduce: ") and "rank 1" in error.text, error
 
 
 @pytest.mark.parametrize("kind", ["all_reduce", "recv"])
 def test_who_dies_is_named(members: m.Members, several: int, kind: str) -> None:
-    result = members.run(several, m.dying, kind)
+    result = members.run(several, m.wait_for_killed, kind)
     assert result[1] is None
     for rank, error in enumerate(result):
         if rank == 1:
             continue
         assert isinstance(error, m.Failure), f"rank {rank}: the death of rank 1 went unnoticed"
         assert error.kind == "PlaitError" and error.text.startswith(f"{kind}: "), error
+        assert error.failure in ("", "lost"), error
         assert "rank 1" in error.text, error
 
 
 def test_abort_reaches_all(members: m.Members, several: int) -> None:
-    for rank, errors in enumerate(members.run(several, m.aborting)):
+    for rank, errors in enumerate(members.run(several, m.abort_during_wait)):
         assert isinstance(errors, list), f"rank {rank}: {errors}"
         for number, error in enumerate(errors):
             if rank == 1 and number < 2:
                 continue
             assert error is not None, f"rank {rank}: call {number} succeeded after an abort"
             assert error.kind == "PlaitError" and "the loss is not finite" in error.text, error
+            assert error.failure in ("", "aborted"), error
 
 
 def test_wrong_arguments_are_refused(members: m.Members, size: int) -> None:
-    for errors in results(members, size, m.wrong):
+    for errors in results(members, size, m.call_wrongly):
         for number, error in enumerate(errors):
             assert error is not None, f"call {number} with wrong arguments was accepted"
             kinds = ("ArgumentError", "ValueError", "TypeError", "ShapeError", "DTypeError")
@@ -227,7 +233,7 @@ def test_wrong_arguments_are_refused(members: m.Members, size: int) -> None:
 
 
 def test_a_group_needs_all(members: m.Members, provider: m.Provider) -> None:
-    (errors,) = members.run(1, m.opening_alone, provider.name, provider.where)
+    (errors,) = members.run(1, m.open_incomplete_groups, provider.name, provider.where)
     for call, error in errors[:-1]:
         assert error is not None and error.kind in ("ValueError", "OverflowError"), (call, error)
     call, error = errors[-1]
@@ -237,7 +243,7 @@ def test_a_group_needs_all(members: m.Members, provider: m.Provider) -> None:
 def test_serves(members: m.Members, provider: m.Provider) -> None:
     lacking = []
     for kind in KINDS:
-        (result,) = members.run(1, m.many_of_one_kind, kind, [(3, "float32", "sum")])
+        (result,) = members.run(1, m.run_collectives, kind, [(3, "float32", "sum")])
         if isinstance(result, m.Failure):
             assert result.kind == "NotImplementedError", result.text
             lacking.append(kind)

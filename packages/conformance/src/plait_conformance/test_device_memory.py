@@ -1,6 +1,6 @@
 """Role ``device``: memory that several streams use, errors that are found late, and forks.
 
-What any allocator must do is asked of the device's as well, by ``test_allocator``.
+``test_allocator`` also runs for the device, with the tests that every allocator must pass.
 """
 
 from __future__ import annotations

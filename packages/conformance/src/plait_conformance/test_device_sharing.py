@@ -1,4 +1,4 @@
-"""Role ``device``: its memory in other processes, if it lets them have it."""
+"""Role ``device``: its memory in other processes, if the device supports it."""
 
 from __future__ import annotations
 

@@ -85,15 +85,15 @@ def test_several_threads_at_once(executor: Executor) -> None:
     tallies = [[Tally() for _ in range(20)] for _ in range(4)]
     raised: list[BaseException] = []
 
-    def work(mine: list[Tally]) -> None:
+    def work(own_tallies: list[Tally]) -> None:
         try:
-            for tally in mine:
+            for tally in own_tallies:
                 executor.parallel(30, tally.note)
                 tally.check(30)
         except BaseException as error:
             raised.append(error)
 
-    threads = [threading.Thread(target=work, args=(mine,)) for mine in tallies]
+    threads = [threading.Thread(target=work, args=(own_tallies,)) for own_tallies in tallies]
     for thread in threads:
         thread.start()
     for thread in threads:

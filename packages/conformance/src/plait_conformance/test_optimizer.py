@@ -42,10 +42,10 @@ def test_parameters_are_written_in_place_and_keep_their_dtype(optimizer: Case) -
         before = problem.values()
         result = optimizer.make(problem.params)
         optimizer.step(result, problem)
-        for p, kept, old in zip(
+        for p, param, old in zip(
             result.param_groups[0]["params"], problem.params, before, strict=True
         ):
-            assert p is kept
+            assert p is param
             now = np.from_dlpack(p)
             assert now.dtype == dtype
             assert now.shape == old.shape
