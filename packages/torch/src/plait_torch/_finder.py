@@ -16,13 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from plait_abi import binding
-from plait_torch import (
-    _module_names,
-    _star_names,
-    _tensor_methods,
-    _torch_dispatch,
-    _torch_function,
-)
+from plait_torch import _module_names, _star_names
 from plait_torch._cpython import is_import_from
 from plait_torch._missing import MissingModule, MissingName, advice, explain
 from plait_torch._version import __version__
@@ -271,6 +265,7 @@ def install() -> None:
         raise RuntimeError(f"plait_torch.install: torch is imported already, from {origin}")
     import plait.utils.data  # noqa: F401 -- which lets plait_data make batches of tensors
     from plait_data._default_context import set_default_context
+    from plait_torch import _tensor_methods, _torch_dispatch, _torch_function
 
     sys.meta_path.insert(0, _finder)
     for each in (_tensor_methods, _torch_function, _torch_dispatch):
@@ -285,6 +280,7 @@ def uninstall() -> None:
     if not is_installed():
         return
     from plait_data._default_context import set_default_context
+    from plait_torch import _tensor_methods, _torch_dispatch, _torch_function
 
     sys.meta_path.remove(_finder)
     for each in (_torch_dispatch, _torch_function, _tensor_methods):
