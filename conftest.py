@@ -16,6 +16,7 @@ import sys
 import threading
 import time
 import traceback
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -41,6 +42,39 @@ def _examples_write_elsewhere(request: pytest.FixtureRequest) -> None:
     if type(request.node).__name__ == "DoctestItem":
         folder = request.getfixturevalue("tmp_path")
         request.getfixturevalue("monkeypatch").chdir(folder)
+
+
+@pytest.fixture
+def left_in_shared_memory() -> Callable[[], set[str]]:
+    """A function that returns plait's new names in /dev/shm that no other process uses.
+
+    Tests of other groups run at the same time, and their files come and go. It looks again for five
+    seconds, as a process maps its file a moment after it has made it.
+    """
+    # of locks, MPI, UCX and browsers, which also leave some when they are killed
+    others = ("sem.", "sm_segment.", "mpich_shm_", "ucx_shm_", ".org.chromium.")
+    before = set(os.listdir("/dev/shm"))
+
+    def left() -> set[str]:
+        deadline = time.monotonic() + 5
+        while True:
+            new = set(os.listdir("/dev/shm")) - before
+            names = {name for name in new if not name.startswith(others) and not _is_used(name)}
+            if not names or time.monotonic() > deadline:
+                return names
+            time.sleep(0.1)
+
+    return left
+
+
+def _is_used(name: str) -> bool:
+    path = f"/dev/shm/{name}".encode()
+    for folder in pathlib.Path("/proc").glob("[0-9]*"):
+        if folder.name != str(os.getpid()):
+            with contextlib.suppress(OSError):
+                if path in (folder / "maps").read_bytes():
+                    return True
+    return False
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

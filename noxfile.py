@@ -304,7 +304,7 @@ def dev(session: nox.Session) -> None:
         others = {text for package in PACKAGES.values() for text in package.third_party}
         others |= {text for package in PACKAGES.values() for text in package.test_third_party}
         pip = (python, "-m", "pip", "install", "--quiet")
-        tools = (*BUILD, RUFF, MYPY, CLANG_FORMAT, *EXAMPLES, GYMNASIUM)
+        tools = (*BUILD, RUFF, MYPY, CLANG_FORMAT, *EXAMPLES, GYMNASIUM, TENSORBOARD, NOTEBOOK)
         session.run(*pip, *tools, *sorted(others), external=True)
         session.run(*pip, "--no-deps", MNIST, *CORPORA, external=True)
     session.run(python, "tools/dev.py", *session.posargs, external=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import pathlib
 import re
 import secrets
@@ -13,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -144,10 +144,11 @@ def cluster_of_two_hosts(tmp_path: pathlib.Path) -> Iterator[Cluster]:
         shutil.rmtree(sessions, ignore_errors=True)
 
 
-def test_ranks_of_two_hosts(cluster: Cluster, tmp_path: pathlib.Path) -> None:
+def test_ranks_of_two_hosts(
+    cluster: Cluster, tmp_path: pathlib.Path, left_in_shared_memory: Any
+) -> None:
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
-    before = {name for name in os.listdir("/dev/shm") if "plait" in name or "ucx" in name}
     lines = cluster.run(program).splitlines()
     values = [line.split()[1:] for line in lines if line.startswith("value ")]
     hosts = [host for host, *_ in values]
@@ -158,4 +159,4 @@ def test_ranks_of_two_hosts(cluster: Cluster, tmp_path: pathlib.Path) -> None:
     (failure,) = [line for line in lines if line.startswith("failure ")]
     # at the first attempt, for which the hosts may have been in another order
     assert re.search(r"rank 3 \(host host[01], pid \d+\) died", failure), failure
-    assert {n for n in os.listdir("/dev/shm") if "plait" in n or "ucx" in n} <= before
+    assert not left_in_shared_memory()

@@ -67,10 +67,6 @@ def two_hosts(tmp_path: pathlib.Path) -> Iterator[Network]:
         yield network
 
 
-def names_in_shared_memory() -> set[str]:
-    return {name for name in os.listdir("/dev/shm") if "plait" in name or "ucx" in name}
-
-
 ENVIRONMENT = {
     "PLAIT_JOB_SECRET": "of these tests",
     "MASTER_ADDR": "host0",
@@ -135,9 +131,10 @@ def test_values(network: Network, tmp_path: pathlib.Path, size: int) -> None:
 
 
 @pytest.mark.parametrize("way", ["killed", "stopped", "raises", "cut off"])
-def test_a_fault_is_named_on_all_others(network: Network, tmp_path: pathlib.Path, way: str) -> None:
+def test_a_fault_is_named_on_all_others(
+    network: Network, tmp_path: pathlib.Path, way: str, left_in_shared_memory: Any
+) -> None:
     size = 4
-    before = names_in_shared_memory()
     ranks = Ranks(network, tmp_path, size, "raises" if way == "raises" else "runs")
     told = ranks.all_told("ready", range(size))
     time.sleep(0.3)
@@ -163,7 +160,7 @@ def test_a_fault_is_named_on_all_others(network: Network, tmp_path: pathlib.Path
             assert error["time"] - began < 5, error
     finally:
         ranks.end()
-    assert names_in_shared_memory() <= before
+    assert not left_in_shared_memory()
 
 
 @pytest.mark.parametrize(("way", "code"), [("ends", 0), ("raises", 1)])

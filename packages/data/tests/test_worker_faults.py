@@ -48,19 +48,12 @@ def left():
 
 
 @pytest.fixture(autouse=True)
-def nothing_is_left():
-    before, names = left(), shared_names()
+def nothing_is_left(left_in_shared_memory):
+    before = left()
     yield
     # a descriptor closed since belonged to an earlier test
     assert all(now <= then for now, then in zip(left(), before, strict=True))
-    assert shared_names() <= names
-
-
-def shared_names():
-    """The names in /dev/shm, without those of other programs, which come and go."""
-    # locks, MPI's, UCX's, a browser's
-    others = ("sem.", "sm_segment.", "mpich_shm_", "ucx_shm_", ".org.chromium.")
-    return {name for name in os.listdir("/dev/shm") if not name.startswith(others)}
+    assert not left_in_shared_memory()
 
 
 def broken(how, at, timeout=0.0, workers=2, **options):
@@ -493,7 +486,5 @@ def test_dev_shm_is_not_used(tmp_path):
 
 def _without_namespaces(path):
     """Without a mount namespace: no file may appear in /dev/shm."""
-    before = shared_names()
     done = subprocess.run([sys.executable, path], capture_output=True, text=True)
     assert done.stdout.split("\n")[1].startswith("8000000")
-    assert shared_names() <= before

@@ -60,10 +60,10 @@ def error_of(call: Any) -> str:
     return ""
 
 
-def names_in_use() -> set[str]:
-    """Addresses of sockets of groups, and files in shared memory."""
-    sockets = {line.split()[-1] for line in Path("/proc/net/unix").read_text().splitlines()}
-    return {name for name in sockets if "plait/" in name} | set(os.listdir("/dev/shm"))
+def is_in_use(where: str) -> bool:
+    """Return whether a socket listens at this address of a group."""
+    name = where.partition(":")[2]
+    return f"/{name}\n" in Path("/proc/net/unix").read_text()
 
 
 def test_the_forms_of_torch_distributed() -> None:
@@ -212,8 +212,8 @@ def test_an_abort_tells_who_and_why() -> None:
         assert text.endswith("aborted the group: the loss is NaN")
 
 
-def test_a_name_is_free_again_and_nothing_is_left() -> None:
-    before, where = names_in_use(), fresh()
+def test_a_name_is_free_again_and_nothing_is_left(left_in_shared_memory: Any) -> None:
+    where = fresh()
 
     def work(rank: int, answers: Any) -> None:
         for turn in range(3):
@@ -232,7 +232,7 @@ def test_a_name_is_free_again_and_nothing_is_left() -> None:
     assert [answers.get(), answers.get()] == [6.0, 6.0]
     for process in processes:
         process.join()
-    assert names_in_use() <= before
+    assert not is_in_use(where) and not left_in_shared_memory()
 
 
 def test_who_does_not_come_to_the_meeting() -> None:
@@ -241,7 +241,7 @@ def test_who_does_not_come_to_the_meeting() -> None:
     assert text == "TimeoutError: open: waited 0.3 s for rank 0 to open the group"
     text = error_of(lambda: mp.Communicator.open(where, 0, 3, timeout=0.3))
     assert text.startswith("TimeoutError: open: waited 0.3 s for rank 1, which has not joined, ra")
-    assert where not in str(names_in_use())
+    assert not is_in_use(where)
 
 
 # Seconds for members to come before the next thing happens. Nobody can see that they came: where a

@@ -13,6 +13,7 @@ import sys
 import textwrap
 import threading
 import time
+from typing import Any
 
 import mp_workers
 import pytest
@@ -37,13 +38,6 @@ def run(code: str, **options: object) -> str:
     return str(done.stdout)
 
 
-def shared_names() -> set[str]:
-    """The names in /dev/shm, without those of other programs, which come and go."""
-    # locks, MPI's, UCX's, a browser's
-    others = ("sem.", "sm_segment.", "mpich_shm_", "ucx_shm_", ".org.chromium.")
-    return {name for name in os.listdir("/dev/shm") if not name.startswith(others)}
-
-
 def test_the_consumer_reads_what_a_killed_producer_sent(context) -> None:
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=mp_workers.produce_and_die, args=(sender,))
@@ -56,9 +50,8 @@ def test_the_consumer_reads_what_a_killed_producer_sent(context) -> None:
     assert numbers[0] == 1
 
 
-def test_kills_leave_no_name_and_no_descriptor() -> None:
+def test_kills_leave_no_name_and_no_descriptor(left_in_shared_memory: Any) -> None:
     context = mp.get_context("fork")
-    names = shared_names()
     before = mp_workers.count_descriptors()
     for _ in range(ROUNDS):
         receiver, sender = context.Pipe(duplex=False)
@@ -70,7 +63,7 @@ def test_kills_leave_no_name_and_no_descriptor() -> None:
         process.close()
         receiver.close()
         sender.close()
-    assert shared_names() <= names
+    assert not left_in_shared_memory()
     assert mp_workers.count_descriptors() == before
 
 

@@ -23,6 +23,13 @@ def names(recording: Recording, of_child: bool) -> list[str]:
     return [recording.signatures[each].name for each in rows["signature"]]
 
 
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Temporary files are in a folder of the test's own; other tests profile at the same time."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+
+
 def folders() -> list[pathlib.Path]:
     return sorted(pathlib.Path(tempfile.gettempdir()).glob("plait-profile-*"))
 

@@ -23,13 +23,13 @@ _MODES = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}
 
 def _pillow(name: str) -> Any:
     try:
-        from PIL import Image
+        import PIL.Image
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
             f"torch.ops.image.{name}: it needs Pillow, which is not installed: pip install pillow",
             name="PIL",
         ) from error
-    return Image
+    return PIL.Image
 
 
 def _bytes(data: Any, name: str) -> bytes:
