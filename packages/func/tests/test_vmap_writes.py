@@ -670,6 +670,8 @@ def test_a_shared_history_does_not_get_samples_by_a_write_that_is_not_recorded(n
         vmap(lambda a: written(outside, a))(X)
     # a copy has no history, nor has what is made of shapes alone
     for make in (lambda: (c * 2).detach().clone(), lambda: pc.zeros_like(c)):
+        if name == "new data":  # which a tensor of all samples never gets
+            break
         vmap(lambda a, make=make: written(make(), a))(X)
 
 

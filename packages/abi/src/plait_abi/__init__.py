@@ -115,6 +115,8 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "binding":  # another thread has imported it and does not set the attribute yet
+        return importlib.import_module("plait_abi.binding")
     if name not in __all__:
         raise AttributeError(f"module 'plait_abi' has no attribute {name!r}")
     module = importlib.import_module(f"plait_abi.{_MODULES.get(name, 'binding')}")
