@@ -411,15 +411,19 @@ def test_slices_of_slices_are_refused() -> None:
     assert back == slice(1, 5)
 
 
+PLAIN = [
+    b"N", b"K\x03", b"J\xff\xff\xff\xff", b"\x8a\x09" + b"\xff" * 8 + b"\x00", b"\x88", b")", b"]",
+    b"}", b"B\x08\0\0\0" + b"\xff" * 8, b"B\x10\0\0\0" + b"\x01" * 16, b"(K\x02K\x02t", b"(K\x08t",
+    *map(text, ("f4", "M8[s]", "O", "U1", "(2,)i4", "|", "i4,O", "V3", "C")),
+    name("torch", "complex64"), name("numpy", "ndarray"),
+    TENSOR[TENSOR.index(b"((") + 1 :].partition(b"Q")[0] + b"Q",  # a storage
+]  # fmt: skip
+
+
 def _drawn(draw: random.Random, depth: int) -> bytes:
     """Return the opcodes of a random value, often a call of a name that files may use."""
-    plain = [b"N", b"K\x03", b"J\xff\xff\xff\xff", b"\x8a\x09" + b"\xff" * 8 + b"\x00", b"\x88", b")",
-             b"]", b"}", text("f4"), text("M8[s]"), text("O"), text("U1"), text("(2,)i4"), text("|"),
-             text("i4,O"), text("V3"), text("C"), b"B\x08\0\0\0" + b"\xff" * 8, b"(K\x02K\x02t",
-             b"(K\x08t", b"B\x10\0\0\0" + b"\x01" * 16, name("torch", "complex64"),
-             name("numpy", "ndarray"), TENSOR[TENSOR.index(b"((") + 1 :].partition(b"Q")[0] + b"Q"]  # fmt: skip
     if depth == 0 or draw.random() < 0.2:
-        return draw.choice(plain)
+        return draw.choice(PLAIN)
     parts = b"".join(_drawn(draw, depth - 1) for _ in range(draw.choice([0, 1, 2, 2, 3, 4, 5, 6])))
     if draw.random() < 0.15:
         return draw.choice([b"(" + parts + b"t", b"(" + parts + b"l"])

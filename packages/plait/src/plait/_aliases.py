@@ -81,8 +81,8 @@ def target(fullname: str) -> str | None:
     return choose(first) + dot + rest
 
 
-def _is_package(real: str) -> bool:
-    """Return whether a module has modules in it; ``python -m`` runs other ones directly.
+def find_module(real: str) -> importlib.machinery.ModuleSpec | None:
+    """Return the spec of a module, None if there is none or a package that it is in is missing.
 
     Nothing is imported: Python before 3.12 asks a finder while the thread holds the lock of all
     imports, and another thread that imports the package needs it.
@@ -91,9 +91,16 @@ def _is_package(real: str) -> bool:
     spec = importlib.util.find_spec(name)
     for inner in rest:
         if spec is None or spec.submodule_search_locations is None:
-            break
+            return None
         name = f"{name}.{inner}"
         spec = importlib.machinery.PathFinder.find_spec(name, spec.submodule_search_locations)
+    return spec
+
+
+def _is_package(real: str) -> bool:
+    """Return whether a module has modules in it; ``python -m`` runs other ones directly."""
+    spec = find_module(real) if "." in real else None
+    # the import of one that is missing tells what is
     return spec is None or spec.submodule_search_locations is not None
 
 
