@@ -278,3 +278,10 @@ def test_nothing_is_left_behind() -> None:
         del x
     gc.collect()
     assert sys.getrefcount(array) == before
+
+
+@pytest.mark.parametrize("value", [np.datetime64("2020"), np.timedelta64(3, "s")])
+def test_a_date_of_numpy_is_refused(value: Any) -> None:
+    for function in (pc.from_numpy, pc.tensor, pc.asarray):
+        with pytest.raises(pc.DTypeError, match="convert dates"):
+            function(value)

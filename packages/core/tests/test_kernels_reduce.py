@@ -160,3 +160,29 @@ def test_the_truth_of_nothing_is_a_bool(reduce: Any, dim: tuple[int, ...]) -> No
     assert set(found.reshape(-1).tolist()) == {want}
     assert set(found.numpy().view(np.uint8).reshape(-1).tolist()) == {int(want)}
     assert found.to("int64").max().item() == int(want)
+
+
+WIDER: dict[str, Any] = {
+    "sum": lambda x, dim, to: x.sum(dim, dtype=to),
+    "mean": lambda x, dim, to: x.mean(dim, dtype=to),
+    "nansum": lambda x, dim, to: pc.nansum(x, dim, dtype=to),
+    "vector_norm": lambda x, dim, to: pc.linalg.vector_norm(x, 2, dim, dtype=to),
+    "fro": lambda x, dim, to: pc.norm(x, "fro", dim, dtype=to),
+    **{
+        f"norm {p}": lambda x, dim, to, p=p: pc.norm(x, p, dim, dtype=to)
+        for p in (0, 1, 2, 3, float("inf"))
+    },
+}
+
+
+@pytest.mark.parametrize("dtype", [pc.float32, pc.float16, pc.bfloat16])
+@pytest.mark.parametrize("name", WIDER)
+def test_a_wider_dtype_of_the_result_is_that_of_the_sum(name: str, dtype: Any) -> None:
+    pc.manual_seed(0)
+    for shape in ((3, 7), (300, 4), (2, 40), (40, 2), (70, 70), (5000, 3), (3, 5000)):
+        x = pc.randn(*shape).to(dtype)
+        for dim in (None, 0, 1):
+            found = WIDER[name](x, dim, pc.float64)
+            wanted = WIDER[name](x.to(pc.float64), dim, None)
+            assert found.dtype is pc.float64
+            np.testing.assert_allclose(found.numpy(), wanted.numpy(), 1e-13, 1e-13)

@@ -57,9 +57,14 @@ struct SampleLayout {
 // The calls of vmap that this thread is in, and operators on batched tensors of calls that have
 // ended, of which the parts of a decomposition are seen.
 thread_local std::vector<Scope> scopes;
-// The storages that were made in them, each with the innermost level that it was made in. Others
-// may take the address of one that was freed; it was made within the call all the same.
-thread_local std::unordered_map<const plait_storage *, int64_t> fresh;
+// The storages that were made in them, each with the innermost level that it was made in, and
+// whether tensors on it have a history of operators. Others may take the address of one that was
+// freed; it was made within the call all the same.
+struct Made {
+  int64_t level;
+  bool recorded = false;
+};
+thread_local std::unordered_map<const plait_storage *, Made> fresh;
 
 // The storage of a tensor and those that it stands for, with the level that each belongs to less
 // than.
@@ -194,8 +199,8 @@ void close_scope() {
   const int64_t ended = scopes.back().level;
   scopes.pop_back();
   if (scopes.empty()) return fresh.clear();
-  for (auto &[storage, level] : fresh)
-    if (level == ended) level = scopes.back().level;
+  for (auto &[storage, made] : fresh)
+    if (made.level == ended) made.level = scopes.back().level;
 }
 
 std::vector<Scope> leave_scopes(int64_t level) {
@@ -211,11 +216,22 @@ void enter_scopes(const std::vector<Scope> &list) {
 }
 
 void note_fresh(const plait_tensor *t) {
-  if (!scopes.empty()) fresh[t->storage] = scopes.back().level;
+  if (!scopes.empty()) fresh[t->storage] = {scopes.back().level};
+}
+
+// Whether the engine, above this layer, records a call with new numbers.
+bool is_recorded_call(const plait_call *c) {
+  const plait_engine *e = role<plait_engine>(c->thread->runtime);
+  if (!e || !c->op->def->vjp || c->op->flags & PLAIT_OP_VIEW || !e->enabled(e->ctx, c->thread))
+    return false;
+  bool any = false;
+  each_tensor(c->in, c->n_in, [&](const plait_tensor *t) { any |= t->layers >> e->layer & 1; });
+  return any;
 }
 
 void note_results(const plait_call *c) {
   if (scopes.empty()) return;
+  const bool recorded = is_recorded_call(c);
   std::vector<const plait_storage *> given;
   bool any = false;
   each_tensor(c->out, c->n_out,
@@ -227,7 +243,9 @@ void note_results(const plait_call *c) {
   each_tensor(c->out, c->n_out, [&](plait_tensor *t) {
     each_storage(t, [&](const plait_storage *s, int64_t below) {
       if (std::find(given.begin(), given.end(), s) == given.end())
-        fresh[s] = std::min(scopes.back().level, below - 1);
+        fresh[s] = {std::min(scopes.back().level, below - 1)};
+      const auto made = recorded ? fresh.find(s) : fresh.end();
+      if (made != fresh.end()) made->second.recorded = true;
     });
   });
 }
@@ -236,7 +254,17 @@ void note_results(const plait_call *c) {
 // differs between its samples, to what their formulas have made.
 bool made_within(const plait_storage *storage, int64_t level) {
   const auto it = fresh.find(storage);
-  return has_ended(level) || (it != fresh.end() && it->second >= level);
+  return has_ended(level) || (it != fresh.end() && it->second.level >= level);
+}
+
+void note_recorded(const plait_tensor *t) {
+  const auto it = fresh.find(t->storage);
+  if (it != fresh.end()) it->second.recorded = true;
+}
+
+bool is_recorded(const plait_tensor *t) {
+  const auto it = fresh.find(t->storage);
+  return it != fresh.end() && it->second.recorded;
 }
 
 plait_status become_batched(plait_thread *thread, plait_tensor *t, const Scope &to) {
@@ -244,7 +272,7 @@ plait_status become_batched(plait_thread *thread, plait_tensor *t, const Scope &
   plait_storage *rows = nullptr;
   const plait_status s = grow(thread, t->storage, to, &rows);
   if (s != PLAIT_OK) return s;
-  fresh[rows] = to.level - 1;
+  fresh[rows] = {to.level - 1};
   marked(t);
   return PLAIT_OK;
 }
@@ -268,7 +296,7 @@ bool set_rows(const plait_tensor *t, plait_tensor *rows, int64_t level) {
   plait_release(std::exchange(b->value, rows));
   b->level = level;
   b->scale = 1;
-  fresh[rows->storage] = level - 1;
+  fresh[rows->storage] = {level - 1};
   __atomic_store_n(&b->row, rows->dl.strides[0] * itemsize(rows->dl.dtype), __ATOMIC_RELEASE);
   return true;
 }

@@ -108,6 +108,10 @@ void enter_scopes(const std::vector<Scope> &);
 void note_fresh(const plait_tensor *);
 // Notes the results of a call, but for those on the memory of its arguments.
 void note_results(const plait_call *);
+// Notes the result of a function in Python that has a history, and tells whether the memory of a
+// tensor is that of a result with a history, which a detached tensor shares.
+void note_recorded(const plait_tensor *);
+bool is_recorded(const plait_tensor *);
 // Lets a tensor that a call of vmap has made stand for one of each sample. PLAIT_DECLINE if it was
 // not made within the level.
 plait_status become_batched(plait_thread *, plait_tensor *, const Scope &to);

@@ -46,6 +46,31 @@ plait_status refuse_lost_history(plait_call *c) {
   return PLAIT_OK;
 }
 
+// A history that all samples share does not learn of samples from a write that it does not record:
+// gradients of each of them would leave the call of vmap.
+plait_status refuse_unrecorded_write(plait_call *c, const Samples &samples) {
+  const plait_engine *e = role<plait_engine>(c->thread->runtime);
+  if (c->thread->excluded & sharing_bit) return PLAIT_OK;  // a part of a write that was seen before
+  const bool records = e && e->enabled(e->ctx, c->thread);
+  bool lost = false;
+  const auto see = [&](const plait_tensor *t) {
+    const Batch *b = batch_of(t);
+    const bool shared = !b || b->level != samples.level;
+    const uint64_t layers = t->layers | (t->base ? t->base->layers : 0);  // of a view made before
+    lost |= shared && !(records && layers >> e->layer & 1) && is_recorded(t);
+  };
+  for (uint16_t i = 0; i < c->n_in; i++)
+    if ((c->form == PLAIT_INPLACE && i == 0) || plait_arg_at(c->op, i)->flags & PLAIT_ARG_WRITES)
+      each_tensor(c->in + i, 1, see);
+  if (c->form == PLAIT_OUT) each_tensor(c->out, c->n_out, see);
+  if (!lost) return PLAIT_OK;
+  return c->thread->runtime->raise(
+      c->thread, PLAIT_ERROR, c->op->name,
+      "vmap: a tensor with a history that all samples share cannot be written with values that "
+      "differ between samples where the write is not recorded, as within no_grad() or by detach() "
+      "or .data; write to a clone() of it");
+}
+
 plait_status serve_in_python(plait_call *c) {
   const plait_status s = state.python->serve(c, [] { return functions.serve.get(); }, layer_bit);
   if (s < 0) return s;
@@ -75,6 +100,7 @@ plait_status view_of_rows(plait_call *c) {
 
 plait_status run_batched(plait_call *c, const Samples &samples) {
   if (const plait_status s = refuse_lost_history(c); s < 0) return s;
+  if (const plait_status s = refuse_unrecorded_write(c, samples); s < 0) return s;
   if ((c->op->flags & PLAIT_OP_VIEW) && c->in[0].tag == PLAIT_TENSOR && has_rows(c->in[0].u.t) &&
       is_batched(c->in[0].u.t))
     if (const plait_status s = view_of_rows(c); s != PLAIT_DECLINE) return s;
@@ -158,6 +184,12 @@ PyObject *become(PyObject *, PyObject *const *args, Py_ssize_t n) {
   return s < 0 ? state.python->raise(thread, s), nullptr : PyBool_FromLong(s == PLAIT_OK);
 }
 
+PyObject *set_recorded(PyObject *, PyObject *o) {
+  if (!is_tensor(o)) return PyErr_Format(PyExc_TypeError, "note_recorded: a tensor is required");
+  note_recorded(handle_of(o));
+  Py_RETURN_NONE;
+}
+
 PyObject *memory(PyObject *, PyObject *const *args, Py_ssize_t n) {
   if (n != 2 || !is_tensor(args[0]))
     return PyErr_Format(PyExc_TypeError, "memory: (tensor, level) is required");
@@ -193,6 +225,8 @@ PyMethodDef methods[] = {
     {"become_batched", function(entry<become>), METH_FASTCALL,
      "become_batched(tensor, level, size, /)\n--\n\nLet a tensor that a call of vmap has made "
      "stand for one of each sample; False if it was not made within the call."},
+    {"note_recorded", entry<set_recorded>, METH_O,
+     "note_recorded(tensor, /)\n--\n\nNote the result of a function that has a history."},
     {"memory", function(entry<memory>), METH_FASTCALL,
      "memory(tensor, level, /)\n--\n\nThe memory of each sample of a tensor that was made within "
      "this call and is batched at an outer one; None for others."},

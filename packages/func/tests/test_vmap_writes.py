@@ -595,3 +595,94 @@ def test_a_write_into_a_sample_of_an_outer_call_says_what_to_do() -> None:
 
     got = vmap(outer, (0, None))(X, X)
     assert pc.equal(got, X[:, None] + X[None])
+
+
+# ---- what is written is batched and what is read is not, and the reverse ------------------------
+
+S, EYE = pc.tensor([0.5, -1.0, 2.0]), pc.eye(2)
+INTO: list[Any] = [
+    lambda out: pc.add(S, 1.0, out=out), lambda out: pc.abs(S, out=out),
+    lambda out: pc.mm(EYE, EYE + 1, out=out), lambda out: pc.where(S > 0, S, -S, out=out),
+    lambda out: pc.sum(S, out=out), lambda out: pc.cumsum(S, 0, out=out),
+    lambda out: pc.cat([S, S], out=out), lambda out: pc.arange(3.0, out=out),
+    lambda out: pc.linalg.svdvals(EYE, out=out), lambda out: pc.norm(S, out=out),
+    lambda out: pc.max(S, 0, out=None if out is None else (out, pc.tensor(0)))[0],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("number", range(len(INTO)))
+def test_out_is_batched_and_the_arguments_are_shared(number: int) -> None:
+    f = INTO[number]
+    single = f(None)
+    out = pc.full((3, *single.shape), 9.0)
+    made = vmap(f)(out)
+    assert pc.equal(out, single.expand(out.shape)) and pc.equal(made, out)
+    nested = pc.full((2, 3, *single.shape), 9.0)
+    vmap(vmap(f))(nested)
+    assert pc.equal(nested, single.expand(nested.shape))
+
+
+def _without_recording(write: Any) -> Any:
+    def call(z: Any, a: Any) -> None:
+        with pa.no_grad():
+            write(z, a)
+
+    return call
+
+
+UNRECORDED: dict[str, Any] = {
+    "no_grad": _without_recording(lambda z, a: z.add_(a)),
+    "detach": lambda z, a: z.detach().add_(a),
+    "data": lambda z, a: z.data.mul_(a),
+    "new data": lambda z, a: setattr(z, "data", a),
+    "view": _without_recording(lambda z, a: z[:2].copy_(a[:2])),
+    "view of detach": lambda z, a: z.detach()[1:].fill_(a[0]),
+    "out": _without_recording(lambda z, a: pc.add(a, 1, out=z)),
+    "out of detach": lambda z, a: pc.add(a, 1, out=z.detach()),
+    "index": lambda z, a: z.detach().index_put_((pc.tensor([0]),), a[:1]),
+    "setitem": lambda z, a: z.detach().__setitem__(0, a[0]),
+}
+
+
+class _Double(Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        return x * 2
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        return grad * 2
+
+
+@pytest.mark.parametrize("name", UNRECORDED)
+def test_a_shared_history_does_not_get_samples_by_a_write_that_is_not_recorded(name: str) -> None:
+    c = pc.tensor([1.0, 2.0, 3.0], requires_grad=True)
+
+    def written(z: Any, a: Any) -> Any:
+        UNRECORDED[name](z, a)
+        return z * a
+
+    outside = c * 2
+    for make in (lambda: c * 2, lambda: _Double.apply(c), lambda: pc.zeros(3).add_(c)):
+        with pytest.raises(RuntimeError, match="differ between samples"):
+            vmap(lambda a, make=make: written(make(), a))(X)
+    with pytest.raises(RuntimeError, match="differ between samples"):
+        vmap(lambda a: written(outside, a))(X)
+    # a copy has no history, nor has what is made of shapes alone
+    for make in (lambda: (c * 2).detach().clone(), lambda: pc.zeros_like(c)):
+        if name == "new data":  # which a tensor of all samples never gets
+            break
+        vmap(lambda a, make=make: written(make(), a))(X)
+
+
+def test_a_recorded_write_into_a_tensor_with_a_shared_history() -> None:
+    c = pc.tensor([1.0, 2.0, 3.0], requires_grad=True)
+
+    def f(a: Any) -> Any:
+        z = c * 2
+        z[1:].add_(a[1:])
+        return (z * a).sum()
+
+    (found,) = pa.grad(vmap(f)(X).sum(), c)
+    (wanted,) = pa.grad(sum(f(a) for a in X), c)
+    assert close(found, wanted)

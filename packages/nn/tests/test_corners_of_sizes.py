@@ -208,3 +208,14 @@ def test_a_batch_of_nothing_gives_nothing(name: str) -> None:
         sizes.append([tuple(each.shape)[1:] for each in made])
         assert all(each.shape[0] == batch for each in made)
     assert sizes[0] == sizes[1]
+
+
+def test_areas_of_no_size() -> None:
+    """A mean over areas may have no results, as in PyTorch; other modes need one."""
+    x = pc.ones(1, 2, 4, 4)
+    assert F.interpolate(x, (2, 0), mode="area").shape == (1, 2, 2, 0)
+    assert F.interpolate(x, scale_factor=0.1, mode="area").shape == (1, 2, 0, 0)
+    with pytest.raises(ValueError, match="sizes must be positive"):
+        F.interpolate(x, (2, 0), mode="bilinear")
+    with pytest.raises(ValueError, match="sizes must be positive"):
+        F.interpolate(pc.ones(1, 2, 0), 1, mode="area")

@@ -133,3 +133,22 @@ def test_normalize_writes_to_out():
     out = pc.empty(1, 2)
     assert F.normalize(pc.tensor([[3.0, 4.0]]), out=out) is out
     np.testing.assert_allclose(out.numpy(), [[0.6, 0.8]], rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [pc.float32, pc.float16, pc.bfloat16])
+@pytest.mark.parametrize("shape", [(0, 3), (0, 3, 4), (2, 3, 0), (2, 3, 0, 2)])
+def test_batch_norm_of_no_values_has_gradients_of_zero(
+    shape: tuple[int, ...], dtype: pc.dtype
+) -> None:
+    for kind in {dtype, pc.float32}:  # mixed: a layer of float32 on halves
+        for function in (F.batch_norm, F.batch_norm_activation):
+            for training in (True, False):
+                x = pc.ones(*shape, dtype=dtype, requires_grad=True)
+                weight, bias = (pc.ones(3, dtype=kind, requires_grad=True) for _ in range(2))
+                mean, var = pc.zeros(3, dtype=kind), pc.ones(3, dtype=kind)
+                out = function(x, mean, var, weight, bias, training)
+                assert out.shape == x.shape and out.dtype == dtype
+                (out * out).sum().backward()
+                assert weight.grad.tolist() == bias.grad.tolist() == [0.0] * 3
+                assert x.grad.shape == x.shape
+                assert mean.tolist() == [0.0] * 3 and var.tolist() == [1.0] * 3

@@ -108,3 +108,12 @@ def test_an_empty_stride_is_the_window():
     assert F.max_pool2d(x, (2, 2), ()).tolist() == [[[5.0, 7.0], [13.0, 15.0]]]
     with pytest.raises(ValueError, match="stride"):
         F.avg_pool2d(x, 2, 0)
+
+
+@pytest.mark.parametrize("name", [each for each in dir(F) if each.endswith("_with_indices")])
+def test_errors_about_arguments_name_the_function_with_indices(name: str) -> None:
+    function = getattr(F, name)
+    with pytest.raises(TypeError, match=rf"^{name}\(\) missing"):
+        function()
+    with pytest.raises(TypeError, match=rf"^{name}\(\) got an unexpected"):
+        function(pc.ones(1, 1, 4), 2, strange=1)

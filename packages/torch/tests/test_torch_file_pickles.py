@@ -400,3 +400,53 @@ def test_deep_data_is_no_crash() -> None:
     while type(back) is list:
         back, depth = back[0], depth + 1
     assert depth == 100_000
+
+
+def test_slices_of_slices_are_refused() -> None:
+    """Python frees slices by recursion: millions of them, one in the other, end the process."""
+    for inner in (name("builtins", "slice") + b"(K\x01tR", b"(K\x01t"):
+        with pytest.raises(pc.CheckpointError, match="slice"):
+            pc.load(io.BytesIO(as_zip(call("builtins", "slice", b"N", inner))))
+    back = pc.load(io.BytesIO(as_zip(call("builtins", "slice", b"K\x01", b"K\x05", b"N"))))
+    assert back == slice(1, 5)
+
+
+PLAIN = [
+    b"N", b"K\x03", b"J\xff\xff\xff\xff", b"\x8a\x09" + b"\xff" * 8 + b"\x00", b"\x88", b")", b"]",
+    b"}", b"B\x08\0\0\0" + b"\xff" * 8, b"B\x10\0\0\0" + b"\x01" * 16, b"(K\x02K\x02t", b"(K\x08t",
+    *map(text, ("f4", "M8[s]", "O", "U1", "(2,)i4", "|", "i4,O", "V3", "C")),
+    name("torch", "complex64"), name("numpy", "ndarray"),
+    TENSOR[TENSOR.index(b"((") + 1 :].partition(b"Q")[0] + b"Q",  # a storage
+]  # fmt: skip
+
+
+def _drawn(draw: random.Random, depth: int) -> bytes:
+    """Return the opcodes of a random value, often a call of a name that files may use."""
+    if depth == 0 or draw.random() < 0.2:
+        return draw.choice(PLAIN)
+    parts = b"".join(_drawn(draw, depth - 1) for _ in range(draw.choice([0, 1, 2, 2, 3, 4, 5, 6])))
+    if draw.random() < 0.15:
+        return draw.choice([b"(" + parts + b"t", b"(" + parts + b"l"])
+    called = name(*draw.choice(CALLED).rpartition(".")[::2]) + b"(" + parts + b"tR"
+    return called + (_drawn(draw, depth - 1) + b"b" if draw.random() < 0.2 else b"")
+
+
+CALLED = [
+    each for each, value in NAMES._table.items()
+    if type(value) is _machine.Named and not each.startswith("torch.storage")
+]  # fmt: skip
+
+
+def test_calls_with_random_arguments_give_a_value_or_an_error() -> None:
+    draw, values = random.Random(0), 0
+    for _ in range(3000):
+        try:
+            back = pc.load(io.BytesIO(as_zip(b"\x80\x02" + _drawn(draw, 3) + b".", (bytes(4),))))
+        except (pc.CheckpointError, MemoryError):
+            continue
+        values += 1
+        for use in (repr, hash, np.asarray, pc.tensor, pc.from_numpy):
+            with contextlib.suppress(Exception):
+                if not pc.is_tensor(back) or back.numel() < 1000:
+                    use(back)
+    assert values > 100

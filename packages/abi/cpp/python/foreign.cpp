@@ -168,6 +168,13 @@ plait_tensor *import_buffer(plait_thread *thread, PyObject *array) {
   int64_t shape[PLAIT_MAX_DIMS], strides[PLAIT_MAX_DIMS];
   DLTensor dl{view.buf, {kDLCPU, 0}, view.ndim, {}, shape, strides, 0};
   bool fits = view.ndim <= PLAIT_MAX_DIMS;
+  if (view.ndim &&
+      !view.strides) {  // of the bytes of a date of NumPy, though strides were asked for
+    PyErr_SetString(state.dtype_error,
+                    "array: numbers of a plait dtype are required; convert dates to numbers first");
+    release_owner(owner);
+    return nullptr;
+  }
   if (!dtype_of(view, &dl.dtype)) {
     refuse_elements(view.format ? view.format : "B");
     release_owner(owner);

@@ -11,6 +11,7 @@ Importing this package does not load the compiled runtime. It is opened at its f
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 from plait_abi import _forks as _forks  # registers its hook
@@ -115,6 +116,8 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "binding" and "plait_abi.binding" in sys.modules:
+        return sys.modules["plait_abi.binding"]  # the thread that imports it sets the name later
     if name not in __all__:
         raise AttributeError(f"module 'plait_abi' has no attribute {name!r}")
     module = importlib.import_module(f"plait_abi.{_MODULES.get(name, 'binding')}")

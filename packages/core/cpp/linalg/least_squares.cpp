@@ -35,6 +35,7 @@ plait_status lstsq(plait_call *c) {
   const Batch batch(out, 2);
   const int64_t m = a->shape[a->ndim - 2], n = a->shape[a->ndim - 1], k = b->shape[b->ndim - 1];
   const int64_t small = m < n ? m : n, rows = m < n ? n : m;
+  const int64_t columns = k ? k : 1;  // LAPACK needs one, for the rank and the singular values too
   if (!fits(m, n)) return too_large(c);
   T *x = data<T>(out);
   Real<T> *residuals = data<Real<T>>(result(c, 1)), *values = data<Real<T>>(result(c, 3));
@@ -42,24 +43,22 @@ plait_status lstsq(plait_call *c) {
   const Real<T> rcond = Real<T>(real(c, 2));
   const Outcome o =
       each_matrix(c, batch.count, 10.0 * m * n * small, [&](int64_t i, Workspaces &memory) {
-        T *at = memory.take<T>(m * n), *bt = memory.take<T>(rows * k);
+        T *at = memory.take<T>(m * n), *bt = memory.take<T>(rows * columns);
         if (memory.failed) return kNoMemory;
-        for (int64_t j = 0; j < rows * k; j++) bt[j] = T(0);
+        for (int64_t j = 0; j < rows * columns; j++) bt[j] = T(0);
         part<T>(a, batch, i).copy(at);
         const Part<T> from = part<T>(b, batch, i);
         to_columns(from.data, from.row_step, from.column_step, m, k, bt, rows);
         if (!finite(at, m * n) || !finite(bt, rows * k)) return 1;
         int rank = 0, failed = 0;
-        if (small)
-          failed = gelsd<T>(int(m), int(n), int(k), at, bt, int(rows), values + i * small, rcond,
-                            &rank, memory);
-        else  // nothing to fit: the shortest solution is 0
-          for (int64_t j = 0; j < n * k; j++) bt[j] = T(0);
-        to_rows(bt, small ? rows : n, n, k, x + i * n * k);
+        if (small)  // else nothing is fitted: the solution is 0 and B remains
+          failed = gelsd<T>(int(m), int(n), int(columns), at, bt, int(rows), values + i * small,
+                            rcond, &rank, memory);
+        to_rows(bt, rows, n, k, x + i * n * k);
         ranks[i] = rank;
         for (int64_t j = 0; j < k; j++) {
           double sum = 0;
-          for (int64_t p = n; p < m && small; p++) {
+          for (int64_t p = n; p < m; p++) {
             const double size = magnitude(bt[j * rows + p]);
             sum += size * size;
           }

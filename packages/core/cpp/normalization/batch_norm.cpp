@@ -211,7 +211,8 @@ plait_status backward(const plait_call *c, const Inputs &in, const A &activation
   const double count = double(s.count());
   // writes the gradients of a channel's factors; returns what is subtracted from the input's
   const auto finish = [&](int64_t k, T mean, double grad, double product) -> Affine<T> {
-    const double r = 1 / __builtin_sqrt(double(factor(in.var, k, T(1))) + in.eps);
+    const double var = double(factor(in.var, k, T(1)));
+    const double r = count ? 1 / __builtin_sqrt(var + in.eps) : 0;  // without values var is NaN
     gw[k] = T(product * r);
     gb[k] = T(grad);
     return {mean, T(product * r * r / count), T(grad / count)};

@@ -5,16 +5,24 @@
 namespace plait::core {
 namespace {
 
+// Sums of squares of rows of kind `own`; those of float32 and of halves are not exact enough for a
+// result of float64.
+decltype(Source<double>::adjacent) squares_of(Kind own, Kind to) {
+  if (own == F64) return sums_of_squares<double>;
+  if (to == F64) return nullptr;
+  if (own == F32) return sums_of_squares<float>;
+  if (own == F16) return sums_of_squares_of_halves<Half>;
+  if (own == BF16) return sums_of_squares_of_halves<Bfloat>;
+  return nullptr;
+}
+
 template <class Op, class Map>
 plait_status norm_by(const plait_call *c, const Reduction &r, bool root) {
   const Kind own = kind(tensor(c, 0)->dtype);
   const auto convert = converter_of_floats<double, Map>(own);
   if (!convert) return PLAIT_DECLINE;
   Source<double> from = {r.data, size_of(own), convert};
-  if (root && own == F32) from.adjacent = sums_of_squares<float>;
-  if (root && own == F64) from.adjacent = sums_of_squares<double>;
-  if (root && own == F16) from.adjacent = sums_of_squares_of_halves<Half>;
-  if (root && own == BF16) from.adjacent = sums_of_squares_of_halves<Bfloat>;
+  if (root) from.adjacent = squares_of(own, kind(result(c)->dtype));
   return reduce_source<Op>(c, r, from, Output(result(c), 1, root));
 }
 

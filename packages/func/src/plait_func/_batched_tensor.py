@@ -186,6 +186,8 @@ def watch_function(function: type[Any], outputs: Any, inputs: Any) -> None:
         if levels.difference(_levels_of(each)) and each.requires_grad
     ]
     recorded = [each for each in outputs if each is not None and each.requires_grad]
+    for each in recorded:
+        _layer.note_recorded(each)
     if shared and recorded:
         sum_gradients(recorded[0], shared)
 

@@ -67,8 +67,9 @@ def serve(name: str, form: int, args: Any, targets: Any) -> Any:
 
     The innermost level is taken; the rule's own calls come here again for the others.
     """
-    found: list[tuple[Any, int]] = []
-    _find(args, found)
+    given: list[tuple[Any, int]] = []
+    _find(args, given)
+    found = list(given)
     if targets:
         _find(targets, found)
     if has_flag(name, "random"):
@@ -83,6 +84,8 @@ def serve(name: str, form: int, args: Any, targets: Any) -> Any:
     if rule is None:
         if form == 0:
             return Ellipsis
+        return _into(call, targets, _function_of(call))
+    if form != 0 and not any(each[1] == level for each in given):  # only what is written is batched
         return _into(call, targets, _function_of(call))
     made = _by_rule(call, rule)
     return _wrapped(made, level) if form == 0 else _into(call, targets, _wrapped(made, level))

@@ -81,15 +81,33 @@ def target(fullname: str) -> str | None:
     return choose(first) + dot + rest
 
 
+def find_module(real: str) -> importlib.machinery.ModuleSpec | None:
+    """Return the spec of a module, None if there is none or a package that it is in is missing.
+
+    Nothing is imported: Python before 3.12 asks a finder while the thread holds the lock of all
+    imports, and another thread that imports the package needs it.
+    """
+    name, *rest = real.split(".")
+    spec = importlib.util.find_spec(name)
+    for inner in rest:
+        if spec is None or spec.submodule_search_locations is None:
+            return None
+        name = f"{name}.{inner}"
+        spec = importlib.machinery.PathFinder.find_spec(name, spec.submodule_search_locations)
+    return spec
+
+
 def _is_package(real: str) -> bool:
     """Return whether a module has modules in it; ``python -m`` runs other ones directly."""
-    if "." not in real:
-        return True
-    try:
-        spec = importlib.util.find_spec(real)
-    except ModuleNotFoundError:  # its import tells what is missing
-        return True
+    spec = find_module(real) if "." in real else None
+    # the import of one that is missing tells what is
     return spec is None or spec.submodule_search_locations is not None
+
+
+def _packages_of(real: str) -> list[str]:
+    """Return the packages that a module is in, the outermost first."""
+    parts = real.split(".")
+    return [".".join(parts[:count]) for count in range(1, len(parts))]
 
 
 class _Finder(importlib.abc.MetaPathFinder):
@@ -114,6 +132,9 @@ class _Loader(importlib.abc.Loader):
     def exec_module(self, module: ModuleType) -> None:
         name = module.__name__
         try:
+            # packages first: another thread that imports one may wait for a module in it
+            for package in _packages_of(self._real):
+                importlib.import_module(package)
             real = importlib.import_module(self._real)
         except ModuleNotFoundError as error:
             inner = name.removeprefix("plait.")

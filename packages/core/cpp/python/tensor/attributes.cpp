@@ -1,4 +1,6 @@
 // Properties of Tensor that need neither operators nor an engine, and a few that are views.
+#include <plait/layer.hpp>
+
 #include "tensor/overriding.hpp"
 
 namespace plait::core {
@@ -73,6 +75,13 @@ int set_data(PyObject *self, PyObject *o, void *) {
                                        "a tensor that requires grad must have a floating-point or "
                                        "complex dtype; got %s",
                                        plait::name(dtype)));
+    return -1;
+  }
+  const uint64_t others = ~handle_of(self)->layers & ~state.watching_layer;
+  if (handle_of(o)->layers & layers_of_bytes & others) {
+    raise(thread, state.runtime->raise(thread, PLAIT_ERROR, "data",
+                                       "a tensor that all samples of vmap share, or one outside of "
+                                       "it, cannot get values that differ between samples"));
     return -1;
   }
   const plait_status s = state.runtime->tensor_repoint(thread, handle_of(self), handle_of(o));

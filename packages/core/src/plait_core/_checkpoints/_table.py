@@ -134,6 +134,9 @@ def _complex(real: Any = 0, imag: Any = 0) -> complex:
 
 
 def _slice(*parts: Any) -> Any:
+    # Python frees and hashes slices of slices by recursion without a limit
+    if any(type(part) in (slice, tuple) for part in parts):
+        raise TypeError("numbers are required")
     return slice(*parts)
 
 

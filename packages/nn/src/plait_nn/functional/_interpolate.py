@@ -78,7 +78,8 @@ def interpolate(
     else:
         assert size is not None
         new = [index(n) for n in (size if isinstance(size, Sequence) else [size] * dims)]
-    if min(new) < 1 or min(old) < 1:
+    least = 0 if mode == "area" else 1  # a mean of nothing has a result without elements
+    if min(new) < least or min(old) < 1:
         raise ArgumentError(
             f"interpolate: sizes must be positive; got {tuple(new)} from {tuple(input.shape)}"
         )

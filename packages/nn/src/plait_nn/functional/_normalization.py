@@ -67,11 +67,6 @@ def batch_norm(
     if is_mixed(input, *members):
         wide = pc.batch_norm(input.float(), *members, training, momentum, eps)
         return wide.to(input.dtype)
-    if (
-        training and input.ndim > 1 and not input.numel()
-    ):  # there are no values, so the derivatives are 0, not 0 / 0
-        zeros = input.new_zeros(input.shape[1])
-        return pc.batch_norm(input, weight, bias, zeros, zeros + 1, False, momentum, eps)
     return pc.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
 
 
@@ -136,9 +131,6 @@ def batch_norm_activation(
             input.float(), *members, training, momentum, eps, residual=other, **options
         )
         return wide.to(input.dtype)
-    if training and input.ndim > 1 and not input.numel():  # as in `batch_norm`
-        zeros = input.new_zeros(input.shape[1])
-        members, training = (weight, bias, zeros, zeros + 1), False
     return operators.batch_norm_activation(
         input, *members, training, momentum, eps, residual=residual, **options
     )

@@ -824,11 +824,19 @@ def _with_indices(function: _F, *example: str) -> _F:
     """Return a form of a pooling function that always returns the index of each maximum too."""
     name = f"{function.__name__}_with_indices"
     place = list(function.__annotations__).index("return_indices")
+    signature = inspect.signature(function)
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        if len(args) > place:
-            return function(*args[:place], True, *args[place + 1 :], **kwargs)
-        return function(*args, **{**kwargs, "return_indices": True})
+        try:
+            if len(args) > place:
+                return function(*args[:place], True, *args[place + 1 :], **kwargs)
+            return function(*args, **{**kwargs, "return_indices": True})
+        except TypeError:
+            try:
+                signature.bind(*args, **kwargs)
+            except TypeError as error:  # Python's text names the other function
+                raise TypeError(f"{name}() {error}") from None
+            raise
 
     lines = (">>> import plait_core as pc, plait_nn.functional as F", *example)
     call.__doc__ = (
@@ -837,7 +845,7 @@ def _with_indices(function: _F, *example: str) -> _F:
     )
     call.__name__ = call.__qualname__ = name
     call.__annotations__ = function.__annotations__
-    call.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
+    call.__signature__ = signature  # type: ignore[attr-defined]
     return call  # type: ignore[return-value]
 
 

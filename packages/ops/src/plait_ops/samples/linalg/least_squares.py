@@ -17,7 +17,7 @@ def _(A, B, rcond):
     values = np.zeros((*batch, min(m, n)), A.real.dtype)
     for at in np.ndindex(*batch):
         x[at], _rest, rank[at], values[at] = np.linalg.lstsq(a[at], b[at], rcond)
-        if m > n and n:
+        if m > n:
             q, _r = np.linalg.qr(a[at], mode="complete")
             left[at] = (abs(q.conj().T @ b[at])[n:] ** 2).sum(0)
     return x, left, rank, values
@@ -31,6 +31,9 @@ def _(s):
     yield s(s.strided(4, 2), s.strided(4, 2), 1e-6).loosely(50)
     yield s(s.array(3, 2, dtype="complex64"), s.array(3, 1, dtype="complex64"), 1e-6).loosely(50)
     yield s(s.array(0, 3, 2), s.array(3, 2), 1e-6)
+    yield s(s.array(2, 3, 0), s.array(2, 3, 2), 1e-6)  # nothing is fitted: B remains
+    yield s(s.array(0, 3), s.array(0, 2), 1e-6)
+    yield s(s.array(3, 2), s.array(3, 0), 1e-6)
 
 
 lstsq_parts_.error(
@@ -62,6 +65,9 @@ def _(s):
     yield s(s.array(4, 2), s.array(4, 1), driver="gelss").loosely(50)
     yield s(s.array(2, 4, 3), s.array(2, 4), 1e-5).loosely(100)
     yield s(s.array(3, 3), s.array(2, 3, 1)).loosely(500)
+    yield s(s.array(2, 3, 0), s.array(2, 3), driver="gelsd")
+    yield s(s.array(0, 3), s.array(0), driver="gelss")
+    yield s(s.array(2, 3), s.array(2, 0), driver="gels")
 
 
 linalg_lstsq.error(

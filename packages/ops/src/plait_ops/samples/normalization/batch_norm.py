@@ -247,6 +247,8 @@ def _(s):
         # mean and var depend on input here, so finite differences of input alone are not the
         # derivative
         yield s(s.array(*shape), x, m, v, weight, 1e-5).without_gradient()
+    nan = s.array(3) * np.float32("nan")  # the statistics of no values
+    yield s(s.array(0, 3), s.array(0, 3), nan, nan, s.array(3), 1e-5).without_gradient()
 
 
 _KINDS = ("relu", "hardtanh", "leaky_relu", "silu", "hardswish")
