@@ -263,7 +263,7 @@ class Statements(Expressions):
             return  # a docstring
         if not isinstance(value, ast.Call):
             raise self.refuse(node)
-        if isinstance(value.func, ast.Attribute):
+        if isinstance(value.func, ast.Attribute) and not self.is_operator(value.func):
             self._list_method(value, value.func)
         elif self.called_word(value) is CHECK:
             self._check(value)

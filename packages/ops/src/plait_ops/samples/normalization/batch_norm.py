@@ -2,9 +2,7 @@
 
 import numpy as np
 
-from plait_ops.calls import (
-    norm_centre,
-)
+from plait_ops import calls as op
 from plait_ops.specs.normalization.batch_norm import (
     batch_norm,
     batch_norm_activation,
@@ -44,7 +42,9 @@ def _(grad, input, mean, var, weight, eps):
     r = 1 / np.sqrt(var + np.asarray(eps, var.dtype)).reshape(wide)
     normal = (input - mean.reshape(wide)) * r
     with np.errstate(all="ignore"):
-        gx = r * norm_centre(grad if weight is None else grad * weight.reshape(wide), normal, dims)
+        gx = r * op.norm_centre(
+            grad if weight is None else grad * weight.reshape(wide), normal, dims
+        )
     return gx, (grad * normal).sum(axis=dims), grad.sum(axis=dims)
 
 

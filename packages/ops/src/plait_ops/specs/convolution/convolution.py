@@ -1,6 +1,6 @@
 """Convolution in two dimensions."""
 
-from plait_ops.calls import sum
+from plait_ops import calls as op
 from plait_ops.spec import Operator
 from plait_ops.specs.normalization.batch_norm import activated, check_activation
 from plait_ops.words import check, numel, part, require, require_same, result, sizes, windows
@@ -211,7 +211,7 @@ def _(g, input, weight, stride, padding, dilation, groups):
 
 @conv2d.vjp("bias")
 def _(g):
-    return sum(g, [0, 2, 3])
+    return op.sum(g, [0, 2, 3])
 
 
 @conv2d_backward_input.vjp("grad")

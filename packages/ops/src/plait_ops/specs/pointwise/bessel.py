@@ -1,6 +1,6 @@
 """Bessel functions, Airy's function. Tests compare with integrals (DLMF 10.9.1, 10.32.1, 10.32.9, 9.5.8)."""
 
-from plait_ops.calls import div, eq, masked_fill, mul, sign as sign_, where
+from plait_ops import calls as op
 from plait_ops.spec import Pointwise
 from plait_ops.unary import special_function
 
@@ -111,10 +111,10 @@ def _(g, self):
 
 @j1.vjp("self")
 def _(g, self, result):
-    away = masked_fill(self, eq(self, 0.0), 1.0)
+    away = op.masked_fill(self, op.eq(self, 0.0), 1.0)
     x2 = self * self  # at 0 the first terms of the series, for the derivatives of the derivative
     series = 0.5 - x2 * (3.0 / 16.0) + x2 * x2 * (5.0 / 384.0)
-    slope = where(eq(self, 0.0), series, j0(self) - div(result, away))
+    slope = op.where(op.eq(self, 0.0), series, j0(self) - op.div(result, away))
     return g * slope
 
 
@@ -125,7 +125,7 @@ def _(g, self):
 
 @y1.vjp("self")
 def _(g, self, result):
-    return g * (y0(self) - div(result, self))
+    return g * (y0(self) - op.div(result, self))
 
 
 @i0.vjp("self")
@@ -135,22 +135,22 @@ def _(g, self):
 
 @i0e.vjp("self")
 def _(g, self, result):
-    return g * (i1e(self) - mul(sign_(self), result))
+    return g * (i1e(self) - op.mul(op.sign(self), result))
 
 
 @i1.vjp("self")
 def _(g, self, result):
-    away = masked_fill(self, eq(self, 0.0), 1.0)
+    away = op.masked_fill(self, op.eq(self, 0.0), 1.0)
     x2 = self * self
     series = 0.5 + x2 * (3.0 / 16.0) + x2 * x2 * (5.0 / 384.0)
-    return g * where(eq(self, 0.0), series, i0(self) - div(result, away))
+    return g * op.where(op.eq(self, 0.0), series, i0(self) - op.div(result, away))
 
 
 @i1e.vjp("self")
 def _(g, self, result):
-    away = masked_fill(self, eq(self, 0.0), 1.0)
-    slope = i0e(self) - mul(result, sign_(self)) - div(result, away)
-    return g * where(eq(self, 0.0), 0.5, slope)
+    away = op.masked_fill(self, op.eq(self, 0.0), 1.0)
+    slope = i0e(self) - op.mul(result, op.sign(self)) - op.div(result, away)
+    return g * op.where(op.eq(self, 0.0), 0.5, slope)
 
 
 @k0.vjp("self")
@@ -160,7 +160,7 @@ def _(g, self):
 
 @k1.vjp("self")
 def _(g, self, result):
-    return -g * (k0(self) + div(result, self))
+    return -g * (k0(self) + op.div(result, self))
 
 
 @k0e.vjp("self")
@@ -170,4 +170,4 @@ def _(g, self, result):
 
 @k1e.vjp("self")
 def _(g, self, result):
-    return g * (result - k0e(self) - div(result, self))
+    return g * (result - k0e(self) - op.div(result, self))

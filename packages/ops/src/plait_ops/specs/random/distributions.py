@@ -1,6 +1,6 @@
 """Filling with numbers of a distribution: exponential, Cauchy, log-normal, geometric, whole numbers of a range."""
 
-from plait_ops.calls import bernoulli, copy_, expand, zeros_like
+from plait_ops import calls as op
 from plait_ops.costs import nbytes
 from plait_ops.spec import Operator
 from plait_ops.specs.random import random
@@ -11,7 +11,7 @@ BEFORE = random  # overloads must come after the operator
 
 
 def _zero(g):
-    return zeros_like(g)
+    return op.zeros_like(g)
 
 
 def _fill(name, arguments, text, example, dtypes="floating", libm=""):
@@ -182,7 +182,7 @@ def _(self, p):
 
 @bernoulli_tensor.decompose
 def _(self, p, generator):
-    return copy_(self, bernoulli(expand(p, self.shape), generator=generator))
+    return op.copy_(self, op.bernoulli(op.expand(p, self.shape), generator=generator))
 
 
 bernoulli_tensor.constant("p")

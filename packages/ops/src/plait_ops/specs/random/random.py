@@ -1,6 +1,6 @@
 """Random numbers. They come from a counter-based stream: (seed, offset) names a position, threads do not change it."""
 
-from plait_ops.calls import empty, empty_like, normal_, uniform_, zeros_like
+from plait_ops import calls as op
 from plait_ops.costs import nbytes
 from plait_ops.spec import Operator
 from plait_ops.words import (
@@ -62,12 +62,12 @@ randn.batch("leading")
 
 @rand.decompose
 def _(size, generator, dtype, device):
-    return uniform_(empty(size, dtype=dtype, device=device), generator=generator)
+    return op.uniform_(op.empty(size, dtype=dtype, device=device), generator=generator)
 
 
 @randn.decompose
 def _(size, generator, dtype, device):
-    return normal_(empty(size, dtype=dtype, device=device), generator=generator)
+    return op.normal_(op.empty(size, dtype=dtype, device=device), generator=generator)
 
 
 def _like(name, text):
@@ -108,14 +108,14 @@ randn_like.batch("leading")
 
 @rand_like.decompose
 def _(self, generator, dtype, device, memory_format):
-    fresh = empty_like(self, dtype=dtype, device=device, memory_format=memory_format)
-    return uniform_(fresh, generator=generator)
+    fresh = op.empty_like(self, dtype=dtype, device=device, memory_format=memory_format)
+    return op.uniform_(fresh, generator=generator)
 
 
 @randn_like.decompose
 def _(self, generator, dtype, device, memory_format):
-    fresh = empty_like(self, dtype=dtype, device=device, memory_format=memory_format)
-    return normal_(fresh, generator=generator)
+    fresh = op.empty_like(self, dtype=dtype, device=device, memory_format=memory_format)
+    return op.normal_(fresh, generator=generator)
 
 
 randint = Operator(
@@ -254,7 +254,7 @@ def _(self):
 
 @bernoulli.vjp("self")
 def _(g):
-    return zeros_like(g)
+    return op.zeros_like(g)
 
 
 def _fill(name, arguments, text, example, dtypes, libm=""):
@@ -285,7 +285,7 @@ def _fill(name, arguments, text, example, dtypes, libm=""):
 
 
 def _zero(g):
-    return zeros_like(g)
+    return op.zeros_like(g)
 
 
 uniform = _fill(

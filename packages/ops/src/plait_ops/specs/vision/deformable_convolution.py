@@ -1,6 +1,6 @@
 """Deformable convolution: each element of a filter has an offset of its own at each place."""
 
-from plait_ops.calls import add, cat, matmul, mul, narrow, reshape, stack, sum, zeros
+from plait_ops import calls as op
 from plait_ops.spec import Composite, Operator
 from plait_ops.words import (
     check,
@@ -139,16 +139,18 @@ def offset_gradient(
     groups = offset.shape[1] // (2 * places)
     area = offset.shape[2] * offset.shape[3]
     wide = [input.shape[0], groups, input.shape[1] // groups, places, area]
-    none = zeros([input.shape[0], groups, places, area], dtype=offset.dtype, device=offset.device)
+    none = op.zeros(
+        [input.shape[0], groups, places, area], dtype=offset.dtype, device=offset.device
+    )
     by_y = none
     by_x = none
     if not along_y:
         steep = deform_sample(input, offset, kernel_size, stride, padding, dilation, True, along_x)
-        by_y = sum(reshape(mul(columns, steep), wide), [2])
+        by_y = op.sum(op.reshape(op.mul(columns, steep), wide), [2])
     if not along_x:
         slope = deform_sample(input, offset, kernel_size, stride, padding, dilation, along_y, True)
-        by_x = sum(reshape(mul(columns, slope), wide), [2])
-    return reshape(stack([by_y, by_x], 3), offset.shape)
+        by_x = op.sum(op.reshape(op.mul(columns, slope), wide), [2])
+    return op.reshape(op.stack([by_y, by_x], 3), offset.shape)
 
 
 @deform_sample.vjp("input")
@@ -226,24 +228,24 @@ def _(input, weight, offset, mask, bias, stride, padding, dilation, groups, offs
             f"`mask` must have shape ({n}, {offset_groups * k}, {places[0]}, {places[1]}); got {mask.shape}",
         )
     area = places[0] * places[1]
-    filters = reshape(weight, [1, groups, o // groups, c // groups * k])
+    filters = op.reshape(weight, [1, groups, o // groups, c // groups * k])
     # a few images at a time: what filters see is k times as large as they are
     step = max(16777216 // max(c * k * area, 1), 1)
     rows = []
     first = 0
     while first < n or first == 0:
         m = min(step, n - first)
-        some = narrow(input, 0, first, m)
-        shifts = narrow(offset, 0, first, m)
+        some = op.narrow(input, 0, first, m)
+        shifts = op.narrow(offset, 0, first, m)
         seen = deform_sample(some, shifts, kernel_size, stride, padding, dilation, False, False)
         if mask is not None:
-            factors = reshape(narrow(mask, 0, first, m), [m, offset_groups, 1, k, area])
+            factors = op.reshape(op.narrow(mask, 0, first, m), [m, offset_groups, 1, k, area])
             wide = [m, offset_groups, c // offset_groups, k, area]
-            seen = mul(reshape(seen, wide), factors)
-        columns = reshape(seen, [m, groups, c // groups * k, area])
-        rows.append(reshape(matmul(filters, columns), [m, o, places[0], places[1]]))
+            seen = op.mul(op.reshape(seen, wide), factors)
+        columns = op.reshape(seen, [m, groups, c // groups * k, area])
+        rows.append(op.reshape(op.matmul(filters, columns), [m, o, places[0], places[1]]))
         first = first + step
-    made = cat(rows, 0) if len(rows) > 1 else rows[0]
+    made = op.cat(rows, 0) if len(rows) > 1 else rows[0]
     if bias is not None:
-        made = add(made, reshape(bias, [1, o, 1, 1]))
+        made = op.add(made, op.reshape(bias, [1, o, 1, 1]))
     return made
