@@ -404,7 +404,7 @@ def test_names_of_the_functions_around_are_seen() -> None:
 
         return function
 
-    text = decomposed(around(mul, 2.0))
+    text = decomposed(around(op.mul, 2.0))
     assert "give_last(x, Op::mul, {value(self_), value(double(2.0))})" in text
 
 

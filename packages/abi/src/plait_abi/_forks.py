@@ -17,8 +17,6 @@ import time
 import warnings
 from typing import Any
 
-__all__: list[str] = []
-
 _MOST_SECONDS = 10.0  # the longest time that a fork waits
 # what plait's packages import at first use, beside packages whose names begin with "plait"
 _AT_USE = frozenset({"numpy", "ml_dtypes", "cloudpickle", "scipy_openblas32"})

@@ -11,16 +11,6 @@ from plait_autograd import _autograd, forward_ad
 from plait_autograd._backward import grad
 from plait_autograd._modes import no_grad
 
-__all__ = [
-    "Differences",
-    "Directions",
-    "Elements",
-    "GradcheckError",
-    "numbers_of",
-    "outputs_of",
-    "parts_of",
-]
-
 
 class GradcheckError(AssertionError, RuntimeError):
     """A derivative differs from the one by finite differences.

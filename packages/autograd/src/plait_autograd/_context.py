@@ -9,8 +9,6 @@ from plait_abi.frames import warn
 from plait_autograd import _autograd, _saved
 from plait_autograd._removable_handle import RemovableHandle
 
-__all__ = ["FunctionContext"]
-
 
 class _Saved(NamedTuple):
     """A tensor that `save_for_backward` keeps."""

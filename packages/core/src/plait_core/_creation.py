@@ -9,8 +9,6 @@ import plait_core._core as _core
 from plait_abi import binding
 from plait_core._core import Tensor, from_dlpack, from_numpy, is_tensor
 
-__all__ = ["METHODS", "as_tensor", "asarray", "frombuffer", "new_tensor", "tensor"]
-
 
 def tensor(
     data: Any,

@@ -9,18 +9,6 @@ from typing import Any, ClassVar
 
 from plait_abi.frames import warn
 
-__all__ = [
-    "Backend",
-    "general_provider",
-    "is_backend_available",
-    "is_gloo_available",
-    "is_mpi_available",
-    "is_nccl_available",
-    "is_ucc_available",
-    "is_xccl_available",
-    "provider_of",
-]
-
 _SHARED = "shared_memory"
 # those that serve other devices than the CPU in PyTorch
 _OF_DEVICES = ("nccl", "xccl")

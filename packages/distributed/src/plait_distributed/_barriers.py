@@ -9,8 +9,6 @@ from plait_distributed._arguments import (
 )
 from plait_distributed._work import Work, seconds_of
 
-__all__ = ["barrier", "monitored_barrier"]
-
 
 def barrier(group: Any = None, async_op: bool = False, device_ids: Any = None) -> Work | None:
     """Wait until all ranks have called it.

@@ -9,8 +9,6 @@ from typing import Any
 
 from plait_abi.frames import user_frame
 
-__all__ = ["Call", "caller"]
-
 _SIGNATURES: dict[tuple[Any, ...], int] = {}
 _MOST_SIGNATURES = 4096
 

@@ -24,8 +24,6 @@ from plait_distributed._hosts import (
     Outcome,
 )
 
-__all__ = ["ElasticCoordinator", "ElasticHosts"]
-
 _PAUSE = 0.5  # seconds between attempts to come back
 _WAITING = 10.0  # seconds in which it is noticed that the launcher before was lost
 

@@ -7,8 +7,6 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["Future"]
-
 
 class Future:
     """The result of work, or what a function makes of it when it is there.

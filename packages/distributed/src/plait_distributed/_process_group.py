@@ -23,8 +23,6 @@ from plait_distributed._notes import Notes
 from plait_distributed._peers import Peer, describe_self
 from plait_distributed._work import Part, Work
 
-__all__ = ["ProcessGroup", "open_communicator", "tell_interrupt"]
-
 # of `PlaitError.lost`: (rank, process, pid)
 Lost = Sequence[tuple[int, int, int]]
 # of `PlaitError.failure`: a member that has ended since may be the reason

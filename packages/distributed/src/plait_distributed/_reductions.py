@@ -18,15 +18,6 @@ from plait_distributed._arguments import (
 from plait_distributed._process_group import ProcessGroup
 from plait_distributed._work import Work
 
-__all__ = [
-    "ReduceOp",
-    "all_reduce",
-    "all_reduce_coalesced",
-    "reduce",
-    "reduce_scatter",
-    "reduce_scatter_tensor",
-]
-
 
 class ReduceOp(Enum):
     """How the values of all ranks become one.

@@ -16,8 +16,6 @@ from plait_func._batched_tensor import (
 )
 from plait_func.pytree import broadcast_to_and_flatten, tree_flatten, tree_unflatten
 
-__all__ = ["VmapInfo", "serve_function"]
-
 
 class VmapInfo(NamedTuple):
     """What the rule of a `Function` gets to know of the call of `vmap`."""

@@ -13,8 +13,6 @@ from typing import Any, NoReturn
 from plait_multiprocessing import _shared
 from plait_multiprocessing._reductions import Message, dumps, loads
 
-__all__ = ["Client", "Connection", "Listener", "Pipe"]
-
 
 class _Received(bytes):
     """Bytes of a message that keep its arenas mapped until they are unpickled."""

@@ -10,8 +10,6 @@ from plait_multiprocessing import _library as _library, _shared
 from plait_multiprocessing._communicators import Endpoint, Work
 from plait_multiprocessing._reductions import InMessage
 
-__all__ = ["Group", "Member"]
-
 TensorType = TypeVar("TensorType")
 
 _CHUNK = 256 << 10

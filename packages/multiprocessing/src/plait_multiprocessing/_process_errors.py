@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["ProcessException", "ProcessExitedException", "ProcessRaisedException"]
-
 
 class ProcessException(Exception):
     """A process of `spawn` failed.

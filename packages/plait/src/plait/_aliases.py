@@ -17,8 +17,6 @@ from types import CodeType, ModuleType
 
 from plait_abi.components import DEFAULTS, choose, require
 
-__all__ = ["install", "is_alias", "is_installed", "names", "target"]
-
 # names below plait. with component and module in it; others have the component's name
 _PLACES = {"utils.data": ("data", ""), "utils.checkpoint": ("autograd", ".checkpointing")}
 # packages that are not components, so they cannot be replaced

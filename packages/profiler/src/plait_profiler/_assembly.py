@@ -14,8 +14,6 @@ from plait_profiler._library import observer
 from plait_profiler._processes import Journal
 from plait_profiler._recording import ROW, Context, Kind, Recording, Signature
 
-__all__ = ["assemble"]
-
 Array = np.ndarray[Any, Any]
 
 

@@ -21,8 +21,6 @@ from plait_profiler._tables import (
 )
 from plait_profiler._tree import is_any_of, tree_of
 
-__all__ = ["EventAverage", "EventList", "key_averages"]
-
 SORT_KEYS = (
     "cpu_time",
     "cpu_time_total",

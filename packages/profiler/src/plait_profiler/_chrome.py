@@ -26,8 +26,6 @@ from plait_profiler._row_bytes import (
 from plait_profiler._tracks import Track, backward_arrows, device_name, launch_arrows, tracks
 from plait_profiler._tree import Array
 
-__all__ = ["export_chrome_trace"]
-
 CATEGORIES = {
     Kind.OP: "cpu_op",
     Kind.BACKWARD: "backward",

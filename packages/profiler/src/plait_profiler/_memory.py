@@ -21,8 +21,6 @@ from plait_profiler._tables import (
 )
 from plait_profiler._tree import Array, contexts_of, is_any_of, tree_of
 
-__all__ = ["MemoryProfile", "MemoryTimeline", "memory_timeline"]
-
 _BY = ("line", "module", "operator", "category", "block")
 
 

@@ -19,8 +19,6 @@ from plait_profiler._tables import (
     time_text,
 )
 
-__all__ = ["Peak", "far_from_peak", "machine_peak"]
-
 
 class Peak(NamedTuple):
     """What a device reaches: ``flops``, floating-point operations in a second, and ``bandwidth``,

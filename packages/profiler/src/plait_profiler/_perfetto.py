@@ -20,8 +20,6 @@ from plait_profiler._row_bytes import chunks, fields, interleaved
 from plait_profiler._tracks import Track, backward_arrows, device_name, launch_arrows, tracks
 from plait_profiler._tree import Array
 
-__all__ = ["export_perfetto_trace"]
-
 # numbers of the fields, and of the values of enumerations
 PACKET, TIMESTAMP, SEQUENCE, EVENT, INTERNED, FLAGS, CLOCKS, DESCRIPTOR = (
     1,

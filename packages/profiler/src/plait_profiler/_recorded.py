@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from plait_profiler._recording import Recording
     from plait_profiler._tables import Table
 
-__all__ = ["Recorded", "load"]
-
 Path = str | os.PathLike[str]
 
 _WRITERS = {

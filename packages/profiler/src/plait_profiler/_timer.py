@@ -14,8 +14,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Measurement", "Timer", "TimerComparison", "repetitions", "sample", "take_turns"]
-
 SHORTEST = 2e-3  # a sample lasts at least this long, so that the clock does not matter
 LONG = 0.5  # seconds: a call that takes longer is warmed up once
 FEWEST, MOST = 3, 41  # rounds of two statements in turns

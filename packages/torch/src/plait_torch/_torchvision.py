@@ -10,8 +10,6 @@ import plait
 from plait_abi import operator
 from plait_torch._refusal import refusing
 
-__all__ = ["OPERATORS"]
-
 
 def _cuda_version() -> int:
     return -1  # built without CUDA

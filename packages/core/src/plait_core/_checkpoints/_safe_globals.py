@@ -7,8 +7,6 @@ from _compat_pickle import IMPORT_MAPPING, NAME_MAPPING
 from collections.abc import Callable, Iterable
 from typing import Any
 
-__all__ = ["BLOCKED", "SafeGlobals", "full_name"]
-
 # modules whose names are refused although they are listed
 BLOCKED = frozenset({"sys", "os", "posix", "nt"})
 

@@ -8,8 +8,6 @@ from typing import Any
 from plait_abi import ArgumentError, ShapeError, binding
 from plait_core._core import Tensor, is_tensor
 
-__all__ = ["gradient"]
-
 
 def gradient(
     input: Tensor,

@@ -9,20 +9,6 @@ from plait_abi import ArgumentError, ShapeError
 from plait_abi.binding import operator
 from plait_core._core import Size, Tensor, is_tensor
 
-__all__ = [
-    "METHODS",
-    "as_strided",
-    "atleast_1d",
-    "atleast_2d",
-    "atleast_3d",
-    "broadcast_shapes",
-    "broadcast_tensors",
-    "cartesian_prod",
-    "histogram",
-    "meshgrid",
-    "nonzero",
-]
-
 
 def _listed(tensors: tuple[Any, ...]) -> list[Tensor]:
     """Return the tensors of ``f(a, b)`` and of ``f([a, b])``."""

@@ -9,8 +9,6 @@ from plait_abi import ShapeError
 from plait_abi.binding import operator
 from plait_core._core import Tensor, is_tensor
 
-__all__ = ["METHODS", "unique", "unique_consecutive"]
-
 
 def _check(name: str, input: Tensor, dim: int | None) -> int | None:
     if not is_tensor(input):

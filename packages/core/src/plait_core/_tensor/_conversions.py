@@ -11,8 +11,6 @@ from plait_core._core import Tensor
 from plait_core._docstrings import example
 from plait_core._tensor._memory_formats import memory_format as memory_format_type, preserve_format
 
-__all__ = ["METHODS", "to"]
-
 
 class _Targets(NamedTuple):
     dtype: binding.dtype | None

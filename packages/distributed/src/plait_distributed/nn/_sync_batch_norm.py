@@ -10,8 +10,6 @@ from plait_distributed._process_group import ProcessGroup
 from plait_distributed._world import is_initialized, member_of
 from plait_distributed.nn.functional import all_reduce
 
-__all__ = ["SyncBatchNorm"]
-
 _SyncBatchNorm: Any = require("nn").SyncBatchNorm
 
 

@@ -11,17 +11,6 @@ from plait_distributed.tensor._dtensor import DTensor, distribute_tensor
 from plait_distributed.tensor._factories import distribute_module
 from plait_distributed.tensor.placement_types import Placement, Replicate, Shard
 
-__all__ = [
-    "ColwiseParallel",
-    "ParallelStyle",
-    "PrepareModuleInput",
-    "PrepareModuleInputOutput",
-    "PrepareModuleOutput",
-    "RowwiseParallel",
-    "SequenceParallel",
-    "check_styles",
-]
-
 
 class ParallelStyle:
     """What `parallelize_module` does to a module.
