@@ -7,6 +7,19 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
+__all__ = [
+    "cpu",
+    "cuda",
+    "cudnn",
+    "mkl",
+    "mkldnn",
+    "mps",
+    "nnpack",
+    "openmp",
+    "opt_einsum",
+    "quantized",
+]
+
 
 class Flags(ModuleType):
     """A module of flags for a backend that is not available.
