@@ -72,7 +72,5 @@ def _import_of_another(thread: int) -> str:
 # is the first.
 os.register_at_fork(before=functools.partial(sorted, _module_locks, key=_wait_for_imports))
 os.register_at_fork(
-    before=_imp.acquire_lock,
-    after_in_parent=_imp.release_lock,
-    after_in_child=_imp.release_lock,
+    before=_imp.acquire_lock, after_in_parent=_imp.release_lock, after_in_child=_imp.release_lock
 )

@@ -148,12 +148,7 @@ def _is_bare_buffer(obj: Any) -> bool:
 
 
 def frombuffer(
-    buffer: Any,
-    *,
-    dtype: Any,
-    count: int = -1,
-    offset: int = 0,
-    requires_grad: bool = False,
+    buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False
 ) -> Tensor:
     """Make a one-dimensional tensor on the memory of a bytes-like object, without a copy.
 

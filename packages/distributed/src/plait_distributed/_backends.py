@@ -64,7 +64,7 @@ def provider_of(backend: Any, general: str = _SHARED) -> tuple[str, str]:
             through = "shared memory" if general == _SHARED else general
             warn(
                 f"init_process_group: the backend {name!r} is not available; processes communicate "
-                f"through {through}, as with 'gloo', on tensors of the CPU",
+                f"through {through}, as with 'gloo', on tensors of the CPU"
             )
         return "gloo", _loaded(general)
     return name, name  # of a plug-in that is loaded

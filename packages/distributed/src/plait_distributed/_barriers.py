@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from plait_distributed._arguments import (
-    member_for,
-)
+from plait_distributed._arguments import member_for
 from plait_distributed._work import Work, seconds_of
 
 

@@ -24,13 +24,7 @@ class Call:
 
     __slots__ = ("_file", "_key", "_line", "detail", "name", "number")
 
-    def __init__(
-        self,
-        number: int,
-        name: str,
-        detail: str,
-        tensors: Sequence[Any],
-    ) -> None:
+    def __init__(self, number: int, name: str, detail: str, tensors: Sequence[Any]) -> None:
         self.number = number
         self.name = name
         self.detail = detail

@@ -24,9 +24,7 @@ class Future:
     """
 
     def __init__(
-        self,
-        wait: Callable[[], Any] | None = None,
-        ready: Callable[[], bool] | None = None,
+        self, wait: Callable[[], Any] | None = None, ready: Callable[[], bool] | None = None
     ) -> None:
         self._wait = wait
         self._ready = ready

@@ -229,11 +229,7 @@ def _reduce_scatter(
 
 
 def reduce_scatter_tensor(
-    output: Any,
-    input: Any,
-    op: ReduceOp = ReduceOp.SUM,
-    group: Any = None,
-    async_op: bool = False,
+    output: Any, input: Any, op: ReduceOp = ReduceOp.SUM, group: Any = None, async_op: bool = False
 ) -> Work | None:
     """As `reduce_scatter`, with the parts for the ranks one behind the other in one tensor.
 

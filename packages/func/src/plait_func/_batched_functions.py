@@ -52,10 +52,7 @@ def serve_function(function: type[Any], args: tuple[Any, ...], kwargs: dict[str,
         for leaf, dim in zip(given, dims, strict=True)
     ]
     in_dims, arguments = tree_unflatten(dims, spec), tree_unflatten(values, spec)
-    result = _layer.outside(
-        level,
-        lambda: function.vmap(info, tuple(in_dims), *arguments),
-    )
+    result = _layer.outside(level, lambda: function.vmap(info, tuple(in_dims), *arguments))
     if not isinstance(result, tuple) or len(result) != 2:
         raise RuntimeError(
             f"{name}: vmap must return a pair of its outputs and their dimensions of samples, got "

@@ -145,10 +145,7 @@ def Pipe(duplex: bool = True) -> tuple[Connection, Connection]:  # noqa: N802
         return Connection(first.detach()), Connection(second.detach())
     first.shutdown(socket.SHUT_WR)
     second.shutdown(socket.SHUT_RD)
-    return (
-        Connection(first.detach(), writable=False),
-        Connection(second.detach(), readable=False),
-    )
+    return (Connection(first.detach(), writable=False), Connection(second.detach(), readable=False))
 
 
 def _taken_over(end: Any) -> Connection:

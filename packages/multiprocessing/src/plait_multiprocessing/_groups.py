@@ -177,12 +177,7 @@ class Member(Endpoint):
         is_root = self._rank(root, "gather", "root") == self.rank
         results = [_like(tensor, "gather") for _ in range(self.size if is_root else 0)]
         return self._run(
-            "gather",
-            results if is_root else None,
-            (tensor,),
-            results,
-            peer=root,
-            async_op=async_op,
+            "gather", results if is_root else None, (tensor,), results, peer=root, async_op=async_op
         )
 
     @overload

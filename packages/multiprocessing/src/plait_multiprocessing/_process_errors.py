@@ -71,10 +71,4 @@ class ProcessExitedException(ProcessException):
         self.signal_name = signal_name
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (
-            self.msg,
-            self.error_index,
-            self.pid,
-            self.exit_code,
-            self.signal_name,
-        )
+        return type(self), (self.msg, self.error_index, self.pid, self.exit_code, self.signal_name)

@@ -22,16 +22,7 @@ _PLACES = {"utils.data": ("data", ""), "utils.checkpoint": ("autograd", ".checkp
 # packages that are not components, so they cannot be replaced
 _OUTER = {"abi": "plait_abi", "ray": "plait_ray"}
 # modules of the component core with a name below plait.
-_OF_CORE = (
-    "accelerator",
-    "array_api",
-    "cuda",
-    "fft",
-    "linalg",
-    "sparse",
-    "special",
-    "testing",
-)
+_OF_CORE = ("accelerator", "array_api", "cuda", "fft", "linalg", "sparse", "special", "testing")
 # modules of one package, which another package for the same component need not have
 _PARTS = {
     "distributions": "plait_nn.distributions",
@@ -143,8 +134,7 @@ class _Loader(importlib.abc.Loader):
 def _not_installed(module: str) -> ModuleNotFoundError:
     package = module.partition(".")[0].replace("_", "-")
     return ModuleNotFoundError(
-        f"plait: the package {package} is not installed (pip install {package})",
-        name=module,
+        f"plait: the package {package} is not installed (pip install {package})", name=module
     )
 
 

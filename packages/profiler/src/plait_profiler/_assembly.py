@@ -73,10 +73,7 @@ class _Tables:
         self._contexts: dict[Context, int] = {}
 
     def take(
-        self,
-        rows: Array,
-        tables: Mapping[str, Sequence[str]],
-        own: Mapping[str, Mapping[int, str]],
+        self, rows: Array, tables: Mapping[str, Sequence[str]], own: Mapping[str, Mapping[int, str]]
     ) -> Array:
         """Return a copy of rows of one process, with numbers of these tables."""
 

@@ -287,12 +287,7 @@ def _head(
 
 
 def _write_track(
-    recording: Recording,
-    texts: _Texts,
-    flows: list[Array],
-    track: Track,
-    uuid: int,
-    file: BinaryIO,
+    recording: Recording, texts: _Texts, flows: list[Array], track: Track, uuid: int, file: BinaryIO
 ) -> None:
     lengths_of_signature = np.array([len(text) for text in texts.of_signature], np.int64)
     lengths_of_end = np.array([len(text) for text in texts.of_end], np.int64)

@@ -66,11 +66,7 @@ class Recorded:
         return events(self.recording())
 
     def key_averages(
-        self,
-        group_by_input_shape: bool = False,
-        group_by_stack_n: int = 0,
-        *,
-        by: str = "name",
+        self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, *, by: str = "name"
     ) -> EventList[EventAverage]:
         """Return one average for each name; see `EventList.key_averages`.
 

@@ -275,10 +275,7 @@ class Timer:
             raise TypeError(f"Timer.compare: `other` must be a Timer, got {type(other).__name__}")
         with _quiet(self._threads):
             numbers = self._number(), other._number()
-            samplers = [
-                lambda: self._run(numbers[0]),
-                lambda: other._run(numbers[1]),
-            ]
+            samplers = [lambda: self._run(numbers[0]), lambda: other._run(numbers[1])]
             first, second = take_turns(samplers, min_run_time)
             return TimerComparison(
                 self._measurement(first, numbers[0]), other._measurement(second, numbers[1])

@@ -91,13 +91,7 @@ def _deform_conv2d(
 
 
 def _deform_conv2d_backward(
-    grad: Any,
-    input: Any,
-    weight: Any,
-    offset: Any,
-    mask: Any,
-    bias: Any,
-    *rest: Any,
+    grad: Any, input: Any, weight: Any, offset: Any, mask: Any, bias: Any, *rest: Any
 ) -> Any:
     given = (input, weight, offset, mask, bias)
     inputs = [x.detach().requires_grad_() for x in given]

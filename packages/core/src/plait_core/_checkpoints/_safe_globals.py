@@ -28,9 +28,7 @@ class SafeGlobals:
     """
 
     def __init__(
-        self,
-        objects: Iterable[Any] = (),
-        elsewhere: Callable[[str, str], Any] | None = None,
+        self, objects: Iterable[Any] = (), elsewhere: Callable[[str, str], Any] | None = None
     ) -> None:
         self._names: dict[str, Any] = {}
         for value in objects:

@@ -222,10 +222,7 @@ def _edges(input: Tensor, bins: int, bounds: Sequence[float] | None) -> Tensor:
 
 
 def as_strided(
-    input: Tensor,
-    size: Sequence[int],
-    stride: Sequence[int],
-    storage_offset: int | None = None,
+    input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
 ) -> Tensor:
     """Return the memory of a tensor seen with the given sizes and strides.
 

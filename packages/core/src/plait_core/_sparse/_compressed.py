@@ -496,11 +496,7 @@ METHODS: dict[str, Callable[..., Any]] = {
 
 
 def _coordinates_to_sparse(
-    self: SparseTensor,
-    sparse_dim: int | None = None,
-    *,
-    layout: Any = None,
-    blocksize: Any = None,
+    self: SparseTensor, sparse_dim: int | None = None, *, layout: Any = None, blocksize: Any = None
 ) -> Any:
     """Return the tensor itself, or in a compressed layout."""
     if layout is None or layout == sparse_coo:

@@ -169,9 +169,7 @@ def type_as(self: Tensor, other: Tensor) -> Tensor:
 
 
 def cpu(
-    self: Tensor,
-    memory_format: memory_format_type = preserve_format,
-    non_blocking: bool = False,
+    self: Tensor, memory_format: memory_format_type = preserve_format, non_blocking: bool = False
 ) -> Tensor:
     """Return the tensor on the CPU; `non_blocking` is that of `Tensor.to`.
 

@@ -56,7 +56,7 @@ def no_gradient(self: Tensor) -> None:
         warn(
             f"grad: a leaf is required, or a tensor on which retain_grad() was called; this tensor "
             f"of shape {tuple(self.shape)} was made by an operator, and no backward pass sets its "
-            f".grad",
+            f".grad"
         )
 
 

@@ -186,11 +186,7 @@ class UntypedStorage:
         return result
 
     def tensor(
-        self,
-        dtype: Any,
-        offset: int,
-        size: tuple[int, ...],
-        stride: tuple[int, ...],
+        self, dtype: Any, offset: int, size: tuple[int, ...], stride: tuple[int, ...]
     ) -> Tensor:
         """Return a tensor on these bytes; `offset` and `stride` count elements.
 

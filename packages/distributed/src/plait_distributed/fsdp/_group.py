@@ -53,10 +53,7 @@ class _Flat:
     """Parameters of one dtype: this rank's rows lie one behind the other in a buffer."""
 
     def __init__(
-        self,
-        parameters: Sequence[GroupedParameter],
-        mesh: DeviceMesh,
-        compute: Any,
+        self, parameters: Sequence[GroupedParameter], mesh: DeviceMesh, compute: Any
     ) -> None:
         self.parameters = list(parameters)
         self.dtype = parameters[0].dtype

@@ -59,15 +59,7 @@ class SyncBatchNorm(_SyncBatchNorm):  # type: ignore[misc]
         bias: bool = True,
     ) -> None:
         super().__init__(
-            num_features,
-            eps,
-            momentum,
-            affine,
-            track_running_stats,
-            None,
-            device,
-            dtype,
-            bias=bias,
+            num_features, eps, momentum, affine, track_running_stats, None, device, dtype, bias=bias
         )
         self.process_group = process_group
 

@@ -86,13 +86,7 @@ CHOICES = (
     Kind.SCALAR,
     Kind.DEVICE,
 )
-FIELDS = {
-    "shape": INTS,
-    "strides": INTS,
-    "ndim": INT,
-    "dtype": DTYPE,
-    "device": DEVICE,
-}
+FIELDS = {"shape": INTS, "strides": INTS, "ndim": INT, "dtype": DTYPE, "device": DEVICE}
 ARGUMENTS = {
     "Tensor": Kind.TENSOR,
     "Tensor|Scalar": Kind.OPERAND,

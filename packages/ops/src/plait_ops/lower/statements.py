@@ -322,8 +322,7 @@ class Statements(Expressions):
         if node.keywords or len(node.args) != len(source.parameters):
             texts = [ast.unparse(item) for item in (*node.args, *node.keywords)]
             raise self.error(
-                node,
-                f"`{function.__name__}` takes {len(source.parameters)} arguments; got {texts}",
+                node, f"`{function.__name__}` takes {len(source.parameters)} arguments; got {texts}"
             )
         arguments = tuple(self.expression(argument) for argument in node.args)
         parameters = tuple(

@@ -133,10 +133,7 @@ class ColwiseParallel(_Layer):
         use_local_output: bool = True,
     ) -> None:
         super().__init__(
-            input_layouts or Replicate(),
-            Replicate(),
-            output_layouts or Shard(-1),
-            use_local_output,
+            input_layouts or Replicate(), Replicate(), output_layouts or Shard(-1), use_local_output
         )
 
 
@@ -178,10 +175,7 @@ class RowwiseParallel(_Layer):
         use_local_output: bool = True,
     ) -> None:
         super().__init__(
-            input_layouts or Shard(-1),
-            Shard(-1),
-            output_layouts or Replicate(),
-            use_local_output,
+            input_layouts or Shard(-1), Shard(-1), output_layouts or Replicate(), use_local_output
         )
 
     def _takes(self, kind: str) -> Placement:

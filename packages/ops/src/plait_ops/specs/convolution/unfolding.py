@@ -2,14 +2,7 @@
 
 from plait_ops import calls as op
 from plait_ops.spec import Operator, View
-from plait_ops.words import (
-    check,
-    max_dims,
-    result,
-    sizes,
-    view as look,
-    wrap_dim,
-)
+from plait_ops.words import check, max_dims, result, sizes, view as look, wrap_dim
 
 unfold = View(
     "unfold(Tensor(a) self, int dim|dimension, int size, int step) -> Tensor(a)",

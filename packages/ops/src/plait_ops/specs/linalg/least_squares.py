@@ -40,8 +40,7 @@ def _(A, B):
     m = A.shape[-2]
     n = A.shape[-1]
     check(
-        B.shape[-2] == m,
-        f"`B` of shape {B.shape} must have as many rows as `A` of shape {A.shape}",
+        B.shape[-2] == m, f"`B` of shape {B.shape} must have as many rows as `A` of shape {A.shape}"
     )
     batch = broadcast("A", A.shape[:-2], "B", B.shape[:-2])
     k = B.shape[-1]

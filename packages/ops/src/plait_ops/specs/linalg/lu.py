@@ -146,9 +146,7 @@ def _(LU_data, LU_pivots):
     n = LU_data.shape[-1]
     k = min(m, n)
     check(
-        LU_pivots.dtype == int32,
-        f"`LU_pivots` must be int32; got {LU_pivots.dtype}",
-        "DTypeError",
+        LU_pivots.dtype == int32, f"`LU_pivots` must be int32; got {LU_pivots.dtype}", "DTypeError"
     )
     check(
         LU_pivots.shape == LU_data.shape[:-2] + [k],

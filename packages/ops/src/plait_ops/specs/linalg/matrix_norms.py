@@ -184,10 +184,7 @@ def _(A, ord, dim, keepdim, dtype):
 def _(A, ord, dim, keepdim, dtype):
     if dim is not None:
         return op.linalg_matrix_norm_name(A, ord, dim, keepdim, dtype=dtype)
-    check(
-        A.ndim == 2,
-        f"`A` must have 2 dimensions where `dim` is not given; got shape {A.shape}",
-    )
+    check(A.ndim == 2, f"`A` must have 2 dimensions where `dim` is not given; got shape {A.shape}")
     return op.linalg_matrix_norm_name(A, ord, [-2, -1], keepdim, dtype=dtype)
 
 

@@ -2,11 +2,7 @@
 
 from plait_ops import calls as op
 from plait_ops.spec import Composite, Pointwise
-from plait_ops.words import (
-    check,
-    is_floating,
-    to_dtype,
-)
+from plait_ops.words import check, is_floating, to_dtype
 
 bce_elements = Pointwise(
     "bce_elements(Tensor input, Tensor target) -> Tensor",

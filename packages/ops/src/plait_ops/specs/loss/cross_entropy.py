@@ -2,17 +2,8 @@
 
 from plait_ops import calls as op
 from plait_ops.spec import Composite, Operator
-from plait_ops.specs.loss.nll_loss import (
-    classes_fit,
-    classes_gradient_fits,
-)
-from plait_ops.words import (
-    check,
-    is_floating,
-    numel,
-    require_same,
-    result,
-)
+from plait_ops.specs.loss.nll_loss import classes_fit, classes_gradient_fits
+from plait_ops.words import check, is_floating, numel, require_same, result
 
 # Softmax, logarithm and loss in one pass over the classes; one number for each row is saved.
 cross_entropy_forward = Operator(
@@ -40,11 +31,7 @@ cross_entropy_backward.batch("loss_backward")
 @cross_entropy_forward.shape
 def _(input, target, weight, reduction):
     classes_fit(
-        input,
-        target,
-        weight,
-        reduction,
-        ", or that of `input` and its dtype for probabilities",
+        input, target, weight, reduction, ", or that of `input` and its dtype for probabilities"
     )
     return result(target.shape if reduction == "none" else (), input.dtype), result(
         target.shape, input.dtype

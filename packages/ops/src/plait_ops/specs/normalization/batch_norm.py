@@ -2,16 +2,7 @@
 
 from plait_ops import calls as op
 from plait_ops.spec import Composite, Operator
-from plait_ops.words import (
-    check,
-    numel,
-    part,
-    require,
-    require_same,
-    result,
-    to_dtype,
-    wide_dtype,
-)
+from plait_ops.words import check, numel, part, require, require_same, result, to_dtype, wide_dtype
 
 # what may follow in the same pass, and the numbers that some of the activations have
 _ACTIVATION = "str activation, float min_val, float max_val, float negative_slope"
@@ -462,31 +453,9 @@ def _(input, weight, bias, eps, activation, min_val, max_val, negative_slope):
 
 
 @native_batch_norm_activation.vjp("input", "weight", "bias")
-def _(
-    g0,
-    input,
-    result1,
-    result2,
-    weight,
-    bias,
-    eps,
-    activation,
-    min_val,
-    max_val,
-    negative_slope,
-):
+def _(g0, input, result1, result2, weight, bias, eps, activation, min_val, max_val, negative_slope):
     gx, gw, gb = batch_norm_activation_backward(
-        g0,
-        input,
-        result1,
-        result2,
-        weight,
-        bias,
-        eps,
-        activation,
-        min_val,
-        max_val,
-        negative_slope,
+        g0, input, result1, result2, weight, bias, eps, activation, min_val, max_val, negative_slope
     )
     return gx, gw, gb
 
@@ -508,19 +477,7 @@ def _(grad):
 
 
 @batch_norm_activation_backward.decompose
-def _(
-    grad,
-    input,
-    mean,
-    var,
-    weight,
-    bias,
-    eps,
-    activation,
-    min_val,
-    max_val,
-    negative_slope,
-):
+def _(grad, input, mean, var, weight, bias, eps, activation, min_val, max_val, negative_slope):
     # from the input, as mean and var pass no gradient on
     seen, _mean, _var = native_batch_norm(input, weight, bias, eps)
     passed = activation_gradient(grad, seen, activation, min_val, max_val, negative_slope)
@@ -555,17 +512,7 @@ def _(input, residual, weight, bias, eps, activation, min_val, max_val, negative
 
 @native_batch_norm_add_activation.vjp("input", "weight", "bias", "residual")
 def _(
-    g0,
-    result0,
-    input,
-    result1,
-    result2,
-    weight,
-    eps,
-    activation,
-    min_val,
-    max_val,
-    negative_slope,
+    g0, result0, input, result1, result2, weight, eps, activation, min_val, max_val, negative_slope
 ):
     gx, gw, gb, gr = batch_norm_add_activation_backward(
         g0,
@@ -607,19 +554,7 @@ def _(grad):
 
 
 @batch_norm_add_activation_backward.decompose
-def _(
-    grad,
-    made,
-    input,
-    mean,
-    var,
-    weight,
-    eps,
-    activation,
-    min_val,
-    max_val,
-    negative_slope,
-):
+def _(grad, made, input, mean, var, weight, eps, activation, min_val, max_val, negative_slope):
     passed = activation_gradient(grad, made, activation, min_val, max_val, negative_slope)
     gx, gw, gb = batch_norm_backward(passed, input, mean, var, weight, eps)
     return gx, gw, gb, passed

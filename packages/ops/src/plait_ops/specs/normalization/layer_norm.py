@@ -3,16 +3,7 @@
 from plait_ops import calls as op
 from plait_ops.spec import Composite, Operator
 from plait_ops.specs.normalization.batch_norm import require_saved
-from plait_ops.words import (
-    check,
-    numel,
-    require,
-    require_same,
-    result,
-    sizes,
-    to_dtype,
-    wide_dtype,
-)
+from plait_ops.words import check, numel, require, require_same, result, sizes, to_dtype, wide_dtype
 
 layer_norm = Composite(
     "layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-5) -> Tensor",

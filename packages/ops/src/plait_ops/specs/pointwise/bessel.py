@@ -44,11 +44,7 @@ i0 = Pointwise(
     variants="function function_ method",
     libm="all",
 )
-i0e = special_function(
-    "special_i0e",
-    "``exp(-abs(self)) * i0(self)``.",
-    ("1.0", 0.4658),
-)
+i0e = special_function("special_i0e", "``exp(-abs(self)) * i0(self)``.", ("1.0", 0.4658))
 i1 = special_function(
     "special_i1",
     "The modified Bessel function of the first kind of order 1.",
@@ -57,10 +53,7 @@ i1 = special_function(
     zero_preserving=True,
 )
 i1e = special_function(
-    "special_i1e",
-    "``exp(-abs(self)) * i1(self)``.",
-    ("1.0", 0.2079),
-    zero_preserving=True,
+    "special_i1e", "``exp(-abs(self)) * i1(self)``.", ("1.0", 0.2079), zero_preserving=True
 )
 k0 = special_function(
     "special_modified_bessel_k0",
@@ -91,10 +84,7 @@ k1e = special_function(
     libm="all",
 )
 spherical_j0 = special_function(
-    "special_spherical_bessel_j0",
-    "``sin(self) / self``, 1 at 0.",
-    ("0.0", 1.0),
-    libm="all",
+    "special_spherical_bessel_j0", "``sin(self) / self``, 1 at 0.", ("0.0", 1.0), libm="all"
 )
 airy_ai = special_function(
     "special_airy_ai",

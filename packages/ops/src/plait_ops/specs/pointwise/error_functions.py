@@ -39,10 +39,7 @@ ndtri = special_function(
     libm="all",
 )
 log_ndtr = special_function(
-    "special_log_ndtr",
-    "``log(ndtr(self))``, exact far below 0.",
-    ("0.0", -0.6931),
-    libm="all",
+    "special_log_ndtr", "``log(ndtr(self))``, exact far below 0.", ("0.0", -0.6931), libm="all"
 )
 entr = special_function(
     "special_entr",

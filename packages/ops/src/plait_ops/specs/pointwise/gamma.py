@@ -75,8 +75,7 @@ polygamma = Composite(
     variants="function method",
 )
 polygamma_n = Composite(
-    "polygamma.n(int n, Tensor self) -> Tensor",
-    doc="`polygamma` with `n` as first argument.",
+    "polygamma.n(int n, Tensor self) -> Tensor", doc="`polygamma` with `n` as first argument."
 )
 
 

@@ -99,12 +99,7 @@ sinh = float_function(
     zero_preserving=True,
 )
 cosh = float_function(
-    "cosh",
-    "The hyperbolic cosine.",
-    0.0,
-    1.0,
-    variants="function function_ method",
-    libm="wide",
+    "cosh", "The hyperbolic cosine.", 0.0, 1.0, variants="function function_ method", libm="wide"
 )
 
 

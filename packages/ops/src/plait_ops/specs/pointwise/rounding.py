@@ -34,11 +34,7 @@ trunc = function_of_one(
     zero_preserving=True,
 )
 frac = function_of_one(
-    "frac",
-    "The fraction: ``self - trunc(self)``.",
-    "[-0.5, 0.5]",
-    "floating",
-    zero_preserving=True,
+    "frac", "The fraction: ``self - trunc(self)``.", "[-0.5, 0.5]", "floating", zero_preserving=True
 )
 
 

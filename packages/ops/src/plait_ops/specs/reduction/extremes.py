@@ -151,17 +151,9 @@ def _(self, other):
     return op.minimum(self, other)
 
 
-max_dim = _along(
-    "max",
-    "largest",
-    "[[3, 4], [1, 0]]",
-)
+max_dim = _along("max", "largest", "[[3, 4], [1, 0]]")
 max_dim.batch("dimensions")
-min_dim = _along(
-    "min",
-    "smallest",
-    "[[1, 2], [0, 1]]",
-)
+min_dim = _along("min", "smallest", "[[1, 2], [0, 1]]")
 min_dim.batch("dimensions")
 
 

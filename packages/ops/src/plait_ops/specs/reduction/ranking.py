@@ -115,8 +115,7 @@ def _(self, k, dim, keepdim):
     require("self", self.dtype, "all")
     n = self.shape[at] if self.ndim > 0 else 1
     check(
-        n > 0,
-        f"`self` must have at least 1 element along dimension {at}; got shape {self.shape}",
+        n > 0, f"`self` must have at least 1 element along dimension {at}; got shape {self.shape}"
     )
     check(
         k >= 1 and k <= n,

@@ -46,11 +46,7 @@ def _(self, indices_or_sections, dim):
     at = wrap_dim("dim", dim, self.shape)
     n = self.shape[at]
     parts = indices_or_sections
-    check(
-        parts >= 1,
-        f"`indices_or_sections` must be at least 1; got {parts}",
-        "ValueError",
-    )
+    check(parts >= 1, f"`indices_or_sections` must be at least 1; got {parts}", "ValueError")
     views = []
     start = 0
     for i in range(parts):

@@ -2,10 +2,7 @@
 
 from plait_ops import calls as op
 from plait_ops.spec import Composite
-from plait_ops.words import (
-    check,
-    wrap_dim,
-)
+from plait_ops.words import check, wrap_dim
 
 split = Composite(
     "split(Tensor(a) self, int split_size|split_size_or_sections, int dim|axis=0) -> Tensor(a)[]",

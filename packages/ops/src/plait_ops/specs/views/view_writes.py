@@ -3,14 +3,7 @@
 from plait_ops import calls as op
 from plait_ops.spec import Composite, Operator
 from plait_ops.specs.views.slicing import sliced_dim
-from plait_ops.words import (
-    check,
-    require_same,
-    result,
-    slice_count,
-    wrap_dim,
-    wrap_index,
-)
+from plait_ops.words import check, require_same, result, slice_count, wrap_dim, wrap_index
 
 _RAISES = "Raises: as `{view}`, ShapeError unless `src` has the shape of that view, DTypeError unless it has the dtype of `self`."
 

@@ -111,8 +111,7 @@ as_strided.batch("code")
 @as_strided.shape
 def _(self, size, stride, offset):
     check(
-        len(size) == len(stride),
-        f"`size` {size} and `stride` {stride} must have the same length",
+        len(size) == len(stride), f"`size` {size} and `stride` {stride} must have the same length"
     )
     sizes("size", size)
     return look(self, size, stride, offset)

@@ -2,17 +2,7 @@
 
 from plait_ops import calls as op
 from plait_ops.spec import Composite, Operator
-from plait_ops.words import (
-    check,
-    float32,
-    int64,
-    item,
-    numel,
-    part,
-    require,
-    require_same,
-    result,
-)
+from plait_ops.words import check, float32, int64, item, numel, part, require, require_same, result
 
 nms = Composite(
     "nms(Tensor boxes, Tensor scores, float iou_threshold) -> Tensor",

@@ -2,16 +2,7 @@
 
 from plait_ops import calls as op
 from plait_ops.spec import Composite, Operator
-from plait_ops.words import (
-    check,
-    numel,
-    part,
-    require,
-    require_same,
-    result,
-    sizes,
-    windows,
-)
+from plait_ops.words import check, numel, part, require, require_same, result, sizes, windows
 
 deform_conv2d = Composite(
     "deform_conv2d(Tensor input, Tensor weight, Tensor offset, Tensor? mask=None, Tensor? bias=None, int[2] stride=1, "

@@ -66,10 +66,7 @@ def check_sensitive(channels, pooled_height, pooled_width):
 @part
 def check_gradient(grad, rois, size, channels, pooled_height, pooled_width):
     """`grad` has what a pooling of images of shape `size` gives for `rois`."""
-    check(
-        rois.ndim == 2 and rois.shape[1] == 5,
-        f"`rois` must have shape (k, 5); got {rois.shape}",
-    )
+    check(rois.ndim == 2 and rois.shape[1] == 5, f"`rois` must have shape (k, 5); got {rois.shape}")
     made = [rois.shape[0], channels, pooled_height, pooled_width]
     check(
         grad.shape == tuple(made),
@@ -158,14 +155,7 @@ def _(input, rois, pooled_height, pooled_width, sampling_ratio):
 @roi_align.vjp("input")
 def _(g, input, rois, spatial_scale, pooled_height, pooled_width, sampling_ratio, aligned):
     return roi_align_backward(
-        g,
-        rois,
-        input.shape,
-        spatial_scale,
-        pooled_height,
-        pooled_width,
-        sampling_ratio,
-        aligned,
+        g, rois, input.shape, spatial_scale, pooled_height, pooled_width, sampling_ratio, aligned
     )
 
 
