@@ -2,6 +2,7 @@
 
 from plait_ops import calls as op
 from plait_ops.costs import nbytes
+from plait_ops.fills import random_fill
 from plait_ops.spec import Operator
 from plait_ops.words import (
     bfloat16,
@@ -257,54 +258,28 @@ def _(g):
     return op.zeros_like(g)
 
 
-def _fill(name, arguments, text, example, dtypes, libm=""):
-    operator = Operator(
-        f"{name}(Tensor(a)! self, {arguments}, *, Generator? generator=None) -> Tensor(a)!",
-        doc=f"""
-    {text} Returns `self`.
-
-    Raises: DTypeError for other dtypes, ValueError for parameters outside the range that the distribution allows.
-
-    >>> import plait_core as pc
-    >>> pc.zeros(2).{name}{example}
-    [1.0, 1.0]
-    """,
-        kernel="writes in[0], which has any strides and no two elements in one place, and reads nothing of it; the generator is the last argument, None is the default one.",
-        random=True,
-        dtypes=dtypes,
-        variants="method",
-        libm=libm,
-    )
-
-    @operator.cost
-    def _(self):
-        return 0, 0, nbytes(self)
-
-    operator.vjp("self")(_zero)
-    return operator
-
-
-def _zero(g):
-    return op.zeros_like(g)
-
-
-uniform = _fill(
+uniform = random_fill(
     "uniform_",
-    "float low|from=0, float high|to=1",
+    ", float low|from=0, float high|to=1",
     "Write numbers drawn uniformly from [low, high).",
-    "(1, 1).tolist()",
-    "floating",
+    "pc.zeros(2).uniform_(1, 1).tolist()",
+    "[1.0, 1.0]",
 )
-normal = _fill(
+normal = random_fill(
     "normal_",
-    "float mean=0, float std=1",
+    ", float mean=0, float std=1",
     "Write numbers drawn from the normal distribution with this `mean` and standard deviation.",
-    "(1, 0).tolist()",
-    "floating",
+    "pc.zeros(2).normal_(1, 0).tolist()",
+    "[1.0, 1.0]",
     libm="wide",
 )
-bernoulli_fill = _fill(
-    "bernoulli_", "float p=0.5", "Write 1 with probability `p`, else 0.", "(1).tolist()", "all"
+bernoulli_fill = random_fill(
+    "bernoulli_",
+    ", float p=0.5",
+    "Write 1 with probability `p`, else 0.",
+    "pc.zeros(2).bernoulli_(1).tolist()",
+    "[1.0, 1.0]",
+    "all",
 )
 
 
