@@ -2,6 +2,7 @@
 
 from plait_ops import calls as op
 from plait_ops.spec import Composite, Operator
+from plait_ops.specs.convolution.convolution import check_filters
 from plait_ops.words import check, numel, part, require, require_same, result, sizes, windows
 
 deform_conv2d = Composite(
@@ -170,37 +171,14 @@ def _(g, grad, offset, kernel_size, stride, padding, dilation, along_y, along_x)
     )
 
 
-@part
-def check_filters(input, weight, bias, groups, offset_groups):
-    check(
-        input.ndim == 4 and weight.ndim == 4,
-        f"`input` and `weight` must have 4 dimensions; got shapes {input.shape} and {weight.shape}",
-    )
-    require("input", input.dtype, "floating")
-    require_same("input", input, "weight", weight)
+@deform_conv2d.decompose
+def _(input, weight, offset, mask, bias, stride, padding, dilation, groups, offset_groups):
     check(
         groups >= 1 and offset_groups >= 1,
         f"`groups` and `offset_groups` must be at least 1; got {groups} and {offset_groups}",
         "ValueError",
     )
-    check(
-        weight.shape[0] % groups == 0
-        and input.shape[1] % groups == 0
-        and weight.shape[1] == input.shape[1] // groups,
-        f"`weight` of shape {weight.shape} does not fit `input` of shape {input.shape} with `groups` {groups}: "
-        f"(o, c / groups, kh, kw) and (n, c, h, w) are required",
-    )
-    if bias is not None:
-        check(
-            bias.ndim == 1 and bias.shape[0] == weight.shape[0],
-            f"`bias` must have shape {tuple(weight.shape[:1])} for `weight` of shape {weight.shape}; got {bias.shape}",
-        )
-        require_same("input", input, "bias", bias)
-
-
-@deform_conv2d.decompose
-def _(input, weight, offset, mask, bias, stride, padding, dilation, groups, offset_groups):
-    check_filters(input, weight, bias, groups, offset_groups)
+    check_filters(input, weight, bias, groups)
     n = input.shape[0]
     c = input.shape[1]
     o = weight.shape[0]
