@@ -64,7 +64,7 @@ NAME.shard("elements")
 
 @NAME.decompose
 def _(self):
-    return mul(self, self)  # EDIT: calls of other operators, which bring derivatives and errors
+    return op.mul(self, self)  # EDIT: calls of other operators, with their derivatives and errors
 """
 COMPOSITE_DATA = """@NAME.reference
 def _(self):
@@ -169,7 +169,7 @@ class Kind:
 KINDS = {
     "pointwise": Kind((("plait_ops.spec", "Pointwise"),), POINTWISE, POINTWISE_DATA),
     "composite": Kind(
-        (("plait_ops.calls", "mul"), ("plait_ops.spec", "Composite")), COMPOSITE, COMPOSITE_DATA
+        (("plait_ops", "calls as op"), ("plait_ops.spec", "Composite")), COMPOSITE, COMPOSITE_DATA
     ),
     "structured": Kind(
         (
@@ -190,8 +190,8 @@ def _with_import(text: str, module: str, name: str) -> str:
     body = ast.parse(text).body
     found = [node for node in body if isinstance(node, ast.ImportFrom)]
     for node in found:
-        names = [alias.name for alias in node.names if not alias.asname]
-        if node.module == module and names:
+        names = [ast.unparse(alias) for alias in node.names]
+        if node.module == module:
             if name in names:
                 return text
             names = sorted([*names, name], key=lambda each: (not each[0].isupper(), each))

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from plait_ops import lower, specs
-from plait_ops.calls import add, add_, cat, max_dim, mul, split
+from plait_ops import calls as op, lower, specs
 from plait_ops.spec import REGISTRY, Composite, Operator, SpecError
 from plait_ops.words import (
     bool_,
@@ -165,11 +164,11 @@ def test_operator_calls_and_tensor_arithmetic() -> None:
         y = -self * 2.0 + other
         if bias is not None:
             y = y + bias
-        add_(y, 1, alpha=alpha)
-        best, _where = max_dim(y, -1, keepdim=True)
-        joined = cat([best, y], dim=1)
-        more = [mul(p, 2) for p in parts]
-        pieces = split(joined, 2)
+        op.add_(y, 1, alpha=alpha)
+        best, _where = op.max_dim(y, -1, keepdim=True)
+        joined = op.cat([best, y], dim=1)
+        more = [op.mul(p, 2) for p in parts]
+        pieces = op.split(joined, 2)
         for piece in pieces:
             more.append(piece)
         return to_dtype(y if is_tensor(other) else more[0], self.dtype)
@@ -192,7 +191,7 @@ def test_operator_calls_and_tensor_arithmetic() -> None:
 
 def test_arguments_between_take_their_defaults() -> None:
     def function(self, dim):  # type: ignore[no-untyped-def]
-        values, _at = max_dim(self, dim=dim)
+        values, _at = op.max_dim(self, dim=dim)
         return values
 
     assert "run_all(x, Op::max_dim, {value(self_), value(int64_t(dim_))})" in decomposed(function)
@@ -243,7 +242,7 @@ def test_a_loop_s_names_end_with_it() -> None:
 def test_a_loop_is_over_tensors_that_live() -> None:
     def function(self):  # type: ignore[no-untyped-def]
         total = self
-        for piece in split(self, 2):
+        for piece in op.split(self, 2):
             total = total + piece
         return total
 
@@ -261,7 +260,7 @@ def test_a_list_that_began_empty_takes_its_type_from_the_first_item() -> None:
             sizes.append(n)
         sizes = []
         check(len(sizes) == 0, "no")
-        return cat(tensors)
+        return op.cat(tensors)
 
     text = decomposed(function)
     assert "Bag tensors_; Dims sizes_; tensors_ = {}; sizes_ = {};" in text
@@ -282,8 +281,13 @@ def wrong_type(self, mode):  # type: ignore[no-untyped-def]
     return result([mode], self.dtype)
 
 
+def an_unknown_operator(self):  # type: ignore[no-untyped-def]
+    op.nothing(self)
+    return result(self.shape, self.dtype)
+
+
 def an_operator_in_a_shape_function(self):  # type: ignore[no-untyped-def]
-    mul(self, 2)
+    op.mul(self, 2)
     return result(self.shape, self.dtype)
 
 
@@ -333,6 +337,7 @@ def an_unknown_error(self):  # type: ignore[no-untyped-def]
     ("function", "offset", "text"),
     [
         (unknown_name, 1, "`nothing` is neither a variable, an argument, a word nor an operator"),
+        (an_unknown_operator, 1, "there is no operator `nothing`"),
         (a_lambda, 1, "cannot be translated"),
         (wrong_type, 1, "`[mode]` is str, int is required"),
         (an_operator_in_a_shape_function, 1, "a shape function calls no operators"),
@@ -400,18 +405,18 @@ def test_names_of_the_functions_around_are_seen() -> None:
 
         return function
 
-    text = decomposed(around(mul, 2.0))
+    text = decomposed(around(op.mul, 2.0))
     assert "give_last(x, Op::mul, {value(self_), value(double(2.0))})" in text
 
 
 def test_temporaries_end_after_their_last_reader() -> None:
     def function(self, other):  # type: ignore[no-untyped-def]
-        y = mul(self, 2)
-        z = add(y, 1)
+        y = op.mul(self, 2)
+        z = op.add(y, 1)
         if self.ndim == 0:
-            return mul(z, z)
-        w = mul(y, z)
-        return add(w, mul(self, z))
+            return op.mul(z, z)
+        w = op.mul(y, z)
+        return op.add(w, op.mul(self, z))
 
     text = decomposed(function)
     for piece in (
@@ -430,10 +435,10 @@ def test_temporaries_end_after_their_last_reader() -> None:
 
 def test_a_variable_of_a_loop_is_kept() -> None:
     def function(self, dims):  # type: ignore[no-untyped-def]
-        y = mul(self, 2)
-        z = mul(y, 3)
+        y = op.mul(self, 2)
+        z = op.mul(y, 3)
         for _d in range(len(dims)):
-            z = add(z, y)
+            z = op.add(z, y)
         return z
 
     text = decomposed(function)

@@ -8,8 +8,6 @@ from typing import Any, ClassVar
 
 from plait_abi import binding
 
-__all__ = ["Communicator", "Work"]
-
 # enum plait_collective_kind and plait_reduction (plait/abi.h)
 KINDS = {
     "all_reduce": 1,

@@ -17,8 +17,6 @@ import time
 import warnings
 from typing import Any
 
-__all__: list[str] = []
-
 _MOST_SECONDS = 10.0  # the longest time that a fork waits
 # what plait's packages import at first use, beside packages whose names begin with "plait"
 _AT_USE = frozenset({"numpy", "ml_dtypes", "cloudpickle", "scipy_openblas32"})
@@ -74,7 +72,5 @@ def _import_of_another(thread: int) -> str:
 # is the first.
 os.register_at_fork(before=functools.partial(sorted, _module_locks, key=_wait_for_imports))
 os.register_at_fork(
-    before=_imp.acquire_lock,
-    after_in_parent=_imp.release_lock,
-    after_in_child=_imp.release_lock,
+    before=_imp.acquire_lock, after_in_parent=_imp.release_lock, after_in_child=_imp.release_lock
 )

@@ -9,8 +9,6 @@ from typing import Any
 
 from plait_abi import binding
 
-__all__ = ["Kernel", "kernel"]
-
 
 class Kernel(AbstractContextManager["Kernel"]):
     """A registered kernel. It serves calls until `close`, or until the end of a ``with`` block.

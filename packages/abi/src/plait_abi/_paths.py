@@ -5,8 +5,6 @@ from __future__ import annotations
 import importlib.util
 import pathlib
 
-__all__ = ["paths"]
-
 
 def paths(package: str = "plait_abi") -> dict[str, str]:
     """Return the folders and files of a package that C and C++ programs need.

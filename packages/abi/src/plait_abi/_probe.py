@@ -7,8 +7,6 @@ from typing import Any, NamedTuple
 
 from plait_abi import binding
 
-__all__ = ["Counts", "Probe"]
-
 
 class Counts(NamedTuple):
     """What happened to calls: every one was accepted, declined, or failed with an error.

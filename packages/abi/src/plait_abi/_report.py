@@ -10,8 +10,6 @@ from typing import NamedTuple
 from plait_abi import binding
 from plait_abi.components import chosen
 
-__all__ = ["Record", "Report", "records", "report"]
-
 
 class Record(NamedTuple):
     """One registration.

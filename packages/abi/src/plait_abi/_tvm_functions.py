@@ -6,8 +6,6 @@ from typing import Any
 
 from plait_abi import binding
 
-__all__ = ["tvm_function"]
-
 
 def tvm_function(name: str) -> Any:
     """Return an operator as a ``tvm_ffi.Function``, for programs of any language that has tvm-ffi.

@@ -36,12 +36,7 @@ from plait_autograd._hooks import (  # noqa: E402
     register_post_accumulate_grad_hook,
     retains_grad,
 )
-from plait_autograd._modes import (  # noqa: E402
-    enable_grad,
-    inference_mode,
-    no_grad,
-    set_grad_enabled,
-)
+from plait_autograd._modes import enable_grad, inference_mode, no_grad, set_grad_enabled  # noqa: E402
 from plait_autograd._removable_handle import RemovableHandle  # noqa: E402
 from plait_autograd._view_in_place import view_in_place as _view_in_place  # noqa: E402, F401
 from plait_autograd.checkpointing import checkpoint, checkpoint_sequential  # noqa: E402

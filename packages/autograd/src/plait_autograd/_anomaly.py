@@ -11,16 +11,6 @@ from plait_abi.frames import warn
 from plait_autograd import _autograd, _saved
 from plait_autograd._autograd import Node
 
-__all__ = [
-    "NanOrigin",
-    "detect_anomaly",
-    "find_nan",
-    "forward_traceback",
-    "is_anomaly_check_nan_enabled",
-    "is_anomaly_enabled",
-    "set_detect_anomaly",
-]
-
 
 class set_detect_anomaly:  # noqa: N801 - PyTorch's name
     """Turn anomaly mode on or off: at once, and until the end of a ``with``.

@@ -10,8 +10,6 @@ from plait_autograd._autograd import accumulate, grad_fn, is_tensor, run_pass
 from plait_autograd._edge import GradientEdge, tensor_at
 from plait_autograd._function import Function
 
-__all__ = ["backward", "grad"]
-
 RETAIN, CREATE, ALLOW_UNUSED, ACCUMULATE = 1, 2, 4, 8
 
 

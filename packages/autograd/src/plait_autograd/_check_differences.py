@@ -11,16 +11,6 @@ from plait_autograd import _autograd, forward_ad
 from plait_autograd._backward import grad
 from plait_autograd._modes import no_grad
 
-__all__ = [
-    "Differences",
-    "Directions",
-    "Elements",
-    "GradcheckError",
-    "numbers_of",
-    "outputs_of",
-    "parts_of",
-]
-
 
 class GradcheckError(AssertionError, RuntimeError):
     """A derivative differs from the one by finite differences.
@@ -168,12 +158,7 @@ class Elements(Differences):
                     self._compare(got, one, (k, output, n), (i, at), "forward mode")
 
     def _compare(
-        self,
-        got: float,
-        expected: float,
-        of: tuple[int, Any, int],
-        by: tuple[int, int],
-        way: str,
+        self, got: float, expected: float, of: tuple[int, Any, int], by: tuple[int, int], way: str
     ) -> None:
         """Compare the derivative of (output's number, output, number in it) by (input, number)."""
         if abs(got - expected) <= self._atol + self._rtol * abs(expected):

@@ -9,8 +9,6 @@ from plait_abi.frames import warn
 from plait_autograd import _autograd, _saved
 from plait_autograd._removable_handle import RemovableHandle
 
-__all__ = ["FunctionContext"]
-
 
 class _Saved(NamedTuple):
     """A tensor that `save_for_backward` keeps."""
@@ -216,7 +214,7 @@ class FunctionContext:
             "create_graph=True records nothing of how it was made: derivatives of this backward "
             "pass lack what goes through it. Return the tensor as one more output of forward, or "
             "compute it in backward; if it does not depend on the inputs, keep it as an attribute "
-            "of ctx",
+            "of ctx"
         )
         self._intermediate = None
 

@@ -6,8 +6,6 @@ from typing import Any, NamedTuple
 
 from plait_autograd._autograd import stand_in
 
-__all__ = ["GradientEdge", "tensor_at"]
-
 
 class GradientEdge(NamedTuple):
     """The target of a tensor's gradients: an output of a node.

@@ -10,8 +10,6 @@ from plait_abi import operator
 from plait_autograd import _autograd, _function_forward
 from plait_autograd._context import FunctionContext
 
-__all__ = ["Function", "once_differentiable"]
-
 
 class _Backward:
     """The callable for the engine: takes gradients of the outputs, returns gradients of the tensor

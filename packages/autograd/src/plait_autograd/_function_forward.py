@@ -6,8 +6,6 @@ from typing import Any
 
 from plait_autograd import _autograd
 
-__all__ = ["carry", "keep", "tangents"]
-
 
 def tangents(args: tuple[Any, ...]) -> tuple[Any, ...] | None:
     """Return the tangent of each argument, or None if no argument has one on this thread."""

@@ -9,19 +9,6 @@ from plait_abi import operator
 from plait_autograd import _autograd
 from plait_autograd._backward import grad
 
-__all__ = [
-    "Tensors",
-    "as_tuple",
-    "finished",
-    "gradients",
-    "of_one_number",
-    "one_or_all",
-    "run",
-    "run_forward",
-    "vector_for",
-    "zeros_like",
-]
-
 Tensors = tuple[Any, ...]
 
 

@@ -10,13 +10,6 @@ from plait_autograd import _autograd
 from plait_autograd._autograd import Node, unhook
 from plait_autograd._removable_handle import RemovableHandle
 
-__all__ = [
-    "output_nr",
-    "register_hook",
-    "register_post_accumulate_grad_hook",
-    "retains_grad",
-]
-
 _ARRIVED, _BEFORE, _AFTER, _ACCUMULATED = 0, 2, 3, 4  # constants of the engine
 
 

@@ -9,8 +9,6 @@ from typing import Any, TypeVar
 
 from plait_autograd._autograd import set_enabled
 
-__all__ = ["enable_grad", "inference_mode", "no_grad", "set_grad_enabled"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 

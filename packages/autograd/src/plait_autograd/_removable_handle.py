@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-__all__ = ["RemovableHandle"]
-
 
 class RemovableHandle:
     """A handle that removes a hook: by `remove`, or at the end of a ``with``.

@@ -9,15 +9,6 @@ from typing import Any
 
 from plait_autograd import _autograd
 
-__all__ = [
-    "disable_saved_tensors_hooks",
-    "pack",
-    "save_on_cpu",
-    "saved_hooks_are_active",
-    "saved_tensors_hooks",
-    "unpack",
-]
-
 Hooks = tuple[Callable[[Any], Any], Callable[[Any], Any]]
 
 

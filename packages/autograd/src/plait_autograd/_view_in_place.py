@@ -8,8 +8,6 @@ from typing import Any
 from plait_autograd import _autograd
 from plait_autograd._modes import enable_grad
 
-__all__ = ["view_in_place"]
-
 
 def view_in_place(tensor: Any, name: str, make: Callable[[Any], Any]) -> None:
     """Give a tensor the layout of ``make(tensor)``, a view of it, as the method `name` does.

@@ -317,9 +317,5 @@ def hessian(
 
     _strategy(outer_jacobian_strategy, "hessian", "outer_jacobian_strategy")
     return jacobian(
-        first,
-        inputs,
-        create_graph=create_graph,
-        strict=strict,
-        strategy=outer_jacobian_strategy,
+        first, inputs, create_graph=create_graph, strict=strict, strategy=outer_jacobian_strategy
     )

@@ -12,12 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from plait_conformance._device import HOST_MEMORY, Device, Stream
-from plait_conformance._tables import (
-    OK,
-    AllocatorTable,
-    Statistics,
-    table_in_force,
-)
+from plait_conformance._tables import OK, AllocatorTable, Statistics, table_in_force
 
 CHILD_SECONDS = 30
 

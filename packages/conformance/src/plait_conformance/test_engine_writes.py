@@ -12,14 +12,7 @@ import numpy as np
 import pytest
 
 import plait_abi
-from plait_conformance._engine import (
-    CREATE,
-    backward,
-    gradients,
-    leaf,
-    no_grad,
-    right_or_refused,
-)
+from plait_conformance._engine import CREATE, backward, gradients, leaf, no_grad, right_or_refused
 
 POINT = np.array([[0.5, -1.0, 2.0], [1.5, 0.25, -0.75]])
 
@@ -139,8 +132,7 @@ def copied(x: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    "program",
-    [scaled, by_itself, through_its_result, constant_first, forgotten, composite, copied],
+    "program", [scaled, by_itself, through_its_result, constant_first, forgotten, composite, copied]
 )
 def test_writes_of_results_are_differentiated(program: Callable[..., Any]) -> None:
     assert right_or_refused(program, POINT), "this much every engine must differentiate"

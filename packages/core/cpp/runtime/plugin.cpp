@@ -30,19 +30,6 @@ void stop() {
 
 extern "C" {
 
-// Which kernel library this machine can run beside the baseline: 0 none, 1 libplait_cpu_avx2.
-__attribute__((visibility("default"))) int plait_core_cpu_level(void) {
-#if defined(__x86_64__)
-  __builtin_cpu_init();
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-                 __builtin_cpu_supports("f16c")
-             ? 1
-             : 0;
-#else
-  return 0;
-#endif
-}
-
 __attribute__((visibility("default"))) extern const plait_plugin plait_plugin_v1;
 const plait_plugin plait_plugin_v1 = {PLAIT_HEADER(plait_plugin), "plait_core", PLAIT_CORE_VERSION,
                                       PLAIT_PLUGIN_DEFAULT,       init,         stop};

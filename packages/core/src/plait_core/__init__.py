@@ -86,13 +86,7 @@ from plait_core._dtypes import (
     uint32,
     uint64,
 )
-from plait_core._functions import (
-    _comparison,
-    _fft_kernels,
-    _lists,
-    _stft,
-    _unique,
-)
+from plait_core._functions import _comparison, _fft_kernels, _lists, _stft, _unique
 from plait_core._functions._comparison import allclose, equal
 from plait_core._functions._einsum import einsum
 from plait_core._functions._gradient import gradient
@@ -113,10 +107,7 @@ from plait_core._functions._products import block_diag, chain_matmul, tensordot
 from plait_core._functions._stft import istft, stft
 from plait_core._functions._unique import unique, unique_consecutive
 from plait_core._fusion import is_fusion_enabled, set_fusion
-from plait_core._numpy import (
-    _api as _numpy_api,
-    _functions as _numpy_functions,
-)
+from plait_core._numpy import _api as _numpy_api, _functions as _numpy_functions
 from plait_core._promotion import (
     can_cast,
     is_floating_point,

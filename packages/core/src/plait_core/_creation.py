@@ -9,8 +9,6 @@ import plait_core._core as _core
 from plait_abi import binding
 from plait_core._core import Tensor, from_dlpack, from_numpy, is_tensor
 
-__all__ = ["METHODS", "as_tensor", "asarray", "frombuffer", "new_tensor", "tensor"]
-
 
 def tensor(
     data: Any,
@@ -150,12 +148,7 @@ def _is_bare_buffer(obj: Any) -> bool:
 
 
 def frombuffer(
-    buffer: Any,
-    *,
-    dtype: Any,
-    count: int = -1,
-    offset: int = 0,
-    requires_grad: bool = False,
+    buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False
 ) -> Tensor:
     """Make a one-dimensional tensor on the memory of a bytes-like object, without a copy.
 

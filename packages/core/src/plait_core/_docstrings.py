@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import textwrap
 
-__all__ = ["example"]
-
 
 def example(text: str, module: str = "plait_core as pc") -> str:
     """Return the last paragraph of a docstring: `text`, a doctest, below the import of `module`."""

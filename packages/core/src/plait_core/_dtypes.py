@@ -4,32 +4,6 @@ from __future__ import annotations
 
 from plait_abi import binding
 
-__all__ = [
-    "bfloat16",
-    "bool_",
-    "cdouble",
-    "cfloat",
-    "complex128",
-    "complex64",
-    "double",
-    "finfo",
-    "float16",
-    "float32",
-    "float64",
-    "half",
-    "iinfo",
-    "int16",
-    "int32",
-    "int64",
-    "int8",
-    "long",
-    "short",
-    "uint16",
-    "uint32",
-    "uint64",
-    "uint8",
-]
-
 bool_ = binding.dtype("bool")
 uint8 = binding.dtype("uint8")
 uint16 = binding.dtype("uint16")

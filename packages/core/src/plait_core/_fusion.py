@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["is_fusion_enabled", "set_fusion"]
-
 _enabled = True
 
 

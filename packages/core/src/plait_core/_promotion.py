@@ -7,8 +7,6 @@ from typing import Any
 from plait_abi import binding
 from plait_core._core import Tensor, is_tensor
 
-__all__ = ["can_cast", "is_floating_point", "is_nonzero", "promote_types", "result_type"]
-
 
 def _tensor(name: str, value: Any) -> Tensor:
     if not is_tensor(value):

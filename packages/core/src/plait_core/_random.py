@@ -5,8 +5,6 @@ from __future__ import annotations
 from plait_abi import Generator
 from plait_abi.binding import default_generator
 
-__all__ = ["get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state"]
-
 
 def manual_seed(seed: int) -> Generator:
     """Start the default stream of random numbers again; returns its generator.

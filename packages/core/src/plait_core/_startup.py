@@ -12,8 +12,6 @@ from collections.abc import Callable
 import plait_core._core as _core
 from plait_abi import binding, paths
 
-__all__ = ["device_setup", "kernel_levels", "kernel_library", "set_reproducible", "start"]
-
 _LIBRARIES = pathlib.Path(__file__).parent / "lib"
 _kernels: list[str] = []  # the libraries of kernels that are loaded
 

@@ -20,12 +20,7 @@ from plait_data._iterators import (
     has_accelerator,
 )
 from plait_data._sample_seeds import reseed
-from plait_data._sampler import (
-    BatchSampler,
-    EndlessSampler,
-    RandomSampler,
-    SequentialSampler,
-)
+from plait_data._sampler import BatchSampler, EndlessSampler, RandomSampler, SequentialSampler
 from plait_data.collate import Converter, batch_converter, default_collate, default_convert
 
 _CONTEXTS = ("fork", "spawn", "forkserver", "thread")

@@ -17,8 +17,6 @@ from plait_distributed._errors import MismatchError
 from plait_distributed._process_group import ProcessGroup
 from plait_distributed._work import Work
 
-__all__ = ["all_to_all", "all_to_all_single"]
-
 
 def all_to_all(
     output_tensor_list: Sequence[Any],

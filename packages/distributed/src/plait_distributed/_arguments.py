@@ -10,8 +10,6 @@ from plait_abi.frames import warn
 from plait_distributed._process_group import ProcessGroup
 from plait_distributed._world import member_of
 
-__all__ = ["Written", "core", "member_for", "readable", "root_rank", "slices_of", "tensor_list"]
-
 
 def core() -> Any:
     """Return the package of tensors."""

@@ -9,18 +9,6 @@ from typing import Any, ClassVar
 
 from plait_abi.frames import warn
 
-__all__ = [
-    "Backend",
-    "general_provider",
-    "is_backend_available",
-    "is_gloo_available",
-    "is_mpi_available",
-    "is_nccl_available",
-    "is_ucc_available",
-    "is_xccl_available",
-    "provider_of",
-]
-
 _SHARED = "shared_memory"
 # those that serve other devices than the CPU in PyTorch
 _OF_DEVICES = ("nccl", "xccl")
@@ -76,7 +64,7 @@ def provider_of(backend: Any, general: str = _SHARED) -> tuple[str, str]:
             through = "shared memory" if general == _SHARED else general
             warn(
                 f"init_process_group: the backend {name!r} is not available; processes communicate "
-                f"through {through}, as with 'gloo', on tensors of the CPU",
+                f"through {through}, as with 'gloo', on tensors of the CPU"
             )
         return "gloo", _loaded(general)
     return name, name  # of a plug-in that is loaded

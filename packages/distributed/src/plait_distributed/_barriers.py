@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from plait_distributed._arguments import (
-    member_for,
-)
+from plait_distributed._arguments import member_for
 from plait_distributed._work import Work, seconds_of
-
-__all__ = ["barrier", "monitored_barrier"]
 
 
 def barrier(group: Any = None, async_op: bool = False, device_ids: Any = None) -> Work | None:

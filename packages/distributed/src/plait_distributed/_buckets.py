@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-__all__ = ["Bucket", "GradBucket", "divide"]
-
 _ALIGNMENT = 64  # bytes: of each gradient in a bucket
 
 

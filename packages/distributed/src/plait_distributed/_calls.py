@@ -9,8 +9,6 @@ from typing import Any
 
 from plait_abi.frames import user_frame
 
-__all__ = ["Call", "caller"]
-
 _SIGNATURES: dict[tuple[Any, ...], int] = {}
 _MOST_SIGNATURES = 4096
 
@@ -26,13 +24,7 @@ class Call:
 
     __slots__ = ("_file", "_key", "_line", "detail", "name", "number")
 
-    def __init__(
-        self,
-        number: int,
-        name: str,
-        detail: str,
-        tensors: Sequence[Any],
-    ) -> None:
+    def __init__(self, number: int, name: str, detail: str, tensors: Sequence[Any]) -> None:
         self.number = number
         self.name = name
         self.detail = detail

@@ -6,8 +6,6 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
-__all__ = ["casting", "map_tensors"]
-
 
 def map_tensors(value: Any, change: Callable[[Any], Any]) -> Any:
     """Return containers with changed tensors."""

@@ -14,17 +14,7 @@ from typing import Any
 
 from plait_distributed._errors import DistNetworkError
 from plait_distributed._fields import read_fields
-from plait_distributed._hosts import (
-    Attempt,
-    Coordinator,
-    Guest,
-    Hosts,
-    Introduction,
-    Link,
-    Outcome,
-)
-
-__all__ = ["ElasticCoordinator", "ElasticHosts"]
+from plait_distributed._hosts import Attempt, Coordinator, Guest, Hosts, Introduction, Link, Outcome
 
 _PAUSE = 0.5  # seconds between attempts to come back
 _WAITING = 10.0  # seconds in which it is noticed that the launcher before was lost

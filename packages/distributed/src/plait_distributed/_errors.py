@@ -4,16 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = [
-    "CollectiveTimeout",
-    "DistBackendError",
-    "DistError",
-    "DistNetworkError",
-    "DistStoreError",
-    "MismatchError",
-    "RankLost",
-]
-
 
 class DistError(RuntimeError):
     """The base class of the errors of this package."""

@@ -8,8 +8,6 @@ import types
 import typing
 from typing import Any, TypeVar
 
-__all__ = ["read_fields"]
-
 T = TypeVar("T")
 
 

@@ -7,8 +7,6 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["Future"]
-
 
 class Future:
     """The result of work, or what a function makes of it when it is there.
@@ -26,9 +24,7 @@ class Future:
     """
 
     def __init__(
-        self,
-        wait: Callable[[], Any] | None = None,
-        ready: Callable[[], bool] | None = None,
+        self, wait: Callable[[], Any] | None = None, ready: Callable[[], bool] | None = None
     ) -> None:
         self._wait = wait
         self._ready = ready

@@ -16,15 +16,6 @@ from plait_distributed._arguments import (
 )
 from plait_distributed._work import Work
 
-__all__ = [
-    "all_gather",
-    "all_gather_coalesced",
-    "all_gather_into_tensor",
-    "broadcast",
-    "gather",
-    "scatter",
-]
-
 _ALIGNMENT = 16  # bytes
 
 

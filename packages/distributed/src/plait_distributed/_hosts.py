@@ -24,8 +24,6 @@ from plait_distributed._fields import read_fields
 from plait_multiprocessing import authentication
 from plait_multiprocessing.listener import Listener
 
-__all__ = ["Attempt", "Coordinator", "Guest", "Hosts", "Link", "Outcome", "Terms"]
-
 _BEAT = 1.0  # seconds between two signs of life
 _SILENCE = 4.0  # seconds without one, after which a launcher counts as lost
 _SECOND_LOOK = 1.0  # seconds for another host to show that it failed first

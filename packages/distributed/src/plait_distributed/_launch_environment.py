@@ -7,8 +7,6 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 
-__all__ = ["Launch", "find_launch", "host_names"]
-
 _MOST_HOSTS = 1 << 20
 
 

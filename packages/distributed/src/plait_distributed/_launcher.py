@@ -19,8 +19,6 @@ from plait_distributed._hosts import Outcome
 from plait_distributed._notes import Notes, note_folder
 from plait_distributed._peers import Watch, process_state
 
-__all__ = ["Job"]
-
 _FORWARDED = tuple(
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2")
 )

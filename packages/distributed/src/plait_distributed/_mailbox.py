@@ -15,8 +15,6 @@ from plait_distributed._calls import Call
 from plait_distributed._errors import CollectiveTimeout, RankLost
 from plait_distributed._work import Part
 
-__all__ = ["FirstOfAll", "Mailbox"]
-
 
 class Mailbox:
     """The receives of a group that were begun and that nobody has asked for yet."""

@@ -12,8 +12,6 @@ from typing import Any
 
 from plait_distributed._launch_environment import find_launch
 
-__all__ = ["Meeting", "find_meeting", "is_here"]
-
 # variables of launchers, in the order in which they are looked at
 _RANK = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
 _SIZE = ("WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE")

@@ -8,8 +8,6 @@ from typing import Any
 from plait_distributed._arguments import Written, member_for, readable, root_rank
 from plait_distributed._work import Work
 
-__all__ = ["P2POp", "batch_isend_irecv", "irecv", "isend", "recv", "send"]
-
 
 def _peer(who: str, mine: Any, rank: int | None, group_rank: int | None, name: str) -> int:
     if rank is None and group_rank is None:

@@ -15,8 +15,6 @@ import stat
 import tempfile
 from collections.abc import Iterator, Mapping
 
-__all__ = ["Notes", "note_folder"]
-
 _PREFIX = "plait-job-"
 _LOCK = "launcher"
 

@@ -10,15 +10,6 @@ from plait_distributed._arguments import core, member_for, root_rank
 from plait_distributed._messages import recv, send
 from plait_distributed._process_group import ProcessGroup
 
-__all__ = [
-    "all_gather_object",
-    "broadcast_object_list",
-    "gather_object",
-    "recv_object_list",
-    "scatter_object_list",
-    "send_object_list",
-]
-
 
 def _bytes_of(thing: Any) -> Any:
     """Return the pickle of an object, a tensor of uint8."""

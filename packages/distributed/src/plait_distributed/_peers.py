@@ -8,8 +8,6 @@ import signal
 import socket
 import time
 
-__all__ = ["Peer", "Watch", "describe_self", "end_process", "process_state"]
-
 _STOPPED_TIMEOUT = 4.0  # seconds
 _LONGEST_LOOK = 1.0  # seconds between looks; if there were more, this process slept
 

@@ -12,18 +12,11 @@ from typing import Any
 import plait_abi
 from plait_abi.components import require
 from plait_distributed._calls import Call
-from plait_distributed._errors import (
-    CollectiveTimeout,
-    DistBackendError,
-    MismatchError,
-    RankLost,
-)
+from plait_distributed._errors import CollectiveTimeout, DistBackendError, MismatchError, RankLost
 from plait_distributed._mailbox import Mailbox
 from plait_distributed._notes import Notes
 from plait_distributed._peers import Peer, describe_self
 from plait_distributed._work import Part, Work
-
-__all__ = ["ProcessGroup", "open_communicator", "tell_interrupt"]
 
 # of `PlaitError.lost`: (rank, process, pid)
 Lost = Sequence[tuple[int, int, int]]
@@ -281,13 +274,7 @@ class ProcessGroup:
     ) -> Work | None:
         """As `start`; return the work if it is asynchronous, else finish it."""
         part = self.start(
-            call,
-            kind,
-            inputs,
-            outputs,
-            reduction=reduction,
-            peer=peer,
-            asynchronous=asynchronous,
+            call, kind, inputs, outputs, reduction=reduction, peer=peer, asynchronous=asynchronous
         )
         if part is not None:
             return Work([part], result if result is not None else list(outputs), finish)

@@ -11,8 +11,6 @@ from plait_distributed._arguments import core
 from plait_distributed._buckets import Bucket, GradBucket, divide
 from plait_distributed._process_group import ProcessGroup
 
-__all__ = ["FIRST_BUCKET_BYTES", "Reducer"]
-
 FIRST_BUCKET_BYTES = 1 << 20
 # the reducer in whose buckets a parameter's gradient lies, by the parameter's id
 _PLACED: weakref.WeakValueDictionary[int, Reducer] = weakref.WeakValueDictionary()

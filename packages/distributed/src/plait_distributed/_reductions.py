@@ -18,15 +18,6 @@ from plait_distributed._arguments import (
 from plait_distributed._process_group import ProcessGroup
 from plait_distributed._work import Work
 
-__all__ = [
-    "ReduceOp",
-    "all_reduce",
-    "all_reduce_coalesced",
-    "reduce",
-    "reduce_scatter",
-    "reduce_scatter_tensor",
-]
-
 
 class ReduceOp(Enum):
     """How the values of all ranks become one.
@@ -238,11 +229,7 @@ def _reduce_scatter(
 
 
 def reduce_scatter_tensor(
-    output: Any,
-    input: Any,
-    op: ReduceOp = ReduceOp.SUM,
-    group: Any = None,
-    async_op: bool = False,
+    output: Any, input: Any, op: ReduceOp = ReduceOp.SUM, group: Any = None, async_op: bool = False
 ) -> Work | None:
     """As `reduce_scatter`, with the parts for the ranks one behind the other in one tensor.
 

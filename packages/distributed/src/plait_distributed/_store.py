@@ -13,8 +13,6 @@ from typing import Any, BinaryIO
 from plait_distributed._errors import DistStoreError
 from plait_distributed._work import seconds_of
 
-__all__ = ["FileStore", "HashStore", "PrefixStore", "Store"]
-
 _PAUSE = 0.01  # seconds between looks at a file
 _HEAD = struct.Struct("<II")
 

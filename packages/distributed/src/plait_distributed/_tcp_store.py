@@ -24,8 +24,6 @@ from plait_distributed._work import seconds_of
 from plait_multiprocessing import authentication
 from plait_multiprocessing.listener import Listener, Proof
 
-__all__ = ["TCPStore"]
-
 _NUMBER = struct.Struct("<I")
 _PAUSE = 0.02  # seconds between attempts to reach the master
 

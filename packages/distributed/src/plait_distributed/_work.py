@@ -10,8 +10,6 @@ from typing import Any
 from plait_distributed._errors import CollectiveTimeout
 from plait_distributed._futures import Future
 
-__all__ = ["Part", "Work", "seconds_of"]
-
 
 def seconds_of(who: str, timeout: Any) -> float:
     """Return a timeout, a `datetime.timedelta` or a number of seconds, in seconds."""

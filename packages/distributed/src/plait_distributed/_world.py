@@ -15,31 +15,6 @@ from plait_distributed._process_group import ProcessGroup, open_communicator, te
 from plait_distributed._store import Store
 from plait_distributed._work import seconds_of
 
-__all__ = [
-    "GroupMember",
-    "default_group",
-    "destroy_process_group",
-    "enter",
-    "get_backend",
-    "get_default_group",
-    "get_global_rank",
-    "get_group_rank",
-    "get_node_local_rank",
-    "get_process_group_ranks",
-    "get_rank",
-    "get_world_size",
-    "group",
-    "init_process_group",
-    "is_available",
-    "is_initialized",
-    "is_torchelastic_launched",
-    "member_of",
-    "new_group",
-    "new_subgroups",
-    "new_subgroups_by_enumeration",
-    "open_groups",
-]
-
 _TIMEOUT = 300.0  # seconds
 
 

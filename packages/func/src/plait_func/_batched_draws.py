@@ -27,8 +27,6 @@ from plait_func._batching_rules import (
     run_operator,
 )
 
-__all__ = ["serve_draw"]
-
 
 def serve_draw(name: str, form: int, args: list[Any], targets: Any, batches: list[Any]) -> Any:
     """Serve an operator that draws random numbers, as `_batching.serve` does for others.

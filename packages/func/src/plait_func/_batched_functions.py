@@ -16,8 +16,6 @@ from plait_func._batched_tensor import (
 )
 from plait_func.pytree import broadcast_to_and_flatten, tree_flatten, tree_unflatten
 
-__all__ = ["VmapInfo", "serve_function"]
-
 
 class VmapInfo(NamedTuple):
     """What the rule of a `Function` gets to know of the call of `vmap`."""
@@ -54,10 +52,7 @@ def serve_function(function: type[Any], args: tuple[Any, ...], kwargs: dict[str,
         for leaf, dim in zip(given, dims, strict=True)
     ]
     in_dims, arguments = tree_unflatten(dims, spec), tree_unflatten(values, spec)
-    result = _layer.outside(
-        level,
-        lambda: function.vmap(info, tuple(in_dims), *arguments),
-    )
+    result = _layer.outside(level, lambda: function.vmap(info, tuple(in_dims), *arguments))
     if not isinstance(result, tuple) or len(result) != 2:
         raise RuntimeError(
             f"{name}: vmap must return a pair of its outputs and their dimensions of samples, got "

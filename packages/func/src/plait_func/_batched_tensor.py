@@ -15,23 +15,6 @@ from plait_abi.components import require
 from plait_core import cat, is_tensor, zeros
 from plait_func import _layer
 
-__all__ = [
-    "Level",
-    "become_batched",
-    "enter",
-    "find_level",
-    "innermost",
-    "leave",
-    "level_of",
-    "samples_of",
-    "sum_gradients",
-    "unwrapped",
-    "watch_function",
-    "with_own_history",
-    "within",
-    "wrapped",
-]
-
 
 class Level(NamedTuple):
     """One call of a function by `vmap`: its number, which is larger than those of the calls around

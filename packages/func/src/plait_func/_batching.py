@@ -37,8 +37,6 @@ from plait_func._batching_rules import (
     written_arguments,
 )
 
-__all__ = ["serve", "within"]
-
 _begun = False
 
 

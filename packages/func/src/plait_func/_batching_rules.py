@@ -19,27 +19,6 @@ import plait_core as pc
 from plait_abi import binding
 from plait_func._batched_tensor import samples_of
 
-__all__ = [
-    "Call",
-    "Rule",
-    "aligned",
-    "batching_of",
-    "by_loop",
-    "check_shape",
-    "for_no_samples",
-    "has_flag",
-    "leading",
-    "one_of",
-    "pointwise",
-    "public_name",
-    "rule_of",
-    "run_operator",
-    "selected_first",
-    "stacked",
-    "with_samples",
-    "written_arguments",
-]
-
 Rule = Callable[["Call"], Any]
 
 

@@ -115,11 +115,7 @@ class _Level:
 
 
 def _call(
-    name: str,
-    func: Callable[..., Any],
-    args: tuple[Any, ...],
-    argnums: Any,
-    kwargs: dict[str, Any],
+    name: str, func: Callable[..., Any], args: tuple[Any, ...], argnums: Any, kwargs: dict[str, Any]
 ) -> tuple[_Level, Any]:
     """Call a function with new inputs in the place of some arguments; `name` is for errors."""
     numbers = _numbers(name, argnums, len(args))

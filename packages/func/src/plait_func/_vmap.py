@@ -16,8 +16,6 @@ from plait_func._batching import within
 from plait_func.pytree import tree_flatten, tree_unflatten
 from plait_nn import Parameter
 
-__all__ = ["vmap"]
-
 
 def vmap(
     func: Callable[..., Any],

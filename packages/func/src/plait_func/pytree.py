@@ -267,22 +267,13 @@ SUPPORTED_NODES: dict[Any, NodeDef] = {
         defaultdict, _default_flatten, _default_unflatten, _default_flatten_with_keys
     ),
     list: NodeDef(
-        list,
-        _sequence_flatten,
-        lambda values, context: list(values),
-        _sequence_flatten_with_keys,
+        list, _sequence_flatten, lambda values, context: list(values), _sequence_flatten_with_keys
     ),
     tuple: NodeDef(
-        tuple,
-        _sequence_flatten,
-        lambda values, context: tuple(values),
-        _sequence_flatten_with_keys,
+        tuple, _sequence_flatten, lambda values, context: tuple(values), _sequence_flatten_with_keys
     ),
     Size: NodeDef(
-        Size,
-        _sequence_flatten,
-        lambda values, context: tuple(values),
-        _sequence_flatten_with_keys,
+        Size, _sequence_flatten, lambda values, context: tuple(values), _sequence_flatten_with_keys
     ),
     namedtuple: NodeDef(
         namedtuple,
@@ -516,10 +507,7 @@ def tree_structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> T
 
 
 def tree_map(
-    func: Callable[..., Any],
-    tree: Any,
-    *rests: Any,
-    is_leaf: Callable[[Any], bool] | None = None,
+    func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: Callable[[Any], bool] | None = None
 ) -> Any:
     """Return the containers around ``func(leaf, ...)`` of the leaves of one or more trees.
 
@@ -577,10 +565,7 @@ def tree_leaves_with_path(
 
 
 def tree_map_with_path(
-    func: Callable[..., Any],
-    tree: Any,
-    *rests: Any,
-    is_leaf: Callable[[Any], bool] | None = None,
+    func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: Callable[[Any], bool] | None = None
 ) -> Any:
     """Return the containers around ``func(path, leaf, ...)`` of the leaves of one or more trees.
 

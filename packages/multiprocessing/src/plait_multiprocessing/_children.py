@@ -19,8 +19,6 @@ from typing import Any
 
 from plait_multiprocessing import _shared
 
-__all__ = ["Fork", "run"]
-
 _util: Any = util
 # Python 3.13 calls the exit functions that the child itself registers
 _exit_functions: Any = getattr(popen_fork, "atexit", None)

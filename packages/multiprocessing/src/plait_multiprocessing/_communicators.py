@@ -10,8 +10,6 @@ from typing import Any, Generic, TypeVar
 import plait_abi
 from plait_multiprocessing import _library as _library, _shared
 
-__all__ = ["Communicator", "Endpoint", "GroupError", "Work"]
-
 Self = TypeVar("Self", bound="Endpoint")
 Result = TypeVar("Result")
 # the names of tensors as arguments: of the only one, with {} for the index, or of each

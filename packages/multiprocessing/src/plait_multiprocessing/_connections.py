@@ -13,8 +13,6 @@ from typing import Any, NoReturn
 from plait_multiprocessing import _shared
 from plait_multiprocessing._reductions import Message, dumps, loads
 
-__all__ = ["Client", "Connection", "Listener", "Pipe"]
-
 
 class _Received(bytes):
     """Bytes of a message that keep its arenas mapped until they are unpickled."""
@@ -147,10 +145,7 @@ def Pipe(duplex: bool = True) -> tuple[Connection, Connection]:  # noqa: N802
         return Connection(first.detach()), Connection(second.detach())
     first.shutdown(socket.SHUT_WR)
     second.shutdown(socket.SHUT_RD)
-    return (
-        Connection(first.detach(), writable=False),
-        Connection(second.detach(), readable=False),
-    )
+    return (Connection(first.detach(), writable=False), Connection(second.detach(), readable=False))
 
 
 def _taken_over(end: Any) -> Connection:

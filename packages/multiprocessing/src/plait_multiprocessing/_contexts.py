@@ -9,8 +9,6 @@ from typing import Any
 
 from plait_multiprocessing import _connections, _processes
 
-__all__ = ["DEFAULT", "DefaultContext", "ForkContext", "ForkServerContext", "SpawnContext"]
-
 
 class _Sharing:
     """The base of all contexts. Locks and values are those of the standard module."""

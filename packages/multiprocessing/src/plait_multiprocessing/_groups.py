@@ -10,8 +10,6 @@ from plait_multiprocessing import _library as _library, _shared
 from plait_multiprocessing._communicators import Endpoint, Work
 from plait_multiprocessing._reductions import InMessage
 
-__all__ = ["Group", "Member"]
-
 TensorType = TypeVar("TensorType")
 
 _CHUNK = 256 << 10
@@ -179,12 +177,7 @@ class Member(Endpoint):
         is_root = self._rank(root, "gather", "root") == self.rank
         results = [_like(tensor, "gather") for _ in range(self.size if is_root else 0)]
         return self._run(
-            "gather",
-            results if is_root else None,
-            (tensor,),
-            results,
-            peer=root,
-            async_op=async_op,
+            "gather", results if is_root else None, (tensor,), results, peer=root, async_op=async_op
         )
 
     @overload

@@ -15,8 +15,6 @@ from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any
 
-__all__ = ["uninterrupted"]
-
 _Handler = Callable[[int, FrameType | None], Any]
 
 # Python runs handlers in the main thread only, so these need no lock.

@@ -8,8 +8,6 @@ from multiprocessing import util
 
 import plait_abi
 
-__all__: list[str] = []
-
 if not sys.platform.startswith("linux"):
     raise ImportError(
         "plait_multiprocessing: Linux is required (memfd and descriptors in messages), "

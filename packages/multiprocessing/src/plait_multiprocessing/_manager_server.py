@@ -18,8 +18,6 @@ from typing import Any
 
 from plait_multiprocessing._connections import Connection
 
-__all__ = ["Server"]
-
 _MOST = 256  # strangers at once
 _TIME = 10.0  # seconds that a stranger has
 _LOOK = 1.0  # seconds between looks at those that are late

@@ -8,8 +8,6 @@ from typing import Any, ClassVar
 from plait_multiprocessing._connections import Client, Listener
 from plait_multiprocessing._manager_server import Server
 
-__all__ = ["BaseManager", "SyncManager"]
-
 
 class _Channel(str):
     """The name of the channel in a pickle; a reader imports this module, which registers it."""

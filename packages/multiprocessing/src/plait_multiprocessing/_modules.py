@@ -11,8 +11,6 @@ import sys
 from collections.abc import Sequence
 from types import ModuleType
 
-__all__ = ["install"]
-
 _OURS = __name__.rpartition(".")[0] + "."
 
 

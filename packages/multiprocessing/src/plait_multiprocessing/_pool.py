@@ -17,8 +17,6 @@ from plait_multiprocessing._pool_results import Results, Wakeup
 from plait_multiprocessing._pool_tasks import Tasks
 from plait_multiprocessing._pool_worker import serve
 
-__all__ = ["Pool"]
-
 _standard: Any = standard.Pool
 # seconds that all workers have to end between SIGTERM and SIGKILL
 _GRACE = 10.0

@@ -26,8 +26,6 @@ from plait_multiprocessing._process_errors import (
 )
 from plait_multiprocessing._reductions import loads
 
-__all__ = ["Results", "Worker"]
-
 _MOST_FAILED_STARTS = 10
 _EXIT_SECONDS = 5.0  # seconds that another thread has to take the exit status of a process
 _all: weakref.WeakSet[Results] = weakref.WeakSet()

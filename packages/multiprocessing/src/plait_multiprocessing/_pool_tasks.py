@@ -18,8 +18,6 @@ from typing import Any
 from plait_multiprocessing import _shared
 from plait_multiprocessing._reductions import InMessage, Message, descriptors_of, dumps, loads
 
-__all__ = ["BUSY", "IDLE", "STARTING", "Task", "Tasks"]
-
 STARTING, IDLE, BUSY = range(3)  # states of workers
 # job, index of the task in it, number of bytes that follow; a job of -1 is the end
 _HEAD = struct.Struct("<qqq")

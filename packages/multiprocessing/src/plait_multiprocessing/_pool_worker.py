@@ -13,8 +13,6 @@ from plait_multiprocessing._connections import Connection
 from plait_multiprocessing._pool_tasks import IDLE, Task, Tasks
 from plait_multiprocessing._reductions import Message, dumps
 
-__all__ = ["HEAD", "NO_JOB", "serve"]
-
 # job, index of the task, success, number of bytes of text that follow
 HEAD = struct.Struct("<qqqq")
 NO_JOB = -1  # the job number of errors before the first task

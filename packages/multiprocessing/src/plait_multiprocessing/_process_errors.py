@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["ProcessException", "ProcessExitedException", "ProcessRaisedException"]
-
 
 class ProcessException(Exception):
     """A process of `spawn` failed.
@@ -73,10 +71,4 @@ class ProcessExitedException(ProcessException):
         self.signal_name = signal_name
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (
-            self.msg,
-            self.error_index,
-            self.pid,
-            self.exit_code,
-            self.signal_name,
-        )
+        return type(self), (self.msg, self.error_index, self.pid, self.exit_code, self.signal_name)

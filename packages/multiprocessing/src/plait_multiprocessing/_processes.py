@@ -10,9 +10,6 @@ from plait_multiprocessing import _shared
 from plait_multiprocessing._children import Fork
 from plait_multiprocessing._reductions import SOLE, pack
 
-__all__ = ["ForkProcess", "ForkServerProcess", "Process", "SpawnProcess"]
-
-
 _SERVER = "plait_multiprocessing._server"
 
 

@@ -14,8 +14,6 @@ from plait_multiprocessing._connections import Connection, Pipe
 from plait_multiprocessing._interrupts import uninterrupted
 from plait_multiprocessing._reductions import dumps, loads
 
-__all__ = ["JoinableQueue", "Queue", "SimpleQueue"]
-
 _outgoing = threading.local()
 
 

@@ -11,17 +11,6 @@ from typing import Any
 
 from plait_multiprocessing import _library as _library, _shared
 
-__all__ = [
-    "InMessage",
-    "Message",
-    "Pickler",
-    "descriptors_of",
-    "dumps",
-    "loads",
-    "pack",
-    "share_numpy",
-]
-
 # the results of _shared.kind
 SOLE, USED, SHARED, META, DEVICE = range(5)
 # smaller NumPy arrays are sent by value

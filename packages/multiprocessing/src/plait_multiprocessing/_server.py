@@ -13,8 +13,6 @@ from typing import Any
 
 from plait_multiprocessing import _children, _shared
 
-__all__: list[str] = []
-
 _standard: Any = forkserver
 
 

@@ -7,17 +7,6 @@ from typing import Any, NamedTuple, TypeVar
 from plait_multiprocessing import _library as _library, _shared
 from plait_multiprocessing._reductions import META, SHARED
 
-__all__ = [
-    "MemoryStats",
-    "get_all_sharing_strategies",
-    "get_sharing_strategy",
-    "is_shared",
-    "memory_stats",
-    "set_sharing_strategy",
-    "share_memory_",
-    "trim",
-]
-
 TensorType = TypeVar("TensorType")
 _STRATEGY = "file_descriptor"
 

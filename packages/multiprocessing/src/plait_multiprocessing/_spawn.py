@@ -20,12 +20,6 @@ from plait_multiprocessing._process_errors import (
     ProcessRaisedException,
 )
 
-__all__ = [
-    "ProcessContext",
-    "spawn",
-    "start_processes",
-]
-
 # seconds that the other processes have to end between SIGTERM and SIGKILL
 _GRACE = 10.0
 # seconds to wait for the error of a lost member after other members' errors

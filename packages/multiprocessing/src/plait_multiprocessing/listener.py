@@ -93,9 +93,7 @@ class Listener:
     """
 
     def __init__(
-        self,
-        listening: Sequence[socket.socket],
-        prove: Callable[[socket.socket], Proof | None],
+        self, listening: Sequence[socket.socket], prove: Callable[[socket.socket], Proof | None]
     ) -> None:
         self._listening = list(listening)
         for each in self._listening:

@@ -9,13 +9,7 @@ True
 from __future__ import annotations
 
 from multiprocessing import managers as _standard
-from multiprocessing.managers import (
-    BaseProxy,
-    DictProxy,
-    ListProxy,
-    SharedMemoryManager,
-    Token,
-)
+from multiprocessing.managers import BaseProxy, DictProxy, ListProxy, SharedMemoryManager, Token
 from typing import Any as _Any
 
 from plait_multiprocessing._contexts import DEFAULT as _DEFAULT

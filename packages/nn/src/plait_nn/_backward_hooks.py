@@ -55,10 +55,7 @@ class Passage:
     """One call of a module that has backward hooks."""
 
     def __init__(
-        self,
-        module: object,
-        hooks: list[Callable[..., Any]],
-        pre_hooks: list[Callable[..., Any]],
+        self, module: object, hooks: list[Callable[..., Any]], pre_hooks: list[Callable[..., Any]]
     ) -> None:
         self.module = module
         self.hooks = hooks
@@ -94,7 +91,7 @@ class Passage:
         if not isinstance(result, (Tensor, tuple)):
             warn(
                 f"{type(self.module).__name__}: For backward hooks to be called, module output "
-                f"should be a Tensor or a tuple of Tensors but received {type(result)}",
+                f"should be a Tensor or a tuple of Tensors but received {type(result)}"
             )
             return result
         passed, positions = _through(

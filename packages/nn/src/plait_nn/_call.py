@@ -173,7 +173,7 @@ def _always(
             except Exception as error:
                 warn(
                     f"{which} forward hook with ``always_call=True`` raised an exception that was "
-                    f"silenced as another error was raised in forward: {error}",
+                    f"silenced as another error was raised in forward: {error}"
                 )
 
 

@@ -236,10 +236,7 @@ class EmbeddingBag(Vectors):
         return result
 
     def forward(
-        self,
-        input: Tensor,
-        offsets: Tensor | None = None,
-        per_sample_weights: Tensor | None = None,
+        self, input: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None
     ) -> Tensor:
         return F.embedding_bag(
             input,

@@ -12,12 +12,7 @@ from typing import Any
 Hooks = dict[int, Callable[..., Any]]
 
 # the kinds of hooks that a call of a module runs
-_OF_CALLS = (
-    "_backward_pre_hooks",
-    "_backward_hooks",
-    "_forward_hooks",
-    "_forward_pre_hooks",
-)
+_OF_CALLS = ("_backward_pre_hooks", "_backward_hooks", "_forward_hooks", "_forward_pre_hooks")
 
 
 class _Global:

@@ -28,10 +28,7 @@ ACTIVATIONS: dict[type[Module], Callable[[Any], dict[str, Any]]] = {
     ReLU: lambda module: {"activation": "relu"},
     ReLU6: _clipped,
     Hardtanh: _clipped,
-    LeakyReLU: lambda module: {
-        "activation": "leaky_relu",
-        "negative_slope": module.negative_slope,
-    },
+    LeakyReLU: lambda module: {"activation": "leaky_relu", "negative_slope": module.negative_slope},
     SiLU: lambda module: {"activation": "silu"},
     Hardswish: lambda module: {"activation": "hardswish"},
 }

@@ -267,14 +267,7 @@ class _LazyConvTranspose(_LazyConv):
     ) -> None:
         options = (stride, padding, output_padding, groups, bias, dilation, padding_mode)
         # the next class behind _LazyConv has these arguments
-        super(_LazyConv, self).__init__(
-            0,
-            out_channels,
-            kernel_size,
-            *options,
-            device,
-            dtype,
-        )
+        super(_LazyConv, self).__init__(0, out_channels, kernel_size, *options, device, dtype)
         self._wait()
 
 

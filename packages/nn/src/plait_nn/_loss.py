@@ -21,10 +21,7 @@ class _Loss(Module):
     _reductions: tuple[str, ...] = _REDUCTIONS
 
     def __init__(
-        self,
-        size_average: bool | None = None,
-        reduce: bool | None = None,
-        reduction: str = "mean",
+        self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
     ) -> None:
         super().__init__()
         self.reduction = translate_reduction(size_average, reduce, reduction)

@@ -462,10 +462,7 @@ class Module:
             yield module
 
     def named_modules(
-        self,
-        memo: set[Module] | None = None,
-        prefix: str = "",
-        remove_duplicate: bool = True,
+        self, memo: set[Module] | None = None, prefix: str = "", remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Module]]:
         """Iterate over ``(dotted path, module)``, this module first with ``prefix`` as its path."""
         memo = set() if memo is None else memo
@@ -655,10 +652,7 @@ class Module:
             ['0.weight', '0.bias']
         """
         if args:
-            warn(
-                "Positional args are being deprecated, use kwargs instead.",
-                FutureWarning,
-            )
+            warn("Positional args are being deprecated, use kwargs instead.", FutureWarning)
             given: tuple[Any, ...] = (destination, prefix, keep_vars)
             destination, prefix, keep_vars = (*args, *given[len(args) :])
         found: dict[str, Any] = run(collect(self, destination, prefix, keep_vars), "state_dict")

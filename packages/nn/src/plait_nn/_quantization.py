@@ -160,21 +160,12 @@ class QuantizedLinear(Module):
             )
             return
         super()._load_from_state_dict(
-            state_dict,
-            prefix,
-            local_metadata,
-            strict,
-            missing_keys,
-            unexpected_keys,
-            error_msgs,
+            state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
         )
 
 
 def quantize_(
-    model: M,
-    *,
-    activations: bool = False,
-    filter_fn: Callable[[Module, str], bool] | None = None,
+    model: M, *, activations: bool = False, filter_fn: Callable[[Module, str], bool] | None = None
 ) -> M:
     """Replace each `Linear` in `model` by a `QuantizedLinear`, and return `model`.
 

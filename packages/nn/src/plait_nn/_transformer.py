@@ -242,10 +242,7 @@ class TransformerEncoder(_Stack):
         is_causal: bool | None = None,
     ) -> Tensor:
         return self._run(
-            src,
-            src_mask=mask,
-            src_key_padding_mask=src_key_padding_mask,
-            is_causal=bool(is_causal),
+            src, src_mask=mask, src_key_padding_mask=src_key_padding_mask, is_causal=bool(is_causal)
         )
 
 
@@ -388,10 +385,7 @@ class Transformer(Module):
                 f"got shapes {tuple(src.shape)} and {tuple(tgt.shape)}"
             )
         memory = self.encoder(
-            src,
-            mask=src_mask,
-            src_key_padding_mask=src_key_padding_mask,
-            is_causal=src_is_causal,
+            src, mask=src_mask, src_key_padding_mask=src_key_padding_mask, is_causal=src_is_causal
         )
         return self.decoder(
             tgt,

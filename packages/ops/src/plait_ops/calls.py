@@ -1,7 +1,8 @@
 """Operators by name, for specs that call operators of other files.
 
-``from plait_ops.calls import mul``: a name is the operator's identifier (``max_dim`` for
-``max.dim``). It is resolved when it is called or translated, so that spec files need no order.
+``from plait_ops import calls as op``, then ``op.mul(a, b)``: a name is the operator's identifier
+(``max_dim`` for ``max.dim``). It is resolved when it is called or translated, so that spec files
+need no order.
 """
 
 from __future__ import annotations

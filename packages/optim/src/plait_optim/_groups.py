@@ -94,7 +94,7 @@ def _check_distinct(group: ParamGroup, others: list[ParamGroup]) -> None:
     if len(identities) != len(group["params"]):
         warn(
             "optimizer contains a parameter group with duplicate parameters; each appearance "
-            "is a step of its own",
+            "is a step of its own"
         )
     for other in others:
         if ("param_names" in group) != ("param_names" in other):

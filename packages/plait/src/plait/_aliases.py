@@ -17,23 +17,12 @@ from types import CodeType, ModuleType
 
 from plait_abi.components import DEFAULTS, choose, require
 
-__all__ = ["install", "is_alias", "is_installed", "names", "target"]
-
 # names below plait. with component and module in it; others have the component's name
 _PLACES = {"utils.data": ("data", ""), "utils.checkpoint": ("autograd", ".checkpointing")}
 # packages that are not components, so they cannot be replaced
 _OUTER = {"abi": "plait_abi", "ray": "plait_ray"}
 # modules of the component core with a name below plait.
-_OF_CORE = (
-    "accelerator",
-    "array_api",
-    "cuda",
-    "fft",
-    "linalg",
-    "sparse",
-    "special",
-    "testing",
-)
+_OF_CORE = ("accelerator", "array_api", "cuda", "fft", "linalg", "sparse", "special", "testing")
 # modules of one package, which another package for the same component need not have
 _PARTS = {
     "distributions": "plait_nn.distributions",
@@ -166,8 +155,7 @@ class _Loader(importlib.abc.Loader):
 def _not_installed(module: str) -> ModuleNotFoundError:
     package = module.partition(".")[0].replace("_", "-")
     return ModuleNotFoundError(
-        f"plait: the package {package} is not installed (pip install {package})",
-        name=module,
+        f"plait: the package {package} is not installed (pip install {package})", name=module
     )
 
 

@@ -7,8 +7,6 @@ from typing import Any
 
 from plait_abi.components import require
 
-__all__ = ["register"]
-
 
 def _to_tensor(array: Any) -> Any:
     return require("core").from_numpy(array)

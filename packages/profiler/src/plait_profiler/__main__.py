@@ -16,8 +16,6 @@ from plait_profiler._averages import SORT_KEYS
 from plait_profiler._profile import profile
 from plait_profiler._recorded import ENDINGS
 
-__all__ = ["main"]
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program that the arguments name; return its exit status."""

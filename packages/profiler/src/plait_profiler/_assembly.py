@@ -14,8 +14,6 @@ from plait_profiler._library import observer
 from plait_profiler._processes import Journal
 from plait_profiler._recording import ROW, Context, Kind, Recording, Signature
 
-__all__ = ["assemble"]
-
 Array = np.ndarray[Any, Any]
 
 
@@ -75,10 +73,7 @@ class _Tables:
         self._contexts: dict[Context, int] = {}
 
     def take(
-        self,
-        rows: Array,
-        tables: Mapping[str, Sequence[str]],
-        own: Mapping[str, Mapping[int, str]],
+        self, rows: Array, tables: Mapping[str, Sequence[str]], own: Mapping[str, Mapping[int, str]]
     ) -> Array:
         """Return a copy of rows of one process, with numbers of these tables."""
 

@@ -21,8 +21,6 @@ from plait_profiler._tables import (
 )
 from plait_profiler._tree import is_any_of, tree_of
 
-__all__ = ["EventAverage", "EventList", "key_averages"]
-
 SORT_KEYS = (
     "cpu_time",
     "cpu_time_total",
@@ -193,12 +191,7 @@ class EventList(Sequence[Item], Generic[Item]):
     """
 
     def __init__(
-        self,
-        items: Sequence[Item],
-        recording: Recording,
-        *,
-        averaged: bool,
-        shapes: bool = False,
+        self, items: Sequence[Item], recording: Recording, *, averaged: bool, shapes: bool = False
     ) -> None:
         self._items = items
         self._recording = recording
@@ -254,11 +247,7 @@ class EventList(Sequence[Item], Generic[Item]):
         return total
 
     def key_averages(
-        self,
-        group_by_input_shape: bool = False,
-        group_by_stack_n: int = 0,
-        *,
-        by: str = "name",
+        self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, *, by: str = "name"
     ) -> EventList[EventAverage]:
         """Return one average for each name; see `profile.key_averages`."""
         if self._averaged:

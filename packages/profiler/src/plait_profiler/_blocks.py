@@ -12,17 +12,6 @@ import numpy as np
 from plait_profiler._recording import DEVICE_TYPES, Category, Kind, Recording
 from plait_profiler._tree import Array, is_any_of, tree_of
 
-__all__ = [
-    "NEVER",
-    "Blocks",
-    "MemoryChanges",
-    "blocks_of",
-    "device_number",
-    "held_bytes",
-    "marked_blocks",
-    "memory_changes",
-]
-
 NEVER = np.iinfo(np.int64).max
 """The end of a block that was not freed in the recording."""
 

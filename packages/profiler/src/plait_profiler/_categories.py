@@ -9,8 +9,6 @@ from typing import Any
 from plait_profiler._library import observer
 from plait_profiler._modules import root_modules
 
-__all__ = ["mark_modules", "watch_categories"]
-
 # the numbers of plait_profiler._recording.Category
 _PARAMETER, _GRADIENT, _STATE = 1, 2, 3
 

@@ -16,17 +16,9 @@ import numpy as np
 
 from plait_profiler._blocks import held_bytes
 from plait_profiler._recording import Kind, Recording
-from plait_profiler._row_bytes import (
-    chunks,
-    decimals,
-    fields,
-    interleaved,
-    microseconds,
-)
+from plait_profiler._row_bytes import chunks, decimals, fields, interleaved, microseconds
 from plait_profiler._tracks import Track, backward_arrows, device_name, launch_arrows, tracks
 from plait_profiler._tree import Array
-
-__all__ = ["export_chrome_trace"]
 
 CATEGORIES = {
     Kind.OP: "cpu_op",
@@ -49,10 +41,7 @@ SORT = 10**6
 
 
 def export_chrome_trace(
-    recording: Recording,
-    path: str | os.PathLike[str],
-    *,
-    metadata: Mapping[str, Any] | None = None,
+    recording: Recording, path: str | os.PathLike[str], *, metadata: Mapping[str, Any] | None = None
 ) -> None:
     """Write a file for chrome://tracing and Perfetto.
 

@@ -10,14 +10,7 @@ from plait_profiler._recording import Recording
 from plait_profiler._sums import BY
 from plait_profiler._tables import Column, Table, dropped_notes, time_text
 
-__all__ = ["METRICS", "compare"]
-
-METRICS = (
-    "self_cpu_time_total",
-    "cpu_time_total",
-    "self_device_time_total",
-    "device_time_total",
-)
+METRICS = ("self_cpu_time_total", "cpu_time_total", "self_device_time_total", "device_time_total")
 
 
 def compare(

@@ -13,8 +13,6 @@ from plait_profiler._recording import Context, Kind, Recording, Signature
 from plait_profiler._sums import CATEGORIES, bytes_by_row, frame_text, work_of
 from plait_profiler._tree import Array, contexts_of, tree_of
 
-__all__ = ["Event", "Interval", "Kernel", "events"]
-
 
 class Interval(NamedTuple):
     """A time with a begin and an end, in microseconds of the monotonic clock."""

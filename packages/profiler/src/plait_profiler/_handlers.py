@@ -8,8 +8,6 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["tensorboard_trace_handler"]
-
 
 def tensorboard_trace_handler(
     dir_name: str | os.PathLike[str], worker_name: str | None = None, use_gzip: bool = False

@@ -7,8 +7,6 @@ from types import ModuleType
 
 import plait_abi
 
-__all__ = ["observer"]
-
 
 @functools.cache
 def observer() -> ModuleType:

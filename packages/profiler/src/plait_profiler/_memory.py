@@ -11,17 +11,8 @@ import numpy as np
 from plait_profiler._blocks import NEVER, blocks_of
 from plait_profiler._recording import Category, Kind, Recording
 from plait_profiler._sums import line_of, numbered
-from plait_profiler._tables import (
-    Column,
-    Table,
-    bytes_text,
-    dropped_notes,
-    percent,
-    time_text,
-)
+from plait_profiler._tables import Column, Table, bytes_text, dropped_notes, percent, time_text
 from plait_profiler._tree import Array, contexts_of, is_any_of, tree_of
-
-__all__ = ["MemoryProfile", "MemoryTimeline", "memory_timeline"]
 
 _BY = ("line", "module", "operator", "category", "block")
 

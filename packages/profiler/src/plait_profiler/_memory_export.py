@@ -17,8 +17,6 @@ from plait_profiler._recording import Category, Recording
 from plait_profiler._tables import bytes_text, dropped_notes, time_text
 from plait_profiler._tree import Array
 
-__all__ = ["export_memory_timeline"]
-
 # PyTorch's order of categories, with colours. It has one between the last two, AUTOGRAD_DETAIL.
 _COLORS = {
     Category.PARAMETER: "#2e7d32",

@@ -9,8 +9,6 @@ from typing import Any
 
 from plait_profiler._library import observer
 
-__all__ = ["root_modules", "watch_modules"]
-
 _watchers = 0
 _handles: list[Any] = []
 

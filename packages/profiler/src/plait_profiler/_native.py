@@ -22,8 +22,6 @@ import numpy as np
 from plait_profiler._recording import ROW, Context, Kind, Recording, Signature
 from plait_profiler._tree import Array
 
-__all__ = ["load_recording", "save_recording"]
-
 MAGIC = b"plaitprf"
 VERSION = 1
 ROWS_PER_BLOCK = 1 << 17

@@ -11,8 +11,6 @@ from plait_profiler._sums import numbered
 from plait_profiler._tables import Column, Table, dropped_notes, time_text
 from plait_profiler._tree import Array, Tree, is_any_of, tree_of
 
-__all__ = ["overlap"]
-
 
 def overlap(recording: Recording) -> Table:
     """Return the operators and nodes during which others could have run.

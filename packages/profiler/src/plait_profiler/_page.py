@@ -21,8 +21,6 @@ from plait_profiler._recording import Category, Kind, Recording
 from plait_profiler._tracks import Track, backward_arrows, launch_arrows, tracks
 from plait_profiler._tree import Array
 
-__all__ = ["export_html"]
-
 SCRIPTS = ("columns", "format", "profile", "timeline", "memory", "tables", "start")
 
 

@@ -10,16 +10,7 @@ from typing import Any, NamedTuple
 import plait_abi
 from plait_profiler._averages import EventAverage, key_averages
 from plait_profiler._recording import Recording
-from plait_profiler._tables import (
-    Column,
-    Table,
-    count_text,
-    dropped_notes,
-    percent,
-    time_text,
-)
-
-__all__ = ["Peak", "far_from_peak", "machine_peak"]
+from plait_profiler._tables import Column, Table, count_text, dropped_notes, percent, time_text
 
 
 class Peak(NamedTuple):

@@ -20,8 +20,6 @@ from plait_profiler._row_bytes import chunks, fields, interleaved
 from plait_profiler._tracks import Track, backward_arrows, device_name, launch_arrows, tracks
 from plait_profiler._tree import Array
 
-__all__ = ["export_perfetto_trace"]
-
 # numbers of the fields, and of the values of enumerations
 PACKET, TIMESTAMP, SEQUENCE, EVENT, INTERNED, FLAGS, CLOCKS, DESCRIPTOR = (
     1,
@@ -289,12 +287,7 @@ def _head(
 
 
 def _write_track(
-    recording: Recording,
-    texts: _Texts,
-    flows: list[Array],
-    track: Track,
-    uuid: int,
-    file: BinaryIO,
+    recording: Recording, texts: _Texts, flows: list[Array], track: Track, uuid: int, file: BinaryIO
 ) -> None:
     lengths_of_signature = np.array([len(text) for text in texts.of_signature], np.int64)
     lengths_of_end = np.array([len(text) for text in texts.of_end], np.int64)

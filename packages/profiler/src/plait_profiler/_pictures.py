@@ -11,8 +11,6 @@ from plait_profiler._recording import Category, Kind, Recording
 from plait_profiler._tracks import Track, tracks
 from plait_profiler._tree import Array
 
-__all__ = ["memory_figure", "timeline_figure"]
-
 POINTS = 2000
 """More points than this one cannot see in a picture."""
 

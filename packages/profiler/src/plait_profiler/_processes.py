@@ -20,8 +20,6 @@ from typing import NamedTuple
 import plait_abi
 from plait_profiler._library import observer
 
-__all__ = ["Journal", "enter", "forget_journals", "journals", "leave"]
-
 
 class Journal(NamedTuple):
     """What one process wrote.

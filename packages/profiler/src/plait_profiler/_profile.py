@@ -19,8 +19,6 @@ from plait_profiler._schedule import ProfilerAction, always
 if TYPE_CHECKING:
     from plait_profiler._recording import Recording
 
-__all__ = ["ProfilerActivity", "profile"]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 

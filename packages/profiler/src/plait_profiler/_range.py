@@ -8,8 +8,6 @@ from typing import ParamSpec, TypeVar
 
 from plait_abi import Range
 
-__all__ = ["record_function"]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from plait_profiler._recording import Recording
     from plait_profiler._tables import Table
 
-__all__ = ["Recorded", "load"]
-
 Path = str | os.PathLike[str]
 
 _WRITERS = {
@@ -68,11 +66,7 @@ class Recorded:
         return events(self.recording())
 
     def key_averages(
-        self,
-        group_by_input_shape: bool = False,
-        group_by_stack_n: int = 0,
-        *,
-        by: str = "name",
+        self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, *, by: str = "name"
     ) -> EventList[EventAverage]:
         """Return one average for each name; see `EventList.key_averages`.
 

@@ -15,8 +15,6 @@ from plait_profiler._processes import Journal, enter, leave
 if TYPE_CHECKING:
     from plait_profiler._recording import Recording
 
-__all__ = ["Recorder"]
-
 
 class Recorder:
     """A recording, which begins when it is made.

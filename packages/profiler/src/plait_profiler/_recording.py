@@ -14,18 +14,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = [
-    "DEVICE_TYPES",
-    "ROW",
-    "Category",
-    "Context",
-    "Kind",
-    "Recording",
-    "Signature",
-    "is_span",
-    "thread_numbers",
-]
-
 # the names of devices, by DLPack's numbers of their types
 DEVICE_TYPES = {
     1: "cpu",

@@ -8,8 +8,6 @@ import numpy as np
 
 from plait_profiler._tree import Array
 
-__all__ = ["chunks", "decimals", "fields", "interleaved", "microseconds"]
-
 GROUP = 10**4
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable
 
-__all__ = ["ProfilerAction", "always", "schedule"]
-
 
 class ProfilerAction(enum.Enum):
     """What a profile does in a step.

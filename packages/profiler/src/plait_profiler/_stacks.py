@@ -13,8 +13,6 @@ from plait_profiler._recording import Recording
 from plait_profiler._tables import time_text
 from plait_profiler._tree import Array, Tree, contexts_of, tree_of
 
-__all__ = ["export_flame_graph", "export_stacks", "folded_stacks"]
-
 METRICS = (
     "self_cpu_time_total",
     "self_device_time_total",

@@ -12,20 +12,6 @@ import numpy as np
 from plait_profiler._recording import Context, Kind, Recording, Signature
 from plait_profiler._tree import Array, Tree, contexts_of, is_any_of, tree_of
 
-__all__ = [
-    "BY",
-    "CATEGORIES",
-    "Label",
-    "Sums",
-    "Work",
-    "bytes_by_row",
-    "frame_text",
-    "line_of",
-    "numbered",
-    "sums_of",
-    "work_of",
-]
-
 BY = ("name", "signature", "module", "line")
 
 CATEGORIES = {

@@ -9,16 +9,6 @@ from typing import Any
 
 from plait_profiler._recording import Recording
 
-__all__ = [
-    "Column",
-    "Table",
-    "bytes_text",
-    "count_text",
-    "dropped_notes",
-    "percent",
-    "time_text",
-]
-
 
 @dataclass(frozen=True)
 class Column:

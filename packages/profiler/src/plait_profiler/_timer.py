@@ -14,8 +14,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Measurement", "Timer", "TimerComparison", "repetitions", "sample", "take_turns"]
-
 SHORTEST = 2e-3  # a sample lasts at least this long, so that the clock does not matter
 LONG = 0.5  # seconds: a call that takes longer is warmed up once
 FEWEST, MOST = 3, 41  # rounds of two statements in turns
@@ -277,10 +275,7 @@ class Timer:
             raise TypeError(f"Timer.compare: `other` must be a Timer, got {type(other).__name__}")
         with _quiet(self._threads):
             numbers = self._number(), other._number()
-            samplers = [
-                lambda: self._run(numbers[0]),
-                lambda: other._run(numbers[1]),
-            ]
+            samplers = [lambda: self._run(numbers[0]), lambda: other._run(numbers[1])]
             first, second = take_turns(samplers, min_run_time)
             return TimerComparison(
                 self._measurement(first, numbers[0]), other._measurement(second, numbers[1])

@@ -13,8 +13,6 @@ import numpy as np
 from plait_profiler._recording import DEVICE_TYPES, Kind, Recording, is_span
 from plait_profiler._tree import Array, matching
 
-__all__ = ["Track", "backward_arrows", "device_name", "launch_arrows", "thread_name", "tracks"]
-
 
 @dataclass(frozen=True, eq=False)
 class Track:

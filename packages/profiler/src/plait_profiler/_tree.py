@@ -12,8 +12,6 @@ import numpy as np
 
 from plait_profiler._recording import Kind, Recording, is_span
 
-__all__ = ["Array", "Tree", "contexts_of", "is_any_of", "tree_of"]
-
 Array: TypeAlias = np.ndarray[Any, Any]
 
 _TREES: weakref.WeakKeyDictionary[Recording, Tree] = weakref.WeakKeyDictionary()

@@ -17,8 +17,6 @@ import numpy as np
 from plait_profiler._recorder import Recorder
 from plait_profiler._recording import Kind, Recording
 
-__all__ = ["Watch", "WatchedName", "watch"]
-
 _KINDS = 1 | 8 | 16 | 128  # operators, backward passes, ranges, waiting for data
 _CAPACITY = 1 << 16
 _MOST_NAMES = 1000

@@ -21,8 +21,6 @@ from plait_ray._instance import library
 from plait_ray._mailbox import Mailbox
 from plait_ray._messages import Decoder, encode
 
-__all__ = ["Agent", "Peer", "agent", "install"]
-
 _NAMESPACE = "plait_rpc"
 _POLL = 1.0  # seconds that a process waits in its mailbox at a time
 _AT_ONCE = 1000  # calls that a mailbox holds

@@ -9,8 +9,6 @@ from typing import Any
 
 from plait_abi.components import require
 
-__all__ = ["load", "newest", "save"]
-
 _NAME = re.compile(r"checkpoint-(\d{8})\.pt")
 _KEPT = 2  # the newest, and the one before it
 

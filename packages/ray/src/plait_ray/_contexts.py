@@ -16,8 +16,6 @@ from typing import Any
 import plait_autograd as pa
 from plait_abi.components import require
 
-__all__ = ["Context", "Name", "current", "drop", "enter", "inside", "joined", "known", "set_rank"]
-
 Name = tuple[int, int]  # the rank of the sender, and a number of its own
 Note = tuple[int, Name, tuple[int, ...]]  # of a context, of a message, and of its tensors
 

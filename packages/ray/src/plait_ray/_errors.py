@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["RemoteError", "TrainingError", "WorkerLost", "reason"]
-
 
 class RemoteError(RuntimeError):
     """A remote call failed, and the type of its error cannot be constructed in this process."""

@@ -8,8 +8,6 @@ from typing import Any
 
 import plait_distributed as dist
 
-__all__ = ["CallFuture"]
-
 
 class CallFuture(dist.Future):
     """The result of a remote call.

@@ -8,8 +8,6 @@ import secrets
 import sys
 from typing import Any
 
-__all__ = ["attach", "connect", "is_connected", "library", "start"]
-
 # Ray reads these when it is imported. It reports its use to its makers unless it is told not to,
 # and writes lines that several ranks print once only.
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")

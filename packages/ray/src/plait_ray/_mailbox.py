@@ -9,8 +9,6 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-__all__ = ["Mailbox"]
-
 
 class Mailbox:
     """The actor's class. Its methods run in one thread, and wait for each other by `await`."""

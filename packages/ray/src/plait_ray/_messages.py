@@ -17,8 +17,6 @@ import numpy as np
 
 from plait_abi.components import require
 
-__all__ = ["Decoder", "Encoded", "encode", "writable"]
-
 Remember = Callable[[Any], Any]
 _INLINE = 32 << 10  # bytes of a message that is no object of the store of its own
 

@@ -18,8 +18,6 @@ from plait_ray import _contexts
 from plait_ray._agent import agent
 from plait_ray._contexts import Context, Name
 
-__all__ = ["run"]
-
 _ROOTS = -1  # in place of a sender: the roots of a pass
 
 

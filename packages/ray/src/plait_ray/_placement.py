@@ -9,8 +9,6 @@ from typing import Any
 
 from plait_ray._instance import library
 
-__all__ = ["Places", "has_room", "reserve"]
-
 _TRY = 5.0  # seconds that a number of workers is waited for before a smaller one is tried
 
 

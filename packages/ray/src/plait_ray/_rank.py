@@ -11,8 +11,6 @@ import plait_distributed as dist
 from plait_abi.components import require
 from plait_ray._session import Resized, Session, open_session
 
-__all__ = ["Rank"]
-
 
 class Rank:
     """The actor's class: `run` runs the training function while another thread answers."""

@@ -12,8 +12,6 @@ from plait_ray import _contexts, _passes
 from plait_ray._agent import Agent, agent
 from plait_ray._worker_info import WorkerInfo
 
-__all__ = ["RRef", "connect", "create", "forget_all"]
-
 T = TypeVar("T")
 Key = tuple[int, int]  # the rank that made the reference, and a number of its own
 

@@ -10,8 +10,6 @@ import plait_distributed as dist
 from plait_abi.components import require
 from plait_ray import _checkpoints
 
-__all__ = ["Resized", "Session", "last_state", "open_session", "report"]
-
 
 class Resized(BaseException):
     """Ends a training function at a checkpoint; the job continues with another number of ranks.

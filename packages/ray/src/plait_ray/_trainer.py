@@ -18,8 +18,6 @@ from plait_ray._placement import Places, has_room, reserve
 from plait_ray._rank import Rank
 from plait_ray._session import Resized, Session
 
-__all__ = ["Result", "Trainer"]
-
 _TICK = 0.2  # seconds between looks at the ranks
 _SECOND_LOOK = 2.0  # seconds for another rank to show that it failed first
 _GROWTH = 5.0  # seconds between looks for room for more ranks

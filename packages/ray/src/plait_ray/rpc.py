@@ -264,11 +264,7 @@ def get_worker_info(worker_name: str | None = None) -> WorkerInfo:
 
 
 def rpc_async(
-    to: Any,
-    func: Callable[..., T],
-    args: Any = None,
-    kwargs: Any = None,
-    timeout: float = -1.0,
+    to: Any, func: Callable[..., T], args: Any = None, kwargs: Any = None, timeout: float = -1.0
 ) -> Any:
     """Begin a call of a function in another process; return the future of its result.
 
@@ -312,11 +308,7 @@ def _check(who: str, func: Any, args: Any, kwargs: Any) -> None:
 
 
 def rpc_sync(
-    to: Any,
-    func: Callable[..., T],
-    args: Any = None,
-    kwargs: Any = None,
-    timeout: float = -1.0,
+    to: Any, func: Callable[..., T], args: Any = None, kwargs: Any = None, timeout: float = -1.0
 ) -> T:
     """Call a function in another process and return its result: `rpc_async` and `wait`.
 
@@ -331,11 +323,7 @@ def rpc_sync(
 
 
 def remote(
-    to: Any,
-    func: Callable[..., T],
-    args: Any = None,
-    kwargs: Any = None,
-    timeout: float = -1.0,
+    to: Any, func: Callable[..., T], args: Any = None, kwargs: Any = None, timeout: float = -1.0
 ) -> RRef[T]:
     """Begin a call of a function in another process; return a reference to its result there.
 

@@ -7,7 +7,7 @@ import inspect
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
-from types import ModuleType, TracebackType
+from types import ModuleType
 from typing import Any, TypeVar
 
 import plait
@@ -100,12 +100,7 @@ class autocast:  # noqa: N801 - PyTorch's name
     def __enter__(self) -> autocast:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         return None
 
     def __call__(self, function: F) -> F:

@@ -21,8 +21,6 @@ import plait
 from plait_abi.binding import Function
 from plait_core import overrides
 
-__all__ = ["are_asking", "arguments", "ask_last", "begin", "end", "forget", "functions", "keep"]
-
 _lock = threading.RLock()
 _users = 0  # modes that are entered
 _kept = False  # a class exists

@@ -6,8 +6,6 @@ from typing import Any
 
 import plait
 
-__all__ = ["OptimizedModule"]
-
 # its own attributes; all others are those of the module
 _OWN = frozenset({"_orig_mod", "forward", "dynamo_ctx"})
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 import dis
 from types import FrameType
 
-__all__ = ["is_import_from", "unpacked"]
-
 _IMPORT_FROM = dis.opmap.get("IMPORT_FROM")
 _UNPACK = dis.opmap.get("UNPACK_SEQUENCE")
 

@@ -54,11 +54,7 @@ class _IterableDatasetFetcher:
     """Makes batches of a dataset without an index."""
 
     def __init__(
-        self,
-        dataset: Any,
-        auto_collation: bool,
-        collate_fn: Callable[[Any], Any],
-        drop_last: bool,
+        self, dataset: Any, auto_collation: bool, collate_fn: Callable[[Any], Any], drop_last: bool
     ) -> None:
         self.dataset, self.auto_collation = dataset, auto_collation
         self.collate_fn, self.drop_last = collate_fn, drop_last

@@ -379,7 +379,7 @@ def apply_shuffle_settings(datapipe: Any, shuffle: bool | None = None) -> Any:
     if shuffle and not shufflers:
         warn(
             "apply_shuffle_settings: no pipe shuffles; one is added at the end, with the default "
-            "buffer",
+            "buffer"
         )
         datapipe = datapipe.shuffle()
         shufflers = [datapipe]

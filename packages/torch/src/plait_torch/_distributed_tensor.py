@@ -7,15 +7,7 @@ from dataclasses import dataclass
 from plait_distributed.device_mesh import DeviceMesh
 from plait_distributed.tensor import DTensor, Partial, Placement, Replicate, Shard
 
-__all__ = [
-    "DTensor",
-    "DeviceMesh",
-    "Partial",
-    "Placement",
-    "Replicate",
-    "Shard",
-    "_StridedShard",
-]
+__all__ = ["DTensor", "DeviceMesh", "Partial", "Placement", "Replicate", "Shard", "_StridedShard"]
 
 
 @dataclass(frozen=True)

@@ -82,12 +82,7 @@ class _EngineBase:
             )
             return None
         return plait.autograd.grad(
-            tensors,
-            inputs,
-            grad_tensors,
-            keep_graph,
-            create_graph,
-            allow_unused=allow_unreachable,
+            tensors, inputs, grad_tensors, keep_graph, create_graph, allow_unused=allow_unreachable
         )
 
 

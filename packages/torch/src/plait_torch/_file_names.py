@@ -20,8 +20,6 @@ from plait_core._checkpoints._format import (
     with_grad,
 )
 
-__all__ = ["NAMES", "STORAGES", "Stored"]
-
 # dtypes of the elements of storage classes
 STORAGES = {
     "DoubleStorage": "float64",

@@ -23,8 +23,6 @@ from plait_core._checkpoints._format import (
 from plait_torch._file_names import STORAGES
 from plait_torch._zip_records import Zip
 
-__all__ = ["Archive"]
-
 _CLASSES = {dtype: name for name, dtype in STORAGES.items() if name != "UntypedStorage"}
 
 

@@ -12,8 +12,6 @@ from typing import Any
 
 import plait
 
-__all__ = ["has", "make"]
-
 _UNARY = (
     "abs", "acos", "asin", "atan", "ceil", "clone", "cos", "cosh", "erf", "erfc", "exp", "expm1",
     "floor", "frac", "lgamma", "log", "log10", "log1p", "log2", "neg", "reciprocal", "round",

@@ -13,8 +13,6 @@ import plait
 from plait_torch import _fx_names
 from plait_torch._fx_node import Namespace, Node, map_aggregate, map_arg, snake
 
-__all__ = ["CodeGen", "Graph", "PythonCode"]
-
 _BINARY = {
     "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%",
     "pow": "**", "matmul": "@", "lshift": "<<", "rshift": ">>", "and_": "&", "or_": "|",

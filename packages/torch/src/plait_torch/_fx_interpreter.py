@@ -11,8 +11,6 @@ from plait_torch._fx_module import GraphModule
 from plait_torch._fx_node import Node, map_arg
 from plait_torch._fx_tracing import Proxy, Tracer
 
-__all__ = ["Interpreter", "Transformer"]
-
 
 class Interpreter:
     """Runs a graph node by node; subclasses override the method of an op.

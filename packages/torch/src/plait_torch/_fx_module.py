@@ -12,8 +12,6 @@ from plait import nn
 from plait_torch._fx_graph import Graph, PythonCode
 from plait_torch._fx_tracing import Tracer
 
-__all__ = ["GraphModule", "_assign_attr", "_copy_attr", "_make_graph_module", "symbolic_trace"]
-
 _numbers = itertools.count()
 
 

@@ -14,8 +14,6 @@ from typing import Any
 import plait
 from plait_abi.binding import Function
 
-__all__ = ["constant", "functions", "is_reserved", "pickled", "qualified", "type_name", "unpickled"]
-
 # functions of `torch.nn.functional` that are PyTorch's own in C++, under other names
 _OF_NN = (
     "avg_pool2d", "avg_pool3d", "elu_", "gelu", "hardtanh_", "leaky_relu_", "linear", "one_hot",

@@ -9,8 +9,6 @@ from typing import Any
 
 from plait_torch import _fx_names
 
-__all__ = ["OPCODES", "Node", "format_arg", "has_side_effect", "map_aggregate", "map_arg"]
-
 OPCODES = (
     "placeholder", "get_attr", "call_function", "call_method", "call_module", "output", "root",
 )  # fmt: skip

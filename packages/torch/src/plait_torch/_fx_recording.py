@@ -24,8 +24,6 @@ from plait import nn
 from plait_abi.binding import Function
 from plait_torch import _fx_names
 
-__all__ = ["current", "read_in_c", "read_in_python", "recording", "swapped", "tracer_of", "wrap"]
-
 current: ContextVar[Any] = ContextVar("tracer", default=None)  # the tracer of this thread
 
 _lock = threading.RLock()

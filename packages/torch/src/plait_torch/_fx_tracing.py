@@ -16,11 +16,6 @@ from plait_torch._cpython import unpacked
 from plait_torch._fx_graph import Graph
 from plait_torch._fx_node import Node
 
-__all__ = [
-    "PH", "Attribute", "GraphAppendingTracer", "ParameterProxy", "Proxy", "TraceError", "Tracer",
-    "TracerBase", "is_fx_tracing",
-]  # fmt: skip
-
 
 class TraceError(ValueError):
     """What a trace cannot record: a condition or a loop on a value that is unknown."""

@@ -197,12 +197,7 @@ def norm(
 
 
 def logaddexp(
-    input: Any,
-    other: Any,
-    *,
-    dtype: Any = None,
-    input_mask: Any = None,
-    other_mask: Any = None,
+    input: Any, other: Any, *, dtype: Any = None, input_mask: Any = None, other_mask: Any = None
 ) -> Any:
     """Return ``log(exp(input) + exp(other))``, without what is not chosen."""
     one = _filled(input, input_mask, -math.inf, dtype)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from plait_torch._tables import sections
 
-__all__ = ["MissingModule", "MissingName", "advice", "explain"]
-
 
 def advice(fullname: str) -> str:
     """Return the workaround for a missing name, or for a module that contains it; "" if there is

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import plait_multiprocessing
 
-__all__ = ["set_sharing_strategy"]
-
 
 def set_sharing_strategy(new_strategy: str) -> None:
     """Accept PyTorch's strategies, of which plait has one.

@@ -55,7 +55,7 @@ def _canonical_mask(
     if check_other and other_type is not None and mask.dtype != other_type:
         warn(
             f"{mask_name} is of {mask.dtype} and {other_name} of {other_type}: use one dtype for "
-            "both",
+            "both"
         )
     if is_float:
         return mask

@@ -7,8 +7,6 @@ from typing import Any
 
 import plait
 
-__all__ = ["bind", "change", "unbind"]
-
 _own: dict[str, Any] = {}  # what the class Parameter had before
 
 

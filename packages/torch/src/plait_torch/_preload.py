@@ -4,6 +4,4 @@ from __future__ import annotations
 
 from plait_torch._finder import install
 
-__all__: list[str] = []
-
 install()

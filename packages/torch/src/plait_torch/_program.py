@@ -11,8 +11,6 @@ from typing import Any
 
 from plait_torch._finder import install
 
-__all__ = ["run"]
-
 _USAGE = """usage: python -m plait_torch SCRIPT [ARGS...]
        python -m plait_torch -m MODULE [ARGS...]
 

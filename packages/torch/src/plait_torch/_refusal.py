@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-__all__ = ["refusing"]
-
 
 def refusing(name: str, error: Callable[[], Exception], doc: str) -> Any:
     """Return a function with a name and docstring that raises the result of `error`."""

@@ -10,8 +10,6 @@ import functools
 import json
 import pathlib
 
-__all__ = ["left_by", "table"]
-
 
 @functools.cache
 def table() -> dict[str, str]:

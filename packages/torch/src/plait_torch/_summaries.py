@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 from tensorboard.compat.proto import summary_pb2, tensor_pb2, tensor_shape_pb2
 
-__all__ = ["drawn", "histogram", "hparams", "hyperparameters", "image", "scalar", "text"]
-
 
 def _array(value: Any) -> Any:
     return np.asarray(value.detach().cpu().numpy() if hasattr(value, "detach") else value)

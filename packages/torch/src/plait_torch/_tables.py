@@ -5,8 +5,6 @@ from __future__ import annotations
 import functools
 import pathlib
 
-__all__ = ["sections"]
-
 
 @functools.cache
 def sections() -> dict[str, dict[str, str]]:

@@ -99,10 +99,7 @@ def _number_first(name: str, tensors: int, word: str) -> Any:
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         if len(args) == tensors + 1 and not isinstance(args[0], plait.Tensor):
-            warn(
-                f"{name}(number, ...) is an older form: {name}(..., {word}=number)",
-                UserWarning,
-            )
+            warn(f"{name}(number, ...) is an older form: {name}(..., {word}=number)", UserWarning)
             return plain(self, *args[1:], **{word: args[0]})
         return plain(self, *args, **kwargs)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import socket
 import time
-from types import TracebackType
 from typing import Any
 
 from plait_abi.frames import warn
@@ -221,12 +220,7 @@ class SummaryWriter:
     def __enter__(self) -> SummaryWriter:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def __getattr__(self, name: str) -> Any:

@@ -13,15 +13,6 @@ from typing import Any
 import plait
 from plait_core import overrides
 
-__all__ = [
-    "TorchDispatchMode",
-    "bind",
-    "called",
-    "disabled",
-    "modes",
-    "unbind",
-]
-
 # operators that arrive as those of which plait can make them, as in PyTorch
 _TAKEN_APART = frozenset({"linear"})
 

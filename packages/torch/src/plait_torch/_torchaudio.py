@@ -8,9 +8,6 @@ from typing import Any
 import plait
 from plait_abi import operator
 
-__all__ = ["OPERATORS"]
-
-
 _NEVER = -1e30  # stands for the logarithm of 0, with finite sums and gradients
 
 

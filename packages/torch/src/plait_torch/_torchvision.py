@@ -10,8 +10,6 @@ import plait
 from plait_abi import operator
 from plait_torch._refusal import refusing
 
-__all__ = ["OPERATORS"]
-
 
 def _cuda_version() -> int:
     return -1  # built without CUDA
@@ -93,13 +91,7 @@ def _deform_conv2d(
 
 
 def _deform_conv2d_backward(
-    grad: Any,
-    input: Any,
-    weight: Any,
-    offset: Any,
-    mask: Any,
-    bias: Any,
-    *rest: Any,
+    grad: Any, input: Any, weight: Any, offset: Any, mask: Any, bias: Any, *rest: Any
 ) -> Any:
     given = (input, weight, offset, mask, bias)
     inputs = [x.detach().requires_grad_() for x in given]

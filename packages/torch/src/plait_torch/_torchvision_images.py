@@ -15,8 +15,6 @@ import numpy as np
 import plait
 from plait_torch._refusal import refusing
 
-__all__ = ["OPERATORS"]
-
 # numbers of `torchvision.io.ImageReadMode` and Pillow's names
 _MODES = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}
 

@@ -9,12 +9,7 @@ import weakref
 from collections.abc import Iterator, MutableMapping
 from typing import Any
 
-__all__ = [
-    "TensorWeakRef",
-    "WeakIdKeyDictionary",
-    "WeakIdRef",
-    "WeakTensorKeyDictionary",
-]
+__all__ = ["TensorWeakRef", "WeakIdKeyDictionary", "WeakIdRef", "WeakTensorKeyDictionary"]
 
 
 class WeakIdRef(weakref.ref[Any]):

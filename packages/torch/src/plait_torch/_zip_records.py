@@ -12,8 +12,6 @@ from typing import Any
 import plait
 from plait_core._checkpoints._format import Writer, crc_of
 
-__all__ = ["PyTorchFileReader", "PyTorchFileWriter", "Zip"]
-
 _ID = ".data/serialization_id"
 _ALIGNMENT = 64
 _MANY = 0xFFFFFFFF

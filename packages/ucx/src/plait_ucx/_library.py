@@ -15,8 +15,6 @@ from multiprocessing import util
 import plait_abi
 from plait_ucx._meeting import MOST_RANKS, Place, exchange
 
-__all__ = ["is_available", "library_version"]
-
 if not sys.platform.startswith("linux"):
     raise ImportError(f"plait_ucx: Linux is required, this is {sys.platform}")
 

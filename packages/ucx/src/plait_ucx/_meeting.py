@@ -29,8 +29,6 @@ from plait_multiprocessing.authentication import (
 )
 from plait_multiprocessing.listener import Listener, Proof
 
-__all__ = ["Place", "exchange"]
-
 MOST_RANKS = 4096
 _MAX_ADDRESS_BYTES = 64 << 10  # of the address of a process
 _MESSAGE_TIMEOUT = 10.0  # seconds to send or to receive a message

@@ -6,8 +6,6 @@ import pathlib
 import subprocess
 from collections.abc import Mapping, Sequence
 
-__all__ = ["run"]
-
 
 def run(
     command: Sequence[str],

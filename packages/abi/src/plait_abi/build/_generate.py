@@ -16,8 +16,6 @@ from plait_abi.build._objects import content_hash
 from plait_abi.build._targets import Generate, expand
 from plait_abi.build._toolchain import package_folder
 
-__all__ = ["copy_if_changed", "generate", "package_files"]
-
 
 def generate(step: Generate, number: int, root: pathlib.Path, out: pathlib.Path) -> bool:
     """Fill ``out`` with what ``step`` writes; return whether it had to run."""

@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from plait_abi.build._commands import run
 from plait_abi.build._errors import BuildError
 
-__all__ = ["link", "write_exports"]
-
 
 def write_exports(folder: pathlib.Path, name: str, symbols: Sequence[str]) -> pathlib.Path:
     """Write the linker's version script that hides every symbol but ``symbols``."""

@@ -23,8 +23,6 @@ from collections.abc import Callable, Sequence
 from plait_abi.build._commands import run
 from plait_abi.build._errors import BuildError
 
-__all__ = ["Compile", "compile_all", "content_hash", "job_count"]
-
 
 class Folders:
     """Short names of folders of a build, for paths that do not depend on where these lie."""

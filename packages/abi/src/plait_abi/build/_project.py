@@ -16,8 +16,6 @@ from plait_abi.build import _generate, _link, _objects, _toolchain
 from plait_abi.build._errors import BuildError
 from plait_abi.build._targets import Extension, Generate, Library, Target, expand, flags_for
 
-__all__ = ["Project"]
-
 LINK = ("-shared", "-Wl,--as-needed", "-Wl,-O1", "-pthread")
 
 

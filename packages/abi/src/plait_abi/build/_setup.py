@@ -15,8 +15,6 @@ from plait_abi.build._errors import BuildError
 from plait_abi.build._project import Project
 from plait_abi.build._targets import Extension, Generate, Library
 
-__all__ = ["setup"]
-
 
 def setup(
     *,

@@ -15,8 +15,6 @@ from setuptools.errors import CompileError
 from plait_abi.build._errors import BuildError
 from plait_abi.build._project import Project
 
-__all__ = ["run"]
-
 
 def run(project: Project, keywords: dict[str, Any]) -> None:
     """Call ``setuptools.setup`` with commands that build ``project``."""

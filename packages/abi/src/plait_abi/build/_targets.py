@@ -9,8 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 
 from plait_abi.build._errors import BuildError
 
-__all__ = ["Extension", "Flags", "Generate", "Library", "Target", "expand", "flags_for"]
-
 Flags = Sequence[str] | Mapping[str, Sequence[str]]
 """Flags for all files, or a mapping from a file pattern to the flags of the files it matches."""
 

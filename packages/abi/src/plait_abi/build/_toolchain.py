@@ -19,16 +19,6 @@ from collections.abc import Sequence
 
 from plait_abi.build._errors import BuildError
 
-__all__ = [
-    "Toolchain",
-    "find_toolchain",
-    "headers_of",
-    "plait_headers",
-    "pybind11_headers",
-    "python_headers",
-    "target_machine",
-]
-
 WARNINGS = ("-Wall", "-Wextra")
 COMMON = (
     "-O3",

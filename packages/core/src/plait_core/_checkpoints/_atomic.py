@@ -15,17 +15,6 @@ from typing import Any
 
 from plait_core._checkpoints._errors import CheckpointError, system_error
 
-__all__ = [
-    "Replacement",
-    "Writer",
-    "is_free",
-    "names_in",
-    "path_of",
-    "sweep",
-    "sync_folder",
-    "write_stream",
-]
-
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK)
 _STEP = 1 << 24  # bytes a write
 TOKEN = "[0-9a-f]{8}"

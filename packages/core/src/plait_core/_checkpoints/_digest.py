@@ -8,8 +8,6 @@ import numpy as np
 
 from plait_core import _core
 
-__all__ = ["ALGORITHM", "BLOCK", "crc_of", "digest_of", "sum_of"]
-
 ALGORITHM = "sums509-64"
 BLOCK = 509 * 8 * 128  # bytes that are summed up at a time
 

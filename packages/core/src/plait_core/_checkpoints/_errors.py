@@ -6,8 +6,6 @@ from typing import Any
 
 from plait_abi import PlaitError
 
-__all__ = ["CheckpointError", "system_error"]
-
 
 class CheckpointError(PlaitError):
     """A checkpoint cannot be written, is damaged, or holds something that `load` refuses to build.

@@ -33,17 +33,6 @@ from plait_core._checkpoints._tree import decode
 from plait_core._checkpoints._weights import Builder, File, Options, is_file_name, load_weights
 from plait_core._core import Tensor
 
-__all__ = [
-    "VERSION",
-    "FolderPart",
-    "FolderSave",
-    "encode",
-    "is_gone",
-    "path_of_index",
-    "read_index",
-    "write_file",
-]
-
 _INDEX = ".metadata"
 VERSION = 2
 _STEM = "rank"

@@ -18,13 +18,7 @@ from plait_core._checkpoints._table import (
     refused_call,
     sizes_of,
 )
-from plait_core._checkpoints._tree import (
-    Encoder,
-    compressed_of,
-    is_parameter,
-    sparse_of,
-    with_grad,
-)
+from plait_core._checkpoints._tree import Encoder, compressed_of, is_parameter, sparse_of, with_grad
 from plait_core._checkpoints._weights import Options
 from plait_core._sparse._compressed import CompressedTensor
 from plait_core._sparse._coordinates import SparseTensor

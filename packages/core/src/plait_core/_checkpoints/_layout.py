@@ -11,20 +11,6 @@ from typing import Any, NamedTuple
 from plait_core._checkpoints._errors import CheckpointError
 from plait_core._checkpoints._source import Source
 
-__all__ = [
-    "DTYPES",
-    "INDEX_START",
-    "LARGEST_HEADER",
-    "Entry",
-    "checked_size",
-    "header_bytes",
-    "marked",
-    "metadata_of",
-    "parse_json",
-    "read_header",
-    "verify_marked",
-]
-
 # our dtype of each of the layout's names; complex128, which it does not have, is written as pairs
 # of F64
 DTYPES = {

@@ -22,8 +22,6 @@ from plait_core._checkpoints._atomic import (
 )
 from plait_core._checkpoints._layout import INDEX_START, LARGEST_HEADER
 
-__all__ = ["Save", "replace", "stem_of", "write_part"]
-
 SUFFIX = ".safetensors"
 _KEY = b'"weight_map"'  # the key that every index has
 _OBJECT = re.compile(rb'\{[ \t\r\n]*(?:"|\Z)')  # the beginning of a JSON object with keys

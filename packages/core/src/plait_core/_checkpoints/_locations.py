@@ -10,8 +10,6 @@ from plait_core._checkpoints._errors import CheckpointError
 from plait_core._core import Tensor
 from plait_core._tensor._storages import UntypedStorage
 
-__all__ = ["Locations"]
-
 
 class Locations:
     """The device of each storage of a file, as `map_location` says."""

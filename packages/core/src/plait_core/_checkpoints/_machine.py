@@ -18,8 +18,6 @@ from typing import Any
 from plait_core._checkpoints._errors import CheckpointError
 from plait_core._checkpoints._safe_globals import SafeGlobals
 
-__all__ = ["Named", "keys", "run"]
-
 
 class Named:
     """A name of the table: the function that REDUCE calls, and the object that Python means by the

@@ -17,8 +17,6 @@ from plait_core._checkpoints._regions import Region, RegionView, c_strides, regi
 from plait_core._checkpoints._tree import Encoder, is_parameter
 from plait_core._core import Tensor, is_tensor
 
-__all__ = ["VERSION", "Checkpoint", "Stored", "to_checkpoint"]
-
 VERSION = 2
 _CODES = {name: code for code, name in DTYPES.items()}
 # dtypes that are written with a last dimension of 2

@@ -16,9 +16,6 @@ from plait_core._checkpoints._source import Source, open_source
 from plait_core._checkpoints._torch_files import torch_files
 from plait_core._checkpoints._weights import Options, Replaced, load_index, load_weights
 
-__all__ = ["load", "reading"]
-
-
 # a zip, and the pickle of the number with which PyTorch's older files begin
 _STARTS_OF_TORCH = (b"PK\x03\x04", b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19.")
 _TRIES = 1000  # how often an index may be replaced while `load` begins to read it

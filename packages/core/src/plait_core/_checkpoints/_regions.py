@@ -9,8 +9,6 @@ import numpy as np
 from plait_abi import binding
 from plait_core._core import Tensor
 
-__all__ = ["RegionView", "Region", "regions_of"]
-
 
 class Region(NamedTuple):
     """Bytes to write, one-dimensional uint8, and the tensor whose elements in C order they are, or

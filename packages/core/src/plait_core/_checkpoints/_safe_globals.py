@@ -7,8 +7,6 @@ from _compat_pickle import IMPORT_MAPPING, NAME_MAPPING
 from collections.abc import Callable, Iterable
 from typing import Any
 
-__all__ = ["BLOCKED", "SafeGlobals", "full_name"]
-
 # modules whose names are refused although they are listed
 BLOCKED = frozenset({"sys", "os", "posix", "nt"})
 
@@ -30,9 +28,7 @@ class SafeGlobals:
     """
 
     def __init__(
-        self,
-        objects: Iterable[Any] = (),
-        elsewhere: Callable[[str, str], Any] | None = None,
+        self, objects: Iterable[Any] = (), elsewhere: Callable[[str, str], Any] | None = None
     ) -> None:
         self._names: dict[str, Any] = {}
         for value in objects:

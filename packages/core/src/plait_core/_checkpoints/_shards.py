@@ -9,8 +9,6 @@ from plait_core._checkpoints._layout import checked_size, marked
 from plait_core._checkpoints._leftovers import Save, write_part
 from plait_core._checkpoints._own import VERSION, Checkpoint, Stored
 
-__all__ = ["parse_size", "write_shards"]
-
 _UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 
 

@@ -19,8 +19,6 @@ from plait_core._checkpoints._atomic import kind_of, path_of
 from plait_core._checkpoints._digest import sum_of
 from plait_core._checkpoints._errors import CheckpointError, system_error
 
-__all__ = ["Part", "Source", "open_source"]
-
 
 class Source:
     """Bytes with a size, of which any part can be read."""

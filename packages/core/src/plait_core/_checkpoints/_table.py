@@ -15,18 +15,6 @@ from plait_core._checkpoints._machine import Named, keys
 from plait_core._checkpoints._safe_globals import BLOCKED, SafeGlobals
 from plait_core._core import is_tensor
 
-__all__ = [
-    "DATA",
-    "FUNCTIONS",
-    "REAL",
-    "ArrayState",
-    "Names",
-    "RefusedName",
-    "build",
-    "refused_call",
-    "sizes_of",
-]
-
 
 def sizes_of(value: Any) -> tuple[int, ...]:
     """Return sizes or strides; raise unless they are ints."""

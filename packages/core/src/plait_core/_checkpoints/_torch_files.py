@@ -8,8 +8,6 @@ from typing import Any
 from plait_abi.components import require
 from plait_core._checkpoints._errors import CheckpointError
 
-__all__ = ["torch_files"]
-
 
 def torch_files(what: str) -> Any:
     """Return the module with `load` and `Archive` for PyTorch's files; `what` needs it."""

@@ -24,18 +24,6 @@ from plait_core._sparse._coordinates import SparseTensor
 from plait_core._sparse._creation import sparse_coo_tensor
 from plait_core._tensor._memory_formats import layout, memory_format
 
-__all__ = [
-    "DEEPEST",
-    "Encoder",
-    "decode",
-    "is_parameter",
-    "parameter_type",
-    "refusal",
-    "compressed_of",
-    "sparse_of",
-    "with_grad",
-]
-
 DEEPEST = 200
 _LONGEST_BYTES = 4096  # longer ones are stored as tensors
 

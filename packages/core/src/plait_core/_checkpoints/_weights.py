@@ -33,16 +33,6 @@ from plait_core._checkpoints._table import DATA, build
 from plait_core._checkpoints._tree import decode, with_grad
 from plait_core._core import Tensor, from_numpy
 
-__all__ = [
-    "Builder",
-    "File",
-    "Options",
-    "Replaced",
-    "is_file_name",
-    "load_index",
-    "load_weights",
-]
-
 
 class Options:
     """The options of `load`."""

@@ -11,9 +11,6 @@ from plait_core._checkpoints._own import to_checkpoint
 from plait_core._checkpoints._shards import parse_size, write_shards
 from plait_core._checkpoints._torch_files import torch_files
 
-__all__ = ["save"]
-
-
 _TORCH_NAMES = (".pt", ".pth")
 
 

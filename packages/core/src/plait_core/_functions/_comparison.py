@@ -8,9 +8,6 @@ from typing import Any
 from plait_abi import ShapeError
 from plait_core._core import Tensor, is_tensor
 
-__all__ = ["allclose", "equal"]
-
-
 BLOCK = 1 << 18  # elements that are compared at a time
 
 

@@ -8,8 +8,6 @@ from typing import Any
 
 from plait_core._core import Tensor, is_tensor
 
-__all__ = ["einsum"]
-
 Label = str
 Term = tuple[Any, list[Label]]  # a tensor with the names of its dimensions
 

@@ -7,8 +7,6 @@ from typing import Any
 import plait_abi
 from plait_core._core import is_reproducible
 
-__all__ = ["register"]
-
 
 def _put(name: str, out: Any, function: str, x: Any, *sizes: Any, **settings: Any) -> None:
     """Write the result of NumPy's transform; infinity and nan are results and give no warnings."""

@@ -8,15 +8,9 @@ from typing import Any
 from plait_abi import ArgumentError, ShapeError, binding
 from plait_core._core import Tensor, is_tensor
 
-__all__ = ["gradient"]
-
 
 def gradient(
-    input: Tensor,
-    *,
-    spacing: Any = 1,
-    dim: int | Sequence[int] | None = None,
-    edge_order: int = 1,
+    input: Tensor, *, spacing: Any = 1, dim: int | Sequence[int] | None = None, edge_order: int = 1
 ) -> tuple[Tensor, ...]:
     """Estimate the derivatives of samples along dimensions, by second-order differences.
 

@@ -11,8 +11,6 @@ from plait_abi.binding import operator
 from plait_core._core import Tensor, is_tensor
 from plait_core._functions._lists import histogram
 
-__all__ = ["histogramdd", "segment_reduce"]
-
 REDUCTIONS = {
     "sum": ("sum", 0.0),
     "mean": ("sum", 0.0),

@@ -9,20 +9,6 @@ from plait_abi import ArgumentError, ShapeError
 from plait_abi.binding import operator
 from plait_core._core import Size, Tensor, is_tensor
 
-__all__ = [
-    "METHODS",
-    "as_strided",
-    "atleast_1d",
-    "atleast_2d",
-    "atleast_3d",
-    "broadcast_shapes",
-    "broadcast_tensors",
-    "cartesian_prod",
-    "histogram",
-    "meshgrid",
-    "nonzero",
-]
-
 
 def _listed(tensors: tuple[Any, ...]) -> list[Tensor]:
     """Return the tensors of ``f(a, b)`` and of ``f([a, b])``."""
@@ -236,10 +222,7 @@ def _edges(input: Tensor, bins: int, bounds: Sequence[float] | None) -> Tensor:
 
 
 def as_strided(
-    input: Tensor,
-    size: Sequence[int],
-    stride: Sequence[int],
-    storage_offset: int | None = None,
+    input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
 ) -> Tensor:
     """Return the memory of a tensor seen with the given sizes and strides.
 

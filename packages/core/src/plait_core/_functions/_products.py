@@ -10,8 +10,6 @@ from plait_abi import ArgumentError, ShapeError
 from plait_abi.binding import operator
 from plait_core._core import Tensor, is_tensor
 
-__all__ = ["block_diag", "chain_matmul", "multi_dot", "tensordot"]
-
 
 def _written(value: Tensor, out: Tensor | None) -> Tensor:
     """Return a result, in the tensor that the program gave for it, if any."""

@@ -9,8 +9,6 @@ from plait_abi import ArgumentError, DTypeError, ShapeError
 from plait_abi.binding import operator
 from plait_core._core import Tensor, is_tensor
 
-__all__ = ["istft", "stft"]
-
 
 def stft(
     input: Tensor,

@@ -9,8 +9,6 @@ from plait_abi import ShapeError
 from plait_abi.binding import operator
 from plait_core._core import Tensor, is_tensor
 
-__all__ = ["METHODS", "unique", "unique_consecutive"]
-
 
 def _check(name: str, input: Tensor, dim: int | None) -> int | None:
     if not is_tensor(input):
@@ -110,10 +108,7 @@ def unique(
 
 
 def unique_consecutive(
-    input: Tensor,
-    return_inverse: bool = False,
-    return_counts: bool = False,
-    dim: int | None = None,
+    input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Any:
     """Return the elements of a tensor without those that equal the one before.
 

@@ -14,8 +14,6 @@ from plait_core._core import Tensor, from_numpy
 from plait_core._numpy._fallback import by_numpy, mapped
 from plait_core._numpy._table import adapter
 
-__all__ = ["METHODS"]
-
 
 def __array_function__(  # noqa: N807
     self: Tensor, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]

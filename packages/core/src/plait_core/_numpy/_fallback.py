@@ -11,8 +11,6 @@ from typing import Any
 
 from plait_core._core import Tensor, from_numpy, is_tensor
 
-__all__ = ["by_numpy", "mapped"]
-
 # functions that write to their first argument
 _WRITERS = frozenset({"copyto", "fill_diagonal", "place", "put", "put_along_axis", "putmask"})
 _KINDS = frozenset("biufc")  # of dtypes that tensors can have

@@ -9,8 +9,6 @@ from plait_abi import ArgumentError, DTypeError, binding
 from plait_core._core import Tensor, from_numpy, is_tensor
 from plait_core._numpy._fallback import by_numpy
 
-__all__ = ["METHODS"]
-
 # ufuncs whose operator has another name
 _NAMES = {
     "absolute": "abs",

@@ -11,8 +11,6 @@ import plait_core._core as _core
 from plait_abi import binding
 from plait_core._core import Tensor, is_tensor
 
-__all__ = ["adapter"]
-
 
 @functools.cache
 def _op(name: str) -> Any:

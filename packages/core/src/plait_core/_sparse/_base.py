@@ -12,8 +12,6 @@ from plait_core._core import Size, Tensor, is_tensor
 from plait_core._tensor import _repr
 from plait_core._tensor._memory_formats import sparse_coo, sparse_csr
 
-__all__ = ["SparseBase", "bind", "is_number", "text_of", "wrap_dim", "zero_preserving"]
-
 _Self = TypeVar("_Self", bound="SparseBase")
 
 

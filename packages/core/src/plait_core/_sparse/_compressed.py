@@ -22,18 +22,6 @@ from plait_core._tensor._memory_formats import (
     strided,
 )
 
-__all__ = [
-    "METHODS",
-    "CompressedTensor",
-    "bind",
-    "compress",
-    "sparse_bsc_tensor",
-    "sparse_bsr_tensor",
-    "sparse_compressed_tensor",
-    "sparse_csc_tensor",
-    "sparse_csr_tensor",
-]
-
 _BY_ROWS = (sparse_csr, sparse_bsr)
 _BLOCKED = (sparse_bsr, sparse_bsc)
 _LAYOUTS = (*_BY_ROWS, sparse_csc, sparse_bsc)
@@ -508,11 +496,7 @@ METHODS: dict[str, Callable[..., Any]] = {
 
 
 def _coordinates_to_sparse(
-    self: SparseTensor,
-    sparse_dim: int | None = None,
-    *,
-    layout: Any = None,
-    blocksize: Any = None,
+    self: SparseTensor, sparse_dim: int | None = None, *, layout: Any = None, blocksize: Any = None
 ) -> Any:
     """Return the tensor itself, or in a compressed layout."""
     if layout is None or layout == sparse_coo:

@@ -14,8 +14,6 @@ from plait_core._functions._lists import broadcast_shapes
 from plait_core._sparse._base import SparseBase, is_number, text_of, wrap_dim, zero_preserving
 from plait_core._tensor._memory_formats import layout, sparse_coo
 
-__all__ = ["SparseTensor", "bind", "cat"]
-
 
 def _joined(start: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
     """Return, for the ranges from `start` with `counts` members one after the other, the range and

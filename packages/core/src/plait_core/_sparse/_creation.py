@@ -11,8 +11,6 @@ from plait_core._core import Tensor, is_tensor
 from plait_core._creation import as_tensor
 from plait_core._sparse._coordinates import SparseTensor
 
-__all__ = ["METHODS", "sparse_coo_tensor", "to_coordinates"]
-
 
 def sparse_coo_tensor(
     indices: Any = None,

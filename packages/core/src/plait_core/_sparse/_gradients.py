@@ -11,8 +11,6 @@ from plait_abi.binding import operator
 from plait_core._core import Tensor
 from plait_core._sparse._coordinates import SparseTensor
 
-__all__ = ["embedding", "gather", "register"]
-
 
 def _recorded(
     name: str,

@@ -13,8 +13,6 @@ from plait_core._docstrings import example
 from plait_core._tensor._memory_formats import layout, strided
 from plait_core._tensor._storages import refuse_batched
 
-__all__ = ["METHODS", "PROPERTIES"]
-
 
 def _is_on(kind: str) -> property:
     example_text = example(f">>> pc.zeros(2).is_{kind}\n{kind == 'cpu'}")

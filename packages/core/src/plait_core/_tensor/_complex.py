@@ -8,8 +8,6 @@ from plait_abi import binding
 from plait_core._core import Tensor, is_tensor
 from plait_core._docstrings import example
 
-__all__ = ["PROPERTIES"]
-
 
 def _part(name: str, doc: str, text: str) -> property:
     def get(self: Tensor) -> Tensor:

@@ -11,8 +11,6 @@ from plait_core._core import Tensor
 from plait_core._docstrings import example
 from plait_core._tensor._memory_formats import memory_format as memory_format_type, preserve_format
 
-__all__ = ["METHODS", "to"]
-
 
 class _Targets(NamedTuple):
     dtype: binding.dtype | None
@@ -171,9 +169,7 @@ def type_as(self: Tensor, other: Tensor) -> Tensor:
 
 
 def cpu(
-    self: Tensor,
-    memory_format: memory_format_type = preserve_format,
-    non_blocking: bool = False,
+    self: Tensor, memory_format: memory_format_type = preserve_format, non_blocking: bool = False
 ) -> Tensor:
     """Return the tensor on the CPU; `non_blocking` is that of `Tensor.to`.
 

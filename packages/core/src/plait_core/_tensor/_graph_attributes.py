@@ -8,8 +8,6 @@ from plait_abi.frames import warn
 from plait_core._core import Tensor
 from plait_core.engine import part
 
-__all__ = ["PROPERTIES", "no_gradient"]
-
 
 def _asked(self: Tensor, name: str, otherwise: Any) -> Any:
     """Return what a function of the engine's package says of a tensor with a history."""
@@ -58,7 +56,7 @@ def no_gradient(self: Tensor) -> None:
         warn(
             f"grad: a leaf is required, or a tensor on which retain_grad() was called; this tensor "
             f"of shape {tuple(self.shape)} was made by an operator, and no backward pass sets its "
-            f".grad",
+            f".grad"
         )
 
 

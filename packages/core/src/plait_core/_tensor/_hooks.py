@@ -8,8 +8,6 @@ from typing import Any
 from plait_core._core import Tensor
 from plait_core.engine import part
 
-__all__ = ["METHODS"]
-
 
 def register_hook(self: Tensor, hook: Callable[[Tensor], Tensor | None]) -> Any:
     """Call ``hook(grad)`` when a backward pass has this tensor's gradient.

@@ -8,8 +8,6 @@ from typing import Any
 from plait_core._core import Tensor
 from plait_core._tensor import _repr
 
-__all__ = ["shows_own_text", "tensor_html"]
-
 FULL = 10  # the longest dimension that is shown whole
 
 

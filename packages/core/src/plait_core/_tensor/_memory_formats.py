@@ -6,21 +6,6 @@ from typing import Any
 
 from plait_abi import binding
 
-__all__ = [
-    "channels_last",
-    "channels_last_3d",
-    "contiguous_format",
-    "layout",
-    "memory_format",
-    "preserve_format",
-    "sparse_bsc",
-    "sparse_bsr",
-    "sparse_coo",
-    "sparse_csc",
-    "sparse_csr",
-    "strided",
-]
-
 
 class _Constant(str):
     """A constant that equals its name as a string."""

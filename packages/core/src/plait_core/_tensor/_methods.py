@@ -9,8 +9,6 @@ from plait_abi import binding
 from plait_core._core import Tensor
 from plait_core._tensor._storages import UntypedStorage, storage_of
 
-__all__ = ["FALLBACKS", "METHODS", "SECOND_NAMES"]
-
 
 def _tensor(name: str, argument: str, value: Any) -> Tensor:
     if not isinstance(value, Tensor):

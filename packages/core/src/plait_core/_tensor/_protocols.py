@@ -14,8 +14,6 @@ from plait_core._tensor._repr import text_of
 from plait_core._tensor._storages import rebuild_on, taken_apart
 from plait_core.engine import loaded_part
 
-__all__ = ["mark_written", "METHODS", "rebuild"]
-
 
 def __reduce_ex__(self: Tensor, protocol: int) -> tuple[Any, ...]:  # noqa: N807
     """Pickle the storage with dtype, shape, strides and whether grad is required, not the history.

@@ -12,16 +12,6 @@ import plait_core._core as _core
 from plait_abi import binding
 from plait_core._core import Tensor
 
-__all__ = [
-    "PrintOptions",
-    "edgeitems",
-    "linewidth",
-    "set_printoptions",
-    "shown_elements",
-    "text_of",
-    "text_of_elements",
-]
-
 
 class PrintOptions:
     """How tensors are printed; see `set_printoptions`."""

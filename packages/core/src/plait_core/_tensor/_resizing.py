@@ -12,8 +12,6 @@ from plait_core._tensor._memory_formats import contiguous_format
 from plait_core._tensor._storages import UntypedStorage, refuse_batched, storage_of
 from plait_core.engine import loaded_part
 
-__all__ = ["FALLBACKS", "METHODS"]
-
 
 def _may_move(self: Tensor, name: str) -> None:
     if self.requires_grad:

@@ -12,8 +12,6 @@ import plait_core._core as _core
 from plait_abi import binding
 from plait_core._core import Tensor
 
-__all__ = ["UntypedStorage", "storage_of"]
-
 
 class UntypedStorage:
     """The bytes that a tensor and its views share.
@@ -188,11 +186,7 @@ class UntypedStorage:
         return result
 
     def tensor(
-        self,
-        dtype: Any,
-        offset: int,
-        size: tuple[int, ...],
-        stride: tuple[int, ...],
+        self, dtype: Any, offset: int, size: tuple[int, ...], stride: tuple[int, ...]
     ) -> Tensor:
         """Return a tensor on these bytes; `offset` and `stride` count elements.
 

@@ -10,8 +10,6 @@ from plait_abi import ShapeError, binding
 from plait_core._core import Tensor
 from plait_core._tensor._storages import storage_of
 
-__all__ = ["METHODS"]
-
 _dtype = binding.dtype
 
 

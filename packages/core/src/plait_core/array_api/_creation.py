@@ -36,13 +36,7 @@ def _sizes(shape: Any) -> tuple[int, ...]:
 
 
 def arange(
-    start: Any,
-    /,
-    stop: Any = None,
-    step: Any = 1,
-    *,
-    dtype: Any = None,
-    device: Any = None,
+    start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None
 ) -> Tensor:
     """Return the numbers ``start, start + step, ...`` before `stop`; none if `step` leads away.
 
@@ -61,12 +55,7 @@ def arange(
 
 
 def asarray(
-    obj: Any,
-    /,
-    *,
-    dtype: Any = None,
-    device: Any = None,
-    copy: bool | None = None,
+    obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None
 ) -> Tensor:
     """Return an array of numbers, nested sequences or another array; see `plait_core.asarray`."""
     return _creation.asarray(obj, dtype=dtype, device=device, copy=copy)
@@ -83,13 +72,7 @@ def empty_like(x: Tensor, /, *, dtype: Any = None, device: Any = None) -> Tensor
 
 
 def eye(
-    n_rows: int,
-    n_cols: int | None = None,
-    /,
-    *,
-    k: int = 0,
-    dtype: Any = None,
-    device: Any = None,
+    n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None
 ) -> Tensor:
     """Return a matrix with 1 on its k-th diagonal and 0 elsewhere."""
     kind = dtype or get_default_dtype()

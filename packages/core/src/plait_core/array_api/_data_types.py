@@ -8,18 +8,6 @@ from plait_abi import DTypeError, binding
 from plait_core import _dtypes
 from plait_core._core import Tensor, get_default_dtype, is_tensor
 
-__all__ = [
-    "astype",
-    "can_cast",
-    "finfo",
-    "iinfo",
-    "isdtype",
-    "kinds",
-    "promote",
-    "result_type",
-    "wide",
-]
-
 DType = binding.dtype
 
 _SIGNED = ("int8", "int16", "int32", "int64")

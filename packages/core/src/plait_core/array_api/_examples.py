@@ -12,8 +12,6 @@ from typing import Any
 from plait_core._docstrings import example
 from plait_core.array_api import _examples_arrays, _examples_elementwise, _examples_extensions
 
-__all__ = ["attach"]
-
 _TABLES = (_examples_elementwise.TEXT, _examples_arrays.TEXT, _examples_extensions.TEXT)
 
 

@@ -1,7 +1,5 @@
 """Examples of functions that make, search, move or reduce arrays; see `_examples`."""
 
-__all__ = ["TEXT"]
-
 TEXT = """
 # __array_namespace_info__
 >>> xp.__array_namespace_info__().default_device()

@@ -1,7 +1,5 @@
 """Examples of elementwise functions; see `_examples`."""
 
-__all__ = ["TEXT"]
-
 TEXT = """
 # abs
 >>> xp.abs(xp.asarray([-1.5, 2.0]))

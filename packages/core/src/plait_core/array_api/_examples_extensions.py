@@ -1,7 +1,5 @@
 """Examples of the extensions `linalg` and `fft`; see `_examples`."""
 
-__all__ = ["TEXT"]
-
 TEXT = """
 # linalg.cholesky
 >>> xp.linalg.cholesky(xp.asarray([[4.0, 2.0], [2.0, 2.0]]))

@@ -8,8 +8,6 @@ from typing import Any
 from plait_abi import binding
 from plait_core._core import Tensor
 
-__all__ = ["axes_of", "call", "several", "wrap_axis"]
-
 
 @functools.cache
 def _operator(name: str) -> Any:

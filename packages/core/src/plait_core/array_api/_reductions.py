@@ -117,24 +117,14 @@ def _scan(name: str, x: Tensor, axis: int | None, dtype: Any, initial: int | Non
 
 
 def cumulative_sum(
-    x: Tensor,
-    /,
-    *,
-    axis: int | None = None,
-    dtype: Any = None,
-    include_initial: bool = False,
+    x: Tensor, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Tensor:
     """Return the sums of the first elements along an axis; `include_initial`: from 0 on."""
     return _scan("cumsum", x, axis, dtype, 0 if include_initial else None)
 
 
 def cumulative_prod(
-    x: Tensor,
-    /,
-    *,
-    axis: int | None = None,
-    dtype: Any = None,
-    include_initial: bool = False,
+    x: Tensor, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Tensor:
     """Return the products of the first elements along an axis; `include_initial`: from 1 on."""
     return _scan("cumprod", x, axis, dtype, 1 if include_initial else None)

@@ -77,10 +77,7 @@ def _frequencies(steps: Tensor, n: int, d: float, dtype: Any) -> Tensor:
 def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
     """Return the frequencies of `fft`: ``0, 1, ..., -2, -1`` over ``n * d``."""
     half = (n - 1) // 2 + 1
-    parts = [
-        call("arange", half, device=device),
-        call("arange", -(n // 2), 0, 1, device=device),
-    ]
+    parts = [call("arange", half, device=device), call("arange", -(n // 2), 0, 1, device=device)]
     return _frequencies(call("cat", parts, 0), n, d, dtype)
 
 

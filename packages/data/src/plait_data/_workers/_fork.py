@@ -19,8 +19,6 @@ from contextlib import suppress
 from multiprocessing import context, forkserver, popen_fork, util
 from typing import Any, NoReturn
 
-__all__ = ["end_by_exit", "run_to_exit"]
-
 _context: Any = context
 _forkserver: Any = forkserver
 _util: Any = util

@@ -131,9 +131,7 @@ class Join:
                 hook.main_hook()
             last, iterations = False, iterations + 1
             if iterations == 1000:
-                warn(
-                    "Join: this rank had 1000 batches less than another; divide the data evenly",
-                )
+                warn("Join: this rank had 1000 batches less than another; divide the data evenly")
         for hook in self._hooks:
             hook.post_hook(last)
 

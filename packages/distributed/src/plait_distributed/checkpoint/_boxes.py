@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-__all__ = ["common", "first_hole", "text_of"]
-
 Box = tuple[tuple[int, ...], tuple[int, ...]]  # first index and size in each dimension
 
 _MOST = 1_000_000  # comparisons of boxes, which only a forged index needs

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from plait_distributed._process_group import ProcessGroup, tell_interrupt
 
-__all__ = ["CheckpointException", "Together"]
-
 
 class CheckpointException(RuntimeError):
     """What a rank could not save or load, on every rank.

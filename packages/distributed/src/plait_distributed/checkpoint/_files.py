@@ -14,8 +14,6 @@ from typing import Any
 from plait_distributed.checkpoint._boxes import text_of
 from plait_distributed.checkpoint._plans import Piece
 
-__all__ = ["FileSystemReader", "FileSystemWriter", "folders", "index_of"]
-
 
 def folders() -> Any:
     """Return the module that writes and reads the files."""

@@ -15,8 +15,6 @@ from plait_distributed.checkpoint._saving import group_of, states_of
 from plait_distributed.checkpoint.stateful import Stateful
 from plait_distributed.tensor._dtensor import DTensor
 
-__all__ = ["load", "load_state_dict"]
-
 _TRIES = 1000  # how often the checkpoint may be replaced while `load` reads it
 _MOST_OPEN = 128  # files; others are opened again when they are read
 

@@ -10,17 +10,6 @@ from plait_distributed.checkpoint._boxes import first_hole, text_of
 from plait_distributed.tensor._dtensor import DTensor, local_shape
 from plait_distributed.tensor.placement_types import Partial
 
-__all__ = [
-    "DefaultLoadPlanner",
-    "DefaultSavePlanner",
-    "Entry",
-    "Piece",
-    "flattened",
-    "is_tensor",
-    "owned",
-    "piece_of",
-]
-
 
 class DefaultSavePlanner:
     """How `save` divides a state: the only way there is.

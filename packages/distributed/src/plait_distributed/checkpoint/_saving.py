@@ -25,8 +25,6 @@ from plait_distributed.checkpoint._plans import Entry, Piece, flattened, owned, 
 from plait_distributed.checkpoint.stateful import Stateful
 from plait_distributed.tensor._dtensor import DTensor
 
-__all__ = ["async_save", "group_of", "save", "save_state_dict", "states_of"]
-
 
 def group_of(who: str, process_group: Any, no_dist: bool) -> ProcessGroup | None:
     """Return the ranks that save or load together; None: this process alone."""

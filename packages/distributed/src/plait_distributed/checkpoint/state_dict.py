@@ -269,11 +269,7 @@ def _held(value: Any, parameter: Any) -> Any:
 
 
 def get_optimizer_state_dict(
-    model: Any,
-    optimizers: Any,
-    *,
-    submodules: Any = None,
-    options: StateDictOptions | None = None,
+    model: Any, optimizers: Any, *, submodules: Any = None, options: StateDictOptions | None = None
 ) -> dict[str, Any]:
     """Return the state of one or several optimizers of a model, by the names of parameters.
 
@@ -380,11 +376,7 @@ def _as_parameter(value: Any, parameter: Any) -> Any:
 
 
 def get_state_dict(
-    model: Any,
-    optimizers: Any,
-    *,
-    submodules: Any = None,
-    options: StateDictOptions | None = None,
+    model: Any, optimizers: Any, *, submodules: Any = None, options: StateDictOptions | None = None
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the states of a model and of its optimizers.
 

@@ -31,13 +31,7 @@ continue from the last commit.
 
 from __future__ import annotations
 
-from plait_distributed.elastic._batches import (
-    Batch,
-    Batches,
-    Part,
-    sample_generator,
-    sample_seed,
-)
+from plait_distributed.elastic._batches import Batch, Batches, Part, sample_generator, sample_seed
 from plait_distributed.elastic._loop import run
 from plait_distributed.elastic._session import init_process_group
 from plait_distributed.elastic._state import State, StateLost

@@ -12,8 +12,6 @@ from plait_distributed._world import default_group, is_initialized
 from plait_distributed.elastic._session import size_at_first
 from plait_distributed.elastic._shards import kept_whole, sharded_states
 
-__all__ = ["Batch", "Batches", "Part", "sample_generator", "sample_seed"]
-
 
 def sample_seed(seed: int, epoch: int, index: int, stream: str = "") -> int:
     """Return a seed that depends on these numbers alone: the same on whatever rank asks.

@@ -16,8 +16,6 @@ from plait_distributed.elastic._place import Place
 from plait_multiprocessing.authentication import Channel
 from plait_multiprocessing.listener import Listener
 
-__all__ = ["Coordinator", "Terms"]
-
 _PAUSE = 0.02  # seconds between looks at members that have not come
 _DOOR = 0.1  # seconds between looks whether the members of the group meet again
 _GRACE = 10.0  # seconds for a rank that left its group, but runs, to come

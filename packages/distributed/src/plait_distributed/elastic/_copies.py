@@ -11,8 +11,6 @@ from plait_distributed._arguments import core
 from plait_distributed._process_group import ProcessGroup
 from plait_distributed.tensor._dtensor import DTensor
 
-__all__ = ["Copy"]
-
 _ALIGNMENT = 64  # bytes
 
 

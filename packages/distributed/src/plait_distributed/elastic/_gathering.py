@@ -11,8 +11,6 @@ from plait_distributed.elastic._coordinator import Coordinator, Terms
 from plait_distributed.elastic._members import Decision, Member, receive, send
 from plait_distributed.elastic._place import CONNECTING, Place, readable
 
-__all__ = ["MeetingFailed", "gather"]
-
 _PAUSE = 0.02  # seconds between attempts to reach a coordinator
 _CHECK_INTERVAL = 0.1  # seconds between checks of the coordinator's process
 _MIN_ALONE = 3.0  # least seconds that a coordinator waits with too few ranks

@@ -11,8 +11,6 @@ import time
 from plait_distributed.elastic._place import Place
 from plait_multiprocessing.authentication import Channel
 
-__all__ = ["HostWatch"]
-
 _CONNECTING = 1.0  # seconds
 _PAUSE = 0.2  # seconds between attempts
 _SILENCE = 5.0  # seconds without an answer

@@ -12,8 +12,6 @@ from plait_distributed._errors import CollectiveTimeout, DistBackendError, RankL
 from plait_distributed.elastic._session import current_session
 from plait_distributed.elastic._state import NewRanks, State
 
-__all__ = ["run"]
-
 
 def run(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that continues when ranks are lost or come back.

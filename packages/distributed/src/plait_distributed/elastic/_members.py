@@ -10,8 +10,6 @@ from plait_distributed._fields import read_fields
 from plait_distributed._peers import Peer
 from plait_multiprocessing.authentication import Channel
 
-__all__ = ["Decision", "Member", "receive", "send"]
-
 
 @dataclasses.dataclass
 class Member:

@@ -15,8 +15,6 @@ from plait_multiprocessing import authentication
 from plait_multiprocessing.authentication import Channel
 from plait_multiprocessing.listener import Proof
 
-__all__ = ["CONNECTING", "Place", "readable"]
-
 CONNECTING = 2.0  # seconds that an attempt to reach a host takes at most
 # a host that is cut off or gone is noticed after about five seconds
 _ALIVE = (("TCP_KEEPIDLE", 1), ("TCP_KEEPINTVL", 1), ("TCP_KEEPCNT", 4), ("TCP_USER_TIMEOUT", 5000))

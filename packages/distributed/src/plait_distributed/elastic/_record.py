@@ -7,8 +7,6 @@ import json
 import os
 import pathlib
 
-__all__ = ["Record"]
-
 
 class Record:
     """A file in the folder that the launcher of this host gives to its ranks, if it does.

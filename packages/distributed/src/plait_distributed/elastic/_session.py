@@ -25,8 +25,6 @@ from plait_distributed.elastic._place import Place
 from plait_distributed.elastic._record import Record
 from plait_multiprocessing.authentication import job_secret
 
-__all__ = ["Session", "current_session", "init_process_group", "size_at_first"]
-
 _TIMEOUT = 300.0  # seconds
 _PATIENCE = 30.0  # seconds for a rank that the launcher starts again
 _FOLLOWING = 0.3  # seconds

@@ -16,8 +16,6 @@ from plait_distributed.fsdp._wrapper import FullyShardedDataParallel
 from plait_distributed.tensor._dtensor import DTensor, wrap_local
 from plait_distributed.tensor.placement_types import Shard, shard_bounds
 
-__all__ = ["Divided", "divided", "kept_whole", "sharded_states"]
-
 _Module: Any = require("nn").Module
 
 

@@ -14,8 +14,6 @@ from plait_distributed._work import Part
 from plait_distributed.elastic._copies import Copy
 from plait_distributed.elastic._members import Member
 
-__all__ = ["Snapshot", "Source", "choose", "neighbours"]
-
 _TAG = 0x70656572  # of the messages between neighbours
 
 

@@ -14,8 +14,6 @@ from plait_distributed.elastic._session import Session, current_session
 from plait_distributed.elastic._shards import divided
 from plait_distributed.elastic._snapshots import Snapshot, Source, choose
 
-__all__ = ["NewRanks", "State", "StateLost"]
-
 
 class StateLost(DistError):
     """Shards were lost with all their copies: the training must begin again from a checkpoint."""

@@ -8,11 +8,7 @@ from plait_distributed.fsdp._fully_shard import (
     fully_shard,
     register_fsdp_forward_method,
 )
-from plait_distributed.fsdp._policies import (
-    CPUOffloadPolicy,
-    MixedPrecisionPolicy,
-    OffloadPolicy,
-)
+from plait_distributed.fsdp._policies import CPUOffloadPolicy, MixedPrecisionPolicy, OffloadPolicy
 from plait_distributed.fsdp._settings import (
     BackwardPrefetch,
     CPUOffload,

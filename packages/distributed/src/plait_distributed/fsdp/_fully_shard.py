@@ -13,8 +13,6 @@ from plait_distributed.fsdp._group import GroupedParameter, ParameterGroup, chec
 from plait_distributed.fsdp._policies import MixedPrecisionPolicy, OffloadPolicy
 from plait_distributed.fsdp._state import ShardedState
 
-__all__ = ["FSDPModule", "UnshardHandle", "fully_shard", "register_fsdp_forward_method"]
-
 _Module: Any = require("nn").Module
 
 

@@ -15,8 +15,6 @@ from plait_distributed.fsdp._policies import MixedPrecisionPolicy
 from plait_distributed.tensor._dtensor import DTensor, ShardedParameter, wrap_local
 from plait_distributed.tensor.placement_types import Placement, Replicate, Shard, shard_bounds
 
-__all__ = ["GroupedParameter", "ParameterGroup"]
-
 
 class GroupedParameter:
     """One parameter: this rank's rows, which optimizers see, and the whole, while it is used."""
@@ -55,10 +53,7 @@ class _Flat:
     """Parameters of one dtype: this rank's rows lie one behind the other in a buffer."""
 
     def __init__(
-        self,
-        parameters: Sequence[GroupedParameter],
-        mesh: DeviceMesh,
-        compute: Any,
+        self, parameters: Sequence[GroupedParameter], mesh: DeviceMesh, compute: Any
     ) -> None:
         self.parameters = list(parameters)
         self.dtype = parameters[0].dtype

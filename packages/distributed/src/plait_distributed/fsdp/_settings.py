@@ -6,23 +6,6 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any
 
-__all__ = [
-    "BackwardPrefetch",
-    "CPUOffload",
-    "FullOptimStateDictConfig",
-    "FullStateDictConfig",
-    "LocalStateDictConfig",
-    "MixedPrecision",
-    "OptimStateDictConfig",
-    "ShardedOptimStateDictConfig",
-    "ShardedStateDictConfig",
-    "ShardingStrategy",
-    "StateDictConfig",
-    "StateDictSettings",
-    "OptimStateKeyType",
-    "StateDictType",
-]
-
 
 class ShardingStrategy(Enum):
     """What is divided among the ranks.

@@ -11,8 +11,6 @@ from plait_distributed._casting import map_tensors
 from plait_distributed.device_mesh import DeviceMesh
 from plait_distributed.fsdp._group import GroupedParameter, ParameterGroup
 
-__all__ = ["Root", "ShardedState"]
-
 
 class _Pass:
     """A backward pass: by group, the parameters whose gradients it has still to compute."""

@@ -32,8 +32,6 @@ from plait_distributed.fsdp._state import ShardedState
 from plait_distributed.fsdp.wrap import ModuleWrapPolicy, shard_inside
 from plait_distributed.tensor._dtensor import DTensor
 
-__all__ = ["FullyShardedDataParallel"]
-
 _Module: Any = require("nn").Module
 _PREFIX = "_fsdp_wrapped_module."
 _HYBRID = (ShardingStrategy.HYBRID_SHARD, ShardingStrategy._HYBRID_SHARD_ZERO2)

@@ -10,8 +10,6 @@ from plait_distributed._process_group import ProcessGroup
 from plait_distributed._world import is_initialized, member_of
 from plait_distributed.nn.functional import all_reduce
 
-__all__ = ["SyncBatchNorm"]
-
 _SyncBatchNorm: Any = require("nn").SyncBatchNorm
 
 
@@ -61,15 +59,7 @@ class SyncBatchNorm(_SyncBatchNorm):  # type: ignore[misc]
         bias: bool = True,
     ) -> None:
         super().__init__(
-            num_features,
-            eps,
-            momentum,
-            affine,
-            track_running_stats,
-            None,
-            device,
-            dtype,
-            bias=bias,
+            num_features, eps, momentum, affine, track_running_stats, None, device, dtype, bias=bias
         )
         self.process_group = process_group
 

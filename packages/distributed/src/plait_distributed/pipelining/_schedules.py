@@ -9,8 +9,6 @@ from plait_abi.components import require
 from plait_distributed._arguments import core
 from plait_distributed.pipelining._stage import PipelineStage
 
-__all__ = ["PipelineScheduleSingle", "Schedule1F1B", "ScheduleGPipe"]
-
 
 class PipelineScheduleSingle:
     """A schedule for one stage a rank; `ScheduleGPipe` and `Schedule1F1B` say in which order.

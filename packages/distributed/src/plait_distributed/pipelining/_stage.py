@@ -14,8 +14,6 @@ from plait_distributed._process_group import ProcessGroup
 from plait_distributed._work import Work
 from plait_distributed._world import member_of
 
-__all__ = ["PipelineStage"]
-
 _HEADER = 1024  # bytes that describe the tensors of a batch
 _MOST = 64  # tensors of a batch
 _DESCRIPTION, _ACTIVATION, _GRADIENT = range(3)

@@ -21,16 +21,6 @@ from plait_distributed.tensor.placement_types import (
     shard_bounds,
 )
 
-__all__ = [
-    "DTensor",
-    "ShardedParameter",
-    "distribute_tensor",
-    "local_shape",
-    "wrap_local",
-    "place",
-    "set_rules",
-]
-
 _Tensor: Any = require("core").Tensor
 _rules: list[Callable[..., Any]] = []  # what answers to operators; the package sets it
 _Parameter: Any = require("nn").Parameter

@@ -16,8 +16,6 @@ from plait_distributed.tensor._dtensor import (
 )
 from plait_distributed.tensor.placement_types import Partial, Replicate
 
-__all__ = ["distribute_module", "empty", "full", "ones", "rand", "randn", "zeros"]
-
 
 def _sizes(size: tuple[Any, ...]) -> tuple[int, ...]:
     return tuple(size[0]) if len(size) == 1 and not isinstance(size[0], int) else tuple(size)

@@ -26,8 +26,6 @@ from plait_distributed.tensor._dtensor import (
 )
 from plait_distributed.tensor.placement_types import Partial, Placement, Replicate, Shard
 
-__all__: list[str] = []
-
 # reductions of all elements, by the letter of the rule's kind
 _EXTREMES = {"^": ReduceOp.MAX, "v": ReduceOp.MIN}
 

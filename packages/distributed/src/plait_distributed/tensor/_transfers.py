@@ -15,8 +15,6 @@ from plait_distributed._process_group import ProcessGroup
 from plait_distributed._reductions import ReduceOp
 from plait_distributed.tensor.placement_types import shard_bounds
 
-__all__ = ["gather_shards", "scatter_sum", "sum_gradients", "sum_partials", "take_shard"]
-
 _Function: Any = require("autograd").Function
 
 

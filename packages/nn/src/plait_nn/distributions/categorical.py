@@ -31,10 +31,7 @@ class Categorical(ProbsOrLogits, Distribution):
         (tensor([0.2500, 0.7500]), tensor(0.2500))
     """
 
-    arg_constraints: ClassVar = {
-        "probs": constraints.simplex,
-        "logits": constraints.real_vector,
-    }
+    arg_constraints: ClassVar = {"probs": constraints.simplex, "logits": constraints.real_vector}
     has_enumerate_support = True
 
     def __init__(

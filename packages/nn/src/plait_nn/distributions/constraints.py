@@ -121,11 +121,7 @@ class DependentProperty(property, Dependent):
     """
 
     def __init__(
-        self,
-        fn: Callable[..., Any] | None = None,
-        *,
-        is_discrete: bool = False,
-        event_dim: int = 0,
+        self, fn: Callable[..., Any] | None = None, *, is_discrete: bool = False, event_dim: int = 0
     ) -> None:
         super().__init__(fn)
         self.is_discrete, self.event_dim = is_discrete, event_dim

@@ -29,9 +29,7 @@ class Dirichlet(ExponentialFamily):
         tensor([0.2500, 0.7500])
     """
 
-    arg_constraints: ClassVar = {
-        "concentration": constraints.independent(constraints.positive, 1),
-    }
+    arg_constraints: ClassVar = {"concentration": constraints.independent(constraints.positive, 1)}
     support = constraints.simplex
     has_rsample = True
 

@@ -39,11 +39,7 @@ class LowRankMultivariateNormal(NormalVector):
     }
 
     def __init__(
-        self,
-        loc: Tensor,
-        cov_factor: Tensor,
-        cov_diag: Tensor,
-        validate_args: bool | None = None,
+        self, loc: Tensor, cov_factor: Tensor, cov_diag: Tensor, validate_args: bool | None = None
     ) -> None:
         shapes = [tuple(each.shape) for each in (loc, cov_factor, cov_diag)]
         n = loc.shape[-1:]

@@ -30,10 +30,7 @@ class VonMises(Centered):
         tensor(0.3417)
     """
 
-    arg_constraints: ClassVar = {
-        "loc": constraints.real,
-        "concentration": constraints.positive,
-    }
+    arg_constraints: ClassVar = {"loc": constraints.real, "concentration": constraints.positive}
     support = constraints.real
     has_rsample = False
 

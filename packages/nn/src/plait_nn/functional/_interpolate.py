@@ -183,9 +183,7 @@ def upsample(
 
 
 def upsample_bilinear(
-    input: Tensor,
-    size: Sizes | None = None,
-    scale_factor: float | Sequence[float] | None = None,
+    input: Tensor, size: Sizes | None = None, scale_factor: float | Sequence[float] | None = None
 ) -> Tensor:
     """Compute `interpolate` with ``mode="bilinear", align_corners=True``.
 
@@ -200,9 +198,7 @@ def upsample_bilinear(
 
 
 def upsample_nearest(
-    input: Tensor,
-    size: Sizes | None = None,
-    scale_factor: float | Sequence[float] | None = None,
+    input: Tensor, size: Sizes | None = None, scale_factor: float | Sequence[float] | None = None
 ) -> Tensor:
     """Compute `interpolate` with ``mode="nearest"``.
 

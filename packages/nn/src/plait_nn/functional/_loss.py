@@ -64,7 +64,7 @@ def _of_elements(
     if input.shape != target.shape:
         warn(
             f"{name}: `target` {tuple(target.shape)} is broadcast against `input` "
-            f"{tuple(input.shape)}; give both the same shape",
+            f"{tuple(input.shape)}; give both the same shape"
         )
     own = reduction if weight is None else "none"
     if number is None:
@@ -314,7 +314,7 @@ def kl_div(
     if reduction == "mean":
         warn(
             'kl_div: reduction="mean" divides by the number of elements; "batchmean" gives the '
-            "divergence",
+            "divergence"
         )
     if log_target:
         values = target.exp() * (target - input)

@@ -214,13 +214,7 @@ def max_pool1d(
     (size,), (step,), (side,) = _windows("max_pool1d", 1, kernel_size, stride, padding)
     (spread,) = sizes_of(dilation, 1, "dilation", "max_pool1d")
     result = max_pool2d(
-        input.unsqueeze(-2),
-        (1, size),
-        (1, step),
-        (0, side),
-        (1, spread),
-        ceil_mode,
-        return_indices,
+        input.unsqueeze(-2), (1, size), (1, step), (0, side), (1, spread), ceil_mode, return_indices
     )
     return tuple(m.squeeze(-2) for m in result) if return_indices else result.squeeze(-2)
 
@@ -249,15 +243,7 @@ def max_pool3d(
     *lead, depth, height, width = input.shape
     rows = math.prod(lead)
     slices = input.reshape((rows, depth, height, width))
-    flat, spatial = max_pool2d(
-        slices,
-        kernel[1:],
-        step[1:],
-        side[1:],
-        spread[1:],
-        ceil_mode,
-        True,
-    )
+    flat, spatial = max_pool2d(slices, kernel[1:], step[1:], side[1:], spread[1:], ceil_mode, True)
     size = tuple(flat.shape[2:])
     columns = flat.reshape((rows, 1, depth, math.prod(size)))
     result, at = max_pool2d(
@@ -330,15 +316,7 @@ def avg_pool3d(
     *lead, depth, height, width = input.shape
     slices = input.reshape((math.prod(lead), depth, height, width))
     first = None if divisor_override is None else 1
-    flat = avg_pool2d(
-        slices,
-        kernel[1:],
-        step[1:],
-        side[1:],
-        ceil_mode,
-        count_include_pad,
-        first,
-    )
+    flat = avg_pool2d(slices, kernel[1:], step[1:], side[1:], ceil_mode, count_include_pad, first)
     size = tuple(flat.shape[2:])
     columns = flat.reshape((math.prod(lead), 1, depth, math.prod(size)))
     result = avg_pool2d(

@@ -120,11 +120,7 @@ def _windows(
 
 
 def unfold(
-    input: Tensor,
-    kernel_size: Sizes,
-    dilation: Sizes = 1,
-    padding: Sizes = 0,
-    stride: Sizes = 1,
+    input: Tensor, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1
 ) -> Tensor:
     """Return every window of images as a column.
 

@@ -96,10 +96,7 @@ class BasePruningMethod:
         return pruned
 
     def prune(
-        self,
-        t: Tensor,
-        default_mask: Tensor | None = None,
-        importance_scores: Tensor | None = None,
+        self, t: Tensor, default_mask: Tensor | None = None, importance_scores: Tensor | None = None
     ) -> Tensor:
         """Return a tensor with zeros where the method prunes it.
 
@@ -466,12 +463,7 @@ def random_structured(module: M, name: str, amount: float, dim: int) -> M:
 
 
 def ln_structured(
-    module: M,
-    name: str,
-    amount: float,
-    n: Any,
-    dim: int,
-    importance_scores: Tensor | None = None,
+    module: M, name: str, amount: float, n: Any, dim: int, importance_scores: Tensor | None = None
 ) -> M:
     """Prune the channels of a dimension that have the smallest n-norms; return the module.
 

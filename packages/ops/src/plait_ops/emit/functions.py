@@ -95,7 +95,7 @@ def _saves(operator: Operator, derivatives: Sequence[ir.Function]) -> str:
     """Return the C++ function that says what derivatives read: elements, or shape and dtype."""
     lines = [
         f"void saves_{operator.identifier}([[maybe_unused]] const plait_call *c, "
-        "uint64_t need, plait_needs *n) {",
+        "uint64_t need, plait_needs *n) {"
     ]
     for each, derivative in zip(operator.vjps, derivatives, strict=True):
         read = lower.reads_values(derivative) - set(each.meta)

@@ -25,16 +25,7 @@ from plait_ops.spec import Operator, SpecError, Vjp
 from plait_ops.value_types import BOOL, FLOAT, OPERAND, TENSOR, TENSORS, Kind, Type
 from plait_ops.words import WORDS
 
-__all__ = [
-    "cost",
-    "decompose",
-    "jvp",
-    "to_cpp",
-    "reads_values",
-    "result_dtypes",
-    "shape",
-    "vjp",
-]
+__all__ = ["cost", "decompose", "jvp", "to_cpp", "reads_values", "result_dtypes", "shape", "vjp"]
 
 # Who asks for costs asks once for all calls that have these in common.
 SIZES = (

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard
 
+from plait_ops import calls
 from plait_ops.calls import Named
 from plait_ops.lower import ir
 from plait_ops.lower.conversions import BY_VALUE, NUMBERS, convert
@@ -85,13 +86,7 @@ CHOICES = (
     Kind.SCALAR,
     Kind.DEVICE,
 )
-FIELDS = {
-    "shape": INTS,
-    "strides": INTS,
-    "ndim": INT,
-    "dtype": DTYPE,
-    "device": DEVICE,
-}
+FIELDS = {"shape": INTS, "strides": INTS, "ndim": INT, "dtype": DTYPE, "device": DEVICE}
 ARGUMENTS = {
     "Tensor": Kind.TENSOR,
     "Tensor|Scalar": Kind.OPERAND,
@@ -336,10 +331,7 @@ class Expressions:
 
     # ---- calls -----------------------------------------------------------------------------------
     def on_Call(self, node: ast.Call) -> ir.Expression:
-        if not isinstance(node.func, ast.Name):
-            raise self.refuse(node)
-        name = node.func.id
-        target = self.source.names.get(name)
+        name, target = self.called(node)
         if isinstance(target, Named):
             try:
                 operator, in_place = target.operator, target.in_place
@@ -356,6 +348,21 @@ class Expressions:
         if target is None and name in BUILTINS:
             return BUILTINS[name](self, node)
         raise self.error(node, f"`{name}` is neither a word nor an operator")
+
+    def called(self, node: ast.Call) -> tuple[str, Any]:
+        """Return the name of the function that is called, and what the name stands for."""
+        if self.is_operator(node.func):
+            return node.func.attr, Named(node.func.attr)
+        if not isinstance(node.func, ast.Name):
+            raise self.refuse(node)
+        return node.func.id, self.source.names.get(node.func.id)
+
+    def is_operator(self, node: ast.expr) -> TypeGuard[ast.Attribute]:
+        """Return whether the node is an attribute of `plait_ops.calls`: an operator's name."""
+        module = node.value if isinstance(node, ast.Attribute) else None
+        if not isinstance(module, ast.Name) or module.id in self.scope:
+            return False
+        return self.source.names.get(module.id) is calls
 
     def called_word(self, node: ast.expr) -> Word | None:
         """Return the word that is called, or None if the node is not a call of a word."""

@@ -263,7 +263,7 @@ class Statements(Expressions):
             return  # a docstring
         if not isinstance(value, ast.Call):
             raise self.refuse(node)
-        if isinstance(value.func, ast.Attribute):
+        if isinstance(value.func, ast.Attribute) and not self.is_operator(value.func):
             self._list_method(value, value.func)
         elif self.called_word(value) is CHECK:
             self._check(value)
@@ -322,8 +322,7 @@ class Statements(Expressions):
         if node.keywords or len(node.args) != len(source.parameters):
             texts = [ast.unparse(item) for item in (*node.args, *node.keywords)]
             raise self.error(
-                node,
-                f"`{function.__name__}` takes {len(source.parameters)} arguments; got {texts}",
+                node, f"`{function.__name__}` takes {len(source.parameters)} arguments; got {texts}"
             )
         arguments = tuple(self.expression(argument) for argument in node.args)
         parameters = tuple(

@@ -137,9 +137,7 @@ def _multiplied(sample: Sample, at: int, elements: int) -> Sample:
     names = list(sample.kwargs)
     count = len(sample.args)
     return dataclasses.replace(
-        sample,
-        args=tuple(values[:count]),
-        kwargs=dict(zip(names, values[count:], strict=True)),
+        sample, args=tuple(values[:count]), kwargs=dict(zip(names, values[count:], strict=True))
     )
 
 

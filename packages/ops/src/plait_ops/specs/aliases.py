@@ -39,17 +39,11 @@ ALIASES = {
 }
 ALIASES |= {
     alias(name, of, variants="function method"): of
-    for name, of in {
-        "absolute": abs_,
-        "arctan2": atan2,
-    }.items()
+    for name, of in {"absolute": abs_, "arctan2": atan2}.items()
 }
 ALIASES |= {
     alias(name, of, variants="function method", inplace=True): of
-    for name, of in {
-        "igamma": gammainc,
-        "igammac": gammaincc,
-    }.items()
+    for name, of in {"igamma": gammainc, "igammac": gammaincc}.items()
 }
 # in PyTorch it is computed at once, as here, and `conj` is lazy
 ALIASES[alias("conj_physical", conj_, "function function_ method", inplace=True)] = conj_

@@ -9,17 +9,7 @@ from typing import Any
 
 from plait_ops.value_types import Shape
 
-__all__ = [
-    "Call",
-    "current",
-    "Fault",
-    "LIMIT",
-    "MAX_DIMS",
-    "Shape",
-    "calling",
-    "fail",
-    "show",
-]
+__all__ = ["Call", "current", "Fault", "LIMIT", "MAX_DIMS", "Shape", "calling", "fail", "show"]
 
 MAX_DIMS = 64
 LIMIT = 2**63

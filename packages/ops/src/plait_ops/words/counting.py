@@ -84,8 +84,7 @@ def index_shape(argument: str, shape: Shape, indices: TensorList) -> list[int]:
     """Return the shape of ``x[indices]`` for integer tensors, with None for whole dimensions."""
     if len(indices) > len(shape):
         fail(
-            "IndexError",
-            f"too many indices for `self` of shape {show(shape)}: got {len(indices)}",
+            "IndexError", f"too many indices for `self` of shape {show(shape)}: got {len(indices)}"
         )
     common: list[int] = []
     places = [i for i, index in enumerate(indices) if index is not None]

@@ -78,10 +78,7 @@ def sizes(argument: str, shape: Shape) -> None:
         fail("ShapeError", f"`{argument}` must not hold negative sizes; got {show(shape)}")
     # the product of the other sizes must fit even if one is 0
     if math.prod(size for size in shape if size) >= LIMIT:
-        fail(
-            "ShapeError",
-            f"`{argument}` must name fewer than 2**63 elements; got {show(shape)}",
-        )
+        fail("ShapeError", f"`{argument}` must name fewer than 2**63 elements; got {show(shape)}")
 
 
 @word(on_call=True)
@@ -146,11 +143,7 @@ def fits_as_factor(argument: str, number: Operand, dtype: AnyDType) -> None:
     _check_fits(argument, number, dtype, True)
 
 
-LARGEST = {
-    "float16": 65504.0,
-    "bfloat16": 3.3895313892515355e38,
-    "float32": 3.4028234663852886e38,
-}
+LARGEST = {"float16": 65504.0, "bfloat16": 3.3895313892515355e38, "float32": 3.4028234663852886e38}
 
 
 @word(on_call=True)

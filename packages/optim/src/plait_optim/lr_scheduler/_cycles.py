@@ -8,12 +8,7 @@ from typing import Any
 
 from plait_optim._optimizer import Optimizer
 from plait_optim._powers import cosine, power
-from plait_optim.lr_scheduler._base import (
-    LRScheduler,
-    check_optimizer,
-    per_group,
-    saved_functions,
-)
+from plait_optim.lr_scheduler._base import LRScheduler, check_optimizer, per_group, saved_functions
 
 
 class _WithMomentum(LRScheduler):

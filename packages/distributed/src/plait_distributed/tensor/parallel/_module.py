@@ -8,8 +8,6 @@ from typing import Any
 from plait_distributed.device_mesh import DeviceMesh, current_mesh
 from plait_distributed.tensor.parallel._style import ParallelStyle, check_styles
 
-__all__ = ["parallelize_module"]
-
 
 def parallelize_module(
     module: Any,

@@ -11,17 +11,6 @@ from plait_distributed.tensor._dtensor import DTensor, distribute_tensor
 from plait_distributed.tensor._factories import distribute_module
 from plait_distributed.tensor.placement_types import Placement, Replicate, Shard
 
-__all__ = [
-    "ColwiseParallel",
-    "ParallelStyle",
-    "PrepareModuleInput",
-    "PrepareModuleInputOutput",
-    "PrepareModuleOutput",
-    "RowwiseParallel",
-    "SequenceParallel",
-    "check_styles",
-]
-
 
 class ParallelStyle:
     """What `parallelize_module` does to a module.
@@ -144,10 +133,7 @@ class ColwiseParallel(_Layer):
         use_local_output: bool = True,
     ) -> None:
         super().__init__(
-            input_layouts or Replicate(),
-            Replicate(),
-            output_layouts or Shard(-1),
-            use_local_output,
+            input_layouts or Replicate(), Replicate(), output_layouts or Shard(-1), use_local_output
         )
 
 
@@ -189,10 +175,7 @@ class RowwiseParallel(_Layer):
         use_local_output: bool = True,
     ) -> None:
         super().__init__(
-            input_layouts or Shard(-1),
-            Shard(-1),
-            output_layouts or Replicate(),
-            use_local_output,
+            input_layouts or Shard(-1), Shard(-1), output_layouts or Replicate(), use_local_output
         )
 
     def _takes(self, kind: str) -> Placement:

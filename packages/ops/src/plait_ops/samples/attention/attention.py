@@ -164,10 +164,7 @@ def _(s):
 
 
 # ---- errors --------------------------------------------------------------------------------------
-for each, rest in (
-    (scaled_dot_product_attention, ()),
-    (attention_forward, (None, False, 1.0)),
-):
+for each, rest in ((scaled_dot_product_attention, ()), (attention_forward, (None, False, 1.0))):
     each.error(
         "ShapeError",
         lambda s, rest=rest: s(s.array(2, 3), s.array(2, 4), s.array(2, 3), *rest),

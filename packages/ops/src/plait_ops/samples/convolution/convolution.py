@@ -165,8 +165,7 @@ def _call(*shapes, dtypes=("float32", "float32"), **kwargs):
 conv2d_activation.error(
     "ValueError",
     lambda s: s(
-        *(s.array(1, 2, 3, 3), s.array(2, 2, 1, 1), None, 1, 0, 1, 1),
-        *("gelu", *_NUMBERS),
+        *(s.array(1, 2, 3, 3), s.array(2, 2, 1, 1), None, 1, 0, 1, 1), *("gelu", *_NUMBERS)
     ),
     contains=["activation", "gelu"],
 )

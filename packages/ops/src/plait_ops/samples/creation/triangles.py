@@ -50,9 +50,7 @@ def _triangle_indices(operator, reference):
     )
     operator.error("ValueError", lambda s: s(-1, 3), contains=[name, "row", "-1"])
     operator.error(
-        "DTypeError",
-        lambda s: s(2, 3, dtype="float32"),
-        contains=[name, "dtype", "float32"],
+        "DTypeError", lambda s: s(2, 3, dtype="float32"), contains=[name, "dtype", "float32"]
     )
 
 

@@ -82,8 +82,4 @@ nonzero_list.samples(
         ]
     )
 )
-nonzero_list.error(
-    "TypeError",
-    lambda s: s("a"),
-    contains=["self"],
-)
+nonzero_list.error("TypeError", lambda s: s("a"), contains=["self"])

@@ -3,9 +3,7 @@
 import numpy as np
 
 from plait_ops.specs.joining.joining import cat, concat, concatenate
-from plait_ops.words import (
-    promote_all,
-)
+from plait_ops.words import promote_all
 
 
 @cat.reference

@@ -43,10 +43,7 @@ def _lower(a, upper):
 
 linalg_cholesky_.reference(lambda A, upper=False: _lower(A, upper))
 linalg_cholesky_ex.reference(
-    lambda A, upper=False, check_errors=False: (
-        _lower(A, upper),
-        np.zeros(A.shape[:-2], "int32"),
-    )
+    lambda A, upper=False, check_errors=False: (_lower(A, upper), np.zeros(A.shape[:-2], "int32"))
 )
 cholesky.reference(lambda self, upper=False: _lower(self, upper))
 
@@ -144,9 +141,7 @@ cholesky_inverse.error(
     "ShapeError", lambda s: s(s.array(2, 3)), contains=["cholesky_inverse", "square", "(2, 3)"]
 )
 cholesky_inverse.error(
-    "RuntimeError",
-    lambda s: s(s.np.zeros((2, 2))),
-    contains=["cholesky_inverse", "singular"],
+    "RuntimeError", lambda s: s(s.np.zeros((2, 2))), contains=["cholesky_inverse", "singular"]
 )
 
 

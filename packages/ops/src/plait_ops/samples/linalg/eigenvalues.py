@@ -34,9 +34,7 @@ for _each in (linalg_eigh_, linalg_eigvalsh):
     _each.error("ValueError", lambda s: s(s.array(2, 2), "X"), contains=[_name, "UPLO", "X"])
     _each.error("DTypeError", lambda s: s(s.array(2, 2, dtype="int8")), contains=[_name, "int8"])
     _each.error(
-        "RuntimeError",
-        lambda s: s(s.np.full((2, 2), s.np.nan)),
-        contains=[_name, "`A`", "NaN"],
+        "RuntimeError", lambda s: s(s.np.full((2, 2), s.np.nan)), contains=[_name, "`A`", "NaN"]
     )
 
 

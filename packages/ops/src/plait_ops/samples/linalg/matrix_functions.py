@@ -38,9 +38,7 @@ linalg_matrix_exp_.error(
     "ShapeError", lambda s: s(s.array(2, 3)), contains=["linalg_matrix_exp", "square", "(2, 3)"]
 )
 linalg_matrix_exp_.error(
-    "DTypeError",
-    lambda s: s(s.array(2, 2, dtype="int64")),
-    contains=["linalg_matrix_exp", "int64"],
+    "DTypeError", lambda s: s(s.array(2, 2, dtype="int64")), contains=["linalg_matrix_exp", "int64"]
 )
 
 

@@ -2,9 +2,7 @@
 
 import numpy as np
 
-from plait_ops.calls import (
-    nll_loss_backward,
-)
+from plait_ops import calls as op
 from plait_ops.samples.loss.losses import reduce_loss_of
 from plait_ops.samples.loss.nll_loss import (
     class_samples,
@@ -37,7 +35,7 @@ def _(input, target, weight, reduction, ignore_index):
 @cross_entropy_backward.reference
 def _(grad, input, lse, target, weight, reduction, ignore_index):
     c = 1 if input.ndim > 1 else 0
-    chosen = nll_loss_backward(grad, target, weight, input.shape, reduction, ignore_index)
+    chosen = op.nll_loss_backward(grad, target, weight, input.shape, reduction, ignore_index)
     return chosen - np.exp(input - np.expand_dims(lse, c)) * chosen.sum(c, keepdims=True)
 
 

@@ -2,9 +2,7 @@
 
 import numpy as np
 
-from plait_ops.calls import (
-    norm_centre,
-)
+from plait_ops import calls as op
 from plait_ops.specs.normalization.batch_norm import (
     batch_norm,
     batch_norm_activation,
@@ -44,7 +42,9 @@ def _(grad, input, mean, var, weight, eps):
     r = 1 / np.sqrt(var + np.asarray(eps, var.dtype)).reshape(wide)
     normal = (input - mean.reshape(wide)) * r
     with np.errstate(all="ignore"):
-        gx = r * norm_centre(grad if weight is None else grad * weight.reshape(wide), normal, dims)
+        gx = r * op.norm_centre(
+            grad if weight is None else grad * weight.reshape(wide), normal, dims
+        )
     return gx, (grad * normal).sum(axis=dims), grad.sum(axis=dims)
 
 
@@ -130,19 +130,7 @@ def _(input, residual, weight, bias, eps, activation, min_val, max_val, negative
 
 
 @batch_norm_activation_backward.reference
-def _(
-    grad,
-    input,
-    mean,
-    var,
-    weight,
-    bias,
-    eps,
-    activation,
-    min_val,
-    max_val,
-    negative_slope,
-):
+def _(grad, input, mean, var, weight, bias, eps, activation, min_val, max_val, negative_slope):
     wide = _channels(input)
     seen = (input - mean.reshape(wide)) / np.sqrt(var.reshape(wide) + np.asarray(eps, var.dtype))
     seen = seen if weight is None else seen * weight.reshape(wide)
@@ -152,19 +140,7 @@ def _(
 
 
 @batch_norm_add_activation_backward.reference
-def _(
-    grad,
-    made,
-    input,
-    mean,
-    var,
-    weight,
-    eps,
-    activation,
-    min_val,
-    max_val,
-    negative_slope,
-):
+def _(grad, made, input, mean, var, weight, eps, activation, min_val, max_val, negative_slope):
     passed = grad * _slopes(made, activation, min_val, max_val, negative_slope)
     passed = passed.astype(grad.dtype)
     return *batch_norm_backward(passed, input, mean, var, weight, eps), passed

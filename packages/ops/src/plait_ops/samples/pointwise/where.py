@@ -62,8 +62,4 @@ where_condition.samples(
         ]
     )
 )
-where_condition.error(
-    "TypeError",
-    lambda s: s("a"),
-    contains=["condition"],
-)
+where_condition.error("TypeError", lambda s: s("a"), contains=["condition"])

@@ -58,9 +58,7 @@ binomial_draw.samples(
     lambda s: iter([s(s.array(9, low=1.0, high=90.0), s.array(9, low=0.0, high=1.0))])
 )
 binomial_draw.error(
-    "DTypeError",
-    lambda s: s(s.array(2, dtype="int64"), s.array(2)),
-    contains=["count", "int64"],
+    "DTypeError", lambda s: s(s.array(2, dtype="int64"), s.array(2)), contains=["count", "int64"]
 )
 
 

@@ -2,12 +2,7 @@
 
 import numpy as np
 
-from plait_ops.samples.recurrent.lstm import (
-    layers,
-    logistic,
-    run_sequences,
-    shown,
-)
+from plait_ops.samples.recurrent.lstm import layers, logistic, run_sequences, shown
 from plait_ops.specs.recurrent.gru import gru_backward, gru_forward, gru_sequence
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from plait_ops.calls import exclusive_prod
+from plait_ops import calls as op
 from plait_ops.specs.reduction.reductions import (
     all_,
     all_dim,
@@ -69,7 +69,7 @@ def _(self, dim, keepdim=False, dtype=None):
 
 @prod_backward.reference
 def _(grad, self, result, dim):
-    return grad * exclusive_prod(self, dim, False) * exclusive_prod(self, dim, True)
+    return grad * op.exclusive_prod(self, dim, False) * op.exclusive_prod(self, dim, True)
 
 
 prod.error("TypeError", lambda s: s("a"), contains=["prod", "self"])

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from plait_ops.calls import chunk, split
+from plait_ops import calls as op
 from plait_ops.specs.views.even_splits import (
     dsplit,
     dsplit_indices,
@@ -107,9 +107,9 @@ for each in (split_with_sizes, unsafe_split_with_sizes):
     each.error(
         "ValueError", lambda s: s(s.array(3), (1, 1)), contains=["split", "split_sizes", "(1, 1)"]
     )
-unsafe_split.reference(lambda self, split_size, dim=0: split(self, split_size, dim))
+unsafe_split.reference(lambda self, split_size, dim=0: op.split(self, split_size, dim))
 unsafe_split.samples(lambda s: iter([s(s.array(5), 2), s(s.array(2, 6), 3, -1)]))
 unsafe_split.error("ValueError", lambda s: s(s.array(3), 0), contains=["split", "split_size", "0"])
-unsafe_chunk.reference(lambda self, chunks, dim=0: chunk(self, chunks, dim))
+unsafe_chunk.reference(lambda self, chunks, dim=0: op.chunk(self, chunks, dim))
 unsafe_chunk.samples(lambda s: iter([s(s.array(5), 2), s(s.array(2, 6), 3, -1)]))
 unsafe_chunk.error("ValueError", lambda s: s(s.array(3), 0), contains=["chunk", "chunks", "0"])

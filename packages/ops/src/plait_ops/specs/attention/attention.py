@@ -2,21 +2,7 @@
 
 import math
 
-from plait_ops.calls import (
-    amax,
-    eq,
-    expand,
-    logical_not,
-    logsumexp,
-    masked_fill,
-    ones,
-    reshape,
-    softmax,
-    softmax_backward,
-    transpose,
-    tril,
-    unsqueeze,
-)
+from plait_ops import calls as op
 from plait_ops.spec import Composite, Operator
 from plait_ops.words import (
     bool_,
@@ -193,15 +179,15 @@ def _(query, key, value):
 # ---- derivatives and decompositions --------------------------------------------------------------
 @part
 def attention_scores(query, key, mask, is_causal, scale):
-    scores = (query * scale) @ transpose(key, -2, -1)
+    scores = (query * scale) @ op.transpose(key, -2, -1)
     if mask is not None:
         if mask.dtype == bool_:
-            scores = masked_fill(scores, logical_not(mask), NOTHING)
+            scores = op.masked_fill(scores, op.logical_not(mask), NOTHING)
         else:
             scores = scores + mask
     if is_causal:
-        square = ones([query.shape[-2], key.shape[-2]], dtype=bool_, device=query.device)
-        scores = masked_fill(scores, logical_not(tril(square)), NOTHING)
+        square = op.ones([query.shape[-2], key.shape[-2]], dtype=bool_, device=query.device)
+        scores = op.masked_fill(scores, op.logical_not(op.tril(square)), NOTHING)
     return scores
 
 
@@ -209,16 +195,16 @@ def attention_scores(query, key, mask, is_causal, scale):
 def attention_weights(scores):
     if scores.shape[-1] == 0:
         return scores * 1.0
-    blind = eq(amax(scores, [-1], True), NOTHING)  # its softmax would be 0 / 0
-    return masked_fill(softmax(masked_fill(scores, blind, 0.0), -1), blind, 0.0)
+    blind = op.eq(op.amax(scores, [-1], True), NOTHING)  # its softmax would be 0 / 0
+    return op.masked_fill(op.softmax(op.masked_fill(scores, blind, 0.0), -1), blind, 0.0)
 
 
 @attention_forward.decompose
 def _(query, key, value, mask, is_causal, scale):
     scores = attention_scores(query, key, mask, is_causal, scale)
     made = attention_weights(scores) @ value
-    lse = logsumexp(scores, [-1])
-    return made, masked_fill(lse, eq(lse, NOTHING), ENDLESS)
+    lse = op.logsumexp(scores, [-1])
+    return made, op.masked_fill(lse, op.eq(lse, NOTHING), ENDLESS)
 
 
 @attention_forward.vjp("query", "key", "value")
@@ -236,7 +222,7 @@ def _(g0, query, key, value, mask, is_causal, scale):
 def _(grad, query, key, value, mask, is_causal, scale):
     # of the shape of the scores, as a mask of numbers may be itself
     weights = attention_weights(attention_scores(query, key, mask, is_causal, scale))
-    return sum_to(softmax_backward(grad @ transpose(value, -2, -1), weights, -1), mask.shape)
+    return sum_to(op.softmax_backward(grad @ op.transpose(value, -2, -1), weights, -1), mask.shape)
 
 
 @attention_backward.decompose
@@ -244,10 +230,10 @@ def _(grad, query, key, value, mask, is_causal, scale):
     # saved values depend on the operands: they are computed again here, so that they can be
     # differentiated
     weights = attention_weights(attention_scores(query, key, mask, is_causal, scale))
-    by_scores = softmax_backward(grad @ transpose(value, -2, -1), weights, -1)
+    by_scores = op.softmax_backward(grad @ op.transpose(value, -2, -1), weights, -1)
     gq = by_scores @ key * scale
-    gk = transpose(by_scores, -2, -1) @ (query * scale)
-    return gq, gk, transpose(weights, -2, -1) @ grad
+    gk = op.transpose(by_scores, -2, -1) @ (query * scale)
+    return gq, gk, op.transpose(weights, -2, -1) @ grad
 
 
 @scaled_dot_product_attention.cost
@@ -288,24 +274,24 @@ def _(query, key, value, attn_mask, is_causal, scale, enable_gqa):
         )
     if heads != shared:  # (*, shared, groups, L, E) beside (*, shared, 1, S, E)
         groups = [shared, heads // max(shared, 1)]
-        q = reshape(query, query.shape[:-3] + groups + query.shape[-2:])
-        k = unsqueeze(key, -3)
-        v = unsqueeze(value, -3)
+        q = op.reshape(query, query.shape[:-3] + groups + query.shape[-2:])
+        k = op.unsqueeze(key, -3)
+        v = op.unsqueeze(value, -3)
         if mask is not None and mask.ndim > 2:
             if mask.shape[-3] == heads:
-                mask = reshape(mask, mask.shape[:-3] + groups + mask.shape[-2:])
+                mask = op.reshape(mask, mask.shape[:-3] + groups + mask.shape[-2:])
             else:
-                mask = unsqueeze(mask, -3)
+                mask = op.unsqueeze(mask, -3)
     lead = broadcast(
         "key", broadcast("query", q.shape[:-2], "key", k.shape[:-2]), "value", v.shape[:-2]
     )
     if q.shape[:-2] != lead:
-        q = expand(q, lead + q.shape[-2:])
+        q = op.expand(q, lead + q.shape[-2:])
     if k.shape[:-2] != lead:
-        k = expand(k, lead + k.shape[-2:])
+        k = op.expand(k, lead + k.shape[-2:])
     if v.shape[:-2] != lead:
-        v = expand(v, lead + v.shape[-2:])
+        v = op.expand(v, lead + v.shape[-2:])
     made, _lse = attention_forward(q, k, v, mask, is_causal, factor)
     if heads != shared:
-        return reshape(made, query.shape[:-1] + [value.shape[-1]])
+        return op.reshape(made, query.shape[:-1] + [value.shape[-1]])
     return made

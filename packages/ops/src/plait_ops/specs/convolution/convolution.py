@@ -1,6 +1,6 @@
 """Convolution in two dimensions."""
 
-from plait_ops.calls import sum
+from plait_ops import calls as op
 from plait_ops.spec import Operator
 from plait_ops.specs.normalization.batch_norm import activated, check_activation
 from plait_ops.words import check, numel, part, require, require_same, result, sizes, windows
@@ -63,7 +63,7 @@ conv2d_backward_weight.slices(grad=0, input=0, result="sum")
 
 
 @part
-def checked_sizes(input, weight, bias, stride, padding, dilation, groups):
+def check_filters(input, weight, bias, groups):
     check(
         input.ndim == 4 and weight.ndim == 4,
         f"`input` and `weight` must have 4 dimensions; got shapes {input.shape} and {weight.shape}",
@@ -84,6 +84,11 @@ def checked_sizes(input, weight, bias, stride, padding, dilation, groups):
             f"`bias` must have shape {tuple(weight.shape[:1])} for `weight` of shape {weight.shape}; got {bias.shape}",
         )
         require_same("input", input, "bias", bias)
+
+
+@part
+def checked_sizes(input, weight, bias, stride, padding, dilation, groups):
+    check_filters(input, weight, bias, groups)
     made = [input.shape[0], weight.shape[0]]
     for i in range(2):
         made.append(
@@ -211,7 +216,7 @@ def _(g, input, weight, stride, padding, dilation, groups):
 
 @conv2d.vjp("bias")
 def _(g):
-    return sum(g, [0, 2, 3])
+    return op.sum(g, [0, 2, 3])
 
 
 @conv2d_backward_input.vjp("grad")

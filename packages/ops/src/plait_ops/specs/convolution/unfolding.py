@@ -1,15 +1,8 @@
 """Windows of a dimension as a new one."""
 
-from plait_ops.calls import add_, select, slice as slice_, sum, zeros
+from plait_ops import calls as op
 from plait_ops.spec import Operator, View
-from plait_ops.words import (
-    check,
-    max_dims,
-    result,
-    sizes,
-    view as look,
-    wrap_dim,
-)
+from plait_ops.words import check, max_dims, result, sizes, view as look, wrap_dim
 
 unfold = View(
     "unfold(Tensor(a) self, int dim|dimension, int size, int step) -> Tensor(a)",
@@ -59,7 +52,7 @@ def _(self, dim, size, step):
 @unfold.vjp("self")
 def _(g, self, dim, size, step):
     if self.ndim == 0:
-        return sum(g)
+        return op.sum(g)
     return unfold_backward(g, self.shape, dim, size, step)
 
 
@@ -82,11 +75,11 @@ def _(grad, input_size, dim, size, step):
 
 @unfold_backward.decompose
 def _(grad, input_size, dim, size, step):
-    made = zeros(input_size, dtype=grad.dtype, device=grad.device)
+    made = op.zeros(input_size, dtype=grad.dtype, device=grad.device)
     at = wrap_dim("dim", dim, input_size)
     for k in range(size):
-        windows = slice_(made, at, k, k + (grad.shape[at] - 1) * step + 1, step)
-        add_(windows, select(grad, -1, k))
+        windows = op.slice(made, at, k, k + (grad.shape[at] - 1) * step + 1, step)
+        op.add_(windows, op.select(grad, -1, k))
     return made
 
 

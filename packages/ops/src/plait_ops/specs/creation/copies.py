@@ -1,6 +1,6 @@
 """Copies and writes: clone, cast, copy_, fill_."""
 
-from plait_ops.calls import empty, zeros_like
+from plait_ops import calls as op
 from plait_ops.costs import nbytes
 from plait_ops.spec import Composite, Operator
 from plait_ops.words import (
@@ -75,7 +75,7 @@ def _(self):
 
 @dense.decompose
 def _(self):
-    return copy_(empty(self.shape, dtype=self.dtype, device=self.device), self)
+    return copy_(op.empty(self.shape, dtype=self.dtype, device=self.device), self)
 
 
 @clone.vjp("self")
@@ -230,7 +230,7 @@ def _(self):
 @fill_.vjp("self")
 @zero_.vjp("self")
 def _(g):
-    return zeros_like(g)
+    return op.zeros_like(g)
 
 
 @fill_tensor.decompose

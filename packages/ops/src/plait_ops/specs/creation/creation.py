@@ -1,6 +1,6 @@
 """Creation: uninitialised tensors, constants, ranges."""
 
-from plait_ops.calls import empty_like, fill_
+from plait_ops import calls as op
 from plait_ops.costs import nbytes
 from plait_ops.spec import Operator, View
 from plait_ops.words import (
@@ -109,7 +109,7 @@ def _(self, value, dtype, memory_format):
 @full_like.decompose
 def _(self, value, dtype, device, memory_format):
     fresh = empty_like(self, dtype=dtype, device=device, memory_format=memory_format)
-    return fill_(fresh, value)
+    return op.fill_(fresh, value)
 
 
 zeros = Operator(

@@ -1,19 +1,6 @@
 """Coordinates of a grid, Cartesian products and combinations."""
 
-from plait_ops.calls import (
-    expand,
-    index_select,
-    logical_and,
-    meshgrid,
-    narrow,
-    nonzero,
-    ones,
-    reshape,
-    select,
-    stack,
-    transpose,
-    triu,
-)
+from plait_ops import calls as op
 from plait_ops.spec import Composite
 from plait_ops.words import bool_, check
 
@@ -54,9 +41,9 @@ def _(tensors, indexing):
     for i in range(len(tensors)):
         own = [1] * len(tensors)
         own[i] = shape[i]
-        grid = expand(reshape(tensors[i], own), shape)
+        grid = op.expand(op.reshape(tensors[i], own), shape)
         if indexing == "xy" and len(tensors) > 1:
-            made.append(transpose(grid, 0, 1))
+            made.append(op.transpose(grid, 0, 1))
         else:
             made.append(grid)
     return made
@@ -87,8 +74,8 @@ def _(tensors):
         check(t.ndim == 1, f"`tensors` must be vectors; got, at {i}, shape {t.shape}")
     if len(tensors) == 1:
         return tensors[0]
-    grids = meshgrid(tensors)
-    return stack([reshape(t, [-1]) for t in grids], 1)
+    grids = op.meshgrid(tensors)
+    return op.stack([op.reshape(t, [-1]) for t in grids], 1)
 
 
 combinations = Composite(
@@ -112,17 +99,19 @@ def _(self, r, with_replacement):
     check(self.ndim == 1, f"`self` must have 1 dimension; got shape {self.shape}")
     check(r >= 0 and r <= 64, f"`r` must be in [0, 64]; got {r}", "ValueError")
     if r == 0:
-        return narrow(self, 0, 0, 0)
+        return op.narrow(self, 0, 0, 0)
     n = self.shape[0]
     # a grid point counts if each of its coordinates is larger than the one before
     grid = [n] * r
     shape = list(grid)
-    chosen = ones(shape, dtype=bool_, device=self.device)
+    chosen = op.ones(shape, dtype=bool_, device=self.device)
     for i in range(r - 1):
-        pair = triu(ones([n, n], dtype=bool_, device=self.device), 0 if with_replacement else 1)
+        pair = op.triu(
+            op.ones([n, n], dtype=bool_, device=self.device), 0 if with_replacement else 1
+        )
         own = [1] * r
         own[i] = n
         own[i + 1] = n
-        chosen = logical_and(chosen, reshape(pair, own))
-    rows = nonzero(chosen)
-    return stack([index_select(self, 0, select(rows, 1, i)) for i in range(r)], 1)
+        chosen = op.logical_and(chosen, op.reshape(pair, own))
+    rows = op.nonzero(chosen)
+    return op.stack([op.index_select(self, 0, op.select(rows, 1, i)) for i in range(r)], 1)

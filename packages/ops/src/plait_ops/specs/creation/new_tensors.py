@@ -1,6 +1,6 @@
 """New tensors with the dtype and device of another; tensors with given strides; 0-d tensors."""
 
-from plait_ops.calls import empty, full
+from plait_ops import calls as op
 from plait_ops.spec import Composite, View
 from plait_ops.words import check, default_dtype, result_as, sizes
 
@@ -89,7 +89,7 @@ new_empty_strided.unpredictable = True
 
 @new_empty.decompose
 def _(self, size, dtype, device):
-    return empty(
+    return op.empty(
         size,
         dtype=dtype if dtype is not None else self.dtype,
         device=device if device is not None else self.device,
@@ -99,19 +99,21 @@ def _(self, size, dtype, device):
 @new_zeros.decompose
 def _(self, size, dtype, device):
     made = dtype if dtype is not None else self.dtype
-    return full(size, 0, dtype=made, device=device if device is not None else self.device)
+    return op.full(size, 0, dtype=made, device=device if device is not None else self.device)
 
 
 @new_ones.decompose
 def _(self, size, dtype, device):
     made = dtype if dtype is not None else self.dtype
-    return full(size, 1, dtype=made, device=device if device is not None else self.device)
+    return op.full(size, 1, dtype=made, device=device if device is not None else self.device)
 
 
 @new_full.decompose
 def _(self, size, fill_value, dtype, device):
     made = dtype if dtype is not None else self.dtype
-    return full(size, fill_value, dtype=made, device=device if device is not None else self.device)
+    return op.full(
+        size, fill_value, dtype=made, device=device if device is not None else self.device
+    )
 
 
 @new_empty_strided.decompose
@@ -139,4 +141,4 @@ scalar_tensor = Composite(
 
 @scalar_tensor.decompose
 def _(value, dtype, device):
-    return full([], value, dtype=dtype if dtype is not None else default_dtype(), device=device)
+    return op.full([], value, dtype=dtype if dtype is not None else default_dtype(), device=device)

@@ -1,6 +1,6 @@
 """Sequences: ranges, equal steps, the identity matrix."""
 
-from plait_ops.calls import dot, full, log
+from plait_ops import calls as op
 from plait_ops.spec import Operator
 from plait_ops.words import (
     DType,
@@ -198,26 +198,26 @@ logspace_tensors = _between_tensors("logspace", ", float base=10")
 
 @linspace_tensors.vjp("start")
 def _(g, steps):
-    return dot(g, linspace(1.0, 0.0, steps, dtype=g.dtype, device=g.device))
+    return op.dot(g, linspace(1.0, 0.0, steps, dtype=g.dtype, device=g.device))
 
 
 @linspace_tensors.vjp("end")
 def _(g, steps):
-    return dot(g, linspace(0.0, 1.0, steps, dtype=g.dtype, device=g.device))
+    return op.dot(g, linspace(0.0, 1.0, steps, dtype=g.dtype, device=g.device))
 
 
 @logspace_tensors.vjp("start")
 def _(g, result, steps, base):
     share = linspace(1.0, 0.0, steps, dtype=g.dtype, device=g.device)
-    slope = log(full([], base, dtype=g.dtype, device=g.device))
-    return dot(g, conjugate(result * share * slope))
+    slope = op.log(op.full([], base, dtype=g.dtype, device=g.device))
+    return op.dot(g, conjugate(result * share * slope))
 
 
 @logspace_tensors.vjp("end")
 def _(g, result, steps, base):
     share = linspace(0.0, 1.0, steps, dtype=g.dtype, device=g.device)
-    slope = log(full([], base, dtype=g.dtype, device=g.device))
-    return dot(g, conjugate(result * share * slope))
+    slope = op.log(op.full([], base, dtype=g.dtype, device=g.device))
+    return op.dot(g, conjugate(result * share * slope))
 
 
 eye = Operator(

@@ -1,6 +1,6 @@
 """One triangle of a matrix."""
 
-from plait_ops.calls import clone, nonzero_rows, ones, transpose
+from plait_ops import calls as op
 from plait_ops.spec import Composite, Operator
 from plait_ops.words import bool_, check, require, result, to_dtype
 
@@ -57,15 +57,15 @@ def _indices(triangle, lower):
             "ValueError",
         )
         require("dtype", dtype, "integer")
-        square = triangle(ones([row, col], dtype=bool_, device=device), offset)
+        square = triangle(op.ones([row, col], dtype=bool_, device=device), offset)
         # Row i has start + i elements left of the diagonal, but at least 0 and at most `col`. So
         # the shape is known without values, also on the device meta.
         start = offset + (1 if lower else 0)
         some = min(max(1 - start, 0), row)
         full = min(max(col - start, some), row)
         below = (full - some) * (2 * start + full + some - 1) // 2 + (row - full) * col
-        rows = nonzero_rows(square, below if lower else row * col - below)
-        return clone(transpose(to_dtype(rows, dtype), 0, 1))
+        rows = op.nonzero_rows(square, below if lower else row * col - below)
+        return op.clone(op.transpose(to_dtype(rows, dtype), 0, 1))
 
     return decompose
 

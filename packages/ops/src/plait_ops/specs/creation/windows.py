@@ -1,19 +1,6 @@
 """Windows of signal processing: Hann, Hamming, Blackman, Bartlett, Kaiser."""
 
-from plait_ops.calls import (
-    abs as abs_,
-    arange,
-    clamp_min,
-    cos,
-    div,
-    full,
-    i0,
-    mul,
-    rsub,
-    sqrt,
-    square,
-    sub,
-)
+from plait_ops import calls as op
 from plait_ops.spec import Composite
 from plait_ops.words import check, default_dtype, float64, part, require, to_dtype
 
@@ -67,10 +54,10 @@ def window_dtype(window_length, dtype):
 def _(window_length, periodic, a, b, c, dtype, device):
     made = window_dtype(window_length, dtype)
     if window_length < 2:
-        return full([window_length], 1.0, dtype=made, device=device)
+        return op.full([window_length], 1.0, dtype=made, device=device)
     last = window_length if periodic else window_length - 1
-    angle = mul(arange(window_length, dtype=float64, device=device), TAU / last)
-    made_wide = sub(cos(mul(angle, 2.0)) * c + a, cos(angle) * b)
+    angle = op.mul(op.arange(window_length, dtype=float64, device=device), TAU / last)
+    made_wide = op.sub(op.cos(op.mul(angle, 2.0)) * c + a, op.cos(angle) * b)
     return to_dtype(made_wide, made)
 
 
@@ -125,19 +112,19 @@ def _(window_length, periodic, dtype, device):
 def _(window_length, periodic, dtype, device):
     made = window_dtype(window_length, dtype)
     if window_length < 2:
-        return full([window_length], 1.0, dtype=made, device=device)
+        return op.full([window_length], 1.0, dtype=made, device=device)
     last = window_length if periodic else window_length - 1
-    place = mul(arange(window_length, dtype=float64, device=device), 2.0 / last)
-    return to_dtype(rsub(abs_(sub(place, 1.0)), 1.0), made)
+    place = op.mul(op.arange(window_length, dtype=float64, device=device), 2.0 / last)
+    return to_dtype(op.rsub(op.abs(op.sub(place, 1.0)), 1.0), made)
 
 
 @kaiser_window.decompose
 def _(window_length, periodic, beta, dtype, device):
     made = window_dtype(window_length, dtype)
     if window_length < 2:
-        return full([window_length], 1.0, dtype=made, device=device)
+        return op.full([window_length], 1.0, dtype=made, device=device)
     last = window_length if periodic else window_length - 1
-    place = sub(mul(arange(window_length, dtype=float64, device=device), 2.0 / last), 1.0)
-    height = sqrt(clamp_min(rsub(square(place), 1.0), 0.0))
-    top = i0(full([], beta, dtype=float64, device=device))
-    return to_dtype(div(i0(mul(height, beta)), top), made)
+    place = op.sub(op.mul(op.arange(window_length, dtype=float64, device=device), 2.0 / last), 1.0)
+    height = op.sqrt(op.clamp_min(op.rsub(op.square(place), 1.0), 0.0))
+    top = op.i0(op.full([], beta, dtype=float64, device=device))
+    return to_dtype(op.div(op.i0(op.mul(height, beta)), top), made)

@@ -1,20 +1,6 @@
 """Fourier transforms over one dimension and over several."""
 
-from plait_ops.calls import (
-    conj,
-    fft_c2c,
-    fft_c2r,
-    fft_fftn,
-    fft_hfftn,
-    fft_ifftn,
-    fft_ihfftn,
-    fft_irfftn,
-    fft_r2c,
-    fft_resized,
-    fft_rfftn,
-    narrow,
-    pad_end,
-)
+from plait_ops import calls as op
 from plait_ops.fft_words import fft_dims, fft_dtype, fft_norm, fft_sizes, fft_swapped
 from plait_ops.spec import Composite
 from plait_ops.words import check, complex_dtype, is_complex, to_dtype, wrap_dim
@@ -33,13 +19,13 @@ def _(self, sizes, dim):
     made = self
     for size, at in zip(sizes, dim):  # noqa: B905
         if size < shape[at]:
-            made = narrow(made, at, 0, size)
+            made = op.narrow(made, at, 0, size)
             shape[at] = size
     wanted = list(shape)
     for size, at in zip(sizes, dim):  # noqa: B905
         wanted[at] = size
     if wanted != shape:
-        made = pad_end(made, wanted)
+        made = op.pad_end(made, wanted)
     return made
 
 
@@ -121,24 +107,24 @@ ihfftn = _several(
 def _(input, s, dim, norm):
     dims = fft_dims(input.shape, s, dim)
     real = to_dtype(input, fft_dtype(input.dtype))
-    x = fft_resized(real, fft_sizes(input.shape, s, dims), dims)
+    x = op.fft_resized(real, fft_sizes(input.shape, s, dims), dims)
     scale = fft_norm(norm)
     if len(dims) == 0:
         return to_dtype(x, complex_dtype(x.dtype)) * 1
     if is_complex(x.dtype):
-        return fft_c2c(x, dims, scale, True)
-    return fft_r2c(x, dims, scale, False)
+        return op.fft_c2c(x, dims, scale, True)
+    return op.fft_r2c(x, dims, scale, False)
 
 
 @ifftn.decompose
 def _(input, s, dim, norm):
     dims = fft_dims(input.shape, s, dim)
     dtype = complex_dtype(fft_dtype(input.dtype))
-    x = fft_resized(to_dtype(input, dtype), fft_sizes(input.shape, s, dims), dims)
+    x = op.fft_resized(to_dtype(input, dtype), fft_sizes(input.shape, s, dims), dims)
     scale = fft_norm(norm)
     if len(dims) == 0:
         return x * 1
-    return fft_c2c(x, dims, scale, False)
+    return op.fft_c2c(x, dims, scale, False)
 
 
 @rfftn.decompose
@@ -147,8 +133,8 @@ def _(input, s, dim, norm):
     dims = fft_dims(input.shape, s, dim)
     check(len(dims) > 0, "`dim` must have at least 1 dimension; got ()", "ValueError")
     x = to_dtype(input, fft_dtype(input.dtype))
-    return fft_r2c(
-        fft_resized(x, fft_sizes(input.shape, s, dims), dims), dims, fft_norm(norm), True
+    return op.fft_r2c(
+        op.fft_resized(x, fft_sizes(input.shape, s, dims), dims), dims, fft_norm(norm), True
     )
 
 
@@ -167,18 +153,18 @@ def _(input, s, dim, norm):
     )
     sizes[-1] = last // 2 + 1
     x = to_dtype(input, complex_dtype(fft_dtype(input.dtype)))
-    return fft_c2r(fft_resized(x, sizes, dims), dims, fft_norm(norm), last)
+    return op.fft_c2r(op.fft_resized(x, sizes, dims), dims, fft_norm(norm), last)
 
 
 @hfftn.decompose
 def _(input, s, dim, norm):
-    x = conj(input) if is_complex(input.dtype) else input
-    return fft_irfftn(x, s, dim, fft_swapped(norm))
+    x = op.conj(input) if is_complex(input.dtype) else input
+    return op.fft_irfftn(x, s, dim, fft_swapped(norm))
 
 
 @ihfftn.decompose
 def _(input, s, dim, norm):
-    return conj(fft_rfftn(input, s, dim, fft_swapped(norm)))
+    return op.conj(op.fft_rfftn(input, s, dim, fft_swapped(norm)))
 
 
 # ---- two dimensions ------------------------------------------------------------------------------
@@ -215,12 +201,12 @@ def _same(several):
     return decompose
 
 
-fft2.decompose(_same(fft_fftn))
-ifft2.decompose(_same(fft_ifftn))
-rfft2.decompose(_same(fft_rfftn))
-irfft2.decompose(_same(fft_irfftn))
-hfft2.decompose(_same(fft_hfftn))
-ihfft2.decompose(_same(fft_ihfftn))
+fft2.decompose(_same(op.fft_fftn))
+ifft2.decompose(_same(op.fft_ifftn))
+rfft2.decompose(_same(op.fft_rfftn))
+irfft2.decompose(_same(op.fft_irfftn))
+hfft2.decompose(_same(op.fft_hfftn))
+ihfft2.decompose(_same(op.fft_ihfftn))
 
 
 # ---- one dimension -------------------------------------------------------------------------------
@@ -262,9 +248,9 @@ def _along_one(several):
     return decompose
 
 
-fft.decompose(_along_one(fft_fftn))
-ifft.decompose(_along_one(fft_ifftn))
-rfft.decompose(_along_one(fft_rfftn))
-irfft.decompose(_along_one(fft_irfftn))
-hfft.decompose(_along_one(fft_hfftn))
-ihfft.decompose(_along_one(fft_ihfftn))
+fft.decompose(_along_one(op.fft_fftn))
+ifft.decompose(_along_one(op.fft_ifftn))
+rfft.decompose(_along_one(op.fft_rfftn))
+irfft.decompose(_along_one(op.fft_irfftn))
+hfft.decompose(_along_one(op.fft_hfftn))
+ihfft.decompose(_along_one(op.fft_ihfftn))

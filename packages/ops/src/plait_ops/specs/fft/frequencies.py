@@ -1,6 +1,6 @@
 """Frequencies and shifts for Fourier transforms."""
 
-from plait_ops.calls import arange_start, cat, roll
+from plait_ops import calls as op
 from plait_ops.spec import Composite
 from plait_ops.words import check, default_dtype, reduce_dims
 
@@ -36,16 +36,16 @@ rfftfreq = _frequencies(
 def _(n, d, dtype, device):
     check(n >= 1, f"`n` must be positive; got {n}", "ValueError")
     chosen = dtype if dtype is not None else default_dtype()
-    first = arange_start(0, (n + 1) // 2, 1, dtype=chosen, device=device)
-    second = arange_start(-(n // 2), 0, 1, dtype=chosen, device=device)
-    return cat([first, second]) * (1.0 / (float(n) * d))
+    first = op.arange_start(0, (n + 1) // 2, 1, dtype=chosen, device=device)
+    second = op.arange_start(-(n // 2), 0, 1, dtype=chosen, device=device)
+    return op.cat([first, second]) * (1.0 / (float(n) * d))
 
 
 @rfftfreq.decompose
 def _(n, d, dtype, device):
     check(n >= 1, f"`n` must be positive; got {n}", "ValueError")
     chosen = dtype if dtype is not None else default_dtype()
-    return arange_start(0, n // 2 + 1, 1, dtype=chosen, device=device) * (1.0 / (float(n) * d))
+    return op.arange_start(0, n // 2 + 1, 1, dtype=chosen, device=device) * (1.0 / (float(n) * d))
 
 
 def _shift(name, text, example):
@@ -79,13 +79,13 @@ ifftshift = _shift(
 def _(input, dim):
     dims = reduce_dims("dim", dim, input.shape)
     if len(dims) == 0:
-        return roll(input, [0])
-    return roll(input, [input.shape[d] // 2 for d in dims], dims)
+        return op.roll(input, [0])
+    return op.roll(input, [input.shape[d] // 2 for d in dims], dims)
 
 
 @ifftshift.decompose
 def _(input, dim):
     dims = reduce_dims("dim", dim, input.shape)
     if len(dims) == 0:
-        return roll(input, [0])
-    return roll(input, [(input.shape[d] + 1) // 2 for d in dims], dims)
+        return op.roll(input, [0])
+    return op.roll(input, [(input.shape[d] + 1) // 2 for d in dims], dims)

@@ -1,6 +1,6 @@
 """The three transforms that all others are made of; kernels come from the host language."""
 
-from plait_ops.calls import cat, narrow, real, slice_backward
+from plait_ops import calls as op
 from plait_ops.costs import log2
 from plait_ops.fft_words import fft_swapped, fft_whole
 from plait_ops.spec import Operator
@@ -119,8 +119,8 @@ def _(g, dim, norm, forward):
 @fft_r2c.vjp("self")
 def _(g, self, dim, norm, onesided):
     last = dim[-1]
-    whole = slice_backward(g, self.shape, last, 0, g.shape[last], 1) if onesided else g
-    return real(fft_c2c(whole, dim, fft_swapped(norm), False))
+    whole = op.slice_backward(g, self.shape, last, 0, g.shape[last], 1) if onesided else g
+    return op.real(fft_c2c(whole, dim, fft_swapped(norm), False))
 
 
 @fft_c2r.vjp("self")
@@ -130,6 +130,6 @@ def _(g, dim, norm, last):
     size = half.shape[at]
     # all frequencies stand for two, except the first, and the middle one of an even number
     twice = last - size
-    first = narrow(half, at, 0, 1)
-    others = narrow(half, at, 1, twice) * 2.0
-    return cat([first, others, narrow(half, at, 1 + twice, size - 1 - twice)], at)
+    first = op.narrow(half, at, 0, 1)
+    others = op.narrow(half, at, 1, twice) * 2.0
+    return op.cat([first, others, op.narrow(half, at, 1 + twice, size - 1 - twice)], at)

@@ -1,16 +1,6 @@
 """Rows of a table, and one-hot rows."""
 
-from plait_ops.calls import (
-    arange,
-    cast,
-    eq,
-    index_add,
-    max as largest,
-    reshape,
-    unsqueeze,
-    where,
-    zeros,
-)
+from plait_ops import calls as op
 from plait_ops.costs import nbytes
 from plait_ops.spec import Composite, Operator
 from plait_ops.words import cast_argument, check, int64, is_complex, item, numel, require, result
@@ -77,22 +67,22 @@ def _(grad):
 
 @embedding_backward.decompose
 def _(grad, indices, num_weights, padding_idx):
-    rows = reshape(grad, [numel(indices.shape), grad.shape[-1]])
-    at = reshape(indices, [-1])
+    rows = op.reshape(grad, [numel(indices.shape), grad.shape[-1]])
+    at = op.reshape(indices, [-1])
     if padding_idx >= 0:
-        rows = where(unsqueeze(eq(at, padding_idx), 1), 0.0, rows)
-    made = zeros([num_weights, grad.shape[-1]], dtype=grad.dtype, device=grad.device)
-    return index_add(made, 0, at, rows)
+        rows = op.where(op.unsqueeze(op.eq(at, padding_idx), 1), 0.0, rows)
+    made = op.zeros([num_weights, grad.shape[-1]], dtype=grad.dtype, device=grad.device)
+    return op.index_add(made, 0, at, rows)
 
 
 @embedding.vjp("weight")
 def _(g, weight, indices, padding_idx):
     if is_complex(g.dtype):
-        flat = reshape(indices, [-1])
-        rows = reshape(g, [numel(indices.shape), weight.shape[1]])
+        flat = op.reshape(indices, [-1])
+        rows = op.reshape(g, [numel(indices.shape), weight.shape[1]])
         if padding_idx >= 0:
-            rows = where(unsqueeze(eq(flat, padding_idx), -1), 0.0, rows)
-        return index_add(zeros(weight.shape, dtype=g.dtype, device=g.device), 0, flat, rows)
+            rows = op.where(op.unsqueeze(op.eq(flat, padding_idx), -1), 0.0, rows)
+        return op.index_add(op.zeros(weight.shape, dtype=g.dtype, device=g.device), 0, flat, rows)
     return embedding_backward(g, indices, weight.shape[0], padding_idx)
 
 
@@ -100,7 +90,7 @@ def _(g, weight, indices, padding_idx):
 def _(g, grad, indices, padding_idx):
     rows = embedding(g, indices)
     if padding_idx >= 0:
-        return where(unsqueeze(eq(indices, padding_idx), -1), 0.0, rows)
+        return op.where(op.unsqueeze(op.eq(indices, padding_idx), -1), 0.0, rows)
     return rows
 
 
@@ -131,5 +121,5 @@ def _(self, num_classes):
     )
     n = num_classes
     if num_classes == -1:
-        n = item(cast(largest(self), int64)) + 1
-    return cast(eq(unsqueeze(self, -1), arange(n, device=self.device)), int64)
+        n = item(op.cast(op.max(self), int64)) + 1
+    return op.cast(op.eq(op.unsqueeze(self, -1), op.arange(n, device=self.device)), int64)

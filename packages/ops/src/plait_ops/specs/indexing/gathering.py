@@ -1,16 +1,6 @@
 """Reading along one dimension by an index tensor, and adding there."""
 
-from plait_ops.calls import (
-    expand,
-    gather,
-    index_add,
-    index_select,
-    index_tensors,
-    reshape,
-    scatter_add,
-    sum,
-    zeros,
-)
+from plait_ops import calls as op
 from plait_ops.costs import nbytes
 from plait_ops.spec import Composite, Operator
 from plait_ops.words import (
@@ -82,8 +72,8 @@ def bytes_moved(self, index, count, inplace):
 def _(g, self, dim, index):
     if self.ndim == 0:
         return g
-    rows = reshape(index, [-1])
-    return index_add(zeros(self.shape, dtype=g.dtype, device=g.device), dim, rows, g)
+    rows = op.reshape(index, [-1])
+    return op.index_add(op.zeros(self.shape, dtype=g.dtype, device=g.device), dim, rows, g)
 
 
 index_add_ = Operator(
@@ -138,7 +128,7 @@ def _(g):
 
 @index_add_.vjp("source")
 def _(g, dim, index, source, alpha):
-    return reshape(index_select(g, dim, index), source.shape) * conjugate(alpha)
+    return op.reshape(op.index_select(g, dim, index), source.shape) * conjugate(alpha)
 
 
 gather_ = Operator(
@@ -184,10 +174,10 @@ def _(index, result):
 @gather_.vjp("self")
 def _(g, self, dim, index):
     if numel(index.shape) == 0:
-        return zeros(self.shape, dtype=g.dtype, device=g.device)
+        return op.zeros(self.shape, dtype=g.dtype, device=g.device)
     if self.ndim == 0:
-        return sum(g)
-    return scatter_add(zeros(self.shape, dtype=g.dtype, device=g.device), dim, index, g)
+        return op.sum(g)
+    return op.scatter_add(op.zeros(self.shape, dtype=g.dtype, device=g.device), dim, index, g)
 
 
 take_along_dim = Composite(
@@ -213,23 +203,23 @@ take_along_dim = Composite(
 def _(self, indices, dim):
     require("indices", indices.dtype, "integer")
     if dim is None:
-        return gather(reshape(self, [-1]), 0, reshape(indices, [-1]))
+        return op.gather(op.reshape(self, [-1]), 0, op.reshape(indices, [-1]))
     at = wrap_dim("dim", dim, self.shape)
     check(
         self.ndim == indices.ndim,
         f"`indices` of shape {indices.shape} must have as many dimensions as `self` of shape {self.shape}",
     )
     if self.ndim == 0:
-        return gather(self, 0, indices)
+        return op.gather(self, 0, indices)
     rest = list(self.shape)
     rest[at] = 1
     own = list(indices.shape)
     own[at] = 1
     common = broadcast("self", rest, "indices", own)
     common[at] = self.shape[at]
-    wide = expand(self, common)
+    wide = op.expand(self, common)
     common[at] = indices.shape[at]
-    return gather(wide, at, expand(indices, common))
+    return op.gather(wide, at, op.expand(indices, common))
 
 
 take = Composite(
@@ -251,4 +241,4 @@ take = Composite(
 @take.decompose
 def _(self, index):
     require("index", index.dtype, "integer")
-    return index_tensors(reshape(self, [-1]), [index])
+    return op.index_tensors(op.reshape(self, [-1]), [index])

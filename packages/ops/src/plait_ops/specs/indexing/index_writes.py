@@ -1,17 +1,6 @@
 """Writing whole slices, masked elements and elements of the flattened tensor."""
 
-from plait_ops.calls import (
-    clone,
-    copy_,
-    count_nonzero,
-    expand,
-    index_put_,
-    index_put_tensors_,
-    masked_write_,
-    narrow,
-    reshape,
-    view,
-)
+from plait_ops import calls as op
 from plait_ops.spec import Composite, Operator
 from plait_ops.words import (
     broadcast,
@@ -103,10 +92,10 @@ def _(self, dim, index, source):
     places = []
     for _i in range(at):
         places.append(None)
-    places.append(reshape(index, [-1]))
-    flat = view(self, [1]) if self.ndim == 0 else self
-    rows = reshape(source, [-1]) if self.ndim <= 1 else source
-    index_put_tensors_(flat, places, rows)
+    places.append(op.reshape(index, [-1]))
+    flat = op.view(self, [1]) if self.ndim == 0 else self
+    rows = op.reshape(source, [-1]) if self.ndim <= 1 else source
+    op.index_put_tensors_(flat, places, rows)
     return self
 
 
@@ -121,20 +110,20 @@ def _(self, dim, index, value):
     places = []
     for _i in range(at):
         places.append(None)
-    places.append(reshape(index, [-1]))
-    flat = view(self, [1]) if self.ndim == 0 else self
-    index_put_tensors_(flat, places, value)
+    places.append(op.reshape(index, [-1]))
+    flat = op.view(self, [1]) if self.ndim == 0 else self
+    op.index_put_tensors_(flat, places, value)
     return self
 
 
 @index_copy.decompose
 def _(self, dim, index, source):
-    return index_copy_(clone(self), dim, index, source)
+    return index_copy_(op.clone(self), dim, index, source)
 
 
 @index_fill.decompose
 def _(self, dim, index, value):
-    return index_fill_(clone(self), dim, index, value)
+    return index_fill_(op.clone(self), dim, index, value)
 
 
 # ---- arrays of indices -------------------------------------------------------------------------
@@ -154,7 +143,7 @@ index_put = Composite(
 
 @index_put.decompose
 def _(self, indices, values, accumulate):
-    return index_put_(clone(self), indices, values, accumulate)
+    return op.index_put_(op.clone(self), indices, values, accumulate)
 
 
 # ---- masks -------------------------------------------------------------------------------------
@@ -181,21 +170,21 @@ def _(self, mask, source):
     require_same("self", self, "source", source)
     shape = broadcast("self", self.shape, "mask", mask.shape)
     check(self.shape == shape, f"`mask` of shape {mask.shape} must broadcast to shape {self.shape}")
-    wide = expand(mask, shape)
-    count = item(count_nonzero(wide))
+    wide = op.expand(mask, shape)
+    count = item(op.count_nonzero(wide))
     have = numel(source.shape)
     check(
         count <= have,
         f"`source` must have at least {count} elements, one for each True of `mask`; got {have}",
     )
-    masked_write_(self, wide, narrow(reshape(source, [-1]), 0, 0, count))
+    op.masked_write_(self, wide, op.narrow(op.reshape(source, [-1]), 0, 0, count))
     return self
 
 
 @masked_scatter.decompose
 def _(self, mask, source):
     shape = broadcast("self", self.shape, "mask", mask.shape)
-    return masked_scatter_(clone(expand(self, shape)), mask, source)
+    return masked_scatter_(op.clone(op.expand(self, shape)), mask, source)
 
 
 # ---- places of the flattened tensor ------------------------------------------------------------
@@ -222,16 +211,16 @@ def _(self, index, source, accumulate):
         numel(index.shape) == numel(source.shape),
         f"`index` of shape {index.shape} and `source` of shape {source.shape} must have the same number of elements",
     )
-    places = [reshape(index, [-1])]
+    places = [op.reshape(index, [-1])]
     if viewable(self, [numel(self.shape)]):
-        index_put_tensors_(view(self, [-1]), places, reshape(source, [-1]), accumulate)
+        op.index_put_tensors_(op.view(self, [-1]), places, op.reshape(source, [-1]), accumulate)
     else:
-        flat = clone(reshape(self, [-1]))
-        index_put_tensors_(flat, places, reshape(source, [-1]), accumulate)
-        copy_(self, reshape(flat, self.shape))
+        flat = op.clone(op.reshape(self, [-1]))
+        op.index_put_tensors_(flat, places, op.reshape(source, [-1]), accumulate)
+        op.copy_(self, op.reshape(flat, self.shape))
     return self
 
 
 @put.decompose
 def _(self, index, source, accumulate):
-    return put_(clone(self), index, source, accumulate)
+    return put_(op.clone(self), index, source, accumulate)

@@ -1,20 +1,6 @@
 """Indexing with integer arrays and bool masks, as NumPy does."""
 
-from plait_ops.calls import (
-    amax,
-    amin,
-    clone,
-    eq,
-    floor_divide,
-    index_columns,
-    index_put_tensors_,
-    index_tensors,
-    nonzero,
-    remainder,
-    select,
-    where,
-    zeros,
-)
+from plait_ops import calls as op
 from plait_ops.costs import nbytes
 from plait_ops.spec import Composite, Operator
 from plait_ops.specs.indexing.scattering import ordinals
@@ -68,9 +54,9 @@ def _(self, indices):
                     f"the mask at {i} of shape {index.shape} must fit `self` of shape {self.shape} from dimension {at} on",
                     "IndexError",
                 )
-            rows = nonzero(index)
+            rows = op.nonzero(index)
             for d in range(index.ndim):
-                made.append(select(rows, 1, d))
+                made.append(op.select(rows, 1, d))
             at += index.ndim
             if index.ndim == 0:
                 made.append(None)
@@ -117,7 +103,7 @@ index_tensors_.batch("code")
 
 @index_.decompose
 def _(self, indices):
-    return index_tensors(self, index_columns(self, indices))
+    return op.index_tensors(self, op.index_columns(self, indices))
 
 
 @index_tensors_.shape
@@ -167,14 +153,14 @@ def _(grad, indices, size):
 
 @index_tensors_backward.decompose
 def _(grad, indices, size):
-    return index_put_tensors_(
-        zeros(size, dtype=grad.dtype, device=grad.device), indices, grad, True
+    return op.index_put_tensors_(
+        op.zeros(size, dtype=grad.dtype, device=grad.device), indices, grad, True
     )
 
 
 @index_tensors_backward.vjp("grad")
 def _(g, indices):
-    return index_tensors(g, indices)
+    return op.index_tensors(g, indices)
 
 
 # ---- writing -------------------------------------------------------------------------------------
@@ -204,7 +190,7 @@ index_put_tensors = Operator(
 
 @index_put_.decompose
 def _(self, indices, values, accumulate):
-    return index_put_tensors_(self, index_columns(self, indices), values, accumulate)
+    return op.index_put_tensors_(self, op.index_columns(self, indices), values, accumulate)
 
 
 @index_put_tensors.shape
@@ -258,18 +244,18 @@ def _(self, indices, values, accumulate):
 def _(g, indices, accumulate):
     if accumulate:
         return g
-    return index_put_tensors_(clone(g), indices, 0)
+    return op.index_put_tensors_(op.clone(g), indices, 0)
 
 
 @index_put_tensors.vjp("values")
 def _(g, indices, values, accumulate):
-    picked = index_tensors(g, indices)
+    picked = op.index_tensors(g, indices)
     # of several values for one index the last one is kept, and only it has a gradient
     if not accumulate:
         order = ordinals(picked.shape, g.device)
-        last = zeros(g.shape, dtype=order.dtype, device=g.device)
-        last = index_put_tensors_(last, indices, order)
-        picked = where(eq(index_tensors(last, indices), order), picked, 0.0)
+        last = op.zeros(g.shape, dtype=order.dtype, device=g.device)
+        last = op.index_put_tensors_(last, indices, order)
+        picked = op.where(op.eq(op.index_tensors(last, indices), order), picked, 0.0)
     return to_dtype(sum_to(picked, values.shape), values.dtype)
 
 
@@ -295,8 +281,8 @@ def _(indices, shape):
     sizes("shape", shape)
     total = numel(shape)
     if numel(indices.shape) > 0:
-        low = item(to_dtype(amin(indices), int64))
-        high = item(to_dtype(amax(indices), int64))
+        low = item(to_dtype(op.amin(indices), int64))
+        high = item(to_dtype(op.amax(indices), int64))
         check(
             low >= 0 and high < total,
             f"`indices` must be in [0, {total}) for `shape` {shape}; got {low if low < 0 else high}",
@@ -306,6 +292,6 @@ def _(indices, shape):
     made = []
     for d in range(len(shape)):
         step = max(numel(shape[d + 1 :]), 1)
-        made.append(floor_divide(rest, step))
-        rest = remainder(rest, step)
+        made.append(op.floor_divide(rest, step))
+        rest = op.remainder(rest, step)
     return made

@@ -1,13 +1,6 @@
 """Elements selected by a mask, or by their position in C order."""
 
-from plait_ops.calls import (
-    count_nonzero,
-    expand,
-    masked_fill,
-    masked_values,
-    masked_write_,
-    zeros,
-)
+from plait_ops import calls as op
 from plait_ops.spec import Operator
 from plait_ops.words import broadcast, check, item, numel, require, require_same, result
 
@@ -32,8 +25,8 @@ masked_select = Operator(
 def _(self, mask):
     require("mask", mask.dtype, "bool")
     shape = broadcast("self", self.shape, "mask", mask.shape)
-    wide = expand(mask, shape)
-    return masked_values(expand(self, shape), wide, item(count_nonzero(wide)))
+    wide = op.expand(mask, shape)
+    return op.masked_values(op.expand(self, shape), wide, item(op.count_nonzero(wide)))
 
 
 values = Operator(
@@ -62,7 +55,7 @@ def _(self, mask, count):
 
 @values.vjp("self")
 def _(g, self, mask):
-    return masked_write_(zeros(self.shape, dtype=g.dtype, device=g.device), mask, g)
+    return op.masked_write_(op.zeros(self.shape, dtype=g.dtype, device=g.device), mask, g)
 
 
 @write.shape
@@ -76,9 +69,9 @@ def _(self, mask, source):
 
 @write.vjp("self")
 def _(g, mask):
-    return masked_fill(g, mask, 0)
+    return op.masked_fill(g, mask, 0)
 
 
 @write.vjp("source")
 def _(g, mask, source):
-    return masked_values(g, mask, numel(source.shape))
+    return op.masked_values(g, mask, numel(source.shape))

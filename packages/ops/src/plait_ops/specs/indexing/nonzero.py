@@ -1,23 +1,6 @@
 """Indices of the elements that are not 0."""
 
-from plait_ops.calls import (
-    arange,
-    bitwise_and,
-    copy_,
-    count_nonzero,
-    cumsum,
-    floor_divide,
-    full,
-    lt,
-    narrow,
-    ne,
-    nonzero,
-    remainder,
-    reshape,
-    scatter,
-    select,
-    where,
-)
+from plait_ops import calls as op
 from plait_ops.spec import Composite, Operator
 from plait_ops.words import check, int64, is_complex, item, numel, require, result
 
@@ -45,9 +28,9 @@ nonzero_rows = Operator(
 @nonzero_.decompose
 def _(self):
     if is_complex(self.dtype):
-        found = ne(self, 0)
-        return nonzero_rows(found, item(count_nonzero(found)))
-    return nonzero_rows(self, item(count_nonzero(self)))
+        found = op.ne(self, 0)
+        return nonzero_rows(found, item(op.count_nonzero(found)))
+    return nonzero_rows(self, item(op.count_nonzero(self)))
 
 
 @nonzero_rows.shape
@@ -72,7 +55,7 @@ argwhere = Composite(
 
 @argwhere.decompose
 def _(self):
-    return nonzero(self)
+    return op.nonzero(self)
 
 
 nonzero_static = Composite(
@@ -96,19 +79,19 @@ nonzero_static = Composite(
 def _(self, size, fill_value):
     check(size >= 0, f"`size` must not be negative; got {size}", "ValueError")
     n = numel(self.shape)
-    found = reshape(ne(self, 0), [n])
-    before = cumsum(found, 0) - 1
+    found = op.reshape(op.ne(self, 0), [n])
+    before = op.cumsum(found, 0) - 1
     # unwanted elements get an additional index, which is dropped
-    rows = where(bitwise_and(found, lt(before, size)), before, size)
-    empty = full([size + 1], -1, dtype=int64, device=self.device)
-    flat = narrow(scatter(empty, 0, rows, arange(n, device=self.device)), 0, 0, size)
-    missing = lt(flat, 0)
-    made = full([size, self.ndim], fill_value, dtype=int64, device=self.device)
+    rows = op.where(op.bitwise_and(found, op.lt(before, size)), before, size)
+    empty = op.full([size + 1], -1, dtype=int64, device=self.device)
+    flat = op.narrow(op.scatter(empty, 0, rows, op.arange(n, device=self.device)), 0, 0, size)
+    missing = op.lt(flat, 0)
+    made = op.full([size, self.ndim], fill_value, dtype=int64, device=self.device)
     step = n
     for d in range(self.ndim):
         step = step // max(self.shape[d], 1)
-        place = remainder(floor_divide(flat, max(step, 1)), max(self.shape[d], 1))
-        copy_(select(made, 1, d), where(missing, fill_value, place))
+        place = op.remainder(op.floor_divide(flat, max(step, 1)), max(self.shape[d], 1))
+        op.copy_(op.select(made, 1, d), op.where(missing, fill_value, place))
     return made
 
 
@@ -121,6 +104,6 @@ nonzero_list = Composite(
 
 @nonzero_list.decompose
 def _(self):
-    x = self if self.ndim > 0 else reshape(self, [1])
-    rows = nonzero(x)
-    return [select(rows, 1, d) for d in range(x.ndim)]
+    x = self if self.ndim > 0 else op.reshape(self, [1])
+    rows = op.nonzero(x)
+    return [op.select(rows, 1, d) for d in range(x.ndim)]

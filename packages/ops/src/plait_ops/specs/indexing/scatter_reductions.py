@@ -1,28 +1,6 @@
 """Scattering with reduction of elements that have the same index: sums, products, means, extremes."""
 
-from plait_ops.calls import (
-    alias,
-    cat,
-    clone,
-    div,
-    eq,
-    expand,
-    flip,
-    full,
-    gather,
-    lt,
-    masked_fill,
-    narrow,
-    ones_like,
-    reshape,
-    scatter,
-    scatter_add,
-    scatter_reduce,
-    scatter_value,
-    sort,
-    where,
-    zeros_like,
-)
+from plait_ops import calls as op
 from plait_ops.spec import Composite, Operator
 from plait_ops.specs.indexing.gathering import _KERNEL, bytes_moved
 from plait_ops.specs.indexing.scattering import pad_end
@@ -108,31 +86,33 @@ def _(g, self, dim, index, src, reduce, include_self, result):
     # the gradient of the old value and of each source element, for each index
     if reduce == "sum":
         own = g
-        each = gather(g, dim, index)
+        each = op.gather(g, dim, index)
     elif reduce == "mean":
-        ones = ones_like(part)
-        count = scatter_add(ones_like(self) if include_self else zeros_like(self), dim, index, ones)
-        own = div(g, masked_fill(count, eq(count, 0), 1))
-        each = gather(own, dim, index)
+        ones = op.ones_like(part)
+        count = op.scatter_add(
+            op.ones_like(self) if include_self else op.zeros_like(self), dim, index, ones
+        )
+        own = op.div(g, op.masked_fill(count, op.eq(count, 0), 1))
+        each = op.gather(own, dim, index)
         if not include_self:
             own = g
     elif reduce == "prod":
         own, each = scatter_prod_backward(g, self, dim, index, part, result, include_self)
     else:
-        mine = to_dtype(eq(self, result), g.dtype)
-        theirs = to_dtype(eq(part, gather(result, dim, index)), g.dtype)
-        hits = scatter_add(
-            mine if include_self else scatter_value(zeros_like(mine), dim, index, 0),
+        mine = to_dtype(op.eq(self, result), g.dtype)
+        theirs = to_dtype(op.eq(part, op.gather(result, dim, index)), g.dtype)
+        hits = op.scatter_add(
+            mine if include_self else op.scatter_value(op.zeros_like(mine), dim, index, 0),
             dim,
             index,
             theirs,
         )
-        share = div(g, masked_fill(hits, eq(hits, 0), 1))
+        share = op.div(g, op.masked_fill(hits, op.eq(hits, 0), 1))
         own = share * mine
-        each = gather(share, dim, index) * theirs
-        own = where(eq(hits, 0), g, own)
+        each = op.gather(share, dim, index) * theirs
+        own = op.where(op.eq(hits, 0), g, own)
     if not include_self:
-        own = scatter_value(own if reduce == "sum" or reduce == "mean" else g, dim, index, 0)
+        own = op.scatter_value(own if reduce == "sum" or reduce == "mean" else g, dim, index, 0)
     if src.shape != index.shape:
         each = pad_end(each, src.shape)
     return own, each
@@ -149,9 +129,9 @@ cut = Composite(
 @cut.decompose
 def _(self, size):
     check(len(size) == self.ndim, f"`size` {size} must have {self.ndim} dimensions")
-    part = alias(self)
+    part = op.alias(self)
     for d in range(self.ndim):
-        part = narrow(part, d, 0, size[d])
+        part = op.narrow(part, d, 0, size[d])
     return part
 
 
@@ -170,14 +150,16 @@ def _products_before(x, keys, at):
     adjacent. Every step doubles the number of factors.
     """
     n = x.shape[at]
-    one = ones_like(narrow(x, at, 0, 1))
-    same = eq(narrow(keys, at, 1, n - 1), narrow(keys, at, 0, n - 1))
-    made = cat([one, where(same, narrow(x, at, 0, n - 1), 1.0)], at)
+    one = op.ones_like(op.narrow(x, at, 0, 1))
+    same = op.eq(op.narrow(keys, at, 1, n - 1), op.narrow(keys, at, 0, n - 1))
+    made = op.cat([one, op.where(same, op.narrow(x, at, 0, n - 1), 1.0)], at)
     step = 1
     while step < n:
-        same = eq(narrow(keys, at, step, n - step), narrow(keys, at, 0, n - step))
-        earlier = where(same, narrow(made, at, 0, n - step), 1.0)
-        made = cat([narrow(made, at, 0, step), narrow(made, at, step, n - step) * earlier], at)
+        same = op.eq(op.narrow(keys, at, step, n - step), op.narrow(keys, at, 0, n - step))
+        earlier = op.where(same, op.narrow(made, at, 0, n - step), 1.0)
+        made = op.cat(
+            [op.narrow(made, at, 0, step), op.narrow(made, at, step, n - step) * earlier], at
+        )
         step = step * 2
     return made
 
@@ -186,18 +168,18 @@ def _products_before(x, keys, at):
 def _(grad, self, dim, index, src, result, include_self):
     # products of the other elements without a division, so that they are right for zeros, and so
     # are their derivatives
-    base = self if include_self else scatter_value(self, dim, index, 1)
-    own = grad * conjugate(scatter_reduce(ones_like(base), dim, index, src, "prod"))
-    pull = gather(grad * conjugate(base), dim, index)
+    base = self if include_self else op.scatter_value(self, dim, index, 1)
+    own = grad * conjugate(op.scatter_reduce(op.ones_like(base), dim, index, src, "prod"))
+    pull = op.gather(grad * conjugate(base), dim, index)
     if index.ndim == 0 or numel(index.shape) == 0:
-        return own, clone(pull)
+        return own, op.clone(pull)
     at = wrap_dim("dim", dim, self.shape)
-    places = where(lt(index, 0), index + self.shape[at], index)
-    keys, order = sort(places, at)
-    x = gather(src, at, order)
+    places = op.where(op.lt(index, 0), index + self.shape[at], index)
+    keys, order = op.sort(places, at)
+    x = op.gather(src, at, order)
     before = _products_before(x, keys, at)
-    after = flip(_products_before(flip(x, [at]), flip(keys, [at]), at), [at])
-    others = scatter(zeros_like(src), at, order, before * after)
+    after = op.flip(_products_before(op.flip(x, [at]), op.flip(keys, [at]), at), [at])
+    others = op.scatter(op.zeros_like(src), at, order, before * after)
     return own, pull * conjugate(others)
 
 
@@ -230,8 +212,8 @@ def _(self, dim, index, src, reduce):
         "ValueError",
     )
     if reduce == "add":
-        return scatter_reduce(self, dim, index, src, "sum")
-    return scatter_reduce(self, dim, index, src, "prod")
+        return op.scatter_reduce(self, dim, index, src, "sum")
+    return op.scatter_reduce(self, dim, index, src, "prod")
 
 
 @scatter_value_named.decompose
@@ -241,10 +223,10 @@ def _(self, dim, index, value, reduce):
         f'`reduce` must be "add" or "multiply"; got "{reduce}"',
         "ValueError",
     )
-    src = full(index.shape, value, dtype=self.dtype, device=self.device)
+    src = op.full(index.shape, value, dtype=self.dtype, device=self.device)
     if reduce == "add":
-        return scatter_reduce(self, dim, index, src, "sum")
-    return scatter_reduce(self, dim, index, src, "prod")
+        return op.scatter_reduce(self, dim, index, src, "sum")
+    return op.scatter_reduce(self, dim, index, src, "prod")
 
 
 index_reduce = Composite(
@@ -280,15 +262,15 @@ def _(self, dim, index, source, reduce, include_self):
             numel(source.shape) == numel(index.shape),
             f"`source` must have {numel(index.shape)} elements; got shape {source.shape}",
         )
-        flat = scatter_reduce(
-            reshape(self, [1]),
+        flat = op.scatter_reduce(
+            op.reshape(self, [1]),
             0,
-            reshape(index, [-1]),
-            reshape(source, [-1]),
+            op.reshape(index, [-1]),
+            op.reshape(source, [-1]),
             reduce,
             include_self=include_self,
         )
-        return reshape(flat, [])
+        return op.reshape(flat, [])
     want = list(self.shape)
     want[at] = numel(index.shape)
     check(
@@ -297,5 +279,5 @@ def _(self, dim, index, source, reduce, include_self):
     )
     shape = [1] * self.ndim
     shape[at] = want[at]
-    places = expand(reshape(index, shape), want)
-    return scatter_reduce(self, at, places, source, reduce, include_self=include_self)
+    places = op.expand(op.reshape(index, shape), want)
+    return op.scatter_reduce(self, at, places, source, reduce, include_self=include_self)

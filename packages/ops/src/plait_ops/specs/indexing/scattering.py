@@ -1,17 +1,6 @@
 """Writing along one dimension by an index tensor."""
 
-from plait_ops.calls import (
-    alias,
-    arange,
-    copy_,
-    eq,
-    gather,
-    narrow,
-    reshape,
-    scatter_value,
-    where,
-    zeros,
-)
+from plait_ops import calls as op
 from plait_ops.spec import Operator
 from plait_ops.specs.indexing.gathering import _KERNEL, bytes_moved
 from plait_ops.words import (
@@ -133,7 +122,7 @@ def _(self, index, inplace):
 @scatter_.vjp("self")
 @scatter_value_.vjp("self")
 def _(g, dim, index):
-    return scatter_value(g, dim, index, 0)
+    return op.scatter_value(g, dim, index, 0)
 
 
 @scatter_add_.vjp("self")
@@ -145,8 +134,8 @@ def _(g):
 def ordinals(shape, device):
     """The positions 0, 1, ... of a shape in C order, in the smallest dtype that holds them."""
     count = numel(shape)
-    return reshape(
-        arange(count, dtype=int32 if count <= 2147483647 else int64, device=device), shape
+    return op.reshape(
+        op.arange(count, dtype=int32 if count <= 2147483647 else int64, device=device), shape
     )
 
 
@@ -154,8 +143,8 @@ def ordinals(shape, device):
 def _(g, dim, index, src):
     # of several elements for one index the last one is kept; the others have no gradient
     order = ordinals(index.shape, g.device)
-    last = scatter_(zeros(g.shape, dtype=order.dtype, device=g.device), dim, index, order)
-    picked = where(eq(gather(last, dim, index), order), gather(g, dim, index), 0.0)
+    last = scatter_(op.zeros(g.shape, dtype=order.dtype, device=g.device), dim, index, order)
+    picked = op.where(op.eq(op.gather(last, dim, index), order), op.gather(g, dim, index), 0.0)
     if picked.shape == src.shape:
         return picked
     return pad_end(picked, src.shape)
@@ -163,7 +152,7 @@ def _(g, dim, index, src):
 
 @scatter_add_.vjp("src")
 def _(g, dim, index, src):
-    picked = gather(g, dim, index)
+    picked = op.gather(g, dim, index)
     if picked.shape == src.shape:
         return picked
     return pad_end(picked, src.shape)
@@ -191,11 +180,11 @@ def _(self, size):
 
 @pad_end.decompose
 def _(self, size):
-    made = zeros(size, dtype=self.dtype, device=self.device)
-    part = alias(made)
+    made = op.zeros(size, dtype=self.dtype, device=self.device)
+    part = op.alias(made)
     for d in range(self.ndim):
-        part = narrow(part, d, 0, self.shape[d])
-    copy_(part, self)
+        part = op.narrow(part, d, 0, self.shape[d])
+    op.copy_(part, self)
     return made
 
 
@@ -203,5 +192,5 @@ def _(self, size):
 def _(g, self):
     part = g
     for d in range(self.ndim):
-        part = narrow(part, d, 0, self.shape[d])
+        part = op.narrow(part, d, 0, self.shape[d])
     return part

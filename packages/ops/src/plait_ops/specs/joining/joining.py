@@ -1,7 +1,7 @@
 """Tensors joined along a dimension that they have."""
 
+from plait_ops import calls as op
 from plait_ops.alias import under_another_name
-from plait_ops.calls import narrow, zeros
 from plait_ops.spec import Composite, Operator
 from plait_ops.words import (
     cast_argument,
@@ -81,9 +81,9 @@ def _(g, tensors, dim):
     offset = 0
     for t in tensors:
         if t.ndim == 1 and t.shape[0] == 0:
-            gradients.append(zeros([0], dtype=t.dtype, device=g.device))
+            gradients.append(op.zeros([0], dtype=t.dtype, device=g.device))
         else:
-            gradients.append(to_dtype(narrow(g, dim, offset, t.shape[dim]), t.dtype))
+            gradients.append(to_dtype(op.narrow(g, dim, offset, t.shape[dim]), t.dtype))
             offset += t.shape[dim]
     return gradients
 

@@ -1,18 +1,6 @@
 """Repeating, reversing and rolling."""
 
-from plait_ops.calls import (
-    amin,
-    arange,
-    clone,
-    cumsum,
-    expand,
-    index_select,
-    repeat_interleave_counts,
-    reshape,
-    search_sorted,
-    select,
-    unsqueeze,
-)
+from plait_ops import calls as op
 from plait_ops.spec import Composite, Operator
 from plait_ops.words import check, int64, item, max_dims, numel, require, sizes, to_dtype, wrap_dim
 
@@ -77,7 +65,7 @@ def _(self, repeats):
             "ValueError",
         )
         joined.append(wide[2 * i] * wide[2 * i + 1])
-    return reshape(clone(expand(reshape(self, apart), wide)), joined)
+    return op.reshape(op.clone(op.expand(op.reshape(self, apart), wide)), joined)
 
 
 @tile.decompose
@@ -111,12 +99,12 @@ def _(self, repeats, dim, output_size):
         f"`repeats` must be in [0, {LARGEST}]; got {repeats}",
         "ValueError",
     )
-    flat = reshape(self, [-1]) if dim is None else self
+    flat = op.reshape(self, [-1]) if dim is None else self
     at = wrap_dim("dim", dim if dim is not None else 0, flat.shape)
     if flat.ndim == 0:
-        flat = reshape(flat, [1])
+        flat = op.reshape(flat, [1])
     shape = list(flat.shape)
-    wide = unsqueeze(flat, at + 1)
+    wide = op.unsqueeze(flat, at + 1)
     size = list(wide.shape)
     size[at + 1] = repeats
     sizes("repeats", size)
@@ -127,7 +115,7 @@ def _(self, repeats, dim, output_size):
             f"`output_size` must be {shape[at]} for `repeats` {repeats}; got {int(output_size)}",
             "ValueError",
         )
-    return reshape(clone(expand(wide, size)), shape)
+    return op.reshape(op.clone(op.expand(wide, size)), shape)
 
 
 # ---- repetition --------------------------------------------------------------------------------
@@ -166,9 +154,9 @@ def _(repeats, output_size):
     require("repeats", repeats.dtype, "integer")
     check(repeats.ndim == 1, f"`repeats` must have 1 dimension; got shape {repeats.shape}")
     n = repeats.shape[0]
-    ends = cumsum(to_dtype(repeats, int64), 0)
-    total = item(select(ends, 0, n - 1)) if n > 0 else 0
-    least = item(to_dtype(amin(repeats), int64)) if n > 0 else 0
+    ends = op.cumsum(to_dtype(repeats, int64), 0)
+    total = item(op.select(ends, 0, n - 1)) if n > 0 else 0
+    least = item(to_dtype(op.amin(repeats), int64)) if n > 0 else 0
     check(least >= 0, f"`repeats` must not be negative; got {least}", "ValueError")
     if output_size is not None:
         check(
@@ -177,13 +165,13 @@ def _(repeats, output_size):
             "ValueError",
         )
     # element j belongs to the first run that ends after it
-    return search_sorted(ends, arange(total, dtype=int64, device=repeats.device), True)
+    return op.search_sorted(ends, op.arange(total, dtype=int64, device=repeats.device), True)
 
 
 @repeat_each.decompose
 def _(self, repeats, dim, output_size):
     require("repeats", repeats.dtype, "integer")
-    flat = reshape(self, [-1]) if dim is None or self.ndim == 0 else self
+    flat = op.reshape(self, [-1]) if dim is None or self.ndim == 0 else self
     at = wrap_dim(
         "dim", dim if dim is not None else 0, self.shape if dim is not None else flat.shape
     )
@@ -192,8 +180,8 @@ def _(self, repeats, dim, output_size):
         repeats.ndim <= 1 and (numel(repeats.shape) == 1 or numel(repeats.shape) == n),
         f"`repeats` of shape {repeats.shape} must have 1 or {n} elements for `self` of shape {self.shape}",
     )
-    counts = reshape(repeats, [-1])
+    counts = op.reshape(repeats, [-1])
     if n != 1 and counts.shape[0] == 1:
-        counts = expand(counts, [n])
-    places = repeat_interleave_counts(counts, output_size=output_size)
-    return index_select(flat, at, places)
+        counts = op.expand(counts, [n])
+    places = op.repeat_interleave_counts(counts, output_size=output_size)
+    return op.index_select(flat, at, places)

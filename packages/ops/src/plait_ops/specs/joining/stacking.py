@@ -1,6 +1,6 @@
 """Tensors joined along a new dimension, or along one that depends on their number of dimensions."""
 
-from plait_ops.calls import atleast_1d, atleast_2d, atleast_3d, cat, reshape, unsqueeze
+from plait_ops import calls as op
 from plait_ops.spec import Composite
 from plait_ops.words import check
 
@@ -51,9 +51,9 @@ def _(tensors):
     check(
         len(tensors) > 0, "`tensors` must hold at least one tensor; got an empty list", "ValueError"
     )
-    parts = [atleast_1d(t) for t in tensors]
+    parts = [op.atleast_1d(t) for t in tensors]
     first = parts[0]
-    return cat(parts, 0 if first.ndim == 1 else 1)
+    return op.cat(parts, 0 if first.ndim == 1 else 1)
 
 
 @vstack.decompose
@@ -62,7 +62,7 @@ def _(tensors):
     check(
         len(tensors) > 0, "`tensors` must hold at least one tensor; got an empty list", "ValueError"
     )
-    return cat([atleast_2d(t) for t in tensors], 0)
+    return op.cat([op.atleast_2d(t) for t in tensors], 0)
 
 
 @dstack.decompose
@@ -70,7 +70,7 @@ def _(tensors):
     check(
         len(tensors) > 0, "`tensors` must hold at least one tensor; got an empty list", "ValueError"
     )
-    return cat([atleast_3d(t) for t in tensors], 2)
+    return op.cat([op.atleast_3d(t) for t in tensors], 2)
 
 
 @column_stack.decompose
@@ -81,10 +81,10 @@ def _(tensors):
     parts = []
     for t in tensors:
         if t.ndim <= 1:
-            parts.append(reshape(t, [-1, 1]))
+            parts.append(op.reshape(t, [-1, 1]))
         else:
             parts.append(t)
-    return cat(parts, 1)
+    return op.cat(parts, 1)
 
 
 # ---- dimensions added where there are too few --------------------------------------------------
@@ -118,21 +118,21 @@ atleast_3d_ = _atleast(
 
 @atleast_1d_.decompose
 def _(self):
-    return unsqueeze(self, 0) if self.ndim == 0 else self
+    return op.unsqueeze(self, 0) if self.ndim == 0 else self
 
 
 @atleast_2d_.decompose
 def _(self):
     if self.ndim >= 2:
         return self
-    return unsqueeze(atleast_1d(self), 0)
+    return op.unsqueeze(op.atleast_1d(self), 0)
 
 
 @atleast_3d_.decompose
 def _(self):
     if self.ndim >= 3:
         return self
-    return unsqueeze(atleast_2d(self), 2)
+    return op.unsqueeze(op.atleast_2d(self), 2)
 
 
 stack = Composite(
@@ -163,5 +163,5 @@ def _(tensors, dim):
             t.shape == first.shape,
             f"`tensors` must have one shape; got {first.shape} and, at {i}, {t.shape}",
         )
-        parts.append(unsqueeze(t, dim))
-    return cat(parts, dim)
+        parts.append(op.unsqueeze(t, dim))
+    return op.cat(parts, dim)

@@ -1,6 +1,6 @@
 """Cholesky factors of positive definite matrices, and triangular systems."""
 
-from plait_ops.calls import clone, linalg_solve_triangular, swapaxes, transpose, tril, triu
+from plait_ops import calls as op
 from plait_ops.linear_words import require_matrix, require_square
 from plait_ops.spec import Composite, Operator
 from plait_ops.words import broadcast, check, conjugate, int32, numel, require_same, result, sum_to
@@ -108,13 +108,13 @@ cholesky_backward = Composite(
 
 @cholesky_backward.decompose
 def _(grad, L, upper):
-    low = conjugate(transpose(L, -2, -1)) if upper else L
-    g = conjugate(transpose(grad, -2, -1)) if upper else grad
-    high = conjugate(transpose(low, -2, -1))
+    low = conjugate(op.transpose(L, -2, -1)) if upper else L
+    g = conjugate(op.transpose(grad, -2, -1)) if upper else grad
+    high = conjugate(op.transpose(low, -2, -1))
     product = high @ g
-    mirrored = (tril(product) + conjugate(transpose(tril(product, -1), -2, -1))) * 0.5
-    left = linalg_solve_triangular(high, mirrored, upper=True)
-    return linalg_solve_triangular(low, left, upper=False, left=False)
+    mirrored = (op.tril(product) + conjugate(op.transpose(op.tril(product, -1), -2, -1))) * 0.5
+    left = op.linalg_solve_triangular(high, mirrored, upper=True)
+    return op.linalg_solve_triangular(low, left, upper=False, left=False)
 
 
 @linalg_cholesky_.vjp("A")
@@ -170,9 +170,9 @@ def _(L, result):
 @cholesky_solve.vjp("self", "L", meta=["self"])
 def _(g, self, L, result, upper):
     back = cholesky_solve(g, L, upper)
-    outer = back @ conjugate(transpose(result, -2, -1))
-    both = outer + conjugate(transpose(outer, -2, -1))
-    gL = -triu(triu(L) @ both) if upper else -tril(both @ tril(L))
+    outer = back @ conjugate(op.transpose(result, -2, -1))
+    both = outer + conjugate(op.transpose(outer, -2, -1))
+    gL = -op.triu(op.triu(L) @ both) if upper else -op.tril(both @ op.tril(L))
     return sum_to(back, self.shape), sum_to(gL, L.shape)
 
 
@@ -209,8 +209,8 @@ def _(self):
 
 @cholesky_inverse.vjp("self")
 def _(g, self, result, upper):
-    both = result @ (g + conjugate(transpose(g, -2, -1))) @ result
-    return -triu(triu(self) @ both) if upper else -tril(both @ tril(self))
+    both = result @ (g + conjugate(op.transpose(g, -2, -1))) @ result
+    return -op.triu(op.triu(self) @ both) if upper else -op.tril(both @ op.tril(self))
 
 
 # ---- triangular systems --------------------------------------------------------------------------
@@ -255,13 +255,17 @@ def _(A, result):
 
 @linalg_solve_triangular_.vjp("A", "B")
 def _(g, A, B, result, upper, left, unitriangular):
-    back = linalg_solve_triangular(
-        conjugate(transpose(A, -2, -1)), g, upper=not upper, left=left, unitriangular=unitriangular
+    back = op.linalg_solve_triangular(
+        conjugate(op.transpose(A, -2, -1)),
+        g,
+        upper=not upper,
+        left=left,
+        unitriangular=unitriangular,
     )
-    x = conjugate(transpose(result, -2, -1))
+    x = conjugate(op.transpose(result, -2, -1))
     full = back @ x if left else x @ back
     edge = 1 if unitriangular else 0
-    gA = -triu(full, edge) if upper else -tril(full, -edge)
+    gA = -op.triu(full, edge) if upper else -op.tril(full, -edge)
     return sum_to(gA, A.shape), sum_to(back, B.shape)
 
 
@@ -283,9 +287,11 @@ triangular_solve = Composite(
 def _(self, A, upper, transpose, unitriangular):
     if transpose:
         return (
-            linalg_solve_triangular(
-                swapaxes(A, -2, -1), self, upper=not upper, unitriangular=unitriangular
+            op.linalg_solve_triangular(
+                op.swapaxes(A, -2, -1), self, upper=not upper, unitriangular=unitriangular
             ),
-            clone(A),
+            op.clone(A),
         )
-    return linalg_solve_triangular(A, self, upper=upper, unitriangular=unitriangular), clone(A)
+    return op.linalg_solve_triangular(A, self, upper=upper, unitriangular=unitriangular), op.clone(
+        A
+    )

@@ -1,25 +1,6 @@
 """Determinants of square matrices."""
 
-from plait_ops.calls import (
-    abs as abs_,
-    amax,
-    conj,
-    detach,
-    diagonal,
-    eq,
-    linalg_det,
-    linalg_inv,
-    linalg_lu_factor_ex,
-    linalg_slogdet,
-    log,
-    lt,
-    lu_unpack,
-    masked_fill,
-    transpose,
-    unsqueeze,
-    where,
-    zeros_like,
-)
+from plait_ops import calls as op
 from plait_ops.costs import lu, matrices
 from plait_ops.linear_words import require_square
 from plait_ops.spec import Composite, Operator
@@ -67,23 +48,23 @@ def _(A):
 @part
 def _made_regular(A):
     """`A` with a small number instead of every pivot that is 0, as cofactors are continuous."""
-    LU, pivots, _info = linalg_lu_factor_ex(detach(A))
-    P, L, U = lu_unpack(LU, pivots)
-    sizes_ = abs_(diagonal(U, 0, -2, -1))
-    largest = amax(sizes_, [-1], True)
+    LU, pivots, _info = op.linalg_lu_factor_ex(op.detach(A))
+    P, L, U = op.lu_unpack(LU, pivots)
+    sizes_ = op.abs(op.diagonal(U, 0, -2, -1))
+    largest = op.amax(sizes_, [-1], True)
     little = 1e-10 if real_dtype(A.dtype) == float64 else 1e-5
-    scale = where(eq(largest, 0), 1.0, largest) * little
-    added = to_dtype(where(eq(sizes_, 0), scale, 0.0), A.dtype)
-    return A + P @ (L * unsqueeze(added, -2))
+    scale = op.where(op.eq(largest, 0), 1.0, largest) * little
+    added = to_dtype(op.where(op.eq(sizes_, 0), scale, 0.0), A.dtype)
+    return A + P @ (L * op.unsqueeze(added, -2))
 
 
 @linalg_det_.vjp("A")
 def _(g, A):
     if numel(A.shape) == 0:
-        return zeros_like(A)
+        return op.zeros_like(A)
     regular_ = _made_regular(A)
-    scale = unsqueeze(unsqueeze(g * conjugate(linalg_det(regular_)), -1), -1)
-    return scale * conjugate(transpose(linalg_inv(regular_), -2, -1))
+    scale = op.unsqueeze(op.unsqueeze(g * conjugate(op.linalg_det(regular_)), -1), -1)
+    return scale * conjugate(op.transpose(op.linalg_inv(regular_), -2, -1))
 
 
 linalg_slogdet_ = Operator(
@@ -124,9 +105,11 @@ def _(A):
 def _(g0, g1, A, result0):
     scale = g1
     if is_complex(A.dtype):  # the sign changes too
-        turn = conj(g0) * result0
-        scale = g1 - (turn - conj(turn)) * 0.5
-    return unsqueeze(unsqueeze(scale, -1), -1) * conjugate(transpose(linalg_inv(A), -2, -1))
+        turn = op.conj(g0) * result0
+        scale = g1 - (turn - op.conj(turn)) * 0.5
+    return op.unsqueeze(op.unsqueeze(scale, -1), -1) * conjugate(
+        op.transpose(op.linalg_inv(A), -2, -1)
+    )
 
 
 det = Composite(
@@ -172,17 +155,17 @@ logdet = Composite(
 
 @det.decompose
 def _(self):
-    return linalg_det(self)
+    return op.linalg_det(self)
 
 
 @slogdet.decompose
 def _(self):
-    return linalg_slogdet(self)
+    return op.linalg_slogdet(self)
 
 
 @logdet.decompose
 def _(self):
-    sign, logabsdet = linalg_slogdet(self)
+    sign, logabsdet = op.linalg_slogdet(self)
     if is_complex(self.dtype):
-        return log(sign) + logabsdet
-    return masked_fill(logabsdet, lt(sign, 0), NAN)
+        return op.log(sign) + logabsdet
+    return op.masked_fill(logabsdet, op.lt(sign, 0), NAN)

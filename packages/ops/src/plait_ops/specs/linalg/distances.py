@@ -1,18 +1,6 @@
 """Distances between vectors, and norms that are limited."""
 
-from plait_ops.calls import (
-    cat,
-    clamp_min,
-    expand,
-    gt,
-    linalg_vector_norm,
-    narrow,
-    norm,
-    sum,
-    unsqueeze,
-    where,
-    zeros,
-)
+from plait_ops import calls as op
 from plait_ops.spec import Composite
 from plait_ops.words import broadcast, check, require, require_same, wrap_dim
 
@@ -52,10 +40,10 @@ def _(x1, x2, p):
     if x1.shape[-1] == 0:
         n = x1.shape[-2]
         m = x2.shape[-2]
-        return expand(sum(x1, [-1], True) * 1.0, batch + [n, 1]) * expand(
-            unsqueeze(sum(x2, [-1]), -2), batch + [1, m]
+        return op.expand(op.sum(x1, [-1], True) * 1.0, batch + [n, 1]) * op.expand(
+            op.unsqueeze(op.sum(x2, [-1]), -2), batch + [1, m]
         )
-    return norm(unsqueeze(x1, -2) - unsqueeze(x2, -3), p, [-1])
+    return op.norm(op.unsqueeze(x1, -2) - op.unsqueeze(x2, -3), p, [-1])
 
 
 pairwise_distance_ = Composite(
@@ -77,7 +65,7 @@ pairwise_distance_ = Composite(
 
 @pairwise_distance_.decompose
 def _(x1, x2, p, eps, keepdim):
-    return norm(x1 - x2 + eps, p, [-1], keepdim)
+    return op.norm(x1 - x2 + eps, p, [-1], keepdim)
 
 
 pdist = Composite(
@@ -104,12 +92,12 @@ def _(self, p):
     check(p >= 0.0, f"`p` must not be negative; got {p}", "ValueError")
     n = self.shape[0]
     if n < 2:
-        return zeros([0], dtype=self.dtype, device=self.device)
+        return op.zeros([0], dtype=self.dtype, device=self.device)
     parts = []
     for i in range(n - 1):
-        rest = narrow(self, 0, i + 1, n - 1 - i)
-        parts.append(norm(rest - narrow(self, 0, i, 1), p, [-1]))
-    return cat(parts)
+        rest = op.narrow(self, 0, i + 1, n - 1 - i)
+        parts.append(op.norm(rest - op.narrow(self, 0, i, 1), p, [-1]))
+    return op.cat(parts)
 
 
 cosine_similarity = Composite(
@@ -134,11 +122,11 @@ def _(x1, x2, dim, eps):
     require("x1", x1.dtype, "floating")
     shape = broadcast("x1", x1.shape, "x2", x2.shape)
     at = wrap_dim("dim", dim, shape)
-    a = expand(x1, shape)
-    b = expand(x2, shape)
-    first = clamp_min(norm(a, 2, [at], True), eps)
-    second = clamp_min(norm(b, 2, [at], True), eps)
-    return sum((a / first) * (b / second), [at])
+    a = op.expand(x1, shape)
+    b = op.expand(x2, shape)
+    first = op.clamp_min(op.norm(a, 2, [at], True), eps)
+    second = op.clamp_min(op.norm(b, 2, [at], True), eps)
+    return op.sum((a / first) * (b / second), [at])
 
 
 dist = Composite(
@@ -160,7 +148,7 @@ dist = Composite(
 
 @dist.decompose
 def _(self, other, p):
-    return linalg_vector_norm(self - other, p)
+    return op.linalg_vector_norm(self - other, p)
 
 
 renorm = Composite(
@@ -192,6 +180,6 @@ def _(self, p, dim, maxnorm):
     )
     at = wrap_dim("dim", dim, self.shape)
     others = [i for i in range(self.ndim) if i != at]
-    size = linalg_vector_norm(self, p, others, True)
-    scale = where(gt(size, float(maxnorm)), float(maxnorm) / (size + 1e-7), 1.0)
+    size = op.linalg_vector_norm(self, p, others, True)
+    scale = op.where(op.gt(size, float(maxnorm)), float(maxnorm) / (size + 1e-7), 1.0)
     return self * scale

@@ -1,18 +1,6 @@
 """Eigenvalues and eigenvectors."""
 
-from plait_ops.calls import (
-    conj,
-    diagonal,
-    eq,
-    eye,
-    linalg_eigh,
-    linalg_solve,
-    logical_and,
-    real,
-    transpose,
-    unsqueeze,
-    where,
-)
+from plait_ops import calls as op
 from plait_ops.linear_words import require_square
 from plait_ops.spec import Operator
 from plait_ops.words import check, complex_dtype, conjugate, numel, part, real_dtype, result
@@ -23,8 +11,8 @@ def quotient(numerator, denominator):
     """Return the quotient, and 0 for 0 / 0: equal eigenvalues do not matter where no gradient
     depends on their vectors.
     """
-    both = logical_and(eq(numerator, 0), eq(denominator, 0))
-    return where(both, 0.0, numerator / where(both, 1.0, denominator))
+    both = op.logical_and(op.eq(numerator, 0), op.eq(denominator, 0))
+    return op.where(both, 0.0, numerator / op.where(both, 1.0, denominator))
 
 
 _SYMMETRIC = """
@@ -97,20 +85,20 @@ def _(A):
 @linalg_eigh_.vjp("A")
 def _(g0, g1, result0, result1):
     n = result0.shape[-1]
-    adjoint = conjugate(transpose(result1, -2, -1))
-    one = eye(n, dtype=result0.dtype, device=result0.device)
-    gaps = unsqueeze(result0, -2) - unsqueeze(result0, -1) + one
+    adjoint = conjugate(op.transpose(result1, -2, -1))
+    one = op.eye(n, dtype=result0.dtype, device=result0.device)
+    gaps = op.unsqueeze(result0, -2) - op.unsqueeze(result0, -1) + one
     # eigenvectors stay orthonormal: they turn, and a small turn is skew-Hermitian
     product = adjoint @ g1
-    turn = (product - conjugate(transpose(product, -2, -1))) * 0.5
-    inner = quotient(turn, gaps) * (1 - one) + unsqueeze(g0, -1) * one
+    turn = (product - conjugate(op.transpose(product, -2, -1))) * 0.5
+    inner = quotient(turn, gaps) * (1 - one) + op.unsqueeze(g0, -1) * one
     return result1 @ inner @ adjoint
 
 
 @linalg_eigvalsh.vjp("A")
 def _(g, A, UPLO):
-    _values, vectors = linalg_eigh(A, UPLO)
-    return (vectors * unsqueeze(g, -2)) @ conjugate(transpose(vectors, -2, -1))
+    _values, vectors = op.linalg_eigh(A, UPLO)
+    return (vectors * op.unsqueeze(g, -2)) @ conjugate(op.transpose(vectors, -2, -1))
 
 
 _GENERAL = """
@@ -152,21 +140,21 @@ linalg_eigvals.batch("matrices")
 def _(g0, g1, result0, result1):
     # the part of g1 along a vector would change its length, which is 1
     n = result0.shape[-1]
-    one = eye(n, dtype=g1.dtype, device=g1.device)
-    adjoint = conj(transpose(result1, -2, -1))
+    one = op.eye(n, dtype=g1.dtype, device=g1.device)
+    adjoint = op.conj(op.transpose(result1, -2, -1))
     product = adjoint @ g1
-    lengths = real(diagonal(product, 0, -2, -1))
-    turned = product - (adjoint @ result1) * unsqueeze(lengths, -2)
-    gaps = conj(unsqueeze(result0, -2) - unsqueeze(result0, -1)) + one
-    inner = quotient(turned, gaps) * (1 - one) + unsqueeze(g0, -1) * one
-    return linalg_solve(adjoint, inner @ adjoint)
+    lengths = op.real(op.diagonal(product, 0, -2, -1))
+    turned = product - (adjoint @ result1) * op.unsqueeze(lengths, -2)
+    gaps = op.conj(op.unsqueeze(result0, -2) - op.unsqueeze(result0, -1)) + one
+    inner = quotient(turned, gaps) * (1 - one) + op.unsqueeze(g0, -1) * one
+    return op.linalg_solve(adjoint, inner @ adjoint)
 
 
 @linalg_eigvals.vjp("A")
 def _(g, A):
     _values, vectors = linalg_eig(A)
-    adjoint = conj(transpose(vectors, -2, -1))
-    return linalg_solve(adjoint, unsqueeze(g, -1) * adjoint)
+    adjoint = op.conj(op.transpose(vectors, -2, -1))
+    return op.linalg_solve(adjoint, op.unsqueeze(g, -1) * adjoint)
 
 
 @linalg_eig.shape

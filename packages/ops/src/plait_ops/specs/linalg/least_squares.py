@@ -1,15 +1,6 @@
 """Least squares."""
 
-from plait_ops.calls import (
-    detach,
-    linalg_pinv,
-    lstsq_parts,
-    pinv_backward,
-    squeeze_dim,
-    transpose,
-    unsqueeze,
-    zeros,
-)
+from plait_ops import calls as op
 from plait_ops.costs import matrices, singular_values
 from plait_ops.linear_words import require_matrix
 from plait_ops.spec import Composite, Operator
@@ -49,8 +40,7 @@ def _(A, B):
     m = A.shape[-2]
     n = A.shape[-1]
     check(
-        B.shape[-2] == m,
-        f"`B` of shape {B.shape} must have as many rows as `A` of shape {A.shape}",
+        B.shape[-2] == m, f"`B` of shape {B.shape} must have as many rows as `A` of shape {A.shape}"
     )
     batch = broadcast("A", A.shape[:-2], "B", B.shape[:-2])
     k = B.shape[-1]
@@ -72,13 +62,13 @@ def _(A, result0):
 
 @lstsq_parts_.vjp("A", "B")
 def _(g0, g1, A, B, result0, rcond):
-    P = linalg_pinv(A, rtol=rcond, atol=0.0)
-    gB = conjugate(transpose(P, -2, -1)) @ g0
-    gA = pinv_backward(g0 @ conjugate(transpose(B, -2, -1)), A, P)
+    P = op.linalg_pinv(A, rtol=rcond, atol=0.0)
+    gB = conjugate(op.transpose(P, -2, -1)) @ g0
+    gA = op.pinv_backward(g0 @ conjugate(op.transpose(B, -2, -1)), A, P)
     # |A X - B|^2 is minimal at X, so its derivative has no part through X
     if A.shape[-2] > A.shape[-1]:
-        pull = (A @ result0 - B) * unsqueeze(g1 * 2.0, -2)
-        gA = gA + pull @ conjugate(transpose(result0, -2, -1))
+        pull = (A @ result0 - B) * op.unsqueeze(g1 * 2.0, -2)
+        gA = gA + pull @ conjugate(op.transpose(result0, -2, -1))
         gB = gB - pull
     return sum_to(gA, A.shape), sum_to(gB, B.shape)
 
@@ -128,14 +118,14 @@ def _(A, B, rcond, driver):
     if rcond is not None:
         cut = rcond
     vector = B.ndim == 1 or (A.ndim == B.ndim + 1 and B.shape == A.shape[:-1])
-    solution, residuals, rank, values = lstsq_parts(A, unsqueeze(B, -1) if vector else B, cut)
-    nothing = zeros([0], dtype=real_dtype(A.dtype), device=A.device)
+    solution, residuals, rank, values = op.lstsq_parts(A, op.unsqueeze(B, -1) if vector else B, cut)
+    nothing = op.zeros([0], dtype=real_dtype(A.dtype), device=A.device)
     if vector:
-        solution = squeeze_dim(solution, [-1])
+        solution = op.squeeze_dim(solution, [-1])
     if A.shape[-2] <= A.shape[-1] or driver is None or driver == "gelsy":
         residuals = nothing
     if driver is not None and driver == "gels":
-        rank = zeros([0], dtype=int64, device=A.device)
+        rank = op.zeros([0], dtype=int64, device=A.device)
     if driver is None or driver == "gelsy" or driver == "gels":
         values = nothing
-    return solution, residuals, rank, detach(values)
+    return solution, residuals, rank, op.detach(values)

@@ -1,6 +1,6 @@
 """Affine maps: addmm, baddbmm and linear."""
 
-from plait_ops.calls import add, bmm, expand, mm, mul, mv, outer, reshape, sum, t
+from plait_ops import calls as op
 from plait_ops.spec import Composite, Operator
 from plait_ops.words import (
     bool_,
@@ -71,8 +71,8 @@ def _(mat1, mat2):
 
 @addmm.decompose
 def _(self, mat1, mat2, beta, alpha):
-    product = mm(mat1, mat2) * alpha
-    return add(product, mul(self, beta))
+    product = op.mm(mat1, mat2) * alpha
+    return op.add(product, op.mul(self, beta))
 
 
 @addmm.vjp("self")
@@ -82,12 +82,12 @@ def _(g, self, beta):
 
 @addmm.vjp("mat1")
 def _(g, mat2, alpha):
-    return mm(g, conjugate(t(mat2))) * conjugate(alpha)
+    return op.mm(g, conjugate(op.t(mat2))) * conjugate(alpha)
 
 
 @addmm.vjp("mat2")
 def _(g, mat1, alpha):
-    return mm(conjugate(t(mat1)), g) * conjugate(alpha)
+    return op.mm(conjugate(op.t(mat1)), g) * conjugate(alpha)
 
 
 @part
@@ -127,15 +127,15 @@ def _(self, batch1, batch2, beta, alpha):
     fits_as_factor("alpha", alpha, self.dtype)
     fits_as_factor("beta", beta, self.dtype)
     if is_integral(self.dtype):
-        return add(scaled(bmm(batch1, batch2), alpha), scaled(self, beta))
-    product = bmm(batch1, batch2) * alpha
+        return op.add(scaled(op.bmm(batch1, batch2), alpha), scaled(self, beta))
+    product = op.bmm(batch1, batch2) * alpha
     if not is_complex(dtype_of(beta)) and float(beta) == 0.0:  # the values of `self` do not matter
         check(
             broadcast("self", self.shape, "batch1 @ batch2", product.shape) == list(product.shape),
             f"`self` of shape {self.shape} must broadcast to {product.shape}",
         )
         return product
-    return add(product, self * beta)
+    return op.add(product, self * beta)
 
 
 linear = Operator(
@@ -185,33 +185,33 @@ def _(input, weight):
 
 @linear.decompose
 def _(input, weight, bias):
-    rows = reshape(input, [numel(input.shape[:-1]), input.shape[-1]])
-    made = mm(rows, t(weight)) if bias is None else addmm(bias, rows, t(weight))
-    return reshape(made, input.shape[:-1] + weight.shape[:1])
+    rows = op.reshape(input, [numel(input.shape[:-1]), input.shape[-1]])
+    made = op.mm(rows, op.t(weight)) if bias is None else addmm(bias, rows, op.t(weight))
+    return op.reshape(made, input.shape[:-1] + weight.shape[:1])
 
 
 @linear.vjp("input")
 def _(g, input, weight):
     if g.ndim == 2:
-        return mm(g, conjugate(weight))
-    rows = reshape(g, [numel(g.shape[:-1]), g.shape[-1]])
-    return reshape(mm(rows, conjugate(weight)), input.shape)
+        return op.mm(g, conjugate(weight))
+    rows = op.reshape(g, [numel(g.shape[:-1]), g.shape[-1]])
+    return op.reshape(op.mm(rows, conjugate(weight)), input.shape)
 
 
 @linear.vjp("weight")
 def _(g, input):
     if g.ndim == 2:
-        return mm(t(g), conjugate(input))
+        return op.mm(op.t(g), conjugate(input))
     n = numel(g.shape[:-1])
-    rows = reshape(input, [n, input.shape[-1]])
-    return mm(t(reshape(g, [n, g.shape[-1]])), conjugate(rows))
+    rows = op.reshape(input, [n, input.shape[-1]])
+    return op.mm(op.t(op.reshape(g, [n, g.shape[-1]])), conjugate(rows))
 
 
 @linear.vjp("bias")
 def _(g):
     if g.ndim == 2:
-        return sum(g, [0])
-    return sum(reshape(g, [numel(g.shape[:-1]), g.shape[-1]]), [0])
+        return op.sum(g, [0])
+    return op.sum(op.reshape(g, [numel(g.shape[:-1]), g.shape[-1]]), [0])
 
 
 # ---- products that are added ---------------------------------------------------------------------
@@ -270,22 +270,22 @@ def weighted_sum(self, product, beta, alpha):
     fits_as_factor("alpha", alpha, product.dtype)
     fits_as_factor("beta", beta, product.dtype)
     if is_integral(self.dtype) and is_integral(product.dtype):
-        return scaled(product, alpha) + scaled(expand(self, product.shape), beta)
+        return scaled(product, alpha) + scaled(op.expand(self, product.shape), beta)
     made = product * alpha
     if not is_complex(dtype_of(beta)) and float(beta) == 0.0:
         return made
-    return expand(self, product.shape) * beta + made
+    return op.expand(self, product.shape) * beta + made
 
 
 @addmv.decompose
 def _(self, mat, vec, beta, alpha):
     require_same("self", self, "mat", mat)
-    return weighted_sum(self, mv(mat, vec), beta, alpha)
+    return weighted_sum(self, op.mv(mat, vec), beta, alpha)
 
 
 @addr.decompose
 def _(self, vec1, vec2, beta, alpha):
-    product = outer(vec1, vec2)
+    product = op.outer(vec1, vec2)
     if is_integral(self.dtype) and is_integral(product.dtype):
         check(
             is_integral(dtype_of(beta)) and is_integral(dtype_of(alpha)),
@@ -294,7 +294,7 @@ def _(self, vec1, vec2, beta, alpha):
         )
         fits_as_factor("alpha", alpha, product.dtype)
         fits_as_factor("beta", beta, product.dtype)
-        whole = expand(self, product.shape)
+        whole = op.expand(self, product.shape)
         if self.dtype == bool_ and product.dtype == bool_:
             first, second = 0, 0
             if float(beta) != 0.0:
@@ -309,5 +309,5 @@ def _(self, vec1, vec2, beta, alpha):
 @addbmm.decompose
 def _(self, batch1, batch2, beta, alpha):
     require_same("self", self, "batch1", batch1)
-    product = sum(bmm(batch1, batch2), [0], dtype=self.dtype)
+    product = op.sum(op.bmm(batch1, batch2), [0], dtype=self.dtype)
     return weighted_sum(self, product, beta, alpha)

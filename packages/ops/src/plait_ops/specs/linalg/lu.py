@@ -1,17 +1,6 @@
 """Factors of a square or rectangular matrix, P A = L U, and solutions from them."""
 
-from plait_ops.calls import (
-    cat,
-    linalg_lu_factor,
-    linalg_lu_solve,
-    linalg_solve_triangular,
-    lu_unpack,
-    narrow,
-    pad_end,
-    transpose,
-    tril,
-    triu,
-)
+from plait_ops import calls as op
 from plait_ops.costs import lu, matrices
 from plait_ops.linear_words import require_matrix
 from plait_ops.spec import Composite, Operator
@@ -93,31 +82,33 @@ def _(A):
 @part
 def _factor_gradient(g, LU, pivots):
     """The gradient of A from that of both factors in one matrix."""
-    P, L, U = lu_unpack(LU, pivots)
+    P, L, U = op.lu_unpack(LU, pivots)
     m = LU.shape[-2]
     n = LU.shape[-1]
     k = min(m, n)
-    lh = conjugate(transpose(narrow(L, -2, 0, k), -2, -1))
-    uh = conjugate(transpose(narrow(U, -1, 0, k), -2, -1))
-    square = narrow(narrow(g, -1, 0, k), -2, 0, k)
-    below = lh @ tril(square, -1)
-    above = triu(square) @ uh
+    lh = conjugate(op.transpose(op.narrow(L, -2, 0, k), -2, -1))
+    uh = conjugate(op.transpose(op.narrow(U, -1, 0, k), -2, -1))
+    square = op.narrow(op.narrow(g, -1, 0, k), -2, 0, k)
+    below = lh @ op.tril(square, -1)
+    above = op.triu(square) @ uh
     if n > k:
-        wide = narrow(narrow(g, -2, 0, k), -1, k, n - k)
-        below = below - wide @ conjugate(transpose(narrow(U, -1, k, n - k), -2, -1))
+        wide = op.narrow(op.narrow(g, -2, 0, k), -1, k, n - k)
+        below = below - wide @ conjugate(op.transpose(op.narrow(U, -1, k, n - k), -2, -1))
     if m > k:
-        tall = narrow(narrow(g, -1, 0, k), -2, k, m - k)
-        above = above - conjugate(transpose(narrow(L, -2, k, m - k), -2, -1)) @ tall
-    inner = linalg_solve_triangular(
-        lh, tril(below, -1) + triu(above), upper=True, unitriangular=True
+        tall = op.narrow(op.narrow(g, -1, 0, k), -2, k, m - k)
+        above = above - conjugate(op.transpose(op.narrow(L, -2, k, m - k), -2, -1)) @ tall
+    inner = op.linalg_solve_triangular(
+        lh, op.tril(below, -1) + op.triu(above), upper=True, unitriangular=True
     )
-    made = linalg_solve_triangular(uh, inner, upper=False, left=False)
+    made = op.linalg_solve_triangular(uh, inner, upper=False, left=False)
     if n > k:
-        rest = narrow(narrow(g, -2, 0, k), -1, k, n - k)
-        made = cat([made, linalg_solve_triangular(lh, rest, upper=True, unitriangular=True)], -1)
+        rest = op.narrow(op.narrow(g, -2, 0, k), -1, k, n - k)
+        made = op.cat(
+            [made, op.linalg_solve_triangular(lh, rest, upper=True, unitriangular=True)], -1
+        )
     if m > k:
-        rest = narrow(narrow(g, -1, 0, k), -2, k, m - k)
-        made = cat([made, linalg_solve_triangular(uh, rest, upper=False, left=False)], -2)
+        rest = op.narrow(op.narrow(g, -1, 0, k), -2, k, m - k)
+        made = op.cat([made, op.linalg_solve_triangular(uh, rest, upper=False, left=False)], -2)
     return P @ made
 
 
@@ -155,9 +146,7 @@ def _(LU_data, LU_pivots):
     n = LU_data.shape[-1]
     k = min(m, n)
     check(
-        LU_pivots.dtype == int32,
-        f"`LU_pivots` must be int32; got {LU_pivots.dtype}",
-        "DTypeError",
+        LU_pivots.dtype == int32, f"`LU_pivots` must be int32; got {LU_pivots.dtype}", "DTypeError"
     )
     check(
         LU_pivots.shape == LU_data.shape[:-2] + [k],
@@ -173,7 +162,7 @@ def _(LU_data, LU_pivots):
 
 @lu_unpack_.vjp("LU_data")
 def _(g1, g2, LU_data):
-    return pad_end(tril(g1, -1), LU_data.shape) + pad_end(triu(g2), LU_data.shape)
+    return op.pad_end(op.tril(g1, -1), LU_data.shape) + op.pad_end(op.triu(g2), LU_data.shape)
 
 
 linalg_lu = Composite(
@@ -193,8 +182,8 @@ linalg_lu = Composite(
 
 @linalg_lu.decompose
 def _(A, pivot):
-    LU, pivots = linalg_lu_factor(A, pivot=pivot)
-    return lu_unpack(LU, pivots)
+    LU, pivots = op.linalg_lu_factor(A, pivot=pivot)
+    return op.lu_unpack(LU, pivots)
 
 
 linalg_lu_solve_ = Operator(
@@ -236,23 +225,23 @@ def _(LU, result):
 
 @linalg_lu_solve_.decompose
 def _(LU, pivots, B, left, adjoint):
-    P, L, U = lu_unpack(LU, pivots)
+    P, L, U = op.lu_unpack(LU, pivots)
     if left and not adjoint:
-        inner = linalg_solve_triangular(
-            L, transpose(P, -2, -1) @ B, upper=False, unitriangular=True
+        inner = op.linalg_solve_triangular(
+            L, op.transpose(P, -2, -1) @ B, upper=False, unitriangular=True
         )
-        return linalg_solve_triangular(U, inner, upper=True)
+        return op.linalg_solve_triangular(U, inner, upper=True)
     if not left and not adjoint:
-        first = linalg_solve_triangular(U, B, upper=True, left=False)
-        inner = linalg_solve_triangular(L, first, upper=False, left=False, unitriangular=True)
-        return inner @ transpose(P, -2, -1)
-    lh = conjugate(transpose(L, -2, -1))
-    uh = conjugate(transpose(U, -2, -1))
+        first = op.linalg_solve_triangular(U, B, upper=True, left=False)
+        inner = op.linalg_solve_triangular(L, first, upper=False, left=False, unitriangular=True)
+        return inner @ op.transpose(P, -2, -1)
+    lh = conjugate(op.transpose(L, -2, -1))
+    uh = conjugate(op.transpose(U, -2, -1))
     if left:
-        first = linalg_solve_triangular(uh, B, upper=False)
-        return P @ linalg_solve_triangular(lh, first, upper=True, unitriangular=True)
-    inner = linalg_solve_triangular(lh, B @ P, upper=True, left=False, unitriangular=True)
-    return linalg_solve_triangular(uh, inner, upper=False, left=False)
+        first = op.linalg_solve_triangular(uh, B, upper=False)
+        return P @ op.linalg_solve_triangular(lh, first, upper=True, unitriangular=True)
+    inner = op.linalg_solve_triangular(lh, B @ P, upper=True, left=False, unitriangular=True)
+    return op.linalg_solve_triangular(uh, inner, upper=False, left=False)
 
 
 lu_solve = Composite(
@@ -271,4 +260,4 @@ lu_solve = Composite(
 
 @lu_solve.decompose
 def _(self, LU_data, LU_pivots):
-    return linalg_lu_solve(LU_data, LU_pivots, self)
+    return op.linalg_lu_solve(LU_data, LU_pivots, self)

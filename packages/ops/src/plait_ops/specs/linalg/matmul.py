@@ -1,6 +1,6 @@
 """Matrix products."""
 
-from plait_ops.calls import expand, matmul, reshape, squeeze_dim, t, transpose, unsqueeze
+from plait_ops import calls as op
 from plait_ops.spec import Composite, Operator
 from plait_ops.words import broadcast, check, conjugate, numel, require, require_same, result
 
@@ -48,12 +48,12 @@ def _(self, mat2):
 
 @mm.vjp("self")
 def _(g, mat2):
-    return mm(g, conjugate(t(mat2)))
+    return mm(g, conjugate(op.t(mat2)))
 
 
 @mm.vjp("mat2")
 def _(g, self):
-    return mm(conjugate(t(self)), g)
+    return mm(conjugate(op.t(self)), g)
 
 
 @mm.jvp
@@ -111,12 +111,12 @@ def _(self, mat2):
 
 @bmm.vjp("self")
 def _(g, mat2):
-    return bmm(g, conjugate(transpose(mat2, 1, 2)))
+    return bmm(g, conjugate(op.transpose(mat2, 1, 2)))
 
 
 @bmm.vjp("mat2")
 def _(g, self):
-    return bmm(conjugate(transpose(self, 1, 2)), g)
+    return bmm(conjugate(op.transpose(self, 1, 2)), g)
 
 
 @bmm.jvp
@@ -164,17 +164,17 @@ def _(self, vec):
 
 @mv.decompose
 def _(self, vec):
-    return reshape(mm(self, unsqueeze(vec, 1)), [self.shape[0]])
+    return op.reshape(mm(self, op.unsqueeze(vec, 1)), [self.shape[0]])
 
 
 @mv.vjp("self")
 def _(g, vec):
-    return unsqueeze(g, 1) * conjugate(unsqueeze(vec, 0))
+    return op.unsqueeze(g, 1) * conjugate(op.unsqueeze(vec, 0))
 
 
 @mv.vjp("vec")
 def _(g, self):
-    return mv(conjugate(t(self)), g)
+    return mv(conjugate(op.t(self)), g)
 
 
 dot = Operator(
@@ -219,7 +219,7 @@ def _(self):
 
 @dot.decompose
 def _(self, tensor):
-    return reshape(mm(unsqueeze(self, 0), unsqueeze(tensor, 1)), ())
+    return op.reshape(mm(op.unsqueeze(self, 0), op.unsqueeze(tensor, 1)), ())
 
 
 @dot.vjp("self")
@@ -253,7 +253,7 @@ def _(self, vec2):
         self.ndim == 1 and vec2.ndim == 1,
         f"`self` and `vec2` must have 1 dimension; got shapes {self.shape} and {vec2.shape}",
     )
-    return unsqueeze(self, 1) * vec2
+    return op.unsqueeze(self, 1) * vec2
 
 
 matmul_ = Composite(
@@ -296,20 +296,20 @@ def _(self, other):
     if self.ndim == 2 and other.ndim == 1:
         return mv(self, other)
     if self.ndim == 1 and other.ndim == 2:
-        return mv(t(other), self)
+        return mv(op.t(other), self)
     if self.ndim == 1:
-        return squeeze_dim(matmul(unsqueeze(self, 0), other), [-2])
+        return op.squeeze_dim(op.matmul(op.unsqueeze(self, 0), other), [-2])
     if other.ndim == 1:
-        return squeeze_dim(matmul(self, unsqueeze(other, 1)), [-1])
+        return op.squeeze_dim(op.matmul(self, op.unsqueeze(other, 1)), [-1])
     if other.ndim == 2:
         # a batch of matrices times one matrix is one tall matrix times it
-        rows = reshape(self, [numel(self.shape[:-1]), self.shape[-1]])
-        return reshape(mm(rows, other), self.shape[:-1] + other.shape[1:])
+        rows = op.reshape(self, [numel(self.shape[:-1]), self.shape[-1]])
+        return op.reshape(mm(rows, other), self.shape[:-1] + other.shape[1:])
     batch = broadcast("self", self.shape[:-2], "other", other.shape[:-2])
     count = numel(batch)
-    left = reshape(expand(self, batch + self.shape[-2:]), [count] + self.shape[-2:])
-    right = reshape(expand(other, batch + other.shape[-2:]), [count] + other.shape[-2:])
-    return reshape(bmm(left, right), batch + [self.shape[-2], other.shape[-1]])
+    left = op.reshape(op.expand(self, batch + self.shape[-2:]), [count] + self.shape[-2:])
+    right = op.reshape(op.expand(other, batch + other.shape[-2:]), [count] + other.shape[-2:])
+    return op.reshape(bmm(left, right), batch + [self.shape[-2], other.shape[-1]])
 
 
 linalg_matmul = Composite(
@@ -327,4 +327,4 @@ linalg_matmul = Composite(
 
 @linalg_matmul.decompose
 def _(self, other):
-    return matmul(self, other)
+    return op.matmul(self, other)

@@ -1,17 +1,6 @@
 """Exponentials and powers of matrices."""
 
-from plait_ops.calls import (
-    cat,
-    expand,
-    eye,
-    linalg_inv,
-    linalg_matrix_exp,
-    linalg_matrix_power,
-    matmul,
-    narrow,
-    transpose,
-    zeros_like,
-)
+from plait_ops import calls as op
 from plait_ops.linear_words import require_square
 from plait_ops.spec import Composite, Operator
 from plait_ops.words import check, conjugate, numel, result
@@ -51,11 +40,11 @@ def _(A):
 def _(g, A):
     # exp of [[A^T, g], [0, A^T]] holds the derivative in its upper right corner
     n = A.shape[-1]
-    turned = conjugate(transpose(A, -2, -1))
-    top = cat([turned, g], -1)
-    bottom = cat([zeros_like(g), turned], -1)
-    whole = linalg_matrix_exp(cat([top, bottom], -2))
-    return narrow(narrow(whole, -2, 0, n), -1, n, n)
+    turned = conjugate(op.transpose(A, -2, -1))
+    top = op.cat([turned, g], -1)
+    bottom = op.cat([op.zeros_like(g), turned], -1)
+    whole = op.linalg_matrix_exp(op.cat([top, bottom], -2))
+    return op.narrow(op.narrow(whole, -2, 0, n), -1, n, n)
 
 
 matrix_exp = Composite(
@@ -74,7 +63,7 @@ matrix_exp = Composite(
 
 @matrix_exp.decompose
 def _(self):
-    return linalg_matrix_exp(self)
+    return op.linalg_matrix_exp(self)
 
 
 linalg_matrix_power_ = Composite(
@@ -116,20 +105,20 @@ def _(A, n):
     left = n
     factor = A * 1
     if n < 0:
-        factor = linalg_inv(A)
+        factor = op.linalg_inv(A)
         left = -n
-    made = expand(eye(A.shape[-1], dtype=A.dtype, device=A.device), A.shape) * 1
+    made = op.expand(op.eye(A.shape[-1], dtype=A.dtype, device=A.device), A.shape) * 1
     started = False
     while left > 0:
         if left % 2 == 1:
-            made = matmul(made, factor) if started else factor
+            made = op.matmul(made, factor) if started else factor
             started = True
         left = left // 2
         if left > 0:
-            factor = matmul(factor, factor)
+            factor = op.matmul(factor, factor)
     return made
 
 
 @matrix_power.decompose
 def _(self, n):
-    return linalg_matrix_power(self, n)
+    return op.linalg_matrix_power(self, n)

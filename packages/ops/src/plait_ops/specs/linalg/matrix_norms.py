@@ -2,24 +2,7 @@
 
 import math
 
-from plait_ops.calls import (
-    abs as abs_,
-    amax,
-    amin,
-    gt,
-    linalg_inv_ex,
-    linalg_matrix_norm,
-    linalg_matrix_norm_name,
-    linalg_svdvals,
-    linalg_vector_norm,
-    masked_fill,
-    movedim,
-    norm,
-    reshape,
-    select,
-    sum,
-    zeros,
-)
+from plait_ops import calls as op
 from plait_ops.linear_words import require_matrix, require_square
 from plait_ops.spec import Composite
 from plait_ops.words import (
@@ -61,8 +44,8 @@ def _(x, ord, dim, keepdim, dtype):
     y = to_dtype(x, dtype if dtype is not None else x.dtype)
     require("x", x.dtype, "inexact")
     if is_complex(y.dtype):
-        return norm(abs_(y), ord, dim, keepdim)
-    return norm(y, ord, dim, keepdim)
+        return op.norm(op.abs(y), ord, dim, keepdim)
+    return op.norm(y, ord, dim, keepdim)
 
 
 _MATRIX = """
@@ -123,14 +106,14 @@ def _(A, ord, dim, keepdim, dtype):
     )
     shape = reduced(A.shape, both, keepdim)
     if size == 2.0:
-        values = linalg_svdvals(movedim(x, both, [-2, -1]))
+        values = op.linalg_svdvals(op.movedim(x, both, [-2, -1]))
         if kind > 0.0 and values.shape[-1] == 0:
-            return reshape(sum(values, [-1]), shape)
-        return reshape(amax(values, [-1]) if kind > 0.0 else amin(values, [-1]), shape)
-    inner = sum(abs_(x), [rows if size == 1.0 else columns], True)
+            return op.reshape(op.sum(values, [-1]), shape)
+        return op.reshape(op.amax(values, [-1]) if kind > 0.0 else op.amin(values, [-1]), shape)
+    inner = op.sum(op.abs(x), [rows if size == 1.0 else columns], True)
     if kind > 0.0 and (A.shape[rows] == 0 or A.shape[columns] == 0):
-        return reshape(sum(inner, both), shape)  # the norm of no elements is 0
-    return reshape(amax(inner, both) if kind > 0.0 else amin(inner, both), shape)
+        return op.reshape(op.sum(inner, both), shape)  # the norm of no elements is 0
+    return op.reshape(op.amax(inner, both) if kind > 0.0 else op.amin(inner, both), shape)
 
 
 @linalg_matrix_norm_name_.decompose
@@ -141,9 +124,9 @@ def _(A, ord, dim, keepdim, dtype):
     )
     x = to_dtype(A, dtype if dtype is not None else A.dtype)
     if ord == "fro":
-        return linalg_vector_norm(x, 2, both, keepdim)
-    values = linalg_svdvals(movedim(x, both, [-2, -1]))
-    return reshape(sum(values, [-1]), reduced(A.shape, both, keepdim))
+        return op.linalg_vector_norm(x, 2, both, keepdim)
+    values = op.linalg_svdvals(op.movedim(x, both, [-2, -1]))
+    return op.reshape(op.sum(values, [-1]), reduced(A.shape, both, keepdim))
 
 
 linalg_norm_ = Composite(
@@ -178,7 +161,7 @@ linalg_norm_name = Composite(
 @linalg_norm_.decompose
 def _(A, ord, dim, keepdim, dtype):
     if ord is None:
-        return linalg_vector_norm(A, 2, dim, keepdim, dtype=dtype)
+        return op.linalg_vector_norm(A, 2, dim, keepdim, dtype=dtype)
     if dim is not None:
         check(
             len(dim) == 1 or len(dim) == 2,
@@ -186,26 +169,23 @@ def _(A, ord, dim, keepdim, dtype):
             "ValueError",
         )
         if len(dim) == 1:
-            return linalg_vector_norm(A, ord, dim, keepdim, dtype=dtype)
-        return linalg_matrix_norm(A, ord, dim, keepdim, dtype=dtype)
+            return op.linalg_vector_norm(A, ord, dim, keepdim, dtype=dtype)
+        return op.linalg_matrix_norm(A, ord, dim, keepdim, dtype=dtype)
     check(
         A.ndim == 1 or A.ndim == 2,
         f"`A` must have 1 or 2 dimensions where `ord` is given and `dim` is not; got shape {A.shape}",
     )
     if A.ndim == 1:
-        return linalg_vector_norm(A, ord, dim, keepdim, dtype=dtype)
-    return linalg_matrix_norm(A, ord, [-2, -1], keepdim, dtype=dtype)
+        return op.linalg_vector_norm(A, ord, dim, keepdim, dtype=dtype)
+    return op.linalg_matrix_norm(A, ord, [-2, -1], keepdim, dtype=dtype)
 
 
 @linalg_norm_name.decompose
 def _(A, ord, dim, keepdim, dtype):
     if dim is not None:
-        return linalg_matrix_norm_name(A, ord, dim, keepdim, dtype=dtype)
-    check(
-        A.ndim == 2,
-        f"`A` must have 2 dimensions where `dim` is not given; got shape {A.shape}",
-    )
-    return linalg_matrix_norm_name(A, ord, [-2, -1], keepdim, dtype=dtype)
+        return op.linalg_matrix_norm_name(A, ord, dim, keepdim, dtype=dtype)
+    check(A.ndim == 2, f"`A` must have 2 dimensions where `dim` is not given; got shape {A.shape}")
+    return op.linalg_matrix_norm_name(A, ord, [-2, -1], keepdim, dtype=dtype)
 
 
 # ---- condition numbers ---------------------------------------------------------------------------
@@ -246,21 +226,21 @@ def _(A, p):
     if p is not None:
         kind = float(p)
     if kind == 2.0 or kind == -2.0:
-        values = linalg_svdvals(A)
+        values = op.linalg_svdvals(A)
         if numel(values.shape) == 0:
-            return zeros(A.shape[:-2], dtype=real_dtype(A.dtype), device=A.device)
-        first = select(values, -1, 0)
-        last = select(values, -1, -1)
+            return op.zeros(A.shape[:-2], dtype=real_dtype(A.dtype), device=A.device)
+        first = op.select(values, -1, 0)
+        last = op.select(values, -1, -1)
         return first / last if kind > 0.0 else last / first
     require_square("A", A)
-    inverse, info = linalg_inv_ex(A)
-    made = linalg_matrix_norm(A, kind) * linalg_matrix_norm(inverse, kind)
-    return masked_fill(made, gt(info, 0), INFINITY)
+    inverse, info = op.linalg_inv_ex(A)
+    made = op.linalg_matrix_norm(A, kind) * op.linalg_matrix_norm(inverse, kind)
+    return op.masked_fill(made, op.gt(info, 0), INFINITY)
 
 
 @linalg_cond_name.decompose
 def _(A, p):
     require_square("A", A)
-    inverse, info = linalg_inv_ex(A)
-    made = linalg_matrix_norm_name(A, p) * linalg_matrix_norm_name(inverse, p)
-    return masked_fill(made, gt(info, 0), INFINITY)
+    inverse, info = op.linalg_inv_ex(A)
+    made = op.linalg_matrix_norm_name(A, p) * op.linalg_matrix_norm_name(inverse, p)
+    return op.masked_fill(made, op.gt(info, 0), INFINITY)

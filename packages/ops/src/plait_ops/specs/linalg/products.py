@@ -1,20 +1,6 @@
 """Products of vectors, matrices and tensors other than `matmul`."""
 
-from plait_ops.calls import (
-    conj,
-    diagonal,
-    dot,
-    expand,
-    linalg_cross,
-    mm,
-    movedim,
-    mul,
-    outer,
-    reshape,
-    roll,
-    sum,
-    transpose,
-)
+from plait_ops import calls as op
 from plait_ops.spec import Composite
 from plait_ops.words import broadcast, check, is_complex, numel, require_same, to_dtype, wrap_dim
 
@@ -39,14 +25,14 @@ inner = Composite(
 @inner.decompose
 def _(self, other):
     if self.ndim == 0 or other.ndim == 0:
-        return mul(self, other)
+        return op.mul(self, other)
     check(
         self.shape[-1] == other.shape[-1],
         f"`self` and `other` must have the same last size; got shapes {self.shape} and {other.shape}",
     )
-    left = reshape(self, [numel(self.shape[:-1]), self.shape[-1]])
-    right = reshape(other, [numel(other.shape[:-1]), other.shape[-1]])
-    return reshape(mm(left, transpose(right, 0, 1)), self.shape[:-1] + other.shape[:-1])
+    left = op.reshape(self, [numel(self.shape[:-1]), self.shape[-1]])
+    right = op.reshape(other, [numel(other.shape[:-1]), other.shape[-1]])
+    return op.reshape(op.mm(left, op.transpose(right, 0, 1)), self.shape[:-1] + other.shape[:-1])
 
 
 vdot = Composite(
@@ -67,7 +53,7 @@ vdot = Composite(
 
 @vdot.decompose
 def _(self, other):
-    return dot(conj(self) if is_complex(self.dtype) else self, other)
+    return op.dot(op.conj(self) if is_complex(self.dtype) else self, other)
 
 
 ger = Composite(
@@ -86,7 +72,7 @@ ger = Composite(
 
 @ger.decompose
 def _(self, vec2):
-    return outer(self, vec2)
+    return op.outer(self, vec2)
 
 
 trace = Composite(
@@ -108,7 +94,7 @@ trace = Composite(
 @trace.decompose
 def _(self):
     check(self.ndim == 2, f"`self` must have 2 dimensions; got shape {self.shape}")
-    return sum(diagonal(self))
+    return op.sum(op.diagonal(self))
 
 
 bilinear = Composite(
@@ -142,9 +128,9 @@ def _(input1, input2, weight, bias):
     n = weight.shape[1]
     m = weight.shape[2]
     rows = numel(input1.shape[:-1])
-    first = mm(reshape(input1, [rows, n]), reshape(transpose(weight, 0, 1), [n, k * m]))
-    made = sum(reshape(first, [rows, k, m]) * reshape(input2, [rows, 1, m]), [-1])
-    made = reshape(to_dtype(made, input1.dtype), input1.shape[:-1] + [k])
+    first = op.mm(op.reshape(input1, [rows, n]), op.reshape(op.transpose(weight, 0, 1), [n, k * m]))
+    made = op.sum(op.reshape(first, [rows, k, m]) * op.reshape(input2, [rows, 1, m]), [-1])
+    made = op.reshape(to_dtype(made, input1.dtype), input1.shape[:-1] + [k])
     if bias is None:
         return made
     return made + bias
@@ -201,21 +187,23 @@ def _(self, other, dim):
         f"`self` and `other` must have 3 elements along `dim` {dim}; got shapes {self.shape} and {other.shape}",
     )
     shape = broadcast("self", self.shape, "other", other.shape)
-    a = expand(self, shape)
-    b = expand(other, shape)
-    return roll(a, [-1], [at]) * roll(b, [-2], [at]) - roll(a, [-2], [at]) * roll(b, [-1], [at])
+    a = op.expand(self, shape)
+    b = op.expand(other, shape)
+    return op.roll(a, [-1], [at]) * op.roll(b, [-2], [at]) - op.roll(a, [-2], [at]) * op.roll(
+        b, [-1], [at]
+    )
 
 
 @cross.decompose
 def _(self, other, dim):
     at = -1
     if dim is not None:
-        return linalg_cross(self, other, dim=dim)
+        return op.linalg_cross(self, other, dim=dim)
     for i in range(self.ndim):
         if at < 0 and self.shape[i] == 3:
             at = i
     check(at >= 0, f"`self` must have a dimension of 3 elements; got shape {self.shape}")
-    return linalg_cross(self, other, dim=at)
+    return op.linalg_cross(self, other, dim=at)
 
 
 linalg_vecdot_ = Composite(
@@ -240,7 +228,7 @@ def _(x, y, dim):
         f"`x` and `y` must have the same number of elements along `dim` {dim}; got shapes {x.shape} and {y.shape}",
     )
     require_same("x", x, "y", y)
-    left = conj(x) if is_complex(x.dtype) else x
+    left = op.conj(x) if is_complex(x.dtype) else x
     if dim < 0:
-        return sum(left * y, [dim], dtype=x.dtype)
-    return sum(movedim(left, [at], [-1]) * movedim(y, [other], [-1]), [-1], dtype=x.dtype)
+        return op.sum(left * y, [dim], dtype=x.dtype)
+    return op.sum(op.movedim(left, [at], [-1]) * op.movedim(y, [other], [-1]), [-1], dtype=x.dtype)

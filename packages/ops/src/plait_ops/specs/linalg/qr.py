@@ -1,24 +1,6 @@
 """QR factors, and products of Householder reflections."""
 
-from plait_ops.calls import (
-    cat,
-    conj,
-    diag_embed,
-    diagonal,
-    expand,
-    eye,
-    linalg_householder_product,
-    linalg_qr,
-    linalg_solve_triangular,
-    narrow,
-    pad_end,
-    real,
-    transpose,
-    transpose as turned,
-    tril,
-    triu,
-    unsqueeze,
-)
+from plait_ops import calls as op
 from plait_ops.costs import householder, matrices, reflectors
 from plait_ops.linear_words import require_matrix
 from plait_ops.spec import Composite, Operator
@@ -88,13 +70,17 @@ qr_backward = Composite(
 
 @qr_backward.decompose
 def _(grad_q, grad_r, q, r):
-    adjoint = conjugate(transpose(r, -2, -1))
-    inner = triu(grad_r @ adjoint - conjugate(transpose(q, -2, -1)) @ grad_q)
-    symmetric = triu(inner, 1) + conjugate(transpose(triu(inner), -2, -1))
+    adjoint = conjugate(op.transpose(r, -2, -1))
+    inner = op.triu(grad_r @ adjoint - conjugate(op.transpose(q, -2, -1)) @ grad_q)
+    symmetric = op.triu(inner, 1) + conjugate(op.transpose(op.triu(inner), -2, -1))
     if is_complex(q.dtype):  # only the real part of the diagonal counts, as R's diagonal is real
-        own = to_dtype(real(diagonal(inner, 0, -2, -1)), q.dtype)
-        symmetric = triu(inner, 1) + conj(transpose(triu(inner, 1), -2, -1)) + diag_embed(own)
-    return linalg_solve_triangular(adjoint, grad_q + q @ symmetric, upper=False, left=False)
+        own = to_dtype(op.real(op.diagonal(inner, 0, -2, -1)), q.dtype)
+        symmetric = (
+            op.triu(inner, 1)
+            + op.conj(op.transpose(op.triu(inner, 1), -2, -1))
+            + op.diag_embed(own)
+        )
+    return op.linalg_solve_triangular(adjoint, grad_q + q @ symmetric, upper=False, left=False)
 
 
 @linalg_qr_.vjp("A")
@@ -114,10 +100,10 @@ def _(g0, g1, A, result0, result1, mode):
     if m >= n:
         return qr_backward(g0, g1, result0, result1)
     # A = Q [R1 R2]: the columns after the first m depend on Q and R2 alone
-    rest = narrow(g1, -1, m, n - m)
-    more = narrow(A, -1, m, n - m) @ conjugate(transpose(rest, -2, -1))
-    first = qr_backward(g0 + more, narrow(g1, -1, 0, m), result0, narrow(result1, -1, 0, m))
-    return cat([first, result0 @ rest], -1)
+    rest = op.narrow(g1, -1, m, n - m)
+    more = op.narrow(A, -1, m, n - m) @ conjugate(op.transpose(rest, -2, -1))
+    first = qr_backward(g0 + more, op.narrow(g1, -1, 0, m), result0, op.narrow(result1, -1, 0, m))
+    return op.cat([first, result0 @ rest], -1)
 
 
 qr = Composite(
@@ -136,7 +122,7 @@ qr = Composite(
 
 @qr.decompose
 def _(self, some):
-    return linalg_qr(self, "reduced" if some else "complete")
+    return op.linalg_qr(self, "reduced" if some else "complete")
 
 
 geqrf = Operator(
@@ -231,13 +217,13 @@ def _(A, tau):
 def _(A, tau):
     m = A.shape[-2]
     n = A.shape[-1]
-    one = eye(m, n, dtype=A.dtype, device=A.device)
-    vectors = tril(A, -1) + one
-    made = expand(one, A.shape)
+    one = op.eye(m, n, dtype=A.dtype, device=A.device)
+    vectors = op.tril(A, -1) + one
+    made = op.expand(one, A.shape)
     for i in reversed(range(tau.shape[-1])):
-        v = narrow(vectors, -1, i, 1)
-        factor = unsqueeze(narrow(tau, -1, i, 1), -1)
-        made = made - v @ (factor * (conjugate(transpose(v, -2, -1)) @ made))
+        v = op.narrow(vectors, -1, i, 1)
+        factor = op.unsqueeze(op.narrow(tau, -1, i, 1), -1)
+        made = made - v @ (factor * (conjugate(op.transpose(v, -2, -1)) @ made))
     return made
 
 
@@ -279,12 +265,14 @@ def _(self, tau, other, left, transpose):
         f"`other` of shape {other.shape} must have {m} {'rows' if left else 'columns'} and the batch of `self` of shape {self.shape}",
     )
     k = tau.shape[-1]
-    q = linalg_householder_product(pad_end(narrow(self, -1, 0, k), self.shape[:-1] + [m]), tau)
+    q = op.linalg_householder_product(
+        op.pad_end(op.narrow(self, -1, 0, k), self.shape[:-1] + [m]), tau
+    )
     if transpose:
-        q = conjugate(turned(q, -2, -1))
+        q = conjugate(op.transpose(q, -2, -1))
     return q @ other if left else other @ q
 
 
 @orgqr.decompose
 def _(self, tau):
-    return linalg_householder_product(self, tau)
+    return op.linalg_householder_product(self, tau)

@@ -1,26 +1,6 @@
 """Ranks and pseudo-inverses, by singular values."""
 
-from plait_ops.calls import (
-    abs as abs_,
-    amax,
-    clamp_min,
-    conj,
-    gt,
-    linalg_eigh,
-    linalg_eigvalsh,
-    linalg_matrix_rank,
-    linalg_pinv,
-    linalg_svd,
-    linalg_svdvals,
-    rank_tolerance,
-    reciprocal,
-    sum,
-    transpose,
-    tril,
-    unsqueeze,
-    where,
-    zeros,
-)
+from plait_ops import calls as op
 from plait_ops.linear_words import require_matrix, require_square
 from plait_ops.spec import Composite, Operator
 from plait_ops.words import conjugate, float64, int64, is_complex, is_tensor, numel, result
@@ -40,18 +20,18 @@ rank_tolerance_ = Composite(
 @rank_tolerance_.decompose
 def _(S, atol, rtol, size):
     eps = 2.220446049250313e-16 if S.dtype == float64 else 1.1920928955078125e-07
-    top = amax(S, [-1], True)
+    top = op.amax(S, [-1], True)
     cut = top * (eps * size if atol is None else 0.0)
     if rtol is not None:
         if is_tensor(rtol):
-            cut = top * unsqueeze(rtol, -1)
+            cut = top * op.unsqueeze(rtol, -1)
         else:
             cut = top * rtol
     if atol is not None:
         if is_tensor(atol):
-            cut = clamp_min(cut, unsqueeze(atol, -1))
+            cut = op.clamp_min(cut, op.unsqueeze(atol, -1))
         else:
-            cut = clamp_min(cut, atol)
+            cut = op.clamp_min(cut, atol)
     return cut
 
 
@@ -88,15 +68,15 @@ linalg_matrix_rank_tol = Composite(
 def _(A, atol, rtol, hermitian):
     require_matrix("A", A)
     if numel(A.shape) == 0:
-        return zeros(A.shape[:-2], dtype=int64, device=A.device)
-    values = abs_(linalg_eigvalsh(A)) if hermitian else linalg_svdvals(A)
-    cut = rank_tolerance(values, atol, rtol, max(A.shape[-2], A.shape[-1]))
-    return sum(gt(values, cut), [-1])
+        return op.zeros(A.shape[:-2], dtype=int64, device=A.device)
+    values = op.abs(op.linalg_eigvalsh(A)) if hermitian else op.linalg_svdvals(A)
+    cut = op.rank_tolerance(values, atol, rtol, max(A.shape[-2], A.shape[-1]))
+    return op.sum(op.gt(values, cut), [-1])
 
 
 @linalg_matrix_rank_tol.decompose
 def _(A, tol, hermitian):
-    return linalg_matrix_rank(A, atol=tol, rtol=0.0, hermitian=hermitian)
+    return op.linalg_matrix_rank(A, atol=tol, rtol=0.0, hermitian=hermitian)
 
 
 linalg_pinv_ = Operator(
@@ -131,21 +111,21 @@ def _(A, hermitian):
 def _(A, atol, rtol, hermitian):
     if numel(A.shape) == 0:
         turned = A.shape[:-2] + [A.shape[-1], A.shape[-2]]
-        return zeros(turned, dtype=A.dtype, device=A.device)
+        return op.zeros(turned, dtype=A.dtype, device=A.device)
     if hermitian:
-        values, v = linalg_eigh(A)
-        size = abs_(values)
-        kept = gt(size, rank_tolerance(size, atol, rtol, A.shape[-1]))
-        inverse = where(kept, reciprocal(values), 0.0)
-        return (v * unsqueeze(inverse, -2)) @ transpose(
-            conj(v) if is_complex(A.dtype) else v, -2, -1
+        values, v = op.linalg_eigh(A)
+        size = op.abs(values)
+        kept = op.gt(size, op.rank_tolerance(size, atol, rtol, A.shape[-1]))
+        inverse = op.where(kept, op.reciprocal(values), 0.0)
+        return (v * op.unsqueeze(inverse, -2)) @ op.transpose(
+            op.conj(v) if is_complex(A.dtype) else v, -2, -1
         )
-    u, s, vh = linalg_svd(A, False)
-    kept = gt(s, rank_tolerance(s, atol, rtol, max(A.shape[-2], A.shape[-1])))
-    inverse = where(kept, reciprocal(s), 0.0)
-    v = transpose(conj(vh) if is_complex(A.dtype) else vh, -2, -1)
-    ut = transpose(conj(u) if is_complex(A.dtype) else u, -2, -1)
-    return (v * unsqueeze(inverse, -2)) @ ut
+    u, s, vh = op.linalg_svd(A, False)
+    kept = op.gt(s, op.rank_tolerance(s, atol, rtol, max(A.shape[-2], A.shape[-1])))
+    inverse = op.where(kept, op.reciprocal(s), 0.0)
+    v = op.transpose(op.conj(vh) if is_complex(A.dtype) else vh, -2, -1)
+    ut = op.transpose(op.conj(u) if is_complex(A.dtype) else u, -2, -1)
+    return (v * op.unsqueeze(inverse, -2)) @ ut
 
 
 pinv_backward = Composite(
@@ -161,8 +141,8 @@ pinv_backward = Composite(
 
 @pinv_backward.decompose
 def _(grad, A, P):
-    pt = conjugate(transpose(P, -2, -1))
-    gt_ = conjugate(transpose(grad, -2, -1))
+    pt = conjugate(op.transpose(P, -2, -1))
+    gt_ = conjugate(op.transpose(grad, -2, -1))
     rows = gt_ - A @ (P @ gt_)
     columns = gt_ - (gt_ @ P) @ A
     return rows @ P @ pt + pt @ P @ columns - pt @ grad @ pt
@@ -171,7 +151,7 @@ def _(grad, A, P):
 @linalg_pinv_.vjp("A")
 def _(g, A, result, hermitian):
     if hermitian:  # the upper triangle is not read
-        whole = tril(A) + conjugate(transpose(tril(A, -1), -2, -1))
+        whole = op.tril(A) + conjugate(op.transpose(op.tril(A, -1), -2, -1))
         return pinv_backward(g, whole, result)
     return pinv_backward(g, A, result)
 
@@ -205,9 +185,9 @@ pinverse = Composite(
 
 @linalg_pinv_rcond.decompose
 def _(A, rcond, hermitian):
-    return linalg_pinv(A, rtol=rcond, atol=0.0, hermitian=hermitian)
+    return op.linalg_pinv(A, rtol=rcond, atol=0.0, hermitian=hermitian)
 
 
 @pinverse.decompose
 def _(self, rcond):
-    return linalg_pinv(self, rtol=rcond, atol=0.0)
+    return op.linalg_pinv(self, rtol=rcond, atol=0.0)

@@ -1,15 +1,6 @@
 """Singular values and vectors."""
 
-from plait_ops.calls import (
-    conj,
-    eye,
-    linalg_svd,
-    linalg_svdvals,
-    narrow,
-    transpose,
-    unsqueeze,
-    zeros,
-)
+from plait_ops import calls as op
 from plait_ops.costs import matrices, singular_values
 from plait_ops.linear_words import require_matrix
 from plait_ops.spec import Composite, Operator
@@ -109,21 +100,21 @@ def _(g0, g1, g2, A, result0, result1, result2, full_matrices):
     m = A.shape[-2]
     n = A.shape[-1]
     k = min(m, n)
-    u = narrow(result0, -1, 0, k)
-    vh = narrow(result2, -2, 0, k)
-    gu = narrow(g0, -1, 0, k)
-    one = eye(k, dtype=result1.dtype, device=result1.device)
-    row = unsqueeze(result1, -2)
-    column = unsqueeze(result1, -1)
+    u = op.narrow(result0, -1, 0, k)
+    vh = op.narrow(result2, -2, 0, k)
+    gu = op.narrow(g0, -1, 0, k)
+    one = op.eye(k, dtype=result1.dtype, device=result1.device)
+    row = op.unsqueeze(result1, -2)
+    column = op.unsqueeze(result1, -1)
     gaps = (row - column) * (row + column) + one
-    ut = conjugate(transpose(u, -2, -1))
-    v = conjugate(transpose(vh, -2, -1))
-    gv = conjugate(transpose(narrow(g2, -2, 0, k), -2, -1))
+    ut = conjugate(op.transpose(u, -2, -1))
+    v = conjugate(op.transpose(vh, -2, -1))
+    gv = conjugate(op.transpose(op.narrow(g2, -2, 0, k), -2, -1))
     left = ut @ gu
     right = vh @ gv
-    skew_u = quotient(left - conjugate(transpose(left, -2, -1)), gaps)
-    skew_v = quotient(right - conjugate(transpose(right, -2, -1)), gaps)
-    inner = skew_u * row + column * skew_v + unsqueeze(g1, -1) * one
+    skew_u = quotient(left - conjugate(op.transpose(left, -2, -1)), gaps)
+    skew_v = quotient(right - conjugate(op.transpose(right, -2, -1)), gaps)
+    inner = skew_u * row + column * skew_v + op.unsqueeze(g1, -1) * one
     # one phase of each pair of vectors is arbitrary; a change of the other one changes A
     if is_complex(A.dtype):
         phases = skew_u * one
@@ -132,23 +123,23 @@ def _(g0, g1, g2, A, result0, result1, result2, full_matrices):
     if m > n:
         rest = gu - u @ left
         if full_matrices:  # the vectors that complete the basis change with the remaining space
-            more = narrow(result0, -1, k, m - k)
-            turned = conjugate(transpose(narrow(g0, -1, k, m - k), -2, -1))
+            more = op.narrow(result0, -1, k, m - k)
+            turned = conjugate(op.transpose(op.narrow(g0, -1, k, m - k), -2, -1))
             rest = rest - more @ (turned @ u)
         whole = whole + quotient(rest, row) @ vh
     if n > m:
         rest = gv - v @ right
         if full_matrices:
-            more = conjugate(transpose(narrow(result2, -2, k, n - k), -2, -1))
-            rest = rest - more @ (narrow(g2, -2, k, n - k) @ v)
-        whole = whole + u @ conjugate(transpose(quotient(rest, row), -2, -1))
+            more = conjugate(op.transpose(op.narrow(result2, -2, k, n - k), -2, -1))
+            rest = rest - more @ (op.narrow(g2, -2, k, n - k) @ v)
+        whole = whole + u @ conjugate(op.transpose(quotient(rest, row), -2, -1))
     return whole
 
 
 @linalg_svdvals_.vjp("A")
 def _(g, A):
-    u, _s, vh = linalg_svd(A, False)
-    return (u * unsqueeze(g, -2)) @ vh
+    u, _s, vh = op.linalg_svd(A, False)
+    return (u * op.unsqueeze(g, -2)) @ vh
 
 
 svd = Composite(
@@ -173,9 +164,9 @@ def _(self, some, compute_uv):
         n = self.shape[-1]
         batch = self.shape[:-2]
         return (
-            zeros(batch + [m, m], dtype=self.dtype, device=self.device),
-            linalg_svdvals(self),
-            zeros(batch + [n, n], dtype=self.dtype, device=self.device),
+            op.zeros(batch + [m, m], dtype=self.dtype, device=self.device),
+            op.linalg_svdvals(self),
+            op.zeros(batch + [n, n], dtype=self.dtype, device=self.device),
         )
-    u, s, vh = linalg_svd(self, not some)
-    return u, s, transpose(conj(vh) if is_complex(self.dtype) else vh, -2, -1)
+    u, s, vh = op.linalg_svd(self, not some)
+    return u, s, op.transpose(op.conj(vh) if is_complex(self.dtype) else vh, -2, -1)

@@ -1,6 +1,6 @@
 """Systems of linear equations, and inverses of square matrices."""
 
-from plait_ops.calls import linalg_inv, linalg_solve, transpose, unsqueeze
+from plait_ops import calls as op
 from plait_ops.costs import lu, matrices
 from plait_ops.linear_words import require_square
 from plait_ops.spec import Composite, Operator
@@ -78,13 +78,13 @@ def _(A):
 
 @linalg_inv_.vjp("A")
 def _(g, result):
-    back = conjugate(transpose(result, -2, -1))
+    back = conjugate(op.transpose(result, -2, -1))
     return -(back @ g @ back)
 
 
 @linalg_inv_ex.vjp("A")
 def _(g0, result0):
-    back = conjugate(transpose(result0, -2, -1))
+    back = conjugate(op.transpose(result0, -2, -1))
     return -(back @ g0 @ back)
 
 
@@ -104,7 +104,7 @@ inverse = Composite(
 
 @inverse.decompose
 def _(self):
-    return linalg_inv(self)
+    return op.linalg_inv(self)
 
 
 # ---- systems of equations ------------------------------------------------------------------------
@@ -199,11 +199,11 @@ def _(A, result0):
 @part
 def _solve_gradients(g, A, B, X, left):
     """The gradients of A and of B, for the solution X."""
-    back = linalg_solve(conjugate(transpose(A, -2, -1)), g, left=left)
+    back = op.linalg_solve(conjugate(op.transpose(A, -2, -1)), g, left=left)
     if are_vectors(A, B):
-        outer = unsqueeze(back, -1) * unsqueeze(conjugate(X), -2)
+        outer = op.unsqueeze(back, -1) * op.unsqueeze(conjugate(X), -2)
         return [-outer, sum_to(back, B.shape)]
-    x = conjugate(transpose(X, -2, -1))
+    x = conjugate(op.transpose(X, -2, -1))
     gA = back @ x if left else x @ back
     return [sum_to(-gA, A.shape), sum_to(back, B.shape)]
 

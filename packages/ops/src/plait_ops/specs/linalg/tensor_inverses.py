@@ -1,6 +1,6 @@
 """Inverses of tensors, and equations with tensors."""
 
-from plait_ops.calls import linalg_inv, linalg_solve, movedim, reshape
+from plait_ops import calls as op
 from plait_ops.spec import Composite
 from plait_ops.words import check, numel, wrap_dim
 
@@ -30,7 +30,7 @@ def _(A, ind):
         f"`A` of shape {A.shape} must have as many elements in its first {ind} dimensions as in the others",
     )
     n = numel(A.shape[:ind])
-    return reshape(linalg_inv(reshape(A, [n, n])), A.shape[ind:] + A.shape[:ind])
+    return op.reshape(op.linalg_inv(op.reshape(A, [n, n])), A.shape[ind:] + A.shape[:ind])
 
 
 linalg_tensorsolve = Composite(
@@ -63,11 +63,11 @@ def _(A, B, dims):
     target = []
     for i in range(A.ndim):
         target.append(i)
-    moved = movedim(A, order, target)
+    moved = op.movedim(A, order, target)
     n = numel(B.shape)
     check(
         moved.ndim >= B.ndim and numel(moved.shape) == n * n and numel(moved.shape[B.ndim :]) == n,
         f"`A` of shape {A.shape} must make a square matrix with as many rows as `B` of shape {B.shape} has elements",
     )
-    x = linalg_solve(reshape(moved, [n, n]), reshape(B, [n]))
-    return reshape(x, moved.shape[B.ndim :])
+    x = op.linalg_solve(op.reshape(moved, [n, n]), op.reshape(B, [n]))
+    return op.reshape(x, moved.shape[B.ndim :])

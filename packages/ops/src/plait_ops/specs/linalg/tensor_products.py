@@ -1,6 +1,6 @@
 """Products of tensors of any number of dimensions: Kronecker's, and sums over pairs of dimensions."""
 
-from plait_ops.calls import mm, movedim, mul, reshape, sum, tensordot_over
+from plait_ops import calls as op
 from plait_ops.spec import Composite
 from plait_ops.words import check, numel, require_same, wrap_dim
 
@@ -35,7 +35,7 @@ def _(self, other):
         right.append(1)
         right.append(y)
         whole.append(x * y)
-    return reshape(mul(reshape(self, left), reshape(other, right)), whole)
+    return op.reshape(op.mul(op.reshape(self, left), op.reshape(other, right)), whole)
 
 
 tensordot_ = Composite(
@@ -74,7 +74,7 @@ def _(self, other, dims):
     for i in range(dims):
         first.append(self.ndim - dims + i)
         second.append(i)
-    return tensordot_over(self, other, first, second)
+    return op.tensordot_over(self, other, first, second)
 
 
 @tensordot_over_.decompose
@@ -87,8 +87,8 @@ def _(self, other, dims_self, dims_other):
     )
     first = [wrap_dim("dims", d, self.shape) for d in dims_self]
     second = [wrap_dim("dims", d, other.shape) for d in dims_other]
-    a = reshape(self, self.shape)
-    b = reshape(other, other.shape)
+    a = op.reshape(self, self.shape)
+    b = op.reshape(other, other.shape)
     size = 1
     for i, j in zip(first, second):  # noqa: B905
         check(
@@ -98,9 +98,9 @@ def _(self, other, dims_self, dims_other):
         if self.shape[i] == other.shape[j]:
             size = size * self.shape[i]
         elif self.shape[i] == 1:
-            b = sum(b, [j], True, dtype=other.dtype)
+            b = op.sum(b, [j], True, dtype=other.dtype)
         else:
-            a = sum(a, [i], True, dtype=self.dtype)
+            a = op.sum(a, [i], True, dtype=self.dtype)
     rest = [n for i, n in enumerate(self.shape) if i not in first]
     more = [n for i, n in enumerate(other.shape) if i not in second]
     check(
@@ -113,6 +113,6 @@ def _(self, other, dims_self, dims_other):
     for i in range(len(first)):
         ends.append(i - len(first))
         starts.append(i)
-    left = reshape(movedim(a, first, ends), [numel(rest), size])
-    right = reshape(movedim(b, second, starts), [size, numel(more)])
-    return reshape(mm(left, right), rest + more)
+    left = op.reshape(op.movedim(a, first, ends), [numel(rest), size])
+    right = op.reshape(op.movedim(b, second, starts), [size, numel(more)])
+    return op.reshape(op.mm(left, right), rest + more)

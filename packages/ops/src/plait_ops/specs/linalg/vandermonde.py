@@ -1,6 +1,6 @@
 """Vandermonde matrices."""
 
-from plait_ops.calls import arange, flip, linalg_vander, pow, reshape, unsqueeze
+from plait_ops import calls as op
 from plait_ops.spec import Composite
 from plait_ops.words import check, require
 
@@ -37,16 +37,16 @@ vander = Composite(
 def _(x, N):
     require("x", x.dtype, "arithmetic")
     if x.ndim == 0:
-        return linalg_vander(reshape(x, [1]), N=N)
+        return op.linalg_vander(op.reshape(x, [1]), N=N)
     count = x.shape[-1] if N is None else N
     check(count >= 0, f"`N` must not be negative; got {count}", "ValueError")
-    return pow(unsqueeze(x, -1), arange(count, device=x.device))
+    return op.pow(op.unsqueeze(x, -1), op.arange(count, device=x.device))
 
 
 @vander.decompose
 def _(x, N, increasing):
     check(x.ndim == 1, f"`x` must have 1 dimension; got shape {x.shape}")
-    made = linalg_vander(x, N=N)
+    made = op.linalg_vander(x, N=N)
     if increasing:
         return made
-    return flip(made, [-1])
+    return op.flip(made, [-1])

@@ -1,17 +1,8 @@
 """Losses of the probabilities of two classes."""
 
-from plait_ops.calls import (
-    clamp_min,
-    log,
-    reduce_loss,
-    softplus,
-)
+from plait_ops import calls as op
 from plait_ops.spec import Composite, Pointwise
-from plait_ops.words import (
-    check,
-    is_floating,
-    to_dtype,
-)
+from plait_ops.words import check, is_floating, to_dtype
 
 bce_elements = Pointwise(
     "bce_elements(Tensor input, Tensor target) -> Tensor",
@@ -46,13 +37,13 @@ def _(g, input):
 
 @bce_backward.vjp("input")
 def _(g, grad, input, target):
-    spread = clamp_min(input * (1.0 - input), 1e-12)
+    spread = op.clamp_min(input * (1.0 - input), 1e-12)
     return g * grad * (1.0 - (input - target) * (1.0 - 2.0 * input) / spread) / spread
 
 
 @bce_backward.vjp("target")
 def _(g, grad, input):
-    return -g * grad / clamp_min(input * (1.0 - input), 1e-12)
+    return -g * grad / op.clamp_min(input * (1.0 - input), 1e-12)
 
 
 clipped_log = Composite(
@@ -65,7 +56,7 @@ clipped_log = Composite(
 
 @clipped_log.decompose
 def _(self):
-    return clamp_min(log(self), -100.0)
+    return op.clamp_min(op.log(self), -100.0)
 
 
 _BCE = 'binary_cross_entropy(Tensor input, Tensor target, Tensor? weight=None, str reduction="mean") -> Tensor'
@@ -97,7 +88,7 @@ def _(input, target, weight, reduction):
     loss = bce_elements(input, target)
     if weight is not None:
         loss = loss * weight
-    return reduce_loss(loss, reduction)
+    return op.reduce_loss(loss, reduction)
 
 
 binary_cross_entropy_with_logits = Composite(
@@ -125,7 +116,7 @@ def _(input, target, weight, pos_weight, reduction):
         input.shape == target.shape,
         f"`input` and `target` must have the same shape; got {input.shape} and {target.shape}",
     )
-    spread = softplus(-input, 1.0, 40.0)
+    spread = op.softplus(-input, 1.0, 40.0)
     if pos_weight is not None:
         spread = spread * (1.0 + (pos_weight - 1.0) * target)
     loss = (1.0 - target) * input + spread
@@ -133,4 +124,4 @@ def _(input, target, weight, pos_weight, reduction):
         loss = loss * weight
     if is_floating(target.dtype):
         loss = to_dtype(loss, target.dtype)
-    return reduce_loss(loss, reduction)
+    return op.reduce_loss(loss, reduction)

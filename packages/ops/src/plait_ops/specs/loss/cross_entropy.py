@@ -1,30 +1,9 @@
 """Cross entropy of classes and of probabilities."""
 
-from plait_ops.calls import (
-    class_weights,
-    log_softmax,
-    logsumexp,
-    ne,
-    nll_loss,
-    nll_loss_backward,
-    reduce_loss,
-    reshape,
-    softmax,
-    sum,
-    where,
-)
+from plait_ops import calls as op
 from plait_ops.spec import Composite, Operator
-from plait_ops.specs.loss.nll_loss import (
-    classes_fit,
-    classes_gradient_fits,
-)
-from plait_ops.words import (
-    check,
-    is_floating,
-    numel,
-    require_same,
-    result,
-)
+from plait_ops.specs.loss.nll_loss import classes_fit, classes_gradient_fits
+from plait_ops.words import check, is_floating, numel, require_same, result
 
 # Softmax, logarithm and loss in one pass over the classes; one number for each row is saved.
 cross_entropy_forward = Operator(
@@ -52,11 +31,7 @@ cross_entropy_backward.batch("loss_backward")
 @cross_entropy_forward.shape
 def _(input, target, weight, reduction):
     classes_fit(
-        input,
-        target,
-        weight,
-        reduction,
-        ", or that of `input` and its dtype for probabilities",
+        input, target, weight, reduction, ", or that of `input` and its dtype for probabilities"
     )
     return result(target.shape if reduction == "none" else (), input.dtype), result(
         target.shape, input.dtype
@@ -72,8 +47,8 @@ def _(input):
 @cross_entropy_forward.decompose
 def _(input, target, weight, reduction, ignore_index):
     c = 1 if input.ndim > 1 else 0
-    loss = nll_loss(log_softmax(input, c), target, weight, reduction, ignore_index)
-    return loss, logsumexp(input, [c])
+    loss = op.nll_loss(op.log_softmax(input, c), target, weight, reduction, ignore_index)
+    return loss, op.logsumexp(input, [c])
 
 
 @cross_entropy_forward.vjp("input")
@@ -104,26 +79,26 @@ def _(input):
 @cross_entropy_backward.decompose
 def _(grad, input, lse, target, weight, reduction, ignore_index):
     c = 1 if input.ndim > 1 else 0
-    chosen = nll_loss_backward(grad, target, weight, input.shape, reduction, ignore_index)
-    return chosen - softmax(input, c) * sum(chosen, [c], True)
+    chosen = op.nll_loss_backward(grad, target, weight, input.shape, reduction, ignore_index)
+    return chosen - op.softmax(input, c) * op.sum(chosen, [c], True)
 
 
 @cross_entropy_backward.vjp("grad")
 def _(g, input, lse, target, weight, reduction, ignore_index):
     c = 1 if input.ndim > 1 else 0
-    shares = softmax(input, c)
-    return nll_loss(g - sum(g * shares, [c], True), target, weight, reduction, ignore_index)
+    shares = op.softmax(input, c)
+    return op.nll_loss(g - op.sum(g * shares, [c], True), target, weight, reduction, ignore_index)
 
 
 @cross_entropy_backward.vjp("input")
 def _(g, grad, input, lse, target, weight, reduction, ignore_index):
     # lse depends on input too: this is the derivative through both
     c = 1 if input.ndim > 1 else 0
-    shares = softmax(input, c)
-    total = sum(
-        nll_loss_backward(grad, target, weight, input.shape, reduction, ignore_index), [c], True
+    shares = op.softmax(input, c)
+    total = op.sum(
+        op.nll_loss_backward(grad, target, weight, input.shape, reduction, ignore_index), [c], True
     )
-    return -total * shares * (g - sum(g * shares, [c], True))
+    return -total * shares * (g - op.sum(g * shares, [c], True))
 
 
 # the gradient through lse is part of the gradient of input
@@ -191,18 +166,18 @@ cross_entropy_soft = Composite(
 def _(input, target, weight, ignore_index, reduction, label_smoothing):
     check(input.ndim > 0, f"`input` must have at least 1 dimension; got shape {input.shape}")
     c = 1 if input.ndim > 1 else 0
-    logs = log_softmax(input, c)
-    sharp = nll_loss(logs, target, weight, reduction, ignore_index)
+    logs = op.log_softmax(input, c)
+    sharp = op.nll_loss(logs, target, weight, reduction, ignore_index)
     weighted = logs
     if weight is not None:
-        weighted = logs * reshape(weight, [-1] + [1] * (input.ndim - 1 - c))
-    counts = ne(target, ignore_index)
-    even = where(counts, -sum(weighted, [c]), 0.0)
+        weighted = logs * op.reshape(weight, [-1] + [1] * (input.ndim - 1 - c))
+    counts = op.ne(target, ignore_index)
+    even = op.where(counts, -op.sum(weighted, [c]), 0.0)
     share = label_smoothing / float(max(input.shape[c], 1))
     if reduction == "mean":
-        even = sum(even) / sum(class_weights(target, weight, input, ignore_index))
+        even = op.sum(even) / op.sum(op.class_weights(target, weight, input, ignore_index))
     if reduction == "sum":
-        even = sum(even)
+        even = op.sum(even)
     return sharp * (1.0 - label_smoothing) + even * share
 
 
@@ -213,13 +188,13 @@ def _(input, target, weight, reduction, label_smoothing):
         f"`target` of a floating-point dtype holds probabilities and must have the shape of `input`, {input.shape}; got {target.shape}. Classes must be integers, as target.long() gives them",
     )
     c = 1 if input.ndim > 1 else 0
-    logs = log_softmax(input, c)
+    logs = op.log_softmax(input, c)
     wanted = target
     if label_smoothing > 0.0:
         wanted = target * (1.0 - label_smoothing) + label_smoothing / float(max(input.shape[c], 1))
     if weight is not None:
-        wanted = wanted * reshape(weight, [-1] + [1] * (input.ndim - 1 - c))
-    each = -sum(logs * wanted, [c])
+        wanted = wanted * op.reshape(weight, [-1] + [1] * (input.ndim - 1 - c))
+    each = -op.sum(logs * wanted, [c])
     if reduction == "mean":
-        return sum(each) / float(max(numel(input.shape) // max(input.shape[c], 1), 1))
-    return reduce_loss(each, reduction)
+        return op.sum(each) / float(max(numel(input.shape) // max(input.shape[c], 1), 1))
+    return op.reduce_loss(each, reduction)

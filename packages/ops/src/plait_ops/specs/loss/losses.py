@@ -1,15 +1,6 @@
 """Losses of pairs of tensors. `reduction` is "mean", "sum" or "none"."""
 
-from plait_ops.calls import (
-    abs,
-    lt,
-    mean,
-    reduce_loss,
-    square,
-    sub,
-    sum,
-    where,
-)
+from plait_ops import calls as op
 from plait_ops.spec import Composite
 from plait_ops.words import check, part, require, require_common
 
@@ -36,9 +27,9 @@ reduction_ = Composite(
 def _(self, reduction):
     known_reduction(reduction)
     if reduction == "mean":
-        return mean(self)
+        return op.mean(self)
     if reduction == "sum":
-        return sum(self)
+        return op.sum(self)
     return self
 
 
@@ -103,27 +94,31 @@ huber_loss = _loss(
 @mse_loss.decompose
 def _(input, target, reduction):
     common_dtype(input, target, "inexact")
-    return reduce_loss(square(sub(input, target)), reduction)
+    return op.reduce_loss(op.square(op.sub(input, target)), reduction)
 
 
 @l1_loss.decompose
 def _(input, target, reduction):
-    return reduce_loss(abs(sub(input, target)), reduction)
+    return op.reduce_loss(op.abs(op.sub(input, target)), reduction)
 
 
 @smooth_l1_loss.decompose
 def _(input, target, reduction, beta):
     common_dtype(input, target, "inexact")
     check(beta >= 0.0, f"`beta` must not be negative; got {beta}", "ValueError")
-    d = abs(sub(input, target))
+    d = op.abs(op.sub(input, target))
     if beta == 0.0:
-        return reduce_loss(d, reduction)
-    return reduce_loss(where(lt(d, beta), square(d) * (0.5 / beta), d - 0.5 * beta), reduction)
+        return op.reduce_loss(d, reduction)
+    return op.reduce_loss(
+        op.where(op.lt(d, beta), op.square(d) * (0.5 / beta), d - 0.5 * beta), reduction
+    )
 
 
 @huber_loss.decompose
 def _(input, target, reduction, delta):
     common_dtype(input, target, "inexact")
     check(delta > 0.0, f"`delta` must be positive; got {delta}", "ValueError")
-    d = abs(sub(input, target))
-    return reduce_loss(where(lt(d, delta), square(d) * 0.5, (d - 0.5 * delta) * delta), reduction)
+    d = op.abs(op.sub(input, target))
+    return op.reduce_loss(
+        op.where(op.lt(d, delta), op.square(d) * 0.5, (d - 0.5 * delta) * delta), reduction
+    )

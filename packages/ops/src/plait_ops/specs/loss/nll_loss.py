@@ -1,17 +1,6 @@
 """The negative log likelihood of classes."""
 
-from plait_ops.calls import (
-    gather,
-    index_select,
-    ne,
-    reshape,
-    scatter,
-    squeeze_dim,
-    sum,
-    unsqueeze,
-    where,
-    zeros,
-)
+from plait_ops import calls as op
 from plait_ops.costs import nbytes
 from plait_ops.spec import Composite, Operator
 from plait_ops.specs.loss.losses import known_reduction
@@ -135,30 +124,32 @@ class_indices = Composite(
 
 @class_weights.decompose
 def _(target, weight, like, ignore_index):
-    counts = ne(target, ignore_index)
+    counts = op.ne(target, ignore_index)
     if weight is None:
         return to_dtype(counts, like.dtype)
-    chosen = index_select(weight, 0, reshape(class_indices(target, ignore_index), [-1]))
-    return where(counts, reshape(chosen, target.shape), 0.0)
+    chosen = op.index_select(weight, 0, op.reshape(class_indices(target, ignore_index), [-1]))
+    return op.where(counts, op.reshape(chosen, target.shape), 0.0)
 
 
 @class_indices.decompose
 def _(target, ignore_index):
-    return to_dtype(where(ne(target, ignore_index), target, 0), int64)
+    return to_dtype(op.where(op.ne(target, ignore_index), target, 0), int64)
 
 
 @nll_loss.decompose
 def _(input, target, weight, reduction, ignore_index):
     c = 1 if input.ndim > 1 else 0
     weights = class_weights(target, weight, input, ignore_index)
-    picked = squeeze_dim(gather(input, c, unsqueeze(class_indices(target, ignore_index), c)), [c])
+    picked = op.squeeze_dim(
+        op.gather(input, c, op.unsqueeze(class_indices(target, ignore_index), c)), [c]
+    )
     # an ignored element may be infinite: 0 times it is not 0
-    loss = where(ne(weights, 0.0), -picked * weights, 0.0)
+    loss = op.where(op.ne(weights, 0.0), -picked * weights, 0.0)
     if reduction == "none":
         return loss
     if reduction == "sum":
-        return sum(loss)
-    return sum(loss) / sum(weights)
+        return op.sum(loss)
+    return op.sum(loss) / op.sum(weights)
 
 
 @nll_loss_backward.shape
@@ -176,9 +167,11 @@ def _(target):
 def _(grad, target, weight, size, reduction, ignore_index):
     c = 1 if len(size) > 1 else 0
     weights = class_weights(target, weight, grad, ignore_index)
-    each = -weights * (grad / sum(weights) if reduction == "mean" else grad)
-    made = zeros(size, dtype=grad.dtype, device=grad.device)
-    return scatter(made, c, unsqueeze(class_indices(target, ignore_index), c), unsqueeze(each, c))
+    each = -weights * (grad / op.sum(weights) if reduction == "mean" else grad)
+    made = op.zeros(size, dtype=grad.dtype, device=grad.device)
+    return op.scatter(
+        made, c, op.unsqueeze(class_indices(target, ignore_index), c), op.unsqueeze(each, c)
+    )
 
 
 @nll_loss.vjp("input")

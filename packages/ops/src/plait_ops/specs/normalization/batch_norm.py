@@ -1,43 +1,8 @@
 """Batch normalisation."""
 
-from plait_ops.calls import (
-    add,
-    addcmul,
-    batch_norm_by,
-    clone,
-    copy_,
-    detach,
-    hardswish,
-    hardswish_backward,
-    hardtanh,
-    hardtanh_backward,
-    leaky_relu,
-    leaky_relu_backward,
-    mean,
-    mul,
-    norm_centre,
-    norm_mean,
-    norm_var,
-    relu,
-    relu_backward,
-    reshape,
-    rsqrt,
-    silu,
-    silu_backward,
-    sum,
-    var,
-)
+from plait_ops import calls as op
 from plait_ops.spec import Composite, Operator
-from plait_ops.words import (
-    check,
-    numel,
-    part,
-    require,
-    require_same,
-    result,
-    to_dtype,
-    wide_dtype,
-)
+from plait_ops.words import check, numel, part, require, require_same, result, to_dtype, wide_dtype
 
 # what may follow in the same pass, and the numbers that some of the activations have
 _ACTIVATION = "str activation, float min_val, float max_val, float negative_slope"
@@ -162,13 +127,13 @@ def _(input, weight, bias, eps):
     dims = [i for i in range(input.ndim) if i != 1]
     wide = [1, input.shape[1]] + [1] * (input.ndim - 2)
     x = to_dtype(input, wide_dtype(input.dtype))
-    m = mean(x, dims)
-    v = var(x, dims, correction=0)
-    r = rsqrt(v + eps)
+    m = op.mean(x, dims)
+    v = op.var(x, dims, correction=0)
+    r = op.rsqrt(v + eps)
     scale = r if weight is None else r * weight
-    made = (x - reshape(m, wide)) * reshape(scale, wide)
+    made = (x - op.reshape(m, wide)) * op.reshape(scale, wide)
     if bias is not None:
-        made = made + reshape(bias, wide)
+        made = made + op.reshape(bias, wide)
     return to_dtype(made, input.dtype), m, v
 
 
@@ -195,12 +160,12 @@ def _(grad):
 def _(grad, input, mean, var, weight, eps):
     dims = [i for i in range(input.ndim) if i != 1]
     wide = [1, input.shape[1]] + [1] * (input.ndim - 2)
-    r = rsqrt(var + eps)
-    normal = (input - reshape(mean, wide)) * reshape(r, wide)
+    r = op.rsqrt(var + eps)
+    normal = (input - op.reshape(mean, wide)) * op.reshape(r, wide)
     scale = r if weight is None else r * weight
-    gx = norm_centre(grad, normal, dims) * reshape(scale, wide)
-    gw = sum(grad * normal, dims)
-    return to_dtype(gx, grad.dtype), to_dtype(gw, grad.dtype), sum(grad, dims)
+    gx = op.norm_centre(grad, normal, dims) * op.reshape(scale, wide)
+    gw = op.sum(grad * normal, dims)
+    return to_dtype(gx, grad.dtype), to_dtype(gw, grad.dtype), op.sum(grad, dims)
 
 
 # the gradient through the statistics is part of the gradient of input
@@ -213,18 +178,20 @@ def _(g0, g1, g2, grad, input, mean, var, weight, eps):
     dims = [i for i in range(input.ndim) if i != 1]
     wide = [1, input.shape[1]] + [1] * (input.ndim - 2)
     n = numel(input.shape) / max(input.shape[1], 1)
-    r = rsqrt(norm_var(reshape(var, wide), input, dims) + eps)
-    normal = (input - norm_mean(reshape(mean, wide), input, dims)) * r
-    v1 = reshape(g1, wide)
-    scaled = grad * 1.0 if weight is None else grad * reshape(weight, wide)
-    q = r * norm_centre(g0, normal, dims)
-    along = sum(scaled * normal, dims, True) / n
-    other = sum(g0 * normal, dims, True) / n
+    r = op.rsqrt(op.norm_var(op.reshape(var, wide), input, dims) + eps)
+    normal = (input - op.norm_mean(op.reshape(mean, wide), input, dims)) * r
+    v1 = op.reshape(g1, wide)
+    scaled = grad * 1.0 if weight is None else grad * op.reshape(weight, wide)
+    q = r * op.norm_centre(g0, normal, dims)
+    along = op.sum(scaled * normal, dims, True) / n
+    other = op.sum(g0 * normal, dims, True) / n
     by_normal = v1 * grad - r * (g0 * along + scaled * other)
-    by_r = sum(g0 * norm_centre(scaled, normal, dims), dims, True) / n
-    gx = r * norm_centre(by_normal, normal, dims) - by_r * r * r * normal
-    gg = (q if weight is None else q * reshape(weight, wide)) + v1 * normal + reshape(g2, wide)
-    gw = sum(q * grad, dims)
+    by_r = op.sum(g0 * op.norm_centre(scaled, normal, dims), dims, True) / n
+    gx = r * op.norm_centre(by_normal, normal, dims) - by_r * r * r * normal
+    gg = (
+        (q if weight is None else q * op.reshape(weight, wide)) + v1 * normal + op.reshape(g2, wide)
+    )
+    gw = op.sum(q * grad, dims)
     return to_dtype(gg, grad.dtype), to_dtype(gx, grad.dtype), to_dtype(gw, grad.dtype)
 
 
@@ -247,13 +214,13 @@ def _(input):
 @normalized_by.decompose
 def _(input, mean, var, weight, bias, eps):
     wide = [1, input.shape[1]] + [1] * (input.ndim - 2)
-    scale = rsqrt(var + eps)
+    scale = op.rsqrt(var + eps)
     if weight is not None:
         scale = scale * weight
     shift = -(mean * scale)
     if bias is not None:
         shift = shift + bias
-    return addcmul(reshape(shift, wide), input, reshape(scale, wide))
+    return op.addcmul(op.reshape(shift, wide), input, op.reshape(scale, wide))
 
 
 @batch_norm.cost
@@ -294,10 +261,15 @@ def update_running(input, running_mean, running_var, m, v, momentum):
     n = numel(input.shape) // max(input.shape[1], 1)
     if running_mean is not None and running_var is not None and n > 1:
         kept = 1.0 - momentum
-        copy_(running_mean, add(mul(detach(running_mean), kept), detach(m), alpha=momentum))
-        copy_(
+        op.copy_(
+            running_mean,
+            op.add(op.mul(op.detach(running_mean), kept), op.detach(m), alpha=momentum),
+        )
+        op.copy_(
             running_var,
-            add(mul(detach(running_var), kept), detach(v), alpha=momentum * n / (n - 1)),
+            op.add(
+                op.mul(op.detach(running_var), kept), op.detach(v), alpha=momentum * n / (n - 1)
+            ),
         )
 
 
@@ -305,7 +277,7 @@ def update_running(input, running_mean, running_var, m, v, momentum):
 def _(input, running_mean, running_var, weight, bias, training, momentum, eps):
     require("input", input.dtype, "floating")
     if input.ndim == 1 and input.shape[0] == 0:
-        return clone(input)  # as in PyTorch: nothing to normalise
+        return op.clone(input)  # as in PyTorch: nothing to normalise
     check(input.ndim >= 2, f"`input` must have shape (N, C) or (N, C, ...); got {input.shape}")
     check_running(input, running_mean, running_var)
     if training:
@@ -322,7 +294,7 @@ def _(input, running_mean, running_var, weight, bias, training, momentum, eps):
         check_per_channel("weight", weight, input)
     if bias is not None:
         check_per_channel("bias", bias, input)
-    return batch_norm_by(input, running_mean, running_var, weight, bias, eps)
+    return op.batch_norm_by(input, running_mean, running_var, weight, bias, eps)
 
 
 # ---- with an activation in the same pass ---------------------------------------------------------
@@ -412,28 +384,28 @@ batch_norm_add_activation_backward.slices(
 @part
 def activated(x, activation, min_val, max_val, negative_slope):
     if activation == "relu":
-        return relu(x)
+        return op.relu(x)
     if activation == "hardtanh":
-        return hardtanh(x, min_val, max_val)
+        return op.hardtanh(x, min_val, max_val)
     if activation == "leaky_relu":
-        return leaky_relu(x, negative_slope)
+        return op.leaky_relu(x, negative_slope)
     if activation == "silu":
-        return silu(x)
-    return hardswish(x)
+        return op.silu(x)
+    return op.hardswish(x)
 
 
 @part
 def activation_gradient(g, x, activation, min_val, max_val, negative_slope):
     """The gradient of what the activation saw, `x`; of straight lines `x` may be its result."""
     if activation == "relu":
-        return relu_backward(g, x)
+        return op.relu_backward(g, x)
     if activation == "hardtanh":
-        return hardtanh_backward(g, x, min_val, max_val)
+        return op.hardtanh_backward(g, x, min_val, max_val)
     if activation == "leaky_relu":
-        return leaky_relu_backward(g, x, negative_slope)
+        return op.leaky_relu_backward(g, x, negative_slope)
     if activation == "silu":
-        return silu_backward(g, x)
-    return hardswish_backward(g, x)
+        return op.silu_backward(g, x)
+    return op.hardswish_backward(g, x)
 
 
 @part
@@ -481,31 +453,9 @@ def _(input, weight, bias, eps, activation, min_val, max_val, negative_slope):
 
 
 @native_batch_norm_activation.vjp("input", "weight", "bias")
-def _(
-    g0,
-    input,
-    result1,
-    result2,
-    weight,
-    bias,
-    eps,
-    activation,
-    min_val,
-    max_val,
-    negative_slope,
-):
+def _(g0, input, result1, result2, weight, bias, eps, activation, min_val, max_val, negative_slope):
     gx, gw, gb = batch_norm_activation_backward(
-        g0,
-        input,
-        result1,
-        result2,
-        weight,
-        bias,
-        eps,
-        activation,
-        min_val,
-        max_val,
-        negative_slope,
+        g0, input, result1, result2, weight, bias, eps, activation, min_val, max_val, negative_slope
     )
     return gx, gw, gb
 
@@ -527,19 +477,7 @@ def _(grad):
 
 
 @batch_norm_activation_backward.decompose
-def _(
-    grad,
-    input,
-    mean,
-    var,
-    weight,
-    bias,
-    eps,
-    activation,
-    min_val,
-    max_val,
-    negative_slope,
-):
+def _(grad, input, mean, var, weight, bias, eps, activation, min_val, max_val, negative_slope):
     # from the input, as mean and var pass no gradient on
     seen, _mean, _var = native_batch_norm(input, weight, bias, eps)
     passed = activation_gradient(grad, seen, activation, min_val, max_val, negative_slope)
@@ -574,17 +512,7 @@ def _(input, residual, weight, bias, eps, activation, min_val, max_val, negative
 
 @native_batch_norm_add_activation.vjp("input", "weight", "bias", "residual")
 def _(
-    g0,
-    result0,
-    input,
-    result1,
-    result2,
-    weight,
-    eps,
-    activation,
-    min_val,
-    max_val,
-    negative_slope,
+    g0, result0, input, result1, result2, weight, eps, activation, min_val, max_val, negative_slope
 ):
     gx, gw, gb, gr = batch_norm_add_activation_backward(
         g0,
@@ -626,19 +554,7 @@ def _(grad):
 
 
 @batch_norm_add_activation_backward.decompose
-def _(
-    grad,
-    made,
-    input,
-    mean,
-    var,
-    weight,
-    eps,
-    activation,
-    min_val,
-    max_val,
-    negative_slope,
-):
+def _(grad, made, input, mean, var, weight, eps, activation, min_val, max_val, negative_slope):
     passed = activation_gradient(grad, made, activation, min_val, max_val, negative_slope)
     gx, gw, gb = batch_norm_backward(passed, input, mean, var, weight, eps)
     return gx, gw, gb, passed

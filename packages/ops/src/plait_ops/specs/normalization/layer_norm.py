@@ -1,18 +1,9 @@
 """Layer normalisation, and functions for its derivative and that of batch normalisation."""
 
-from plait_ops.calls import detach, mean, norm_mean, norm_var, rsqrt, sum, var
+from plait_ops import calls as op
 from plait_ops.spec import Composite, Operator
 from plait_ops.specs.normalization.batch_norm import require_saved
-from plait_ops.words import (
-    check,
-    numel,
-    require,
-    require_same,
-    result,
-    sizes,
-    to_dtype,
-    wide_dtype,
-)
+from plait_ops.words import check, numel, require, require_same, result, sizes, to_dtype, wide_dtype
 
 layer_norm = Composite(
     "layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-5) -> Tensor",
@@ -127,8 +118,8 @@ def _(input, normalized_shape, weight, bias, eps):
     lead = input.ndim - len(normalized_shape)
     dims = [i for i in range(lead, input.ndim)]
     x = to_dtype(input, wide_dtype(input.dtype))
-    m = mean(x, dims, True)
-    r = rsqrt(var(x, dims, correction=0, keepdim=True) + eps)
+    m = op.mean(x, dims, True)
+    r = op.rsqrt(op.var(x, dims, correction=0, keepdim=True) + eps)
     made = (x - m) * r
     if weight is not None:
         made = made * weight
@@ -193,7 +184,7 @@ def _(grad, input, mean, rstd, weight, normalized_shape):
     if lead == 0:
         return gx, to_dtype(grad * normal, grad.dtype), grad * 1.0
     rows = [i for i in range(lead)]
-    return gx, to_dtype(sum(grad * normal, rows), grad.dtype), sum(grad, rows)
+    return gx, to_dtype(op.sum(grad * normal, rows), grad.dtype), op.sum(grad, rows)
 
 
 # the gradient through the statistics is part of the gradient of input
@@ -206,32 +197,32 @@ def _(g0, g1, g2, grad, input, mean, rstd, weight, normalized_shape):
     lead = input.ndim - len(normalized_shape)
     dims = [i for i in range(lead, input.ndim)]
     rows = [i for i in range(lead)]
-    r = rsqrt(norm_var(1.0 / (rstd * rstd), input, dims))
-    normal = (input - norm_mean(mean, input, dims)) * r
+    r = op.rsqrt(op.norm_var(1.0 / (rstd * rstd), input, dims))
+    normal = (input - op.norm_mean(mean, input, dims)) * r
     scaled = grad * 1.0 if weight is None else grad * weight
     q = r * centre(g0, normal, dims)
-    along = sum(scaled * normal, dims, True) / numel(normalized_shape)
-    other = sum(g0 * normal, dims, True) / numel(normalized_shape)
+    along = op.sum(scaled * normal, dims, True) / numel(normalized_shape)
+    other = op.sum(g0 * normal, dims, True) / numel(normalized_shape)
     by_normal = g1 * grad - r * (g0 * along + scaled * other)
-    by_r = sum(g0 * centre(scaled, normal, dims), dims, True) / numel(normalized_shape)
+    by_r = op.sum(g0 * centre(scaled, normal, dims), dims, True) / numel(normalized_shape)
     gx = r * centre(by_normal, normal, dims) - by_r * r * r * normal
     gg = (q if weight is None else q * weight) + g1 * normal + g2
-    gw = q * grad if lead == 0 else sum(q * grad, rows)
+    gw = q * grad if lead == 0 else op.sum(q * grad, rows)
     return to_dtype(gg, grad.dtype), to_dtype(gx, grad.dtype), to_dtype(gw, grad.dtype)
 
 
 @centre.decompose
 def _(grad, normal, dims):
-    return grad - mean(grad, dims, True) - normal * mean(grad * normal, dims, True)
+    return grad - op.mean(grad, dims, True) - normal * op.mean(grad * normal, dims, True)
 
 
 @average.decompose
 def _(saved, input, dims):
-    live = mean(input, dims, True)
-    return saved + (live - detach(live))
+    live = op.mean(input, dims, True)
+    return saved + (live - op.detach(live))
 
 
 @variance.decompose
 def _(saved, input, dims):
-    live = var(input, dims, correction=0, keepdim=True)
-    return saved + (live - detach(live))
+    live = op.var(input, dims, correction=0, keepdim=True)
+    return saved + (live - op.detach(live))

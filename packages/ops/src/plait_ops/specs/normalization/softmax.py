@@ -1,6 +1,6 @@
 """Softmax, its logarithm and its negative counterpart."""
 
-from plait_ops.calls import exp, mul, neg, sub, sum
+from plait_ops import calls as op
 from plait_ops.spec import Composite, Operator
 from plait_ops.words import (
     cast_argument,
@@ -92,7 +92,7 @@ def _(d_self, result, dim):  # the Jacobian is symmetric
 @log_softmax.jvp
 def _(d_self, result, dim):
     d = to_dtype(d_self, result.dtype)
-    return d - sum(exp(result) * d, [dim], True)
+    return d - op.sum(op.exp(result) * d, [dim], True)
 
 
 softmax_backward = Operator(
@@ -136,12 +136,12 @@ def _(grad):
 
 @softmax_backward.decompose
 def _(grad, result, dim):
-    return mul(result, sub(grad, sum(mul(grad, result), [dim], True)))
+    return op.mul(result, op.sub(grad, op.sum(op.mul(grad, result), [dim], True)))
 
 
 @log_softmax_backward.decompose
 def _(grad, result, dim):
-    return sub(grad, mul(exp(result), sum(grad, [dim], True)))
+    return op.sub(grad, op.mul(op.exp(result), op.sum(grad, [dim], True)))
 
 
 @softmax_backward.vjp("grad")
@@ -151,17 +151,17 @@ def _(g, result, dim):
 
 @softmax_backward.vjp("result")
 def _(g, grad, result, dim):
-    return g * (grad - sum(grad * result, [dim], True)) - grad * sum(g * result, [dim], True)
+    return g * (grad - op.sum(grad * result, [dim], True)) - grad * op.sum(g * result, [dim], True)
 
 
 @log_softmax_backward.vjp("grad")
 def _(g, result, dim):
-    return g - sum(g * exp(result), [dim], True)
+    return g - op.sum(g * op.exp(result), [dim], True)
 
 
 @log_softmax_backward.vjp("result")
 def _(g, grad, result, dim):
-    return -(g * exp(result) * sum(grad, [dim], True))
+    return -(g * op.exp(result) * op.sum(grad, [dim], True))
 
 
 softmin = Composite(
@@ -182,4 +182,4 @@ softmin = Composite(
 
 @softmin.decompose
 def _(self, dim, dtype):
-    return softmax(neg(self), dim, dtype=dtype)
+    return softmax(op.neg(self), dim, dtype=dtype)

@@ -1,20 +1,6 @@
 """Activations: relu, sigmoid, leaky and exponential units, gelu, silu and their approximations."""
 
-from plait_ops.calls import (
-    abs as abs_,
-    conj,
-    eq,
-    exp,
-    ge,
-    gt,
-    masked_fill,
-    real as real_,
-    sign,
-    tanh as tanh_,
-    tanh_backward,
-    where,
-    zeros_like,
-)
+from plait_ops import calls as op
 from plait_ops.spec import Pointwise
 from plait_ops.unary import float_function
 from plait_ops.words import is_complex, part
@@ -181,7 +167,7 @@ def _(g, self, alpha):
 
 @elu_backward.vjp("self")
 def _(g, grad, self, alpha):
-    return where(ge(self, 0), 0.0, g * grad * (exp(self) * alpha))
+    return op.where(op.ge(self, 0), 0.0, g * grad * (op.exp(self) * alpha))
 
 
 @selu.vjp("self")
@@ -192,7 +178,7 @@ def _(g, self):
 
 @selu_backward.vjp("self")
 def _(g, grad, self):
-    return where(ge(self, 0), 0.0, selu_backward(g * grad, self))
+    return op.where(op.ge(self, 0), 0.0, selu_backward(g * grad, self))
 
 
 @celu.vjp("self")
@@ -203,7 +189,7 @@ def _(g, self, alpha):
 
 @celu_backward.vjp("self")
 def _(g, grad, self, alpha):
-    return where(ge(self, 0), 0.0, celu_backward(g * grad, self, alpha) / alpha)
+    return op.where(op.ge(self, 0), 0.0, celu_backward(g * grad, self, alpha) / alpha)
 
 
 # ---- silu, mish, softplus and their kin ----------------------------------------------------------
@@ -281,20 +267,20 @@ softsign_backward = _backward("softsign", "", "``grad / (1 + abs(self)) ** 2``")
 @part
 def complex_silu_gradient(g, z):
     s = sigmoid(z)
-    return g * conj(s * (1.0 + z * (1.0 - s)))
+    return g * op.conj(s * (1.0 + z * (1.0 - s)))
 
 
 @part
 def complex_tanhshrink_gradient(g, z):
-    t = tanh_(z)
-    return g * conj(t * t)
+    t = op.tanh(z)
+    return g * op.conj(t * t)
 
 
 @part
 def complex_softsign_gradient(g, z):
-    length = abs_(z)  # the conjugate counts too, as the function is not holomorphic
+    length = op.abs(z)  # the conjugate counts too, as the function is not holomorphic
     whole = length + 1.0
-    along = real_(g * conj(z)) / masked_fill(length, eq(length, 0), 1.0)
+    along = op.real(g * op.conj(z)) / op.masked_fill(length, op.eq(length, 0), 1.0)
     return g / whole - z * along / (whole * whole)
 
 
@@ -324,7 +310,7 @@ def _(g, self):
 
 @mish_backward.vjp("self")
 def _(g, grad, self):
-    t = tanh_(softplus(self))
+    t = op.tanh(softplus(self))
     s = sigmoid(self)
     return g * grad * ((1.0 - t * t) * s * (2.0 + self * (1.0 - s - t * s * 2.0)))
 
@@ -339,7 +325,7 @@ def _(g, self, beta, threshold):
 def _(g, grad, self, beta, threshold):
     scaled = self * beta
     bent = sigmoid_backward(g * grad * beta, sigmoid(scaled))
-    return where(gt(scaled, threshold), 0.0, bent)
+    return op.where(op.gt(scaled, threshold), 0.0, bent)
 
 
 @log_sigmoid.vjp("self")
@@ -367,8 +353,8 @@ def _(g, self):
 
 @tanhshrink_backward.vjp("self")
 def _(g, grad, self):
-    t = tanh_(self)
-    return tanh_backward(g * grad * t * 2.0, t)
+    t = op.tanh(self)
+    return op.tanh_backward(g * grad * t * 2.0, t)
 
 
 @softsign.vjp("self")
@@ -385,7 +371,7 @@ def _(g, self):
 
 @softsign_backward.vjp("self")
 def _(g, grad, self):
-    return softsign_backward(g * grad * -2.0, self) * sign(self) / (abs_(self) + 1.0)
+    return softsign_backward(g * grad * -2.0, self) * op.sign(self) / (op.abs(self) + 1.0)
 
 
 # ---- pieces of straight lines --------------------------------------------------------------------
@@ -442,7 +428,7 @@ def _(g, self, min_val, max_val):
 @leaky_relu_backward.vjp("self")
 @hardtanh_backward.vjp("self")
 def _(g):
-    return zeros_like(g)
+    return op.zeros_like(g)
 
 
 @relu6.vjp("self")
@@ -458,7 +444,7 @@ def _(g, self):
 
 @hardsigmoid_backward.vjp("self")
 def _(g):
-    return zeros_like(g)
+    return op.zeros_like(g)
 
 
 @hardswish.vjp("self")
@@ -493,7 +479,7 @@ sigmoid_backward = Pointwise(
 @sigmoid.vjp("self")
 def _(g, result):
     if is_complex(g.dtype):
-        return g * conj(result * (1.0 - result))
+        return g * op.conj(result * (1.0 - result))
     return sigmoid_backward(g, result)
 
 

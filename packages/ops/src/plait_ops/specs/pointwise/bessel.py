@@ -1,6 +1,6 @@
 """Bessel functions, Airy's function. Tests compare with integrals (DLMF 10.9.1, 10.32.1, 10.32.9, 9.5.8)."""
 
-from plait_ops.calls import div, eq, masked_fill, mul, sign as sign_, where
+from plait_ops import calls as op
 from plait_ops.spec import Pointwise
 from plait_ops.unary import special_function
 
@@ -44,11 +44,7 @@ i0 = Pointwise(
     variants="function function_ method",
     libm="all",
 )
-i0e = special_function(
-    "special_i0e",
-    "``exp(-abs(self)) * i0(self)``.",
-    ("1.0", 0.4658),
-)
+i0e = special_function("special_i0e", "``exp(-abs(self)) * i0(self)``.", ("1.0", 0.4658))
 i1 = special_function(
     "special_i1",
     "The modified Bessel function of the first kind of order 1.",
@@ -57,10 +53,7 @@ i1 = special_function(
     zero_preserving=True,
 )
 i1e = special_function(
-    "special_i1e",
-    "``exp(-abs(self)) * i1(self)``.",
-    ("1.0", 0.2079),
-    zero_preserving=True,
+    "special_i1e", "``exp(-abs(self)) * i1(self)``.", ("1.0", 0.2079), zero_preserving=True
 )
 k0 = special_function(
     "special_modified_bessel_k0",
@@ -91,10 +84,7 @@ k1e = special_function(
     libm="all",
 )
 spherical_j0 = special_function(
-    "special_spherical_bessel_j0",
-    "``sin(self) / self``, 1 at 0.",
-    ("0.0", 1.0),
-    libm="all",
+    "special_spherical_bessel_j0", "``sin(self) / self``, 1 at 0.", ("0.0", 1.0), libm="all"
 )
 airy_ai = special_function(
     "special_airy_ai",
@@ -111,10 +101,10 @@ def _(g, self):
 
 @j1.vjp("self")
 def _(g, self, result):
-    away = masked_fill(self, eq(self, 0.0), 1.0)
+    away = op.masked_fill(self, op.eq(self, 0.0), 1.0)
     x2 = self * self  # at 0 the first terms of the series, for the derivatives of the derivative
     series = 0.5 - x2 * (3.0 / 16.0) + x2 * x2 * (5.0 / 384.0)
-    slope = where(eq(self, 0.0), series, j0(self) - div(result, away))
+    slope = op.where(op.eq(self, 0.0), series, j0(self) - op.div(result, away))
     return g * slope
 
 
@@ -125,7 +115,7 @@ def _(g, self):
 
 @y1.vjp("self")
 def _(g, self, result):
-    return g * (y0(self) - div(result, self))
+    return g * (y0(self) - op.div(result, self))
 
 
 @i0.vjp("self")
@@ -135,22 +125,22 @@ def _(g, self):
 
 @i0e.vjp("self")
 def _(g, self, result):
-    return g * (i1e(self) - mul(sign_(self), result))
+    return g * (i1e(self) - op.mul(op.sign(self), result))
 
 
 @i1.vjp("self")
 def _(g, self, result):
-    away = masked_fill(self, eq(self, 0.0), 1.0)
+    away = op.masked_fill(self, op.eq(self, 0.0), 1.0)
     x2 = self * self
     series = 0.5 + x2 * (3.0 / 16.0) + x2 * x2 * (5.0 / 384.0)
-    return g * where(eq(self, 0.0), series, i0(self) - div(result, away))
+    return g * op.where(op.eq(self, 0.0), series, i0(self) - op.div(result, away))
 
 
 @i1e.vjp("self")
 def _(g, self, result):
-    away = masked_fill(self, eq(self, 0.0), 1.0)
-    slope = i0e(self) - mul(result, sign_(self)) - div(result, away)
-    return g * where(eq(self, 0.0), 0.5, slope)
+    away = op.masked_fill(self, op.eq(self, 0.0), 1.0)
+    slope = i0e(self) - op.mul(result, op.sign(self)) - op.div(result, away)
+    return g * op.where(op.eq(self, 0.0), 0.5, slope)
 
 
 @k0.vjp("self")
@@ -160,7 +150,7 @@ def _(g, self):
 
 @k1.vjp("self")
 def _(g, self, result):
-    return -g * (k0(self) + div(result, self))
+    return -g * (k0(self) + op.div(result, self))
 
 
 @k0e.vjp("self")
@@ -170,4 +160,4 @@ def _(g, self, result):
 
 @k1e.vjp("self")
 def _(g, self, result):
-    return g * (result - k0e(self) - div(result, self))
+    return g * (result - k0e(self) - op.div(result, self))

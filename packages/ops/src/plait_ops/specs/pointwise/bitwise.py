@@ -19,9 +19,7 @@ def _binary(name, text, example, dtypes="integral"):
 
 
 bitwise_and = _binary(
-    "bitwise_and",
-    "The bits that are set in both; of bools, whether both are True.",
-    "[1, 2]",
+    "bitwise_and", "The bits that are set in both; of bools, whether both are True.", "[1, 2]"
 )
 bitwise_or = _binary(
     "bitwise_or",

@@ -1,7 +1,7 @@
 """Elements limited to an interval."""
 
+from plait_ops import calls as op
 from plait_ops.alias import under_another_name
-from plait_ops.calls import ge, gt, le, logical_and, lt, mul, zeros_like
 from plait_ops.spec import Composite, Pointwise
 from plait_ops.words import check, is_tensor
 
@@ -37,39 +37,39 @@ clamp_between = Pointwise(
 
 @clamp_min.vjp("self")
 def _(g, self, min):
-    return mul(g, ge(self, min))
+    return op.mul(g, op.ge(self, min))
 
 
 @clamp_min.vjp("min")
 def _(g, self, min):
-    return mul(g, lt(self, min))
+    return op.mul(g, op.lt(self, min))
 
 
 @clamp_max.vjp("self")
 def _(g, self, max):
-    return mul(g, le(self, max))
+    return op.mul(g, op.le(self, max))
 
 
 @clamp_max.vjp("max")
 def _(g, self, max):
-    return mul(g, gt(self, max))
+    return op.mul(g, op.gt(self, max))
 
 
 @clamp_between.vjp("self")
 def _(g, self, min, max):
-    return mul(g, logical_and(ge(self, min), le(self, max)))
+    return op.mul(g, op.logical_and(op.ge(self, min), op.le(self, max)))
 
 
 @clamp_between.vjp("min")
 def _(g, self, min, max):
-    return mul(g, logical_and(lt(self, min), lt(min, max)))
+    return op.mul(g, op.logical_and(op.lt(self, min), op.lt(min, max)))
 
 
 @clamp_between.vjp("max")
 def _(g, self, min, max):
     if is_tensor(max):
-        return mul(g, gt(clamp_min(self, min), max))
-    return zeros_like(g)
+        return op.mul(g, op.gt(clamp_min(self, min), max))
+    return op.zeros_like(g)
 
 
 clamp = Composite(

@@ -1,6 +1,6 @@
 """Equality up to rounding."""
 
-from plait_ops.calls import abs as abs_, eq, isfinite, isnan, le, logical_and, logical_or
+from plait_ops import calls as op
 from plait_ops.spec import Composite
 from plait_ops.words import check, float64, is_integral, to_dtype
 
@@ -26,12 +26,12 @@ def _(self, other, rtol, atol, equal_nan):
     check(rtol >= 0.0, f"`rtol` must not be negative; got {rtol}", "ValueError")
     check(atol >= 0.0, f"`atol` must not be negative; got {atol}", "ValueError")
     if rtol == 0.0 and atol == 0.0 and is_integral(self.dtype) and is_integral(other.dtype):
-        return eq(self, other)
+        return op.eq(self, other)
     x = to_dtype(self, float64) if is_integral(self.dtype) else self
     y = to_dtype(other, float64) if is_integral(other.dtype) else other
-    apart = abs_(x - y)
-    near = logical_and(isfinite(apart), le(apart, abs_(y) * rtol + atol))
-    made = logical_or(near, eq(self, other))
+    apart = op.abs(x - y)
+    near = op.logical_and(op.isfinite(apart), op.le(apart, op.abs(y) * rtol + atol))
+    made = op.logical_or(near, op.eq(self, other))
     if equal_nan:
-        return logical_or(made, logical_and(isnan(x), isnan(y)))
+        return op.logical_or(made, op.logical_and(op.isnan(x), op.isnan(y)))
     return made

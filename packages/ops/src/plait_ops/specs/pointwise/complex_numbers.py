@@ -1,20 +1,6 @@
 """Complex numbers: their parts as views, and how they are made."""
 
-from plait_ops.calls import (
-    abs as abs_,
-    complex as complex_,
-    conj,
-    contiguous,
-    cos,
-    eq,
-    expand,
-    mul,
-    sin,
-    square,
-    stack,
-    where,
-    zeros_like,
-)
+from plait_ops import calls as op
 from plait_ops.spec import Composite, Pointwise, View
 from plait_ops.unary import predicate
 from plait_ops.words import (
@@ -184,7 +170,9 @@ def _(real, imag):
     require_same("real", real, "imag", imag)
     shape = broadcast("real", real.shape, "imag", imag.shape)
     # `stack` keeps the order of dimensions of inputs in channels_last
-    return view_as_complex(contiguous(stack([expand(real, shape), expand(imag, shape)], -1)))
+    return view_as_complex(
+        op.contiguous(op.stack([op.expand(real, shape), op.expand(imag, shape)], -1))
+    )
 
 
 @polar.decompose
@@ -195,7 +183,7 @@ def _(abs, angle):
         "DTypeError",
     )
     require_same("abs", abs, "angle", angle)
-    return complex_(mul(abs, cos(angle)), mul(abs, sin(angle)))
+    return op.complex(op.mul(abs, op.cos(angle)), op.mul(abs, op.sin(angle)))
 
 
 # ---- pointwise -----------------------------------------------------------------------------------
@@ -235,15 +223,15 @@ angle = Pointwise(
 
 @conj_.vjp("self")
 def _(g):
-    return conj(g)
+    return op.conj(g)
 
 
 @angle.vjp("self")
 def _(g, self):
     if not is_complex(self.dtype):
-        return zeros_like(g)
-    slope = complex_(-imag(self), real_(self)) / square(abs_(self))
-    return where(eq(self, 0), 0.0, g * slope)
+        return op.zeros_like(g)
+    slope = op.complex(-imag(self), real_(self)) / op.square(op.abs(self))
+    return op.where(op.eq(self, 0), 0.0, g * slope)
 
 
 @real_.vjp("self")
@@ -253,12 +241,12 @@ def _(g, self):
 
 @imag.vjp("self")
 def _(g):
-    return complex_(zeros_like(g), g)
+    return op.complex(op.zeros_like(g), g)
 
 
 @view_as_real.vjp("self")
 def _(g):
-    return view_as_complex(contiguous(g))
+    return view_as_complex(op.contiguous(g))
 
 
 @view_as_complex.vjp("self")

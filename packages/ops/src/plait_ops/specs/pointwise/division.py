@@ -1,7 +1,7 @@
 """Quotients and remainders."""
 
+from plait_ops import calls as op
 from plait_ops.alias import under_another_name
-from plait_ops.calls import floor, trunc, zeros_like
 from plait_ops.spec import Composite, Pointwise
 from plait_ops.words import check, conjugate
 
@@ -86,7 +86,7 @@ def _(g, self, other):
 @div_trunc.vjp("self", "other")
 @floor_divide.vjp("self", "other")
 def _(g):
-    return zeros_like(g), zeros_like(g)
+    return op.zeros_like(g), op.zeros_like(g)
 
 
 @remainder.vjp("self")
@@ -97,12 +97,12 @@ def _(g):
 
 @remainder.vjp("other")
 def _(g, self, other):
-    return -g * floor(true_divide(self, other))
+    return -g * op.floor(true_divide(self, other))
 
 
 @fmod.vjp("other")
 def _(g, self, other):
-    return -g * trunc(true_divide(self, other))
+    return -g * op.trunc(true_divide(self, other))
 
 
 # ---- what is made of them ------------------------------------------------------------------------

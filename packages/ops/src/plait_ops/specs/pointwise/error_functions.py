@@ -2,17 +2,7 @@
 
 import math
 
-from plait_ops.calls import (
-    exp,
-    exp as exp_,
-    log,
-    logical_not,
-    lt,
-    masked_fill,
-    mul,
-    square,
-    where,
-)
+from plait_ops import calls as op
 from plait_ops.unary import float_function, special_function
 
 SQRT_PI = math.sqrt(math.pi)
@@ -49,10 +39,7 @@ ndtri = special_function(
     libm="all",
 )
 log_ndtr = special_function(
-    "special_log_ndtr",
-    "``log(ndtr(self))``, exact far below 0.",
-    ("0.0", -0.6931),
-    libm="all",
+    "special_log_ndtr", "``log(ndtr(self))``, exact far below 0.", ("0.0", -0.6931), libm="all"
 )
 entr = special_function(
     "special_entr",
@@ -66,36 +53,36 @@ entr = special_function(
 
 @erfinv.vjp("self")
 def _(g, self):
-    return g * exp(square(erfinv(self))) * (SQRT_PI / 2.0)
+    return g * op.exp(op.square(erfinv(self))) * (SQRT_PI / 2.0)
 
 
 @erfcx.vjp("self")
 def _(g, self, result):
-    return g * (mul(self, result) * 2.0 - 2.0 / SQRT_PI)
+    return g * (op.mul(self, result) * 2.0 - 2.0 / SQRT_PI)
 
 
 @ndtr.vjp("self")
 def _(g, self):
-    return g * exp(square(self) * -0.5) * DENSITY
+    return g * op.exp(op.square(self) * -0.5) * DENSITY
 
 
 @ndtri.vjp("self")
 def _(g, result):
-    return g * exp(square(result) * 0.5) * SQRT_2_PI
+    return g * op.exp(op.square(result) * 0.5) * SQRT_2_PI
 
 
 @log_ndtr.vjp("self")
 def _(g, self, result):
     # far below 0 the difference has no digits left: there Laplace's continued fraction
-    far = lt(self, -30.0)
-    x = masked_fill(-self, logical_not(far), 30.0)
+    far = op.lt(self, -30.0)
+    x = op.masked_fill(-self, op.logical_not(far), 30.0)
     tail = x + 1.0 / (x + 2.0 / (x + 3.0 / (x + 4.0 / (x + 5.0 / x))))
-    return g * where(far, tail, exp(square(self) * -0.5 - result) * DENSITY)
+    return g * op.where(far, tail, op.exp(op.square(self) * -0.5 - result) * DENSITY)
 
 
 @entr.vjp("self")
 def _(g, self):
-    return -g * (log(self) + 1.0)
+    return -g * (op.log(self) + 1.0)
 
 
 TWO_OVER_SQRT_PI = 2.0 / math.sqrt(math.pi)
@@ -124,9 +111,9 @@ erfc = float_function(
 
 @erf.vjp("self")
 def _(g, self):
-    return g * (exp_(-(self * self)) * TWO_OVER_SQRT_PI)
+    return g * (op.exp(-(self * self)) * TWO_OVER_SQRT_PI)
 
 
 @erfc.vjp("self")
 def _(g, self):
-    return g * (exp_(-(self * self)) * -TWO_OVER_SQRT_PI)
+    return g * (op.exp(-(self * self)) * -TWO_OVER_SQRT_PI)

@@ -1,6 +1,6 @@
 """Exponential functions."""
 
-from plait_ops.calls import exp as exp_
+from plait_ops import calls as op
 from plait_ops.spec import Pointwise
 from plait_ops.unary import float_function
 from plait_ops.words import conjugate
@@ -27,7 +27,7 @@ def _(g, result):
 @expm1.vjp("self")
 def _(g, self):
     # not the result + 1, which is 0 or rounded where the result is near -1
-    return g * conjugate(exp_(self))
+    return g * conjugate(op.exp(self))
 
 
 LOG_2 = 0.6931471805599453

@@ -1,22 +1,6 @@
 """The representation of floating-point numbers: neighbours, mantissa and exponent."""
 
-from plait_ops.calls import (
-    abs as abs_of,
-    bitwise_and,
-    clamp_min,
-    copysign,
-    eq,
-    exp2,
-    full,
-    half_nextafter,
-    isinf,
-    isnan,
-    lt,
-    mul,
-    sgn,
-    where,
-    zeros_like,
-)
+from plait_ops import calls as op
 from plait_ops.spec import Composite, Pointwise
 from plait_ops.words import (
     bfloat16,
@@ -44,7 +28,7 @@ nextafter_elements = Pointwise(
 
 @nextafter_elements.vjp("self")
 def _(g, self, other):
-    return where(eq(self, other), 0.0, g)
+    return op.where(op.eq(self, other), 0.0, g)
 
 
 half_nextafter_ = Composite(
@@ -63,14 +47,16 @@ def _(self, other, digits, least, largest):
     a = to_dtype(self, float64)
     b = to_dtype(other, float64)
     mantissa, exponent = frexp(a)
-    inwards = lt(a * sgn(b - a), 0)
+    inwards = op.lt(a * op.sgn(b - a), 0)
     # below a power of 2 numbers are twice as close
-    closer = where(bitwise_and(inwards, eq(abs_of(mantissa), 0.5)), 1, 0)
-    place = clamp_min(exponent - digits - closer, least)
-    place = where(eq(a, 0), least, place)
-    moved = copysign(a + ldexp(sgn(b - a), place), where(eq(a, 0), b, a))
-    moved = where(isinf(a), copysign(full([], largest, dtype=float64, device=a.device), a), moved)
-    return where(eq(a, b), b, where(isnan(a), a, where(isnan(b), b, moved)))
+    closer = op.where(op.bitwise_and(inwards, op.eq(op.abs(mantissa), 0.5)), 1, 0)
+    place = op.clamp_min(exponent - digits - closer, least)
+    place = op.where(op.eq(a, 0), least, place)
+    moved = op.copysign(a + ldexp(op.sgn(b - a), place), op.where(op.eq(a, 0), b, a))
+    moved = op.where(
+        op.isinf(a), op.copysign(op.full([], largest, dtype=float64, device=a.device), a), moved
+    )
+    return op.where(op.eq(a, b), b, op.where(op.isnan(a), a, op.where(op.isnan(b), b, moved)))
 
 
 nextafter = Composite(
@@ -96,9 +82,9 @@ def _(self, other):
     require("other", other.dtype, "floating")
     dtype = require_common("self", self, "other", other)
     if dtype == float16:
-        return to_dtype(half_nextafter(self, other, 11, -24, LARGEST_16), dtype)
+        return to_dtype(op.half_nextafter(self, other, 11, -24, LARGEST_16), dtype)
     if dtype == bfloat16:
-        return to_dtype(half_nextafter(self, other, 8, -133, LARGEST_BFLOAT16), dtype)
+        return to_dtype(op.half_nextafter(self, other, 8, -133, LARGEST_BFLOAT16), dtype)
     return nextafter_elements(self, other)
 
 
@@ -123,8 +109,8 @@ ldexp = Composite(
 @ldexp.decompose
 def _(self, other):
     # in float64, where no power of a float32's exponent overflows
-    power = exp2(other if is_complex(other.dtype) else to_dtype(other, float64))
-    wide = mul(self if is_complex(self.dtype) else to_dtype(self, float64), power)
+    power = op.exp2(other if is_complex(other.dtype) else to_dtype(other, float64))
+    wide = op.mul(self if is_complex(self.dtype) else to_dtype(self, float64), power)
     made = require_common("self", self, "other", other)
     inexact = is_floating(made) or is_complex(made)
     return to_dtype(wide, made if inexact else default_dtype())
@@ -148,13 +134,13 @@ frexp_exponent = Pointwise(
 
 @frexp_mantissa.vjp("self")
 def _(g, self):
-    return g * exp2(-frexp_exponent(self))
+    return g * op.exp2(-frexp_exponent(self))
 
 
 @nextafter_elements.vjp("other")
 @frexp_exponent.vjp("self")
 def _(g):
-    return zeros_like(g)
+    return op.zeros_like(g)
 
 
 frexp = Composite(

@@ -2,7 +2,7 @@
 
 import math
 
-from plait_ops.calls import add, digamma as digamma_, exp, lgamma as lgamma_, xlogy, zeros_like
+from plait_ops import calls as op
 from plait_ops.spec import Composite, Pointwise
 from plait_ops.unary import float_function
 from plait_ops.words import check
@@ -34,7 +34,7 @@ digamma = float_function(
 
 @lgamma.vjp("self")
 def _(g, self):
-    return g * digamma_(self)
+    return g * op.digamma(self)
 
 
 @digamma.vjp("self")
@@ -75,8 +75,7 @@ polygamma = Composite(
     variants="function method",
 )
 polygamma_n = Composite(
-    "polygamma.n(int n, Tensor self) -> Tensor",
-    doc="`polygamma` with `n` as first argument.",
+    "polygamma.n(int n, Tensor self) -> Tensor", doc="`polygamma` with `n` as first argument."
 )
 
 
@@ -109,9 +108,9 @@ mvlgamma = Composite(
 @mvlgamma.decompose
 def _(self, p):
     check(1 <= p <= 10000, f"`p` must be in [1, 10000]; got {p}", "ValueError")
-    total = lgamma_(self) + p * (p - 1) / 4.0 * LOG_PI
+    total = op.lgamma(self) + p * (p - 1) / 4.0 * LOG_PI
     for i in range(1, p):
-        total = total + lgamma_(self - i * 0.5)
+        total = total + op.lgamma(self - i * 0.5)
     return total
 
 
@@ -154,17 +153,17 @@ gammaincc = _binary(
 
 @zeta.vjp("other")
 def _(g, self, other):
-    s = add(zeros_like(other), self)
+    s = op.add(op.zeros_like(other), self)
     return -(g * s * zeta(s + 1.0, other))
 
 
 @gammainc.vjp("other")
 def _(g, self, other):
-    a = add(zeros_like(other), self)
-    return g * exp(xlogy(a - 1.0, other) - other - lgamma_(a))
+    a = op.add(op.zeros_like(other), self)
+    return g * op.exp(op.xlogy(a - 1.0, other) - other - op.lgamma(a))
 
 
 @gammaincc.vjp("other")
 def _(g, self, other):
-    a = add(zeros_like(other), self)
-    return -g * exp(xlogy(a - 1.0, other) - other - lgamma_(a))
+    a = op.add(op.zeros_like(other), self)
+    return -g * op.exp(op.xlogy(a - 1.0, other) - other - op.lgamma(a))

@@ -2,7 +2,7 @@
 
 import math
 
-from plait_ops.calls import exp, sigmoid, tanh as tanh_
+from plait_ops import calls as op
 from plait_ops.spec import Composite, Pointwise
 from plait_ops.words import check
 
@@ -87,7 +87,7 @@ def _(g, self):
 @gelu_erf_backward.vjp("self")
 def _(g, grad, self):
     square = self * self
-    return g * grad * (exp(square * -0.5) * DENSITY_AT_0 * (2.0 - square))
+    return g * grad * (op.exp(square * -0.5) * DENSITY_AT_0 * (2.0 - square))
 
 
 @gelu_tanh.vjp("self")
@@ -100,9 +100,9 @@ def _(g, self):
 def _(g, grad, self):
     square = self * self
     inside = (square * GELU_CUBE + 1.0) * self * GELU_SCALE
-    t = tanh_(inside)
+    t = op.tanh(inside)
     bell = (
-        sigmoid(inside * 2.0) * sigmoid(inside * -2.0) * 4.0
+        op.sigmoid(inside * 2.0) * op.sigmoid(inside * -2.0) * 4.0
     )  # 1 - t * t, exact where it is small
     slope = (square * (3.0 * GELU_CUBE) + 1.0) * GELU_SCALE
     bend = self * (6.0 * GELU_CUBE * GELU_SCALE)

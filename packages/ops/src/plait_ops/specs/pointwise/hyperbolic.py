@@ -1,6 +1,6 @@
 """Hyperbolic functions and their inverses."""
 
-from plait_ops.calls import conj, mul, rsqrt, square
+from plait_ops import calls as op
 from plait_ops.spec import Pointwise
 from plait_ops.unary import float_function
 from plait_ops.words import conjugate, is_complex
@@ -40,17 +40,17 @@ atanh = float_function(
 
 @asinh.vjp("self")
 def _(g, self):
-    return g * conjugate(rsqrt(square(self) + 1.0))
+    return g * conjugate(op.rsqrt(op.square(self) + 1.0))
 
 
 @acosh.vjp("self")
 def _(g, self):
-    return g * conjugate(rsqrt(self - 1.0) * rsqrt(self + 1.0))
+    return g * conjugate(op.rsqrt(self - 1.0) * op.rsqrt(self + 1.0))
 
 
 @atanh.vjp("self")
 def _(g, self):
-    return g / conjugate(1.0 - square(self))
+    return g / conjugate(1.0 - op.square(self))
 
 
 tanh = float_function(
@@ -75,7 +75,7 @@ tanh_backward = Pointwise(
 @tanh.vjp("self")
 def _(g, result):
     if is_complex(g.dtype):
-        return g * conj(1.0 - result * result)
+        return g * op.conj(1.0 - result * result)
     return tanh_backward(g, result)
 
 
@@ -86,7 +86,7 @@ def _(g, result):
 
 @tanh_backward.vjp("result")
 def _(g, grad, result):
-    return mul(g * grad * -2.0, result)
+    return op.mul(g * grad * -2.0, result)
 
 
 sinh = float_function(
@@ -99,12 +99,7 @@ sinh = float_function(
     zero_preserving=True,
 )
 cosh = float_function(
-    "cosh",
-    "The hyperbolic cosine.",
-    0.0,
-    1.0,
-    variants="function function_ method",
-    libm="wide",
+    "cosh", "The hyperbolic cosine.", 0.0, 1.0, variants="function function_ method", libm="wide"
 )
 
 

@@ -2,18 +2,7 @@
 
 import math
 
-from plait_ops.calls import (
-    clamp_between,
-    eq,
-    isfinite,
-    logical_and,
-    logical_not,
-    masked_fill,
-    mul,
-    ones_like,
-    sigmoid,
-    sub,
-)
+from plait_ops import calls as op
 from plait_ops.spec import Composite, Pointwise
 from plait_ops.unary import float_function
 from plait_ops.words import conjugate
@@ -47,22 +36,22 @@ logaddexp2 = _log_sum("logaddexp2", "``log2(2 ** self + 2 ** other)``.", 1001.0)
 
 @logaddexp.vjp("self")
 def _(g, self, other):
-    return g * conjugate(sigmoid(sub(self, other)))
+    return g * conjugate(op.sigmoid(op.sub(self, other)))
 
 
 @logaddexp.vjp("other")
 def _(g, self, other):
-    return g * conjugate(sigmoid(sub(other, self)))
+    return g * conjugate(op.sigmoid(op.sub(other, self)))
 
 
 @logaddexp2.vjp("self")
 def _(g, self, other):
-    return g * sigmoid(sub(self, other) * LOG_2)
+    return g * op.sigmoid(op.sub(self, other) * LOG_2)
 
 
 @logaddexp2.vjp("other")
 def _(g, self, other):
-    return g * sigmoid(sub(other, self) * LOG_2)
+    return g * op.sigmoid(op.sub(other, self) * LOG_2)
 
 
 def _times_log(name, text, example, variants="function"):
@@ -92,24 +81,28 @@ xlog1py = _times_log("special_xlog1py", "``self * log(1 + other)``", 0)
 
 @xlogy.vjp("self")
 def _(g, self, other):
-    slope = xlogy(ones_like(self), other)
-    return masked_fill(g * slope, logical_and(eq(self, 0.0), logical_not(isfinite(slope))), 0.0)
+    slope = xlogy(op.ones_like(self), other)
+    return op.masked_fill(
+        g * slope, op.logical_and(op.eq(self, 0.0), op.logical_not(op.isfinite(slope))), 0.0
+    )
 
 
 @xlogy.vjp("other")
 def _(g, self, other):
-    return mul(g, self) / other
+    return op.mul(g, self) / other
 
 
 @xlog1py.vjp("self")
 def _(g, self, other):
-    slope = xlog1py(ones_like(self), other)
-    return masked_fill(g * slope, logical_and(eq(self, 0.0), logical_not(isfinite(slope))), 0.0)
+    slope = xlog1py(op.ones_like(self), other)
+    return op.masked_fill(
+        g * slope, op.logical_and(op.eq(self, 0.0), op.logical_not(op.isfinite(slope))), 0.0
+    )
 
 
 @xlog1py.vjp("other")
 def _(g, self, other):
-    return mul(g, self) / (other + 1.0)
+    return op.mul(g, self) / (other + 1.0)
 
 
 log_odds = Pointwise(
@@ -148,7 +141,7 @@ inverse_sigmoid = Composite(
 def _(self, eps):
     if eps is None:
         return log_odds(self)
-    return log_odds(clamp_between(self * 1.0, eps, 1.0 - eps))
+    return log_odds(op.clamp_between(self * 1.0, eps, 1.0 - eps))
 
 
 LOG_10 = math.log(10.0)

@@ -1,6 +1,6 @@
 """Linear interpolation, and sums with a product or quotient."""
 
-from plait_ops.calls import sub
+from plait_ops import calls as op
 from plait_ops.spec import Pointwise
 from plait_ops.words import conjugate, is_tensor
 
@@ -22,8 +22,8 @@ lerp = Pointwise(
 @lerp.vjp("self")
 def _(g, weight):
     if is_tensor(weight):
-        return g * conjugate(sub(1.0, weight))
-    return sub(g, g * conjugate(weight))
+        return g * conjugate(op.sub(1.0, weight))
+    return op.sub(g, g * conjugate(weight))
 
 
 @lerp.vjp("end")

@@ -1,6 +1,6 @@
 """Infinities and nan: tests for them, and their replacement by numbers."""
 
-from plait_ops.calls import clone, isfinite, mul, view_as_complex, view_as_real
+from plait_ops import calls as op
 from plait_ops.spec import Composite, Pointwise
 from plait_ops.unary import predicate
 from plait_ops.words import bfloat16, float16, float64, is_complex, is_floating
@@ -28,7 +28,7 @@ replace_nonfinite = Pointwise(
 
 @replace_nonfinite.vjp("self")
 def _(g, self):
-    return mul(g, isfinite(self))
+    return op.mul(g, op.isfinite(self))
 
 
 nan_to_num = Composite(
@@ -55,10 +55,10 @@ nan_to_num.shard("elements")
 @nan_to_num.decompose
 def _(self, nan, posinf, neginf):
     if is_complex(self.dtype):
-        parts = nan_to_num(view_as_real(self), nan, posinf, neginf)
-        return view_as_complex(parts)
+        parts = nan_to_num(op.view_as_real(self), nan, posinf, neginf)
+        return op.view_as_complex(parts)
     if not is_floating(self.dtype):
-        return clone(self)
+        return op.clone(self)
     largest = LARGEST_32
     if self.dtype == float64:
         largest = LARGEST_64

@@ -1,6 +1,6 @@
 """The larger and the smaller of two operands."""
 
-from plait_ops.calls import eq, ge, gt, isnan, le, logical_or, lt, where
+from plait_ops import calls as op
 from plait_ops.spec import Pointwise
 
 maximum = Pointwise(
@@ -56,39 +56,39 @@ fmin = Pointwise(
 @maximum.vjp("self")
 def _(g, self, other):
     # where both are equal each gets half
-    return where(eq(self, other), g * 0.5, where(gt(self, other), g, 0.0))
+    return op.where(op.eq(self, other), g * 0.5, op.where(op.gt(self, other), g, 0.0))
 
 
 @maximum.vjp("other")
 def _(g, self, other):
-    return where(eq(self, other), g * 0.5, where(gt(self, other), 0.0, g))
+    return op.where(op.eq(self, other), g * 0.5, op.where(op.gt(self, other), 0.0, g))
 
 
 @minimum.vjp("self")
 def _(g, self, other):
-    return where(eq(self, other), g * 0.5, where(lt(self, other), g, 0.0))
+    return op.where(op.eq(self, other), g * 0.5, op.where(op.lt(self, other), g, 0.0))
 
 
 @minimum.vjp("other")
 def _(g, self, other):
-    return where(eq(self, other), g * 0.5, where(lt(self, other), 0.0, g))
+    return op.where(op.eq(self, other), g * 0.5, op.where(op.lt(self, other), 0.0, g))
 
 
 @fmax.vjp("self")
 def _(g, self, other):
-    return where(logical_or(ge(self, other), isnan(other)), g, 0.0)
+    return op.where(op.logical_or(op.ge(self, other), op.isnan(other)), g, 0.0)
 
 
 @fmax.vjp("other")
 def _(g, self, other):
-    return where(logical_or(ge(self, other), isnan(other)), 0.0, g)
+    return op.where(op.logical_or(op.ge(self, other), op.isnan(other)), 0.0, g)
 
 
 @fmin.vjp("self")
 def _(g, self, other):
-    return where(logical_or(le(self, other), isnan(other)), g, 0.0)
+    return op.where(op.logical_or(op.le(self, other), op.isnan(other)), g, 0.0)
 
 
 @fmin.vjp("other")
 def _(g, self, other):
-    return where(logical_or(le(self, other), isnan(other)), 0.0, g)
+    return op.where(op.logical_or(op.le(self, other), op.isnan(other)), 0.0, g)

@@ -86,7 +86,5 @@ laguerre_polynomial_l = _polynomial(
     -1.0,
 )
 legendre_polynomial_p = _polynomial(
-    "legendre_polynomial_p",
-    "Legendre's polynomial ``P_n(self)``, orthogonal on [-1, 1].",
-    5.5,
+    "legendre_polynomial_p", "Legendre's polynomial ``P_n(self)``, orthogonal on [-1, 1].", 5.5
 )

@@ -1,19 +1,6 @@
 """Powers and roots."""
 
-from plait_ops.calls import (
-    eq,
-    full_like,
-    imag,
-    log,
-    logical_or,
-    lt,
-    ne,
-    pow,
-    real,
-    sub,
-    where,
-    zeros_like,
-)
+from plait_ops import calls as op
 from plait_ops.spec import Composite, Pointwise
 from plait_ops.unary import float_function
 from plait_ops.words import (
@@ -111,13 +98,13 @@ pow_ = Pointwise(
 def _(g, self, exponent):
     # avoids a factor 0 ** -1 for the exponent 0
     if is_tensor(exponent):
-        slope = conjugate(exponent * pow_(self, sub(exponent, 1)))
-        return where(eq(exponent, 0), 0.0, g * slope)
+        slope = conjugate(exponent * pow_(self, op.sub(exponent, 1)))
+        return op.where(op.eq(exponent, 0), 0.0, g * slope)
     if is_complex(dtype_of(exponent)):
-        less = sub(full_like(g, exponent), 1)
+        less = op.sub(op.full_like(g, exponent), 1)
         return g * conjugate(exponent * pow_(self, less))
     if float(exponent) == 0.0:
-        return zeros_like(g)
+        return op.zeros_like(g)
     return g * conjugate(exponent * pow_(self, float(exponent) - 1.0))
 
 
@@ -125,12 +112,12 @@ def _(g, self, exponent):
 def _(g, self, exponent, result):
     # powers of 0 with an exponent that is not negative are constant: log(0) must be avoided
     if is_complex(exponent.dtype):
-        falls = logical_or(ne(imag(exponent), 0), lt(real(exponent), 0))
+        falls = op.logical_or(op.ne(op.imag(exponent), 0), op.lt(op.real(exponent), 0))
     else:
-        falls = lt(exponent, 0)
-    base = to_dtype(self, g.dtype) if is_tensor(self) else full_like(g, self)
-    base = where(logical_or(ne(base, 0), falls), base, 1.0)
-    return g * conjugate(result * log(base))
+        falls = op.lt(exponent, 0)
+    base = to_dtype(self, g.dtype) if is_tensor(self) else op.full_like(g, self)
+    base = op.where(op.logical_or(op.ne(base, 0), falls), base, 1.0)
+    return g * conjugate(result * op.log(base))
 
 
 @part
@@ -162,8 +149,8 @@ def _(self, exponent):
         "TypeError",
     )
     if not is_tensor(self):
-        return pow(self, to_dtype(exponent, _widest(exponent.dtype)))
+        return op.pow(self, to_dtype(exponent, _widest(exponent.dtype)))
     base = to_dtype(self, _widest(self.dtype))
     if not is_tensor(exponent):
-        return pow(base, exponent)
-    return pow(base, to_dtype(exponent, _widest(exponent.dtype)))
+        return op.pow(base, exponent)
+    return op.pow(base, to_dtype(exponent, _widest(exponent.dtype)))

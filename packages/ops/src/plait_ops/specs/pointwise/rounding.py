@@ -1,6 +1,6 @@
 """Rounding to whole numbers and to decimal places."""
 
-from plait_ops.calls import div, mul, zeros_like
+from plait_ops import calls as op
 from plait_ops.spec import Composite
 from plait_ops.unary import function_of_one
 from plait_ops.words import check, require
@@ -34,11 +34,7 @@ trunc = function_of_one(
     zero_preserving=True,
 )
 frac = function_of_one(
-    "frac",
-    "The fraction: ``self - trunc(self)``.",
-    "[-0.5, 0.5]",
-    "floating",
-    zero_preserving=True,
+    "frac", "The fraction: ``self - trunc(self)``.", "[-0.5, 0.5]", "floating", zero_preserving=True
 )
 
 
@@ -47,7 +43,7 @@ frac = function_of_one(
 @round_.vjp("self")
 @trunc.vjp("self")
 def _(g):
-    return zeros_like(g)
+    return op.zeros_like(g)
 
 
 @frac.vjp("self")
@@ -103,6 +99,6 @@ def _(self, decimals):
     )
     if decimals > 0:
         scale = 10.0 ** float(decimals)
-        return div(round_(mul(self, scale)), scale)
+        return op.div(round_(op.mul(self, scale)), scale)
     step = 10.0 ** float(-decimals)
-    return mul(round_(div(self, step)), step)
+    return op.mul(round_(op.div(self, step)), step)

@@ -1,17 +1,6 @@
 """Activations with bounds, gates and learned slopes: threshold, shrinkage, prelu, rrelu, glu, softmin."""
 
-from plait_ops.calls import (
-    empty_like,
-    gt,
-    leaky_relu,
-    mul,
-    narrow,
-    reshape,
-    sigmoid,
-    uniform_,
-    where,
-    zeros_like,
-)
+from plait_ops import calls as op
 from plait_ops.spec import Composite, Pointwise
 from plait_ops.words import check, fits, require, wrap_dim
 
@@ -75,7 +64,7 @@ def _(g, self, lambd):
 @threshold_backward.vjp("self")
 @shrink_backward.vjp("self")
 def _(g):
-    return zeros_like(g)
+    return op.zeros_like(g)
 
 
 def _shrink(name, text, example, variants=""):
@@ -128,12 +117,12 @@ prelu_elements = Pointwise(
 
 @prelu_elements.vjp("self")
 def _(g, self, weight):
-    return where(gt(self, 0.0), g, g * weight)
+    return op.where(op.gt(self, 0.0), g, g * weight)
 
 
 @prelu_elements.vjp("weight")
 def _(g, self):
-    return where(gt(self, 0.0), 0.0, g * self)
+    return op.where(op.gt(self, 0.0), 0.0, g * self)
 
 
 prelu = Composite(
@@ -162,13 +151,13 @@ def _(self, weight):
         return prelu_elements(self, weight)
     n = weight.shape[0]
     if n == 1:
-        return prelu_elements(self, reshape(weight, []))
+        return prelu_elements(self, op.reshape(weight, []))
     channels = self.shape[1] if self.ndim > 1 else 1
     check(
         n == channels,
         f"`weight` must have 1 element or one for each channel of `self` of shape {self.shape}; got {n}",
     )
-    return prelu_elements(self, reshape(weight, [n] + [1] * (self.ndim - 2)))
+    return prelu_elements(self, op.reshape(weight, [n] + [1] * (self.ndim - 2)))
 
 
 rrelu = Composite(
@@ -198,8 +187,8 @@ def _(self, lower, upper, training, generator):
         lower <= upper, f"`lower` must not be above `upper`; got {lower} and {upper}", "ValueError"
     )
     if not training:
-        return leaky_relu(self, (lower + upper) / 2.0)
-    slope = uniform_(empty_like(self), lower, upper, generator=generator)
+        return op.leaky_relu(self, (lower + upper) / 2.0)
+    slope = op.uniform_(op.empty_like(self), lower, upper, generator=generator)
     return prelu_elements(self, slope)
 
 
@@ -228,4 +217,4 @@ def _(self, dim):
     size = self.shape[at]
     check(size % 2 == 0, f"`dim` {dim} of `self` of shape {self.shape} must be even; got {size}")
     half = size // 2
-    return mul(narrow(self, at, 0, half), sigmoid(narrow(self, at, half, half)))
+    return op.mul(op.narrow(self, at, 0, half), op.sigmoid(op.narrow(self, at, half, half)))

@@ -1,6 +1,6 @@
 """Signs, magnitudes and the step function."""
 
-from plait_ops.calls import conj, eq, mul, real as real_, where, zeros_like
+from plait_ops import calls as op
 from plait_ops.spec import Pointwise
 from plait_ops.unary import function_of_one, predicate
 from plait_ops.words import is_complex
@@ -28,12 +28,12 @@ heaviside = Pointwise(
 
 @heaviside.vjp("self")
 def _(g):
-    return zeros_like(g)
+    return op.zeros_like(g)
 
 
 @heaviside.vjp("values")
 def _(g, self):
-    return where(eq(self, 0), g, 0.0)
+    return op.where(op.eq(self, 0), g, 0.0)
 
 
 abs_ = function_of_one(
@@ -50,12 +50,12 @@ sign = function_of_one(
 
 @abs_.vjp("self")
 def _(g, self):
-    return mul(g, sgn(self))
+    return op.mul(g, sgn(self))
 
 
 @sign.vjp("self")
 def _(g):
-    return zeros_like(g)
+    return op.zeros_like(g)
 
 
 copysign = Pointwise(
@@ -75,12 +75,12 @@ copysign = Pointwise(
 @copysign.vjp("self")
 def _(g, self, result):
     # at 0 that of the magnitude is taken: 0
-    return where(eq(self, 0), 0.0, where(eq(result, self), g, -g))
+    return op.where(op.eq(self, 0), 0.0, op.where(op.eq(result, self), g, -g))
 
 
 @copysign.vjp("other")
 def _(g):
-    return zeros_like(g)
+    return op.zeros_like(g)
 
 
 sgn = Pointwise(
@@ -102,7 +102,7 @@ sgn = Pointwise(
 @sgn.vjp("self")
 def _(g, self, result):
     if not is_complex(self.dtype):
-        return zeros_like(g)
+        return op.zeros_like(g)
     # a change of the magnitude alone does not change the result
-    along = result * real_(g * conj(result))
-    return where(eq(self, 0), 0.0, (g - along) / abs_(self))
+    along = result * op.real(g * op.conj(result))
+    return op.where(op.eq(self, 0), 0.0, (g - along) / abs_(self))

@@ -1,18 +1,6 @@
 """Trigonometric functions; angles are in radians."""
 
-from plait_ops.calls import (
-    abs as abs_,
-    div,
-    eq,
-    logical_not,
-    lt,
-    masked_fill,
-    mul,
-    rsqrt,
-    square,
-    true_divide,
-    where,
-)
+from plait_ops import calls as op
 from plait_ops.spec import Pointwise
 from plait_ops.unary import float_function
 from plait_ops.words import conjugate
@@ -84,22 +72,22 @@ def _(g, self):
 
 @tan.vjp("self")
 def _(g, result):
-    return g * conjugate(square(result) + 1.0)
+    return g * conjugate(op.square(result) + 1.0)
 
 
 @asin.vjp("self")
 def _(g, self):
-    return g * conjugate(rsqrt(1.0 - square(self)))
+    return g * conjugate(op.rsqrt(1.0 - op.square(self)))
 
 
 @acos.vjp("self")
 def _(g, self):
-    return -g * conjugate(rsqrt(1.0 - square(self)))
+    return -g * conjugate(op.rsqrt(1.0 - op.square(self)))
 
 
 @atan.vjp("self")
 def _(g, self):
-    return g / conjugate(square(self) + 1.0)
+    return g / conjugate(op.square(self) + 1.0)
 
 
 PI = 3.141592653589793
@@ -137,16 +125,16 @@ rad2deg = float_function(
 @sinc.vjp("self")
 def _(g, self):
     # near 0 its series in x = pi * self, as the difference would lose all digits
-    near = lt(abs_(self), 0.15)
-    away = masked_fill(self, near, 1.0)
-    slope = div(cos(mul(self, PI)) - sinc(self), away)
-    x2 = square(mul(masked_fill(self, logical_not(near), 0.0), PI))
+    near = op.lt(op.abs(self), 0.15)
+    away = op.masked_fill(self, near, 1.0)
+    slope = op.div(cos(op.mul(self, PI)) - sinc(self), away)
+    x2 = op.square(op.mul(op.masked_fill(self, op.logical_not(near), 0.0), PI))
     series = x2 * (-1.0 / 518918400.0) + 1.0 / 3991680.0
     series = x2 * series - 1.0 / 45360.0
     series = x2 * series + 1.0 / 840.0
     series = x2 * series - 1.0 / 30.0
     series = (x2 * series + 1.0 / 3.0) * self * -(PI**2)
-    return g * conjugate(where(near, series, slope))
+    return g * conjugate(op.where(near, series, slope))
 
 
 @deg2rad.vjp("self")
@@ -191,22 +179,22 @@ hypot = Pointwise(
 @atan2.vjp("self")  # at (0, 0), where there is none: 0
 def _(g, self, other):
     square = self * self + other * other
-    slope = true_divide(other, where(eq(square, 0), 1.0, square))
-    return g * where(eq(square, 0), 0.0, slope)
+    slope = op.true_divide(other, op.where(op.eq(square, 0), 1.0, square))
+    return g * op.where(op.eq(square, 0), 0.0, slope)
 
 
 @atan2.vjp("other")
 def _(g, self, other):
     square = self * self + other * other
-    slope = true_divide(self, where(eq(square, 0), 1.0, square))
-    return -g * where(eq(square, 0), 0.0, slope)
+    slope = op.true_divide(self, op.where(op.eq(square, 0), 1.0, square))
+    return -g * op.where(op.eq(square, 0), 0.0, slope)
 
 
 @hypot.vjp("self")
 def _(g, self, result):
-    return g * true_divide(self, result)
+    return g * op.true_divide(self, result)
 
 
 @hypot.vjp("other")
 def _(g, other, result):
-    return g * true_divide(other, result)
+    return g * op.true_divide(other, result)

@@ -1,6 +1,6 @@
 """One of two elements, by a condition."""
 
-from plait_ops.calls import nonzero, reshape, select, where
+from plait_ops import calls as op
 from plait_ops.spec import Composite, Pointwise
 
 where_ = Pointwise(
@@ -22,12 +22,12 @@ where_ = Pointwise(
 
 @where_.vjp("self")
 def _(g, condition):
-    return where(condition, g, 0.0)
+    return op.where(condition, g, 0.0)
 
 
 @where_.vjp("other")
 def _(g, condition):
-    return where(condition, 0.0, g)
+    return op.where(condition, 0.0, g)
 
 
 masked_fill = Pointwise(
@@ -53,12 +53,12 @@ masked_fill = Pointwise(
 
 @masked_fill.vjp("self")
 def _(g, mask):
-    return where(mask, 0.0, g)
+    return op.where(mask, 0.0, g)
 
 
 @masked_fill.vjp("value")
 def _(g, mask):
-    return where(mask, g, 0.0)
+    return op.where(mask, g, 0.0)
 
 
 where_condition = Composite(
@@ -75,6 +75,6 @@ where_condition = Composite(
 
 @where_condition.decompose
 def _(condition):
-    x = condition if condition.ndim > 0 else reshape(condition, [1])
-    rows = nonzero(x)
-    return [select(rows, 1, d) for d in range(x.ndim)]
+    x = condition if condition.ndim > 0 else op.reshape(condition, [1])
+    rows = op.nonzero(x)
+    return [op.select(rows, 1, d) for d in range(x.ndim)]

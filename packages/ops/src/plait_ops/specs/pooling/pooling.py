@@ -1,23 +1,6 @@
 """Pooling in two dimensions."""
 
-from plait_ops.calls import (
-    arange,
-    cat,
-    clamp_min,
-    eq,
-    expand,
-    floor_divide,
-    gather,
-    ge,
-    masked_fill,
-    mean,
-    mul,
-    narrow,
-    remainder,
-    reshape,
-    scatter_add,
-    zeros,
-)
+from plait_ops import calls as op
 from plait_ops.spec import Composite, Operator
 from plait_ops.words import (
     check,
@@ -117,12 +100,12 @@ def _(grad, indices, size):
 @max_pool2d_backward.decompose
 def _(grad, indices, size):
     planes = list(size[: len(size) - 2])
-    flat = zeros(planes + [size[-2] * size[-1]], dtype=grad.dtype, device=grad.device)
+    flat = op.zeros(planes + [size[-2] * size[-1]], dtype=grad.dtype, device=grad.device)
     windows_shape = planes + [grad.shape[-2] * grad.shape[-1]]
-    counted = mul(grad, ge(indices, 0))
-    places = reshape(clamp_min(indices, 0), windows_shape)
-    made = scatter_add(flat, -1, places, reshape(counted, windows_shape))
-    return reshape(made, size)
+    counted = op.mul(grad, op.ge(indices, 0))
+    places = op.reshape(op.clamp_min(indices, 0), windows_shape)
+    made = op.scatter_add(flat, -1, places, op.reshape(counted, windows_shape))
+    return op.reshape(made, size)
 
 
 @max_pool2d_with_indices.vjp("input")
@@ -134,9 +117,9 @@ def _(g0, input, result1):
 def at_places(images, indices):
     """The elements of images at `indices`; 0 where there is none."""
     planes = list(images.shape[: images.ndim - 2])
-    flat = reshape(images, planes + [images.shape[-2] * images.shape[-1]])
-    places = reshape(clamp_min(indices, 0), planes + [indices.shape[-2] * indices.shape[-1]])
-    return mul(reshape(gather(flat, -1, places), indices.shape), ge(indices, 0))
+    flat = op.reshape(images, planes + [images.shape[-2] * images.shape[-1]])
+    places = op.reshape(op.clamp_min(indices, 0), planes + [indices.shape[-2] * indices.shape[-1]])
+    return op.mul(op.reshape(op.gather(flat, -1, places), indices.shape), op.ge(indices, 0))
 
 
 @max_pool2d_backward.vjp("grad")
@@ -193,11 +176,13 @@ native_max_pool2d_backward.slices(grad=0, numbers=0, size=0, result=0)
 def places(numbers, size, kernel_size, stride, padding, dilation):
     """Places in the image from numbers within windows; -1: none."""
     wide = to_dtype(numbers, int64)
-    rows = arange(numbers.shape[-2], device=numbers.device) * stride[0] - padding[0]
-    columns = arange(numbers.shape[-1], device=numbers.device) * stride[1] - padding[1]
-    down = floor_divide(wide, kernel_size[1]) * dilation[0] + reshape(rows, [numbers.shape[-2], 1])
-    across = remainder(wide, kernel_size[1]) * dilation[1] + columns
-    return masked_fill(down * size[-1] + across, eq(wide, 255), -1)
+    rows = op.arange(numbers.shape[-2], device=numbers.device) * stride[0] - padding[0]
+    columns = op.arange(numbers.shape[-1], device=numbers.device) * stride[1] - padding[1]
+    down = op.floor_divide(wide, kernel_size[1]) * dilation[0] + op.reshape(
+        rows, [numbers.shape[-2], 1]
+    )
+    across = op.remainder(wide, kernel_size[1]) * dilation[1] + columns
+    return op.masked_fill(down * size[-1] + across, op.eq(wide, 255), -1)
 
 
 @native_max_pool2d.shape
@@ -224,12 +209,14 @@ def _(input, kernel_size, stride, padding, dilation, ceil_mode):
     made, where = max_pool2d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
     step = stride if stride is not None else kernel_size
     w = input.shape[-1]
-    rows = arange(made.shape[-2], device=made.device) * step[0] - padding[0]
-    columns = arange(made.shape[-1], device=made.device) * step[1] - padding[1]
-    down = floor_divide(where, max(w, 1)) - reshape(rows, [made.shape[-2], 1])
-    across = remainder(where, max(w, 1)) - columns
-    number = floor_divide(down, dilation[0]) * kernel_size[1] + floor_divide(across, dilation[1])
-    return made, to_dtype(masked_fill(number, eq(where, -1), 255), uint8)
+    rows = op.arange(made.shape[-2], device=made.device) * step[0] - padding[0]
+    columns = op.arange(made.shape[-1], device=made.device) * step[1] - padding[1]
+    down = op.floor_divide(where, max(w, 1)) - op.reshape(rows, [made.shape[-2], 1])
+    across = op.remainder(where, max(w, 1)) - columns
+    number = op.floor_divide(down, dilation[0]) * kernel_size[1] + op.floor_divide(
+        across, dilation[1]
+    )
+    return made, to_dtype(op.masked_fill(number, op.eq(where, -1), 255), uint8)
 
 
 @native_max_pool2d.vjp("input")
@@ -407,13 +394,13 @@ def _(input, output_size):
         f"`input` must have images of at least 1 x 1 elements; got shape {input.shape}",
     )
     if oh == 1 and ow == 1:
-        return mean(input, [-2, -1], True)
+        return op.mean(input, [-2, -1], True)
     if oh == 0 or ow == 0:
         shape = list(input.shape)
         shape[input.ndim - 2] = oh
         shape[input.ndim - 1] = ow
-        none = narrow(input, -2, 0, 1) if oh > 0 else narrow(input, -2, 0, 0)
-        return expand(narrow(none, -1, 0, 1) if ow > 0 else narrow(none, -1, 0, 0), shape)
+        none = op.narrow(input, -2, 0, 1) if oh > 0 else op.narrow(input, -2, 0, 0)
+        return op.expand(op.narrow(none, -1, 0, 1) if ow > 0 else op.narrow(none, -1, 0, 0), shape)
     if h % oh == 0 and w % ow == 0:
         return avg_pool2d(input, [h // oh, w // ow])
     check(
@@ -425,13 +412,13 @@ def _(input, output_size):
     for i in range(oh):
         first = i * h // oh
         rows.append(
-            mean(narrow(input, -2, first, ((i + 1) * h + oh - 1) // oh - first), [-2], True)
+            op.mean(op.narrow(input, -2, first, ((i + 1) * h + oh - 1) // oh - first), [-2], True)
         )
-    tall = cat(rows, -2)
+    tall = op.cat(rows, -2)
     columns = []
     for j in range(ow):
         start = j * w // ow
         columns.append(
-            mean(narrow(tall, -1, start, ((j + 1) * w + ow - 1) // ow - start), [-1], True)
+            op.mean(op.narrow(tall, -1, start, ((j + 1) * w + ow - 1) // ow - start), [-1], True)
         )
-    return cat(columns, -1)
+    return op.cat(columns, -1)

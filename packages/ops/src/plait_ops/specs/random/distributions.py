@@ -1,8 +1,8 @@
 """Filling with numbers of a distribution: exponential, Cauchy, log-normal, geometric, whole numbers of a range."""
 
-from plait_ops.calls import bernoulli, copy_, expand, zeros_like
+from plait_ops import calls as op
 from plait_ops.costs import nbytes
-from plait_ops.spec import Operator
+from plait_ops.fills import random_fill
 from plait_ops.specs.random import random
 from plait_ops.specs.random.random import bounds_fit
 from plait_ops.words import check, in_range, require
@@ -10,64 +10,33 @@ from plait_ops.words import check, in_range, require
 BEFORE = random  # overloads must come after the operator
 
 
-def _zero(g):
-    return zeros_like(g)
-
-
-def _fill(name, arguments, text, example, dtypes="floating", libm=""):
-    operator = Operator(
-        f"{name}(Tensor(a)! self{arguments}, *, Generator? generator=None) -> Tensor(a)!",
-        doc=f"""
-    {text} Returns `self`.
-
-    Raises: DTypeError for other dtypes, ValueError for parameters outside the range that the distribution allows.
-
-    >>> import plait_core as pc
-    >>> {example}
-    True
-    """,
-        kernel="writes in[0], which has any strides and no two elements in one place, and reads nothing of it; the generator is the last argument, None is the default one.",
-        random=True,
-        dtypes=dtypes,
-        variants="method",
-        libm=libm,
-    )
-
-    @operator.cost
-    def _(self):
-        return 0, 0, nbytes(self)
-
-    operator.vjp("self")(_zero)
-    return operator
-
-
-exponential = _fill(
+exponential = random_fill(
     "exponential_",
     ", float lambd=1",
     "Write numbers drawn from the exponential distribution of rate `lambd`: density ``lambd * exp(-lambd * x)`` for x above 0.",
     "bool((pc.zeros(100).exponential_() > 0).all())",
     libm="wide",
 )
-cauchy = _fill(
+cauchy = random_fill(
     "cauchy_",
     ", float median=0, float sigma=1",
     "Write numbers drawn from the Cauchy distribution: density ``sigma / (pi * (sigma ** 2 + (x - median) ** 2))``.",
     "bool(pc.zeros(100).cauchy_().isfinite().all())",
     libm="wide",
 )
-normal_logarithm = _fill(
+normal_logarithm = random_fill(
     "log_normal_",
     ", float mean=1, float std=2",
     "Write ``exp`` of numbers drawn from the normal distribution with this `mean` and standard deviation.",
     "bool((pc.zeros(100).log_normal_() > 0).all())",
     libm="wide",
 )
-geometric = _fill(
+geometric = random_fill(
     "geometric_",
     ", float p",
     "Write numbers drawn from the geometric distribution, the number of trials of probability `p` up to and including the first success: k with probability ``(1 - p) ** (k - 1) * p``.",
     "bool((pc.zeros(100).geometric_(0.5) >= 1).all())",
-    "all",
+    dtypes="all",
     libm="all",
 )
 
@@ -100,27 +69,27 @@ def _(self, p):
     return self
 
 
-random_ = _fill(
+random_ = random_fill(
     "random_",
     "",
     "Write whole numbers drawn uniformly from 0 to the largest number of the dtype; for a floating-point dtype, to the largest n"
     " such that the dtype holds all whole numbers up to n.",
     "bool((pc.zeros(100, dtype=pc.int8).random_() >= 0).all())",
-    "all",
+    dtypes="all",
 )
-random_to = _fill(
+random_to = random_fill(
     "random_.to",
     ", int to",
     "Write whole numbers drawn uniformly from [0, to).",
     "bool((pc.zeros(100).random_(3) < 3).all())",
-    "all",
+    dtypes="all",
 )
-random_from = _fill(
+random_from = random_fill(
     "random_.from",
     ", int low|from, int? high|to",
     "Write whole numbers drawn uniformly from [low, high); `high` None: up to the largest number of the dtype.",
     "bool((pc.zeros(100).random_(2, 5) >= 2).all())",
-    "all",
+    dtypes="all",
 )
 
 
@@ -159,12 +128,12 @@ def _(self, to, generator):
     return random_from(self, 0, to, generator=generator)
 
 
-bernoulli_tensor = _fill(
+bernoulli_tensor = random_fill(
     "bernoulli_.Tensor",
     ", Tensor p",
     "Write 1 with the probability that each element of `p` gives, else 0; `p` broadcasts to the shape of `self`.",
     "pc.zeros(2).bernoulli_(pc.tensor([0.0, 1.0])).tolist() == [0.0, 1.0]",
-    "all",
+    dtypes="all",
 )
 
 
@@ -182,7 +151,7 @@ def _(self, p):
 
 @bernoulli_tensor.decompose
 def _(self, p, generator):
-    return copy_(self, bernoulli(expand(p, self.shape), generator=generator))
+    return op.copy_(self, op.bernoulli(op.expand(p, self.shape), generator=generator))
 
 
 bernoulli_tensor.constant("p")

@@ -1,6 +1,6 @@
 """Dropout."""
 
-from plait_ops.calls import bernoulli_, empty_like, mul
+from plait_ops import calls as op
 from plait_ops.spec import Composite, Operator
 from plait_ops.words import bool_, check, dense_strides, numel, require, result_as
 
@@ -38,13 +38,13 @@ def _(input):
 
 @native_dropout.decompose
 def _(input, p, generator):
-    kept = bernoulli_(empty_like(input, dtype=bool_), 1.0 - p, generator=generator)
-    return mul(mul(input, kept), 1.0 / (1.0 - p) if p < 1.0 else 0.0), kept
+    kept = op.bernoulli_(op.empty_like(input, dtype=bool_), 1.0 - p, generator=generator)
+    return op.mul(op.mul(input, kept), 1.0 / (1.0 - p) if p < 1.0 else 0.0), kept
 
 
 @native_dropout.vjp("input")
 def _(g0, result1, p):
-    return mul(mul(g0, result1), 1.0 / (1.0 - p) if p < 1.0 else 0.0)
+    return op.mul(op.mul(g0, result1), 1.0 / (1.0 - p) if p < 1.0 else 0.0)
 
 
 dropout = Composite(

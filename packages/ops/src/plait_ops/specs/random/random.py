@@ -1,7 +1,8 @@
 """Random numbers. They come from a counter-based stream: (seed, offset) names a position, threads do not change it."""
 
-from plait_ops.calls import empty, empty_like, normal_, uniform_, zeros_like
+from plait_ops import calls as op
 from plait_ops.costs import nbytes
+from plait_ops.fills import random_fill
 from plait_ops.spec import Operator
 from plait_ops.words import (
     bfloat16,
@@ -62,12 +63,12 @@ randn.batch("leading")
 
 @rand.decompose
 def _(size, generator, dtype, device):
-    return uniform_(empty(size, dtype=dtype, device=device), generator=generator)
+    return op.uniform_(op.empty(size, dtype=dtype, device=device), generator=generator)
 
 
 @randn.decompose
 def _(size, generator, dtype, device):
-    return normal_(empty(size, dtype=dtype, device=device), generator=generator)
+    return op.normal_(op.empty(size, dtype=dtype, device=device), generator=generator)
 
 
 def _like(name, text):
@@ -108,14 +109,14 @@ randn_like.batch("leading")
 
 @rand_like.decompose
 def _(self, generator, dtype, device, memory_format):
-    fresh = empty_like(self, dtype=dtype, device=device, memory_format=memory_format)
-    return uniform_(fresh, generator=generator)
+    fresh = op.empty_like(self, dtype=dtype, device=device, memory_format=memory_format)
+    return op.uniform_(fresh, generator=generator)
 
 
 @randn_like.decompose
 def _(self, generator, dtype, device, memory_format):
-    fresh = empty_like(self, dtype=dtype, device=device, memory_format=memory_format)
-    return normal_(fresh, generator=generator)
+    fresh = op.empty_like(self, dtype=dtype, device=device, memory_format=memory_format)
+    return op.normal_(fresh, generator=generator)
 
 
 randint = Operator(
@@ -254,57 +255,31 @@ def _(self):
 
 @bernoulli.vjp("self")
 def _(g):
-    return zeros_like(g)
+    return op.zeros_like(g)
 
 
-def _fill(name, arguments, text, example, dtypes, libm=""):
-    operator = Operator(
-        f"{name}(Tensor(a)! self, {arguments}, *, Generator? generator=None) -> Tensor(a)!",
-        doc=f"""
-    {text} Returns `self`.
-
-    Raises: DTypeError for other dtypes, ValueError for parameters outside the range that the distribution allows.
-
-    >>> import plait_core as pc
-    >>> pc.zeros(2).{name}{example}
-    [1.0, 1.0]
-    """,
-        kernel="writes in[0], which has any strides and no two elements in one place, and reads nothing of it; the generator is the last argument, None is the default one.",
-        random=True,
-        dtypes=dtypes,
-        variants="method",
-        libm=libm,
-    )
-
-    @operator.cost
-    def _(self):
-        return 0, 0, nbytes(self)
-
-    operator.vjp("self")(_zero)
-    return operator
-
-
-def _zero(g):
-    return zeros_like(g)
-
-
-uniform = _fill(
+uniform = random_fill(
     "uniform_",
-    "float low|from=0, float high|to=1",
+    ", float low|from=0, float high|to=1",
     "Write numbers drawn uniformly from [low, high).",
-    "(1, 1).tolist()",
-    "floating",
+    "pc.zeros(2).uniform_(1, 1).tolist()",
+    "[1.0, 1.0]",
 )
-normal = _fill(
+normal = random_fill(
     "normal_",
-    "float mean=0, float std=1",
+    ", float mean=0, float std=1",
     "Write numbers drawn from the normal distribution with this `mean` and standard deviation.",
-    "(1, 0).tolist()",
-    "floating",
+    "pc.zeros(2).normal_(1, 0).tolist()",
+    "[1.0, 1.0]",
     libm="wide",
 )
-bernoulli_fill = _fill(
-    "bernoulli_", "float p=0.5", "Write 1 with probability `p`, else 0.", "(1).tolist()", "all"
+bernoulli_fill = random_fill(
+    "bernoulli_",
+    ", float p=0.5",
+    "Write 1 with probability `p`, else 0.",
+    "pc.zeros(2).bernoulli_(1).tolist()",
+    "[1.0, 1.0]",
+    "all",
 )
 
 

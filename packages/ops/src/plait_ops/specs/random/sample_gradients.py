@@ -1,18 +1,6 @@
 """Gamma and Dirichlet samples with derivatives for their parameters."""
 
-from plait_ops.calls import (
-    add,
-    clamp_min,
-    digamma as digamma_,
-    eq,
-    exp,
-    lgamma as lgamma_,
-    log,
-    sum,
-    where,
-    xlogy,
-    zeros_like,
-)
+from plait_ops import calls as op
 from plait_ops.spec import Operator, Pointwise
 from plait_ops.specs.pointwise.gamma import gammainc, gammaincc
 from plait_ops.specs.random.sampling import standard_gamma
@@ -83,7 +71,7 @@ def _(self):
 @gamma_sample_grad.vjp("output")
 def _(g, self, output, result):
     # of -F_a / p, with F_ax = p_a and log p = (a - 1) log x - x - lgamma(a)
-    return g * (digamma_(self) - log(output) - result * ((self - 1.0) / output - 1.0))
+    return g * (op.digamma(self) - op.log(output) - result * ((self - 1.0) / output - 1.0))
 
 
 @standard_gamma.vjp("self")
@@ -93,33 +81,33 @@ def _(g, self, result):
 
 @gammainc.vjp("self")
 def _(g, self, other):
-    x = add(zeros_like(self), other)
-    density = exp(xlogy(self - 1.0, x) - x - lgamma_(self))
-    slope = -(g * gamma_sample_grad(add(zeros_like(x), self), x) * density)
-    return where(eq(x, 0), 0.0, slope)  # 0 for every shape parameter
+    x = op.add(op.zeros_like(self), other)
+    density = op.exp(op.xlogy(self - 1.0, x) - x - op.lgamma(self))
+    slope = -(g * gamma_sample_grad(op.add(op.zeros_like(x), self), x) * density)
+    return op.where(op.eq(x, 0), 0.0, slope)  # 0 for every shape parameter
 
 
 @gammaincc.vjp("self")
 def _(g, self, other):
-    x = add(zeros_like(self), other)
-    density = exp(xlogy(self - 1.0, x) - x - lgamma_(self))
-    slope = g * gamma_sample_grad(add(zeros_like(x), self), x) * density
-    return where(eq(x, 0), 0.0, slope)
+    x = op.add(op.zeros_like(self), other)
+    density = op.exp(op.xlogy(self - 1.0, x) - x - op.lgamma(self))
+    slope = g * gamma_sample_grad(op.add(op.zeros_like(x), self), x) * density
+    return op.where(op.eq(x, 0), 0.0, slope)
 
 
 @dirichlet_sample.decompose
 def _(self, generator):
     # In float64, whose gamma samples of small shapes underflow later, so shares are never 0.
     made = standard_gamma(to_dtype(self, float64), generator=generator)
-    shares = made / clamp_min(sum(made, [-1], True), 1e-300)
+    shares = made / op.clamp_min(op.sum(made, [-1], True), 1e-300)
     least = 2.3e-308 if self.dtype == float64 else 1.2e-38
-    return to_dtype(clamp_min(shares, least), self.dtype)
+    return to_dtype(op.clamp_min(shares, least), self.dtype)
 
 
 @dirichlet_sample.vjp("self")
 def _(g, self, result):
     # The other concentrations' sum is a difference, in float64 as it may be relatively small.
     wide = to_dtype(self, float64)
-    rest = to_dtype(sum(wide, [-1], True) - wide, self.dtype)
+    rest = to_dtype(op.sum(wide, [-1], True) - wide, self.dtype)
     moved = beta_sample_grad(result, self, rest)
-    return moved * (g - sum(result * g, [-1], True))
+    return moved * (g - op.sum(result * g, [-1], True))

@@ -1,16 +1,6 @@
 """Drawing from tables, rates and moments: multinomial, poisson, binomial, normal with tensors, randint_like."""
 
-from plait_ops.calls import (
-    add,
-    bernoulli_,
-    empty,
-    empty_like,
-    expand,
-    mul,
-    normal_,
-    random__from,
-    zeros_like,
-)
+from plait_ops import calls as op
 from plait_ops.spec import Composite, Operator
 from plait_ops.specs.random import random
 from plait_ops.specs.random.random import bounds_fit
@@ -124,7 +114,7 @@ def _(self):
 
 @poisson.vjp("self")
 def _(g):
-    return zeros_like(g)
+    return op.zeros_like(g)
 
 
 binomial_draw = _elementwise(
@@ -172,7 +162,7 @@ def _(count, prob, generator):
     require("count", made, "floating")
     shape = broadcast("count", count.shape, "prob", prob.shape)
     n, p = to_dtype(count, made), to_dtype(prob, made)
-    return binomial_draw(expand(n, shape), expand(p, shape), generator=generator)
+    return binomial_draw(op.expand(n, shape), op.expand(p, shape), generator=generator)
 
 
 def _normal(schema, text, shape):
@@ -242,20 +232,20 @@ def _(mean, std, generator):
     shape = mean.shape
     if is_tensor(std):
         shape = broadcast("mean", mean.shape, "std", std.shape)
-    noise = normal_(empty(shape, dtype=made, device=mean.device), generator=generator)
-    return add(mul(noise, std), mean)
+    noise = op.normal_(op.empty(shape, dtype=made, device=mean.device), generator=generator)
+    return op.add(op.mul(noise, std), mean)
 
 
 @normal_std.decompose
 def _(mean, std, generator):
-    noise = normal_(empty(std.shape, dtype=std.dtype, device=std.device), generator=generator)
-    return add(mul(noise, std), mean)
+    noise = op.normal_(op.empty(std.shape, dtype=std.dtype, device=std.device), generator=generator)
+    return op.add(op.mul(noise, std), mean)
 
 
 @normal_size.decompose
 def _(mean, std, size, generator, dtype, device):
     made = dtype if dtype is not None else default_dtype()
-    return normal_(empty(size, dtype=made, device=device), mean, std, generator=generator)
+    return op.normal_(op.empty(size, dtype=made, device=device), mean, std, generator=generator)
 
 
 normal.constant("mean", "std")
@@ -289,7 +279,7 @@ def _(self, p):
 
 @bernoulli_p.decompose
 def _(self, p, generator):
-    return bernoulli_(empty_like(self), p, generator=generator)
+    return op.bernoulli_(op.empty_like(self), p, generator=generator)
 
 
 bernoulli_p.constant("self")
@@ -345,14 +335,14 @@ def _(self, high, dtype, memory_format):
 
 @randint_like.decompose
 def _(self, low, high, generator, dtype, device, memory_format):
-    fresh = empty_like(self, dtype=dtype, device=device, memory_format=memory_format)
-    return random__from(fresh, low, high, generator=generator)
+    fresh = op.empty_like(self, dtype=dtype, device=device, memory_format=memory_format)
+    return op.random__from(fresh, low, high, generator=generator)
 
 
 @randint_like_high.decompose
 def _(self, high, generator, dtype, device, memory_format):
-    fresh = empty_like(self, dtype=dtype, device=device, memory_format=memory_format)
-    return random__from(fresh, 0, high, generator=generator)
+    fresh = op.empty_like(self, dtype=dtype, device=device, memory_format=memory_format)
+    return op.random__from(fresh, 0, high, generator=generator)
 
 
 randint_like.constant("self")

@@ -1,15 +1,6 @@
 """Gated recurrent units over sequences."""
 
-from plait_ops.calls import (
-    cat,
-    narrow,
-    sigmoid,
-    sigmoid_backward,
-    sum,
-    t,
-    tanh,
-    tanh_backward,
-)
+from plait_ops import calls as op
 from plait_ops.spec import Composite, Operator
 from plait_ops.specs.recurrent.lstm import (
     check_like,
@@ -125,20 +116,20 @@ def _(gates, hx, weight, bias, sizes, reverse):
 def gru_activations(x, h, weight, bias):
     """r, z, n and u_n of one step, whose rows of `gates` are x and whose state before it is h."""
     width = h.shape[1]
-    u = h @ t(weight)
+    u = h @ op.t(weight)
     if bias is not None:
         u = u + bias
-    r = sigmoid(narrow(x, 1, 0, width) + narrow(u, 1, 0, width))
-    z = sigmoid(narrow(x, 1, width, width) + narrow(u, 1, width, width))
-    own = narrow(u, 1, 2 * width, width)
-    return [r, z, tanh(narrow(x, 1, 2 * width, width) + r * own), own]
+    r = op.sigmoid(op.narrow(x, 1, 0, width) + op.narrow(u, 1, 0, width))
+    z = op.sigmoid(op.narrow(x, 1, width, width) + op.narrow(u, 1, width, width))
+    own = op.narrow(u, 1, 2 * width, width)
+    return [r, z, op.tanh(op.narrow(x, 1, 2 * width, width) + r * own), own]
 
 
 @gru_forward.decompose
 def _(gates, hx, weight, bias, sizes, reverse):
     starts = first_rows(sizes)
     steps = len(sizes)
-    h = narrow(hx, 0, 0, sizes[steps - 1]) if reverse else hx
+    h = op.narrow(hx, 0, 0, sizes[steps - 1]) if reverse else hx
     outputs = []
     activated = []
     last = []
@@ -146,15 +137,15 @@ def _(gates, hx, weight, bias, sizes, reverse):
         at = steps - 1 - k if reverse else k
         n = sizes[at]
         if h.shape[0] > n:
-            last.append(narrow(h, 0, n, h.shape[0] - n))
+            last.append(op.narrow(h, 0, n, h.shape[0] - n))
         h = state_before(h, hx, n)
         # r, z, n and u_n
-        own = gru_activations(narrow(gates, 0, starts[at], n), h, weight, bias)
+        own = gru_activations(op.narrow(gates, 0, starts[at], n), h, weight, bias)
         z = own[1]
         new = own[2]
         h = new + z * (h - new)
         outputs.append(h)
-        activated.append(cat(own, 1))
+        activated.append(op.cat(own, 1))
     last.append(h)
     return in_order(outputs, reverse), in_order(last, True), in_order(activated, reverse)
 
@@ -170,7 +161,7 @@ def _(grad, grad_h, gates, hx, weight, bias, sizes, reverse):
     starts = first_rows(sizes)
     steps = len(sizes)
     rows = hx.shape[0]
-    h = narrow(hx, 0, 0, sizes[steps - 1]) if reverse else hx
+    h = op.narrow(hx, 0, 0, sizes[steps - 1]) if reverse else hx
     before = []
     resets = []
     updates = []
@@ -182,7 +173,7 @@ def _(grad, grad_h, gates, hx, weight, bias, sizes, reverse):
         h = state_before(h, hx, n)
         before.append(h)
         # r, z, n and u_n
-        own = gru_activations(narrow(gates, 0, starts[at], n), h, weight, bias)
+        own = gru_activations(op.narrow(gates, 0, starts[at], n), h, weight, bias)
         z = own[1]
         new = own[2]
         h = new + z * (h - new)
@@ -197,14 +188,14 @@ def _(grad, grad_h, gates, hx, weight, bias, sizes, reverse):
         k = steps - 1 - j
         at = steps - 1 - k if reverse else k
         n = sizes[at]
-        own_h = narrow(gh, 0, 0, n) + narrow(grad, 0, starts[at], n)
-        by_new = tanh_backward(own_h * (1.0 - updates[k]), news[k])
-        by_reset = sigmoid_backward(by_new * owns[k], resets[k])
-        by_update = sigmoid_backward(own_h * (before[k] - news[k]), updates[k])
-        by_u = cat([by_reset, by_update, by_new * resets[k]], 1)
-        by_gates.append(cat([by_reset, by_update, by_new], 1))
+        own_h = op.narrow(gh, 0, 0, n) + op.narrow(grad, 0, starts[at], n)
+        by_new = op.tanh_backward(own_h * (1.0 - updates[k]), news[k])
+        by_reset = op.sigmoid_backward(by_new * owns[k], resets[k])
+        by_update = op.sigmoid_backward(own_h * (before[k] - news[k]), updates[k])
+        by_u = op.cat([by_reset, by_update, by_new * resets[k]], 1)
+        by_gates.append(op.cat([by_reset, by_update, by_new], 1))
         by_recurrent.append(by_u)
-        gh = cat([own_h * updates[k] + by_u @ weight, narrow(gh, 0, n, rows - n)])
+        gh = op.cat([own_h * updates[k] + by_u @ weight, op.narrow(gh, 0, n, rows - n)])
     by_row = in_order(by_recurrent, not reverse)
-    by_weight = t(by_row) @ in_order(before, reverse)
-    return in_order(by_gates, not reverse), gh, by_weight, sum(by_row, [0])
+    by_weight = op.t(by_row) @ in_order(before, reverse)
+    return in_order(by_gates, not reverse), gh, by_weight, op.sum(by_row, [0])

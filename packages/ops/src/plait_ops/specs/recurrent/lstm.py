@@ -1,14 +1,6 @@
 """Long short-term memory over sequences, and functions that recurrent layers share."""
 
-from plait_ops.calls import (
-    cat,
-    narrow,
-    sigmoid,
-    sigmoid_backward,
-    t,
-    tanh,
-    tanh_backward,
-)
+from plait_ops import calls as op
 from plait_ops.spec import Composite, Operator
 from plait_ops.words import check, part, require, require_same, result
 
@@ -172,9 +164,9 @@ def state_before(h, first, n):
     that begin have their first state.
     """
     before = h.shape[0]
-    made = narrow(h, 0, 0, min(n, before))
+    made = op.narrow(h, 0, 0, min(n, before))
     if n > before:
-        made = cat([h, narrow(first, 0, before, n - before)])
+        made = op.cat([h, op.narrow(first, 0, before, n - before)])
     return made
 
 
@@ -188,19 +180,19 @@ def _(gates, hx, cx, weight, sizes, reverse):
 def in_order(pieces, reverse):
     """The results of all steps as one tensor, in the order of the rows."""
     if not reverse:
-        return cat(pieces)
-    return cat([pieces[len(pieces) - 1 - i] for i in range(len(pieces))])
+        return op.cat(pieces)
+    return op.cat([pieces[len(pieces) - 1 - i] for i in range(len(pieces))])
 
 
 @part
 def lstm_activations(x, h, weight):
     """i, f, g and o of one step, whose rows of `gates` are x and whose state before it is h."""
     width = h.shape[1]
-    a = x + h @ t(weight)
-    i = sigmoid(narrow(a, 1, 0, width))
-    f = sigmoid(narrow(a, 1, width, width))
-    g = tanh(narrow(a, 1, 2 * width, width))
-    o = sigmoid(narrow(a, 1, 3 * width, width))
+    a = x + h @ op.t(weight)
+    i = op.sigmoid(op.narrow(a, 1, 0, width))
+    f = op.sigmoid(op.narrow(a, 1, width, width))
+    g = op.tanh(op.narrow(a, 1, 2 * width, width))
+    o = op.sigmoid(op.narrow(a, 1, 3 * width, width))
     return [i, f, g, o]
 
 
@@ -208,8 +200,8 @@ def lstm_activations(x, h, weight):
 def _(gates, hx, cx, weight, sizes, reverse):
     starts = first_rows(sizes)
     steps = len(sizes)
-    h = narrow(hx, 0, 0, sizes[steps - 1]) if reverse else hx
-    c = narrow(cx, 0, 0, sizes[steps - 1]) if reverse else cx
+    h = op.narrow(hx, 0, 0, sizes[steps - 1]) if reverse else hx
+    c = op.narrow(cx, 0, 0, sizes[steps - 1]) if reverse else cx
     outputs = []
     cells = []
     activated = []
@@ -219,17 +211,17 @@ def _(gates, hx, cx, weight, sizes, reverse):
         at = steps - 1 - k if reverse else k
         n = sizes[at]
         if h.shape[0] > n:
-            last_h.append(narrow(h, 0, n, h.shape[0] - n))
-            last_c.append(narrow(c, 0, n, c.shape[0] - n))
+            last_h.append(op.narrow(h, 0, n, h.shape[0] - n))
+            last_c.append(op.narrow(c, 0, n, c.shape[0] - n))
         h = state_before(h, hx, n)
         c = state_before(c, cx, n)
         # i, f, g and o
-        own = lstm_activations(narrow(gates, 0, starts[at], n), h, weight)
+        own = lstm_activations(op.narrow(gates, 0, starts[at], n), h, weight)
         c = own[1] * c + own[0] * own[2]
-        h = own[3] * tanh(c)
+        h = own[3] * op.tanh(c)
         outputs.append(h)
         cells.append(c)
-        activated.append(cat(own, 1))
+        activated.append(op.cat(own, 1))
     last_h.append(h)
     last_c.append(c)
     return (
@@ -256,8 +248,8 @@ def _(grad, grad_h, grad_c, gates, hx, cx, weight, sizes, reverse):
     starts = first_rows(sizes)
     steps = len(sizes)
     rows = hx.shape[0]
-    h = narrow(hx, 0, 0, sizes[steps - 1]) if reverse else hx
-    c = narrow(cx, 0, 0, sizes[steps - 1]) if reverse else cx
+    h = op.narrow(hx, 0, 0, sizes[steps - 1]) if reverse else hx
+    c = op.narrow(cx, 0, 0, sizes[steps - 1]) if reverse else cx
     before_h = []
     before_c = []
     ins = []
@@ -273,9 +265,9 @@ def _(grad, grad_h, grad_c, gates, hx, cx, weight, sizes, reverse):
         before_h.append(h)
         before_c.append(c)
         # i, f, g and o
-        own = lstm_activations(narrow(gates, 0, starts[at], n), h, weight)
+        own = lstm_activations(op.narrow(gates, 0, starts[at], n), h, weight)
         c = own[1] * c + own[0] * own[2]
-        s = tanh(c)
+        s = op.tanh(c)
         h = own[3] * s
         ins.append(own[0])
         forgets.append(own[1])
@@ -289,19 +281,19 @@ def _(grad, grad_h, grad_c, gates, hx, cx, weight, sizes, reverse):
         k = steps - 1 - j
         at = steps - 1 - k if reverse else k
         n = sizes[at]
-        own_h = narrow(gh, 0, 0, n) + narrow(grad, 0, starts[at], n)
-        own_c = narrow(gc, 0, 0, n) + tanh_backward(own_h * outs[k], squashed[k])
-        by_gate = cat(
+        own_h = op.narrow(gh, 0, 0, n) + op.narrow(grad, 0, starts[at], n)
+        own_c = op.narrow(gc, 0, 0, n) + op.tanh_backward(own_h * outs[k], squashed[k])
+        by_gate = op.cat(
             [
-                sigmoid_backward(own_c * news[k], ins[k]),
-                sigmoid_backward(own_c * before_c[k], forgets[k]),
-                tanh_backward(own_c * ins[k], news[k]),
-                sigmoid_backward(own_h * squashed[k], outs[k]),
+                op.sigmoid_backward(own_c * news[k], ins[k]),
+                op.sigmoid_backward(own_c * before_c[k], forgets[k]),
+                op.tanh_backward(own_c * ins[k], news[k]),
+                op.sigmoid_backward(own_h * squashed[k], outs[k]),
             ],
             1,
         )
         by_gates.append(by_gate)
-        gh = cat([by_gate @ weight, narrow(gh, 0, n, rows - n)])
-        gc = cat([own_c * forgets[k], narrow(gc, 0, n, rows - n)])
+        gh = op.cat([by_gate @ weight, op.narrow(gh, 0, n, rows - n)])
+        gc = op.cat([own_c * forgets[k], op.narrow(gc, 0, n, rows - n)])
     by_row = in_order(by_gates, not reverse)
-    return by_row, gh, gc, t(by_row) @ in_order(before_h, reverse)
+    return by_row, gh, gc, op.t(by_row) @ in_order(before_h, reverse)

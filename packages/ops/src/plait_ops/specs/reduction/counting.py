@@ -1,30 +1,6 @@
 """Counts of numbers, and histograms."""
 
-from plait_ops.calls import (
-    abs as abs_of,
-    amax,
-    amin,
-    bitwise_and,
-    bitwise_not,
-    cast,
-    clamp_between,
-    eq,
-    expand,
-    floor,
-    full,
-    ge,
-    le,
-    lt,
-    masked_fill,
-    narrow,
-    ones,
-    reshape,
-    scatter_add,
-    search_sorted,
-    sum,
-    where,
-    zeros,
-)
+from plait_ops import calls as op
 from plait_ops.spec import Composite, Operator
 from plait_ops.words import (
     check,
@@ -66,25 +42,25 @@ def _(self, weights, minlength):
     check(minlength >= 0, f"`minlength` must not be negative; got {minlength}", "ValueError")
     n = minlength
     if self.shape[0] > 0:
-        low = item(to_dtype(amin(self), int64))
+        low = item(to_dtype(op.amin(self), int64))
         check(low >= 0, f"`self` must not hold negative elements; got {low}", "ValueError")
-        n = max(n, item(to_dtype(amax(self), int64)) + 1)
+        n = max(n, item(to_dtype(op.amax(self), int64)) + 1)
     if weights is None:
-        made = zeros([n], dtype=int64, device=self.device)
-        one = ones([1], dtype=int64, device=self.device)
+        made = op.zeros([n], dtype=int64, device=self.device)
+        one = op.ones([1], dtype=int64, device=self.device)
         # in parts, as indices of another dtype are cast
         size = max(n, PART)
         for i in range((self.shape[0] + size - 1) // size):
-            part = narrow(self, 0, i * size, min(size, self.shape[0] - i * size))
-            made = scatter_add(made, 0, to_dtype(part, int64), expand(one, part.shape))
+            part = op.narrow(self, 0, i * size, min(size, self.shape[0] - i * size))
+            made = op.scatter_add(made, 0, to_dtype(part, int64), op.expand(one, part.shape))
         return made
     check(
         weights.shape == self.shape,
         f"`weights` of shape {weights.shape} must have the shape of `self`, {self.shape}",
     )
     dtype = float32 if weights.dtype == float32 else float64
-    return scatter_add(
-        zeros([n], dtype=dtype, device=self.device), 0, self, to_dtype(weights, dtype)
+    return op.scatter_add(
+        op.zeros([n], dtype=dtype, device=self.device), 0, self, to_dtype(weights, dtype)
     )
 
 
@@ -115,28 +91,30 @@ def _(self, bins, min, max):
     check(bins >= 1, f"`bins` must be at least 1; got {bins}", "ValueError")
     low, high = float(min), float(max)
     check(low <= high, f"`min` {low} must not be above `max` {high}", "ValueError")
-    values = reshape(self, [-1])
+    values = op.reshape(self, [-1])
     if low == high and numel(self.shape) > 0:
-        start = amin(values)
-        end = amax(values)
+        start = op.amin(values)
+        end = op.amax(values)
     else:
-        start = full([], low, dtype=self.dtype, device=self.device)
-        end = full([], high, dtype=self.dtype, device=self.device)
-    same = eq(start, end)
-    start = where(same, start - 1, start)
-    end = where(same, end + 1, end)
-    finite = bitwise_and(lt(abs_of(start), INFINITY), lt(abs_of(end), INFINITY))
+        start = op.full([], low, dtype=self.dtype, device=self.device)
+        end = op.full([], high, dtype=self.dtype, device=self.device)
+    same = op.eq(start, end)
+    start = op.where(same, start - 1, start)
+    end = op.where(same, end + 1, end)
+    finite = op.bitwise_and(op.lt(op.abs(start), INFINITY), op.lt(op.abs(end), INFINITY))
     if has_values(self):
         check(
-            item(cast(finite, int64)) == 1,
+            item(op.cast(finite, int64)) == 1,
             f"`self` and the bounds must be finite; got `min` {low} and `max` {high}",
             "ValueError",
         )
-    inside = bitwise_and(ge(values, start), le(values, end))
-    place = floor((masked_fill(values - start, bitwise_not(inside), 0)) * bins / (end - start))
-    at = clamp_between(cast(place, int64), 0, bins - 1)
-    return scatter_add(
-        zeros([bins], dtype=self.dtype, device=self.device), 0, at, cast(inside, self.dtype)
+    inside = op.bitwise_and(op.ge(values, start), op.le(values, end))
+    place = op.floor(
+        (op.masked_fill(values - start, op.bitwise_not(inside), 0)) * bins / (end - start)
+    )
+    at = op.clamp_between(op.cast(place, int64), 0, bins - 1)
+    return op.scatter_add(
+        op.zeros([bins], dtype=self.dtype, device=self.device), 0, at, op.cast(inside, self.dtype)
     )
 
 
@@ -175,21 +153,24 @@ def _(self, bins, weight, density):
         "DTypeError",
     )
     n = bins.shape[0] - 1
-    flat = reshape(self, [-1])
-    last = narrow(bins, 0, n, 1)
-    place = search_sorted(bins, flat, True) - 1
-    place = place - cast(eq(flat, last), int64)
-    inside = bitwise_and(ge(flat, narrow(bins, 0, 0, 1)), le(flat, last))
-    mass = cast(inside, self.dtype)
+    flat = op.reshape(self, [-1])
+    last = op.narrow(bins, 0, n, 1)
+    place = op.search_sorted(bins, flat, True) - 1
+    place = place - op.cast(op.eq(flat, last), int64)
+    inside = op.bitwise_and(op.ge(flat, op.narrow(bins, 0, 0, 1)), op.le(flat, last))
+    mass = op.cast(inside, self.dtype)
     if weight is not None:
         check(
             weight.shape == self.shape,
             f"`weight` of shape {weight.shape} must have the shape of `self`, {self.shape}",
         )
-        mass = where(inside, to_dtype(reshape(weight, [-1]), self.dtype), 0.0)
-    made = scatter_add(
-        zeros([n], dtype=self.dtype, device=self.device), 0, clamp_between(place, 0, n - 1), mass
+        mass = op.where(inside, to_dtype(op.reshape(weight, [-1]), self.dtype), 0.0)
+    made = op.scatter_add(
+        op.zeros([n], dtype=self.dtype, device=self.device),
+        0,
+        op.clamp_between(place, 0, n - 1),
+        mass,
     )
     if density:
-        made = made / sum(made) / (narrow(bins, 0, 1, n) - narrow(bins, 0, 0, n))
+        made = made / op.sum(made) / (op.narrow(bins, 0, 1, n) - op.narrow(bins, 0, 0, n))
     return made, bins

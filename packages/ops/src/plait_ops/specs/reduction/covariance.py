@@ -1,21 +1,6 @@
 """Covariances and coefficients of correlation."""
 
-from plait_ops.calls import (
-    clamp_between,
-    conj,
-    cov,
-    diagonal,
-    mean,
-    mm,
-    real,
-    reshape,
-    sqrt,
-    sum,
-    t,
-    unsqueeze,
-    weights_at_least_zero,
-    zeros,
-)
+from plait_ops import calls as op
 from plait_ops.spec import Composite, Pointwise
 from plait_ops.words import check, is_complex, is_integral, real_dtype, require, to_dtype
 
@@ -84,44 +69,44 @@ def _(self, correction, fweights, aweights):
     x = self * 1.0 if is_integral(self.dtype) else self
     n = 1 if self.ndim < 2 else self.shape[0]
     k = 1 if self.ndim == 0 else self.shape[-1]
-    x = reshape(x, [n, k])
+    x = op.reshape(x, [n, k])
     if fweights is None and aweights is None:
-        centred = x - mean(x, [1], True)
-        other = conj(centred) if is_complex(x.dtype) else centred
-        made = mm(centred, t(other)) / max(float(k) - float(correction), 0.0)
-        return reshape(made, []) if n == 1 else made
-    w = zeros([k], dtype=real_dtype(x.dtype), device=self.device) + 1.0
+        centred = x - op.mean(x, [1], True)
+        other = op.conj(centred) if is_complex(x.dtype) else centred
+        made = op.mm(centred, op.t(other)) / max(float(k) - float(correction), 0.0)
+        return op.reshape(made, []) if n == 1 else made
+    w = op.zeros([k], dtype=real_dtype(x.dtype), device=self.device) + 1.0
     if fweights is not None:
         check(
             fweights.ndim == 1 and fweights.shape[0] == k,
             f"`fweights` of shape {fweights.shape} must have the shape ({k},)",
         )
         require("fweights", fweights.dtype, "integer")
-        w = w * weights_at_least_zero(to_dtype(fweights, w.dtype))
+        w = w * op.weights_at_least_zero(to_dtype(fweights, w.dtype))
     if aweights is not None:
         check(
             aweights.ndim == 1 and aweights.shape[0] == k,
             f"`aweights` of shape {aweights.shape} must have the shape ({k},)",
         )
         require("aweights", aweights.dtype, "floating")
-        w = w * weights_at_least_zero(aweights)
-    total = sum(w)
-    average = unsqueeze(sum(x * w, [1]) / total, 1)
+        w = w * op.weights_at_least_zero(aweights)
+    total = op.sum(w)
+    average = op.unsqueeze(op.sum(x * w, [1]) / total, 1)
     centred = x - average
-    other = conj(centred) if is_complex(x.dtype) else centred
+    other = op.conj(centred) if is_complex(x.dtype) else centred
     divisor = total - float(correction)
     if aweights is not None:
-        divisor = total - float(correction) * sum(w * aweights) / total
-    product = mm(centred * to_dtype(w, x.dtype), t(other))
+        divisor = total - float(correction) * op.sum(w * aweights) / total
+    product = op.mm(centred * to_dtype(w, x.dtype), op.t(other))
     made = product / divisor
-    return reshape(made, []) if n == 1 else made
+    return op.reshape(made, []) if n == 1 else made
 
 
 @corrcoef.decompose
 def _(self):
-    made = cov(self)
+    made = op.cov(self)
     if made.ndim == 0:
         return made / made
-    deviation = sqrt(diagonal(real(made) if is_complex(made.dtype) else made))
-    scaled = made / unsqueeze(deviation, 1) / unsqueeze(deviation, 0)
-    return scaled if is_complex(made.dtype) else clamp_between(scaled, -1.0, 1.0)
+    deviation = op.sqrt(op.diagonal(op.real(made) if is_complex(made.dtype) else made))
+    scaled = made / op.unsqueeze(deviation, 1) / op.unsqueeze(deviation, 0)
+    return scaled if is_complex(made.dtype) else op.clamp_between(scaled, -1.0, 1.0)

@@ -1,6 +1,6 @@
 """Differences of neighbours."""
 
-from plait_ops.calls import bitwise_xor, cat, clone, narrow, sub
+from plait_ops import calls as op
 from plait_ops.spec import Composite
 from plait_ops.words import bool_, check, wrap_dim
 
@@ -28,23 +28,23 @@ def _(self, n, dim, prepend, append):
     check(self.ndim > 0, "`self` must have at least 1 dimension; got shape ()")
     at = wrap_dim("dim", dim, self.shape)
     if n == 0:
-        return clone(self)
+        return op.clone(self)
     parts = []
     if prepend is not None:
         parts.append(prepend)
     parts.append(self)
     if append is not None:
         parts.append(append)
-    made = cat(parts, at) if len(parts) > 1 else narrow(self, at, 0, self.shape[at])
+    made = op.cat(parts, at) if len(parts) > 1 else op.narrow(self, at, 0, self.shape[at])
     turns = min(n, made.shape[at])
     if turns == 0:
-        return clone(made)
+        return op.clone(made)
     for _i in range(turns):
         m = max(made.shape[at] - 1, 0)
-        after = narrow(made, at, made.shape[at] - m, m)
-        before = narrow(made, at, 0, m)
+        after = op.narrow(made, at, made.shape[at] - m, m)
+        before = op.narrow(made, at, 0, m)
         if made.dtype == bool_:
-            made = bitwise_xor(after, before)
+            made = op.bitwise_xor(after, before)
         else:
-            made = sub(after, before)
+            made = op.sub(after, before)
     return made

@@ -1,17 +1,6 @@
 """The largest and smallest elements, and where they are."""
 
-from plait_ops.calls import (
-    eq,
-    gather,
-    maximum,
-    minimum,
-    reshape,
-    scatter,
-    squeeze_dim,
-    sum,
-    unsqueeze,
-    zeros,
-)
+from plait_ops import calls as op
 from plait_ops.spec import Composite, Operator, Reduction
 from plait_ops.words import (
     check,
@@ -117,19 +106,19 @@ def _(grad, index, size, dim, keepdim):
 
 @index_backward.decompose
 def _(grad, index, size, dim, keepdim):
-    made = zeros(size, dtype=grad.dtype, device=grad.device)
+    made = op.zeros(size, dtype=grad.dtype, device=grad.device)
     if keepdim:
-        return scatter(made, dim, index, grad)
+        return op.scatter(made, dim, index, grad)
     at = wrap_dim("dim", dim, size)
-    return scatter(made, at, unsqueeze(index, at), unsqueeze(grad, at))
+    return op.scatter(made, at, op.unsqueeze(index, at), op.unsqueeze(grad, at))
 
 
 @index_backward.vjp("grad")
 def _(g, index, size, dim, keepdim):
     if keepdim:
-        return gather(g, dim, index)
+        return op.gather(g, dim, index)
     at = wrap_dim("dim", dim, size)
-    return squeeze_dim(gather(g, at, unsqueeze(index, at)), [at])
+    return op.squeeze_dim(op.gather(g, at, op.unsqueeze(index, at)), [at])
 
 
 # these overloads come before the others, as a 0-d tensor of integers is also accepted as `dim`
@@ -154,25 +143,17 @@ min_other = _other("min", "smaller", "minimum", "[1, 4]")
 
 @max_other.decompose
 def _(self, other):
-    return maximum(self, other)
+    return op.maximum(self, other)
 
 
 @min_other.decompose
 def _(self, other):
-    return minimum(self, other)
+    return op.minimum(self, other)
 
 
-max_dim = _along(
-    "max",
-    "largest",
-    "[[3, 4], [1, 0]]",
-)
+max_dim = _along("max", "largest", "[[3, 4], [1, 0]]")
 max_dim.batch("dimensions")
-min_dim = _along(
-    "min",
-    "smallest",
-    "[[1, 2], [0, 1]]",
-)
+min_dim = _along("min", "smallest", "[[1, 2], [0, 1]]")
 min_dim.batch("dimensions")
 
 
@@ -194,7 +175,7 @@ def _extreme(name, what, example):
     @operator.vjp("self")
     def _(g, self, result, dim, keepdim):
         small = reduced(self.shape, reduce_dims("dim", dim, self.shape), True)
-        return extreme_backward(reshape(g, small), self, reshape(result, small))
+        return extreme_backward(op.reshape(g, small), self, op.reshape(result, small))
 
     return operator
 
@@ -228,16 +209,16 @@ def _(grad, self, result):
 
 @extreme_backward.decompose
 def _(grad, self, result):
-    hits = to_dtype(eq(self, result), grad.dtype)
+    hits = to_dtype(op.eq(self, result), grad.dtype)
     dims = [i for i in range(self.ndim) if result.shape[i] == 1]
-    return hits * (grad / sum(hits, dims, True)) if len(dims) > 0 else hits * grad
+    return hits * (grad / op.sum(hits, dims, True)) if len(dims) > 0 else hits * grad
 
 
 @extreme_backward.vjp("grad")
 def _(g, self, result):
-    hits = to_dtype(eq(self, result), g.dtype)
+    hits = to_dtype(op.eq(self, result), g.dtype)
     dims = [i for i in range(self.ndim) if result.shape[i] == 1]
-    return sum(g * hits, dims, True) / sum(hits, dims, True) if len(dims) > 0 else g * hits
+    return op.sum(g * hits, dims, True) / op.sum(hits, dims, True) if len(dims) > 0 else g * hits
 
 
 # a small step does not change which elements are the extreme ones
@@ -248,7 +229,7 @@ extreme_backward.constant("self", "result")
 @min_.vjp("self")
 def _(g, self, result):
     small = [1] * self.ndim
-    return extreme_backward(reshape(g, small), self, reshape(result, small))
+    return extreme_backward(op.reshape(g, small), self, op.reshape(result, small))
 
 
 def _arg(name, what, example):
@@ -322,5 +303,5 @@ def _(self, dim, keepdim):
     )
     if keepdim:
         shape = [1] * self.ndim
-        return reshape(amin(self), shape), reshape(amax(self), shape)
+        return op.reshape(amin(self), shape), op.reshape(amax(self), shape)
     return amin(self), amax(self)

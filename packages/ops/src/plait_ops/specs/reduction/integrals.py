@@ -1,6 +1,6 @@
 """Integrals of samples by the trapezoidal rule."""
 
-from plait_ops.calls import cumsum, narrow, reshape, sum, trapezoid, trapezoid_x
+from plait_ops import calls as op
 from plait_ops.spec import Composite
 from plait_ops.words import check, default_dtype, is_integral, part, to_dtype, wrap_dim
 
@@ -56,10 +56,10 @@ def _(y, dx, dim):
     n = y.shape[at] if y.ndim > 0 else 0
     check(y.ndim > 0, "`y` must have at least 1 dimension; got shape ()")
     if n < 2:
-        return sum(narrow(y, at, 0, 0), [at]) * dx
+        return op.sum(op.narrow(y, at, 0, 0), [at]) * dx
     samples = as_floats(y)
-    ends = narrow(samples, at, 0, n - 1) + narrow(samples, at, 1, n - 1)
-    return sum(ends, [at], dtype=ends.dtype) * dx / 2.0
+    ends = op.narrow(samples, at, 0, n - 1) + op.narrow(samples, at, 1, n - 1)
+    return op.sum(ends, [at], dtype=ends.dtype) * dx / 2.0
 
 
 @part
@@ -73,7 +73,7 @@ def distances(y, x, dim):
     n = y.shape[at]
     places = as_floats(x)
     if x.ndim == 1 and y.ndim > 1:
-        places = reshape(places, [x.shape[0]] + [1] * (y.ndim - 1 - at))
+        places = op.reshape(places, [x.shape[0]] + [1] * (y.ndim - 1 - at))
         where = 0
     else:
         where = wrap_dim("dim", dim, x.shape)
@@ -82,8 +82,8 @@ def distances(y, x, dim):
         f"`x` of shape {x.shape} must have the same number of elements along `dim` {dim} as `y` of shape {y.shape}",
     )
     if n < 2:
-        return narrow(places, where, 0, 0)
-    return narrow(places, where, 1, n - 1) - narrow(places, where, 0, n - 1)
+        return op.narrow(places, where, 0, 0)
+    return op.narrow(places, where, 1, n - 1) - op.narrow(places, where, 0, n - 1)
 
 
 @trapezoid_x_.decompose
@@ -92,20 +92,20 @@ def _(y, x, dim):
     at = wrap_dim("dim", dim, y.shape)
     n = y.shape[at]
     if n < 2:
-        return sum(narrow(y, at, 0, 0), [at])
+        return op.sum(op.narrow(y, at, 0, 0), [at])
     samples = as_floats(y)
-    ends = (narrow(samples, at, 0, n - 1) + narrow(samples, at, 1, n - 1)) * steps
-    return sum(ends, [at - y.ndim], dtype=ends.dtype) / 2.0
+    ends = (op.narrow(samples, at, 0, n - 1) + op.narrow(samples, at, 1, n - 1)) * steps
+    return op.sum(ends, [at - y.ndim], dtype=ends.dtype) / 2.0
 
 
 @trapz.decompose
 def _(y, dx, dim):
-    return trapezoid(y, dx=dx, dim=dim)
+    return op.trapezoid(y, dx=dx, dim=dim)
 
 
 @trapz_x.decompose
 def _(y, x, dim):
-    return trapezoid_x(y, x, dim=dim)
+    return op.trapezoid_x(y, x, dim=dim)
 
 
 @cumulative_trapezoid_.decompose
@@ -114,9 +114,9 @@ def _(y, dx, dim):
     at = wrap_dim("dim", dim, y.shape)
     n = max(y.shape[at], 1)
     samples = as_floats(y)
-    ends = narrow(samples, at, 0, n - 1) + narrow(samples, at, 1, n - 1)
+    ends = op.narrow(samples, at, 0, n - 1) + op.narrow(samples, at, 1, n - 1)
     kind = ends.dtype  # so that `cumsum` reads `ends` last
-    return cumsum(ends, at, dtype=kind) * dx / 2.0
+    return op.cumsum(ends, at, dtype=kind) * dx / 2.0
 
 
 @cumulative_trapezoid_x_.decompose
@@ -125,6 +125,6 @@ def _(y, x, dim):
     at = wrap_dim("dim", dim, y.shape)
     n = max(y.shape[at], 1)
     samples = as_floats(y)
-    ends = (narrow(samples, at, 0, n - 1) + narrow(samples, at, 1, n - 1)) * steps
+    ends = (op.narrow(samples, at, 0, n - 1) + op.narrow(samples, at, 1, n - 1)) * steps
     kind = ends.dtype
-    return cumsum(ends, at - y.ndim, dtype=kind) / 2.0
+    return op.cumsum(ends, at - y.ndim, dtype=kind) / 2.0

@@ -1,6 +1,6 @@
 """Sums and means that ignore nan."""
 
-from plait_ops.calls import bitwise_not, div, isnan, sum, where
+from plait_ops import calls as op
 from plait_ops.spec import Composite
 from plait_ops.words import accumulated, is_integral, require
 
@@ -43,14 +43,14 @@ nanmean = _reduction(
 def _(self, dim, keepdim, dtype):
     chosen = dtype if dtype is not None else accumulated(self.dtype)
     if is_integral(self.dtype):
-        return sum(self, dim, keepdim, dtype=chosen)
-    return sum(where(isnan(self), 0.0, self), dim, keepdim, dtype=chosen)
+        return op.sum(self, dim, keepdim, dtype=chosen)
+    return op.sum(op.where(op.isnan(self), 0.0, self), dim, keepdim, dtype=chosen)
 
 
 @nanmean.decompose
 def _(self, dim, keepdim, dtype):
     require("self", self.dtype, "floating")
     chosen = dtype if dtype is not None else self.dtype
-    missing = isnan(self)
-    count = sum(bitwise_not(missing), dim, keepdim, dtype=chosen)
-    return div(sum(where(missing, 0.0, self), dim, keepdim, dtype=chosen), count)
+    missing = op.isnan(self)
+    count = op.sum(op.bitwise_not(missing), dim, keepdim, dtype=chosen)
+    return op.div(op.sum(op.where(missing, 0.0, self), dim, keepdim, dtype=chosen), count)

@@ -2,28 +2,7 @@
 
 import math
 
-from plait_ops.calls import (
-    abs as abs_,
-    amax,
-    amin,
-    bitwise_or,
-    eq,
-    exp,
-    isinf,
-    linalg_svdvals,
-    log,
-    masked_fill,
-    ne,
-    permute,
-    pow,
-    real,
-    reshape,
-    sgn,
-    sqrt,
-    sum,
-    where,
-    zeros_like,
-)
+from plait_ops import calls as op
 from plait_ops.spec import Composite, Operator
 from plait_ops.words import (
     cast_argument,
@@ -110,25 +89,25 @@ def _(self, p, dim, keepdim, dtype):
     chosen = dtype if dtype is not None else self.dtype
     dims = reduce_dims("dim", dim, self.shape)
     wide = to_dtype(self, chosen)
-    x = abs_(wide) if is_complex(wide.dtype) else wide
+    x = op.abs(wide) if is_complex(wide.dtype) else wide
     if float(p) == 2.0:
-        return sqrt(sum(x * x, dims, keepdim))
+        return op.sqrt(op.sum(x * x, dims, keepdim))
     if float(p) == 1.0:
-        return sum(abs_(x), dims, keepdim)
+        return op.sum(op.abs(x), dims, keepdim)
     if float(p) == 0.0:
-        return sum(ne(x, 0), dims, keepdim, dtype=x.dtype)
+        return op.sum(op.ne(x, 0), dims, keepdim, dtype=x.dtype)
     if float(p) == INFINITY:
-        return amax(abs_(x), dims, keepdim)
+        return op.amax(op.abs(x), dims, keepdim)
     if float(p) == -INFINITY:
-        return amin(abs_(x), dims, keepdim)
+        return op.amin(op.abs(x), dims, keepdim)
     if numel(x.shape) == 0:
-        return sum(abs_(x), dims, keepdim)
+        return op.sum(op.abs(x), dims, keepdim)
     # powers of x / largest, which do not overflow
-    sizes = abs_(x)
-    top = amax(sizes, dims, True) if float(p) > 0.0 else amin(sizes, dims, True)
-    unit = where(bitwise_or(eq(top, 0), isinf(top)), 1.0, top)
-    share = pow(sum(pow(sizes / unit, float(p)), dims, keepdim), 1.0 / float(p))
-    return share * reshape(unit, share.shape)
+    sizes = op.abs(x)
+    top = op.amax(sizes, dims, True) if float(p) > 0.0 else op.amin(sizes, dims, True)
+    unit = op.where(op.bitwise_or(op.eq(top, 0), op.isinf(top)), 1.0, top)
+    share = op.pow(op.sum(op.pow(sizes / unit, float(p)), dims, keepdim), 1.0 / float(p))
+    return share * op.reshape(unit, share.shape)
 
 
 @norm.vjp("self")
@@ -136,25 +115,25 @@ def _(g, self, result, p, dim):
     x = self if is_complex(self.dtype) else to_dtype(self, g.dtype)
     dims = reduce_dims("dim", dim, self.shape)
     small = reduced(self.shape, dims, True)
-    grad = reshape(g, small)
-    size = reshape(result, small)
+    grad = op.reshape(g, small)
+    size = op.reshape(result, small)
     if float(p) == 0.0:
-        return zeros_like(self)
+        return op.zeros_like(self)
     if float(p) == 1.0:
-        return to_dtype(grad * sgn(x), self.dtype)
+        return to_dtype(grad * op.sgn(x), self.dtype)
     if float(p) == INFINITY or float(p) == -INFINITY:
         # not `size`: kernels may round the magnitude of a complex number in another way
-        sizes = abs_(x)
-        top = amax(sizes, dims, True) if float(p) > 0.0 else amin(sizes, dims, True)
-        found = to_dtype(eq(sizes, top), g.dtype)
-        return to_dtype(sgn(x) * found * (grad / sum(found, dims, True)), self.dtype)
+        sizes = op.abs(x)
+        top = op.amax(sizes, dims, True) if float(p) > 0.0 else op.amin(sizes, dims, True)
+        found = to_dtype(op.eq(sizes, top), g.dtype)
+        return to_dtype(op.sgn(x) * found * (grad / op.sum(found, dims, True)), self.dtype)
     if float(p) == 2.0:
-        return to_dtype(x * masked_fill(grad / size, eq(size, 0), 0.0), self.dtype)
+        return to_dtype(x * op.masked_fill(grad / size, op.eq(size, 0), 0.0), self.dtype)
     # powers of x / norm, as those of x and of the norm overflow
-    none = eq(size, 0)
-    share = abs_(x) / masked_fill(size, none, 1.0)
-    slope = masked_fill(sgn(x) * pow(share, float(p) - 1.0), eq(x, 0), 0.0)
-    return to_dtype(slope * masked_fill(grad, none, 0.0), self.dtype)
+    none = op.eq(size, 0)
+    share = op.abs(x) / op.masked_fill(size, none, 1.0)
+    slope = op.masked_fill(op.sgn(x) * op.pow(share, float(p) - 1.0), op.eq(x, 0), 0.0)
+    return to_dtype(slope * op.masked_fill(grad, none, 0.0), self.dtype)
 
 
 norm_name = Composite(
@@ -184,8 +163,8 @@ def _(self, p, dim, keepdim, dtype):
         check(len(dims) == 2, f'`dim` must name two dimensions of shape {self.shape} for `p` "nuc"')
         x = to_dtype(self, dtype if dtype is not None else self.dtype)
         rest = [i for i in range(self.ndim) if i != dims[0] and i != dims[1]]
-        made = sum(linalg_svdvals(permute(x, rest + [dims[0], dims[1]])), [-1])
-        return reshape(made, reduced(self.shape, dims, keepdim))
+        made = op.sum(op.linalg_svdvals(op.permute(x, rest + [dims[0], dims[1]])), [-1])
+        return op.reshape(made, reduced(self.shape, dims, keepdim))
     return norm(self, 2, dim, keepdim, dtype=dtype)
 
 
@@ -231,21 +210,21 @@ def _(self, dim, keepdim):
     x = to_dtype(self, default_dtype() if is_integral(self.dtype) else self.dtype)
     dims = reduce_dims("dim", dim, self.shape)
     if numel(self.shape) == 0:
-        return log(sum(exp(x), dims, keepdim))
-    top = amax(real(x) if is_complex(x.dtype) else x, dims, True)
-    base = where(isinf(top), 0.0, top)
-    sums = log(sum(exp(x - base), dims, keepdim))
-    return sums + reshape(base, reduced(self.shape, dims, keepdim))
+        return op.log(op.sum(op.exp(x), dims, keepdim))
+    top = op.amax(op.real(x) if is_complex(x.dtype) else x, dims, True)
+    base = op.where(op.isinf(top), 0.0, top)
+    sums = op.log(op.sum(op.exp(x - base), dims, keepdim))
+    return sums + op.reshape(base, reduced(self.shape, dims, keepdim))
 
 
 @logsumexp.vjp("self")
 def _(g, self, result, dim):
     dims = reduce_dims("dim", dim, self.shape)
     small = reduced(self.shape, dims, True)
-    total = reshape(result, small)
-    parts = masked_fill(exp(self - total), eq(total, -INFINITY), 0.0)
+    total = op.reshape(result, small)
+    parts = op.masked_fill(op.exp(self - total), op.eq(total, -INFINITY), 0.0)
     if is_complex(g.dtype):
-        return reshape(g, small) * conjugate(parts)
+        return op.reshape(g, small) * conjugate(parts)
     # `result` is rounded, by several units where numbers are large: the sum of `parts` is not 1
-    whole = sum(parts, dims, True)
-    return reshape(g, small) / where(whole > 0, whole, 1.0) * parts
+    whole = op.sum(parts, dims, True)
+    return op.reshape(g, small) / op.where(whole > 0, whole, 1.0) * parts

@@ -1,27 +1,6 @@
 """Quantiles: elements of given rank, or interpolations of two."""
 
-from plait_ops.calls import (
-    bitwise_not,
-    cast,
-    ceil as ceil_of,
-    clamp,
-    expand,
-    floor as floor_of,
-    full,
-    gather,
-    isnan,
-    lerp,
-    movedim,
-    narrow,
-    quantile_of,
-    reshape,
-    round as round_of,
-    select,
-    sort,
-    sum,
-    unsqueeze,
-    where,
-)
+from plait_ops import calls as op
 from plait_ops.spec import Composite
 from plait_ops.words import check, int64, is_tensor, require, to_dtype, wrap_dim
 
@@ -62,12 +41,12 @@ quantile_of_ = Composite(
 
 @quantile.decompose
 def _(self, q, dim, keepdim, interpolation):
-    return quantile_of(self, q, dim, keepdim, interpolation, False)
+    return op.quantile_of(self, q, dim, keepdim, interpolation, False)
 
 
 @nanquantile.decompose
 def _(self, q, dim, keepdim, interpolation):
-    return quantile_of(self, q, dim, keepdim, interpolation, True)
+    return op.quantile_of(self, q, dim, keepdim, interpolation, True)
 
 
 @quantile_of_.decompose
@@ -78,7 +57,7 @@ def _(self, q, dim, keepdim, interpolation, ignore_nan):
         f'`interpolation` must be "linear", "lower", "higher", "midpoint" or "nearest"; got "{interpolation}"',
         "ValueError",
     )
-    flat = reshape(self, [-1]) if dim is None or self.ndim == 0 else self
+    flat = op.reshape(self, [-1]) if dim is None or self.ndim == 0 else self
     at = wrap_dim(
         "dim", dim if dim is not None else 0, self.shape if dim is not None else flat.shape
     )
@@ -88,53 +67,53 @@ def _(self, q, dim, keepdim, interpolation, ignore_nan):
     )
     if is_tensor(q):
         check(q.ndim <= 1, f"`q` must have at most 1 dimension; got shape {q.shape}")
-        wanted = to_dtype(reshape(q, [-1]), self.dtype)
+        wanted = to_dtype(op.reshape(q, [-1]), self.dtype)
     else:
         check(
             float(q) >= 0.0 and float(q) <= 1.0,
             f"`q` must be in [0, 1]; got {float(q)}",
             "ValueError",
         )
-        wanted = full([1], q, dtype=self.dtype, device=self.device)
+        wanted = op.full([1], q, dtype=self.dtype, device=self.device)
     if is_tensor(q):
         several = q.ndim == 1
     else:
         several = False
-    rows = movedim(flat, [at], [flat.ndim - 1])
-    ordered, _places = sort(rows, -1)
+    rows = op.movedim(flat, [at], [flat.ndim - 1])
+    ordered, _places = op.sort(rows, -1)
     n = rows.shape[-1]
     # ranks (rows..., q); a row with nan gets its last element, which is nan
     if ignore_nan:
-        count = sum(bitwise_not(isnan(ordered)), [-1], True, dtype=self.dtype)
-        ranks = clamp(wanted * (count - 1), 0, n - 1)
+        count = op.sum(op.bitwise_not(op.isnan(ordered)), [-1], True, dtype=self.dtype)
+        ranks = op.clamp(wanted * (count - 1), 0, n - 1)
     else:
-        ranks = clamp(wanted * (n - 1), 0, n - 1)
-        nan = isnan(narrow(ordered, -1, n - 1, 1))
-        ranks = where(nan, n - 1, ranks)
+        ranks = op.clamp(wanted * (n - 1), 0, n - 1)
+        nan = op.isnan(op.narrow(ordered, -1, n - 1, 1))
+        ranks = op.where(nan, n - 1, ranks)
     size = list(rows.shape)
     size[-1] = wanted.shape[0]
-    ranks = expand(ranks, size)
+    ranks = op.expand(ranks, size)
     if interpolation == "lower":
-        ranks = floor_of(ranks)
+        ranks = op.floor(ranks)
     elif interpolation == "higher":
-        ranks = ceil_of(ranks)
+        ranks = op.ceil(ranks)
     elif interpolation == "nearest":
-        ranks = round_of(ranks)
-    low = floor_of(ranks)
-    made = gather(ordered, -1, cast(low, int64))
+        ranks = op.round(ranks)
+    low = op.floor(ranks)
+    made = op.gather(ordered, -1, op.cast(low, int64))
     if interpolation == "linear" or interpolation == "midpoint":
-        above = gather(ordered, -1, cast(ceil_of(ranks), int64))
+        above = op.gather(ordered, -1, op.cast(op.ceil(ranks), int64))
         if interpolation == "midpoint":
-            made = lerp(made, above, to_dtype(ranks > low, self.dtype) * 0.5)
+            made = op.lerp(made, above, to_dtype(ranks > low, self.dtype) * 0.5)
         else:
-            made = lerp(made, above, ranks - low)
+            made = op.lerp(made, above, ranks - low)
     # the dimension of q comes first; the reduced dimension is kept or dropped
-    made = movedim(made, [made.ndim - 1], [0])
+    made = op.movedim(made, [made.ndim - 1], [0])
     if keepdim:
         if self.ndim == 0 or dim is not None:
-            made = unsqueeze(made, at + 1) if self.ndim > 0 else made
+            made = op.unsqueeze(made, at + 1) if self.ndim > 0 else made
         else:
-            made = reshape(made, [made.shape[0]] + [1] * self.ndim)
+            made = op.reshape(made, [made.shape[0]] + [1] * self.ndim)
     if several:
         return made
-    return select(made, 0, 0)
+    return op.select(made, 0, 0)

@@ -1,17 +1,6 @@
 """Elements by rank: the k-th smallest, medians, the most frequent, quantiles."""
 
-from plait_ops.calls import (
-    eq,
-    full,
-    index_backward,
-    isnan,
-    logical_and,
-    logical_or,
-    median_dim,
-    nanmedian_dim,
-    reshape,
-    sum,
-)
+from plait_ops import calls as op
 from plait_ops.spec import Operator
 from plait_ops.words import (
     check,
@@ -51,7 +40,7 @@ def _ranked(name, arguments, text, example, dtypes="all"):
     def _(g0, self, result1, dim, keepdim):
         if self.ndim == 0:
             return g0
-        return index_backward(g0, result1, self.shape, dim, keepdim)
+        return op.index_backward(g0, result1, self.shape, dim, keepdim)
 
     return operator
 
@@ -126,8 +115,7 @@ def _(self, k, dim, keepdim):
     require("self", self.dtype, "all")
     n = self.shape[at] if self.ndim > 0 else 1
     check(
-        n > 0,
-        f"`self` must have at least 1 element along dimension {at}; got shape {self.shape}",
+        n > 0, f"`self` must have at least 1 element along dimension {at}; got shape {self.shape}"
     )
     check(
         k >= 1 and k <= n,
@@ -162,16 +150,16 @@ def _(self):
 @median.decompose
 def _(self):
     if numel(self.shape) == 0:
-        return full([], NAN, dtype=self.dtype, device=self.device)
-    values, _places = median_dim(reshape(self, [-1]), 0)
+        return op.full([], NAN, dtype=self.dtype, device=self.device)
+    values, _places = op.median_dim(op.reshape(self, [-1]), 0)
     return values
 
 
 @nanmedian.decompose
 def _(self):
     if numel(self.shape) == 0:
-        return full([], NAN, dtype=self.dtype, device=self.device)
-    values, _places = nanmedian_dim(reshape(self, [-1]), 0)
+        return op.full([], NAN, dtype=self.dtype, device=self.device)
+    values, _places = op.nanmedian_dim(op.reshape(self, [-1]), 0)
     return values
 
 
@@ -181,6 +169,6 @@ NAN = float("nan")
 @median.vjp("self")
 @nanmedian.vjp("self")
 def _(g, self, result):
-    equal = logical_or(eq(self, result), logical_and(isnan(self), isnan(result)))
+    equal = op.logical_or(op.eq(self, result), op.logical_and(op.isnan(self), op.isnan(result)))
     hits = to_dtype(equal, g.dtype)
-    return hits * (g / sum(hits))
+    return hits * (g / op.sum(hits))

@@ -1,17 +1,6 @@
 """Linear recurrences along a dimension."""
 
-from plait_ops.calls import (
-    cat,
-    clone,
-    flip,
-    linear_recurrence,
-    mul,
-    narrow,
-    neg,
-    reshape,
-    sum,
-    zeros,
-)
+from plait_ops import calls as op
 from plait_ops.spec import Operator
 from plait_ops.words import check, conjugate, numel, require, require_same, result, wrap_dim
 
@@ -53,24 +42,24 @@ def _(terms):
 @recurrence.vjp("factors")
 def _(g, factors, result, dim, reverse):
     if factors.ndim == 0:
-        return zeros(factors.shape, dtype=g.dtype, device=g.device)
+        return op.zeros(factors.shape, dtype=g.dtype, device=g.device)
     at = wrap_dim("dim", dim, factors.shape)
     n = factors.shape[at]
     if n == 0:
-        return clone(factors)
-    back = linear_recurrence(conjugate(factors), g, at, not reverse)
+        return op.clone(factors)
+    back = op.linear_recurrence(conjugate(factors), g, at, not reverse)
     shape = list(factors.shape)
     shape[at] = 1
-    none = zeros(shape, dtype=g.dtype, device=g.device)
-    late, early = narrow(back, at, 1, n - 1), narrow(result, at, 0, n - 1)
+    none = op.zeros(shape, dtype=g.dtype, device=g.device)
+    late, early = op.narrow(back, at, 1, n - 1), op.narrow(result, at, 0, n - 1)
     if reverse:
-        late, early = narrow(back, at, 0, n - 1), narrow(result, at, 1, n - 1)
-    return cat([none, mul(late, conjugate(early))], at)
+        late, early = op.narrow(back, at, 0, n - 1), op.narrow(result, at, 1, n - 1)
+    return op.cat([none, op.mul(late, conjugate(early))], at)
 
 
 @recurrence.vjp("terms")
 def _(g, factors, dim, reverse):
-    return linear_recurrence(conjugate(factors), g, dim, not reverse)
+    return op.linear_recurrence(conjugate(factors), g, dim, not reverse)
 
 
 all_pole_filter = Operator(
@@ -112,16 +101,16 @@ def _(self, factors):
 
 @all_pole_filter.vjp("self")
 def _(g, factors):
-    return flip(all_pole_filter(flip(g, [2]), factors), [2])
+    return op.flip(all_pole_filter(op.flip(g, [2]), factors), [2])
 
 
 @all_pole_filter.vjp("factors")
 def _(g, factors, result):
     n = g.shape[2]
-    back = flip(all_pole_filter(flip(g, [2]), factors), [2])
-    columns = [zeros([factors.shape[0], 0], dtype=g.dtype, device=g.device)]
+    back = op.flip(all_pole_filter(op.flip(g, [2]), factors), [2])
+    columns = [op.zeros([factors.shape[0], 0], dtype=g.dtype, device=g.device)]
     for k in range(factors.shape[1]):
         late = max(n - 1 - k, 0)
-        one = mul(narrow(back, 2, n - late, late), narrow(result, 2, 0, late))
-        columns.append(reshape(neg(sum(one, [0, 2])), [factors.shape[0], 1]))
-    return cat(columns, 1)
+        one = op.mul(op.narrow(back, 2, n - late, late), op.narrow(result, 2, 0, late))
+        columns.append(op.reshape(op.neg(op.sum(one, [0, 2])), [factors.shape[0], 1]))
+    return op.cat(columns, 1)

@@ -1,6 +1,6 @@
 """Sums, means, products, extremes, and logical reductions."""
 
-from plait_ops.calls import exclusive_prod, expand, ne, reshape
+from plait_ops import calls as op
 from plait_ops.spec import Composite, Reduction
 from plait_ops.words import check, conjugate, numel, reduce_dims, reduced, to_dtype, wrap_dim
 
@@ -39,7 +39,9 @@ mean.shard("mean", dims=["dim"])
 @sum_.vjp("self")
 def _(g, self, dim, keepdim):
     dims = reduce_dims("dim", dim, self.shape)
-    return to_dtype(expand(reshape(g, reduced(self.shape, dims, True)), self.shape), self.dtype)
+    return to_dtype(
+        op.expand(op.reshape(g, reduced(self.shape, dims, True)), self.shape), self.dtype
+    )
 
 
 @mean.vjp("self")
@@ -47,7 +49,7 @@ def _(g, self, dim, keepdim):
     dims = reduce_dims("dim", dim, self.shape)
     small = reduced(self.shape, dims, True)
     n = numel(self.shape) / max(numel(small), 1)
-    return to_dtype(expand(reshape(g / n, small), self.shape), self.dtype)
+    return to_dtype(op.expand(op.reshape(g / n, small), self.shape), self.dtype)
 
 
 prod = Reduction(
@@ -88,9 +90,9 @@ prod_backward = Composite(
 
 @prod.vjp("self")
 def _(g, self, result):
-    flat = reshape(to_dtype(self, g.dtype), [-1])
+    flat = op.reshape(to_dtype(self, g.dtype), [-1])
     return to_dtype(
-        reshape(prod_backward(reshape(g, [1]), flat, reshape(result, [1]), 0), self.shape),
+        op.reshape(prod_backward(op.reshape(g, [1]), flat, op.reshape(result, [1]), 0), self.shape),
         self.dtype,
     )
 
@@ -100,7 +102,9 @@ def _(g, self, result, dim):
     if self.ndim == 0:
         return to_dtype(g, self.dtype)
     small = reduced(self.shape, [wrap_dim("dim", dim, self.shape)], True)
-    made = prod_backward(reshape(g, small), to_dtype(self, g.dtype), reshape(result, small), dim)
+    made = prod_backward(
+        op.reshape(g, small), to_dtype(self, g.dtype), op.reshape(result, small), dim
+    )
     return to_dtype(made, self.dtype)
 
 
@@ -112,7 +116,7 @@ def _(grad, self, result, dim):
         grad.shape == small and result.shape == small,
         f"`grad` and `result` must have shape {tuple(small)}; got {grad.shape}",
     )
-    others = exclusive_prod(self, dim, False) * exclusive_prod(self, dim, True)
+    others = op.exclusive_prod(self, dim, False) * op.exclusive_prod(self, dim, True)
     return grad * conjugate(others)
 
 
@@ -171,4 +175,4 @@ count_nonzero = Reduction(
 
 @count_nonzero.decompose
 def _(self, dim, keepdim):
-    return sum_(ne(self, 0), dim, keepdim)
+    return sum_(op.ne(self, 0), dim, keepdim)

@@ -1,20 +1,6 @@
 """Running sums, products, extremes and log-sum-exps."""
 
-from plait_ops.calls import (
-    cat,
-    clone,
-    cumprod,
-    cumsum,
-    exp,
-    flip,
-    linear_recurrence,
-    mul,
-    narrow,
-    ones,
-    scatter_add,
-    where,
-    zeros,
-)
+from plait_ops import calls as op
 from plait_ops.spec import Composite, Operator
 from plait_ops.words import (
     accumulated,
@@ -60,7 +46,9 @@ def _extreme(name, what, example):
 
     @operator.vjp("self")
     def _(g0, self, result1, dim):
-        return scatter_add(zeros(self.shape, dtype=g0.dtype, device=g0.device), dim, result1, g0)
+        return op.scatter_add(
+            op.zeros(self.shape, dtype=g0.dtype, device=g0.device), dim, result1, g0
+        )
 
     return operator
 
@@ -114,14 +102,14 @@ def _(g, self, result, dim):
     n = self.shape[at]
     if n == 0:
         return g
-    base = result if is_complex(self.dtype) else where(result > -INFINITY, result, 0.0)
-    weight = conjugate(exp(self - base))
-    early = narrow(result, at, 0, n - 1)
-    decay = exp(early - narrow(base, at, 1, n - 1))
+    base = result if is_complex(self.dtype) else op.where(result > -INFINITY, result, 0.0)
+    weight = conjugate(op.exp(self - base))
+    early = op.narrow(result, at, 0, n - 1)
+    decay = op.exp(early - op.narrow(base, at, 1, n - 1))
     if not is_complex(self.dtype):
-        decay = where(early < INFINITY, decay, 1.0)
-    factors = cat([narrow(weight, at, 0, 1), conjugate(decay)], at)
-    return linear_recurrence(factors, g, at, True) * weight
+        decay = op.where(early < INFINITY, decay, 1.0)
+    factors = op.cat([op.narrow(weight, at, 0, 1), conjugate(decay)], at)
+    return op.linear_recurrence(factors, g, at, True) * weight
 
 
 def _scan(name, text, example):
@@ -169,13 +157,15 @@ def _(self, dim, reverse):
     at = wrap_dim("dim", dim, self.shape)
     n = self.shape[at]
     if n == 0:
-        return clone(self)
+        return op.clone(self)
     shape = list(self.shape)
     shape[at] = 1
-    one = ones(shape, dtype=self.dtype, device=self.device)
+    one = op.ones(shape, dtype=self.dtype, device=self.device)
     if reverse:
-        return flip(cumprod(cat([one, narrow(flip(self, [at]), at, 0, n - 1)], at), at), [at])
-    return cumprod(cat([one, narrow(self, at, 0, n - 1)], at), at)
+        return op.flip(
+            op.cumprod(op.cat([one, op.narrow(op.flip(self, [at]), at, 0, n - 1)], at), at), [at]
+        )
+    return op.cumprod(op.cat([one, op.narrow(self, at, 0, n - 1)], at), at)
 
 
 cumsum_ = _scan("cumsum", "The sum of all elements up to each one along `dim`.", "[1, 3, 6]")
@@ -188,7 +178,7 @@ cumprod_.batch("dimensions")
 def _(g, self, dim):
     if self.ndim == 0:
         return to_dtype(g, self.dtype)
-    return to_dtype(flip(cumsum(flip(g, [dim]), dim), [dim]), self.dtype)
+    return to_dtype(op.flip(op.cumsum(op.flip(g, [dim]), dim), [dim]), self.dtype)
 
 
 @cumprod_.vjp("self")
@@ -213,6 +203,8 @@ def _(grad, self, dim):
     # d_i = before_i * r_i with r_i = g_i + x_(i+1) * r_(i+1): no division, so zeros need no special
     # case
     if self.ndim == 0:
-        return clone(grad)
+        return op.clone(grad)
     factors = conjugate(self)
-    return mul(exclusive_prod(factors, dim, False), linear_recurrence(factors, grad, dim, True))
+    return op.mul(
+        exclusive_prod(factors, dim, False), op.linear_recurrence(factors, grad, dim, True)
+    )

@@ -1,15 +1,6 @@
 """Variance and standard deviation."""
 
-from plait_ops.calls import (
-    eq,
-    expand,
-    masked_fill,
-    mean,
-    reshape,
-    std_backward,
-    std_mean,
-    var_backward,
-)
+from plait_ops import calls as op
 from plait_ops.spec import Composite, Operator, Reduction
 from plait_ops.words import numel, real_dtype, reduce_dims, reduced, require, result
 
@@ -103,7 +94,7 @@ std_backward = Composite(
 
 @std_mean_.decompose
 def _(self, dim, correction, keepdim):
-    return std(self, dim, correction=correction, keepdim=keepdim), mean(self, dim, keepdim)
+    return std(self, dim, correction=correction, keepdim=keepdim), op.mean(self, dim, keepdim)
 
 
 @var_mean.shape
@@ -120,14 +111,14 @@ def _(grad, self, dim, correction):
     small = reduced(self.shape, dims, True)
     n = numel(self.shape) / max(numel(small), 1)
     left = max(n - (1.0 if correction is None else float(correction)), 0.0)
-    return (self - mean(self, dims, True)) * (reshape(grad * 2.0, small) / left)
+    return (self - op.mean(self, dims, True)) * (op.reshape(grad * 2.0, small) / left)
 
 
 @std_backward.decompose
 def _(grad, self, std, dim, correction):
     # if all elements are equal the slope is infinite; 0 is a generalised derivative
-    none = eq(std, 0)
-    slope = masked_fill(grad / masked_fill(std * 2.0, none, 1.0), none, 0.0)
+    none = op.eq(std, 0)
+    slope = op.masked_fill(grad / op.masked_fill(std * 2.0, none, 1.0), none, 0.0)
     return var_backward(slope, self, dim, correction)
 
 
@@ -155,7 +146,9 @@ def _(g0, g1, self, dim, correction):
     dims = reduce_dims("dim", dim, self.shape)
     small = reduced(self.shape, dims, True)
     n = numel(self.shape) / max(numel(small), 1)
-    return var_backward(g0, self, dim, correction) + expand(reshape(g1 / n, small), self.shape)
+    return var_backward(g0, self, dim, correction) + op.expand(
+        op.reshape(g1 / n, small), self.shape
+    )
 
 
 @std_mean_.vjp("self")
@@ -164,7 +157,7 @@ def _(g0, g1, self, result0, dim, correction):
     small = reduced(self.shape, dims, True)
     n = numel(self.shape) / max(numel(small), 1)
     spread = std_backward(g0, self, result0, dim, correction)
-    return spread + expand(reshape(g1 / n, small), self.shape)
+    return spread + op.expand(op.reshape(g1 / n, small), self.shape)
 
 
 # ---- the names that older programs use -----------------------------------------------------------
@@ -247,7 +240,7 @@ std_mean_unbiased = Composite(
 
 @std_mean_unbiased.decompose
 def _(self, dim, unbiased, keepdim):
-    return std_mean(self, dim, correction=1 if unbiased else 0, keepdim=keepdim)
+    return op.std_mean(self, dim, correction=1 if unbiased else 0, keepdim=keepdim)
 
 
 std_mean_flag = Composite(
@@ -259,4 +252,4 @@ std_mean_flag = Composite(
 
 @std_mean_flag.decompose
 def _(self, unbiased):
-    return std_mean(self, None, correction=1 if unbiased else 0)
+    return op.std_mean(self, None, correction=1 if unbiased else 0)

@@ -1,18 +1,6 @@
 """Binary search and membership."""
 
-from plait_ops.calls import (
-    bitwise_not,
-    cast,
-    clamp_between,
-    eq,
-    full,
-    gather,
-    index_select,
-    reshape,
-    search_sorted,
-    searchsorted,
-    sort,
-)
+from plait_ops import calls as op
 from plait_ops.spec import Composite, Operator
 from plait_ops.words import (
     bool_,
@@ -109,19 +97,21 @@ def _(sorted_sequence, input, out_int32, right, side, sorter):
             f"`sorter` of shape {sorter.shape} must have the shape of `sorted_sequence`, {sorted_sequence.shape}",
         )
         require("sorter", sorter.dtype, "integer")
-        ordered = gather(sorted_sequence, -1, sorter)
+        ordered = op.gather(sorted_sequence, -1, sorter)
     if is_tensor(input):
-        indices = search_sorted(ordered, input, after)
+        indices = op.search_sorted(ordered, input, after)
     else:
         dtype = require_common("sorted_sequence", ordered, "input", input)
-        indices = search_sorted(ordered, full([], input, dtype=dtype, device=ordered.device), after)
-    return cast(indices, int32) if out_int32 else indices
+        indices = op.search_sorted(
+            ordered, op.full([], input, dtype=dtype, device=ordered.device), after
+        )
+    return op.cast(indices, int32) if out_int32 else indices
 
 
 @bucketize_.decompose
 def _(self, boundaries, out_int32, right):
     check(boundaries.ndim == 1, f"`boundaries` must have 1 dimension; got shape {boundaries.shape}")
-    return searchsorted(boundaries, self, out_int32=out_int32, right=right)
+    return op.searchsorted(boundaries, self, out_int32=out_int32, right=right)
 
 
 isin = Composite(
@@ -146,17 +136,17 @@ def _(elements, test_elements, assume_unique, invert):
     x = (
         to_dtype(elements, dtype)
         if is_tensor(elements)
-        else full([], elements, dtype=dtype, device=device)
+        else op.full([], elements, dtype=dtype, device=device)
     )
     tests = (
         to_dtype(test_elements, dtype)
         if is_tensor(test_elements)
-        else full([1], test_elements, dtype=dtype, device=device)
+        else op.full([1], test_elements, dtype=dtype, device=device)
     )
     n = numel(tests.shape)
     if n == 0:
-        return full(x.shape, invert, dtype=bool_, device=x.device)
-    ordered, _places = sort(reshape(tests, [-1]), 0)
-    at = clamp_between(search_sorted(ordered, x, False), 0, n - 1)
-    found = eq(reshape(index_select(ordered, 0, reshape(at, [-1])), x.shape), x)
-    return bitwise_not(found) if invert else found
+        return op.full(x.shape, invert, dtype=bool_, device=x.device)
+    ordered, _places = op.sort(op.reshape(tests, [-1]), 0)
+    at = op.clamp_between(op.search_sorted(ordered, x, False), 0, n - 1)
+    found = op.eq(op.reshape(op.index_select(ordered, 0, op.reshape(at, [-1])), x.shape), x)
+    return op.bitwise_not(found) if invert else found

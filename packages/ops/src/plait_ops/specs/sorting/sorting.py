@@ -1,6 +1,6 @@
 """Sorting along one dimension."""
 
-from plait_ops.calls import scatter, zeros
+from plait_ops import calls as op
 from plait_ops.spec import Composite, Operator
 from plait_ops.words import check, int64, require, result, wrap_dim
 
@@ -81,7 +81,7 @@ def _(self, k, dim):
 @sort.vjp("self")
 @topk.vjp("self")
 def _(g0, self, result1, dim):
-    return scatter(zeros(self.shape, dtype=g0.dtype, device=g0.device), dim, result1, g0)
+    return op.scatter(op.zeros(self.shape, dtype=g0.dtype, device=g0.device), dim, result1, g0)
 
 
 @argsort.decompose

@@ -1,6 +1,6 @@
 """Tensors expanded to a common shape, and sums that reverse an expansion."""
 
-from plait_ops.calls import sum
+from plait_ops import calls as op
 from plait_ops.spec import Composite, View
 from plait_ops.words import broadcast, check, max_dims, sizes, sum_to, view
 
@@ -94,7 +94,7 @@ def _(self, size):
         self.shape == common, f"`size` {size} must broadcast to the shape of `self`, {self.shape}"
     )
     if len(size) == 0:
-        return sum(self)
+        return op.sum(self)
     return sum_to(self, size)
 
 

@@ -1,6 +1,6 @@
 """Diagonals: views of them, and tensors made from them."""
 
-from plait_ops.calls import clone, copy_, diag_embed, diagonal as diagonal_view, reshape, zeros
+from plait_ops import calls as op
 from plait_ops.spec import Composite, Operator, View
 from plait_ops.words import check, max_dims, result, sizes, view as look, wrap_dim
 
@@ -64,8 +64,8 @@ def _(self, offset, dim1, dim2):
         else:
             size.append(self.shape[at])
             at += 1
-    made = zeros(size, dtype=self.dtype, device=self.device)
-    copy_(diagonal(made, offset, a, b), self)
+    made = op.zeros(size, dtype=self.dtype, device=self.device)
+    op.copy_(diagonal(made, offset, a, b), self)
     return made
 
 
@@ -104,13 +104,13 @@ def _(self, diagonal):
         f"`self` must have 1 or 2 dimensions; got shape {self.shape}",
     )
     if self.ndim == 1:
-        return diag_embed(self, diagonal)
-    return clone(diagonal_view(self, diagonal))
+        return op.diag_embed(self, diagonal)
+    return op.clone(op.diagonal(self, diagonal))
 
 
 @diagflat.decompose
 def _(self, offset):
-    return diag_embed(reshape(self, [-1]), offset)
+    return op.diag_embed(op.reshape(self, [-1]), offset)
 
 
 diagonal = View(
@@ -166,8 +166,8 @@ def _(grad, size):
 
 @diagonal_backward.decompose
 def _(grad, size, offset, dim1, dim2):
-    made = zeros(size, dtype=grad.dtype, device=grad.device)
-    copy_(diagonal(made, offset, dim1, dim2), grad)
+    made = op.zeros(size, dtype=grad.dtype, device=grad.device)
+    op.copy_(diagonal(made, offset, dim1, dim2), grad)
     return made
 
 

@@ -1,14 +1,6 @@
 """Splitting into equal parts, at indices, and under NumPy's names."""
 
-from plait_ops.calls import (
-    chunk,
-    narrow,
-    select,
-    split,
-    split_sizes as split_sizes_of,
-    tensor_split,
-    tensor_split_indices,
-)
+from plait_ops import calls as op
 from plait_ops.spec import Composite
 from plait_ops.words import check, item, part, require, wrap_dim
 
@@ -54,16 +46,12 @@ def _(self, indices_or_sections, dim):
     at = wrap_dim("dim", dim, self.shape)
     n = self.shape[at]
     parts = indices_or_sections
-    check(
-        parts >= 1,
-        f"`indices_or_sections` must be at least 1; got {parts}",
-        "ValueError",
-    )
+    check(parts >= 1, f"`indices_or_sections` must be at least 1; got {parts}", "ValueError")
     views = []
     start = 0
     for i in range(parts):
         size = n // parts + (1 if i < n % parts else 0)
-        views.append(narrow(self, at, start, size))
+        views.append(op.narrow(self, at, start, size))
         start += size
     return views
 
@@ -77,9 +65,9 @@ def _(self, indices_or_sections, dim):
     start = 0
     for index in indices_or_sections:
         end = min(max(index + n if index < 0 else index, 0), n)
-        views.append(narrow(self, at, min(start, n), max(end - start, 0)))
+        views.append(op.narrow(self, at, min(start, n), max(end - start, 0)))
         start = end
-    views.append(narrow(self, at, start, n - start))
+    views.append(op.narrow(self, at, start, n - start))
     return views
 
 
@@ -91,9 +79,11 @@ def _(self, indices_or_sections, dim):
         f"`indices_or_sections` must have at most 1 dimension; got shape {indices_or_sections.shape}",
     )
     if indices_or_sections.ndim == 0:
-        return tensor_split(self, item(indices_or_sections), dim)
-    indices = [item(select(indices_or_sections, 0, i)) for i in range(indices_or_sections.shape[0])]
-    return tensor_split_indices(self, indices, dim)
+        return op.tensor_split(self, item(indices_or_sections), dim)
+    indices = [
+        item(op.select(indices_or_sections, 0, i)) for i in range(indices_or_sections.shape[0])
+    ]
+    return op.tensor_split_indices(self, indices, dim)
 
 
 def _along(name, least, along, text, example):
@@ -136,11 +126,11 @@ def _along(name, least, along, text, example):
             f"`indices_or_sections` must divide the size of dimension {at}, {self.shape[at]}; got {n}",
             "ValueError",
         )
-        return tensor_split(self, n, at)
+        return op.tensor_split(self, n, at)
 
     @indices.decompose
     def _(self, indices_or_sections):
-        return tensor_split_indices(self, indices_or_sections, split_dim(self.shape))
+        return op.tensor_split_indices(self, indices_or_sections, split_dim(self.shape))
 
     return sections, indices
 
@@ -206,14 +196,14 @@ unsafe_chunk = Composite(
 @split_with_sizes.decompose
 @unsafe_split_with_sizes.decompose
 def _(self, split_sizes, dim):
-    return split_sizes_of(self, split_sizes, dim)
+    return op.split_sizes(self, split_sizes, dim)
 
 
 @unsafe_split.decompose
 def _(self, split_size, dim):
-    return split(self, split_size, dim)
+    return op.split(self, split_size, dim)
 
 
 @unsafe_chunk.decompose
 def _(self, chunks, dim):
-    return chunk(self, chunks, dim)
+    return op.chunk(self, chunks, dim)

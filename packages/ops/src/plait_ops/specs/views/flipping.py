@@ -1,6 +1,6 @@
 """Elements in reverse order, rotated by quarter turns, or shifted around."""
 
-from plait_ops.calls import cat, clone, dense, narrow, reshape, transpose
+from plait_ops import calls as op
 from plait_ops.spec import Composite, View
 from plait_ops.words import check, reduce_dims, view, wrap_dim
 
@@ -47,7 +47,7 @@ flip = Composite(
 
 @flip.decompose
 def _(self, dims):
-    return dense(flip_view(self, dims))
+    return op.dense(flip_view(self, dims))
 
 
 roll = Composite(
@@ -75,13 +75,13 @@ def _(self, shifts, dims):
             f"`shifts` must be one number where `dims` is None; got {shifts}",
             "ValueError",
         )
-        return reshape(roll_one(reshape(self, [-1]), shifts[0], 0), self.shape)
+        return op.reshape(roll_one(op.reshape(self, [-1]), shifts[0], 0), self.shape)
     check(
         len(shifts) == len(dims),
         f"`shifts` {shifts} and `dims` {dims} must have the same length",
         "ValueError",
     )
-    made = clone(self)
+    made = op.clone(self)
     for shift, dim in zip(shifts, dims, strict=True):
         made = roll_one(made, shift, dim)
     return made
@@ -99,10 +99,10 @@ roll_one = Composite(
 def _(self, shift, dim):
     at = wrap_dim("dims", dim, self.shape)
     if self.ndim == 0 or self.shape[at] == 0:
-        return clone(self)
+        return op.clone(self)
     k = shift % self.shape[at]
-    return cat(
-        [narrow(self, at, self.shape[at] - k, k), narrow(self, at, 0, self.shape[at] - k)], at
+    return op.cat(
+        [op.narrow(self, at, self.shape[at] - k, k), op.narrow(self, at, 0, self.shape[at] - k)], at
     )
 
 
@@ -167,9 +167,9 @@ def _(self, k, dims):
     check(a != b, f"`dims` must be two different dimensions; got {dims}", "ValueError")
     turns = k % 4
     if turns == 1:
-        return transpose(flip(self, [b]), a, b)
+        return op.transpose(flip(self, [b]), a, b)
     if turns == 2:
         return flip(self, [a, b])
     if turns == 3:
-        return transpose(flip(self, [a]), a, b)
-    return clone(self)
+        return op.transpose(flip(self, [a]), a, b)
+    return op.clone(self)

@@ -1,11 +1,7 @@
 """Views with their dimensions in another order."""
 
 from plait_ops.spec import Composite, View
-from plait_ops.words import (
-    check,
-    view as look,
-    wrap_dim,
-)
+from plait_ops.words import check, view as look, wrap_dim
 
 permute = View(
     "permute(Tensor(a) self, int[]* dims) -> Tensor(a)",

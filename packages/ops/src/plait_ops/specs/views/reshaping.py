@@ -1,6 +1,6 @@
 """Views in another shape or order of dimensions, under PyTorch's and NumPy's names."""
 
-from plait_ops.calls import conj, expand, movedim, reshape, transpose, view
+from plait_ops import calls as op
 from plait_ops.spec import Composite
 from plait_ops.words import check, infer_size, is_complex, max_dims, wrap_dim
 
@@ -80,38 +80,42 @@ unflatten = _view(
 
 @ravel.decompose
 def _(self):
-    return reshape(self, [-1])
+    return op.reshape(self, [-1])
 
 
 @expand_as.decompose
 def _(self, other):
-    return expand(self, other.shape)
+    return op.expand(self, other.shape)
 
 
 @view_as.decompose
 def _(self, other):
-    return view(self, other.shape)
+    return op.view(self, other.shape)
 
 
 @reshape_as.decompose
 def _(self, other):
-    return reshape(self, other.shape)
+    return op.reshape(self, other.shape)
 
 
 @swapdims.decompose
 def _(self, dim0, dim1):
-    return transpose(self, dim0, dim1)
+    return op.transpose(self, dim0, dim1)
 
 
 @moveaxis.decompose
 def _(self, source, destination):
-    return movedim(self, source, destination)
+    return op.movedim(self, source, destination)
 
 
 @adjoint.decompose
 def _(self):
     check(self.ndim >= 2, f"`self` must have at least 2 dimensions; got shape {self.shape}")
-    return conj(transpose(self, -2, -1)) if is_complex(self.dtype) else transpose(self, -2, -1)
+    return (
+        op.conj(op.transpose(self, -2, -1))
+        if is_complex(self.dtype)
+        else op.transpose(self, -2, -1)
+    )
 
 
 @unflatten.decompose
@@ -121,4 +125,4 @@ def _(self, dim, sizes):
     check(len(sizes) > 0, "`sizes` must not be empty; got ()")
     max_dims("sizes", self.ndim + len(sizes))
     new_sizes = infer_size("sizes", sizes, self.shape[at : at + 1])
-    return view(self, self.shape[:at] + new_sizes + self.shape[at + 1 :])
+    return op.view(self, self.shape[:at] + new_sizes + self.shape[at + 1 :])

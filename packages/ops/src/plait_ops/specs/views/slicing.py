@@ -1,6 +1,6 @@
 """Views of a part: one element or a range along a dimension."""
 
-from plait_ops.calls import copy_, zeros
+from plait_ops import calls as op
 from plait_ops.spec import Operator, View
 from plait_ops.words import (
     check,
@@ -74,8 +74,8 @@ def _(grad, size, dim, index):
 
 @select_backward.decompose
 def _(grad, size, dim, index):
-    made = zeros(size, dtype=grad.dtype, device=grad.device)
-    copy_(select(made, dim, index), grad)
+    made = op.zeros(size, dtype=grad.dtype, device=grad.device)
+    op.copy_(select(made, dim, index), grad)
     return made
 
 
@@ -154,8 +154,8 @@ def _(grad, size, dim, start, end, step):
 
 @slice_backward.decompose
 def _(grad, size, dim, start, end, step):
-    made = zeros(size, dtype=grad.dtype, device=grad.device)
-    copy_(slice_(made, dim, start, end, step), grad)
+    made = op.zeros(size, dtype=grad.dtype, device=grad.device)
+    op.copy_(slice_(made, dim, start, end, step), grad)
     return made
 
 

@@ -1,11 +1,8 @@
 """Splitting into views."""
 
-from plait_ops.calls import narrow, select
+from plait_ops import calls as op
 from plait_ops.spec import Composite
-from plait_ops.words import (
-    check,
-    wrap_dim,
-)
+from plait_ops.words import check, wrap_dim
 
 split = Composite(
     "split(Tensor(a) self, int split_size|split_size_or_sections, int dim|axis=0) -> Tensor(a)[]",
@@ -50,7 +47,7 @@ def _(self, split_size, dim):
     parts = []
     count = max((n + split_size - 1) // max(split_size, 1), 1)
     for i in range(count):
-        parts.append(narrow(self, at, i * split_size, min(split_size, n - i * split_size)))
+        parts.append(op.narrow(self, at, i * split_size, min(split_size, n - i * split_size)))
     return parts
 
 
@@ -75,7 +72,7 @@ def _(self, split_sizes, dim):
     parts = []
     offset = 0
     for size in split_sizes:
-        parts.append(narrow(self, at, offset, size))
+        parts.append(op.narrow(self, at, offset, size))
         offset += size
     return parts
 
@@ -129,4 +126,4 @@ unbind = Composite(
 def _(self, dim):
     check(self.ndim > 0, "`self` must have at least 1 dimension; got shape ()")
     at = wrap_dim("dim", dim, self.shape)
-    return [select(self, at, i) for i in range(self.shape[at])]
+    return [op.select(self, at, i) for i in range(self.shape[at])]

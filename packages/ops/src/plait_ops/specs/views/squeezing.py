@@ -1,6 +1,6 @@
 """Views with dimensions of size 1 added or removed."""
 
-from plait_ops.calls import reshape
+from plait_ops import calls as op
 from plait_ops.spec import View
 from plait_ops.words import check, max_dims, view, wrap_dim
 
@@ -83,4 +83,4 @@ def _(self, dim):
 @squeeze.vjp("self")
 @squeeze_dim.vjp("self")
 def _(g, self):
-    return reshape(g, self.shape)
+    return op.reshape(g, self.shape)

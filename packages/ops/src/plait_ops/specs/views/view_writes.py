@@ -1,26 +1,9 @@
 """A copy of a tensor with one of its views replaced: the counterparts of select, slice, diagonal, as_strided."""
 
-from plait_ops.calls import (
-    as_strided,
-    clone,
-    contiguous,
-    copy_,
-    diagonal,
-    fill_,
-    narrow,
-    select,
-    slice as slice_view,
-)
+from plait_ops import calls as op
 from plait_ops.spec import Composite, Operator
 from plait_ops.specs.views.slicing import sliced_dim
-from plait_ops.words import (
-    check,
-    require_same,
-    result,
-    slice_count,
-    wrap_dim,
-    wrap_index,
-)
+from plait_ops.words import check, require_same, result, slice_count, wrap_dim, wrap_index
 
 _RAISES = "Raises: as `{view}`, ShapeError unless `src` has the shape of that view, DTypeError unless it has the dtype of `self`."
 
@@ -106,59 +89,59 @@ def _(self, src, offset, dim1, dim2):
 
 @select_scatter_.decompose
 def _(self, src, dim, index):
-    made = clone(contiguous(self))
-    copy_(select(made, dim, index), src)
+    made = op.clone(op.contiguous(self))
+    op.copy_(op.select(made, dim, index), src)
     return made
 
 
 @slice_scatter_.decompose
 def _(self, src, dim, start, end, step):
-    made = clone(contiguous(self))
-    copy_(slice_view(made, dim, start, end, step), src)
+    made = op.clone(op.contiguous(self))
+    op.copy_(op.slice(made, dim, start, end, step), src)
     return made
 
 
 @diagonal_scatter_.decompose
 def _(self, src, offset, dim1, dim2):
-    made = clone(contiguous(self))
-    copy_(diagonal(made, offset, dim1, dim2), src)
+    made = op.clone(op.contiguous(self))
+    op.copy_(op.diagonal(made, offset, dim1, dim2), src)
     return made
 
 
 @select_scatter_.vjp("self")
 def _(g, dim, index):
-    made = clone(contiguous(g))
-    fill_(select(made, dim, index), 0)
+    made = op.clone(op.contiguous(g))
+    op.fill_(op.select(made, dim, index), 0)
     return made
 
 
 @slice_scatter_.vjp("self")
 def _(g, dim, start, end, step):
-    made = clone(contiguous(g))
-    fill_(slice_view(made, dim, start, end, step), 0)
+    made = op.clone(op.contiguous(g))
+    op.fill_(op.slice(made, dim, start, end, step), 0)
     return made
 
 
 @diagonal_scatter_.vjp("self")
 def _(g, offset, dim1, dim2):
-    made = clone(contiguous(g))
-    fill_(diagonal(made, offset, dim1, dim2), 0)
+    made = op.clone(op.contiguous(g))
+    op.fill_(op.diagonal(made, offset, dim1, dim2), 0)
     return made
 
 
 @select_scatter_.vjp("src")
 def _(g, dim, index):
-    return select(g, dim, index)
+    return op.select(g, dim, index)
 
 
 @slice_scatter_.vjp("src")
 def _(g, dim, start, end, step):
-    return slice_view(g, dim, start, end, step)
+    return op.slice(g, dim, start, end, step)
 
 
 @diagonal_scatter_.vjp("src")
 def _(g, offset, dim1, dim2):
-    return diagonal(g, offset, dim1, dim2)
+    return op.diagonal(g, offset, dim1, dim2)
 
 
 as_strided_scatter = Composite(
@@ -181,11 +164,11 @@ as_strided_scatter = Composite(
 def _(self, src, size, stride, storage_offset):
     check(src.shape == size, f"`src` must have shape {tuple(size)}; got {src.shape}")
     require_same("self", self, "src", src)
-    made = clone(contiguous(self))
+    made = op.clone(op.contiguous(self))
     offset = 0
     if storage_offset is not None:
         offset = int(storage_offset)
-    copy_(as_strided(made, size, stride, offset), src)
+    op.copy_(op.as_strided(made, size, stride, offset), src)
     return made
 
 
@@ -219,12 +202,12 @@ def _(self, fill_value, wrap):
         n = min(n, self.shape[d])
         step += self.strides[d]
     if n > 0:
-        fill_(as_strided(self, [n], [step]), fill_value)
+        op.fill_(op.as_strided(self, [n], [step]), fill_value)
     if wrap and self.ndim == 2 and n > 0 and self.shape[0] > self.shape[1] + 1:
         top = self.shape[1] + 1
         while top < self.shape[0]:
             n = min(self.shape[1], self.shape[0] - top)
-            below = narrow(self, 0, top, self.shape[0] - top)
-            fill_(diagonal(below), fill_value)
+            below = op.narrow(self, 0, top, self.shape[0] - top)
+            op.fill_(op.diagonal(below), fill_value)
             top += self.shape[1] + 1
     return self

@@ -1,6 +1,6 @@
 """Views: other shapes of the same bytes."""
 
-from plait_ops.calls import dense
+from plait_ops import calls as op
 from plait_ops.spec import Composite, View
 from plait_ops.words import check, infer_size, sizes, view as look, view_strides, viewable, wrap_dim
 
@@ -58,7 +58,7 @@ def _(self, shape):
     size = infer_size("shape", shape, self.shape)
     if viewable(self, size):
         return view(self, size)
-    return view(dense(self), size)
+    return view(op.dense(self), size)
 
 
 flatten = Composite(
@@ -111,8 +111,7 @@ as_strided.batch("code")
 @as_strided.shape
 def _(self, size, stride, offset):
     check(
-        len(size) == len(stride),
-        f"`size` {size} and `stride` {stride} must have the same length",
+        len(size) == len(stride), f"`size` {size} and `stride` {stride} must have the same length"
     )
     sizes("size", size)
     return look(self, size, stride, offset)

@@ -1,18 +1,8 @@
 """Boxes: the suppression of those that overlap, and how much rotated ones do."""
 
-from plait_ops.calls import argsort, narrow
+from plait_ops import calls as op
 from plait_ops.spec import Composite, Operator
-from plait_ops.words import (
-    check,
-    float32,
-    int64,
-    item,
-    numel,
-    part,
-    require,
-    require_same,
-    result,
-)
+from plait_ops.words import check, float32, int64, item, numel, part, require, require_same, result
 
 nms = Composite(
     "nms(Tensor boxes, Tensor scores, float iou_threshold) -> Tensor",
@@ -81,8 +71,8 @@ def _(boxes, scores, iou_threshold):
         scores.ndim == 1 and scores.shape[0] == boxes.shape[0],
         f"`scores` must have shape {tuple(boxes.shape[:1])} for `boxes` of shape {boxes.shape}; got {scores.shape}",
     )
-    kept, count = nms_kept(boxes, argsort(scores, 0, True, True), iou_threshold)
-    return narrow(kept, 0, 0, item(count))
+    kept, count = nms_kept(boxes, op.argsort(scores, 0, True, True), iou_threshold)
+    return op.narrow(kept, 0, 0, item(count))
 
 
 @nms_kept.shape

@@ -1,17 +1,9 @@
 """Deformable convolution: each element of a filter has an offset of its own at each place."""
 
-from plait_ops.calls import add, cat, matmul, mul, narrow, reshape, stack, sum, zeros
+from plait_ops import calls as op
 from plait_ops.spec import Composite, Operator
-from plait_ops.words import (
-    check,
-    numel,
-    part,
-    require,
-    require_same,
-    result,
-    sizes,
-    windows,
-)
+from plait_ops.specs.convolution.convolution import check_filters
+from plait_ops.words import check, numel, part, require, require_same, result, sizes, windows
 
 deform_conv2d = Composite(
     "deform_conv2d(Tensor input, Tensor weight, Tensor offset, Tensor? mask=None, Tensor? bias=None, int[2] stride=1, "
@@ -139,16 +131,18 @@ def offset_gradient(
     groups = offset.shape[1] // (2 * places)
     area = offset.shape[2] * offset.shape[3]
     wide = [input.shape[0], groups, input.shape[1] // groups, places, area]
-    none = zeros([input.shape[0], groups, places, area], dtype=offset.dtype, device=offset.device)
+    none = op.zeros(
+        [input.shape[0], groups, places, area], dtype=offset.dtype, device=offset.device
+    )
     by_y = none
     by_x = none
     if not along_y:
         steep = deform_sample(input, offset, kernel_size, stride, padding, dilation, True, along_x)
-        by_y = sum(reshape(mul(columns, steep), wide), [2])
+        by_y = op.sum(op.reshape(op.mul(columns, steep), wide), [2])
     if not along_x:
         slope = deform_sample(input, offset, kernel_size, stride, padding, dilation, along_y, True)
-        by_x = sum(reshape(mul(columns, slope), wide), [2])
-    return reshape(stack([by_y, by_x], 3), offset.shape)
+        by_x = op.sum(op.reshape(op.mul(columns, slope), wide), [2])
+    return op.reshape(op.stack([by_y, by_x], 3), offset.shape)
 
 
 @deform_sample.vjp("input")
@@ -177,37 +171,14 @@ def _(g, grad, offset, kernel_size, stride, padding, dilation, along_y, along_x)
     )
 
 
-@part
-def check_filters(input, weight, bias, groups, offset_groups):
-    check(
-        input.ndim == 4 and weight.ndim == 4,
-        f"`input` and `weight` must have 4 dimensions; got shapes {input.shape} and {weight.shape}",
-    )
-    require("input", input.dtype, "floating")
-    require_same("input", input, "weight", weight)
+@deform_conv2d.decompose
+def _(input, weight, offset, mask, bias, stride, padding, dilation, groups, offset_groups):
     check(
         groups >= 1 and offset_groups >= 1,
         f"`groups` and `offset_groups` must be at least 1; got {groups} and {offset_groups}",
         "ValueError",
     )
-    check(
-        weight.shape[0] % groups == 0
-        and input.shape[1] % groups == 0
-        and weight.shape[1] == input.shape[1] // groups,
-        f"`weight` of shape {weight.shape} does not fit `input` of shape {input.shape} with `groups` {groups}: "
-        f"(o, c / groups, kh, kw) and (n, c, h, w) are required",
-    )
-    if bias is not None:
-        check(
-            bias.ndim == 1 and bias.shape[0] == weight.shape[0],
-            f"`bias` must have shape {tuple(weight.shape[:1])} for `weight` of shape {weight.shape}; got {bias.shape}",
-        )
-        require_same("input", input, "bias", bias)
-
-
-@deform_conv2d.decompose
-def _(input, weight, offset, mask, bias, stride, padding, dilation, groups, offset_groups):
-    check_filters(input, weight, bias, groups, offset_groups)
+    check_filters(input, weight, bias, groups)
     n = input.shape[0]
     c = input.shape[1]
     o = weight.shape[0]
@@ -226,24 +197,24 @@ def _(input, weight, offset, mask, bias, stride, padding, dilation, groups, offs
             f"`mask` must have shape ({n}, {offset_groups * k}, {places[0]}, {places[1]}); got {mask.shape}",
         )
     area = places[0] * places[1]
-    filters = reshape(weight, [1, groups, o // groups, c // groups * k])
+    filters = op.reshape(weight, [1, groups, o // groups, c // groups * k])
     # a few images at a time: what filters see is k times as large as they are
     step = max(16777216 // max(c * k * area, 1), 1)
     rows = []
     first = 0
     while first < n or first == 0:
         m = min(step, n - first)
-        some = narrow(input, 0, first, m)
-        shifts = narrow(offset, 0, first, m)
+        some = op.narrow(input, 0, first, m)
+        shifts = op.narrow(offset, 0, first, m)
         seen = deform_sample(some, shifts, kernel_size, stride, padding, dilation, False, False)
         if mask is not None:
-            factors = reshape(narrow(mask, 0, first, m), [m, offset_groups, 1, k, area])
+            factors = op.reshape(op.narrow(mask, 0, first, m), [m, offset_groups, 1, k, area])
             wide = [m, offset_groups, c // offset_groups, k, area]
-            seen = mul(reshape(seen, wide), factors)
-        columns = reshape(seen, [m, groups, c // groups * k, area])
-        rows.append(reshape(matmul(filters, columns), [m, o, places[0], places[1]]))
+            seen = op.mul(op.reshape(seen, wide), factors)
+        columns = op.reshape(seen, [m, groups, c // groups * k, area])
+        rows.append(op.reshape(op.matmul(filters, columns), [m, o, places[0], places[1]]))
         first = first + step
-    made = cat(rows, 0) if len(rows) > 1 else rows[0]
+    made = op.cat(rows, 0) if len(rows) > 1 else rows[0]
     if bias is not None:
-        made = add(made, reshape(bias, [1, o, 1, 1]))
+        made = op.add(made, op.reshape(bias, [1, o, 1, 1]))
     return made

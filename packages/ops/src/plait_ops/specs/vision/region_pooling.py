@@ -1,14 +1,6 @@
 """Pooling of regions of interest: a grid of numbers of fixed size for each box in an image."""
 
-from plait_ops.calls import (
-    arange,
-    clamp_min,
-    ge,
-    index_select,
-    mul,
-    reshape,
-    select,
-)
+from plait_ops import calls as op
 from plait_ops.spec import Operator
 from plait_ops.words import (
     check,
@@ -74,10 +66,7 @@ def check_sensitive(channels, pooled_height, pooled_width):
 @part
 def check_gradient(grad, rois, size, channels, pooled_height, pooled_width):
     """`grad` has what a pooling of images of shape `size` gives for `rois`."""
-    check(
-        rois.ndim == 2 and rois.shape[1] == 5,
-        f"`rois` must have shape (k, 5); got {rois.shape}",
-    )
+    check(rois.ndim == 2 and rois.shape[1] == 5, f"`rois` must have shape (k, 5); got {rois.shape}")
     made = [rois.shape[0], channels, pooled_height, pooled_width]
     check(
         grad.shape == tuple(made),
@@ -166,14 +155,7 @@ def _(input, rois, pooled_height, pooled_width, sampling_ratio):
 @roi_align.vjp("input")
 def _(g, input, rois, spatial_scale, pooled_height, pooled_width, sampling_ratio, aligned):
     return roi_align_backward(
-        g,
-        rois,
-        input.shape,
-        spatial_scale,
-        pooled_height,
-        pooled_width,
-        sampling_ratio,
-        aligned,
+        g, rois, input.shape, spatial_scale, pooled_height, pooled_width, sampling_ratio, aligned
     )
 
 
@@ -317,12 +299,14 @@ def _(grad, rois, argmax, size):
 def _(g, grad, rois, argmax):
     c = g.shape[1]
     area = g.shape[2] * g.shape[3]
-    images = to_dtype(select(rois, 1, 0), int64)
-    planes = reshape(images * c, [rois.shape[0], 1]) + reshape(arange(c, device=g.device), [1, c])
-    inside = to_dtype(clamp_min(argmax, 0), int64)
-    at = inside + reshape(planes, [rois.shape[0], c, 1, 1]) * area
-    found = index_select(reshape(g, [numel(g)]), 0, reshape(at, [numel(at)]))
-    return mul(reshape(found, grad.shape), ge(argmax, 0))
+    images = to_dtype(op.select(rois, 1, 0), int64)
+    planes = op.reshape(images * c, [rois.shape[0], 1]) + op.reshape(
+        op.arange(c, device=g.device), [1, c]
+    )
+    inside = to_dtype(op.clamp_min(argmax, 0), int64)
+    at = inside + op.reshape(planes, [rois.shape[0], c, 1, 1]) * area
+    found = op.index_select(op.reshape(g, [numel(g)]), 0, op.reshape(at, [numel(at)]))
+    return op.mul(op.reshape(found, grad.shape), op.ge(argmax, 0))
 
 
 @ps_roi_pool.shape

@@ -1,27 +1,6 @@
 """Resampling: a dimension of sequences, images and volumes gets another size."""
 
-from plait_ops.calls import (
-    abs,
-    amax,
-    arange,
-    clamp,
-    div,
-    eq,
-    floor,
-    ge,
-    index_select,
-    lt,
-    matmul,
-    mul,
-    ones,
-    relu,
-    reshape,
-    sum,
-    transpose,
-    trunc,
-    where,
-    zeros,
-)
+from plait_ops import calls as op
 from plait_ops.spec import Operator
 from plait_ops.words import (
     check,
@@ -173,21 +152,21 @@ def _(g, grad, dim, step, mode, align_corners, antialias):
 def nearest_places(old, size, step, mode, dtype, device):
     """The elements that "nearest" and "nearest-exact" select; float32 as other libraries have it."""
     made = float64 if dtype == float64 else float32
-    at = arange(size, dtype=made, device=device)
-    steps = zeros([1], dtype=made, device=device) + step
-    moved = mul(at + 0.5 if mode == "nearest-exact" else at, steps)
-    return to_dtype(clamp(floor(moved), 0, old - 1), int64)
+    at = op.arange(size, dtype=made, device=device)
+    steps = op.zeros([1], dtype=made, device=device) + step
+    moved = op.mul(at + 0.5 if mode == "nearest-exact" else at, steps)
+    return to_dtype(op.clamp(op.floor(moved), 0, old - 1), int64)
 
 
 @part
 def polynomial(x, mode, a):
     """The weight at distance `x`."""
-    far = abs(x)
+    far = op.abs(x)
     if mode != "cubic":
-        return relu(1.0 - far)
+        return op.relu(1.0 - far)
     inner = ((a + 2.0) * far - (a + 3.0)) * far * far + 1.0
     outer = ((a * far - 5.0 * a) * far + 8.0 * a) * far - 4.0 * a
-    return where(lt(far, 1.0), inner, mul(outer, lt(far, 2.0)))
+    return op.where(op.lt(far, 1.0), inner, op.mul(outer, op.lt(far, 2.0)))
 
 
 @part
@@ -200,28 +179,28 @@ def matrix_of_weights(old, size, step, mode, align_corners, antialias, device):
     reach = wide * 2.0 if mode == "cubic" else wide
     shift = 0.5 if align_corners and not antialias else 0.0
     a = -0.5 if antialias else -0.75
-    rows = arange(size, dtype=float64, device=device) + (0.5 - shift)
-    centre = reshape(rows * ratio, [size, 1])
-    first = floor(centre + (0.5 + shift - reach))
-    last = floor(centre + (0.5 + shift + reach))
-    columns = reshape(arange(old, dtype=float64, device=device), [1, old])
-    made = zeros([size, old], dtype=float64, device=device)
+    rows = op.arange(size, dtype=float64, device=device) + (0.5 - shift)
+    centre = op.reshape(rows * ratio, [size, 1])
+    first = op.floor(centre + (0.5 + shift - reach))
+    last = op.floor(centre + (0.5 + shift + reach))
+    columns = op.reshape(op.arange(old, dtype=float64, device=device), [1, old])
+    made = op.zeros([size, old], dtype=float64, device=device)
     if antialias:
-        inside = mul(ge(columns, first), lt(columns, last))
-        made = mul(polynomial((columns - centre + (0.5 - shift)) / wide, mode, a), inside)
+        inside = op.mul(op.ge(columns, first), op.lt(columns, last))
+        made = op.mul(polynomial((columns - centre + (0.5 - shift)) / wide, mode, a), inside)
     else:
         for k in range(4 if mode == "cubic" else 2):
             at = first + k
             weight = polynomial(at - centre + (0.5 - shift), mode, a)
-            made = made + mul(eq(clamp(at, 0, old - 1), columns), weight)
-    return div(made, sum(made, [-1], True))
+            made = made + op.mul(op.eq(op.clamp(at, 0, old - 1), columns), weight)
+    return op.div(made, op.sum(made, [-1], True))
 
 
 @part
 def weighted(input, weights, at):
     """Sums along dimension `at`, with a row of weights for each."""
-    sums = matmul(transpose(input, at, -1), transpose(weights, 0, 1))
-    return transpose(sums, at, -1)
+    sums = op.matmul(op.transpose(input, at, -1), op.transpose(weights, 0, 1))
+    return op.transpose(sums, at, -1)
 
 
 @resample.decompose
@@ -230,17 +209,19 @@ def _(input, dim, size, step, mode, align_corners, antialias):
     old = input.shape[at]
     if mode == "nearest" or mode == "nearest-exact":
         places = nearest_places(old, size, step, mode, input.dtype, input.device)
-        return index_select(input, at, places)
+        return op.index_select(input, at, places)
     weights = matrix_of_weights(old, size, step, mode, align_corners, antialias, input.device)
     if input.dtype != uint8:
         return weighted(input, to_dtype(weights, input.dtype), at)
-    largest = amax(weights)
-    scale = ones([], dtype=float64, device=input.device)
+    largest = op.amax(weights)
+    scale = op.ones([], dtype=float64, device=input.device)
     for _ in range(22):
-        scale = scale * (1.0 + to_dtype(lt(floor(largest * scale * 2.0 + 0.5), 32768.0), float64))
-    whole = trunc(weights * scale + where(lt(weights, 0.0), -0.5, 0.5))
+        scale = scale * (
+            1.0 + to_dtype(op.lt(op.floor(largest * scale * 2.0 + 0.5), 32768.0), float64)
+        )
+    whole = op.trunc(weights * scale + op.where(op.lt(weights, 0.0), -0.5, 0.5))
     total = weighted(to_dtype(input, float64), whole, at)
-    return to_dtype(clamp(floor((total + floor(scale / 2.0)) / scale), 0.0, 255.0), uint8)
+    return to_dtype(op.clamp(op.floor((total + op.floor(scale / 2.0)) / scale), 0.0, 255.0), uint8)
 
 
 @resample_backward.decompose
@@ -249,8 +230,8 @@ def _(grad, dim, size, step, mode, align_corners, antialias):
     new = grad.shape[at]
     device = grad.device
     if mode == "nearest" or mode == "nearest-exact":
-        places = reshape(nearest_places(size, new, step, mode, grad.dtype, device), [new, 1])
-        chosen = eq(places, reshape(arange(size, dtype=int64, device=device), [1, size]))
-        return weighted(grad, transpose(to_dtype(chosen, grad.dtype), 0, 1), at)
+        places = op.reshape(nearest_places(size, new, step, mode, grad.dtype, device), [new, 1])
+        chosen = op.eq(places, op.reshape(op.arange(size, dtype=int64, device=device), [1, size]))
+        return weighted(grad, op.transpose(to_dtype(chosen, grad.dtype), 0, 1), at)
     weights = matrix_of_weights(size, new, step, mode, align_corners, antialias, device)
-    return weighted(grad, transpose(to_dtype(weights, grad.dtype), 0, 1), at)
+    return weighted(grad, op.transpose(to_dtype(weights, grad.dtype), 0, 1), at)
