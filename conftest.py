@@ -156,9 +156,9 @@ def _end_children() -> str:
 
 
 def _descendants(pid: int) -> list[int]:
-    found = []
+    results = []
     for file in pathlib.Path(f"/proc/{pid}/task").glob("*/children"):
         with contextlib.suppress(OSError):
             for child in map(int, file.read_text().split()):
-                found += [child, *_descendants(child)]
-    return found
+                results += [child, *_descendants(child)]
+    return results

@@ -141,9 +141,9 @@ def compare(case: Case, rounds: int = 7) -> tuple[float, float]:
     """
     _, ours, theirs, _ = case
     seconds: tuple[list[float], list[float]] = ([], [])
-    begun = time.perf_counter()
+    begin = time.perf_counter()
     for turn in range(MOST_ROUNDS + 1):
-        if turn > rounds and time.perf_counter() - begun > LEAST_SECONDS:
+        if turn > rounds and time.perf_counter() - begin > LEAST_SECONDS:
             break
         for run, kept in zip((ours, theirs), seconds, strict=True):
             start = time.perf_counter()

@@ -54,15 +54,15 @@ def start(size: int, work: Callable[..., Any], *arguments: Any, **options: Any) 
         sender.close()
         processes.append(process)
         ends.append(receiver)
-    found = []
+    results = []
     for end in ends:
         try:
-            found.append(end.recv())
+            results.append(end.recv())
         except EOFError:  # it was killed
-            found.append(None)
+            results.append(None)
     for process in processes:
         process.join()
-    return found
+    return results
 
 
 def layers(width: int) -> Any:

@@ -81,9 +81,9 @@ def cases() -> Iterator[Case]:
     for kind in ("int8", "activations"):
         name = f"GPT-2 {'int8' if kind == 'int8' else 'int8 activations'}"
         for what, make in (("one by one", words), ("prompt", prompt)):
-            mine = make(plait, kind)
-            yield f"{name} against float32, {what}", mine, make(plait, "float32"), None
-            yield f"{name} against torch, {what}", mine, make(torch, "activations"), 1.0
+            own = make(plait, kind)
+            yield f"{name} against float32, {what}", own, make(plait, "float32"), None
+            yield f"{name} against torch, {what}", own, make(torch, "activations"), 1.0
     for name, (rows, sizes) in LAYERS.items():
         peer = layers(torch, rows, sizes, "activations")
         for kind in ("int8", "activations"):

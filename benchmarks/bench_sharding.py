@@ -94,7 +94,7 @@ def work(rank: int, mode: str, size: int, width: int, layers: int, where: str, p
         optimizer.step()
     inner = optimizer.optim if mode == "ZeRO 1" else optimizer
     states = [v for s in inner.state.values() for v in s.values() if getattr(v, "ndim", 0)]
-    found = {
+    results = {
         "parameters": nbytes(model.parameters()),
         "gradients": gradients,
         "states": nbytes(states),
@@ -102,7 +102,7 @@ def work(rank: int, mode: str, size: int, width: int, layers: int, where: str, p
     }
     if rank == 0:
         with open(path, "w") as file:
-            json.dump(found, file)
+            json.dump(results, file)
     dist.barrier()
     dist.destroy_process_group()
 
@@ -125,21 +125,21 @@ def main() -> None:
     parser.add_argument("--ranks", type=int, default=4)
     parser.add_argument("--width", type=int, default=1024)
     parser.add_argument("--layers", type=int, default=16)
-    given = parser.parse_args()
-    layer = given.width**2 * 4 / MIB
-    whole = layer * given.layers
-    print(f"{given.ranks} ranks, {given.layers} layers of {layer:.1f} MiB: {whole:.0f} MiB")
+    flags = parser.parse_args()
+    layer = flags.width**2 * 4 / MIB
+    whole = layer * flags.layers
+    print(f"{flags.ranks} ranks, {flags.layers} layers of {layer:.1f} MiB: {whole:.0f} MiB")
     print("| MiB a rank | parameters | gradients | states | peak |\n|---|---|---|---|---|")
     for mode in MODES:
         where = f"shm:bench {secrets.token_hex(6)}"
         with tempfile.TemporaryDirectory() as folder:
             out = os.path.join(folder, "found.json")
-            arguments = (mode, given.ranks, given.width, given.layers, where, out)
-            plait.multiprocessing.spawn(work, arguments, nprocs=given.ranks)
+            arguments = (mode, flags.ranks, flags.width, flags.layers, where, out)
+            plait.multiprocessing.spawn(work, arguments, nprocs=flags.ranks)
             with open(out) as file:
-                found = json.load(file)
-        want = theory(mode, given.ranks, whole, layer)
-        cells = [f"{found[name]:.1f} ({want[name]:.1f})" for name in found]
+                result = json.load(file)
+        want = theory(mode, flags.ranks, whole, layer)
+        cells = [f"{result[name]:.1f} ({want[name]:.1f})" for name in result]
         print(f"| {mode} | {' | '.join(cells)} |", flush=True)
 
 

@@ -116,10 +116,10 @@ class Choice:
 
     def __init__(self, stem: str, only: list[str], anywhere: list[str]) -> None:
         self.stem = stem
-        mine = [text.partition("+") for text in only if names_module(text, stem)]
-        self.named = bool(mine)
-        self.all = not only or any(not case for _, _, case in mine)
-        self.texts = [*anywhere, *(case for _, _, case in mine)]
+        own = [text.partition("+") for text in only if names_module(text, stem)]
+        self.named = bool(own)
+        self.all = not only or any(not case for _, _, case in own)
+        self.texts = [*anywhere, *(case for _, _, case in own)]
 
 
 def names_module(text: str, stem: str) -> bool:

@@ -112,10 +112,10 @@ def many_at_once(group: Any) -> Iterator[tuple[str, list[Any]]]:
 
 
 def digest(tensors: list[Any]) -> str:
-    found = hashlib.sha256()
+    result = hashlib.sha256()
     for tensor in tensors:
-        found.update(tensor.contiguous().view(pc.uint8).numpy().tobytes())
-    return found.hexdigest()
+        result.update(tensor.contiguous().view(pc.uint8).numpy().tobytes())
+    return result.hexdigest()
 
 
 def share_memory(group: Any) -> None:
@@ -127,18 +127,18 @@ def share_memory(group: Any) -> None:
 
 def values(group: Any) -> dict[str, str]:
     share_memory(group)
-    found = {}
+    results = {}
     for each in (reductions, copies, many_at_once):
         for number, (name, tensors) in enumerate(each(group)):
-            found[f"{name} ({number})"] = digest(tensors)
-    return found
+            results[f"{name} ({number})"] = digest(tensors)
+    return results
 
 
 def counted(group: Any) -> dict[str, Any]:
     """Return how many bytes this host sent in each kind of collective, and the tensor's bytes."""
     share_memory(group)
     rank, size, count = group.rank, group.size, 4_000_000
-    found: dict[str, Any] = {"bytes": 4 * count}
+    results: dict[str, Any] = {"bytes": 4 * count}
     x = given(rank, count, "float32")
     parts = [empty(count // size, "float32") for _ in range(size)]
     calls = {
@@ -156,9 +156,9 @@ def counted(group: Any) -> dict[str, Any]:
         group.start("barrier")
         group.start(kind, inputs, outputs)
         group.start("barrier")
-        found[kind] = int(COUNTED.read_text()) - before
+        results[kind] = int(COUNTED.read_text()) - before
         group.start("barrier")
-    return found
+    return results
 
 
 def losing(group: Any, folder: pathlib.Path, how: str) -> dict[str, Any]:
@@ -197,14 +197,14 @@ def main(what: str, provider: str, where: str, folder: pathlib.Path) -> None:
     else:
         rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     group = plait_abi.Communicator.open(provider, where, rank, size, 60.0)
-    told: dict[str, Any] = {
+    message: dict[str, Any] = {
         "values": values,
         "bytes": counted,
         "kill": lambda group: losing(group, folder, "kill"),
         "stop": lambda group: losing(group, folder, "stop"),
     }[what](group)
-    told["host"] = socket.gethostname()
-    (folder / f"{provider}{rank}.part").write_text(json.dumps(told))
+    message["host"] = socket.gethostname()
+    (folder / f"{provider}{rank}.part").write_text(json.dumps(message))
     (folder / f"{provider}{rank}.part").rename(folder / f"{provider}{rank}")
     if what in ("kill", "stop"):
         wait_for_the_others(folder, provider, set(range(size)) - {1})

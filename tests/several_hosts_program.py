@@ -41,7 +41,7 @@ def main(what: str) -> None:
     dist.all_reduce(x)
     if rank % 2:
         dist.barrier(odd)
-    told = train() if what == "train" else ""
+    message = train() if what == "train" else ""
     print("begun", flush=True)
     began = time.monotonic()
     try:
@@ -52,10 +52,10 @@ def main(what: str) -> None:
         if what == "differ":
             (dist.all_reduce if rank else dist.broadcast)(x[:5])
     except dist.DistBackendError as error:
-        told = f"{type(error).__name__} {time.monotonic() - began < 5}: {error}"
+        message = f"{type(error).__name__} {time.monotonic() - began < 5}: {error}"
     print(
         f"rank {rank} of {size} on {socket.gethostname()} over {dist.get_default_group().provider}:"
-        f" {x[0].item():g} {told}",
+        f" {x[0].item():g} {message}",
         flush=True,
     )
 

@@ -110,14 +110,16 @@ def test_an_episode_is_the_environment_s(example):
     policy = reinforce.Policy()
     environments = [gymnasium.make("CartPole-v1") for _ in range(3)]
     observations, actions, rewards = reinforce.episodes(policy, environments, range(3))
-    for seed, (seen, acted, given) in enumerate(zip(observations, actions, rewards, strict=True)):
+    for seed, (seen, acted, argument) in enumerate(
+        zip(observations, actions, rewards, strict=True)
+    ):
         environment = gymnasium.make("CartPole-v1")
         observation, ended = environment.reset(seed=seed)[0], False
         for number, action in enumerate(acted.tolist()):
             assert not ended
             np.testing.assert_array_equal(observation, seen[number])
             observation, _, ended, _, _ = environment.step(action)
-        assert ended and len(given) == len(seen) == len(acted)
+        assert ended and len(argument) == len(seen) == len(acted)
 
 
 def test_update_makes_good_actions_likelier(example):

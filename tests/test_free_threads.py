@@ -119,15 +119,15 @@ def train(number: int, steps: int) -> list[float]:
 
 
 def test_separate_models_learn_what_they_learn_alone() -> None:
-    found: dict[int, list[float]] = {}
+    results: dict[int, list[float]] = {}
 
     def work(number: int) -> None:
-        found[number] = train(number, ROUNDS)
+        results[number] = train(number, ROUNDS)
 
     together(work)
     for number in range(THREADS):
         alone = train(number, ROUNDS)
-        assert found[number] == alone
+        assert results[number] == alone
         assert alone[-1] < alone[0]
 
 

@@ -79,8 +79,8 @@ def test_each_test_gets_its_outcome_and_a_dead_process_is_replaced(tmp_path: pat
 
 def test_groups_name_files_without_the_folders_of_a_machine() -> None:
     text = "KeyError: in <module 'torch' (/of/one/machine/torch/__init__.py)> [package/file.py:3]"
-    found = run.groups({"test": run.Outcome("failed", text)})[0]["error"]
-    assert found == "KeyError: in <module 'torch' (__init__.py)> [package/file.py:3]"
+    result = run.groups({"test": run.Outcome("failed", text)})[0]["error"]
+    assert result == "KeyError: in <module 'torch' (__init__.py)> [package/file.py:3]"
 
 
 def test_a_test_is_found_by_its_place_where_its_id_differs(tmp_path: pathlib.Path) -> None:

@@ -36,11 +36,11 @@ SUMS = {
 
 
 def test_the_files_are_the_originals(folder):
-    found = {
+    results = {
         path.name: hashlib.md5(path.read_bytes(), usedforsecurity=False).hexdigest()
         for path in folder.iterdir()
     }
-    assert found == SUMS
+    assert results == SUMS
 
 
 def test_the_dataset_reads_them(folder):

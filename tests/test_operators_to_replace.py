@@ -21,12 +21,12 @@ GUIDE = Path(__file__).resolve().parents[1] / "docs" / "guides" / "replacing.md"
 def table() -> dict[str, tuple[set[str], set[str]]]:
     """Return the rows: what is called, operators forward, operators backward."""
     rows = re.findall(r"^\| (?!For )([^|]+) \|([^|]*)\|([^|]*)\|$", GUIDE.read_text(), re.MULTILINE)
-    found = {}
+    results = {}
     for what, forward, backward in rows:
         first = set(re.findall(r"`(\w+)`", forward))
         second = first if "the same" in backward else set(re.findall(r"`(\w+)`", backward))
-        found[what] = (first, second)
-    return found
+        results[what] = (first, second)
+    return results
 
 
 def leaf(*shape: int) -> Any:

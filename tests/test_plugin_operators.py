@@ -137,8 +137,8 @@ def test_vmap_calls_an_operator_once_by_the_rule_that_it_brings(operators: tuple
     x = pc.arange(12, dtype=pc.float64).reshape(4, 3) / 6
     for operator in (cube, tent):
         with profile() as recorded:
-            made = vmap(operator)(x)
-        assert made.tolist() == operator(x).tolist()
+            result = vmap(operator)(x)
+        assert result.tolist() == operator(x).tolist()
         assert [e.name for e in recorded.events()].count(operator.__name__) <= 2
         assert vmap(vmap(operator))(x).tolist() == operator(x).tolist()
         assert vmap(operator)(pc.zeros(0, 3)).shape == (0, 3)

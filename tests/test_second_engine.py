@@ -333,9 +333,9 @@ MUTANTS = {
 def compile_object(source: Path) -> Path:
     compiler = os.environ.get("CXX", "c++").split()
     flags = ["-std=c++17", "-O0", "-fPIC", f"-I{plait_abi.paths()['include']}"]
-    made = source.with_suffix(".o")
-    subprocess.run([*compiler, *flags, "-c", str(source), "-o", str(made)], check=True)
-    return made
+    result = source.with_suffix(".o")
+    subprocess.run([*compiler, *flags, "-c", str(source), "-o", str(result)], check=True)
+    return result
 
 
 @pytest.fixture(scope="module")

@@ -83,14 +83,14 @@ def test_a_host_that_is_cut_off_is_named(tmp_path: pathlib.Path) -> None:
             assert process.poll() is None
         cut = threading.Timer(1.0, network.cut_off, (1,))
         cut.start()
-        found: list[str] = []
+        results: list[str] = []
         for line in process.stdout:
             if line.startswith("rank 0"):
-                found.append(line)
+                results.append(line)
                 break
         process.kill()
         process.wait()
         process.stdout.close()  # others may have it open until their host is gone
-    assert found, "rank 0 told nothing"
-    assert "RankLost True: rank 1 (host host1, pid " in found[0]
-    assert "last collective all_reduce(float32[70000], " in found[0]
+    assert results, "rank 0 told nothing"
+    assert "RankLost True: rank 1 (host host1, pid " in results[0]
+    assert "last collective all_reduce(float32[70000], " in results[0]

@@ -191,15 +191,15 @@ def test_the_graph_frees_what_it_kept() -> None:
     x = pc.Tensor._make_subclass(Tagged, pc.ones(2), True)
     value = Value()
     x.note = value  # type: ignore[attr-defined]
-    gone = weakref.ref(value)
+    reference = weakref.ref(value)
     y = (x * x).sum()
     del x, value
     gc.collect()
-    assert gone() is not None
+    assert reference() is not None
     del y
     pc.ones(1) + 1
     gc.collect()
-    assert gone() is None
+    assert reference() is None
 
 
 def test_creation_takes_requires_grad() -> None:
@@ -238,11 +238,11 @@ def test_softmax_of_sparse_tensors_is_differentiated() -> None:
     full = pc.tensor([[1.0, 0.0, 2.0], [0.0, 3.0, 0.5]], requires_grad=True)
     weights = pc.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
     for dim in (0, 1):
-        made = pc.sparse.softmax(full.to_sparse(), dim).to_dense()
-        (got,) = plait_autograd.grad((made * weights).sum(), full)
-        kept = pc.where(full == 0, float("-inf"), full).softmax(dim)
-        (want,) = plait_autograd.grad((kept * weights).sum(), full)
-        assert pc.allclose(made, kept)
+        result = pc.sparse.softmax(full.to_sparse(), dim).to_dense()
+        (got,) = plait_autograd.grad((result * weights).sum(), full)
+        reference = pc.where(full == 0, float("-inf"), full).softmax(dim)
+        (want,) = plait_autograd.grad((reference * weights).sum(), full)
+        assert pc.allclose(result, reference)
         assert pc.allclose(got, want, atol=1e-6)
 
 

@@ -23,8 +23,8 @@ NOT_RUN = {"", "console", "text", "pycon", "c", "cpp"}
 
 def pages() -> list[Path]:
     folders = [ROOT / "docs" / name for name in ("guides", "tutorial")]
-    found = [path for folder in folders for path in sorted(folder.glob("*.md"))]
-    return [ROOT / "README.md", ROOT / "docs" / "index.md", *found]
+    results = [path for folder in folders for path in sorted(folder.glob("*.md"))]
+    return [ROOT / "README.md", ROOT / "docs" / "index.md", *results]
 
 
 def program(page: Path) -> str:

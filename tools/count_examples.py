@@ -45,9 +45,9 @@ def public_modules(name: str) -> Iterator[ModuleType]:
     if not str(module.__file__).endswith(".py"):
         return
     yield module
-    for found in pkgutil.iter_modules(getattr(module, "__path__", ()), f"{name}."):
-        if not found.name.rpartition(".")[2].startswith("_"):
-            yield from public_modules(found.name)
+    for result in pkgutil.iter_modules(getattr(module, "__path__", ()), f"{name}."):
+        if not result.name.rpartition(".")[2].startswith("_"):
+            yield from public_modules(result.name)
 
 
 def _is_ours(value: Any) -> bool:

@@ -47,12 +47,12 @@ def check(source: pathlib.Path) -> Iterator[str]:
 
 def _modules(source: pathlib.Path) -> dict[str, pathlib.Path]:
     """Return the files of modules by dotted name; that of a package ends in ``.__init__``."""
-    found: dict[str, pathlib.Path] = {}
+    results: dict[str, pathlib.Path] = {}
     for suffix in (".py", ".pyi"):
         for path in sorted(source.rglob(f"*{suffix}")):
             name = ".".join(path.relative_to(source).with_suffix("").parts)
-            found.setdefault(name, path)
-    return found
+            results.setdefault(name, path)
+    return results
 
 
 def _imported(
@@ -60,9 +60,9 @@ def _imported(
 ) -> Iterator[tuple[int, str]]:
     """Yield the line and the name of each of ``modules`` that a module imports."""
     for line, module, taken in _taken(name.split(".")[:-1], path):
-        for found in (f"{module}.{taken}", f"{module}.{taken}.__init__", module):
-            if found in modules and found != name:
-                yield line, found
+        for result in (f"{module}.{taken}", f"{module}.{taken}.__init__", module):
+            if result in modules and result != name:
+                yield line, result
                 break
         else:
             init = f"{module}.__init__"

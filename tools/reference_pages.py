@@ -130,9 +130,9 @@ def _kind_page(module: ModuleType, name: str, kind: str, members: list[str]) -> 
     value = getattr(module, name)
     lines = [f"# {name}: {kind}", "", "```{eval-rst}"]
     for member in members:
-        found = vars(value)[member]
-        directive = "automethod" if callable(found) else "autoattribute"
-        directive = "autoproperty" if isinstance(found, property) else directive
+        result = vars(value)[member]
+        directive = "automethod" if callable(result) else "autoattribute"
+        directive = "autoproperty" if isinstance(result, property) else directive
         lines += [f".. {directive}:: {module.__name__}.{name}.{member}", ""]
     return "\n".join([*lines, "```", ""])
 
@@ -148,15 +148,15 @@ def pages_of(module: ModuleType) -> dict[str, str]:
     for topic, names in sorted(topics.items(), key=lambda item: _title(item[0])):
         file = _title(topic).lower().replace(" ", "_")
         pages[file] = _page(module, topic, names)
-        shown = ", ".join(f"`{name}`" for name in names)
-        listed.append(f"- {{doc}}`{_title(topic)} <{file}>`: {shown}")
+        text = ", ".join(f"`{name}`" for name in names)
+        listed.append(f"- {{doc}}`{_title(topic)} <{file}>`: {text}")
         for name in names:
             value = getattr(module, name)
             for kind, members in (_kinds(value) if isinstance(value, type) else {}).items():
                 file = f"{name.lower()}_{kind.replace(' ', '_')}"
                 pages[file] = _kind_page(module, name, kind, members)
-                shown = ", ".join(f"`{member}`" for member in members)
-                listed.append(f"- {{doc}}`{name}: {kind} <{file}>`: {shown}")
+                text = ", ".join(f"`{member}`" for member in members)
+                listed.append(f"- {{doc}}`{name}: {kind} <{file}>`: {text}")
     head = [f"# `{module.__name__}`", "", "```{eval-rst}"]
     head += [f".. automodule:: {module.__name__}", "   :no-members:", "```", ""]
     tree = ["```{toctree}", ":hidden:", "", *pages, "```", ""]

@@ -71,15 +71,15 @@ class Builder:
     def __post_init__(self) -> None:
         self.packages = load_all(self.root)
         # cp314, or cp314t of the build without a global lock
-        said = self._ask(
+        text = self._ask(
             "import platform as p, sys; "
             "print('cp%d%d%s' % (*sys.version_info[:2], sys.abiflags), p.machine())"
         )
-        self.tag, self.machine = said.split()
+        self.tag, self.machine = text.split()
         machine = self.machine if self.machine != platform.machine() else ""
         self.levels = "native" if self.flavour in NATIVE else ""
-        apart = "" if self.flavour == "native" else self.flavour
-        name = "-".join(filter(None, [self.tag, machine, apart]))
+        separate = "" if self.flavour == "native" else self.flavour
+        name = "-".join(filter(None, [self.tag, machine, separate]))
         self.folder = self.root / ".wheels" / name
         self.flags = " ".join(
             filter(None, [os.environ.get("PLAIT_BUILD_FLAGS", ""), FLAVOURS[self.flavour]])
@@ -87,14 +87,14 @@ class Builder:
 
     def build(self, names: Sequence[str]) -> dict[str, pathlib.Path]:
         """Return the wheels of ``names`` and of their dependencies, building missing ones."""
-        wanted = set(closure(list(names), self.packages))
-        for name in list(wanted):
-            wanted.update(closure(list(self.packages[name].build_needs), self.packages))
+        required = set(closure(list(names), self.packages))
+        for name in list(required):
+            required.update(closure(list(self.packages[name].build_needs), self.packages))
         wheels = {}
         self.folder.mkdir(parents=True, exist_ok=True)
         with self._alone():
             for name in build_order(self.packages):
-                if name in wanted:
+                if name in required:
                     wheels[name] = self._wheel(self.packages[name])
         return wheels
 
@@ -122,18 +122,18 @@ class Builder:
 
     def _wheel(self, package: Package) -> pathlib.Path:
         folder = self.folder / package.name / self.key(package.name)
-        found = sorted(folder.glob("*.whl"))
-        if not found:
-            begun = time.monotonic()
+        results = sorted(folder.glob("*.whl"))
+        if not results:
+            start = time.monotonic()
             self._build(package, folder)
-            found = sorted(folder.glob("*.whl"))
-            print(f"wheels: {found[0].name} ({time.monotonic() - begun:.0f} s)", flush=True)
+            results = sorted(folder.glob("*.whl"))
+            print(f"wheels: {results[0].name} ({time.monotonic() - start:.0f} s)", flush=True)
         os.utime(folder)
         self._forget_old(folder)
-        self._unpack(package, found[0])
+        self._unpack(package, results[0])
         if not self.flavour:
-            self._show(found[0])
-        return found[0]
+            self._show(results[0])
+        return results[0]
 
     def _show(self, wheel: pathlib.Path) -> None:
         """Put the wheel into ``.wheels`` itself, where ``pip --find-links .wheels`` sees it."""
@@ -243,18 +243,18 @@ def source_files(folder: pathlib.Path, *, tests: bool = False) -> list[pathlib.P
 
 
 def _made(path: pathlib.Path) -> bool:
-    made = path.suffix in {".so", ".pyc"}
-    return made or any(part.endswith((".egg-info", "__pycache__")) for part in path.parts)
+    result = path.suffix in {".so", ".pyc"}
+    return result or any(part.endswith((".egg-info", "__pycache__")) for part in path.parts)
 
 
 def copy_sources(source: pathlib.Path, files: Sequence[pathlib.Path], target: pathlib.Path) -> None:
     """Make ``target`` hold exactly ``files``; equal ones keep their time, so builds stay small."""
-    wanted = {file.relative_to(source) for file in files}
+    required = {file.relative_to(source) for file in files}
     for path in sorted(target.rglob("*"), reverse=True):
         relative = path.relative_to(target)
-        if path.is_file() and relative not in wanted and relative.parts[0] != "build":
+        if path.is_file() and relative not in required and relative.parts[0] != "build":
             path.unlink()
-    for relative in wanted:
+    for relative in required:
         path = target / relative
         if path.is_file() and path.read_bytes() == (source / relative).read_bytes():
             continue
@@ -300,7 +300,7 @@ def _processor() -> str:
 
 def _compilers() -> list[str]:
     """Return what identifies the compilers that a build would use."""
-    found = []
+    results = []
     for variable, name in (("CC", "cc"), ("CXX", "c++")):
         command = os.environ.get(variable, "").split() or [name]
         version = ""
@@ -309,8 +309,8 @@ def _compilers() -> list[str]:
                 [*command, "--version"], capture_output=True, text=True, check=False
             )
             version = result.stdout.splitlines()[0] if result.stdout else ""
-        found.append(f"{' '.join(command)} {version}")
-    return found
+        results.append(f"{' '.join(command)} {version}")
+    return results
 
 
 def build_wheels(
@@ -326,9 +326,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("package", nargs="*", help="short names; default: all")
     parser.add_argument("--flavour", default="", choices=sorted(FLAVOURS))
     parser.add_argument("--python", default=sys.executable)
-    chosen = parser.parse_args(arguments)
-    names = chosen.package or list(load_all())
-    for path in build_wheels(names, chosen.python, chosen.flavour).values():
+    flags = parser.parse_args(arguments)
+    names = flags.package or list(load_all())
+    for path in build_wheels(names, flags.python, flags.flavour).values():
         print(path)
     return 0
 

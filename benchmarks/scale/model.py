@@ -147,15 +147,15 @@ Instruction = tuple[str, float, str, int]
 
 def buckets(work: Work, limit: float) -> list[list[int]]:
     """Divide layers, from the last one, into buckets of at least `limit` bytes."""
-    found: list[list[int]] = [[]]
+    results: list[list[int]] = [[]]
     filled = 0.0
     for i in reversed(range(len(work.nbytes))):
         if filled >= limit:
-            found.append([])
+            results.append([])
             filled = 0.0
-        found[-1].append(i)
+        results[-1].append(i)
         filled += work.nbytes[i]
-    return found
+    return results
 
 
 def program(work: Work, strategy: str, limit: float, ranks: int) -> list[Instruction]:

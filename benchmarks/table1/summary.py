@@ -60,8 +60,8 @@ def mean_ratio(ratios: Iterable[float]) -> float:
 
 def by_case(records: Iterable[Record], section: str) -> dict[Case, dict[str, Record]]:
     """Return the records of a section by case and side, in their order."""
-    found: dict[Case, dict[str, Record]] = {}
+    results: dict[Case, dict[str, Record]] = {}
     for record in records:
         if record.case.section == section:
-            found.setdefault(record.case, {})[record.peer] = record
-    return found
+            results.setdefault(record.case, {})[record.peer] = record
+    return results

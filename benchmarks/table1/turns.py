@@ -120,9 +120,9 @@ class Side:
 
 
 @contextmanager
-def neighbour(wanted: bool) -> Iterator[None]:
-    """Run a process that keeps one processor busy, if ``wanted``."""
-    if not wanted:
+def neighbour(required: bool) -> Iterator[None]:
+    """Run a process that keeps one processor busy, if ``required``."""
+    if not required:
         yield
         return
     process = subprocess.Popen([sys.executable, "-c", "while True: pass"])
@@ -152,8 +152,8 @@ def opened(case: Case, peer: Peer, python: str, stack: ExitStack) -> Side:
         return Side(record)
     worker = Worker(peer, python, case)
     stack.callback(worker.close)
-    asked = {key: getattr(case, key) for key in ("model", "mode", "batch", "threads")}
-    answer = worker.ask(do="open", tuned=peer.tuned, **asked)
+    requests = {key: getattr(case, key) for key in ("model", "mode", "batch", "threads")}
+    answer = worker.ask(do="open", tuned=peer.tuned, **requests)
     if "error" in answer:
         record.missing = answer["error"].removeprefix("NotWritten: ")
         worker.close()

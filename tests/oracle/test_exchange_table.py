@@ -133,8 +133,8 @@ def test_allocation() -> None:
     errors: list[tuple[bytes, bytes]] = []
     note = SetError(lambda _, kind, message: errors.append((kind, message)))
     assert OURS.allocate(ctypes.byref(like), ctypes.byref(out), None, note) == 0
-    made = received(OURS, out)
-    assert made.shape == (2, 3) and made.dtype is pc.float32 and not errors
+    result = received(OURS, out)
+    assert result.shape == (2, 3) and result.dtype is pc.float32 and not errors
     size[0] = 2**60
     assert OURS.allocate(ctypes.byref(like), ctypes.byref(out), None, note) == -1
     assert errors and errors[0][0] in (b"MemoryError", b"BufferError")

@@ -192,7 +192,7 @@ def test_another_python_or_pybind11_does_not_use_the_objects(
     library = Library("plait_toy", ["cpp/second.cpp"])
     extensions = [Extension("plait_toy._toy", ["cpp/python/*.cpp"], pybind11=True)]
     trial.write("cpp/python/module.cpp", '#include "Python.h"\n#include "pybind11/pybind11.h"\n')
-    found = sysconfig.get_config_var
+    result = sysconfig.get_config_var
     for name, compiled in (("first", 2), ("second", 1), ("first", 0)):
         python = trial.write(f"{name}/python/Python.h", "").parent
         trial.write(f"{name}/other/pybind11/pybind11.h", "")
@@ -203,7 +203,7 @@ def test_another_python_or_pybind11_does_not_use_the_objects(
         )
         monkeypatch.setattr(
             "sysconfig.get_config_var",
-            lambda key, name=name: name if key == "SOABI" else found(key),
+            lambda key, name=name: name if key == "SOABI" else result(key),
         )
         assert len(trial.build(library, extensions=extensions)) == compiled
     trial.write("first/other/pybind11/detail/common.h", "#define PYBIND11_VERSION_MAJOR 9\n")

@@ -149,10 +149,10 @@ def test_require_passes_on_what_fails_inside(
 
 
 def test_paths_point_at_what_is_there() -> None:
-    found = plait_abi.paths()
-    assert (Path(found["include"]) / "plait" / "abi.h").is_file()
-    assert Path(found["libplait_abi.so"]).is_file()
-    assert "Cflags: -I${prefix}/include" in (Path(found["pkgconfig"]) / "plait-abi.pc").read_text()
+    result = plait_abi.paths()
+    assert (Path(result["include"]) / "plait" / "abi.h").is_file()
+    assert Path(result["libplait_abi.so"]).is_file()
+    assert "Cflags: -I${prefix}/include" in (Path(result["pkgconfig"]) / "plait-abi.pc").read_text()
     with pytest.raises(ModuleNotFoundError, match="an installed package is required, got 'no_such"):
         plait_abi.paths("no_such_package")
 
@@ -205,14 +205,14 @@ def test_report_names_roles_and_providers(
 
 
 def test_report_brackets_what_is_not_in_force() -> None:
-    made = plait_abi.Report(
+    result = plait_abi.Report(
         [
             plait_abi.Record("kernel", "exp", "one", "1.0", True),
             plait_abi.Record("kernel", "exp", "another", "2.0", False),
             plait_abi.Record("component", "nn", "plait_nn", "0.1", False),
         ]
     )
-    assert str(made).splitlines() == [
+    assert str(result).splitlines() == [
         "kernel     exp    one       1.0",
         "kernel     (exp)  another   2.0",
         "component  nn     plait_nn  0.1 (not loaded)",
@@ -221,10 +221,10 @@ def test_report_brackets_what_is_not_in_force() -> None:
 
 
 def test_report_has_one_line_for_many_alike() -> None:
-    made = plait_abi.Report(
+    result = plait_abi.Report(
         plait_abi.Record("kernel", name, "one", "1.0", True) for name in "abcdefghi"
     )
-    assert len(made) == 9 and str(made) == "kernel  9 names  one  1.0"
+    assert len(result) == 9 and str(result) == "kernel  9 names  one  1.0"
 
 
 def test_unknown_attributes() -> None:

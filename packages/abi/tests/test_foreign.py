@@ -128,15 +128,15 @@ def test_owners_live_as_long_as_views_of_them() -> None:
         pass
 
     array = np.arange(4.0).view(Owner)
-    gone = weakref.ref(array)
+    reference = weakref.ref(array)
     part = plait_abi.operator("probe_halves")(array)[1]
     del array
     gc.collect()
-    assert gone() is not None
+    assert reference() is not None
     assert np.from_dlpack(part).tolist() == [2, 3]
     del part
     gc.collect()
-    assert gone() is None
+    assert reference() is None
 
 
 def test_results_are_handles_where_no_tensor_type_is(fresh: Callable[[str], str]) -> None:

@@ -62,31 +62,31 @@ def test_apply_keeps_what_was_raised(
 
 def test_a_held_object_dropped_without_the_gil_goes_soon(probe: ctypes.CDLL) -> None:
     target = Target(lambda t: t)
-    gone = weakref.ref(target)
+    reference = weakref.ref(target)
     holder = ctypes.PyDLL(probe._name)
     holder.probe_hold.argtypes = [ctypes.py_object]
     holder.probe_hold(target)
     del target
     gc.collect()
-    assert gone() is not None
+    assert reference() is not None
     thread = threading.Thread(target=probe.probe_drop)  # CDLL: the GIL is given up around the call
     thread.start()
     thread.join()
     for _ in range(1000):  # a pending call of the main thread
-        if gone() is None:
+        if reference() is None:
             break
-    assert gone() is None
+    assert reference() is None
 
 
 def test_a_held_object_dropped_with_the_gil_goes_at_once(probe: ctypes.CDLL) -> None:
     target = Target(lambda t: t)
-    gone = weakref.ref(target)
+    reference = weakref.ref(target)
     holder = ctypes.PyDLL(probe._name)
     holder.probe_hold.argtypes = [ctypes.py_object]
     holder.probe_hold(target)
     del target
     holder.probe_drop()
-    assert gone() is None
+    assert reference() is None
 
 
 def test_site_names_file_line_and_function(probe: ctypes.CDLL) -> None:

@@ -113,7 +113,7 @@ def problem(
         positional = [arguments.pop(a.name) for a in spec.schema.arguments if not a.keyword_only]
         result = operator(spec.name)(*positional, **arguments)
         result = result if isinstance(result, (tuple, list)) else [result]
-        kept = [x for i, x in enumerate(result) if i not in spec.auxiliary]
-        return [x for x in kept if x.dtype.name in ("float64", "complex128")]
+        selection = [x for i, x in enumerate(result) if i not in spec.auxiliary]
+        return [x for x in selection if x.dtype.name in ("float64", "complex128")]
 
     return function, varied

@@ -92,9 +92,9 @@ def test_memory_between_the_passes_is_that_of_arguments_and_results() -> None:
         x = pc.ones(n, requires_grad=True)
         before = pc.memory_stats()["live_bytes"]
         y = call(x)
-        taken = pc.memory_stats()["live_bytes"] - before
+        growth = pc.memory_stats()["live_bytes"] - before
         y.sum().backward()
-        return taken // (4 * n)
+        return growth // (4 * n)
 
     assert held(f) >= depth - 1
     assert held(lambda x: pa.checkpoint(f, x)) <= 2

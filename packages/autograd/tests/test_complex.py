@@ -76,9 +76,9 @@ def test_gradients_accumulate() -> None:
 def writes_real(z: Any) -> Any:
     y = z * 1
     y.real.mul_(y.imag)
-    kept = y.imag
+    reference = y.imag
     y.mul_(2j)
-    return y * kept
+    return y * reference
 
 
 def writes_imaginary(z: Any) -> Any:

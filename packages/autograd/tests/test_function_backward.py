@@ -83,14 +83,14 @@ def test_gradients_on_another_device_are_errors():
 
 
 def test_a_returned_gradient_that_requires_grad_leaves_no_graph_behind():
-    kept = leaf(3, 4)
-    for make in (lambda: kept, lambda: kept * 2, lambda: leaf(5, 6)):
+    reference = leaf(3, 4)
+    for make in (lambda: reference, lambda: reference * 2, lambda: leaf(5, 6)):
         x = leaf(1, 2)
         gives(make).apply(x).sum().backward()
         assert not x.grad.requires_grad
         assert x.grad.tolist() == make().tolist()
         x.grad.zero_()
-    assert kept.tolist() == [3, 4]
+    assert reference.tolist() == [3, 4]
 
 
 def test_an_exception_arrives_as_the_same_object():

@@ -40,10 +40,10 @@ def run(spec: Operator, values: dict[str, Any]) -> list[Any]:
     positional = [values.pop(a.name) for a in spec.schema.arguments if not a.keyword_only]
     result = operator(spec.name)(*positional, **values)
     result = result if isinstance(result, (tuple, list)) else [result]
-    kept = [x for i, x in enumerate(result) if i not in spec.auxiliary]
+    selection = [x for i, x in enumerate(result) if i not in spec.auxiliary]
     return [
         operator("real")(x * operator("conj")(x))
-        for x in kept
+        for x in selection
         if x.dtype in (pc.float64, pc.complex128)
     ]
 
@@ -128,12 +128,12 @@ EACH = pytest.mark.parametrize("spec", DIFFERENTIABLE, ids=lambda spec: spec.nam
 
 def test_they_are_found() -> None:
     result = {spec.name for spec in SPECS}
-    said = {
+    text = {
         spec.name
         for spec in specs.all()
         if "triangle" in spec.kernel and spec.family.startswith("linalg") and not spec.internal
     }
-    assert said and result >= said
+    assert text and result >= text
 
 
 def gradients(spec: Operator, values: dict[str, Any], name: str, order: int) -> Array:

@@ -162,11 +162,11 @@ def test_tangents_do_not_require_grad() -> None:
 def test_a_recorded_gradient_keeps_nothing_that_it_does_not_need() -> None:
     x = pc.ones(2, requires_grad=True)
     factor = pc.full((2,), 3.0)
-    kept = weakref.ref(factor)
+    reference = weakref.ref(factor)
     (g,) = pa.grad((x * factor.clone()).sum() + (x * factor).sum(), x, create_graph=True)
     del factor
     gc.collect()
-    assert g.tolist() == [6.0, 6.0] and kept() is None
+    assert g.tolist() == [6.0, 6.0] and reference() is None
 
 
 def test_strict_derivatives_tell_what_does_not_vary() -> None:

@@ -70,8 +70,8 @@ def test_one_that_does_nothing_fails(tmp_path: Path) -> None:
 
 def test_one_without_any_kind_is_named(tmp_path: Path) -> None:
     library = build(tmp_path, "-DLACKS")
-    chosen = ("--members", "1", "-k", "serves or values")
-    failed, counts, text = run_role("--provider", "mute", "--load", str(library), *chosen)
+    selection = ("--members", "1", "-k", "serves or values")
+    failed, counts, text = run_role("--provider", "mute", "--load", str(library), *selection)
     assert failed == {"test_serves"}, text
     assert counts == {"failed": 1, "skipped": 8}
     assert "mute lacks every kind" in text

@@ -31,7 +31,7 @@ def bits(array: np.ndarray[Any, Any]) -> bytes:
 
 def digest(result: Any) -> str:
     """Return a digest of all tensors and numbers of a result."""
-    found = hashlib.sha256()
+    entry = hashlib.sha256()
 
     def add(value: Any) -> None:
         if isinstance(value, (list, tuple)):
@@ -41,12 +41,12 @@ def digest(result: Any) -> str:
             wide = value.detach()
             if wide.dtype is pc.bfloat16:
                 wide = wide.to(pc.float32)
-            found.update(f"{value.dtype}{tuple(value.shape)}".encode() + bits(wide.numpy()))
+            entry.update(f"{value.dtype}{tuple(value.shape)}".encode() + bits(wide.numpy()))
         else:
-            found.update(repr(value).encode())
+            entry.update(repr(value).encode())
 
     add(result)
-    return found.hexdigest()[:16]
+    return entry.hexdigest()[:16]
 
 
 def outcome(function: Any, *args: Any, **kwargs: Any) -> str:

@@ -568,8 +568,8 @@ def test_mutated_headers() -> None:
     loaded = 0
     for _ in range(FLIPS):
         header = mutated(text, chance)
-        found = loads_or_complains(len(header).to_bytes(8, "little") + header + body)
-        loaded += found is not None
+        result = loads_or_complains(len(header).to_bytes(8, "little") + header + body)
+        loaded += result is not None
     assert loaded < FLIPS
 
 
@@ -588,12 +588,12 @@ def mutated(text: str, chance: random.Random) -> bytes:
 
 def changed(text: str, chance: random.Random) -> str:
     kind = chance.randrange(3)
-    found = list(re.finditer(r'-?\d+|"[^"]*"|\[[^\[\]]*\]|\{[^{}]*\}', text))
-    at = chance.choice(found)
+    match = list(re.finditer(r'-?\d+|"[^"]*"|\[[^\[\]]*\]|\{[^{}]*\}', text))
+    at = chance.choice(match)
     if kind == 0:
         return text[: at.start()] + chance.choice(TOKENS) + text[at.end() :]
     if kind == 1:
-        other = chance.choice(found)
+        other = chance.choice(match)
         return text[: at.start()] + other.group() + text[at.end() :]
     offset = chance.randrange(len(text))
     return text[:offset] + chr(chance.randrange(32, 127)) + text[offset + 1 :]

@@ -239,8 +239,8 @@ def test_arrays_without_elements_in_tuples() -> None:
         ([(none, none), (none, none)], (2, 2, 0)),
         (np.nonzero(np.zeros((2, 3))), (2, 0)),
     ):
-        made = pc.tensor(data)
-        assert made.shape == shape and made.dtype is pc.int64
+        result = pc.tensor(data)
+        assert result.shape == shape and result.dtype is pc.int64
     assert pc.tensor([(), ()]).shape == (2, 0)
 
 

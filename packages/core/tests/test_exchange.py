@@ -44,9 +44,9 @@ def test_numpy_there_and_back(dtype: str, layout: str) -> None:
     if array.size:
         assert x.data_ptr() == address(array) == address(back)
         assert x.stride() == back.strides if array.ndim == 0 else True
-        taken = np.from_dlpack(x)
-        assert address(taken) == x.data_ptr()
-        assert taken.dtype == array.dtype
+        import_ = np.from_dlpack(x)
+        assert address(import_) == x.data_ptr()
+        assert import_.dtype == array.dtype
 
 
 def test_writes_are_seen_on_both_sides() -> None:
@@ -84,16 +84,16 @@ def test_owners_live_as_long_as_they_are_needed() -> None:
         pass
 
     array = np.arange(3.0).view(Owner)
-    gone = weakref.ref(array)
+    reference = weakref.ref(array)
     x = pc.from_numpy(array)
     view = x[1:]
     del array, x
     gc.collect()
     assert view.tolist() == [1, 2]
-    assert gone() is not None
+    assert reference() is not None
     del view
     gc.collect()
-    assert gone() is None
+    assert reference() is None
 
 
 def test_arrays_outlive_the_tensor() -> None:

@@ -69,13 +69,13 @@ def samples(spec: Operator, dtype: str) -> Iterator[tuple[Sample, Sample]]:
         rounded: list[Any] = []
 
         def half(x: np.ndarray[Any, Any], rounded: list[Any] = rounded) -> Any:
-            made = pc.from_numpy(copy_layout(x))
+            result = pc.from_numpy(copy_layout(x))
             if x.dtype != np.float32:
                 rounded.append(copy_layout(x))
-                return made
-            made = made.to(getattr(pc, dtype))
-            rounded.append(made.to(pc.float32).numpy().copy())
-            return made
+                return result
+            result = result.to(getattr(pc, dtype))
+            rounded.append(result.to(pc.float32).numpy().copy())
+            return result
 
         call = sample.mapped(half)
         reference = sample.mapped(functools.partial(next_of, rounded))
@@ -103,10 +103,10 @@ def test_every_operator(spec: Operator, dtype: str) -> None:
             return
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            made = spec(*reference.args, **reference.kwargs)
-            wanted = [np.asarray(each) for each in listed(made)]
-        made = listed(operator(spec.name)(*call.args, **call.kwargs))
-        for i, (got, want) in enumerate(zip(made, wanted, strict=True)):
+            result = spec(*reference.args, **reference.kwargs)
+            expected = [np.asarray(each) for each in listed(result)]
+        result = listed(operator(spec.name)(*call.args, **call.kwargs))
+        for i, (got, want) in enumerate(zip(result, expected, strict=True)):
             assert tuple(got.shape) == want.shape
             if want.dtype == np.float32 and spec.name not in OTHER_DTYPE:
                 saved = saves_statistics(spec) and i > 0

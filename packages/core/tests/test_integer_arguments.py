@@ -82,8 +82,8 @@ def cast(sample: Sample, spec: Operator, dtype: str, largest: int, to: str) -> S
 
 def results(spec: Operator, sample: Sample) -> list[np.ndarray[Any, Any]]:
     call = sample.mapped(pc.from_numpy)
-    made = operator(spec.name)(**call.kwargs)
-    each = made if isinstance(made, (tuple, list)) else [made]
+    result = operator(spec.name)(**call.kwargs)
+    each = result if isinstance(result, (tuple, list)) else [result]
     return [np.asarray(x.detach().numpy()) for x in each]
 
 

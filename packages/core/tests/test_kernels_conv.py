@@ -375,35 +375,35 @@ def test_an_activation_in_the_same_pass(winograd: str, case: Case, dtype: Any) -
     rest = (case.stride, case.padding, case.dilation, case.groups)
     for number, (name, activation) in enumerate(ACTIVATIONS.items()):
         shift = bias if number % 2 else None
-        made = with_activation(x, weight, shift, *rest, name, *NUMBERS).numpy()
+        result = with_activation(x, weight, shift, *rest, name, *NUMBERS).numpy()
         plain = pc.conv2d(x, weight, shift, *rest).numpy()
         if name in ("relu", "hardtanh", "leaky_relu"):
-            np.testing.assert_array_equal(made, activation(plain).astype(dtype))
+            np.testing.assert_array_equal(result, activation(plain).astype(dtype))
         else:
-            wanted = activation(plain.astype(np.float64))
+            expected = activation(plain.astype(np.float64))
             tiny = 1e-6 if dtype == np.float32 else 1e-14
-            np.testing.assert_allclose(made, wanted, rtol=tiny, atol=tiny)
+            np.testing.assert_allclose(result, expected, rtol=tiny, atol=tiny)
 
 
 def test_an_activation_keeps_nan_and_makes_zeros_positive() -> None:
     x = pc.tensor([float("nan"), -0.0, -1.0, 7.0]).view(1, 1, 1, 4).expand(1, 4, 9, 4).contiguous()
     w = pc.eye(4).view(4, 4, 1, 1)
-    made = with_activation(x[:, :, :, 1:], w, None, 1, 0, 1, 1, "relu", *NUMBERS).numpy()
-    assert not np.signbit(made).any()
-    assert (made[..., -1] == 7).all()
-    made = with_activation(x, w, None, 1, 0, 1, 1, "hardtanh", 0.0, 6.0, 0.0).numpy()
-    assert np.isnan(made[..., 0]).all()
-    assert (made[..., -1] == 6).all()
+    result = with_activation(x[:, :, :, 1:], w, None, 1, 0, 1, 1, "relu", *NUMBERS).numpy()
+    assert not np.signbit(result).any()
+    assert (result[..., -1] == 7).all()
+    result = with_activation(x, w, None, 1, 0, 1, 1, "hardtanh", 0.0, 6.0, 0.0).numpy()
+    assert np.isnan(result[..., 0]).all()
+    assert (result[..., -1] == 6).all()
 
 
 def test_bits_with_an_activation_do_not_depend_on_threads() -> None:
     x, w = pc.randn(3, 24, 30, 33), pc.randn(40, 24, 1, 1)
     threads = pc.get_num_threads()
     try:
-        made = []
+        result = []
         for count in (1, 2, 3):
             pc.set_num_threads(count)
-            made.append(with_activation(x, w, None, 1, 0, 1, 1, "silu", *NUMBERS))
+            result.append(with_activation(x, w, None, 1, 0, 1, 1, "silu", *NUMBERS))
     finally:
         pc.set_num_threads(threads)
-    assert all(pc.equal(each, made[0]) for each in made)
+    assert all(pc.equal(each, result[0]) for each in result)

@@ -155,8 +155,8 @@ def test_extremes_among_infinities_of_both_signs(dtype: Any, index: int) -> None
 @pytest.mark.parametrize("reduce", [pc.all, pc.any, lambda x, *dim: x.prod(*dim, dtype="bool")])
 @pytest.mark.parametrize("dim", [(), (0,)])
 def test_the_truth_of_nothing_is_a_bool(reduce: Any, dim: tuple[int, ...]) -> None:
-    found = reduce(pc.zeros(0, 3), *dim)
+    result = reduce(pc.zeros(0, 3), *dim)
     want = reduce is not pc.any
-    assert set(found.reshape(-1).tolist()) == {want}
-    assert set(found.numpy().view(np.uint8).reshape(-1).tolist()) == {int(want)}
-    assert found.to("int64").max().item() == int(want)
+    assert set(result.reshape(-1).tolist()) == {want}
+    assert set(result.numpy().view(np.uint8).reshape(-1).tolist()) == {int(want)}
+    assert result.to("int64").max().item() == int(want)

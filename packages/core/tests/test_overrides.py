@@ -149,8 +149,8 @@ def test_modes_are_asked_about_every_call() -> None:
             assert y.sum() == 4
     finally:
         assert overrides.count_modes(-1) == 0
-    found = names()  # an operator that nobody answers asks once more
-    assert [name for i, name in enumerate(found) if found[i - 1] != name][:6] == [
+    result = names()  # an operator that nobody answers asks once more
+    assert [name for i, name in enumerate(result) if result[i - 1] != name][:6] == [
         "mul", "zeros", "sub", "shape", "__getitem__", "__eq__",
     ]  # fmt: skip
     assert (x * 2).shape == (2,) and not asked
@@ -207,16 +207,16 @@ class Seen(pc.Tensor):
 
 @pytest.fixture
 def calls() -> Iterator[list[Any]]:
-    found: list[Any] = []
+    results: list[Any] = []
 
     def see(name: str, form: int, args: Any, targets: Any) -> Any:
-        found.append((name, form, len(args), len(targets)))
+        results.append((name, form, len(args), len(targets)))
         if name == "sqrt":
             return args[0]
         return Ellipsis if name == "linear" else NotImplemented
 
     overrides.set_layer(see, "__seen__")
-    yield found
+    yield results
     overrides.watch_thread(False)
     overrides.set_layer(None, "__seen__")
 

@@ -42,8 +42,8 @@ def digests(folder: pathlib.Path, level: str, threads: int, **more: str) -> dict
         timeout=900,
     )
     assert result.returncode == 0, result.stderr[-3000:]
-    found: dict[str, str] = json.loads(path.read_text())
-    return found
+    value: dict[str, str] = json.loads(path.read_text())
+    return value
 
 
 @pytest.mark.skipif(len(kernel_levels()) < 2, reason="there is one instruction set")

@@ -100,24 +100,24 @@ SHAPED_BY_VALUES = {
 
 @over([spec for spec in OPERATORS if spec.composite])
 def test_a_kernel_of_a_composite_is_asked(spec: Operator) -> None:
-    asked: list[list[Any]] = []
+    requests: list[list[Any]] = []
 
     def kernel(*values: Any) -> Any:
-        asked.append(
+        requests.append(
             [each for value in values[len(spec.schema.arguments) :] for each in listed(value)]
         )
         return NotImplemented
 
     with plait_abi.kernel(spec.name, kernel):
         for sample in samples(spec):
-            asked.clear()
+            requests.clear()
             want = expected(spec, sample)
             call = tensors(sample.copied())
             assert_like(spec, sample, operator(spec.name)(*call.args, **call.kwargs), want)
             if spec.name in SHAPED_BY_VALUES or not any(x.size for x in want):
                 continue
-            assert asked, sample
-            got = [(tuple(x.shape), str(x.dtype).rpartition(".")[2]) for x in asked[0]]
+            assert requests, sample
+            got = [(tuple(x.shape), str(x.dtype).rpartition(".")[2]) for x in requests[0]]
             assert got == [(x.shape, x.dtype.name) for x in want], sample
 
 
@@ -159,9 +159,9 @@ def gaps(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     if not x.ndim:
         return x.copy()
     wide = np.zeros([2 * n for n in x.shape], x.dtype)
-    made = wide[tuple(slice(None, None, 2) for _ in x.shape)]
-    made[...] = x
-    return made
+    result = wide[tuple(slice(None, None, 2) for _ in x.shape)]
+    result[...] = x
+    return result
 
 
 # ---- forms ---------------------------------------------------------------------------------------
@@ -212,8 +212,8 @@ def test_out(spec: Operator) -> None:
         ):
             call = tensors(sample.copied())
             out = out_of([pc.from_numpy(layout(x)) for x in want])
-            made = operator(spec.name)(*call.args, **call.kwargs, out=out)
-            assert all(x is y for x, y in zip(listed(made), listed(out), strict=True))
+            result = operator(spec.name)(*call.args, **call.kwargs, out=out)
+            assert all(x is y for x, y in zip(listed(result), listed(out), strict=True))
             assert_like(spec, sample, out, want)
 
 

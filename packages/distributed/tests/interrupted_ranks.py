@@ -36,11 +36,11 @@ def run(kind: str, state: Any, folder: Any, is_here: bool, at: int) -> int:
     if kind == "async_save":  # the group for its thread is made at the first one
         groups.append(_saving._background_group(group))
     lines = _interrupted(at if is_here else 0, lambda: _work(kind, state, folder, group))
-    told: list[Any] = [None] * dist.get_world_size()
-    dist.all_gather_object(told, lines if is_here else 0)
+    message: list[Any] = [None] * dist.get_world_size()
+    dist.all_gather_object(message, lines if is_here else 0)
     for each in groups:  # at the end: who leaves a group lets nobody wait
         dist.destroy_process_group(each)
-    return int(max(told))
+    return int(max(message))
 
 
 def _work(kind: str, state: Any, folder: Any, group: Any) -> None:

@@ -135,11 +135,11 @@ def pairs_of_calls() -> list[tuple[str, str]]:
 def some_pairs(seed: int, each: int) -> list[tuple[str, str]]:
     """Some pairs, in which each call is the first of as many as given."""
     source, calls = random.Random(seed), list(_calls())
-    found = []
+    results = []
     for first in calls:
         others = [other for other in calls if _meaning(first) != _meaning(other)]
-        found += [(first, other) for other in source.sample(others, each)]
-    return found
+        results += [(first, other) for other in source.sample(others, each)]
+    return results
 
 
 def sweep(
@@ -148,13 +148,13 @@ def sweep(
     """Make each pair of calls, and random collectives behind it; return what was wrong."""
     source, calls, wrong = random.Random(seed), _calls(), list[str]()
     for first, second in pairs:
-        chosen = [first] * size
+        choice = [first] * size
         others = source.sample(range(size), source.randint(1, size - 1))
         for other in others:
-            chosen[other] = second
+            choice[other] = second
         wrong += _refused(source, rank, size)
         try:
-            calls[chosen[rank]](rank, size)
+            calls[choice[rank]](rank, size)
             wrong.append(f"{first} and {second}: no error")
         except dist.MismatchError:
             pass
@@ -169,8 +169,8 @@ def sweep(
 
 
 def _refused(source: random.Random, rank: int, size: int) -> list[str]:
-    who, name = source.randrange(2 * size), source.choice(list(REFUSED))
-    if who != rank:
+    caller, name = source.randrange(2 * size), source.choice(list(REFUSED))
+    if caller != rank:
         return []
     try:
         REFUSED[name](rank, size)
@@ -193,82 +193,82 @@ def check_a_collective(seed: int, rank: int, size: int) -> str:
     n = source.choice([1, 3, 64, 1000, 5000, 5000, 20_000, 100_000])
     dtype, root = source.choice(list(DTYPES)), source.randrange(size)
     rows = [_data(seed, each, n, dtype) for each in range(size)]
-    mine = pc.tensor(rows[rank].copy())
+    own = pc.tensor(rows[rank].copy())
     try:
-        found, expected = _CHECKS[kind](mine, rows, rank, root)
+        result, expected = _CHECKS[kind](own, rows, rank, root)
     except Exception as error:
         return f"{kind} of {n} {dtype}: {type(error).__name__}: {error}"
-    if len(found) != len(expected):
-        return f"{kind} of {n} {dtype}: {len(found)} results"
-    for got, right in zip(found, expected, strict=True):
+    if len(result) != len(expected):
+        return f"{kind} of {n} {dtype}: {len(result)} results"
+    for got, right in zip(result, expected, strict=True):
         if not np.array_equal(np.asarray(got), np.asarray(right)):
             return f"{kind} of {n} {dtype} in rank {rank}: wrong values"
     return ""
 
 
-def _gathered(call: Any, mine: Any, rows: Any, rank: int, root: int) -> Any:
-    out = [pc.empty_like(mine) for _ in rows]
+def _gathered(call: Any, own: Any, rows: Any, rank: int, root: int) -> Any:
+    out = [pc.empty_like(own) for _ in rows]
     call(out)
     return [x.numpy() for x in out], rows
 
 
-def _all_reduce(mine: Any, rows: Any, rank: int, root: int) -> Any:
-    dist.all_reduce(mine)
-    return [mine.numpy()], [sum(rows[1:], rows[0])]
+def _all_reduce(own: Any, rows: Any, rank: int, root: int) -> Any:
+    dist.all_reduce(own)
+    return [own.numpy()], [sum(rows[1:], rows[0])]
 
 
-def _all_reduce_in_place(mine: Any, rows: Any, rank: int, root: int) -> Any:
-    mine = mine.share_memory_()
-    dist.all_reduce(mine, dist.ReduceOp.MAX)
+def _all_reduce_in_place(own: Any, rows: Any, rank: int, root: int) -> Any:
+    own = own.share_memory_()
+    dist.all_reduce(own, dist.ReduceOp.MAX)
     dist.barrier()
-    return [mine.numpy()], [np.maximum.reduce(rows)]
+    return [own.numpy()], [np.maximum.reduce(rows)]
 
 
-def _several(mine: Any, rows: Any, rank: int, root: int) -> Any:
-    twice = mine.clone()
-    works = [dist.all_reduce(mine, async_op=True), dist.broadcast(twice, root, async_op=True)]
+def _several(own: Any, rows: Any, rank: int, root: int) -> Any:
+    twice = own.clone()
+    works = [dist.all_reduce(own, async_op=True), dist.broadcast(twice, root, async_op=True)]
     for work in works:
         _wait(work)
-    return [mine.numpy(), twice.numpy()], [sum(rows[1:], rows[0]), rows[root]]
+    return [own.numpy(), twice.numpy()], [sum(rows[1:], rows[0]), rows[root]]
 
 
-def _broadcast(mine: Any, rows: Any, rank: int, root: int) -> Any:
-    dist.broadcast(mine, root)
-    return [mine.numpy()], [rows[root]]
+def _broadcast(own: Any, rows: Any, rank: int, root: int) -> Any:
+    dist.broadcast(own, root)
+    return [own.numpy()], [rows[root]]
 
 
-def _reduce(mine: Any, rows: Any, rank: int, root: int) -> Any:
-    dist.reduce(mine, root)
-    return [mine.numpy()], [sum(rows[1:], rows[0]) if rank == root else rows[rank]]
+def _reduce(own: Any, rows: Any, rank: int, root: int) -> Any:
+    dist.reduce(own, root)
+    return [own.numpy()], [sum(rows[1:], rows[0]) if rank == root else rows[rank]]
 
 
-def _gather(mine: Any, rows: Any, rank: int, root: int) -> Any:
+def _gather(own: Any, rows: Any, rank: int, root: int) -> Any:
     if rank == root:
-        return _gathered(lambda out: dist.gather(mine, out, root), mine, rows, rank, root)
-    dist.gather(mine, None, root)
+        return _gathered(lambda out: dist.gather(own, out, root), own, rows, rank, root)
+    dist.gather(own, None, root)
     return [], []
 
 
-def _scatter(mine: Any, rows: Any, rank: int, root: int) -> Any:
-    dist.scatter(mine, [pc.tensor(row.copy()) for row in rows] if rank == root else None, root)
-    return [mine.numpy()], [rows[rank]]
+def _scatter(own: Any, rows: Any, rank: int, root: int) -> Any:
+    dist.scatter(own, [pc.tensor(row.copy()) for row in rows] if rank == root else None, root)
+    return [own.numpy()], [rows[rank]]
 
 
-def _reduce_scatter(mine: Any, rows: Any, rank: int, root: int) -> Any:
-    out = pc.empty_like(mine)
-    dist.reduce_scatter(out, [mine * i for i in range(len(rows))])
+def _reduce_scatter(own: Any, rows: Any, rank: int, root: int) -> Any:
+    out = pc.empty_like(own)
+    dist.reduce_scatter(out, [own * i for i in range(len(rows))])
     return [out.numpy()], [sum(rows[1:], rows[0]) * rank]
 
 
-def _all_to_all(mine: Any, rows: Any, rank: int, root: int) -> Any:
-    out = [pc.empty_like(mine) for _ in rows]
-    dist.all_to_all(out, [mine * i for i in range(len(rows))])
+def _all_to_all(own: Any, rows: Any, rank: int, root: int) -> Any:
+    out = [pc.empty_like(own) for _ in rows]
+    dist.all_to_all(out, [own * i for i in range(len(rows))])
     return [x.numpy() for x in out], [row * rank for row in rows]
 
 
-def _objects(mine: Any, rows: Any, rank: int, root: int) -> Any:
+def _objects(own: Any, rows: Any, rank: int, root: int) -> Any:
     out: list[Any] = [None] * len(rows)
-    dist.all_gather_object(out, mine.tolist()[: 100 * (rank + 1)])
+    dist.all_gather_object(out, own.tolist()[: 100 * (rank + 1)])
     return out, [row.tolist()[: 100 * (each + 1)] for each, row in enumerate(rows)]
 
 

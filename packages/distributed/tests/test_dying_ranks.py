@@ -38,14 +38,14 @@ def test_a_killed_rank_is_named_in_every_phase(
     if how == "stop" and "PLAIT_TEST_BACKEND" in os.environ:
         pytest.skip("over UCX a stopped rank is lost after 3.5 s")
     monkeypatch.setenv("PLAIT_STOPPED_TIMEOUT", "0.2")
-    found = outcomes(
+    result = outcomes(
         dying_ranks.SIZE,
         lambda rank: dying_ranks.go_through(rank, phase, how, tmp_path),
         timeout=TIMEOUT,
     )
-    assert found[dying_ranks.VICTIM] is None
+    assert result[dying_ranks.VICTIM] is None
     for rank in (0, 2):
-        kind, ranks, text = found[rank]
+        kind, ranks, text = result[rank]
         assert (kind, ranks) == ("RankLost", (dying_ranks.VICTIM,)), (rank, text)
 
 
@@ -88,15 +88,15 @@ def test_a_killed_rank_is_a_field_of_the_error(
             return None
         raw.start("send", [x], [], peer=1, tag=1)
         (tmp_path / f"sent{rank}").touch()
-        found = []
+        results = []
         for call in all_calls(raw):
             try:
                 call()
-                found.append("no error")
+                results.append("no error")
             except plait_abi.PlaitError as error:
-                found.append([(lost, pid == pids[1]) for lost, _, pid in error.lost])
+                results.append([(lost, pid == pids[1]) for lost, _, pid in error.lost])
         (tmp_path / f"done{rank}").touch()
-        return found
+        return results
 
     first, _, last = outcomes(3, work, timeout=TIMEOUT)
     assert first == last == [[(1, True)]] * 6
@@ -146,8 +146,8 @@ def test_a_rank_that_ends_the_group_and_itself(
         except dist.DistBackendError as error:
             return type(error).__name__, error.failure, getattr(error, "ranks", ()), str(error)
 
-    _, *found = outcomes(3, work, timeout=TIMEOUT)
-    for kind, failure, ranks, text in found:
+    _, *result = outcomes(3, work, timeout=TIMEOUT)
+    for kind, failure, ranks, text in result:
         if way == "abort":
             assert (kind, failure, ranks) == ("DistBackendError", "aborted", ()), text
             assert "aborted the group: the step" in text
@@ -205,7 +205,7 @@ def _come(answers: Any, where: str, rank: int) -> None:
 
 def _connections(pid: int) -> set[str]:
     """Return the inodes of a process's sockets that are connected to another one."""
-    links, found = set(), set()
+    links, result = set(), set()
     for path in pathlib.Path(f"/proc/{pid}/fd").iterdir():
         with contextlib.suppress(FileNotFoundError):  # it was closed meanwhile
             links.add(os.readlink(path))
@@ -216,8 +216,8 @@ def _connections(pid: int) -> set[str]:
     ):
         lines = pathlib.Path(f"/proc/net/{table}").read_text().splitlines()[1:]
         rows = [line.split() for line in lines]
-        found |= {f"socket:[{row[inode]}]" for row in rows if row[state] == connected}
-    return found & links
+        result |= {f"socket:[{row[inode]}]" for row in rows if row[state] == connected}
+    return result & links
 
 
 def _shared_memory(pid: int) -> set[str]:

@@ -88,9 +88,9 @@ def test_a_store_of_several_processes(ranks: Any) -> None:
     def work(rank: int) -> Any:
         store = dist.TCPStore("localhost", port, 3, rank == 1, timeout=20)
         store.set(f"of {rank}", str(rank))
-        found = store.multi_get([f"of {other}" for other in range(3)])
+        result = store.multi_get([f"of {other}" for other in range(3)])
         dist.barrier()  # the master stays until all have asked
-        return found
+        return result
 
     assert ranks(3, work) == [[b"0", b"1", b"2"]] * 3
 

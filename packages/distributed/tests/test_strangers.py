@@ -81,16 +81,16 @@ class _Proof:
 
 @pytest.fixture(name="listening")
 def listening_socket() -> Iterator[socket.socket]:
-    with socket.create_server((strangers.HOST, 0)) as made:
-        yield made
+    with socket.create_server((strangers.HOST, 0)) as result:
+        yield result
 
 
 def _heard(listener: Listener) -> list[bytes]:
     """Return the proofs that come within two seconds at most."""
     deadline = time.monotonic() + 2
     while time.monotonic() < deadline:
-        if found := listener.step(0.05):
-            return found
+        if result := listener.step(0.05):
+            return result
     return []
 
 

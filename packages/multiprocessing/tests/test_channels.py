@@ -419,10 +419,10 @@ def test_a_bounded_queue_is_full_and_has_room_again() -> None:
     queue.put(2, timeout=1)
     with pytest.raises(queues.Full):
         queue.put(3, block=False)
-    begun = time.monotonic()
+    start = time.monotonic()
     with pytest.raises(queues.Full):
         queue.put(3, timeout=0.1)
-    assert time.monotonic() - begun >= 0.1
+    assert time.monotonic() - start >= 0.1
     threading.Timer(0.1, queue.get).start()
     queue.put(3, timeout=60)
     assert [queue.get(timeout=60), queue.get(timeout=60)] == [2, 3]

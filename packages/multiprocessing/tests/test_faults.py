@@ -120,9 +120,9 @@ def test_a_forked_child_keeps_what_it_inherited() -> None:
     process.start()
     receiver.recv()
     inherited.clear()  # the child holds another count, so that the block is not reused
-    kept = [pc.zeros(50_000).share_memory_() for _ in range(3)]
+    references = [pc.zeros(50_000).share_memory_() for _ in range(3)]
     receiver.send(None)
-    assert receiver.recv() == 150_000.0 and len(kept) == 3
+    assert receiver.recv() == 150_000.0 and len(references) == 3
     process.join()
 
 
@@ -132,11 +132,11 @@ def test_children_take_no_blocks_of_their_parent() -> None:
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=mp_workers.produce, args=(_Puts(sender), 5))
     process.start()
-    mine = [pc.full((1000,), -1.0).share_memory_() for _ in range(5)]
+    own = [pc.full((1000,), -1.0).share_memory_() for _ in range(5)]
     theirs = [receiver.recv() for _ in range(5)]
     process.join()
     assert [float(x[5]) for x in theirs] == [0, 1, 2, 3, 4]
-    assert all((x == -1).all() for x in mine) and before.tolist() == [0] * 10
+    assert all((x == -1).all() for x in own) and before.tolist() == [0] * 10
 
 
 class _Puts:
@@ -174,11 +174,11 @@ def test_many_tensors_need_few_descriptors() -> None:
     process.start()
     far.close()
     before = mp_workers.count_descriptors()
-    kept = []
+    references = []
     for _ in range(100):
         some = [pc.full((8,), 1.0) for _ in range(1000)]
         to.send(some)
-        kept += some
+        references += some
     descriptors, arenas, value = to.recv()
     process.join()
     assert value == 1.0 and arenas <= 12 and descriptors <= 32

@@ -103,11 +103,11 @@ def test_a_worker_that_exits(pool) -> None:
 def test_maps_say_what_they_lost(pool) -> None:
     with pytest.raises(mp.ProcessExitedException, match="SIGKILL in a task"):
         pool.map_async(pool_tasks.kill_if_two, range(4), chunksize=1).get(LONG)
-    found = pool.imap(pool_tasks.kill_if_two, range(4))
-    assert [found.next(LONG), found.next(LONG)] == [0, 1]
+    result = pool.imap(pool_tasks.kill_if_two, range(4))
+    assert [result.next(LONG), result.next(LONG)] == [0, 1]
     with pytest.raises(mp.ProcessExitedException):
-        found.next(LONG)
-    assert found.next(LONG) == 3
+        result.next(LONG)
+    assert result.next(LONG) == 3
 
 
 def test_the_death_of_idle_workers_costs_nothing(pool) -> None:
@@ -199,8 +199,8 @@ def test_an_endless_input_waits_and_ends_with_the_pool(size: int, ahead: int) ->
     before = held()
     for _ in range(30 if size < 1_000_000 else 5):
         with mp.get_context("fork").Pool(2) as pool:
-            found = pool.imap(pool_tasks.size, (bytes(size) for _ in itertools.count()))
-            assert [found.next(LONG) for _ in range(3)] == [size] * 3
+            result = pool.imap(pool_tasks.size, (bytes(size) for _ in itertools.count()))
+            assert [result.next(LONG) for _ in range(3)] == [size] * 3
             for process in list(pool._pool):
                 os.kill(process.pid, signal.SIGSTOP)
             # long ones lie in shared memory, some of them still of those that were ended before
@@ -209,17 +209,17 @@ def test_an_endless_input_waits_and_ends_with_the_pool(size: int, ahead: int) ->
 
 
 def test_threads_share_a_pool(pool) -> None:
-    found = []
+    results = []
 
     def use() -> None:
-        found.append(pool.map_async(pool_tasks.work, range(30)).get(LONG) == list(range(30)))
+        results.append(pool.map_async(pool_tasks.work, range(30)).get(LONG) == list(range(30)))
 
     threads = [threading.Thread(target=use) for _ in range(5)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert found == [True] * 5
+    assert results == [True] * 5
 
 
 def test_a_stopped_worker_ends_with_the_pool() -> None:

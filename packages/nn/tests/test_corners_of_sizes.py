@@ -201,10 +201,10 @@ def test_a_batch_of_nothing_gives_nothing(name: str) -> None:
     sizes = []
     for batch in (2, 0):
         inputs = [pc.ones(batch, *shape).requires_grad_() for shape in shapes]
-        made = function(*inputs)
-        made = made if isinstance(made, tuple) else (made,)
-        made[0].sum().backward()
+        result = function(*inputs)
+        result = result if isinstance(result, tuple) else (result,)
+        result[0].sum().backward()
         assert all(x.grad is not None and x.grad.shape == x.shape for x in inputs)
-        sizes.append([tuple(each.shape)[1:] for each in made])
-        assert all(each.shape[0] == batch for each in made)
+        sizes.append([tuple(each.shape)[1:] for each in result])
+        assert all(each.shape[0] == batch for each in result)
     assert sizes[0] == sizes[1]

@@ -89,7 +89,7 @@ def test_hooks_of_all_modules_by_hand():
 
 def test_backward_hooks_by_hand_need_their_kind():
     layer, calls = nn.Identity(), []
-    layer._backward_hooks[3] = lambda *given: calls.append(len(given))
+    layer._backward_hooks[3] = lambda *argument: calls.append(len(argument))
     x = pc.ones(1, requires_grad=True)
     layer(x).backward()
     assert calls == []
@@ -179,7 +179,7 @@ def test_a_child_gets_its_part_of_the_state():
 def test_an_error_of_one_member_is_told():
     layer = nn.Linear(1, 1)
     layer.weight.requires_grad_(False)
-    layer.register_load_state_dict_pre_hook(lambda *given: None)
+    layer.register_load_state_dict_pre_hook(lambda *argument: None)
     object.__setattr__(layer, "__class__", type("Refuses", (nn.Linear,), {"__setattr__": refuse}))
     with pytest.raises(RuntimeError, match=r'named "weight".* an exception occurred'):
         layer.load_state_dict(layer.state_dict(), assign=True)
@@ -248,10 +248,10 @@ def test_a_computed_weight_takes_the_place_of_a_parameter():
 
 
 def test_state_dict_takes_positions_with_a_warning():
-    layer, given = nn.Linear(1, 1), {}
+    layer, argument = nn.Linear(1, 1), {}
     with pytest.warns(FutureWarning, match="Positional args"):
-        assert layer.state_dict(given, "p.") is given
-    assert list(given) == ["p.weight", "p.bias"]
+        assert layer.state_dict(argument, "p.") is argument
+    assert list(argument) == ["p.weight", "p.bias"]
 
 
 def test_a_hook_of_states_may_return_another_only_if_it_is_private():

@@ -223,6 +223,6 @@ def test_errors():
 
 def test_tensors_are_no_shapes():
     x = pc.zeros(2, 4)
-    for given in (x, (x,)):
+    for argument in (x, (x,)):
         with pytest.raises(TypeError, match="give tensors as `input_data`"):
-            nn.summary(nn.Linear(4, 3), given)
+            nn.summary(nn.Linear(4, 3), argument)

@@ -56,6 +56,6 @@ class Observer:
 
     def last(self) -> tuple[str, Cost]:
         """Return the operator of the last call that succeeded, and its cost."""
-        made = CCost.in_dll(self._library, "cost_observer_cost")
+        result = CCost.in_dll(self._library, "cost_observer_cost")
         name = (ctypes.c_char * 64).in_dll(self._library, "cost_observer_name").value.decode()
-        return name, Cost(made.operations, made.read, made.written)
+        return name, Cost(result.operations, result.read, result.written)

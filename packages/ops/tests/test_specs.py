@@ -20,8 +20,8 @@ from plait_ops.words import KINDS
 OPERATORS = list(specs.all())
 
 
-def over(chosen: list[Operator]) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("spec", chosen, ids=lambda spec: spec.name)
+def over(selection: list[Operator]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("spec", selection, ids=lambda spec: spec.name)
 
 
 @over(OPERATORS)

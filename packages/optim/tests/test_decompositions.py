@@ -110,7 +110,7 @@ def trained(name: str, options: dict[str, Any], dtype: Any, clips: bool) -> list
     rng = np.random.default_rng(2)
     params = tensors(rng, dtype)
     optimizer = getattr(optim, name)(params, **options)
-    kept = {}
+    references = {}
     for step in range(4):
         # a gradient of the last parameter comes later, so that numbers of steps differ
         grads = tensors(rng, dtype)[: 5 + (step > 1)]
@@ -118,8 +118,8 @@ def trained(name: str, options: dict[str, Any], dtype: Any, clips: bool) -> list
         optimizer.step(grads=grads, **({"max_norm": 1.0} if clips else {}))
     for i, param in enumerate(params):
         for key, value in optimizer.state[param].items():
-            kept[i, key] = value
-    return [*params, kept]
+            references[i, key] = value
+    return [*params, references]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -131,19 +131,23 @@ def test_decompositions_follow_their_kernel(name: str, dtype: str) -> None:
         options, clips = OPTIONS[name](rng), chosen(rng, [False, True])
         *expected, state = trained(name, options, kind, clips)
         with decomposed():
-            *params, kept = trained(name, options, kind, clips)
+            *params, reference = trained(name, options, kind, clips)
         for own, want in zip(params, expected, strict=True):
             np.testing.assert_allclose(
                 values(own), values(want), rtol=rtol, atol=rtol, err_msg=f"{options}"
             )
-        assert kept.keys() == state.keys()
+        assert reference.keys() == state.keys()
         for key, want in state.items():
             if not isinstance(want, pc.Tensor):
-                assert kept[key] == want
+                assert reference[key] == want
                 continue
-            assert kept[key].dtype is want.dtype and kept[key].stride() == want.stride()
+            assert reference[key].dtype is want.dtype and reference[key].stride() == want.stride()
             np.testing.assert_allclose(
-                values(kept[key]), values(want), rtol=rtol, atol=rtol, err_msg=f"{key} {options}"
+                values(reference[key]),
+                values(want),
+                rtol=rtol,
+                atol=rtol,
+                err_msg=f"{key} {options}",
             )
 
 

@@ -25,8 +25,8 @@ def test_sums_are_those_of_a_loop_over_events(seed: int) -> None:
     recording = nested(seed)
     expected: dict[Any, list[float]] = defaultdict(lambda: [0, 0.0, 0.0, 0, 0])
     for event in events(recording):
-        apart = event.backward and event.category != "backward"
-        key = (event.name, event.category, apart)
+        separate = event.backward and event.category != "backward"
+        key = (event.name, event.category, separate)
         around, within = event.cpu_parent, False
         while around is not None:
             also = around.backward and around.category != "backward"

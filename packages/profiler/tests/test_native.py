@@ -146,13 +146,13 @@ def test_blocks_that_unpack_to_too_much(tmp_path: Path) -> None:
 
     tables = json.dumps(_native._tables(Recording(np.zeros(0, ROW), []))).encode()
     header = {"version": 1, "rows": 1, "columns": [[name, "u8"] for name in ROW.names or ()]}
-    for said, blocks in [
+    for message, blocks in [
         ({"tables": len(tables)}, [bomb]),
         ({"tables": -1}, [bomb]),
         ({"tables": len(tables)}, [zlib.compress(tables), *[bomb] * len(ROW)]),
         ({"rows": 10**12, "tables": len(tables)}, [zlib.compress(tables)]),
     ]:
-        text = json.dumps(header | said).encode()
+        text = json.dumps(header | message).encode()
         path.write_bytes(_native.MAGIC + put(text) + b"".join(map(put, blocks)))
         tracemalloc.start()
         try:

@@ -87,9 +87,9 @@ def test_memory_events_have_bytes_and_addresses() -> None:
         del x
     rows = prof.recording().rows
     taken = rows[(rows["kind"] == Kind.ALLOC) & (rows["b"] == address)]
-    given = rows[(rows["kind"] == Kind.FREE) & (rows["b"] == address)]
-    assert taken["a"].tolist() == given["a"].tolist() == [4000]
-    assert taken["start"][0] < given["start"][0]
+    argument = rows[(rows["kind"] == Kind.FREE) & (rows["b"] == address)]
+    assert taken["a"].tolist() == argument["a"].tolist() == [4000]
+    assert taken["start"][0] < argument["start"][0]
     reserved = prof.recording().reserved
     assert len(reserved) >= 2
     assert all(size >= 0 for _, size in reserved)

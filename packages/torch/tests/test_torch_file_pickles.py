@@ -265,8 +265,8 @@ def test_an_attack_is_refused(attack: str) -> None:
 @pytest.mark.usefixtures("nothing_runs")
 def test_the_refusal_names_what_was_asked_for() -> None:
     file = as_zip(ATTACKS["os.system, protocol 2"])
-    said = r"`posix\.system`.*nothing was executed.*weights_only=False"
-    with pytest.raises(pc.CheckpointError, match=said):
+    text = r"`posix\.system`.*nothing was executed.*weights_only=False"
+    with pytest.raises(pc.CheckpointError, match=text):
         pc.load(io.BytesIO(file))
     with pytest.raises(pc.CheckpointError, match="save its state_dict"):
         pc.load(io.BytesIO(as_zip(ATTACKS["a pickled module"])))

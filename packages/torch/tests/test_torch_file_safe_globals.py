@@ -125,8 +125,8 @@ def test_an_object_that_occurs_twice_is_one() -> None:
 
 def test_names_of_the_table_reach_listed_functions_as_objects() -> None:
     data = call(HERE, "made", name("collections", "OrderedDict"), name("torch", "float32"))
-    found = pc.load(io.BytesIO(as_zip(data)), safe_globals=[made])
-    assert found.x == (collections.OrderedDict, pc.float32)
+    result = pc.load(io.BytesIO(as_zip(data)), safe_globals=[made])
+    assert result.x == (collections.OrderedDict, pc.float32)
     data = call(HERE, "made", name("torch._utils", "_rebuild_tensor_v2"))
     with pytest.raises(pc.CheckpointError, match="uses the name"):
         pc.load(io.BytesIO(as_zip(data)), safe_globals=[made])

@@ -305,10 +305,10 @@ def test_replace_pattern(torch: Any) -> None:
     one = plait.ones(2)
     assert len(matches) == 2 and "cat" not in traced.code
     assert traced(one, one * 2, one * 3).tolist() == [7.0, 7.0]
-    kept = torch.fx.symbolic_trace(lambda x: (torch.neg(x), torch.relu(torch.neg(x))))
+    reference = torch.fx.symbolic_trace(lambda x: (torch.neg(x), torch.relu(torch.neg(x))))
     assert (
         torch.fx.subgraph_rewriter.replace_pattern(
-            kept, lambda a: torch.abs(a), lambda a: torch.neg(a)
+            reference, lambda a: torch.abs(a), lambda a: torch.neg(a)
         )
         == []
     )

@@ -46,11 +46,11 @@ def test_modules_in_which_libraries_search_hold_their_classes(torch: Any) -> Non
 )
 def test_one_call_for_a_list(torch: Any, name: str, others: Any, expected: Any) -> None:
     tensors = [plait.tensor([1.0, 4.0]), plait.tensor([9.0])]
-    given = [[t.clone() for t in tensors] if each == "self" else each for each in others]
-    out = getattr(torch, f"_foreach_{name}")(tensors, *given)
+    arguments = [[t.clone() for t in tensors] if each == "self" else each for each in others]
+    out = getattr(torch, f"_foreach_{name}")(tensors, *arguments)
     assert [each.tolist() for each in out] == expected
     assert tensors[0].tolist() == [1, 4]
-    assert getattr(torch, f"_foreach_{name}_")(tensors, *given) is None
+    assert getattr(torch, f"_foreach_{name}_")(tensors, *arguments) is None
     assert [each.tolist() for each in tensors] == expected
 
 

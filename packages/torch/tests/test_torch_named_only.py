@@ -103,7 +103,7 @@ def test_modules_that_compute_again(torch: Any) -> None:
     model = torch.nn.Sequential(Layer(3, 3), torch.nn.Sequential(Layer(3, 3)), torch.nn.Tanh())
     x = torch.randn(2, 3)
     model(x).sum().backward()
-    wanted = [parameter.grad.clone() for parameter in model.parameters()]
+    expected = [parameter.grad.clone() for parameter in model.parameters()]
     names, state = [name for name, _ in model.named_parameters()], model.state_dict()
     model.zero_grad()
     calls.clear()
@@ -112,7 +112,7 @@ def test_modules_that_compute_again(torch: Any) -> None:
     assert isinstance(model[0]._checkpoint_wrapped_module, Layer) and model[0].in_features == 3
     model(x).sum().backward()
     assert len(calls) == 4  # two forward passes of each
-    assert all(torch.equal(p.grad, w) for p, w in zip(model.parameters(), wanted, strict=True))
+    assert all(torch.equal(p.grad, w) for p, w in zip(model.parameters(), expected, strict=True))
     assert [name for name, _ in model[0].named_parameters()] == ["weight", "bias"]
     assert list(model.state_dict()) == names == list(state)
     model.load_state_dict({name: torch.ones_like(value) for name, value in state.items()})

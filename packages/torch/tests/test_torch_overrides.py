@@ -235,8 +235,8 @@ def test_dispatch_modes_nest_and_see_classes_of_arguments(torch: Any) -> None:
             x * 3
         x.add_(1)
         plait.exp(x, out=plait.empty(2))
-    wanted = ["aten.mul.Tensor[]", "aten.add_.Tensor[]", "aten.empty.default[]", "aten.exp.out[]"]
-    assert [each.replace("empty.memory_format", "empty.default") for each in outer.seen] == wanted
+    expected = ["aten.mul.Tensor[]", "aten.add_.Tensor[]", "aten.empty.default[]", "aten.exp.out[]"]
+    assert [each.replace("empty.memory_format", "empty.default") for each in outer.seen] == expected
     assert outer.seen == inner.seen
 
     class Refuse(TorchDispatchMode):

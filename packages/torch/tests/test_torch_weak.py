@@ -46,8 +46,8 @@ def test_swapped_tensors(torch: Any) -> None:
 
 def test_rebuilt_tensors(torch: Any) -> None:
     utils, x = torch._utils, torch.arange(6)
-    made = utils._rebuild_tensor_v2(x.storage(), 1, (2, 2), (3, 1), False, {})
-    assert made.tolist() == [[1, 2], [4, 5]] and made.data_ptr() == x[1:].data_ptr()
+    result = utils._rebuild_tensor_v2(x.storage(), 1, (2, 2), (3, 1), False, {})
+    assert result.tolist() == [[1, 2], [4, 5]] and result.data_ptr() == x[1:].data_ptr()
     assert utils._rebuild_tensor(x.storage(), 0, (), ()).item() == 0
     assert isinstance(x.storage(), torch.storage.TypedStorage)
     assert isinstance(x.untyped_storage(), torch.storage.UntypedStorage)

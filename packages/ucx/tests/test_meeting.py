@@ -50,8 +50,8 @@ def meet(
     ends = []
     for i, rank in enumerate(ranks):
         end, other = context.Pipe()
-        given = (other, where[i % len(where)], rank, sizes[i % len(sizes)], timeout, secrets[i])
-        context.Process(target=_serve, args=given, daemon=True).start()
+        arguments = (other, where[i % len(where)], rank, sizes[i % len(sizes)], timeout, secrets[i])
+        context.Process(target=_serve, args=arguments, daemon=True).start()
         other.close()
         ends.append(end)
     return [end.recv() if end.poll(60) else "it hangs" for end in ends]
@@ -77,21 +77,21 @@ def test_processes_meet_by_a_name_or_a_port() -> None:
 
 
 def test_secrets_must_be_the_same() -> None:
-    found = meet([fresh()], [0, 1], [2], 1.5, ["one", "another"])
-    assert found[0].startswith("TimeoutError") and "for rank 1 at local:test-" in found[0]
-    assert "another secret: PLAIT_JOB_SECRET must be the same" in found[1]
+    result = meet([fresh()], [0, 1], [2], 1.5, ["one", "another"])
+    assert result[0].startswith("TimeoutError") and "for rank 1 at local:test-" in result[0]
+    assert "another secret: PLAIT_JOB_SECRET must be the same" in result[1]
 
 
 def test_groups_that_differ() -> None:
-    found = meet([fresh()], [0, 1], [2, 3])
-    assert all("says that the group has 3 members, rank 0 says 2" in each for each in found)
+    result = meet([fresh()], [0, 1], [2, 3])
+    assert all("says that the group has 3 members, rank 0 says 2" in each for each in result)
     port = free_port()
     places = [f"tcp://localhost:{port}/a", f"tcp://localhost:{port}/b"]
-    found = meet(places, [0, 1], [2], 1.5)
-    assert found[0].startswith("TimeoutError: ") and "for rank 1" in found[0]
-    assert 'another group than "a" meets at' in found[1]
-    found = meet([fresh()], [0, 1, 1], [3])
-    assert sum("rank 1 is there already" in each for each in found) == 3
+    result = meet(places, [0, 1], [2], 1.5)
+    assert result[0].startswith("TimeoutError: ") and "for rank 1" in result[0]
+    assert 'another group than "a" meets at' in result[1]
+    result = meet([fresh()], [0, 1, 1], [3])
+    assert sum("rank 1 is there already" in each for each in result) == 3
 
 
 @pytest.mark.parametrize(

@@ -76,8 +76,8 @@ def use(*, fallback: str | Iterable[str] | _Unchanged | None = _UNCHANGED, **mod
             ...
         LookupError: use: there is no component 'optimiser'; did you mean 'optim'? ...
     """
-    wanted = {_known("use", name): module for name, module in modules.items()}
-    for component, module in wanted.items():
+    required = {_known("use", name): module for name, module in modules.items()}
+    for component, module in required.items():
         if importlib.util.find_spec(module) is None:
             raise ModuleNotFoundError(
                 f"use: {component}={module!r} names a package that is not installed", name=module
@@ -91,7 +91,7 @@ def use(*, fallback: str | Iterable[str] | _Unchanged | None = _UNCHANGED, **mod
             )
     if not isinstance(fallback, _Unchanged):
         _set_fallback(fallback)
-    _used.update(wanted)
+    _used.update(required)
 
 
 def _set_fallback(types: str | Iterable[str] | None) -> None:
@@ -123,16 +123,16 @@ def choose(component: str) -> str:
     name = _used.get(component) or _from_environment().get(component) or DEFAULTS.get(component)
     if name:
         return name
-    found = offers(component)
-    if not found:
+    result = offers(component)
+    if not result:
         raise LookupError(f"plait: no installed package offers the component {component!r}")
-    if len(found) > 1:
-        names = " and ".join(f"{module} (from {package})" for module, package in found)
+    if len(result) > 1:
+        names = " and ".join(f"{module} (from {package})" for module, package in result)
         raise LookupError(
             f"plait: {component!r} is offered by {names}; "
             f"choose with plait_abi.use({component}=...) or PLAIT_COMPONENTS={component}=..."
         )
-    return found[0][0]
+    return result[0][0]
 
 
 def offers(component: str) -> list[tuple[str, str]]:

@@ -194,9 +194,9 @@ class Coordinator(threading.Thread):
                 guest.lost = True
             elif message["kind"] == "ready":
                 del message["kind"]
-                said = read_fields(Introduction, message)
-                guest.name, guest.wanted, guest.launcher = said.host, said.node, said.launcher
-                guest.size, guest.outcome, guest.ready = said.size, None, True
+                text = read_fields(Introduction, message)
+                guest.name, guest.wanted, guest.launcher = text.host, text.node, text.launcher
+                guest.size, guest.outcome, guest.ready = text.size, None, True
                 guest.came = time.monotonic()
             elif message["kind"] == "outcome":
                 guest.outcome = read_fields(Outcome, message["outcome"])
@@ -211,8 +211,8 @@ class Coordinator(threading.Thread):
                 if hosts is None:
                     return self._finish(1, f"the hosts did not come: {self._missing()}")
                 self._start(attempt, hosts)
-                code, text, asked = self._watch(hosts)
-                again = code != 0 and not asked and attempt < self._terms.restarts
+                code, text, request = self._watch(hosts)
+                again = code != 0 and not request and attempt < self._terms.restarts
                 if not again:
                     return self._finish(code, text)
                 attempt += 1

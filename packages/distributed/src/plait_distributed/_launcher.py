@@ -144,10 +144,10 @@ class Job:
         """Run all; return how they ended."""
         with contextlib.ExitStack() as stack:
             folder = stack.enter_context(note_folder())
-            told = {"PLAIT_JOB_NOTES": folder}
+            messages = {"PLAIT_JOB_NOTES": folder}
             if self._restarts is not None:  # ranks note there what those in their places must know
-                told["PLAIT_ELASTIC_FOLDER"] = folder
-            self._environments = [{**each, **told} for each in self._environments]
+                messages["PLAIT_ELASTIC_FOLDER"] = folder
+            self._environments = [{**each, **messages} for each in self._environments]
             return self._outcome()
 
     def _outcome(self) -> Outcome:

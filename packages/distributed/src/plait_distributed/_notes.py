@@ -75,8 +75,8 @@ def note_folder() -> Iterator[str]:
 
 def _remove_abandoned() -> None:
     with os.scandir(tempfile.gettempdir()) as entries:
-        found = [entry.path for entry in entries if entry.name.startswith(_PREFIX)]
-    for folder in found:
+        results = [entry.path for entry in entries if entry.name.startswith(_PREFIX)]
+    for folder in results:
         with contextlib.suppress(OSError):  # another launcher removes it, or it is another user's
             status = os.lstat(folder)
             if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():

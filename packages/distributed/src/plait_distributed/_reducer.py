@@ -235,8 +235,8 @@ class Reducer:
         if self._comm_hook is not None:
             state, hook = self._comm_hook
             last = index == len(self.buckets) - 1
-            given = GradBucket(index, bucket.buffer, bucket.views, bucket.parameters, last)
-            self._pending.append((bucket, hook(state, given).wait))
+            argument = GradBucket(index, bucket.buffer, bucket.views, bucket.parameters, last)
+            self._pending.append((bucket, hook(state, argument).wait))
             return
         call = self._group.begin_call(
             "DistributedDataParallel gradients", f"bucket {index}", (bucket.buffer,)
@@ -318,8 +318,8 @@ def _copy_result(bucket: Bucket, result: Any) -> None:
 
 def _hook_of(reducer: weakref.ref[Reducer], i: int) -> Callable[[Any], None]:
     def hook(_: Any) -> None:
-        found = reducer()
-        if found is not None:
-            found.arrived(i)
+        result = reducer()
+        if result is not None:
+            result.arrived(i)
 
     return hook

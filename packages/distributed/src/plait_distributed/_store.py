@@ -83,11 +83,11 @@ class Store:
         """Set a key's value if it is the expected one, or if it is missing and nothing is
         expected; return the value that it has then.
         """
-        expected, wanted = _bytes("compare_set", expected_value), _bytes("set", desired_value)
+        expected, required = _bytes("compare_set", expected_value), _bytes("set", desired_value)
 
         def change(data: dict[str, bytes]) -> bytes:
             if data.get(key, b"") == expected:
-                data[key] = wanted
+                data[key] = required
             return data.get(key, expected)
 
         value: bytes = self._change(change)
@@ -142,12 +142,12 @@ class Store:
         time.sleep(_PAUSE)
 
 
-def _bytes(who: str, value: str | bytes) -> bytes:
+def _bytes(caller: str, value: str | bytes) -> bytes:
     if isinstance(value, str):
         return value.encode()
     if isinstance(value, (bytes, bytearray, memoryview)):
         return bytes(value)
-    raise TypeError(f"{who}: the value must be a str or bytes, got {type(value).__name__}")
+    raise TypeError(f"{caller}: the value must be a str or bytes, got {type(value).__name__}")
 
 
 class HashStore(Store):

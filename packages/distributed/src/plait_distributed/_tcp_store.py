@@ -82,24 +82,24 @@ class _Place:
 
     def __init__(self, host: str, port: int) -> None:
         self.host, self.port = host, port
-        found = {str(i[4][0]) for i in _resolved(host)}
-        outside = not all(each.startswith("127.") or each == "::1" for each in found)
+        results = {str(i[4][0]) for i in _resolved(host)}
+        outside = not all(each.startswith("127.") or each == "::1" for each in results)
         self.secret = authentication.job_secret() if outside else ""
         if not self.secret and not is_here(host):
             raise ValueError(
                 f"TCPStore: `host_name` {host!r} is of another host, so the environment variable "
                 "PLAIT_JOB_SECRET must be set to a secret text, the same in all processes"
             )
-        self.address: Any = (sorted(found)[0], port) if self.secret else _address(port)
+        self.address: Any = (sorted(results)[0], port) if self.secret else _address(port)
 
     def new_socket(self) -> socket.socket:
         """Return a new socket of the family."""
         if not self.secret:
             return socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         family = socket.AF_INET6 if ":" in self.address[0] else socket.AF_INET
-        made = socket.socket(family, socket.SOCK_STREAM)
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        return made
+        result = socket.socket(family, socket.SOCK_STREAM)
+        result.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        return result
 
     def prove(self, end: socket.socket) -> Proof | None:
         """Return what who has come has to send; None if it may not connect."""
@@ -110,9 +110,9 @@ class _Place:
 
     def connect(self) -> _Messages | None:
         """Return a connection; None if nobody listens."""
-        who = f"TCPStore: who listens at {self.host}:{self.port}"
+        caller = f"TCPStore: who listens at {self.host}:{self.port}"
         try:
-            channel = authentication.reach(self._reach, self.secret, who)
+            channel = authentication.reach(self._reach, self.secret, caller)
         except AuthenticationError as error:
             if not self.secret:  # the process at the local socket ends
                 return None
@@ -317,10 +317,13 @@ class TCPStore(Store):
         return self._world_size
 
     def _ask(self, name: str, *fields: str | bytes) -> list[bytes]:
-        given = [name.encode(), *(f.encode() if isinstance(f, str) else bytes(f) for f in fields)]
+        arguments = [
+            name.encode(),
+            *(f.encode() if isinstance(f, str) else bytes(f) for f in fields),
+        ]
         with self._asking:
             try:
-                self._end.send(given)
+                self._end.send(arguments)
                 failed, *answer = self._end.receive()
             except (EOFError, OSError) as error:
                 raise DistNetworkError(f"TCPStore: the master is gone: {error}") from None

@@ -54,12 +54,12 @@ def within(size: int, randomness: str, func: Callable[[int], Any]) -> Any:
     return _batched_tensor.within(size, randomness, func)
 
 
-def _find(values: Any, found: list[tuple[Any, int]]) -> None:
+def _find(values: Any, result: list[tuple[Any, int]]) -> None:
     for value in values:
         if isinstance(value, (list, tuple)):
-            _find(value, found)
+            _find(value, result)
         elif (batch := level_of(value)) is not None:
-            found.append(batch)
+            result.append(batch)
 
 
 def serve(name: str, form: int, args: Any, targets: Any) -> Any:
@@ -67,13 +67,13 @@ def serve(name: str, form: int, args: Any, targets: Any) -> Any:
 
     The innermost level is taken; the rule's own calls come here again for the others.
     """
-    found: list[tuple[Any, int]] = []
-    _find(args, found)
+    results: list[tuple[Any, int]] = []
+    _find(args, results)
     if targets:
-        _find(targets, found)
+        _find(targets, results)
     if has_flag(name, "random"):
-        return serve_draw(name, form, list(args), targets, found)
-    samples, level = max(found, key=_number)
+        return serve_draw(name, form, list(args), targets, results)
+    samples, level = max(results, key=_number)
     call = Call(name, args, level, samples.shape[0])
     if positions := written_arguments(name):
         return _write_arguments(call, positions)
@@ -84,8 +84,8 @@ def serve(name: str, form: int, args: Any, targets: Any) -> Any:
         if form == 0:
             return Ellipsis
         return _into(call, targets, _function_of(call))
-    made = _by_rule(call, rule)
-    return _wrapped(made, level) if form == 0 else _into(call, targets, _wrapped(made, level))
+    result = _by_rule(call, rule)
+    return _wrapped(result, level) if form == 0 else _into(call, targets, _wrapped(result, level))
 
 
 def serve_each(name: str, form: int, args: Any, targets: Any) -> Any:
@@ -112,25 +112,25 @@ def serve_each(name: str, form: int, args: Any, targets: Any) -> Any:
             f"vmap: {public_name(name)} draws random numbers for what must be computed for each "
             "sample by itself"
         )
-    made = [enter(stacked(name, column)[:count], level) for column in results]
-    for target, result in zip(args[:1] if writes else targets, made, strict=False):
+    output = [enter(stacked(name, column)[:count], level) for column in results]
+    for target, result in zip(args[:1] if writes else targets, output, strict=False):
         target.copy_(result)
     if writes or form != 0:
         return args[0] if writes else tuple(targets)
-    return made if several else made[0]
+    return output if several else output[0]
 
 
 def _innermost(args: Any) -> tuple[int, int]:
     """Return the largest level among arguments, and how many samples it has."""
-    found: list[tuple[Any, int]] = []
-    _find(args, found)
-    samples, level = max(found, key=_number)
+    results: list[tuple[Any, int]] = []
+    _find(args, results)
+    samples, level = max(results, key=_number)
     return level, samples.shape[0]
 
 
 def _is_at(value: Any, level: int) -> bool:
-    found = level_of(value)
-    return found is not None and found[1] == level
+    result = level_of(value)
+    return result is not None and result[1] == level
 
 
 def _column(value: Any, level: int, size: int) -> list[Any]:
@@ -176,10 +176,10 @@ def _function_of(call: Call) -> Any:
     return call.run(call.args)
 
 
-def _wrapped(made: Any, level: int) -> Any:
-    if isinstance(made, (tuple, list)):
-        return [wrapped(each, level) for each in made]
-    return wrapped(made, level)
+def _wrapped(result: Any, level: int) -> Any:
+    if isinstance(result, (tuple, list)):
+        return [wrapped(each, level) for each in result]
+    return wrapped(result, level)
 
 
 def _into(call: Call, targets: Any, results: Any) -> Any:

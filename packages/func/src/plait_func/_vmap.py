@@ -292,10 +292,10 @@ def _dims_of(dims: Any, tree: Any, argument: str) -> list[Any]:
         same = False
     if not same or len(inner) != len(each):
         raise ValueError(f"vmap: `{argument}` must have the structure of the values, got {dims!r}")
-    found: list[Any] = []
+    results: list[Any] = []
     for dim, part in zip(each, inner, strict=True):
-        found += _dims_of(dim, part, argument)
-    return found
+        results += _dims_of(dim, part, argument)
+    return results
 
 
 def _size(leaves: list[Any], dims: list[Any]) -> int:

@@ -64,12 +64,12 @@ def job_secret(environment: Mapping[str, str] | None = None) -> str:
         with open(path, encoding="utf-8") as file:
             if os.fstat(file.fileno()).st_mode & (stat.S_IRWXG | stat.S_IRWXO):
                 raise ValueError(f"{what} must be readable by its owner alone (chmod 600)")
-            found = file.read(4096).rstrip()
+            result = file.read(4096).rstrip()
     except OSError as error:
         raise ValueError(f"{what} cannot be read: {error.strerror}") from None
-    if not found:
+    if not result:
         raise ValueError(f"{what} is empty")
-    return found
+    return result
 
 
 def _mac(key: bytes, *parts: bytes) -> bytes:
@@ -142,10 +142,10 @@ class Channel:
         >>> host.close(); guest.close()
     """
 
-    def __init__(self, end: socket.socket, key: bytes, mine: bytes, theirs: bytes) -> None:
+    def __init__(self, end: socket.socket, key: bytes, own: bytes, theirs: bytes) -> None:
         self._end = end
         self._key = key
-        self._mine, self._theirs = mine, theirs
+        self._mine, self._theirs = own, theirs
         self._sent = self._received = 0
 
     def fileno(self) -> int:
@@ -287,9 +287,9 @@ def connect(end: socket.socket, secret: str, who: str, deadline: float = math.in
         end.settimeout(min(_HANDSHAKE, max(0.01, deadline - time.monotonic())))
         greeting = exactly(end, len(_GREETING) + _DIGEST)
         if greeting.startswith(_GREETING):
-            mine = secrets.token_bytes(_DIGEST)
-            nonces = greeting[len(_GREETING) :] + mine
-            end.sendall(mine + _mac(key, b"guest", nonces))
+            own = secrets.token_bytes(_DIGEST)
+            nonces = greeting[len(_GREETING) :] + own
+            end.sendall(own + _mac(key, b"guest", nonces))
             if hmac.compare_digest(_mac(key, b"host", nonces), exactly(end, _DIGEST)):
                 end.settimeout(None)
                 return Channel(end, _mac(key, b"key", nonces), b"guest", b"host")

@@ -130,7 +130,7 @@ class Listener:
         until = now + seconds if is_open else min(now + seconds, self._paused_until)
         if self._strangers:
             until = min(until, self._strangers[0].came + _TIME)
-        found = []
+        results = []
         for descriptor, _ in poll.poll(max(0.0, until - now) * 1000):
             ready = by_descriptor[descriptor]
             if ready is None:
@@ -138,9 +138,9 @@ class Listener:
             if not isinstance(ready, _Stranger):
                 self._accept(ready)
             elif (heard := self._hear(ready)) is not None:
-                found.append(heard)
+                results.append(heard)
         self._end_late()
-        return found
+        return results
 
     def serve(self, welcome: Callable[[Any], None]) -> None:
         """Call a function for each that proves itself, in a thread of its own, until the sockets
@@ -207,10 +207,10 @@ class Listener:
         """Read what has come, and no more than the proof; return what serves its sender."""
         if stranger not in self._strangers:
             return None
-        wanted = stranger.proof.wanted - len(stranger.data)
+        required = stranger.proof.wanted - len(stranger.data)
         heard = None
         try:
-            data = stranger.end.recv(wanted)
+            data = stranger.end.recv(required)
         except BlockingIOError:
             return None
         except OSError:

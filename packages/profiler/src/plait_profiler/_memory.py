@@ -277,8 +277,8 @@ class MemoryProfile:
         around = np.where(around >= 0, around, tree.parents)
         each, first = numbered(recording.signatures, lambda signature: signature.name)
         names = [recording.signatures[i].name for i in first]
-        apart = tree.backward & ~is_any_of(tree.kind, Kind.NODE, Kind.BACKWARD)
-        number = each[tree.signature[around]] * 2 + apart[around]
+        separate = tree.backward & ~is_any_of(tree.kind, Kind.NODE, Kind.BACKWARD)
+        number = each[tree.signature[around]] * 2 + separate[around]
         number = np.where(around >= 0, number, 2 * len(names))
         texts = [text for name in names for text in (name, f"{name} (backward)")]
         return number, [*texts, "(outside of operators)"]

@@ -156,8 +156,8 @@ def _thinned(timeline: MemoryTimeline) -> tuple[Array, Array]:
     part = ((times - times[0]) * (1999 / (times[-1] - times[0]))).astype(np.int64)
     order = np.lexsort((sizes.sum(1), part))
     last = np.append(np.flatnonzero(np.diff(part[order])), len(order) - 1)
-    chosen = np.union1d(order[last], [len(times) - 1])
-    return times[chosen], sizes[chosen]
+    choice = np.union1d(order[last], [len(times) - 1])
+    return times[choice], sizes[choice]
 
 
 def _y(size: float, highest: float) -> float:

@@ -153,8 +153,8 @@ def _figure_class(function: str) -> Any:
 def _borders(recording: Recording, first_step: int, steps: int) -> tuple[int, int]:
     """Return the times between which the steps are."""
     rows = recording.rows
-    chosen = rows[rows["kind"] == Kind.STEP]
-    if not len(chosen):
+    choice = rows[rows["kind"] == Kind.STEP]
+    if not len(choice):
         if not len(rows):
             return 0, 1
         ends = [
@@ -162,11 +162,11 @@ def _borders(recording: Recording, first_step: int, steps: int) -> tuple[int, in
         ]
         begin = int(rows["start"].min())
         return begin, max([begin + 1, *ends])
-    first = chosen["process"] == chosen["process"][0]
-    chosen = np.sort(chosen[first], order="start")[first_step : first_step + steps]
-    if not len(chosen):
+    first = choice["process"] == choice["process"][0]
+    choice = np.sort(choice[first], order="start")[first_step : first_step + steps]
+    if not len(choice):
         return 0, 0
-    return int(chosen["start"][0]), int(chosen["start"][-1] + chosen["duration"][-1])
+    return int(choice["start"][0]), int(choice["start"][-1] + choice["duration"][-1])
 
 
 def _within(recording: Recording, track: Track, begin: int, end: int) -> Array:

@@ -72,17 +72,17 @@ def functions() -> list[tuple[FunctionType, str]]:
     """Return the functions in Python that ask, with their names in PyTorch; those of properties
     too, and those that do not bind.
     """
-    found: list[tuple[FunctionType, str]] = []
+    results: list[tuple[FunctionType, str]] = []
     for value, name in _names():
         if isinstance(value, Function):
-            found.append((value.__wrapped__, name))
+            results.append((value.__wrapped__, name))
             _unbound[value.__wrapped__] = value
         elif isinstance(value, FunctionType):
-            found.append((value, name))
+            results.append((value, name))
         elif isinstance(value, property):
             both = ((value.fget, "__get__"), (value.fset, "__set__"))
-            found += [(f, f"{name}.{kind}") for f, kind in both if isinstance(f, FunctionType)]
-    return found
+            results += [(f, f"{name}.{kind}") for f, kind in both if isinstance(f, FunctionType)]
+    return results
 
 
 _MARK = 0x706C616974  # stands for the function to call, in the code below
@@ -226,15 +226,17 @@ def _with_all() -> frozenset[int]:
     """Return the ids of functions that PyTorch shows with all arguments, those with defaults as
     keywords.
     """
-    shown = ("torch.nn.functional.", "torch.functional.")
+    visible = ("torch.nn.functional.", "torch.functional.")
     methods = {f"torch.Tensor.{name}" for name in _METHODS_WITH_ALL}
-    return frozenset(id(f) for f, name in functions() if name.startswith(shown) or name in methods)
+    return frozenset(
+        id(f) for f, name in functions() if name.startswith(visible) or name in methods
+    )
 
 
 def arguments(function: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
     """Return the arguments as PyTorch shows them to those who are asked."""
-    asked = function.__wrapped__ if isinstance(function, Function) else function
-    if id(asked) not in _with_all():
+    request = function.__wrapped__ if isinstance(function, Function) else function
+    if id(request) not in _with_all():
         return args, kwargs
     from plait_torch import _fx_recording
 

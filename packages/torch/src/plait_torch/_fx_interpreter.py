@@ -109,10 +109,10 @@ class Interpreter:
 
     def fetch_attr(self, target: str) -> Any:
         """Return what the module has under a dotted name."""
-        found = self.module
+        result = self.module
         for atom in target.split("."):
-            found = getattr(found, atom)
-        return found
+            result = getattr(result, atom)
+        return result
 
     def fetch_args_kwargs_from_env(self, n: Node) -> tuple[Any, Any]:
         """Return a node's arguments with values in the place of nodes."""

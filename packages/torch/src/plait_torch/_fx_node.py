@@ -285,8 +285,8 @@ class Namespace:
         candidate = re.sub(r"[^0-9a-zA-Z_]+", "_", candidate) or "_unnamed"
         if candidate[0].isdigit():
             candidate = f"_{candidate}"
-        found = re.match(r"(.*)_(\d+)$", candidate)
-        base, number = (found[1], int(found[2])) if found else (candidate, None)
+        match = re.match(r"(.*)_(\d+)$", candidate)
+        base, number = (match[1], int(match[2])) if match else (candidate, None)
         name = candidate if number is not None else base
         if number is None:
             number = self._counts.get(base, 0)
@@ -311,6 +311,6 @@ _MODULES_OF_BUILTINS = frozenset({"__name__"})
 
 def nodes_in(argument: Any) -> Iterator[Node]:
     """Yield the nodes in an argument."""
-    found: list[Node] = []
-    map_arg(argument, lambda node: found.append(node))
-    yield from found
+    results: list[Node] = []
+    map_arg(argument, lambda node: results.append(node))
+    yield from results

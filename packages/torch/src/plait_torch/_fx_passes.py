@@ -256,14 +256,14 @@ def _partitions(nodes: list[Node], callback: Callable[[Node], Any]) -> dict[str,
 
 def _ordered(parts: dict[str, _Partition]) -> list[_Partition]:
     """Return the parts so that each comes after those it needs."""
-    found: dict[str, _Partition] = {}
+    results: dict[str, _Partition] = {}
     waiting = dict(parts)
     while waiting:
-        ready = [name for name, part in waiting.items() if all(n in found for n in part.needs)]
+        ready = [name for name, part in waiting.items() if all(n in results for n in part.needs)]
         if not ready:
             raise RuntimeError("cycle exists between partitions!")
-        found[ready[0]] = waiting.pop(ready[0])
-    return list(found.values())
+        results[ready[0]] = waiting.pop(ready[0])
+    return list(results.values())
 
 
 def split_module(
@@ -306,8 +306,8 @@ def split_module(
         for node in part.nodes:
             part.copies[node] = part.graph.node_copy(node, part.copies.__getitem__)
         outputs = list(part.outputs)
-        made = tuple(part.copies[node] for node in outputs)
-        part.graph.output(made[0] if len(made) == 1 else made)
+        output = tuple(part.copies[node] for node in outputs)
+        part.graph.output(output[0] if len(output) == 1 else output)
         children[part.name] = GraphModule(root_m, part.graph)
         called = whole.call_module(part.name, tuple(values[node] for node in part.inputs))
         for i, node in enumerate(outputs):

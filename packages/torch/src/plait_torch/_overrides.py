@@ -162,16 +162,16 @@ def _accessors() -> Iterator[tuple[str, Any]]:
 
 @functools.cache
 def _methods() -> dict[Any, str]:
-    found: dict[Any, str] = {}
+    results: dict[Any, str] = {}
     skipped = ("__class__", "__dict__", "__doc__", "__module__", "__weakref__", "__init_subclass__")
     for name in dir(plait.Tensor):
         value = getattr(plait.Tensor, name)
         hashable = getattr(value, "__hash__", None) is not None
         if name not in skipped and hashable and callable(value) and not isinstance(value, type):
-            found.setdefault(value, name)
+            results.setdefault(value, name)
     for name, value in _accessors():
-        found.setdefault(value, name)
-    return found
+        results.setdefault(value, name)
+    return results
 
 
 def is_tensor_method_or_property(func: Callable[..., Any]) -> bool:
@@ -215,14 +215,14 @@ def get_ignored_functions() -> set[Callable[..., Any]]:
 def get_overridable_functions() -> dict[Any, list[Callable[..., Any]]]:
     """Return the functions that ask, by the namespace that shows them."""
     ignored = get_ignored_functions()
-    found: dict[Any, list[Callable[..., Any]]] = {}
+    results: dict[Any, list[Callable[..., Any]]] = {}
     for function, name in _fx_names.functions().values():
         if function not in ignored:
             place = name.rpartition(".")[0].replace("torch._C._nn", "torch.nn.functional")
             module = importlib.import_module(place) if _is_installed() else place
-            found.setdefault(module, []).append(function)
-    found[plait.Tensor] = list(_methods())
-    return found
+            results.setdefault(module, []).append(function)
+    results[plait.Tensor] = list(_methods())
+    return results
 
 
 def _is_installed() -> bool:

@@ -61,12 +61,12 @@ def _operators() -> dict[str, Any]:
     """Return the operators that `torch` shows, by name: functions, and methods without one."""
     from plait_nn import functional
 
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     for place in (core, functional, core.linalg, core.fft, core.special, core.Tensor):
         for value in vars(place).values():
             if isinstance(value, Operator):
-                found.setdefault(value.__name__, value)
-    return found
+                results.setdefault(value.__name__, value)
+    return results
 
 
 def canonical(function: Any) -> Any:
@@ -265,8 +265,8 @@ def _init_subclass(cls: Any, /, **options: Any) -> None:
     plain = own is None or getattr(own, "__func__", own) is disabled
     if not plain and not hasattr(cls, "__plait_function__"):
         _asking_functions.keep()
-    found = cls.__torch_function__
-    if getattr(found, "__func__", found) is disabled and _torch_dispatch.sees_calls(cls):
+    result = cls.__torch_function__
+    if getattr(result, "__func__", result) is disabled and _torch_dispatch.sees_calls(cls):
         cls.__torch_function__ = staticmethod(_composed)
     _torch_dispatch.watch(cls)
 
@@ -324,13 +324,13 @@ def _rebuild_from_type_v2(func: Any, new_type: Any, args: Any, state: Any) -> An
         >>> type(x).__name__, x.name
         ('Named', 'a')
     """
-    made = func(*args)
-    if type(made) is not new_type:
-        made = made.as_subclass(new_type)
-    if hasattr(type(made), "__setstate__"):
-        made.__setstate__(state)
-        return made
+    result = func(*args)
+    if type(result) is not new_type:
+        result = result.as_subclass(new_type)
+    if hasattr(type(result), "__setstate__"):
+        result.__setstate__(state)
+        return result
     attributes, slots = state if isinstance(state, tuple) else (state, None)
     for name, value in {**(attributes or {}), **(slots or {})}.items():
-        setattr(made, name, value)
-    return made
+        setattr(result, name, value)
+    return result

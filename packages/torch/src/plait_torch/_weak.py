@@ -117,10 +117,10 @@ class WeakIdKeyDictionary(MutableMapping[Any, Any]):
 
     def copy(self) -> WeakIdKeyDictionary:
         """Return another dict with the same entries."""
-        made = type(self)(ref_type=self.ref_type)
+        result = type(self)(ref_type=self.ref_type)
         for key in self:
-            made[key] = self[key]
-        return made
+            result[key] = self[key]
+        return result
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {len(self)} entries>"

@@ -113,9 +113,9 @@ def _sparse_unchecked(kind: Any, parts: Any) -> Any:
     return SparseTensor(indices, values, tuple(shape), bool(coalesced and coalesced[0]))
 
 
-def _without_elements(found: Named) -> Callable[..., Any]:
+def _without_elements(result: Named) -> Callable[..., Any]:
     """Return the functions that build tensors whose elements are read later."""
-    if found.name == "torch._utils._rebuild_sparse_tensor":
+    if result.name == "torch._utils._rebuild_sparse_tensor":
         return _sparse_unchecked
 
     def call(*args: Any) -> Any:
@@ -124,7 +124,7 @@ def _without_elements(found: Named) -> Callable[..., Any]:
                 "load: a tensor of the older format that is noted as conjugated or negated needs "
                 "weights_only=True"
             )
-        return found.call(*args)
+        return result.call(*args)
 
     return call
 

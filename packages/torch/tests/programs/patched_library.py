@@ -23,8 +23,8 @@ def made_layers():
 def show(what, layers):
     for layer in layers:
         state = layer.state_dict().values()
-        found = sorted({(str(each.dtype), each.device.type) for each in state})
-        print(what, type(layer).__name__, found)
+        results = sorted({(str(each.dtype), each.device.type) for each in state})
+        print(what, type(layer).__name__, results)
 
 
 # ---- functions that were not used before, for the time of a context

@@ -220,9 +220,9 @@ def _check_kind(path: str) -> None:
         )
 
 
-def _no_folder(path: str, said: str) -> CheckpointError:
+def _no_folder(path: str, text: str) -> CheckpointError:
     error = IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
-    return system_error(f"save: a file is required, {path!r} {said}", error)
+    return system_error(f"save: a file is required, {path!r} {text}", error)
 
 
 def path_of(f: str | os.PathLike[Any], function: str) -> str:

@@ -72,13 +72,13 @@ def _text(value: Any) -> bytes:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=True).encode()
 
 
-def marked(content: dict[str, Any], said: dict[str, Any], pad: bool = True) -> bytes:
-    """Return JSON with `said` in its metadata, and with a digest of all of it.
+def marked(content: dict[str, Any], message: dict[str, Any], pad: bool = True) -> bytes:
+    """Return JSON with `message` in its metadata, and with a digest of all of it.
 
-    A mark that the file is plait's stands before `said` and after it, far enough apart that damage
-    of one leaves the other: a file with at least one mark must have the digest.
+    A mark that the file is plait's stands before `message` and after it. The two are far enough
+    apart that damage of one leaves the other: a file with at least one mark must have the digest.
     """
-    inner = json.dumps(said, separators=(",", ":"), allow_nan=False).ljust(_DISTANCE)
+    inner = json.dumps(message, separators=(",", ":"), allow_nan=False).ljust(_DISTANCE)
     metadata = _metadata(inner)
     text = _text({"__metadata__": metadata, **content})
     if pad:
@@ -152,7 +152,7 @@ def checked_size(text: bytes) -> bytes:
 
 
 def header_bytes(
-    entries: Iterable[tuple[str, str, tuple[int, ...], int]], said: dict[str, Any]
+    entries: Iterable[tuple[str, str, tuple[int, ...], int]], message: dict[str, Any]
 ) -> bytes:
     """Return length and header for entries (name, dtype, shape, nbytes) in order of their bytes."""
     content: dict[str, Any] = {}
@@ -164,7 +164,7 @@ def header_bytes(
             "data_offsets": [begin, begin + nbytes],
         }
         begin += nbytes
-    text = checked_size(marked(content, said))
+    text = checked_size(marked(content, message))
     return len(text).to_bytes(8, "little") + text
 
 

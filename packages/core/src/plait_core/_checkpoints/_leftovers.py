@@ -199,11 +199,11 @@ def _found(file: int, words: Iterable[bytes]) -> set[bytes]:
     return result
 
 
-def _state(found: os.stat_result) -> tuple[int, ...]:
+def _state(result: os.stat_result) -> tuple[int, ...]:
     """Return size, times and inode of a file, which change when the file changes."""
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    return result.st_dev, result.st_ino, result.st_size, result.st_mtime_ns, result.st_ctime_ns
 
 
-def _is_settled(found: os.stat_result) -> bool:
+def _is_settled(result: os.stat_result) -> bool:
     """Return whether a later change of the file would change its times: a clock ticks in steps."""
-    return time.time_ns() - max(found.st_mtime_ns, found.st_ctime_ns) > _SETTLED
+    return time.time_ns() - max(result.st_mtime_ns, result.st_ctime_ns) > _SETTLED

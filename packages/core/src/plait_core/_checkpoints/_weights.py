@@ -130,15 +130,15 @@ class File:
 
 def _said(metadata: dict[str, str], name: str) -> dict[str, Any]:
     """Return plait's metadata."""
-    said = parse_json(metadata.get("plait", "{}").encode(), name)
-    if said.get("version") != VERSION:
+    text = parse_json(metadata.get("plait", "{}").encode(), name)
+    if text.get("version") != VERSION:
         raise CheckpointError(
-            f"load: {name} has version {said.get('version')!r} of the format, this plait reads "
+            f"load: {name} has version {text.get('version')!r} of the format, this plait reads "
             f"{VERSION}"
         )
-    if not isinstance(said.get("digests", {}), dict):
+    if not isinstance(text.get("digests", {}), dict):
         raise CheckpointError(f"load: the header of {name} is damaged: digests")
-    return said
+    return text
 
 
 class Builder:
@@ -231,12 +231,12 @@ def _flat(files: dict[str, File], options: Options) -> dict[str, Tensor]:
     return {name: builder(number) for number, name in enumerate(files)}
 
 
-def _restored(said: dict[str, Any], files: dict[str, File], options: Options, name: str) -> Any:
-    table = said.get("tensors")
+def _restored(message: dict[str, Any], files: dict[str, File], options: Options, name: str) -> Any:
+    table = message.get("tensors")
     if not isinstance(table, list) or not all(isinstance(row, dict) for row in table):
         raise CheckpointError(f"load: the header of {name} is damaged: the table of tensors")
     builder = Builder(files, table, options)
-    tree = said["tree"]
+    tree = message["tree"]
     if not (isinstance(tree, dict) and "pickle" in tree):
         return decode(tree, builder)
     text = builder(tree["pickle"]).tobytes()

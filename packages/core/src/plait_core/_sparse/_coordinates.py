@@ -270,9 +270,9 @@ class SparseTensor(SparseBase, _core._Sparse):
             inner = at - self.sparse_dim() + 1
             return self._with(self._stored.index_select(inner, index.reshape(-1)))
         positions, order = operator("sort")(self._indices()[at])
-        wanted = index.reshape(-1).contiguous()
-        first = operator("searchsorted")(positions, wanted)
-        counts = operator("searchsorted")(positions, wanted, right=True) - first
+        required = index.reshape(-1).contiguous()
+        first = operator("searchsorted")(positions, required)
+        counts = operator("searchsorted")(positions, required, right=True) - first
         row, member = _joined(first, counts)
         source = order.index_select(0, member)
         picked = [row if i == at else each[source] for i, each in enumerate(self._indices())]

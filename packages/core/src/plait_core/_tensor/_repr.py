@@ -77,7 +77,7 @@ def set_printoptions(
         )
     if sci_mode is not None and not isinstance(sci_mode, bool):
         raise TypeError(f"set_printoptions: `sci_mode` must be a bool or None, got {sci_mode!r}")
-    chosen = {
+    selection = {
         "precision": _whole("precision", precision, 0, 1000),
         "threshold": _count("threshold", threshold),
         "edgeitems": _whole("edgeitems", edgeitems, 1, sys.maxsize),
@@ -86,7 +86,7 @@ def set_printoptions(
     # all options are checked before one is set
     if profile is not None:
         vars(_options).update(vars(_PROFILES[profile]))
-    for name, value in chosen.items():
+    for name, value in selection.items():
         if value is not None:
             setattr(_options, name, value)
     if sci_mode is not None or profile is None:

@@ -165,8 +165,8 @@ class UntypedStorage:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, UntypedStorage):
             return NotImplemented
-        mine, theirs = self._bytes._storage_extent(), other._bytes._storage_extent()
-        return self is other or (bool(mine[0]) and mine == theirs)
+        own, theirs = self._bytes._storage_extent(), other._bytes._storage_extent()
+        return self is other or (bool(own[0]) and own == theirs)
 
     def __hash__(self) -> int:
         return hash(self._bytes._storage_extent())
@@ -254,11 +254,11 @@ class _Known:
 _known = _Known()
 
 
-def refuse_batched(tensor: Tensor, who: str) -> None:
+def refuse_batched(tensor: Tensor, caller: str) -> None:
     """Raise RuntimeError for a tensor in `vmap`, whose memory has the elements of no sample."""
     if _core._samples(tensor) is not None:
         raise RuntimeError(
-            f"vmap: {who}: a tensor that stands for all samples has no memory of its own; use "
+            f"vmap: {caller}: a tensor that stands for all samples has no memory of its own; use "
             "operators, or call it on what vmap returns"
         )
 

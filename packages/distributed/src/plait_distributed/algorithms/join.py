@@ -146,10 +146,10 @@ class Join:
         if context._active(True) < context._group.size() and context._throws:
             context._raise()
 
-    def _active(self, mine: bool) -> int:
+    def _active(self, own: bool) -> int:
         """Return how many ranks begin an iteration."""
         new = core()
-        count = new.tensor([int(mine)], dtype=new.int64)
+        count = new.tensor([int(own)], dtype=new.int64)
         call = self._group.begin_call("Join", "", (count,))
         self._group.start(call, "all_reduce", [count], [count])
         return int(count.item())

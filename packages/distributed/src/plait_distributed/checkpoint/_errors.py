@@ -22,8 +22,8 @@ class CheckpointException(RuntimeError):
 
     def __init__(self, message: str, failures: dict[int, str] | None = None) -> None:
         self.failures = dict(failures or {})
-        told = "; ".join(f"rank {rank}: {text}" for rank, text in self.failures.items())
-        super().__init__(f"{message}: {told}" if told else message)
+        notice = "; ".join(f"rank {rank}: {text}" for rank, text in self.failures.items())
+        super().__init__(f"{message}: {notice}" if notice else message)
 
 
 class Together:
@@ -39,9 +39,9 @@ class Together:
     """
 
     def __init__(
-        self, who: str, group: ProcessGroup | None, later: ProcessGroup | None = None
+        self, caller: str, group: ProcessGroup | None, later: ProcessGroup | None = None
     ) -> None:
-        self._who, self.group = who, group
+        self._who, self.group = caller, group
         self._groups = [each for each in (group, later) if each is not None]
         self._told: BaseException | None = None
 
@@ -52,15 +52,15 @@ class Together:
         if error is not self._told:
             tell_interrupt(self._who, self._groups, error)
 
-    def agree(self, error: BaseException | None, said: str = "") -> list[str]:
+    def agree(self, error: BaseException | None, message: str = "") -> list[str]:
         """Raise on every rank if any has an error, else return what each rank said.
 
         The errors of `CheckpointException.failures` are by the ranks of the group of all processes.
         """
-        mine = f"+{said}" if error is None else f"-{type(error).__name__}: {error}"
+        own = f"+{message}" if error is None else f"-{type(error).__name__}: {error}"
         group = self.group
         try:
-            texts = [mine] if group is None else group.gather_texts(f"{self._who} result", mine)
+            texts = [own] if group is None else group.gather_texts(f"{self._who} result", own)
             self._told = error
         except BaseException as other:
             if error is not None and not isinstance(error, Exception):

@@ -28,14 +28,14 @@ from plait_distributed.tensor._dtensor import DTensor
 __all__ = ["async_save", "group_of", "save", "save_state_dict", "states_of"]
 
 
-def group_of(who: str, process_group: Any, no_dist: bool) -> ProcessGroup | None:
+def group_of(caller: str, process_group: Any, no_dist: bool) -> ProcessGroup | None:
     """Return the ranks that save or load together; None: this process alone."""
     if no_dist or (process_group is None and not is_initialized()):
         return None
-    found = member_of(who, process_group)
-    if found is None:
-        raise ValueError(f"{who}: this process is not a member of the group")
-    return found
+    result = member_of(caller, process_group)
+    if result is None:
+        raise ValueError(f"{caller}: this process is not a member of the group")
+    return result
 
 
 def states_of(state_dict: dict[str, Any]) -> dict[str, Any]:
@@ -57,13 +57,13 @@ class _Save:
 
     def __init__(
         self,
-        who: str,
+        caller: str,
         state_dict: dict[str, Any],
         checkpoint_id: Any,
         storage_writer: Any,
         together: Together,
     ) -> None:
-        self.who, self.group = who, together.group
+        self.who, self.group = caller, together.group
         self.together = together
         self._failure: BaseException | None = None  # of which the other ranks are not told yet
         self.rank = 0 if self.group is None else self.group.rank()
@@ -96,16 +96,16 @@ class _Save:
         except BaseException as caught:
             error = caught
         self.together.agree(error)
-        told: list[Any] = [(names, plan)]
+        messages: list[Any] = [(names, plan)]
         if self.group is not None:
-            told *= self.group.size()
-            all_gather_object(told, (names, plan), self.group)
+            messages *= self.group.size()
+            all_gather_object(messages, (names, plan), self.group)
         self.index = folders().path_of_index(writer.path)
-        self.names: list[str] = told[0][0]
+        self.names: list[str] = messages[0][0]
         ranks = (0,) if self.group is None else self.group.ranks
         self._content: dict[str, Any] = {"tensors": {}, "values": {}}
         try:
-            self.plans = owned(self.who, [plan for _, plan in told], ranks)
+            self.plans = owned(self.who, [plan for _, plan in messages], ranks)
             self._collect(entries)
         except ValueError:  # every rank finds it
             raise
@@ -152,8 +152,8 @@ class _Save:
             try:
                 index = index_of(self.names, self.plans)
                 if self.rank == 0:
-                    found = {n: int(s) for n, s in zip(self.names, sizes, strict=True) if s}
-                    self._folder.commit(index, found)
+                    results = {n: int(s) for n, s in zip(self.names, sizes, strict=True) if s}
+                    self._folder.commit(index, results)
             except BaseException as caught:
                 error = caught
             self.together.agree(self.end(error))
@@ -187,14 +187,14 @@ class _Save:
         return error
 
 
-def _writer(who: str, checkpoint_id: Any, storage_writer: Any) -> FileSystemWriter:
+def _writer(caller: str, checkpoint_id: Any, storage_writer: Any) -> FileSystemWriter:
     if storage_writer is None:
         if checkpoint_id is None:
-            raise ValueError(f"{who}: give `checkpoint_id` or `storage_writer`")
+            raise ValueError(f"{caller}: give `checkpoint_id` or `storage_writer`")
         return FileSystemWriter(checkpoint_id)
     if not isinstance(storage_writer, FileSystemWriter):
         raise NotImplementedError(
-            f"{who}: `storage_writer` must be a FileSystemWriter, got {storage_writer!r}"
+            f"{caller}: `storage_writer` must be a FileSystemWriter, got {storage_writer!r}"
         )
     if checkpoint_id is not None:
         return FileSystemWriter(checkpoint_id, overwrite=storage_writer.overwrite)
@@ -274,12 +274,14 @@ def _background_group(group: ProcessGroup | None) -> ProcessGroup | None:
     """Return a group for the thread that writes: collectives of both may mix."""
     if group is None:
         return None
-    found = _background.get(group)
-    if found is None or found not in open_groups():
+    result = _background.get(group)
+    if result is None or result not in open_groups():
         alone = group is default_group("async_save")
-        found = new_group(group.ranks, use_local_synchronization=not alone, group_desc="async_save")
-        _background[group] = found
-    return found
+        result = new_group(
+            group.ranks, use_local_synchronization=not alone, group_desc="async_save"
+        )
+        _background[group] = result
+    return result
 
 
 def async_save(

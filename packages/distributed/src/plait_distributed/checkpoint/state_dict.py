@@ -74,12 +74,12 @@ def _is_parallel(model: Any) -> bool:
 
 
 def _options(options: StateDictOptions | None) -> StateDictOptions:
-    found = options or StateDictOptions()
-    if found.flatten_optimizer_state_dict:
+    result = options or StateDictOptions()
+    if result.flatten_optimizer_state_dict:
         raise NotImplementedError("StateDictOptions: `flatten_optimizer_state_dict` must be False")
-    if found.broadcast_from_rank0 and not found.full_state_dict:
+    if result.broadcast_from_rank0 and not result.full_state_dict:
         raise ValueError("StateDictOptions: `broadcast_from_rank0` needs `full_state_dict`")
-    return found
+    return result
 
 
 def _whole(value: Any, options: StateDictOptions) -> Any:
@@ -114,14 +114,14 @@ def get_model_state_dict(
     """
     if submodules is not None:
         raise NotImplementedError("get_model_state_dict: `submodules` must be None")
-    chosen = _options(options)
+    choice = _options(options)
     frozen = {name for name, p in model.named_parameters() if not p.requires_grad}
     state = {
-        _plain(model, name): _whole(value, chosen)
+        _plain(model, name): _whole(value, choice)
         for name, value in _sharded_state(model).items()
-        if not (chosen.ignore_frozen_params and name in frozen)
+        if not (choice.ignore_frozen_params and name in frozen)
     }
-    return _kept(state, chosen)
+    return _kept(state, choice)
 
 
 def _sharded_state(model: Any) -> dict[str, Any]:
@@ -151,16 +151,16 @@ def set_model_state_dict(
         >>> set_model_state_dict(nn.Linear(1, 1), state)
         <All keys matched successfully>
     """
-    chosen = _options(options)
+    choice = _options(options)
     own = _sharded_state(model)
-    given = _from_first(model_state_dict) if chosen.broadcast_from_rank0 else model_state_dict
+    argument = _from_first(model_state_dict) if choice.broadcast_from_rank0 else model_state_dict
     names = {_plain(model, name): name for name in own}
     state = {}
-    for name, value in given.items():
+    for name, value in argument.items():
         like = own.get(names.get(name, ""))
         state[names.get(name, name)] = _laid_out(value, like)
     load = getattr(model, "_load_sharded_state_dict", model.load_state_dict)
-    strict = chosen.strict and not chosen.ignore_frozen_params
+    strict = choice.strict and not choice.ignore_frozen_params
     return load(state, strict=strict)
 
 
@@ -191,8 +191,8 @@ def _from_first(state: dict[str, Any]) -> dict[str, Any]:
             return _Stand(len(tensors) - 1, tuple(value.shape), str(value.dtype))
         return value
 
-    told = [take(state) if get_rank() == 0 else None]
-    broadcast_object_list(told, src=0)
+    messages = [take(state) if get_rank() == 0 else None]
+    broadcast_object_list(messages, src=0)
     first = get_rank() == 0
 
     def give(value: Any) -> Any:
@@ -205,7 +205,7 @@ def _from_first(state: dict[str, Any]) -> dict[str, Any]:
         broadcast(tensor, src=0)
         return tensor
 
-    result: dict[str, Any] = give(told[0])
+    result: dict[str, Any] = give(messages[0])
     return result
 
 
@@ -226,10 +226,10 @@ def _optimizers(optimizers: Any) -> list[Any]:
 
 
 def _names(model: Any) -> dict[int, str]:
-    found: dict[int, str] = {}
+    results: dict[int, str] = {}
     for name, parameter in model.named_parameters():
-        found.setdefault(id(parameter), _plain(model, name))
-    return found
+        results.setdefault(id(parameter), _plain(model, name))
+    return results
 
 
 def _start(optimizer: Any) -> None:
@@ -298,7 +298,7 @@ def get_optimizer_state_dict(
     """
     if submodules is not None:
         raise NotImplementedError("get_optimizer_state_dict: `submodules` must be None")
-    chosen = _options(options)
+    choice = _options(options)
     names = _names(model)
     state: dict[str, Any] = {}
     groups: list[dict[str, Any]] = []
@@ -313,12 +313,12 @@ def get_optimizer_state_dict(
                     )
                 if optimizer.state.get(p):
                     state[names[id(p)]] = {
-                        key: _whole(_held(value, p), chosen)
+                        key: _whole(_held(value, p), choice)
                         for key, value in optimizer.state[p].items()
                     }
             options_of = {key: value for key, value in group.items() if key != "params"}
             groups.append({**options_of, "params": [names[id(p)] for p in group["params"]]})
-    return _kept({"state": state, "param_groups": groups}, chosen)
+    return _kept({"state": state, "param_groups": groups}, choice)
 
 
 def set_optimizer_state_dict(
@@ -347,10 +347,10 @@ def set_optimizer_state_dict(
         >>> state = dcp.get_optimizer_state_dict(model, optimizer)
         >>> dcp.set_optimizer_state_dict(model, optimizer, state)
     """
-    chosen = _options(options)
-    given = _from_first(optim_state_dict) if chosen.broadcast_from_rank0 else optim_state_dict
+    choice = _options(options)
+    argument = _from_first(optim_state_dict) if choice.broadcast_from_rank0 else optim_state_dict
     names = _names(model)
-    of_group = {name: group for group in given["param_groups"] for name in group["params"]}
+    of_group = {name: group for group in argument["param_groups"] for name in group["params"]}
     for optimizer in _optimizers(optimizers):
         number, state, groups = 0, {}, []
         for group in optimizer.param_groups:
@@ -360,11 +360,11 @@ def set_optimizer_state_dict(
                 name = names[id(p)]
                 if name in of_group:
                     saved = of_group[name]
-                elif chosen.strict:
+                elif choice.strict:
                     raise KeyError(f"set_optimizer_state_dict: {name} is in no group of the state")
-                if name in given["state"]:
+                if name in argument["state"]:
                     lay_out = functools.partial(_as_parameter, parameter=p)
-                    state[number] = {k: lay_out(v) for k, v in given["state"][name].items()}
+                    state[number] = {k: lay_out(v) for k, v in argument["state"][name].items()}
                 numbers.append(number)
                 number += 1
             options_of = {k: v for k, v in (saved or group).items() if k != "params"}

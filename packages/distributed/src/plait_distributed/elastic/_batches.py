@@ -101,13 +101,13 @@ class Batch:
         epoch: int,
         number: int,
         indices: Sequence[int],
-        mine: list[Part],
+        own: list[Part],
         is_even: bool = True,
     ) -> None:
         self.epoch = epoch
         self.number = number
         self.indices = list(indices)
-        self.mine = mine
+        self.mine = own
         self._is_even = is_even  # all ranks have as many parts
 
     def parts(self, model: Any = None) -> Iterator[Part]:
@@ -256,12 +256,12 @@ class Batches:
                 f"Batches: `parts` must be at least the number of ranks, {size}; got {self.parts}"
             )
         n, parts = len(indices), self.parts
-        mine = []
+        own = []
         for i in range(rank * parts // size, (rank + 1) * parts // size):
             some = indices[i * n // parts : (i + 1) * n // parts]
             seed = sample_seed(self.seed, self.epoch, number, f"part {i}")
-            mine.append(Part(i, some, len(some) * size / n, seed))
-        return Batch(self.epoch, number, indices, mine, parts % size == 0)
+            own.append(Part(i, some, len(some) * size / n, seed))
+        return Batch(self.epoch, number, indices, own, parts % size == 0)
 
     def _permutation(self) -> list[int]:
         if self._order[0] != self.epoch:

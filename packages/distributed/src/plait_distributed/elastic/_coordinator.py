@@ -182,8 +182,8 @@ class Coordinator(threading.Thread):
         if missing:  # they are lost, if those who came are enough without them
             present = [member for member in present if member.place not in missing]
             if not ended and (not present or _outvoted(present, self._host, missing)):
-                who = ", ".join(f"rank {place} {process}" for place, process in missing.items())
-                text = f"waited {terms.timeout:g} s for {who}, which run but do not come"
+                caller = ", ".join(f"rank {place} {process}" for place, process in missing.items())
+                text = f"waited {terms.timeout:g} s for {caller}, which run but do not come"
                 return self._tell(self._present(), text)
         if self._settled is None:
             self._settled = now
@@ -207,7 +207,7 @@ class Coordinator(threading.Thread):
 
     def _missing(self, present: list[Member], now: float) -> dict[int, Peer]:
         """Return the members of the last group that may still come, by place."""
-        found = {}
+        results = {}
         last = max(present, key=lambda member: member.generation)
         here = {member.process for member in present}
         again = {member.place for member in present if member.is_new}
@@ -223,21 +223,21 @@ class Coordinator(threading.Thread):
                 known = any(text in each for each in beside) if beside else text in lost
                 known = known or (not beside and self._network.is_cut_off(address))
                 if not known and place not in again:
-                    found[place] = process
+                    results[place] = process
                 continue
             state = self._watch.look(process)
             if state == "lost" or (state == "stopped" and text in lost):
                 end_process(process.pid, process.started)
-                found[place] = process  # until it has ended
+                results[place] = process  # until it has ended
             elif state != "ended":
                 since = self._reported.setdefault(text, now) if text in lost else now
                 if now - since < _GRACE or state == "stopped":
-                    found[place] = process
-        return found
+                    results[place] = process
+        return results
 
     def _stopped(self, present: list[Member]) -> dict[int, Peer]:
         """Return members that are here, but stopped, by place."""
-        found = {}
+        results = {}
         for member in present:
             process = Peer.of(member.process)
             if process.host != self._host:
@@ -246,8 +246,8 @@ class Coordinator(threading.Thread):
             if state == "lost":
                 end_process(process.pid, process.started)
             if state != "runs":
-                found[member.place] = process
-        return found
+                results[member.place] = process
+        return results
 
     def _tell(self, present: list[Member], error: str = "") -> bool:
         self._stays_open = len(present) < self._terms.size and not error
@@ -260,9 +260,9 @@ class Coordinator(threading.Thread):
         """Tell members a decision; they are no guests any more."""
         generation = 1 + max(member.generation for member in present)
         decision = Decision(generation, present, error, is_elsewhere)
-        told = {id(member) for member in present}
+        messages = {id(member) for member in present}
         with self._lock:
-            guests = [guest for guest in self._guests if id(guest[1]) in told]
+            guests = [guest for guest in self._guests if id(guest[1]) in messages]
             self._guests = [guest for guest in self._guests if guest not in guests]
         for channel, _ in guests:
             with contextlib.suppress(OSError):

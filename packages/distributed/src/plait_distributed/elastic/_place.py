@@ -79,20 +79,20 @@ class Place:
         places: list[tuple[int, Any]] = [(socket.AF_UNIX, self._name)]
         if self._address is not None:
             places.append((_family(self._address), self._address))
-        found = []
+        results = []
         for family, at in places:
             end = socket.socket(family, socket.SOCK_STREAM)
-            found.append(end)
+            results.append(end)
             try:
                 if family != socket.AF_UNIX:
                     end.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 end.bind(at)
                 end.listen(1024)
             except OSError:
-                for each in found:
+                for each in results:
                     each.close()
                 return []
-        return found
+        return results
 
     def ask_for_proof(self, end: socket.socket) -> Proof | None:
         """Return what who has connected has to send; None if it is of another user."""

@@ -153,10 +153,10 @@ def _stands_still(process: Peer) -> bool:
 _session: Session | None = None
 
 
-def current_session(who: str) -> Session:
+def current_session(caller: str) -> Session:
     """Return the job of which this process is a rank."""
     if _session is None:
-        raise ValueError(f"{who}: call elastic.init_process_group first")
+        raise ValueError(f"{caller}: call elastic.init_process_group first")
     return _session
 
 

@@ -175,7 +175,7 @@ def _sharded_class(cls: type) -> type:
 
 def _own_parameters(module: Any, ignored: set[int]) -> list[GroupedParameter]:
     """Return the parameters of a module that no sharded module inside it has."""
-    found: dict[int, tuple[str, Any, list[tuple[Any, str]]]] = {}
+    results: dict[int, tuple[str, Any, list[tuple[Any, str]]]] = {}
 
     def visit(each: Any, prefix: str) -> None:
         for name, parameter in each._parameters.items():
@@ -188,7 +188,7 @@ def _own_parameters(module: Any, ignored: set[int]) -> list[GroupedParameter]:
                     f"fully_shard: the parameter {prefix + name} is also {sharded_as} of a module "
                     "that was sharded before; shard a module that contains both instead"
                 )
-            entry = found.setdefault(id(parameter), (prefix + name, parameter, []))
+            entry = results.setdefault(id(parameter), (prefix + name, parameter, []))
             entry[2].append((each, name))
         for name, child in each._modules.items():
             if child is not None and not isinstance(child, FSDPModule):
@@ -196,7 +196,7 @@ def _own_parameters(module: Any, ignored: set[int]) -> list[GroupedParameter]:
 
     visit(module, "")
     parameters = []
-    for name, parameter, slots in found.values():
+    for name, parameter, slots in results.values():
         if str(parameter.device) != "cpu":
             raise NotImplementedError(
                 f"fully_shard: parameters must be on the CPU, {name} is on {parameter.device}"

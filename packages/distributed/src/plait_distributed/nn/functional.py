@@ -31,17 +31,17 @@ __all__ = [
 _Function: Any = require("autograd").Function
 
 
-def _member(who: str, group: Any) -> ProcessGroup:
-    mine = member_of(who, group)
-    if mine is None:
-        raise ValueError(f"{who}: this process is not a member of the group")
-    return mine
+def _member(caller: str, group: Any) -> ProcessGroup:
+    member = member_of(caller, group)
+    if member is None:
+        raise ValueError(f"{caller}: this process is not a member of the group")
+    return member
 
 
-def _check_linear(who: str, op: ReduceOp, tensors: Sequence[Any]) -> None:
+def _check_linear(caller: str, op: ReduceOp, tensors: Sequence[Any]) -> None:
     if op not in (ReduceOp.SUM, ReduceOp.AVG) and any(x.requires_grad for x in tensors):
         raise NotImplementedError(
-            f"{who}: the derivative is there for `op` SUM and AVG, got {op}; detach() the tensor"
+            f"{caller}: the derivative is there for `op` SUM and AVG, got {op}; detach() the tensor"
         )
 
 
@@ -245,8 +245,8 @@ def all_to_all(
         >>> dist.destroy_process_group()
     """
     shapes = [tuple(tensor.shape) for tensor in output_tensor_list]
-    mine = _member("all_to_all", group)
-    results: tuple[Any, ...] = _AllToAll.apply(mine, shapes, *input_tensor_list)
+    own = _member("all_to_all", group)
+    results: tuple[Any, ...] = _AllToAll.apply(own, shapes, *input_tensor_list)
     return results
 
 
@@ -267,11 +267,11 @@ def all_to_all_single(
         tensor([1., 1.])
         >>> dist.destroy_process_group()
     """
-    mine = _member("all_to_all_single", group)
-    n = mine.size()
+    own = _member("all_to_all_single", group)
+    n = own.size()
     outputs = output.split(list(output_split_sizes or [output.shape[0] // n] * n))
     inputs = input.split(list(input_split_sizes or [input.shape[0] // n] * n))
-    return core().cat(all_to_all(outputs, inputs, mine))
+    return core().cat(all_to_all(outputs, inputs, own))
 
 
 def gather(tensor: Any, dst: int = 0, group: Any = None) -> tuple[Any, ...]:

@@ -61,22 +61,22 @@ class PipelineStage:
         group: Any = None,
         dw_builder: Any = None,
     ) -> None:
-        found = member_of("PipelineStage", group)
-        if found is None:
+        result = member_of("PipelineStage", group)
+        if result is None:
             raise ValueError("PipelineStage: this process is not a member of the group")
         if str(device).partition(":")[0] != "cpu":
             raise NotImplementedError(f"PipelineStage: `device` must be 'cpu', got {device!r}")
         if dw_builder is not None:
             raise NotImplementedError("PipelineStage: `dw_builder` must be None")
-        self.group: ProcessGroup = found
-        if num_stages != found.size():
+        self.group: ProcessGroup = result
+        if num_stages != result.size():
             raise ValueError(
-                f"PipelineStage: `num_stages` must be the number of ranks, {found.size()}; got "
+                f"PipelineStage: `num_stages` must be the number of ranks, {result.size()}; got "
                 f"{num_stages}"
             )
-        if stage_index != found.rank():
+        if stage_index != result.rank():
             raise ValueError(
-                f"PipelineStage: `stage_index` must be this process's rank, {found.rank()}; got "
+                f"PipelineStage: `stage_index` must be this process's rank, {result.rank()}; got "
                 f"{stage_index}"
             )
         self.submod = submodule
@@ -108,22 +108,22 @@ class PipelineStage:
 
     def _describe(self, chunk: int, outputs: Sequence[Any]) -> None:
         """Tell the next stage what comes, the first time; later it must be the same."""
-        said = [
+        description = [
             {"shape": list(x.shape), "dtype": str(x.dtype), "grad": bool(x.requires_grad)}
             for x in outputs
         ]
         known = self._goes.get(chunk)
         if known is None:
-            self._goes[chunk] = said
-            text = json.dumps(said).encode()
-            if len(said) > _MOST or len(text) > _HEADER:
-                raise ValueError(f"PipelineStage: {len(said)} outputs are too many")
+            self._goes[chunk] = description
+            text = json.dumps(description).encode()
+            if len(description) > _MOST or len(text) > _HEADER:
+                raise ValueError(f"PipelineStage: {len(description)} outputs are too many")
             data = bytearray(text.ljust(_HEADER))
             header = core().frombuffer(data, dtype=core().uint8)
             self._send(header, self.stage_index + 1, _tag(_DESCRIPTION, chunk))
-        elif known != said:
+        elif known != description:
             raise ValueError(
-                f"PipelineStage: stage {self.stage_index} gave {said} for micro-batch {chunk}, and "
+                f"PipelineStage: stage {self.stage_index} gave {description} for micro-batch {chunk}, and "
                 f"{known} before; make a new stage for other shapes, or for training behind eval()"
             )
 
@@ -134,17 +134,17 @@ class PipelineStage:
             recv(header, group=self.group, group_src=before, tag=_tag(_DESCRIPTION, chunk))
             self._comes[chunk] = json.loads(header.numpy().tobytes())
         tensors, works = [], []
-        for i, said in enumerate(self._comes[chunk]):
-            dtype = getattr(core(), said["dtype"].rpartition(".")[2])
-            tensor = core().empty(said["shape"], dtype=dtype)
+        for i, text in enumerate(self._comes[chunk]):
+            dtype = getattr(core(), text["dtype"].rpartition(".")[2])
+            tensor = core().empty(text["shape"], dtype=dtype)
             tag = _tag(_ACTIVATION, chunk, i)
             works.append(irecv(tensor, group=self.group, group_src=before, tag=tag))
             tensors.append(tensor)
         for work in works:
             assert work is not None
             work.wait()
-        for tensor, said in zip(tensors, self._comes[chunk], strict=True):
-            tensor.requires_grad = said["grad"]
+        for tensor, text in zip(tensors, self._comes[chunk], strict=True):
+            tensor.requires_grad = text["grad"]
         return tuple(tensors)
 
     # ---- a micro-batch ---------------------------------------------------------------------------

@@ -41,27 +41,27 @@ def set_rules(call: Callable[..., Any]) -> None:
     _rules[:] = [call]
 
 
-def place(who: str, placements: Any, mesh: DeviceMesh, ndim: int) -> tuple[Placement, ...]:
+def place(caller: str, placements: Any, mesh: DeviceMesh, ndim: int) -> tuple[Placement, ...]:
     """Check placements, one for each dimension of the mesh; negative dimensions become others."""
-    given = (Replicate(),) * mesh.ndim if placements is None else tuple(placements)
-    if len(given) != mesh.ndim:
+    argument = (Replicate(),) * mesh.ndim if placements is None else tuple(placements)
+    if len(argument) != mesh.ndim:
         raise ValueError(
-            f"{who}: `placements` must have one for each of the mesh's {mesh.ndim} dimensions, "
-            f"got {given}"
+            f"{caller}: `placements` must have one for each of the mesh's {mesh.ndim} dimensions, "
+            f"got {argument}"
         )
-    found: list[Placement] = []
-    for each in given:
+    results: list[Placement] = []
+    for each in argument:
         if isinstance(each, Shard):
             if not -ndim <= each.dim < ndim:
                 raise ValueError(
-                    f"{who}: {each} is out of range for a tensor with {ndim} dimensions"
+                    f"{caller}: {each} is out of range for a tensor with {ndim} dimensions"
                 )
-            found.append(Shard(each.dim % ndim))
+            results.append(Shard(each.dim % ndim))
         elif isinstance(each, (Replicate, Partial)):
-            found.append(each)
+            results.append(each)
         else:
-            raise TypeError(f"{who}: `placements` must be placements, got {each!r}")
-    return tuple(found)
+            raise TypeError(f"{caller}: `placements` must be placements, got {each!r}")
+    return tuple(results)
 
 
 def local_shape(
@@ -186,13 +186,13 @@ class DTensor(_Tensor):  # type: ignore[misc]
                 default. `Partial` in place of `Replicate`: each rank will have a part of a sum.
         """
         local = self.local()
-        for dim, given in enumerate(grad_placements or ()):
+        for dim, argument in enumerate(grad_placements or ()):
             kept = self._places[dim]
-            if isinstance(given, Partial) and isinstance(kept, Replicate):
+            if isinstance(argument, Partial) and isinstance(kept, Replicate):
                 local = _transfers.sum_gradients(local, self._mesh.get_group(dim))
-            elif given != kept and not isinstance(kept, Partial):
+            elif argument != kept and not isinstance(kept, Partial):
                 raise NotImplementedError(
-                    f"DTensor.to_local: a gradient with {given} for a tensor with {kept} is not "
+                    f"DTensor.to_local: a gradient with {argument} for a tensor with {kept} is not "
                     "supported"
                 )
         return local
@@ -318,11 +318,11 @@ class DTensor(_Tensor):  # type: ignore[misc]
         """Return the tensor in bfloat16."""
         return self.to(core().bfloat16)
 
-    def _replicated(self, who: str) -> Any:
+    def _replicated(self, caller: str) -> Any:
         if not all(isinstance(each, Replicate) for each in self._places):
             raise NotImplementedError(
-                f"{who}: a DTensor with {self._places} is not a whole tensor; use full_tensor() or "
-                "to_local()"
+                f"{caller}: a DTensor with {self._places} is not a whole tensor; use full_tensor() "
+                "or to_local()"
             )
         return self.local()
 
@@ -447,13 +447,13 @@ def _to_be_whole(now: Sequence[Placement], want: Sequence[Placement]) -> list[in
     A dimension of the tensor that several ones of the mesh divide is divided by the first one
     first, so a change there touches those behind it.
     """
-    found = {dim for dim in range(len(now)) if now[dim] != want[dim]}
-    changed = {p.dim for dim in found for p in (now[dim], want[dim]) if isinstance(p, Shard)}
-    first = min(found, default=len(now))
+    results = {dim for dim in range(len(now)) if now[dim] != want[dim]}
+    changed = {p.dim for dim in results for p in (now[dim], want[dim]) if isinstance(p, Shard)}
+    first = min(results, default=len(now))
     for dim, place_of in enumerate(now):
         if dim > first and isinstance(place_of, Shard) and place_of.dim in changed:
-            found.add(dim)
-    return [dim for dim in sorted(found, reverse=True) if not isinstance(now[dim], Replicate)]
+            results.add(dim)
+    return [dim for dim in sorted(results, reverse=True) if not isinstance(now[dim], Replicate)]
 
 
 def _to_whole(

@@ -35,7 +35,7 @@ class Enlargement:
 
 def distinct_samples(operator: Operator, count: int) -> list[Sample]:
     """Return samples of `operator` that differ in more than numbers, at most `count`."""
-    found: dict[Any, Sample] = {}
+    results: dict[Any, Sample] = {}
     for sample in draw(operator):
         arrays = _arrays(sample)
         if any(x.size == 0 or x.dtype.kind == "c" or x.dtype.itemsize == 2 for x in arrays):
@@ -44,8 +44,8 @@ def distinct_samples(operator: Operator, count: int) -> list[Sample]:
             continue
         names = operator.schema.bind(sample.args, sample.kwargs)
         kinds = {name: _kind(value) for name, value in names.items()}
-        found.setdefault(repr(kinds), sample)
-    return list(found.values())[:count]
+        results.setdefault(repr(kinds), sample)
+    return list(results.values())[:count]
 
 
 def _arrays(sample: Sample) -> list[npt.NDArray[Any]]:
@@ -85,7 +85,7 @@ def enlargements(sample: Sample) -> Iterator[Enlargement]:
     yield Enlargement(first, "first")
     yield Enlargement(every, "square")
     yield from (
-        Enlargement(chosen, dims) for chosen in (first, alike) for dims in ("last", "first")
+        Enlargement(choice, dims) for choice in (first, alike) for dims in ("last", "first")
     )
     yield from (Enlargement(every, dims) for dims in ("last", "first"))
     if all(x.ndim > 1 for x in arrays):

@@ -92,11 +92,13 @@ def _ldl(x: Any, conj: Any) -> tuple[Any, list[int], int]:
 def ldl(a: Any, hermitian: bool = False) -> tuple[Any, Any, Any]:
     """Return the factors of `a`, its pivots and info, as `linalg.ldl_factor_ex` does."""
     wide = "complex128" if a.dtype.kind == "c" else "float64"
-    made, pivots = a.astype(wide), np.zeros(a.shape[:-1], "int32")
+    result, pivots = a.astype(wide), np.zeros(a.shape[:-1], "int32")
     info = np.zeros(a.shape[:-2], "int32")
     for at in np.ndindex(*a.shape[:-2]):
-        made[at], pivots[at], info[at] = _ldl(made[at].copy(), np.conj if hermitian else np.array)
-    return made.astype(a.dtype), pivots, info
+        result[at], pivots[at], info[at] = _ldl(
+            result[at].copy(), np.conj if hermitian else np.array
+        )
+    return result.astype(a.dtype), pivots, info
 
 
 def unldl(made: Any, pivots: Any, hermitian: bool = False) -> Any:

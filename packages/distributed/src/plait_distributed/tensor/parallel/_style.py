@@ -57,14 +57,14 @@ def _shard(
         module._parameters[name] = shared.__plait_parameter__(parameter.requires_grad)
 
 
-def _kind(who: str, module: Any) -> str:
+def _kind(caller: str, module: Any) -> str:
     nn = require("nn")
     if isinstance(module, nn.Linear):
         return "linear"
     if isinstance(module, nn.Embedding):
         return "embedding"
     raise NotImplementedError(
-        f"{who}: a Linear or Embedding is required, got {type(module).__name__}"
+        f"{caller}: a Linear or Embedding is required, got {type(module).__name__}"
     )
 
 
@@ -74,10 +74,10 @@ class _Layer(ParallelStyle):
     places: ClassVar[dict[str, dict[str, Placement]]]
 
     def __init__(
-        self, given: Placement, taken: Placement, output: Placement, use_local_output: bool
+        self, argument: Placement, taken: Placement, output: Placement, use_local_output: bool
     ) -> None:
         super().__init__()
-        self.input_layouts = (given,)
+        self.input_layouts = (argument,)
         self.desired_input_layouts = (taken,)
         self.output_layouts = (output,)
         self.use_local_output = use_local_output
@@ -307,15 +307,15 @@ class PrepareModuleInputOutput(ParallelStyle):
         plain = self.use_local_input
 
         def before(_: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-            given = self.given or (None,) * len(inputs)
-            if len(given) != len(inputs):
+            argument = self.given or (None,) * len(inputs)
+            if len(argument) != len(inputs):
                 raise ValueError(
-                    f"{type(self).__name__}: `input_layouts` has {len(given)}, the module got "
+                    f"{type(self).__name__}: `input_layouts` has {len(argument)}, the module got "
                     f"{len(inputs)} inputs"
                 )
             moved = tuple(
                 self._move(x, device_mesh, now, want, plain)
-                for x, now, want in zip(inputs, given, self.taken or given, strict=True)
+                for x, now, want in zip(inputs, argument, self.taken or argument, strict=True)
             )
             named = {
                 name: self._move(
@@ -390,15 +390,15 @@ class PrepareModuleOutput(PrepareModuleInputOutput):
         )
 
 
-def _check_mesh(who: str, mesh: DeviceMesh) -> None:
+def _check_mesh(caller: str, mesh: DeviceMesh) -> None:
     if mesh.ndim != 1:
         raise ValueError(
-            f"{who}: `device_mesh` must have one dimension, such as mesh['tp']; got {mesh}"
+            f"{caller}: `device_mesh` must have one dimension, such as mesh['tp']; got {mesh}"
         )
 
 
-def check_styles(who: str, styles: Sequence[Any]) -> None:
+def check_styles(caller: str, styles: Sequence[Any]) -> None:
     """Check that all are styles."""
     for style in styles:
         if not isinstance(style, ParallelStyle):
-            raise TypeError(f"{who}: a ParallelStyle is required, got {style!r}")
+            raise TypeError(f"{caller}: a ParallelStyle is required, got {style!r}")

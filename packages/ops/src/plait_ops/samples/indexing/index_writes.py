@@ -22,13 +22,13 @@ def _tested(pair, reference, samples, errors):
     writes, copies = pair
 
     @functools.wraps(reference)
-    def run(**given):
-        return reference(**{**given, "self": given["self"].copy()})
+    def run(**arguments):
+        return reference(**{**arguments, "self": arguments["self"].copy()})
 
     @functools.wraps(reference)
-    def write(**given):
-        given["self"][...] = run(**given)
-        return given["self"]
+    def write(**arguments):
+        arguments["self"][...] = run(**arguments)
+        return arguments["self"]
 
     writes.reference(write)
     copies.reference(run)
@@ -106,13 +106,13 @@ _tested(
 
 @index_put.reference
 def _(self, indices, values, accumulate=False):
-    made = self.copy()
+    result = self.copy()
     key = tuple(slice(None) if each is None else each for each in indices)
     if accumulate:
-        np.add.at(made, key, np.asarray(values).astype(made.dtype))
+        np.add.at(result, key, np.asarray(values).astype(result.dtype))
     else:
-        made[key] = values
-    return made
+        result[key] = values
+    return result
 
 
 @index_put.samples

@@ -32,9 +32,9 @@ def _gru_samples(s):
 def _(s):
     for k, (gates, (hx,), weight, sizes, reverse, _) in enumerate(layers(s, 3, 1)):
         bias = s.array(len(weight), dtype=str(gates.dtype)) if k % 3 else None
-        made, _, activated = gru_forward(gates, hx, weight, bias, sizes, reverse)
-        grads = [s.array(*each.shape, dtype=str(gates.dtype)) for each in (made, hx)]
-        operands = [*grads, gates, hx, weight, bias, made, activated]
+        result, _, activated = gru_forward(gates, hx, weight, bias, sizes, reverse)
+        grads = [s.array(*each.shape, dtype=str(gates.dtype)) for each in (result, hx)]
+        operands = [*grads, gates, hx, weight, bias, result, activated]
         yield s(*operands, sizes, reverse).loosely(32).without_gradient()
 
 

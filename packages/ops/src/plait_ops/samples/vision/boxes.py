@@ -32,9 +32,9 @@ def _(boxes, scores, iou_threshold):
 @nms_kept.reference
 def _(boxes, order, iou_threshold):
     kept = _kept(boxes, order, iou_threshold)
-    made = np.zeros(len(order), "int64")
-    made[: len(kept)] = kept
-    return made, np.array(len(kept), "int64")
+    result = np.zeros(len(order), "int64")
+    result[: len(kept)] = kept
+    return result, np.array(len(kept), "int64")
 
 
 def _boxes(s, n, dtype="float32", side=10.0):
@@ -143,13 +143,13 @@ def _shared(one, two):
 
 @box_iou_rotated.reference
 def _(boxes1, boxes2):
-    made = np.zeros((len(boxes1), len(boxes2)), "float32")
+    result = np.zeros((len(boxes1), len(boxes2)), "float32")
     for i, j in itertools.product(range(len(boxes1)), range(len(boxes2))):
         one, two = boxes1[i].astype("float64"), boxes2[j].astype("float64")
         both = _shared(_polygon(one), _polygon(two))
         if one[2] * one[3] > 0 and two[2] * two[3] > 0:
-            made[i, j] = both / (one[2] * one[3] + two[2] * two[3] - both)
-    return made
+            result[i, j] = both / (one[2] * one[3] + two[2] * two[3] - both)
+    return result
 
 
 def _rotated(s, n, dtype="float32"):
