@@ -55,9 +55,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if not config.getoption("first_of_each", False):
         return
     first = {item.nodeid.partition("[")[0]: item for item in reversed(items)}
-    kept = set(first.values())
-    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
-    items[:] = [item for item in items if item in kept]
+    selection = set(first.values())
+    config.hook.pytest_deselected(items=[item for item in items if item not in selection])
+    items[:] = [item for item in items if item in selection]
 
 
 class _Watch:

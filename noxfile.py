@@ -261,9 +261,9 @@ def array_api(session: nox.Session) -> None:
     at the commit named above. Expected failures are in tests/array_api/expected.txt, with reasons.
     """
     words = list(session.posargs)
-    argument = words.pop(0) if words else os.environ.get("PLAIT_ARRAY_API_TESTS", "")
-    folder = pathlib.Path(argument).resolve()
-    if not argument or not (folder / "array_api_tests").is_dir():
+    setting = words.pop(0) if words else os.environ.get("PLAIT_ARRAY_API_TESTS", "")
+    folder = pathlib.Path(setting).resolve()
+    if not setting or not (folder / "array_api_tests").is_dir():
         session.error("array-api: the path of a checkout of array-api-tests is required")
     head = subprocess.run(
         ["git", "-C", str(folder), "rev-parse", "HEAD"], capture_output=True, text=True, check=True

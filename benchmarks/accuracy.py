@@ -142,9 +142,9 @@ def main(arguments: list[str] | None = None) -> int:
             )
             for key, library in libraries.items()
         }
-        for what in ("losses", "weights"):
-            values = {key: getattr(value, what) for key, value in results.items()}
-            row += f"  {what}" + "".join(f" {key} {v:.2e}" for key, v in values.items())
+        for attribute in ("losses", "weights"):
+            values = {key: getattr(value, attribute) for key, value in results.items()}
+            row += f"  {attribute}" + "".join(f" {key} {v:.2e}" for key, v in values.items())
             if "torch" in values:
                 # below float32's rounding of a single number both are right
                 ratio = max(values["plait"], 1e-8) / max(values["torch"], 1e-8)

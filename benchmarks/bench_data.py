@@ -145,11 +145,11 @@ def compare(case: Case, rounds: int = 7) -> tuple[float, float]:
     for turn in range(MOST_ROUNDS + 1):
         if turn > rounds and time.perf_counter() - begin > LEAST_SECONDS:
             break
-        for run, kept in zip((ours, theirs), seconds, strict=True):
+        for run, times in zip((ours, theirs), seconds, strict=True):
             start = time.perf_counter()
             run()
             if turn:
-                kept.append(time.perf_counter() - start)
+                times.append(time.perf_counter() - start)
     return statistics.median(seconds[0]), statistics.median(seconds[1])
 
 

@@ -316,9 +316,9 @@ def families() -> list[str]:
     return sorted({each.family for each in specs.all() if not each.internal})
 
 
-def lines_of(family: str, kept: pathlib.Path | None) -> list[Line]:
+def lines_of(family: str, baseline: pathlib.Path | None) -> list[Line]:
     """Return the lines of one family, measured in a process of its own unless they were kept."""
-    file = kept / f"{family.replace('/', '_')}.jsonl" if kept else None
+    file = baseline / f"{family.replace('/', '_')}.jsonl" if baseline else None
     if file and file.exists():
         text = file.read_text()
     else:
@@ -385,9 +385,9 @@ def left_out(selection: list[str], lines: list[Line]) -> str:
     )
 
 
-def page(selection: list[str], kept: pathlib.Path | None) -> str:
+def page(selection: list[str], baseline: pathlib.Path | None) -> str:
     """Return the page: what takes more than PyTorch, and the counts."""
-    lines = [line for family in selection for line in lines_of(family, kept)]
+    lines = [line for family in selection for line in lines_of(family, baseline)]
     figures = [line for line in lines if line[4] is not None]
     if selection == families():
         scope = f"All {len(selection)} families of definitions were measured."

@@ -74,8 +74,8 @@ def local(tensor: Any) -> Any:
 
 def nbytes(tensors: Any) -> float:
     """Return the MiB of tensors on this rank."""
-    held = [local(tensor) for tensor in tensors if tensor is not None]
-    return sum(each.numel() * each.element_size() for each in held) / MIB
+    sizes = [local(tensor) for tensor in tensors if tensor is not None]
+    return sum(each.numel() * each.element_size() for each in sizes) / MIB
 
 
 def work(rank: int, mode: str, size: int, width: int, layers: int, where: str, path: str) -> None:
@@ -110,13 +110,13 @@ def work(rank: int, mode: str, size: int, width: int, layers: int, where: str, p
 def theory(mode: str, size: int, whole: float, layer: float) -> dict[str, float]:
     """Return what a rank holds in theory, and the least peak."""
     n = {name: size if i <= MODES.index(mode) else 1 for i, name in enumerate(MODES)}
-    held = {
+    sizes = {
         "parameters": whole / (size if mode in ("ZeRO 2", "ZeRO 3") else 1),
         "gradients": whole / n["ZeRO 2"],
         "states": 2 * whole / n["ZeRO 1"],
     }
     used = {"ZeRO 2": whole, "ZeRO 3": layer}.get(mode, 0.0)  # whole while they are used
-    return {**held, "peak": sum(held.values()) + used}
+    return {**sizes, "peak": sum(sizes.values()) + used}
 
 
 def main() -> None:

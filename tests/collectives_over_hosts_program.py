@@ -187,7 +187,7 @@ def wait_for_the_others(folder: pathlib.Path, provider: str, ranks: set[int]) ->
         time.sleep(0.02)
 
 
-def main(what: str, provider: str, where: str, folder: pathlib.Path) -> None:
+def main(task: str, provider: str, where: str, folder: pathlib.Path) -> None:
     pc.set_num_threads(1)
     module = importlib.import_module(
         "plait_multiprocessing" if provider == "shared_memory" else f"plait_{provider}"
@@ -202,11 +202,11 @@ def main(what: str, provider: str, where: str, folder: pathlib.Path) -> None:
         "bytes": counted,
         "kill": lambda group: losing(group, folder, "kill"),
         "stop": lambda group: losing(group, folder, "stop"),
-    }[what](group)
+    }[task](group)
     message["host"] = socket.gethostname()
     (folder / f"{provider}{rank}.part").write_text(json.dumps(message))
     (folder / f"{provider}{rank}.part").rename(folder / f"{provider}{rank}")
-    if what in ("kill", "stop"):
+    if task in ("kill", "stop"):
         wait_for_the_others(folder, provider, set(range(size)) - {1})
         os._exit(0)  # MPI would wait for the one that is lost
     group.start("barrier")

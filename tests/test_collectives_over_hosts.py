@@ -80,23 +80,23 @@ class Job:
             process.wait(20)
 
 
-def over_ucx(network: Network, folder: pathlib.Path, what: str, hosts: Sequence[int]) -> Job:
+def over_ucx(network: Network, folder: pathlib.Path, task: str, hosts: Sequence[int]) -> Job:
     skip_without_ucx()
     job = Job(folder, "ucx", len(hosts))
     where = f"tcp://host{hosts[0]}:29400"
     for rank, host in enumerate(hosts):
         environment = {**ENVIRONMENT, "RANK": str(rank), "WORLD_SIZE": str(len(hosts))}
-        command = [sys.executable, PROGRAM, what, "ucx", where, str(folder)]
+        command = [sys.executable, PROGRAM, task, "ucx", where, str(folder)]
         with open(folder / f"stderr{rank}", "w", encoding="utf-8") as errors:
             job.processes.append(network.start(host, command, environment, stderr=errors))
     return job
 
 
-def over_mpi(network: Network, folder: pathlib.Path, what: str, each: int, *options: str) -> Job:
+def over_mpi(network: Network, folder: pathlib.Path, task: str, each: int, *options: str) -> Job:
     mpiexec = find_mpiexec()
     two = Network(network.hosts[:2], "", folder)
     job = Job(folder, "mpi", 2 * each)
-    arguments = [sys.executable, PROGRAM, what, "mpi", "mpi:all", str(folder)]
+    arguments = [sys.executable, PROGRAM, task, "mpi", "mpi:all", str(folder)]
     command, environment = two.mpiexec(mpiexec, each, arguments, "--with-ft", "ulfm", *options)
     with open(folder / "stderr", "w", encoding="utf-8") as errors:
         job.processes.append(

@@ -45,9 +45,9 @@ def test_every_program_says_its_library_and_has_its_requirement() -> None:
     results = [path for path in PROGRAMS.glob("*.py") if path.stem not in run.NOT_PROGRAMS]
     assert len(results) >= 30
     for path in results:
-        library, what = run.described(path)
+        library, purpose = run.described(path)
         assert library in required, path.name
-        assert what, path.name
+        assert purpose, path.name
         assert len(path.read_text().splitlines()) <= 120, path.name
 
 

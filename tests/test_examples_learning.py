@@ -82,11 +82,11 @@ def test_hit_rate(example):
 def test_candidates_are_new_to_the_user(example):
     ncf = example("ncf")
     _, last, seen = ncf.split(example("packaged").movie_ratings())
-    shown = ncf.candidates(last, seen, np.random.default_rng(0))
+    options = ncf.candidates(last, seen, np.random.default_rng(0))
     assert seen.shape == (943, 1682) and seen.sum() == 100000
-    assert (shown[:, 0] == last).all()
-    assert not seen[np.arange(943)[:, None], shown[:, 1:]].any()
-    assert all(len(set(row)) == 100 for row in shown.tolist())
+    assert (options[:, 0] == last).all()
+    assert not seen[np.arange(943)[:, None], options[:, 1:]].any()
+    assert all(len(set(row)) == 100 for row in options.tolist())
 
 
 def test_ncf_beats_popularity(example, tmp_path, capsys, is_png):

@@ -22,10 +22,10 @@ def table() -> dict[str, tuple[set[str], set[str]]]:
     """Return the rows: what is called, operators forward, operators backward."""
     rows = re.findall(r"^\| (?!For )([^|]+) \|([^|]*)\|([^|]*)\|$", GUIDE.read_text(), re.MULTILINE)
     results = {}
-    for what, forward, backward in rows:
+    for label, forward, backward in rows:
         first = set(re.findall(r"`(\w+)`", forward))
         second = first if "the same" in backward else set(re.findall(r"`(\w+)`", backward))
-        results[what] = (first, second)
+        results[label] = (first, second)
     return results
 
 
@@ -115,7 +115,7 @@ def test_the_table_is_covered() -> None:
 
 @pytest.mark.parametrize("row", ROWS)
 def test_a_function_reaches_what_the_table_names(row: str) -> None:
-    (names,) = (names for what, names in table().items() if what.startswith(row))
+    (names,) = (names for label, names in table().items() if label.startswith(row))
     forward, results = called(ROWS[row])
     assert names[0] <= forward, sorted(forward)
     results = results if isinstance(results, list) else [results]

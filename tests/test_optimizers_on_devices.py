@@ -117,8 +117,8 @@ def test_steps_are_those_of_the_cpu_and_wait_for_nothing(
 ) -> None:
     for dtype, rtol in ((plait.float32, 1e-5), (plait.float64, 1e-12), (plait.float16, 4e-3)):
         expected = trained(name, clip, dtype, ["cpu"])
-        argument = trained(name, clip, dtype, ["ext"], device)
-        check(argument, expected, 0.0 if device.same_kernels else rtol)
+        result = trained(name, clip, dtype, ["ext"], device)
+        check(result, expected, 0.0 if device.same_kernels else rtol)
 
 
 @pytest.mark.parametrize("clip", ["within the step", "norm"])

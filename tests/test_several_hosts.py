@@ -17,10 +17,10 @@ PROGRAM = str(pathlib.Path(__file__).with_name("several_hosts_program.py"))
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "PLAIT_NUM_THREADS": "1"}
 
 
-def start_by_mpi(network: Network, each: int, what: str) -> subprocess.Popen[str]:
+def start_by_mpi(network: Network, each: int, task: str) -> subprocess.Popen[str]:
     """Start the program in `each` processes of every host."""
     mpiexec = find_mpiexec()
-    arguments = [sys.executable, PROGRAM, what]
+    arguments = [sys.executable, PROGRAM, task]
     command, environment = network.mpiexec(mpiexec, each, arguments, "--with-ft", "ulfm")
     return network.start(
         0,

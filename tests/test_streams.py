@@ -561,11 +561,11 @@ def test_a_producer_is_told_our_stream(library: ctypes.CDLL) -> None:
     assert "stream" not in here.asked[0]
 
 
-@pytest.mark.parametrize(("given", "waits"), [("handle", True), (-1, False)])
-def test_the_consumers_stream_waits(gate: Gate, given: Any, waits: bool) -> None:
+@pytest.mark.parametrize(("argument", "waits"), [("handle", True), (-1, False)])
+def test_the_consumers_stream_waits(gate: Gate, argument: Any, waits: bool) -> None:
     stream = plait.Stream("ext")
     x = gate.close()
-    capsule = x.__dlpack__(stream=stream.native_handle if given == "handle" else given)
+    capsule = x.__dlpack__(stream=stream.native_handle if argument == "handle" else argument)
     assert stream.query() is not waits
     gate.open()
     stream.synchronize()

@@ -252,8 +252,8 @@ def test_igamma_differentiates_for_its_shape() -> None:
     for operator, sign in ((pc.igamma, 1), (pc.igammac, -1)):
         a.grad = None
         operator(a, x).sum().backward()
-        held = a.detach()
-        slope = (pc.igamma(held + 1e-5, x) - pc.igamma(held - 1e-5, x)) / 2e-5
+        constant = a.detach()
+        slope = (pc.igamma(constant + 1e-5, x) - pc.igamma(constant - 1e-5, x)) / 2e-5
         assert a.grad is not None
         np.testing.assert_allclose(a.grad.numpy(), sign * slope.numpy(), rtol=1e-8)
 

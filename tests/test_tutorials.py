@@ -146,9 +146,9 @@ def test_the_commands_of_a_page_run(name: str, tmp_path: Path) -> None:
         path.insert(0, str(build_engine(tmp_path)))
     bin_folder = Path(sys.executable).parent
     (tmp_path / "bin").mkdir()
-    for command, what in (("python", ""), ("pytest", "-m pytest")):
+    for command, prefix in (("python", ""), ("pytest", "-m pytest")):
         tool = tmp_path / "bin" / command
-        tool.write_text(f'#!/bin/sh\nexec "{sys.executable}" {what} "$@"\n')
+        tool.write_text(f'#!/bin/sh\nexec "{sys.executable}" {prefix} "$@"\n')
         tool.chmod(0o755)
     run = subprocess.run(
         ["bash", "-e", "-c", commands(page)],

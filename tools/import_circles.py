@@ -59,8 +59,8 @@ def _imported(
     name: str, path: pathlib.Path, modules: dict[str, pathlib.Path]
 ) -> Iterator[tuple[int, str]]:
     """Yield the line and the name of each of ``modules`` that a module imports."""
-    for line, module, taken in _taken(name.split(".")[:-1], path):
-        for result in (f"{module}.{taken}", f"{module}.{taken}.__init__", module):
+    for line, module, label in _taken(name.split(".")[:-1], path):
+        for result in (f"{module}.{label}", f"{module}.{label}.__init__", module):
             if result in modules and result != name:
                 yield line, result
                 break
@@ -69,7 +69,7 @@ def _imported(
             if init not in modules or init == name:
                 continue
             # a compiled module that is not built has no file, and is not a name of its package
-            if not name.startswith(f"{module}.") or _defines(modules[init], module, taken):
+            if not name.startswith(f"{module}.") or _defines(modules[init], module, label):
                 yield line, init
 
 

@@ -80,9 +80,9 @@ class Group:
         """Return how many tests passed, failed (with errors) and were skipped."""
         lines = self.text().rstrip().rsplit("\n", 1)
         result = {"passed": 0, "failed": 0, "skipped": 0}
-        for number, what in COUNT.findall(lines[-1]):
+        for number, label in COUNT.findall(lines[-1]):
             key = {"error": "failed", "errors": "failed", "xpassed": "failed", "xfailed": "passed"}
-            result[key.get(what, what)] += int(number)
+            result[key.get(label, label)] += int(number)
         status = self.process.returncode if self.process is not None else 1
         complete = END.search(lines[-1]) and status in (0, NO_TESTS)
         if not complete and not result["failed"]:

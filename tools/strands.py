@@ -70,8 +70,8 @@ def _box(package: Package, x: float, y: float) -> list[str]:
     ]
     result += [_text(x + 8, y + 34 + 13 * i, line, 11) for i, line in enumerate(lines)]
     if needs:
-        shown = textwrap.shorten("on " + needs, 31, placeholder=" ...")
-        result.append(_text(x + 8, y + HEIGHT - 8, shown, 10))
+        text = textwrap.shorten("on " + needs, 31, placeholder=" ...")
+        result.append(_text(x + 8, y + HEIGHT - 8, text, 10))
     return result
 
 

@@ -137,12 +137,12 @@ class Builder:
 
     def _show(self, wheel: pathlib.Path) -> None:
         """Put the wheel into ``.wheels`` itself, where ``pip --find-links .wheels`` sees it."""
-        shown = self.root / ".wheels" / wheel.name
-        if shown.exists() and shown.samefile(wheel):
+        link = self.root / ".wheels" / wheel.name
+        if link.exists() and link.samefile(wheel):
             return
-        unfinished = shown.with_name(f".{wheel.name}.{os.getpid()}")
+        unfinished = link.with_name(f".{wheel.name}.{os.getpid()}")
         os.link(wheel, unfinished)
-        unfinished.replace(shown)
+        unfinished.replace(link)
 
     def _build(self, package: Package, folder: pathlib.Path) -> None:
         stage = self.folder / "stage" / package.name
@@ -266,7 +266,7 @@ def _run_shown(
     command: Sequence[str], environment: dict[str, str], log: pathlib.Path, name: str
 ) -> int:
     """Run a build with its output in ``log``; print how many files it has compiled."""
-    shown = 0  # tenths
+    link = 0  # tenths
     with (
         log.open("w") as output,
         subprocess.Popen(
@@ -282,8 +282,8 @@ def _run_shown(
         for line in process.stdout:
             output.write(line)
             count = re.match(r"\s*\[(\d+)/(\d+)\] ", line)
-            if count and int(count[2]) >= 20 and 10 * int(count[1]) // int(count[2]) > shown:
-                shown = 10 * int(count[1]) // int(count[2])
+            if count and int(count[2]) >= 20 and 10 * int(count[1]) // int(count[2]) > link:
+                link = 10 * int(count[1]) // int(count[2])
                 print(f"wheels: {name} [{count[1]}/{count[2]}]", flush=True)
     return process.returncode
 

@@ -213,10 +213,10 @@ def play(c: Cluster, steps: Sequence[Instruction], ranks: int, algorithm: str) -
     slowest = 1 + c.jitter * math.sqrt(2 * math.log(ranks))
     now = free = 0.0
     ends: dict[int, float] = {}
-    for what, amount, kind, number in steps:
-        if what == "compute":
+    for step, amount, kind, number in steps:
+        if step == "compute":
             now += amount * slowest
-        elif what == "begin":
+        elif step == "begin":
             free = max(free, now) + seconds(c, kind, amount, ranks, algorithm)
             ends[number] = free
         else:

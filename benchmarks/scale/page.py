@@ -125,8 +125,8 @@ def _strategies(links: dict[str, Cluster], work: Work) -> str:
             cells = []
             for strategy in STRATEGIES:
                 step = _time(c, work, strategy, LIMIT, ranks, "ring")
-                held = memory(work, strategy, LIMIT, ranks) / 1e6
-                cells.append(f"{step:.2f} s, {held:.0f} MB")
+                megabytes = memory(work, strategy, LIMIT, ranks) / 1e6
+                cells.append(f"{step:.2f} s, {megabytes:.0f} MB")
             rows.append((name, ranks, *cells))
     return _table(("between hosts", "ranks", *STRATEGIES), rows)
 

@@ -189,7 +189,7 @@ def inner(ranks: Ranks) -> list[float]:
 def steps(ranks: Ranks, order: dict[str, Any]) -> float:
     """Run a program some times, and return the least of its seconds."""
     room = {
-        n: pc.zeros(int(amount) // 4) for what, amount, _, n in order["program"] if what == "begin"
+        n: pc.zeros(int(amount) // 4) for step, amount, _, n in order["program"] if step == "begin"
     }
     results = []
     for _ in range(order["times"]):
@@ -204,10 +204,10 @@ def steps(ranks: Ranks, order: dict[str, Any]) -> float:
         ranks.raw.start("barrier", (), ())
         begin = time.perf_counter()
         thread.start()
-        for what, amount, kind, n in order["program"]:
-            if what == "compute":
+        for step, amount, kind, n in order["program"]:
+            if step == "compute":
                 time.sleep(amount)
-            elif what == "begin":
+            elif step == "begin":
 
                 def job(kind: str = kind, n: int = n, ends: Any = ends) -> None:
                     ranks.run(kind, room[n], order["algorithm"])

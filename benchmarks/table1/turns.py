@@ -72,8 +72,8 @@ class Record:
     @classmethod
     def from_values(cls, values: dict[str, Any]) -> Record:
         """The inverse of `values`."""
-        kept = {key: math.nan if value is None else value for key, value in values.items()}
-        return cls(**{**kept, "case": Case(**values["case"])})
+        fields = {key: math.nan if value is None else value for key, value in values.items()}
+        return cls(**{**fields, "case": Case(**values["case"])})
 
 
 class Worker:

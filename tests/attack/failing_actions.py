@@ -511,11 +511,11 @@ class Sweep:
         self.runs = 0
         self.wrong = 0
 
-    def report(self, what: str, function: str, error: int, n: int, times: int) -> None:
+    def report(self, action: str, function: str, error: int, n: int, times: int) -> None:
         self.wrong += 1
         name = "short" if error == SHORT else errno.errorcode[error]
         span = "from then on" if times > 1 else "once"
-        line = {"finding": what, "call": f"{function} number {n}: {name}, {span}"}
+        line = {"finding": action, "call": f"{function} number {n}: {name}, {span}"}
         print(json.dumps(line), flush=True)
 
     def run(self, function: str, error: int, n: int, times: int) -> bool:
@@ -526,8 +526,8 @@ class Sweep:
         self.action.trim()
         files, processes = descriptors(), children()
 
-        def report(what: str) -> None:
-            self.report(what, function, error, n, times)
+        def report(action: str) -> None:
+            self.report(action, function, error, n, times)
 
         signal.alarm(HANGING)
         faulthandler.dump_traceback_later(2 * HANGING, exit=True)  # when Python does not get to it

@@ -175,51 +175,51 @@ def bar_of(call: Call, results: list[Any]) -> float:
     return max(TOLERANCES.get(name_of(d), COARSE) for d in [*named, *dtypes, torch.float64])
 
 
-def same(got: Any, want: Any, bar: float, what: str) -> None:
+def same(got: Any, want: Any, bar: float, label: str) -> None:
     """Fail unless one tensor or number is the other."""
     if not isinstance(want, torch.Tensor):
-        assert name_of(got) == name_of(want) or got == want, f"{what}: {got} is not {want}"
+        assert name_of(got) == name_of(want) or got == want, f"{label}: {got} is not {want}"
         return
-    assert isinstance(got, plait.Tensor), f"{what}: {type(got)}"
-    assert tuple(got.shape) == tuple(want.shape), f"{what}: {got.shape} is not {want.shape}"
+    assert isinstance(got, plait.Tensor), f"{label}: {type(got)}"
+    assert tuple(got.shape) == tuple(want.shape), f"{label}: {got.shape} is not {want.shape}"
     dtype = name_of(want.dtype)
-    assert name_of(got.dtype) == dtype, f"{what}: {got.dtype} is not {want.dtype}"
+    assert name_of(got.dtype) == dtype, f"{label}: {got.dtype} is not {want.dtype}"
     exact = not (want.is_floating_point() or want.is_complex())
     bar = 0.0 if exact else bar
     a, b = to_numpy(got), to_numpy(want)
     size = 0.0 if exact else float(np.max(np.abs(b), initial=1.0, where=np.isfinite(b)))
     with np.errstate(all="ignore"):
-        np.testing.assert_allclose(a, b, rtol=bar, atol=bar * min(size, 1e4), err_msg=what)
+        np.testing.assert_allclose(a, b, rtol=bar, atol=bar * min(size, 1e4), err_msg=label)
 
 
 def compare(call: Call) -> None:
-    what = str(call)
+    label = str(call)
     arguments = (call.args, call.options)
     own = outcome(plait, call, ours(arguments))
     target = outcome(torch, call, arguments)
     if isinstance(target, Exception):
         allowed = isinstance(own, Exception) or listed(DIFFERS, call.name, str(target))
-        assert allowed, f"{what}: PyTorch says {target!r}"
+        assert allowed, f"{label}: PyTorch says {target!r}"
         return
     if isinstance(own, Exception):
-        assert listed(REFUSED, call.name, str(own)), f"{what}: {own!r}"
+        assert listed(REFUSED, call.name, str(own)), f"{label}: {own!r}"
         return
-    if any(re.search(pattern, what) for pattern, _ in OTHERWISE):
+    if any(re.search(pattern, label) for pattern, _ in OTHERWISE):
         return
     results, result = own
     others, expected = target
     bar = bar_of(call, others)
-    assert len(results) == len(others), f"{what}: {len(results)} results, not {len(others)}"
+    assert len(results) == len(others), f"{label}: {len(results)} results, not {len(others)}"
     for got, want in zip(results, others, strict=True):
-        same(got, want, bar, what)
+        same(got, want, bar, label)
     for i, (got, want) in enumerate(zip(result, expected, strict=True)):
         if got is None and want is None:
             continue
         if got is None or want is None:  # None is a gradient of zeros
             one = got if want is None else want
-            assert not np.any(to_numpy(one)), f"{what}: gradient {i} is {got} and {want}"
+            assert not np.any(to_numpy(one)), f"{label}: gradient {i} is {got} and {want}"
             continue
-        same(got, want, bar, f"gradient {i} of {what}")
+        same(got, want, bar, f"gradient {i} of {label}")
 
 
 def listed(table: list[tuple[str, str, str]], name: str, text: str) -> bool:

@@ -259,13 +259,13 @@ def recurrent(rng: random.Random) -> Call:
     states = [tensor(rng, [directions, *mid, output], dtype)]
     if kind == "LSTM":
         states.append(tensor(rng, [directions, *mid, hidden], dtype))
-    argument = rng.random() < 0.5
+    is_given = rng.random() < 0.5
 
     def run(m: Any, x: Any, states: Any, weights: Any) -> Any:
         rnn = getattr(m.nn, kind)(size, hidden, **options).to(getattr(m, str(dtype)[6:]))
         for parameter, w in zip(rnn.parameters(), weights, strict=True):
             parameter.data.copy_(w)
-        state = None if not argument else states[0] if kind != "LSTM" else tuple(states)
+        state = None if not is_given else states[0] if kind != "LSTM" else tuple(states)
         if packed:
             first = {"batch_first": options["batch_first"], "enforce_sorted": False}
             x = m.nn.utils.rnn.pack_padded_sequence(x, lengths, **first)
@@ -275,7 +275,7 @@ def recurrent(rng: random.Random) -> Call:
         return [out, last, *result]
 
     return Call(
-        run, [x, states, weights], {}, f"{kind}[{options}, packed={packed}, given={argument}]"
+        run, [x, states, weights], {}, f"{kind}[{options}, packed={packed}, given={is_given}]"
     )
 
 

@@ -105,12 +105,12 @@ class _Run:
     def show(self, *values: Any) -> None:
         self.shown.append(" ".join(map(self.describe, values)))
 
-    def note(self, what: str, name: str) -> None:
+    def note(self, kind: str, name: str) -> None:
         """Show that a method was asked; lookups once a statement, for they may be repeated."""
-        line = f"{what} {name}"
+        line = f"{kind} {name}"
         if name in NAMES and line not in self.looked_up:
             self.shown.append(line)
-            if what in ("get", "getattr", "answer", "forward", "watch"):
+            if kind in ("get", "getattr", "answer", "forward", "watch"):
                 self.looked_up.add(line)
 
     def state(self, module: Any) -> dict[str, Any]:

@@ -58,12 +58,13 @@ SILERO = {
 
 def silero(sound: Any) -> Any:
     """The package's TorchScript with the weights read here; its own are of another training."""
-    argument = trained.weights("silero")
+    weights = trained.weights("silero")
     with warnings.catch_warnings():  # TorchScript is deprecated
         warnings.simplefilter("ignore")
         model = torch.jit.load(str(trained.installed("silero_vad", "data/silero_vad.jit")))
         results = {
-            f"_model.{key}": torch.tensor(argument[name].numpy()) for key, name in SILERO.items()
+            f"_model.{key}": torch.tensor(weights[name].numpy())
+            for key, name in SILERO.items()
         }
         missing, unexpected = model.load_state_dict(results, strict=False)
         assert not unexpected and all(key.startswith("_model_8k.") for key in missing)

@@ -186,14 +186,14 @@ def test_what_pytorch_serves_is_served(spec: Any) -> None:
     """Of each operator with each subset of its tensors mapped; and the shapes are the same."""
     writes = spec.name.partition(".")[0].endswith("_")
     for sample in itertools.islice(draw(spec), 5):
-        argument = sample.mapped(plait.from_numpy)
-        tensors = _tensors([*argument.args, *argument.kwargs.values()])
+        tensor_sample = sample.mapped(plait.from_numpy)
+        tensors = _tensors([*tensor_sample.args, *tensor_sample.kwargs.values()])
         if len(tensors) > 4:
             continue
-        ours = _call(operator(spec.name), argument, lambda x: x, writes)
-        theirs = _call(_torch_function(spec.name), argument, _to_torch, writes)
-        one = _outcome(lambda f=theirs, argument=tensors: f(*map(_to_torch, argument)))
-        own = _outcome(lambda f=ours, argument=tensors: f(*argument))
+        ours = _call(operator(spec.name), tensor_sample, lambda x: x, writes)
+        theirs = _call(_torch_function(spec.name), tensor_sample, _to_torch, writes)
+        one = _outcome(lambda f=theirs, tensor_sample=tensors: f(*map(_to_torch, tensor_sample)))
+        own = _outcome(lambda f=ours, tensor_sample=tensors: f(*tensor_sample))
         alike = (
             torch.is_tensor(one) and plait.is_tensor(own) and tuple(own.shape) == tuple(one.shape)
         )
@@ -208,10 +208,10 @@ def test_what_pytorch_serves_is_served(spec: Any) -> None:
                 result = _outcome(lambda b=batched, d=dims, f=ours: func.vmap(f, d)(*b))
                 if isinstance(expected, Exception):
                     continue
-                assert not isinstance(result, Exception), (argument, choice, result)
+                assert not isinstance(result, Exception), (tensor_sample, choice, result)
                 # a few of PyTorch's differ from its own function of a sample
                 if torch.is_tensor(expected) and tuple(expected.shape) == (3, *shape):
-                    assert tuple(result.shape) == tuple(expected.shape), (argument, choice)
+                    assert tuple(result.shape) == tuple(expected.shape), (tensor_sample, choice)
 
 
 # ---- compositions of transforms -----------------------------------------------------------------

@@ -103,11 +103,11 @@ def test_step_by_step(name: str, options: dict[str, Any]) -> None:
     on_numpy = getattr(optim, name)(arrays, **options)
     on_torch = getattr(optim, name)(in_place, **options)
     for t in range(STEPS):
-        argument = gradients(t)
-        for p, q, g in zip(theirs, in_place, argument, strict=True):
+        gradient_list = gradients(t)
+        for p, q, g in zip(theirs, in_place, gradient_list, strict=True):
             p.grad, q.grad = g, g.clone()
         oracle.step()
-        on_numpy.step(grads=[g.numpy() for g in argument])
+        on_numpy.step(grads=[g.numpy() for g in gradient_list])
         on_torch.step()
         for p, a, q in zip(theirs, arrays, in_place, strict=True):
             np.testing.assert_allclose(a, p.detach(), rtol=1e-12, atol=1e-14)

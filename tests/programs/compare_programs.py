@@ -76,12 +76,12 @@ class Row:
 def described(path: pathlib.Path) -> tuple[str, str]:
     """Return the library and what the program does with it, from the docstring's beginning."""
     text = ast.get_docstring(ast.parse(path.read_text())) or ""
-    library, colon, what = text.partition("\n\n")[0].partition(": ")
+    library, colon, purpose = text.partition("\n\n")[0].partition(": ")
     if not colon:
         raise SystemExit(
             f"compare_programs.py: {path.name} does not begin with 'LIBRARY: what it does'"
         )
-    return library, " ".join(what.split()).rstrip(".")
+    return library, " ".join(purpose.split()).rstrip(".")
 
 
 def last_error(text: str) -> str:
@@ -211,9 +211,9 @@ def rows(programs: list[pathlib.Path], pytorch: str, limit: float) -> list[Row]:
     skipped = json.loads(skipped_file.read_text()) if skipped_file.exists() else {}
     result = []
     for path in programs:
-        library, what = described(path)
+        library, purpose = described(path)
         key = library.lower().replace("_", "-")
-        row = Row(path.stem, library, known[0].get(key, ""), what, "not installed")
+        row = Row(path.stem, library, known[0].get(key, ""), purpose, "not installed")
         if all(key in side for side in known):
             theirs = run([pytorch, str(path)], limit)
             ours = run([sys.executable, *OURS, str(path)], limit)

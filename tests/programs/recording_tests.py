@@ -72,8 +72,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if item is not None and item.nodeid not in NAMES:
             NAMES[item.nodeid] = name
             references.append(item)
-    taken = set(map(id, references))
-    config.hook.pytest_deselected(items=[item for item in items if id(item) not in taken])
+    selection = set(map(id, references))
+    config.hook.pytest_deselected(items=[item for item in items if id(item) not in selection])
     items[:] = references
 
 

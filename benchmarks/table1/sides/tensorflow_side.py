@@ -122,10 +122,10 @@ def prepare(model: str, mode: str, batch: int, threads: int, tuned: bool) -> Cal
     else:
         inputs = [tf.keras.Input((), dtype="int64") for _ in arrays[:-1]]
     network = tf.keras.Model(inputs, WRITTEN[model](*inputs))
-    *argument, target = [tf.constant(array) for array in arrays]
+    *arguments, target = [tf.constant(array) for array in arrays]
     if mode == "inference":
         infer = tf.function(lambda *inputs: network(list(inputs), training=False))
-        return lambda: float(tf.reshape(infer(*argument), [-1])[0])
+        return lambda: float(tf.reshape(infer(*arguments), [-1])[0])
     if choice.images:
         optimizer = tf.keras.optimizers.SGD(0.01, momentum=0.9, weight_decay=1e-4)
     else:
@@ -133,9 +133,9 @@ def prepare(model: str, mode: str, batch: int, threads: int, tuned: bool) -> Cal
     optimizer.build(network.trainable_variables)
 
     @tf.function
-    def step(*argument: Any) -> Any:
+    def step(*arguments: Any) -> Any:
         with tf.GradientTape() as tape:
-            output = network(list(argument), training=True)
+            output = network(list(arguments), training=True)
             if choice.kind == "logits":
                 losses = tf.nn.sigmoid_cross_entropy_with_logits(target, output)
             else:
@@ -145,4 +145,4 @@ def prepare(model: str, mode: str, batch: int, threads: int, tuned: bool) -> Cal
         optimizer.apply_gradients(zip(gradients, network.trainable_variables, strict=True))
         return loss
 
-    return lambda: float(step(*argument))
+    return lambda: float(step(*arguments))

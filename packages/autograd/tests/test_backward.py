@@ -144,10 +144,10 @@ def test_create_graph_records_the_gradient_of_a_leaf():
 def test_an_accumulated_gradient_with_history_is_not_overwritten():
     x = leaf(3)
     (x * x).sum().backward(create_graph=True)
-    held = x.grad
+    reference = x.grad
     (x * 2).sum().backward()
-    assert held.item() == 6 and x.grad.item() == 8
-    assert held.requires_grad
+    assert reference.item() == 6 and x.grad.item() == 8
+    assert reference.requires_grad
 
 
 def test_a_second_backward_needs_retain_graph():

@@ -152,9 +152,9 @@ def test_the_running_node() -> None:
 
     calls: list[Any] = []
 
-    def note(what: str) -> None:
+    def note(event: str) -> None:
         node = pa.graph.running_node()
-        calls.append((what, None if node is None else node.name()))
+        calls.append((event, None if node is None else node.name()))
 
     def unpack(tensor: Any) -> Any:
         note("unpack")
@@ -170,7 +170,7 @@ def test_the_running_node() -> None:
     z = Double.apply(y)
     z.register_hook(lambda g: at_end(lambda: note("end")))
     z.backward()
-    own = [(what, "ExpBackward") for what in ("tensor", "before", "unpack", "after")]
+    own = [(event, "ExpBackward") for event in ("tensor", "before", "unpack", "after")]
     assert calls == [
         ("function", "DoubleBackward"),
         *own,

@@ -34,16 +34,16 @@ def leaves() -> tuple[Any, Any]:
 def test_gradients_are_the_same_in_places(loss: Loss) -> None:
     expected = leaves()
     loss(*expected).backward()
-    argument = leaves()
+    inputs = leaves()
     buffer = pc.full((2 * N * N,), 7.0)
     places = [buffer[i * N * N : (i + 1) * N * N].view(N, N) for i in range(2)]
-    for leaf, place in zip(argument, places, strict=True):
+    for leaf, place in zip(inputs, places, strict=True):
         pa.graph.set_gradient_place(leaf, place)
     for _ in range(2):
-        for leaf in argument:
+        for leaf in inputs:
             leaf.grad = None
-        loss(*argument).backward()
-        for leaf, place, other in zip(argument, places, expected, strict=True):
+        loss(*inputs).backward()
+        for leaf, place, other in zip(inputs, places, expected, strict=True):
             assert leaf.grad.data_ptr() == place.data_ptr()
             assert leaf.grad.tolist() == other.grad.tolist() == place.tolist()
 

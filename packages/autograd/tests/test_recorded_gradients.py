@@ -31,8 +31,8 @@ def number(x: Any) -> Any:
 @pytest.mark.parametrize("drawn", [False, True], ids=["constant", "variable"])
 def test_gradients_of_all_operators_have_gradients(spec: Operator, drawn: bool) -> None:
     """For constant gradients of the results, and for some that require grad themselves."""
-    held = DERIVED_ONCE.get(spec.name, ())
-    result = (problem(spec, each, False, held) for each in samples.draw(spec))
+    constants = DERIVED_ONCE.get(spec.name, ())
+    result = (problem(spec, each, False, constants) for each in samples.draw(spec))
     for function, varied in [each for each in result if each is not None][:SAMPLES]:
         outputs = [y for y in function(*varied) if y.requires_grad]
         if not outputs:

@@ -50,9 +50,9 @@ def accepted(function: Callable[..., Any], varied: list[Any]) -> bool:
 
 
 def problems(
-    spec: Operator, complex_: bool = False, held: Collection[str] = ()
+    spec: Operator, complex_: bool = False, constants: Collection[str] = ()
 ) -> list[tuple[Callable[..., Any], list[Any]]]:
-    result = (problem(spec, sample, complex_, held) for sample in samples.draw(spec))
+    result = (problem(spec, sample, complex_, constants) for sample in samples.draw(spec))
     output = [each for each in result if each is not None]
     if not complex_:
         return output

@@ -81,11 +81,11 @@ def test_many_small_tensors_leave_little_behind() -> None:
     pc.empty_cache()
     before = stat("cached_bytes")
     references = [pc.empty(64) for _ in range(100_000)]
-    taken = 100_000 * 256
-    assert stat("live_bytes") >= taken
+    nbytes = 100_000 * 256
+    assert stat("live_bytes") >= nbytes
     del references
     pc.empty_cache()
-    assert stat("cached_bytes") - before <= 0.1 * taken
+    assert stat("cached_bytes") - before <= 0.1 * nbytes
 
 
 def test_empty_cache_gives_memory_back() -> None:

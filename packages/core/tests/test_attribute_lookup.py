@@ -104,8 +104,8 @@ class Odd(dict):  # type: ignore[type-arg]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("made", [dict, collections.OrderedDict, Odd])
-def test_the_same_for_every_kind_of_attribute(kind: str, made: Callable[..., Any]) -> None:
+@pytest.mark.parametrize("mapping", [dict, collections.OrderedDict, Odd])
+def test_the_same_for_every_kind_of_attribute(kind: str, mapping: Callable[..., Any]) -> None:
     body = {name: value for name, value in vars(Body).items() if not name.startswith("__")}
     fast, slow = pair(**body)
     body["cached"].__set_name__(fast, "cached")
@@ -113,7 +113,7 @@ def test_the_same_for_every_kind_of_attribute(kind: str, made: Callable[..., Any
         for own in ({}, {"own": 1, "plain": 2, "data": 3, "cached": 4, "w": 5}):
             both = fast(), slow()
             for instance in both:
-                instance.__dict__[kind] = made(members)
+                instance.__dict__[kind] = mapping(members)
                 instance.__dict__.update(own)
             for name in [*NAMES, *map(Name, NAMES)]:
                 results = [shown(instance, name) for instance in both]

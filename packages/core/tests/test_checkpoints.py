@@ -418,8 +418,8 @@ def test_wrong_arguments(tmp_path: Path) -> None:
         (bytes(257) + b"ustar", "tar"),
     ],
 )
-def test_files_of_others(data: bytes, said: str) -> None:
-    with pytest.raises(pc.CheckpointError, match=said):
+def test_files_of_others(data: bytes, text: str) -> None:
+    with pytest.raises(pc.CheckpointError, match=text):
         pc.load(io.BytesIO(data))
 
 

@@ -63,12 +63,12 @@ def test_no_operator_has_another_default() -> None:
 def test_calls_with_tensors_do_not_see_it(spec: Operator) -> None:
     """Also not in their decompositions."""
     for sample in list(draw(spec))[:3]:
-        argument = sample.mapped(pc.from_numpy)
-        values = [*argument.args, *argument.kwargs.values()]
+        tensor_sample = sample.mapped(pc.from_numpy)
+        values = [*tensor_sample.args, *tensor_sample.kwargs.values()]
         if not any(isinstance(each, pc.Tensor) for each in values):
             continue
         with pc.device("meta"):
-            output = operator(spec.name)(*argument.args, **argument.kwargs)
+            output = operator(spec.name)(*tensor_sample.args, **tensor_sample.kwargs)
         for result in output if isinstance(output, (tuple, list)) else [output]:
             assert not isinstance(result, pc.Tensor) or result.device.type == "cpu", sample
 

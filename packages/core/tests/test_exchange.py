@@ -108,10 +108,10 @@ def test_arrays_outlive_the_tensor() -> None:
 
 def test_an_exported_tensor_may_be_repointed() -> None:
     x = pc.ones(3)
-    array, taken = x.numpy(), np.from_dlpack(x)
+    array, import_ = x.numpy(), np.from_dlpack(x)
     x.data = pc.zeros(2, 2)
     gc.collect()
-    assert array.tolist() == taken.tolist() == [1, 1, 1]
+    assert array.tolist() == import_.tolist() == [1, 1, 1]
 
 
 @pytest.mark.parametrize("copy", [None, False, True])

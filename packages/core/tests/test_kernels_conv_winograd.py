@@ -219,10 +219,10 @@ SPREADS = [
 ]  # fmt: skip
 
 
-def directly(function: Any, *argument: Any) -> Any:
+def directly(function: Any, *arguments: Any) -> Any:
     mode = pc.get_winograd()
     pc.set_winograd("off")
-    result = function(*argument)
+    result = function(*arguments)
     pc.set_winograd(mode)
     return result
 

@@ -178,7 +178,7 @@ def test_halves(name: str) -> None:
     rng = np.random.default_rng(1)
     images = rng.standard_normal((1, 4, 6, 6)).astype("float16")
     rois = np.array([[0, 0.5, 1, 4, 4.5]], "float16")
-    argument = {
+    arrays = {
         "roi_align": (images, rois, 1.0, 2, 2),
         "ps_roi_pool": (images, rois, 1.0, 2, 2),
         "deform_conv2d": (
@@ -190,7 +190,7 @@ def test_halves(name: str) -> None:
     }[name]
 
     def call(dtype: str) -> Any:
-        args = [pc.from_numpy(x.astype(dtype)) if hasattr(x, "dtype") else x for x in argument]
+        args = [pc.from_numpy(x.astype(dtype)) if hasattr(x, "dtype") else x for x in arrays]
         return operator(name)(*args).numpy()
 
     np.testing.assert_allclose(call("float16"), call("float32"), rtol=4e-3, atol=4e-3)

@@ -69,7 +69,7 @@ def taken(spec: Operator, sample: Any, how: Any, dtype: str) -> tuple[int, int] 
     whole = FEW if spec.family.startswith(COSTLY) else INPUT // 4
     for elements in (*TRIALS, whole):
         call = as_dtype(repeat(sample, how, elements), convert(dtype))
-        argument = size([list(call.args), call.kwargs])
+        nbytes = size([list(call.args), call.kwargs])
         gc.collect(0)
         pc.empty_cache()
         pc.reset_peak_memory_stats("cpu")
@@ -79,10 +79,10 @@ def taken(spec: Operator, sample: Any, how: Any, dtype: str) -> tuple[int, int] 
         except Exception:  # not a call of this operator when it is enlarged so
             return None
         peak = int(pc.memory_stats()["peak_bytes"]) - before
-        if elements < whole and size(result) > 32 * (argument + 64):
+        if elements < whole and size(result) > 32 * (nbytes + 64):
             return None
         del call
-    return peak, argument + size(result)
+    return peak, nbytes + size(result)
 
 
 PUBLIC = [

@@ -208,8 +208,8 @@ def test_ufuncs_of_two_operands_take_numbers(name: str) -> None:
         for number in (2, 2.5):
             for order in (1, -1):
                 arguments = [values, number][::order]
-                argument = [pc.from_numpy(values), number][::order]
-                result = function(*argument)
+                operands = [pc.from_numpy(values), number][::order]
+                result = function(*operands)
                 assert isinstance(result, pc.Tensor)
                 np.testing.assert_allclose(result.numpy(), function(*arguments), rtol=1e-6)
                 assert result.numpy().dtype == function(*arguments).dtype

@@ -33,11 +33,11 @@ def test_elements(array: Any, inverse: bool, counts: bool) -> None:
     want = np.unique(array, **flags)
     got = pc.unique(pc.tensor(array), **flags)
     expected = list(want) if isinstance(want, tuple) else [want]
-    argument = list(got) if isinstance(got, tuple) else [got]
-    assert len(argument) == len(expected)
+    results = list(got) if isinstance(got, tuple) else [got]
+    assert len(results) == len(expected)
     if inverse:
-        assert argument[1].shape == array.shape
-    for x, y in zip(argument, expected, strict=True):
+        assert results[1].shape == array.shape
+    for x, y in zip(results, expected, strict=True):
         np.testing.assert_array_equal(x.numpy(), y.reshape(x.shape))
         assert str(x.dtype).endswith(str(y.dtype))
 

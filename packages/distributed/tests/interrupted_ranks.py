@@ -56,15 +56,15 @@ def _interrupted(at: int, function: Callable[[], Any]) -> int:
     """Raise KeyboardInterrupt at the n-th line of plait_distributed that a function comes to, in
     the steps that ranks take together; return to how many it comes.
     """
-    package, count, begun = os.path.dirname(dist.__file__), 0, False
+    package, count, started = os.path.dirname(dist.__file__), 0, False
 
     def trace(frame: Any, event: str, argument: Any) -> Any:
-        nonlocal begun, count
+        nonlocal started, count
         if not frame.f_code.co_filename.startswith(package):
             return None
         if event == "return" and frame.f_code is Together.__enter__.__code__:
-            begun = True
-        if event == "line" and begun:
+            started = True
+        if event == "line" and started:
             count += 1
             if count == at:
                 raise KeyboardInterrupt

@@ -389,11 +389,11 @@ def test_a_save_between_the_index_and_the_parts(ranks: Any, tmp_path: Path) -> N
 def test_overwrite_is_decided_when_the_index_takes_its_place(tmp_path: Path) -> None:
     folder = tmp_path / "new" / "folder"
     writer = dcp.FileSystemWriter(folder, overwrite=False)
-    begun = writer.begin()
+    transaction = writer.begin()
     save(1, folder)
     with pytest.raises(pc.CheckpointError, match="`overwrite` is False") as caught:
-        begun.commit({"version": 2}, {})
-    begun.close(caught.value)
+        transaction.commit({"version": 2}, {})
+    transaction.close(caught.value)
     assert version_of(folder) == 1
     with pytest.raises(CheckpointException, match="`overwrite` is False"):
         save(2, folder, storage_writer=writer)

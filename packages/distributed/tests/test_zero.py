@@ -38,7 +38,7 @@ def test_it_is_the_optimizer(ranks: Any, size: int) -> None:
         model = model_of(0)
         optimizer = ZeroRedundancyOptimizer(groups(model), optim.AdamW, lr=0.1)
         train(model, optimizer, range(4))
-        held = sum(
+        n_elements = sum(
             x.numel()
             for state in optimizer.optim.state.values()
             for x in state.values()
@@ -48,13 +48,13 @@ def test_it_is_the_optimizer(ranks: Any, size: int) -> None:
             optimizer.state_dict()
         optimizer.consolidate_state_dict(to=1)
         if rank != 1:
-            return [p.detach().numpy() for p in model.parameters()], held, None
+            return [p.detach().numpy() for p in model.parameters()], n_elements, None
         state = optimizer.state_dict()
         whole = {
             n: {k: v.numpy() for k, v in s.items() if k != "step"}
             for n, s in state["state"].items()
         }
-        return [p.detach().numpy() for p in model.parameters()], held, whole
+        return [p.detach().numpy() for p in model.parameters()], n_elements, whole
 
     model = model_of(0)
     one = optim.AdamW(groups(model), lr=0.1)
@@ -64,8 +64,8 @@ def test_it_is_the_optimizer(ranks: Any, size: int) -> None:
         for own, p in zip(parameters, model.parameters(), strict=True):
             assert (own == p.detach().numpy()).all()
     total = 2 * sum(p.numel() for p in model.parameters())
-    assert sum(held for _, held, _ in result) == total
-    assert max(held for _, held, _ in result) < total * 0.75
+    assert sum(n_elements for _, n_elements, _ in result) == total
+    assert max(n_elements for _, n_elements, _ in result) < total * 0.75
     want = one.state_dict()["state"]
     whole = result[1][2]
     assert sorted(whole) == sorted(want)

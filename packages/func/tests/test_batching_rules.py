@@ -69,8 +69,8 @@ def call_of(spec: Operator, sample: Sample) -> Any:
     """Return the call of a sample as a function of its tensors, which it leaves as they are."""
     writes = spec.name.partition(".")[0].endswith("_")
 
-    def call(*argument: Any) -> Any:
-        left = [x.clone() for x in argument] if writes else list(argument)
+    def call(*arguments: Any) -> Any:
+        left = [x.clone() for x in arguments] if writes else list(arguments)
         args = filled(sample.args, left)
         kwargs = dict(zip(sample.kwargs, filled(list(sample.kwargs.values()), left), strict=True))
         return operator(spec.name)(*args, **kwargs)
@@ -131,10 +131,12 @@ def test_all_samples_at_once_as_each(spec: Operator) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for sample in itertools.islice(draw(spec), SAMPLES):
-            argument = sample.mapped(pc.from_numpy)
-            for choice in subsets(len(leaves([*argument.args, *argument.kwargs.values()]))):
+            tensor_sample = sample.mapped(pc.from_numpy)
+            for choice in subsets(
+                len(leaves([*tensor_sample.args, *tensor_sample.kwargs.values()]))
+            ):
                 for dim in (0, -1):
-                    compare(spec, argument, choice, dim)
+                    compare(spec, tensor_sample, choice, dim)
 
 
 def writes(spec: Operator) -> str:
@@ -161,8 +163,8 @@ def writing_call(spec: Operator, sample: Sample) -> Any:
     if writes(spec) != "form":
         return call_of(spec, sample)
 
-    def call(*argument: Any) -> Any:
-        target, *args = filled(sample.args, [argument[0].clone(), *argument[1:]])
+    def call(*arguments: Any) -> Any:
+        target, *args = filled(sample.args, [arguments[0].clone(), *arguments[1:]])
         return getattr(target, spec.name.partition(".")[0] + "_")(*args, **sample.kwargs)
 
     return call
@@ -198,12 +200,14 @@ def test_writes_in_nested_calls(spec: Operator) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for sample in itertools.islice(draw(spec), 1 if writes(spec) == "form" else 2):
-            argument = sample.mapped(pc.from_numpy)
+            tensor_sample = sample.mapped(pc.from_numpy)
             tensors, call = (
-                leaves([*argument.args, *argument.kwargs.values()]),
-                writing_call(spec, argument),
+                leaves([*tensor_sample.args, *tensor_sample.kwargs.values()]),
+                writing_call(spec, tensor_sample),
             )
-            if len(tensors) > 3 or (leaves(argument.kwargs.values()) and writes(spec) == "form"):
+            if len(tensors) > 3 or (
+                leaves(tensor_sample.kwargs.values()) and writes(spec) == "form"
+            ):
                 continue
             for levels in itertools.product(LEVELS, repeat=len(tensors)):
                 if all(any(at[k] for at in levels) for k in (0, 1)):
@@ -240,9 +244,9 @@ def floating_call(spec: Operator, sample: Sample) -> tuple[Any, list[Any]]:
     selection = [i for i, x in enumerate(tensors) if x.is_floating_point() or x.is_complex()]
     whole = call_of(spec, sample)
 
-    def call(*argument: Any) -> Any:
+    def call(*arguments: Any) -> Any:
         replaced = list(tensors)
-        for i, x in zip(selection, argument, strict=True):
+        for i, x in zip(selection, arguments, strict=True):
             replaced[i] = x
         return [x for x in listed(whole(*replaced)) if pc.is_tensor(x)]
 

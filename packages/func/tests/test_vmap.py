@@ -626,6 +626,6 @@ def test_programs_of_writes_as_for_each_sample(seed: int) -> None:
 
     own = x.clone()
     expected = pc.stack([program(own[k], y[k]) for k in range(3)])
-    argument = x.clone()
-    assert close(vmap(program)(argument, y), expected), names
-    assert close(argument, own), names
+    clone = x.clone()
+    assert close(vmap(program)(clone, y), expected), names
+    assert close(clone, own), names

@@ -78,9 +78,9 @@ def calls_of(spec: Operator) -> list[tuple[Callable[..., Any], list[Any], bool]]
     """Return calls of an operator of tensors, and whether their results vary surely."""
     entries = []
     for sample in draw(spec):
-        argument = sample.mapped(pc.from_numpy)
-        names = [*range(len(argument.args)), *argument.kwargs]
-        values = [*argument.args, *argument.kwargs.values()]
+        tensor_sample = sample.mapped(pc.from_numpy)
+        names = [*range(len(tensor_sample.args)), *tensor_sample.kwargs]
+        values = [*tensor_sample.args, *tensor_sample.kwargs.values()]
         at = [i for i, each in enumerate(values) if pc.is_tensor(each)]
 
         def call(
@@ -132,9 +132,9 @@ def test_operators_with_out(spec: Operator) -> None:
             continue
         blank = [pc.empty_like(each) for each in results(call(*tensors))]
 
-        def into(*argument: Any, call: Any = call, blank: Any = blank) -> Any:
+        def into(*arguments: Any, call: Any = call, blank: Any = blank) -> Any:
             out = [pc.empty_like(each) for each in blank]
-            call(*argument, out=out[0] if len(out) == 1 else tuple(out))
+            call(*arguments, out=out[0] if len(out) == 1 else tuple(out))
             return out
 
         for choice in subsets(len(tensors)):

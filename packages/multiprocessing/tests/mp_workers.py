@@ -94,8 +94,8 @@ def limited_receiver(receiver: Any, sender: Any) -> None:
 
     sender.send("ready")
     receiver.poll(None)
-    taken = [os.dup(0) for _ in range(4)]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (max(taken) + 1, max(taken) + 1))
+    duplicates = [os.dup(0) for _ in range(4)]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(duplicates) + 1, max(duplicates) + 1))
     try:
         receiver.recv()
         sender.send("received")

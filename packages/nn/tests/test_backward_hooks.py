@@ -15,7 +15,7 @@ class Scale(nn.Module):
 
 def test_the_hook_sees_both_ends():
     layer, calls = Scale(), []
-    layer.register_full_backward_hook(lambda *argument: calls.append(argument))
+    layer.register_full_backward_hook(lambda *arguments: calls.append(arguments))
     x = pc.ones(2, requires_grad=True)
     (layer(x, 5.0) * 7).sum().backward()
     ((module, grad_input, grad_output),) = calls

@@ -232,9 +232,9 @@ def test_in_place_activations(make: Any) -> None:
     leaf, other = x.clone().requires_grad_(), x.clone().requires_grad_()
     out = make()(leaf)
     out.backward(g)
-    held = other * 1
-    result = make(inplace=True)(held)
-    assert result is held
+    copy = other * 1
+    result = make(inplace=True)(copy)
+    assert result is copy
     result.backward(g)
     np.testing.assert_array_equal(result.detach().numpy(), out.detach().numpy())
     np.testing.assert_array_equal(other.grad.numpy(), leaf.grad.numpy())

@@ -24,11 +24,11 @@ def test_underscores_write_into_their_input_and_have_the_gradient(draw, function
     plain = getattr(F, function.__name__[:-1])
     x, y = (pc.tensor(draw(5)).requires_grad_() for _ in range(2))
     y.detach().copy_(x.detach())
-    held = x * 1
-    assert function(held) is held
-    held.sum().backward()
+    copy = x * 1
+    assert function(copy) is copy
+    copy.sum().backward()
     plain(y).sum().backward()
-    assert pc.equal(held.detach(), plain(y.detach())) and pc.equal(x.grad, y.grad)
+    assert pc.equal(copy.detach(), plain(y.detach())) and pc.equal(x.grad, y.grad)
 
 
 def test_random_slopes():

@@ -89,7 +89,7 @@ def test_hooks_of_all_modules_by_hand():
 
 def test_backward_hooks_by_hand_need_their_kind():
     layer, calls = nn.Identity(), []
-    layer._backward_hooks[3] = lambda *argument: calls.append(len(argument))
+    layer._backward_hooks[3] = lambda *arguments: calls.append(len(arguments))
     x = pc.ones(1, requires_grad=True)
     layer(x).backward()
     assert calls == []
@@ -179,7 +179,7 @@ def test_a_child_gets_its_part_of_the_state():
 def test_an_error_of_one_member_is_told():
     layer = nn.Linear(1, 1)
     layer.weight.requires_grad_(False)
-    layer.register_load_state_dict_pre_hook(lambda *argument: None)
+    layer.register_load_state_dict_pre_hook(lambda *arguments: None)
     object.__setattr__(layer, "__class__", type("Refuses", (nn.Linear,), {"__setattr__": refuse}))
     with pytest.raises(RuntimeError, match=r'named "weight".* an exception occurred'):
         layer.load_state_dict(layer.state_dict(), assign=True)

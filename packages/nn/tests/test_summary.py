@@ -51,9 +51,9 @@ def test_the_numbers_of_a_small_convolutional_network():
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, nn.Module) else "",
 )
-def test_multiply_adds_follow_the_closed_forms(layer, shape, wanted):
+def test_multiply_adds_follow_the_closed_forms(layer, shape, expected):
     sizes = [(6, 2), (6, 3)] if shape is None else shape
-    assert nn.summary(layer, sizes).multiply_adds == wanted
+    assert nn.summary(layer, sizes).multiply_adds == expected
 
 
 def test_attention_counts_projections_and_scores():

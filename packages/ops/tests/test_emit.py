@@ -181,8 +181,8 @@ def test_pages_name_every_operator() -> None:
     files = pages.emit(OPERATORS)
     for spec in OPERATORS:
         space, _, name = spec.name.partition("_")
-        shown = f"{space}.{name}" if space in NAMESPACES and name else spec.name
-        assert f"## {shown}\n" in files[f"{spec.family}.md"]
+        label = f"{space}.{name}" if space in NAMESPACES and name else spec.name
+        assert f"## {label}\n" in files[f"{spec.family}.md"]
 
 
 def test_a_page_says_how_operators_are_called() -> None:

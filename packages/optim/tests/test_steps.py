@@ -94,9 +94,9 @@ def check(
     states: list[State] = [{} for _ in params]
     optimizer = make(params, **options)
     for t in range(1, 5):
-        argument = grads(t)
-        optimizer.step(grads=argument)
-        for i, g in enumerate(argument):
+        gradient_list = grads(t)
+        optimizer.step(grads=gradient_list)
+        for i, g in enumerate(gradient_list):
             expected[i] = formula(expected[i], g.astype(np.float64), states[i], t, options)
             np.testing.assert_allclose(params[i], expected[i], rtol=rtol, atol=rtol)
 

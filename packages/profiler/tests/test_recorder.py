@@ -86,10 +86,10 @@ def test_memory_events_have_bytes_and_addresses() -> None:
         address = x.data_ptr()
         del x
     rows = prof.recording().rows
-    taken = rows[(rows["kind"] == Kind.ALLOC) & (rows["b"] == address)]
-    argument = rows[(rows["kind"] == Kind.FREE) & (rows["b"] == address)]
-    assert taken["a"].tolist() == argument["a"].tolist() == [4000]
-    assert taken["start"][0] < argument["start"][0]
+    allocation = rows[(rows["kind"] == Kind.ALLOC) & (rows["b"] == address)]
+    free_rows = rows[(rows["kind"] == Kind.FREE) & (rows["b"] == address)]
+    assert allocation["a"].tolist() == free_rows["a"].tolist() == [4000]
+    assert allocation["start"][0] < free_rows["start"][0]
     reserved = prof.recording().reserved
     assert len(reserved) >= 2
     assert all(size >= 0 for _, size in reserved)

@@ -108,8 +108,8 @@ def test_held_bytes_by_device() -> None:
     rows["start"] = np.arange(4)
     rows["a"], rows["b"] = [8, 16, 8, 4], [64, 128, 64, 64]
     rows["device"] = [1 << 8, 2 << 8, 1 << 8, 1 << 8]
-    held = held_bytes(Recording(rows, [Signature("", Kind.ALLOC)]))
-    as_lists = {key: (times.tolist(), sizes.tolist()) for key, (times, sizes) in held.items()}
+    by_device = held_bytes(Recording(rows, [Signature("", Kind.ALLOC)]))
+    as_lists = {key: (times.tolist(), sizes.tolist()) for key, (times, sizes) in by_device.items()}
     assert as_lists == {(0, 1 << 8): ([0, 2, 3], [8, 0, 4]), (0, 2 << 8): ([1], [16])}
 
 

@@ -144,10 +144,10 @@ def test_functions_in_attributes_and_constants_are_recorded(torch: Any) -> None:
             y = self.function(x, (3,)) + math.sqrt(4.0)
             return plait.add(plait.ones(3), y) * self.constant + plait.full((3,), 4.0)
 
-    held, x = Held(), plait.randn(2, 3)
-    traced = torch.fx.symbolic_trace(held)
-    assert held.function is F.layer_norm is plait.nn.functional.layer_norm
-    _same(traced(x), held(x))
+    holder, x = Held(), plait.randn(2, 3)
+    traced = torch.fx.symbolic_trace(holder)
+    assert holder.function is F.layer_norm is plait.nn.functional.layer_norm
+    _same(traced(x), holder(x))
     names = [n.name for n in traced.graph.nodes]
     assert "layer_norm" in names and "_tensor_constant0" in names and "constant" in names
 

@@ -62,7 +62,7 @@ def _parts(value: Any, torch: Any) -> list[np.ndarray[Any, Any]]:
     return [value.numpy() if isinstance(value, torch.Tensor) else np.asarray(value)]
 
 
-def _check(torch: Any, function: Any, value: Any, what: Any) -> bool:
+def _check(torch: Any, function: Any, value: Any, label: Any) -> bool:
     """Return whether there was a result."""
     expected = _outcome(lambda: function(value))
     result = _outcome(lambda: function(torch.from_numpy(value)))
@@ -70,12 +70,12 @@ def _check(torch: Any, function: Any, value: Any, what: Any) -> bool:
         return False
     if isinstance(expected, Exception):
         # of a number plait has dimension 0, as PyTorch has
-        assert value.ndim == 0 or value.size == 0, (what, result)
+        assert value.ndim == 0 or value.size == 0, (label, result)
         return False
     ours, theirs = _parts(result, torch), _parts(expected, torch)
-    assert len(ours) == len(theirs), what
+    assert len(ours) == len(theirs), label
     for x, y in zip(ours, theirs, strict=True):
-        assert x.shape == y.shape and np.allclose(x, y, equal_nan=True), what
+        assert x.shape == y.shape and np.allclose(x, y, equal_nan=True), label
     return True
 
 

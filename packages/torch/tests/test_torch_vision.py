@@ -198,12 +198,12 @@ def test_recursive_filter(audio: Any, began: bool) -> None:
     for t in range(9):
         want[:, :, t + 3] = signal[:, :, t] - (want[:, :, t : t + 3] * factors[:, :3]).sum(-1)
     result = plait.from_numpy(padded)
-    argument = plait.from_numpy(signal)
-    assert audio._lfilter_core_loop(argument, plait.from_numpy(factors), result) is result
+    tensor_signal = plait.from_numpy(signal)
+    assert audio._lfilter_core_loop(tensor_signal, plait.from_numpy(factors), result) is result
     np.testing.assert_allclose(result.numpy(), want, atol=1e-12)
-    np.testing.assert_array_equal(argument.numpy(), signal)
+    np.testing.assert_array_equal(tensor_signal.numpy(), signal)
     with pytest.raises(RuntimeError, match=r"_lfilter_core_loop.*\(2, 3, 9\).*\(2, 3, 11\)"):
-        audio._lfilter_core_loop(argument, plait.from_numpy(factors), result[:, :, :11])
+        audio._lfilter_core_loop(tensor_signal, plait.from_numpy(factors), result[:, :, :11])
 
 
 def test_overdrive(audio: Any) -> None:

@@ -104,15 +104,17 @@ def name_constructor(cls: type, constructor: Callable[..., Any]) -> Callable[...
     return _naming(constructor, cls.__name__)
 
 
-def _naming(function: FunctionType, shown: str) -> Callable[..., Any]:
+def _naming(function: FunctionType, public_name: str) -> Callable[..., Any]:
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             return function(*args, **kwargs)
         except (AttributeError, TypeError, ValueError) as error:
-            if str(error).startswith(f"{shown}: ") or _is_raised(error):
+            if str(error).startswith(f"{public_name}: ") or _is_raised(error):
                 raise
-            text = _complaint(function, shown, args, kwargs, not isinstance(error, AttributeError))
+            text = _complaint(
+                function, public_name, args, kwargs, not isinstance(error, AttributeError)
+            )
             if not text:
                 raise
         raise TypeError(text)
@@ -140,7 +142,7 @@ def _is_raised(error: Exception) -> bool:
 
 def _complaint(
     function: FunctionType,
-    shown: str,
+    public_name: str,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     arrays_pass: bool,
@@ -164,7 +166,7 @@ def _complaint(
         if wrong:
             got = "None" if wrong[0] is None else type(wrong[0]).__name__
             inside = "" if wrong[0] is value else " in it"
-            return f"{shown}: `{name}` must be {_text(required)}, got {got}{inside}"
+            return f"{public_name}: `{name}` must be {_text(required)}, got {got}{inside}"
     return ""
 
 

@@ -88,11 +88,11 @@ def expected(case: Case) -> Arrays:
         )
 
 
-def assert_same(case: Case, got: Arrays, want: Arrays, what: str) -> None:
+def assert_same(case: Case, got: Arrays, want: Arrays, label: str) -> None:
     """Compare shapes, dtypes and values."""
-    assert len(got) == len(want), f"{case}: {what}: {len(got)} results, {len(want)} are expected"
+    assert len(got) == len(want), f"{case}: {label}: {len(got)} results, {len(want)} are expected"
     for number, (a, b) in enumerate(zip(got, want, strict=True)):
-        where = f"{case}: {what}, result {number}"
+        where = f"{case}: {label}, result {number}"
         assert a.shape == b.shape, f"{where}: shape {a.shape}, expected {b.shape}"
         assert a.dtype == b.dtype, f"{where}: dtype {a.dtype}, expected {b.dtype}"
         if a.dtype == bool:

@@ -222,14 +222,14 @@ def test_a_parameter_without_gradient_is_left_alone(optimizer: Case) -> None:
     problem = optimizer.problem(*SHAPES)
     problem.left_out = {1}
     result = optimizer.make(problem.params)
-    begun = result.state_dict()["state"].get(1)
+    initial = result.state_dict()["state"].get(1)
     before = problem.values()
     optimizer.step(result, problem)
     now = problem.values()
     np.testing.assert_array_equal(now[1], before[1])
     assert not np.array_equal(now[0], before[0])
     state = result.state_dict()["state"].get(1)
-    assert state is begun is None or (set(state) == set(begun) and state.get("step", 0) == 0)
+    assert state is initial is None or (set(state) == set(initial) and state.get("step", 0) == 0)
 
 
 def test_parameters_of_no_elements(optimizer: Case) -> None:

@@ -44,9 +44,9 @@ def _check_numbers() -> None:
     threads = os.environ.get("PLAIT_NUM_THREADS") or "1"
     if not (threads.isascii() and threads.isdigit() and int(threads) >= 1):
         raise ValueError(f"PLAIT_NUM_THREADS: a positive integer is required; got {threads!r}")
-    kept = os.environ.get("PLAIT_CACHE_BYTES") or "0"
-    if not (kept.isascii() and kept.isdigit() and int(kept) < 2**63):
-        raise ValueError(f"PLAIT_CACHE_BYTES: a number of bytes is required; got {kept!r}")
+    setting = os.environ.get("PLAIT_CACHE_BYTES") or "0"
+    if not (setting.isascii() and setting.isdigit() and int(setting) < 2**63):
+        raise ValueError(f"PLAIT_CACHE_BYTES: a number of bytes is required; got {setting!r}")
 
 
 def start() -> None:

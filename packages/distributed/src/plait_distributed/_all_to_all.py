@@ -57,8 +57,8 @@ def all_to_all(
         readable("all_to_all", "input_tensor_list", each)
         for each in tensor_list("all_to_all", "input_tensor_list", input_tensor_list, n)
     ]
-    argument = tensor_list("all_to_all", "output_tensor_list", output_tensor_list, n)
-    out = Written("all_to_all", "output_tensor_list", argument)
+    tensors = tensor_list("all_to_all", "output_tensor_list", output_tensor_list, n)
+    out = Written("all_to_all", "output_tensor_list", tensors)
     return _all_to_all("all_to_all", member, out.dense, inputs, async_op, out.finish, out.given)
 
 

@@ -254,8 +254,8 @@ def gather(
     source = readable("gather", "tensor", tensor)
     outputs: Sequence[Any] = ()
     if member.rank() == root:
-        argument = [] if gather_list is None else gather_list
-        outputs = tensor_list("gather", "gather_list", argument, member.size(), source)
+        tensors = [] if gather_list is None else gather_list
+        outputs = tensor_list("gather", "gather_list", tensors, member.size(), source)
     elif gather_list:
         raise ValueError("gather: `gather_list` must be None on ranks other than `dst`")
     out = Written("gather", "gather_list", outputs)
@@ -309,10 +309,10 @@ def scatter(
     out = Written("scatter", "tensor", (tensor,))
     inputs: list[Any] = []
     if member.rank() == root:
-        argument = [] if scatter_list is None else scatter_list
+        tensors = [] if scatter_list is None else scatter_list
         inputs = [
             readable("scatter", "scatter_list", each)
-            for each in tensor_list("scatter", "scatter_list", argument, member.size(), tensor)
+            for each in tensor_list("scatter", "scatter_list", tensors, member.size(), tensor)
         ]
     elif scatter_list:
         raise ValueError("scatter: `scatter_list` must be None on ranks other than `src`")

@@ -142,14 +142,14 @@ def _number(name: str, environ: Mapping[str, str]) -> int:
 
 
 def _check(launcher: str, result: list[int]) -> None:
-    for what, rank, size in (
+    for label, rank, size in (
         ("rank", result[0], result[1]),
         ("local rank", result[2], result[3]),
         ("node's rank", result[4], result[5]),
     ):
         if rank >= 0 and 0 <= size <= rank:
             raise ValueError(
-                f"init_process_group: {launcher} says that the {what} is {rank} of {size}"
+                f"init_process_group: {launcher} says that the {label} is {rank} of {size}"
             )
 
 

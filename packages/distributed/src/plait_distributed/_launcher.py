@@ -256,8 +256,12 @@ class Job:
         process.signal(signal.SIGKILL)  # what it started
         # behind one that has ended well there is nothing left to do
         again = self._restarted < self._restarts and not self._ended_well
-        what = "it is started again" if again else "the others go on"
-        print(f"plait_distributed.run: {process.report()}\n  {what}", file=sys.stderr, flush=True)
+        consequence = "it is started again" if again else "the others go on"
+        print(
+            f"plait_distributed.run: {process.report()}\n  {consequence}",
+            file=sys.stderr,
+            flush=True,
+        )
         if not again:
             return False
         self._restarted += 1

@@ -69,10 +69,10 @@ class FirstOfAll(Part):
         with self._mailbox.lock:
             if self.peer >= 0:
                 return True
-            begun = self._mailbox.begun.setdefault(self._tag, {})
+            unfinished = self._mailbox.begun.setdefault(self._tag, {})
             lost: list[RankLost] = []
-            for peer in [peer for peer in self._peers if peer in begun]:
-                part, room = begun[peer]
+            for peer in [peer for peer in self._peers if peer in unfinished]:
+                part, room = unfinished[peer]
                 try:
                     done = part.query()
                 except RankLost as error:
@@ -82,7 +82,7 @@ class FirstOfAll(Part):
                     self._mailbox.begin(self._call, room, peer, self._tag)
                     continue
                 if done:
-                    del begun[peer]
+                    del unfinished[peer]
                     self._take(peer, room)
                     return True
             if len(lost) == len(self._peers):

@@ -66,9 +66,9 @@ class Watch:
 
     def __init__(self) -> None:
         self._stops: dict[int, tuple[float, float]] = {}  # when it was seen, and for how long
-        argument = os.environ.get("PLAIT_STOPPED_TIMEOUT", "")
+        setting = os.environ.get("PLAIT_STOPPED_TIMEOUT", "")
         try:
-            self._most = float(argument) if float(argument) > 0 else _STOPPED_TIMEOUT
+            self._most = float(setting) if float(setting) > 0 else _STOPPED_TIMEOUT
         except ValueError:
             self._most = _STOPPED_TIMEOUT
 

@@ -109,7 +109,7 @@ class Reducer:
     def contribute_nothing(self) -> None:
         """Take part in the collectives of a pass of other ranks, with zeros."""
         self._unused = set(range(len(self._parameters)))
-        kept = [bucket.buffer for bucket in self.buckets]
+        buffers = [bucket.buffer for bucket in self.buckets]
         for index, bucket in enumerate(self.buckets):
             bucket.buffer = core().zeros_like(bucket.buffer)
             self._launch(index)
@@ -118,7 +118,7 @@ class Reducer:
             wait()
         if used is not None:
             used()
-        for bucket, buffer in zip(self.buckets, kept, strict=True):
+        for bucket, buffer in zip(self.buckets, buffers, strict=True):
             bucket.buffer = buffer
         self._begin()
 
@@ -151,14 +151,14 @@ class Reducer:
         order = new.tensor(self._order, dtype=new.int64)
         call = self._group.begin_call("DistributedDataParallel order", "", (order,))
         self._group.start(call, "broadcast", [order], [order], peer=0)
-        held = {
+        gradients = {
             i: parameter.grad
             for i, parameter in enumerate(self._parameters)
             if parameter.grad is not None
         }
         self._make_buckets(order.tolist())
         self._begin()
-        for i, gradient in held.items():
+        for i, gradient in gradients.items():
             self._take(i, gradient)
 
     def _take(self, i: int, gradient: Any) -> None:
@@ -235,8 +235,8 @@ class Reducer:
         if self._comm_hook is not None:
             state, hook = self._comm_hook
             last = index == len(self.buckets) - 1
-            argument = GradBucket(index, bucket.buffer, bucket.views, bucket.parameters, last)
-            self._pending.append((bucket, hook(state, argument).wait))
+            grad_bucket = GradBucket(index, bucket.buffer, bucket.views, bucket.parameters, last)
+            self._pending.append((bucket, hook(state, grad_bucket).wait))
             return
         call = self._group.begin_call(
             "DistributedDataParallel gradients", f"bucket {index}", (bucket.buffer,)

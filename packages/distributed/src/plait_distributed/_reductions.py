@@ -214,8 +214,8 @@ def reduce_scatter(
     member = member_for("reduce_scatter", group)
     if member is None:
         return None
-    argument = tensor_list("reduce_scatter", "input_list", input_list, member.size(), output)
-    inputs = [readable("reduce_scatter", "input_list", each) for each in argument]
+    tensors = tensor_list("reduce_scatter", "input_list", input_list, member.size(), output)
+    inputs = [readable("reduce_scatter", "input_list", each) for each in tensors]
     return _reduce_scatter("reduce_scatter", member, output, inputs, op, async_op)
 
 

@@ -147,9 +147,9 @@ class _Server:
             self._listening.bind(place.address)
         except OSError as error:
             self._listening.close()
-            what = error.strerror if place.secret else "another store of this user has it"
+            reason = error.strerror if place.secret else "another store of this user has it"
             raise DistNetworkError(
-                f"TCPStore: the port {place.port} cannot be used: {what}"
+                f"TCPStore: the port {place.port} cannot be used: {reason}"
             ) from None
         self._listening.listen(1024)
         self.port: int = self._listening.getsockname()[1] if place.secret else place.port

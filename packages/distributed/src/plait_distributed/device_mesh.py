@@ -267,7 +267,7 @@ def _check_device(device_type: str) -> None:
         )
 
 
-def current_mesh(who: str) -> DeviceMesh:
+def current_mesh(caller: str) -> DeviceMesh:
     """Return the mesh of the innermost ``with``, or that of all processes.
 
     Example:
@@ -280,7 +280,7 @@ def current_mesh(who: str) -> DeviceMesh:
     """
     if _entered:
         return _entered[-1]
-    return DeviceMesh("cpu", list(default_group(who).ranks))
+    return DeviceMesh("cpu", list(default_group(caller).ranks))
 
 
 def init_device_mesh(

@@ -201,8 +201,8 @@ def _dropout(call: _Draw) -> Any:
     if call.randomness == "different":
         return call.run([call.all(x), p, generator])
     ones = pc.ones(x.shape, dtype=x.dtype, device=x.device)
-    kept, mask = call.run([ones, p, generator])
-    return call.all(x) * kept, mask.unsqueeze(0).expand(call.size, *mask.shape)
+    scaled, mask = call.run([ones, p, generator])
+    return call.all(x) * scaled, mask.unsqueeze(0).expand(call.size, *mask.shape)
 
 
 # operators that only look at the shape and the dtype of a tensor

@@ -198,10 +198,10 @@ def _levels_of(tensor: Any) -> list[int]:
     return levels
 
 
-def _summed(gradient: Any, kept: list[int]) -> Any:
-    """Return a gradient without the levels whose calls have ended, but for those in `kept`."""
+def _summed(gradient: Any, levels: list[int]) -> Any:
+    """Return a gradient without the levels whose calls have ended, but for those in `levels`."""
     ended = [
-        level for level in _levels_of(gradient) if level not in kept and not _layer.is_open(level)
+        level for level in _levels_of(gradient) if level not in levels and not _layer.is_open(level)
     ]
     return _summed_over(gradient, ended) if ended else gradient
 

@@ -728,8 +728,8 @@ def _places(indices: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 def selected_first(call: Call, values: Any, indices: Any, ndim: int) -> Any:
     """Return values for all samples of the selected elements, as `with_samples` selects them."""
-    taken = sum(each is not None for each in indices)
-    whole = ndim - taken + _taken(indices)
+    n_indexed = sum(each is not None for each in indices)
+    whole = ndim - n_indexed + _taken(indices)
     data = call.some(values)
     if not call.is_batched(values):
         data = data.unsqueeze(0)

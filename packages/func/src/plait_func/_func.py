@@ -171,23 +171,23 @@ def _outputs(name: str, value: Any) -> tuple[list[Any], Any]:
     return leaves, spec
 
 
-def _refuse_complex(name: str, what: str, tensors: list[Any]) -> None:
+def _refuse_complex(name: str, role: str, tensors: list[Any]) -> None:
     """Raise for complex tensors, of whose derivative a real row or column is only a part."""
     for i, each in enumerate(tensors):
         if each.is_complex():
             raise RuntimeError(
-                f"{name}: all {what} must be real, got {_shown(each)} as {what[:-1]} {i}; use "
+                f"{name}: all {role} must be real, got {_shown(each)} as {role[:-1]} {i}; use "
                 "view_as_real"
             )
 
 
-def _like(name: str, argument: str, given: Any, required: Any, of: str) -> list[Any]:
+def _like(name: str, argument: str, arguments: Any, required: Any, of: str) -> list[Any]:
     """Return the leaves of a tree of vectors, which must be like the tensors that they belong to.
 
     `required` are leaves and a structure.
     """
     tensors, spec = required
-    leaves, structure = tree_flatten(given)
+    leaves, structure = tree_flatten(arguments)
     if structure != spec:
         raise RuntimeError(
             f"{name}: `{argument}` must have the structure of {of}, {spec}, got {structure}"
@@ -506,7 +506,7 @@ def _rows(level: _Level, outputs: list[Any], chunk_size: int | None) -> list[lis
         return rows
     tensors = [outputs[i] for i in recorded]
     sizes = [out.numel() for out in tensors]
-    result = vmap(lambda *given: level.gradients(tensors, given), chunk_size=chunk_size)(
+    result = vmap(lambda *arguments: level.gradients(tensors, arguments), chunk_size=chunk_size)(
         *_basis(tensors, sizes)
     )
     for k, (of_leaf, leaf) in enumerate(zip(result, level.leaves, strict=True)):

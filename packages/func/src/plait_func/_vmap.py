@@ -305,8 +305,8 @@ def _size(leaves: list[Any], dims: list[Any]) -> int:
             continue
         shape = leaf.shape if _is_value(leaf) else ()
         if not -len(shape) <= dim < len(shape):
-            shown = tuple(leaf.shape) if pc.is_tensor(leaf) else type(leaf).__name__
-            raise ValueError(f"vmap: leaf {index} has no dimension {dim}: {shown}")
+            description = tuple(leaf.shape) if pc.is_tensor(leaf) else type(leaf).__name__
+            raise ValueError(f"vmap: leaf {index} has no dimension {dim}: {description}")
         sizes.add(shape[dim])
     if len(sizes) != 1:
         raise ValueError(

@@ -59,16 +59,16 @@ def job_secret(environment: Mapping[str, str] | None = None) -> str:
     text, path = environ.get("PLAIT_JOB_SECRET", ""), environ.get("PLAIT_JOB_SECRET_FILE", "")
     if text or not path:
         return text
-    what = f"the file {path} that PLAIT_JOB_SECRET_FILE names"
+    source = f"the file {path} that PLAIT_JOB_SECRET_FILE names"
     try:
         with open(path, encoding="utf-8") as file:
             if os.fstat(file.fileno()).st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-                raise ValueError(f"{what} must be readable by its owner alone (chmod 600)")
+                raise ValueError(f"{source} must be readable by its owner alone (chmod 600)")
             result = file.read(4096).rstrip()
     except OSError as error:
-        raise ValueError(f"{what} cannot be read: {error.strerror}") from None
+        raise ValueError(f"{source} cannot be read: {error.strerror}") from None
     if not result:
-        raise ValueError(f"{what} is empty")
+        raise ValueError(f"{source} is empty")
     return result
 
 
@@ -228,7 +228,7 @@ class SecretProof:
 def reach(
     connect_once: Callable[[], socket.socket | None],
     secret: str,
-    who: str,
+    peer: str,
     deadline: float = math.inf,
 ) -> Channel | None:
     """Return the channel with who listens; None if nobody does.
@@ -255,7 +255,7 @@ def reach(
         if end is None:
             return None
         try:
-            return connect(end, secret, who, deadline)
+            return connect(end, secret, peer, deadline)
         except AuthenticationError:
             pause = _PAUSE * 2**attempt * random.uniform(0.5, 1.5)
             if attempt + 1 == _ATTEMPTS or time.monotonic() + pause > deadline:
@@ -264,7 +264,7 @@ def reach(
     return None
 
 
-def connect(end: socket.socket, secret: str, who: str, deadline: float = math.inf) -> Channel:
+def connect(end: socket.socket, secret: str, peer: str, deadline: float = math.inf) -> Channel:
     """Return the channel with who listens.
 
     Raises:
@@ -297,6 +297,6 @@ def connect(end: socket.socket, secret: str, who: str, deadline: float = math.in
         pass
     end.close()
     raise AuthenticationError(
-        f"{who} is not a process of this job, or has another secret: PLAIT_JOB_SECRET must be the "
+        f"{peer} is not a process of this job, or has another secret: PLAIT_JOB_SECRET must be the "
         "same in all processes"
     )

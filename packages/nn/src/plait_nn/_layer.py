@@ -43,7 +43,7 @@ class Layer(Module):
         *,
         dims: int | None = None,
         function: str | None = None,
-        shown: str | None = None,
+        fields: str | None = None,
         **options: Any,
     ) -> None:
         super().__init_subclass__(**options)
@@ -51,8 +51,8 @@ class Layer(Module):
             cls._dims = dims
         if function is not None:
             cls._function = LookedUp(function)  # type: ignore[assignment]
-        if shown is not None:
-            cls._shown = tuple(shown.split())
+        if fields is not None:
+            cls._shown = tuple(fields.split())
 
     def extra_repr(self) -> str:
         values = ((name, getattr(self, name)) for name in self._shown)

@@ -182,13 +182,13 @@ class MemoryProfile:
         at = _nanoseconds(time)
         return np.flatnonzero((self.blocks.begin <= at) & (self.blocks.end > at))
 
-    def _table(self, which: Array, by: str, what: str, time: float) -> Table:
+    def _table(self, which: Array, by: str, title_start: str, time: float) -> Table:
         if by not in _BY:
             raise ValueError(f"memory: `by` must be one of {', '.join(_BY)}; got {by!r}")
         size = self.blocks.size[which]
         total = int(size.sum())
         since = time - self._began() / 1e3
-        title = f"{what}: {bytes_text(total)} at {time_text(since)} of the recording"
+        title = f"{title_start}: {bytes_text(total)} at {time_text(since)} of the recording"
         rows = self._each(which) if by == "block" else self._grouped(which, by)
         for row in rows:
             row["share"] = row["bytes"] / total if total else 0.0

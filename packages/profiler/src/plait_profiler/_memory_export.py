@@ -102,9 +102,9 @@ def _changes(memory: MemoryProfile) -> list[list[int]]:
     index = np.array([_INDEX[category] for category in Category])[blocks.category]
     action = np.where(blocks.row >= 0, _CREATE, _PREEXISTING)
     rows = np.stack([np.where(blocks.row >= 0, blocks.begin, -1), action, blocks.size, index], 1)
-    gone = blocks.end < NEVER
-    size = -blocks.size[gone]
-    freed = np.stack([blocks.end[gone], np.full(len(size), _DESTROY), size, index[gone]], 1)
+    is_freed = blocks.end < NEVER
+    size = -blocks.size[is_freed]
+    freed = np.stack([blocks.end[is_freed], np.full(len(size), _DESTROY), size, index[is_freed]], 1)
     changes = np.concatenate([rows, freed])
     ordered: list[list[int]] = changes[np.argsort(changes[:, 0], kind="stable")].tolist()
     return ordered

@@ -360,8 +360,8 @@ def _optional(pieces: list[list[bytes]], numbers: Array, *parts: bytes | Array) 
 
 def _write_counters(recording: Recording, file: BinaryIO) -> None:
     series = [
-        (_counter_uuid(process, device), times, held)
-        for (process, device), (times, held) in held_bytes(recording).items()
+        (_counter_uuid(process, device), times, nbytes)
+        for (process, device), (times, nbytes) in held_bytes(recording).items()
     ]
     if len(recording.reserved) and len(recording.rows):
         times, sizes = np.array(recording.reserved, np.uint64).T

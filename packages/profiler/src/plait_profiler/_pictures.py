@@ -112,16 +112,16 @@ def memory_figure(recording: Recording, *, width: float = 10.0, height: float = 
     begin = min(recording.begin, int(timeline.times[0] * 1e3))
     end = max(recording.end, int(timeline.times[-1] * 1e3), begin + 1)
     edges = np.linspace(0, end - begin, POINTS)
-    held = _stacked(timeline, begin, edges)
-    used = [c for c in MEMORY_COLOURS if held[c].any()]
+    nbytes = _stacked(timeline, begin, edges)
+    used = [c for c in MEMORY_COLOURS if nbytes[c].any()]
     unit, name = _time_unit(end - begin)
-    most = max([held.sum(axis=0).max(), *[size for _, size in recording.reserved]])
+    most = max([nbytes.sum(axis=0).max(), *[size for _, size in recording.reserved]])
     size, size_name = _size_unit(float(most))
     figure = new_figure(figsize=(width, height), layout="constrained")
     axes = figure.add_subplot()
     axes.stackplot(
         edges / unit,
-        [held[category] / size for category in used],
+        [nbytes[category] / size for category in used],
         colors=[MEMORY_COLOURS[category] for category in used],
         labels=[category.name.lower().replace("_", " ") for category in used],
         step="post",

@@ -215,8 +215,8 @@ class _StandIn:
         def call(*args: Any, **kwargs: Any) -> Any:
             reference._confirm()
             here = reference._agent
-            what = (reference, name, args, kwargs)
-            return end(here.call(here.peers[reference._owner], _invoke, what, {}, timeout))
+            request = (reference, name, args, kwargs)
+            return end(here.call(here.peers[reference._owner], _invoke, request, {}, timeout))
 
         return call
 

@@ -109,7 +109,7 @@ def _template(free: tuple[str, ...]) -> CodeType:
     return code
 
 
-def _asker(function: FunctionType, shown: Any) -> Any:
+def _asker(function: FunctionType, public_function: Any) -> Any:
     """Return what asks about calls of a function, and else calls its own code."""
     own = FunctionType(
         function.__code__,
@@ -122,10 +122,10 @@ def _asker(function: FunctionType, shown: Any) -> Any:
     ask = overrides.ask
 
     def asking(*args: Any, **kwargs: Any) -> Any:
-        answer = ask(shown, args, kwargs)
+        answer = ask(public_function, args, kwargs)
         for each in _last:
             if answer is NotImplemented:
-                answer = each(shown, args, kwargs)
+                answer = each(public_function, args, kwargs)
         return own(*args, **kwargs) if answer is NotImplemented else answer
 
     return asking

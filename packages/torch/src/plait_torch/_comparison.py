@@ -229,8 +229,8 @@ class TensorLikePair(Pair):
         for name, required in [*requests, ("layout", self.check_layout)]:
             one, two = getattr(actual, name), getattr(expected, name)
             if required and one != two:
-                what = f"The values for attribute '{name}' do not match: {one} != {two}."
-                self._fail(AssertionError, what)
+                message = f"The values for attribute '{name}' do not match: {one} != {two}."
+                self._fail(AssertionError, message)
         if self.check_stride and actual.stride() != expected.stride():
             one, two = actual.stride(), expected.stride()
             self._fail(AssertionError, f"The strides do not match: {one} != {two}.")

@@ -49,9 +49,11 @@ def _gradients(dims: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
             result = convolve(input.detach(), weight, None, stride, padding, dilation, groups)
         return plait.autograd.grad(result, weight, grad_output)[0]
 
-    for function, what in ((by_input, "input"), (by_weight, "weight")):
-        function.__name__ = function.__qualname__ = f"conv{dims}d_{what}"
-        function.__doc__ = f"Return the gradient of a `conv{dims}d` by its {what}, of a given size."
+    for function, argument in ((by_input, "input"), (by_weight, "weight")):
+        function.__name__ = function.__qualname__ = f"conv{dims}d_{argument}"
+        function.__doc__ = (
+            f"Return the gradient of a `conv{dims}d` by its {argument}, of a given size."
+        )
     return by_input, by_weight
 
 

@@ -212,8 +212,8 @@ class _Collator(_Mapper):
     def __init__(
         self, datapipe: Any, conversion: Any = None, collate_fn: Callable[..., Any] | None = None
     ) -> None:
-        argument = conversion if callable(conversion) else collate_fn
-        super().__init__(datapipe, argument or default_collate)
+        collate = conversion if callable(conversion) else collate_fn
+        super().__init__(datapipe, collate or default_collate)
 
 
 @functional_datapipe("filter")

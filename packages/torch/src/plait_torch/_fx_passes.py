@@ -53,7 +53,7 @@ class _CodeOnlyModule(plait.nn.Module):
 
 def compatibility(is_backward_compatible: bool, **options: Any) -> Callable[[T], T]:
     """Return a decorator that returns what it gets."""
-    return lambda what: what
+    return lambda function: function
 
 
 class PassResult(NamedTuple):

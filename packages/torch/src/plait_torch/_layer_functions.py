@@ -75,11 +75,13 @@ def _in_order(function: Callable[..., Any], order: str, **fixed: Any) -> Callabl
     signature = inspect.Signature([inspect.Parameter(name, kind) for name in own])
 
     def call(*args: Any, **options: Any) -> Any:
-        argument = signature.bind_partial(*args, **options).arguments
-        argument.pop("cudnn_enabled", None)
-        if "reduction" in argument:
-            argument["reduction"] = _reduction(argument["reduction"])
-        return function(**{own[name] or name: value for name, value in argument.items()}, **fixed)
+        bound_arguments = signature.bind_partial(*args, **options).arguments
+        bound_arguments.pop("cudnn_enabled", None)
+        if "reduction" in bound_arguments:
+            bound_arguments["reduction"] = _reduction(bound_arguments["reduction"])
+        return function(
+            **{own[name] or name: value for name, value in bound_arguments.items()}, **fixed
+        )
 
     call.__doc__ = f"`nn.functional.{function.__name__}` with the arguments {', '.join(own)}."
     return call

@@ -151,14 +151,15 @@ def _advice(error: Any) -> str:
     name = f"{error.module}.{error.name}"
     if error.module in BLOCKED:
         return f"Weights only load failed. GLOBAL {name} whose module {error.module} is blocked."
-    shown = error.name if error.module in ("builtins", "__builtin__") else name
+    public_name = error.name if error.module in ("builtins", "__builtin__") else name
     return (
         "Weights only load failed. Do one of two things only if you trust the source of the file: "
         "(1) torch.load with `weights_only=False`, which executes what the file says; "
-        f"(2) WeightsUnpickler error: Unsupported global: GLOBAL {shown} was not an allowed global "
-        f"by default. Please use `torch.serialization.add_safe_globals([{shown}])` or the "
-        f"`torch.serialization.safe_globals([{shown}])` context manager to allowlist this global "
-        "if you trust this class/function."
+        f"(2) WeightsUnpickler error: Unsupported global: GLOBAL {public_name} was not an allowed "
+        f"global by default. "
+        f"Please use `torch.serialization.add_safe_globals([{public_name}])` or the "
+        f"`torch.serialization.safe_globals([{public_name}])` context manager to allowlist this "
+        "global if you trust this class/function."
     )
 
 

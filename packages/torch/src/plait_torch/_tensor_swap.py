@@ -45,8 +45,8 @@ def swap_tensors(t1: Any, t2: Any) -> None:
         tensor.grad = grad
     one, two = getattr(t1, "__dict__", None), getattr(t2, "__dict__", None)
     if one is not None and two is not None:
-        kept = dict(one)
+        attributes = dict(one)
         one.clear()
         one.update(two)
         two.clear()
-        two.update(kept)
+        two.update(attributes)

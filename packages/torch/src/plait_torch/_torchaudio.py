@@ -116,12 +116,12 @@ def _rnnt_loss_forward(
             f"{tuple(targets.shape)}, inputs of {times.tolist()} steps, targets of "
             f"{places.tolist()}, blank {blank}"
         )
-    argument = logits.detach().requires_grad_()
+    leaf = logits.detach().requires_grad_()
     with plait.enable_grad():
-        scores = argument.to(plait.float64)
+        scores = leaf.to(plait.float64)
         scores = plait.log_softmax(scores, -1) if fused_log_softmax else scores
         costs = _transducer_costs(scores, targets, times, places, blank)
-        (gradient,) = plait.autograd.grad(costs.sum(), argument)
+        (gradient,) = plait.autograd.grad(costs.sum(), leaf)
     if clamp > 0:
         gradient = gradient.clamp(-clamp, clamp)
     return costs.detach().to(logits.dtype), gradient

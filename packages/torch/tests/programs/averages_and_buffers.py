@@ -19,19 +19,19 @@ from torch.optim.swa_utils import (
 from torch.testing import assert_allclose
 
 
-def show(what, call, words=()):
+def show(label, call, words=()):
     try:
         result = call()
         if isinstance(result, torch.Tensor):
             result = str(result.dtype), result.tolist()
-        print(what, result)
+        print(label, result)
     except Exception as error:
         kinds = (ValueError, TypeError, AssertionError, AttributeError, BufferError, RuntimeError)
         kind = next(k.__name__ for k in kinds if isinstance(error, k))
         if words:
-            print(what, "refused", [each in str(error) for each in words])
+            print(label, "refused", [each in str(error) for each in words])
         else:
-            print(what, "refused" if kind in ("ValueError", "RuntimeError") else kind)
+            print(label, "refused" if kind in ("ValueError", "RuntimeError") else kind)
 
 
 # ---- averaged models

@@ -143,11 +143,11 @@ def outcome(make, put, use):
         return "refused"
 
 
-def show(what, make, members, use):
+def show(label, make, members, use):
     """Print which changes have an effect, and which are refused."""
     torch.manual_seed(1)
     plain, entry = outcome(make, lambda output: None, use), {"effect": [], "refused": []}
-    assert plain != "refused", what
+    assert plain != "refused", label
     for name, (value, put) in members(make()).items():
         other = changed(value)
         if other is None:
@@ -155,7 +155,7 @@ def show(what, make, members, use):
         result = outcome(make, lambda output, put=put, other=other: put(output, other), use)
         if result != plain:
             entry["refused" if result == "refused" else "effect"].append(name)
-    print(what, *(f"{kind}: {' '.join(sorted(names))};" for kind, names in entry.items()))
+    print(label, *(f"{kind}: {' '.join(sorted(names))};" for kind, names in entry.items()))
 
 
 def attributes(result):

@@ -245,10 +245,10 @@ def counted(name, function):
     return call
 
 
-def show(what, call):
+def show(label, call):
     counts.clear()
     call()
-    print(what, *(f"{name}:{count}" for name, count in sorted(counts.items())))
+    print(label, *(f"{name}:{count}" for name, count in sorted(counts.items())))
 
 
 originals = {name: getattr(F, name) for name in NAMES}

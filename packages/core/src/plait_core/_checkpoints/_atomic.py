@@ -107,10 +107,10 @@ class Replacement:
 
     def _open(self) -> None:
         # The token of an index is in the names of its parts.
-        taken = "" if self._is_part else " ".join(names_in(self.folder))
+        names = "" if self._is_part else " ".join(names_in(self.folder))
         while True:
             self.token = secrets.token_hex(4)
-            if self.token in taken:
+            if self.token in names:
                 continue
             self._temporary = os.path.join(self.folder, f".{self.name}.{self.token}.partial")
             try:

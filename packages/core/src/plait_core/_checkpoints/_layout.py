@@ -244,7 +244,8 @@ def _check_cover(entries: dict[str, Entry], source: Source, size: int) -> None:
             raise CheckpointError(f"load: {source.name}: the header of {key!r} is damaged (offset)")
         position = entry.end
     if position != size:
-        what = "is cut off" if size < position else "is longer than its header says"
+        problem = "is cut off" if size < position else "is longer than its header says"
         raise CheckpointError(
-            f"load: {source.name} {what}: {position} bytes of tensors are required, it has {size}"
+            f"load: {source.name} {problem}: {position} bytes of tensors are required, "
+            f"it has {size}"
         )

@@ -77,8 +77,8 @@ def _failure_of(error: Exception, name: str, options: Options) -> Exception:
 def _loaded(source: Source, options: Options, f: Any) -> Any:
     start = source.read(0, min(source.size, 512))
     if start.startswith(_STARTS_OF_TORCH):
-        what = f"load: {source.name} is a file of torch.save, or another zip"
-        return torch_files(what).load(source, options)
+        description = f"load: {source.name} is a file of torch.save, or another zip"
+        return torch_files(description).load(source, options)
     if start[:1] == b"{" and isinstance(f, (str, os.PathLike)):
         return load_index(source, options, os.fsdecode(f))
     if start[8:9] == b"{":

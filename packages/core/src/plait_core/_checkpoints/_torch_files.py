@@ -11,10 +11,10 @@ from plait_core._checkpoints._errors import CheckpointError
 __all__ = ["torch_files"]
 
 
-def torch_files(what: str) -> Any:
-    """Return the module with `load` and `Archive` for PyTorch's files; `what` needs it."""
+def torch_files(description: str) -> Any:
+    """Return the module with `load` and `Archive` for PyTorch's files; `description` needs it."""
     try:
         package = require("torch").__name__
     except ModuleNotFoundError as error:
-        raise CheckpointError(f"{what}: {error}") from error
+        raise CheckpointError(f"{description}: {error}") from error
     return importlib.import_module(f"{package}.files")

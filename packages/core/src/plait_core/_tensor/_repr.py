@@ -213,12 +213,12 @@ def _shown(array: Any, long: tuple[bool, ...]) -> Any:
     return [*head, ..., *(_shown(row, long[1:]) for row in array[len(array) - edge :])]
 
 
-def _leaves(shown: Any) -> Iterator[Any]:
-    if isinstance(shown, list):
-        for item in shown:
+def _leaves(items: Any) -> Iterator[Any]:
+    if isinstance(items, list):
+        for item in items:
             yield from _leaves(item)
-    elif shown is not ...:
-        yield shown
+    elif items is not ...:
+        yield items
 
 
 def _formatter(values: list[Any], dtype: binding.dtype) -> Callable[[Any], str]:
@@ -260,20 +260,20 @@ def _float_formatter(values: list[float]) -> Callable[[float], str]:
     return lambda value: write(value).rjust(width)
 
 
-def _nest(shown: Any, write: Callable[[Any], str], indent: int) -> str:
-    if not isinstance(shown, list):
-        return write(shown).strip()
-    if not any(isinstance(item, list) for item in shown):
-        return _line([" ..." if item is ... else write(item) for item in shown], indent)
-    parts = ["..." if item is ... else _nest(item, write, indent + 1) for item in shown]
-    depth = _depth(shown)
+def _nest(items: Any, write: Callable[[Any], str], indent: int) -> str:
+    if not isinstance(items, list):
+        return write(items).strip()
+    if not any(isinstance(item, list) for item in items):
+        return _line([" ..." if item is ... else write(item) for item in items], indent)
+    parts = ["..." if item is ... else _nest(item, write, indent + 1) for item in items]
+    depth = _depth(items)
     return "[" + ("," + "\n" * (depth - 1) + " " * (indent + 1)).join(parts) + "]"
 
 
-def _depth(shown: Any) -> int:
-    if not isinstance(shown, list):
+def _depth(items: Any) -> int:
+    if not isinstance(items, list):
         return 0
-    return 1 + max((_depth(item) for item in shown), default=0)
+    return 1 + max((_depth(item) for item in items), default=0)
 
 
 def _line(words: list[str], indent: int) -> str:

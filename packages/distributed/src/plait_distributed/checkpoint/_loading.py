@@ -166,9 +166,9 @@ def _needed(
             needed.setdefault(index["values"][key], []).append((entry, None))
         elif not partial:
             there = key in index["values"] or saved is not None
-            what = "is not a tensor" if saved is None else "is a tensor"
+            problem = "is not a tensor" if saved is None else "is a tensor"
             raise KeyError(
-                f"{reader.path}: {key} {what if there else 'is missing'} in the checkpoint"
+                f"{reader.path}: {key} {problem if there else 'is missing'} in the checkpoint"
             )
     return needed
 

@@ -55,10 +55,10 @@ class _Rows:
         return core().zeros((n, *shape[1:]), dtype=dtype)
 
 
-def _rows_of(what: str, value: DTensor) -> tuple[tuple[int, ...], Any]:
+def _rows_of(label: str, value: DTensor) -> tuple[tuple[int, ...], Any]:
     if value.placements != (Shard(0),):
         raise NotImplementedError(
-            f"elastic.State: {what} is a DTensor with {value.placements}; of those on one "
+            f"elastic.State: {label} is a DTensor with {value.placements}; of those on one "
             "dimension of ranks, divided by rows as `fully_shard` divides them, copies are kept"
         )
     return tuple(value.shape), value.detach().local()
@@ -143,8 +143,8 @@ class _State:
         for number, values in result["state"].items():
             for key, value in values.items():
                 if isinstance(value, DTensor):
-                    what = f"{key} of parameter {number} of {self._name!r}"
-                    rows.setdefault(number, {})[key] = _rows_of(what, value)
+                    label = f"{key} of parameter {number} of {self._name!r}"
+                    rows.setdefault(number, {})[key] = _rows_of(label, value)
                 else:
                     rest.setdefault(number, {})[key] = value
         return {
@@ -204,12 +204,12 @@ def kept_whole(model: Any, last: bool) -> Iterator[None]:
     reduce the gradients at their last one: so their collectives are the same.
     """
     states = sharded_states(model)
-    kept = [(s.reshard_after_forward, s.reshard_after_backward, s.syncs) for s in states]
+    flags = [(s.reshard_after_forward, s.reshard_after_backward, s.syncs) for s in states]
     for each in states:
         each.reshard_after_forward = False
         each.reshard_after_backward = each.syncs = last
     try:
         yield
     finally:
-        for each, before in zip(states, kept, strict=True):
+        for each, before in zip(states, flags, strict=True):
             each.reshard_after_forward, each.reshard_after_backward, each.syncs = before

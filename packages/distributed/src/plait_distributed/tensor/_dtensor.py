@@ -43,14 +43,14 @@ def set_rules(call: Callable[..., Any]) -> None:
 
 def place(caller: str, placements: Any, mesh: DeviceMesh, ndim: int) -> tuple[Placement, ...]:
     """Check placements, one for each dimension of the mesh; negative dimensions become others."""
-    argument = (Replicate(),) * mesh.ndim if placements is None else tuple(placements)
-    if len(argument) != mesh.ndim:
+    full_placements = (Replicate(),) * mesh.ndim if placements is None else tuple(placements)
+    if len(full_placements) != mesh.ndim:
         raise ValueError(
             f"{caller}: `placements` must have one for each of the mesh's {mesh.ndim} dimensions, "
-            f"got {argument}"
+            f"got {full_placements}"
         )
     results: list[Placement] = []
-    for each in argument:
+    for each in full_placements:
         if isinstance(each, Shard):
             if not -ndim <= each.dim < ndim:
                 raise ValueError(
@@ -187,13 +187,13 @@ class DTensor(_Tensor):  # type: ignore[misc]
         """
         local = self.local()
         for dim, argument in enumerate(grad_placements or ()):
-            kept = self._places[dim]
-            if isinstance(argument, Partial) and isinstance(kept, Replicate):
+            placement = self._places[dim]
+            if isinstance(argument, Partial) and isinstance(placement, Replicate):
                 local = _transfers.sum_gradients(local, self._mesh.get_group(dim))
-            elif argument != kept and not isinstance(kept, Partial):
+            elif argument != placement and not isinstance(placement, Partial):
                 raise NotImplementedError(
-                    f"DTensor.to_local: a gradient with {argument} for a tensor with {kept} is not "
-                    "supported"
+                    f"DTensor.to_local: a gradient with {argument} for a tensor with {placement} "
+                    "is not supported"
                 )
         return local
 

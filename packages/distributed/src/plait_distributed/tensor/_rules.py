@@ -129,11 +129,11 @@ def _draws(name: str) -> bool:
     return any(each == name for each, _ in binding.operators_with("random"))
 
 
-def _no_rule(name: str, argument: list[DTensor]) -> NotImplementedError:
-    held = ", ".join(f"{tuple(x.shape)} {x.placements}" for x in argument)
+def _no_rule(name: str, tensors: list[DTensor]) -> NotImplementedError:
+    description = ", ".join(f"{tuple(x.shape)} {x.placements}" for x in tensors)
     return NotImplementedError(
-        f"{name}: there is no rule for DTensors with these placements: {held}; redistribute() them "
-        "to Replicate, or compute with to_local()"
+        f"{name}: there is no rule for DTensors with these placements: {description}; "
+        "redistribute() them to Replicate, or compute with to_local()"
     )
 
 

@@ -74,11 +74,11 @@ class _Layer(ParallelStyle):
     places: ClassVar[dict[str, dict[str, Placement]]]
 
     def __init__(
-        self, argument: Placement, taken: Placement, output: Placement, use_local_output: bool
+        self, argument: Placement, desired: Placement, output: Placement, use_local_output: bool
     ) -> None:
         super().__init__()
         self.input_layouts = (argument,)
-        self.desired_input_layouts = (taken,)
+        self.desired_input_layouts = (desired,)
         self.output_layouts = (output,)
         self.use_local_output = use_local_output
 
@@ -307,15 +307,15 @@ class PrepareModuleInputOutput(ParallelStyle):
         plain = self.use_local_input
 
         def before(_: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-            argument = self.given or (None,) * len(inputs)
-            if len(argument) != len(inputs):
+            layouts = self.given or (None,) * len(inputs)
+            if len(layouts) != len(inputs):
                 raise ValueError(
-                    f"{type(self).__name__}: `input_layouts` has {len(argument)}, the module got "
+                    f"{type(self).__name__}: `input_layouts` has {len(layouts)}, the module got "
                     f"{len(inputs)} inputs"
                 )
             moved = tuple(
                 self._move(x, device_mesh, now, want, plain)
-                for x, now, want in zip(inputs, argument, self.taken or argument, strict=True)
+                for x, now, want in zip(inputs, layouts, self.taken or layouts, strict=True)
             )
             named = {
                 name: self._move(

@@ -31,8 +31,8 @@ def _(self, sizes, dim):
     for size, at in zip(sizes, dim, strict=True):
         shape[at] = size
     result = np.zeros(shape, self.dtype)
-    kept = tuple(slice(min(a, b)) for a, b in zip(shape, self.shape, strict=True))
-    result[kept] = self[kept]
+    region = tuple(slice(min(a, b)) for a, b in zip(shape, self.shape, strict=True))
+    result[region] = self[region]
     return result
 
 

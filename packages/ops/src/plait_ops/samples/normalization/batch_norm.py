@@ -156,7 +156,7 @@ def _(
 @batch_norm_add_activation_backward.reference
 def _(
     grad,
-    made,
+    result,
     input,
     mean,
     var,
@@ -167,7 +167,7 @@ def _(
     max_val,
     negative_slope,
 ):
-    passed = grad * _slopes(made, activation, min_val, max_val, negative_slope)
+    passed = grad * _slopes(result, activation, min_val, max_val, negative_slope)
     passed = passed.astype(grad.dtype)
     return *batch_norm_backward(passed, input, mean, var, weight, eps), passed
 

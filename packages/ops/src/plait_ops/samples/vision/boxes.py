@@ -17,11 +17,11 @@ def _kept(boxes, order, iou_threshold):
     areas = (x2 - x1) * (y2 - y1)
     with np.errstate(invalid="ignore", divide="ignore"):
         too_near = both / (areas + areas.T - both) > iou_threshold
-    kept = []
+    indices = []
     for i in order.tolist():
-        if not any(too_near[k, i] for k in kept):
-            kept.append(i)
-    return np.array(kept, "int64")
+        if not any(too_near[k, i] for k in indices):
+            indices.append(i)
+    return np.array(indices, "int64")
 
 
 @nms.reference
@@ -31,10 +31,10 @@ def _(boxes, scores, iou_threshold):
 
 @nms_kept.reference
 def _(boxes, order, iou_threshold):
-    kept = _kept(boxes, order, iou_threshold)
+    indices = _kept(boxes, order, iou_threshold)
     result = np.zeros(len(order), "int64")
-    result[: len(kept)] = kept
-    return result, np.array(len(kept), "int64")
+    result[: len(indices)] = indices
+    return result, np.array(len(indices), "int64")
 
 
 def _boxes(s, n, dtype="float32", side=10.0):
