@@ -150,7 +150,7 @@ def prepared(call: Call, elements: int) -> Callable[[], Any]:
     return both_passes
 
 
-def taken(call: Call, elements: int) -> tuple[float, float, int, list[Any]]:
+def measure_call(call: Call, elements: int) -> tuple[float, float, int, list[Any]]:
     """Return the megabytes that a call takes at most, with its result; its seconds; the bytes and
     the shapes of its results.
     """
@@ -175,7 +175,7 @@ def compared(calls: list[Call], elements: int) -> list[float]:
     """Return the megabytes of the same call in each library; `Unfit` with a reason."""
     last: list[tuple[float, int]] = []
     for trial in TRIALS:
-        figures = [taken(each, trial) for each in calls]
+        figures = [measure_call(each, trial) for each in calls]
         if figures[0][3] != figures[1][3]:
             raise Unfit("other shapes")
         now = [(max(seconds, 1e-5), max(size, 1)) for _, seconds, size, _ in figures]
@@ -189,7 +189,7 @@ def compared(calls: list[Call], elements: int) -> list[float]:
             if size * left**growth > LARGEST:
                 raise Unfit("large")
         last = now
-    return [round(taken(each, elements)[0], 1) for each in calls]
+    return [round(measure_call(each, elements)[0], 1) for each in calls]
 
 
 def pairs(base: str, form: str) -> Iterator[list[tuple[Any, Any]]]:
@@ -208,7 +208,7 @@ def measured(base: str, form: str, arguments: Any, elements: int) -> list[float]
         calls = [Call(library, function, arguments, form) for library, function in pair]
         try:
             for each in calls:
-                taken(each, TRIALS[0])  # the first call loads what it needs
+                measure_call(each, TRIALS[0])  # the first call loads what it needs
             return compared(calls, elements)
         except Unfit as error:
             if str(error) in ("slow", "large"):

@@ -59,7 +59,7 @@ def _imported(
     name: str, path: pathlib.Path, modules: dict[str, pathlib.Path]
 ) -> Iterator[tuple[int, str]]:
     """Yield the line and the name of each of ``modules`` that a module imports."""
-    for line, module, label in _taken(name.split(".")[:-1], path):
+    for line, module, label in _imported_names(name.split(".")[:-1], path):
         for result in (f"{module}.{label}", f"{module}.{label}.__init__", module):
             if result in modules and result != name:
                 yield line, result
@@ -73,7 +73,7 @@ def _imported(
                 yield line, init
 
 
-def _taken(package: list[str], path: pathlib.Path) -> Iterator[tuple[int, str, str]]:
+def _imported_names(package: list[str], path: pathlib.Path) -> Iterator[tuple[int, str, str]]:
     """Yield line, module and name for all that a module of ``package`` imports; no name: ""."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"), str(path))):
         if isinstance(node, ast.Import):

@@ -95,7 +95,7 @@ def vocabularies() -> dict[str, list[str]]:
     }
 
 
-def _left(module: ModuleType) -> list[str]:
+def _remaining_names(module: ModuleType) -> list[str]:
     """Return the names that a star import of a module leaves; those that it lacks raise there."""
     listed = getattr(module, "__all__", None)
     if listed is None:
@@ -110,7 +110,7 @@ def stars(modules: Iterable[str]) -> dict[str, list[str]]:
     for name in sorted(modules):  # packages before their modules
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            results[name] = _left(importlib.import_module(name))
+            results[name] = _remaining_names(importlib.import_module(name))
     return results
 
 

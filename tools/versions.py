@@ -54,7 +54,7 @@ def version(name: str = UMBRELLA, root: pathlib.Path = ROOT) -> str:
     return match[1]
 
 
-def _wanted(name: str, new: str, root: pathlib.Path) -> str:
+def _expected_text(name: str, new: str, root: pathlib.Path) -> str:
     """Return what a package's version is to be when the others have ``new``."""
     if name != OF_PYTORCH:
         return new
@@ -70,7 +70,7 @@ def check(root: pathlib.Path = ROOT) -> list[str]:
     new = version(root=root)
     wrong = []
     for name, file, pattern in places(root):
-        required = _wanted(name, new, root)
+        required = _expected_text(name, new, root)
         text = file.read_text(encoding="utf-8")
         for result in pattern.finditer(text):
             if result[1] != required:
@@ -82,7 +82,7 @@ def check(root: pathlib.Path = ROOT) -> list[str]:
 
 def write(new: str, root: pathlib.Path = ROOT) -> None:
     """Write ``new`` into all packages."""
-    required = {name: _wanted(name, new, root) for name in load_all(root)}
+    required = {name: _expected_text(name, new, root) for name in load_all(root)}
     for name, file, pattern in list(places(root)):
         text = file.read_text(encoding="utf-8")
 

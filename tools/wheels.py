@@ -233,7 +233,7 @@ def source_files(folder: pathlib.Path, *, tests: bool = False) -> list[pathlib.P
         files = [folder / name for name in listed.stdout.split("\0") if name]
     else:
         # an unpacked archive has no build results, except those of builds in place
-        files = [path for path in folder.rglob("*") if not _made(path)]
+        files = [path for path in folder.rglob("*") if not _is_ours(path)]
     left_out = MADE if tests else LEFT_OUT
     return sorted(
         path
@@ -242,7 +242,7 @@ def source_files(folder: pathlib.Path, *, tests: bool = False) -> list[pathlib.P
     )
 
 
-def _made(path: pathlib.Path) -> bool:
+def _is_ours(path: pathlib.Path) -> bool:
     result = path.suffix in {".so", ".pyc"}
     return result or any(part.endswith((".egg-info", "__pycache__")) for part in path.parts)
 

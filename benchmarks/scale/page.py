@@ -150,7 +150,7 @@ def _breaks(links: dict[str, Cluster], work: Work) -> str:
     return _table(head, rows)
 
 
-def _apart(measured: dict[str, Any]) -> list[float]:
+def _relative_errors(measured: dict[str, Any]) -> list[float]:
     rows = measured["check"]["rows"]
     return [again(row, case) / case["real"] - 1 for row in rows for case in row["cases"]]
 
@@ -236,7 +236,7 @@ def page(measured: dict[str, Any]) -> str:
     links = {name: cluster_of(row) for name, row in measured["links"].items()}
     models = works(measured)
     each = next(iter(links.values())).each
-    separate = _apart(measured)
+    separate = _relative_errors(measured)
     parts = [HEAD.format(**measured, inputs=_inputs(measured), each=each)]
     for text, table in (("", _winners), (BREAKS, _breaks), (SHARDING, _strategies)):
         parts.append(text)

@@ -198,11 +198,11 @@ def compare(call: Call) -> None:
     own = outcome(plait, call, ours(arguments))
     target = outcome(torch, call, arguments)
     if isinstance(target, Exception):
-        allowed = isinstance(own, Exception) or listed(DIFFERS, call.name, str(target))
+        allowed = isinstance(own, Exception) or is_listed(DIFFERS, call.name, str(target))
         assert allowed, f"{label}: PyTorch says {target!r}"
         return
     if isinstance(own, Exception):
-        assert listed(REFUSED, call.name, str(own)), f"{label}: {own!r}"
+        assert is_listed(REFUSED, call.name, str(own)), f"{label}: {own!r}"
         return
     if any(re.search(pattern, label) for pattern, _ in OTHERWISE):
         return
@@ -222,7 +222,7 @@ def compare(call: Call) -> None:
         same(got, want, bar, f"gradient {i} of {label}")
 
 
-def listed(table: list[tuple[str, str, str]], name: str, text: str) -> bool:
+def is_listed(table: list[tuple[str, str, str]], name: str, text: str) -> bool:
     return any(re.search(f, name) and re.search(t, text) for f, t, _ in table)
 
 

@@ -74,11 +74,11 @@ NEAR, POLE = 1e-7, 1e5
 def is_pole(info: Any, argument: Any) -> bool:
     """Return whether derivatives are huge beside a point, as at singular matrices: no joint."""
 
-    def beside(x: Any) -> Any:
+    def neighbours(x: Any) -> Any:
         return x + NEAR * torch.from_numpy(np.random.default_rng(x.numel()).uniform(-1, 1, x.shape))
 
     try:
-        _, result, _ = gradients.theirs(info, at_joint(argument, beside), 1)
+        _, result, _ = gradients.theirs(info, at_joint(argument, neighbours), 1)
     except Exception:  # outside of the domain
         return False
     dense = [x for x in result if x is not None and x.layout == torch.strided]

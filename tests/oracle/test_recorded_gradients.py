@@ -52,7 +52,7 @@ def second(gradient: Any, leaf: Any, library: Any) -> Any:
     return grad(number, leaf, retain_graph=True)[0]
 
 
-def known(value: Any) -> bool:
+def is_known(value: Any) -> bool:
     """Return whether torch has the derivative of its gradient."""
     try:
         second(*value, torch)
@@ -83,7 +83,7 @@ def disagreements(info: Any, drawn: bool) -> Iterator[str]:
         pairs = itertools.product(range(len(expected[0])), repeat=2)
         for k, j in pairs:
             g, target = got[1][k], expected[1][k]
-            if target is None or not known((target, expected[0][j])):
+            if target is None or not is_known((target, expected[0][j])):
                 continue
             where = f"sample {i}, {sample.summary()}: gradient of input {k} by input {j}"
             if g is None:

@@ -108,7 +108,7 @@ def _default(value: Any) -> Any:
     return value if isinstance(value, (int, float, str, tuple, type(None))) else repr(value)
 
 
-def listed(name: str, table: dict[str, str]) -> bool:
+def is_listed(name: str, table: dict[str, str]) -> bool:
     return name in table or "." + name.rpartition(".")[2] in table
 
 
@@ -127,7 +127,7 @@ def test_signatures_are_the_same(path: str) -> None:
     results = []
     for name, ours, theirs in pairs(path):
         table = MISSING if ours is None else DIFFERENT
-        if not listed(name, table):
+        if not is_listed(name, table):
             results += filter(None, [difference(name, ours, theirs)])
     assert "\n".join(results) == ""
 

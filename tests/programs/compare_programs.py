@@ -167,7 +167,7 @@ def compare(ours: dict[str, Any], theirs: dict[str, Any]) -> tuple[str, str]:
             if one.get("shape") != two.get("shape"):
                 return "differs", f"`{name}` has shape {one.get('shape')}, not {two.get('shape')}"
             pairs = zip(one["values"], two["values"], strict=False)
-            first = max(pairs, key=lambda pair: _apart(*pair))
+            first = max(pairs, key=lambda pair: _difference(*pair))
             return (
                 "differs",
                 f"`{name}` has {first[0]}, PyTorch {first[1]} ({separate:.2g} x allowed)",
@@ -176,7 +176,7 @@ def compare(ours: dict[str, Any], theirs: dict[str, Any]) -> tuple[str, str]:
     return ("differs", f"`{more[0]}` is PyTorch's not") if more else ("pass", "")
 
 
-def _apart(one: Any, two: Any) -> float:
+def _difference(one: Any, two: Any) -> float:
     if isinstance(one, str) or isinstance(two, str):
         return float(one != two)
     difference = abs(one - two)

@@ -20,16 +20,16 @@ bool is_forked(DLDevice);
 plait_status forked(plait_thread *, DLDevice);     // the error
 plait_status no_device(plait_thread *, DLDevice);  // the error where nobody brings it
 
-// A status of the device's function `what`: errors without a text get one. `before` was the
+// A status of the device's function `function`: errors without a text get one. `before` was the
 // thread's error when it was called.
-plait_status told(plait_thread *, DLDevice, const char *what, plait_status,
-                  const plait_error *before);
+plait_status complete_error(plait_thread *, DLDevice, const char *function, plait_status,
+                            const plait_error *before);
 
-// Calls the device's function `what`; see `told`.
+// Calls the device's function `function`; see `complete_error`.
 template <class F>
-plait_status asked(plait_thread *thread, DLDevice d, const char *what, F &&call) {
+plait_status call_device(plait_thread *thread, DLDevice d, const char *function, F &&call) {
   const plait_error *before = thread->error;
-  return told(thread, d, what, call(), before);
+  return complete_error(thread, d, function, call(), before);
 }
 
 // The number of storages, streams and events that a device type has.

@@ -41,12 +41,12 @@ Tensor owned(plait_thread *thread, const Leaf *leaf, Tensor g, bool record) {
     span += (l.shape[i] - 1) * strides[i];
     forward &= strides[i] >= 0;
   }
-  Tensor made;
+  Tensor result;
   check(engine.runtime->tensor_new(thread, g.dtype(), g.ndim(), g.shape(),
                                    forward && span == count ? strides : nullptr, g.device(),
-                                   made.out()));
-  copy_into(thread, made, g);
-  return made;
+                                   result.out()));
+  copy_into(thread, result, g);
+  return result;
 }
 
 }  // namespace

@@ -77,8 +77,8 @@ Tensor without_constant(Tensor g) {
 
 Tensor zero_derivative(plait_thread *thread, const plait_tensor *like, bool record) {
   const DLTensor &l = like->dl;
-  Tensor made = zeros(thread, l.dtype, l.device, l.shape, l.ndim);
-  return record ? recorded(thread, std::move(made)) : made;
+  Tensor result = zeros(thread, l.dtype, l.device, l.shape, l.ndim);
+  return record ? recorded(thread, std::move(result)) : result;
 }
 
 bool hold_derivatives(plait_thread *thread, plait_tensor *const *roots, uint32_t n) {

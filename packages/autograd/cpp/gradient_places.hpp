@@ -23,7 +23,7 @@ class GradientPlaces {
   void offer();
   void withdraw();
   // Moves what lies at a place without being the leaf's gradient elsewhere.
-  void clear(Gradients &made);
+  void clear(Gradients &result);
 
  private:
   static constexpr uint32_t most = 4;

@@ -123,13 +123,13 @@ def test_refusals() -> None:
     with pytest.raises(TypeError, match="a callable is required, got int"):
         at_end(3)  # type: ignore[arg-type]
 
-    def elsewhere() -> None:
+    def run_in_thread() -> None:
         with pytest.raises(RuntimeError, match="this thread runs none"):
             at_end(lambda: None)
         done.append(True)
 
     def hook() -> None:
-        thread = threading.Thread(target=elsewhere)
+        thread = threading.Thread(target=run_in_thread)
         thread.start()
         thread.join()
 

@@ -79,7 +79,7 @@ def pair(**members: Any) -> tuple[type[Holder], type[Holder]]:
     return fast, slow
 
 
-def shown(instance: Any, name: str) -> object:
+def outcome(instance: Any, name: str) -> object:
     try:
         value = getattr(instance, name)
     except Exception as error:
@@ -116,7 +116,7 @@ def test_the_same_for_every_kind_of_attribute(kind: str, mapping: Callable[..., 
                 instance.__dict__[kind] = mapping(members)
                 instance.__dict__.update(own)
             for name in [*NAMES, *map(Name, NAMES)]:
-                results = [shown(instance, name) for instance in both]
+                results = [outcome(instance, name) for instance in both]
                 assert results[0] == results[1] or name == "__class__", name
                 if name != "wrong":
                     there = [attribute_lookup.has(instance, name) for instance in both]

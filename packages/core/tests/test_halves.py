@@ -82,7 +82,7 @@ def samples(spec: Operator, dtype: str) -> Iterator[tuple[Sample, Sample]]:
         yield call, reference
 
 
-def listed(result: Any) -> list[Any]:
+def as_list(result: Any) -> list[Any]:
     return list(result) if isinstance(result, (tuple, list)) else [result]
 
 
@@ -104,8 +104,8 @@ def test_every_operator(spec: Operator, dtype: str) -> None:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             result = spec(*reference.args, **reference.kwargs)
-            expected = [np.asarray(each) for each in listed(result)]
-        result = listed(operator(spec.name)(*call.args, **call.kwargs))
+            expected = [np.asarray(each) for each in as_list(result)]
+        result = as_list(operator(spec.name)(*call.args, **call.kwargs))
         for i, (got, want) in enumerate(zip(result, expected, strict=True)):
             assert tuple(got.shape) == want.shape
             if want.dtype == np.float32 and spec.name not in OTHER_DTYPE:
@@ -259,8 +259,8 @@ def assert_rounded_once(name: str, dtype: pc.dtype, *args: Any) -> None:
         return x.to(dtype) if isinstance(x, pc.Tensor) and x.dtype is not pc.bool else x
 
     call = operator(name)
-    got = listed(call(*args))
-    want = listed(call(*(to(x, pc.float32) for x in args)))
+    got = as_list(call(*args))
+    want = as_list(call(*(to(x, pc.float32) for x in args)))
     for a, b in zip(got[:1], want[:1], strict=True):  # others are saved
         assert a.dtype is dtype
         np.testing.assert_array_equal(plain(a), plain(b.to(dtype)), err_msg=name)

@@ -76,15 +76,15 @@ def test_each_product_of_a_batch_has_the_bits_of_one(m: int, dtype: str) -> None
     def turned(x: Any) -> Any:
         return x.transpose(1, 2).contiguous().transpose(1, 2)
 
-    def apart(x: Any) -> Any:
+    def with_gaps(x: Any) -> Any:
         return pc.cat([x, x], 2)[..., : x.shape[2]]
 
     for k in (1, 2, 5, 8, 16, 400):
         for n in (*range(1, 10), 15, 16, 17, 33):
             a, b = draw(7, m, k, dtype=dtype), draw(7, k, n, dtype=dtype)
             expected = pc.stack([x @ y for x, y in zip(a, b, strict=True)])
-            for x in (a, turned(a), apart(a)):
-                for y in (b, turned(b), apart(b)):
+            for x in (a, turned(a), with_gaps(a)):
+                for y in (b, turned(b), with_gaps(b)):
                     assert pc.equal(pc.bmm(x, y), expected), (k, n, x.stride(), y.stride())
 
 

@@ -62,7 +62,7 @@ def convert(dtype: str) -> Any:
     return to_tensor
 
 
-def taken(spec: Operator, sample: Any, how: Any, dtype: str) -> tuple[int, int] | None:
+def memory_of(spec: Operator, sample: Any, how: Any, dtype: str) -> tuple[int, int] | None:
     """Bytes that a call takes at most, and those of its input and result; None if it cannot be
     made large.
     """
@@ -99,7 +99,7 @@ def test_memory_is_bounded(spec: Operator) -> None:
     measured = 0
     for dtype in DTYPES:
         for sample in distinct_samples(spec, 1):
-            result = (taken(spec, sample, how, dtype) for how in enlargements(sample))
+            result = (memory_of(spec, sample, how, dtype) for how in enlargements(sample))
             for peak, whole in itertools.islice(filter(None, result), 1):
                 assert peak <= factor * whole + SCRATCH, (dtype, peak / max(whole, 1))
                 measured += 1

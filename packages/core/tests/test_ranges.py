@@ -83,7 +83,7 @@ def samples(spec: Operator) -> list[Sample]:
     return results
 
 
-def listed(result: Any) -> list[Any]:
+def as_list(result: Any) -> list[Any]:
     return list(result) if isinstance(result, (tuple, list)) else [result]
 
 
@@ -116,10 +116,10 @@ def test_results_fit_wherever_the_exact_one_does(spec: Operator, dtype: str) -> 
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 try:
-                    exact = listed(operator(spec.name)(*reference.args, **reference.kwargs))
+                    exact = as_list(operator(spec.name)(*reference.args, **reference.kwargs))
                 except (ValueError, PlaitError):
                     continue  # numbers of another range are an error
-            result = listed(operator(spec.name)(*call.args, **call.kwargs))
+            result = as_list(operator(spec.name)(*call.args, **call.kwargs))
             for got, want in zip(result, exact, strict=True):
                 assert_rounded(got, want, dtype, call)
 

@@ -120,7 +120,7 @@ def backward(rank: int) -> None:
     y.sum().backward()
 
 
-def monitored(rank: int) -> None:
+def run_barrier(rank: int) -> None:
     if rank == 1:
         die()
     dist.monitored_barrier(timeout=20)
@@ -186,7 +186,7 @@ def groups(rank: int) -> None:
 
 @pytest.mark.parametrize(
     "call",
-    [backward, monitored, parallel, joined, divided, asynchronous, messages, groups],
+    [backward, run_barrier, parallel, joined, divided, asynchronous, messages, groups],
     ids=lambda call: call.__name__,
 )
 def test_nothing_hangs(outcomes: Any, call: Any) -> None:

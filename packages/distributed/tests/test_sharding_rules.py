@@ -92,7 +92,7 @@ def test_all_functions_of_elements_compute_on_parts(mesh: DeviceMesh) -> None:
             assert operator(x).placements == (Shard(0),), name
 
 
-def _held(whole: pc.Tensor, mesh: DeviceMesh, place: Placement) -> DTensor:
+def _place_tensor(whole: pc.Tensor, mesh: DeviceMesh, place: Placement) -> DTensor:
     """Return a tensor that ranks hold as a placement says."""
     if isinstance(place, Partial):  # terms: twice the tensor, and what is too much
         term = whole * 2 if dist.get_rank() == 0 else -whole
@@ -142,7 +142,7 @@ def _wrong_reductions(rank: int) -> list[str]:
             if isinstance(place, Partial) and not has_terms:
                 continue
             try:
-                result = call(_held(whole, mesh, place))
+                result = call(_place_tensor(whole, mesh, place))
             except NotImplementedError:
                 continue
             except (TypeError, RuntimeError) as error:

@@ -176,10 +176,10 @@ plait_tensor *samples_at(const plait_tensor *t, int64_t level) {
     return marked(b->value);
   }
   plait_thread *thread = state.runtime->thread();
-  plait_tensor *made = nullptr;
-  const plait_status s = rows_of(thread, t, *b, &made);
+  plait_tensor *result = nullptr;
+  const plait_status s = rows_of(thread, t, *b, &result);
   if (s < 0) state.python->raise(thread, s);
-  return made;
+  return result;
 }
 
 plait_tensor *all_samples(const plait_tensor *t, int64_t *level) {
@@ -216,17 +216,17 @@ void note_fresh(const plait_tensor *t) {
 
 void note_results(const plait_call *c) {
   if (scopes.empty()) return;
-  std::vector<const plait_storage *> given;
+  std::vector<const plait_storage *> storages;
   bool any = false;
   each_tensor(c->out, c->n_out,
               [&](const plait_tensor *t) { any |= scopes.size() > 1 || !batch_of(t); });
   if (!any) return;
   each_tensor(c->in, c->n_in, [&](plait_tensor *t) {
-    each_storage(t, [&](const plait_storage *s, int64_t) { given.push_back(s); });
+    each_storage(t, [&](const plait_storage *s, int64_t) { storages.push_back(s); });
   });
   each_tensor(c->out, c->n_out, [&](plait_tensor *t) {
     each_storage(t, [&](const plait_storage *s, int64_t below) {
-      if (std::find(given.begin(), given.end(), s) == given.end())
+      if (std::find(storages.begin(), storages.end(), s) == storages.end())
         fresh[s] = std::min(scopes.back().level, below - 1);
     });
   });

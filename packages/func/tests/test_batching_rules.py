@@ -52,7 +52,7 @@ def filled(values: Any, tensors: list[Any]) -> Any:
     return result
 
 
-def listed(result: Any) -> list[Any]:
+def as_list(result: Any) -> list[Any]:
     return list(result) if isinstance(result, (tuple, list)) else [result]
 
 
@@ -94,7 +94,7 @@ def compare(spec: Operator, sample: Sample, selection: set[int], dim: int) -> No
     for i in range(SIZE):
         one = [x[i].clone() if k in selection else x for k, x in enumerate(batched)]
         try:
-            expected.append(listed(call(*one)))
+            expected.append(as_list(call(*one)))
         except Exception:
             return  # these values are not allowed
     dims = tuple(dim if i in selection else None for i in range(len(tensors)))
@@ -102,7 +102,7 @@ def compare(spec: Operator, sample: Sample, selection: set[int], dim: int) -> No
     shapes = [{tuple(each[k].shape) for each in expected if pc.is_tensor(each[k])}
               for k in range(len(expected[0]))]  # fmt: skip
     try:
-        got = listed(vmap(call, dims)(*arguments))
+        got = as_list(vmap(call, dims)(*arguments))
     except NotImplementedError as error:
         assert spec.name in READS_NUMBERS and "values are required" in str(error)
         return
@@ -179,7 +179,7 @@ def compare_nested(call: Any, tensors: list[Any], levels: tuple[tuple[bool, bool
         return [x[i] if at else x for x, at in zip(values, mapped, strict=True)]
 
     try:
-        rows = [[listed(call(*select(select(data, outer, k), inner, i))) for i in range(SIZE)]
+        rows = [[as_list(call(*select(select(data, outer, k), inner, i))) for i in range(SIZE)]
                 for k in range(2)]  # fmt: skip
         expected = [pc.stack([pc.stack([one[n] for one in row]) for row in rows])
                   for n in range(len(rows[0][0]))]  # fmt: skip
@@ -187,7 +187,7 @@ def compare_nested(call: Any, tensors: list[Any], levels: tuple[tuple[bool, bool
         return  # these values are not allowed, or give other shapes
     dims = [tuple(0 if at else None for at in mapped) for mapped in (outer, inner)]
     got = vmap(lambda *some: vmap(call, dims[1])(*some), dims[0])(*data)
-    for one, two in zip(listed(got), expected, strict=True):
+    for one, two in zip(as_list(got), expected, strict=True):
         assert one.dtype is two.dtype and one.shape == two.shape, levels
         assert pc.allclose(
             one.to(pc.complex128), two.to(pc.complex128), 1e-3, 1e-4, equal_nan=True
@@ -248,7 +248,7 @@ def floating_call(spec: Operator, sample: Sample) -> tuple[Any, list[Any]]:
         replaced = list(tensors)
         for i, x in zip(selection, arguments, strict=True):
             replaced[i] = x
-        return [x for x in listed(whole(*replaced)) if pc.is_tensor(x)]
+        return [x for x in as_list(whole(*replaced)) if pc.is_tensor(x)]
 
     return call, [tensors[i] for i in selection]
 

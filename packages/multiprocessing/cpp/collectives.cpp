@@ -18,11 +18,11 @@ uint64_t parts(uint64_t n, uint64_t each) { return n ? (n - 1) / each + 1 : 1; }
 
 class Run {
  public:
-  Run(Group &group, const Collective &c, const Patience &patience, Why &why)
+  Run(Group &group, const Collective &c, const Patience &patience, Explanation &reason)
       : group_(group),
         call_(c),
         patience_(patience),
-        why_(why),
+        why_(reason),
         in_(c.in, c.n_in),
         out_(c.out, c.n_out) {}
 
@@ -276,7 +276,7 @@ class Run {
   Group &group_;
   const Collective &call_;
   const Patience &patience_;
-  Why &why_;
+  Explanation &why_;
   Stream in_, out_;
   bool by_slices_ = false, met_ = false;
   uint64_t item_ = 1, first_ = 0;
@@ -285,8 +285,8 @@ class Run {
 
 }  // namespace
 
-Outcome run(Group &group, const Collective &call, const Patience &patience, Why &why) {
-  return Run(group, call, patience, why).run();
+Outcome run(Group &group, const Collective &call, const Patience &patience, Explanation &reason) {
+  return Run(group, call, patience, reason).run();
 }
 
 }  // namespace plait::multiprocessing

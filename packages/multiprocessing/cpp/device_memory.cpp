@@ -41,13 +41,13 @@ void unlocked(const plait_runtime *runtime, F &&f) {
 }
 
 // The status of a function of a device, which may have given no text.
-plait_status told(plait_thread *thread, DLDevice d, const char *what, plait_status s,
-                  const plait_error *before) {
+plait_status complete_error(plait_thread *thread, DLDevice d, const char *subject, plait_status s,
+                            const plait_error *before) {
   if (s >= 0) return PLAIT_OK;
   if (thread->error && thread->error != before) return s;
   return thread->runtime->raise(thread, PLAIT_ERROR, nullptr,
                                 "%s: `%s` failed with status %d and gave no text",
-                                device_text(thread->runtime, d).c_str(), what, int(s));
+                                device_text(thread->runtime, d).c_str(), subject, int(s));
 }
 
 // Lending.
@@ -125,7 +125,7 @@ plait_status fill_ticket(plait_thread *thread, plait_storage *storage, DeviceTic
   const plait_error *before = thread->error;
   const plait_status s =
       device->share(device->ctx, thread, d, storage->data, storage->nbytes, &k.memory);
-  if (s < 0) return told(thread, d, "share", s, before);
+  if (s < 0) return complete_error(thread, d, "share", s, before);
   if (k.memory.length <= sizeof k.memory.handle) return PLAIT_OK;
   return runtime->raise(thread, PLAIT_ERROR, "send",
                         "%s: `share` gave a handle of %u bytes, at most %zu are required",
@@ -195,9 +195,9 @@ plait_status lend(plait_thread *thread, plait_storage *storage, plait_storage **
   plait_status s = PLAIT_OK;
   {
     const std::lock_guard<std::mutex> lock(t.mutex);
-    const auto found = t.loans.find(storage);
-    if (found != t.loans.end()) {  // another thread has lent it meanwhile
-      take(*found->second, ticket, pin);
+    const auto it = t.loans.find(storage);
+    if (it != t.loans.end()) {  // another thread has lent it meanwhile
+      take(*it->second, ticket, pin);
     } else if (note(fresh)) {
       return take(*fresh, ticket, pin), PLAIT_OK;
     } else {
@@ -289,7 +289,7 @@ plait_status open_memory(plait_thread *thread, const DeviceTicket &k, Lent *l,
     const plait_error *before = thread->error;
     const plait_status s = l->table->share_open(l->table->ctx, thread, l->device, &memory,
                                                 l->nbytes, &l->data, &l->opened);
-    if (s < 0) return told(thread, l->device, "share_open", s, before);
+    if (s < 0) return complete_error(thread, l->device, "share_open", s, before);
   }
   const plait_status s = runtime->storage_wrap(thread, l->data, l->nbytes, l->device,
                                                PLAIT_STORAGE_SHARED, close_borrowed, l, out);

@@ -29,7 +29,7 @@ struct Operation {  // an asynchronous collective
   double timeout = 0;
   bool done = false;
   Outcome outcome = Outcome::done;
-  Why why;
+  Explanation explanation;
   Operation() { unfinished++; }
   Operation(const Operation &) = delete;
   ~Operation() { release(); }
@@ -60,7 +60,7 @@ struct Member : std::enable_shared_from_this<Member> {
   Member(std::unique_ptr<Group> g, const plait_runtime *r)
       : group(std::move(g)), transfers(*group), pid(getpid()), runtime(r) {}
 
-  Outcome run_now(const Collective &c, double timeout, Signals &signals, Why &why);
+  Outcome run_now(const Collective &c, double timeout, Signals &signals, Explanation &reason);
   void enqueue(const std::shared_ptr<Operation> &);
   void close();
 
@@ -69,8 +69,8 @@ struct Member : std::enable_shared_from_this<Member> {
   void start_thread(F &&body);
   void work();
   void move_messages();
-  Outcome run_observed(const Collective &, const Patience &, Why &why);
-  Outcome run_safely(const Collective &, const Patience &, Why &why);
+  Outcome run_observed(const Collective &, const Patience &, Explanation &reason);
+  Outcome run_safely(const Collective &, const Patience &, Explanation &reason);
 };
 
 void stop_collectives();    // before the process ends

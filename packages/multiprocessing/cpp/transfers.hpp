@@ -22,7 +22,7 @@ struct Transfer {  // one send or receive, in the member that asks for it
   Message *message = nullptr;                // posted or claimed
   bool done = false;
   Outcome outcome = Outcome::done;
-  Why why;
+  Explanation explanation;
 };
 
 // The transfers of one member. Any number of threads may drive them; each moves all that can move.
@@ -48,7 +48,7 @@ class Transfers {
   Message *oldest_for(const Transfer &, uint64_t &word) const;
   bool receive(Transfer &);
   bool refuse(Transfer &, Message &, uint64_t word);
-  void finish(Transfer &, Outcome, Why why);
+  void finish(Transfer &, Outcome, Explanation reason);
   void examine(Transfer &, bool interrupted);
   bool withdraw(Transfer &);
   void free_message(Transfer &);

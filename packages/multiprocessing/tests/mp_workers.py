@@ -103,7 +103,7 @@ def limited_receiver(receiver: Any, sender: Any) -> None:
         sender.send(str(error))
 
 
-def nothing() -> None:
+def do_nothing() -> None:
     pass
 
 

@@ -200,7 +200,7 @@ def test_fork_after_threads() -> None:
     thread.start()
     try:
         for _ in range(max(20, ROUNDS)):
-            process = context.Process(target=mp_workers.nothing)
+            process = context.Process(target=mp_workers.do_nothing)
             process.start()
             process.join(240)
             assert process.exitcode == 0

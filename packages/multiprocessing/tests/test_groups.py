@@ -213,7 +213,7 @@ def test_broadcast_gather_and_scatter() -> None:
         assert (big == 3.0 * rank).all() and big.shape == (90_000,)
 
 
-def test_the_bits_do_not_depend_on_who_comes_first() -> None:
+def test_the_bits_do_not_depend_on_the_order_of_arrival() -> None:
     def work(member: Any) -> Any:
         out = []
         for turn in range(3):

@@ -188,7 +188,7 @@ def test_tasks_that_cannot_be_sent(pool) -> None:
     assert "lambda" in str(error)
 
 
-def held() -> int:
+def count_descriptors() -> int:
     gc.collect()
     stats = mp.memory_stats()
     return stats.committed - stats.free
@@ -196,7 +196,7 @@ def held() -> int:
 
 @pytest.mark.parametrize(("size", "ahead"), [(10, 1), (100_000, 40), (2_000_000, 8)])
 def test_an_endless_input_waits_and_ends_with_the_pool(size: int, ahead: int) -> None:
-    before = held()
+    before = count_descriptors()
     for _ in range(30 if size < 1_000_000 else 5):
         with mp.get_context("fork").Pool(2) as pool:
             result = pool.imap(pool_tasks.size, (bytes(size) for _ in itertools.count()))
@@ -204,8 +204,8 @@ def test_an_endless_input_waits_and_ends_with_the_pool(size: int, ahead: int) ->
             for process in list(pool._pool):
                 os.kill(process.pid, signal.SIGSTOP)
             # long ones lie in shared memory, some of them still of those that were ended before
-            assert held() - before <= 3 * ahead * (size + 4096)
-    assert held() - before <= 2 * ahead * (size + 4096)
+            assert count_descriptors() - before <= 3 * ahead * (size + 4096)
+    assert count_descriptors() - before <= 2 * ahead * (size + 4096)
 
 
 def test_threads_share_a_pool(pool) -> None:

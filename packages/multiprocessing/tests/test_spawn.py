@@ -57,7 +57,7 @@ def test_joining_later() -> None:
         pass
     assert started.join() and x.tolist() == [1.0, 2.0]
     with pytest.raises(ValueError, match="nprocs"):
-        mp.spawn(mp_workers.nothing, nprocs=-1)
+        mp.spawn(mp_workers.do_nothing, nprocs=-1)
 
 
 def test_the_error_is_the_one_the_others_complain_about() -> None:

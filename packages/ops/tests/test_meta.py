@@ -41,7 +41,7 @@ def as_meta(array: np.ndarray[Any, Any]) -> Meta:
     )
 
 
-def listed(result: Any) -> list[Any]:
+def as_list(result: Any) -> list[Any]:
     return list(result) if isinstance(result, (tuple, list)) else [result]
 
 
@@ -64,9 +64,9 @@ def test_shapes_and_dtypes(spec: Operator) -> None:
         copied = sample.copied()
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
-            want = listed(spec(*copied.args, **copied.kwargs))
+            want = as_list(spec(*copied.args, **copied.kwargs))
         call = sample.mapped(on_meta)
-        got = listed(operator(spec.name)(*call.args, **with_device(spec, call)))
+        got = as_list(operator(spec.name)(*call.args, **with_device(spec, call)))
         assert [(tuple(x.shape), x.dtype.name) for x in got] == [
             (np.shape(x), np.asarray(x).dtype.name) for x in want
         ], sample
@@ -81,7 +81,7 @@ def test_the_python_shape_function_agrees(spec: Operator) -> None:
         values = spec.schema.bind(result.args, result.kwargs)
         inferred = words.infer(spec.shape_function, spec.schema.base, values)
         call = sample.mapped(on_meta)
-        got = listed(operator(spec.name)(*call.args, **with_device(spec, call)))
+        got = as_list(operator(spec.name)(*call.args, **with_device(spec, call)))
         assert [(tuple(x.shape), str(x.dtype)) for x in inferred] == [
             (tuple(x.shape), x.dtype.name) for x in got
         ], sample

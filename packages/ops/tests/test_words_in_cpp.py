@@ -369,7 +369,7 @@ def on_meta(value: Any) -> Any:
     return result
 
 
-def shown(value: Any) -> str:
+def text_of(value: Any) -> str:
     """A value as a message of C++ has it."""
     return str(tuple(value)) if isinstance(value, (list, tuple)) else str(value)
 
@@ -382,7 +382,7 @@ def in_python(word: Word, values: list[Any]) -> tuple[str, str]:
             value = word.function(*values)
     except Fault as fault:
         return fault.kind, fault.text
-    text = "nothing" if word.result.kind is Kind.NONE else shown(value)
+    text = "nothing" if word.result.kind is Kind.NONE else text_of(value)
     return "RuntimeError", f"{name}: {text}"
 
 

@@ -32,7 +32,8 @@ def test_a_call_runs_in_the_process_that_is_named() -> None:
     pids = [rpc.rpc_sync(to, there.keep, args=("x", to)) for to in ("one", "two", "test")]
     assert len(set(pids)) == 3 and pids[2] == os.getpid()
     results = [
-        rpc.rpc_sync(rpc.get_worker_info(to), there.kept, args=("x",)) for to in ("one", "two")
+        rpc.rpc_sync(rpc.get_worker_info(to), there.stored_value, args=("x",))
+        for to in ("one", "two")
     ]
     assert results == ["one", "two"]
     assert rpc.rpc_sync("one", dict, kwargs={"a": 1}) == {"a": 1}

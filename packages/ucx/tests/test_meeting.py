@@ -199,7 +199,7 @@ def member(name: str) -> Iterator[Channel]:
         yield channel
 
 
-def said(name: str, rank: int, size: int) -> bytes:
+def message_of(name: str, rank: int, size: int) -> bytes:
     """Return what a process says of itself, with the address ``abc``."""
     return (
         json.dumps({"place": f"{name}/{name[6:]}", "rank": rank, "size": size}).encode() + b"\nabc"
@@ -226,7 +226,7 @@ def test_a_forged_message_is_not_heard() -> None:
     with waiting_host(name, 3) as host:
         with member(name) as channel:
             channel._key = b"another"
-            channel.send(said(name, 1, 3))
+            channel.send(message_of(name, 1, 3))
             with pytest.raises((EOFError, ConnectionResetError)):
                 channel.receive()
         assert not host.poll(0.1)
@@ -236,7 +236,7 @@ def test_a_process_that_dies_while_others_meet_is_named() -> None:
     name = fresh()
     with waiting_host(name, 3) as host:
         with member(name) as channel:
-            channel.send(said(name, 1, 3))
+            channel.send(message_of(name, 1, 3))
         assert host.poll(20)
         assert "rank 1 ended while the processes met" in host.recv()
 

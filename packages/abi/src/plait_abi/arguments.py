@@ -58,7 +58,7 @@ def name_arguments(module: dict[str, Any]) -> None:
             if function in result:
                 module[name] = result[function]
             elif _has_annotations(function) and not hasattr(function, "_passes_on"):
-                naming = _naming(function, function.__name__)
+                naming = _with_name(function, function.__name__)
                 naming.__module__ = module["__name__"]  # where pickles find it
                 module[name] = result[function] = (
                     naming if function is argument else Function(naming)
@@ -101,10 +101,10 @@ def name_constructor(cls: type, constructor: Callable[..., Any]) -> Callable[...
     """
     if not isinstance(constructor, FunctionType):
         return constructor
-    return _naming(constructor, cls.__name__)
+    return _with_name(constructor, cls.__name__)
 
 
-def _naming(function: FunctionType, public_name: str) -> Callable[..., Any]:
+def _with_name(function: FunctionType, public_name: str) -> Callable[..., Any]:
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:

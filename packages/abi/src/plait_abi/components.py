@@ -76,7 +76,7 @@ def use(*, fallback: str | Iterable[str] | _Unchanged | None = _UNCHANGED, **mod
             ...
         LookupError: use: there is no component 'optimiser'; did you mean 'optim'? ...
     """
-    required = {_known("use", name): module for name, module in modules.items()}
+    required = {_require_known("use", name): module for name, module in modules.items()}
     for component, module in required.items():
         if importlib.util.find_spec(module) is None:
             raise ModuleNotFoundError(
@@ -149,7 +149,7 @@ def offers(component: str) -> list[tuple[str, str]]:
     return sorted({(point.value, point.dist.name if point.dist else "?") for point in points})
 
 
-def _known(origin: str, name: str) -> str:
+def _require_known(origin: str, name: str) -> str:
     """Return the component that `name` means; a role means the component that brings it."""
     name = ROLES.get(name, name)
     if name in DEFAULTS:
@@ -219,5 +219,5 @@ def _parse(text: str) -> dict[str, str]:
                 "PLAIT_COMPONENTS: component=package, separated by commas, is required; "
                 f"got {item!r}"
             )
-        result[_known("PLAIT_COMPONENTS", component.strip())] = module.strip()
+        result[_require_known("PLAIT_COMPONENTS", component.strip())] = module.strip()
     return result

@@ -12,7 +12,7 @@ from plait_autograd._backward import grad
 __all__ = [
     "Tensors",
     "as_tuple",
-    "finished",
+    "finish",
     "gradients",
     "of_one_number",
     "one_or_all",
@@ -105,7 +105,7 @@ def _varies(g: Any) -> bool:
     return _autograd.requires_grad(g) and (node is None or bool(node.next_functions))
 
 
-def finished(
+def finish(
     derivatives: Tensors, like: Tensors, create: bool, strict: bool, name: str, subject: str
 ) -> Tensors:
     """Replace None by zeros, and detach the results without create_graph, and constants."""

@@ -42,7 +42,7 @@ class Finite {
 // by this algorithm. It depends on sizes, on the user's choice (winograd_mode.h) and on what a
 // table of measurements asks for alone.
 template <class T>
-int64_t winograd_tile(const Conv &v, Algorithm asked, bool by_weight = false);
+int64_t winograd_tile(const Conv &v, Algorithm request, bool by_weight = false);
 
 // An infinity or nan reaches results of its tiles that do not depend on it: `broken` has a byte for
 // each image, of which those become 1 where this may have happened. It is seen at two corners of

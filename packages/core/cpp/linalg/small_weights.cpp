@@ -197,8 +197,8 @@ void multiply_unit(const SmallProduct &p, int64_t i, int64_t m, int64_t j, UnitM
 template <class W>
 plait_status multiply_many(const plait_call *c, const SmallProduct &p) {
   const int64_t across = ceil_div(p.n, kBeside * kPanel<float>);
-  const int64_t wanted = least(ceil_div(kUnits, across), ceil_div(p.m, kHigh));
-  const int64_t down = most(ceil_div(p.m, kMostHigh), wanted), high = ceil_div(p.m, down);
+  const int64_t required = least(ceil_div(kUnits, across), ceil_div(p.m, kHigh));
+  const int64_t down = most(ceil_div(p.m, kMostHigh), required), high = ceil_div(p.m, down);
   bool failed = false;
   parallel(c, down * across, [&](int64_t t) {
     const int64_t i = t % down * high, j = t / down * kBeside * kPanel<float>;

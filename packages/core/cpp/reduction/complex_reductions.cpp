@@ -39,13 +39,13 @@ plait_status by_parts(plait_call *c) {
   if (!is_complex(tensor(c, 0)) || !is_complex(result(c))) return PLAIT_DECLINE;
   const int ndim = tensor(c, 0)->ndim;
   if (ndim == 0) return copy(c, result(c), tensor(c, 0));
-  Handle self, made;
+  Handle self, output;
   PLAIT_TRY(self.take_parts(c, c->in[0].u.t));
-  PLAIT_TRY(made.take_parts(c, c->out[0].u.t));
+  PLAIT_TRY(output.take_parts(c, c->out[0].u.t));
   plait_value in[PLAIT_MAX_ARGS], out = c->out[0];
   for (int i = 0; i < c->n_in; i++) in[i] = c->in[i];
   in[0].u.t = self.t;
-  out.u.t = made.t;
+  out.u.t = output.t;
   int64_t dims[PLAIT_MAX_DIMS];
   const uint64_t mask = dims_mask(c, 1, ndim);
   uint32_t n = 0;

@@ -690,17 +690,17 @@ def _index_tensors(call: Call) -> Any:
     data = call.all(x)
     if not any(call.is_batched(each) for each in indices):
         result = call.run([data, [None, *indices]])
-        return result.movedim(_taken(indices), 0) if _apart(indices) else result
+        return result.movedim(_n_indices(indices), 0) if _are_separated(indices) else result
     result = call.run([data, with_samples(call, indices)])
     return _placed(result, indices)
 
 
-def _taken(indices: Any) -> int:
+def _n_indices(indices: Any) -> int:
     """Return the number of dimensions that indices become together."""
     return int(max(each.ndim for each in indices if each is not None))
 
 
-def _apart(indices: Any) -> bool:
+def _are_separated(indices: Any) -> bool:
     """Return whether indices have whole dimensions between them; what they take comes first."""
     arguments = [i for i, each in enumerate(indices) if each is not None]
     return arguments != list(range(arguments[0], arguments[-1] + 1))
@@ -708,7 +708,7 @@ def _apart(indices: Any) -> bool:
 
 def with_samples(call: Call, indices: Any) -> list[Any]:
     """Return indices into all samples: the sample's number comes first."""
-    count = _taken(indices)
+    count = _n_indices(indices)
     first = pc.arange(call.size).reshape(call.size, *(1,) * count)
     return [first, *(None if each is None else aligned(call, each, count) for each in indices)]
 
@@ -721,15 +721,18 @@ def _placed(result: Any, indices: Any) -> Any:
 
 def _places(indices: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the dimensions that indices take: behind the samples, and where they belong."""
-    first, count = next(i for i, each in enumerate(indices) if each is not None), _taken(indices)
-    first = 0 if _apart(indices) else first
+    first, count = (
+        next(i for i, each in enumerate(indices) if each is not None),
+        _n_indices(indices),
+    )
+    first = 0 if _are_separated(indices) else first
     return tuple(range(1, 1 + count)), tuple(range(1 + first, 1 + first + count))
 
 
 def selected_first(call: Call, values: Any, indices: Any, ndim: int) -> Any:
     """Return values for all samples of the selected elements, as `with_samples` selects them."""
     n_indexed = sum(each is not None for each in indices)
-    whole = ndim - n_indexed + _taken(indices)
+    whole = ndim - n_indexed + _n_indices(indices)
     data = call.some(values)
     if not call.is_batched(values):
         data = data.unsqueeze(0)
@@ -743,7 +746,7 @@ def _index_tensors_backward(call: Call) -> Any:
     full = (call.size, *size)
     if not any(call.is_batched(each) for each in indices):
         g = call.all(grad)
-        g = g.movedim(0, _taken(indices)) if _apart(indices) else g
+        g = g.movedim(0, _n_indices(indices)) if _are_separated(indices) else g
         return call.run([g, [None, *indices], full])
     g, (took, place) = call.all(grad), _places(indices)
     g = g.movedim(place, took) if took != place else g

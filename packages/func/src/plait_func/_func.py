@@ -125,7 +125,7 @@ def _call(
     numbers = _numbers(name, argnums, len(args))
     level = _Level([args[number] for number in numbers])
     if not level.leaves and numbers:
-        text = ", ".join(map(_shown, tree_leaves([args[number] for number in numbers])))
+        text = ", ".join(map(_describe, tree_leaves([args[number] for number in numbers])))
         raise RuntimeError(
             f"{name}: floating point or complex tensors are required to differentiate for, got "
             + (text or "none")
@@ -155,7 +155,7 @@ def _numbers(name: str, argnums: Any, count: int) -> tuple[int, ...]:
     return results
 
 
-def _shown(value: Any) -> str:
+def _describe(value: Any) -> str:
     """Return what an error says of a value."""
     if pc.is_tensor(value):
         return f"a tensor of shape {tuple(value.shape)} and {value.dtype}"
@@ -167,7 +167,7 @@ def _outputs(name: str, value: Any) -> tuple[list[Any], Any]:
     leaves, spec = tree_flatten(value)
     for each in leaves:
         if not pc.is_tensor(each):
-            raise RuntimeError(f"{name}: `func` must return only tensors, got {_shown(each)}")
+            raise RuntimeError(f"{name}: `func` must return only tensors, got {_describe(each)}")
     return leaves, spec
 
 
@@ -176,7 +176,7 @@ def _refuse_complex(name: str, role: str, tensors: list[Any]) -> None:
     for i, each in enumerate(tensors):
         if each.is_complex():
             raise RuntimeError(
-                f"{name}: all {role} must be real, got {_shown(each)} as {role[:-1]} {i}; use "
+                f"{name}: all {role} must be real, got {_describe(each)} as {role[:-1]} {i}; use "
                 "view_as_real"
             )
 
@@ -196,7 +196,7 @@ def _like(name: str, argument: str, arguments: Any, required: Any, of: str) -> l
         if not pc.is_tensor(each) or each.shape != tensor.shape:
             raise RuntimeError(
                 f"{name}: leaf {i} of `{argument}` must have the shape {tuple(tensor.shape)} of "
-                f"{of}, got {_shown(each)}"
+                f"{of}, got {_describe(each)}"
             )
     return leaves
 
@@ -224,7 +224,7 @@ def grad_and_value(
         value, aux = _parts("grad", result, has_aux)
         if not pc.is_tensor(value) or value.numel() != 1:
             raise RuntimeError(
-                f"grad: `func` must return a tensor of one element, got {_shown(value)}"
+                f"grad: `func` must return a tensor of one element, got {_describe(value)}"
             )
         with autograd.enable_grad():
             gradients = level.outside(level.like_trees(level.gradients(value)))
@@ -324,7 +324,7 @@ def jvp(
     """
     for argument, original in (("primals", primals), ("tangents", tangents)):
         if not isinstance(original, tuple):
-            raise RuntimeError(f"jvp: `{argument}` must be a tuple, got {_shown(original)}")
+            raise RuntimeError(f"jvp: `{argument}` must be a tuple, got {_describe(original)}")
     if not tree_leaves(primals):
         raise RuntimeError("jvp: `primals` must have at least one tensor, got none")
     required = _differentiable("jvp", primals)
@@ -361,12 +361,12 @@ def _differentiable(name: str, primals: tuple[Any, ...]) -> tuple[list[Any], Any
     for i, each in enumerate(leaves):
         if not pc.is_tensor(each):
             raise RuntimeError(
-                f"{name}: leaf {i} of `primals` must be a tensor, got {_shown(each)}"
+                f"{name}: leaf {i} of `primals` must be a tensor, got {_describe(each)}"
             )
         if not (each.dtype.is_floating_point or each.dtype.is_complex):
             raise ValueError(
                 f"{name}: leaf {i} of `primals` must be floating point or complex, got "
-                f"{_shown(each)}"
+                f"{_describe(each)}"
             )
     return leaves, spec
 
@@ -454,7 +454,7 @@ def _parts(name: str, result: Any, has_aux: bool) -> tuple[Any, Any]:
     if not isinstance(result, tuple) or len(result) != 2:
         raise RuntimeError(
             f"{name}: with `has_aux` the function must return a pair of its value and anything, "
-            f"got {_shown(result)}"
+            f"got {_describe(result)}"
         )
     return result
 

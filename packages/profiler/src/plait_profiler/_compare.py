@@ -114,7 +114,7 @@ def _row(
         by_count, label = change, "new" if before is None else "gone"
     else:
         by_count = (count_b - count_a) * time_a / count_a if count_a else 0.0
-        label = _what(change, by_count, change - by_count)
+        label = _describe(change, by_count, change - by_count)
     return {
         "key": key,
         "what": label,
@@ -128,7 +128,7 @@ def _row(
     }
 
 
-def _what(change: float, by_count: float, by_speed: float) -> str:
+def _describe(change: float, by_count: float, by_speed: float) -> str:
     if not by_count and not by_speed:
         return ""
     if abs(by_count) > abs(by_speed):

@@ -131,7 +131,7 @@ def _asker(function: FunctionType, public_function: Any) -> Any:
     return asking
 
 
-def _shown(function: FunctionType, name: str) -> Any:
+def _find_public(function: FunctionType, name: str) -> Any:
     """Return what those who are asked see: the function, or the method of a property."""
     first, _, last = name.rpartition(".")
     if last not in ("__get__", "__set__"):
@@ -144,7 +144,7 @@ def _place() -> None:
     for function, name in functions():
         if function in _codes:
             continue
-        asker = _asker(function, _shown(function, name))
+        asker = _asker(function, _find_public(function, name))
         try:
             signature = inspect.signature(function)
         except (TypeError, ValueError):

@@ -218,10 +218,10 @@ PyObject *dlpack_device(PyObject *self, PyObject *) {
   return Py_BuildValue("ii", int(d.device_type), int(d.device_id));
 }
 
-PyObject *capsule_of(PyObject *source, const DLDevice *wanted, PyObject *copy) {
+PyObject *capsule_of(PyObject *source, const DLDevice *required, PyObject *copy) {
   if (PyCapsule_CheckExact(source)) return new_reference(source);
   if (PyObject_HasAttrString(source, "__dlpack__"))
-    return state.python->ask_dlpack(source, wanted, copy);
+    return state.python->ask_dlpack(source, required, copy);
   return PyErr_Format(PyExc_TypeError,
                       "from_dlpack: an array with `__dlpack__` is required, got %s",
                       Py_TYPE(source)->tp_name);
@@ -272,22 +272,22 @@ PyObject *from_dlpack(PyObject *, PyObject *args, PyObject *kwargs) {
 }  // namespace
 
 PyObject *numpy() {
-  static PyObject *found = nullptr;  // once imported, for the life of the process
-  PyObject *module = __atomic_load_n(&found, __ATOMIC_ACQUIRE);
+  static PyObject *result = nullptr;  // once imported, for the life of the process
+  PyObject *module = __atomic_load_n(&result, __ATOMIC_ACQUIRE);
   if (module) return module;
   module = PyImport_ImportModule("numpy");
-  if (module) __atomic_store_n(&found, module, __ATOMIC_RELEASE);
+  if (module) __atomic_store_n(&result, module, __ATOMIC_RELEASE);
   return module;
 }
 
-bool refuse_grad(plait_tensor *t, const char *who, PyObject *exception) {
-  if (!refuse_batched(t, who)) return false;
+bool refuse_grad(plait_tensor *t, const char *caller, PyObject *exception) {
+  if (!refuse_batched(t, caller)) return false;
   const plait_engine *e = role<plait_engine>(state.runtime);
   if (!e || !((t->layers >> e->layer & 1) || (t->base && !e->is_leaf(e->ctx, t)))) return true;
   PyErr_Format(exception,
                "%s: a tensor that requires no grad is required; call detach() first, as in "
                "x.detach().numpy()",
-               who);
+               caller);
   return false;
 }
 

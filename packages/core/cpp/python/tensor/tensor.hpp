@@ -141,7 +141,7 @@ PyObject *read_element(DLDataType, const void *);
 // stores a Python number; false with an exception
 bool write_element(DLDataType, void *, PyObject *);
 bool is_storable(DLDataType);  // the dtypes of write_element
-PyObject *item(plait_tensor *, const char *who);
+PyObject *item(plait_tensor *, const char *caller);
 PyObject *tolist(plait_tensor *);
 int truth(PyObject *);
 PyObject *as_int(PyObject *);
@@ -152,7 +152,7 @@ PyObject *as_index(PyObject *);
 // that reads values goes through it.
 class OnHost {
  public:
-  OnHost(plait_tensor *, const char *who);
+  OnHost(plait_tensor *, const char *caller);
   OnHost(const OnHost &) = delete;
   ~OnHost() { plait_release(here_); }
   explicit operator bool() const { return here_; }  // false with an exception
@@ -186,11 +186,11 @@ plait_tensor *from_data(PyObject *data,
                         const DLDataType *);  // nested lists, numbers, arrays: always a copy
 // the tensor on a device: itself, or a copy, through which gradients flow; steals
 plait_tensor *moved(plait_tensor *, DLDevice);
-// Whether a device is there; `who`, which is to use it, raises an exception if not.
-bool is_there(DLDevice, const char *who);
+// Whether a device is there; `caller`, which is to use it, raises an exception if not.
+bool is_there(DLDevice, const char *caller);
 extern PyBufferProcs buffer_methods;
 extern PyMethodDef exchange_methods[], exchange_functions[];
-bool refuse_grad(plait_tensor *, const char *who, PyObject *exception);
+bool refuse_grad(plait_tensor *, const char *caller, PyObject *exception);
 // numpy/bfloat.cpp: through ml_dtypes, where it is installed
 plait_tensor *import_array(PyObject *);  // a new handle on an array's own bytes
 PyObject *bfloat_to_numpy(plait_tensor *);

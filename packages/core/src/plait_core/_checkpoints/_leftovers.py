@@ -166,9 +166,9 @@ def _mentioned(path: str, tokens: set[str], known: bool) -> set[str]:
         state = _state(result)
         if _no_indexes.get(path) == state:
             return set()
-        if _found(file, [_KEY]):
+        if _words_in(file, [_KEY]):
             words = {f"-{token}-".encode(): token for token in tokens}
-            return {words[word] for word in _found(file, words)}
+            return {words[word] for word in _words_in(file, words)}
         if _state(os.fstat(file)) == state and _is_settled(result):
             if len(_no_indexes) >= _MOST_KNOWN:
                 _no_indexes.clear()
@@ -178,7 +178,7 @@ def _mentioned(path: str, tokens: set[str], known: bool) -> set[str]:
         os.close(file)
 
 
-def _found(file: int, words: Iterable[bytes]) -> set[bytes]:
+def _words_in(file: int, words: Iterable[bytes]) -> set[bytes]:
     """Return the words, none longer than the key, that occur in a file that may be an index.
 
     The file is read in blocks into the same memory, each after the end of the one before.

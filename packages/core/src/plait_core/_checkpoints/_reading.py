@@ -85,11 +85,11 @@ def _loaded(source: Source, options: Options, f: Any) -> Any:
         return load_weights(source, options)
     raise CheckpointError(
         "load: a checkpoint is required (safetensors, or a file of torch.save); "
-        f"{source.name} {_what(start)}"
+        f"{source.name} {_describe(start)}"
     )
 
 
-def _what(start: bytes) -> str:
+def _describe(start: bytes) -> str:
     if start[:1] == b"\x80":
         return "is a pickle of another program, which is refused; nothing was executed"
     if start[257:262] == b"ustar":

@@ -61,7 +61,7 @@ class SafeGlobals:
         result = self._names.get(f"{module}.{name}")
         if result is not None:
             return result
-        candidates = [_held(module, name)]
+        candidates = [_lookup(module, name)]
         if self._elsewhere is not None:
             candidates.append(self._elsewhere(module, name))
         return next((each for each in candidates if self.lists(each)), None)
@@ -88,7 +88,7 @@ def _named(value: Any) -> tuple[str, Any]:
         ) from None
 
 
-def _held(module: str, name: str) -> Any:
+def _lookup(module: str, name: str) -> Any:
     """Return what an imported module holds under a dotted name, without running its code."""
     result: Any = sys.modules.get(module)
     for part in name.split("."):

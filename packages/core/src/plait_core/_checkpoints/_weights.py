@@ -72,7 +72,7 @@ class File:
     def __init__(self, source: Source, options: Options) -> None:
         self.source, self.options = source, options
         self.entries, metadata, self._start, ours = read_header(source, options.verify)
-        self.said = _said(metadata, source.name) if ours else {}
+        self.said = _read_metadata(metadata, source.name) if ours else {}
         if options.verify and not ours:
             raise CheckpointError(
                 f"load: {source.name} has no digests, which verify=True asks for; verify=False "
@@ -128,7 +128,7 @@ class File:
         return from_numpy(data)
 
 
-def _said(metadata: dict[str, str], name: str) -> dict[str, Any]:
+def _read_metadata(metadata: dict[str, str], name: str) -> dict[str, Any]:
     """Return plait's metadata."""
     text = parse_json(metadata.get("plait", "{}").encode(), name)
     if text.get("version") != VERSION:
@@ -271,7 +271,7 @@ def load_index(source: Source, options: Options, path: str) -> Any:
     index = parse_json(text, source.name)
     metadata = metadata_of(index, source.name)
     ours = verify_marked(text, metadata, index, source.name, options.verify)
-    description = _said(metadata, source.name) if ours else {}
+    description = _read_metadata(metadata, source.name) if ours else {}
     if ours and "tree" not in description:
         raise CheckpointError(
             f"load: {source.name} is the index of a checkpoint that several ranks wrote into a "

@@ -188,7 +188,7 @@ def shown_elements(data: Tensor, cut: list[bool]) -> tuple[Any, Callable[[Any], 
         data = _edges(data, long)
     if data.dtype.name == "bfloat16":
         data = data._cast(binding.dtype("float32"))
-    elements = _shown(data.cpu().numpy(), long)
+    elements = _visible_elements(data.cpu().numpy(), long)
     return elements, _formatter(list(_leaves(elements)), data.dtype)
 
 
@@ -202,15 +202,19 @@ def _edges(data: Tensor, long: tuple[bool, ...]) -> Tensor:
     return data
 
 
-def _shown(array: Any, long: tuple[bool, ...]) -> Any:
+def _visible_elements(array: Any, long: tuple[bool, ...]) -> Any:
     """Return nested lists of numbers, with an Ellipsis in dimensions that are too long."""
     if array.ndim == 0:
         return array.item()
     edge = _options.edgeitems
     if not long[0]:
-        return [_shown(row, long[1:]) for row in array] if array.ndim > 1 else array.tolist()
-    head = [_shown(row, long[1:]) for row in array[:edge]]
-    return [*head, ..., *(_shown(row, long[1:]) for row in array[len(array) - edge :])]
+        return (
+            [_visible_elements(row, long[1:]) for row in array]
+            if array.ndim > 1
+            else array.tolist()
+        )
+    head = [_visible_elements(row, long[1:]) for row in array[:edge]]
+    return [*head, ..., *(_visible_elements(row, long[1:]) for row in array[len(array) - edge :])]
 
 
 def _leaves(items: Any) -> Iterator[Any]:

@@ -43,7 +43,7 @@ def _exactly(connection: socket.socket, size: int) -> bytes | None:
 
 
 class Channel:
-    """The parent's end, which sends and receives without waiting and keeps the rest.
+    """The parent's end, which sends and receives without waiting and stores unfinished messages.
 
     A worker may wait until the parent reads, so the parent must never wait for the worker.
     """
@@ -74,7 +74,10 @@ class Channel:
         self.flush()
 
     def flush(self) -> None:
-        """Send more of the rest. OSError: the system call fails although the worker is alive."""
+        """Send more of the stored messages.
+
+        OSError: the system call fails although the worker is alive.
+        """
         while self._unsent:
             try:
                 count = self._socket.send(self._unsent[0])

@@ -90,7 +90,7 @@ def _whole(value: Any, options: StateDictOptions) -> Any:
     return value
 
 
-def _kept(state: dict[str, Any], options: StateDictOptions) -> dict[str, Any]:
+def _filter(state: dict[str, Any], options: StateDictOptions) -> dict[str, Any]:
     """Return a whole state on the lowest rank alone, if that is asked for."""
     alone = options.full_state_dict and options.cpu_offload
     return {} if alone and is_initialized() and get_rank() != 0 else state
@@ -121,7 +121,7 @@ def get_model_state_dict(
         for name, value in _sharded_state(model).items()
         if not (choice.ignore_frozen_params and name in frozen)
     }
-    return _kept(state, choice)
+    return _filter(state, choice)
 
 
 def _sharded_state(model: Any) -> dict[str, Any]:
@@ -259,7 +259,7 @@ def _start(optimizer: Any) -> None:
     optimizer.zero_grad(set_to_none=True)
 
 
-def _held(value: Any, parameter: Any) -> Any:
+def _local_value(value: Any, parameter: Any) -> Any:
     """Return state of a sharded parameter as a DTensor."""
     if not isinstance(parameter, DTensor) or isinstance(value, DTensor):
         return value
@@ -313,12 +313,12 @@ def get_optimizer_state_dict(
                     )
                 if optimizer.state.get(p):
                     state[names[id(p)]] = {
-                        key: _whole(_held(value, p), choice)
+                        key: _whole(_local_value(value, p), choice)
                         for key, value in optimizer.state[p].items()
                     }
             options_of = {key: value for key, value in group.items() if key != "params"}
             groups.append({**options_of, "params": [names[id(p)] for p in group["params"]]})
-    return _kept({"state": state, "param_groups": groups}, choice)
+    return _filter({"state": state, "param_groups": groups}, choice)
 
 
 def set_optimizer_state_dict(

@@ -5,8 +5,8 @@ import numpy as np
 from plait_ops.samples.recurrent.lstm import (
     layers,
     logistic,
+    outputs_of,
     run_sequences,
-    shown,
 )
 from plait_ops.specs.recurrent.gru import gru_backward, gru_forward, gru_sequence
 
@@ -25,7 +25,7 @@ def _(gates, hx, weight, bias, sizes, reverse=False):
 def _gru_samples(s):
     for k, (gates, (hx,), weight, sizes, reverse, large) in enumerate(layers(s, 3, 1)):
         bias = s.array(len(weight), dtype=str(gates.dtype)) if k % 3 else None
-        yield shown(s(gates, hx, weight, bias, sizes, reverse), large)
+        yield outputs_of(s(gates, hx, weight, bias, sizes, reverse), large)
 
 
 @gru_backward.samples

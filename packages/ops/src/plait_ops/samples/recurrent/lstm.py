@@ -65,13 +65,13 @@ def layers(s, parts, states):
     yield empty, state, weight, [0, 0], False, False
 
 
-def shown(sample, large):
+def outputs_of(sample, large):
     return sample.loosely(16).without_gradient() if large else sample.loosely(8)
 
 
 def _lstm_samples(s):
     for gates, (hx, cx), weight, sizes, reverse, large in layers(s, 4, 2):
-        yield shown(s(gates, hx, cx, weight, sizes, reverse), large)
+        yield outputs_of(s(gates, hx, cx, weight, sizes, reverse), large)
 
 
 @lstm_backward.samples

@@ -8,7 +8,7 @@ import numpy as np
 from plait_ops.specs.vision.boxes import box_iou_rotated, nms, nms_kept
 
 
-def _kept(boxes, order, iou_threshold):
+def _select_boxes(boxes, order, iou_threshold):
     """What is kept, by the table of all overlaps."""
     x1, y1, x2, y2 = boxes.T[:, :, None]
     width = np.minimum(x2, x2.T) - np.maximum(x1, x1.T)
@@ -26,12 +26,12 @@ def _kept(boxes, order, iou_threshold):
 
 @nms.reference
 def _(boxes, scores, iou_threshold):
-    return _kept(boxes, np.argsort(-scores, kind="stable"), iou_threshold)
+    return _select_boxes(boxes, np.argsort(-scores, kind="stable"), iou_threshold)
 
 
 @nms_kept.reference
 def _(boxes, order, iou_threshold):
-    indices = _kept(boxes, order, iou_threshold)
+    indices = _select_boxes(boxes, order, iou_threshold)
     result = np.zeros(len(order), "int64")
     result[: len(indices)] = indices
     return result, np.array(len(indices), "int64")

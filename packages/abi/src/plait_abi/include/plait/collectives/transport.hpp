@@ -33,7 +33,7 @@ class Listener {  // whom a transport tells, from `progress` alone
   // The bytes stay where they are until this returns.
   virtual void letter(uint32_t peer, const char *data, size_t bytes) = 0;
   // No more comes from the peer, and nothing reaches it: once for each peer.
-  virtual void lost(uint32_t peer, const std::string &why) = 0;
+  virtual void lost(uint32_t peer, const std::string &reason) = 0;
 };
 
 // Processes that reach each other, numbered from 0. All functions but `wake` are called by one
