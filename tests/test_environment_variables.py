@@ -22,7 +22,7 @@ def sources() -> list[pathlib.Path]:
     return results
 
 
-def test_table_has_what_is_read() -> None:
+def test_the_table_has_the_variables_that_are_read() -> None:
     read = {name for path in sources() for name in READ.findall(path.read_text(encoding="utf-8"))}
     guide = (ROOT / "docs/guides/environment.md").read_text(encoding="utf-8")
     table = set(re.findall(r"^\| `(PLAIT_\w+)` \|", guide, re.MULTILINE))

@@ -251,7 +251,7 @@ def test_text(call: Callable[[], Any], error: type[Exception], text: str) -> Non
     assert str(raised.value) == text
 
 
-def test_out_of_memory_says_what_there_is() -> None:
+def test_out_of_memory_errors_say_the_available_memory() -> None:
     reference = pc.zeros(1 << 20)
     with pytest.raises(pc.OutOfMemoryError) as raised:
         pc.empty(1 << 60)

@@ -50,7 +50,7 @@ def test_dcgan_runs_and_draws(example, digits, tmp_path, is_png):
     assert images.min() >= 0 and images.max() <= 1
 
 
-def test_the_discriminator_learns_what_is_real(example):
+def test_the_discriminator_learns_to_detect_real_images(example):
     dcgan = example("dcgan")
     plait.manual_seed(0)
     G, D = dcgan.generator(4), dcgan.discriminator(4)

@@ -391,7 +391,7 @@ def test_memory_of_a_device_is_not_handed_to_the_host(
 
 
 # ---- what does not wait --------------------------------------------------------------------------
-def test_nothing_waits_where_no_value_is_asked_for(library: Path, waits: Callable[[], int]) -> None:
+def test_nothing_waits_if_no_value_is_read(library: Path, waits: Callable[[], int]) -> None:
     x = ramp("ext", 3, 4)
     target = plait.tensor([0, 1, 2], device="ext")
     mask = plait.ones(3, 3, device="ext").tril().bool()
@@ -453,7 +453,7 @@ def test_a_device_finds_wrong_targets(library: Path) -> None:
         F.ctc_loss(scores, targets, [5, 5], [2, 2]).item()
 
 
-def test_saved_values_come_and_go_without_a_wait(library: Path) -> None:
+def test_saved_values_are_stored_and_freed_without_a_wait(library: Path) -> None:
     get = ctypes.CDLL(str(library)).example_device_get
     get.restype = ctypes.c_int64
     x = leaf("ext", 3)
@@ -500,7 +500,7 @@ plait_abi.detach("example-device")
 """
 
 
-def test_a_device_goes_when_its_copies_are_done(library: Path) -> None:
+def test_a_device_is_freed_when_its_copies_are_done(library: Path) -> None:
     command = [sys.executable, "-c", COPIES, str(library)]
     run = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert run.returncode == 0, run.stderr

@@ -114,7 +114,7 @@ def test_the_table_is_covered() -> None:
 
 
 @pytest.mark.parametrize("row", ROWS)
-def test_a_function_reaches_what_the_table_names(row: str) -> None:
+def test_a_function_calls_the_operators_of_the_table(row: str) -> None:
     (names,) = (names for label, names in table().items() if label.startswith(row))
     forward, results = called(ROWS[row])
     assert names[0] <= forward, sorted(forward)

@@ -150,7 +150,7 @@ except KeyboardInterrupt:
 """
 
 
-def test_no_hook_of_ours_loses_an_interrupt_that_comes_during_a_fork() -> None:
+def test_fork_hooks_do_not_lose_an_interrupt() -> None:
     command = [sys.executable, "-c", INTERRUPTED_FORK]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert (done.stdout, done.stderr) == ("interrupted\n", "")

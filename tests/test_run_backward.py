@@ -19,7 +19,7 @@ def test_run_backward_is_a_pass_of_the_engine_in_force() -> None:
     assert result.requires_grad and x.grad.tolist() == [2, 4]
 
 
-def test_run_backward_names_what_is_wrong_with_its_arguments() -> None:
+def test_run_backward_names_wrong_arguments() -> None:
     x = pc.ones(1, requires_grad=True)
     for arguments, error, text in (
         ((x,), TypeError, "`roots` must be a tuple"),

@@ -89,7 +89,7 @@ for name, lists in (("sgd_step", 1), ("adam_step", 3), ("rmsprop_step", 3), ("ad
 """
 
 
-def test_it_differentiates_what_operators_are_made_of(package: Path) -> None:
+def test_composites_are_differentiated(package: Path) -> None:
     first = run(STEPS.format(choice=""), package)
     second = run(STEPS.format(choice='plait.use(autograd="plait_tape")'), package)
     assert first == second and first.count("_step") == 4

@@ -246,7 +246,7 @@ def test_one_object_is_entered_on_two_threads(library: ctypes.CDLL) -> None:
     assert results == [0]
 
 
-def test_streams_are_compared_by_what_they_stand_for(library: ctypes.CDLL) -> None:
+def test_streams_are_compared_by_their_native_handles(library: ctypes.CDLL) -> None:
     stream, other = plait.Stream("ext"), plait.Stream("ext", priority=-1)
     with stream:
         again = plait.accelerator.current_stream()

@@ -172,7 +172,7 @@ def test_copies_keep_grad_and_whether_it_is_required() -> None:
     assert (back.requires_grad, back.is_leaf, back.tolist()) == (True, True, [2, 2])
 
 
-def test_a_wrapper_kept_by_the_graph_alone_comes_back() -> None:
+def test_a_wrapper_that_only_the_graph_refers_to_is_reused() -> None:
     x = pc.Tensor._make_subclass(Tagged, pc.ones(2), True)
     x.note = "kept"  # type: ignore[attr-defined]
     address, y = id(x), x.view(1, 2)
@@ -184,7 +184,7 @@ def test_a_wrapper_kept_by_the_graph_alone_comes_back() -> None:
     assert back.grad.tolist() == [2, 2]
 
 
-def test_the_graph_frees_what_it_kept() -> None:
+def test_the_graph_frees_its_values() -> None:
     class Value:
         pass
 

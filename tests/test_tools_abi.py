@@ -76,7 +76,7 @@ def test_a_field_that_moves_or_squeezes_in_is_named(
     assert changed(**fields) == [text]
 
 
-def test_what_is_gone_or_has_another_value_is_named() -> None:
+def test_missing_and_changed_names_are_reported() -> None:
     new = Layout({}, OLD.sizes, {"PLAIT_OK": 1})
     assert list(check_abi.compare(OLD, new)) == [
         "table.h is gone",

@@ -99,7 +99,7 @@ def test_a_forbidden_dependency_is_found(tree: pathlib.Path) -> None:
     assert "depends on scipy>=1" in second
 
 
-def test_tests_may_import_what_their_extra_declares(tree: pathlib.Path) -> None:
+def test_tests_may_import_packages_of_their_extra(tree: pathlib.Path) -> None:
     path = tree / "packages/optim/tests/test_one.py"
     path.write_text("import numpy\nimport pytest\n")
     assert check_imports.check(tree) == []
@@ -108,7 +108,7 @@ def test_tests_may_import_what_their_extra_declares(tree: pathlib.Path) -> None:
     assert "tests/test_one.py:1: imports plait_data" in result
 
 
-def test_tests_may_try_what_may_be_missing(tree: pathlib.Path) -> None:
+def test_tests_may_import_optional_packages_with_importorskip(tree: pathlib.Path) -> None:
     path = tree / "packages/optim/tests/test_one.py"
     path.write_text("try:\n    import torch\nexcept ImportError:\n    torch = None\n")
     assert check_imports.check(tree) == []

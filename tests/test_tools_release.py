@@ -112,7 +112,7 @@ def test_a_failure_does_not_end_the_steps(
     assert "the rest" in capsys.readouterr().err
 
 
-def test_every_session_is_run_by_somebody() -> None:
+def test_every_session_is_run_by_a_script() -> None:
     """By .ci/run, or by the session nightly, or by hand for the reason that is stated."""
     text = (ROOT / "noxfile.py").read_text()
     sessions = set()
@@ -127,7 +127,7 @@ def test_every_session_is_run_by_somebody() -> None:
     assert not set(nightly.BY_HAND) & (set(nightly.SESSIONS) | continuous)
 
 
-def test_the_night_goes_on_after_a_failure(
+def test_nightly_sessions_continue_after_a_failure(
     monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     program = tmp_path / "program"

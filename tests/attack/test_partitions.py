@@ -171,7 +171,7 @@ def test_training_survives_partitions(
     [(2, 0, {2, 3}), (2, 1, {2, 3}), (4, 0, {0}), (4, 3, {3})],
     ids=["half with rank 0", "half without it", "most, the first host not", "most of the hosts"],
 )
-def test_one_part_alone_goes_on(
+def test_only_one_part_continues(
     hosts: int, cut: int, ended: set[int], mode: str, rounds: Any, tmp_path: pathlib.Path
 ) -> None:
     # each takes 35 seconds, of which the other part waits 30

@@ -166,7 +166,7 @@ def plugins(tmp_path_factory: pytest.TempPathFactory) -> dict[str, pathlib.Path]
     return {path.stem: path for path in folder.glob("*.so")}
 
 
-def test_plugins_come_and_go_at_work(
+def test_plugins_are_added_and_removed_while_threads_work(
     rounds: Iterable[random.Random], plugins: dict[str, pathlib.Path]
 ) -> None:
     pc.zeros(1)  # core's own components first

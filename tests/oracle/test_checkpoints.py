@@ -184,7 +184,7 @@ def test_parameters_and_meta() -> None:
 
 
 @ZIP
-def test_a_state_dict_goes_into_a_module_and_trains_on_alike(new: bool, tmp_path: Path) -> None:
+def test_a_loaded_state_dict_trains_in_the_same_way(new: bool, tmp_path: Path) -> None:
     model, optimizer = trained()
     path = tmp_path / "a.pt"
     state = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}

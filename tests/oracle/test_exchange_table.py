@@ -161,7 +161,7 @@ def test_from_dlpack_takes_their_table(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("what", ["conj", "neg", "grad"])
-def test_from_dlpack_refuses_what_bytes_do_not_say(what: str) -> None:
+def test_from_dlpack_refuses_lazy_conjugates_and_gradients(what: str) -> None:
     """PyTorch's table hands these out as they are in memory; its ``__dlpack__`` refuses them."""
     z = torch.tensor([1 + 2j])
     tensor = {"conj": z.conj(), "neg": z.conj().imag, "grad": z.requires_grad_()}[what]

@@ -159,7 +159,7 @@ def test_flags_of_the_environment(trial: Trial, monkeypatch: pytest.MonkeyPatch)
     assert trial.load().plait_second() == 5
 
 
-def test_objects_can_lie_elsewhere(
+def test_objects_can_be_in_another_folder(
     trial: Trial, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
 ) -> None:
     monkeypatch.setenv("PLAIT_BUILD_DIR", str(tmp_path / "objects"))
@@ -233,7 +233,7 @@ def test_a_string_of_flags_is_an_error(trial: Trial) -> None:
         trial.build(Library("plait_toy", ["cpp/*.cpp"], flags="-O1"))
 
 
-def test_another_machine_s_library_is_left_out(trial: Trial) -> None:
+def test_a_library_for_another_machine_is_omitted(trial: Trial) -> None:
     assert trial.build(Library("plait_toy", ["cpp/*.cpp"], machine="pdp11")) == []
 
 

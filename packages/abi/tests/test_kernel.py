@@ -60,7 +60,7 @@ def test_every_kind_of_argument() -> None:
     assert got[13:17] == [1, 2, 3.0, False]
 
 
-def test_the_latest_is_asked_first_and_may_leave_the_call_to_others() -> None:
+def test_the_latest_is_called_first_and_may_decline() -> None:
     with plait_abi.kernel("probe_add", fill(1)) as first:
         with plait_abi.kernel("probe_add", fill(2)):
             assert values(add(np.zeros(1), 0)) == [2.0]

@@ -273,7 +273,7 @@ def test_unknown_operator() -> None:
     assert "probe_view_" not in names
 
 
-def test_overrides_are_asked_first(x: np.ndarray) -> None:
+def test_overrides_are_called_first(x: np.ndarray) -> None:
     class Logged(np.ndarray):
         calls: ClassVar[list[str]] = []
 
@@ -294,7 +294,7 @@ def test_overrides_are_asked_first(x: np.ndarray) -> None:
     assert Logged.calls == ["probe_add"] * 3 + ["probe_step"]
 
 
-def test_the_subclass_is_asked_before_its_base(x: np.ndarray) -> None:
+def test_the_subclass_is_called_before_its_base(x: np.ndarray) -> None:
     class Base(np.ndarray):
         def __plait_function__(self, operator: Any, args: Any, kwargs: Any) -> Any:
             return type(self).__name__

@@ -105,7 +105,7 @@ def test_device_refuses_other_types() -> None:
 
 
 @pytest.mark.parametrize("seed", [0, 5, 2**64 - 1])
-def test_generator_state_goes_there_and_back(seed: int) -> None:
+def test_generator_states_are_sent_and_returned(seed: int) -> None:
     generator = plait_abi.Generator().manual_seed(seed)
     assert generator.initial_seed() == seed
     copy = pickle.loads(pickle.dumps(generator))

@@ -43,7 +43,7 @@ void forget_all() {
 }
 
 void note_write(const plait_call *c, const plait_tensor *t) {
-  if (t->flags & PLAIT_TENSOR_DATA) return;  // no history of others is checked against it
+  if (t->flags & PLAIT_TENSOR_DATA) return;  // writes through `data` are not checked
   const Watch *w = watch.load(std::memory_order_acquire);
   Written now{history_version(t), next_sequence(), written_name(c->op, c->form),
               w ? w->site() : nullptr};
@@ -78,7 +78,7 @@ void ended(void *, const plait_event *e, uint64_t, plait_status status) {
     for (uint16_t i = 0; i < c->n_in; i++)
       if ((plait_arg_at(c->op, i)->flags & PLAIT_ARG_WRITES) && c->in[i].tag == PLAIT_TENSOR)
         note_write(c, c->in[i].u.t);
-  } catch (const std::exception &) {  // there is no memory to remember the write
+  } catch (const std::exception &) {  // out of memory: the write is not recorded
   }
 }
 

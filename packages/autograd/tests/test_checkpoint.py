@@ -140,7 +140,7 @@ def test_hidden_inputs_and_several_results() -> None:
     assert x.grad.item() == pytest.approx(12.0 + 7.38905609893065)
 
 
-def test_what_goes_wrong_is_said() -> None:
+def test_errors_name_the_fault() -> None:
     x = double(1.0, 2.0)
     state = {"n": 1}
 

@@ -446,7 +446,7 @@ def test_forward_over_reverse_through_a_checkpoint(level: int) -> None:
     np.testing.assert_allclose(tangent(g), twice.tolist())
 
 
-def test_the_collector_sees_what_was_packed_with_a_tangent() -> None:
+def test_the_collector_visits_objects_packed_with_a_tangent() -> None:
     before = live()
     with forward_ad.dual_level():
         references: list[Any] = []

@@ -102,7 +102,7 @@ def test_bad_places() -> None:
         pa.graph.set_gradient_place(a * 2, pc.zeros(N, N))
 
 
-def test_what_hooks_and_checkpoints_make_lies_elsewhere() -> None:
+def test_hooks_and_checkpoints_use_other_memory() -> None:
     a, b = leaves()
     expected = leaves()
 

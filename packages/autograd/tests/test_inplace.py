@@ -164,7 +164,7 @@ def test_an_overwritten_value_is_an_error(make, write, named):
         z.backward()
 
 
-def test_writing_what_nobody_saved_is_no_error():
+def test_writing_an_unsaved_tensor_is_no_error():
     x = leaf(1.0, 2.0)
     y = x + 1
     y.detach().zero_()

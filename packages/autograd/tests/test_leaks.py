@@ -208,7 +208,7 @@ def test_nothing_is_left(case: Callable[[], None]) -> None:
     assert live() == before
 
 
-def test_the_collector_leaves_what_is_in_use_alone() -> None:
+def test_the_collector_does_not_free_objects_in_use() -> None:
     calls: list[int] = []
 
     class Keeps(pa.Function):

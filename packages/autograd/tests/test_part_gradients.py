@@ -49,7 +49,7 @@ def test_the_whole_is_used_beside_its_parts() -> None:
     assert x.grad.tolist() == [[7.0] * 3, [4.0] * 3]
 
 
-def test_a_gradient_that_somebody_holds_is_not_written() -> None:
+def test_a_gradient_with_another_reference_is_not_written() -> None:
     x = pc.ones(2, 2, requires_grad=True)
     y = x * 3
     calls = []

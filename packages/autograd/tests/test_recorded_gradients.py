@@ -169,7 +169,7 @@ def test_a_recorded_gradient_keeps_nothing_that_it_does_not_need() -> None:
     assert g.tolist() == [6.0, 6.0] and reference() is None
 
 
-def test_strict_derivatives_tell_what_does_not_vary() -> None:
+def test_strict_derivatives_name_independent_inputs() -> None:
     def linear(x: Any) -> Any:
         return 3 * x
 

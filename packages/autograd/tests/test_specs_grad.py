@@ -209,7 +209,7 @@ def test_products_that_are_scattered_have_second_derivatives_at_zeros() -> None:
         assert pa.gradgradcheck(function, [x, addends])
 
 
-def test_a_gradient_that_nobody_wrote_is_an_error() -> None:
+def test_an_unwritten_gradient_is_an_error() -> None:
     logits = pc.zeros(2, 3, requires_grad=True)
     weight = pc.ones(3, requires_grad=True)
     loss = operator("nll_loss")(logits, pc.tensor([0, 1]), weight)

@@ -38,7 +38,7 @@ def test_freed_memory_is_reused_at_once(elements: int) -> None:
     assert stat("system_allocations") == system
 
 
-def test_counters_follow_what_lives() -> None:
+def test_counters_follow_live_tensors() -> None:
     gc.collect()
     live, blocks, count = stat("live_bytes"), stat("live_blocks"), stat("allocations")
     x = pc.zeros(1000, 1000)

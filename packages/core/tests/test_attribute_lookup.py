@@ -167,7 +167,7 @@ def test_python_takes_lookup_back() -> None:
     assert instance.w == "of other"
 
 
-def test_only_what_python_would_find_is_installed() -> None:
+def test_only_importable_files_are_installed() -> None:
     own = type("Own", (Holder,), {"__getattr__": lambda self, name: name})
     watched = type("Watched", (Holder,), {"__getattribute__": object.__getattribute__})
     looking = type("Looking", (Holder,), {"__getattribute__": lambda self, name: name})

@@ -82,7 +82,7 @@ def test_tensors_of_texts_are_refused(kind: str) -> None:
 
 @pytest.mark.parametrize("name", ["bytes", *BUFFERS])
 @pytest.mark.parametrize("dtype", ["uint8", "int16", "int32", "float32", "bool"])
-def test_frombuffer_reads_what_numpy_reads(name: str, dtype: str) -> None:
+def test_frombuffer_reads_the_same_as_numpy(name: str, dtype: str) -> None:
     buffer = b"\1\0\1\0" if name == "bytes" else BUFFERS[name]
     for options in (
         {}, {"offset": 1}, {"count": 0}, {"count": 1}, {"count": 1, "offset": 2}, {"count": 1000},

@@ -91,7 +91,7 @@ def test_all_have_an_example(namespace: str) -> None:
 
 
 @pytest.mark.parametrize("namespace", SPACES)
-def test_all_say_what_they_are(namespace: str) -> None:
+def test_all_have_docstrings(namespace: str) -> None:
     """Docstrings have a sentence besides signature and example."""
     silent = []
     for where, name, text in MEMBERS:

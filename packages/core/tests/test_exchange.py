@@ -115,7 +115,7 @@ def test_an_exported_tensor_may_be_repointed() -> None:
 
 
 @pytest.mark.parametrize("copy", [None, False, True])
-def test_from_dlpack_copies_as_asked(copy: bool | None) -> None:
+def test_from_dlpack_copies_on_request(copy: bool | None) -> None:
     for source in (np.arange(3.0), pc.arange(3)):
         x = pc.from_dlpack(source, copy=copy)
         there = address(source) if isinstance(source, np.ndarray) else source.data_ptr()

@@ -92,6 +92,6 @@ def test_importing_does_not_import_numpy() -> None:
     assert done.stdout == "[2.0, 0.0]\n"
 
 
-def test_a_record_names_who_computes() -> None:
+def test_a_record_names_the_provider() -> None:
     records = [r for r in plait_abi.records() if (r.kind, r.name) == ("kernel", "fft_r2c")]
     assert [r.provider for r in records] == ["plait_core._functions._fft_kernels"]

@@ -212,7 +212,7 @@ def test_softmax_of_large_halves() -> None:
 
 
 @pytest.mark.parametrize("dtype", [pc.float16, pc.bfloat16], ids=["float16", "bfloat16"])
-def test_every_half_comes_and_goes(dtype: pc.dtype) -> None:
+def test_every_half_is_converted_both_ways(dtype: pc.dtype) -> None:
     bits = np.arange(1 << 16, dtype="uint16")
     halves = pc.from_numpy(bits).view(dtype)
     exact = halves.to(pc.float32)

@@ -158,7 +158,7 @@ def test_nan_and_infinity_stay_in_their_rows_and_columns(m: int) -> None:
 
 
 @pytest.mark.parametrize("m", [1, 3, 8, 40])
-def test_nan_in_what_beta_0_leaves_out(m: int) -> None:
+def test_nan_in_terms_with_the_factor_zero(m: int) -> None:
     a, b = draw(m, 50), draw(50, 40)
     bad = pc.full((m, 40), float("nan"))
     assert pc.equal(pc.addmm(bad, a, b, beta=0), a @ b)

@@ -172,7 +172,7 @@ def test_cycles_through_attributes_are_collected() -> None:
     assert seen() is None
 
 
-def test_the_collector_leaves_what_a_handle_will_need_again() -> None:
+def test_the_collector_does_not_free_wrappers_with_a_handle() -> None:
     x = tagged(2)
     x.me, x.note = x, "note"
     view = keeper(x)

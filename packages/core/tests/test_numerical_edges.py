@@ -149,7 +149,7 @@ def test_meta_tensors_are_indexed_by_anything() -> None:
     assert pc.triu_indices(2, 3, 1).tolist() == [[0, 0, 1], [1, 2, 2]]
 
 
-def test_keywords_that_say_what_holds_anyway() -> None:
+def test_keywords_with_the_default_meaning() -> None:
     assert pc.zeros(2, layout=pc.strided, pin_memory=False).tolist() == [0, 0]
     assert pc.rand(2, layout=pc.strided).layout is pc.strided
     with pytest.raises(TypeError, match=r"zeros: `layout` must be strided.*to_sparse"):
@@ -199,7 +199,7 @@ def test_names_of_composed_functions_come_first() -> None:
         pc.nextafter(pc.arange(2), x[0, :2])
 
 
-def test_generators_refuse_what_they_cannot_be() -> None:
+def test_generators_refuse_wrong_states() -> None:
     generator = pc.Generator().manual_seed(3)
     pc.rand(5, generator=generator)
     state = generator.get_state()

@@ -150,7 +150,7 @@ def test_what_arrays_are() -> None:
     assert np.array_repr(pc.tensor(M)) == np.array_repr(M)
 
 
-def test_other_functions_give_tensors_of_what_numpy_gives() -> None:
+def test_other_functions_convert_results_of_numpy_to_tensors() -> None:
     x = pc.tensor(M)
     for call in (
         np.median,

@@ -72,7 +72,7 @@ def test_operators_ask_arguments_of_other_classes() -> None:
     assert names() == ["relu", "cat", "clamp"]
 
 
-def test_subclasses_are_asked_before_their_bases() -> None:
+def test_subclasses_are_called_before_their_bases() -> None:
     x, y = pc.ones(2).as_subclass(Sub), pc.ones(2).as_subclass(SubSub)
     pc.stack([x, y, x, pc.ones(2)])
     assert asked == [("stack", ("SubSub", "Sub"))]
@@ -139,7 +139,7 @@ def test_asking_can_be_switched_off_for_a_thread() -> None:
     assert names() == ["add"]
 
 
-def test_modes_are_asked_about_every_call() -> None:
+def test_modes_see_every_call() -> None:
     x = pc.ones(2)
     assert overrides.count_modes(1) == 1
     try:
@@ -156,7 +156,7 @@ def test_modes_are_asked_about_every_call() -> None:
     assert (x * 2).shape == (2,) and not asked
 
 
-def test_errors_of_those_who_are_asked_pass() -> None:
+def test_errors_of_called_classes_are_raised() -> None:
     class Failing(pc.Tensor):
         @staticmethod
         def __asked__(function: Any, args: Any, kwargs: Any) -> Any:

@@ -126,7 +126,7 @@ def test_parts_of_one_storage(
 
 
 @each_layer
-def test_a_step_with_gradients_frees_what_is_old(
+def test_a_step_with_gradients_frees_old_tensors(
     layer: Callable[..., pc.Tensor], x: tuple[int, ...], w: tuple[int, ...]
 ) -> None:
     if layer is linear:
@@ -184,7 +184,7 @@ def test_the_switch() -> None:
         pc.set_weight_cache("on")  # type: ignore[arg-type]
 
 
-def test_threads_share_what_is_kept() -> None:
+def test_threads_share_cached_values() -> None:
     a, all_weights = pc.randn(32, 256), [weights((256, 256)) for _ in range(4)]
     expected = [linear(a, b.clone()) for b in all_weights]
     wrong: list[int] = []

@@ -214,7 +214,7 @@ def test_functions_that_keep_zeros() -> None:
         x.pow(0)
 
 
-def test_softmax_of_what_is_held() -> None:
+def test_softmax_of_stored_values() -> None:
     x = graph()
     full = pc.tensor(DENSE).float()
     for dim in (0, 1, -1):

@@ -224,7 +224,7 @@ def test_datasets_of_datasets():
     assert next(iter(DataLoader(X, batch_size=2))).tolist() == X[:2].tolist()
 
 
-def test_an_exception_of_the_dataset_comes_through():
+def test_an_exception_of_the_dataset_is_raised():
     class Broken(Pairs):
         def __getitem__(self, index):
             raise LookupError(f"no sample {index}")

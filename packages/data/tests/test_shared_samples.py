@@ -236,7 +236,7 @@ def test_a_worker_sees_shared_containers():
     assert item == [LISTS["text"][-1], MANY - 1, str(MANY - 1)]
 
 
-def test_columns_say_what_they_are():
+def test_column_of_values():
     assert column_of([1, 2]).get(1) == 2
     assert column_of([object()]) is None
     assert column_of(["a", None]).get(1) is None

@@ -312,7 +312,7 @@ def test_a_program_without_a_main_guard(tmp_path):
     assert done.stdout == f"main runs\n{expected} True five True\n"
 
 
-def test_without_cloudpickle_the_error_says_what_to_install(tmp_path):
+def test_without_cloudpickle_the_error_names_the_package(tmp_path):
     done = run(
         """
         import sys

@@ -111,7 +111,7 @@ def test_parameters_that_passes_leave_out(ranks: Any, keep: bool) -> None:
     check(ranks, branch=lambda rank, step: step % 2 == 0 and rank == 1, **options)
 
 
-def test_a_parameter_that_nobody_uses_gets_no_gradient(ranks: Any) -> None:
+def test_an_unused_parameter_gets_no_gradient(ranks: Any) -> None:
     def work(rank: int) -> Any:
         model = dist.DistributedDataParallel(Net(), find_unused_parameters=True)
         model(pc.ones(2, 4), False).sum().backward()

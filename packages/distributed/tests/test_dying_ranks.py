@@ -250,7 +250,7 @@ def _wait_until_met(pids: list[int]) -> None:
 
 
 @pytest.mark.parametrize("victim", [0, 1])
-def test_a_killed_rank_is_named_by_those_who_came(victim: int) -> None:
+def test_the_other_ranks_name_a_killed_rank(victim: int) -> None:
     """The fourth rank does not come, so that the others still wait."""
     context = mp.get_context("fork")
     where = f"shm:tests {secrets.token_hex(8)}"

@@ -401,7 +401,7 @@ def test_a_shard_that_is_lost_with_its_copy(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["optimizer", "parameters"])
-def test_all_begin_with_what_the_first_rank_has(kind: str) -> None:
+def test_all_ranks_begin_with_the_state_of_the_first(kind: str) -> None:
     def work(place: int) -> Any:
         state, _ = make_state(kind)
         for p in state.model.parameters():  # as if each had loaded another checkpoint
@@ -510,7 +510,7 @@ def test_a_group_that_cannot_be_opened(
     assert generation == 2 and [place for place, _, _ in group] == [0]
 
 
-def test_a_process_that_is_started_again_brings_what_was_told(
+def test_a_restarted_process_has_the_stored_addresses(
     monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
 ) -> None:
     monkeypatch.setenv("PLAIT_ELASTIC_FOLDER", str(tmp_path))
@@ -555,7 +555,7 @@ def test_too_few_ranks_end_with_an_error() -> None:
     assert isinstance(first, dist.CollectiveTimeout) and "for 2 ranks, 1 came" in str(first)
 
 
-def test_a_rank_that_runs_but_does_not_come_is_waited_for() -> None:
+def test_the_group_waits_for_a_running_rank() -> None:
     def fault(place: int, state: Any) -> None:
         if place == 2 and state.commits == 3:
             die()
@@ -654,7 +654,7 @@ def test_batches_are_the_same_for_any_number_of_ranks(
         assert all(abs(w - 1 / len(of_ranks[0].indices)) < 1e-12 for w in per_sample)
 
 
-def test_a_position_is_gone_on_from() -> None:
+def test_iteration_continues_from_a_position() -> None:
     batches = elastic.Batches(10, 4, parts=1, seed=5)
     every = [[b.indices for b in batches] for _ in range(2)]
     again = elastic.Batches(10, 4, parts=1, seed=5)
@@ -761,7 +761,7 @@ def test_neighbours_are_on_other_hosts() -> None:
     assert neighbours(peers, 2) == (0, 1)
 
 
-def test_time_in_which_nobody_looked_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_time_without_checks_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PLAIT_STOPPED_TIMEOUT", "2.5")
     times = iter([0.0, 60.0, 61.0, 62.0])
     monkeypatch.setattr("plait_distributed._peers.time.monotonic", lambda: next(times))

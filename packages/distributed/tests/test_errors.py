@@ -148,7 +148,7 @@ def test_an_abort_reaches_all(outcomes: Any) -> None:
         assert isinstance(error, dist.DistBackendError) and "the data is used up" in str(error)
 
 
-def test_who_never_comes_to_the_meeting() -> None:
+def test_the_error_names_a_rank_that_never_connects() -> None:
     with pytest.raises(dist.CollectiveTimeout, match=r"waited 0\.3 s for rank 1"):
         dist.init_process_group(init_method="shm:nobody else", rank=0, world_size=2, timeout=0.3)
     assert not dist.is_initialized()

@@ -59,7 +59,7 @@ def test_a_stopped_rank_is_lost(outcomes: Any) -> None:
         assert ranks == (1,)
 
 
-def test_a_rank_that_goes_on_after_it_was_lost_hears_of_it(outcomes: Any) -> None:
+def test_a_lost_rank_that_continues_gets_an_error(outcomes: Any) -> None:
     def work(rank: int) -> Any:
         dist.barrier()
         if rank == 1:

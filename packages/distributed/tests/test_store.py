@@ -76,7 +76,7 @@ def test_processes_that_write_one_file(tmp_path: Any) -> None:
     assert store.get("n") == b"150" and store.get("done") == b"..."
 
 
-def test_a_port_is_free_as_soon_as_its_store_is_gone() -> None:
+def test_a_port_is_free_as_soon_as_its_store_is_closed() -> None:
     port = dist.TCPStore("localhost", 0, is_master=True).port
     for _ in range(50):  # two of three failed while the accepting thread held the socket
         assert dist.TCPStore("localhost", port, is_master=True).port == port

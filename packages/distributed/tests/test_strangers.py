@@ -27,7 +27,7 @@ import strangers
 
 @pytest.mark.parametrize("kind", strangers.KINDS)
 @pytest.mark.parametrize("descriptors", [0, 30], ids=["many descriptors", "few descriptors"])
-def test_strangers_keep_nobody_out(kind: str, descriptors: int) -> None:
+def test_unknown_connections_do_not_block_members(kind: str, descriptors: int) -> None:
     with (
         strangers.server(kind, descriptors) as port,
         strangers.Strangers(strangers.address_of(kind, port), 400),
@@ -193,7 +193,7 @@ def test_a_closed_socket_ends_it(listening: socket.socket) -> None:
     assert not thread.is_alive()
 
 
-def test_a_coordinator_elsewhere_waits_at_the_door() -> None:
+def test_a_coordinator_on_another_host_waits() -> None:
     """A rank that is started again on the first host meets there, where the others do not look."""
     with socket.socket() as probe:
         probe.bind((strangers.HOST, 0))

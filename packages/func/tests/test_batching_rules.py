@@ -302,7 +302,7 @@ def second_gradients(function: Any, inputs: list[Any]) -> list[Any]:
 
 
 @pytest.mark.parametrize("part", range(4))
-def test_second_gradients_of_what_samples_share(part: int) -> None:
+def test_second_gradients_of_shared_arguments(part: int) -> None:
     """They are sums over the samples, also where the derivative reads the result."""
     served = 0
     for spec in OPERATORS[part::4]:

@@ -149,7 +149,7 @@ def test_writes_in_place() -> None:
 
 
 @pytest.mark.parametrize("factor", [lambda w: w, lambda w: w * 3], ids=["leaf", "product"])
-def test_gradients_of_what_samples_share_are_sums(factor: Any) -> None:
+def test_gradients_of_shared_arguments_are_sums(factor: Any) -> None:
     w, x = pc.tensor(2.0, requires_grad=True), pc.tensor([1.0, 2.0, 3.0])
 
     def total(mapped: Any, y: Any) -> Any:
@@ -178,7 +178,7 @@ def test_another_thread_passes_backward_within_the_call() -> None:
     assert close(vmap(sample)(x), x * (2 * x).cos())
 
 
-def test_gradients_of_what_samples_share_through_a_function() -> None:
+def test_gradients_of_shared_arguments_through_a_function() -> None:
     class Product(pa.Function):
         @staticmethod
         def forward(ctx: Any, a: Any, b: Any) -> Any:

@@ -199,7 +199,7 @@ def test_managers() -> None:
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_what_a_manager_keeps_goes_to_other_processes(method: str) -> None:
+def test_objects_of_a_manager_are_sent_to_other_processes(method: str) -> None:
     with mp.Manager() as manager:
         things = manager.dict()
         process = mp.get_context(method).Process(target=mp_workers.put_into, args=(things,))

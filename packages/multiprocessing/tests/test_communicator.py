@@ -193,7 +193,7 @@ def test_parts_of_a_group_and_of_a_part() -> None:
     assert together(4, work) == [(1, 2, 1.0), (0, 2, 1.0), (1, 2, 5.0), (0, 2, 5.0)]
 
 
-def test_an_abort_tells_who_and_why() -> None:
+def test_an_abort_names_the_rank_and_the_reason() -> None:
     def work(group: mp.Communicator) -> Any:
         x = pc.ones(3)
         if group.rank == 0:
@@ -212,7 +212,7 @@ def test_an_abort_tells_who_and_why() -> None:
         assert text.endswith("aborted the group: the loss is NaN")
 
 
-def test_a_name_is_free_again_and_nothing_is_left() -> None:
+def test_a_name_is_free_again_and_no_file_remains() -> None:
     before, where = names_in_use(), fresh()
 
     def work(rank: int, answers: Any) -> None:
@@ -235,7 +235,7 @@ def test_a_name_is_free_again_and_nothing_is_left() -> None:
     assert names_in_use() <= before
 
 
-def test_who_does_not_come_to_the_meeting() -> None:
+def test_the_error_names_a_rank_that_does_not_connect() -> None:
     where = fresh()
     text = error_of(lambda: mp.Communicator.open(where, 1, 2, timeout=0.3))
     assert text == "TimeoutError: open: waited 0.3 s for rank 0 to open the group"
@@ -288,7 +288,7 @@ def test_who_has_the_rank_of_another_is_sent_away() -> None:
 
 
 @pytest.mark.parametrize("descriptors", [0, 20], ids=["many descriptors", "few descriptors"])
-def test_connections_that_say_nothing_keep_nobody_out(descriptors: int) -> None:
+def test_silent_connections_do_not_block_others(descriptors: int) -> None:
     where, silent = fresh(), []
     context = mp.get_context("fork")
 

@@ -44,7 +44,7 @@ def shared_names() -> set[str]:
     return {name for name in os.listdir("/dev/shm") if not name.startswith(others)}
 
 
-def test_the_consumer_reads_what_a_killed_producer_sent(context) -> None:
+def test_the_consumer_reads_messages_of_a_killed_producer(context) -> None:
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=mp_workers.produce_and_die, args=(sender,))
     process.start()
@@ -106,7 +106,7 @@ def test_a_process_that_ends_gives_its_counts_back(context) -> None:
     assert pc.zeros(100_000).share_memory_().data_ptr() == address
 
 
-def test_a_forked_child_keeps_what_it_inherited() -> None:
+def test_a_forked_child_keeps_inherited_objects() -> None:
     context = mp.get_context("fork")
     receiver, sender = context.Pipe()
     inherited = [pc.full((50_000,), 3.0).share_memory_()]
@@ -145,7 +145,7 @@ class _Puts:
 
 
 @pytest.mark.parametrize("kills", [0, 2])
-def test_nobody_ever_sees_another_tensor_s_bytes(kills: int) -> None:
+def test_no_tensor_has_the_bytes_of_another(kills: int) -> None:
     context = mp.get_context("fork")
     queues = [context.Queue(20) for _ in range(4)]
     processes = [

@@ -297,7 +297,7 @@ def test_wrong_arguments() -> None:
         member.barrier()
 
 
-def test_different_calls_are_told_and_the_group_goes_on() -> None:
+def test_different_calls_raise_an_error_and_the_group_still_works() -> None:
     def work(member: Any) -> Any:
         x = pc.ones(3 + member.rank)
         try:

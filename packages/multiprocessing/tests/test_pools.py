@@ -100,7 +100,7 @@ def test_a_worker_that_exits(pool) -> None:
     assert error.exit_code == 3 and error.signal_name is None
 
 
-def test_maps_say_what_they_lost(pool) -> None:
+def test_maps_report_lost_tasks(pool) -> None:
     with pytest.raises(mp.ProcessExitedException, match="SIGKILL in a task"):
         pool.map_async(pool_tasks.kill_if_two, range(4), chunksize=1).get(LONG)
     result = pool.imap(pool_tasks.kill_if_two, range(4))

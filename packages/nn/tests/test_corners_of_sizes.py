@@ -137,7 +137,7 @@ CALLS: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_numbers_that_nobody_can_hold(name: str) -> None:
+def test_numbers_that_are_too_large(name: str) -> None:
     """The memory of a result is reserved before its computation begins."""
     begin = time.monotonic()
     try:

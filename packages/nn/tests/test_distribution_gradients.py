@@ -366,7 +366,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("case", REFUSED, ids=lambda case: "-".join(case[1]))
-def test_what_is_refused_says_what_came(case):
+def test_errors_name_the_argument_they_got(case):
     call, words = case
     with pytest.raises((ValueError, TypeError, NotImplementedError)) as info:
         call()

@@ -234,7 +234,7 @@ def test_discrete(case):
         np.testing.assert_allclose(own.perplexity().item(), math.exp(own.entropy()), rtol=1e-12)
 
 
-def test_entropy_of_poisson_asks_for_what_it_lacks():
+def test_entropy_of_poisson_names_the_missing_method():
     with pytest.raises(NotImplementedError, match="mean_carrier_measure"):
         d.Poisson(2.0).entropy()
 

@@ -85,7 +85,7 @@ class Asked(nn.Module):
         return super().__getattr__(name)
 
 
-def test_getattr_is_asked_for_every_member():
+def test_getattr_is_called_for_every_member():
     module = Asked()
     module.asked.clear()
     _ = module.weight, module.mean, module.child, module.plain, module.training
@@ -232,7 +232,7 @@ def test_lookup_in_c_and_python(cls):
     assert module.__getattr__("p") is module.p
 
 
-def test_a_getattr_that_is_assigned_later_is_asked():
+def test_a_getattr_that_is_assigned_later_is_called():
     class Base(nn.Module):
         pass
 

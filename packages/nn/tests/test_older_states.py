@@ -160,7 +160,7 @@ NAMES = ["weight", "count", "passing", "none", "plain", "child.count", "child.we
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("strict", [False, True])
 @pytest.mark.parametrize("deletes", [False, True])
-def test_functional_call_returns_what_the_call_assigns(name, strict, deletes):
+def test_functional_call_returns_assigned_values(name, strict, deletes):
     """In the mapping, also behind an error; several mappings and the module stay as they are."""
     model = Counting()
     model.child, model.deletes = Counting(), deletes
@@ -194,7 +194,7 @@ def test_functional_call_returns_what_the_call_assigns(name, strict, deletes):
         ("child.other.x", AttributeError),
     ],
 )  # fmt: skip
-def test_functional_call_refuses_names_of_what_is_no_tensor(name, error):
+def test_functional_call_refuses_names_that_are_no_tensors(name, error):
     model = Counting()
     model.child = Counting()
     before = list(model.state_dict().values())

@@ -160,7 +160,7 @@ def test_the_table_reads():
     assert "parameters            26 (26 trainable, 0 not)" in lines
 
 
-def test_html_escapes_what_a_class_is_called():
+def test_html_escapes_names_of_classes():
     cls = type("<b>Bold", (nn.Module,), {"forward": lambda self, x: x})
     html = nn.summary(cls(), (1,))._repr_html_()
     assert "&lt;b&gt;Bold" in html

@@ -176,7 +176,7 @@ def test_views_cost_nothing() -> None:
 @pytest.mark.parametrize(
     "spec", [spec for spec in COSTED if isinstance(spec, Composite)], ids=lambda spec: spec.name
 )
-def test_a_composite_costs_what_its_parts_cost(observer: Observer, spec: Operator) -> None:
+def test_a_composite_costs_the_sum_of_its_parts(observer: Observer, spec: Operator) -> None:
     """But for terms of lower order, and for numbers that scale the parts of `baddbmm`."""
     for sample in samples.draw(spec):
         call = sample.mapped(on_meta)

@@ -67,7 +67,7 @@ print([name for name in ("numpy", "plait_ops.samples") if name in sys.modules])
     assert ran.stdout == "[]\n", ran.stderr
 
 
-def test_a_reference_that_is_not_loaded_says_what_loads_it() -> None:
+def test_the_error_of_an_unloaded_reference_names_the_function_that_loads_it() -> None:
     program = """
 from plait_ops import specs
 for name, *arguments in (("relu", 0), ("cumsum", 0, 0)):
@@ -147,7 +147,7 @@ def test_samples_are_the_same_every_time(spec: Operator) -> None:
     assert first == second
 
 
-def test_pointwise_samples_cover_what_kernels_get_wrong() -> None:
+def test_pointwise_samples_cover_common_faults_of_kernels() -> None:
     for spec in OPERATORS:
         if isinstance(spec, Pointwise):
             arrays = [
@@ -192,7 +192,7 @@ def test_find() -> None:
         specs.find("no such operator")
 
 
-def test_the_sampler_draws_what_it_is_asked_for() -> None:
+def test_the_sampler_draws_the_requested_number() -> None:
     s = Sampler(1)
     assert s.array(2, 3, dtype="uint8").dtype == "uint8"
     assert s.strided(2, 3).strides != s.array(2, 3).strides

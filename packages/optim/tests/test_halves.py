@@ -163,7 +163,7 @@ def test_state_goes_between_dtypes() -> None:
     )
 
 
-def test_every_half_comes_in_and_out() -> None:
+def test_every_half_can_be_an_argument_and_a_result() -> None:
     load = operator("optimizer_state_load")
     patterns = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
     wide, back = np.empty(1 << 16, np.float32), np.empty(1 << 16, np.float16)

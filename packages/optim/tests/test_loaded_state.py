@@ -218,7 +218,7 @@ def test_state_without_a_parameter_is_kept() -> None:
     assert "global" not in other.state
 
 
-def test_setstate_is_called_with_what_was_loaded() -> None:
+def test_setstate_is_called_with_the_loaded_state() -> None:
     calls = []
 
     class Upgrades(optim.SGD):

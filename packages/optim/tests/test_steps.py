@@ -133,7 +133,7 @@ def test_many_elements_are_cut_into_pieces(layout: str) -> None:
     check(optim.Adam, adam, {"amsgrad": True}, params, grads, 1e-12)
 
 
-def test_what_lies_between_strided_elements_is_left_alone() -> None:
+def test_memory_between_strided_elements_is_unchanged() -> None:
     whole = np.arange(24.0).reshape(4, 6)
     before = whole.copy()
     optim.SGD([whole[::2, 1::2]], lr=1).step(grads=[np.ones((2, 3))])
@@ -236,7 +236,7 @@ def test_the_norm_of_all_gradients(size: int, dtype: str) -> None:
         np.testing.assert_allclose(p, -g * (2 + 0.5 / (norm + 1e-6)), rtol=rtol)
 
 
-def test_clipping_shows_what_is_not_finite() -> None:
+def test_clipping_reports_infinite_gradients() -> None:
     for bad in (np.nan, np.inf):
         p = np.zeros(2)
         optimizer = optim.SGD([p], lr=1.0)

@@ -108,7 +108,7 @@ def test_who_holds_the_memory() -> None:
     assert "Memory at its peak: 3.20 KB" in str(blocks)
 
 
-def test_leaks_are_what_was_made_between_and_is_still_there() -> None:
+def test_leaks_are_new_objects_that_still_exist() -> None:
     memory = MemoryProfile(training_step())
     assert {row["bytes"] for row in memory.leaks(0.011, 0.030)} == {300}
     assert {row["bytes"] for row in memory.leaks(0.011, 0.060, by="block")} == {1001, 70}

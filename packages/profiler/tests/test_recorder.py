@@ -41,7 +41,7 @@ def test_rows_are_nested_in_time() -> None:
     assert ends[0] >= ends[3] >= ends[1] >= ends[2]
 
 
-def test_a_signature_tells_what_changes_the_work() -> None:
+def test_a_signature_has_the_arguments_that_change_the_cost() -> None:
     x = pc.ones(4, 6)
     with profile() as prof:
         for _ in range(3):

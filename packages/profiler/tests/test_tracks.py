@@ -62,7 +62,7 @@ def test_devices_have_the_names_that_programs_write(number: int) -> None:
     assert device_number(name, synthetic.recording(10)) == device
 
 
-def test_arrows_are_what_loops_find() -> None:
+def test_vectorized_searches_agree_with_loops() -> None:
     recording = synthetic.recording(2500, processes=3)
     forward: dict[tuple[int, int], int] = {}
     launched: dict[tuple[int, int], int] = {}

@@ -50,7 +50,7 @@ def test_tensors_travel(dtype: str, shape: tuple[int, ...]) -> None:
     assert bool((y == x * x).all())
 
 
-def test_parts_of_tensors_and_what_contains_them() -> None:
+def test_parts_of_tensors_and_their_containers() -> None:
     x = pc.arange(12.0).reshape(3, 4)
     array = np.arange(20000)
     arguments = {"a": [x.t(), x[1]], "b": (array, "text"), "c": x}

@@ -28,7 +28,7 @@ FIRST = {
 
 
 @pytest.mark.parametrize("first", FIRST)
-def test_batches_are_tensors_whatever_comes_first(first: str) -> None:
+def test_batches_are_tensors_for_any_order_of_imports(first: str) -> None:
     code = f"import plait_torch; plait_torch.install(); import torch\n{FIRST[first]}\n"
     code += f"for batch in {first}: print(type(batch).__name__, batch.tolist())"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)

@@ -169,7 +169,7 @@ def test_files_name_listed_objects_in_other_ways(monkeypatch: pytest.MonkeyPatch
         pc.load(io.BytesIO(as_zip(data)), safe_globals=[made])
 
 
-def test_modules_are_neither_imported_nor_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_modules_are_neither_imported_nor_called(monkeypatch: pytest.MonkeyPatch) -> None:
     module = types.ModuleType("lazy")
     module.__getattr__ = lambda name: pytest.fail("asked")  # type: ignore[method-assign]
     monkeypatch.setitem(sys.modules, "lazy", module)

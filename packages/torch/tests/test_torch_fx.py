@@ -65,7 +65,7 @@ def uses_helper(x: Any) -> Any:
 # ---- traces
 
 
-def test_a_trace_computes_what_the_module_computes(torch: Any) -> None:
+def test_a_trace_computes_the_same_as_the_module(torch: Any) -> None:
     net, x = Net().eval(), plait.randn(2, 3, 4, 4)
     traced = torch.fx.symbolic_trace(net)
     traced.graph.lint()

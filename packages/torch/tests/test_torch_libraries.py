@@ -69,7 +69,7 @@ def test_lists_of_other_lengths_are_refused(torch: Any) -> None:
 # ---- marks for compilers, tracers and exporters
 
 
-def test_marks_return_what_they_got(torch: Any) -> None:
+def test_marks_return_their_argument(torch: Any) -> None:
     import torch.fx
     from torch.jit.annotations import BroadcastingList2
     from torch.onnx.symbolic_helper import parse_args

@@ -163,7 +163,7 @@ def test_autocast_and_scaler(torch: Any) -> None:
         torch.GradScaler("cpu", growth_factor=1.0)
 
 
-def test_a_scaler_says_what_is_out_of_order(torch: Any) -> None:
+def test_a_scaler_names_the_call_that_is_out_of_order(torch: Any) -> None:
     w = torch.ones(1, requires_grad=True)
     optimizer, scaler = torch.optim.SGD([w], lr=1.0), torch.GradScaler("cpu", init_scale=4.0)
     with pytest.raises(RuntimeError, match="before scale"):
@@ -252,7 +252,7 @@ def test_what_promises_speed_passes_through(torch: Any) -> None:
             call("a", "b")
 
 
-def test_vmap_says_what_does_not_fit(torch: Any) -> None:
+def test_vmap_names_arguments_that_do_not_fit(torch: Any) -> None:
     from torch.func import vmap
 
     x = torch.arange(6.0).reshape(2, 3)

@@ -305,7 +305,7 @@ def test_alignments_that_do_not_fit(audio: Any) -> None:
 
 
 # ---- extensions in C++
-def test_extensions_say_what_to_write_instead(torch: Any) -> None:
+def test_errors_of_extensions_name_the_replacement(torch: Any) -> None:
     from torch.utils import cpp_extension
 
     assert cpp_extension.CUDA_HOME is None and cpp_extension.is_ninja_available() in (True, False)

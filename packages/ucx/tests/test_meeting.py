@@ -123,7 +123,7 @@ def test_other_hosts_need_a_secret(monkeypatch: pytest.MonkeyPatch, tmp_path: An
         plait_abi.Communicator.open("ucx", "tcp://192.0.2.1:29500/a", 1, 2, 1.0)
 
 
-def test_who_never_comes() -> None:
+def test_the_error_names_a_missing_rank() -> None:
     with pytest.raises(TimeoutError, match=r"waited 0\.3 s for rank 1, rank 2 at local:"):
         plait_abi.Communicator.open("ucx", fresh(), 0, 3, 0.3)
     with pytest.raises(TimeoutError, match=r"waited 0\.3 s for rank 0 at local:"):
@@ -178,7 +178,9 @@ def test_strangers_are_not_heard() -> None:
 
 
 @pytest.mark.parametrize("descriptors", [0, 70], ids=["many descriptors", "few descriptors"])
-def test_strangers_keep_nobody_out(descriptors: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_connections_do_not_block_members(
+    descriptors: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if descriptors:
         monkeypatch.setenv(DESCRIPTORS, str(descriptors))
     name = fresh()

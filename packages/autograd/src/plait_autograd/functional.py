@@ -290,7 +290,7 @@ def hessian(
     vectorize: bool = False,
     outer_jacobian_strategy: str = "reverse-mode",
 ) -> Any:
-    r"""Return :math:`\partial^2 y / \partial x_i \partial x_j`; the result of ``func`` has one element.
+    r"""Return :math:`\partial^2 y / \partial x_i \partial x_j` of a function to a number.
 
     For inputs a and b the result is a tuple of tuples; that for (a, b) has the shape
     ``(*a.shape, *b.shape)``.

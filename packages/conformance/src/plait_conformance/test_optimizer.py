@@ -73,7 +73,7 @@ def test_state_is_in_the_dtype_of_its_parameter(optimizer: Case) -> None:
                 assert np.from_dlpack(value).dtype == np.float64
 
 
-def test_a_saved_state_goes_on_where_it_was(optimizer: Case) -> None:
+def test_training_continues_from_a_saved_state(optimizer: Case) -> None:
     first, second = optimizer.problem(*SHAPES), optimizer.problem(*SHAPES)
     result = optimizer.make(first.params)
     for _ in range(3):
@@ -218,7 +218,7 @@ def test_nothing_moves_without_gradients_and_decay(optimizer: Case) -> None:
         np.testing.assert_array_equal(now, old)
 
 
-def test_a_parameter_without_gradient_is_left_alone(optimizer: Case) -> None:
+def test_a_parameter_without_gradient_is_unchanged(optimizer: Case) -> None:
     problem = optimizer.problem(*SHAPES)
     problem.left_out = {1}
     result = optimizer.make(problem.params)

@@ -269,7 +269,7 @@ plait_status activated(const plait_call *c, const Conv &v, T *y, plait_status re
 template <class T>
 bool all_finite(const T *p, int64_t n) {
   Finite<T> finite;
-  finite.see(p, n);
+  finite.add(p, n);
   return finite.all();
 }
 

@@ -251,7 +251,7 @@ class Results:
         """Handle the end of a worker."""
         while worker.receiver.poll() and self._take(worker):
             pass
-        state, job, index = self._tasks.noted(worker.slot)
+        state, job, index = self._tasks.read_state(worker.slot)
         if state == BUSY and (job, index) in self._waiting:
             self._answer((job, index), (False, self._exited(worker, "in a task")))
         elif state == STARTING and self.broken is None:

@@ -23,7 +23,7 @@ from plait_ops.emit import (
 def main() -> None:
     """Write the requested files below the output folder."""
     parser = argparse.ArgumentParser(
-        prog="plait_ops.emit", description="Emit what follows from the operator specs."
+        prog="plait_ops.emit", description="Generate files from the operator specs."
     )
     parser.add_argument("outdir", type=pathlib.Path)
     group = parser.add_mutually_exclusive_group()

@@ -78,7 +78,7 @@ def _entry(operator: Operator) -> str:
 
 
 def _files(family: str, root: pathlib.Path) -> str:
-    """Return a line with links to the family's files, relative to its page; "" if there are none."""
+    """Return a line with links to the family's files, relative to its page, or ""."""
     ops, core = "packages/ops/src/plait_ops", "packages/core/cpp"
     files = {"definition": f"{ops}/specs/{family}.py", "test data": f"{ops}/samples/{family}.py"}
     kernels = sorted(
