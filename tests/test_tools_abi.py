@@ -79,9 +79,9 @@ def test_a_field_that_moves_or_squeezes_in_is_named(
 def test_missing_and_changed_names_are_reported() -> None:
     new = Layout({}, OLD.sizes, {"PLAIT_OK": 1})
     assert list(check_abi.compare(OLD, new)) == [
-        "table.h is gone",
-        "table.f is gone",
-        "plait_value.tag is gone",
+        "table.h is missing",
+        "table.f is missing",
+        "plait_value.tag is missing",
         "PLAIT_OK was 0 and is 1",
     ]
 

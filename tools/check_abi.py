@@ -98,7 +98,7 @@ def _enumerators(header: pathlib.Path) -> list[str]:
 def layout(include: pathlib.Path) -> Layout:
     """Compile a program that says where the fields of ``include``/plait/abi.h lie, and run it.
 
-    Padding that nobody wrote is an error: compilers differ in it.
+    Implicit padding is an error: compilers differ in it.
     """
     header = include / "plait" / "abi.h"
     result = structs(header)
@@ -142,7 +142,7 @@ def compare(old: Layout, new: Layout) -> Iterator[str]:
     for (struct, field), where in old_fields.items():
         result = new.fields.get((struct, field))
         if result is None:
-            yield f"{struct}.{field} is gone"
+            yield f"{struct}.{field} is missing"
         elif result != where:
             yield (
                 f"{struct}.{field} was at {where[0]} with {where[1]} bytes, and is at {result[0]} "

@@ -78,7 +78,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "plait_torch": ("modules.txt", "sobol_numbers.bin", "star_names.json"),
     "plait_ucx": ("lib/libplait_ucx.so",),
 }
-# the terms of what is not ours
+# the terms of third-party code
 LICENSES = {"plait_torch": ("licenses/LICENSE-sobol",)}
 METADATA = ("METADATA", "RECORD", "WHEEL", "top_level.txt", "entry_points.txt", "licenses/LICENSE")
 OPTIONAL = ("entry_points.txt",)

@@ -21,7 +21,7 @@ NAME = re.compile(r"[A-Za-z0-9._-]+")
 
 @dataclasses.dataclass(frozen=True)
 class Package:
-    """One folder of ``packages/`` with what its ``pyproject.toml`` declares.
+    """One folder of ``packages/`` with the declarations of its ``pyproject.toml``.
 
     ``needs``, ``test_needs`` and ``build_needs`` hold the short names of our own packages
     (``"core"`` for plait-core); ``third_party`` and ``test_third_party`` hold the others'.

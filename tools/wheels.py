@@ -147,7 +147,7 @@ class Builder:
     def _build(self, package: Package, folder: pathlib.Path) -> None:
         stage = self.folder / "stage" / package.name
         copy_sources(package.folder, source_files(package.folder), stage)
-        for built in (stage / "build").glob("lib*"):  # it may have modules that are gone
+        for built in (stage / "build").glob("lib*"):  # it may have modules that were removed
             shutil.rmtree(built)
         unfinished = folder.with_name(f"{folder.name}.{os.getpid()}")
         seen = [str(self.site(name)) for name in self.packages]
@@ -316,7 +316,7 @@ def _compilers() -> list[str]:
 def build_wheels(
     names: Sequence[str], python: str = sys.executable, flavour: str = ""
 ) -> dict[str, pathlib.Path]:
-    """Return the wheels of ``names`` and of what they need; see `Builder`."""
+    """Return the wheels of ``names`` and of their dependencies; see `Builder`."""
     return Builder(python, flavour).build(names)
 
 

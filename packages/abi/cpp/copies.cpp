@@ -69,7 +69,7 @@ plait_status copy_bytes(plait_thread *thread, plait_tensor *to, plait_tensor *fr
   if (s >= 0 && between) s = wait_between(thread, d, stream, there, behind);
   if (s >= 0 && async) s = keep_until_done(thread, d, stream, host->storage);
   let_go(thread, d);
-  // the host has waited for what was before, which may have failed
+  // the host has waited for earlier work, which may have failed
   if (s >= 0 && on_device && host && !async) s = late_error(thread, d);
   return s;
 }

@@ -300,7 +300,7 @@ plait_status stream_synchronize(plait_thread *thread, DLDevice d, plait_stream *
   return s < 0 ? s : late_error(thread, d);
 }
 
-// Waits for what is in all streams of a device now, as far as they are known here.
+// Waits for the work that is in all known streams of a device now.
 static plait_status until_all_done(plait_thread *thread, const plait_device *table, DLDevice d) {
   State &state = states[d.device_type];
   std::vector<plait_device_event *> events;

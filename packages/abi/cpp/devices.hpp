@@ -18,7 +18,7 @@ inline const plait_device *device_table(DLDevice d) {
 plait_status begin_use(plait_thread *, DLDevice);
 bool is_forked(DLDevice);
 plait_status forked(plait_thread *, DLDevice);     // the error
-plait_status no_device(plait_thread *, DLDevice);  // the error where nobody brings it
+plait_status no_device(plait_thread *, DLDevice);  // the error if no component provides it
 
 // A status of the device's function `function`: errors without a text get one. `before` was the
 // thread's error when it was called.

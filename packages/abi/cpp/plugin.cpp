@@ -68,7 +68,7 @@ struct Starting {  // a plug-in whose `init` runs
 };
 auto &starting = *new std::vector<Starting>;  // guarded by plugins_mutex
 
-bool starts_elsewhere(const plait_plugin *p, const plait_thread *thread) {
+bool starts_in_other_thread(const plait_plugin *p, const plait_thread *thread) {
   const std::lock_guard<ForkMutex> lock(plugins_mutex);
   for (const Starting &s : starting)
     if (s.plugin == p && s.thread != thread && s.process == forks.number) return true;
@@ -78,7 +78,7 @@ bool starts_elsewhere(const plait_plugin *p, const plait_thread *thread) {
 // there when that ends.
 void wait_until_started(const plait_plugin *p, const plait_thread *thread) {
   constexpr int most_waits = 10000;  // 10 s: `init` may itself wait for this thread
-  for (int i = 0; has_free_threads() && i < most_waits && starts_elsewhere(p, thread); i++) {
+  for (int i = 0; has_free_threads() && i < most_waits && starts_in_other_thread(p, thread); i++) {
     const timespec pause{0, 1000000};
     nanosleep(&pause, nullptr);
   }

@@ -305,7 +305,7 @@ plait_status may_retract(plait_thread *thread, const plait_plugin *who) {
     for (const Provided &p : provided)
       if (p.who == who && p.role == "device") types.push_back(p.device_type);
   }
-  // what the runtime kept for copies that are done is nobody's
+  // storages that the runtime kept for finished copies do not count
   for (const int32_t type : types) let_go(thread, {DLDeviceType(type), 0});
   const std::lock_guard<ForkMutex> lock(registry_mutex);
   for (const Provided &p : provided) {

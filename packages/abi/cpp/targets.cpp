@@ -70,7 +70,7 @@ bool direct(const Frame *f, const plait_tensor *target, DLDataType dtype, const 
   return clean;
 }
 
-// Whether nobody but the caller has the tensor and its bytes.
+// Whether only the caller has a reference to the tensor and to its bytes.
 bool unshared(const plait_tensor *t) {
   const auto sole = [](const plait_object &o) {
     return __atomic_load_n(&o.refs, __ATOMIC_ACQUIRE) == 1;

@@ -29,7 +29,7 @@ uint32_t weight(const Node *n) {  // a large node counts as so many small ones
 
 class Observed {  // reports a scope to observers, if there are any
  public:
-  template <class F>  // `name` is called if somebody watches
+  template <class F>  // `name` is called if there is an observer
   Observed(uint32_t kind, F &&name, uint64_t a) {
     if (!(__atomic_load_n(engine.runtime->observed, __ATOMIC_RELAXED) & kind)) return;
     name_ = name();
@@ -225,7 +225,7 @@ void BackwardPass::capture_at(Node *n, Gradients &gradients) {
     plait_retain(g);
     *c.out = g;
     const DLDevice d = g->dl.device;
-    if (is_accelerator(d))  // the caller goes on in its own stream
+    if (is_accelerator(d))  // the caller continues in its own stream
       check(wait_between(thread(), d, stream_of(n, d), d, engine.runtime->stream(thread(), d)));
   }
 }

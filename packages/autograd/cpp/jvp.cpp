@@ -161,7 +161,7 @@ std::vector<Tensor> transposed(const plait_call *c, const Tangents &tangents) {
   }
   if (roots.empty() || required.empty()) return result;
   Products match{uint32_t(required.size())};
-  // of what needs no gradient the tangent needs none, though some formulas keep the constant above
+  // without a gradient of the input the tangent needs none, though some formulas keep the constant
   bool creates = false;
   each_input(
       c, [&](const plait_tensor *t, uint32_t, uint32_t, uint32_t) { creates |= requires_grad(t); });

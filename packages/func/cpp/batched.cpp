@@ -73,7 +73,7 @@ void each_storage(plait_tensor *t, F &&f) {
   }
 }
 
-// Lets a storage stand for one of each sample: copies of what it holds. PLAIT_DECLINE if its
+// Lets a storage stand for one of each sample, with copies of its bytes. PLAIT_DECLINE if its
 // memory is not plain memory of the host, which only tensors use.
 constexpr uint64_t foreign = PLAIT_STORAGE_READONLY | PLAIT_STORAGE_EXTERNAL |
                              PLAIT_STORAGE_SHARED | PLAIT_STORAGE_MAPPED | PLAIT_STORAGE_EXPORTED |

@@ -1,4 +1,4 @@
-// Gradients of what samples share: the layer above the engine's (docs/design/0043).
+// Gradients of tensors that samples share: the layer above the engine's (docs/design/0043).
 #include <algorithm>
 #include <vector>
 

@@ -75,7 +75,7 @@ class Run {
   }
 
   // All chunks; `filled`: the first one was filled, and all ranks have met. Ranks are at most
-  // `slack` chunks apart, so that one that is late for a moment stops nobody.
+  // `slack` chunks apart, so that a short delay of one member does not stop the others.
   Outcome run_chunks(bool filled) {
     const uint64_t slack = chunks_ > 2 ? most_slack : 1;
     const uint64_t stages = by_slices_ ? 2 : 1, last = chunks_ - 1 + slack * stages;
@@ -269,7 +269,7 @@ class Run {
         std::memcpy(all[r] + x * item_, reduced, m * item_);
       x += m;
     }
-    group_.borrowed.give_back();  // first, so that who goes on may free its tensor
+    group_.borrowed.give_back();  // first, so that a member that continues may free its tensor
     return meet(false);
   }
 

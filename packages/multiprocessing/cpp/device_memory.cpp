@@ -1,5 +1,5 @@
-// Memory of devices: a process lends a storage under a ticket block, whose counts tell when nobody
-// has it any more; others open it once each.
+// Memory of devices: a process lends a storage under a ticket block, whose counts tell when no
+// process has it any more; others open it once each.
 #include "device_memory.hpp"
 
 #include <fcntl.h>
@@ -270,7 +270,7 @@ plait_status device_of(plait_thread *thread, const DeviceTicket &k, DLDevice d,
                           "a tensor on %s arrived, and the plug-in in this process, whose device "
                           "is %s, is not the plug-in of its sender",
                           name.c_str(), here.c_str());
-  int32_t done = 0;  // it is of no interest: the call fails for what cannot be used
+  int32_t done = 0;  // ignored: later calls fail if the event cannot be used
   return runtime->stream_query(thread, d, nullptr, &done);
 }
 

@@ -205,7 +205,7 @@ Outcome Group::give_up(Outcome outcome, const Reason &reason, double waited,
   return outcome;
 }
 
-// Adds up the time for which a rank is seen stopped. Time in which nobody looked counts for little:
+// Adds up the time for which a rank is seen stopped. Time without checks counts for little:
 // if a terminal stops the whole job, its processes do not go on at the same moment.
 bool Group::is_stopped_too_long(uint32_t r, bool stopped) {
   const std::lock_guard<std::mutex> lock(stops_mutex_);
@@ -266,7 +266,7 @@ Explanation Group::broken_text() const {
 
 std::string Group::missing(uint32_t step, uint32_t &first) const {
   const auto has_joined = [&](uint32_t r) { return slot(r).state.load() >= SLOT_JOINED; };
-  bool meeting = false;  // those who have come, wait for those who have not, as this one does
+  bool meeting = false;  // members that have arrived wait for the others, as this one does
   for (uint32_t r = 0; r < size(); r++) meeting |= !has_joined(r);
   std::string names;
   for (uint32_t r = 0; r < size(); r++) {

@@ -33,7 +33,7 @@ struct Operation {  // an asynchronous collective
   Operation() { unfinished++; }
   Operation(const Operation &) = delete;
   ~Operation() { release(); }
-  // before it is done: whoever waited for it is the only one who uses its tensors then
+  // before it is done: after that only the thread that waited for it uses its tensors
   void release() {
     for (auto *list : {&in, &out}) {
       for (plait_tensor *t : *list) plait_release(t);
@@ -42,7 +42,7 @@ struct Operation {  // an asynchronous collective
   }
 };
 
-// One member of a group, with its threads. The communicator owns it together with what it started.
+// One member of a group, with its threads. The communicator and its running operations own it.
 struct Member : std::enable_shared_from_this<Member> {
   std::unique_ptr<Group> group;
   Transfers transfers;
@@ -52,7 +52,7 @@ struct Member : std::enable_shared_from_this<Member> {
   std::condition_variable changed;
   std::deque<std::shared_ptr<Operation>> queue;
   bool busy = false;     // a collective runs
-  bool closing = false;  // the communicator is gone
+  bool closing = false;  // the communicator was freed
   bool has_worker = false, has_mover = false;
   int threads = 0;
   std::atomic<int64_t> splits{0};

@@ -125,7 +125,7 @@ class Comer {
     else
       o = find(group, explanation);
     if (o == Outcome::done) o = group->meet(meeting_.patience, explanation);
-    // so that those who have not come hear of who is lost, not of who gives up because of it
+    // so that missing members get the name of the lost rank, not of one that ends because of it
     for (uint32_t r = 0; o == Outcome::broken && r < meeting_.size; r++)
       if (r != meeting_.rank && is_lost(r, explanation)) break;
     status = status_;
@@ -177,7 +177,7 @@ class Comer {
     return o;
   }
 
-  // tells those who are connecting that the group is not made
+  // tells connecting processes that the group is not created
   static void refuse_all(int fd, const Explanation &explanation) {
     Answer answer{};
     std::snprintf(answer.text, sizeof answer.text, "%s", explanation.c_str());
@@ -222,7 +222,7 @@ class Comer {
           continue;
         }
         if (is_lost(r, explanation)) {
-          group.abort(explanation);  // tells those who have come
+          group.abort(explanation);  // tells the members that have joined
           return Outcome::broken;
         }
         if (!count++) first = r;
@@ -239,12 +239,13 @@ class Comer {
                              "interrupted");
       accept_all(fd);
       if (answer_all(s, group, explanation)) continue;
-      group.abort(explanation);  // tells those who have come
+      group.abort(explanation);  // tells the members that have joined
       return Outcome::broken;
     }
   }
 
-  // Waits for connections for a moment. Those that say nothing are few, and keep nobody out.
+  // Waits for connections for a moment. Silent connections are limited in number, so others can
+  // connect.
   void accept_all(int fd) {
     if (!arrives(fd, pause_ms)) return;
     for (size_t i = 0; i < most_silent; i++) {
@@ -362,7 +363,7 @@ class Comer {
     return true;
   }
 
-  // says who is here, and waits for an answer
+  // introduces itself, and waits for an answer
   bool ask(int fd) {
     const Hello hello{hello_magic, meeting_.rank, meeting_.size};
     if (send(fd, &hello, sizeof hello, MSG_NOSIGNAL) != ssize_t(sizeof hello)) return false;

@@ -77,6 +77,6 @@ bool step_back(Arena *, uint64_t offset);  // removes a holder; true: the block 
 // the lock, as is the `drop` of its type
 bool take_up(plait_storage *);
 void leave_file(File *);  // removes a user; under the lock
-void drop_idle();  // unmaps arenas that nobody uses; under the lock
+void drop_idle();  // unmaps unused arenas; under the lock
 
 }  // namespace plait::multiprocessing

@@ -34,8 +34,8 @@ class Transfers {
   void drive(Transfer &, const Patience &);
   // drives all there are, and waits for more, until `stop`
   void drive_all(const Patience &);
-  // Ends receives that have not begun, as nobody asks for them any more, and drive_all once nothing
-  // is left to drive.
+  // Ends receives that have not begun, as their results are not needed any more, and drive_all once
+  // nothing is left to drive.
   void stop();
   bool idle();
 

@@ -20,11 +20,11 @@ namespace {
 using collectives::Outcome;
 using collectives::World;
 
-constexpr double stop_seconds = 2;  // for what was begun when a world ends
+constexpr double stop_seconds = 2;  // for running operations when a world ends
 
 const plait_runtime *runtime = nullptr;
 
-// A world that ends when nobody uses it: its communicators and works hold it.
+// A world that ends when it is unused: its communicators and works hold it.
 struct Used {
   std::shared_ptr<World> world;
   explicit Used(std::shared_ptr<World> w) : world(std::move(w)) {}

@@ -7,8 +7,8 @@
 namespace plait::python {
 namespace {
 
-// What the attribute is called by which classes ask for calls of their own kind, who answers for
-// them, and the value by which a class says that it does not ask. All nullptr: nobody does.
+// The name of the attribute by which a class requests to see calls, the function that handles these
+// calls, and the value of the attribute that means no request. All nullptr: there is no protocol.
 struct Protocol {
   PyObject *name, *handler, *disabled;
 };
@@ -60,7 +60,7 @@ Object tuple_of(const Asking &list) {
 }
 
 // The handler's answer for modes and for classes with the protocol's attribute, as a new reference;
-// nullptr without an exception: nobody answered.
+// nullptr without an exception: no class answered.
 PyObject *ask_handler(PyObject *function, const Asking &result, PyObject *args, PyObject *kwargs) {
   PyObject *handler = protocol().handler;
   if (!handler || (result.empty() && !any_mode())) return nullptr;
@@ -155,7 +155,7 @@ int asks_by(PyTypeObject *type) {
 bool protocol_is_off() { return off != everybody_asked; }
 
 // Asks modes and arguments about a call, until one does not return NotImplemented. nullptr without
-// an exception: nobody answered.
+// an exception: no class answered.
 PyObject *ask_overrides(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *kwnames) {
   const Py_ssize_t all = n + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
   const Asking by_protocol = asking_in(args, all, asks_by_protocol),

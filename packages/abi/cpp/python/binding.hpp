@@ -28,7 +28,7 @@ struct State {
   int (*traverse)(plait_tensor *, visitproc, void *);  // set by the engine's package
   void (*untie)(plait_tensor *);
   uint64_t unlocked;  // calls that run without the GIL
-  uint64_t modes;  // modes of all threads that are asked about calls
+  uint64_t modes;  // number of modes, of all threads, that see calls
 };
 extern State state;
 
@@ -141,7 +141,7 @@ inline plait_tensor *handle_of(PyObject *o, const plait_tensor_type *type) {
 void forget_facts();
 int overrides(PyObject *);  // how its class asks now; -1 with an exception
 
-// From asking.cpp: who makes a call in the place of plait.
+// From asking.cpp: classes and modes that handle calls in the place of plait.
 enum { asks_by_function = 1, asks_by_protocol = 2 };  // by `__plait_function__`, or by set_protocol
 enum { everybody_asked = 0, modes_asked = 1, nobody_asked = 2 };
 int asks_by(PyTypeObject *);  // asks_by_protocol or 0; -1 with an exception

@@ -62,7 +62,7 @@ struct WorkObject {
   PyObject_HEAD Running *running;
 };
 
-// Collectives that go on though nobody holds their Work: their tensors stay until they end.
+// Running collectives whose Work was freed: they hold their tensors until they end.
 std::vector<Running *> dropped;
 HostLock dropped_lock;
 void keep_until_done(Running *r) {

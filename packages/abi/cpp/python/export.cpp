@@ -12,7 +12,7 @@ namespace {
 // Exported storages, by their first byte. An array of another library that lies within one of them
 // is imported as that storage, so that writes through it raise the storage's version. An export
 // keeps its storage alive, so every entry with exports is alive. One without exports stays for a
-// while, for the next export of the same bytes: nobody reads its storage.
+// while, for the next export of the same bytes: its storage is not read.
 struct Out {
   plait_storage *storage;
   uint64_t exports;

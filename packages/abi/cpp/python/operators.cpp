@@ -331,7 +331,8 @@ PyGetSetDef getters[] = {
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyMethodDef methods[] = {
     {"plain", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(entry<plain>)),
-     METH_FASTCALL | METH_KEYWORDS, "The call itself: no mode and no argument is asked."},
+     METH_FASTCALL | METH_KEYWORDS,
+     "Call the operator without asking modes or classes of arguments."},
     {"__reduce__", entry<reduce>, METH_NOARGS, nullptr},
     {"__copy__", entry<copy>, METH_NOARGS, nullptr},
     {"__deepcopy__", entry<copy>, METH_O, nullptr},

@@ -29,7 +29,7 @@ REDUCTIONS = {"sum": 0, "mean": 1, "product": 2, "min": 3, "max": 4, "and": 5, "
 
 
 class Work:
-    """A collective that was started and goes on by itself; `Communicator.start` makes it.
+    """A collective that runs in the background; `Communicator.start` makes it.
 
     Dropping it does not stop the collective.
 
@@ -57,7 +57,7 @@ class Work:
 class Communicator:
     """One member of a group of processes that compute together: the role as it is.
 
-    It asks a provider for what `plait/abi.h` describes, and serves providers' tests;
+    It calls a provider's functions, which `plait/abi.h` describes. Tests of providers use it;
     `plait_multiprocessing.Communicator` is for programs.
 
     Example:

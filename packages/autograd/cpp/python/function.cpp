@@ -73,7 +73,7 @@ PyObject *become(PyObject *, PyObject *args) {
   if (s >= 0) s = state.runtime->tensor_repoint(this_thread(), t, bare.get());
   if (s >= 0) std::swap(t->base, base);
   plait_release(base);
-  if (s >= 0) wrote(t);  // who has saved the tensor must not read it with this layout
+  if (s >= 0) wrote(t);  // nodes that saved the tensor must not read it with this layout
   if (s >= 0 && node) s = engine->attach(this_thread(), node, index, t);
   plait_release_object(node);
   if (s < 0) return raise(s);

@@ -365,7 +365,8 @@ plait_status conv2d_backward_input(plait_call *c) {
     Dense<T> w;
     PLAIT_TRY(g.take(c, gy, way));
     PLAIT_TRY(w.take(c, weight));
-    // windows that are cut at a border skip products of zeros and of what may be no number
+    // windows that are cut at a border skip products of zeros and values that may be infinite or
+    // NaN
     if (way == Way::Lanes && batch_invariant() && !all_finite<T>(w, v.oc * k)) way = Way::Pixels;
     const int64_t image = v.c * v.h * v.w, output = v.oc * v.oh * v.ow;
     if (const int64_t m = winograd_tile<T>(v, request))

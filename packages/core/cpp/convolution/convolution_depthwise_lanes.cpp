@@ -15,7 +15,7 @@ namespace {
 constexpr int64_t kBand = 1 << 11;  // elements of a plane that are taken at once
 constexpr int64_t kFlat = 64;       // products that are summed up one after the other
 constexpr int64_t kUnits = 16;      // parallel units of a sum over images
-constexpr int64_t kAsked = 1 << 12;  // elements of planes that are asked for ahead
+constexpr int64_t kPrefetched = 1 << 12;  // elements of planes that are prefetched
 constexpr int64_t kPartials = 1 << 20;  // largest number of elements of partial sums
 
 template <class T>
@@ -278,7 +278,7 @@ void window_offsets(const Conv &v, int64_t pitch, int64_t *offsets) {
 // eight planes at once.
 template <bool kWrite, class T>
 PLAIT_INLINE void ask_for(const T *planes, int64_t n) {
-  if (n > kAsked) return;
+  if (n > kPrefetched) return;
   for (int64_t i = 0; i < n; i += 64 / int64_t(sizeof(T))) __builtin_prefetch(planes + i, kWrite);
 }
 

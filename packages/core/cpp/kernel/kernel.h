@@ -183,7 +183,7 @@ void store_number(Kind k, const plait_value &v, void *to);
 
 // Memory and threads.
 
-struct Roles {  // who brings them at the moment is read with PLAIT_ROLE
+struct Roles {  // read the current tables with PLAIT_ROLE
   plait_role executor, memory, rng;
 };
 inline Roles roles{};  // set when the library is loaded

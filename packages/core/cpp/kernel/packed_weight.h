@@ -1,5 +1,5 @@
 // Weights in the form in which a kernel reads them, packed or transformed, which are kept between
-// calls while nobody writes the weights: see docs/design/0028.
+// calls while the weights are not written: see docs/design/0028.
 #pragma once
 #include "kernel/kernel.h"
 

@@ -17,7 +17,7 @@ constexpr int64_t kMostHigh = 512, kHigh = 96, kBeside = 4;
 constexpr int64_t kUnits = 16;  // so many units are worth their widening
 constexpr int64_t kDeep = 64;  // elements of a row that are widened before they are transposed
 
-constexpr int64_t kRowsAhead = 8, kShortRow = 2048;  // bytes of a row that is asked for
+constexpr int64_t kRowsAhead = 8, kShortRow = 2048;  // bytes of a row that is prefetched
 
 struct Int8 {
   typedef int8_t type;

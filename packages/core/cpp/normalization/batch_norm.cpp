@@ -145,11 +145,11 @@ class Derivative {
  private:
   static constexpr bool plain = std::is_same<A, Identity>::value;
 
-  // Where the first reading leaves the gradient of what the activation saw for the second one, or
+  // Where the first reading stores the gradient of the activation's input for the second one, or
   // NULL: a derivative that takes long is not computed twice.
   T *kept() const { return gr_ ? gr_ : A::by_result ? nullptr : gx_; }
 
-  // The gradient of what the activation saw. (Factors come by value, so that writing `to` changes
+  // The gradient of the activation's input. (Factors come by value, so that writing `to` changes
   // none.)
   template <class F>
   static void differentiate(const A activation, const F f, const T *g, const T *x, const T *seen,

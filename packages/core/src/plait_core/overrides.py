@@ -74,8 +74,8 @@ def count_modes(change: int) -> int:
 
 
 def switch_off(level: int) -> int:
-    """Choose who is asked in this thread: `EVERYBODY`, `MODES` alone, or `NOBODY`; return what
-    counted before.
+    """Choose which handlers see this thread's calls: `EVERYBODY`, `MODES` or `NOBODY`; return the
+    old choice.
 
     Example:
         >>> from plait_core import overrides
@@ -88,7 +88,7 @@ def switch_off(level: int) -> int:
 
 @contextmanager
 def asked(level: int) -> Iterator[None]:
-    """A context in which at most `level` is asked, in this thread.
+    """A context in which at most the handlers of `level` see calls, in this thread.
 
     Example:
         >>> from plait_core import overrides

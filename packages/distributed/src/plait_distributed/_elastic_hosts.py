@@ -86,7 +86,7 @@ class ElasticCoordinator(Coordinator):
         return outcome.code, f"on host {guest.name}, {outcome.report}", outcome.asked
 
     def _welcome_back(self, hosts: list[Guest], guest: Guest) -> None:
-        """Let a launcher go on that was cut off, if nobody has its place."""
+        """Accept a launcher again whose connection was lost, if its place is still free."""
         assert guest.attempt is not None
         node = int(guest.attempt["node"])
         if {**self._begun, "node": node} != guest.attempt:
@@ -185,7 +185,7 @@ class ElasticHosts(Hosts):
     def finish(self, outcome: Outcome) -> tuple[int | None, str]:
         """Tell how the ranks ended here; return the job's exit code when they have everywhere.
 
-        A launcher that was asked to end, or is cut off from the first host's, does not wait.
+        A launcher that got a signal to end, or lost its connection to the first one, does not wait.
         """
         self._outcome = outcome
         if outcome.asked or not self._is_connected:

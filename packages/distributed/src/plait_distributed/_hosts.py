@@ -384,7 +384,7 @@ class Hosts:
                 self._changed.wait(1.0)
 
     def _self(self) -> dict[str, Any]:
-        """What the coordinator is told of this launcher."""
+        """The description of this launcher for the coordinator."""
         name = socket.gethostname()
         return dataclasses.asdict(Introduction(name, self._launcher, self._node, self._size))
 

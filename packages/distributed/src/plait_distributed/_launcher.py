@@ -50,7 +50,7 @@ class _Process:
         self._reader: threading.Thread | None = None
 
     def read_errors(self) -> None:
-        """Begin to pass on what it writes to its standard error."""
+        """Begin to forward its standard error."""
         self._reader = threading.Thread(target=self._copy, daemon=True)
         self._reader.start()
 

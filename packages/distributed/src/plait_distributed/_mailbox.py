@@ -19,7 +19,7 @@ __all__ = ["FirstOfAll", "Mailbox"]
 
 
 class Mailbox:
-    """The receives of a group that were begun and that nobody has asked for yet."""
+    """The receives of a group that were begun and whose results were not yet read."""
 
     def __init__(self, group: Any) -> None:  # a ProcessGroup, which has it
         self._group = group

@@ -60,7 +60,7 @@ class Notes:
 
 @contextlib.contextmanager
 def note_folder() -> Iterator[str]:
-    """Make a folder, which is removed at the end, as are those of launchers that are gone."""
+    """Make a folder, which is removed at the end, as are those of launchers that have ended."""
     _remove_abandoned()
     folder = tempfile.mkdtemp(prefix=_PREFIX)
     try:

@@ -31,7 +31,7 @@ Lost = Sequence[tuple[int, int, int]]
 _MAY_BE_LOSSES = ("", "lost", "timed_out", "broken")
 # the ranks may have called different things, which they then tell each other
 _MAY_BE_MISMATCHES = ("", "mismatch")
-_TEXT_BYTES = 512  # of a call that is told to the other ranks
+_TEXT_BYTES = 512  # of the description of a call for the other ranks
 _PATIENCE = 5.0  # seconds that a rank waits for the others' descriptions of their calls
 
 
@@ -191,7 +191,7 @@ class ProcessGroup:
 
     @property
     def backend(self) -> str:
-        """The name of the backend, as it was asked for."""
+        """The requested name of the backend."""
         return self._backend
 
     @property
@@ -412,7 +412,7 @@ class ProcessGroup:
                 texts = _gather_texts(raw, str(call), lambda error: error)
             finally:
                 raw.close()
-        except Exception:  # others do not look at their result, or are gone
+        except Exception:  # others do not look at their result, or have ended
             return None
         if len({message.partition(" #")[0] for message in texts}) == 1:
             return None

@@ -72,7 +72,7 @@ class _Proof(authentication.SecretProof):
     """A proof that the process knows the job's secret."""
 
     def take(self, data: bytes) -> Any:
-        """Return the connection with who sent this; None if it is no proof."""
+        """Return the connection with the sender of a proof; None if the proof is wrong."""
         channel = super().take(data)
         return None if channel is None else _Messages(channel)
 
@@ -102,14 +102,14 @@ class _Place:
         return result
 
     def prove(self, end: socket.socket) -> Proof | None:
-        """Return what who has come has to send; None if it may not connect."""
+        """Return the messages that the new connection must send; None if it may not connect."""
         return _Proof(end, self.secret) if self._is_allowed(end) else None
 
     def _is_allowed(self, end: socket.socket) -> bool:
         return bool(self.secret) or authentication.is_of_this_user(end)
 
     def connect(self) -> _Messages | None:
-        """Return a connection; None if nobody listens."""
+        """Return a connection; None if no process listens."""
         caller = f"TCPStore: who listens at {self.host}:{self.port}"
         try:
             channel = authentication.reach(self._reach, self.secret, caller)
@@ -137,7 +137,7 @@ def _resolved(host: str) -> list[Any]:
 
 
 class _Server:
-    """The master's side: a thread for those who come, and one for each process that asks."""
+    """The master's side: a thread for new connections, and one for each connected process."""
 
     def __init__(self, place: _Place) -> None:
         self.store = HashStore()
@@ -326,7 +326,7 @@ class TCPStore(Store):
                 self._end.send(arguments)
                 failed, *answer = self._end.receive()
             except (EOFError, OSError) as error:
-                raise DistNetworkError(f"TCPStore: the master is gone: {error}") from None
+                raise DistNetworkError(f"TCPStore: the master was lost: {error}") from None
         if failed:
             raise DistStoreError(failed.decode())
         return answer

@@ -173,14 +173,14 @@ def init_process_group(
     pg_options: Any = None,
     device_id: Any = None,
 ) -> None:
-    """Join the other processes of the job, and wait until all have come.
+    """Join the other processes of the job, and wait until all have joined.
 
     Args:
-        backend: who carries the collectives: ``"shared_memory"``, ``"mpi"``, or the name of another
-            provider. ``"gloo"`` and None mean shared memory on one host; on several ``mpi`` if
+        backend: the provider of the collectives: ``"shared_memory"``, ``"mpi"``, or the name of
+            another provider. ``"gloo"`` and None mean shared memory on one host; on several ``mpi`` if
             `mpiexec` started the processes and plait-mpi is installed, else ``ucx``. For ``"nccl"``
-            the same is taken, with a warning.
-        init_method: where to meet. ``"env://"``, the default: at MASTER_ADDR and MASTER_PORT, or in
+            the same backend is used, with a warning.
+        init_method: the address where processes meet. ``"env://"``, the default: at MASTER_ADDR and MASTER_PORT, or in
             the job of Slurm or MPI. ``"tcp://HOST:PORT"`` or ``"file:///PATH"``: a name that the
             processes of this job share; no file is written, and nothing listens at the port unless
             the provider is ``ucx`` and the host is not the loopback, where rank 0 listens until all

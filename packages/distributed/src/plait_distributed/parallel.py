@@ -328,7 +328,7 @@ class DistributedDataParallel(_Module, Joinable):  # type: ignore[misc]
         return group
 
     def _told(self, active: bool, syncs: bool) -> tuple[int, bool, bool]:
-        """Return the first rank that goes on, and whether passes and buffers are shared."""
+        """Return the first rank that continues, and whether passes and buffers are shared."""
         new, group = core(), self.process_group
         own = new.tensor([active, active and syncs, self.require_forward_param_sync])
         messages = [new.empty_like(own) for _ in range(group.size())]

@@ -154,7 +154,7 @@ def leave(tensor: Any, level: int, size: int) -> Any:
     return unwrapped(tensor, level, size)
 
 
-# ---- gradients of what all samples share --------------------------------------------------------
+# ---- gradients of shared tensors -----------------------------------------------------------------
 
 
 def sum_gradients(result: Any, shared: list[tuple[int, list[int]]]) -> None:

@@ -145,7 +145,7 @@ def _column(value: Any, level: int, size: int) -> list[Any]:
 
 
 def _targets(value: Any, level: int, size: int) -> list[Any]:
-    """Return copies of what is written of each sample."""
+    """Return copies of the written tensors for each sample."""
     # of all samples at once: rows of the value itself would share memory with what is written then
     value = with_own_history(value.clone(), level, size)
     if _is_at(value, level):

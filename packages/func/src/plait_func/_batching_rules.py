@@ -547,7 +547,7 @@ def _reduced(call: Call, losses: Any, reduction: str, divisor: Callable[[], Any]
 
 
 def _divisor(call: Call, target: Any, weight: Any, ignored: int) -> Callable[[], Any]:
-    """Return a function of what the mean of each sample divides by."""
+    """Return a function that computes the divisor of each sample's mean."""
 
     def count() -> Any:
         classes = call.all(target)

@@ -216,7 +216,7 @@ class SecretProof:
         end.sendall(_GREETING + self._nonce)  # into the empty buffer of a new connection
 
     def take(self, data: bytes) -> Channel | None:
-        """Return the channel with who sent this; None if it is no proof."""
+        """Return the channel with the sender of a proof; None if the proof is wrong."""
         nonces = self._nonce + data[:_DIGEST]
         if not hmac.compare_digest(_mac(self._key, b"guest", nonces), data[_DIGEST:]):
             return None
@@ -231,7 +231,7 @@ def reach(
     peer: str,
     deadline: float = math.inf,
 ) -> Channel | None:
-    """Return the channel with who listens; None if nobody does.
+    """Return the channel with the listening process; None if there is none.
 
     A listener that has too many connections closes some: so it is tried again a few times, and not
     by all at the same time.
@@ -265,7 +265,7 @@ def reach(
 
 
 def connect(end: socket.socket, secret: str, peer: str, deadline: float = math.inf) -> Channel:
-    """Return the channel with who listens.
+    """Return the channel with the listening process.
 
     Raises:
         AuthenticationError: it is no process of this job, or did not answer in time.

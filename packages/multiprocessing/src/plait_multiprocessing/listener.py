@@ -37,7 +37,7 @@ _sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()  # of all listeners
 
 def _close_in_child() -> None:
     """Close the sockets in a forked child, which would keep address and connections when its parent
-    is lost: others would wait there for nobody.
+    is lost: others would wait there in vain.
     """
     for each in list(_sockets):
         each.close()
@@ -106,11 +106,11 @@ class Listener:
         self._paused_until = 0.0
 
     def step(self, seconds: float, others: Iterable[_HasFileno] = ()) -> list[Any]:
-        """Wait so long at most; return what `Proof.take` returned for those who proved themselves.
+        """Wait for at most `seconds`; return the results of `Proof.take` for correct proofs.
 
         Args:
-            seconds: how long.
-            others: what ends the waiting too when something can be read from it.
+            seconds: the limit of the wait.
+            others: objects that also end the wait when they are readable.
 
         Raises:
             OSError: the sockets were closed.
@@ -195,7 +195,7 @@ class Listener:
                 self._strangers.append(_Stranger(end, proof))
 
     def _may_make_room(self) -> bool:
-        """Return whether the oldest stranger may go; if not, nobody may connect for a while."""
+        """Return whether the oldest unproved connection may be closed; else new ones wait."""
         now = time.monotonic()
         safe = max(_SAFE, len(self._strangers) / _RATE)
         oldest = self._strangers[0].came + safe if self._strangers else now + _PAUSE

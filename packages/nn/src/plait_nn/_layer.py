@@ -30,7 +30,7 @@ class Layer(Module):
 
     Class arguments:
         dims: the number of dimensions of a sample, without batch and channels.
-        function: the name in `plait_nn.functional` of what ``self._function`` is.
+        function: the name of ``self._function`` in `plait_nn.functional`.
         shown: names of attributes that the repr shows; ``inplace`` only if it is true.
     """
 

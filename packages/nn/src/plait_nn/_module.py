@@ -433,7 +433,7 @@ class Module:
         recurse: bool = True,
         remove_duplicate: bool = True,
     ) -> Iterator[tuple[str, Any]]:
-        """Iterate over ``(dotted name, member)`` of what a function returns for each module."""
+        """Iterate over ``(dotted name, member)`` of a function's result for each module."""
         seen: set[int] = set()
         modules = (
             self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate)
@@ -837,7 +837,7 @@ class Module:
         """Call a hook before ``load_state_dict`` reads the module's members.
 
         It is called as ``hook(module, state_dict, prefix, local_metadata, strict, missing_keys,
-        unexpected_keys, error_msgs)`` and may change ``state_dict``, a copy of what was given.
+        unexpected_keys, error_msgs)`` and may change ``state_dict``, a copy of the argument.
 
         Example:
             >>> import plait_core as pc, plait_nn as nn

@@ -1,4 +1,4 @@
-"""How far operators are from what the machine can do."""
+"""Speeds of operators, compared with the peak of the machine."""
 
 from __future__ import annotations
 

@@ -239,7 +239,7 @@ def _flows(recording: Recording, space: int, sources: Array, targets: Array) -> 
 def _borders(recording: Recording, track: Track) -> Iterator[tuple[Array, Array]]:
     """Yield rows and whether they end, in an order in which events lie within one another.
 
-    Perfetto sorts by time and keeps the order of what happens at one time. That is why the order
+    Perfetto sorts by time and keeps the order of events with the same time. That is why the order
     is computed from depths: an event ends behind the last one within it.
     """
     depth = recording.rows["depth"][track.rows].astype(np.int64)

@@ -240,7 +240,7 @@ class _RemoteStandIn:
 
 
 def create(here: Agent, owner: int, function: Any, args: Any, kwargs: Any) -> RRef[Any]:
-    """Return a reference to what a function will return in a process."""
+    """Return a reference to the later result of a function in a process."""
     result: RRef[Any] = RRef.__new__(RRef)
     key = (here.rank, next(_numbers))
     peer = here.peers[owner]
@@ -268,7 +268,7 @@ def _replace(here: Agent, name: Any) -> RRef[Any]:
 
 
 def _release(here: Agent) -> None:
-    """Tell owners of references that are gone."""
+    """Tell owners which references were freed."""
     for _ in range(len(here.released)):
         owner, key, accepted = here.released.popleft()
         if accepted is not None and not accepted.done():

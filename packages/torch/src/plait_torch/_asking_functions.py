@@ -1,10 +1,10 @@
-"""Functions written in Python that ask ``__torch_function__``, while somebody has one.
+"""Functions written in Python that call ``__torch_function__``, while a class or mode has it.
 
-Operators ask by themselves. A function in Python would go on to its first operator, and show that
-one to the class that is asked. So while a mode is entered, and once a class with a
-``__torch_function__`` of its own exists, such functions get other code: it asks, and calls the
-function's own code if nobody answers. The function object stays the same, wherever it was imported
-to. A program without modes and such classes runs the functions as they are.
+Operators call it by themselves. A function in Python would run up to its first operator, and a class
+would see this operator in place of the function. So while a mode is entered, and once a class with
+a ``__torch_function__`` of its own exists, such functions get other code, which calls the handlers,
+and the function's own code if none answers. The function object stays the same in all modules that
+imported it. A program without modes and such classes runs the functions unchanged.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _users = 0  # modes that are entered
 _kept = False  # a class exists
 _unbound: dict[Any, Function] = {}  # what `torch` shows of functions that do not bind
 _codes: dict[FunctionType, CodeType] = {}  # the own code of functions that ask
-# who is asked if no mode and no argument answered; it returns NotImplemented if it does not either
+# called if no mode and no argument answered; returns NotImplemented if it does not answer either
 _last: list[Callable[[Any, Any, Any], Any]] = []
 
 # methods that programs call on classes, or that Python calls while an object is made
@@ -132,7 +132,7 @@ def _asker(function: FunctionType, public_function: Any) -> Any:
 
 
 def _find_public(function: FunctionType, name: str) -> Any:
-    """Return what those who are asked see: the function, or the method of a property."""
+    """Return the function for handlers: the function itself, or the method of a property."""
     first, _, last = name.rpartition(".")
     if last not in ("__get__", "__set__"):
         return _unbound.get(function, function)
@@ -182,7 +182,7 @@ def begin() -> None:
 
 
 def end() -> None:
-    """Let functions run their own code again, if nobody else wants them to ask."""
+    """Let functions run their own code again, if nothing else needs the handlers."""
     global _users
     with _lock:
         _users -= 1
@@ -234,7 +234,7 @@ def _with_all() -> frozenset[int]:
 
 
 def arguments(function: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
-    """Return the arguments as PyTorch shows them to those who are asked."""
+    """Return the arguments as PyTorch passes them to handlers."""
     request = function.__wrapped__ if isinstance(function, Function) else function
     if id(request) not in _with_all():
         return args, kwargs

@@ -64,7 +64,7 @@ def _false() -> bool:
 
 
 class SDPAParams:
-    """The arguments of `scaled_dot_product_attention`, about which backends are asked."""
+    """The arguments of `scaled_dot_product_attention`, by which backends are checked."""
 
     def __init__(
         self,

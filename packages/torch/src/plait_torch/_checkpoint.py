@@ -115,7 +115,7 @@ def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def check_backward_validity(inputs: Any) -> None:
-    """Do nothing: `checkpoint` gives the gradients of what its function uses in any case."""
+    """Do nothing: `checkpoint` always gives the gradients of all tensors that its function uses."""
 
 
 class CheckpointPolicy(Enum):

@@ -263,7 +263,7 @@ def originate_pairs(
     id: tuple[Any, ...] = (),
     **options: Any,
 ) -> list[Pair]:
-    """Return the pairs of two values, or of what two sequences or mappings hold.
+    """Return the pairs of two values, or of the items of two sequences or mappings.
 
     Raises:
         ErrorMeta: if they hold different numbers or keys, or no class of `pair_types` takes a pair.

@@ -285,7 +285,7 @@ class Graph:
             return
         to_erase._set((), {})
         before, after = to_erase._prev, to_erase._next
-        before._next, after._prev = after, before  # its own links stay, for those who walk
+        before._next, after._prev = after, before  # its own links stay, for loops over the nodes
         to_erase._erased = True
         self._len -= 1
 

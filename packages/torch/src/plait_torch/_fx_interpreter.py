@@ -173,7 +173,7 @@ class Transformer(Interpreter):
         return self.tracer.create_proxy("call_function", target, args, kwargs)
 
     def transform(self) -> GraphModule:
-        """Run the graph on proxies; return a module of what they recorded."""
+        """Run the graph on proxies; return a module with the recorded graph."""
         # functions stay themselves, for methods that compare targets with them
         result = super().run(enable_io_processing=False)
         if result is not None:

@@ -1,4 +1,4 @@
-"""`torch.fx.node`: one operation of a graph, its arguments, and who uses its value."""
+"""`torch.fx.node`: one operation of a graph, its arguments, and the nodes that use its value."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def has_side_effect(fn: Any) -> Any:
 
 
 def map_aggregate(a: Any, fn: Callable[[Any], Any]) -> Any:
-    """Return tuples, lists, dicts and slices rebuilt with `fn` applied to what they hold.
+    """Return tuples, lists, dicts and slices rebuilt with `fn` applied to their items.
 
     Example:
         >>> from plait_torch._fx_node import map_aggregate

@@ -27,7 +27,7 @@ class TraceError(ValueError):
 
 
 class _Placeholder:
-    """The mark of `concrete_args` for what stays an argument."""
+    """The mark of `concrete_args` for values that remain arguments."""
 
     def __repr__(self) -> str:
         return "PH"

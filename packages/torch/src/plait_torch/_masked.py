@@ -98,7 +98,7 @@ def prod(
 
 
 def _reduction(name: str, fill: Any, kind_of: Any = None, all_dims: bool = True) -> Any:
-    """Return a reduction: the method of a tensor in which `fill` stands for what is not chosen."""
+    """Return a reduction: the method of a tensor in which `fill` replaces masked elements."""
 
     def reduce(
         input: Any, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None

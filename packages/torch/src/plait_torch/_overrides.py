@@ -72,14 +72,14 @@ def has_torch_function_variadic(*arguments: Any) -> bool:
 def handle_torch_function(
     public_api: Callable[..., Any], relevant_args: Iterable[Any], *args: Any, **kwargs: Any
 ) -> Any:
-    """Return what those who are asked answer to ``public_api(*args, **kwargs)``.
+    """Return the answer of modes and classes to ``public_api(*args, **kwargs)``.
 
     Args:
         public_api: the function.
         relevant_args: the arguments that may be asked.
 
     Raises:
-        TypeError: nobody answered.
+        TypeError: no class or mode answered.
 
     Example:
         >>> import plait_torch
@@ -104,7 +104,7 @@ def handle_torch_function(
 def redispatch_torch_function(
     public_api: Callable[..., Any], relevant_args: Iterable[Any], *args: Any, **kwargs: Any
 ) -> Any:
-    """Return what those who are asked answer; `handle_torch_function` by another name."""
+    """Return the answer of modes and classes; another name of `handle_torch_function`."""
     return handle_torch_function(public_api, relevant_args, *args, **kwargs)
 
 
@@ -206,7 +206,7 @@ def resolve_name(f: Callable[..., Any]) -> str | None:
 
 
 def get_ignored_functions() -> set[Callable[..., Any]]:
-    """Return functions of `torch` that ask nobody."""
+    """Return functions of `torch` that call no handlers."""
     asking = {id(f) for f, _ in _asking_functions.functions()}
     names = _fx_names.functions().values()
     return {f for f, _ in names if inspect.isfunction(f) and id(f) not in asking}

@@ -99,7 +99,7 @@ def _rebuild_tensor_v2(
 
 
 class ExceptionWrapper:
-    """An exception that is raised again elsewhere, such as in another thread, with its text.
+    """An exception that is raised again, for example in another thread, with its text.
 
     Example:
         >>> from plait_torch._tensor_lists import ExceptionWrapper

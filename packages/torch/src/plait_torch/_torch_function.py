@@ -1,4 +1,4 @@
-"""``__torch_function__``: who is asked about calls of the functions of `torch`, and in which order.
+"""``__torch_function__``: the classes and modes that see calls of `torch`, and their order.
 
 Plait's core finds the arguments whose class has the attribute (`plait_core.overrides`); this module
 answers for them: first the modes of the thread, the innermost first, then the arguments.
@@ -147,13 +147,13 @@ class DisableTorchFunctionSubclass(_Switched):
 
 
 class DisableTorchFunction(_Switched):
-    """A context in which neither modes nor the classes of arguments are asked."""
+    """A context in which neither modes nor the classes of arguments see calls."""
 
     level = "NOBODY"
 
 
 class TorchFunctionMode:
-    """A context that is asked about every call of a function of `torch` in its thread.
+    """A context that sees every call of a function of `torch` in its thread.
 
     Example:
         >>> import plait, plait_torch

@@ -43,7 +43,7 @@ class WeakIdRef(weakref.ref[Any]):
 
 
 class TensorWeakRef:
-    """A weak reference to a tensor; a call returns the tensor, or None when it is gone.
+    """A weak reference to a tensor; a call returns the tensor, or None after it was freed.
 
     Example:
         >>> import plait

@@ -36,7 +36,7 @@ _MAX_ADDRESS_BYTES = 64 << 10  # of the address of a process
 _MESSAGE_TIMEOUT = 10.0  # seconds to send or to receive a message
 _CONNECT_TIMEOUT = 5.0  # seconds of one attempt to connect to rank 0
 _BIND_TIMEOUT = 2.0  # seconds in which another meeting at the same address may end
-_GRACE = 2.0  # seconds after the deadline in which rank 0 can say who is missing
+_GRACE = 2.0  # seconds after the deadline in which rank 0 can report missing ranks
 _PAUSE = 0.02  # seconds between attempts
 # what reading raises if an authenticated process sends a malformed message
 _MALFORMED = (ValueError, TypeError, KeyError, OverflowError, RecursionError)
@@ -315,9 +315,9 @@ def _join(place: Place, own: _Own) -> list[bytes]:
     with contextlib.closing(channel):
         message = {"place": place.text + "/" + place.name, "rank": own.rank, "size": own.size}
         channel.settimeout(_MESSAGE_TIMEOUT)
-        with contextlib.suppress(OSError):  # a process that is refused is told why
+        with contextlib.suppress(OSError):  # a refused process gets the reason
             channel.send(_pack(message, own.address))
-        # rank 0 knows who is missing, and tells it when its time is over
+        # rank 0 knows the missing ranks, and names them after its timeout
         channel.settimeout(max(0.0, own.deadline - time.monotonic()) + _GRACE)
         try:
             answer, data = _unpack(channel.receive())

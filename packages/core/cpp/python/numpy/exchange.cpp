@@ -100,7 +100,8 @@ void release_buffer(PyObject *, Py_buffer *view) {
 
 // NumPy.
 
-// Whether this thread records no calls: then arrays may share the memory of what requires grad.
+// Whether this thread records no calls: then arrays may share the memory of tensors that require
+// grad.
 bool records_nothing() {
   const plait_engine *e = role<plait_engine>(state.runtime);
   return e && !e->enabled(e->ctx, state.runtime->thread());

@@ -12,8 +12,8 @@ inline bool is_plain(PyObject *o) {
 }
 
 using Code = void (*)();
-// Each is true if somebody answered or raised: the result is in the last argument then. Tables are
-// searched for the function `code`, to find the attribute's name.
+// Each is true if a class or mode answered or raised: the result is in the last argument then.
+// Tables are searched for the function `code`, to find the attribute's name.
 bool asked_get(Code code, PyObject *self, PyObject **answer);
 bool asked_set(Code code, PyObject *self, PyObject *value, int *answer);
 bool asked_call(Code code, PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *kwnames,

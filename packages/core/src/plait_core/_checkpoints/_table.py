@@ -243,7 +243,7 @@ class Names:
         return result
 
     def finding(self, safe: SafeGlobals) -> Callable[[str, str], Any]:
-        """Return `find` with what the program listed."""
+        """Return `find` with the objects that the program listed."""
         return lambda module, name: self.find(module, name, safe)
 
 

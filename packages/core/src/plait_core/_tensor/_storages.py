@@ -238,7 +238,7 @@ class _Known:
         return None if reference is None else reference()
 
     def add(self, extent: tuple[int, int], storage: UntypedStorage) -> None:
-        """Add an object; now and then, remove those that are gone."""
+        """Add an object; from time to time, remove those that were freed."""
         self._references[extent] = weakref.ref(storage)
         if len(self._references) > self._most:
             for key, reference in list(self._references.items()):

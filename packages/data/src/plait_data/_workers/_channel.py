@@ -12,7 +12,7 @@ _MOST_DESCRIPTORS = 4
 
 
 def send_message(connection: socket.socket, message: bytes) -> None:
-    """Send a complete message, waiting if necessary. ConnectionError: the reader is gone."""
+    """Send a complete message, waiting if necessary. ConnectionError: the reader has ended."""
     connection.sendall(_LENGTH.pack(len(message)) + message)
 
 
@@ -83,7 +83,7 @@ class Channel:
                 count = self._socket.send(self._unsent[0])
             except BlockingIOError:
                 return
-            # the worker is gone; the reader will see the end of the connection
+            # the worker has ended; the reader will see the end of the connection
             except ConnectionError:
                 self._unsent.clear()
                 return

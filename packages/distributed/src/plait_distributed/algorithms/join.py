@@ -29,8 +29,9 @@ class JoinHook:
 
 
 class Joinable:
-    """The base class of what takes part in `Join`; it calls `Join.notify_join_context` once in each
-    iteration, before its collectives.
+    """The base class of objects that take part in `Join`.
+
+    An object calls `Join.notify_join_context` once in each iteration, before its collectives.
 
     Example:
         >>> from plait_distributed.algorithms.join import Joinable

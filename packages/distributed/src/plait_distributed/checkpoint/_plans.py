@@ -157,7 +157,8 @@ def piece_of(caller: str, key: str, value: Any) -> Piece:
 
 
 def owned(caller: str, plans: list[list[Piece]], ranks: Sequence[int]) -> list[list[Piece]]:
-    """Return what each rank writes: of what several have, the lowest one. Errors name `ranks`.
+    """Return the pieces that each rank writes: the lowest rank of those that have a piece. Errors
+    name `ranks`.
 
     Raises:
         ValueError: ranks have tensors of other shapes under one path, or no rank has some elements

@@ -213,7 +213,7 @@ def save(
 ) -> Any:
     """Write the state of all ranks into a folder, together. All ranks call it.
 
-    Of a `DTensor` each rank writes its part; of what several ranks have, the lowest one writes it.
+    Of a `DTensor` each rank writes its part; the lowest rank writes values that several ranks have.
     What only one rank has, such as the state of its generator, needs a path of its own. The files
     are safetensors files with digests. A crash at any time leaves the old checkpoint, if there was
     one, or the new one. Of two saves into one folder at the same time, each is complete, and the
@@ -307,7 +307,7 @@ def async_save(
         async_checkpointer_type, async_stager: unused: a thread writes.
 
     Returns:
-        A future of what `save` returns.
+        A future with the result of `save`.
 
     Example:
         >>> import tempfile, plait_core as pc

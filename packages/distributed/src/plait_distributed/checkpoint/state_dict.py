@@ -83,7 +83,7 @@ def _options(options: StateDictOptions | None) -> StateDictOptions:
 
 
 def _whole(value: Any, options: StateDictOptions) -> Any:
-    """Return tensors whole, if that is asked for; all ranks of a mesh call it."""
+    """Return whole tensors, if the options request it; all ranks of a mesh call it."""
     if isinstance(value, DTensor) and options.full_state_dict:
         with require("autograd").no_grad():
             return value.detach().full_tensor()
@@ -91,7 +91,7 @@ def _whole(value: Any, options: StateDictOptions) -> Any:
 
 
 def _filter(state: dict[str, Any], options: StateDictOptions) -> dict[str, Any]:
-    """Return a whole state on the lowest rank alone, if that is asked for."""
+    """Return a whole state on the lowest rank alone, if the options request it."""
     alone = options.full_state_dict and options.cpu_offload
     return {} if alone and is_initialized() and get_rank() != 0 else state
 

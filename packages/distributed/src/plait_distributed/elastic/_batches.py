@@ -232,7 +232,7 @@ class Batches:
         self.position = 0
 
     def part_indices(self) -> list[list[int]]:
-        """Return the samples of this rank's parts for what is left of the epoch, in order.
+        """Return the samples of this rank's parts for the rest of the epoch, in order.
 
         It serves as the `batch_sampler` of a `DataLoader`, which is iterated over beside the parts.
 

@@ -1,4 +1,4 @@
-"""The coordinator of an elastic job: it waits for the ranks that are left and says who goes on."""
+"""The coordinator of an elastic job: it waits for remaining ranks and decides which continue."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Coordinator(threading.Thread):
         self._host = socket.gethostname()
         self._lock = threading.Lock()
         self._guests: list[tuple[Channel, Member]] = []
-        self._callers: set[Channel] = set()  # who have not said yet who they are
+        self._callers: set[Channel] = set()  # connections that have not introduced themselves
         self._watch = Watch()
         self._has_decided = threading.Event()
         self._begin(alone)
@@ -71,8 +71,8 @@ class Coordinator(threading.Thread):
         self._stays_open = False
         self._network = HostWatch(self._place)
         self._began = time.monotonic()
-        self._occupied: float | None = None  # since when somebody is here
-        self._settled: float | None = None  # since when nobody is waited for but new ranks
+        self._occupied: float | None = None  # when the first member arrived
+        self._settled: float | None = None  # since when only new ranks are missing
         self._reported: dict[str, float] = {}  # when a process was first said to be lost
         self._has_decided.clear()
 
@@ -96,7 +96,7 @@ class Coordinator(threading.Thread):
             return bool(self._guests or self._callers)
 
     def close(self) -> None:
-        """End: decide nothing, and let nobody wait here any more."""
+        """End without a decision, and close all connections."""
         self._is_asked_to_end = True
         self.join()
 
@@ -127,7 +127,7 @@ class Coordinator(threading.Thread):
             listening.close()
 
     def _serve(self, channel: Channel) -> None:
-        """Hear one member, and notice when it is gone."""
+        """Read messages of one member, and notice the end of its connection."""
         guest = None
         try:
             with self._lock:
@@ -152,7 +152,7 @@ class Coordinator(threading.Thread):
     # ---- the decision ----------------------------------------------------------------------------
 
     def _present(self) -> list[Member]:
-        """Return who is here, one for each place."""
+        """Return the connected members, one for each place."""
         by_place: dict[int, Member] = {}
         with self._lock:
             for _, member in self._guests:
@@ -160,7 +160,7 @@ class Coordinator(threading.Thread):
         return [by_place[place] for place in sorted(by_place)]
 
     def _decide(self) -> bool:
-        """Tell the members who goes on, if it is time; return whether it is done."""
+        """Send the members the decision, if it is time; return whether it was sent."""
         present = self._present()
         now, terms = time.monotonic(), self._terms
         late = now - self._began > terms.timeout
@@ -179,7 +179,7 @@ class Coordinator(threading.Thread):
         if missing and not late:
             self._settled = None
             return False
-        if missing:  # they are lost, if those who came are enough without them
+        if missing:  # they are lost if the members that arrived are enough
             present = [member for member in present if member.place not in missing]
             if not ended and (not present or _outvoted(present, self._host, missing)):
                 caller = ", ".join(f"rank {place} {process}" for place, process in missing.items())
@@ -285,7 +285,7 @@ def _outvoted(present: list[Member], here: str, missing: Collection[int] = ()) -
 
     Args:
         present: the members.
-        here: the host of the coordinator, who looks at its processes.
+        here: the host of the coordinator, which checks the processes of this host.
         missing: places of ranks that run, but are no longer waited for.
     """
     group = max(present, key=lambda member: member.generation).group

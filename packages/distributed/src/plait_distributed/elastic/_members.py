@@ -1,4 +1,4 @@
-"""Members of an elastic job, what they say when they meet, and what they are told."""
+"""Members of an elastic job, their introductions, and the decisions that they receive."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ class Place:
         return results
 
     def ask_for_proof(self, end: socket.socket) -> Proof | None:
-        """Return what who has connected has to send; None if it is of another user."""
+        """Return the messages that the peer must send; None if it belongs to another user."""
         if end.family != socket.AF_UNIX:
             _keep_alive(end)
         elif not authentication.is_of_this_user(end):

@@ -85,7 +85,7 @@ class Session:
         self._record.remove()
 
     def close_door(self) -> None:
-        """Let nobody in any more."""
+        """Accept no new connections."""
         if self._door is not None:
             self._door.close()
         self._door = None

@@ -24,7 +24,7 @@ class Snapshot:
 
     Attributes:
         name: generation and commit.
-        replicated: the copy of what is the same on all ranks.
+        replicated: the copy of the values that are the same on all ranks.
         own: the copies of this rank's shards, by the names of their objects.
         other: those of the rank before it, complete or on their way.
     """
@@ -86,7 +86,7 @@ class Snapshot:
         self._complete = self._complete or (done and bool(self._pending))
         self._pending = []
         if not self._complete:
-            self.other = {}  # what still comes goes into memory that nobody reads
+            self.other = {}  # later messages are written to unused memory
 
     def shards(self) -> list[tuple[int, int, int, int]]:
         """Return generation, commit, rank and number of ranks of each shard that is here."""

@@ -117,7 +117,7 @@ class FSDPModule(_Module):  # type: ignore[misc]
             state.reshard_after_backward = reshard_after_backward
 
     def set_gradient_divide_factor(self, factor: float) -> None:
-        """Choose by what sums of gradients are divided, in place of the number of ranks."""
+        """Set the divisor of sums of gradients, in place of the number of ranks."""
         for state in self._states():
             if state.group is not None:
                 state.group.factor = state.group.mesh.size() / factor

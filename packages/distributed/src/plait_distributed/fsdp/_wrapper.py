@@ -43,7 +43,7 @@ _ZERO2 = (ShardingStrategy.SHARD_GRAD_OP, ShardingStrategy._HYBRID_SHARD_ZERO2)
 class FullyShardedDataParallel(_Module):  # type: ignore[misc]
     """A module whose parameters, gradients and optimizer state are divided among processes.
 
-    It is `fully_shard` around a module: see there for what is gathered and reduced when. Give an
+    It is `fully_shard` around a module: see there for the times of gathering and reducing. Give an
     optimizer its parameters, which are DTensors.
 
     Args:

@@ -68,7 +68,7 @@ class Group : public Members {
   }
   bool has_left(uint32_t rank) const { return members_[rank].left; }
   // Whether the communicator is gone, and all that others may wait for is done. Receives do not
-  // keep a member: nobody asks for them any more.
+  // keep a member: their results are not needed any more.
   bool ended() const { return closing_ && !owes(); }
 
   void join(uint32_t rank, const Member &m, uint32_t channel) {
@@ -144,7 +144,7 @@ class Group : public Members {
   void write_break() const { write_to_all(LETTER_BREAK, &*broken_, sizeof *broken_, abort_text_); }
   void close() { closing_ = true; }
   void say_goodbye(const Explanation &explanation) {
-    if (owes() && !broken_)  // the others wait for what does not come any more
+    if (owes() && !broken_)  // the others wait for messages that will not be sent
       give_up({rank_, rank_, CAUSE_LEFT}, Outcome::broken, explanation);
     else
       write_to_all(LETTER_LEFT, &began_, sizeof began_);
@@ -216,7 +216,7 @@ class Group : public Members {
     give_up({rank_, rank_, CAUSE_INTERRUPTED}, Outcome::broken, explanation);
   }
 
-  // Moves on what can move.
+  // Makes progress with all operations that can.
   void step(double t) {
     while (!broken_ && (run_ || !queue_.empty())) {
       if (!run_) begin(t);
@@ -568,7 +568,7 @@ class Group : public Members {
       messages_.fail_those_of(rank, explanation);
   }
 
-  // This member breaks the group: what it waits for fails with the text, and the others are told.
+  // This member breaks the group: its operations fail with the text, and the others get a message.
   void give_up(const Reason &reason, Outcome o, const Explanation &text) {
     broken_ = reason;
     write_break();

@@ -324,7 +324,7 @@ class World : private Listener {
     for (auto &[number, group] : groups_) group->expelled(explanation);
   }
 
-  // ---- who lives
+  // ---- which processes live
 
   void introduce() {
     Hello hello{};
@@ -380,7 +380,7 @@ class World : private Listener {
     if (p == rank() || peer.lost || peer.gone) return;
     const std::string text = explanation.substr(0, 400);
     const Letter letter = Letter(LETTER_LOST).add(Lost{p}).add(text.data(), text.size());
-    letter.send(*transport_, p);  // in case that it goes on
+    letter.send(*transport_, p);  // if it still runs
     for (auto &[number, group] : groups_)
       if (group->is_ended_by(p)) group->write_break();
     for (const auto &group : left_broken_)
@@ -695,7 +695,7 @@ class World : private Listener {
     }
   }
 
-  // ---- agreeing on who lives
+  // ---- agreement on the processes that live
 
   std::set<uint32_t> dead() const {
     std::set<uint32_t> found;
