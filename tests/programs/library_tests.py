@@ -150,7 +150,7 @@ class Suite:
                 start_new_session=True,
             )
 
-    def listed(self, chooser: random.Random) -> list[str]:
+    def list_tests(self, chooser: random.Random) -> list[str]:
         """Return the ids of the library's tests, of ``files`` files at most."""
         words = list(self.library.tests)
         if self.library.files:
@@ -191,7 +191,7 @@ class Suite:
                         else ("crashed", ended),
                         self.limit if ended == "limit" else 0.0,
                     )
-                else:  # pytest came to its end: what it did not run it did not find
+                else:  # pytest ended: it did not find the tests that it did not run
                     reason = one.reasons or {"": ended}
                     for name in rest:
                         error = reason.get(name.partition("::")[0], reason.get("", ""))
@@ -200,7 +200,7 @@ class Suite:
 
 
 class Process:
-    """One process of pytest and what its record says so far."""
+    """One process of pytest and the events of its record so far."""
 
     def __init__(self, suite: Suite, names: Sequence[str], place: pathlib.Path) -> None:
         self.suite = suite
@@ -231,7 +231,7 @@ class Process:
                 self.take()
                 return "limit" if late else "time"
         self.take()
-        with contextlib.suppress(ProcessLookupError):  # what a test started and left behind
+        with contextlib.suppress(ProcessLookupError):  # processes that a test has left running
             os.killpg(self.process.pid, signal.SIGKILL)
         code = self.process.returncode
         if code < 0:
@@ -253,7 +253,7 @@ class Process:
             self.note(json.loads(line))
 
     def note(self, event: dict[str, Any]) -> None:
-        """Take one event."""
+        """Process one event."""
         if "file" in event:
             self.reasons[event["file"]] = event["error"]
         if "begun" in event:
@@ -267,7 +267,7 @@ class Process:
             self.running = ""
 
 
-def isolated(library: Library, checkout: pathlib.Path, folder: pathlib.Path) -> pathlib.Path:
+def copy_tests(library: Library, checkout: pathlib.Path, folder: pathlib.Path) -> pathlib.Path:
     """Copy what the tests need into a folder, without the library's sources, and return it."""
     folder.mkdir(parents=True, exist_ok=True)
     for word in library.kept:
@@ -287,7 +287,7 @@ def sample(
 ) -> tuple[int, list[list[str]], dict[str, Outcome]]:
     """List, shuffle and run tests on PyTorch; return their number, the groups, the results."""
     chooser = random.Random(seed)
-    names = suite.listed(chooser)
+    names = suite.list_tests(chooser)
     chooser.shuffle(names)
     print(f"{suite.library.name}: {len(names)} tests", flush=True)
     until = time.monotonic() + seconds
@@ -308,7 +308,7 @@ def sample(
 
 
 def groups(results: dict[str, Outcome]) -> list[dict[str, Any]]:
-    """Return what did not pass by its cause, the most frequent first."""
+    """Return the tests that did not pass, grouped by cause, the most frequent first."""
     entries: dict[str, dict[str, Any]] = {}
     for name, outcome in results.items():
         if outcome.result == "passed":
@@ -323,8 +323,8 @@ def groups(results: dict[str, Outcome]) -> list[dict[str, Any]]:
     return sorted(entries.values(), key=lambda group: (-group["count"], group["error"]))
 
 
-def counted(results: dict[str, Outcome]) -> dict[str, int]:
-    """Return how many tests ended how."""
+def count_results(results: dict[str, Outcome]) -> dict[str, int]:
+    """Return the number of tests for each result."""
     counts: dict[str, int] = {}
     for outcome in results.values():
         counts[outcome.result] = counts.get(outcome.result, 0) + 1
@@ -359,7 +359,7 @@ def publish(part: dict[str, Any], name: str, page: pathlib.Path | None, file: pa
         page.write_text(f"{before}{MARKS[0]}\n{table(parts)}\n{MARKS[1]}{after}")
 
 
-def parsed(arguments: list[str]) -> argparse.Namespace:
+def parse(arguments: list[str]) -> argparse.Namespace:
     """Return the command line's values."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("library", choices=sorted(LIBRARIES))
@@ -380,10 +380,10 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
 
 def main(arguments: list[str]) -> int:
     """Run the command line; the exit code is 0 whatever the tests gave."""
-    argument = parsed(arguments)
+    argument = parse(arguments)
     library = LIBRARIES[argument.library]
     work = argument.work or pathlib.Path(tempfile.mkdtemp())
-    folder = isolated(library, argument.checkout, work / library.name)
+    folder = copy_tests(library, argument.checkout, work / library.name)
     reference = work / f"{library.name}.json"
     if argument.again:
         record = json.loads(reference.read_text())
@@ -403,7 +403,7 @@ def main(arguments: list[str]) -> int:
         }
         reference.write_text(json.dumps(record, indent=1))
     theirs = {name: Outcome(**one) for name, one in record["pytorch"].items()}
-    print(f"{library.name}: on PyTorch {counted(theirs)}", flush=True)
+    print(f"{library.name}: on PyTorch {count_results(theirs)}", flush=True)
     suite = Suite(library, folder, [sys.executable, *OURS], argument.limit)
     suite.places = record.get("places", {})
     ours: dict[str, Outcome] = {}
@@ -425,8 +425,8 @@ def main(arguments: list[str]) -> int:
 def show(
     record: dict[str, Any], ours: dict[str, Outcome], argument: argparse.Namespace, library: Library
 ) -> None:
-    """Print what was found, and publish it where the command line says."""
-    counts = counted(ours)
+    """Print the results, and publish them in the files of the command line."""
+    counts = count_results(ours)
     result = groups(ours)
     both = versions(argument.pytorch), versions(sys.executable)
     version = both[0].get(library.distribution, "")
@@ -443,7 +443,7 @@ def show(
         "plait_seconds": record["plait_seconds"],
         "tests": record["tests"],
         "run": len(record["pytorch"]),
-        "on_pytorch": counted({n: Outcome(**one) for n, one in record["pytorch"].items()}),
+        "on_pytorch": count_results({n: Outcome(**one) for n, one in record["pytorch"].items()}),
         "passed_on_pytorch": len(ours),
         "passed": counts.get("passed", 0),
         "on_plait": counts,

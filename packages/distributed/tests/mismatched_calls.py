@@ -1,6 +1,6 @@
-"""Pairs of calls that do not match, and random collectives behind them whose values are known.
+"""Pairs of calls that do not match, and random collectives after them whose values are known.
 
-`sweep` runs in each rank of a group, with one seed: so every rank knows who calls what.
+`sweep` runs in each rank of a group with the same seed, so every rank knows the calls of all.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def _calls() -> dict[str, Call]:
     return calls
 
 
-# what is refused before anything is sent: one rank alone may do so at any time
+# calls that are refused before anything is sent: one rank alone may make them at any time
 REFUSED: dict[str, Call] = {
     "a reduction of floats by bits": lambda r, k: dist.all_reduce(_ones(3), dist.ReduceOp.BAND),
     "a root that is no rank": lambda r, k: dist.broadcast(_ones(3), k + 5),
@@ -113,14 +113,14 @@ REFUSED: dict[str, Call] = {
     "outputs of another shape": lambda r, k: dist.all_gather([_ones(4)] * k, _ones(3)),
     "outputs of another dtype": lambda r, k: dist.reduce_scatter(_ones(3, "int64"), [_ones(3)] * k),
     "no tensor": lambda r, k: dist.all_reduce("x"),
-    "an object that pickles not": lambda r, k: dist.all_gather_object([None] * k, lambda: 0),
-    "a list that is none": lambda r, k: dist.gather_object("x", "none" if r == 0 else None, r),
-    "ranks that are none": lambda r, k: dist.new_group([k + 1]),
-    "a timeout that is none": lambda r, k: dist.monitored_barrier(timeout=-1),
+    "an object that cannot be pickled": lambda r, k: dist.all_gather_object([None] * k, lambda: 0),
+    "no list": lambda r, k: dist.gather_object("x", "none" if r == 0 else None, r),
+    "unknown ranks": lambda r, k: dist.new_group([k + 1]),
+    "a negative timeout": lambda r, k: dist.monitored_barrier(timeout=-1),
 }
 
 
-def _meaning(name: str) -> str:
+def _agreement(name: str) -> str:
     """Return what ranks must agree on: objects may have any size."""
     words = [word for word in name.split() if word not in ("later", "shared")]
     return words[0] if "object" in words[0] else " ".join(words)
@@ -129,15 +129,15 @@ def _meaning(name: str) -> str:
 def pairs_of_calls() -> list[tuple[str, str]]:
     """Every two calls that do not match, in both orders."""
     pairs = itertools.permutations(_calls(), 2)
-    return [(a, b) for a, b in pairs if _meaning(a) != _meaning(b)]
+    return [(a, b) for a, b in pairs if _agreement(a) != _agreement(b)]
 
 
 def some_pairs(seed: int, each: int) -> list[tuple[str, str]]:
-    """Some pairs, in which each call is the first of as many as given."""
+    """Random pairs: each call is the first of `each` pairs."""
     source, calls = random.Random(seed), list(_calls())
     results = []
     for first in calls:
-        others = [other for other in calls if _meaning(first) != _meaning(other)]
+        others = [other for other in calls if _agreement(first) != _agreement(other)]
         results += [(first, other) for other in source.sample(others, each)]
     return results
 
@@ -145,7 +145,7 @@ def some_pairs(seed: int, each: int) -> list[tuple[str, str]]:
 def sweep(
     rank: int, size: int, seed: int, pairs: Iterable[tuple[str, str]], collectives: int
 ) -> list[str]:
-    """Make each pair of calls, and random collectives behind it; return what was wrong."""
+    """Make each pair of calls, and random collectives after it; return the faults."""
     source, calls, wrong = random.Random(seed), _calls(), list[str]()
     for first, second in pairs:
         choice = [first] * size
@@ -162,7 +162,7 @@ def sweep(
             wrong.append(f"{first} and {second}: {type(error).__name__}: {error}")
         for _ in range(collectives):
             text = check_a_collective(source.randrange(1 << 30), rank, size)
-            wrong += [f"behind {first} and {second}: {text}"] if text else []
+            wrong += [f"after {first} and {second}: {text}"] if text else []
         if len(wrong) > 20:
             return wrong
     return wrong
@@ -187,7 +187,7 @@ def _data(seed: int, rank: int, n: int, dtype: str) -> Any:
 
 
 def check_a_collective(seed: int, rank: int, size: int) -> str:
-    """Call a random collective; return what was wrong with the values, or ''."""
+    """Call a random collective; return the fault of its values, or ''."""
     source = random.Random(seed)
     kind = source.choice(list(_CHECKS))
     n = source.choice([1, 3, 64, 1000, 5000, 5000, 20_000, 100_000])

@@ -1,4 +1,4 @@
-"""Names that exist so that libraries can be imported: they refuse to be used, by name."""
+"""Names that exist only for imports of libraries: their use raises an error with the name."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_each_module_has_its_names(torch: Any, place: str) -> None:
     assert set(own) <= set(dir(module)) and len(own) == len(set(own))
 
 
-def test_every_name_refuses_by_its_name(torch: Any) -> None:
+def test_every_use_raises_an_error_with_the_name(torch: Any) -> None:
     for place, name in NAMES:
         thing = getattr(getattr(_named_only, place or "torch"), name)
         if getattr(module_of(place), name) is not thing:

@@ -64,7 +64,7 @@ def use(*, fallback: str | Iterable[str] | _Unchanged | None = _UNCHANGED, **mod
         **modules: import name for each component, as in ``use(nn="other_nn")``.
 
     Raises:
-        LookupError: if there is no such component; the text names those that there are.
+        LookupError: if there is no such component; the text names the known ones.
         ValueError: if `fallback` names no type of accelerator.
         ModuleNotFoundError: if there is no such package.
         RuntimeError: if the component is already loaded from another package.
@@ -150,12 +150,12 @@ def offers(component: str) -> list[tuple[str, str]]:
 
 
 def _require_known(origin: str, name: str) -> str:
-    """Return the component that `name` means; a role means the component that brings it."""
+    """Return the component that `name` means; a role means the component that provides it."""
     name = ROLES.get(name, name)
     if name in DEFAULTS:
         return name
     import difflib
-    import importlib.metadata  # both slow to import, and rarely asked
+    import importlib.metadata  # both slow to import, and rarely needed
 
     offered = {point.name for point in importlib.metadata.entry_points(group=GROUP)}
     if name in offered:
@@ -209,7 +209,7 @@ def _from_environment() -> dict[str, str]:
     return _parse(text) if text else {}
 
 
-@functools.lru_cache(maxsize=1)  # what a collective or a hook requires is asked many times a step
+@functools.lru_cache(maxsize=1)  # collectives and hooks look up components many times in a step
 def _parse(text: str) -> dict[str, str]:
     result: dict[str, str] = {}
     for item in filter(None, (part.strip() for part in text.split(","))):

@@ -177,12 +177,12 @@ def init_process_group(
 
     Args:
         backend: the provider of the collectives: ``"shared_memory"``, ``"mpi"``, or the name of
-            another provider. ``"gloo"`` and None mean shared memory on one host; on several ``mpi`` if
-            `mpiexec` started the processes and plait-mpi is installed, else ``ucx``. For ``"nccl"``
-            the same backend is used, with a warning.
-        init_method: the address where processes meet. ``"env://"``, the default: at MASTER_ADDR and MASTER_PORT, or in
-            the job of Slurm or MPI. ``"tcp://HOST:PORT"`` or ``"file:///PATH"``: a name that the
-            processes of this job share; no file is written, and nothing listens at the port unless
+            another provider. ``"gloo"`` and None mean shared memory on one host; on several ``mpi``
+            if `mpiexec` started the processes and plait-mpi is installed, else ``ucx``. For
+            ``"nccl"`` the same backend is used, with a warning.
+        init_method: the address where processes meet. ``"env://"``, the default: at MASTER_ADDR
+            and MASTER_PORT, or in the job of Slurm or MPI. ``"tcp://HOST:PORT"`` or
+            ``"file:///PATH"``: a name that the processes of this job share; no file is written, and nothing listens at the port unless
             the provider is ``ucx`` and the host is not the loopback, where rank 0 listens until all
             have come, who must know PLAIT_JOB_SECRET.
             ``"shm:NAME"``: the same, said openly. MPI brings together the processes of its job.

@@ -278,7 +278,7 @@ def rpc_async(
             program that the other process does not run are sent with their code.
         args: a tuple of arguments.
         kwargs: a dict of arguments.
-        timeout: seconds; 0: as long as it takes; -1: as `init_rpc` was told.
+        timeout: seconds; 0: without a limit; -1: the timeout of `init_rpc`.
 
     Raises:
         ValueError: there is no such process.

@@ -1,4 +1,4 @@
-"""`torch.fx.replace_pattern`: parts of a graph that look like a function become another.
+"""`torch.fx.replace_pattern`: replaces the parts of a graph that match a pattern.
 
 torchao, brevitas and nncf use it.
 """
@@ -17,7 +17,7 @@ __all__ = ["Match", "ReplacedPatterns", "replace_pattern", "replace_pattern_with
 
 
 class Match(NamedTuple):
-    """A place that was replaced: the last node of it, and the node of each node of the pattern."""
+    """A replaced part: its last node, and its node for each node of the pattern."""
 
     anchor: Node
     nodes_map: dict[Node, Node]
@@ -25,7 +25,7 @@ class Match(NamedTuple):
 
 @dataclass
 class ReplacedPatterns:
-    """A `Match`, and the nodes in its place."""
+    """A `Match`, and the nodes that replace it."""
 
     anchor: Node
     nodes_map: dict[Node, Node]

@@ -92,7 +92,7 @@ def _metadata(inner: str) -> dict[str, str]:
 
 
 def _lengths(metadata: dict[str, str]) -> list[int]:
-    """Return the lengths of all keys and values except those of `said`."""
+    """Return the lengths of all keys and values except those of the text of `marked`."""
     pairs = enumerate(metadata.items())
     return [n for i, (key, value) in pairs for n in (len(key), len(value) if i != 2 else 0)]
 
@@ -168,7 +168,7 @@ def header_bytes(
     return len(text).to_bytes(8, "little") + text
 
 
-def _no_second(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result = dict(pairs)
     if len(result) != len(pairs):
         raise ValueError("a key occurs twice")
@@ -178,7 +178,7 @@ def _no_second(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def parse_json(text: bytes, name: str) -> dict[str, Any]:
     """Return the JSON object in `text`."""
     try:
-        result = json.loads(text.decode("utf-8"), object_pairs_hook=_no_second)
+        result = json.loads(text.decode("utf-8"), object_pairs_hook=_unique_keys)
     except (ValueError, RecursionError) as error:
         raise CheckpointError(f"load: the header of {name} is damaged ({error})") from error
     if not isinstance(result, dict):
