@@ -1,4 +1,5 @@
-"""What all tests have: Ctrl-C, modules for spawned processes, examples, and a limit of time.
+"""The common set-up of all tests: Ctrl-C, modules for spawned processes, examples, and a limit of
+time.
 
 Examples see Python's builtins, as core has a `float` of its own, and write files into folders of
 their own. A test that is over its limit (pytest-timeout; pyproject.toml has the number) ends the

@@ -67,7 +67,9 @@ class Numbers:
 
 
 def converter() -> Callable[[Any], Any]:
-    """What makes a plait tensor of a NumPy array, or NumPy's own where plait is not installed."""
+    """The function that makes a plait tensor of a NumPy array, or NumPy's own where plait is not
+    installed.
+    """
     try:
         core = importlib.import_module("plait_core")
     except ImportError:

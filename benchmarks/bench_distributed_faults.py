@@ -1,4 +1,4 @@
-"""What faults cost: commits and copies at a peer, the time to `RankLost`, and to going on.
+"""The cost of faults: commits and copies at a peer, the time to `RankLost`, and to going on.
 
     python benchmarks/bench_distributed_faults.py [--ranks 2] [--only commits] [--model MobileNet]
 

@@ -1,4 +1,4 @@
-"""What programs hold of the machine's memory: each in a process of its own, on both sides.
+"""The memory that programs use: each in a process of its own, on both sides.
 
 Resident megabytes of the whole process, the imported library too: at most during the program
 (`peak`), at its end (`end`), and a few seconds after its last tensor is gone (`idle`).

@@ -1,4 +1,4 @@
-"""How much memory one operator takes beside its input: plait and PyTorch.
+"""The memory of one operator beside its input: plait and PyTorch.
 
     python benchmarks/bench_operator_memory.py [--families reduction/ sorting/] [--page PAGE.md]
     python benchmarks/bench_operator_memory.py --keep FOLDER    goes on where a run has ended

@@ -1,4 +1,4 @@
-"""How much of the reductions of a data-parallel step is hidden by its backward pass.
+"""The share of the reductions of a data-parallel step that its backward pass hides.
 
     python benchmarks/hidden_reductions.py                       the six models
     python benchmarks/hidden_reductions.py resnet50 --trace DIR  one, and its timeline

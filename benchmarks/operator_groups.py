@@ -1,4 +1,4 @@
-"""Where a model's step goes: the profiler's times, by groups of operators, beside the roofline.
+"""The parts of a model's step: the profiler's times, by groups of operators, beside the roofline.
 
     python benchmarks/operator_groups.py resnet50 --threads 2
     python benchmarks/operator_groups.py gpt2 --mode inference --batch 1

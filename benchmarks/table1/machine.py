@@ -1,4 +1,4 @@
-"""What a page says of the machine that it was measured on."""
+"""The description of the machine on which a page was measured."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said about measured times: medians, spreads, throughput, ratios."""
+"""Statistics of measured times: medians, spreads, throughput, ratios."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Summary", "by_case", "mean_ratio", "ratio", "summary", "throughput"]
 
 @dataclass(frozen=True)
 class Summary:
-    """Of several times: the median, and the quartiles as ``low`` and ``high``."""
+    """Statistics of several times: the median, and the quartiles as ``low`` and ``high``."""
 
     median: float
     low: float

@@ -26,7 +26,7 @@ PAUSE = 0.1
 
 @dataclass(frozen=True)
 class Case:
-    """What all sides do in turns: a model in a mode, on so many threads."""
+    """The case that all sides run in turns: a model in a mode, on so many threads."""
 
     section: str
     model: str
@@ -39,7 +39,7 @@ class Case:
 
 @dataclass
 class Record:
-    """What one side did in a case.
+    """The result of one side in a case.
 
     Attributes:
         case: the case.

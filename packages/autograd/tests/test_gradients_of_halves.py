@@ -113,7 +113,7 @@ def call(spec: Operator, values: dict[str, Any]) -> tuple[list[Any], list[Any]]:
 
 
 def units(spec: Operator, sample: Sample, change: str, dtype: str) -> float:
-    """How far the gradients are from those of float64; 0 if there is nothing to compare."""
+    """The distance of the gradients from those of float64; 0 if there is nothing to compare."""
     values = spec.schema.bind(sample.args, sample.kwargs)
     if values.get("dtype") is not None or not sample.gradient:
         return 0.0

@@ -1,4 +1,4 @@
-"""What a pass with ``create_graph=True`` gives can be differentiated, whatever the function was:
+"""Results of a pass with ``create_graph=True`` can be differentiated for every function:
 where its derivative is zero, it is zeros, and never an error.
 """
 
@@ -110,7 +110,7 @@ def test_gradients_in_leaves_and_results() -> None:
 
 
 def test_gradients_in_hooks() -> None:
-    """What a hook returns may depend on the input although nothing was recorded."""
+    """The result of a hook may depend on the input although nothing was recorded."""
     x = pc.ones(2, requires_grad=True)
     calls: list[Any] = []
 

@@ -239,7 +239,7 @@ WITHOUT_DERIVATIVE = {
 
 
 def test_every_floating_operator_says_whether_it_is_differentiable() -> None:
-    """What has neither a derivative nor a decomposition is on this list on purpose."""
+    """Operators with neither a derivative nor a decomposition are on this list on purpose."""
     without = {
         spec.name
         for spec in specs.all()

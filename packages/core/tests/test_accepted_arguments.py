@@ -1,4 +1,4 @@
-"""What operators accept beyond PyTorch, each kind by one rule, and what they refuse.
+"""Arguments that operators accept beyond PyTorch, each kind by one rule, and refused ones.
 
 docs/guides/pytorch.md names the rules that differ from PyTorch's.
 """

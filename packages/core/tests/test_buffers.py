@@ -17,7 +17,7 @@ import plait_core as pc
     "dtype", [None, "float32", "float64", "uint8", "int32", "bool", "bfloat16"]
 )
 def test_asarray_reads_the_bytes_of_a_buffer(kind: Any, dtype: str | None) -> None:
-    """As in PyTorch: by the dtype that is asked for, whatever the buffer's own type is."""
+    """Buffers are read with the requested dtype for any type of the buffer, as in PyTorch."""
     data = bytes([0, 0, 128, 63, 1, 0, 0, 0] * 2) if dtype != "bool" else bytes([0, 1] * 8)
     buffer = array.array("i", data) if kind == "array" else kind(data)
     request = None if dtype is None else getattr(pc, dtype)

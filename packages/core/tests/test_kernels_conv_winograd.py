@@ -159,7 +159,7 @@ LAYERS = [
 @pytest.mark.parametrize("case", LAYERS)
 @pytest.mark.parametrize("positive", [True, False])
 def test_errors_are_near_those_of_the_direct_algorithm(case: Case, positive: bool) -> None:
-    """What docs/guides/performance.md promises: 8 times of it for numbers that are not negative.
+    """The error bound of docs/guides/performance.md; 8 times of it for nonnegative numbers.
     Normal ones have 60 times, and twice as much for the 25 elements of larger windows."""
 
     def some(*shape: int) -> Any:
@@ -275,7 +275,7 @@ def test_what_is_not_finite_reaches_no_other_results(mode: str) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_an_activation_hides_nothing_that_is_not_finite(mode: str) -> None:
-    """Of results that are minus infinity by a tile it would make zeros."""
+    """A tile with results of minus infinity must not become zeros."""
     x, w = pc.rand(1, 16, 12, 12) + 0.1, pc.rand(16, 16, 3, 3) + 0.1
     joined = operator("conv2d_activation")
     for value in (np.inf, -np.inf, np.nan):

@@ -58,7 +58,7 @@ def rows_of(a: Any, b: Any) -> Iterator[tuple[str, Any]]:
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("k", DEPTHS)
 def test_bits_depend_on_the_depth_alone(k: int, dtype: str) -> None:
-    """Of a single row, of few and of many, in every layout."""
+    """Products of a single row, of few and of many rows, in every layout."""
     for n in WIDTHS:
         a, b = draw(max(HEIGHTS), k, dtype=dtype), draw(k, n, dtype=dtype)
         expected = pc.cat([a] * 4) @ b  # tiles

@@ -127,7 +127,7 @@ def test_offsets_that_are_no_places_see_nothing(value: float) -> None:
 
 
 def test_infinite_pixels_stay_where_they_are() -> None:
-    """What lies outside of the image is 0, not a pixel with the weight 0."""
+    """A value outside of the image is 0, not a pixel with the weight 0."""
     image = pc.ones(1, 1, 3, 3)
     image[0, 0, 0, 0] = np.inf
     offset = pc.full((1, 2, 3, 3), 0.5)
@@ -136,7 +136,7 @@ def test_infinite_pixels_stay_where_they_are() -> None:
 
 
 def test_a_batch_is_its_images() -> None:
-    """Of large ones a few are computed at a time."""
+    """Large regions are computed a few at a time."""
     rng = np.random.default_rng(3)
     images = pc.from_numpy(rng.random((3, 64, 100, 100), "float32"))
     offset = pc.from_numpy(rng.random((3, 18, 98, 98), "float32"))

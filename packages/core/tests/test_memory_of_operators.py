@@ -1,4 +1,4 @@
-"""What an operator takes beside its input and result: a bounded multiple of them, and in place
+"""The memory of an operator beside its input and result: a bounded multiple of them, and in place
 nothing.
 
 Every public operator is called on 2 MB in float32 and bfloat16, with one thread, if its sample can

@@ -1,4 +1,4 @@
-"""What reductions, scans and extremes take beside their input and result: the same for any input.
+"""The memory of reductions, scans and extremes beside input and result: the same for any input.
 
 Every operator of the families below is called on 4 MB of halves, bytes and truth values, with one
 thread, as each has memory of its own.

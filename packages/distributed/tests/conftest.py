@@ -74,7 +74,7 @@ class _Job:
         self._count = 0
 
     def together(self, size: int, work: Any, timeout: float = 20.0) -> list[Any]:
-        """As `together`; every process gets all answers."""
+        """Do the same as `together`; every process gets all answers."""
         assert size <= self.size
         self._count += 1
         answer = None
@@ -120,7 +120,7 @@ def running_ranks(run_ranks: Ranks) -> Ranks:
 
 @pytest.fixture(name="outcomes")
 def outcomes_of_ranks(run_ranks: Ranks) -> Ranks:
-    """As `ranks`; errors are returned."""
+    """Do the same as `ranks`; errors are returned."""
     return run_ranks
 
 

@@ -1,4 +1,4 @@
-"""What a folder of a checkpoint promises: whatever happens, the old checkpoint or the new one."""
+"""A folder of a checkpoint always has the old checkpoint or the new one, after any fault."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def reference(
     syncs: Any = lambda step: True,
     **_: Any,
 ) -> list[Any]:
-    """What one process computes with the whole batches."""
+    """The result of one process with the whole batches."""
     pc.manual_seed(0)
     model = Net()
     optimizer = optim.SGD(model.parameters(), lr=0.1, momentum=0.9)

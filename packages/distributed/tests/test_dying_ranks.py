@@ -168,7 +168,7 @@ def test_a_rank_that_ends_the_group_and_itself(
 def test_errors_of_a_provider_that_states_no_facts(
     outcomes: Any, monkeypatch: pytest.MonkeyPatch, failure: str, dies: bool, expected: type
 ) -> None:
-    """Where it does not say why a group failed, a rank that has ended is the reason."""
+    """If the provider gives no reason for a failure, a rank that has ended is the reason."""
     text = "rank 1 aborted; the group is broken; the same call on all ranks is required"
 
     class Provider:

@@ -196,7 +196,7 @@ def compare_nested(call: Any, tensors: list[Any], levels: tuple[tuple[bool, bool
 
 @pytest.mark.parametrize("spec", WRITERS, ids=lambda spec: spec.name)
 def test_writes_in_nested_calls(spec: Operator) -> None:
-    """What is written, and with what, may belong to any of the calls."""
+    """The written tensor and the values may belong to any of the calls."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for sample in itertools.islice(draw(spec), 1 if writes(spec) == "form" else 2):

@@ -354,7 +354,7 @@ def test_a_pool_that_is_dropped_ends_its_workers() -> None:
 
 
 def test_a_pool_that_ends_in_the_thread_that_sends_its_tasks():
-    """As it does where that thread has the last reference to the pool."""
+    """The thread may have the last reference to the pool."""
     pool = mp.get_context("fork").Pool(2)
 
     def inputs():

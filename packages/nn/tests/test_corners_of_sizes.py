@@ -196,7 +196,7 @@ OF_BATCHES: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]]]] = {
 
 @pytest.mark.parametrize("name", list(OF_BATCHES))
 def test_a_batch_of_nothing_gives_nothing(name: str) -> None:
-    """Of a batch of 0 the results have 0 samples of the sizes that others have."""
+    """The results of an empty batch have 0 samples of the usual sizes."""
     function, shapes = OF_BATCHES[name]
     sizes = []
     for batch in (2, 0):

@@ -1,4 +1,4 @@
-"""What calls cost, as the runtime says at their end: `cost_observer.c` asks it."""
+"""The costs of calls, as the runtime reports them at their end: `cost_observer.c` asks it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SOURCE = pathlib.Path(__file__).with_suffix(".c")
 
 
 class Cost(NamedTuple):
-    """What a call costs, or what a cost function gives. None: what the runtime counts."""
+    """The cost of a call, or the result of a cost function. None: the count of the runtime."""
 
     operations: int
     read: int | None = None

@@ -135,7 +135,7 @@ def test_what_the_runtime_counts_stays(observer: Observer) -> None:
 
 
 def test_large_sizes(observer: Observer) -> None:
-    """What fits 64 bits is exact; what does not is not counted."""
+    """Counts that fit 64 bits are exact; larger ones are not counted."""
     n = 2**20
     operator("mm")(on_meta_of(n, n), on_meta_of(n, n))
     assert observer.last()[1] == Cost(2**61, 2**43, 2**42)

@@ -94,7 +94,7 @@ OPTIONS: dict[str, Callable[[np.random.Generator], dict[str, Any]]] = {
 
 
 def tensors(rng: np.random.Generator, dtype: Any) -> list[Any]:
-    """Of several layouts: dense in two orders, with gaps, 0-d, empty."""
+    """Arrays of several layouts: dense in two orders, with gaps, 0-d, empty."""
 
     def make(*shape: int) -> Any:
         return pc.from_numpy(rng.standard_normal(shape)).to(dtype)

@@ -42,7 +42,7 @@ def rounded(values: Array, dtype: Any) -> Array:
 
 
 def ulp(values: Array, dtype: Any) -> Array:
-    """How far apart the halves around values lie."""
+    """The distance of the halves around values."""
     digits, least = (10, -14) if dtype is pc.float16 else (7, -126)
     exponents = np.frexp(np.abs(values))[1] - 1
     distances: Array = np.ldexp(1.0, np.maximum(exponents, least) - digits)

@@ -1,4 +1,4 @@
-"""What the kernels that a provider registered do with the calls of an operator."""
+"""Counts of the calls of an operator that a provider's kernels accept, decline or fail."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Counts", "Probe"]
 
 
 class Counts(NamedTuple):
-    """What happened to calls: every one was accepted, declined, or failed with an error.
+    """The outcomes of calls: every one was accepted, declined, or failed with an error.
 
     ``poisoned`` counts those accepted ones whose results had been filled with bytes that no
     operator gives, and ``untouched`` those of them that still had these bytes afterwards.

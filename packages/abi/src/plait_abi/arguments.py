@@ -23,7 +23,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 class _Tensor:
-    """What `Tensor` stands for in annotations, of whatever package it is."""
+    """The meaning of `Tensor` in annotations, for any package's tensors."""
 
 
 _KNOWN = {

@@ -30,7 +30,7 @@ def call(operator: Operator, args: Any, kwargs: Any, suffix: str = "") -> Any:
 
 
 class Host:
-    """Where calls are made: here, arguments are the arrays, and results are read in place."""
+    """The place of calls: here, arguments are the arrays, and results are read in place."""
 
     def put(self, array: Any) -> Any:
         """Return an array of the host as calls take it."""

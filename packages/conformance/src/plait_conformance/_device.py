@@ -52,7 +52,7 @@ class Device(Host):
 
     @property
     def count(self) -> int:
-        """How many devices of this type there are."""
+        """The number of devices of this type."""
         return int(self.table.count(self.table.ctx))
 
     # Arrays.

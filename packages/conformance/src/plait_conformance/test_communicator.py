@@ -41,7 +41,7 @@ REDUCTIONS: dict[str, Callable[[Any], Any]] = {
 
 @pytest.fixture(scope="session")
 def provider(pytestconfig: pytest.Config) -> m.Provider:
-    """What is tested."""
+    """The tested provider."""
     return communicator_under_test(pytestconfig)
 
 

@@ -21,7 +21,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Indexable(Protocol[T_co]):
-    """What has samples by index: a `Dataset`, a list, or an object of another class."""
+    """An object with samples by index: a `Dataset`, a list, or an object of another class."""
 
     def __getitem__(self, index: Any, /) -> T_co: ...
 

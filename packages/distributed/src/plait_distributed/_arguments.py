@@ -106,7 +106,7 @@ class Written:
 
     @property
     def finish(self) -> Callable[[], None] | None:
-        """What is to be called when the collective is done; None if there is nothing to do."""
+        """The function to call when the collective is done, or None."""
         return self._copy if self._back else None
 
     def _copy(self) -> None:

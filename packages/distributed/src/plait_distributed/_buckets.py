@@ -68,7 +68,7 @@ class Bucket:
 
 
 class GradBucket:
-    """What a communication hook gets: the gradients of some parameters, flat in one tensor.
+    """The argument of a communication hook: the gradients of some parameters, flat in one tensor.
 
     Example:
         >>> import plait_core as pc, plait_distributed as dist

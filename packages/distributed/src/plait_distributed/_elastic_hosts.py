@@ -168,7 +168,7 @@ class ElasticHosts(Hosts):
             return
 
     def begin(self) -> Attempt:
-        """As `Hosts.begin`."""
+        """Do the same as `Hosts.begin`."""
         self._attempt = super().begin()
         return self._attempt
 

@@ -125,7 +125,7 @@ def all_gather_coalesced(
     group: Any = None,
     async_op: bool = False,
 ) -> Work | None:
-    """As `all_gather`, of several tensors: ``output_tensor_lists[rank][i]`` gets a rank's i-th.
+    """Do an `all_gather` of several tensors: ``output_tensor_lists[rank][i]`` gets a rank's i-th.
 
     Example:
         >>> import plait_core as pc, plait_distributed as dist

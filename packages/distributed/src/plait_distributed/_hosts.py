@@ -35,7 +35,7 @@ _ENDING = 20.0  # seconds that hosts may take to end their processes
 
 @dataclasses.dataclass(frozen=True)
 class Terms:
-    """What the launchers agree on: numbers of hosts, restarts, and seconds to wait."""
+    """The settings that all launchers share: numbers of hosts, restarts, and seconds to wait."""
 
     fewest: int
     most: int
@@ -45,7 +45,7 @@ class Terms:
 
 @dataclasses.dataclass(frozen=True)
 class Attempt:
-    """How the processes of this host are started."""
+    """The start of the processes of this host."""
 
     number: int
     node: int  # this host's number
@@ -73,7 +73,7 @@ class Attempt:
 
 @dataclasses.dataclass(frozen=True)
 class Introduction:
-    """What a launcher says of itself."""
+    """The introduction of a launcher."""
 
     host: str
     launcher: str  # the name of its process
@@ -83,7 +83,7 @@ class Introduction:
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """How an attempt ended on a host."""
+    """The end of an attempt on a host."""
 
     code: int
     report: str = ""  # of the process that failed

@@ -1,4 +1,4 @@
-"""What a launcher tells its processes in environment variables: torchrun, Slurm, MPI's mpiexec."""
+"""The environment variables of launchers for their processes: torchrun, Slurm, MPI's mpiexec."""
 
 from __future__ import annotations
 

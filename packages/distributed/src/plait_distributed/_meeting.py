@@ -1,4 +1,4 @@
-"""Where processes meet: the rank, the size and the place that a launcher or a program gives."""
+"""The meeting of processes: the rank, the size and the place that a launcher or a program gives."""
 
 from __future__ import annotations
 

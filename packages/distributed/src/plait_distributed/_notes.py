@@ -22,7 +22,7 @@ _LOCK = "launcher"
 
 
 class Notes:
-    """What a launcher and its ranks note; without a launcher nothing is.
+    """The notes of a launcher and its ranks; without a launcher there are none.
 
     Args:
         environment: the variables of a rank; None: of this process.

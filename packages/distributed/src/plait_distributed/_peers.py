@@ -80,7 +80,7 @@ class Watch:
         return self.look_at_state(process.pid, state)
 
     def look_at_state(self, pid: int, state: str) -> str:
-        """As `look`, with the letter of the process's state."""
+        """Do the same as `look`, with the letter of the process's state."""
         if state != "T":
             self._stops.pop(pid, None)
             return "runs"

@@ -181,7 +181,7 @@ class ProcessGroup:
 
     @property
     def where(self) -> str:
-        """What the members called the group when they met."""
+        """The name under which the members opened the group."""
         return self._where
 
     @property
@@ -279,7 +279,7 @@ class ProcessGroup:
         finish: Callable[[], Any] | None = None,
         result: Any = None,
     ) -> Work | None:
-        """As `start`; return the work if it is asynchronous, else finish it."""
+        """Do the same as `start`; return the work if it is asynchronous, else finish it."""
         part = self.start(
             call,
             kind,
@@ -320,7 +320,7 @@ class ProcessGroup:
             self._raw.abort(why)
 
     def interrupt(self, where: str) -> None:
-        """As `abort`, because the user interrupts this rank: it is lost for the others."""
+        """Abort because the user interrupts this rank: it is lost for the others."""
         if self._raw is not None:
             self._raw.interrupt(where)
 

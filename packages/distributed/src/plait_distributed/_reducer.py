@@ -91,7 +91,7 @@ class Reducer:
 
     @property
     def comm_hook(self) -> tuple[Any, Callable[[Any, GradBucket], Any]] | None:
-        """What is called in place of the all-reduce, with its state; None if there is nothing."""
+        """The function that replaces the all-reduce, with its state, or None."""
         return self._comm_hook
 
     def register_comm_hook(self, state: Any, hook: Callable[[Any, GradBucket], Any]) -> None:

@@ -29,7 +29,7 @@ __all__ = [
 
 
 class ReduceOp(Enum):
-    """How the values of all ranks become one.
+    """The operation that combines the values of all ranks.
 
     Halves are summed in float32. For bools a sum or maximum is "or", a product or minimum "and".
 
@@ -119,7 +119,7 @@ def all_reduce(
 def all_reduce_coalesced(
     tensors: Sequence[Any], op: ReduceOp = ReduceOp.SUM, group: Any = None, async_op: bool = False
 ) -> Work | None:
-    """As `all_reduce`, of several tensors of one dtype at once.
+    """Do an `all_reduce` of several tensors of one dtype at once.
 
     Example:
         >>> import plait_core as pc, plait_distributed as dist
@@ -154,7 +154,7 @@ def reduce(
     async_op: bool = False,
     group_dst: int | None = None,
 ) -> Work | None:
-    """As `all_reduce`, on the rank `dst` alone; the tensors of the others stay as they are.
+    """Reduce on the rank `dst` alone; the tensors of the others are unchanged.
 
     Example:
         >>> import plait_core as pc, plait_distributed as dist
@@ -244,7 +244,7 @@ def reduce_scatter_tensor(
     group: Any = None,
     async_op: bool = False,
 ) -> Work | None:
-    """As `reduce_scatter`, with the parts for the ranks one behind the other in one tensor.
+    """Do a `reduce_scatter` with the parts for the ranks one after the other in one tensor.
 
     Example:
         >>> import plait_core as pc, plait_distributed as dist

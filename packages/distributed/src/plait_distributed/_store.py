@@ -290,7 +290,7 @@ class PrefixStore(Store):
         self._inner.append(self._prefix + key, value)
 
     def compare_set(self, key: str, expected_value: str, desired_value: str) -> bytes:
-        """As `Store.compare_set`."""
+        """Do the same as `Store.compare_set`."""
         return self._inner.compare_set(self._prefix + key, expected_value, desired_value)
 
     def check(self, keys: Sequence[str]) -> bool:

@@ -78,7 +78,7 @@ class _Proof(authentication.SecretProof):
 
 
 class _Place:
-    """Where a store is: a local socket, or with a secret an address of the network."""
+    """The address of a store: a local socket, or with a secret an address of the network."""
 
     def __init__(self, host: str, port: int) -> None:
         self.host, self.port = host, port
@@ -351,7 +351,7 @@ class TCPStore(Store):
         self._ask("append", key, value)
 
     def compare_set(self, key: str, expected_value: str, desired_value: str) -> bytes:
-        """As `Store.compare_set`."""
+        """Do the same as `Store.compare_set`."""
         return self._ask("compare_set", key, expected_value, desired_value)[0]
 
     def check(self, keys: Sequence[str]) -> bool:

@@ -44,7 +44,7 @@ _TIMEOUT = 300.0  # seconds
 
 
 class _World:
-    """What this process has: the group of all, and those that were made since."""
+    """The groups of this process: that of all ranks, and those that were made later."""
 
     def __init__(self) -> None:
         self.default: ProcessGroup | None = None
@@ -182,10 +182,11 @@ def init_process_group(
             ``"nccl"`` the same backend is used, with a warning.
         init_method: the address where processes meet. ``"env://"``, the default: at MASTER_ADDR
             and MASTER_PORT, or in the job of Slurm or MPI. ``"tcp://HOST:PORT"`` or
-            ``"file:///PATH"``: a name that the processes of this job share; no file is written, and nothing listens at the port unless
-            the provider is ``ucx`` and the host is not the loopback, where rank 0 listens until all
-            have come, who must know PLAIT_JOB_SECRET.
-            ``"shm:NAME"``: the same, said openly. MPI brings together the processes of its job.
+            ``"file:///PATH"``: a name that the processes of this job share; no file is written,
+            and no process listens at the port unless the provider is ``ucx`` and the host is not
+            the loopback. Then rank 0 listens until all have joined; they must know
+            PLAIT_JOB_SECRET. ``"shm:NAME"``: the same, for shared memory. MPI brings together the
+            processes of its job.
         timeout: seconds, or a `datetime.timedelta`, that a process waits for the others, here and
             in each collective; 300 by default.
         world_size: the number of processes. -1: the launcher's WORLD_SIZE.

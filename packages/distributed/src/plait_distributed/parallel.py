@@ -27,7 +27,7 @@ _BUFFER_BYTES = 25 << 20  # of the parameters that are broadcast at once
 
 
 class _ShadowHook(JoinHook):
-    """What a rank without batches does for the others' passes."""
+    """The part of a rank without batches in the passes of the others."""
 
     def __init__(self, parallel: DistributedDataParallel, by_all: bool) -> None:
         self._parallel = parallel

@@ -20,7 +20,7 @@ __all__ = ["VmapInfo", "serve_function"]
 
 
 class VmapInfo(NamedTuple):
-    """What the rule of a `Function` gets to know of the call of `vmap`."""
+    """The description of the call of `vmap` for the rule of a `Function`."""
 
     batch_size: int
     randomness: str

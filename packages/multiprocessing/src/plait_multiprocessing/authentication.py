@@ -186,7 +186,7 @@ class Channel:
 
 
 class SecretProof:
-    """What the listening end wants of one that connects: that it knows the secret.
+    """The proof that the listening end requires of a connection: that it knows the secret.
 
     Args:
         end: the connection, which does not wait; the greeting is sent.

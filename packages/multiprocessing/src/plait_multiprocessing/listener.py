@@ -47,7 +47,7 @@ os.register_at_fork(after_in_child=_close_in_child)
 
 
 class _HasFileno(Protocol):
-    """What `select.poll` takes: sockets, channels."""
+    """The type of arguments of `select.poll`: sockets, channels."""
 
     def fileno(self) -> int:
         """Return the descriptor."""
@@ -55,7 +55,7 @@ class _HasFileno(Protocol):
 
 
 class Proof(Protocol):
-    """What a stranger has to send; a new one for each connection."""
+    """The proof that a new connection must send; a new object for each connection."""
 
     wanted: int
     """The number of bytes that it sends."""
@@ -152,7 +152,7 @@ class Listener:
         self.close()
 
     def welcome(self, seconds: float, welcome: Callable[[Any], None]) -> None:
-        """As `step`; call a function for each that proves itself, in a thread of its own."""
+        """Do the same as `step`; call a function for each correct proof, in a thread of its own."""
         for heard in self.step(seconds):
             try:
                 threading.Thread(target=welcome, args=(heard,), daemon=True).start()

@@ -1,4 +1,6 @@
-"""What layers declare: their dimensions, the function that they call, and what their repr shows."""
+"""The declarations of layers: their dimensions, the function that they call, and what their repr
+shows.
+"""
 
 from __future__ import annotations
 

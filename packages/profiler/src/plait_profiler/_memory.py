@@ -1,4 +1,4 @@
-"""What memory is for, over time: by category, line, module and operator."""
+"""The use of memory over time: by category, line, module and operator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What ran alone while others could have run: one thread of a backward pass, a waiting device."""
+"""Work that ran alone while other work could have run: one thread of a backward pass, a waiting
+device.
+"""
 
 from __future__ import annotations
 

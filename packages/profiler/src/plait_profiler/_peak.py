@@ -23,7 +23,7 @@ __all__ = ["Peak", "far_from_peak", "machine_peak"]
 
 
 class Peak(NamedTuple):
-    """What a device reaches: ``flops``, floating-point operations in a second, and ``bandwidth``,
+    """The peak of a device: ``flops``, floating-point operations in a second, and ``bandwidth``,
     bytes in a second, read and written together.
 
     Example:

@@ -171,7 +171,8 @@ def _counter_track(process: int, device: int, name: str) -> list[bytes]:
 
 
 class _Texts:
-    """What rows name by a number: names, categories, and annotations of signatures and contexts.
+    """The objects to which rows refer by a number: names, categories, and annotations of signatures
+    and contexts.
 
     Attributes:
         of_signature: annotations, by the signature's number.

@@ -1,4 +1,5 @@
-"""What child processes record: each writes rows and texts into files, which their parent joins.
+"""The recordings of child processes: each writes rows and texts into files, which their parent
+joins.
 
 A forked child continues with its parent's recorder; another one finds in its environment that it is
 to load the recorder.
@@ -24,7 +25,7 @@ __all__ = ["Journal", "enter", "forget_journals", "journals", "leave"]
 
 
 class Journal(NamedTuple):
-    """What one process wrote.
+    """The output of one process.
 
     Attributes:
         rows: bytes of rows; those whose kind is 0 are not there yet.

@@ -1,4 +1,4 @@
-"""What can be asked of a recording: tables, timelines, memory, files."""
+"""The results of a recording: tables, timelines, memory, files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _WRITERS = {
     ".plaitprof": "save",
 }
 ENDINGS = tuple(_WRITERS)
-"""Of paths that `Recorded.export` takes."""
+"""The suffixes of paths that `Recorded.export` accepts."""
 
 
 class Recorded:

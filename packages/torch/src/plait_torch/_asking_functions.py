@@ -2,9 +2,9 @@
 
 Operators call it by themselves. A function in Python would run up to its first operator, and a
 class would see this operator in place of the function. So while a mode is entered, and once a class
-with a ``__torch_function__`` of its own exists, such functions get other code, which calls the handlers,
-and the function's own code if none answers. The function object stays the same in all modules that
-imported it. A program without modes and such classes runs the functions unchanged.
+with a ``__torch_function__`` of its own exists, such functions get other code, which calls the
+handlers, and the function's own code if none answers. The function object stays the same in all
+modules that imported it. A program without modes and such classes runs the functions unchanged.
 """
 
 from __future__ import annotations

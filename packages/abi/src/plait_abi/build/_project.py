@@ -34,7 +34,7 @@ class Project:
 
     @property
     def build_dir(self) -> pathlib.Path:
-        """Where objects and generated files lie: ``build/plait``, or below PLAIT_BUILD_DIR."""
+        """The folder of objects and generated files: ``build/plait``, or below PLAIT_BUILD_DIR."""
         choice = os.environ.get("PLAIT_BUILD_DIR", "")
         return (
             pathlib.Path(choice).resolve() / self.package if choice else self.root / "build/plait"

@@ -140,7 +140,7 @@ class Replacement:
         os.replace(self._temporary, self.path)
 
     def take_new_name(self) -> None:
-        """As `take_name`; raise FileExistsError if there is a file of the name."""
+        """Do the same as `take_name`; raise FileExistsError if there is a file of the name."""
         assert self._file is not None
         os.fsync(self._file.fileno())
         try:

@@ -1,4 +1,6 @@
-"""What all sparse tensors have in common: facts about the stored values, and arithmetic on them."""
+"""The common part of all sparse tensors: properties of the stored values, and arithmetic on
+them.
+"""
 
 from __future__ import annotations
 

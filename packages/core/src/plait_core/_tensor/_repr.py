@@ -24,7 +24,7 @@ __all__ = [
 
 
 class PrintOptions:
-    """How tensors are printed; see `set_printoptions`."""
+    """Options of printing tensors; see `set_printoptions`."""
 
     def __init__(self, precision: int = 4, threshold: float = 1000, edgeitems: int = 3) -> None:
         self.precision = precision

@@ -65,7 +65,7 @@ class ProcessPool:
 
     @property
     def size(self) -> int:
-        """How many workers there are."""
+        """The number of workers."""
         return len(self._members)
 
     @property

@@ -49,7 +49,7 @@ class ThreadPool:
 
     @property
     def size(self) -> int:
-        """How many workers there are."""
+        """The number of workers."""
         return len(self._threads)
 
     @property

@@ -8,7 +8,7 @@ __all__ = ["CheckpointException", "Together"]
 
 
 class CheckpointException(RuntimeError):
-    """What a rank could not save or load, on every rank.
+    """The errors of saving or loading of all ranks, raised on every rank.
 
     Args:
         message: what was done.

@@ -23,7 +23,7 @@ __all__ = [
 
 
 class DefaultSavePlanner:
-    """How `save` divides a state: the only way there is.
+    """The way in which `save` divides a state; there is only one.
 
     Args:
         flatten_state_dict, flatten_sharded_tensors: unused: dicts are taken apart.
@@ -48,7 +48,7 @@ class DefaultSavePlanner:
 
 
 class DefaultLoadPlanner:
-    """How `load` fills a state.
+    """The way in which `load` fills a state.
 
     Args:
         flatten_state_dict, flatten_sharded_tensors: unused.
@@ -93,7 +93,7 @@ class Piece:
 
     @property
     def where(self) -> tuple[str, tuple[int, ...], tuple[int, ...]]:
-        """What pieces of several ranks have in common that are the same."""
+        """The key by which equal pieces of several ranks are recognised."""
         return self.key, self.first, self.sizes
 
 

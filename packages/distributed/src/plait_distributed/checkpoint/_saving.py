@@ -296,7 +296,7 @@ def async_save(
     no_dist: bool = False,
     use_collectives: bool = True,
 ) -> BackgroundFuture[Any]:
-    """As `save`, in a thread, from a copy of the state: the program may go on and change it.
+    """Save in a thread, from a copy of the state: the program may continue and change it.
 
     Saves of one process are written one behind the other, and `save` into the same folder waits for
     them. Wait for the result before `destroy_process_group`.

@@ -24,7 +24,7 @@ _GRACE = 10.0  # seconds for a rank that left its group, but runs, to come
 
 
 class Terms:
-    """What the program asks for: numbers of ranks, and seconds."""
+    """The settings of the program: numbers of ranks, and seconds."""
 
     def __init__(self, size: int, min_size: int, patience: float, timeout: float) -> None:
         self.size = size

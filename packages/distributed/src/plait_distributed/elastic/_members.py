@@ -15,7 +15,7 @@ __all__ = ["Decision", "Member", "receive", "send"]
 
 @dataclasses.dataclass
 class Member:
-    """What a rank says of itself.
+    """The introduction of a rank.
 
     place: the launcher's RANK, which a rank that is started again keeps.
     process: host, pid and start time, as `describe_self` has them.

@@ -32,7 +32,7 @@ def readable(ends: Sequence[socket.socket], seconds: float) -> list[socket.socke
 
 
 class Place:
-    """Where a coordinator listens, and how the others reach it.
+    """The address of a coordinator, and connections to it.
 
     It has a name in no folder, with the user's number in it, for processes of its own host. In a
     job on several hosts it listens at a port, too, for those of others.

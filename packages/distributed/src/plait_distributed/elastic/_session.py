@@ -35,7 +35,7 @@ _OPENING = 10.0  # seconds in which ranks that have just been told open their gr
 
 
 class Session:
-    """What this process knows of the job.
+    """The state of the job in this process.
 
     Args:
         meeting: the job's name and address, and this process's rank at first.

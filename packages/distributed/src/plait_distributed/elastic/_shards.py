@@ -1,4 +1,6 @@
-"""What is divided among the ranks: taken from each, and put together for other numbers of ranks."""
+"""State that is divided among the ranks: collected, and divided again for other numbers of
+ranks.
+"""
 
 from __future__ import annotations
 

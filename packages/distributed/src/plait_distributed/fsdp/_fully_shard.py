@@ -39,7 +39,7 @@ class UnshardHandle:
 
 
 class FSDPModule(_Module):  # type: ignore[misc]
-    """What modules are besides their own class behind `fully_shard`.
+    """The second class of modules after `fully_shard`.
 
     Example:
         >>> import plait_nn as nn, plait_distributed as dist

@@ -1,4 +1,4 @@
-"""What happens around the calls of sharded modules, and during backward passes."""
+"""The hooks around the calls of sharded modules, and during backward passes."""
 
 from __future__ import annotations
 

@@ -257,7 +257,7 @@ def all_to_all_single(
     input_split_sizes: Sequence[int] | None = None,
     group: Any = None,
 ) -> Any:
-    """As `all_to_all`, with the parts in one tensor, divided in its first dimension.
+    """Do an `all_to_all` with the parts in one tensor, divided in its first dimension.
 
     Example:
         >>> import plait_core as pc, plait_distributed as dist

@@ -1,4 +1,4 @@
-"""In which order a stage computes micro-batches."""
+"""The order in which a stage computes micro-batches."""
 
 from __future__ import annotations
 

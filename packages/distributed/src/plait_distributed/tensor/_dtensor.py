@@ -118,7 +118,7 @@ class DTensor(_Tensor):  # type: ignore[misc]
 
     @property
     def placements(self) -> tuple[Placement, ...]:
-        """How each dimension of the mesh holds it."""
+        """The placement for each dimension of the mesh."""
         return self._places
 
     @property

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["NONFINITE", "error_facts", "predicate", "samples"]
 
 NONFINITE = [0.0, -0.0, 1.0, -1.0, math.inf, -math.inf, math.nan, 1e-30]
-"""What tests of single numbers, and functions with limits at infinity, must get right."""
+"""Inputs for tests of single numbers, and of functions with limits at infinity."""
 
 
 def predicate(operator: Pointwise, reference: Callable[[Any], Any]) -> None:

@@ -1,4 +1,4 @@
-"""How a layer's parameters, inputs and outputs lie on the ranks of a mesh."""
+"""The placements of a layer's parameters, inputs and outputs on the ranks of a mesh."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = [
 
 
 class ParallelStyle:
-    """What `parallelize_module` does to a module.
+    """The change that `parallelize_module` makes to a module.
 
     Example:
         >>> from plait_distributed.tensor.parallel import ColwiseParallel, ParallelStyle

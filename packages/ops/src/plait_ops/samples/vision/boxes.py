@@ -9,7 +9,7 @@ from plait_ops.specs.vision.boxes import box_iou_rotated, nms, nms_kept
 
 
 def _select_boxes(boxes, order, iou_threshold):
-    """What is kept, by the table of all overlaps."""
+    """Return the selected boxes, from the table of all overlaps."""
     x1, y1, x2, y2 = boxes.T[:, :, None]
     width = np.minimum(x2, x2.T) - np.maximum(x1, x1.T)
     height = np.minimum(y2, y2.T) - np.maximum(y1, y1.T)
