@@ -313,7 +313,7 @@ static plait_status until_all_done(plait_thread *thread, const plait_device *tab
         result = event_behind(thread, table, d, state.streams[i], &events[i]);
     return result;
   });
-  if (s < 0) s = (clear(thread), PLAIT_OK);  // the device's own wait tells
+  if (s < 0) s = (clear(thread), PLAIT_OK);  // the device's own wait reports the error
   for (plait_device_event *each : events) {
     if (s >= 0 && each) s = until_reached(thread, table, each);
     plait_release(each);

@@ -42,7 +42,7 @@ plait_status enter_device(plait_call *);
 // nullptr.
 uint64_t launch(const plait_op *, DLDevice);
 const plait_op *launched(DLDevice, uint64_t number);
-// The error that the device tells now, or PLAIT_OK.
+// The error that the device reports now, or PLAIT_OK.
 plait_status late_error(plait_thread *, DLDevice);
 // All launches up to this one are done.
 void reach(DLDevice, uint64_t launch);
@@ -80,7 +80,7 @@ plait_status unlocked(F wait) {
 plait_status until_reached(plait_thread *, const plait_device *, plait_device_event *);
 // Returns when what is in the stream now is done.
 plait_status until_done(plait_thread *, const plait_device *, DLDevice, plait_stream *);
-// An event behind what is in the stream now, or nullptr if that is done or cannot be asked for.
+// An event behind what is in the stream now, or nullptr if that is done or cannot be queried.
 plait_status event_behind(plait_thread *, const plait_device *, DLDevice, plait_stream *,
                           plait_device_event **);
 

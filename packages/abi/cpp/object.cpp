@@ -22,7 +22,7 @@ void *inline_elements(plait_storage *s) { return reinterpret_cast<char *>(s) + k
 plait_stream *&stream_slot(plait_storage *s) {
   return *static_cast<plait_stream **>(inline_elements(s));
 }
-// number of freed blocks after which malloc is asked to give pages back
+// number of freed blocks after which malloc returns pages to the system
 constexpr int64_t kTrimAfter = 30000;
 
 int64_t *inline_dims(plait_tensor *t) { return static_cast<TensorBlock *>(t)->inline_dims; }

@@ -24,7 +24,7 @@ uint64_t undo_counter = 0;
 
 using Table = const plait_entry *;
 
-// Builds one chain for each slot: the latest registration is asked first, and packages' defaults
+// Builds one chain for each slot: the latest registration is called first, and packages' defaults
 // after all others.
 void publish(Op *op) {
   std::vector<Table> backend, layer;
@@ -37,7 +37,7 @@ void publish(Op *op) {
     table[i] = new plait_entry{r.entry.fn, r.entry.ctx, r.entry.who, table[i]};
     if (is_layer) mask |= uint64_t(1) << i;
   };
-  // A kernel for all operators serves those that nothing else does, and is asked last.
+  // A kernel for all operators serves those that nothing else does, and is called last.
   const bool served = op->flags & PLAIT_OP_VIEW || op->def->decompose;
   for (const Registration &r : for_all_ops)
     if (r.slot < PLAIT_SLOT_LAYER && !served) add(r);
@@ -300,7 +300,7 @@ void report_ops(std::vector<plait_record> &list) {
   for (const Op *op : all_ops) {
     for (uint32_t type = 0; type < op->n_backend; type++)
       for (const plait_entry *e = op->backend[type]; e;
-           e = e->prev)  // whether it is active: asked first
+           e = e->prev)  // whether it is active: called first
         list.push_back({"kernel", op->name, e->who ? e->who->name : "",
                         e->who ? e->who->version : "", e == op->backend[type], type, 0});
   }

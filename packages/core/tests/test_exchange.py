@@ -134,7 +134,7 @@ def test_dlpack_keywords() -> None:
     for keywords, error, text in [
         ({"max_version": 3}, TypeError, "`max_version` must be a pair of ints"),
         ({"stream": 1}, BufferError, "`stream` must be None"),
-        ({"dl_device": (2, 0)}, BufferError, r"\(1, 0\); \(2, 0\) was asked for"),
+        ({"dl_device": (2, 0)}, BufferError, r"\(1, 0\); \(2, 0\) was requested"),
         ({"dl_device": "cpu"}, TypeError, "`dl_device` must be a pair of ints"),
     ]:
         with pytest.raises(error, match=text):

@@ -219,7 +219,7 @@ void close_borrowed(void *p) {
     const std::lock_guard<std::mutex> lock(t.mutex);
     return t.left;
   };
-  const bool is_forked = l->process != getpid();  // the device is not to be asked there
+  const bool is_forked = l->process != getpid();  // the device must not be called there
   if (l->nbytes && !left() && !is_forked) {
     unlocked(runtime, [&] {  // calls on it may still run
       l->table->synchronize(l->table->ctx, runtime->thread(), l->device);

@@ -367,7 +367,7 @@ class Comer {
   bool ask(int fd) {
     const Hello hello{hello_magic, meeting_.rank, meeting_.size};
     if (send(fd, &hello, sizeof hello, MSG_NOSIGNAL) != ssize_t(sizeof hello)) return false;
-    Explanation explanation;  // the caller asks again
+    Explanation explanation;  // the caller tries again
     while (!arrives(fd, pause_ms))
       if (late() || meeting_.patience.ended() || is_anyone_lost(explanation)) return false;
     return true;

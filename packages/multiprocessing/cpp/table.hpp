@@ -65,7 +65,7 @@ struct Table {
   std::map<const plait_storage *, Lent *> loans;  // what this process lends, by the storage
   const plait_storage *swept = nullptr;  // of the loans: the last one that was looked at
   std::condition_variable opened;  // memory of a device was opened or closed
-  bool left = false;  // the process ends: the counts were given back, devices are not asked
+  bool left = false;  // the process ends: the counts were given back, devices are not called
 };
 Table &table();
 

@@ -11,7 +11,7 @@
 
 namespace plait::multiprocessing {
 
-struct Transfer {  // one send or receive, in the member that asks for it
+struct Transfer {  // one send or receive, in the member that starts it
   bool sends;
   uint32_t peer;
   int64_t tag;

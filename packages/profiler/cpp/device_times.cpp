@@ -56,7 +56,7 @@ const plait_device *table_of(const plait_runtime *runtime, DLDevice d) {
 }
 
 // Sets the times of the events at the front of the queue that were reached, or of all events. The
-// device itself is asked: the runtime would tell errors of the program's own work here.
+// device itself is called: the runtime would report errors of the program's own work here.
 void settle(const plait_runtime *runtime, Device &d, bool all) {
   const plait_device *table = table_of(runtime, d.device);
   plait_thread *thread = runtime->thread();
@@ -75,7 +75,7 @@ void settle(const plait_runtime *runtime, Device &d, bool all) {
   }
 }
 
-// The host's time, in nanoseconds, at which the first event was reached; 0 if it cannot be told.
+// The host's time, in nanoseconds, at which the first event was reached; 0 if it is unknown.
 double time_of_first(const plait_runtime *runtime, const Device &d) {
   const plait_device *table = table_of(runtime, d.device);
   plait_thread *thread = runtime->thread();

@@ -32,7 +32,7 @@ struct Used {
   ~Used();
 };
 
-// A process that meets the others: its worker, and the world when all have told their addresses.
+// A process that meets the others: its worker, and the world when all addresses are known.
 struct Preparation {
   std::string where;
   uint32_t rank = 0;

@@ -46,7 +46,7 @@ class UcxTransport : public collectives::Transport {
     uint32_t rank = 0;
     std::string address;
     void *endpoint = nullptr;
-    bool lost = false, failed = false;  // failed: UCX said so, and it was not told yet
+    bool lost = false, failed = false;  // failed: UCX reported it, and it was not passed on yet
     std::string explanation;
     std::deque<Letter> arriving;
   };

@@ -1,5 +1,5 @@
 // Arguments whose classes want to make the call themselves (docs/design/0033): which they are, in
-// which order they are asked, and modes, which are asked about every call of their thread.
+// which order they see a call, and modes, which see every call of their thread.
 #include <vector>
 
 #include "binding.hpp"
@@ -22,8 +22,8 @@ thread_local int off = everybody_asked;
 
 using Asking = std::vector<PyObject *>;
 
-// Adds an argument that is asked: one of each class, subclasses before their bases, else from the
-// left to the right.
+// Adds an argument that sees the call: one of each class, subclasses before their bases, else from
+// the left to the right.
 void add(Asking &result, PyObject *o) {
   for (PyObject *other : result)
     if (Py_TYPE(other) == Py_TYPE(o)) return;
@@ -137,7 +137,7 @@ PyMethodDef functions[] = {
     {"ask", function(entry<ask_function>), METH_FASTCALL,
      "ask(function, args, kwargs, /)\n--\n\nThe handler's answer to a call, or NotImplemented."},
     {"asking", entry<asking_function>, METH_O,
-     "asking(arguments, /)\n--\n\nThe arguments that are asked, in their order."},
+     "asking(arguments, /)\n--\n\nThe arguments that see the call, in their order."},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace

@@ -139,7 +139,7 @@ inline plait_tensor *handle_of(PyObject *o, const plait_tensor_type *type) {
   return type->unwrap(o);
 }
 void forget_facts();
-int overrides(PyObject *);  // how its class asks now; -1 with an exception
+int overrides(PyObject *);  // the protocol by which its class sees calls; -1 with an exception
 
 // From asking.cpp: classes and modes that handle calls in the place of plait.
 enum { asks_by_function = 1, asks_by_protocol = 2 };  // by `__plait_function__`, or by set_protocol

@@ -1,5 +1,5 @@
 // Probes: what the kernels that one provider registered for an operator do with its calls. The
-// conformance kit asks them, and so may a plug-in's own tests.
+// conformance kit reads them, and a plug-in's own tests may.
 #include <cstring>
 #include <string>
 

@@ -76,7 +76,8 @@ class Communicator:
 
     @classmethod
     def prepare_with(cls, provider: str, prepare: Preparation) -> None:
-        """Let `open` call a function before it asks a provider: one whose processes meet in Python.
+        """Let `open` call a function before it calls a provider: one whose processes meet in
+        Python.
 
         Args:
             provider: its name.

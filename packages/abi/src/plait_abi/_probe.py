@@ -34,9 +34,9 @@ class Counts(NamedTuple):
 class Probe(AbstractContextManager["Probe"]):
     """Watches the kernels of one provider for one operator until `close`, or for a ``with`` block.
 
-    Kernels are asked in their order, as without a probe. Before that, results in memory that no
+    Kernels are called in their order, as without a probe. Before that, results in memory that no
     argument shares are filled with bytes that no operator gives: a kernel that reads them, or
-    leaves some as they are, gives wrong results. Where every kernel declines they are asked once
+    leaves some as they are, gives wrong results. If every kernel declines, they are called once
     more, which is not counted.
 
     Args:

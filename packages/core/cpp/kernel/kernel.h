@@ -15,7 +15,7 @@
 // Registers a kernel: `PLAIT_KERNEL("softmax", softmax);` in any file of the library. The linker
 // collects these records in one array; nothing runs before the plug-in's init function reads it. A
 // kernel for special cases, which declines all others, is registered with PLAIT_KERNEL_SPECIAL: it
-// is asked before the general one.
+// is called before the general one.
 #define PLAIT_KERNEL_IN(part, id, op, function) \
   __attribute__((section(part), used,           \
                  aligned(16))) static const ::plait::core::Registration id = {op, function}

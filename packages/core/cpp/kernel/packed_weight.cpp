@@ -49,7 +49,7 @@ struct KeptBytes {
 
 namespace {
 
-// A storage whose weights have been asked for. Its type is replaced by one whose drop comes here.
+// A storage whose weights were requested. Its type is replaced by one whose drop comes here.
 struct Watched {
   Watched *next;
   plait_storage *storage;

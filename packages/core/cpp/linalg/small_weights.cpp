@@ -116,7 +116,7 @@ void all_rows(const SmallProduct &p, int64_t j, bool ask) {
 
 // One row of weights after the other for one row of a: a stream that the processor fetches ahead.
 // Else some rows at a time, which stay in the first-level cache for all rows of a; short ones are
-// asked for, and are two where that hides the time of memory better than four.
+// prefetched, and are two where that hides the time of memory better than four.
 template <class W>
 void multiply_few(const plait_call *c, const SmallProduct &p) {
   const bool short_rows = p.w_row * int64_t(sizeof(typename W::type)) <= kShortRow;

@@ -211,7 +211,7 @@ plait_status in_columns(const plait_call *c, int inputs, const F &f) {
   return out.give_back(c);
 }
 
-// The largest elements. Unless it is asked for, a NaN is lost: the sum of exponentials has it.
+// The largest elements. Unless it is requested, a NaN is lost: the sum of exponentials has it.
 template <bool nan = false, class T>
 void largest(const Columns &columns, const T *x, T *top) {
   for (int64_t i = 0; i < columns.padded<T>(); i++) top[i] = Max::start<T>();

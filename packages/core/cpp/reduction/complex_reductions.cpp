@@ -1,7 +1,7 @@
 // Reductions of complex numbers. Linear ones run the real operator on the parts, as a last
-// dimension of two. The kernel of an operator that was registered last is asked first, and files
+// dimension of two. The kernel of an operator that was registered last is called first, and files
 // are linked in the order of their names, so the kernels for real numbers in reductions.cpp and
-// variance.cpp are asked before these.
+// variance.cpp are called before these.
 #include "kernel/copy.h"
 #include "pointwise/math.h"
 #include "reduction/reduce.h"

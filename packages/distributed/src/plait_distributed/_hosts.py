@@ -135,7 +135,7 @@ class Guest:
     link: Link | None = None
     name: str = ""
     launcher: str = ""  # the name of its launcher's process
-    wanted: int = -1  # the number that it asks for
+    wanted: int = -1  # the requested number
     size: int = 0
     ready: bool = False  # for an attempt
     came: float = 0.0  # when it was

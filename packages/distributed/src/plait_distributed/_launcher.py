@@ -130,7 +130,7 @@ class Job:
 
     @property
     def asked_to_end(self) -> bool:
-        """Whether a signal asked for the end."""
+        """Whether a signal requested the end."""
         return self._asked_to_end != 0
 
     def run(self) -> int:

@@ -53,7 +53,7 @@ class Meeting:
         """Return the place in the form of a provider of the role `communicator`.
 
         Raises:
-            NotImplementedError: the processes are on several hosts, and shared memory is asked for.
+            NotImplementedError: the processes are on several hosts, and shared memory is requested.
         """
         if provider == "shared_memory":
             if self.several:

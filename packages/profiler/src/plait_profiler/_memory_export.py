@@ -38,7 +38,7 @@ def export_memory_timeline(
 ) -> None:
     """Write the memory of each category over time.
 
-    The end of the path tells the format, which is PyTorch's:
+    The end of the path determines the format, which is PyTorch's:
 
     - ``.html``: a picture, drawn as SVG in a page that needs nothing else;
     - ``.json``, ``.json.gz``: ``[times, sizes]``: microseconds, and for each a list of 0 and the

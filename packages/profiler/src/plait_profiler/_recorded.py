@@ -153,7 +153,7 @@ class Recorded:
         export_memory_timeline(self.recording(), path, device)
 
     def export(self, path: Path) -> None:
-        """Write a file whose format the end of the path tells.
+        """Write a file; the end of the path determines the format.
 
         ``.html`` is a page, ``.json`` and ``.json.gz`` a Chrome trace, ``.pftrace`` and
         ``.perfetto-trace`` a Perfetto trace, ``.plaitprof`` the recording as it is.

@@ -165,7 +165,7 @@ class Context:
         module: the path of the module whose forward ran, such as ``Net.layers.0``; "" outside.
         module_type: the name of that module's class.
         stack: the lines of the program, innermost first: ``("net.py", 12, "forward")``. Empty
-            unless stacks were asked for.
+            unless stacks were requested.
 
     Example:
         >>> from plait_profiler import Context

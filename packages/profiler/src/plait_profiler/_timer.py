@@ -167,7 +167,7 @@ class Timer:
 
     It warms up, runs the statement often enough in a sample for the clock, switches the garbage
     collector off, waits for an accelerator before it looks at the clock, and uses one thread unless
-    it is asked for more.
+    more are requested.
 
     Args:
         stmt: code, or a function without arguments.

@@ -1,4 +1,4 @@
-"""What a training function asks and tells, in each process of a job."""
+"""The functions that a training function calls in each process of a job."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@
     reference = remote("worker1", Model)  # stays there: reference.rpc_sync().forward(x)
     shutdown()
 
-Arguments and results are pickled, and unpickled in the other process, which runs what it is told:
+Arguments and results are pickled, and unpickled in the other process, which runs the function:
 all processes of a job must be trusted. Tensors travel through Ray's object store, on one host
 without a copy where they are read.
 """
@@ -177,7 +177,7 @@ def _number(argument: str, value: int, variable: str) -> int:
 
 
 def _place(method: str, size: int) -> str:
-    """Return what names the job among others, and where rank 0 tells Ray's address."""
+    """Return the key of the job, and the place where rank 0 stores Ray's address."""
     scheme, _, rest = method.partition("://")
     if scheme == "tcp" and rest.rpartition(":")[2].isdigit():
         return rest

@@ -37,7 +37,7 @@ _NOT_METHODS = frozenset({
     "__dir__", "__getstate__", "__init__", "__init_subclass__", "__new__", "__reduce__",
     "__subclasshook__", "__torch_dispatch__", "__torch_function__", "as_subclass",
 })  # fmt: skip
-# functions of `torch` that take no tensors, or are asked about objects of any kind
+# functions of `torch` that take no tensors, or accept objects of any kind
 _NOT_FUNCTIONS = frozenset({
     "broadcast_shapes", "can_cast", "compile", "compiled_with_cxx11_abi", "dtype_of", "explain",
     "fork", "from_dlpack", "initial_seed", "is_distributed", "is_fusion_enabled", "is_storage",
@@ -110,7 +110,7 @@ def _template(free: tuple[str, ...]) -> CodeType:
 
 
 def _asker(function: FunctionType, public_function: Any) -> Any:
-    """Return what asks about calls of a function, and else calls its own code."""
+    """Return code that calls the handlers of a function, and its own code if none answers."""
     own = FunctionType(
         function.__code__,
         function.__globals__,

@@ -183,7 +183,7 @@ class OpOverloadPacket:
         return self.__dict__[overload]  # type: ignore[no-any-return]
 
     def overloads(self) -> list[str]:
-        """Return the names of the overloads that were asked for."""
+        """Return the names of the requested overloads."""
         return [name for name, each in self.__dict__.items() if isinstance(each, OpOverload)]
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:

@@ -114,7 +114,7 @@ class BlockMask:
 
         Args:
             kv_num_blocks: how many of `kv_indices` count, of shape ``(B, H, rows)``.
-            kv_indices: the blocks in which `mask_mod` is asked, ``(B, H, rows, columns)``.
+            kv_indices: the blocks in which `mask_mod` is called, ``(B, H, rows, columns)``.
             full_kv_num_blocks, full_kv_indices: blocks that are attended to as a whole.
             BLOCK_SIZE: the sizes of a block.
             mask_mod: the function for pairs; None masks none.

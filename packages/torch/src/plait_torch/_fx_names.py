@@ -33,7 +33,7 @@ _OF_FUNCTIONAL = (
     "broadcast_tensors", "cartesian_prod", "cdist", "chain_matmul", "einsum", "lu", "meshgrid",
     "norm", "split", "stft", "tensordot", "unique", "unique_consecutive", "unravel_index",
 )  # fmt: skip
-# functions that are asked about objects of any kind, and record nothing
+# functions that accept objects of any kind, and record nothing
 _PLAIN = frozenset({"is_tensor", "is_storage", "typename", "compile", "is_fx_tracing"})
 
 _RESERVED = frozenset({

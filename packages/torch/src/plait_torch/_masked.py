@@ -43,7 +43,7 @@ def _filled(input: Any, mask: Any, value: Any, dtype: Any = None) -> Any:
 
 
 def _dims(input: Any, dim: Any) -> tuple[int, ...]:
-    """All dimensions for None and (), else the ones asked for."""
+    """All dimensions for None and (), else the requested ones."""
     if dim is None or dim == ():
         return tuple(range(input.ndim))
     return tuple(d % max(input.ndim, 1) for d in (dim if isinstance(dim, Sequence) else (dim,)))

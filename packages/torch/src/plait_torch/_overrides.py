@@ -44,7 +44,7 @@ def _get_current_function_mode() -> Any:
 
 
 def has_torch_function(relevant_args: Iterable[Any]) -> bool:
-    """Return whether the class of an argument is asked, or a mode is.
+    """Return whether the class of an argument, or a mode, sees the call.
 
     Example:
         >>> import plait, plait_torch
@@ -60,12 +60,12 @@ def has_torch_function(relevant_args: Iterable[Any]) -> bool:
 
 
 def has_torch_function_unary(argument: Any) -> bool:
-    """Return whether the class of the argument is asked, or a mode is."""
+    """Return whether the class of the argument, or a mode, sees the call."""
     return has_torch_function((argument,))
 
 
 def has_torch_function_variadic(*arguments: Any) -> bool:
-    """Return whether the class of one of the arguments is asked, or a mode is."""
+    """Return whether the class of one of the arguments, or a mode, sees the call."""
     return has_torch_function(arguments)
 
 
@@ -76,7 +76,7 @@ def handle_torch_function(
 
     Args:
         public_api: the function.
-        relevant_args: the arguments that may be asked.
+        relevant_args: the arguments whose classes may see the call.
 
     Raises:
         TypeError: no class or mode answered.
@@ -232,7 +232,9 @@ def _is_installed() -> bool:
 
 
 def get_testing_overrides() -> dict[Callable[..., Any], Callable[..., Any]]:
-    """Return a function of the same arguments for each function that asks; it returns -1."""
+    """Return a function of the same arguments for each function that calls handlers; it returns
+    -1.
+    """
 
     def stand_in(function: Any) -> Callable[..., Any]:
         def replacement(*args: Any, **kwargs: Any) -> int:

@@ -37,7 +37,7 @@ __all__ = ["Library", "MissingUse", "Use", "first_missing", "library", "missing"
 
 _CAUGHT = {"ImportError", "ModuleNotFoundError", "AttributeError", "Exception", "BaseException"}
 _QUESTIONS = ("hasattr", "getattr", "version", "available", "TORCH_GE", "TORCH_2", "_greater")
-# names below these are made as they are asked for
+# names below these are made at their first access
 _OPEN = ("torch.ops", "torch.classes")
 
 
@@ -364,7 +364,7 @@ print('\\n' + json.dumps([n for n in json.load(sys.stdin) if not f(n)]))"
 
 
 def _in_pytorch(names: list[str]) -> list[str]:
-    """Return those names that PyTorch has, asked in a process of its own."""
+    """Return those names that PyTorch has, read in a separate process."""
     request = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", _ASK],
         input=json.dumps(names),

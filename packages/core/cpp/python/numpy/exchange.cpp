@@ -178,7 +178,7 @@ int copies_to_host(plait_tensor *t, PyObject *o, bool may_copy) {
   if (type == int(t->dl.device.device_type) && id == t->dl.device.device_id) return 0;
   if (type == kDLCPU && id == 0 && may_copy && t->dl.device.device_type != PLAIT_META) return 1;
   PyErr_Format(PyExc_BufferError,
-               "__dlpack__: the tensor is on DLPack device (%d, %d); (%d, %d) was asked for",
+               "__dlpack__: the tensor is on DLPack device (%d, %d); (%d, %d) was requested",
                int(t->dl.device.device_type), t->dl.device.device_id, type, id);
   return -1;
 }
@@ -329,7 +329,7 @@ PyMethodDef exchange_functions[] = {
      "    tensor([7, 2])"},
     {"from_dlpack", function(entry<from_dlpack>), METH_VARARGS | METH_KEYWORDS,
      "from_dlpack(x, /, *, device=None, copy=None)\n--\n\nA tensor on the memory of another "
-     "library's array, or a copy of it where another device is asked for. The current stream of an "
+     "library's array, or a copy of it if another device is requested. The current stream of an "
      "accelerator waits for the work that makes the array."
      "\n\nRaises:\n"
      "    TypeError: if `x` is no array with ``__dlpack__``.\n"

@@ -69,8 +69,8 @@ struct State {  // filled at import; the operators when plait_core starts
   PyTypeObject *tensor_type, *size_type, *node_type;
   destructor subtype_dealloc;  // CPython's tp_dealloc of classes written in Python
   const plait_op *op[op_count];
-  const plait_op *fast[op_count];  // `op`, or NULL while a mode is asked about every call
-  uint64_t modes;  // of all threads, that are asked about every call
+  const plait_op *fast[op_count];  // `op`, or NULL while a mode sees every call
+  uint64_t modes;  // the number of modes of all threads
   // Calls on instances of classes that have this attribute, with another value than this one, are
   // seen by this layer. NULL: there is none.
   PyObject *watched_attribute, *unwatched_value;
@@ -198,7 +198,7 @@ PyObject *numpy();  // the module, imported at its first use; borrowed; NULL wit
 // From numpy/exchange_table.cpp: __dlpack_c_exchange_api__, ours and those of other libraries.
 bool add_exchange_table();
 // A handle on the bytes of an array on the CPU, by the table of its class; nullptr, with an
-// exception or without one, where `__dlpack__` has to be asked.
+// exception or without one, where `__dlpack__` has to be called.
 plait_tensor *import_by_table(PyObject *);
 
 // From storages.cpp.

@@ -186,7 +186,7 @@ REAL: dict[str, Any] = {
 
 
 class RefusedName(CheckpointError, UnpicklingError):
-    """A file asks for a name that is not in the table and not listed."""
+    """A file refers to a name that is not in the table and not listed."""
 
     def __init__(self, text: str, module: str = "", name: str = "") -> None:
         super().__init__(text)

@@ -120,5 +120,5 @@ class Channel:
         return messages
 
     def close(self) -> None:
-        """End the connection, which tells the worker to end."""
+        """End the connection, which also ends the worker."""
         self._socket.close()

@@ -30,7 +30,7 @@ class Together:
     """The steps of ranks that save or load together, in each of which all call `agree`.
 
     As a context it lets no other rank wait for this one when an interrupt ends the steps and the
-    others were not told of it: their groups are broken then, as by an interrupt in a collective.
+    others did not learn of it: their groups are broken then, as by an interrupt in a collective.
 
     Args:
         who: the function that the program called.

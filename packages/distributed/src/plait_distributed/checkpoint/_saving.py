@@ -65,7 +65,7 @@ class _Save:
     ) -> None:
         self.who, self.group = caller, together.group
         self.together = together
-        self._failure: BaseException | None = None  # of which the other ranks are not told yet
+        self._failure: BaseException | None = None  # the other ranks do not know it yet
         self.rank = 0 if self.group is None else self.group.rank()
         self._folder: Any = None  # the save in the folder, on the lowest rank
         self._encoded: Any = None

@@ -16,7 +16,7 @@ __all__ = ["Batch", "Batches", "Part", "sample_generator", "sample_seed"]
 
 
 def sample_seed(seed: int, epoch: int, index: int, stream: str = "") -> int:
-    """Return a seed that depends on these numbers alone: the same on whatever rank asks.
+    """Return a seed that depends on these numbers alone: the same on every rank.
 
     Args:
         seed: of the run.

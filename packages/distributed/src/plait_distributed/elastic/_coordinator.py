@@ -34,7 +34,7 @@ class Terms:
 
 
 class Coordinator(threading.Thread):
-    """Serves the members that connect, until it has told them a decision.
+    """Serves the members that connect, until it has sent them a decision.
 
     If there are fewer then than at first, it stays, as a door at which others wait for the next
     meeting. Whoever has not proved that it knows the job's secret waits for nothing there.
@@ -278,7 +278,7 @@ def _outvoted(present: list[Member], here: str, missing: Collection[int] = ()) -
     """Say why these members may not go on: ranks of which they know nothing may.
 
     Of the last group the part with more than half of the ranks goes on, or with half of them and
-    rank 0; so two parts never do. It is the last group that anybody here was told, even if it
+    rank 0; so two parts never do. It is the last group that a member here received, even if it
     could not be opened here: others may have, and go on in it. A rank counts if it is in the part
     or has surely ended: it was started again, or somebody of its host is in the part, and would be
     waited for if he did not say so.

@@ -31,7 +31,7 @@ _TIMEOUT = 300.0  # seconds
 _PATIENCE = 30.0  # seconds for a rank that the launcher starts again
 _FOLLOWING = 0.3  # seconds
 _ATTEMPTS = 3  # of the same processes to open their group
-_OPENING = 10.0  # seconds in which ranks that have just been told open their group
+_OPENING = 10.0  # seconds in which ranks open their group after a decision
 
 
 class Session:

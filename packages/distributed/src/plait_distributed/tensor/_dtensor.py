@@ -256,7 +256,7 @@ class DTensor(_Tensor):  # type: ignore[misc]
             forward_dtype, backward_dtype: None.
 
         Raises:
-            NotImplementedError: another mesh, or a partial sum is asked for.
+            NotImplementedError: another mesh, or a partial sum is requested.
         """
         if device_mesh is not None and device_mesh != self._mesh:
             raise NotImplementedError("DTensor.redistribute: another mesh is not supported")

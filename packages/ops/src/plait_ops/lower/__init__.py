@@ -36,7 +36,7 @@ __all__ = [
     "vjp",
 ]
 
-# Who asks for costs asks once for all calls that have these in common.
+# Costs are computed once for all calls that have these in common.
 SIZES = (
     Kind.TENSOR,
     Kind.TENSORS,
