@@ -62,7 +62,7 @@ MODULES = (
 )
 # names that the page of another package documents
 ELSEWHERE = ("plait_abi",)
-# what has no file of its own in Python
+# pages of objects without a file in Python
 COMPILED = {"plait_core": "Tensor", "plait_core._core": "Settings", "": "Constants"}
 # a class with more members has pages of their kinds
 MANY = 110
@@ -73,7 +73,7 @@ def _topic(module: ModuleType, name: str) -> str | None:
     value = getattr(module, name)
     if isinstance(value, (plait_abi.Operator, ModuleType)):
         return None
-    # what wraps a function may say the public module
+    # a wrapper of a function may have the public module as its `__module__`
     home = getattr(inspect.unwrap(value) if callable(value) else value, "__module__", None) or ""
     if home.split(".")[0] in ELSEWHERE:
         return None

@@ -161,7 +161,9 @@ HALF_CASES = [case for case in HALF_CASES if not case[1] or case[0] in FUSED]
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
 @pytest.mark.parametrize(("name", "fused"), HALF_CASES)
 def test_halves(name: str, fused: bool, dtype: Any) -> None:
-    """Each step from torch's parameters and state: its fused ones round once, others each term."""
+    """Each step starts from torch's parameters and state. Fused steps round once, others each
+    term.
+    """
     options = {**HALF_OPTIONS[name], **({"fused": True} if fused else {})}
     shapes = [(4, 3), (5, 300)] if name == "Muon" else [*SHAPES, (5, 300)]
     generator = torch.Generator().manual_seed(3)
@@ -254,7 +256,7 @@ def test_muon(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     oracle = torch.optim.Muon(theirs, **options)
     optimizer, on_numpy = optim.Muon(own, **options), optim.Muon(arrays, **options)
     for t in range(6):
-        if t == 3:  # each goes on from what the other saved
+        if t == 3:  # each continues from the state that the other saved
             saved = copy.deepcopy(oracle.state_dict())
             oracle.load_state_dict(copy.deepcopy(optimizer.state_dict()))
             optimizer.load_state_dict(saved)
@@ -348,7 +350,7 @@ def test_clipping_within_the_step(name: str) -> None:
 
 
 def _own_state(lib: Any, values: dict[str, Any], kind: Any, dtype: str) -> list[Any]:
-    """Save and load the state of an optimizer that a program wrote; describe what is there."""
+    """Save and load the state of an optimizer that a program wrote, and describe it."""
 
     class Own(kind):  # type: ignore[misc]
         def __init__(self, params: Any) -> None:

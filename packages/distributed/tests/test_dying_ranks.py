@@ -1,6 +1,6 @@
 """Ranks that are killed or stopped while ranks meet, and while they save: the others name them.
 
-With a group's timeout that is longer than the test may take: nobody waits for that.
+The timeout of the groups is longer than the limit of the test: no rank may wait for it.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _wait_for_files(folder: pathlib.Path, pattern: str) -> None:
 def test_a_killed_rank_is_a_field_of_the_error(
     outcomes: Any, way: str, tmp_path: pathlib.Path
 ) -> None:
-    """For each call in which a rank may wait, and each that comes after the loss."""
+    """Check each call in which a rank may wait, and each call after the loss."""
     x = pc.ones(3)
 
     def all_calls(group: Any) -> list[Any]:
@@ -102,7 +102,7 @@ def test_a_killed_rank_is_a_field_of_the_error(
     assert first == last == [[(1, True)]] * 6
 
 
-def test_a_text_that_reads_like_a_loss_is_none(outcomes: Any) -> None:
+def test_a_text_like_that_of_a_loss_is_no_loss(outcomes: Any) -> None:
     def work(rank: int) -> Any:
         if rank == 0:
             dist.get_default_group().abort("rank 1 (pid 7) died, says the program")
@@ -120,11 +120,11 @@ def _wait_for_end(pid: int) -> None:
 
 
 @pytest.mark.parametrize("way", ["abort", "interrupt"])
-@pytest.mark.parametrize("waits", ["before", "behind", "behind the end"])
+@pytest.mark.parametrize("waits", ["before", "after", "after the end"])
 def test_a_rank_that_ends_the_group_and_itself(
     outcomes: Any, way: str, waits: str, tmp_path: pathlib.Path
 ) -> None:
-    """The others hear why, whether they look before it ends the group, or when it is gone."""
+    """The others get the reason, before the group ends and after the rank has ended."""
 
     def work(rank: int) -> Any:
         group = dist.get_default_group()
@@ -136,10 +136,10 @@ def test_a_rank_that_ends_the_group_and_itself(
             (tmp_path / "ended").touch()
             os.kill(os.getpid(), signal.SIGKILL)
         (tmp_path / f"here{rank}").touch()
-        if waits == "behind":
+        if waits == "after":
             while not (tmp_path / "ended").exists():
                 time.sleep(0.002)
-        elif waits == "behind the end":
+        elif waits == "after the end":
             _wait_for_end(pid)
         try:
             dist.barrier()
@@ -231,7 +231,7 @@ def _state(pid: int) -> str:
 
 
 def _wait_until_met(pids: list[int]) -> None:
-    """Wait until all have joined, and wait for what comes.
+    """Wait until all have joined, and wait for messages.
 
     Then they have a block of shared memory, or over UCX all are connected to one of them.
     """
@@ -243,7 +243,7 @@ def _wait_until_met(pids: list[int]) -> None:
     ):
         assert time.monotonic() < deadline, "the ranks do not meet"
         time.sleep(0.02)
-    for pid in pids:  # who has joined says who it is before it sleeps
+    for pid in pids:  # a joined process identifies itself before it sleeps
         while _state(pid) != "S":
             assert time.monotonic() < deadline, f"{pid} does not wait"
             time.sleep(0.002)
@@ -251,7 +251,7 @@ def _wait_until_met(pids: list[int]) -> None:
 
 @pytest.mark.parametrize("victim", [0, 1])
 def test_the_other_ranks_name_a_killed_rank(victim: int) -> None:
-    """The fourth rank does not come, so that the others still wait."""
+    """The fourth rank does not join, so that the others still wait."""
     context = mp.get_context("fork")
     where = f"shm:tests {secrets.token_hex(8)}"
     processes, ends = [], []

@@ -25,7 +25,8 @@ extern std::atomic<int64_t> unfinished;  // asynchronous collectives
 
 struct Operation {  // an asynchronous collective
   Collective call{};
-  std::vector<plait_tensor *> in, out;  // handles of its own: others may be given other bytes
+  std::vector<plait_tensor *> in,
+      out;  // own handles, as the program may assign other bytes to its tensors
   double timeout = 0;
   bool done = false;
   Outcome outcome = Outcome::done;
@@ -74,6 +75,6 @@ struct Member : std::enable_shared_from_this<Member> {
 };
 
 void stop_collectives();    // before the process ends
-void forget_collectives();  // in the child of a fork, where their threads are not
+void forget_collectives();  // in the child of a fork, which does not have their threads
 
 }  // namespace plait::multiprocessing

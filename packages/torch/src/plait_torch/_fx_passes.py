@@ -52,7 +52,7 @@ class _CodeOnlyModule(plait.nn.Module):
 
 
 def compatibility(is_backward_compatible: bool, **options: Any) -> Callable[[T], T]:
-    """Return a decorator that returns what it gets."""
+    """Return a decorator that returns its argument."""
     return lambda function: function
 
 
@@ -142,7 +142,7 @@ def _submodules(module: Any) -> dict[str, Any]:
 
 
 def get_attr(module: Any, target: str) -> Any:
-    """Return what a module holds under a dotted name."""
+    """Return the attribute of a module with a dotted name."""
     for name in target.split("."):
         module = getattr(module, name)
     return module
@@ -219,7 +219,7 @@ def remove_dropout(model: Any) -> Any:
 
 
 class _Partition:
-    """The nodes of one part, and what goes in and out of it."""
+    """The nodes of one part, its inputs and its outputs."""
 
     def __init__(self, name: str) -> None:
         self.name = f"submod_{name}"
@@ -232,7 +232,7 @@ class _Partition:
 
 
 def _partitions(nodes: list[Node], callback: Callable[[Node], Any]) -> dict[str, _Partition]:
-    """Return the parts by their names, with the values that go from one to another."""
+    """Return the parts by their names, with the values that one passes to another."""
     parts: dict[str, _Partition] = {}
     place = {}
     for node in nodes:
@@ -273,7 +273,7 @@ def split_module(
 
     Args:
         m: a `GraphModule`.
-        root_m: the module that holds what the graph names.
+        root_m: the module with the attributes that the graph uses.
         split_callback: a function from a node to the number or name of its part.
         args, options: have no effect.
 
@@ -296,7 +296,7 @@ def split_module(
         if node.op == "placeholder":
             values[node] = whole.node_copy(node)
     children: dict[str, Any] = {}
-    for node in nodes:  # what the module holds itself stays outside of the parts
+    for node in nodes:  # attributes of the module itself stay outside of the parts
         if node.op == "get_attr":
             values[node] = whole.node_copy(node)
             children[str(node.target)] = get_attr(root_m, str(node.target))

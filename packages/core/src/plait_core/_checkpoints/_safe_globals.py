@@ -1,4 +1,4 @@
-"""The objects that a program lets a file name: `safe_globals` of `load`."""
+"""The classes and functions that a file may refer to: `safe_globals` of `load`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def full_name(module: str, name: str) -> tuple[str, str]:
 
 
 class SafeGlobals:
-    """Listed classes and functions, which a file may name, call and fill with state.
+    """Listed classes and functions, which a file may refer to, call and fill with state.
 
     Args:
         objects: classes, functions, or pairs of an object and the name that files give it.
@@ -38,7 +38,7 @@ class SafeGlobals:
         for value in objects:
             name, result = _named(value)
             self._names[name] = result
-        # the objects are in `_names`, so that their identities stay theirs
+        # `_names` refers to the objects, so that no other object gets the same id
         self._listed = {id(value) for value in self._names.values()}
         self._elsewhere = elsewhere
 
@@ -89,7 +89,7 @@ def _named(value: Any) -> tuple[str, Any]:
 
 
 def _lookup(module: str, name: str) -> Any:
-    """Return what an imported module holds under a dotted name, without running its code."""
+    """Return the object of an imported module with a dotted name, without running code."""
     result: Any = sys.modules.get(module)
     for part in name.split("."):
         result = getattr(result, "__dict__", {}).get(part)

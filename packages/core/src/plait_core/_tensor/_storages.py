@@ -220,12 +220,11 @@ def _empty(nbytes: int) -> UntypedStorage:
     return UntypedStorage(binding.operator("empty")((nbytes,), dtype="uint8", device="meta"))
 
 
-# The live UntypedStorage of each storage. Pickle and deepcopy go by identity, so they write a
-# storage once for all tensors on it.
+# The live UntypedStorage of each storage. Pickle and deepcopy compare objects by identity, so they
+# write a storage once for all tensors on it.
 class _Known:
-    """A table of living objects. Unlike `weakref.WeakValueDictionary` it runs no Python code when
-    one is freed: Ctrl-C that comes then would be handled there, and what it raises printed and
-    lost.
+    """A table of live objects. Unlike `weakref.WeakValueDictionary` it runs no Python code when one
+    is freed: there, the KeyboardInterrupt of Ctrl-C would be printed and lost.
     """
 
     def __init__(self) -> None:
@@ -247,7 +246,7 @@ class _Known:
             self._most = 2 * len(self._references) + 64
 
     def move(self, before: tuple[int, int], extent: tuple[int, int]) -> None:
-        """Give the object of an extent another one."""
+        """Change the extent of an object."""
         self._references[extent] = self._references.pop(before)
 
 
@@ -285,14 +284,14 @@ def rebuild_on(
     stride: tuple[int, ...],
     grad: bool,
 ) -> Tensor:
-    """Make a tensor from the arguments that `taken_apart` returned."""
+    """Make a tensor from the arguments that `reduce_arguments` returned."""
     result = storage.tensor(dtype, offset, size, stride)
     if cls is not Tensor:
         return Tensor._make_subclass(cls, result, grad)
     return result.requires_grad_() if grad else result
 
 
-def taken_apart(tensor: Tensor, memo: dict[int, Any] | None = None) -> tuple[Any, ...]:
+def reduce_arguments(tensor: Tensor, memo: dict[int, Any] | None = None) -> tuple[Any, ...]:
     """Return the arguments of `rebuild_on`; with a memo of deepcopy, on a copy of the storage."""
     storage = storage_of(tensor)
     if memo is not None:

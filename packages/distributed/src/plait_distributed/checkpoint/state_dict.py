@@ -1,7 +1,7 @@
 """States of models and optimizers by the names of parameters, sharded or whole.
 
-Names are those of the plain model, whatever wraps it; so a state can be loaded with another number
-of ranks, another kind of sharding, or none.
+Names are those of the plain model, without its wrappers; so a state can be loaded with another
+number of ranks, another kind of sharding, or none.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _WRAPPERS = ("_fsdp_wrapped_module.", "_checkpoint_wrapped_module.", "_orig_mod.
 
 @dataclass
 class StateDictOptions:
-    """Which state is taken or given.
+    """The part and the form of a state that is saved or loaded.
 
     Args:
         full_state_dict: whole tensors, in place of each rank's parts.
@@ -63,7 +63,7 @@ class StateDictOptions:
 
 
 def _plain(model: Any, name: str) -> str:
-    """Return a parameter's name in the model that wrappers hold."""
+    """Return a parameter's name in the wrapped model."""
     for wrapper in _WRAPPERS:
         name = name.replace(wrapper, "")
     return name.removeprefix("module.") if _is_parallel(model) else name
@@ -103,8 +103,8 @@ def get_model_state_dict(
 
     Args:
         model: a module, sharded, parallel or plain.
-        submodules: None.
-        options: which state.
+        submodules: must be None.
+        options: the part and the form of the state.
 
     Example:
         >>> import plait_nn as nn
@@ -125,7 +125,9 @@ def get_model_state_dict(
 
 
 def _sharded_state(model: Any) -> dict[str, Any]:
-    """Return the state with each rank's parts, whatever a wrapper returns by default."""
+    """Return the state with each rank's parts, also if a wrapper returns another form by
+    default.
+    """
     take = getattr(model, "_sharded_state_dict", model.state_dict)
     state: dict[str, Any] = take()
     return state
@@ -139,10 +141,10 @@ def set_model_state_dict(
     Args:
         model: a module, sharded, parallel or plain.
         model_state_dict: by the names of the plain model; parts or whole tensors.
-        options: with `broadcast_from_rank0` the state of rank 0 is taken.
+        options: with `broadcast_from_rank0` the state of rank 0 is used.
 
     Returns:
-        What ``load_state_dict`` returns: missing and unexpected keys.
+        The result of ``load_state_dict``: missing and unexpected keys.
 
     Example:
         >>> import plait_nn as nn
@@ -165,7 +167,7 @@ def set_model_state_dict(
 
 
 def _laid_out(value: Any, like: Any) -> Any:
-    """Return a value as another one lies on the ranks."""
+    """Return a value with the placements of another one."""
     if isinstance(like, DTensor):
         if isinstance(value, DTensor):
             if value.placements == like.placements and value.device_mesh == like.device_mesh:
@@ -235,7 +237,7 @@ def _names(model: Any) -> dict[int, str]:
 def _start(optimizer: Any) -> None:
     """Let an optimizer make its state: a step without gradients and rates, which changes nothing.
 
-    As PyTorch does, so that a state can be loaded into an optimizer that has made no step.
+    PyTorch does the same, so that a state can be loaded into an optimizer that has made no step.
     """
     every = [p for group in optimizer.param_groups for p in group["params"]]
     if any(optimizer.state[p] for p in every if p in optimizer.state):
@@ -282,8 +284,8 @@ def get_optimizer_state_dict(
     Args:
         model: the module whose parameters they update.
         optimizers: an optimizer, or a list of them.
-        submodules: None.
-        options: which state.
+        submodules: must be None.
+        options: the part and the form of the state.
 
     Returns:
         ``{"state": {name: {...}}, "param_groups": [{"lr": ..., "params": [names]}]}``.
@@ -334,7 +336,7 @@ def set_optimizer_state_dict(
         model: the module whose parameters they update.
         optimizers: an optimizer, or a list of them.
         optim_state_dict: parts or whole tensors, by the names of parameters.
-        options: with `broadcast_from_rank0` the state of rank 0 is taken.
+        options: with `broadcast_from_rank0` the state of rank 0 is used.
 
     Raises:
         KeyError: a parameter is in no group of the state.
@@ -373,7 +375,7 @@ def set_optimizer_state_dict(
 
 
 def _as_parameter(value: Any, parameter: Any) -> Any:
-    """Return state as its parameter lies on the ranks."""
+    """Return state with the placements of its parameter."""
     if isinstance(value, DTensor) or getattr(value, "shape", None) == parameter.shape:
         return _laid_out(value, parameter)
     return value
