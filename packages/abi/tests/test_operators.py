@@ -66,7 +66,7 @@ def test_scalar_keeps_its_kind(value: object, expected: tuple[int, int]) -> None
 
 
 @pytest.mark.parametrize(
-    ("name", "given", "expected"),
+    ("name", "values", "expected"),
     [
         ("b", np.int64(4), (INT, 4)),
         ("c", 2, (FLOAT, 4)),
@@ -99,7 +99,7 @@ def test_generator_arrives(x: np.ndarray) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "given", "text"),
+    ("name", "values", "text"),
     [
         ("a", "x", "`a` must be a number, got str 'x'"),
         ("b", 1.0, "`b` must be an int, got float"),

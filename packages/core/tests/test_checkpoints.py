@@ -410,7 +410,7 @@ def test_wrong_arguments(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "text"),
     [
         (b"", "is empty"),
         (b"abc", "begins with b'abc'"),

@@ -37,7 +37,7 @@ def test_the_numbers_of_a_small_convolutional_network():
 
 
 @pytest.mark.parametrize(
-    ("layer", "shape", "wanted"),
+    ("layer", "shape", "expected"),
     [
         (nn.Linear(3, 5), (7, 2, 3), 7 * 2 * 15),
         (nn.Bilinear(2, 3, 4), None, 6 * 4 * 2 * 3),

@@ -33,7 +33,7 @@ class Layer(Module):
     Class arguments:
         dims: the number of dimensions of a sample, without batch and channels.
         function: the name of ``self._function`` in `plait_nn.functional`.
-        shown: names of attributes that the repr shows; ``inplace`` only if it is true.
+        fields: names of attributes that the repr shows; ``inplace`` only if it is true.
     """
 
     _dims: ClassVar[int]
