@@ -63,8 +63,7 @@ def silero(sound: Any) -> Any:
         warnings.simplefilter("ignore")
         model = torch.jit.load(str(trained.installed("silero_vad", "data/silero_vad.jit")))
         results = {
-            f"_model.{key}": torch.tensor(weights[name].numpy())
-            for key, name in SILERO.items()
+            f"_model.{key}": torch.tensor(weights[name].numpy()) for key, name in SILERO.items()
         }
         missing, unexpected = model.load_state_dict(results, strict=False)
         assert not unexpected and all(key.startswith("_model_8k.") for key in missing)
