@@ -1,4 +1,5 @@
-"""What all tests have: Ctrl-C, modules for spawned processes, examples, and a limit of time.
+"""The common set-up of all tests: Ctrl-C, modules for spawned processes, examples, and a limit of
+time.
 
 Examples see Python's builtins, as core has a `float` of its own, and write files into folders of
 their own. A test that is over its limit (pytest-timeout; pyproject.toml has the number) ends the
@@ -89,9 +90,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if not config.getoption("first_of_each", False):
         return
     first = {item.nodeid.partition("[")[0]: item for item in reversed(items)}
-    kept = set(first.values())
-    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
-    items[:] = [item for item in items if item in kept]
+    selection = set(first.values())
+    config.hook.pytest_deselected(items=[item for item in items if item not in selection])
+    items[:] = [item for item in items if item in selection]
 
 
 class _Watch:
@@ -190,9 +191,9 @@ def _end_children() -> str:
 
 
 def _descendants(pid: int) -> list[int]:
-    found = []
+    results = []
     for file in pathlib.Path(f"/proc/{pid}/task").glob("*/children"):
         with contextlib.suppress(OSError):
             for child in map(int, file.read_text().split()):
-                found += [child, *_descendants(child)]
-    return found
+                results += [child, *_descendants(child)]
+    return results

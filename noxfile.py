@@ -149,12 +149,12 @@ def install(
     session: nox.Session, names: list[str], *, extras: bool = False, flavour: str = ""
 ) -> None:
     """Install our wheels by file, then their third-party dependencies; extras: ``[test]``."""
-    wanted = closure(names, PACKAGES, tests=extras)
-    built = wheels(session, wanted, flavour)
-    files = [built[name] for name in wanted]
+    required = closure(names, PACKAGES, tests=extras)
+    built = wheels(session, required, flavour)
+    files = [built[name] for name in required]
     # By force: a reused environment may hold the same version with other contents.
     session.install("--no-index", "--no-deps", "--force-reinstall", *files)
-    session.install(*[f"{built[n]}[test]" if extras and n in names else built[n] for n in wanted])
+    session.install(*[f"{built[n]}[test]" if extras and n in names else built[n] for n in required])
 
 
 def install_digits(session: nox.Session) -> None:
@@ -261,9 +261,9 @@ def array_api(session: nox.Session) -> None:
     at the commit named above. Expected failures are in tests/array_api/expected.txt, with reasons.
     """
     words = list(session.posargs)
-    given = words.pop(0) if words else os.environ.get("PLAIT_ARRAY_API_TESTS", "")
-    folder = pathlib.Path(given).resolve()
-    if not given or not (folder / "array_api_tests").is_dir():
+    setting = words.pop(0) if words else os.environ.get("PLAIT_ARRAY_API_TESTS", "")
+    folder = pathlib.Path(setting).resolve()
+    if not setting or not (folder / "array_api_tests").is_dir():
         session.error("array-api: the path of a checkout of array-api-tests is required")
     head = subprocess.run(
         ["git", "-C", str(folder), "rev-parse", "HEAD"], capture_output=True, text=True, check=True
@@ -274,10 +274,10 @@ def array_api(session: nox.Session) -> None:
     session.install(*ARRAY_API_NEEDS)
     expected = ROOT / "tests" / "array_api" / "expected.txt"
     session.chdir(folder)
-    chosen = words or ["array_api_tests", "--max-examples=200"]
+    choice = words or ["array_api_tests", "--max-examples=200"]
     fixed = ["--hypothesis-disable-deadline", "--derandomize", f"--xfails-file={expected}"]
     session.run(
-        *("pytest", "-p", "no:cacheprovider", *fixed, *chosen),
+        *("pytest", "-p", "no:cacheprovider", *fixed, *choice),
         env={
             "ARRAY_API_TESTS_MODULE": "plait_core.array_api",
             "ARRAY_API_TESTS_VERSION": "2024.12",
@@ -332,43 +332,43 @@ def reformat(session: nox.Session) -> None:
     session.run("ruff", "check", "--fix-only", "--quiet", *named)
     session.run("ruff", "format", *named)
     folders = [pathlib.Path(name).resolve() for name in named]
-    chosen = [
+    selection = [
         name
         for name in c_files()
         if any((ROOT / name).is_relative_to(folder) for folder in folders)
     ]
-    if chosen:
-        session.run("clang-format", "-i", *chosen)
+    if selection:
+        session.run("clang-format", "-i", *selection)
 
 
 def c_files() -> list[str]:
     """Return the C and C++ files of the repository, without what builds have made."""
-    found = [
+    results = [
         path.relative_to(ROOT)
         for folder in CHECKED_BY_CLANG_FORMAT
         for path in sorted((ROOT / folder).rglob("*"))
         if path.suffix in {".c", ".h", ".cpp", ".hpp"}
     ]
     # plait_ops/include is written by the emitters.
-    made = {("build",), ("src", "plait_ops", "include")}
+    result = {("build",), ("src", "plait_ops", "include")}
     return [
         str(path)
-        for path in found
-        if not any(path.parts[2 : 2 + len(part)] == part for part in made)
+        for path in results
+        if not any(path.parts[2 : 2 + len(part)] == part for part in result)
     ]
 
 
 @nox.session(reuse_venv=True)
 def types(session: nox.Session) -> None:
     """Run mypy in strict mode over the packages, as their wheels ship them; check programs."""
-    wanted = closure(EVERYTHING, PACKAGES)
-    wheels(session, wanted)
+    required = closure(EVERYTHING, PACKAGES)
+    wheels(session, required)
     builder = Builder(str(pathlib.Path(session.bin) / "python"))
-    others = {text for name in wanted for text in PACKAGES[name].third_party}
+    others = {text for name in required for text in PACKAGES[name].third_party}
     session.install(MYPY, "nox", *sorted(others))
-    path = os.pathsep.join(str(builder.site(name)) for name in wanted)
-    chosen = [word for name in wanted for word in ("-p", PACKAGES[name].module)]
-    session.run("mypy", *chosen, env={"MYPYPATH": path})
+    path = os.pathsep.join(str(builder.site(name)) for name in required)
+    selection = [word for name in required for word in ("-p", PACKAGES[name].module)]
+    session.run("mypy", *selection, env={"MYPYPATH": path})
     session.run(
         "mypy",
         "noxfile.py",
@@ -469,15 +469,15 @@ def conformance(session: nox.Session) -> None:
     """Run the conformance kit on our own components, or with the given arguments."""
     ours = ["conformance", "core", "autograd", "optim", "multiprocessing", "mpi", "ucx"]
     install(session, ours, extras=True)
-    chosen = [["--role", role] for role in CONFORMANCE_ROLES]
+    selection = [["--role", role] for role in CONFORMANCE_ROLES]
     mpiexec = f"{session.bin}/mpiexec --allow-run-as-root --oversubscribe --with-ft ulfm -n {{}}"
     over_mpi = ["--provider", "mpi", "--import", "plait_mpi", "--where", "mpi:{}"]
-    chosen.append(["--role", "communicator", *over_mpi, "--launcher", mpiexec, "--members", "3"])
+    selection.append(["--role", "communicator", *over_mpi, "--launcher", mpiexec, "--members", "3"])
     over_ucx = ["--provider", "ucx", "--import", "plait_ucx", "--where", "local:{}"]
-    chosen.append(["--role", "communicator", *over_ucx])
+    selection.append(["--role", "communicator", *over_ucx])
     if not session.posargs:
-        chosen.append(["--role", "device", "--device", "ext", "--load", pretend_device(session)])
-    for options in [session.posargs] if session.posargs else chosen:
+        selection.append(["--role", "device", "--device", "ext", "--load", pretend_device(session)])
+    for options in [session.posargs] if session.posargs else selection:
         session.run("pytest", "--pyargs", "plait_conformance", *options)
 
 
@@ -536,7 +536,7 @@ def attack(session: nox.Session) -> None:
     minutes = 1.0 if short else 25.0
     if "--minutes" in words:
         minutes = float(words.pop(words.index("--minutes") + 1))
-    chosen = [word for word in words if word not in ("--short", "--minutes")]
+    selection = [word for word in words if word not in ("--short", "--minutes")]
     limit = f"--timeout={900 + 60 * minutes:g}"  # one test may get all the time
     install(session, EVERYTHING, extras=True)
     if not short:
@@ -548,7 +548,7 @@ def attack(session: nox.Session) -> None:
         environment["PLAIT_ATTACK_MINUTES"] = str(minutes)  # divided among the tests
     try:
         # run as a module, as workers import test modules from the working directory
-        tests = chosen or ["tests/attack"]
+        tests = selection or ["tests/attack"]
         session.run("python", "-m", "pytest", limit, *tests, env=environment)
     finally:
         if results.exists():
@@ -569,9 +569,9 @@ def races(session: nox.Session) -> None:
         "PLAIT_NUM_THREADS": os.environ.get("PLAIT_NUM_THREADS", "4"),
         "PYTEST_TIMEOUT": SLOW_BUILD,
     }
-    chosen = session.posargs or [*WITH_THREADS, "-k", NOT_FOR_RACES]
+    choice = session.posargs or [*WITH_THREADS, "-k", NOT_FOR_RACES]
     # Reports go past pytest to stderr; one makes the session fail.
-    session.run("pytest", "--capture=sys", *chosen, env=environment)
+    session.run("pytest", "--capture=sys", *choice, env=environment)
 
 
 @nox.session(name="free-threads", venv_backend="none")
@@ -584,7 +584,7 @@ def free_threads(session: nox.Session) -> None:
     """
     if not session.posargs:
         session.error("name a Python: nox -s free-threads -- python3.14t [pytest's arguments]")
-    python, *chosen = session.posargs
+    python, *selection = session.posargs
     ask = "import sysconfig as s; print(s.get_config_var('Py_GIL_DISABLED'), s.get_config_vars())"
     about = str(session.run(python, "-c", ask, silent=True, external=True))
     if not about.startswith("1"):
@@ -602,7 +602,7 @@ def free_threads(session: nox.Session) -> None:
     pip = (inside, "-m", "pip", "install", "--quiet")
     session.run(*pip, "--no-index", "--no-deps", *files, external=True)
     session.run(*pip, *FREE_OF_LOCKS_NEED, external=True)
-    tests = chosen or ["tests/test_free_threads.py"]
+    tests = selection or ["tests/test_free_threads.py"]
     run = (inside, "-m", "pytest", "--capture=sys", *tests)
     threads = {"PLAIT_NUM_THREADS": os.environ.get("PLAIT_NUM_THREADS", "4")}
     threads["PYTEST_TIMEOUT"] = SLOW_BUILD
@@ -639,20 +639,20 @@ def coverage(session: nox.Session) -> None:
         old.unlink()
     # Failures are ignored here, as the session `tests` reports them. The examples are skipped: they
     # train for minutes and call the same code as the packages' tests.
-    chosen = session.posargs or [*test_folders(EVERYTHING), "tests/hostile"]
+    choice = session.posargs or [*test_folders(EVERYTHING), "tests/hostile"]
     limit = {"PYTEST_TIMEOUT": SLOW_BUILD}
-    session.run("pytest", "-q", *chosen, env=limit, success_codes=[0, 1])
+    session.run("pytest", "-q", *choice, env=limit, success_codes=[0, 1])
     session.run("python", "tools/branches.py", str(objects), "results/coverage")
 
 
 def _library(compiler: list[str], name: str) -> str:
-    found = subprocess.run(
+    result = subprocess.run(
         [*compiler, f"-print-file-name={name}"], capture_output=True, text=True, check=True
     ).stdout.strip()
-    if not pathlib.Path(found).is_absolute():
+    if not pathlib.Path(result).is_absolute():
         package = {"libtsan.so": "libtsan2"}.get(name, "libasan8")
         raise SystemExit(f"nox: {name} of {compiler[0]} is required (Debian: {package})")
-    return str(pathlib.Path(found).resolve())
+    return str(pathlib.Path(result).resolve())
 
 
 @nox.session(reuse_venv=True)

@@ -99,8 +99,8 @@ def distance(
     for seed in range(batches):
         sizes: dict[str, Any] = {"steps": steps, "batch": batch, "small": small, "seed": seed}
         exact, before, after = trained(torch, name, "float64", **sizes)
-        found, _, ended = trained(torch, name, "float32", **sizes)
-        losses.append(float(np.sqrt(np.mean((found - exact) ** 2) / np.mean(exact**2))))
+        result, _, ended = trained(torch, name, "float32", **sizes)
+        losses.append(float(np.sqrt(np.mean((result - exact) ** 2) / np.mean(exact**2))))
         weights.append(_length(after, ended) / max(_length(after, before), 1e-300))
     return Distance(_root_mean_square(losses), _root_mean_square(weights))
 
@@ -132,7 +132,7 @@ def main(arguments: list[str] | None = None) -> int:
         batch = flags.batch or (1024 if name == "neumf" else 8)
         batches = flags.batches or (BATCHES if name in RATES else 3)
         row = f"{MODELS[name].title:12s}"
-        found = {
+        results = {
             key: distance(
                 *(library, name),
                 steps=flags.steps,
@@ -142,9 +142,9 @@ def main(arguments: list[str] | None = None) -> int:
             )
             for key, library in libraries.items()
         }
-        for what in ("losses", "weights"):
-            values = {key: getattr(value, what) for key, value in found.items()}
-            row += f"  {what}" + "".join(f" {key} {v:.2e}" for key, v in values.items())
+        for attribute in ("losses", "weights"):
+            values = {key: getattr(value, attribute) for key, value in results.items()}
+            row += f"  {attribute}" + "".join(f" {key} {v:.2e}" for key, v in values.items())
             if "torch" in values:
                 # below float32's rounding of a single number both are right
                 ratio = max(values["plait"], 1e-8) / max(values["torch"], 1e-8)

@@ -51,9 +51,9 @@ def free_product(library: Any, n: int) -> Callable[[], Any]:
         library.scipy_cblas_sgemm(
             ROW_MAJOR, PLAIN, PLAIN, n, n, n, one, a, n, a, n, zero, c, n
         )  # fmt: skip
-        taken = Seconds(time.perf_counter() - start)
+        seconds = Seconds(time.perf_counter() - start)
         time.sleep(PATIENCE)
-        return taken
+        return seconds
 
     return run
 

@@ -100,8 +100,8 @@ def passes(size: Size, transposed: bool) -> Iterator[Case]:
     g, h = draw(*peer(y, v, stride=stride, padding=padding).shape)
     rest = ([stride] * 2, [padding] * 2, [1, 1])
 
-    def derivative(wanted: list[bool]) -> Callable[[], Any]:
-        options = (*rest, transposed, [0, 0], 1, wanted)
+    def derivative(required: list[bool]) -> Callable[[], Any]:
+        options = (*rest, transposed, [0, 0], 1, required)
         return lambda: aten.convolution_backward(h, y, v, None, *options)
 
     def by_input() -> Any:
@@ -189,11 +189,11 @@ def direct(size: Size) -> Iterator[Case]:
     rest = ([stride] * 2, [padding] * 2, [1, 1])
     g, h = draw(*torch.nn.functional.conv2d(y, v, None, *rest, groups).shape)
 
-    def peer(wanted: list[bool] | None) -> Callable[[], Any]:
+    def peer(required: list[bool] | None) -> Callable[[], Any]:
         def of(y: torch.Tensor, v: torch.Tensor, h: torch.Tensor) -> Callable[[], Any]:
-            if wanted is None:
+            if required is None:
                 return lambda: torch.nn.functional.conv2d(y, v, None, *rest, groups)
-            options = (*rest, False, [0, 0], groups, wanted)
+            options = (*rest, False, [0, 0], groups, required)
             return lambda: aten.convolution_backward(h, y, v, None, *options)
 
         return Fastest(of(y, v, h), of(*last(y, v, h)))
@@ -236,14 +236,14 @@ def networks(layers: Any) -> tuple[Any, Any]:
 
 def dcgan(tensors: Any, layers: Any, functional: Any, optimizers: Any) -> Callable[[], None]:
     """One step of both networks, batch of 64."""
-    made, judged = networks(layers)
-    steps = [optimizers.Adam(model.parameters(), lr=5e-4) for model in (judged, made)]
+    result, judged = networks(layers)
+    steps = [optimizers.Adam(model.parameters(), lr=5e-4) for model in (judged, result)]
     real, ones, zeros = tensors.randn(64, 1, 28, 28), tensors.ones(64), tensors.zeros(64)
     loss = functional.binary_cross_entropy_with_logits
 
     def step() -> None:
         steps[0].zero_grad()
-        fake = made(tensors.randn(64, 64, 1, 1))
+        fake = result(tensors.randn(64, 64, 1, 1))
         (loss(judged(real), ones) + loss(judged(fake.detach()), zeros)).backward()
         steps[0].step()
         steps[1].zero_grad()

@@ -67,7 +67,9 @@ class Numbers:
 
 
 def converter() -> Callable[[Any], Any]:
-    """What makes a plait tensor of a NumPy array, or NumPy's own where plait is not installed."""
+    """The function that makes a plait tensor of a NumPy array, or NumPy's own where plait is not
+    installed.
+    """
     try:
         core = importlib.import_module("plait_core")
     except ImportError:
@@ -141,15 +143,15 @@ def compare(case: Case, rounds: int = 7) -> tuple[float, float]:
     """
     _, ours, theirs, _ = case
     seconds: tuple[list[float], list[float]] = ([], [])
-    begun = time.perf_counter()
+    begin = time.perf_counter()
     for turn in range(MOST_ROUNDS + 1):
-        if turn > rounds and time.perf_counter() - begun > LEAST_SECONDS:
+        if turn > rounds and time.perf_counter() - begin > LEAST_SECONDS:
             break
-        for run, kept in zip((ours, theirs), seconds, strict=True):
+        for run, times in zip((ours, theirs), seconds, strict=True):
             start = time.perf_counter()
             run()
             if turn:
-                kept.append(time.perf_counter() - start)
+                times.append(time.perf_counter() - start)
     return statistics.median(seconds[0]), statistics.median(seconds[1])
 
 

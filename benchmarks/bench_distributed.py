@@ -178,10 +178,10 @@ def cases() -> list[tuple[str, Run, Run, float | None]]:
     """(name, plait's processes, gloo's, the bar for their ratio)."""
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     ours, theirs = Side("plait", PROVIDER), Side("torch", "gloo")
-    found: list[tuple[str, Run, Run, float | None]] = []
+    results: list[tuple[str, Run, Run, float | None]] = []
 
     def add(name: str, kind: str, size: int, times: int, bar: float) -> None:
-        found.append(
+        results.append(
             (
                 f"2 processes{OVER}, {name}; peer: gloo",
                 lambda: ours.run(kind, size, times),
@@ -195,4 +195,4 @@ def cases() -> list[tuple[str, Run, Run, float | None]]:
         add(f"all_reduce of {text}", "reduce", size, times, REDUCE_BAR)
     add("DDP step, 3 layers of 256", "step", 256, 50, STEP_BAR)
     add("DDP step, 3 layers of 1024", "step", 1024, 10, STEP_BAR)
-    return found
+    return results

@@ -1,4 +1,4 @@
-"""What faults cost: commits and copies at a peer, the time to `RankLost`, and to going on.
+"""The cost of faults: commits and copies at a peer, the time to `RankLost`, and to going on.
 
     python benchmarks/bench_distributed_faults.py [--ranks 2] [--only commits] [--model MobileNet]
 
@@ -54,15 +54,15 @@ def start(size: int, work: Callable[..., Any], *arguments: Any, **options: Any) 
         sender.close()
         processes.append(process)
         ends.append(receiver)
-    found = []
+    results = []
     for end in ends:
         try:
-            found.append(end.recv())
+            results.append(end.recv())
         except EOFError:  # it was killed
-            found.append(None)
+            results.append(None)
     for process in processes:
         process.join()
-    return found
+    return results
 
 
 def layers(width: int) -> Any:
@@ -111,14 +111,14 @@ def measure_commits(rank: int, name: str, divided: str, every: int, rounds: int)
 
     @elastic.run
     def train(state: Any) -> Any:
-        plain, kept, inside = [], [], []
+        plain, committed, inside = [], [], []
         object.__setattr__(state, "_every", 1)  # until the copies have their memory
         for _ in range(4):
             step()
             state.commit()
         object.__setattr__(state, "_every", every)
         for _ in range(rounds):
-            for times, commits in ((plain, False), (kept, True)):
+            for times, commits in ((plain, False), (committed, True)):
                 dist.barrier()
                 began, commit = clocks(), [0.0, 0.0]
                 for _ in range(every):
@@ -134,7 +134,7 @@ def measure_commits(rank: int, name: str, divided: str, every: int, rounds: int)
                     inside.append([each / every for each in commit])
         newest = state._snapshots[0]
         copies = [newest.replicated, *newest.own.values()]
-        return plain, kept, inside, sum(copy.nbytes() for copy in copies)
+        return plain, committed, inside, sum(copy.nbytes() for copy in copies)
 
     return train(state)
 
@@ -173,18 +173,18 @@ def measure_loss(rank: int, signal_number: int, at: Any) -> Any:
 def show_commits(size: int, rounds: int, text: str, states: list[str]) -> None:
     for name in (name for name in MODELS if text in name):
         for divided, every in (each for each in STATES if f"{each[0]}/{each[1]}" in states):
-            plain, kept, inside, nbytes = start(
+            plain, committed, inside, nbytes = start(
                 size, measure_commits, name, divided, every, rounds
             )[0]
             line = (
                 f"{name}, Adam, {divided} divided, every {every}, {nbytes / 2**20:.1f} MiB a copy"
             )
-            for i, what in enumerate(("step", "processor")):
+            for i, label in enumerate(("step", "processor")):
                 before, after, of = (
-                    statistics.median(t[i] for t in times) for times in (plain, kept, inside)
+                    statistics.median(t[i] for t in times) for times in (plain, committed, inside)
                 )
                 line += (
-                    f"; {what} {1e3 * before:.2f} ms, with commits {1e3 * after:.2f} ms "
+                    f"; {label} {1e3 * before:.2f} ms, with commits {1e3 * after:.2f} ms "
                     f"({100 * (after / before - 1):+.1f} %), of it in the commit {1e3 * of:.2f} ms "
                     f"({100 * of / before:.1f} %)"
                 )

@@ -45,8 +45,10 @@ def work_on_a_host(address: str, library: str, backend: str, rank: str, where: s
 class Side:
     """The ranks of one library."""
 
-    def __init__(self, found: list[tuple[str, str]], library: str, backend: str, port: int) -> None:
-        where = f"tcp://{found[0][1]}:{port}"
+    def __init__(
+        self, result: list[tuple[str, str]], library: str, backend: str, port: int
+    ) -> None:
+        where = f"tcp://{result[0][1]}:{port}"
         code = (
             "import sys; sys.path[:0] = sys.argv[6:]; import bench_distributed_hosts as b; "
             "b.work_on_a_host(*sys.argv[1:6])"
@@ -62,7 +64,7 @@ class Side:
             address = os.path.join(folder, "orders")
             with Listener(address, backlog=HOSTS * EACH) as listener:
                 for rank in range(HOSTS * EACH):
-                    name = found[rank // EACH][0]
+                    name = result[rank // EACH][0]
                     # a name for each host: ranks of one name would share memory
                     command = ["ip", "netns", "exec", name, "unshare", "--uts", "sh", "-c"]
                     command += ['hostname $0 && exec "$@"', name, sys.executable, "-c", code]
@@ -83,9 +85,9 @@ def cases() -> list[tuple[str, Callable[[], object], Callable[[], object], float
     """(name, plait's ranks, gloo's, the bar for their ratio)."""
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     sys.path.append(str(pathlib.Path(__file__).parent))
-    found = _kept.enter_context(hosts(HOSTS, RATE, BURST))
-    ours = Side(found, "plait", "ucx", 29500)
-    theirs = Side(found, "torch", "gloo", 29600)
+    result = _kept.enter_context(hosts(HOSTS, RATE, BURST))
+    ours = Side(result, "plait", "ucx", 29500)
+    theirs = Side(result, "torch", "gloo", 29600)
     all_cases: list[tuple[str, Callable[[], object], Callable[[], object], float | None]] = []
     for text, size in SIZES.items():
         times = max(1, min(20, (1 << 21) // size))

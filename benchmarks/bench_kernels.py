@@ -114,9 +114,9 @@ def images() -> Iterator[Case]:
 def pooling(name: str, x: Any, y: Any) -> Iterator[Case]:
     """Windows of 2 x 2, forward and backward."""
     peer = torch.nn.functional.max_pool2d
-    made, indices = operator("max_pool2d_with_indices")(x, 2)
+    result, indices = operator("max_pool2d_with_indices")(x, 2)
     at = peer(y, 2, return_indices=True)[1]
-    gx, gy = both(RNG.standard_normal(made.shape).astype(np.float32))
+    gx, gy = both(RNG.standard_normal(result.shape).astype(np.float32))
     backward = operator("max_pool2d_backward")
     yield f"max_pool2d, {name}", lambda: pc.max_pool2d(x, 2), lambda: peer(y, 2), None
     yield (

@@ -1,4 +1,4 @@
-"""What programs hold of the machine's memory: each in a process of its own, on both sides.
+"""The memory that programs use: each in a process of its own, on both sides.
 
 Resident megabytes of the whole process, the imported library too: at most during the program
 (`peak`), at its end (`end`), and a few seconds after its last tensor is gone (`idle`).
@@ -52,10 +52,10 @@ def words(library: Any, length: int) -> Any:
 
 def lengths(library: Any) -> None:
     """GPT-2 without gradients on 40 prompts of 10 to 500 words."""
-    network, chosen = MODELS["gpt2"].build(library).eval(), random.Random(1)
+    network, selection = MODELS["gpt2"].build(library).eval(), random.Random(1)
     with library.no_grad():
         for _ in range(40):
-            network(words(library, chosen.randrange(10, 500)))
+            network(words(library, selection.randrange(10, 500)))
 
 
 def two_models(library: Any) -> None:
@@ -102,14 +102,14 @@ def figures() -> list[Any]:
     """Of every program, with torch's in the note and as the limit of the peak."""
     from timing import Figure
 
-    found = []
+    results = []
     for program in PROGRAMS:
         ours, theirs = (measure(program, side) for side in SIDES)
         for name in ("peak", "end", "idle"):
             note = f"torch {theirs[name]:.0f}"
             limit = theirs[name] if name != "end" else None
-            found.append(Figure(f"{program}: {name}", ours[name], limit, "MB", note))
-    return found
+            results.append(Figure(f"{program}: {name}", ours[name], limit, "MB", note))
+    return results
 
 
 FIGURES = {"memory of programs": figures}

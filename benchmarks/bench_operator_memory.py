@@ -1,4 +1,4 @@
-"""How much memory one operator takes beside its input: plait and PyTorch.
+"""The memory of one operator beside its input: plait and PyTorch.
 
     python benchmarks/bench_operator_memory.py [--families reduction/ sorting/] [--page PAGE.md]
     python benchmarks/bench_operator_memory.py --keep FOLDER    goes on where a run has ended
@@ -70,9 +70,9 @@ def functions(library: Any, base: str, form: str) -> Iterator[Callable[..., Any]
     places.append((library.nn.functional, name))
     places.append((library.Tensor, name))
     for holder, attribute in places:
-        found = getattr(holder, attribute, None)
-        if found is not None:
-            yield found
+        result = getattr(holder, attribute, None)
+        if result is not None:
+            yield result
 
 
 def stored(array: Any, dtype: str) -> Any:
@@ -91,12 +91,12 @@ def arguments_of(sample: Any, how: Any, dtype: str) -> Callable[[Any, int], Any]
     from plait_ops.promotion import ANY
     from plait_ops.samples.large import as_dtype, repeat
 
-    small = as_dtype(sample, lambda array, chosen: stored(array, dtype) if chosen else array)
+    small = as_dtype(sample, lambda array, selection: stored(array, dtype) if selection else array)
 
     def arguments(library: Any, elements: int) -> tuple[list[Any], dict[str, Any]]:
-        def tensor(array: Any, chosen: bool) -> Any:
-            made = library.from_numpy(array)
-            return made.to(library.bfloat16) if chosen and dtype == "bfloat16" else made
+        def tensor(array: Any, selection: bool) -> Any:
+            result = library.from_numpy(array)
+            return result.to(library.bfloat16) if selection and dtype == "bfloat16" else result
 
         def named(value: Any) -> Any:
             return getattr(library, value) if isinstance(value, str) and value in ANY else value
@@ -126,18 +126,18 @@ def prepared(call: Call, elements: int) -> Callable[[], Any]:
     """Return the call without arguments: those exist before it is measured."""
     args, kwargs = call.arguments(call.library, elements)
     if call.form == "out=":
-        made = call.function(*args, **kwargs)
-        kwargs["out"] = made if hasattr(made, "element_size") else tuple(made)
+        result = call.function(*args, **kwargs)
+        kwargs["out"] = result if hasattr(result, "element_size") else tuple(result)
     if call.form != "backward":
         return lambda: call.function(*args, **kwargs)
     leaves = [x for x in tensors([args, kwargs]) if x.is_floating_point()]
     for leaf in leaves:
         leaf.requires_grad_()
-    made = [x for x in tensors(call.function(*args, **kwargs)) if x.requires_grad]
-    if not made:
+    result = [x for x in tensors(call.function(*args, **kwargs)) if x.requires_grad]
+    if not result:
         raise Unfit("no gradient")
-    factor = call.library.ones_like(made[0].detach())
-    del made
+    factor = call.library.ones_like(result[0].detach())
+    del result
 
     def both_passes() -> Any:
         results = call.function(*args, **kwargs)
@@ -150,7 +150,7 @@ def prepared(call: Call, elements: int) -> Callable[[], Any]:
     return both_passes
 
 
-def taken(call: Call, elements: int) -> tuple[float, float, int, list[Any]]:
+def measure_call(call: Call, elements: int) -> tuple[float, float, int, list[Any]]:
     """Return the megabytes that a call takes at most, with its result; its seconds; the bytes and
     the shapes of its results.
     """
@@ -166,16 +166,16 @@ def taken(call: Call, elements: int) -> tuple[float, float, int, list[Any]]:
     result = run()
     seconds = time.process_time() - start
     most = resident("VmHWM")
-    found = [x for x in tensors(result) if x is not None]
-    size = sum(x.numel() * x.element_size() for x in found)
-    return most - before, seconds, size, [tuple(x.shape) for x in found]
+    results = [x for x in tensors(result) if x is not None]
+    size = sum(x.numel() * x.element_size() for x in results)
+    return most - before, seconds, size, [tuple(x.shape) for x in results]
 
 
 def compared(calls: list[Call], elements: int) -> list[float]:
     """Return the megabytes of the same call in each library; `Unfit` with a reason."""
     last: list[tuple[float, int]] = []
     for trial in TRIALS:
-        figures = [taken(each, trial) for each in calls]
+        figures = [measure_call(each, trial) for each in calls]
         if figures[0][3] != figures[1][3]:
             raise Unfit("other shapes")
         now = [(max(seconds, 1e-5), max(size, 1)) for _, seconds, size, _ in figures]
@@ -189,7 +189,7 @@ def compared(calls: list[Call], elements: int) -> list[float]:
             if size * left**growth > LARGEST:
                 raise Unfit("large")
         last = now
-    return [round(taken(each, elements)[0], 1) for each in calls]
+    return [round(measure_call(each, elements)[0], 1) for each in calls]
 
 
 def pairs(base: str, form: str) -> Iterator[list[tuple[Any, Any]]]:
@@ -208,7 +208,7 @@ def measured(base: str, form: str, arguments: Any, elements: int) -> list[float]
         calls = [Call(library, function, arguments, form) for library, function in pair]
         try:
             for each in calls:
-                taken(each, TRIALS[0])  # the first call loads what it needs
+                measure_call(each, TRIALS[0])  # the first call loads what it needs
             return compared(calls, elements)
         except Unfit as error:
             if str(error) in ("slow", "large"):
@@ -249,7 +249,7 @@ def measure_sample(spec: Any, sample: Any, first: bool) -> None:
     from plait_ops.promotion import group
     from plait_ops.samples.large import enlargements
 
-    found = 0
+    result = 0
     for how in enlargements(sample):
         fitted = False
         text = ""
@@ -258,7 +258,7 @@ def measure_sample(spec: Any, sample: Any, first: bool) -> None:
                 continue
             arguments = arguments_of(sample, how, dtype)
             for form in forms(spec):
-                if form in ("in place", "out=") and not (first and found == 0 and not fitted):
+                if form in ("in place", "out=") and not (first and result == 0 and not fitted):
                     continue
                 if form == "backward" and dtype not in FLOATING:
                     continue
@@ -277,8 +277,8 @@ def measure_sample(spec: Any, sample: Any, first: bool) -> None:
                 text = text or text_of(spec, arguments)
                 print(json.dumps([spec.name, text, dtype, form, used, ""]), flush=True)
             fitted = fitted or bool(text)
-        found += fitted
-        if found == (WAYS if len(how.arrays) > 1 and sum(how.arrays) < len(how.arrays) else 1):
+        result += fitted
+        if result == (WAYS if len(how.arrays) > 1 and sum(how.arrays) < len(how.arrays) else 1):
             return
 
 
@@ -293,11 +293,13 @@ def measure(family: str, names: list[str]) -> None:
     ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, 1 << 16)  # malloc gives back what is freed
     for side in ("plait", "torch"):
         importlib.import_module(side).set_num_threads(1)  # times decide what is measured
-    chosen = [each for each in specs.all() if each.family.startswith(family) and not each.internal]
-    chosen = [each for each in chosen if not names or each.name in names]
+    selection = [
+        each for each in specs.all() if each.family.startswith(family) and not each.internal
+    ]
+    selection = [each for each in selection if not names or each.name in names]
     load()
     gc.freeze()  # collections look at what is made from here on
-    for spec in chosen:
+    for spec in selection:
         if not any(pairs(spec.schema.base, "function")):
             continue
         for at, sample in enumerate(distinct_samples(spec, SAMPLES)):
@@ -314,9 +316,9 @@ def families() -> list[str]:
     return sorted({each.family for each in specs.all() if not each.internal})
 
 
-def lines_of(family: str, kept: pathlib.Path | None) -> list[Line]:
+def lines_of(family: str, baseline: pathlib.Path | None) -> list[Line]:
     """Return the lines of one family, measured in a process of its own unless they were kept."""
-    file = kept / f"{family.replace('/', '_')}.jsonl" if kept else None
+    file = baseline / f"{family.replace('/', '_')}.jsonl" if baseline else None
     if file and file.exists():
         text = file.read_text()
     else:
@@ -357,7 +359,7 @@ FORMS = {
 }
 
 
-def left_out(chosen: list[str], lines: list[Line]) -> str:
+def left_out(selection: list[str], lines: list[Line]) -> str:
     """Return the public operators without figures, by reason."""
     from plait_ops import specs
 
@@ -365,7 +367,7 @@ def left_out(chosen: list[str], lines: list[Line]) -> str:
     measured = {line[0] for line in lines if line[4] is not None}
     reasons: dict[str, list[str]] = {}
     for spec in specs.all():
-        if spec.internal or spec.family not in chosen or spec.name in measured:
+        if spec.internal or spec.family not in selection or spec.name in measured:
             continue
         if spec.name not in seen:
             reason = "PyTorch has no function of that name, or no sample can grow"
@@ -383,14 +385,14 @@ def left_out(chosen: list[str], lines: list[Line]) -> str:
     )
 
 
-def page(chosen: list[str], kept: pathlib.Path | None) -> str:
+def page(selection: list[str], baseline: pathlib.Path | None) -> str:
     """Return the page: what takes more than PyTorch, and the counts."""
-    lines = [line for family in chosen for line in lines_of(family, kept)]
+    lines = [line for family in selection for line in lines_of(family, baseline)]
     figures = [line for line in lines if line[4] is not None]
-    if chosen == families():
-        scope = f"All {len(chosen)} families of definitions were measured."
+    if selection == families():
+        scope = f"All {len(selection)} families of definitions were measured."
     else:
-        names = ", ".join(chosen)
+        names = ", ".join(selection)
         scope = textwrap.fill(f"Families that were measured (no others): {names}.", 98)
     parts = []
     for form, title in FORMS.items():
@@ -417,7 +419,7 @@ were left out because they would have taken seconds, or made far larger results 
 {REASONS}
 ## Without figures
 
-{left_out(chosen, lines)}
+{left_out(selection, lines)}
 
 {chr(10).join(parts)}"""
 
@@ -460,14 +462,14 @@ def main() -> None:
     parser.add_argument("--families", nargs="*", default=[""], help="how their names begin")
     parser.add_argument("--keep", type=pathlib.Path, help="a folder of figures, to go on with")
     parser.add_argument("--page", type=pathlib.Path)
-    asked = parser.parse_args()
-    if asked.only is not None:
-        return measure(asked.only, asked.operators)
-    if asked.keep:
-        asked.keep.mkdir(parents=True, exist_ok=True)
-    text = page([x for x in families() if x.startswith(tuple(asked.families))], asked.keep)
-    if asked.page:
-        asked.page.write_text(text)
+    flags = parser.parse_args()
+    if flags.only is not None:
+        return measure(flags.only, flags.operators)
+    if flags.keep:
+        flags.keep.mkdir(parents=True, exist_ok=True)
+    text = page([x for x in families() if x.startswith(tuple(flags.families))], flags.keep)
+    if flags.page:
+        flags.page.write_text(text)
     print(text)
 
 

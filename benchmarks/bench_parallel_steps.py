@@ -128,7 +128,7 @@ class Side:
 def cases() -> list[tuple[str, Run, Run, float | None]]:
     """(name, two processes, their peer, the bar for the ratio of their times)."""
     one, two = Side(1, 2), Side(2, 1)
-    found: list[tuple[str, Run, Run, float | None]] = []
+    results: list[tuple[str, Run, Run, float | None]] = []
 
     def floor(name: str) -> Seconds:
         return Seconds(two.run(name, "alone") + two.run(name, "reduce"))
@@ -138,14 +138,14 @@ def cases() -> list[tuple[str, Run, Run, float | None]]:
         ours = lambda: two.run(name, "parallel")  # noqa: E731
         if name in WHOLE:
             text = f"DDP step of {title}, batch {batch}; peer: one process of two threads"
-            found.append((text, ours, lambda: one.run(name, "alone"), WHOLE_BAR))
+            results.append((text, ours, lambda: one.run(name, "alone"), WHOLE_BAR))
         else:
             text = f"DDP step of {title}, batch {batch}; peer: half a batch and all-reduces"
-            found.append((text, ours, lambda: floor(name), FLOOR_BAR))
+            results.append((text, ours, lambda: floor(name), FLOOR_BAR))
 
     for name in PAPER:
         add(name)
-    return found
+    return results
 
 
 def main(names: Sequence[str]) -> None:
@@ -159,7 +159,7 @@ def main(names: Sequence[str]) -> None:
             for kind in ("parallel", "alone", "reduce"):
                 times.setdefault(kind, []).append(two.times(name, kind))
         wall, used = (
-            {kind: 1e3 * statistics.median(x[i] for x in found) for kind, found in times.items()}
+            {kind: 1e3 * statistics.median(x[i] for x in result) for kind, result in times.items()}
             for i in range(2)
         )
         cells = [f"{kind} {wall[kind]:.1f} ({used[kind]:.1f})" for kind in times]

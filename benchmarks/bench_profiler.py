@@ -1,4 +1,4 @@
-"""What a profile costs: events while it runs, reports, and files."""
+"""The cost of a profile: events while it runs, reports, and files."""
 
 from __future__ import annotations
 

@@ -80,10 +80,10 @@ def cases() -> Iterator[Case]:
         yield f"{name}, prompt", prompt(plait, kind), prompt(plait, "float32"), 1 / 0.9
     for kind in ("int8", "activations"):
         name = f"GPT-2 {'int8' if kind == 'int8' else 'int8 activations'}"
-        for what, make in (("one by one", words), ("prompt", prompt)):
-            mine = make(plait, kind)
-            yield f"{name} against float32, {what}", mine, make(plait, "float32"), None
-            yield f"{name} against torch, {what}", mine, make(torch, "activations"), 1.0
+        for label, make in (("one by one", words), ("prompt", prompt)):
+            own = make(plait, kind)
+            yield f"{name} against float32, {label}", own, make(plait, "float32"), None
+            yield f"{name} against torch, {label}", own, make(torch, "activations"), 1.0
     for name, (rows, sizes) in LAYERS.items():
         peer = layers(torch, rows, sizes, "activations")
         for kind in ("int8", "activations"):

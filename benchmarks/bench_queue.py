@@ -84,11 +84,11 @@ def torch_side(full: bool) -> Side:
 
 def cases() -> list[tuple[str, Run, Run, float | None]]:
     """(name, a row through plait's queue, a row through the peer's, the bar for their ratio)."""
-    found: list[tuple[str, Run, Run, float | None]] = []
+    results: list[tuple[str, Run, Run, float | None]] = []
     for full, name in ((False, "looked at"), (True, "read in full")):
         ours, standard, theirs = plait_side(full), standard_side(full), torch_side(full)
         bars = (None, None) if full else (STANDARD_BAR, TORCH_BAR)
         text = f"queue, 8 x 4 MB {name}; peer: "
-        found.append((f"{text}the standard module", ours, standard, bars[0]))
-        found.append((f"{text}torch", ours, theirs, bars[1]))
-    return found
+        results.append((f"{text}the standard module", ours, standard, bars[0]))
+        results.append((f"{text}torch", ours, theirs, bars[1]))
+    return results

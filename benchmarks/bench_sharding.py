@@ -74,8 +74,8 @@ def local(tensor: Any) -> Any:
 
 def nbytes(tensors: Any) -> float:
     """Return the MiB of tensors on this rank."""
-    held = [local(tensor) for tensor in tensors if tensor is not None]
-    return sum(each.numel() * each.element_size() for each in held) / MIB
+    sizes = [local(tensor) for tensor in tensors if tensor is not None]
+    return sum(each.numel() * each.element_size() for each in sizes) / MIB
 
 
 def work(rank: int, mode: str, size: int, width: int, layers: int, where: str, path: str) -> None:
@@ -94,7 +94,7 @@ def work(rank: int, mode: str, size: int, width: int, layers: int, where: str, p
         optimizer.step()
     inner = optimizer.optim if mode == "ZeRO 1" else optimizer
     states = [v for s in inner.state.values() for v in s.values() if getattr(v, "ndim", 0)]
-    found = {
+    results = {
         "parameters": nbytes(model.parameters()),
         "gradients": gradients,
         "states": nbytes(states),
@@ -102,7 +102,7 @@ def work(rank: int, mode: str, size: int, width: int, layers: int, where: str, p
     }
     if rank == 0:
         with open(path, "w") as file:
-            json.dump(found, file)
+            json.dump(results, file)
     dist.barrier()
     dist.destroy_process_group()
 
@@ -110,13 +110,13 @@ def work(rank: int, mode: str, size: int, width: int, layers: int, where: str, p
 def theory(mode: str, size: int, whole: float, layer: float) -> dict[str, float]:
     """Return what a rank holds in theory, and the least peak."""
     n = {name: size if i <= MODES.index(mode) else 1 for i, name in enumerate(MODES)}
-    held = {
+    sizes = {
         "parameters": whole / (size if mode in ("ZeRO 2", "ZeRO 3") else 1),
         "gradients": whole / n["ZeRO 2"],
         "states": 2 * whole / n["ZeRO 1"],
     }
     used = {"ZeRO 2": whole, "ZeRO 3": layer}.get(mode, 0.0)  # whole while they are used
-    return {**held, "peak": sum(held.values()) + used}
+    return {**sizes, "peak": sum(sizes.values()) + used}
 
 
 def main() -> None:
@@ -125,21 +125,21 @@ def main() -> None:
     parser.add_argument("--ranks", type=int, default=4)
     parser.add_argument("--width", type=int, default=1024)
     parser.add_argument("--layers", type=int, default=16)
-    given = parser.parse_args()
-    layer = given.width**2 * 4 / MIB
-    whole = layer * given.layers
-    print(f"{given.ranks} ranks, {given.layers} layers of {layer:.1f} MiB: {whole:.0f} MiB")
+    flags = parser.parse_args()
+    layer = flags.width**2 * 4 / MIB
+    whole = layer * flags.layers
+    print(f"{flags.ranks} ranks, {flags.layers} layers of {layer:.1f} MiB: {whole:.0f} MiB")
     print("| MiB a rank | parameters | gradients | states | peak |\n|---|---|---|---|---|")
     for mode in MODES:
         where = f"shm:bench {secrets.token_hex(6)}"
         with tempfile.TemporaryDirectory() as folder:
             out = os.path.join(folder, "found.json")
-            arguments = (mode, given.ranks, given.width, given.layers, where, out)
-            plait.multiprocessing.spawn(work, arguments, nprocs=given.ranks)
+            arguments = (mode, flags.ranks, flags.width, flags.layers, where, out)
+            plait.multiprocessing.spawn(work, arguments, nprocs=flags.ranks)
             with open(out) as file:
-                found = json.load(file)
-        want = theory(mode, given.ranks, whole, layer)
-        cells = [f"{found[name]:.1f} ({want[name]:.1f})" for name in found]
+                result = json.load(file)
+        want = theory(mode, flags.ranks, whole, layer)
+        cells = [f"{result[name]:.1f} ({want[name]:.1f})" for name in result]
         print(f"| {mode} | {' | '.join(cells)} |", flush=True)
 
 

@@ -29,12 +29,12 @@ PASSES = ("forward", "by the input", "by the weight")
 def passes(x: Any, w: Any, g: Any) -> list[Any]:
     """The result and both derivatives, as float64 arrays."""
     rest = ((1, 1), (w.shape[2] // 2,) * 2, (1, 1), 1)
-    made = (
+    result = (
         pc.conv2d(x, w, None, *rest),
         operator("conv2d_backward_input")(g, w, x.shape, *rest),
         operator("conv2d_backward_weight")(g, x, w.shape, *rest),
     )
-    return [a.numpy().astype(np.float64) for a in made]
+    return [a.numpy().astype(np.float64) for a in result]
 
 
 def errors(positive: bool, window: int, n: int, c: int, size: int) -> dict[str, list[float]]:
@@ -45,14 +45,14 @@ def errors(positive: bool, window: int, n: int, c: int, size: int) -> dict[str, 
     tensors = [pc.from_numpy(draw(shape, np.float32)) for shape in shapes]
     pc.set_winograd("off")
     right = passes(*(a.to(pc.float64) for a in tensors))
-    found = {}
+    results = {}
     for mode in ("off", *MODES):
         pc.set_winograd(mode)
-        made = passes(*tensors)
-        pairs = zip(made, right, strict=True)
-        found[mode] = [float(np.abs(a - b).max() / np.abs(b).max()) for a, b in pairs]
+        result = passes(*tensors)
+        pairs = zip(result, right, strict=True)
+        results[mode] = [float(np.abs(a - b).max() / np.abs(b).max()) for a, b in pairs]
     pc.set_winograd("auto")
-    return found
+    return results
 
 
 def rows() -> Iterator[str]:
@@ -62,11 +62,11 @@ def rows() -> Iterator[str]:
     yield "|---|---|---|--:|" + "--:|" * len(MODES)
     for positive in (True, False):
         for window, n, c, size in LAYERS:
-            found = errors(positive, window, n, c, size)
+            result = errors(positive, window, n, c, size)
             for i, name in enumerate(PASSES):
-                direct = found["off"][i]
+                direct = result["off"][i]
                 ratios = " | ".join(
-                    "" if window == 5 and mode == "F2" else f"{found[mode][i] / direct:.1f}"
+                    "" if window == 5 and mode == "F2" else f"{result[mode][i] / direct:.1f}"
                     for mode in MODES
                 )
                 kind = "[0, 1)" if positive else "normal"

@@ -1,4 +1,4 @@
-"""What the processor can do: multiply-adds of float32 in registers, and bytes of memory."""
+"""The peak of the processor: multiply-adds of float32 in registers, and bytes of memory."""
 
 from __future__ import annotations
 

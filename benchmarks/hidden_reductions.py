@@ -1,4 +1,4 @@
-"""How much of the reductions of a data-parallel step is hidden by its backward pass.
+"""The share of the reductions of a data-parallel step that its backward pass hides.
 
     python benchmarks/hidden_reductions.py                       the six models
     python benchmarks/hidden_reductions.py resnet50 --trace DIR  one, and its timeline
@@ -31,13 +31,13 @@ Spans = list[tuple[float, float]]
 
 def union(spans: Iterable[tuple[float, float]]) -> Spans:
     """Join spans that overlap."""
-    found: Spans = []
+    results: Spans = []
     for begin, end in sorted(spans):
-        if found and begin <= found[-1][1]:
-            found[-1] = (found[-1][0], max(end, found[-1][1]))
+        if results and begin <= results[-1][1]:
+            results[-1] = (results[-1][0], max(end, results[-1][1]))
         else:
-            found.append((begin, end))
-    return found
+            results.append((begin, end))
+    return results
 
 
 def common(a: Spans, b: Spans) -> float:

@@ -47,9 +47,9 @@ def measure(*, shared: bool, rounds: int = ROUNDS) -> dict[tuple[str, int], floa
     best: dict[tuple[str, int], float] = {}
     for _ in range(rounds):
         for which, run in loaders.items():
-            begun = time.perf_counter()
+            start = time.perf_counter()
             run()
-            rate = SAMPLES / (time.perf_counter() - begun)
+            rate = SAMPLES / (time.perf_counter() - start)
             best[which] = max(rate, best.get(which, 0.0))
     return best
 
@@ -64,9 +64,9 @@ def main(pythons: Sequence[str]) -> int:
     print(f"CPython {platform.python_version()} {lock}".rstrip())
     for shared in (False, True):
         print("  samples that read one list" if shared else "  samples with words of their own")
-        found = measure(shared=shared)
-        for (kind, workers), rate in found.items():
-            ratio = rate / found[kind, min(workers, 1)]
+        result = measure(shared=shared)
+        for (kind, workers), rate in result.items():
+            ratio = rate / result[kind, min(workers, 1)]
             print(f"    {workers} {kind:<10} {rate:8.0f} samples/s  {ratio:5.2f}", flush=True)
     return 0
 

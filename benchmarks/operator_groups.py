@@ -1,4 +1,4 @@
-"""Where a model's step goes: the profiler's times, by groups of operators, beside the roofline.
+"""The parts of a model's step: the profiler's times, by groups of operators, beside the roofline.
 
     python benchmarks/operator_groups.py resnet50 --threads 2
     python benchmarks/operator_groups.py gpt2 --mode inference --batch 1
@@ -148,22 +148,22 @@ def profiled(model: str, mode: str, batch: int, threads: int, steps: int) -> lis
     """Run a model with plait, and return the groups of its mean step."""
     plait.set_num_threads(threads)
     peak = hardware_peak(threads)
-    chosen = MODELS[model]
-    network = fill(plait, chosen.build(plait))
-    data = [plait.from_numpy(array) for array in chosen.data(batch)]
+    choice = MODELS[model]
+    network = fill(plait, choice.build(plait))
+    data = [plait.from_numpy(array) for array in choice.data(batch)]
     if mode == "inference":
         network.eval()
-        inputs = data[:-1] if chosen.trained else data
+        inputs = data[:-1] if choice.trained else data
 
         def step() -> None:
             with plait.no_grad():
                 network(*inputs)
     else:
-        optimizer = chosen.optimizer(plait, network.parameters())
+        optimizer = choice.optimizer(plait, network.parameters())
 
         def step() -> None:
             optimizer.zero_grad()
-            chosen.loss(plait, network(*data[:-1]), data[-1]).backward()
+            choice.loss(plait, network(*data[:-1]), data[-1]).backward()
             optimizer.step()
 
     step()
@@ -225,8 +225,8 @@ def picture(drawn: list[tuple[str, list[Group]]], peak: Any, path: Path) -> None
         roof = [min(peak.flops, x * peak.bandwidth) / 1e9 for x in intensities]
         axis.loglog(intensities, roof, color="black", linewidth=1)
         total = sum(group.time for group in groups)
-        shown = [g for g in groups if g.flops and g.bytes and g.time > 0.01 * total]
-        for group in shown:
+        visible = [g for g in groups if g.flops and g.bytes and g.time > 0.01 * total]
+        for group in visible:
             axis.scatter(
                 group.flops / group.bytes,
                 group.flops / group.time / 1e6,
@@ -269,17 +269,17 @@ def main(arguments: list[str] | None = None) -> None:
     for name in flags.models:
         if name not in MODELS:
             parser.error(f"unknown model {name!r}, there are {', '.join(MODELS)}")
-    wanted = [(name, flags.mode) for name in flags.models]
+    required = [(name, flags.mode) for name in flags.models]
     if flags.page:
-        wanted = [(name, "training") for name in flags.models]
-        wanted += [
+        required = [(name, "training") for name in flags.models]
+        required += [
             (name, "inference") for name in MODELS if MODELS[name].images or name not in PAPER
         ]
         flags.picture = flags.picture or flags.page.with_suffix(".svg")
     drawn: list[tuple[str, list[Group]]] = []
     tables: list[tuple[str, str]] = []
-    for name, asked in wanted:
-        mode = asked if MODELS[name].trained else "inference"
+    for name, request in required:
+        mode = request if MODELS[name].trained else "inference"
         batch = flags.batch or MODELS[name].batch
         groups = profiled(name, mode, batch, flags.threads, flags.steps)
         title = f"{MODELS[name].title}, {mode}, batch of {batch}"
@@ -296,10 +296,10 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _machine() -> str:
-    found = description()
+    result = description()
     return (
-        f"{found['processor']} ({found['instruction sets']}), {found['processors']} processors, "
-        f"{found['memory']}"
+        f"{result['processor']} ({result['instruction sets']}), {result['processors']} processors, "
+        f"{result['memory']}"
     )
 
 

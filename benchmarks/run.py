@@ -116,10 +116,10 @@ class Choice:
 
     def __init__(self, stem: str, only: list[str], anywhere: list[str]) -> None:
         self.stem = stem
-        mine = [text.partition("+") for text in only if names_module(text, stem)]
-        self.named = bool(mine)
-        self.all = not only or any(not case for _, _, case in mine)
-        self.texts = [*anywhere, *(case for _, _, case in mine)]
+        own = [text.partition("+") for text in only if names_module(text, stem)]
+        self.named = bool(own)
+        self.all = not only or any(not case for _, _, case in own)
+        self.texts = [*anywhere, *(case for _, _, case in own)]
 
 
 def names_module(text: str, stem: str) -> bool:
@@ -150,7 +150,7 @@ def run_module(choice: Choice, flags: argparse.Namespace) -> Iterator[Row]:
     if not hasattr(module, "cases"):
         return
 
-    def wanted(name: str) -> bool:
+    def is_selected(name: str) -> bool:
         if not choice.all and not any(text in name for text in choice.texts):
             return False
         if flags.list:
@@ -159,7 +159,7 @@ def run_module(choice: Choice, flags: argparse.Namespace) -> Iterator[Row]:
 
     ratios = []
     for case in module.cases():
-        if wanted(case[0]):
+        if is_selected(case[0]):
             set_threads(flags.threads)
             row = compare(case, flags.budget)
             ratios.append(row.ratio)
@@ -170,7 +170,7 @@ def run_module(choice: Choice, flags: argparse.Namespace) -> Iterator[Row]:
             f"{stem}: mean of {len(ratios)} ratios", mean, module.MEAN_BAR, "", "geometric"
         )
     for name, measure in getattr(module, "FIGURES", {}).items():
-        if wanted(name):
+        if is_selected(name):
             yield from measure()
 
 

@@ -82,7 +82,7 @@ def _sampler(function: Callable[[], Any]) -> Callable[[], float]:
         begin = time.perf_counter()
         for _ in range(count):
             result = function()
-        taken = (time.perf_counter() - begin) / count
-        return float(result) if isinstance(result, Seconds) else taken
+        duration = (time.perf_counter() - begin) / count
+        return float(result) if isinstance(result, Seconds) else duration
 
     return seconds

@@ -65,7 +65,7 @@ def _operators(app: Any, doctree: nodes.document) -> None:
     docname = app.env.docname
     if not docname.startswith(OPERATORS):
         return
-    found: dict[str, Place] = {}
+    results: dict[str, Place] = {}
     for line in doctree.findall(nodes.emphasis):
         text = line.astext()
         section = line.parent
@@ -75,8 +75,8 @@ def _operators(app: Any, doctree: nodes.document) -> None:
             continue
         for name in re.findall(r"[\w.]+", text.partition(";")[0]):
             if name.startswith(("plait.", "Tensor.")):
-                found[name.removeprefix("plait.")] = (docname, section["ids"][0])
-    app.env.plait_operators = {**getattr(app.env, "plait_operators", {}), **found}
+                results[name.removeprefix("plait.")] = (docname, section["ids"][0])
+    app.env.plait_operators = {**getattr(app.env, "plait_operators", {}), **results}
 
 
 def _places(env: Any) -> dict[str, Place]:
@@ -91,9 +91,9 @@ def _places(env: Any) -> dict[str, Place]:
             places[name] = place
             if _short(name) != name:
                 short.setdefault(_short(name), set()).add(place)
-    for name, found in short.items():
-        if len(found) == 1:
-            places.setdefault(name, *found)
+    for name, result in short.items():
+        if len(result) == 1:
+            places.setdefault(name, *result)
     return places
 
 

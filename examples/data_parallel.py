@@ -93,8 +93,11 @@ def main(arguments: list[str] | None = None) -> list[Any]:
     results = [run(flags.processes, digits, flags)]
     if flags.compare:
         results.append(run(1, digits, flags))
-        apart = (results[0] - results[1]).abs()
-        print(f"largest difference of a loss: {apart[:50].max():.2e}, in all {apart.max():.2e}")
+        difference = (results[0] - results[1]).abs()
+        print(
+            f"largest difference of a loss: {difference[:50].max():.2e}, "
+            f"in all {difference.max():.2e}"
+        )
     return results
 
 

@@ -70,7 +70,7 @@ def initialize(module):
 def step(G, D, optimizer_G, optimizer_D, real):
     """One step of each network; returns the losses of the discriminator and the generator."""
     real_label = plait.full((len(real),), 0.9)  # one-sided label smoothing
-    fake_label, wanted = plait.zeros(len(real)), plait.ones(len(real))
+    fake_label, required = plait.zeros(len(real)), plait.ones(len(real))
     optimizer_D.zero_grad()
     fake = G(plait.randn(len(real), NOISE, 1, 1))
     loss_D = F.binary_cross_entropy_with_logits(D(real), real_label)
@@ -79,7 +79,7 @@ def step(G, D, optimizer_G, optimizer_D, real):
     optimizer_D.step()
 
     optimizer_G.zero_grad()
-    loss_G = F.binary_cross_entropy_with_logits(D(fake), wanted)
+    loss_G = F.binary_cross_entropy_with_logits(D(fake), required)
     loss_G.backward()
     optimizer_G.step()
     return loss_D.item(), loss_G.item()

@@ -37,20 +37,20 @@ class Block(nn.Module):
             nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width)
         )
 
-    def attention(self, x, kept):
+    def attention(self, x, cache):
         batch, time, width = x.shape
         qkv = self.qkv(x).view(batch, time, 3, self.heads, width // self.heads)
         q, k, v = qkv.permute(2, 0, 3, 1, 4)
-        if kept is not None:
-            if kept:
-                k, v = plait.cat([kept[0], k], dim=2), plait.cat([kept[1], v], dim=2)
-            kept[:] = k, v
+        if cache is not None:
+            if cache:
+                k, v = plait.cat([cache[0], k], dim=2), plait.cat([cache[1], v], dim=2)
+            cache[:] = k, v
         # one position behind others sees all of them
         y = F.scaled_dot_product_attention(q, k, v, is_causal=time > 1)
         return self.out(y.transpose(1, 2).reshape(batch, time, width))
 
-    def forward(self, x, kept=None):
-        x = x + self.attention(self.norm1(x), kept)
+    def forward(self, x, cache=None):
+        x = x + self.attention(self.norm1(x), cache)
         return x + self.mlp(self.norm2(x))
 
 
@@ -78,11 +78,11 @@ class GPT(nn.Module):
     def nothing_kept(self):
         return [[] for _ in self.blocks]
 
-    def forward(self, x, kept=None):
-        before = kept[0][0].shape[2] if kept and kept[0] else 0
+    def forward(self, x, cache=None):
+        before = cache[0][0].shape[2] if cache and cache[0] else 0
         y = self.embedding(x) + self.position[before : before + x.shape[1]]
         for i, block in enumerate(self.blocks):
-            y = block(y, None if kept is None else kept[i])
+            y = block(y, None if cache is None else cache[i])
         return self.scores(self.norm(y))
 
 
@@ -110,12 +110,12 @@ def write(model, alphabet, start, length, temperature=0.8):
     its second half is read anew, as positions count from the first character in it.
     """
     x = plait.tensor(encode(start, alphabet))[None]
-    piece, kept, count = x[:, -model.context :], model.nothing_kept(), 0
+    piece, cache, count = x[:, -model.context :], model.nothing_kept(), 0
     with plait.no_grad():
         for _ in range(length):
             if count + piece.shape[1] > model.context:
-                piece, kept, count = x[:, -(model.context // 2) :], model.nothing_kept(), 0
-            scores = model(piece, kept)[:, -1]
+                piece, cache, count = x[:, -(model.context // 2) :], model.nothing_kept(), 0
+            scores = model(piece, cache)[:, -1]
             count += piece.shape[1]
             piece = plait.multinomial(F.softmax(scores / temperature, dim=-1), 1)
             x = plait.cat([x, piece], dim=1)

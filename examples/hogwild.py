@@ -36,15 +36,15 @@ def work(rank: int, group: mp.Group, model: nn.Module, digits: Any, flags: Any, 
     optimizer = optim.SGD(model.parameters(), lr=flags.lr, momentum=flags.momentum)
     for epoch in range(flags.epochs):
         order = plait.randperm(len(labels), generator=plait.Generator().manual_seed(epoch))
-        mine = order[rank :: member.size]
+        own = order[rank :: member.size]
         total = 0.0
-        for start in range(0, len(mine), flags.batch_size):
-            chosen = mine[start : start + flags.batch_size]
+        for start in range(0, len(own), flags.batch_size):
+            choice = own[start : start + flags.batch_size]
             optimizer.zero_grad()
-            loss = criterion(model(images[chosen]), labels[chosen])
+            loss = criterion(model(images[choice]), labels[choice])
             loss.backward()
             optimizer.step()  # into the shared parameters
-            total += loss.item() * len(chosen)
+            total += loss.item() * len(choice)
         done.put(total)
         member.barrier()  # an epoch ends for all ...
         member.barrier()  # ... and the next one begins when the parent has tested
@@ -61,19 +61,19 @@ def watch(
     group: mp.Group, model: nn.Module, digits: Any, flags: Any, done: Any, count: int
 ) -> list[float]:
     """Test between the epochs: in the parent, which has the last rank of the group."""
-    found, start = [], time.perf_counter()
+    result, start = [], time.perf_counter()
     with group.join(flags.processes) as member:
         for epoch in range(1, flags.epochs + 1):
             member.barrier()
             loss = sum(done.get() for _ in range(flags.processes)) / count
-            found.append(test(model, digits))
+            result.append(test(model, digits))
             print(
-                f"epoch {epoch}: loss {loss:.4f}, test accuracy {100 * found[-1]:.2f} %, "
+                f"epoch {epoch}: loss {loss:.4f}, test accuracy {100 * result[-1]:.2f} %, "
                 f"{time.perf_counter() - start:.1f} s",
                 flush=True,
             )
             member.barrier()
-    return found
+    return result
 
 
 def main(arguments: list[str] | None = None) -> list[float]:
@@ -107,13 +107,13 @@ def main(arguments: list[str] | None = None) -> list[float]:
     )
     assert processes is not None
     try:
-        found = watch(group, model, test_digits, flags, done, len(digits[1]))
+        result = watch(group, model, test_digits, flags, done, len(digits[1]))
     except mp.GroupError:
         processes.join()  # raises if a process failed
         raise
     while not processes.join():
         pass
-    return found
+    return result
 
 
 if __name__ == "__main__":

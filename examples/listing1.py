@@ -62,8 +62,8 @@ def train(model, steps, batch_size=64):
         images, labels = sample(batch_size)
         probabilities = model(images)
         # -log p(label): the model ends in softmax, so that no loss on scores applies
-        chosen = (labels.reshape(batch_size, 1) == plait.arange(10)).float()
-        loss = -((probabilities + 1e-12).log() * chosen).sum(1).mean()
+        choice = (labels.reshape(batch_size, 1) == plait.arange(10)).float()
+        loss = -((probabilities + 1e-12).log() * choice).sum(1).mean()
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

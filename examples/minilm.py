@@ -58,7 +58,7 @@ class WordPiece:
 
     def pieces(self, word):
         """The numbers of a word's pieces; [UNK] if it has none, or over 100 characters."""
-        found, start = [], 0
+        result, start = [], 0
         if len(word) > 100:
             return [self.number["[UNK]"]]
         while start < len(word):
@@ -68,9 +68,9 @@ class WordPiece:
                     break
             else:
                 return [self.number["[UNK]"]]
-            found.append(self.number[piece])
+            result.append(self.number[piece])
             start = end
-        return found
+        return result
 
     def __call__(self, text, longest=256):
         """The numbers of [CLS], the pieces and [SEP], at most ``longest``."""

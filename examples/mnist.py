@@ -130,14 +130,14 @@ def draw(path: Path, model: nn.Module, test_set: TensorDataset, history: list[Ep
         guesses: npt.NDArray[Any] = model(images[:1000]).argmax(1).numpy()
     truth = labels.numpy()[:1000]
     wrong = np.flatnonzero(guesses != truth)[:6]
-    shown = np.concatenate([wrong, np.flatnonzero(guesses == truth)])[:12]
+    selection = np.concatenate([wrong, np.flatnonzero(guesses == truth)])[:12]
     path_or_none = pictures.training_summary(
         path,
         [epoch.loss for epoch in history],
         [epoch.accuracy for epoch in history],
-        images.numpy()[shown, 0],
-        truth[shown].tolist(),
-        guesses[shown].tolist(),
+        images.numpy()[selection, 0],
+        truth[selection].tolist(),
+        guesses[selection].tolist(),
     )
     if path_or_none is not None:
         print(f"picture: {path}")

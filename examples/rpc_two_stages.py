@@ -80,7 +80,7 @@ def train_alone() -> list[float]:
 
 
 def work(rank: int, address: str, results: Any) -> None:
-    """What each of the three processes does."""
+    """The work of each of the three processes."""
     options = rpc.TensorPipeRpcBackendOptions(init_method=address)
     name = f"stage{rank}" if rank else "trainer"
     rpc.init_rpc(name, rank=rank, world_size=3, rpc_backend_options=options)

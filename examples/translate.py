@@ -100,8 +100,8 @@ def batches(encoded, size, generator):
     order = sorted(order, key=lambda i: len(encoded[i][1]))
     starts = range(0, len(order), size)
     for start in generator.permutation(starts):
-        chosen = [encoded[i] for i in order[start : start + size]]
-        yield tuple(pad([pair[side] for pair in chosen]) for side in (0, 1))
+        selection = [encoded[i] for i in order[start : start + size]]
+        yield tuple(pad([pair[side] for pair in selection]) for side in (0, 1))
 
 
 def pad(sentences):
@@ -183,19 +183,19 @@ def main(arguments=None):
     for epoch in range(1, flags.epochs + 1):
         losses = train(model, encoded, flags.steps, flags.batch_size, optimizer, generator)
         schedule.step()
-        made = []
+        result = []
         for i in range(0, len(held_out), 200):
             x = pad([german.encode(g) for g, _ in held_out[i : i + 200]])
             rows = translate(model, x, flags.longest)
-            made += [[english.words[n] for n in row] for row in rows]
-        history.append((np.mean(losses), bleu(made, [e for _, e in held_out])))
+            result += [[english.words[n] for n in row] for row in rows]
+        history.append((np.mean(losses), bleu(result, [e for _, e in held_out])))
         print(
             f"epoch {epoch}: loss {history[-1][0]:.3f}, BLEU of {len(held_out)} held-out verses "
             f"{history[-1][1]:.2f}, {time.perf_counter() - start:.0f} s",
             flush=True,
         )
     for i in np.linspace(0, len(held_out) - 1, 6).astype(int):
-        for label, words in zip(("", "  is: ", "made: "), (*held_out[i], made[i]), strict=True):
+        for label, words in zip(("", "  is: ", "made: "), (*held_out[i], result[i]), strict=True):
             print(label + " ".join(words))
     return history
 

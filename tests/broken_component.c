@@ -140,7 +140,7 @@ static uint32_t same_width(void *ctx) {
 }
 
 static plait_status provide(plait_thread *thread, const char *role, int32_t device_type,
-                            const plait_header *table, const plait_plugin *who, uint64_t *undo) {
+                            const plait_header *table, const plait_plugin *plugin, uint64_t *undo) {
   if (!strcmp(role, "device")) whole_device = *(const plait_device *)table;
   if (!strcmp(role, "allocator")) whole_allocator = *(const plait_allocator *)table;
   if (!strcmp(role, "executor")) whole_executor = *(const plait_executor *)table;
@@ -151,12 +151,13 @@ static plait_status provide(plait_thread *thread, const char *role, int32_t devi
   if (!strcmp(role, "device")) table = &broken_device.h;
   if (!strcmp(role, "allocator")) table = &broken_allocator.h;
   if (!strcmp(role, "executor")) table = &broken_executor.h;
-  return whole->provide(thread, role, device_type, table, who, undo);
+  return whole->provide(thread, role, device_type, table, plugin, undo);
 }
 static plait_status implement(plait_thread *thread, const plait_op *op, uint32_t slot,
-                              plait_kernel fn, void *ctx, const plait_plugin *who, uint64_t *undo) {
+                              plait_kernel fn, void *ctx, const plait_plugin *plugin,
+                              uint64_t *undo) {
   whole_kernel = fn;
-  return whole->implement(thread, op, slot, broken_kernel ? broken_kernel : fn, ctx, who, undo);
+  return whole->implement(thread, op, slot, broken_kernel ? broken_kernel : fn, ctx, plugin, undo);
 }
 
 static plait_status init_broken(const plait_runtime *runtime, const plait_plugin *self) {

@@ -30,7 +30,7 @@ COUNTED = pathlib.Path("/sys/class/net/eth0/statistics/tx_bytes")
 SIZES = (25_000, 262_143, 262_145, 1_048_577)  # of float32: around borders of slices and chunks
 
 
-def given(rank: int, count: int, dtype: str, turn: int = 0) -> Any:
+def input_of(rank: int, count: int, dtype: str, turn: int = 0) -> Any:
     """Return the numbers of a rank."""
     source = np.random.default_rng([rank, count, turn])
     if dtype == "bool":
@@ -64,17 +64,17 @@ def reductions(group: Any) -> Iterator[tuple[str, list[Any]]]:
     cases += [(80_011, "float16", name) for name in ("product", "min", "max")]
     for count, dtype, reduction in cases:
         name = f"{dtype}[{count}] {reduction}"
-        x, y = given(rank, count, dtype), empty(count, dtype)
+        x, y = input_of(rank, count, dtype), empty(count, dtype)
         group.start("all_reduce", [x], [y], reduction=reduction)
         yield f"all_reduce {name}", [y]
         group.start("all_reduce", [x], [x], reduction=reduction)
         yield f"all_reduce in place {name}", [x]
         for root in (0, size - 1) if dtype == "float32" else (size - 1,):
-            x = strided(given(rank, count, dtype))
+            x = strided(input_of(rank, count, dtype))
             y = strided(empty(count, dtype))
             group.start("reduce", [x], [y] if rank == root else [], reduction=reduction, peer=root)
             yield f"reduce to {root} {name}", [y] if rank == root else []
-        parts = [given(rank, count, dtype, turn) for turn in range(size)]
+        parts = [input_of(rank, count, dtype, turn) for turn in range(size)]
         out = parts[1]  # what is sent to another one is overwritten
         group.start("reduce_scatter", parts, [out], reduction=reduction)
         yield f"reduce_scatter {name}", [out]
@@ -84,14 +84,14 @@ def copies(group: Any) -> Iterator[tuple[str, list[Any]]]:
     rank, size = group.rank, group.size
     for count, dtype in [(c, "float32") for c in SIZES] + [(9_001, "bool"), (70_001, "complex128")]:
         for root in range(size):
-            x = strided(given(rank, count, dtype)) if root % 2 else given(rank, count, dtype)
+            x = strided(input_of(rank, count, dtype)) if root % 2 else input_of(rank, count, dtype)
             group.start("broadcast", [x], [x], peer=root)
             yield f"broadcast {dtype}[{count}] from {root}", [x]
         parts = [empty(count, dtype) for _ in range(size)]
         parts[1::2] = map(strided, parts[1::2])
-        group.start("all_gather", [given(rank, count, dtype)], parts)
+        group.start("all_gather", [input_of(rank, count, dtype)], parts)
         yield f"all_gather {dtype}[{count}]", parts
-        parts[rank][:] = given(rank, count, dtype, 1)
+        parts[rank][:] = input_of(rank, count, dtype, 1)
         group.start("all_gather", [parts[rank]], parts)
         yield f"all_gather in place {dtype}[{count}]", parts
 
@@ -99,7 +99,7 @@ def copies(group: Any) -> Iterator[tuple[str, list[Any]]]:
 def many_at_once(group: Any) -> Iterator[tuple[str, list[Any]]]:
     """Several groups, whose collectives are under way together."""
     other = group.split(0, -group.rank)
-    tensors = [given(group.rank, count, "float32", 7) for count in (300_000, 500_001, 123_456)]
+    tensors = [input_of(group.rank, count, "float32", 7) for count in (300_000, 500_001, 123_456)]
     for _ in range(3):
         works = [
             (other if i % 2 else group).start("all_reduce", [x], [x], asynchronous=True)
@@ -112,10 +112,10 @@ def many_at_once(group: Any) -> Iterator[tuple[str, list[Any]]]:
 
 
 def digest(tensors: list[Any]) -> str:
-    found = hashlib.sha256()
+    result = hashlib.sha256()
     for tensor in tensors:
-        found.update(tensor.contiguous().view(pc.uint8).numpy().tobytes())
-    return found.hexdigest()
+        result.update(tensor.contiguous().view(pc.uint8).numpy().tobytes())
+    return result.hexdigest()
 
 
 def share_memory(group: Any) -> None:
@@ -127,24 +127,24 @@ def share_memory(group: Any) -> None:
 
 def values(group: Any) -> dict[str, str]:
     share_memory(group)
-    found = {}
+    results = {}
     for each in (reductions, copies, many_at_once):
         for number, (name, tensors) in enumerate(each(group)):
-            found[f"{name} ({number})"] = digest(tensors)
-    return found
+            results[f"{name} ({number})"] = digest(tensors)
+    return results
 
 
 def counted(group: Any) -> dict[str, Any]:
     """Return how many bytes this host sent in each kind of collective, and the tensor's bytes."""
     share_memory(group)
     rank, size, count = group.rank, group.size, 4_000_000
-    found: dict[str, Any] = {"bytes": 4 * count}
-    x = given(rank, count, "float32")
+    results: dict[str, Any] = {"bytes": 4 * count}
+    x = input_of(rank, count, "float32")
     parts = [empty(count // size, "float32") for _ in range(size)]
     calls = {
         "all_reduce": ([x], [x]),
         "broadcast": ([x], [x]),
-        "all_gather": ([given(rank, count // size, "float32")], parts),
+        "all_gather": ([input_of(rank, count // size, "float32")], parts),
         "reduce_scatter": (parts, [empty(count // size, "float32")]),
         "gather": (parts[:1], parts if rank == 0 else []),
         "scatter": (parts if rank == 0 else [], parts[:1]),
@@ -156,9 +156,9 @@ def counted(group: Any) -> dict[str, Any]:
         group.start("barrier")
         group.start(kind, inputs, outputs)
         group.start("barrier")
-        found[kind] = int(COUNTED.read_text()) - before
+        results[kind] = int(COUNTED.read_text()) - before
         group.start("barrier")
-    return found
+    return results
 
 
 def losing(group: Any, folder: pathlib.Path, how: str) -> dict[str, Any]:
@@ -187,7 +187,7 @@ def wait_for_the_others(folder: pathlib.Path, provider: str, ranks: set[int]) ->
         time.sleep(0.02)
 
 
-def main(what: str, provider: str, where: str, folder: pathlib.Path) -> None:
+def main(task: str, provider: str, where: str, folder: pathlib.Path) -> None:
     pc.set_num_threads(1)
     module = importlib.import_module(
         "plait_multiprocessing" if provider == "shared_memory" else f"plait_{provider}"
@@ -197,16 +197,16 @@ def main(what: str, provider: str, where: str, folder: pathlib.Path) -> None:
     else:
         rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     group = plait_abi.Communicator.open(provider, where, rank, size, 60.0)
-    told: dict[str, Any] = {
+    message: dict[str, Any] = {
         "values": values,
         "bytes": counted,
         "kill": lambda group: losing(group, folder, "kill"),
         "stop": lambda group: losing(group, folder, "stop"),
-    }[what](group)
-    told["host"] = socket.gethostname()
-    (folder / f"{provider}{rank}.part").write_text(json.dumps(told))
+    }[task](group)
+    message["host"] = socket.gethostname()
+    (folder / f"{provider}{rank}.part").write_text(json.dumps(message))
     (folder / f"{provider}{rank}.part").rename(folder / f"{provider}{rank}")
-    if what in ("kill", "stop"):
+    if task in ("kill", "stop"):
         wait_for_the_others(folder, provider, set(range(size)) - {1})
         os._exit(0)  # MPI would wait for the one that is lost
     group.start("barrier")

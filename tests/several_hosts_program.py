@@ -33,7 +33,7 @@ def train() -> str:
     return str(bool(plait.allclose(whole.weight, model.module.weight, atol=1e-5)))
 
 
-def main(what: str) -> None:
+def main(task: str) -> None:
     dist.init_process_group(timeout=60)
     rank, size = dist.get_rank(), dist.get_world_size()
     odd = dist.new_group(list(range(1, size, 2)))
@@ -41,21 +41,21 @@ def main(what: str) -> None:
     dist.all_reduce(x)
     if rank % 2:
         dist.barrier(odd)
-    told = train() if what == "train" else ""
+    message = train() if task == "train" else ""
     print("begun", flush=True)
     began = time.monotonic()
     try:
-        while what == "cut":
+        while task == "cut":
             dist.all_reduce(x, dist.ReduceOp.AVG)
             time.sleep(0.01)
             began = time.monotonic()
-        if what == "differ":
+        if task == "differ":
             (dist.all_reduce if rank else dist.broadcast)(x[:5])
     except dist.DistBackendError as error:
-        told = f"{type(error).__name__} {time.monotonic() - began < 5}: {error}"
+        message = f"{type(error).__name__} {time.monotonic() - began < 5}: {error}"
     print(
         f"rank {rank} of {size} on {socket.gethostname()} over {dist.get_default_group().provider}:"
-        f" {x[0].item():g} {told}",
+        f" {x[0].item():g} {message}",
         flush=True,
     )
 

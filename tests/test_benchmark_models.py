@@ -61,9 +61,9 @@ def test_inference_models_give_finite_outputs(name: str) -> None:
 )
 def test_a_training_in_float32_follows_float64(name: str, losses: float, weights: float) -> None:
     batch = 64 if name == "neumf" else 8
-    found = accuracy.distance(plait, name, steps=3, batch=batch, small=True)
-    assert 0 < found.losses < losses
-    assert 0 < found.weights < weights
+    result = accuracy.distance(plait, name, steps=3, batch=batch, small=True)
+    assert 0 < result.losses < losses
+    assert 0 < result.weights < weights
 
 
 def test_starting_values_depend_on_the_name_alone() -> None:
@@ -120,7 +120,7 @@ def test_groups_are_sums_with_a_floor() -> None:
         return SimpleNamespace(key=key, self_cpu_time_total=time, **values)
 
     peak = plait.profiler.Peak(flops=1e9, bandwidth=1e9)
-    found = operator_groups.grouped(
+    result = operator_groups.grouped(
         [
             average("mm(a)", 4000.0, self_flops=2_000_000),
             average("linear(a)", 2000.0, self_bytes=4_000_000),
@@ -130,12 +130,12 @@ def test_groups_are_sums_with_a_floor() -> None:
         2,
         peak,
     )
-    assert [(group.name, group.count, group.time) for group in found] == [
+    assert [(group.name, group.count, group.time) for group in result] == [
         ("matrix product", 2.0, 3.0),
         ("activation", 1.0, 0.5),
     ]
-    assert found[0].floor == pytest.approx(3.0)
-    assert "all" in operator_groups.table(found)
+    assert result[0].floor == pytest.approx(3.0)
+    assert "all" in operator_groups.table(result)
 
 
 def test_the_widest_registers_that_may_be_used() -> None:

@@ -52,7 +52,7 @@ class Job:
 
     def told(self, ranks: Sequence[int] | None = None, seconds: float = 200.0) -> list[Any]:
         """Return what ranks told, all if none are given."""
-        found, deadline = [], time.monotonic() + seconds
+        result, deadline = [], time.monotonic() + seconds
         for rank in range(self.size) if ranks is None else ranks:
             path = self.folder / f"{self.provider}{rank}"
             while not path.exists():
@@ -62,8 +62,8 @@ class Job:
                 assert not ended or path.exists(), self.errors()
                 assert ranks or all(not process.poll() for process in self.processes), self.errors()
                 time.sleep(0.02)
-            found.append(json.loads(path.read_text()))
-        return found
+            result.append(json.loads(path.read_text()))
+        return result
 
     def errors(self) -> str:
         self.end()
@@ -80,23 +80,23 @@ class Job:
             process.wait(20)
 
 
-def over_ucx(network: Network, folder: pathlib.Path, what: str, hosts: Sequence[int]) -> Job:
+def over_ucx(network: Network, folder: pathlib.Path, task: str, hosts: Sequence[int]) -> Job:
     skip_without_ucx()
     job = Job(folder, "ucx", len(hosts))
     where = f"tcp://host{hosts[0]}:29400"
     for rank, host in enumerate(hosts):
         environment = {**ENVIRONMENT, "RANK": str(rank), "WORLD_SIZE": str(len(hosts))}
-        command = [sys.executable, PROGRAM, what, "ucx", where, str(folder)]
+        command = [sys.executable, PROGRAM, task, "ucx", where, str(folder)]
         with open(folder / f"stderr{rank}", "w", encoding="utf-8") as errors:
             job.processes.append(network.start(host, command, environment, stderr=errors))
     return job
 
 
-def over_mpi(network: Network, folder: pathlib.Path, what: str, each: int, *options: str) -> Job:
+def over_mpi(network: Network, folder: pathlib.Path, task: str, each: int, *options: str) -> Job:
     mpiexec = find_mpiexec()
     two = Network(network.hosts[:2], "", folder)
     job = Job(folder, "mpi", 2 * each)
-    arguments = [sys.executable, PROGRAM, what, "mpi", "mpi:all", str(folder)]
+    arguments = [sys.executable, PROGRAM, task, "mpi", "mpi:all", str(folder)]
     command, environment = two.mpiexec(mpiexec, each, arguments, "--with-ft", "ulfm", *options)
     with open(folder / "stderr", "w", encoding="utf-8") as errors:
         job.processes.append(
@@ -122,18 +122,18 @@ def told_on_one_host(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int]
                 job.processes.append(
                     subprocess.Popen(command, env=environment, stderr=errors, text=True)
                 )
-        found = job.told()
+        result = job.told()
         job.wait()
-        return found
+        return result
 
     return told
 
 
 def check_values(job: Job, hosts: Sequence[int], expected: Sequence[Any]) -> None:
-    for rank, (found, same) in enumerate(zip(job.told(), expected, strict=True)):
-        assert found.pop("host") == f"host{hosts[rank]}"
-        assert len(found) > 100
-        assert [name for name in found if found[name] != same[name]] == []
+    for rank, (result, same) in enumerate(zip(job.told(), expected, strict=True)):
+        assert result.pop("host") == f"host{hosts[rank]}"
+        assert len(result) > 100
+        assert [name for name in result if result[name] != same[name]] == []
     job.wait()
 
 
@@ -156,23 +156,23 @@ def test_bits_over_mpi(network: Network, tmp_path: pathlib.Path, expected: Any, 
 def test_bytes_between_hosts(network: Network, tmp_path: pathlib.Path, each: int) -> None:
     """One copy of the elements goes each way, not one for each rank."""
     job = over_ucx(network, tmp_path, "bytes", (0,) * each + (1,) * each)
-    told = job.told()
+    message = job.told()
     job.wait()
     for host in range(2):
-        found = told[host * each]
-        once = found["bytes"]
+        result = message[host * each]
+        once = result["bytes"]
         # an exchange of slices sends `each` times that, and headers take some per cent
-        assert 0.9 * once < found["all_reduce"] < 1.15 * once, found
+        assert 0.9 * once < result["all_reduce"] < 1.15 * once, result
         # an exchange sends what `each` ranks have to `each` ranks
-        assert 0.4 * once < found["all_gather"] < 0.6 * once, found
-        assert found["reduce_scatter"] < 1.15 * once, found
+        assert 0.4 * once < result["all_gather"] < 0.6 * once, result
+        assert result["reduce_scatter"] < 1.15 * once, result
         # the parts of `each` ranks for `each` ranks cross once
-        assert found["all_to_all"] < 1.15 * once * each / 2, found
+        assert result["all_to_all"] < 1.15 * once * each / 2, result
     for sender, kind in ((1, "gather"), (0, "scatter")):
-        assert told[sender * each][kind] < 0.6 * once, told
-        assert told[(1 - sender) * each][kind] < 0.1 * once, told
-    assert 0.9 * once < told[0]["broadcast"] < 1.15 * once, told[0]
-    assert told[each]["broadcast"] < 0.1 * once, told[each]
+        assert message[sender * each][kind] < 0.6 * once, message
+        assert message[(1 - sender) * each][kind] < 0.1 * once, message
+    assert 0.9 * once < message[0]["broadcast"] < 1.15 * once, message[0]
+    assert message[each]["broadcast"] < 0.1 * once, message[each]
 
 
 @pytest.mark.parametrize("how", ["kill", "stop"])
@@ -186,12 +186,12 @@ def test_a_rank_is_lost(
         # Open MPI over TCP locks itself more often without it (docs/design/0041)
         job = over_mpi(network, tmp_path, how, 2, "--mca", "btl_tcp_flags", "1")
     try:
-        for told in job.told((0, 2, 3), 60):
+        for message in job.told((0, 2, 3), 60):
             # A rank whose Open MPI has locked itself hears of no other rank: it says so instead.
-            if provider == "mpi" and "has not returned from MPI_" in told["text"]:
+            if provider == "mpi" and "has not returned from MPI_" in message["text"]:
                 continue
-            assert "rank 1 (pid " in told["text"] and "died" in told["text"], told
-            assert told["seconds"] < 5, told
+            assert "rank 1 (pid " in message["text"] and "died" in message["text"], message
+            assert message["seconds"] < 5, message
     finally:
         job.end()
         lost = tmp_path / "pid1"

@@ -42,12 +42,12 @@ def on_plait(folder: pathlib.Path, text: str, limit: float = 60.0) -> run.Side:
 def test_every_program_says_its_library_and_has_its_requirement() -> None:
     lines = (PROGRAMS / "requirements.txt").read_text().splitlines()
     required = {line.partition("==")[0] for line in lines if "==" in line}
-    found = [path for path in PROGRAMS.glob("*.py") if path.stem not in run.NOT_PROGRAMS]
-    assert len(found) >= 30
-    for path in found:
-        library, what = run.described(path)
+    results = [path for path in PROGRAMS.glob("*.py") if path.stem not in run.NOT_PROGRAMS]
+    assert len(results) >= 30
+    for path in results:
+        library, purpose = run.described(path)
         assert library in required, path.name
-        assert what, path.name
+        assert purpose, path.name
         assert len(path.read_text().splitlines()) <= 120, path.name
 
 

@@ -330,7 +330,7 @@ def test_a_number_of_the_host_is_not_written_by_a_device(run: Callable[[str], No
     """)
 
 
-def test_copies_do_not_carry_on_what_has_failed(run: Callable[[str], None]) -> None:
+def test_copies_raise_earlier_errors_of_the_device(run: Callable[[str], None]) -> None:
     run("""
     x = plait.ones(3, device="ext")
     plait.accelerator.synchronize("ext")
@@ -369,7 +369,7 @@ def test_devices_and_streams_that_are_not_there(run: Callable[[str], None]) -> N
     """)
 
 
-def test_printing_copies_what_is_printed(run: Callable[[str], None]) -> None:
+def test_printing_copies_only_printed_elements(run: Callable[[str], None]) -> None:
     run(r"""
     import re
 

@@ -96,7 +96,7 @@ def run(library: str, tmp_path: Path) -> Program:
     return run
 
 
-def test_both_sides_see_what_either_writes(run: Program) -> None:
+def test_both_sides_see_writes_of_the_other(run: Program) -> None:
     run("""
     def child(queue, answers, argument):
         x = queue.get()
@@ -560,7 +560,7 @@ def test_a_child_of_a_fork_before_the_first_use_has_its_own_memory(run: Program)
     """)
 
 
-def test_a_process_ends_while_it_uses_what_it_received(run: Program) -> None:
+def test_a_process_ends_while_it_uses_a_received_tensor(run: Program) -> None:
     run("""
     def child(pipe):
         pipe.send(plait.ones(100, device="ext"))

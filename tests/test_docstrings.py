@@ -81,7 +81,7 @@ def test_the_walk_finds_the_names() -> None:
 
 
 @pytest.mark.parametrize("name", MEMBERS)
-def test_it_says_what_it_is_and_shows_an_example(name: str) -> None:
+def test_the_docstring_has_an_example(name: str) -> None:
     text = inspect.getdoc(MEMBERS[name]) or ""
     lines = text.partition(">>>")[0].replace("Example:", "").splitlines()
     assert any(len(line.split()) > 1 and "->" not in line for line in lines), "no sentence"
@@ -99,7 +99,7 @@ def plait_data_as_it_is_alone() -> Iterator[None]:
 
 @pytest.mark.usefixtures("data_alone")
 @pytest.mark.parametrize("name", TEXTS.values())
-def test_its_example_gives_what_it_shows(name: str, tmp_path: Path) -> None:
+def test_the_example_prints_its_output(name: str, tmp_path: Path) -> None:
     """Run examples in an empty folder, as some write files."""
     before = Path.cwd()
     os.chdir(tmp_path)

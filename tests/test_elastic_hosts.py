@@ -54,8 +54,8 @@ class Launchers:
 
     def entries(self) -> dict[int, str]:
         """Return what each rank wrote when it last began to train."""
-        found = self._folder.glob("entry*")
-        texts = {int(path.name[len("entry") :]): path.read_text() for path in found}
+        result = self._folder.glob("entry*")
+        texts = {int(path.name[len("entry") :]): path.read_text() for path in result}
         return {rank: text for rank, text in texts.items() if text}  # '' is being written
 
     def steps(self) -> int:
@@ -81,19 +81,19 @@ class Launchers:
     def codes(self) -> list[int]:
         """Let the training end; return the launchers' exit codes."""
         (self._folder / "struck").touch()
-        found = []
+        results = []
         for process in self.processes.values():
             try:
-                found.append(process.wait(PATIENCE))
+                results.append(process.wait(PATIENCE))
             except subprocess.TimeoutExpired:
                 raise AssertionError((self.steps(), self.said()[-6000:])) from None
-        return found
+        return results
 
     def check(self, size: int) -> None:
         """Check that each sample was used as often as it is wanted, and who was there."""
-        _, counts, found, _ = (self._folder / "result").read_text().splitlines()
+        _, counts, result, _ = (self._folder / "result").read_text().splitlines()
         assert set(json.loads(counts)) == {STEPS * 12 // 48}
-        assert int(found) == size
+        assert int(result) == size
         assert not (self._folder / "fell_back").exists()
 
     def end(self) -> None:
@@ -196,11 +196,11 @@ def test_what_does_not_fit(network: Network, tmp_path: pathlib.Path) -> None:
         job.processes[2].wait()
         command = [sys.executable, "-m", "plait_distributed.run", "-n", "3", "--elastic"]
         command += ["--nnodes", str(HOSTS), "--master-addr", "host0"]
-        for node, wanted in (
+        for node, expected in (
             ("-1", "3 processes do not fit the place of host 2, which had 2"),
             ("1", "no host of it whose place is wanted is lost"),
         ):
             arguments = [*command, "--node-rank", node, str(PROGRAM)]
             late = network.start(2, arguments, ENVIRONMENT, stderr=subprocess.PIPE)
             _, text = late.communicate(timeout=PATIENCE)
-            assert late.returncode != 0 and wanted in text, text
+            assert late.returncode != 0 and expected in text, text

@@ -11,18 +11,18 @@ WRITTEN = re.compile(r"(?:environ\[\s*\"PLAIT_\w+\"\s*\]\s*=[^=]|putenv|setenv\(
 
 
 def sources() -> list[pathlib.Path]:
-    found = [
+    results = [
         path
         for folder in ("src", "cpp")
         for suffix in ("py", "cpp", "hpp", "h")
         for path in ROOT.glob(f"packages/*/{folder}/**/*.{suffix}")
     ]
-    found += ROOT.glob("packages/*/setup.py")
-    assert len(found) > 300
-    return found
+    results += ROOT.glob("packages/*/setup.py")
+    assert len(results) > 300
+    return results
 
 
-def test_table_has_what_is_read() -> None:
+def test_the_table_has_the_variables_that_are_read() -> None:
     read = {name for path in sources() for name in READ.findall(path.read_text(encoding="utf-8"))}
     guide = (ROOT / "docs/guides/environment.md").read_text(encoding="utf-8")
     table = set(re.findall(r"^\| `(PLAIT_\w+)` \|", guide, re.MULTILINE))

@@ -251,15 +251,15 @@ def test_text(call: Callable[[], Any], error: type[Exception], text: str) -> Non
     assert str(raised.value) == text
 
 
-def test_out_of_memory_says_what_there_is() -> None:
-    kept = pc.zeros(1 << 20)
+def test_out_of_memory_errors_say_the_available_memory() -> None:
+    reference = pc.zeros(1 << 20)
     with pytest.raises(pc.OutOfMemoryError) as raised:
         pc.empty(1 << 60)
     text = str(raised.value)
     start = "empty: out of memory: 4.00 EiB (4611686018427387904 bytes) requested; "
     assert text.startswith(start)
     live, cached = text[len(start) :].split("; ")[-1].split(" are live in ")
-    assert live.split("(")[0].strip().endswith("MiB") and kept.nbytes == 1 << 22
+    assert live.split("(")[0].strip().endswith("MiB") and reference.nbytes == 1 << 22
     assert " blocks, " in cached and " are cached, of which the largest free block has " in cached
 
 

@@ -50,7 +50,7 @@ def test_dcgan_runs_and_draws(example, digits, tmp_path, is_png):
     assert images.min() >= 0 and images.max() <= 1
 
 
-def test_the_discriminator_learns_what_is_real(example):
+def test_the_discriminator_learns_to_detect_real_images(example):
     dcgan = example("dcgan")
     plait.manual_seed(0)
     G, D = dcgan.generator(4), dcgan.discriminator(4)
@@ -82,11 +82,11 @@ def test_hit_rate(example):
 def test_candidates_are_new_to_the_user(example):
     ncf = example("ncf")
     _, last, seen = ncf.split(example("packaged").movie_ratings())
-    shown = ncf.candidates(last, seen, np.random.default_rng(0))
+    options = ncf.candidates(last, seen, np.random.default_rng(0))
     assert seen.shape == (943, 1682) and seen.sum() == 100000
-    assert (shown[:, 0] == last).all()
-    assert not seen[np.arange(943)[:, None], shown[:, 1:]].any()
-    assert all(len(set(row)) == 100 for row in shown.tolist())
+    assert (options[:, 0] == last).all()
+    assert not seen[np.arange(943)[:, None], options[:, 1:]].any()
+    assert all(len(set(row)) == 100 for row in options.tolist())
 
 
 def test_ncf_beats_popularity(example, tmp_path, capsys, is_png):
@@ -110,14 +110,16 @@ def test_an_episode_is_the_environment_s(example):
     policy = reinforce.Policy()
     environments = [gymnasium.make("CartPole-v1") for _ in range(3)]
     observations, actions, rewards = reinforce.episodes(policy, environments, range(3))
-    for seed, (seen, acted, given) in enumerate(zip(observations, actions, rewards, strict=True)):
+    for seed, (seen, acted, argument) in enumerate(
+        zip(observations, actions, rewards, strict=True)
+    ):
         environment = gymnasium.make("CartPole-v1")
         observation, ended = environment.reset(seed=seed)[0], False
         for number, action in enumerate(acted.tolist()):
             assert not ended
             np.testing.assert_array_equal(observation, seen[number])
             observation, _, ended, _, _ = environment.step(action)
-        assert ended and len(given) == len(seen) == len(acted)
+        assert ended and len(argument) == len(seen) == len(acted)
 
 
 def test_update_makes_good_actions_likelier(example):

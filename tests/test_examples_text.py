@@ -80,9 +80,12 @@ def test_gpt_reads_in_pieces(example):
     plait.manual_seed(1)
     model = example("gpt").GPT(10, context=8, width=16, heads=2, layers=2)
     x = plait.randint(0, 10, (3, 8))
-    kept = model.nothing_kept()
+    reference = model.nothing_kept()
     with plait.no_grad():
-        pieces = [model(x[:, :3], kept), *[model(x[:, i : i + 1], kept) for i in range(3, 8)]]
+        pieces = [
+            model(x[:, :3], reference),
+            *[model(x[:, i : i + 1], reference) for i in range(3, 8)],
+        ]
         whole = model(x)
     assert (plait.cat(pieces, dim=1) - whole).abs().amax().item() < 1e-5
     text = example("gpt").write(model, "abcdefghij", "abc" * 4, 20)
@@ -121,10 +124,10 @@ def test_the_translator_ignores_padding(example):
     with plait.no_grad():
         np.testing.assert_allclose(model(x, y).numpy(), model(longer, y).numpy(), atol=1e-6)
     # Written word by word it says what it would say of the whole.
-    said = translate.translate(model, x, longest=4)
-    y = plait.tensor([[1, *said[0]]])
+    text = translate.translate(model, x, longest=4)
+    y = plait.tensor([[1, *text[0]]])
     with plait.no_grad():
-        assert model.eval()(x, y).argmax(2)[0].tolist()[: len(said[0])] == said[0]
+        assert model.eval()(x, y).argmax(2)[0].tolist()[: len(text[0])] == text[0]
 
 
 def test_translate_learns(example, capsys):

@@ -100,9 +100,9 @@ def test_copies_with_strides_need_no_kernel() -> None:
 def test_tensors_made_of_nothing_on_the_default_device() -> None:
     plait.use(fallback="bare")
     with plait.device("bare"):
-        made = [plait.zeros(2), plait.arange(2), plait.rand(2), plait.hann_window(2)]
+        result = [plait.zeros(2), plait.arange(2), plait.rand(2), plait.hann_window(2)]
         model = plait.nn.Linear(2, 3)
-    assert {each.device.type for each in [*made, *model.parameters()]} == {"bare"}
+    assert {each.device.type for each in [*result, *model.parameters()]} == {"bare"}
     model(plait.ones(4, 2, device="bare")).sum().backward()
     assert model.bias.grad.cpu().tolist() == [4.0, 4.0, 4.0]
 

@@ -118,16 +118,16 @@ def train(number: int, steps: int) -> list[float]:
     return losses
 
 
-def test_separate_models_learn_what_they_learn_alone() -> None:
-    found: dict[int, list[float]] = {}
+def test_separate_models_learn_the_same_as_alone() -> None:
+    results: dict[int, list[float]] = {}
 
     def work(number: int) -> None:
-        found[number] = train(number, ROUNDS)
+        results[number] = train(number, ROUNDS)
 
     together(work)
     for number in range(THREADS):
         alone = train(number, ROUNDS)
-        assert found[number] == alone
+        assert results[number] == alone
         assert alone[-1] < alone[0]
 
 
@@ -335,7 +335,7 @@ def test_leaves_begin_to_require_gradients_in_all_threads() -> None:
     assert all(x.grad.tolist() == [3.0 * THREADS] * 2 for x in leaves)  # type: ignore[union-attr]
 
 
-def test_classes_come_and_go() -> None:
+def test_classes_are_created_and_freed() -> None:
     def work(number: int) -> None:
         for round_ in range(ROUNDS):
             kind = type("Kind", (pl.Tensor,), {"number": number})
@@ -421,7 +421,7 @@ class Squares(Dataset[tuple[int, int]]):
 
 
 @pytest.mark.parametrize("workers", [1, 3])
-def test_thread_workers_give_what_the_loop_gives(workers: int) -> None:
+def test_thread_workers_give_the_same_as_the_loop(workers: int) -> None:
     expected = [tuple(t.tolist() for t in batch) for batch in DataLoader(Squares(), 8)]
 
     def work(_: int) -> None:

@@ -36,12 +36,17 @@ def test_gradients_flow_through_a_step(name: str) -> None:
     def stepped(param: Any, grad: Any, state: Any, scale: Any) -> Any:
         scale = scale[0]
         p = param * 1
-        kept = [[state * 0.5**i] for i in range(lists)]
-        operator(name)([p], [grad], *kept, steps=[2], **options, grad_scale=scale)
-        return (p, *(each for [each] in kept))
+        references = [[state * 0.5**i] for i in range(lists)]
+        operator(name)([p], [grad], *references, steps=[2], **options, grad_scale=scale)
+        return (p, *(each for [each] in references))
 
-    given = doubles(0.5, 1.0, -1.0), doubles(1.0, -2.0, 3.0), doubles(2.0, 3.0, 2.5), doubles(0.5)
-    assert pa.gradcheck(stepped, given)
+    arguments = (
+        doubles(0.5, 1.0, -1.0),
+        doubles(1.0, -2.0, 3.0),
+        doubles(2.0, 3.0, 2.5),
+        doubles(0.5),
+    )
+    assert pa.gradcheck(stepped, arguments)
 
 
 def test_a_leaf_is_not_stepped_with_its_history() -> None:
@@ -50,12 +55,12 @@ def test_a_leaf_is_not_stepped_with_its_history() -> None:
 
 
 def test_gradients_flow_through_norms_and_averages() -> None:
-    given = doubles(0.5, 1.0), doubles(1.0, -2.0)
-    assert pa.gradcheck(lambda a, b: operator("grad_norm")([a, b]), given)
+    arguments = doubles(0.5, 1.0), doubles(1.0, -2.0)
+    assert pa.gradcheck(lambda a, b: operator("grad_norm")([a, b]), arguments)
 
     def averaged(a: Any, b: Any) -> Any:
         average = a * 1
         operator("average_step")([average], [b], weight=0.3)
         return average
 
-    assert pa.gradcheck(averaged, given)
+    assert pa.gradcheck(averaged, arguments)

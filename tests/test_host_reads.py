@@ -72,9 +72,9 @@ def stored(value: Any) -> io.BytesIO:
     return file
 
 
-def seeded(made: Callable[[], Any]) -> Any:
+def seeded(result: Callable[[], Any]) -> Any:
     plait.manual_seed(3)
-    return made()
+    return result()
 
 
 # x: float32 (3, 4), m: a mask of its shape, i: indices, d: the device's name, all on the device
@@ -157,10 +157,10 @@ def leaf(device: str, *shape: int) -> pc.Tensor:
 def assignment(device: str) -> Any:
     """Gradients flow to what was assigned from another device, and through indices of another."""
     x, values = leaf("cpu", 3), leaf(device, 4)
-    made = plait.zeros(4, device=device)
-    made[plait.tensor([0, 1])] = x.to(device)[plait.tensor([0, 2])]
-    made[plait.tensor([2, 3])] = x.detach()[:2]
-    (made * values).sum().backward()
+    result = plait.zeros(4, device=device)
+    result[plait.tensor([0, 1])] = x.to(device)[plait.tensor([0, 2])]
+    result[plait.tensor([2, 3])] = x.detach()[:2]
+    (result * values).sum().backward()
     return x.grad.to(device), values.grad
 
 
@@ -196,19 +196,19 @@ def ctc_of_devices(device: str) -> Any:
     """Lengths and targets lie on the device, in rows or one after the other."""
     scores = plait.randn(5, 2, 4, generator=plait.Generator().manual_seed(1)).to(device)
     scores = scores.log_softmax(2)
-    inputs, wanted = (plait.tensor(each, device=device) for each in ([5, 4], [2, 1]))
+    inputs, expected = (plait.tensor(each, device=device) for each in ([5, 4], [2, 1]))
     rows, flat = (plait.tensor(each, device=device) for each in ([[1, 2], [1, 3]], [1, 2, 1]))
     return (
-        F.ctc_loss(scores, rows, inputs, wanted),
-        F.ctc_loss(scores, flat, inputs, wanted),
+        F.ctc_loss(scores, rows, inputs, expected),
+        F.ctc_loss(scores, flat, inputs, expected),
         F.ctc_loss(scores, flat, [5, 4], [2, 1], reduction="none"),
-        F.ctc_loss(scores[:, 0], rows[0], inputs[0], wanted[0]),
+        F.ctc_loss(scores[:, 0], rows[0], inputs[0], expected[0]),
     )
 
 
 def bags(device: str) -> Any:
     places, starts = (plait.tensor(each, device=device) for each in ([0, 1, 2, 1, 0], [0, 2, 2]))
-    found = []
+    results = []
     for mode in ("sum", "mean", "max"):
         for padding in (None, 1):
             for bag in ((places, starts), (places[:4].reshape(2, 2), None)):
@@ -217,8 +217,8 @@ def bags(device: str) -> Any:
                     bag[0], weight, bag[1], mode=mode, padding_idx=padding, max_norm=1.0
                 )
                 values.square().sum().backward()
-                found += [values, weight.grad]
-    return found
+                results += [values, weight.grad]
+    return results
 
 
 def packed(device: str) -> Any:
@@ -362,9 +362,9 @@ def test_a_cpu_tensor_takes_indices_of_a_device(library: Path) -> None:
 
 
 def test_lists_take_tensors_of_several_devices(library: Path) -> None:
-    made = plait.tensor([plait.tensor(1.0, device="ext"), 2.0, plait.tensor(3.0, device="ext:1")])
-    assert str(made.device) == "cpu"
-    assert made.tolist() == [1.0, 2.0, 3.0]
+    result = plait.tensor([plait.tensor(1.0, device="ext"), 2.0, plait.tensor(3.0, device="ext:1")])
+    assert str(result.device) == "cpu"
+    assert result.tolist() == [1.0, 2.0, 3.0]
     assert plait.tensor(plait.ones(2, device="ext"), device="cpu").device.type == "cpu"
 
 
@@ -391,7 +391,7 @@ def test_memory_of_a_device_is_not_handed_to_the_host(
 
 
 # ---- what does not wait --------------------------------------------------------------------------
-def test_nothing_waits_where_no_value_is_asked_for(library: Path, waits: Callable[[], int]) -> None:
+def test_nothing_waits_if_no_value_is_read(library: Path, waits: Callable[[], int]) -> None:
     x = ramp("ext", 3, 4)
     target = plait.tensor([0, 1, 2], device="ext")
     mask = plait.ones(3, 3, device="ext").tril().bool()
@@ -429,11 +429,11 @@ def test_layers_and_losses_read_nothing(library: Path) -> None:
     places, starts = (plait.tensor(each, device="ext") for each in ([0, 1, 2, 1], [0, 2]))
     scores = plait.zeros(5, 2, 4, device="ext").log_softmax(2)
     targets = plait.tensor([[1, 2], [1, 3]], device="ext")
-    inputs, wanted = (plait.tensor(each, device="ext") for each in ([5, 4], [2, 1]))
+    inputs, expected = (plait.tensor(each, device="ext") for each in ([5, 4], [2, 1]))
     new = plait.empty(3, 3, device="ext")
     before = get(b"waits")
     norm(x)
-    F.ctc_loss(scores, targets, inputs, wanted)
+    F.ctc_loss(scores, targets, inputs, expected)
     F.ctc_loss(scores, targets, [5, 4], [2, 1])
     F.ctc_loss(scores, targets.flatten()[:3], [5, 4], [2, 1])
     for mode in ("sum", "mean"):
@@ -453,7 +453,7 @@ def test_a_device_finds_wrong_targets(library: Path) -> None:
         F.ctc_loss(scores, targets, [5, 5], [2, 2]).item()
 
 
-def test_saved_values_come_and_go_without_a_wait(library: Path) -> None:
+def test_saved_values_are_stored_and_freed_without_a_wait(library: Path) -> None:
     get = ctypes.CDLL(str(library)).example_device_get
     get.restype = ctypes.c_int64
     x = leaf("ext", 3)
@@ -500,7 +500,7 @@ plait_abi.detach("example-device")
 """
 
 
-def test_a_device_goes_when_its_copies_are_done(library: Path) -> None:
+def test_a_device_is_freed_when_its_copies_are_done(library: Path) -> None:
     command = [sys.executable, "-c", COPIES, str(library)]
     run = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert run.returncode == 0, run.stderr

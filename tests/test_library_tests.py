@@ -48,14 +48,14 @@ def suite(tmp_path: pathlib.Path, text: str = SUITE) -> run.Suite:
     (checkout / "tests").mkdir(parents=True)
     (checkout / "strange").mkdir()
     (checkout / "tests" / "test_all.py").write_text(text)
-    folder = run.isolated(LIBRARY, checkout, tmp_path / "work")
+    folder = run.copy_tests(LIBRARY, checkout, tmp_path / "work")
     assert not (folder / "strange").exists()  # the library's sources stay behind
     return run.Suite(LIBRARY, folder, [sys.executable, *run.OURS], limit=2.0)
 
 
 def test_each_test_gets_its_outcome_and_a_dead_process_is_replaced(tmp_path: pathlib.Path) -> None:
     tests = suite(tmp_path)
-    names = tests.listed(random.Random(0))
+    names = tests.list_tests(random.Random(0))
     assert len(names) == 8
     done = tests.run([*names, "tests/test_all.py::test_of_pytorch_only"])
     results = {name.partition("::")[2]: outcome.result for name, outcome in done.items()}
@@ -79,13 +79,13 @@ def test_each_test_gets_its_outcome_and_a_dead_process_is_replaced(tmp_path: pat
 
 def test_groups_name_files_without_the_folders_of_a_machine() -> None:
     text = "KeyError: in <module 'torch' (/of/one/machine/torch/__init__.py)> [package/file.py:3]"
-    found = run.groups({"test": run.Outcome("failed", text)})[0]["error"]
-    assert found == "KeyError: in <module 'torch' (__init__.py)> [package/file.py:3]"
+    result = run.groups({"test": run.Outcome("failed", text)})[0]["error"]
+    assert result == "KeyError: in <module 'torch' (__init__.py)> [package/file.py:3]"
 
 
 def test_a_test_is_found_by_its_place_where_its_id_differs(tmp_path: pathlib.Path) -> None:
     tests = suite(tmp_path)
-    names = tests.listed(random.Random(0))
+    names = tests.list_tests(random.Random(0))
     assert tests.places[names[1]] == "tests/test_all.py::test_sum 2/2"
     theirs = "tests/test_all.py::test_sum[another text]"
     tests.places = {theirs: tests.places[names[1]]}

@@ -35,14 +35,14 @@ OTHERS = {
 
 
 def test_every_listening_socket_has_a_test() -> None:
-    found = set()
+    results = set()
     for folder in ("src", "cpp"):
         for path in PACKAGES.glob(f"*/{folder}/**/*"):
             if path.suffix in (".py", ".cpp", ".hpp", ".h", ".c") and LISTENS.search(
                 path.read_text(encoding="utf-8")
             ):
-                found.add(str(path.relative_to(PACKAGES)))
-    assert found == {*TESTS, *OTHERS}
+                results.add(str(path.relative_to(PACKAGES)))
+    assert results == {*TESTS, *OTHERS}
     for test in TESTS.values():
         text = (PACKAGES / test).read_text(encoding="utf-8")
         assert re.search(r"range\(400\)|, 400\)|< 400", text), test

@@ -36,11 +36,11 @@ SUMS = {
 
 
 def test_the_files_are_the_originals(folder):
-    found = {
+    results = {
         path.name: hashlib.md5(path.read_bytes(), usedforsecurity=False).hexdigest()
         for path in folder.iterdir()
     }
-    assert found == SUMS
+    assert results == SUMS
 
 
 def test_the_dataset_reads_them(folder):
@@ -53,7 +53,7 @@ def test_the_dataset_reads_them(folder):
     assert abs(train.data.std() / 255 - 0.3081) < 1e-4
 
 
-def test_what_is_there_is_left_alone(folder, mnist_files):
+def test_existing_files_are_unchanged(folder, mnist_files):
     before = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
     mnist_files.write_files(folder)
     assert before == {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}

@@ -151,11 +151,11 @@ def test_an_interrupted_cell_leaves_everything_usable(
         ("DataLoader(Points(), 32)", "<div>DataLoader<table>"),
     ],
 )
-def test_what_a_cell_returns_is_shown_as_html(kernel: Kernel, code: str, shown: str) -> None:
+def test_what_a_cell_returns_is_shown_as_html(kernel: Kernel, code: str, text: str) -> None:
     outputs, error = kernel.run(code)
     assert not error, outputs
     html = [output["data"].get("text/html", "") for output in outputs if "data" in output]
-    assert len(html) == 1 and shown in html[0]
+    assert len(html) == 1 and text in html[0]
 
 
 def test_a_profile_is_shown_as_html(kernel: Kernel) -> None:

@@ -19,14 +19,14 @@ GUIDE = Path(__file__).resolve().parents[1] / "docs" / "guides" / "replacing.md"
 
 
 def table() -> dict[str, tuple[set[str], set[str]]]:
-    """Return the rows: what is called, operators forward, operators backward."""
+    """Return the rows: function, operators forward, operators backward."""
     rows = re.findall(r"^\| (?!For )([^|]+) \|([^|]*)\|([^|]*)\|$", GUIDE.read_text(), re.MULTILINE)
-    found = {}
-    for what, forward, backward in rows:
+    results = {}
+    for label, forward, backward in rows:
         first = set(re.findall(r"`(\w+)`", forward))
         second = first if "the same" in backward else set(re.findall(r"`(\w+)`", backward))
-        found[what] = (first, second)
-    return found
+        results[label] = (first, second)
+    return results
 
 
 def leaf(*shape: int) -> Any:
@@ -37,7 +37,7 @@ def sequence(layer: Any) -> Any:
     return layer(leaf(4, 2, 6))[0]
 
 
-def attended(**options: Any) -> Any:
+def attention(**options: Any) -> Any:
     x = leaf(3, 2, 6)
     return nn.MultiheadAttention(6, 2)(x, x, x, **options)[0]
 
@@ -46,7 +46,7 @@ def batch_norm() -> Any:
     return F.batch_norm(leaf(4, 3), pc.zeros(3), pc.ones(3), leaf(3), leaf(3), training=True)
 
 
-def normed() -> list[Any]:
+def norms() -> list[Any]:
     return [F.layer_norm(leaf(4, 6), (6,)), F.group_norm(leaf(2, 4, 3), 2)]
 
 
@@ -54,7 +54,7 @@ def targets() -> Any:
     return pc.tensor([0, 1, 2, 0])
 
 
-def written() -> Any:
+def copies() -> Any:
     y = leaf(4, 6).to("float64")
     return [y.t().contiguous(), y.clone(), (y * 1).copy_(leaf(4, 6))]
 
@@ -76,10 +76,10 @@ ROWS: dict[str, Callable[[], Any]] = {
         F.conv_transpose2d(leaf(*IMAGE), leaf(3, 4, 2, 2)),
         F.conv_transpose3d(leaf(1, 2, 4, 4, 4), leaf(2, 3, 2, 2, 2)),
     ],
-    "`layer_norm`": normed,
+    "`layer_norm`": norms,
     "`batch_norm`": batch_norm,
     "`scaled_dot": lambda: F.scaled_dot_product_attention(*(leaf(2, 2, 5, 8) for _ in range(3))),
-    "`MultiheadAttention`": attended,
+    "`MultiheadAttention`": attention,
     "`LSTM`": lambda: [sequence(nn.LSTM(6, 5)), sequence(nn.GRU(6, 5))],
     "`softmax`": lambda: [F.softmax(leaf(4, 6), 1), F.log_softmax(leaf(4, 6), 1)],
     "`cross_entropy`": lambda: F.cross_entropy(leaf(4, 3), targets()),
@@ -91,13 +91,13 @@ ROWS: dict[str, Callable[[], Any]] = {
     "`Embedding`": lambda: F.embedding(targets(), leaf(4, 6)),
     "`dropout`": lambda: F.dropout(leaf(4, 6), 0.5),
     "`x[indices]`": lambda: [leaf(4, 6)[targets()], leaf(4, 6).gather(0, targets()[None])],
-    "`contiguous`": written,
+    "`contiguous`": copies,
     "`cat`": lambda: [pc.cat([leaf(4), leaf(4)]), pc.stack([leaf(4), leaf(4)])],
     "`rand`": lambda: [pc.rand(3), pc.randn(3), nn.Linear(2, 2)],
 }
 
 
-def called(function: Callable[[], Any]) -> tuple[set[str], Any]:
+def called_operators(function: Callable[[], Any]) -> tuple[set[str], Any]:
     with profile() as seen:
         result = function()
     return {event.name for event in seen.events()}, result
@@ -114,12 +114,12 @@ def test_the_table_is_covered() -> None:
 
 
 @pytest.mark.parametrize("row", ROWS)
-def test_a_function_reaches_what_the_table_names(row: str) -> None:
-    (names,) = (names for what, names in table().items() if what.startswith(row))
-    forward, results = called(ROWS[row])
+def test_a_function_calls_the_operators_of_the_table(row: str) -> None:
+    (names,) = (names for label, names in table().items() if label.startswith(row))
+    forward, results = called_operators(ROWS[row])
     assert names[0] <= forward, sorted(forward)
     results = results if isinstance(results, list) else [results]
     roots = [y for y in results if getattr(y, "requires_grad", False)]
     if names[1]:
-        backward, _ = called(lambda: [y.sum().backward() for y in roots])
+        backward, _ = called_operators(lambda: [y.sum().backward() for y in roots])
         assert names[1] <= forward | backward, sorted(backward)

@@ -23,15 +23,15 @@ N, ARRAY = sum(SIZES), 4 * sum(SIZES)  # elements, and bytes of one list
 @pytest.fixture(scope="module")
 def observer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Observer]:
     """The observer, at work."""
-    with Observer(tmp_path_factory.mktemp("costs")) as made:
-        yield made
+    with Observer(tmp_path_factory.mktemp("costs")) as result:
+        yield result
 
 
 def parameters() -> list[Any]:
-    made = [pt.ones(n, requires_grad=True) for n in SIZES]
-    for each in made:
+    result = [pt.ones(n, requires_grad=True) for n in SIZES]
+    for each in result:
         each.grad = pt.ones(each.shape[0])
-    return made
+    return result
 
 
 # Operations for each element, the first of which is the product of the gradient with its scale, and

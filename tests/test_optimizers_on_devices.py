@@ -105,9 +105,9 @@ def trained(
     return [np.array(p.detach().cpu().double().numpy()) for p in params]
 
 
-def check(given: list[Any], wanted: list[Any], rtol: float) -> None:
-    for mine, want in zip(given, wanted, strict=True):
-        np.testing.assert_allclose(mine, want, rtol=rtol, atol=rtol)
+def check(argument: list[Any], expected: list[Any], rtol: float) -> None:
+    for own, want in zip(argument, expected, strict=True):
+        np.testing.assert_allclose(own, want, rtol=rtol, atol=rtol)
 
 
 @pytest.mark.parametrize("clip", CLIPS)
@@ -116,22 +116,22 @@ def test_steps_are_those_of_the_cpu_and_wait_for_nothing(
     device: Device, name: str, clip: str
 ) -> None:
     for dtype, rtol in ((plait.float32, 1e-5), (plait.float64, 1e-12), (plait.float16, 4e-3)):
-        wanted = trained(name, clip, dtype, ["cpu"])
-        given = trained(name, clip, dtype, ["ext"], device)
-        check(given, wanted, 0.0 if device.same_kernels else rtol)
+        expected = trained(name, clip, dtype, ["cpu"])
+        result = trained(name, clip, dtype, ["ext"], device)
+        check(result, expected, 0.0 if device.same_kernels else rtol)
 
 
 @pytest.mark.parametrize("clip", ["within the step", "norm"])
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_parameters_on_several_devices(device: Device, name: str, clip: str) -> None:
-    wanted = trained(name, clip, plait.float64, ["cpu"])
+    expected = trained(name, clip, plait.float64, ["cpu"])
     for places in (
         ["ext:0", "ext:1"],
         ["cpu", "ext"],
         ["ext:1", "cpu", "ext:0"],
         ["ext", "ext", "ext", "cpu"],  # the 0-d one
     ):
-        check(trained(name, clip, plait.float64, places), wanted, 1e-12)
+        check(trained(name, clip, plait.float64, places), expected, 1e-12)
 
 
 def test_the_norm_is_read_when_it_is_looked_at(device: Device) -> None:
@@ -159,8 +159,8 @@ def test_states_go_between_devices(device: Device) -> None:
     [state] = second.state.values()
     assert str(state["exp_avg"].device) == "ext:0"
     third, _ = at("cpu", second)
-    wanted, _ = at("cpu", at("cpu", first)[1])
-    np.testing.assert_allclose(third.detach().numpy(), wanted.detach().numpy(), rtol=1e-6)
+    expected, _ = at("cpu", at("cpu", first)[1])
+    np.testing.assert_allclose(third.detach().numpy(), expected.detach().numpy(), rtol=1e-6)
     array = np.ones(3, np.float32)
     numbers = plait_optim.Adam([array])
     numbers.load_state_dict(second.state_dict())
@@ -171,14 +171,14 @@ def test_states_go_between_devices(device: Device) -> None:
 def test_averages_of_weights_on_another_device(device: Device) -> None:
     model = plait.nn.Linear(2, 2)
     average = plait.optim.swa_utils.AveragedModel(model, device="ext")
-    wanted = plait.optim.swa_utils.AveragedModel(model)
+    expected = plait.optim.swa_utils.AveragedModel(model)
     for scale in (1.0, 3.0):
         with plait.no_grad():
             model.weight.fill_(scale)
         average.update_parameters(model)
-        wanted.update_parameters(model)
+        expected.update_parameters(model)
     assert str(average.module.weight.device) == "ext:0"
-    assert average.module.weight.cpu().tolist() == wanted.module.weight.tolist()
+    assert average.module.weight.cpu().tolist() == expected.module.weight.tolist()
 
 
 def test_lbfgs_on_a_device(device: Device) -> None:

@@ -80,7 +80,7 @@ def test_the_derivative_and_its_derivatives(operators: tuple[Any, Any]) -> None:
     assert cube(x.float()).dtype is pc.float32
 
 
-def test_flags_say_what_is_a_function(operators: tuple[Any, Any]) -> None:
+def test_flags_mark_functions(operators: tuple[Any, Any]) -> None:
     cube, _ = operators
     assert pc.example_cube(points()).tolist() == cube(points()).tolist()
     assert not hasattr(pc, "example_tent") and not hasattr(pc.Tensor, "example_cube")
@@ -97,7 +97,7 @@ def test_forward_mode_transposes_it(operators: tuple[Any, Any]) -> None:
         assert forward_ad.unpack_dual(g).tangent.tolist() == (6 * x).tolist()
 
 
-def test_a_write_into_what_it_saved_is_found(operators: tuple[Any, Any]) -> None:
+def test_a_write_to_a_saved_tensor_is_detected(operators: tuple[Any, Any]) -> None:
     cube, _ = operators
     x = points(requires_grad=True) * 1
     y = cube(x)
@@ -137,8 +137,8 @@ def test_vmap_calls_an_operator_once_by_the_rule_that_it_brings(operators: tuple
     x = pc.arange(12, dtype=pc.float64).reshape(4, 3) / 6
     for operator in (cube, tent):
         with profile() as recorded:
-            made = vmap(operator)(x)
-        assert made.tolist() == operator(x).tolist()
+            result = vmap(operator)(x)
+        assert result.tolist() == operator(x).tolist()
         assert [e.name for e in recorded.events()].count(operator.__name__) <= 2
         assert vmap(vmap(operator))(x).tolist() == operator(x).tolist()
         assert vmap(operator)(pc.zeros(0, 3)).shape == (0, 3)

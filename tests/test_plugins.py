@@ -202,7 +202,7 @@ def test_an_executor_runs_the_kernels_with_the_same_bits(loaded: Counters) -> No
 def test_a_generator_serves_every_random_operator(loaded: Counters) -> None:
     def draws() -> list[np.ndarray]:
         pc.manual_seed(5)
-        made = [
+        result = [
             pc.rand(10_000),
             pc.randn(10_000, dtype="float64"),
             pc.randint(0, 7, (10_000,)).double(),
@@ -211,7 +211,7 @@ def test_a_generator_serves_every_random_operator(loaded: Counters) -> None:
             pc.randperm(1000).double(),
             plait_abi.operator("dropout")(pc.ones(10_000), 0.5, True),
         ]
-        return [x.numpy() for x in made]
+        return [x.numpy() for x in result]
 
     theirs = draws()
     assert loaded["example_generator_blocks"] > 0

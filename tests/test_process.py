@@ -97,8 +97,10 @@ def test_exit_in_a_custom_backward() -> None:
     assert "KeyError: 'mine'" in text
 
 
-@pytest.mark.parametrize("what", ["x = x + 1", "y = (x @ x).sum()", "(w * x).sum().backward()"])
-def test_ctrl_c_in_a_long_loop(what: str) -> None:
+@pytest.mark.parametrize(
+    "statement", ["x = x + 1", "y = (x @ x).sum()", "(w * x).sum().backward()"]
+)
+def test_ctrl_c_in_a_long_loop(statement: str) -> None:
     run(
         f"""
         x = pc.randn(100, 100)
@@ -108,7 +110,7 @@ def test_ctrl_c_in_a_long_loop(what: str) -> None:
         threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
         try:
             while True:
-                {what}
+                {statement}
         except KeyboardInterrupt:
             pass
         assert pc.ones(2).sum().item() == 2
@@ -148,7 +150,7 @@ except KeyboardInterrupt:
 """
 
 
-def test_no_hook_of_ours_loses_an_interrupt_that_comes_during_a_fork() -> None:
+def test_fork_hooks_do_not_lose_an_interrupt() -> None:
     command = [sys.executable, "-c", INTERRUPTED_FORK]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert (done.stdout, done.stderr) == ("interrupted\n", "")

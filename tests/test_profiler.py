@@ -22,5 +22,5 @@ def test_backward_nodes_are_seen(tmp_path: Path) -> None:
     prof.export_chrome_trace(tmp_path / "trace.json")
     lines = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
     nodes_shown = [line for line in lines if line.get("cat") == "autograd_node"]
-    shown = [line for line in nodes_shown if "Sequence number" in line["args"]]
-    assert len(shown) == len(nodes)
+    visible = [line for line in nodes_shown if "Sequence number" in line["args"]]
+    assert len(visible) == len(nodes)

@@ -85,8 +85,8 @@ def test_many_modules_are_all_named() -> None:
     with profile() as prof:
         model(plait.ones(2))
     recording = prof.recording()
-    found = modules_of(recording, rows_of(recording, "relu"))
-    assert found == [f"Sequential.{i}" for i in range(200)]
+    result = modules_of(recording, rows_of(recording, "relu"))
+    assert result == [f"Sequential.{i}" for i in range(200)]
 
 
 def test_an_exception_leaves_its_modules() -> None:
@@ -177,8 +177,8 @@ def test_a_training_shows_its_steps_and_its_waiting() -> None:
     assert counts[Kind.STEP, "ProfilerStep#0"] == 1
     assert not (recording.rows["status"] < 0).any()
     marks = recording.rows[recording.rows["kind"] == Kind.MARK]
-    told = {Category(int(category)) for category in marks["a"]}
-    assert told == {Category.PARAMETER, Category.GRADIENT, Category.OPTIMIZER_STATE}
+    messages = {Category(int(category)) for category in marks["a"]}
+    assert messages == {Category.PARAMETER, Category.GRADIENT, Category.OPTIMIZER_STATE}
     parameters = marks["b"][marks["a"] == Category.PARAMETER]
     assert set(parameters.tolist()) == {each.data_ptr() for each in model.parameters()}
 
@@ -196,9 +196,9 @@ def test_workers_are_in_the_timeline(context: str | None) -> None:
         loader = DataLoader(Doubles(), 4, num_workers=2, multiprocessing_context=context)
         assert len(list(loader)) == 2
     recording = prof.recording()
-    made = rows_of(recording, "mul")
-    assert len(made) == 8
-    assert len(set(made["process"].tolist())) == 2
+    result = rows_of(recording, "mul")
+    assert len(result) == 8
+    assert len(set(result["process"].tolist())) == 2
 
 
 def test_hooks_of_all_optimizers() -> None:

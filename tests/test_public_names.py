@@ -42,9 +42,9 @@ def public(place: Any) -> set[str]:
     ``__all__``.
     """
     is_file = hasattr(place, "__all__") and not hasattr(place, "__path__")
-    found = {each.name for each in pkgutil.iter_modules(getattr(place, "__path__", ()))}
-    found.update(place.__all__ if is_file else dir(place))
-    return {name for name in found if not name.startswith("_")}
+    results = {each.name for each in pkgutil.iter_modules(getattr(place, "__path__", ()))}
+    results.update(place.__all__ if is_file else dir(place))
+    return {name for name in results if not name.startswith("_")}
 
 
 @pytest.mark.parametrize("place", PYTORCH)
@@ -73,12 +73,12 @@ def test_operators_are_where_pytorch_has_them() -> None:
         space, _, short = name.partition("_")
         if space in NAMESPACES and short:
             continue
-        for variant, found, place in (
+        for variant, result, place in (
             ("function", name, ""),
             ("function_", name + "_", ""),
             ("method", name, "Tensor"),
             ("method", name + "_" * spec.inplace, "Tensor"),
         ):
-            if variant in spec.variants and found not in PYTORCH[place]:
+            if variant in spec.variants and result not in PYTORCH[place]:
                 wrong.append((spec.name, variant))
     assert not wrong

@@ -38,10 +38,10 @@ def model_of(name: str, whole: bool) -> models.Model:
 
 
 def digest(tensors: Any) -> str:
-    found = hashlib.sha256()
+    result = hashlib.sha256()
     for tensor in tensors:
-        found.update(np.ascontiguousarray(tensor.detach().numpy()).tobytes())
-    return found.hexdigest()[:16]
+        result.update(np.ascontiguousarray(tensor.detach().numpy()).tobytes())
+    return result.hexdigest()[:16]
 
 
 def step_digests(name: str, whole: bool) -> list[str]:
@@ -50,7 +50,7 @@ def step_digests(name: str, whole: bool) -> list[str]:
     plait.manual_seed(1)
     module = models.fill(plait, model.build(plait, **model.small[0]))
     optimizer = model.optimizer(plait, module.parameters())
-    found = []
+    results = []
     for step in range(STEPS):
         *inputs, target = map(plait.from_numpy, model.data(2, seed=step, **model.small[1]))
         optimizer.zero_grad()
@@ -58,14 +58,14 @@ def step_digests(name: str, whole: bool) -> list[str]:
         loss.backward()
         gradients = [p.grad for p in module.parameters() if p.grad is not None]
         assert np.isfinite(loss.item())
-        found += [digest([loss]), digest(gradients)]
+        results += [digest([loss]), digest(gradients)]
         optimizer.step()
-        found.append(digest(module.parameters()))
+        results.append(digest(module.parameters()))
     module.eval()
     with plait.no_grad():
         *inputs, _ = map(plait.from_numpy, model.data(2, seed=STEPS, **model.small[1]))
-        found.append(digest([module(*inputs)]))
-    return found
+        results.append(digest([module(*inputs)]))
+    return results
 
 
 TRAINED = [name for name, model in models.MODELS.items() if model.trained]
@@ -80,8 +80,8 @@ def in_a_child(level: str, threads: int, whole: bool) -> dict[str, list[str]]:
         timeout=900,
     )
     assert result.returncode == 0, result.stderr[-3000:]
-    found: dict[str, list[str]] = json.loads(result.stdout)
-    return found
+    value: dict[str, list[str]] = json.loads(result.stdout)
+    return value
 
 
 @pytest.mark.skipif(len(kernel_levels()) < 2, reason="there is one instruction set")

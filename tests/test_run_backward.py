@@ -15,11 +15,11 @@ def test_run_backward_is_a_pass_of_the_engine_in_force() -> None:
     assert x.grad is not None and x.grad.tolist() == [2, 4]
     first, second = plait_abi.run_backward(((x * 3).sum(),), None, (x, y), 4)
     assert first.tolist() == [3, 3] and second is None
-    (found,) = plait_abi.run_backward(((x * x).sum(),), (None,), (x,), 2)
-    assert found.requires_grad and x.grad.tolist() == [2, 4]
+    (result,) = plait_abi.run_backward(((x * x).sum(),), (None,), (x,), 2)
+    assert result.requires_grad and x.grad.tolist() == [2, 4]
 
 
-def test_run_backward_names_what_is_wrong_with_its_arguments() -> None:
+def test_run_backward_names_wrong_arguments() -> None:
     x = pc.ones(1, requires_grad=True)
     for arguments, error, text in (
         ((x,), TypeError, "`roots` must be a tuple"),

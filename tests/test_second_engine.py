@@ -89,7 +89,7 @@ for name, lists in (("sgd_step", 1), ("adam_step", 3), ("rmsprop_step", 3), ("ad
 """
 
 
-def test_it_differentiates_what_operators_are_made_of(package: Path) -> None:
+def test_composites_are_differentiated(package: Path) -> None:
     first = run(STEPS.format(choice=""), package)
     second = run(STEPS.format(choice='plait.use(autograd="plait_tape")'), package)
     assert first == second and first.count("_step") == 4
@@ -333,9 +333,9 @@ MUTANTS = {
 def compile_object(source: Path) -> Path:
     compiler = os.environ.get("CXX", "c++").split()
     flags = ["-std=c++17", "-O0", "-fPIC", f"-I{plait_abi.paths()['include']}"]
-    made = source.with_suffix(".o")
-    subprocess.run([*compiler, *flags, "-c", str(source), "-o", str(made)], check=True)
-    return made
+    result = source.with_suffix(".o")
+    subprocess.run([*compiler, *flags, "-c", str(source), "-o", str(result)], check=True)
+    return result
 
 
 @pytest.fixture(scope="module")

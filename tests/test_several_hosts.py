@@ -17,10 +17,10 @@ PROGRAM = str(pathlib.Path(__file__).with_name("several_hosts_program.py"))
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "PLAIT_NUM_THREADS": "1"}
 
 
-def start_by_mpi(network: Network, each: int, what: str) -> subprocess.Popen[str]:
+def start_by_mpi(network: Network, each: int, task: str) -> subprocess.Popen[str]:
     """Start the program in `each` processes of every host."""
     mpiexec = find_mpiexec()
-    arguments = [sys.executable, PROGRAM, what]
+    arguments = [sys.executable, PROGRAM, task]
     command, environment = network.mpiexec(mpiexec, each, arguments, "--with-ft", "ulfm")
     return network.start(
         0,
@@ -83,14 +83,14 @@ def test_a_host_that_is_cut_off_is_named(tmp_path: pathlib.Path) -> None:
             assert process.poll() is None
         cut = threading.Timer(1.0, network.cut_off, (1,))
         cut.start()
-        found: list[str] = []
+        results: list[str] = []
         for line in process.stdout:
             if line.startswith("rank 0"):
-                found.append(line)
+                results.append(line)
                 break
         process.kill()
         process.wait()
         process.stdout.close()  # others may have it open until their host is gone
-    assert found, "rank 0 told nothing"
-    assert "RankLost True: rank 1 (host host1, pid " in found[0]
-    assert "last collective all_reduce(float32[70000], " in found[0]
+    assert results, "rank 0 told nothing"
+    assert "RankLost True: rank 1 (host host1, pid " in results[0]
+    assert "last collective all_reduce(float32[70000], " in results[0]

@@ -58,12 +58,12 @@ def test_a_leaf_has_one_gradient_object() -> None:
     assert there() is None and weight.grad.nnz() == 2
     weight.grad = None
     assert weight.grad is None
-    weight.grad = given = pc.sparse_coo_tensor([[2]], [[1.0, 2.0]], (4, 2))
-    assert weight.grad is given
+    weight.grad = argument = pc.sparse_coo_tensor([[2]], [[1.0, 2.0]], (4, 2))
+    assert weight.grad is argument
     with pytest.raises(ValueError, match="shape"):
         weight.grad = pc.sparse_coo_tensor([[2]], [[1.0, 2.0]], (5, 2))
     looked_up(weight, 0).sum().backward()
-    assert weight.grad.nnz() == 2 and given.nnz() == 1
+    assert weight.grad.nnz() == 2 and argument.nnz() == 1
     assert weight.grad.to_dense().tolist() == [[1, 1], [0, 0], [1, 2], [0, 0]]
 
 
@@ -109,13 +109,13 @@ def test_what_is_no_leaf_gets_a_dense_gradient() -> None:
         lambda x: x.clone(),
         lambda x: x.expand(4, 2),
     ):
-        found = []
+        results = []
         for sparse in (True, False):
             weight = table()
             rows = F.embedding(plait.tensor([1, 3, 3]), change(weight), sparse=sparse)
             (rows * rows).sum().backward()
-            found.append(weight.grad.to_dense())
-        assert plait.allclose(*found)
+            results.append(weight.grad.to_dense())
+        assert plait.allclose(*results)
 
 
 def test_kept_and_captured_gradients() -> None:
@@ -132,15 +132,15 @@ def test_kept_and_captured_gradients() -> None:
 
 
 def test_second_derivatives() -> None:
-    found = []
+    results = []
     for sparse in (True, False):
         weight = table()
         rows = F.embedding(plait.tensor([1, 3, 3]), weight, sparse=sparse)
         (gradient,) = plait.autograd.grad((rows**3).sum(), weight, create_graph=True)
         assert gradient.requires_grad
         (gradient.to_dense() ** 2).sum().backward()
-        found.append(weight.grad.to_dense())
-    assert plait.allclose(*found)
+        results.append(weight.grad.to_dense())
+    assert plait.allclose(*results)
 
 
 def test_functions_of_users() -> None:
@@ -196,8 +196,8 @@ def test_checks_and_modes() -> None:
 def test_copies() -> None:
     weight = table()
     looked_up(weight, 1).sum().backward()
-    for made in (copy.deepcopy(weight.grad), weight.grad.clone(), weight.grad.detach()):
-        assert made is not weight.grad and made.to_dense().sum() == 2
+    for result in (copy.deepcopy(weight.grad), weight.grad.clone(), weight.grad.detach()):
+        assert result is not weight.grad and result.to_dense().sum() == 2
     again = copy.deepcopy(weight)
     assert again.grad is None or again.grad.to_dense().sum() == 2
 

@@ -46,10 +46,10 @@ def test_every_optimizer_is_tried() -> None:
 @pytest.mark.parametrize(("name", "options"), MAKERS, ids=str)
 def test_steps_read_no_values(name: str, options: dict[str, Any], dtype: str) -> None:
     kind = getattr(pc, dtype)
-    for given in with_foreach(name, options):
+    for argument in with_foreach(name, options):
         params = [empty(3, 4, dtype=kind), empty(4, 2, dtype=kind)]
         params += [] if name == "Muon" else [empty(5, dtype=kind), empty(dtype=kind)]
-        optimizer = getattr(optim, name)(params, lr=0.1, **given)
+        optimizer = getattr(optim, name)(params, lr=0.1, **argument)
         schedule = optim.lr_scheduler.CosineAnnealingLR(optimizer, 10)
         for param in params:
             param.grad = pc.empty_like(param)
@@ -60,7 +60,7 @@ def test_steps_read_no_values(name: str, options: dict[str, Any], dtype: str) ->
         for param in params:
             for value in optimizer.state[param].values():
                 assert not isinstance(value, pc.Tensor) or str(value.device) == "meta"
-        other = getattr(optim, name)(copy.deepcopy(params), lr=0.1, **given)
+        other = getattr(optim, name)(copy.deepcopy(params), lr=0.1, **argument)
         other.load_state_dict(optimizer.state_dict())
         other.step(grads=[pc.empty_like(param) for param in params])
         with pytest.raises(RuntimeError, match="meta"):
@@ -94,15 +94,15 @@ def test_parameters_may_be_on_several_devices() -> None:
         return [pc.full([3, 2], 0.5), pc.full([2, 2], -0.25)]
 
     for name, options in MAKERS:
-        mine, wanted = params(), params()
-        between = [mine[0], empty(4, 4), mine[1], empty(2, 3)]
+        own, expected = params(), params()
+        between = [own[0], empty(4, 4), own[1], empty(2, 3)]
         optimizer = getattr(optim, name)(between, **options)
-        other = getattr(optim, name)(wanted, **options)
+        other = getattr(optim, name)(expected, **options)
         for _ in range(3):
             first, second = grads()
             optimizer.step(grads=[first, empty(4, 4), second, empty(2, 3)])
             other.step(grads=grads())
-        for a, b in zip(mine, wanted, strict=True):
+        for a, b in zip(own, expected, strict=True):
             assert a.tolist() == b.tolist(), name
 
 

@@ -74,9 +74,9 @@ class Gate:
 
 @pytest.fixture
 def gate(library: ctypes.CDLL) -> Iterator[Gate]:
-    made = Gate()
-    yield made
-    made.end()
+    result = Gate()
+    yield result
+    result.end()
 
 
 def test_the_work_of_a_stream_is_done_later(gate: Gate) -> None:
@@ -165,7 +165,7 @@ def test_an_interrupt_ends_a_wait(gate: Gate, wait: str) -> None:
 def test_a_stream_waits_for_another(gate: Gate, way: str) -> None:
     first, second, third = plait.Stream("ext"), plait.Stream("ext"), plait.Stream("ext")
     with first:
-        made = gate.close()
+        output = gate.close()
         event = plait.Event("ext")
         event.record()
     if way == "wait_stream":
@@ -175,7 +175,7 @@ def test_a_stream_waits_for_another(gate: Gate, way: str) -> None:
     else:
         event.wait(second)
     with second:
-        result = made * 3
+        result = output * 3
     with third:
         other = plait.ones(1, device="ext") * 5
         assert other.cpu().tolist() == [5.0], "it has nothing to wait for"
@@ -208,11 +208,11 @@ def test_the_current_stream_is_that_of_the_innermost_block(library: ctypes.CDLL)
             _ = 1 // 0
         assert plait.accelerator.current_stream() == outer
         assert plait.accelerator.current_stream(1) != outer, "each device has its own"
-        found = []
-        thread = threading.Thread(target=lambda: found.append(plait.accelerator.current_stream()))
+        results = []
+        thread = threading.Thread(target=lambda: results.append(plait.accelerator.current_stream()))
         thread.start()
         thread.join()
-        assert found == [default], "and each thread"
+        assert results == [default], "and each thread"
     assert plait.accelerator.current_stream() == default
     with plait.accelerator.stream(inner), plait.accelerator.stream(None):
         assert plait.accelerator.current_stream() == inner
@@ -225,28 +225,28 @@ def test_the_current_stream_is_that_of_the_innermost_block(library: ctypes.CDLL)
 
 
 def test_one_object_is_entered_on_two_threads(library: ctypes.CDLL) -> None:
-    stream, mine = plait.Stream("ext"), plait.Stream("ext")
+    stream, own = plait.Stream("ext"), plait.Stream("ext")
     entered, leave = threading.Event(), threading.Event()
-    found = []
+    results = []
 
     def run() -> None:
         with stream:
             entered.set()
             assert leave.wait(60)
-        found.append(plait.accelerator.current_stream().stream_id)
+        results.append(plait.accelerator.current_stream().stream_id)
 
     thread = threading.Thread(target=run)
-    with mine:
+    with own:
         thread.start()
         assert entered.wait(60)
         with stream:
             leave.set()
             thread.join()
-        assert plait.accelerator.current_stream() == mine
-    assert found == [0]
+        assert plait.accelerator.current_stream() == own
+    assert results == [0]
 
 
-def test_streams_are_compared_by_what_they_stand_for(library: ctypes.CDLL) -> None:
+def test_streams_are_compared_by_their_native_handles(library: ctypes.CDLL) -> None:
     stream, other = plait.Stream("ext"), plait.Stream("ext", priority=-1)
     with stream:
         again = plait.accelerator.current_stream()
@@ -547,12 +547,12 @@ class Producer:
 def test_a_producer_is_told_our_stream(library: ctypes.CDLL) -> None:
     stream = plait.Stream("ext")
     producer = Producer(plait.arange(3, device="ext"))
-    taken = plait.from_dlpack(producer)
+    import_ = plait.from_dlpack(producer)
     with stream:
         again = plait.from_dlpack(producer)
-    assert [asked["stream"] for asked in producer.asked] == [0, stream.native_handle]
-    assert taken.data_ptr() == again.data_ptr() == producer.x.data_ptr()
-    assert (taken + 1).cpu().tolist() == [1, 2, 3]
+    assert [request["stream"] for request in producer.asked] == [0, stream.native_handle]
+    assert import_.data_ptr() == again.data_ptr() == producer.x.data_ptr()
+    assert (import_ + 1).cpu().tolist() == [1, 2, 3]
     old = Producer(plait.arange(3, device="ext"), known=())
     assert plait.from_dlpack(old).cpu().tolist() == [0, 1, 2]
     assert old.asked[-1] == {"stream": 0}
@@ -561,11 +561,11 @@ def test_a_producer_is_told_our_stream(library: ctypes.CDLL) -> None:
     assert "stream" not in here.asked[0]
 
 
-@pytest.mark.parametrize(("given", "waits"), [("handle", True), (-1, False)])
-def test_the_consumers_stream_waits(gate: Gate, given: Any, waits: bool) -> None:
+@pytest.mark.parametrize(("argument", "waits"), [("handle", True), (-1, False)])
+def test_the_consumers_stream_waits(gate: Gate, argument: Any, waits: bool) -> None:
     stream = plait.Stream("ext")
     x = gate.close()
-    capsule = x.__dlpack__(stream=stream.native_handle if given == "handle" else given)
+    capsule = x.__dlpack__(stream=stream.native_handle if argument == "handle" else argument)
     assert stream.query() is not waits
     gate.open()
     stream.synchronize()
@@ -619,11 +619,11 @@ def test_bad_streams_of_dlpack(
 
 def test_the_default_device(library: ctypes.CDLL) -> None:
     with plait.device("ext:1"):
-        made = [plait.zeros(2), plait.tensor([1.0]), plait.rand(2), plait.as_tensor(np.ones(2))]
+        output = [plait.zeros(2), plait.tensor([1.0]), plait.rand(2), plait.as_tensor(np.ones(2))]
         model = plait.nn.Sequential(plait.nn.Linear(2, 3), plait.nn.BatchNorm1d(3))
         result = model(plait.rand(4, 2))
         assert plait.from_numpy(np.ones(2)).device.type == "cpu"
-    assert {str(each.device) for each in [*made, result, *model.buffers()]} == {"ext:1"}
+    assert {str(each.device) for each in [*output, result, *model.buffers()]} == {"ext:1"}
     assert plait.zeros(2).device.type == "cpu"
 
 

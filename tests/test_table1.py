@@ -41,9 +41,9 @@ def record(peer: str, seconds: list[float], section: str = "training", batch: in
 
 
 def test_median_and_quartiles() -> None:
-    found = summary.summary([5.0, 1.0, 2.0, 4.0, 3.0])
-    assert (found.low, found.median, found.high) == (2.0, 3.0, 4.0)
-    assert found.spread == pytest.approx(1 / 3)
+    result = summary.summary([5.0, 1.0, 2.0, 4.0, 3.0])
+    assert (result.low, result.median, result.high) == (2.0, 3.0, 4.0)
+    assert result.spread == pytest.approx(1 / 3)
 
 
 def test_few_times_have_their_extremes() -> None:
@@ -63,9 +63,9 @@ def test_ratios_and_throughput() -> None:
 
 def test_the_machine_is_described_without_names() -> None:
     text = "vendor_id\t: GenuineIntel\nmodel name\t: X\nflags\t: fpu avx2 fma avx512f\n"
-    found = machine.described(text)
-    assert found["processor"].startswith("Intel ")
-    assert found["instruction sets"] == "avx2, fma, avx512f"
+    result = machine.described(text)
+    assert result["processor"].startswith("Intel ")
+    assert result["instruction sets"] == "avx2, fma, avx512f"
     assert machine.described("")["instruction sets"] == "unknown"
     assert "processors" in machine.description()
 
@@ -144,26 +144,26 @@ def test_a_side_that_is_not_installed_has_a_reason(tmp_path: Path) -> None:
     place.mkdir()
     (place / "missing.txt").write_text("pip: no matching distribution")
     reason = places.python_of(peers.PEERS["mxnet"], tmp_path)
-    (found,) = run_case(
+    (result,) = run_case(
         Case("training", "resnet50", "training", 1), [(peers.PEERS["mxnet"], reason)], 2
     )
-    assert found.missing == "pip: no matching distribution"
-    assert found.seconds == []
+    assert result.missing == "pip: no matching distribution"
+    assert result.seconds == []
 
 
 def test_a_worker_makes_steps_in_turns() -> None:
     case = Case("inference", "neumf", "inference", 16, threads=1)
-    (found,) = run_case(case, [(peers.PEERS["plait"], sys.executable)], 2)
-    assert found.missing == ""
-    assert len(found.seconds) == len(found.cpu) == 2
-    assert found.memory >= found.imported > 0
-    assert found.first > 0 and found.second > 0
+    (result,) = run_case(case, [(peers.PEERS["plait"], sys.executable)], 2)
+    assert result.missing == ""
+    assert len(result.seconds) == len(result.cpu) == 2
+    assert result.memory >= result.imported > 0
+    assert result.first > 0 and result.second > 0
 
 
 def test_an_error_in_a_worker_is_the_reason() -> None:
     case = Case("training", "no such model", "training", 16, threads=1)
-    (found,) = run_case(case, [(peers.PEERS["plait"], sys.executable)], 2)
-    assert found.missing == "KeyError: 'no such model'"
+    (result,) = run_case(case, [(peers.PEERS["plait"], sys.executable)], 2)
+    assert result.missing == "KeyError: 'no such model'"
 
 
 def test_the_peak_of_memory_is_that_of_this_process() -> None:

@@ -172,7 +172,7 @@ def test_copies_keep_grad_and_whether_it_is_required() -> None:
     assert (back.requires_grad, back.is_leaf, back.tolist()) == (True, True, [2, 2])
 
 
-def test_a_wrapper_kept_by_the_graph_alone_comes_back() -> None:
+def test_a_wrapper_that_only_the_graph_refers_to_is_reused() -> None:
     x = pc.Tensor._make_subclass(Tagged, pc.ones(2), True)
     x.note = "kept"  # type: ignore[attr-defined]
     address, y = id(x), x.view(1, 2)
@@ -184,22 +184,22 @@ def test_a_wrapper_kept_by_the_graph_alone_comes_back() -> None:
     assert back.grad.tolist() == [2, 2]
 
 
-def test_the_graph_frees_what_it_kept() -> None:
+def test_the_graph_frees_its_values() -> None:
     class Value:
         pass
 
     x = pc.Tensor._make_subclass(Tagged, pc.ones(2), True)
     value = Value()
     x.note = value  # type: ignore[attr-defined]
-    gone = weakref.ref(value)
+    reference = weakref.ref(value)
     y = (x * x).sum()
     del x, value
     gc.collect()
-    assert gone() is not None
+    assert reference() is not None
     del y
     pc.ones(1) + 1
     gc.collect()
-    assert gone() is None
+    assert reference() is None
 
 
 def test_creation_takes_requires_grad() -> None:
@@ -238,11 +238,11 @@ def test_softmax_of_sparse_tensors_is_differentiated() -> None:
     full = pc.tensor([[1.0, 0.0, 2.0], [0.0, 3.0, 0.5]], requires_grad=True)
     weights = pc.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
     for dim in (0, 1):
-        made = pc.sparse.softmax(full.to_sparse(), dim).to_dense()
-        (got,) = plait_autograd.grad((made * weights).sum(), full)
-        kept = pc.where(full == 0, float("-inf"), full).softmax(dim)
-        (want,) = plait_autograd.grad((kept * weights).sum(), full)
-        assert pc.allclose(made, kept)
+        result = pc.sparse.softmax(full.to_sparse(), dim).to_dense()
+        (got,) = plait_autograd.grad((result * weights).sum(), full)
+        reference = pc.where(full == 0, float("-inf"), full).softmax(dim)
+        (want,) = plait_autograd.grad((reference * weights).sum(), full)
+        assert pc.allclose(result, reference)
         assert pc.allclose(got, want, atol=1e-6)
 
 
@@ -252,8 +252,8 @@ def test_igamma_differentiates_for_its_shape() -> None:
     for operator, sign in ((pc.igamma, 1), (pc.igammac, -1)):
         a.grad = None
         operator(a, x).sum().backward()
-        held = a.detach()
-        slope = (pc.igamma(held + 1e-5, x) - pc.igamma(held - 1e-5, x)) / 2e-5
+        constant = a.detach()
+        slope = (pc.igamma(constant + 1e-5, x) - pc.igamma(constant - 1e-5, x)) / 2e-5
         assert a.grad is not None
         np.testing.assert_allclose(a.grad.numpy(), sign * slope.numpy(), rtol=1e-8)
 

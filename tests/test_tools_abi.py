@@ -76,12 +76,12 @@ def test_a_field_that_moves_or_squeezes_in_is_named(
     assert changed(**fields) == [text]
 
 
-def test_what_is_gone_or_has_another_value_is_named() -> None:
+def test_missing_and_changed_names_are_reported() -> None:
     new = Layout({}, OLD.sizes, {"PLAIT_OK": 1})
     assert list(check_abi.compare(OLD, new)) == [
-        "table.h is gone",
-        "table.f is gone",
-        "plait_value.tag is gone",
+        "table.h is missing",
+        "table.f is missing",
+        "plait_value.tag is missing",
         "PLAIT_OK was 0 and is 1",
     ]
 
@@ -95,12 +95,12 @@ def test_a_frozen_struct_does_not_grow() -> None:
 
 
 def test_every_struct_of_the_header_is_measured() -> None:
-    found = check_abi.layout(INCLUDE)
-    assert {"plait_tensor", "plait_storage", "plait_runtime", "plait_engine"} <= set(found.sizes)
-    assert found.fields["plait_tensor", "dl"] == (16, 48)
-    assert found.fields["plait_value", "u"] == (8, 8)
-    assert len([field for struct, field in found.fields if struct == "plait_runtime"]) > 35
-    assert found.values["PLAIT_HOST_ERROR"] == -9
+    result = check_abi.layout(INCLUDE)
+    assert {"plait_tensor", "plait_storage", "plait_runtime", "plait_engine"} <= set(result.sizes)
+    assert result.fields["plait_tensor", "dl"] == (16, 48)
+    assert result.fields["plait_value", "u"] == (8, 8)
+    assert len([field for struct, field in result.fields if struct == "plait_runtime"]) > 35
+    assert result.values["PLAIT_HOST_ERROR"] == -9
 
 
 def test_padding_is_an_error(tmp_path: pathlib.Path) -> None:

@@ -54,8 +54,8 @@ def tree(tmp_path: pathlib.Path) -> pathlib.Path:
 
 
 def test_fragments_become_a_section(tree: pathlib.Path) -> None:
-    said = changelog.gather(tree, date="2026-01-31")
-    assert said == "changelog: 4 fragments are in CHANGELOG.md, under 0.2.0"
+    text = changelog.gather(tree, date="2026-01-31")
+    assert text == "changelog: 4 fragments are in CHANGELOG.md, under 0.2.0"
     assert (tree / "CHANGELOG.md").read_text() == FIRST
     assert [path.name for path in (tree / "changes").iterdir()] == ["README.md"]
 

@@ -46,9 +46,9 @@ def test_a_file_without_its_form_is_found(
     tree: pathlib.Path, name: str, text: str, said: str
 ) -> None:
     (tree / name).write_text(text)
-    (found,) = check_changes.check(tree)
-    assert found.startswith(f"{name}: ")
-    assert said in found
+    (result,) = check_changes.check(tree)
+    assert result.startswith(f"{name}: ")
+    assert said in result
 
 
 def _commit(tree: pathlib.Path, subject: str) -> None:
@@ -65,5 +65,5 @@ def test_a_long_subject_is_found(tree: pathlib.Path) -> None:
     _commit(tree, "s" * 72)
     assert check_changes.check(tree) == []
     _commit(tree, "s" * 73)
-    (found,) = check_changes.check(tree)
-    assert "a subject of at most 72 characters is required: sss" in found
+    (result,) = check_changes.check(tree)
+    assert "a subject of at most 72 characters is required: sss" in result

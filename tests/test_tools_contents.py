@@ -33,13 +33,13 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 
 def _compiled(folder: pathlib.Path, code: str, *flags: str) -> bytes:
-    source, made = folder / "one.c", folder / "one.so"
+    source, result = folder / "one.c", folder / "one.so"
     source.write_text(code)
     cc = os.environ.get("CC", "cc").split()
     soname = "-Wl,-soname,libplait_profiler.so"
-    command = [*cc, "-shared", "-fPIC", "-g0", soname, str(source), "-o", str(made), *flags]
+    command = [*cc, "-shared", "-fPIC", "-g0", soname, str(source), "-o", str(result), *flags]
     subprocess.run(command, check=True)
-    return made.read_bytes()
+    return result.read_bytes()
 
 
 @pytest.fixture
@@ -122,9 +122,9 @@ def test_libraries_that_ask_for_more(
     soname = "-Wl,-soname,libpython-of-nobody.so"
     command = [*cc, "-shared", "-fPIC", soname, "-x", "c", "/dev/null", "-o", str(stranger)]
     subprocess.run(command, check=True)
-    made = _compiled(tmp_path, "int plait_one(void) { return 1; }", f"-L{tmp_path}", *flags)
+    result = _compiled(tmp_path, "int plait_one(void) { return 1; }", f"-L{tmp_path}", *flags)
     name = "plait_profiler/lib/libplait_profiler.so"
-    lines = contents.check(_wheel(tmp_path, {**files, name: made}))
+    lines = contents.check(_wheel(tmp_path, {**files, name: result}))
     assert len(lines) == 1 and message in lines[0]
 
 
@@ -154,8 +154,8 @@ def test_every_package_has_a_manifest() -> None:
 def test_the_bill_of_materials(tmp_path: pathlib.Path, files: dict[str, bytes]) -> None:
     pytest.importorskip("cyclonedx", reason="`nox -s sbom` installs it")
     path = contents.bill(_wheel(tmp_path, files), tmp_path)
-    made = json.loads(path.read_text())
-    assert made["bomFormat"] == "CycloneDX"
-    assert made["metadata"]["component"]["name"] == "plait-profiler"
-    assert {one["name"] for one in made["components"]} == {"plait-abi", "numpy"}
-    assert len(made["metadata"]["component"]["components"]) == len(files)
+    result = json.loads(path.read_text())
+    assert result["bomFormat"] == "CycloneDX"
+    assert result["metadata"]["component"]["name"] == "plait-profiler"
+    assert {one["name"] for one in result["components"]} == {"plait-abi", "numpy"}
+    assert len(result["metadata"]["component"]["components"]) == len(files)

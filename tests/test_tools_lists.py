@@ -75,8 +75,8 @@ TEXTS = {
 
 def problems(where: str, names: set[str], **without: str) -> list[str]:
     known = {"first"}
-    asked = mappings.Translation("names", ("_NAMES",), lambda: names, lambda: known, without)
-    return list(mappings.violations(where, TEXTS[where], asked))
+    request = mappings.Translation("names", ("_NAMES",), lambda: names, lambda: known, without)
+    return list(mappings.violations(where, TEXTS[where], request))
 
 
 @pytest.mark.parametrize("where", TEXTS)
@@ -92,11 +92,11 @@ def test_a_mapping_must_have_each_name_or_a_reason(where: str) -> None:
 def test_a_mapping_has_no_name_that_is_unknown_and_no_reason_in_vain(where: str) -> None:
     (error,) = problems(where, {"add"}, add="it is mapped")
     assert "`without` has `add`" in error
-    asked = mappings.Translation("names", ("_NAMES",))
-    (error,) = mappings.violations(where, TEXTS[where], asked)
+    request = mappings.Translation("names", ("_NAMES",))
+    (error,) = mappings.violations(where, TEXTS[where], request)
     assert error == f"{where}: _NAMES: `first` is no operator and no name of the vocabulary"
-    asked = mappings.Translation("names", ("_OTHER",))
-    (error,) = mappings.violations(where, TEXTS[where], asked)
+    request = mappings.Translation("names", ("_OTHER",))
+    (error,) = mappings.violations(where, TEXTS[where], request)
     assert "there is no table _OTHER" in error
 
 

@@ -16,8 +16,8 @@ import nightly  # noqa: E402
 import release  # noqa: E402
 
 
-def _python(path: pathlib.Path, said: str, status: int = 0) -> str:
-    path.write_text(f"#!/bin/sh\necho '{said}'\nexit {status}\n")
+def _python(path: pathlib.Path, text: str, status: int = 0) -> str:
+    path.write_text(f"#!/bin/sh\necho '{text}'\nexit {status}\n")
     path.chmod(0o755)
     return str(path)
 
@@ -41,14 +41,14 @@ def test_pythons_are_found_by_path_and_by_name(
         _python(named / "broken", "", 1),
     ]
     monkeypatch.setenv("PLAIT_PYTHONS", ":".join(words))
-    found, unusable = interpreters.find()
-    assert found["3.12"].path == first
-    assert found["3.14t"].path == str(there / "python3.14t")
-    assert "3.9" not in found
-    said = "\n".join(unusable)
+    result, unusable = interpreters.find()
+    assert result["3.12"].path == first
+    assert result["3.14t"].path == str(there / "python3.14t")
+    assert "3.9" not in result
+    message = "\n".join(unusable)
     for name, text in (("old", "3.10 or newer"), ("bare", "Python.h"), ("pypy", "CPython is")):
-        assert re.search(rf"{named / name}: .*{re.escape(text)}", said), said
-    assert f"{named / 'broken'}: " in said
+        assert re.search(rf"{named / name}: .*{re.escape(text)}", message), message
+    assert f"{named / 'broken'}: " in message
     monkeypatch.setenv("PLAIT_PYTHONS", str(tmp_path / "nothing"))
     with pytest.raises(ValueError, match="nothing is no program"):
         interpreters.find()
@@ -88,31 +88,31 @@ def _release(
 def test_missing_pythons_are_named(
     monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, allow: bool
 ) -> None:
-    made = _release(monkeypatch, tmp_path, allow=allow)
-    assert made.run(["environments"]) is allow
-    outcomes = {row.part: row.outcome for row in made.rows}
+    result = _release(monkeypatch, tmp_path, allow=allow)
+    assert result.run(["environments"]) is allow
+    outcomes = {row.part: row.outcome for row in result.rows}
     assert outcomes["3.12"] == "3 passed"
     for version in ("3.10", "3.14"):
         assert outcomes[version].startswith(f"missing: no Python {version} on PATH")
-    assert "3 passed" in release.table(made.rows)
+    assert "3 passed" in release.table(result.rows)
 
 
 def test_a_failure_does_not_end_the_steps(
     monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    made = _release(monkeypatch, tmp_path, allow=True)
+    result = _release(monkeypatch, tmp_path, allow=True)
 
     def fail(*arguments: object) -> str:
         raise release.Failed("first line\nthe rest")
 
     monkeypatch.setattr(release.Release, "_sdists", fail)
-    assert made.run(["sdists", "environments"]) is False
-    assert made.rows[0].outcome == "FAILED: first line"
-    assert made.rows[-1].outcome == "3 passed" or made.rows[2].outcome == "3 passed"
+    assert result.run(["sdists", "environments"]) is False
+    assert result.rows[0].outcome == "FAILED: first line"
+    assert result.rows[-1].outcome == "3 passed" or result.rows[2].outcome == "3 passed"
     assert "the rest" in capsys.readouterr().err
 
 
-def test_every_session_is_run_by_somebody() -> None:
+def test_every_session_is_run_by_a_script() -> None:
     """By .ci/run, or by the session nightly, or by hand for the reason that is stated."""
     text = (ROOT / "noxfile.py").read_text()
     sessions = set()
@@ -127,7 +127,7 @@ def test_every_session_is_run_by_somebody() -> None:
     assert not set(nightly.BY_HAND) & (set(nightly.SESSIONS) | continuous)
 
 
-def test_the_night_goes_on_after_a_failure(
+def test_nightly_sessions_continue_after_a_failure(
     monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     program = tmp_path / "program"
@@ -137,10 +137,10 @@ def test_the_night_goes_on_after_a_failure(
     monkeypatch.setattr(nightly, "ROOT", tmp_path)
     monkeypatch.delenv("PLAIT_ARRAY_API_TESTS", raising=False)
     assert nightly.main(["growth", "array-api", "release"]) == 1
-    *_, growth, arrays, made = capsys.readouterr().out.splitlines()
+    *_, growth, arrays, result = capsys.readouterr().out.splitlines()
     assert growth.endswith("FAILED (3), see results/nightly/growth.log")
     assert arrays.endswith("left out: PLAIT_ARRAY_API_TESTS names no checkout of the suite")
-    assert made.endswith("passed")
-    said = (tmp_path / "results/nightly/release.log").read_text()
-    assert said.endswith("-s release -- --keep --allow-missing\n")
+    assert result.endswith("passed")
+    text = (tmp_path / "results/nightly/release.log").read_text()
+    assert text.endswith("-s release -- --keep --allow-missing\n")
     assert nightly.main(["array-api"]) == 0

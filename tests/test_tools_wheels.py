@@ -74,7 +74,7 @@ def test_equal_trees_have_equal_keys(tree: pathlib.Path) -> None:
         ("core/src/plait_core/__pycache__/x.cpython-311.pyc", []),
     ],
 )
-def test_a_change_rebuilds_what_depends_on_it(
+def test_a_change_rebuilds_dependent_files(
     tree: pathlib.Path, file: str, rebuilt: list[str]
 ) -> None:
     before = _keys(tree)
@@ -109,7 +109,7 @@ def test_tests_and_build_results_are_no_sources(tree: pathlib.Path) -> None:
     }
 
 
-def test_packages_are_built_after_what_they_need() -> None:
+def test_packages_are_built_after_their_dependencies() -> None:
     packages = load_all()
     order = build_order(packages)
     assert sorted(order) == sorted(packages)

@@ -35,16 +35,16 @@ CHOSEN = " or ".join(NAMES)
 
 def commands() -> list[list[str]]:
     """Return the arguments of the page's calls of new-op."""
-    found = re.findall(r"^\$ nox -s new-op -- (.*)$", PAGE, re.MULTILINE)
-    return [shlex.split(line) for line in found]
+    result = re.findall(r"^\$ nox -s new-op -- (.*)$", PAGE, re.MULTILINE)
+    return [shlex.split(line) for line in result]
 
 
 def write_operators(root: Path) -> None:
     """Do what the page says up to its first check: skeletons, then its blocks in their place."""
     for name, *options in commands():
-        given = dict(zip(options[::2], options[1::2], strict=True))
-        kind = given.get("--kind", "pointwise")
-        definition, data, *kernel = new_op.write(name, kind, root, given["--family"])
+        arguments = dict(zip(options[::2], options[1::2], strict=True))
+        kind = arguments.get("--kind", "pointwise")
+        definition, data, *kernel = new_op.write(name, kind, root, arguments["--family"])
         skeleton = new_op.KINDS[kind]
         for path, text in ((definition, skeleton.definition), (data, skeleton.data)):
             first = text.partition("\n")[0].replace("NAME", name)

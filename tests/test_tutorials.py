@@ -23,8 +23,8 @@ NOT_RUN = {"", "console", "text", "pycon", "c", "cpp"}
 
 def pages() -> list[Path]:
     folders = [ROOT / "docs" / name for name in ("guides", "tutorial")]
-    found = [path for folder in folders for path in sorted(folder.glob("*.md"))]
-    return [ROOT / "README.md", ROOT / "docs" / "index.md", *found]
+    results = [path for folder in folders for path in sorted(folder.glob("*.md"))]
+    return [ROOT / "README.md", ROOT / "docs" / "index.md", *results]
 
 
 def program(page: Path) -> str:
@@ -146,9 +146,9 @@ def test_the_commands_of_a_page_run(name: str, tmp_path: Path) -> None:
         path.insert(0, str(build_engine(tmp_path)))
     bin_folder = Path(sys.executable).parent
     (tmp_path / "bin").mkdir()
-    for command, what in (("python", ""), ("pytest", "-m pytest")):
+    for command, prefix in (("python", ""), ("pytest", "-m pytest")):
         tool = tmp_path / "bin" / command
-        tool.write_text(f'#!/bin/sh\nexec "{sys.executable}" {what} "$@"\n')
+        tool.write_text(f'#!/bin/sh\nexec "{sys.executable}" {prefix} "$@"\n')
         tool.chmod(0o755)
     run = subprocess.run(
         ["bash", "-e", "-c", commands(page)],

@@ -121,9 +121,9 @@ class Ranks:
 def test_values(network: Network, tmp_path: pathlib.Path, size: int) -> None:
     ranks = Ranks(network, tmp_path, size, "ends")
     total = size * (size + 1) / 2
-    for told in ranks.all_told("ready", range(size)):
-        assert (told["sum"], told["big"], told["provider"]) == (total, total, "ucx")
-        assert told["objects"] == [
+    for message in ranks.all_told("ready", range(size)):
+        assert (message["sum"], message["big"], message["provider"]) == (total, total, "ucx")
+        assert message["objects"] == [
             {"rank": rank, "host": f"host{rank // (size // 2)}"} for rank in range(size)
         ]
     for process in ranks.processes:
@@ -136,14 +136,14 @@ def test_a_fault_is_named_on_all_others(
 ) -> None:
     size = 4
     ranks = Ranks(network, tmp_path, size, "raises" if way == "raises" else "runs")
-    told = ranks.all_told("ready", range(size))
+    message = ranks.all_told("ready", range(size))
     time.sleep(0.3)
     began = time.time()
     lost: Any = {size - 1}
     if way == "killed":
-        os.kill(told[-1]["pid"], signal.SIGKILL)
+        os.kill(message[-1]["pid"], signal.SIGKILL)
     elif way == "stopped":
-        os.kill(told[-1]["pid"], signal.SIGSTOP)
+        os.kill(message[-1]["pid"], signal.SIGSTOP)
     elif way == "raises":
         (tmp_path / "fault").touch()
     else:
@@ -197,9 +197,9 @@ def test_a_wrong_secret(network: Network, tmp_path: pathlib.Path) -> None:
                 stdout=subprocess.PIPE,
             )
         )
-    found = [process.communicate(timeout=60)[0] for process in ranks]
-    assert "CollectiveTimeout" in found[0] and "for rank 1 at tcp://host0:29400" in found[0]
-    assert "is not a process of this job, or has another secret" in found[1]
+    results = [process.communicate(timeout=60)[0] for process in ranks]
+    assert "CollectiveTimeout" in results[0] and "for rank 1 at tcp://host0:29400" in results[0]
+    assert "is not a process of this job, or has another secret" in results[1]
 
 
 SHORT = """

@@ -1,4 +1,4 @@
-"""Writes between forward and backward are errors, by whichever package."""
+"""Writes between forward and backward are errors, also writes by other packages."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class OnlyDLPack:
         return self.tensor.__dlpack_device__()
 
 
-def test_also_when_the_optimizer_got_the_tensor_through_dlpack() -> None:
+def test_a_step_on_a_tensor_from_dlpack_is_an_error_too() -> None:
     w, loss = recorded()
     optim.SGD([OnlyDLPack(w)], lr=0.1).step(grads=[np.ones(3, np.float32)])
     np.testing.assert_allclose(w.detach().numpy(), [0.9, 1.9, 2.9], rtol=1e-6)
@@ -44,7 +44,7 @@ def test_also_when_the_optimizer_got_the_tensor_through_dlpack() -> None:
         loss.backward()
 
 
-def test_also_when_the_optimizer_got_a_numpy_view() -> None:
+def test_a_step_on_a_numpy_view_is_an_error_too() -> None:
     w, loss = recorded()
     view = w.detach().numpy()
     optim.SGD([view], lr=0.1).step(grads=[np.ones(3, np.float32)])
@@ -53,7 +53,7 @@ def test_also_when_the_optimizer_got_a_numpy_view() -> None:
         loss.backward()
 
 
-def test_also_when_another_library_holds_the_view() -> None:
+def test_a_write_to_a_view_of_another_library_is_an_error_too() -> None:
     w, loss = recorded()
     view = memoryview(w.detach())
     pc.from_numpy(np.asarray(view)[1:]).mul_(2)
@@ -62,7 +62,7 @@ def test_also_when_another_library_holds_the_view() -> None:
         loss.backward()
 
 
-def test_a_step_after_backward_is_none() -> None:
+def test_a_step_after_backward_is_no_error() -> None:
     w, loss = recorded()
     loss.backward()
     optim.SGD([w], lr=0.1).step()
@@ -76,7 +76,7 @@ def test_numpy_is_refused_where_grad_is_required() -> None:
     assert np.shares_memory(w.detach().numpy(), w.detach().numpy())
 
 
-def test_a_declared_write_through_an_exported_view_is_seen() -> None:
+def test_a_declared_write_through_an_exported_view_is_detected() -> None:
     w, loss = recorded()
     w.detach().numpy()[0] = 5
     pc.mark_written(w)

@@ -14,9 +14,9 @@ static void set(enum state new) {
   pthread_mutex_unlock(&lock);
 }
 
-static void wait_for(enum state wanted) {
+static void wait_for(enum state required) {
   pthread_mutex_lock(&lock);
-  while (state != wanted) pthread_cond_wait(&change, &lock);
+  while (state != required) pthread_cond_wait(&change, &lock);
   pthread_mutex_unlock(&lock);
 }
 

@@ -42,13 +42,13 @@ def _folder(module: str) -> pathlib.Path:
 def _public_parts(module: str) -> list[str]:
     """Return the names of the public modules in a package; none for a module of one file."""
     folder = _folder(module)
-    found = {path.stem for path in folder.glob("*.py")}
-    found |= {path.parent.name for path in folder.glob("*/__init__.py")}
-    public = {name for name in found if not name.startswith("_")}
+    results = {path.stem for path in folder.glob("*.py")}
+    results |= {path.parent.name for path in folder.glob("*/__init__.py")}
+    public = {name for name in results if not name.startswith("_")}
     return sorted(name for name in public if f"{module}.{name}" not in LEFT_OUT)
 
 
-def _add(made: dict[pathlib.Path, str], name: str, module: str) -> None:
+def _add(result: dict[pathlib.Path, str], name: str, module: str) -> None:
     """Add the files of ``plait.<name>``, which is `module`, and of the modules in it."""
     parts = [] if module in WITHOUT_PARTS else _public_parts(module)
     text = f"# {MARK} for type checkers; at run time the name is the original module.\n"
@@ -65,14 +65,14 @@ def _add(made: dict[pathlib.Path, str], name: str, module: str) -> None:
         text = f'# mypy: disable-error-code="assignment"\n{text}'
         text += "from plait_core._operators import *\n"
     for part in parts:
-        _add(made, f"{name}.{part}", f"{module}.{part}")
+        _add(result, f"{name}.{part}", f"{module}.{part}")
     place = ROOT.joinpath(*name.split("."))
-    made[place / "__init__.py" if parts else place.with_suffix(".py")] = text
+    result[place / "__init__.py" if parts else place.with_suffix(".py")] = text
 
 
 def files() -> dict[pathlib.Path, str]:
     """Return the text of each file by its path."""
-    made: dict[pathlib.Path, str] = {}
+    result: dict[pathlib.Path, str] = {}
     ours = vars(plait)
     own = {
         "plait_abi": ours["__all__"],
@@ -84,9 +84,9 @@ def files() -> dict[pathlib.Path, str]:
     for name in (*_aliases.names(), *inner):
         module = _aliases.target(f"plait.{name}")
         if module is not None:
-            _add(made, name, module)
+            _add(result, name, module)
     head = f"# {MARK}.\n"
-    made[ROOT / "utils" / "__init__.pyi"] = head + "".join(
+    result[ROOT / "utils" / "__init__.pyi"] = head + "".join(
         f"from plait.utils import {name} as {name}\n"
         for name in (each.partition(".")[2] for each in inner)
     )
@@ -96,15 +96,15 @@ def files() -> dict[pathlib.Path, str]:
     top += "from plait.core import *\n"
     for module, names in own.items():
         top += "".join(f"from {module} import {name} as {name}\n" for name in names)
-    made[ROOT / "__init__.pyi"] = f"{head}{top}\n__version__: str\n"
-    return made
+    result[ROOT / "__init__.pyi"] = f"{head}{top}\n__version__: str\n"
+    return result
 
 
 def _written() -> dict[pathlib.Path, str]:
     """Return the text of each file that this tool has written."""
     paths = (*ROOT.rglob("*.py"), *ROOT.rglob("*.pyi"))
-    found = {path: path.read_text("utf-8") for path in paths}
-    return {path: text for path, text in found.items() if MARK in text[:200]}
+    results = {path: path.read_text("utf-8") for path in paths}
+    return {path: text for path, text in results.items() if MARK in text[:200]}
 
 
 def main() -> int:
@@ -112,15 +112,15 @@ def main() -> int:
     parser = argparse.ArgumentParser("tools/alias_modules.py", description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing")
     check = parser.parse_args().check
-    made, before = files(), _written()
-    wrong = sorted(path for path in {**before, **made} if before.get(path) != made.get(path))
+    result, before = files(), _written()
+    wrong = sorted(path for path in {**before, **result} if before.get(path) != result.get(path))
     for path in wrong:
         print(path.relative_to(ROOT.parent))
         if check:
             continue
-        if path in made:
+        if path in result:
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(made[path], "utf-8")
+            path.write_text(result[path], "utf-8")
         else:
             path.unlink()
     return 1 if check and wrong else 0

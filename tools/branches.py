@@ -39,8 +39,8 @@ def table(summary: dict[str, list[dict[str, object]]]) -> str:
         path = pathlib.PurePosixPath(str(file["filename"]))
         folder = path.parent.as_posix()
         for kind in ("branch", "line", "function"):
-            for what in ("covered", "total"):
-                groups[folder][f"{kind}_{what}"] += int(str(file[f"{kind}_{what}"]))
+            for count in ("covered", "total"):
+                groups[folder][f"{kind}_{count}"] += int(str(file[f"{kind}_{count}"]))
     lines = ["| folder | branches | taken | lines | functions |", "|---|--:|--:|--:|--:|"]
     for folder, counts in sorted(groups.items()):
         share = [

@@ -134,8 +134,8 @@ def _is_released(root: pathlib.Path, new: str) -> bool:
     if not (root / ".git").exists():
         return False
     command = ["git", "tag", "--list", f"v{new}"]
-    found = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
-    return bool(found.stdout.strip())
+    result = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
+    return bool(result.stdout.strip())
 
 
 def gather(root: pathlib.Path = ROOT, *, keep: bool = False, date: str | None = None) -> str:
@@ -182,9 +182,9 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser("tools/changelog.py")
     parser.add_argument("--keep", action="store_true", help="print, and change nothing")
     parser.add_argument("--date", help="of the section, as 2026-01-31; default: today")
-    chosen = parser.parse_args(arguments)
+    flags = parser.parse_args(arguments)
     try:
-        print(gather(keep=chosen.keep, date=chosen.date))
+        print(gather(keep=flags.keep, date=flags.date))
     except ValueError as error:
         print(error, file=sys.stderr)
         return 1

@@ -98,17 +98,17 @@ def _enumerators(header: pathlib.Path) -> list[str]:
 def layout(include: pathlib.Path) -> Layout:
     """Compile a program that says where the fields of ``include``/plait/abi.h lie, and run it.
 
-    Padding that nobody wrote is an error: compilers differ in it.
+    Implicit padding is an error: compilers differ in it.
     """
     header = include / "plait" / "abi.h"
-    found = structs(header)
+    result = structs(header)
     lines = [
         f'printf("field {struct} {field} %zu %zu\\n", offsetof({struct}, {field}), '
         f"sizeof((({struct} *)0)->{field}));"
-        for struct, fields in found.items()
+        for struct, fields in result.items()
         for field in fields
     ]
-    lines += [f'printf("size {struct} %zu\\n", sizeof({struct}));' for struct in found]
+    lines += [f'printf("size {struct} %zu\\n", sizeof({struct}));' for struct in result]
     lines += [
         f'printf("value {name} %lld\\n", (long long){name});' for name in _enumerators(header)
     ]
@@ -123,9 +123,9 @@ def layout(include: pathlib.Path) -> Layout:
         flags = ["-std=c11", "-Wall", "-Wextra", "-Wpadded", "-Werror", f"-I{include}"]
         command = [*compiler, *flags, str(file), "-o", str(program)]
         subprocess.run(command, check=True)
-        said = subprocess.run([str(program)], check=True, capture_output=True, text=True).stdout
+        text = subprocess.run([str(program)], check=True, capture_output=True, text=True).stdout
     fields, sizes, values = {}, {}, {}
-    for line in said.splitlines():
+    for line in text.splitlines():
         kind, *words = line.split()
         if kind == "field":
             fields[words[0], words[1]] = (int(words[2]), int(words[3]))
@@ -140,13 +140,13 @@ def compare(old: Layout, new: Layout) -> Iterator[str]:
     """Yield a line for each thing in ``new`` that would break what was compiled against ``old``."""
     old_fields = {(s, NAMED.get((s, f), f)): where for (s, f), where in old.fields.items()}
     for (struct, field), where in old_fields.items():
-        found = new.fields.get((struct, field))
-        if found is None:
-            yield f"{struct}.{field} is gone"
-        elif found != where:
+        result = new.fields.get((struct, field))
+        if result is None:
+            yield f"{struct}.{field} is missing"
+        elif result != where:
             yield (
-                f"{struct}.{field} was at {where[0]} with {where[1]} bytes, and is at {found[0]} "
-                f"with {found[1]}"
+                f"{struct}.{field} was at {where[0]} with {where[1]} bytes, and is at {result[0]} "
+                f"with {result[1]}"
             )
     for (struct, field), (offset, _) in new.fields.items():
         if (struct, field) in old_fields or struct not in old.sizes:

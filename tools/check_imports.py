@@ -259,25 +259,25 @@ def _module(requirement: str) -> str:
 def check(root: pathlib.Path = ROOT) -> list[str]:
     """Return a line for every import or dependency that breaks the layering."""
     packages = load_all(root)
-    found: list[str] = []
+    results: list[str] = []
     for package in packages.values():
-        found += _check_declared(package, packages)
-        found += _check_sources(package, packages)
-        found += _check_private(package)
-        found += _check_constants(package)
-        found += import_circles.check(package.folder / "src")
-        found += _check_tests(package, packages)
-    return [line.replace(f"{root}/", "") for line in found]
+        results += _check_declared(package, packages)
+        results += _check_sources(package, packages)
+        results += _check_private(package)
+        results += _check_constants(package)
+        results += import_circles.check(package.folder / "src")
+        results += _check_tests(package, packages)
+    return [line.replace(f"{root}/", "") for line in results]
 
 
 def main() -> int:
     """Print imports that break the layering; return 1 if there are any."""
-    found = check()
-    for line in found:
+    result = check()
+    for line in result:
         print(line, file=sys.stderr)
-    if not found:
+    if not result:
         print(f"check_imports: {len(load_all())} packages keep the layering")
-    return 1 if found else 0
+    return 1 if result else 0
 
 
 if __name__ == "__main__":

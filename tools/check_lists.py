@@ -75,18 +75,18 @@ def _in_python(text: str, names: set[str]) -> Iterator[tuple[int, list[str]]]:
     for node in ast.walk(tree):
         if id(node) in public:
             continue
-        found = [each for each in _strings(node) if each in names]
-        if len(found) >= MOST:
-            yield getattr(node, "lineno", 0), found
+        results = [each for each in _strings(node) if each in names]
+        if len(results) >= MOST:
+            yield getattr(node, "lineno", 0), results
 
 
 def _in_cpp(text: str, names: set[str]) -> Iterator[tuple[int, list[str]]]:
     for match in _IN_BRACES.finditer(text):
         if ";" in match[0]:
             continue  # a block of statements
-        found = [each for each in _IN_QUOTES.findall(match[0]) if each in names]
-        if len(found) >= MOST:
-            yield text.count("\n", 0, match.start()) + 1, found
+        results = [each for each in _IN_QUOTES.findall(match[0]) if each in names]
+        if len(results) >= MOST:
+            yield text.count("\n", 0, match.start()) + 1, results
 
 
 def check(root: pathlib.Path = ROOT) -> list[str]:
@@ -100,11 +100,11 @@ def check(root: pathlib.Path = ROOT) -> list[str]:
             where = path.relative_to(root).as_posix()
             text = path.read_text(encoding="utf-8")
             lists = _in_python if path.suffix == ".py" else _in_cpp
-            for line, found in lists(text, names):
+            for line, result in lists(text, names):
                 if where not in MAPPINGS:
                     errors.append(
-                        f"{where}:{line}: {len(found)} names of operators ({', '.join(found[:4])}, "
-                        "...): say it in their definitions (docs/design/0048)"
+                        f"{where}:{line}: {len(result)} names of operators ({', '.join(result[:4])}"
+                        ", ...): say it in their definitions (docs/design/0048)"
                     )
     if root == ROOT:
         errors += mappings.check()

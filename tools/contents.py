@@ -78,7 +78,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "plait_torch": ("modules.txt", "sobol_numbers.bin", "star_names.json"),
     "plait_ucx": ("lib/libplait_ucx.so",),
 }
-# the terms of what is not ours
+# the terms of third-party code
 LICENSES = {"plait_torch": ("licenses/LICENSE-sobol",)}
 METADATA = ("METADATA", "RECORD", "WHEEL", "top_level.txt", "entry_points.txt", "licenses/LICENSE")
 OPTIONAL = ("entry_points.txt",)
@@ -149,19 +149,19 @@ def _matches(name: str, pattern: str) -> bool:
 
 def _library(name: str, path: pathlib.Path, package: str, glibc: str | None) -> list[str]:
     """Return the errors of one shared library."""
-    found = linked(path)
+    result = linked(path)
     wrong = []
     plain = "/lib/" in name
-    if plain and found.soname != path.name:
-        wrong.append(f"{name}: the soname is {found.soname!r}")
+    if plain and result.soname != path.name:
+        wrong.append(f"{name}: the soname is {result.soname!r}")
     own = f"lib{package}.so"
-    for needed in found.needed:
+    for needed in result.needed:
         if not any(fnmatch.fnmatchcase(needed, one) for one in NEEDED) and needed != own:
             wrong.append(f"{name} needs {needed}")
         if plain and needed == own:
             wrong.append(f"{name} needs {needed}")
-    wrong += [f"{name} searches {one}" for one in found.search if one != "$ORIGIN/lib"]
-    for version in found.versions:
+    wrong += [f"{name} searches {one}" for one in result.search if one != "$ORIGIN/lib"]
+    for version in result.versions:
         family, _, number = version.partition("_")
         if family not in SYMBOLS:
             wrong.append(f"{name} needs symbols of {version}")
@@ -274,16 +274,16 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("wheel", nargs="+", type=pathlib.Path)
     parser.add_argument("--glibc", help="the highest version that libraries may need")
     parser.add_argument("--sbom", type=pathlib.Path, help="write bills of materials there")
-    chosen = parser.parse_args(arguments)
-    wrong = [line for wheel in chosen.wheel for line in check(wheel, chosen.glibc)]
+    flags = parser.parse_args(arguments)
+    wrong = [line for wheel in flags.wheel for line in check(wheel, flags.glibc)]
     for line in wrong:
         print(line)
-    if chosen.sbom:
-        chosen.sbom.mkdir(parents=True, exist_ok=True)
-        for wheel in chosen.wheel:
-            print(bill(wheel, chosen.sbom))
+    if flags.sbom:
+        flags.sbom.mkdir(parents=True, exist_ok=True)
+        for wheel in flags.wheel:
+            print(bill(wheel, flags.sbom))
     if not wrong:
-        print(f"contents: {len(chosen.wheel)} wheels hold what the manifest says")
+        print(f"contents: {len(flags.wheel)} wheels hold what the manifest says")
     return 1 if wrong else 0
 
 

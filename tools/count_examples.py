@@ -45,9 +45,9 @@ def public_modules(name: str) -> Iterator[ModuleType]:
     if not str(module.__file__).endswith(".py"):
         return
     yield module
-    for found in pkgutil.iter_modules(getattr(module, "__path__", ()), f"{name}."):
-        if not found.name.rpartition(".")[2].startswith("_"):
-            yield from public_modules(found.name)
+    for result in pkgutil.iter_modules(getattr(module, "__path__", ()), f"{name}."):
+        if not result.name.rpartition(".")[2].startswith("_"):
+            yield from public_modules(result.name)
 
 
 def _is_ours(value: Any) -> bool:
@@ -88,7 +88,7 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser("tools/count_examples.py", description=__doc__)
     parser.add_argument("--least", type=float, default=0.0, help="percent of the names")
     least: float = parser.parse_args(arguments).least
-    total, shown = 0, 0
+    total, n_shown = 0, 0
     for package in PACKAGES:
         names = dict(names_of(package))
         without = [
@@ -97,9 +97,9 @@ def main(arguments: list[str]) -> int:
         for name in without:
             print(f"no example: {name}")
         print(f"{package}: {len(names) - len(without)} of {len(names)} names have an example")
-        total, shown = total + len(names), shown + len(names) - len(without)
-    share = 100 * shown / total
-    print(f"all: {shown} of {total}, {share:.2f} %")
+        total, n_shown = total + len(names), n_shown + len(names) - len(without)
+    share = 100 * n_shown / total
+    print(f"all: {n_shown} of {total}, {share:.2f} %")
     if share < least:
         print(f"count_examples: at least {least} % are required, got {share:.2f} %")
         return 1

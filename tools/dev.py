@@ -38,8 +38,8 @@ def _environment(packages: dict[str, Package], levels: str) -> dict[str, str]:
     objects = str(Builder(sys.executable).folder / "objects")
     path = [str(package.folder / "src") for package in packages.values()]
     path += filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
-    chosen = {"PYTHONPATH": os.pathsep.join(path), "PLAIT_LEVELS": levels}
-    return {"PLAIT_BUILD_DIR": objects, **os.environ, **chosen}
+    selection = {"PYTHONPATH": os.pathsep.join(path), "PLAIT_LEVELS": levels}
+    return {"PLAIT_BUILD_DIR": objects, **os.environ, **selection}
 
 
 def _install(package: Package, environment: dict[str, str]) -> int:
@@ -63,26 +63,26 @@ def main(arguments: list[str]) -> int:
     levels = os.environ.get("PLAIT_LEVELS") or "native"
     parser.add_argument("--levels", choices=["native", "all"], default=levels, help="of kernels")
     parser.add_argument("--no-install", action="store_true", help="never call pip")
-    chosen = parser.parse_args(arguments)
+    flags = parser.parse_args(arguments)
     packages = load_all()
-    unknown = [name for name in chosen.package if name not in packages]
+    unknown = [name for name in flags.package if name not in packages]
     if unknown:
         parser.error(f"no package {unknown[0]!r}; there are {', '.join(packages)}")
-    wanted = closure(chosen.package or list(packages), packages)
-    options = [f"--jobs={chosen.jobs}"] if chosen.jobs else []
-    options += ["--keep-going"] if chosen.keep_going else []
-    environment = _environment(packages, chosen.levels)
+    required = closure(flags.package or list(packages), packages)
+    options = [f"--jobs={flags.jobs}"] if flags.jobs else []
+    options += ["--keep-going"] if flags.keep_going else []
+    environment = _environment(packages, flags.levels)
     failed = []
-    for name in [name for name in build_order(packages) if name in wanted]:
+    for name in [name for name in build_order(packages) if name in required]:
         package = packages[name]
         code = 0
         if package.compiled:
             code = _compile(package, environment, options)
-        if not code and not chosen.no_install and not _installed(package):
+        if not code and not flags.no_install and not _installed(package):
             code = _install(package, environment)
         if code:
             failed.append(name)
-            if not chosen.keep_going:
+            if not flags.keep_going:
                 break
     if failed:
         print(f"tools/dev.py: failed: {', '.join(failed)}", file=sys.stderr)

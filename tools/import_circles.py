@@ -47,33 +47,33 @@ def check(source: pathlib.Path) -> Iterator[str]:
 
 def _modules(source: pathlib.Path) -> dict[str, pathlib.Path]:
     """Return the files of modules by dotted name; that of a package ends in ``.__init__``."""
-    found: dict[str, pathlib.Path] = {}
+    results: dict[str, pathlib.Path] = {}
     for suffix in (".py", ".pyi"):
         for path in sorted(source.rglob(f"*{suffix}")):
             name = ".".join(path.relative_to(source).with_suffix("").parts)
-            found.setdefault(name, path)
-    return found
+            results.setdefault(name, path)
+    return results
 
 
 def _imported(
     name: str, path: pathlib.Path, modules: dict[str, pathlib.Path]
 ) -> Iterator[tuple[int, str]]:
     """Yield the line and the name of each of ``modules`` that a module imports."""
-    for line, module, taken in _taken(name.split(".")[:-1], path):
-        for found in (f"{module}.{taken}", f"{module}.{taken}.__init__", module):
-            if found in modules and found != name:
-                yield line, found
+    for line, module, label in _imported_names(name.split(".")[:-1], path):
+        for result in (f"{module}.{label}", f"{module}.{label}.__init__", module):
+            if result in modules and result != name:
+                yield line, result
                 break
         else:
             init = f"{module}.__init__"
             if init not in modules or init == name:
                 continue
             # a compiled module that is not built has no file, and is not a name of its package
-            if not name.startswith(f"{module}.") or _defines(modules[init], module, taken):
+            if not name.startswith(f"{module}.") or _defines(modules[init], module, label):
                 yield line, init
 
 
-def _taken(package: list[str], path: pathlib.Path) -> Iterator[tuple[int, str, str]]:
+def _imported_names(package: list[str], path: pathlib.Path) -> Iterator[tuple[int, str, str]]:
     """Yield line, module and name for all that a module of ``package`` imports; no name: ""."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"), str(path))):
         if isinstance(node, ast.Import):

@@ -37,18 +37,18 @@ def candidates() -> Iterator[str]:
     for word in os.environ.get("PLAIT_PYTHONS", "").split(os.pathsep):
         if not word:
             continue
-        found = shutil.which(word)
-        if found is None:
+        result = shutil.which(word)
+        if result is None:
             raise ValueError(f"PLAIT_PYTHONS: {word} is no program")
-        yield found
+        yield result
     for minor in range(OLDEST, NEWEST + 1):
         for suffix in ("", "t"):
-            found = shutil.which(f"python3.{minor}{suffix}")
-            if found:
-                yield found
-    found = shutil.which("python3")
-    if found:
-        yield found
+            result = shutil.which(f"python3.{minor}{suffix}")
+            if result:
+                yield result
+    result = shutil.which("python3")
+    if result:
+        yield result
 
 
 def ask(path: str) -> tuple[Interpreter | None, str]:
@@ -71,16 +71,16 @@ def ask(path: str) -> tuple[Interpreter | None, str]:
 
 def find() -> tuple[dict[str, Interpreter], list[str]]:
     """Return the usable Pythons by version, and why others are not usable."""
-    found: dict[str, Interpreter] = {}
+    results: dict[str, Interpreter] = {}
     unusable = []
     for path in candidates():
         interpreter, reason = ask(path)
         if interpreter is None:
             unusable.append(reason)
         else:
-            found.setdefault(interpreter.version, interpreter)
+            results.setdefault(interpreter.version, interpreter)
 
     def by_number(version: str) -> tuple[int, str]:
         return int(version.rstrip("td").split(".")[1]), version
 
-    return {version: found[version] for version in sorted(found, key=by_number)}, unusable
+    return {version: results[version] for version in sorted(results, key=by_number)}, unusable

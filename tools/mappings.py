@@ -2,7 +2,7 @@
 
 A package that translates plait's operators to names of others (aten, NumPy, Python's number slots)
 keeps the table in its own code. `MAPPINGS` says of each such file which names its tables must have.
-A name that must be there and is not is an error until somebody adds it to the table, or to
+A name that must be there and is not is an error until it is added to the table, or to
 `without`, with the reason. A name in a table that is neither an operator nor a name of the other
 vocabulary is an error as well. ``tools/check_lists.py`` runs this.
 """
@@ -284,7 +284,7 @@ def violations(where: str, text: str, translation: Translation) -> Iterator[str]
     Args:
         where: the file, for the lines.
         text: its text.
-        translation: what is asked of it.
+        translation: its requirements.
     """
     tables = _names(text, where.endswith(".py"), translation.tables)
     missing = ", ".join(sorted(set(translation.tables) - set(tables)))

@@ -188,8 +188,8 @@ def _with_import(text: str, module: str, name: str) -> str:
     """Return a module's text with ``from module import name``, merged with an existing one."""
     lines = text.splitlines(keepends=True)
     body = ast.parse(text).body
-    found = [node for node in body if isinstance(node, ast.ImportFrom)]
-    for node in found:
+    imports = [node for node in body if isinstance(node, ast.ImportFrom)]
+    for node in imports:
         names = [ast.unparse(alias) for alias in node.names]
         if node.module == module:
             if name in names:
@@ -200,8 +200,8 @@ def _with_import(text: str, module: str, name: str) -> str:
                 line = f"from {module} import (\n" + "".join(f"    {n},\n" for n in names) + ")\n"
             lines[node.lineno - 1 : node.end_lineno] = [line]
             return "".join(lines)
-    before = [node for node in found if (node.module or "") < module]
-    at = before[-1].end_lineno if before else (found[0].lineno - 1 if found else None)
+    before = [node for node in imports if (node.module or "") < module]
+    at = before[-1].end_lineno if before else (imports[0].lineno - 1 if imports else None)
     if at is None:  # after the docstring, or after `import numpy`
         at = max(node.end_lineno or 0 for node in body[:2] if not isinstance(node, ast.Assign))
         lines.insert(at, "\n")
@@ -230,22 +230,22 @@ def _header(path: pathlib.Path, function: str) -> str:
 
 def _files(name: str, kind: str, family: str, root: pathlib.Path) -> dict[pathlib.Path, str]:
     """Return the files and their texts."""
-    chosen = KINDS[kind]
+    choice = KINDS[kind]
     definition, data = (root / folder / f"{family}.py" for folder in (SPECS, SAMPLES))
     module = f"plait_ops.specs.{family.replace('/', '.')}"
     files = {
         definition: _module(
             definition,
             f'"""{family}: EDIT say in one line what the family is."""\n',
-            chosen.imports,
-            chosen.definition,
+            choice.imports,
+            choice.definition,
         ),
         data: _module(
             data,
             f'"""Test data of {family}: references in NumPy, sample calls, errors."""\n\n'
             "import numpy as np\n",
             [(module, name)],
-            chosen.data,
+            choice.data,
         ),
     }
     if kind == "pointwise":
@@ -306,16 +306,16 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("name", help="such as log_softmax")
     parser.add_argument("--kind", choices=sorted(KINDS), default="pointwise")
     parser.add_argument("--family", help="such as pointwise/activations; default: pointwise/NAME")
-    chosen = parser.parse_args(arguments)
+    flags = parser.parse_args(arguments)
     try:
-        files = [*write(chosen.name, chosen.kind, family=chosen.family), describe(chosen.name)]
+        files = [*write(flags.name, flags.kind, family=flags.family), describe(flags.name)]
     except ValueError as error:
         parser.error(str(error))
     for path in files:
         print(path.relative_to(ROOT))
     print(
         "Edit the lines marked EDIT, then: nox -s dev && .venv/bin/pytest packages/ops/tests "
-        f"packages/core/tests -k {chosen.name}"
+        f"packages/core/tests -k {flags.name}"
     )
     return 0
 

@@ -90,12 +90,12 @@ def run(session: str, logs: pathlib.Path, *, programs: bool) -> Outcome:
     words += ["--", *SESSIONS[session]] if SESSIONS[session] else []
     log = logs / f"{session}.log"
     print(f"nightly: {session}", flush=True)
-    begun = time.monotonic()
+    start = time.monotonic()
     with log.open("w") as output:
         done = subprocess.run(words, cwd=ROOT, stdout=output, stderr=subprocess.STDOUT, check=False)
     where = log.relative_to(ROOT) if log.is_relative_to(ROOT) else log
-    said = "passed" if done.returncode == 0 else f"FAILED ({done.returncode}), see {where}"
-    return Outcome(session, said, time.monotonic() - begun)
+    text = "passed" if done.returncode == 0 else f"FAILED ({done.returncode}), see {where}"
+    return Outcome(session, text, time.monotonic() - start)
 
 
 def table(outcomes: Sequence[Outcome]) -> str:
@@ -111,14 +111,14 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser("tools/nightly.py")
     parser.add_argument("session", nargs="*", help=f"of {', '.join(SESSIONS)}; default: all")
     parser.add_argument("--programs", action="store_true", help="run `programs`, too")
-    chosen = parser.parse_args(arguments)
-    unknown = [name for name in chosen.session if name not in SESSIONS]
+    flags = parser.parse_args(arguments)
+    unknown = [name for name in flags.session if name not in SESSIONS]
     if unknown:
         parser.error(f"session: one of {', '.join(SESSIONS)} is required, got {unknown[0]}")
     logs = ROOT / "results" / "nightly"
     logs.mkdir(parents=True, exist_ok=True)
     outcomes = [
-        run(session, logs, programs=chosen.programs) for session in chosen.session or SESSIONS
+        run(session, logs, programs=flags.programs) for session in flags.session or SESSIONS
     ]
     print(table(outcomes))
     return 1 if any(one.failed for one in outcomes) else 0

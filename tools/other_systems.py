@@ -103,8 +103,8 @@ def emulated_python(folder: pathlib.Path, suite: str) -> pathlib.Path:
         return program
     shutil.rmtree(folder, ignore_errors=True)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    wanted = ",".join((*PACKAGES, "python3-dev"))
-    _debootstrap(folder, suite, "--arch=arm64", "--foreign", f"--include={wanted}")
+    required = ",".join((*PACKAGES, "python3-dev"))
+    _debootstrap(folder, suite, "--arch=arm64", "--foreign", f"--include={required}")
     for package in sorted((folder / "var/cache/apt/archives").glob("*.deb")):
         unpack = 'dpkg-deb --fsys-tarfile "$0" | tar -x --keep-directory-symlink -C "$1"'
         subprocess.run(["sh", "-c", unpack, str(package), str(folder)], check=True)

@@ -21,7 +21,7 @@ NAME = re.compile(r"[A-Za-z0-9._-]+")
 
 @dataclasses.dataclass(frozen=True)
 class Package:
-    """One folder of ``packages/`` with what its ``pyproject.toml`` declares.
+    """One folder of ``packages/`` with the declarations of its ``pyproject.toml``.
 
     ``needs``, ``test_needs`` and ``build_needs`` hold the short names of our own packages
     (``"core"`` for plait-core); ``third_party`` and ``test_third_party`` hold the others'.
@@ -101,8 +101,8 @@ def closure(names: list[str], packages: dict[str, Package], *, tests: bool = Fal
         if name in path:
             raise ValueError(f"packages need one another in a circle: {' -> '.join([*path, name])}")
         if name not in packages:
-            who = f"package {path[-1]!r} needs" if path else "there is no"
-            raise ValueError(f"{who} {name!r}: packages/ holds {', '.join(packages)}")
+            caller = f"package {path[-1]!r} needs" if path else "there is no"
+            raise ValueError(f"{caller} {name!r}: packages/ holds {', '.join(packages)}")
         if name in order:
             return
         path.append(name)

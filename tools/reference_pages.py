@@ -62,7 +62,7 @@ MODULES = (
 )
 # names that the page of another package documents
 ELSEWHERE = ("plait_abi",)
-# what has no file of its own in Python
+# pages of objects without a file in Python
 COMPILED = {"plait_core": "Tensor", "plait_core._core": "Settings", "": "Constants"}
 # a class with more members has pages of their kinds
 MANY = 110
@@ -73,7 +73,7 @@ def _topic(module: ModuleType, name: str) -> str | None:
     value = getattr(module, name)
     if isinstance(value, (plait_abi.Operator, ModuleType)):
         return None
-    # what wraps a function may say the public module
+    # a wrapper of a function may have the public module as its `__module__`
     home = getattr(inspect.unwrap(value) if callable(value) else value, "__module__", None) or ""
     if home.split(".")[0] in ELSEWHERE:
         return None
@@ -130,9 +130,9 @@ def _kind_page(module: ModuleType, name: str, kind: str, members: list[str]) -> 
     value = getattr(module, name)
     lines = [f"# {name}: {kind}", "", "```{eval-rst}"]
     for member in members:
-        found = vars(value)[member]
-        directive = "automethod" if callable(found) else "autoattribute"
-        directive = "autoproperty" if isinstance(found, property) else directive
+        result = vars(value)[member]
+        directive = "automethod" if callable(result) else "autoattribute"
+        directive = "autoproperty" if isinstance(result, property) else directive
         lines += [f".. {directive}:: {module.__name__}.{name}.{member}", ""]
     return "\n".join([*lines, "```", ""])
 
@@ -148,15 +148,15 @@ def pages_of(module: ModuleType) -> dict[str, str]:
     for topic, names in sorted(topics.items(), key=lambda item: _title(item[0])):
         file = _title(topic).lower().replace(" ", "_")
         pages[file] = _page(module, topic, names)
-        shown = ", ".join(f"`{name}`" for name in names)
-        listed.append(f"- {{doc}}`{_title(topic)} <{file}>`: {shown}")
+        text = ", ".join(f"`{name}`" for name in names)
+        listed.append(f"- {{doc}}`{_title(topic)} <{file}>`: {text}")
         for name in names:
             value = getattr(module, name)
             for kind, members in (_kinds(value) if isinstance(value, type) else {}).items():
                 file = f"{name.lower()}_{kind.replace(' ', '_')}"
                 pages[file] = _kind_page(module, name, kind, members)
-                shown = ", ".join(f"`{member}`" for member in members)
-                listed.append(f"- {{doc}}`{name}: {kind} <{file}>`: {shown}")
+                text = ", ".join(f"`{member}`" for member in members)
+                listed.append(f"- {{doc}}`{name}: {kind} <{file}>`: {text}")
     head = [f"# `{module.__name__}`", "", "```{eval-rst}"]
     head += [f".. automodule:: {module.__name__}", "   :no-members:", "```", ""]
     tree = ["```{toctree}", ":hidden:", "", *pages, "```", ""]

@@ -174,7 +174,7 @@ class Release:
         for step in steps:
             for part, action in getattr(self, f"step_{step}")():
                 print(f"release: {step}, {part}", flush=True)
-                begun = time.monotonic()
+                start = time.monotonic()
                 try:
                     outcome = action()
                 except Missing as error:
@@ -183,7 +183,7 @@ class Release:
                 except (Failed, RuntimeError, subprocess.CalledProcessError, SystemExit) as error:
                     print(error, file=sys.stderr, flush=True)
                     outcome, well = f"FAILED: {str(error).splitlines()[0][:70]}", False
-                self.rows.append(Row(step, part, outcome, time.monotonic() - begun))
+                self.rows.append(Row(step, part, outcome, time.monotonic() - start))
         return well
 
     # ---- sdists ----------------------------------------------------------------------------------
@@ -197,19 +197,19 @@ class Release:
         for name in names:
             self._sdist(builder, name)
         house = self._others(python.path, python.version, BUILD_TOOLS)
-        made = self.scratch / "from-sdists"
-        shutil.rmtree(made, ignore_errors=True)
+        result = self.scratch / "from-sdists"
+        shutil.rmtree(result, ignore_errors=True)
         for name in names:
             (sdist,) = self.sdists.glob(f"{self.packages[name].module}-[0-9]*.tar.gz")
-            places = ["--no-index", "--find-links", made, "--find-links", house]
-            made.mkdir(parents=True, exist_ok=True)
-            pip(builder.tools(), "wheel", "--no-deps", *places, "-w", made, sdist)
-            (wheel,) = made.glob(f"{self.packages[name].module}-[0-9]*.whl")
+            places = ["--no-index", "--find-links", result, "--find-links", house]
+            result.mkdir(parents=True, exist_ok=True)
+            pip(builder.tools(), "wheel", "--no-deps", *places, "-w", result, sdist)
+            (wheel,) = result.glob(f"{self.packages[name].module}-[0-9]*.whl")
             different = set(_files(wheel)) ^ set(_files(built[name]))
             if different:
                 raise Failed(f"{sdist.name} builds other files: {sorted(different)[:5]}")
-        said = self._tried(python.path, made, house, self.scratch / "env-sdists")
-        return f"{len(names)} build what the tree builds; {said}"
+        text = self._tried(python.path, result, house, self.scratch / "env-sdists")
+        return f"{len(names)} build what the tree builds; {text}"
 
     def _sdist(self, builder: Builder, name: str) -> None:
         """Make one sdist from a copy of the tracked files, as the tree holds more."""
@@ -235,8 +235,8 @@ class Release:
             if not self.built:
                 shutil.rmtree(self.wheels, ignore_errors=True)
                 self.wheels.mkdir(parents=True)
-            made = Builder(python).build(list(self.packages))
-            self.built[version] = [self._repair(path) for path in made.values()]
+            result = Builder(python).build(list(self.packages))
+            self.built[version] = [self._repair(path) for path in result.values()]
         wrong = [line for wheel in self.built[version] for line in contents.check(wheel)]
         if wrong:
             raise Failed("\n".join(wrong))
@@ -251,11 +251,11 @@ class Release:
         if wheel.name in self.repaired:
             return self.repaired[wheel.name]
         if policy(wheel) == "any":
-            made = pathlib.Path(shutil.copy2(wheel, self.wheels))
+            result = pathlib.Path(shutil.copy2(wheel, self.wheels))
         else:
-            made = self._audited(wheel)
-        self.repaired[wheel.name] = made
-        return made
+            result = self._audited(wheel)
+        self.repaired[wheel.name] = result
+        return result
 
     def _audited(self, wheel: pathlib.Path) -> pathlib.Path:
         fresh = self.scratch / "repaired"
@@ -263,8 +263,8 @@ class Release:
         words = ["--plat", "auto", "--exclude", NOT_GRAFTED, "-w", fresh, wheel]
         here = os.pathsep.join([str(pathlib.Path(sys.executable).parent), os.environ["PATH"]])
         run([sys.executable, "-m", "auditwheel", "repair", *words], PATH=here)
-        (made,) = fresh.glob("*.whl")
-        return pathlib.Path(shutil.move(made, self.wheels / made.name))
+        (result,) = fresh.glob("*.whl")
+        return pathlib.Path(shutil.move(result, self.wheels / result.name))
 
     # ---- trying them -----------------------------------------------------------------------------
 
@@ -274,22 +274,24 @@ class Release:
         needed = set(more) | set(TEST_TOOLS)
         for name in closure(list(INSTALLED), self.packages):
             needed |= set(self.packages[name].third_party)
-        mark, wanted = house / "needed.txt", "\n".join(sorted(needed))
-        if not mark.exists() or not set(wanted.splitlines()) <= set(mark.read_text().splitlines()):
+        mark, required = house / "needed.txt", "\n".join(sorted(needed))
+        if not mark.exists() or not set(required.splitlines()) <= set(
+            mark.read_text().splitlines()
+        ):
             shutil.rmtree(house, ignore_errors=True)
             # a Python of Debian's has no pip
             tools = Builder(python).tools()
             pip(tools, "download", "--quiet", "--only-binary=:all:", "-d", house, *sorted(needed))
-            mark.write_text(wanted)
+            mark.write_text(required)
         return house
 
     def _tried(
-        self, python: object, made: pathlib.Path, house: pathlib.Path, folder: pathlib.Path
+        self, python: object, result: pathlib.Path, house: pathlib.Path, folder: pathlib.Path
     ) -> str:
         """Install our packages in a clean environment and run the quick tests."""
         inside = environment(folder, python)
         names = [self.packages[name].distribution for name in INSTALLED]
-        places = ["--no-index", "--find-links", made, "--find-links", house]
+        places = ["--no-index", "--find-links", result, "--find-links", house]
         pip(inside, "install", "--quiet", *places, *names, *TEST_TOOLS)
         tests = quick_tests(folder / "quick-tests")
         return _passed(run([inside, *PYTEST], tests))
@@ -323,8 +325,8 @@ class Release:
         self._inside(root, "/usr/bin/python3", "-m", "venv", "/trial/env")
         install = ["-m", "pip", "install", "--quiet", "--no-index", "--find-links", *places]
         self._inside(root, python, *install, *names, *TEST_TOOLS)
-        said = self._inside(root, "env", "-C", "/trial/tests", python, *PYTEST)
-        return f"Python {version}: {_passed(said)}"
+        text = self._inside(root, "env", "-C", "/trial/tests", python, *PYTEST)
+        return f"Python {version}: {_passed(text)}"
 
     def _inside(self, root: pathlib.Path, *command: str) -> str:
         done = other_systems.run_inside(root, command)
@@ -342,13 +344,13 @@ class Release:
         before = {name: os.environ.get(name) for name in CROSS}
         os.environ.update(CROSS)
         try:
-            said = self._repaired("aarch64", str(python))
+            text = self._repaired("aarch64", str(python))
         finally:
             for name, value in before.items():
                 os.environ.pop(name) if value is None else os.environ.update({name: value})
         house = self._others(str(python), "aarch64")
         tried = self._tried(python, self.wheels, house, self.scratch / "env-aarch64")
-        return f"{said}; {tried}"
+        return f"{text}; {tried}"
 
 
 def _files(wheel: pathlib.Path) -> list[str]:
@@ -376,19 +378,19 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--allow-missing", action="store_true", help="Pythons may be missing")
     parser.add_argument("--step", action="append", choices=STEPS, help="this step; default: all")
     parser.add_argument("--debian", default="trixie", help="the other release of Debian")
-    chosen = parser.parse_args(arguments)
-    steps = [step for step in STEPS if step in (chosen.step or STEPS)]
+    flags = parser.parse_args(arguments)
+    steps = [step for step in STEPS if step in (flags.step or STEPS)]
     release = Release(
         ROOT / "dist",
         ROOT / ".wheels" / "release",
-        chosen.debian,
-        allow_missing=chosen.allow_missing,
+        flags.debian,
+        allow_missing=flags.allow_missing,
     )
     well = release.run([step for step in steps if step != "changelog"])
     print(table(release.rows))
-    if "changelog" in steps and (well or chosen.keep):
+    if "changelog" in steps and (well or flags.keep):
         try:
-            print(gather(keep=chosen.keep))
+            print(gather(keep=flags.keep))
         except ValueError as error:
             print(error, file=sys.stderr)
             return 1

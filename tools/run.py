@@ -51,8 +51,8 @@ def missing(compiling: bool) -> list[str]:
             f"Ubuntu: apt install python{version}-dev; Fedora: dnf install python3-devel)"
         )
     compiler = shlex.split(os.environ.get("CXX", "")) or ["c++", "g++", "clang++"]
-    found = [name for name in compiler if shutil.which(name)]
-    if not found:
+    results = [name for name in compiler if shutil.which(name)]
+    if not results:
         lines.append(
             f"a C++17 compiler is required, there is no {' or '.join(compiler)} (Debian, "
             "Ubuntu: apt install g++; Fedora: dnf install gcc-c++)"
@@ -66,12 +66,12 @@ def environment() -> str:
     """
     python = os.path.join(ENVIRONMENT, "bin", "python")
     mark = os.path.join(ENVIRONMENT, "made-for")
-    wanted = hashlib.sha256(
+    required = hashlib.sha256(
         repr((REQUIREMENTS, sys.version, os.path.realpath(sys.executable))).encode()
     ).hexdigest()
     if os.path.exists(mark) and os.path.exists(python):
         with open(mark) as file:
-            if file.read() == wanted:
+            if file.read() == required:
                 return python
     print(f"tools/run.py: making {os.path.relpath(ENVIRONMENT)}", flush=True)
     shutil.rmtree(ENVIRONMENT, ignore_errors=True)
@@ -79,7 +79,7 @@ def environment() -> str:
     pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     subprocess.check_call([*pip, *REQUIREMENTS])
     with open(mark, "w") as file:
-        file.write(wanted)
+        file.write(required)
     return python
 
 

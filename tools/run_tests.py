@@ -80,9 +80,9 @@ class Group:
         """Return how many tests passed, failed (with errors) and were skipped."""
         lines = self.text().rstrip().rsplit("\n", 1)
         result = {"passed": 0, "failed": 0, "skipped": 0}
-        for number, what in COUNT.findall(lines[-1]):
+        for number, label in COUNT.findall(lines[-1]):
             key = {"error": "failed", "errors": "failed", "xpassed": "failed", "xfailed": "passed"}
-            result[key.get(what, what)] += int(number)
+            result[key.get(label, label)] += int(number)
         status = self.process.returncode if self.process is not None else 1
         complete = END.search(lines[-1]) and status in (0, NO_TESTS)
         if not complete and not result["failed"]:
@@ -92,8 +92,8 @@ class Group:
     def summary(self) -> str:
         """Return the reasons of skipped tests and the last line of a pytest without failures."""
         lines = self.text().rstrip().split("\n")
-        chosen = [line for line in lines[:-1] if line.startswith(("SKIPPED", "XFAIL"))]
-        return "\n".join([*chosen, lines[-1]])
+        selection = [line for line in lines[:-1] if line.startswith(("SKIPPED", "XFAIL"))]
+        return "\n".join([*selection, lines[-1]])
 
     def progress(self) -> str:
         """Return how far the running group is."""
@@ -113,7 +113,7 @@ def _show(group: Group, position: str) -> bool:
 def _run(groups: list[Group], jobs: int, limit: float) -> list[str]:
     """Run all groups; return the names of those that failed."""
     waiting, running, failed = list(groups), list[Group](), list[str]()
-    told, done = time.monotonic(), 0
+    message, done = time.monotonic(), 0
     try:
         while waiting or running:
             while waiting and len(running) < jobs:
@@ -125,8 +125,8 @@ def _run(groups: list[Group], jobs: int, limit: float) -> list[str]:
                 done += 1
                 if _show(group, f"[{done}/{len(groups)}]"):
                     failed.append(group.name)
-            if time.monotonic() - told > 60:
-                told = time.monotonic()
+            if time.monotonic() - message > 60:
+                message = time.monotonic()
                 print("   running:", ", ".join(each.progress() for each in running), flush=True)
     finally:
         for group in running:
@@ -140,14 +140,14 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("groups", help="JSON: the arguments of pytest by the name of a group")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="at once")
     parser.add_argument("--limit", type=float, default=3000, help="seconds of a group")
-    chosen = parser.parse_args(arguments)
+    flags = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # ends the groups
     with tempfile.TemporaryDirectory() as folder:
         groups = [
             Group(name, words, pathlib.Path(folder) / str(i))
-            for i, (name, words) in enumerate(json.loads(chosen.groups).items())
+            for i, (name, words) in enumerate(json.loads(flags.groups).items())
         ]
-        failed = _run(groups, max(1, chosen.jobs), chosen.limit)
+        failed = _run(groups, max(1, flags.jobs), flags.limit)
         counts = [group.counts() for group in groups]
     total = {key: sum(each[key] for each in counts) for key in ("passed", "failed", "skipped")}
     if failed:

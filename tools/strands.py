@@ -63,16 +63,16 @@ def _box(package: Package, x: float, y: float) -> list[str]:
     color = COLORS.get(package.name, "#dbe7f5")
     needs = ", ".join(name for name in package.needs if name != JOINT)
     lines = textwrap.wrap(_description(package), LETTERS, max_lines=3, placeholder=" ...")
-    made = [
+    result = [
         f'<rect x="{x:g}" y="{y:g}" width="{WIDTH}" height="{HEIGHT}" rx="8" fill="{color}" '
         'stroke="#556"/>',
         _text(x + 8, y + 18, package.distribution, 13, bold=True),
     ]
-    made += [_text(x + 8, y + 34 + 13 * i, line, 11) for i, line in enumerate(lines)]
+    result += [_text(x + 8, y + 34 + 13 * i, line, 11) for i, line in enumerate(lines)]
     if needs:
-        shown = textwrap.shorten("on " + needs, 31, placeholder=" ...")
-        made.append(_text(x + 8, y + HEIGHT - 8, shown, 10))
-    return made
+        text = textwrap.shorten("on " + needs, 31, placeholder=" ...")
+        result.append(_text(x + 8, y + HEIGHT - 8, text, 10))
+    return result
 
 
 def drawing() -> str:

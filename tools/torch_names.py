@@ -58,10 +58,10 @@ MODULES = (
 
 def _public(thing: object) -> set[str]:
     """Return the public names of a module or class, and the modules that lie in a package."""
-    found = set(dir(thing))
+    results = set(dir(thing))
     if isinstance(thing, ModuleType) and thing.__name__ != "torch":
-        found |= {each.name for each in pkgutil.iter_modules(getattr(thing, "__path__", ()))}
-    return {name for name in found if not name.startswith("_")}
+        results |= {each.name for each in pkgutil.iter_modules(getattr(thing, "__path__", ()))}
+    return {name for name in results if not name.startswith("_")}
 
 
 def names() -> dict[str, list[str]]:
@@ -69,9 +69,9 @@ def names() -> dict[str, list[str]]:
     torch = importlib.import_module("torch")
     top = _public(torch)  # before more of its modules are loaded
     places = {name: importlib.import_module(f"torch.{name}") for name in MODULES if name}
-    found = {"": top, "Tensor": _public(torch.Tensor)}
-    found |= {name: _public(place) for name, place in places.items()}
-    return {name: sorted(each) for name, each in found.items()}
+    results = {"": top, "Tensor": _public(torch.Tensor)}
+    results |= {name: _public(place) for name, place in places.items()}
+    return {name: sorted(each) for name, each in results.items()}
 
 
 def vocabularies() -> dict[str, list[str]]:
@@ -95,7 +95,7 @@ def vocabularies() -> dict[str, list[str]]:
     }
 
 
-def _left(module: ModuleType) -> list[str]:
+def _remaining_names(module: ModuleType) -> list[str]:
     """Return the names that a star import of a module leaves; those that it lacks raise there."""
     listed = getattr(module, "__all__", None)
     if listed is None:
@@ -106,12 +106,12 @@ def _left(module: ModuleType) -> list[str]:
 def stars(modules: Iterable[str]) -> dict[str, list[str]]:
     """Return what a star import of each module leaves, when PyTorch alone was imported before."""
     importlib.import_module("torch")
-    found = {}
+    results = {}
     for name in sorted(modules):  # packages before their modules
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found[name] = _left(importlib.import_module(name))
-    return found
+            results[name] = _remaining_names(importlib.import_module(name))
+    return results
 
 
 def main(arguments: list[str]) -> int:
@@ -130,7 +130,7 @@ def main(arguments: list[str]) -> int:
     version = str(importlib.import_module("torch").__version__).partition("+")[0]
     parts = [f'{{\n"version": {json.dumps(version)}']
     for key, lists in (("names", names()), ("vocabularies", vocabularies())):
-        lines = [f"{json.dumps(place)}: {json.dumps(found)}" for place, found in lists.items()]
+        lines = [f"{json.dumps(place)}: {json.dumps(result)}" for place, result in lists.items()]
         parts.append(f'"{key}": {{\n' + ",\n".join(lines) + "\n}")
     pathlib.Path(arguments[0]).write_text(",\n".join(parts) + "\n}\n", encoding="utf-8")
     return 0

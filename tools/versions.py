@@ -48,13 +48,13 @@ def places(root: pathlib.Path = ROOT) -> Iterator[tuple[str, pathlib.Path, re.Pa
 def version(name: str = UMBRELLA, root: pathlib.Path = ROOT) -> str:
     """Return the version that a package declares."""
     file = load_all(root)[name].folder / "pyproject.toml"
-    found = _DECLARED.search(file.read_text(encoding="utf-8"))
-    if found is None:
+    match = _DECLARED.search(file.read_text(encoding="utf-8"))
+    if match is None:
         raise ValueError(f'{file}: a line version = "..." is required')
-    return found[1]
+    return match[1]
 
 
-def _wanted(name: str, new: str, root: pathlib.Path) -> str:
+def _expected_text(name: str, new: str, root: pathlib.Path) -> str:
     """Return what a package's version is to be when the others have ``new``."""
     if name != OF_PYTORCH:
         return new
@@ -70,24 +70,24 @@ def check(root: pathlib.Path = ROOT) -> list[str]:
     new = version(root=root)
     wrong = []
     for name, file, pattern in places(root):
-        wanted = _wanted(name, new, root)
+        required = _expected_text(name, new, root)
         text = file.read_text(encoding="utf-8")
-        for found in pattern.finditer(text):
-            if found[1] != wanted:
-                line = text.count("\n", 0, found.start()) + 1
+        for result in pattern.finditer(text):
+            if result[1] != required:
+                line = text.count("\n", 0, result.start()) + 1
                 where = file.relative_to(root)
-                wrong.append(f"{where}:{line}: version {wanted} is required, got {found[1]}")
+                wrong.append(f"{where}:{line}: version {required} is required, got {result[1]}")
     return wrong
 
 
 def write(new: str, root: pathlib.Path = ROOT) -> None:
     """Write ``new`` into all packages."""
-    wanted = {name: _wanted(name, new, root) for name in load_all(root)}
+    required = {name: _expected_text(name, new, root) for name in load_all(root)}
     for name, file, pattern in list(places(root)):
         text = file.read_text(encoding="utf-8")
 
-        def with_version(found: re.Match[str], name: str = name) -> str:
-            return found[0].replace(found[1], wanted[name])
+        def with_version(result: re.Match[str], name: str = name) -> str:
+            return result[0].replace(result[1], required[name])
 
         file.write_text(pattern.sub(with_version, text), encoding="utf-8")
 

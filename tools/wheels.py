@@ -71,15 +71,15 @@ class Builder:
     def __post_init__(self) -> None:
         self.packages = load_all(self.root)
         # cp314, or cp314t of the build without a global lock
-        said = self._ask(
+        text = self._ask(
             "import platform as p, sys; "
             "print('cp%d%d%s' % (*sys.version_info[:2], sys.abiflags), p.machine())"
         )
-        self.tag, self.machine = said.split()
+        self.tag, self.machine = text.split()
         machine = self.machine if self.machine != platform.machine() else ""
         self.levels = "native" if self.flavour in NATIVE else ""
-        apart = "" if self.flavour == "native" else self.flavour
-        name = "-".join(filter(None, [self.tag, machine, apart]))
+        separate = "" if self.flavour == "native" else self.flavour
+        name = "-".join(filter(None, [self.tag, machine, separate]))
         self.folder = self.root / ".wheels" / name
         self.flags = " ".join(
             filter(None, [os.environ.get("PLAIT_BUILD_FLAGS", ""), FLAVOURS[self.flavour]])
@@ -87,14 +87,14 @@ class Builder:
 
     def build(self, names: Sequence[str]) -> dict[str, pathlib.Path]:
         """Return the wheels of ``names`` and of their dependencies, building missing ones."""
-        wanted = set(closure(list(names), self.packages))
-        for name in list(wanted):
-            wanted.update(closure(list(self.packages[name].build_needs), self.packages))
+        required = set(closure(list(names), self.packages))
+        for name in list(required):
+            required.update(closure(list(self.packages[name].build_needs), self.packages))
         wheels = {}
         self.folder.mkdir(parents=True, exist_ok=True)
         with self._alone():
             for name in build_order(self.packages):
-                if name in wanted:
+                if name in required:
                     wheels[name] = self._wheel(self.packages[name])
         return wheels
 
@@ -122,32 +122,32 @@ class Builder:
 
     def _wheel(self, package: Package) -> pathlib.Path:
         folder = self.folder / package.name / self.key(package.name)
-        found = sorted(folder.glob("*.whl"))
-        if not found:
-            begun = time.monotonic()
+        results = sorted(folder.glob("*.whl"))
+        if not results:
+            start = time.monotonic()
             self._build(package, folder)
-            found = sorted(folder.glob("*.whl"))
-            print(f"wheels: {found[0].name} ({time.monotonic() - begun:.0f} s)", flush=True)
+            results = sorted(folder.glob("*.whl"))
+            print(f"wheels: {results[0].name} ({time.monotonic() - start:.0f} s)", flush=True)
         os.utime(folder)
         self._forget_old(folder)
-        self._unpack(package, found[0])
+        self._unpack(package, results[0])
         if not self.flavour:
-            self._show(found[0])
-        return found[0]
+            self._show(results[0])
+        return results[0]
 
     def _show(self, wheel: pathlib.Path) -> None:
         """Put the wheel into ``.wheels`` itself, where ``pip --find-links .wheels`` sees it."""
-        shown = self.root / ".wheels" / wheel.name
-        if shown.exists() and shown.samefile(wheel):
+        link = self.root / ".wheels" / wheel.name
+        if link.exists() and link.samefile(wheel):
             return
-        unfinished = shown.with_name(f".{wheel.name}.{os.getpid()}")
+        unfinished = link.with_name(f".{wheel.name}.{os.getpid()}")
         os.link(wheel, unfinished)
-        unfinished.replace(shown)
+        unfinished.replace(link)
 
     def _build(self, package: Package, folder: pathlib.Path) -> None:
         stage = self.folder / "stage" / package.name
         copy_sources(package.folder, source_files(package.folder), stage)
-        for built in (stage / "build").glob("lib*"):  # it may have modules that are gone
+        for built in (stage / "build").glob("lib*"):  # it may have modules that were removed
             shutil.rmtree(built)
         unfinished = folder.with_name(f"{folder.name}.{os.getpid()}")
         seen = [str(self.site(name)) for name in self.packages]
@@ -233,7 +233,7 @@ def source_files(folder: pathlib.Path, *, tests: bool = False) -> list[pathlib.P
         files = [folder / name for name in listed.stdout.split("\0") if name]
     else:
         # an unpacked archive has no build results, except those of builds in place
-        files = [path for path in folder.rglob("*") if not _made(path)]
+        files = [path for path in folder.rglob("*") if not _is_ours(path)]
     left_out = MADE if tests else LEFT_OUT
     return sorted(
         path
@@ -242,19 +242,19 @@ def source_files(folder: pathlib.Path, *, tests: bool = False) -> list[pathlib.P
     )
 
 
-def _made(path: pathlib.Path) -> bool:
-    made = path.suffix in {".so", ".pyc"}
-    return made or any(part.endswith((".egg-info", "__pycache__")) for part in path.parts)
+def _is_ours(path: pathlib.Path) -> bool:
+    result = path.suffix in {".so", ".pyc"}
+    return result or any(part.endswith((".egg-info", "__pycache__")) for part in path.parts)
 
 
 def copy_sources(source: pathlib.Path, files: Sequence[pathlib.Path], target: pathlib.Path) -> None:
     """Make ``target`` hold exactly ``files``; equal ones keep their time, so builds stay small."""
-    wanted = {file.relative_to(source) for file in files}
+    required = {file.relative_to(source) for file in files}
     for path in sorted(target.rglob("*"), reverse=True):
         relative = path.relative_to(target)
-        if path.is_file() and relative not in wanted and relative.parts[0] != "build":
+        if path.is_file() and relative not in required and relative.parts[0] != "build":
             path.unlink()
-    for relative in wanted:
+    for relative in required:
         path = target / relative
         if path.is_file() and path.read_bytes() == (source / relative).read_bytes():
             continue
@@ -266,7 +266,7 @@ def _run_shown(
     command: Sequence[str], environment: dict[str, str], log: pathlib.Path, name: str
 ) -> int:
     """Run a build with its output in ``log``; print how many files it has compiled."""
-    shown = 0  # tenths
+    link = 0  # tenths
     with (
         log.open("w") as output,
         subprocess.Popen(
@@ -282,8 +282,8 @@ def _run_shown(
         for line in process.stdout:
             output.write(line)
             count = re.match(r"\s*\[(\d+)/(\d+)\] ", line)
-            if count and int(count[2]) >= 20 and 10 * int(count[1]) // int(count[2]) > shown:
-                shown = 10 * int(count[1]) // int(count[2])
+            if count and int(count[2]) >= 20 and 10 * int(count[1]) // int(count[2]) > link:
+                link = 10 * int(count[1]) // int(count[2])
                 print(f"wheels: {name} [{count[1]}/{count[2]}]", flush=True)
     return process.returncode
 
@@ -300,7 +300,7 @@ def _processor() -> str:
 
 def _compilers() -> list[str]:
     """Return what identifies the compilers that a build would use."""
-    found = []
+    results = []
     for variable, name in (("CC", "cc"), ("CXX", "c++")):
         command = os.environ.get(variable, "").split() or [name]
         version = ""
@@ -309,14 +309,14 @@ def _compilers() -> list[str]:
                 [*command, "--version"], capture_output=True, text=True, check=False
             )
             version = result.stdout.splitlines()[0] if result.stdout else ""
-        found.append(f"{' '.join(command)} {version}")
-    return found
+        results.append(f"{' '.join(command)} {version}")
+    return results
 
 
 def build_wheels(
     names: Sequence[str], python: str = sys.executable, flavour: str = ""
 ) -> dict[str, pathlib.Path]:
-    """Return the wheels of ``names`` and of what they need; see `Builder`."""
+    """Return the wheels of ``names`` and of their dependencies; see `Builder`."""
     return Builder(python, flavour).build(names)
 
 
@@ -326,9 +326,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("package", nargs="*", help="short names; default: all")
     parser.add_argument("--flavour", default="", choices=sorted(FLAVOURS))
     parser.add_argument("--python", default=sys.executable)
-    chosen = parser.parse_args(arguments)
-    names = chosen.package or list(load_all())
-    for path in build_wheels(names, chosen.python, chosen.flavour).values():
+    flags = parser.parse_args(arguments)
+    names = flags.package or list(load_all())
+    for path in build_wheels(names, flags.python, flags.flavour).values():
         print(path)
     return 0
 

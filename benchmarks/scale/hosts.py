@@ -48,12 +48,12 @@ def hosts(count: int, rate: str | None, burst: str = "8kb") -> Iterator[list[tup
     """
     token = secrets.token_hex(3)
     bridge = f"plait-{token}-net"
-    found = [(f"plait-{token}-{i}", f"10.212.0.{i + 1}") for i in range(count)]
+    results = [(f"plait-{token}-{i}", f"10.212.0.{i + 1}") for i in range(count)]
     try:
         _ip("netns", "add", bridge)
         _ip("-n", bridge, "link", "add", "net", "type", "bridge")
         _ip("-n", bridge, "link", "set", "net", "up")
-        for i, (name, address) in enumerate(found):
+        for i, (name, address) in enumerate(results):
             _ip("netns", "add", name)
             port = ("-n", bridge, "link")
             _ip(*port, "add", f"port{i}", "type", "veth", "peer", "eth0", "netns", name)
@@ -71,7 +71,7 @@ def hosts(count: int, rate: str | None, burst: str = "8kb") -> Iterator[list[tup
             limit = ("tbf", "rate", rate, "burst", burst, "latency", "500ms")
             _ip(*inside, "tc", "qdisc", "replace", "dev", "eth0", "root", *limit)
         with _room_for_packets():
-            yield found
+            yield results
     finally:
-        for name in (*(name for name, _ in found), bridge):
+        for name in (*(name for name, _ in results), bridge):
             subprocess.run(["ip", "netns", "delete", name], check=False, capture_output=True)

@@ -45,16 +45,16 @@ def _run(
     ranks = Path(__file__).with_name("ranks.py")
     # a name for each host: ranks of one name would share memory
     named = 'hostname $0 && exec "$@"'
-    with tempfile.TemporaryDirectory() as folder, hosts(count, rate, burst) as found:
+    with tempfile.TemporaryDirectory() as folder, hosts(count, rate, burst) as result:
         file = Path(folder, "orders.json")
         file.write_text(json.dumps(list(orders)))
-        where = f"tcp://{found[0][1]}:29500/{secrets.token_hex(4)}"
+        where = f"tcp://{result[0][1]}:29500/{secrets.token_hex(4)}"
         environment = {"PLAIT_JOB_SECRET": secrets.token_hex(16), **os.environ}
         started = [
             subprocess.Popen(
                 [
-                    *("ip", "netns", "exec", found[rank // each][0], "unshare", "--uts"),
-                    *("sh", "-c", named, found[rank // each][0], sys.executable, str(ranks)),
+                    *("ip", "netns", "exec", result[rank // each][0], "unshare", "--uts"),
+                    *("sh", "-c", named, result[rank // each][0], sys.executable, str(ranks)),
                     *(str(rank), str(count * each), provider, where, str(each), str(file)),
                 ],
                 env=environment,
@@ -88,30 +88,30 @@ def again(row: dict[str, Any], case: dict[str, Any]) -> float:
 
 
 def _cases(count: int, each: int) -> list[dict[str, Any]]:
-    found = []
+    results = []
     for limit in LIMITS:
         for strategy in STRATEGIES:
             for algorithm in ALGORITHMS if strategy == "ddp" else ("exchange",):
                 if (algorithm == "hierarchical") != (each > 1):
                     continue
-                found.append({"strategy": strategy, "algorithm": algorithm, "limit": limit})
-    return found
+                results.append({"strategy": strategy, "algorithm": algorithm, "limit": limit})
+    return results
 
 
 def _links(provider: str) -> dict[str, Any]:
     """Measure the messages that larger clusters are simulated with."""
-    found = {}
+    results = {}
     for name, limit in LINKS.items():
         messages, inner = _run(2, 2, provider, [{"what": "messages"}, {"what": "inner"}], *limit)
-        found[name] = {"messages": messages, "inner": inner, "each": 2}
-    return found
+        results[name] = {"messages": messages, "inner": inner, "each": 2}
+    return results
 
 
 def _models() -> dict[str, Any]:
     """The models' layers; times are those of docs/benchmarks, by each layer's multiplications."""
     import plait
 
-    found = {}
+    results = {}
     for name in SIMULATED:
         model = MODELS[name]
         network = model.build(plait)
@@ -131,14 +131,14 @@ def _models() -> dict[str, Any]:
             handle.remove()
         whole, step = _measured_step(name)
         parts = [x / sum(products) * (whole - step) / 3 for x in products]
-        found[f"{model.title}, batch {model.batch} a rank"] = {
+        results[f"{model.title}, batch {model.batch} a rank"] = {
             "nbytes": nbytes,
             "forward": parts,
             "backward": [2 * x for x in parts],
             "step": step,
             "state": 1.0,  # momentum
         }
-    return found
+    return results
 
 
 def _measured_step(name: str) -> tuple[float, float]:

@@ -147,19 +147,19 @@ Instruction = tuple[str, float, str, int]
 
 def buckets(work: Work, limit: float) -> list[list[int]]:
     """Divide layers, from the last one, into buckets of at least `limit` bytes."""
-    found: list[list[int]] = [[]]
+    results: list[list[int]] = [[]]
     filled = 0.0
     for i in reversed(range(len(work.nbytes))):
         if filled >= limit:
-            found.append([])
+            results.append([])
             filled = 0.0
-        found[-1].append(i)
+        results[-1].append(i)
         filled += work.nbytes[i]
-    return found
+    return results
 
 
 def program(work: Work, strategy: str, limit: float, ranks: int) -> list[Instruction]:
-    """What a rank does in one step.
+    """The work of a rank in one step.
 
     - ``ddp``: buckets are all-reduced while the backward pass runs.
     - ``zero1``: so too; each rank steps its share, and the parameters are gathered.
@@ -213,10 +213,10 @@ def play(c: Cluster, steps: Sequence[Instruction], ranks: int, algorithm: str) -
     slowest = 1 + c.jitter * math.sqrt(2 * math.log(ranks))
     now = free = 0.0
     ends: dict[int, float] = {}
-    for what, amount, kind, number in steps:
-        if what == "compute":
+    for step, amount, kind, number in steps:
+        if step == "compute":
             now += amount * slowest
-        elif what == "begin":
+        elif step == "begin":
             free = max(free, now) + seconds(c, kind, amount, ranks, algorithm)
             ends[number] = free
         else:

@@ -43,7 +43,7 @@ def _check(measured: dict[str, Any]) -> str:
     for row in measured["check"]["rows"]:
         for case in row["cases"]:
             simulated = again(row, case)
-            apart = simulated / case["real"] - 1
+            difference = simulated / case["real"] - 1
             rows.append(
                 (
                     f"{row['hosts']} x {row['each']}",
@@ -52,7 +52,7 @@ def _check(measured: dict[str, Any]) -> str:
                     f"{case['limit'] >> 10}",
                     f"{1e3 * case['real']:.0f}",
                     f"{1e3 * simulated:.0f}",
-                    f"{100 * apart:+.0f} %",
+                    f"{100 * difference:+.0f} %",
                 )
             )
     head = (
@@ -125,8 +125,8 @@ def _strategies(links: dict[str, Cluster], work: Work) -> str:
             cells = []
             for strategy in STRATEGIES:
                 step = _time(c, work, strategy, LIMIT, ranks, "ring")
-                held = memory(work, strategy, LIMIT, ranks) / 1e6
-                cells.append(f"{step:.2f} s, {held:.0f} MB")
+                megabytes = memory(work, strategy, LIMIT, ranks) / 1e6
+                cells.append(f"{step:.2f} s, {megabytes:.0f} MB")
             rows.append((name, ranks, *cells))
     return _table(("between hosts", "ranks", *STRATEGIES), rows)
 
@@ -150,7 +150,7 @@ def _breaks(links: dict[str, Cluster], work: Work) -> str:
     return _table(head, rows)
 
 
-def _apart(measured: dict[str, Any]) -> list[float]:
+def _relative_errors(measured: dict[str, Any]) -> list[float]:
     rows = measured["check"]["rows"]
     return [again(row, case) / case["real"] - 1 for row in rows for case in row["cases"]]
 
@@ -236,7 +236,7 @@ def page(measured: dict[str, Any]) -> str:
     links = {name: cluster_of(row) for name, row in measured["links"].items()}
     models = works(measured)
     each = next(iter(links.values())).each
-    apart = _apart(measured)
+    separate = _relative_errors(measured)
     parts = [HEAD.format(**measured, inputs=_inputs(measured), each=each)]
     for text, table in (("", _winners), (BREAKS, _breaks), (SHARDING, _strategies)):
         parts.append(text)
@@ -245,7 +245,7 @@ def page(measured: dict[str, Any]) -> str:
                 f"**{title}**, {sum(work.nbytes) / 1e6:.0f} MB, {_alone(work):.2f} s alone\n"
             )
             parts.append(table(links, work) + "\n")
-    within = sum(abs(x) <= 0.15 for x in apart)
+    within = sum(abs(x) <= 0.15 for x in separate)
     check = measured["check"]
     parts.append(
         CHECK.format(
@@ -253,7 +253,7 @@ def page(measured: dict[str, Any]) -> str:
             times=check["times"],
             dropped=check["dropped"],
             within=within,
-            count=len(apart),
+            count=len(separate),
             check=_check(measured),
         )
     )

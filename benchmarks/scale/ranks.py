@@ -106,11 +106,11 @@ class Ranks:
         else:
             count = x.numel() // self.size
             parts = tuple(x[i * count : (i + 1) * count] for i in range(self.size))
-            mine = (parts[self.rank],)
+            own = (parts[self.rank],)
             if kind == "reduce_scatter":
-                self.raw.start("reduce_scatter", parts, mine)
+                self.raw.start("reduce_scatter", parts, own)
             else:
-                self.raw.start("all_gather", mine, parts)
+                self.raw.start("all_gather", own, parts)
 
 
 def messages(ranks: Ranks) -> dict[str, Any]:
@@ -122,14 +122,14 @@ def messages(ranks: Ranks) -> dict[str, Any]:
     pair = ranks.raw.split(-1 if me is None else me // 2, ranks.rank)
     times, one_way, gathered = [], [], []
     for nbytes in SIZES:
-        x, y, found, single = pc.zeros(nbytes // 4), pc.zeros(nbytes // 4), [], []
+        x, y, result, single = pc.zeros(nbytes // 4), pc.zeros(nbytes // 4), [], []
         row = min(max((2 << 20) // nbytes, IN_A_ROW[0]), IN_A_ROW[1])
         for _ in range(REPEATS):
             ranks.raw.start("barrier", (), ())
             begin = time.perf_counter()
             for _ in range(row if me is not None else 0):
                 ranks.swap(to, x, source, y)
-            found.append((time.perf_counter() - begin) / row)
+            result.append((time.perf_counter() - begin) / row)
             ranks.raw.start("barrier", (), ())
             begin = time.perf_counter()
             for i in range(2 * row if me in (0, 1) else 0):
@@ -147,7 +147,7 @@ def messages(ranks: Ranks) -> dict[str, Any]:
                 pair.start("all_gather", (x,), (x, y) if pair.rank == 0 else (y, x))
             phase.append((time.perf_counter() - begin) / row)
         gathered.append(min(phase))
-        times.append(min(found))
+        times.append(min(result))
         one_way.append(min(single))
     x = pc.zeros(4)
     ranks.raw.start("barrier", (), ())
@@ -176,22 +176,22 @@ def inner(ranks: Ranks) -> list[float]:
     """Measure the all-reduce within a host: seconds for each of the sizes."""
     times = []
     for nbytes in SIZES:
-        x, found = pc.zeros(nbytes // 4), []
+        x, result = pc.zeros(nbytes // 4), []
         for _ in range(REPEATS):
             ranks.host.start("barrier", (), ())
             begin = time.perf_counter()
             ranks.host.start("all_reduce", (x,), (x,))
-            found.append(time.perf_counter() - begin)
-        times.append(min(found))
+            result.append(time.perf_counter() - begin)
+        times.append(min(result))
     return times
 
 
 def steps(ranks: Ranks, order: dict[str, Any]) -> float:
     """Run a program some times, and return the least of its seconds."""
     room = {
-        n: pc.zeros(int(amount) // 4) for what, amount, _, n in order["program"] if what == "begin"
+        n: pc.zeros(int(amount) // 4) for step, amount, _, n in order["program"] if step == "begin"
     }
-    found = []
+    results = []
     for _ in range(order["times"]):
         jobs: queue.Queue[Callable[[], None] | None] = queue.Queue()
         ends: dict[int, threading.Event] = {n: threading.Event() for n in room}
@@ -204,10 +204,10 @@ def steps(ranks: Ranks, order: dict[str, Any]) -> float:
         ranks.raw.start("barrier", (), ())
         begin = time.perf_counter()
         thread.start()
-        for what, amount, kind, n in order["program"]:
-            if what == "compute":
+        for step, amount, kind, n in order["program"]:
+            if step == "compute":
                 time.sleep(amount)
-            elif what == "begin":
+            elif step == "begin":
 
                 def job(kind: str = kind, n: int = n, ends: Any = ends) -> None:
                     ranks.run(kind, room[n], order["algorithm"])
@@ -219,8 +219,8 @@ def steps(ranks: Ranks, order: dict[str, Any]) -> float:
         jobs.put(None)
         thread.join()
         ranks.raw.start("barrier", (), ())  # the slowest rank's end counts
-        found.append(time.perf_counter() - begin)
-    return min(found)
+        results.append(time.perf_counter() - begin)
+    return min(results)
 
 
 def main() -> None:

@@ -44,20 +44,20 @@ BATCH_MODELS = ("resnet50", "mobilenet")
 def main(arguments: list[str] | None = None) -> None:
     """Read the flags, run the sections, and write the records and the page."""
     flags = _parser().parse_args(arguments)
-    given = dict(text.split("=", 1) for text in flags.python)
+    values = dict(text.split("=", 1) for text in flags.python)
     machine, date, records = _read(flags.json)
     if not flags.only_page:
         rounds = flags.rounds or (3 if flags.quick else 7)
         sections = flags.sections or (SECTIONS[:2] if flags.quick else SECTIONS)
         peers = flags.peers or (CLOSE if flags.quick else tuple(PEERS))
-        pythons: dict[str, str] = {"plait": sys.executable, **given}
+        pythons: dict[str, str] = {"plait": sys.executable, **values}
         machine = description()
         for section in sections:
             for case in cases_of(section, flags.models, flags.threads):
                 sides = _sides(case, peers, pythons, flags.environments)
-                found = run_case(case, sides, rounds)
-                _report(case, found)
-                records = merged(records, found)
+                result = run_case(case, sides, rounds)
+                _report(case, result)
+                records = merged(records, result)
                 date = datetime.date.today().isoformat()
                 _write(flags.json, machine, date, records)
     if flags.page:
@@ -90,11 +90,11 @@ def _parser() -> argparse.ArgumentParser:
 def cases_of(section: str, models: list[str] | None, threads: int) -> list[Case]:
     """Return the cases of a section, for the models that were chosen or for its own."""
     if section == "batches":
-        chosen = [name for name in models or BATCH_MODELS if MODELS[name].images]
+        selection = [name for name in models or BATCH_MODELS if MODELS[name].images]
         return [
             Case(f"batches-{mode}", name, mode, batch, threads)
             for mode in ("inference", "training")
-            for name in chosen
+            for name in selection
             for batch in BATCHES
         ]
     mode = "inference" if section == "inference" else "training"
@@ -115,12 +115,12 @@ def _sides(
     case: Case, peers: tuple[str, ...], pythons: dict[str, str], folder: Path
 ) -> list[tuple[Peer, str]]:
     """Return the sides of a case with their Pythons; rows of one environment share it."""
-    chosen = [name for name in peers if case.section in SECTIONS[:2] or name in CLOSE]
-    for name in chosen:
+    selection = [name for name in peers if case.section in SECTIONS[:2] or name in CLOSE]
+    for name in selection:
         peer = PEERS[name]
         if name not in pythons:
             pythons[name] = pythons.get(peer.place) or python_of(peer, folder.resolve())
-    return [(PEERS[name], pythons[name]) for name in chosen]
+    return [(PEERS[name], pythons[name]) for name in selection]
 
 
 def merged(old: list[Record], new: list[Record]) -> list[Record]:
@@ -134,8 +134,8 @@ def _report(case: Case, records: list[Record]) -> None:
     parts = []
     for record in records:
         if record.seconds:
-            found = summary(record.seconds)
-            parts.append(f"{record.peer} {found.median * 1e3:.1f} ms ± {found.spread:.0%}")
+            result = summary(record.seconds)
+            parts.append(f"{record.peer} {result.median * 1e3:.1f} ms ± {result.spread:.0%}")
         else:
             parts.append(f"{record.peer} N/A ({record.missing})")
     title = f"{MODELS[case.model].title}, {case.section}, batch of {case.batch}"

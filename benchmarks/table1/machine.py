@@ -1,4 +1,4 @@
-"""What a page says of the machine that it was measured on."""
+"""The description of the machine on which a page was measured."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ def description() -> dict[str, str]:
         text = Path("/proc/cpuinfo").read_text()
     except OSError:
         text = ""
-    found = described(text)
+    result = described(text)
     if hasattr(os, "sched_getaffinity"):
-        found["processors"] = str(len(os.sched_getaffinity(0)))
+        result["processors"] = str(len(os.sched_getaffinity(0)))
     else:
-        found["processors"] = str(os.cpu_count())
+        result["processors"] = str(os.cpu_count())
     if "SC_PHYS_PAGES" in getattr(os, "sysconf_names", {}):
         memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-        found["memory"] = f"{memory / 2**30:.0f} GiB"
-    found["system"] = platform.system()
-    found["python"] = platform.python_version()
+        result["memory"] = f"{memory / 2**30:.0f} GiB"
+    result["system"] = platform.system()
+    result["python"] = platform.python_version()
     if hasattr(os, "getloadavg"):
-        found["load when it began"] = f"{os.getloadavg()[0]:.1f}"
-    return found
+        result["load when it began"] = f"{os.getloadavg()[0]:.1f}"
+    return result
 
 
 def described(cpuinfo: str) -> dict[str, str]:

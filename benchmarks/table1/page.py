@@ -100,33 +100,33 @@ def rows(head: Sequence[str], body: Iterable[Sequence[str]]) -> str:
 
 def versions(records: Iterable[Record]) -> str:
     """Return a table of the libraries that ran: names, versions, how they run."""
-    found: dict[str, str] = {}
+    results: dict[str, str] = {}
     for record in records:
         if record.version:
-            found[record.peer] = record.version
-    body = [(name, version, PEERS[name].note) for name, version in found.items()]
+            results[record.peer] = record.version
+    body = [(name, version, PEERS[name].note) for name, version in results.items()]
     return rows(("library", "version", ""), body)
 
 
 def section(cases: dict[Case, dict[str, Record]]) -> str:
     """Return the tables of a section: throughput, milliseconds, and plait's ratios."""
     head = ["", *(heading(case) for case in cases)]
-    peers = list(dict.fromkeys(peer for found in cases.values() for peer in found))
+    peers = list(dict.fromkeys(peer for result in cases.values() for peer in result))
 
     def table(text: Callable[[Case, Record], str], best: Callable[[Any], Any]) -> str:
         body = []
         for peer in peers:
             row = [peer]
-            for case, found in cases.items():
-                record = found.get(peer)
+            for case, result in cases.items():
+                record = result.get(peer)
                 there = record is not None and bool(record.seconds)
                 cell = text(case, record) if there and record else "N/A"
-                row.append(f"**{cell}**" if there and record is best(found) else cell)
+                row.append(f"**{cell}**" if there and record is best(result) else cell)
             body.append(row)
         return rows(head, body)
 
-    def fastest(found: dict[str, Record]) -> Record | None:
-        there = [record for record in found.values() if record.seconds]
+    def fastest(result: dict[str, Record]) -> Record | None:
+        there = [record for record in result.values() if record.seconds]
         return min(there, key=lambda record: summary(record.seconds).median, default=None)
 
     def speed(case: Case, record: Record) -> str:
@@ -139,8 +139,8 @@ def section(cases: dict[Case, dict[str, Record]]) -> str:
     def processors(case: Case, record: Record) -> str:
         return number(summary(record.cpu).median * 1e3)
 
-    def least(found: dict[str, Record]) -> Record | None:
-        there = [record for record in found.values() if record.seconds]
+    def least(result: dict[str, Record]) -> Record | None:
+        there = [record for record in result.values() if record.seconds]
         return min(there, key=lambda record: summary(record.cpu).median, default=None)
 
     ratios = []
@@ -148,7 +148,8 @@ def section(cases: dict[Case, dict[str, Record]]) -> str:
         if peer != "plait":
             empty = Record(next(iter(cases)), peer)
             values = [
-                ratio(found.get("plait", empty), found.get(peer, empty)) for found in cases.values()
+                ratio(result.get("plait", empty), result.get(peer, empty))
+                for result in cases.values()
             ]
             if not all(map(math.isnan, values)):
                 mean = mean_ratio(values)
@@ -177,19 +178,19 @@ def heading(case: Case) -> str:
 
 def batches(cases: dict[Case, dict[str, Record]]) -> str:
     """Return a table of milliseconds by model and batch, and plait's ratios."""
-    peers = list(dict.fromkeys(peer for found in cases.values() for peer in found))
+    peers = list(dict.fromkeys(peer for result in cases.values() for peer in result))
     others = [peer for peer in peers if peer != "plait"]
     body = []
-    for case, found in cases.items():
+    for case, result in cases.items():
         times = [
-            number(summary(found[peer].seconds).median * 1e3)
-            if peer in found and found[peer].seconds
+            number(summary(result[peer].seconds).median * 1e3)
+            if peer in result and result[peer].seconds
             else "N/A"
             for peer in peers
         ]
         empty = Record(case, "")
-        ours = found.get("plait", empty)
-        compared = [fixed(ratio(ours, found.get(peer, empty))) for peer in others]
+        ours = result.get("plait", empty)
+        compared = [fixed(ratio(ours, result.get(peer, empty))) for peer in others]
         body.append([MODELS[case.model].title, str(case.batch), *times, *compared])
     return rows(
         ["model", "batch", *(f"{p}, ms" for p in peers), *(f"plait to {p}" for p in others)], body
@@ -198,13 +199,13 @@ def batches(cases: dict[Case, dict[str, Record]]) -> str:
 
 def memory(cases: dict[Case, dict[str, Record]]) -> str:
     """Return the tables of peak memory and of first steps."""
-    peers = list(dict.fromkeys(peer for found in cases.values() for peer in found))
+    peers = list(dict.fromkeys(peer for result in cases.values() for peer in result))
     head = ["", *(MODELS[case.model].title for case in cases)]
 
     def table(text: Callable[[Record], str]) -> str:
         body = []
         for peer in peers:
-            cells = [found.get(peer) for found in cases.values()]
+            cells = [result.get(peer) for result in cases.values()]
             row = [text(cell) if cell is not None and cell.seconds else "N/A" for cell in cells]
             body.append([peer, *row])
         return rows(head, body)

@@ -35,8 +35,8 @@ class Peer:
 
     def preloaded(self) -> str | None:
         """The first of ``preload`` that the system has, as the loader finds it, or None."""
-        found = (ctypes.util.find_library(name) for name in self.preload)
-        return next((name for name in found if name), None)
+        result = (ctypes.util.find_library(name) for name in self.preload)
+        return next((name for name in result if name), None)
 
 
 TORCH = ("torch==2.13.0", "numpy")

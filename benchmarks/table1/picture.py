@@ -25,25 +25,25 @@ def draw(records: Sequence[Record], path: Path) -> bool:
     matplotlib.use("svg")
     from matplotlib import pyplot
 
-    chosen = [
+    selection = [
         (title, by_case(records, section))
         for title, section in (("Training", "training"), ("Inference", "inference"))
     ]
-    chosen = [(title, cases) for title, cases in chosen if cases]
-    if not any("torch" in found for _, cases in chosen for found in cases.values()):
+    selection = [(title, cases) for title, cases in selection if cases]
+    if not any("torch" in result for _, cases in selection for result in cases.values()):
         return False
     peers = list(dict.fromkeys(record.peer for record in records))
     figure, axes = pyplot.subplots(
-        len(chosen), 1, figsize=(9, 3.2 * len(chosen)), squeeze=False, layout="constrained"
+        len(selection), 1, figsize=(9, 3.2 * len(selection)), squeeze=False, layout="constrained"
     )
-    for axis, (title, cases) in zip(axes[:, 0], chosen, strict=True):
+    for axis, (title, cases) in zip(axes[:, 0], selection, strict=True):
         width = 0.8 / len(peers)
         for at, peer in enumerate(peers):
             speeds = [
-                1 / ratio(found[peer], found["torch"])
-                if peer in found and "torch" in found
+                1 / ratio(result[peer], result["torch"])
+                if peer in result and "torch" in result
                 else float("nan")
-                for found in cases.values()
+                for result in cases.values()
             ]
             places = [i + (at - (len(peers) - 1) / 2) * width for i in range(len(cases))]
             axis.bar(places, speeds, width, label=peer)

@@ -1,4 +1,4 @@
-"""What is said about measured times: medians, spreads, throughput, ratios."""
+"""Statistics of measured times: medians, spreads, throughput, ratios."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Summary", "by_case", "mean_ratio", "ratio", "summary", "throughput"]
 
 @dataclass(frozen=True)
 class Summary:
-    """Of several times: the median, and the quartiles as ``low`` and ``high``."""
+    """Statistics of several times: the median, and the quartiles as ``low`` and ``high``."""
 
     median: float
     low: float
@@ -60,8 +60,8 @@ def mean_ratio(ratios: Iterable[float]) -> float:
 
 def by_case(records: Iterable[Record], section: str) -> dict[Case, dict[str, Record]]:
     """Return the records of a section by case and side, in their order."""
-    found: dict[Case, dict[str, Record]] = {}
+    results: dict[Case, dict[str, Record]] = {}
     for record in records:
         if record.case.section == section:
-            found.setdefault(record.case, {})[record.peer] = record
-    return found
+            results.setdefault(record.case, {})[record.peer] = record
+    return results

@@ -26,7 +26,7 @@ PAUSE = 0.1
 
 @dataclass(frozen=True)
 class Case:
-    """What all sides do in turns: a model in a mode, on so many threads."""
+    """The case that all sides run in turns: a model in a mode, on so many threads."""
 
     section: str
     model: str
@@ -39,7 +39,7 @@ class Case:
 
 @dataclass
 class Record:
-    """What one side did in a case.
+    """The result of one side in a case.
 
     Attributes:
         case: the case.
@@ -72,8 +72,8 @@ class Record:
     @classmethod
     def from_values(cls, values: dict[str, Any]) -> Record:
         """The inverse of `values`."""
-        kept = {key: math.nan if value is None else value for key, value in values.items()}
-        return cls(**{**kept, "case": Case(**values["case"])})
+        fields = {key: math.nan if value is None else value for key, value in values.items()}
+        return cls(**{**fields, "case": Case(**values["case"])})
 
 
 class Worker:
@@ -120,9 +120,9 @@ class Side:
 
 
 @contextmanager
-def neighbour(wanted: bool) -> Iterator[None]:
-    """Run a process that keeps one processor busy, if ``wanted``."""
-    if not wanted:
+def neighbour(required: bool) -> Iterator[None]:
+    """Run a process that keeps one processor busy, if ``required``."""
+    if not required:
         yield
         return
     process = subprocess.Popen([sys.executable, "-c", "while True: pass"])
@@ -152,8 +152,8 @@ def opened(case: Case, peer: Peer, python: str, stack: ExitStack) -> Side:
         return Side(record)
     worker = Worker(peer, python, case)
     stack.callback(worker.close)
-    asked = {key: getattr(case, key) for key in ("model", "mode", "batch", "threads")}
-    answer = worker.ask(do="open", tuned=peer.tuned, **asked)
+    requests = {key: getattr(case, key) for key in ("model", "mode", "batch", "threads")}
+    answer = worker.ask(do="open", tuned=peer.tuned, **requests)
     if "error" in answer:
         record.missing = answer["error"].removeprefix("NotWritten: ")
         worker.close()

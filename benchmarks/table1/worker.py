@@ -51,8 +51,8 @@ def opened(request: dict[str, Any]) -> tuple[Callable[[], Any], dict[str, Any]]:
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: request["threads"]])
     side = importlib.import_module(f"sides.{sys.argv[1]}")
     imported = peak_bytes()
-    chosen = {key: request[key] for key in ("model", "mode", "batch", "threads", "tuned")}
-    step = side.prepare(**chosen)
+    selection = {key: request[key] for key in ("model", "mode", "batch", "threads", "tuned")}
+    step = side.prepare(**selection)
     first, second = timed(step, 1)[0], timed(step, 1)[0]
     return step, {
         "version": side.version(),

@@ -48,9 +48,9 @@ static plait_status split(void *ctx, plait_thread *thread, plait_communicator *c
   return color < 0 ? PLAIT_OK : new_group(thread, out);
 }
 
-static void abort_group(void *ctx, plait_communicator *c, const char *why) {
+static void abort_group(void *ctx, plait_communicator *c, const char *reason) {
   (void)ctx;
-  snprintf(((group *)c)->aborted, sizeof((group *)c)->aborted, "%s", why);
+  snprintf(((group *)c)->aborted, sizeof((group *)c)->aborted, "%s", reason);
 }
 
 static uint64_t nbytes(const DLTensor *t) {
@@ -59,19 +59,20 @@ static uint64_t nbytes(const DLTensor *t) {
   return n;
 }
 
-static plait_status copy(plait_thread *thread, const char *who, const plait_tensor *in,
+static plait_status copy(plait_thread *thread, const char *caller, const plait_tensor *in,
                          const plait_tensor *out) {
   const DLTensor *from = &in->dl, *to = &out->dl;
   if (from->device.device_type != kDLCPU || to->device.device_type != kDLCPU)
-    return thread->runtime->raise(thread, PLAIT_TYPE_ERROR, who, "tensors on the CPU are required");
+    return thread->runtime->raise(thread, PLAIT_TYPE_ERROR, caller,
+                                  "tensors on the CPU are required");
   if (from->dtype.code != to->dtype.code || from->dtype.bits != to->dtype.bits)
-    return thread->runtime->raise(thread, PLAIT_TYPE_ERROR, who,
+    return thread->runtime->raise(thread, PLAIT_TYPE_ERROR, caller,
                                   "tensors of one dtype are required");
   if (nbytes(from) != nbytes(to))
-    return thread->runtime->raise(thread, PLAIT_VALUE_ERROR, who,
+    return thread->runtime->raise(thread, PLAIT_VALUE_ERROR, caller,
                                   "an output of the size of the input is required");
   if (out->storage->flags & PLAIT_STORAGE_READONLY)
-    return thread->runtime->raise(thread, PLAIT_VALUE_ERROR, who,
+    return thread->runtime->raise(thread, PLAIT_VALUE_ERROR, caller,
                                   "a tensor that may be written is required");
   if (nbytes(from)) memmove(to->data, from->data, nbytes(from));
   return PLAIT_OK;
@@ -87,24 +88,24 @@ static plait_status start(void *ctx, plait_thread *thread, plait_communicator *c
                                       "all_gather", "gather",     "scatter",   "reduce_scatter",
                                       "all_to_all", "send",       "recv",      "barrier"};
   const uint32_t kind = call->kind;
-  const char *who = kind <= PLAIT_BARRIER ? names[kind] : "collective";
+  const char *caller = kind <= PLAIT_BARRIER ? names[kind] : "collective";
   if (kind < PLAIT_ALL_REDUCE || kind > PLAIT_BARRIER || kind == PLAIT_SEND ||
       kind == PLAIT_RECEIVE)
-    return thread->runtime->raise(thread, PLAIT_NOT_IMPLEMENTED, who,
+    return thread->runtime->raise(thread, PLAIT_NOT_IMPLEMENTED, caller,
                                   "a group of one member has nobody to send to");
   if (((group *)c)->aborted[0])
-    return thread->runtime->raise(thread, PLAIT_ERROR, who, "rank 0 aborted the group: %s",
+    return thread->runtime->raise(thread, PLAIT_ERROR, caller, "rank 0 aborted the group: %s",
                                   ((group *)c)->aborted);
-  const uint32_t wanted = kind != PLAIT_BARRIER;
-  if (call->n_in != wanted || call->n_out != wanted)
-    return thread->runtime->raise(thread, PLAIT_VALUE_ERROR, who,
-                                  "%u inputs and outputs are required, got %u and %u", wanted,
+  const uint32_t required = kind != PLAIT_BARRIER;
+  if (call->n_in != required || call->n_out != required)
+    return thread->runtime->raise(thread, PLAIT_VALUE_ERROR, caller,
+                                  "%u inputs and outputs are required, got %u and %u", required,
                                   call->n_in, call->n_out);
-  plait_status s = wanted ? copy(thread, who, call->in[0], call->out[0]) : PLAIT_OK;
+  plait_status s = required ? copy(thread, caller, call->in[0], call->out[0]) : PLAIT_OK;
   __atomic_fetch_add(&example_communicator_calls, 1, __ATOMIC_RELAXED);
   if (s < 0 || !work) return s;
   plait_work *w = malloc(sizeof *w);
-  if (!w) return thread->runtime->raise(thread, PLAIT_MEMORY_ERROR, who, "out of memory");
+  if (!w) return thread->runtime->raise(thread, PLAIT_MEMORY_ERROR, caller, "out of memory");
   *w = (plait_work){{1, &work_type}, &example_self};
   *work = w;
   return PLAIT_OK;

@@ -177,8 +177,8 @@ static void put(stream *s, work *w) {
 }
 static void drain(stream *s) { /* waits for what is in the queue now, unless it is dropped */
   pthread_mutex_lock(&s->lock);
-  const uint64_t mine = s->put;
-  while (s->done < mine && !__atomic_load_n(&ends, __ATOMIC_SEQ_CST))
+  const uint64_t own = s->put;
+  while (s->done < own && !__atomic_load_n(&ends, __ATOMIC_SEQ_CST))
     pthread_cond_wait(&s->changed, &s->lock);
   pthread_mutex_unlock(&s->lock);
 }
@@ -189,9 +189,9 @@ static plait_status stream_new(void *ctx, plait_thread *thread, plait_stream *s)
   return s->native ? PLAIT_OK
                    : rt->raise(thread, PLAIT_MEMORY_ERROR, "ext", "no thread for a stream");
 }
-static void stream_free(void *ctx, plait_stream *given) {
+static void stream_free(void *ctx, plait_stream *handle) {
   (void)ctx;
-  stream *s = given->native;
+  stream *s = handle->native;
   pthread_mutex_lock(&streams_lock);
   s->next_idle = idle[s->device];
   idle[s->device] = s;
@@ -200,10 +200,10 @@ static void stream_free(void *ctx, plait_stream *given) {
 static plait_status stream_query(void *ctx, plait_thread *thread, DLDevice d, plait_stream *s,
                                  int32_t *done) {
   (void)ctx, (void)thread;
-  stream *mine = queue_of(d, s);
-  pthread_mutex_lock(&mine->lock);
-  *done = mine->done == mine->put;
-  pthread_mutex_unlock(&mine->lock);
+  stream *own = queue_of(d, s);
+  pthread_mutex_lock(&own->lock);
+  *done = own->done == own->put;
+  pthread_mutex_unlock(&own->lock);
   return PLAIT_OK;
 }
 static plait_status stream_synchronize(void *ctx, plait_thread *thread, DLDevice d,
@@ -245,9 +245,9 @@ static pthread_cond_t points_changed = PTHREAD_COND_INITIALIZER;
 static void drop_point(point *p) {
   if (p && __atomic_sub_fetch(&p->users, 1, __ATOMIC_ACQ_REL) == 0) free(p);
 }
-static point *last_of(plait_device_event *given) {
+static point *last_of(plait_device_event *handle) {
   pthread_mutex_lock(&points_lock);
-  point *p = ((event *)given->native)->last;
+  point *p = ((event *)handle->native)->last;
   if (p) __atomic_add_fetch(&p->users, 1, __ATOMIC_RELAXED);
   pthread_mutex_unlock(&points_lock);
   return p;
@@ -312,10 +312,10 @@ static plait_status event_record(void *ctx, plait_thread *thread, plait_device_e
   (void)ctx;
   point *p = mark(queue_of(e->device, s));
   if (!p) return no_memory_for_event(thread);
-  event *mine = e->native;
+  event *own = e->native;
   pthread_mutex_lock(&points_lock);
-  point *before = mine->last;
-  mine->last = p;
+  point *before = own->last;
+  own->last = p;
   pthread_mutex_unlock(&points_lock);
   drop_point(before);
   return PLAIT_OK;
@@ -477,9 +477,9 @@ static plait_status take(void *ctx, DLDevice d, uint64_t nbytes, plait_stream *o
   count(LIVE_BYTES, (int64_t)size);
   return PLAIT_OK;
 }
-static void give(void *ctx, void *data, uint64_t nbytes, void *given) {
+static void give(void *ctx, void *data, uint64_t nbytes, void *handle) {
   (void)ctx, (void)data, (void)nbytes;
-  block *b = given;
+  block *b = handle;
   pthread_mutex_lock(&memory_lock);
   count_given(&counted[b->device], (uint64_t)1 << b->class);
   count(LIVE_BYTES, -((int64_t)1 << b->class));
@@ -490,9 +490,9 @@ static void give(void *ctx, void *data, uint64_t nbytes, void *given) {
   *list = b;
   pthread_mutex_unlock(&memory_lock);
 }
-static void record_use(void *ctx, void *data, void *given, plait_stream *on) {
+static void record_use(void *ctx, void *data, void *handle, plait_stream *on) {
   (void)ctx, (void)data;
-  block *b = given;
+  block *b = handle;
   stream *s = queue_of((DLDevice){TYPE, b->device}, on);
   pthread_mutex_lock(&memory_lock);
   use *u = b->uses;
@@ -713,10 +713,9 @@ static plait_status translated(plait_thread *thread, plait_tensor *t, plait_tens
     if (s >= 0)
       memcpy((*out)->dl.data, dl->data, (size_t)(dl->dtype.bits * dl->dtype.lanes + 7) / 8);
   } else {
-    const plait_storage *mine = t->storage;
-    void *base = mine->data ? real(mine->data) : NULL;
-    s = rt->storage_wrap(thread, base, mine->nbytes, (DLDevice){kDLCPU, 0}, 0, NULL, NULL,
-                         &storage);
+    const plait_storage *own = t->storage;
+    void *base = own->data ? real(own->data) : NULL;
+    s = rt->storage_wrap(thread, base, own->nbytes, (DLDevice){kDLCPU, 0}, 0, NULL, NULL, &storage);
     if (s >= 0)
       s = rt->tensor_on(thread, storage, dl->data ? real(dl->data) : NULL, dl->dtype, dl->ndim,
                         dl->shape, dl->strides, out);
@@ -741,13 +740,13 @@ static plait_status translated_value(plait_thread *thread, const plait_value *fr
     return s;
   }
   if (from->tag == PLAIT_TENSORS) {
-    plait_tensor **made = calloc(from->n ? from->n : 1, sizeof *made);
-    *list = made;
-    to->u.ts = made;
+    plait_tensor **result = calloc(from->n ? from->n : 1, sizeof *result);
+    *list = result;
+    to->u.ts = result;
     plait_status s =
-        made ? PLAIT_OK : rt->raise(thread, PLAIT_MEMORY_ERROR, "ext", "no memory for a call");
+        result ? PLAIT_OK : rt->raise(thread, PLAIT_MEMORY_ERROR, "ext", "no memory for a call");
     for (uint32_t i = 0; s >= 0 && i < from->n; i++)
-      if (from->u.ts[i]) s = translated(thread, from->u.ts[i], &made[i]);
+      if (from->u.ts[i]) s = translated(thread, from->u.ts[i], &result[i]);
     return s;
   }
   if (from->tag == PLAIT_DEVICE) to->u.device = (DLDevice){kDLCPU, 0};
@@ -789,25 +788,25 @@ static plait_status store(plait_thread *thread, plait_tensor *to, plait_tensor *
 static void run_kernel(work *w) {
   kernel_work *k = (kernel_work *)w;
   plait_thread *thread = rt->thread();
-  plait_value made[PLAIT_MAX_RESULTS];
+  plait_value result[PLAIT_MAX_RESULTS];
   plait_status s = PLAIT_OK;
   if (is_due(FATAL_IN)) {
     found(k->device, k->launch, PLAIT_ERROR, 1, "the pretend device was told to stop");
   } else if (is_due(FAIL_IN)) {
     found(k->device, k->launch, PLAIT_VALUE_ERROR, 0, "the pretend device was told to fail");
   } else {
-    for (uint16_t i = 0; i < k->call.n_out; i++) made[i] = (plait_value){PLAIT_NONE, 0, {0}};
+    for (uint16_t i = 0; i < k->call.n_out; i++) result[i] = (plait_value){PLAIT_NONE, 0, {0}};
     k->call.in = k->in;
-    k->call.out = made;
+    k->call.out = result;
     k->call.thread = thread;
     s = rt->call(&k->call);
     for (uint16_t i = 0; s >= 0 && i < k->call.n_out; i++) {
-      if (k->results[i].tag == PLAIT_TENSOR && made[i].tag == PLAIT_TENSOR)
-        s = store(thread, k->results[i].u.t, made[i].u.t);
+      if (k->results[i].tag == PLAIT_TENSOR && result[i].tag == PLAIT_TENSOR)
+        s = store(thread, k->results[i].u.t, result[i].u.t);
       for (uint32_t j = 0; s >= 0 && k->results[i].tag == PLAIT_TENSORS && j < k->results[i].n; j++)
-        s = store(thread, k->results[i].u.ts[j], made[i].u.ts[j]);
+        s = store(thread, k->results[i].u.ts[j], result[i].u.ts[j]);
     }
-    for (uint16_t i = 0; i < k->call.n_out; i++) rt->release_value(&made[i]);
+    for (uint16_t i = 0; i < k->call.n_out; i++) rt->release_value(&result[i]);
     if (s < 0) {
       const char *text = thread->error ? thread->error->message : "no text";
       const char *colon = strstr(text, ": "); /* the operator's name is put before it again */

@@ -134,8 +134,8 @@ static plait_status bring(plait_thread *thread, const plait_plugin *self, const 
   return runtime->implement(thread, op, kDLCPU, kernel, NULL, self, NULL);
 }
 
-static plait_status init(const plait_runtime *given, const plait_plugin *self) {
-  runtime = given;
+static plait_status init(const plait_runtime *host_runtime, const plait_plugin *self) {
+  runtime = host_runtime;
   plait_thread *thread = runtime->thread();
   if (!runtime->op("mul"))
     return runtime->raise(thread, PLAIT_ERROR, self->name,

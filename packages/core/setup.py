@@ -77,11 +77,11 @@ def levels() -> list[Library]:
     With PLAIT_LEVELS=native in the environment only the one that this machine runs is built, which
     takes a third of the time. Libraries of other levels, of an earlier build in place, are removed.
     """
-    wanted = os.environ.get("PLAIT_LEVELS", "")
-    if wanted not in ("", "all", "native"):
-        raise SystemExit(f"PLAIT_LEVELS: all or native is required; got {wanted!r}")
+    setting = os.environ.get("PLAIT_LEVELS", "")
+    if setting not in ("", "all", "native"):
+        raise SystemExit(f"PLAIT_LEVELS: all or native is required; got {setting!r}")
     libraries = LEVELS
-    if wanted == "native":
+    if setting == "native":
         native = "plait_cpu_avx2" if has_avx2() else "plait_cpu_base"
         libraries = [each for each in LEVELS if each.name == native]
         for each in LEVELS:

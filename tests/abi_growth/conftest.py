@@ -67,8 +67,8 @@ def later_runtime(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     """A folder with plait_abi of the later version, for the front of the module path."""
     home = tmp_path_factory.mktemp("later")
     sources = home / "abi"
-    made = shutil.ignore_patterns("build", "*.so", "*.egg-info", "__pycache__", "tests")
-    shutil.copytree(ROOT / "packages" / "abi", sources, ignore=made)
+    result = shutil.ignore_patterns("build", "*.so", "*.egg-info", "__pycache__", "tests")
+    shutil.copytree(ROOT / "packages" / "abi", sources, ignore=result)
     (sources / "src" / "plait_abi" / "build").mkdir(exist_ok=True)
     shutil.copytree(
         ROOT / "packages" / "abi" / "src" / "plait_abi" / "build",

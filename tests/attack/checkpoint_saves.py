@@ -41,15 +41,15 @@ def save(version: int, path: Path, kind: str) -> None:
 def load(path: Path, **options: Any) -> Any:
     if not (path.parent / ".metadata").exists():
         return pc.load(path, **options)
-    found = value(-7)
-    dcp.load(found, checkpoint_id=path.parent, no_dist=True)
-    return found
+    result = value(-7)
+    dcp.load(result, checkpoint_id=path.parent, no_dist=True)
+    return result
 
 
 def version_of(path: Path, **options: Any) -> int:
-    found = load(path, **options)
-    version = int(found["version"])
-    assert all(bool((found[f"x{i}"] == float(version)).all()) for i in range(4))
+    result = load(path, **options)
+    version = int(result["version"])
+    assert all(bool((result[f"x{i}"] == float(version)).all()) for i in range(4))
     return version
 
 

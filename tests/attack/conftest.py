@@ -92,9 +92,9 @@ class Rounds:
 @pytest.fixture
 def rounds(request: pytest.FixtureRequest) -> Rounds:
     """Rounds of random attacks; see the head of this file."""
-    made = Rounds(request.node)
-    request.node.stash[ROUNDS] = made
-    return made
+    result = Rounds(request.node)
+    request.node.stash[ROUNDS] = result
+    return result
 
 
 @pytest.fixture(scope="session")
@@ -153,7 +153,7 @@ def _nothing_left_behind(
 
 def _children() -> set[tuple[int, str]]:
     """Return this process's children: their numbers and command lines."""
-    found = set()
+    results = set()
     for file in pathlib.Path("/proc/self/task").glob("*/children"):
         try:
             numbers = file.read_text(encoding="ascii").split()
@@ -166,8 +166,8 @@ def _children() -> set[tuple[int, str]]:
                 continue
             if not any(servant in line for servant in SERVANTS):
                 text = line.replace(b"\0", b" ").decode("utf-8", "replace")
-                found.add((int(number), text.strip()))
-    return found
+                results.add((int(number), text.strip()))
+    return results
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -190,12 +190,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
     report = yield
-    made = item.stash.get(ROUNDS, None)
-    if made is not None:
+    result = item.stash.get(ROUNDS, None)
+    if result is not None:
         if report.failed:
-            report.sections.append(("repeat this round by", made.command))
+            report.sections.append(("repeat this round by", result.command))
         if call.when == "call":
-            report.user_properties.append(("rounds", made.count))
+            report.user_properties.append(("rounds", result.count))
     return report
 
 

@@ -85,8 +85,8 @@ class Job:
 
     def entries(self) -> dict[int, str]:
         """Return what each rank wrote when it last began to train."""
-        found = self.folder.glob("entry*")
-        texts = {int(path.name[len("entry") :]): path.read_text() for path in found}
+        result = self.folder.glob("entry*")
+        texts = {int(path.name[len("entry") :]): path.read_text() for path in result}
         return {rank: text for rank, text in texts.items() if text}  # '' is being written
 
     def wait(self, seconds: float) -> list[str]:
@@ -94,9 +94,9 @@ class Job:
         try:
             code = self.wait_for_end(seconds)
         except subprocess.TimeoutExpired:
-            said = (self.folder / "errors").read_text()[-4000:]
+            text = (self.folder / "errors").read_text()[-4000:]
             states = [pathlib.Path(f"/proc/{p}/stat").read_text()[:60] for p in self.pids()]
-            raise AssertionError(f"it hangs at step {self.steps()}: {states}\n{said}") from None
+            raise AssertionError(f"it hangs at step {self.steps()}: {states}\n{text}") from None
         assert code == 0, (self.folder / "errors").read_text()[-4000:]
         return (self.folder / "result").read_text().splitlines()
 

@@ -144,10 +144,12 @@ class _Saving(Action):
     def loaded(self) -> int:
         return self.epoch_of(pc.load(self.path))
 
-    def epoch_of(self, found: Any) -> int:
-        epoch = int(found["epoch"])
+    def epoch_of(self, result: Any) -> int:
+        epoch = int(result["epoch"])
         for i in range(4):
-            assert (found[f"w{i}"] == epoch + i).all(), f"w{i} is wrong in what epoch {epoch} saved"
+            assert (result[f"w{i}"] == epoch + i).all(), (
+                f"w{i} is wrong in what epoch {epoch} saved"
+            )
         return epoch
 
     def check(self, result: None) -> None:
@@ -187,9 +189,9 @@ class SaveFolder(_Saving):
         self.dcp.save(state(epoch), checkpoint_id=self.folder, no_dist=True)
 
     def loaded(self) -> int:
-        found = state(0)
-        self.dcp.load(found, checkpoint_id=self.folder, no_dist=True)
-        return self.epoch_of(found)
+        result = state(0)
+        self.dcp.load(result, checkpoint_id=self.folder, no_dist=True)
+        return self.epoch_of(result)
 
 
 class SaveFolderLater(SaveFolder):
@@ -244,9 +246,9 @@ class LoadFolder(_Loading):
         dcp.save(state(1), checkpoint_id=folder, no_dist=True)
 
     def act(self) -> Any:
-        found = state(0)
-        self.dcp.load(found, checkpoint_id=self.folder, no_dist=True)
-        return found
+        result = state(0)
+        self.dcp.load(result, checkpoint_id=self.folder, no_dist=True)
+        return result
 
 
 class Tensors(Action):
@@ -257,9 +259,9 @@ class Tensors(Action):
         y = (x @ x.T).sum()
         parts = [x[::2].contiguous(), x[x > 5.0], pc.cat([x, x]), x.sort(0)[0], x.double(), x * 2]
         many = pc.arange(729).reshape(3, 3, 3, 3, 3, 3).permute(5, 4, 3, 2, 1, 0).clone()
-        found = pc.einsum("ij,kj->ik", x[:3], x[:2]), x.cumsum(1), pc.nonzero(x > 9.0)
+        results = pc.einsum("ij,kj->ik", x[:3], x[:2]), x.cumsum(1), pc.nonzero(x > 9.0)
         large = pc.zeros(3_000_000).add_(1.0)
-        return [y, *parts, many, *found, large.sum(), repr(x)]
+        return [y, *parts, many, *results, large.sum(), repr(x)]
 
     def check(self, result: Any) -> None:
         x = np.arange(60_000.0, dtype=np.float32).reshape(200, 300)
@@ -486,19 +488,19 @@ ACTIONS: dict[str, type[Action]] = {
 
 
 def descriptors() -> dict[int, str]:
-    found = {}
+    results = {}
     for name in os.listdir("/proc/self/fd"):
         with contextlib.suppress(OSError):
-            found[int(name)] = os.readlink(f"/proc/self/fd/{name}")
-    return found
+            results[int(name)] = os.readlink(f"/proc/self/fd/{name}")
+    return results
 
 
 def children() -> set[str]:
-    found: set[str] = set()
+    results: set[str] = set()
     for file in pathlib.Path("/proc/self/task").glob("*/children"):
         with contextlib.suppress(OSError):
-            found.update(file.read_text(encoding="ascii").split())
-    return found
+            results.update(file.read_text(encoding="ascii").split())
+    return results
 
 
 class Sweep:
@@ -509,11 +511,11 @@ class Sweep:
         self.runs = 0
         self.wrong = 0
 
-    def report(self, what: str, function: str, error: int, n: int, times: int) -> None:
+    def report(self, action: str, function: str, error: int, n: int, times: int) -> None:
         self.wrong += 1
         name = "short" if error == SHORT else errno.errorcode[error]
         span = "from then on" if times > 1 else "once"
-        line = {"finding": what, "call": f"{function} number {n}: {name}, {span}"}
+        line = {"finding": action, "call": f"{function} number {n}: {name}, {span}"}
         print(json.dumps(line), flush=True)
 
     def run(self, function: str, error: int, n: int, times: int) -> bool:
@@ -524,8 +526,8 @@ class Sweep:
         self.action.trim()
         files, processes = descriptors(), children()
 
-        def report(what: str) -> None:
-            self.report(what, function, error, n, times)
+        def report(action: str) -> None:
+            self.report(action, function, error, n, times)
 
         signal.alarm(HANGING)
         faulthandler.dump_traceback_later(2 * HANGING, exit=True)  # when Python does not get to it
@@ -598,18 +600,18 @@ def main() -> int:
     parser.add_argument("functions", nargs="*", default=sorted(ERRORS))
     parser.add_argument("--seconds", type=float, default=1e9)
     parser.add_argument("--seed", type=int, default=0)
-    chosen = parser.parse_args()
-    functions = list(chosen.functions)
-    random.Random(chosen.seed).shuffle(functions)
+    flags = parser.parse_args()
+    functions = list(flags.functions)
+    random.Random(flags.seed).shuffle(functions)
     complete = []
     signal.signal(signal.SIGALRM, interrupt)
     with tempfile.TemporaryDirectory() as folder:
-        action = ACTIONS[chosen.action](pathlib.Path(folder))
+        action = ACTIONS[flags.action](pathlib.Path(folder))
         # Once untouched: imports and lazy set-ups are another attack's business.
         action.prepare()
         action.check(action.act())
         action.afterwards()
-        sweep = Sweep(action, time.monotonic() + chosen.seconds)
+        sweep = Sweep(action, time.monotonic() + flags.seconds)
         for function in functions:
             if function in action.passed_over:
                 continue

@@ -103,9 +103,9 @@ SHOWN void *aligned_alloc(size_t align, size_t n) {
   return failing_allocation(CALLER) ? NULL : __libc_memalign(align, n);
 }
 SHOWN int posix_memalign(void **p, size_t align, size_t n) {
-  void *made = failing_allocation(CALLER) ? NULL : __libc_memalign(align, n);
-  if (!made) return ENOMEM;
-  *p = made;
+  void *result = failing_allocation(CALLER) ? NULL : __libc_memalign(align, n);
+  if (!result) return ENOMEM;
+  *p = result;
   return 0;
 }
 

@@ -49,12 +49,13 @@ static struct block block_of(const void *data, uint64_t nbytes) {
   return b;
 }
 
-static void check(const char *from, const char *to, const char *what, uint64_t nbytes) {
+static void check(const char *from, const char *to, const char *subject, uint64_t nbytes) {
   for (const char *p = from; p < to; p++)
     if ((unsigned char)*p != PATTERN) {
-      fprintf(
-          stderr, "guard_allocator: a byte %s a block of %llu bytes was written, %lld bytes off\n",
-          what, (unsigned long long)nbytes, (long long)(what[0] == 'b' ? to - p : p - from + 1));
+      fprintf(stderr,
+              "guard_allocator: a byte %s a block of %llu bytes was written, %lld bytes off\n",
+              subject, (unsigned long long)nbytes,
+              (long long)(subject[0] == 'b' ? to - p : p - from + 1));
       abort();
     }
 }

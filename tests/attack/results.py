@@ -1,4 +1,4 @@
-"""Print the table of RESULTS.md from what an attack has reported.
+"""Print the table of RESULTS.md from the reports of an attack.
 
     python tests/attack/results.py RESULTS.jsonl
 

@@ -122,11 +122,11 @@ def leaves(value: Any) -> list[Any]:
 
 def ours(value: Any) -> Any:
     """The arguments as plait's, requiring grad where PyTorch's do."""
-    made = convert(value)
-    for mine, other in zip(leaves(made), leaves(value), strict=True):
+    result = convert(value)
+    for own, other in zip(leaves(result), leaves(value), strict=True):
         if other.requires_grad:
-            mine.requires_grad_()
-    return made
+            own.requires_grad_()
+    return result
 
 
 def name_of(dtype: Any) -> str:
@@ -140,9 +140,9 @@ def to_numpy(x: Any) -> Any:
     return (x.float() if name_of(x.dtype) == "bfloat16" else x).numpy()
 
 
-def gradients(module: Any, results: list[Any], args: Any, wanted: Any = None) -> list[Any]:
+def gradients(module: Any, results: list[Any], args: Any, expected: Any = None) -> list[Any]:
     """The gradients of the leaves for drawn ones of the results, which are the same for both."""
-    roots, given = [], []
+    roots, argument = [], []
     for i, y in enumerate(results):
         if not hasattr(y, "requires_grad") or not y.requires_grad:
             continue
@@ -151,11 +151,11 @@ def gradients(module: Any, results: list[Any], args: Any, wanted: Any = None) ->
         if y.is_complex():
             g = g + 1j * rng.standard_normal(tuple(y.shape))
         roots.append(y)
-        given.append(module.from_numpy(np.asarray(g)).to(y.dtype))
-    wanted = [x for x in leaves(args) if x.requires_grad]
-    if not roots or not wanted:
-        return [None] * len(wanted)
-    return list(module.autograd.grad(roots, wanted, given, allow_unused=True))
+        argument.append(module.from_numpy(np.asarray(g)).to(y.dtype))
+    expected = [x for x in leaves(args) if x.requires_grad]
+    if not roots or not expected:
+        return [None] * len(expected)
+    return list(module.autograd.grad(roots, expected, argument, allow_unused=True))
 
 
 def outcome(module: Any, call: Call, args: Any) -> Any:
@@ -169,60 +169,60 @@ def outcome(module: Any, call: Call, args: Any) -> Any:
 
 def bar_of(call: Call, results: list[Any]) -> float:
     """The tolerance of the coarsest dtype that takes part."""
-    given = [*call.args, *call.options.values(), *results]
-    named = [x for x in given if isinstance(x, torch.dtype)]
-    dtypes = [x.dtype for x in leaves(given) if x.is_floating_point() or x.is_complex()]
+    arguments = [*call.args, *call.options.values(), *results]
+    named = [x for x in arguments if isinstance(x, torch.dtype)]
+    dtypes = [x.dtype for x in leaves(arguments) if x.is_floating_point() or x.is_complex()]
     return max(TOLERANCES.get(name_of(d), COARSE) for d in [*named, *dtypes, torch.float64])
 
 
-def same(got: Any, want: Any, bar: float, what: str) -> None:
+def same(got: Any, want: Any, bar: float, label: str) -> None:
     """Fail unless one tensor or number is the other."""
     if not isinstance(want, torch.Tensor):
-        assert name_of(got) == name_of(want) or got == want, f"{what}: {got} is not {want}"
+        assert name_of(got) == name_of(want) or got == want, f"{label}: {got} is not {want}"
         return
-    assert isinstance(got, plait.Tensor), f"{what}: {type(got)}"
-    assert tuple(got.shape) == tuple(want.shape), f"{what}: {got.shape} is not {want.shape}"
+    assert isinstance(got, plait.Tensor), f"{label}: {type(got)}"
+    assert tuple(got.shape) == tuple(want.shape), f"{label}: {got.shape} is not {want.shape}"
     dtype = name_of(want.dtype)
-    assert name_of(got.dtype) == dtype, f"{what}: {got.dtype} is not {want.dtype}"
+    assert name_of(got.dtype) == dtype, f"{label}: {got.dtype} is not {want.dtype}"
     exact = not (want.is_floating_point() or want.is_complex())
     bar = 0.0 if exact else bar
     a, b = to_numpy(got), to_numpy(want)
     size = 0.0 if exact else float(np.max(np.abs(b), initial=1.0, where=np.isfinite(b)))
     with np.errstate(all="ignore"):
-        np.testing.assert_allclose(a, b, rtol=bar, atol=bar * min(size, 1e4), err_msg=what)
+        np.testing.assert_allclose(a, b, rtol=bar, atol=bar * min(size, 1e4), err_msg=label)
 
 
 def compare(call: Call) -> None:
-    what = str(call)
-    given = (call.args, call.options)
-    mine = outcome(plait, call, ours(given))
-    wanted = outcome(torch, call, given)
-    if isinstance(wanted, Exception):
-        allowed = isinstance(mine, Exception) or listed(DIFFERS, call.name, str(wanted))
-        assert allowed, f"{what}: PyTorch says {wanted!r}"
+    label = str(call)
+    arguments = (call.args, call.options)
+    own = outcome(plait, call, ours(arguments))
+    target = outcome(torch, call, arguments)
+    if isinstance(target, Exception):
+        allowed = isinstance(own, Exception) or is_listed(DIFFERS, call.name, str(target))
+        assert allowed, f"{label}: PyTorch says {target!r}"
         return
-    if isinstance(mine, Exception):
-        assert listed(REFUSED, call.name, str(mine)), f"{what}: {mine!r}"
+    if isinstance(own, Exception):
+        assert is_listed(REFUSED, call.name, str(own)), f"{label}: {own!r}"
         return
-    if any(re.search(pattern, what) for pattern, _ in OTHERWISE):
+    if any(re.search(pattern, label) for pattern, _ in OTHERWISE):
         return
-    results, found = mine
-    others, expected = wanted
+    results, result = own
+    others, expected = target
     bar = bar_of(call, others)
-    assert len(results) == len(others), f"{what}: {len(results)} results, not {len(others)}"
+    assert len(results) == len(others), f"{label}: {len(results)} results, not {len(others)}"
     for got, want in zip(results, others, strict=True):
-        same(got, want, bar, what)
-    for i, (got, want) in enumerate(zip(found, expected, strict=True)):
+        same(got, want, bar, label)
+    for i, (got, want) in enumerate(zip(result, expected, strict=True)):
         if got is None and want is None:
             continue
         if got is None or want is None:  # None is a gradient of zeros
             one = got if want is None else want
-            assert not np.any(to_numpy(one)), f"{what}: gradient {i} is {got} and {want}"
+            assert not np.any(to_numpy(one)), f"{label}: gradient {i} is {got} and {want}"
             continue
-        same(got, want, bar, f"gradient {i} of {what}")
+        same(got, want, bar, f"gradient {i} of {label}")
 
 
-def listed(table: list[tuple[str, str, str]], name: str, text: str) -> bool:
+def is_listed(table: list[tuple[str, str, str]], name: str, text: str) -> bool:
     return any(re.search(f, name) and re.search(t, text) for f, t, _ in table)
 
 
@@ -249,8 +249,8 @@ def sees_nothing(sizes: Any, options: dict[str, Any]) -> bool:
     stride = each(options.get("stride", options["kernel_size"]))
     windows = zip(each(options["kernel_size"]), each(options["dilation"]), strict=True)
     return any(
-        not any(0 <= start + i * apart < size for i in range(width))
-        for size, pad, step, (width, apart) in zip(sizes, padding, stride, windows, strict=True)
+        not any(0 <= start + i * separate < size for i in range(width))
+        for size, pad, step, (width, separate) in zip(sizes, padding, stride, windows, strict=True)
         for start in range(-pad, 0, step)
     )
 
@@ -329,9 +329,9 @@ def scan(rng: random.Random) -> Call:
 
 def convolution(rng: random.Random) -> Call:
     dims, groups = rng.randint(1, 3), rng.choice([1, 1, 2])
-    channels, made = groups * rng.randint(1, 3), groups * rng.randint(1, 3)
+    channels, result = groups * rng.randint(1, 3), groups * rng.randint(1, 3)
     x = torch.randn(rng.randint(1, 2), channels, *(rng.randint(1, 9) for _ in range(dims)))
-    w = torch.randn(made, channels // groups, *(rng.randint(1, 4) for _ in range(dims)))
+    w = torch.randn(result, channels // groups, *(rng.randint(1, 4) for _ in range(dims)))
     options = {
         "stride": pair(rng, 1, 3, dims),
         "padding": pair(rng, 0, 2, dims),

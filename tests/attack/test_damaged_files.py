@@ -42,15 +42,15 @@ def value() -> dict[str, Any]:
     }
 
 
-def is_value(found: Any) -> bool:
+def is_value(result: Any) -> bool:
     right = value()
     return (
-        isinstance(found, dict)
-        and list(found) == list(right)
-        and all(pc.equal(found[key], right[key]) for key in ("x", "t"))
-        and found["deep"][0]["b"].tolist() == [1] * 5
-        and found["deep"][1] == right["deep"][1]
-        and found["bytes"] == right["bytes"]
+        isinstance(result, dict)
+        and list(result) == list(right)
+        and all(pc.equal(result[key], right[key]) for key in ("x", "t"))
+        and result["deep"][0]["b"].tolist() == [1] * 5
+        and result["deep"][1] == right["deep"][1]
+        and result["bytes"] == right["bytes"]
     )
 
 
@@ -58,12 +58,12 @@ def flat() -> dict[str, Any]:
     return {"x": pc.arange(60.0), "b": pc.ones(5, dtype=pc.int64)}
 
 
-def is_flat(found: Any) -> bool:
+def is_flat(result: Any) -> bool:
     right = flat()
     return (
-        isinstance(found, dict)
-        and set(found) == {"x", "b"}
-        and all(pc.equal(found[key], right[key]) for key in right)
+        isinstance(result, dict)
+        and set(result) == {"x", "b"}
+        and all(pc.equal(result[key], right[key]) for key in right)
     )
 
 
@@ -153,14 +153,14 @@ def loaded(source: Any, **options: Any) -> Any:
     """What `load` gives, or the `CheckpointError` that it raises; nothing else is allowed."""
     begin, before = time.monotonic(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     try:
-        found: Any = pc.load(source, **options)
+        result: Any = pc.load(source, **options)
     except pc.CheckpointError as error:
-        found = error
-    taken = time.monotonic() - begin
-    assert taken < PATIENCE, f"{taken:.1f} s"
+        result = error
+    seconds = time.monotonic() - begin
+    assert seconds < PATIENCE, f"{seconds:.1f} s"
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
     assert grown < MEMORY, f"{grown >> 20} MB"
-    return found
+    return result
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -175,24 +175,24 @@ def test_damage(rounds: Any, tmp_path: Path, name: str) -> None:
             path.write_bytes(broken)
             mapped = rng.random() < 0.2 and name != "legacy"
             options: dict[str, Any] = {"mmap": True, "verify": has_sums or None} if mapped else {}
-            found = loaded(path if rng.random() < 0.5 or mapped else io.BytesIO(broken), **options)
+            result = loaded(path if rng.random() < 0.5 or mapped else io.BytesIO(broken), **options)
             if has_sums:
-                assert isinstance(found, pc.CheckpointError) or is_right(found)
+                assert isinstance(result, pc.CheckpointError) or is_right(result)
             assert path.read_bytes() == broken
     assert os.listdir(tmp_path) == ["a"]
 
 
 def load_folder(folder: Path) -> Any:
     """Fill a state from a checkpoint of plait_distributed; return its error, if it has one."""
-    found = {name: pc.zeros_like(x) for name, x in flat().items()} | {"more": None}
+    result = {name: pc.zeros_like(x) for name, x in flat().items()} | {"more": None}
     begin = time.monotonic()
     try:
-        dcp.load(found, checkpoint_id=folder, no_dist=True)
+        dcp.load(result, checkpoint_id=folder, no_dist=True)
     except dcp.CheckpointException as error:
         return error
     finally:
         assert time.monotonic() - begin < PATIENCE
-    return found
+    return result
 
 
 def test_damaged_folders(rounds: Any, tmp_path: Path) -> None:
@@ -205,9 +205,9 @@ def test_damaged_folders(rounds: Any, tmp_path: Path) -> None:
             name = rng.choice(names)
             broken = damaged(whole[name], rng)
             (tmp_path / name).write_bytes(broken)
-            found = load_folder(tmp_path)
-            if isinstance(found, dict):
-                assert found.pop("more") == ["a", 5] and is_flat(found)
+            result = load_folder(tmp_path)
+            if isinstance(result, dict):
+                assert result.pop("more") == ["a", 5] and is_flat(result)
             assert (tmp_path / name).read_bytes() == broken
             (tmp_path / name).write_bytes(whole[name])
     assert sorted(os.listdir(tmp_path)) == names
@@ -297,8 +297,8 @@ def test_forged_indexes(rounds: Any, tmp_path: Path) -> None:
         index.write_text(json.dumps(broken))
         if rng.random() < 0.5:
             index.write_bytes(damaged(text.encode(), rng))
-            found = loaded(index)
-            assert isinstance(found, pc.CheckpointError) or is_value(found)
+            result = loaded(index)
+            assert isinstance(result, pc.CheckpointError) or is_value(result)
         else:
             loaded(index)
         if count % 4 == 0:
@@ -372,7 +372,7 @@ def test_the_error_can_be_sent(rounds: Any, tmp_path: Path) -> None:
     """A worker's error reaches its parent as what it was."""
     for rng in rounds:
         path = tmp_path / rng.choice(("none", "no/file", ".", "x" * 300))
-        found = loaded(path)
-        again = pickle.loads(pickle.dumps(found))
-        assert type(again) is type(found) and str(again) == str(found)
-        assert isinstance(again, OSError) and again.errno == found.errno
+        result = loaded(path)
+        again = pickle.loads(pickle.dumps(result))
+        assert type(again) is type(result) and str(again) == str(result)
+        assert isinstance(again, OSError) and again.errno == result.errno

@@ -46,11 +46,11 @@ ATTACKS = {
 def environment(begin: bool, **more: str) -> dict[str, str]:
     # OpenBLAS raises SIGINT where it cannot start its threads, which guard pages may leave no
     # mappings for; plait has it use one in any case
-    chosen = {**os.environ, "OPENBLAS_NUM_THREADS": "1", **more}
-    chosen.pop("GUARD_AT_BEGIN", None)
+    selection = {**os.environ, "OPENBLAS_NUM_THREADS": "1", **more}
+    selection.pop("GUARD_AT_BEGIN", None)
     if begin:
-        chosen["GUARD_AT_BEGIN"] = "1"
-    return chosen
+        selection["GUARD_AT_BEGIN"] = "1"
+    return selection
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
@@ -77,7 +77,7 @@ def test_hostile_calls(
 ) -> None:
     log = tmp_path / "call"
     for draw in rounds:
-        chosen = {
+        selection = {
             "PLAIT_HOSTILE_SEED": str(draw.randrange(2**31)),
             "PLAIT_HOSTILE_CALLS": str(CALLS),
             "PLAIT_HOSTILE_GUARD": str(compiled("guard_allocator")),
@@ -85,12 +85,12 @@ def test_hostile_calls(
         }
         result = subprocess.run(
             [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", str(HOSTILE)],
-            env=environment(begin, **chosen),
+            env=environment(begin, **selection),
             capture_output=True,
             text=True,
             check=False,
             timeout=1200,
         )
         last = log.read_text(encoding="utf-8") if log.exists() else "none"
-        text = f"{chosen}\n{result.stdout[-3000:]}\n{result.stderr[-3000:]}\nlast call: {last}"
+        text = f"{selection}\n{result.stdout[-3000:]}\n{result.stderr[-3000:]}\nlast call: {last}"
         assert result.returncode == 0, text

@@ -152,6 +152,6 @@ def attack(source: random.Random, repeats: int) -> None:
 
 
 @pytest.mark.parametrize("repeats", [1, 30], ids=["first_use", "later_uses"])
-def test_an_interrupt_is_seen_once_and_what_follows_works(rounds, repeats: int) -> None:
+def test_an_interrupt_is_raised_once_and_later_calls_work(rounds, repeats: int) -> None:
     for source in rounds:
         attack(source, repeats)

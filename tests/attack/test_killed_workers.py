@@ -74,7 +74,7 @@ def test_a_loader_whose_worker_is_killed(rounds) -> None:
         else:
             assert np.concatenate(numbers).tolist() == [i * i for i in range(200)]
         del batches, loader
-        wait_for(lambda kept=before: children() <= kept)
+        wait_for(lambda reference=before: children() <= reference)
 
 
 def work(x: pc.Tensor, pause: float) -> pc.Tensor:
@@ -104,7 +104,7 @@ def test_a_pool_whose_workers_are_killed(rounds) -> None:
                     assert "SIGKILL" in str(error) and str(error.error_pid) in str(error)
                     killed += 1
         assert killed <= 5
-        wait_for(lambda kept=before: children() <= kept)
+        wait_for(lambda reference=before: children() <= reference)
 
 
 def send_all(queue, count: int) -> None:

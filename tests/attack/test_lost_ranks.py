@@ -57,8 +57,8 @@ def test_training_survives(rounds, mode: str, tmp_path: pathlib.Path) -> None:
     counts = json.loads(whole[1])
     assert sum(counts) == (faults + 1) * STEPS_PER_FAULT * 12
     for source in rounds:
-        found = train(tmp_path / f"round{rounds.number}", mode, faults, source, Launched)
-        assert found[1] == whole[1]  # of each sample, how often it was used
-        assert found[2] == whole[2] == str(RANKS)
-        assert found[0] == whole[0]  # the bits of the weights
-        assert abs(int(found[3]) - int(whole[3])) < 8  # descriptors
+        result = train(tmp_path / f"round{rounds.number}", mode, faults, source, Launched)
+        assert result[1] == whole[1]  # of each sample, how often it was used
+        assert result[2] == whole[2] == str(RANKS)
+        assert result[0] == whole[0]  # the bits of the weights
+        assert abs(int(result[3]) - int(whole[3])) < 8  # descriptors

@@ -160,9 +160,9 @@ def test_training_survives_partitions(
         whole = train(tmp_path / "whole", mode, faults, None, start)
         assert sum(json.loads(whole[1])) == (faults + 1) * STEPS_PER_FAULT * 12
         for source in rounds:
-            found = train(tmp_path / f"round{rounds.number}", mode, faults, source, start)
+            result = train(tmp_path / f"round{rounds.number}", mode, faults, source, start)
             # the weights' bits, how often each sample was used, ranks
-            assert found[:3] == whole[:3]
+            assert result[:3] == whole[:3]
 
 
 @pytest.mark.parametrize("mode", ["replicated", "fully sharded"])
@@ -171,7 +171,7 @@ def test_training_survives_partitions(
     [(2, 0, {2, 3}), (2, 1, {2, 3}), (4, 0, {0}), (4, 3, {3})],
     ids=["half with rank 0", "half without it", "most, the first host not", "most of the hosts"],
 )
-def test_one_part_alone_goes_on(
+def test_only_one_part_continues(
     hosts: int, cut: int, ended: set[int], mode: str, rounds: Any, tmp_path: pathlib.Path
 ) -> None:
     # each takes 35 seconds, of which the other part waits 30
@@ -189,14 +189,14 @@ def test_one_part_alone_goes_on(
             network.cut_off(cut, plugged=True)
             (folder / "struck").touch()
             job.wait_for_end(120)
-            said = (folder / "errors").read_text()
+            text = (folder / "errors").read_text()
         finally:
             job.end()
-    assert job.codes == {rank: int(rank in ended) for rank in range(RANKS)}, said
+    assert job.codes == {rank: int(rank in ended) for rank in range(RANKS)}, text
     _, counts, size, _ = (folder / "result").read_text().splitlines()
     assert set(json.loads(counts)) == {2 * STEPS_PER_FAULT * 12 // 48}
     assert int(size) == RANKS - len(ended)
-    told = [line for line in said.splitlines() if "MeetingFailed: elastic" in line]
-    assert len(told) == len(ended)
-    for line in told:
+    messages = [line for line in text.splitlines() if "MeetingFailed: elastic" in line]
+    assert len(messages) == len(ended)
+    for line in messages:
         assert re.search(r"lost rank \d \(host host\d, pid \d+\)", line), line

@@ -55,9 +55,9 @@ def test_killed(rounds: Any, path: Path, kind: str) -> None:
         time.sleep(rng.uniform(0, longest))
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
-        found = version_of(path)
-        assert found in (version, new), f"{found} instead of {version} or {new}"
-        version = found
+        result = version_of(path)
+        assert result in (version, new), f"{result} instead of {version} or {new}"
+        version = result
         most = max(most, len(os.listdir(path.parent)))
     # the checkpoint, and what one killed save left: the next one removes it before it writes
     assert most <= (3 * PARTS + 4 if kind == "shards" else 4), most
@@ -74,16 +74,16 @@ def test_interrupted(rounds: Any, path: Path, kind: str) -> None:
         first = number
 
         def work(first: int = first) -> None:
-            said = 0
+            text = 0
             for new in range(first, first + 5):
                 try:
                     save(new, path, kind)
-                    said = new
+                    text = new
                 except KeyboardInterrupt:
                     pass
             signal.signal(signal.SIGINT, signal.SIG_IGN)
-            found = version_of(path)
-            assert said <= found, f"{found}, but {said} was saved"
+            result = version_of(path)
+            assert text <= result, f"{result}, but {text} was saved"
             check_what_is_left(path, kind)
 
         child = in_child(work)
@@ -96,9 +96,9 @@ def test_interrupted(rounds: Any, path: Path, kind: str) -> None:
             assert version_of(path) == -1
             save(version := number + 9, path, kind)
             continue
-        found = version_of(path)
-        assert found in (version, -1, *range(first, first + 5)), found
-        version = found
+        result = version_of(path)
+        assert result in (version, -1, *range(first, first + 5)), result
+        version = result
     check_what_is_left(path, kind)
 
 
@@ -140,10 +140,12 @@ def ranks_save(rank: int, where: str, folder: Path, first: int, said: Path) -> N
 
 
 def version_of_ranks(folder: Path) -> int:
-    found = {"x": pc.zeros(6), "version": 0, "own 0": pc.zeros(3), "own 1": pc.zeros(3)}
-    dcp.load(found, checkpoint_id=folder, no_dist=True)
-    version = int(found["version"])
-    assert {*found["x"].tolist(), *found["own 0"].tolist(), *found["own 1"].tolist()} == {version}
+    results = {"x": pc.zeros(6), "version": 0, "own 0": pc.zeros(3), "own 1": pc.zeros(3)}
+    dcp.load(results, checkpoint_id=folder, no_dist=True)
+    version = int(results["version"])
+    assert {*results["x"].tolist(), *results["own 0"].tolist(), *results["own 1"].tolist()} == {
+        version
+    }
     return version
 
 
@@ -154,23 +156,23 @@ def test_ranks_that_save_together(rounds: Any, tmp_path: Path, number: int) -> N
     """
     folder, last = tmp_path / "folder", 0
     for rng in rounds:
-        where, said = f"shm:attack {rng.random()}", [tmp_path / "said 0", tmp_path / "said 1"]
+        where, text = f"shm:attack {rng.random()}", [tmp_path / "said 0", tmp_path / "said 1"]
         children = [
-            in_child(partial(ranks_save, rank, where, folder, last + 1, said[rank]))
+            in_child(partial(ranks_save, rank, where, folder, last + 1, text[rank]))
             for rank in range(2)
         ]
         # ranks that are lost while they meet are another attack's business
-        while not all(file.exists() for file in said):
+        while not all(file.exists() for file in text):
             time.sleep(0.01)
         time.sleep(rng.uniform(0, 0.4))
         os.kill(rng.choice(children), number)
         for child in children:
             os.waitpid(child, 0)
-        ended = max(int(file.read_text() or "0") for file in said)
+        ended = max(int(file.read_text() or "0") for file in text)
         version = version_of_ranks(folder) if ended or (folder / ".metadata").exists() else 0
         assert ended <= version <= last + 20, f"{version} after {last}, and {ended} ended"
         last = version
-        for file in said:
+        for file in text:
             file.unlink()
     dcp.save({"x": 1}, checkpoint_id=folder, no_dist=True)
     assert len(os.listdir(folder)) == 2

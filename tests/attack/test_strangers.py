@@ -18,7 +18,7 @@ SOON = 30.0  # seconds in which a process of the job is served
 
 
 @pytest.mark.parametrize("kind", strangers.KINDS)
-def test_strangers_keep_nobody_out(rounds: Any, kind: str) -> None:
+def test_unknown_connections_do_not_block_members(rounds: Any, kind: str) -> None:
     for source in rounds:
         descriptors = source.choice([0, 0, source.randrange(8, 80)])
         count = source.choice([130, 400, 800])

@@ -75,23 +75,23 @@ def arithmetic(draw: random.Random) -> None:
 
 def test_executor_allocator_and_width(rounds: Iterable[random.Random]) -> None:
     for draw in rounds:
-        given: queue.SimpleQueue[pc.Tensor | None] = queue.SimpleQueue()
+        argument: queue.SimpleQueue[pc.Tensor | None] = queue.SimpleQueue()
         seeds = [draw.random() for _ in range(THREADS)]
 
-        def work(seed: float, given: queue.SimpleQueue = given) -> None:
+        def work(seed: float, argument: queue.SimpleQueue = argument) -> None:
             own = random.Random(seed)
             for _ in range(4):
                 arithmetic(own)
-                given.put(pc.ones(own.choice([1, 5000, 100_000])))
+                argument.put(pc.ones(own.choice([1, 5000, 100_000])))
                 pc.memory_stats()
                 if own.random() < 0.3:
                     pc.empty_cache()
                 if own.random() < 0.3:
                     pc.set_num_threads(own.randint(1, 4))
 
-        def free(given: queue.SimpleQueue = given) -> None:  # what other threads made
+        def free(argument: queue.SimpleQueue = argument) -> None:  # what other threads made
             for _ in range(4 * THREADS):
-                x = given.get(timeout=120)
+                x = argument.get(timeout=120)
                 assert float(x[-1]) == 1
                 del x
 
@@ -166,7 +166,7 @@ def plugins(tmp_path_factory: pytest.TempPathFactory) -> dict[str, pathlib.Path]
     return {path.stem: path for path in folder.glob("*.so")}
 
 
-def test_plugins_come_and_go_at_work(
+def test_plugins_are_added_and_removed_while_threads_work(
     rounds: Iterable[random.Random], plugins: dict[str, pathlib.Path]
 ) -> None:
     pc.zeros(1)  # core's own components first
@@ -294,8 +294,8 @@ def test_the_sanitizer_sees_races(tmp_path: pathlib.Path) -> None:
     cc = os.environ.get("CC", "cc").split()
     program = tmp_path / "race"
     subprocess.run([*cc, "-fsanitize=thread", str(source), "-o", str(program)], check=True)
-    kept = {k: v for k, v in os.environ.items() if k not in ("LD_PRELOAD", "TSAN_OPTIONS")}
-    result = subprocess.run([program], env=kept, capture_output=True, check=False)
+    selection = {k: v for k, v in os.environ.items() if k not in ("LD_PRELOAD", "TSAN_OPTIONS")}
+    result = subprocess.run([program], env=selection, capture_output=True, check=False)
     assert result.returncode == 66 and b"data race" in result.stderr
     for package in (plait_abi, pc, pa, mp):
         for library in pathlib.Path(package.__file__).parent.glob("lib/*.so"):

@@ -26,15 +26,15 @@ def dims_of(rng: random.Random, n: int) -> Any:
     """None, one dimension, or some of them."""
     if n == 0 or rng.random() < 0.2:
         return None
-    chosen = [d - rng.choice([0, n]) for d in rng.sample(range(n), rng.randint(1, n))]
-    return rng.choice([chosen[0], chosen, tuple(chosen)])
+    selection = [d - rng.choice([0, n]) for d in rng.sample(range(n), rng.randint(1, n))]
+    return rng.choice([selection[0], selection, tuple(selection)])
 
 
 def distinct(rng: random.Random, shape: list[int], dtype: Any) -> Any:
     """No two elements are the same, so there is one right order."""
     x = torch.randperm(max(1, torch.Size(shape).numel()))[: torch.Size(shape).numel()]
-    made = (x - x.numel() // 2).reshape(shape).to(dtype)
-    return made.mT.contiguous().mT if made.dim() > 1 and rng.random() < 0.5 else made
+    result = (x - x.numel() // 2).reshape(shape).to(dtype)
+    return result.mT.contiguous().mT if result.dim() > 1 and rng.random() < 0.5 else result
 
 
 def with_nan(rng: random.Random, shape: list[int]) -> Any:
@@ -49,8 +49,8 @@ def reduction(rng: random.Random) -> Call:
     dims, keep = dims_of(rng, len(shape)), {"keepdim": rng.random() < 0.5}
     one = dims if isinstance(dims, int) else rng.randrange(len(shape)) if shape else 0
     x = tensor(rng, shape, any_dtype(rng))
-    made = rng.choice([torch.float64, torch.float32, torch.int64, torch.float16])
-    into = {"dtype": made} if rng.random() < 0.2 else {}
+    result = rng.choice([torch.float64, torch.float32, torch.int64, torch.float16])
+    into = {"dtype": result} if rng.random() < 0.2 else {}
     if name in ("nansum", "nanmean"):
         x = with_nan(rng, shape)
     if name in ("sum", "nansum", "mean", "nanmean"):
@@ -279,8 +279,8 @@ def masks(rng: random.Random) -> Call:
 
 def regular(rng: random.Random, lead: list[int], n: int, dtype: Any) -> Any:
     """Well-conditioned matrices that require grad, in rows or columns."""
-    made = (drawn([*lead, n, n], dtype) + 4 * torch.eye(n, dtype=dtype)).detach()
-    return (made if rng.random() < 0.5 else made.mT.contiguous().mT).requires_grad_()
+    result = (drawn([*lead, n, n], dtype) + 4 * torch.eye(n, dtype=dtype)).detach()
+    return (result if rng.random() < 0.5 else result.mT.contiguous().mT).requires_grad_()
 
 
 def matrices(rng: random.Random) -> Call:
@@ -489,10 +489,10 @@ def views(rng: random.Random) -> Call:
         name = rng.choice(list(VIEWS))
         args = VIEWS[name](rng, probe)  # type: ignore[no-untyped-call]
         try:
-            made = getattr(probe, name)(*args)
+            result = getattr(probe, name)(*args)
         except Exception:
             continue
-        probe = made[0] if name == "chunk" else made
+        probe = result[0] if name == "chunk" else result
         path.append((name, args))
     write = rng.choice(WRITES)
     size = list(probe.shape)
@@ -504,8 +504,8 @@ def views(rng: random.Random) -> Call:
         base = x * 1
         view = base
         for name, args in path:
-            made = getattr(view, name)(*args)
-            view = made[0] if name == "chunk" else made
+            result = getattr(view, name)(*args)
+            view = result[0] if name == "chunk" else result
         if write in ("add_", "mul_", "copy_", "sub_"):
             getattr(view, write)(value)
         elif write == "fill_":

@@ -50,8 +50,8 @@ def normalization(rng: random.Random) -> Call:
 
     def run(m: Any, x: Any, weight: Any, bias: Any, mean: Any, var: Any) -> Any:
         norm = getattr(m.nn.functional, f"{kind}_norm")
-        made = norm(x, mean, var, weight, bias, training, 0.3, 1e-3)
-        return [made] if mean is None else [made, mean, var]
+        result = norm(x, mean, var, weight, bias, training, 0.3, 1e-3)
+        return [result] if mean is None else [result, mean, var]
 
     args = [x, weight, bias, *(stats if with_stats else [None, None])]
     return Call(run, args, {}, f"{kind}_norm[training={training}]")
@@ -255,26 +255,28 @@ def recurrent(rng: random.Random) -> Call:
     lengths = [rng.randint(1, steps) for _ in range(batch)]
     directions = layers * (2 if options["bidirectional"] else 1)
     mid = [] if single and not packed else [batch]
-    made = options.get("proj_size", hidden)
-    states = [tensor(rng, [directions, *mid, made], dtype)]
+    output = options.get("proj_size", hidden)
+    states = [tensor(rng, [directions, *mid, output], dtype)]
     if kind == "LSTM":
         states.append(tensor(rng, [directions, *mid, hidden], dtype))
-    given = rng.random() < 0.5
+    is_given = rng.random() < 0.5
 
     def run(m: Any, x: Any, states: Any, weights: Any) -> Any:
         rnn = getattr(m.nn, kind)(size, hidden, **options).to(getattr(m, str(dtype)[6:]))
         for parameter, w in zip(rnn.parameters(), weights, strict=True):
             parameter.data.copy_(w)
-        state = None if not given else states[0] if kind != "LSTM" else tuple(states)
+        state = None if not is_given else states[0] if kind != "LSTM" else tuple(states)
         if packed:
             first = {"batch_first": options["batch_first"], "enforce_sorted": False}
             x = m.nn.utils.rnn.pack_padded_sequence(x, lengths, **first)
         out, last = rnn(x, state)
         out = out.data if packed else out
-        found = m.autograd.grad([(out * out).sum()], list(rnn.parameters()), retain_graph=True)
-        return [out, last, *found]
+        result = m.autograd.grad([(out * out).sum()], list(rnn.parameters()), retain_graph=True)
+        return [out, last, *result]
 
-    return Call(run, [x, states, weights], {}, f"{kind}[{options}, packed={packed}, given={given}]")
+    return Call(
+        run, [x, states, weights], {}, f"{kind}[{options}, packed={packed}, given={is_given}]"
+    )
 
 
 def padding(rng: random.Random) -> Call:

@@ -66,12 +66,12 @@ def laid(rng: random.Random, x: Any) -> Any:
     if kind == "stepped":
         wide = list(x.shape)
         wide[d] = 2 * wide[d] + 1
-        made = torch.zeros(wide, dtype=x.dtype)[(slice(None),) * d + (slice(1, None, 2),)]
-        return made.copy_(x)
+        result = torch.zeros(wide, dtype=x.dtype)[(slice(None),) * d + (slice(1, None, 2),)]
+        return result.copy_(x)
     if kind == "expanded" and x.shape[d] > 1:
         return x.narrow(d, 0, 1).expand(x.shape)
-    made = torch.zeros(x.numel() + 3, dtype=x.dtype)[3:].view(x.shape)
-    return made.copy_(x)
+    result = torch.zeros(x.numel() + 3, dtype=x.dtype)[3:].view(x.shape)
+    return result.copy_(x)
 
 
 def drawn(shape: list[int], dtype: Any, positive: bool = False) -> Any:

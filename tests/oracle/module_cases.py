@@ -55,8 +55,8 @@ class Case(NamedTuple):
 
     @property
     def id(self) -> str:
-        given = [*map(str, self.args), *(f"{k}={v}" for k, v in self.kwargs.items())]
-        return f"{self.name}({', '.join(given)})".replace("\n", "")
+        arguments = [*map(str, self.args), *(f"{k}={v}" for k, v in self.kwargs.items())]
+        return f"{self.name}({', '.join(arguments)})".replace("\n", "")
 
 
 CASES: list[Case] = []
@@ -72,8 +72,8 @@ def add(
     **kwargs: Any,
 ) -> None:
     """Add a case; without ``inputs`` the input is one normal array of ``shape``."""
-    made = inputs if inputs is not None else lambda draw: (draw.normal(*shape),)
-    CASES.append(Case(name, args, kwargs, made, calls, same_text))
+    result = inputs if inputs is not None else lambda draw: (draw.normal(*shape),)
+    CASES.append(Case(name, args, kwargs, result, calls, same_text))
 
 
 # normalisation

@@ -105,34 +105,34 @@ class _Run:
     def show(self, *values: Any) -> None:
         self.shown.append(" ".join(map(self.describe, values)))
 
-    def note(self, what: str, name: str) -> None:
+    def note(self, kind: str, name: str) -> None:
         """Show that a method was asked; lookups once a statement, for they may be repeated."""
-        line = f"{what} {name}"
+        line = f"{kind} {name}"
         if name in NAMES and line not in self.looked_up:
             self.shown.append(line)
-            if what in ("get", "getattr", "answer", "forward", "watch"):
+            if kind in ("get", "getattr", "answer", "forward", "watch"):
                 self.looked_up.add(line)
 
     def state(self, module: Any) -> dict[str, Any]:
         own = object.__getattribute__(module, "__dict__")
-        found = {n: own[n] for n in NAMES if n in own}
+        results = {n: own[n] for n in NAMES if n in own}
         for kind in ("_parameters", "_buffers", "_modules"):
-            found[kind] = dict(own[kind]) if kind in own else "gone"
-        return {**found, "transient": sorted(own.get("_non_persistent_buffers_set", ()))}
+            results[kind] = dict(own[kind]) if kind in own else "gone"
+        return {**results, "transient": sorted(own.get("_non_persistent_buffers_set", ()))}
 
     def has_parameter(self, module: Any, name: str) -> bool:
         own = object.__getattribute__(module, "__dict__").get("_parameters", {}).get(name)
-        found = isinstance(own, self.library.nn.Parameter) and getattr(module, name) is own
-        return found and own.requires_grad  # torch's weight norm thaws a frozen one
+        result = isinstance(own, self.library.nn.Parameter) and getattr(module, name) is own
+        return result and own.requires_grad  # torch's weight norm thaws a frozen one
 
     def has_tensor(self, module: Any, name: str) -> bool:
         own = object.__getattribute__(module, "__dict__")
         kinds = ("_parameters", "_buffers", "_modules")
-        found = [own[kind][name] for kind in kinds if name in own.get(kind, {})]
+        results = [own[kind][name] for kind in kinds if name in own.get(kind, {})]
         # torch leaves a module between two classes where a name is there twice
-        if len(found) != 1 or not isinstance(found[0], self.library.tensor_type):
+        if len(results) != 1 or not isinstance(results[0], self.library.tensor_type):
             return False
-        return getattr(module, name) is found[0]
+        return getattr(module, name) is results[0]
 
     @contextlib.contextmanager
     def caught(self) -> Any:

@@ -70,9 +70,9 @@ def _property(rng: random.Random, name: str) -> str:
 
 
 def _descriptor(rng: random.Random, name: str) -> str:
-    made = rng.choice(["Reads()", "Stores()", "functools.cached_property(cached)"])
-    extra = f"    {name}.__set_name__(None, '{name}')\n" if "cached" in made else ""
-    return f"    {name} = {made}\n{extra}"
+    result = rng.choice(["Reads()", "Stores()", "functools.cached_property(cached)"])
+    extra = f"    {name}.__set_name__(None, '{name}')\n" if "cached" in result else ""
+    return f"    {name} = {result}\n{extra}"
 
 
 def _getattr(rng: random.Random, name: str) -> str:
@@ -141,11 +141,11 @@ def _delattr(rng: random.Random, name: str) -> str:
 def _register(rng: random.Random, name: str) -> str:
     method = rng.choice(["register_parameter", "register_buffer", "add_module", "register_module"])
     rest = ", persistent=True" if method == "register_buffer" else ""
-    given = ", persistent" if method == "register_buffer" else ""
+    argument = ", persistent" if method == "register_buffer" else ""
     return (
         f"    def {method}(self, name, value{rest}):\n"
         f"        note('{method}', name)\n"
-        f"        super().{method}(name, value{given})\n"
+        f"        super().{method}(name, value{argument})\n"
     )
 
 

@@ -101,9 +101,9 @@ def _class(rng: random.Random, number: int) -> str:
     text += "        super().__init__()\n"
     for _ in range(rng.choice([0, 1, 2, 3])):
         text += f"        {_edit(rng, 'self')}\n"
-    chosen = rng.sample(OVERRIDES, rng.choice([0, 0, 0, 1, 1, 2]))
-    names = {each.partition("def ")[2].partition("(")[0] for each in chosen}
-    text += "".join(chosen if len(names) == len(chosen) else chosen[:1])
+    choice = rng.sample(OVERRIDES, rng.choice([0, 0, 0, 1, 1, 2]))
+    names = {each.partition("def ")[2].partition("(")[0] for each in choice}
+    text += "".join(choice if len(names) == len(choice) else choice[:1])
     if bases == ["nn.Module"] and rng.random() < 0.95:
         # a tuple, or a dict, that modules above it cannot add to
         text += FORWARD.replace("{result}", rng.choice(["result"] * 9 + ["(result, input)"]))
@@ -344,16 +344,16 @@ def _whole(rng: random.Random, m: str, other: str, fresh: str) -> str:
 
 
 def _parameter(rng: random.Random) -> str:
-    made = rng.choice(["P()", "nn.Buffer(T())", "nn.Parameter()", "nn.Buffer()", "shared", "T()"])
+    result = rng.choice(["P()", "nn.Buffer(T())", "nn.Parameter()", "nn.Buffer()", "shared", "T()"])
     return rng.choice(
         [
-            f"show({made}, type({made}).__name__)",
-            f"show(isinstance({made}, nn.Parameter), isinstance({made}, nn.Buffer))",
-            f"show(copy.deepcopy({made}))",
-            f"show(pickle.loads(pickle.dumps({made})))",
-            f"show(getattr({made}, 'persistent', 'nothing'))",
-            f"show(type({made} * 2).__name__, type({made}.detach()).__name__)",
-            f"show(nn.Parameter({made}), nn.Buffer({made}, persistent=False).persistent)",
+            f"show({result}, type({result}).__name__)",
+            f"show(isinstance({result}, nn.Parameter), isinstance({result}, nn.Buffer))",
+            f"show(copy.deepcopy({result}))",
+            f"show(pickle.loads(pickle.dumps({result})))",
+            f"show(getattr({result}, 'persistent', 'nothing'))",
+            f"show(type({result} * 2).__name__, type({result}.detach()).__name__)",
+            f"show(nn.Parameter({result}), nn.Buffer({result}, persistent=False).persistent)",
             "marked = P(); marked.mark = 3; show(pickle.loads(pickle.dumps(marked)).mark)",
             "nn.Parameter(nn.Parameter(T()), False)",
             "show([nn.ParameterList([P(), T()])[1]], nn.ParameterDict({'k': P()})['k'])",

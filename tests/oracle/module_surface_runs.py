@@ -172,9 +172,9 @@ class _Run:
                 for value in self.kept[known:]:
                     del self.numbers[id(value)]
                 del self.kept[known:]
-            for members, kept, values in before:
-                members.update(kept)
-                for tensor, value in zip(kept.values(), values, strict=True):
+            for members, reference, values in before:
+                members.update(reference)
+                for tensor, value in zip(reference.values(), values, strict=True):
                     if tensor is not None:
                         tensor.data.copy_(value)
             raise

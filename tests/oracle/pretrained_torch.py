@@ -31,9 +31,9 @@ def module(file: Path) -> Any:
     """Run one file of a package that is not imported, for what it needs may not be there."""
     spec = importlib.util.spec_from_file_location(f"_own_{file.stem}", file)
     assert spec is not None and spec.loader is not None
-    made = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(made)
-    return made
+    result = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(result)
+    return result
 
 
 def mobilenet(inputs: Any) -> Any:
@@ -58,12 +58,14 @@ SILERO = {
 
 def silero(sound: Any) -> Any:
     """The package's TorchScript with the weights read here; its own are of another training."""
-    given = trained.weights("silero")
+    weights = trained.weights("silero")
     with warnings.catch_warnings():  # TorchScript is deprecated
         warnings.simplefilter("ignore")
         model = torch.jit.load(str(trained.installed("silero_vad", "data/silero_vad.jit")))
-        found = {f"_model.{key}": torch.tensor(given[name].numpy()) for key, name in SILERO.items()}
-        missing, unexpected = model.load_state_dict(found, strict=False)
+        results = {
+            f"_model.{key}": torch.tensor(weights[name].numpy()) for key, name in SILERO.items()
+        }
+        missing, unexpected = model.load_state_dict(results, strict=False)
         assert not unexpected and all(key.startswith("_model_8k.") for key in missing)
         model.reset_states()
         padded = np.pad(sound, (0, -len(sound) % 512))
@@ -107,21 +109,21 @@ def crepe(size: str, frames: Any) -> Any:
 def g2p(words: tuple[str, ...]) -> Any:
     """The package has NumPy code for the same formulas; these are torch's own layers."""
     with np.load(trained.installed("g2p_en", "checkpoint20.npz"), allow_pickle=False) as arrays:
-        given = {key: torch.tensor(arrays[key]) for key in arrays.files}
+        arguments = {key: torch.tensor(arrays[key]) for key in arrays.files}
     encoder, decoder = torch.nn.GRU(256, 256, batch_first=True), torch.nn.GRUCell(256, 256)
     for ours, name in trained.ARRAYS.items():
-        getattr(encoder, f"{name}_l0").data = given[f"enc_{ours}"]
-        getattr(decoder, name).data = given[f"dec_{ours}"]
+        getattr(encoder, f"{name}_l0").data = arguments[f"enc_{ours}"]
+        getattr(decoder, name).data = arguments[f"dec_{ours}"]
     rows = []
     for word in words:
         letters = [3 + ord(letter) - ord("a") for letter in word] + [2]
-        _, state = encoder(given["enc_emb"][letters][None])
-        hidden, chosen = state[0], torch.tensor([2])
+        _, state = encoder(arguments["enc_emb"][letters][None])
+        hidden, choice = state[0], torch.tensor([2])
         for _ in range(20):
-            hidden = decoder(given["dec_emb"][chosen], hidden)
-            rows.append(hidden @ given["fc_w"].T + given["fc_b"])
-            chosen = rows[-1].argmax(1)
-            if chosen.item() == 3:
+            hidden = decoder(arguments["dec_emb"][choice], hidden)
+            rows.append(hidden @ arguments["fc_w"].T + arguments["fc_b"])
+            choice = rows[-1].argmax(1)
+            if choice.item() == 3:
                 break
     return torch.cat(rows)
 
@@ -138,9 +140,9 @@ RUN = {
 
 def outputs(name: str, inputs: Any = None) -> Any:
     """Return what torch makes of a model's inputs."""
-    chosen = trained.MODELS[name].inputs() if inputs is None else inputs
+    choice = trained.MODELS[name].inputs() if inputs is None else inputs
     with torch.no_grad():
-        return RUN[name](chosen).numpy()
+        return RUN[name](choice).numpy()
 
 
 def sample(values: Any) -> dict[str, Any]:

@@ -35,18 +35,18 @@ def attempt(lib: Any, name: str, kind: str, options: dict[str, Any]) -> Any:
         inner = function
 
         def function(x: Any, y: Any) -> Any:
-            made = inner(x, y)
-            return (made[0] if isinstance(made, tuple) else made).sum()
+            result = inner(x, y)
+            return (result[0] if isinstance(result, tuple) else result).sum()
 
     try:
         if kind in ("jacobian", "hessian"):
             return facts(lib, getattr(functional, kind)(function, (x, y), **options))
         if kind == "vjp":
-            made = function(x, y)
+            result = function(x, y)
             v = (
-                tuple(lib.m.ones_like(each) for each in made)
-                if isinstance(made, tuple)
-                else (lib.m.ones_like(made))
+                tuple(lib.m.ones_like(each) for each in result)
+                if isinstance(result, tuple)
+                else (lib.m.ones_like(result))
             )
         else:
             v = (lib.t([1.0, 2.0]), lib.t([3.0, 4.0]))
@@ -73,15 +73,15 @@ for _kind in ("jacobian", "hessian", "vjp", "jvp", "hvp", "vhp"):
 @case
 def derivative_materialized(lib: Any) -> Any:
     x, y = lib.t([1.0, 2.0], True), lib.t([3.0], True)
-    found = lib.ag.grad((x * x).sum(), (x, y), materialize_grads=True)
-    return facts(lib, found)
+    result = lib.ag.grad((x * x).sum(), (x, y), materialize_grads=True)
+    return facts(lib, result)
 
 
 @case
 def derivative_unused(lib: Any) -> Any:
     x, y = lib.t([1.0, 2.0], True), lib.t([3.0], True)
-    found = lib.ag.grad((x * x).sum(), (x, y), allow_unused=True)
-    return found[1] is None
+    result = lib.ag.grad((x * x).sum(), (x, y), allow_unused=True)
+    return result[1] is None
 
 
 @case

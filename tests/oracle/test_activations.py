@@ -55,13 +55,13 @@ DIFFERENCES = {
 
 
 def values(name: str, lib: Any, functional: Any, dtype: str, size: int) -> list[tuple[Any, Any]]:
-    found = []
+    results = []
     for point in POINTS:
         x = lib.full((size,), point, dtype=getattr(lib, dtype), requires_grad=True)
         y = ACTIVATIONS[name](functional, lib, x)
         y.sum().backward()
-        found.append((y.detach()[0].item(), x.grad[0].item()))
-    return found
+        results.append((y.detach()[0].item(), x.grad[0].item()))
+    return results
 
 
 def alike(a: float, b: float, tolerance: float) -> bool:
@@ -76,12 +76,12 @@ def test_values_and_gradients(name: str, dtype: str) -> None:
     tolerance = 2e-6 if dtype == "float32" else 1e-7
     allowed = [values(name, torch, theirs, dtype, size) for size in (1, 64)]
     for size in (1, 5, 64):
-        made = values(name, pc, ours, dtype, size)
+        result = values(name, pc, ours, dtype, size)
         for i, point in enumerate(POINTS):
             for k, kind in enumerate(("value", "gradient")):
                 want = [each[i][k] for each in allowed]
-                if any(alike(made[i][k], each, tolerance) for each in want):
+                if any(alike(result[i][k], each, tolerance) for each in want):
                     continue
                 assert point in DIFFERENCES.get((name, kind), ()), (
-                    f"{kind} at {point} of {size} elements: {made[i][k]}, PyTorch's {want}"
+                    f"{kind} at {point} of {size} elements: {result[i][k]}, PyTorch's {want}"
                 )

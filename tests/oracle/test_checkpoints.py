@@ -84,7 +84,7 @@ def trained() -> tuple[Any, Any]:
     return model, optimizer
 
 
-def everything() -> dict[str, Any]:
+def all_objects() -> dict[str, Any]:
     model, optimizer = trained()
     x = torch.arange(6.0).reshape(2, 3)
     return {
@@ -107,7 +107,7 @@ def everything() -> dict[str, Any]:
 
 
 def test_what_torch_saved() -> None:
-    theirs = everything()
+    theirs = all_objects()
     for new in (True, False):
         ours = from_torch(theirs, new)
         for key in theirs:
@@ -128,7 +128,7 @@ def test_dtypes(dtype: str, new: bool) -> None:
 
 
 def test_there_and_back_loses_nothing() -> None:
-    theirs = everything()
+    theirs = all_objects()
     ours = from_torch(theirs)
     numpy = ours.pop("numpy")
     back = to_torch(ours)  # by torch's own reader of weights only
@@ -140,7 +140,7 @@ def test_there_and_back_loses_nothing() -> None:
 
 
 def test_through_our_format() -> None:
-    theirs = everything()
+    theirs = all_objects()
     file = io.BytesIO()
     pc.save(from_torch(theirs), file)
     back = pc.load(io.BytesIO(file.getvalue()))
@@ -184,7 +184,7 @@ def test_parameters_and_meta() -> None:
 
 
 @ZIP
-def test_a_state_dict_goes_into_a_module_and_trains_on_alike(new: bool, tmp_path: Path) -> None:
+def test_a_loaded_state_dict_trains_in_the_same_way(new: bool, tmp_path: Path) -> None:
     model, optimizer = trained()
     path = tmp_path / "a.pt"
     state = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}

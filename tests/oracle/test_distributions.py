@@ -117,24 +117,24 @@ def _torch_in_float64() -> Iterator[None]:
 def both(value: Any, grad: bool = False) -> tuple[Any, Any]:
     if not isinstance(value, np.ndarray):
         return value, value
-    mine, other = pc.tensor(value), torch.tensor(value)
+    own, other = pc.tensor(value), torch.tensor(value)
     if grad and value.dtype == FLOAT:
-        mine.requires_grad_(True)
+        own.requires_grad_(True)
         other.requires_grad_(True)
-    return mine, other
+    return own, other
 
 
 def make(name: str, parameters: dict[str, Any], grad: bool = False) -> tuple[Any, Any, Any]:
     pairs = {key: both(value, grad) for key, value in parameters.items()}
-    mine = getattr(ours, name)(**{key: pair[0] for key, pair in pairs.items()})
+    own = getattr(ours, name)(**{key: pair[0] for key, pair in pairs.items()})
     other = getattr(theirs, name)(**{key: pair[1] for key, pair in pairs.items()})
-    return mine, other, list(pairs.values())
+    return own, other, list(pairs.values())
 
 
-def close(mine: Any, other: Any, tolerance: float = 1e-9) -> None:
-    assert tuple(mine.shape) == tuple(other.shape)
+def close(own: Any, other: Any, tolerance: float = 1e-9) -> None:
+    assert tuple(own.shape) == tuple(other.shape)
     np.testing.assert_allclose(
-        mine.detach().numpy(), other.detach().numpy(), rtol=tolerance, atol=tolerance
+        own.detach().numpy(), other.detach().numpy(), rtol=tolerance, atol=tolerance
     )
 
 
@@ -144,23 +144,23 @@ def finite(result: Any) -> Any:
 
 
 def same_gradients(
-    mine: Any, other: Any, pairs: Any, tolerance: float = 1e-8, where: Any = None
+    own_value: Any, other: Any, pairs: Any, tolerance: float = 1e-8, where: Any = None
 ) -> None:
     """Compare the gradients of two sums, ``where`` the summands that depend on them are finite."""
     if not other.requires_grad:
-        assert not mine.requires_grad
+        assert not own_value.requires_grad
         return
     other.backward(retain_graph=True)
-    mine.backward(retain_graph=True)
+    own_value.backward(retain_graph=True)
     for left, right in pairs:
         if not isinstance(right, torch.Tensor) or not right.requires_grad:
             continue
         expected = torch.zeros_like(right) if right.grad is None else right.grad
         got = pc.zeros_like(left) if left.grad is None else left.grad
-        own, wanted = got.numpy(), expected.numpy()
-        if where is not None and where.shape == wanted.shape:
-            own, wanted = own[where], wanted[where]
-        np.testing.assert_allclose(own, wanted, rtol=tolerance, atol=tolerance)
+        own, target = got.numpy(), expected.numpy()
+        if where is not None and where.shape == target.shape:
+            own, target = own[where], target[where]
+        np.testing.assert_allclose(own, target, rtol=tolerance, atol=tolerance)
         left.grad = right.grad = None
 
 
@@ -172,11 +172,11 @@ def ids(case: Any) -> str:
 def test_facts(case: Any) -> None:
     name, parameters, _ = case
     tolerance = LOOSE.get(name, 1e-9)
-    mine, other, pairs = make(name, parameters, grad=True)
-    assert tuple(mine.batch_shape) == tuple(other.batch_shape)
-    assert tuple(mine.event_shape) == tuple(other.event_shape)
-    assert mine.has_rsample == other.has_rsample
-    assert mine.has_enumerate_support == other.has_enumerate_support
+    own, other, pairs = make(name, parameters, grad=True)
+    assert tuple(own.batch_shape) == tuple(other.batch_shape)
+    assert tuple(own.event_shape) == tuple(other.event_shape)
+    assert own.has_rsample == other.has_rsample
+    assert own.has_enumerate_support == other.has_enumerate_support
     known = 0
     for fact in FACTS:
         if fact == "mode" and name in OTHER_MODES:
@@ -186,7 +186,7 @@ def test_facts(case: Any) -> None:
             expected = expected() if callable(expected) else expected
         except NotImplementedError:
             continue
-        got = getattr(mine, fact)
+        got = getattr(own, fact)
         got = got() if callable(got) else got
         close(got, expected, tolerance)
         known += 1
@@ -201,24 +201,24 @@ def test_facts(case: Any) -> None:
 def test_log_prob(case: Any) -> None:
     name, parameters, values = case
     tolerance = LOOSE.get(name, 1e-9)
-    mine, other, pairs = make(name, parameters, grad=True)
+    own, other, pairs = make(name, parameters, grad=True)
     x, y = both(values, grad=not other.support.is_discrete)
-    close(mine.log_prob(x), other.log_prob(y), tolerance)
+    close(own.log_prob(x), other.log_prob(y), tolerance)
     pairs = [*pairs, (x, y)]
-    same_gradients(mine.log_prob(x).sum(), other.log_prob(y).sum(), pairs, max(tolerance, 1e-8))
+    same_gradients(own.log_prob(x).sum(), other.log_prob(y).sum(), pairs, max(tolerance, 1e-8))
 
 
 @pytest.mark.parametrize("case", CASES, ids=ids)
 def test_cdf_and_icdf(case: Any) -> None:
     name, parameters, values = case
-    mine, other, pairs = make(name, parameters, grad=True)
+    own, other, pairs = make(name, parameters, grad=True)
     for method, value in (("cdf", values), ("icdf", UNIT[: len(values)])):
         x, y = both(value)
         try:
             expected = getattr(other, method)(y)
         except NotImplementedError:
             continue
-        got = getattr(mine, method)(x)
+        got = getattr(own, method)(x)
         close(got, expected)
         try:
             expected.sum().backward(retain_graph=True)
@@ -233,38 +233,38 @@ def test_cdf_and_icdf(case: Any) -> None:
 def test_expand_and_enumerate(case: Any) -> None:
     name, parameters, values = case
     tolerance = LOOSE.get(name, 1e-9)
-    mine, other, _ = make(name, parameters)
-    shape = (2, *mine.batch_shape)
-    wide, wider = mine.expand(shape), other.expand(shape)
+    own, other, _ = make(name, parameters)
+    shape = (2, *own.batch_shape)
+    wide, wider = own.expand(shape), other.expand(shape)
     assert tuple(wide.batch_shape) == shape
-    assert type(wide) is type(mine)
+    assert type(wide) is type(own)
     x, y = both(values)
     close(wide.log_prob(x), wider.log_prob(y), tolerance)
     assert tuple(wide.sample((3,)).shape) == tuple(wider.sample((3,)).shape)
     if other.has_enumerate_support:
         for flag in (True, False):
             close(wide.enumerate_support(flag), wider.enumerate_support(flag))
-            close(mine.enumerate_support(flag), other.enumerate_support(flag))
+            close(own.enumerate_support(flag), other.enumerate_support(flag))
 
 
 @pytest.mark.parametrize("case", CASES, ids=ids)
 def test_samples_have_shape_dtype_and_support(case: Any) -> None:
     name, parameters, _ = case
-    mine, other, _ = make(name, parameters, grad=True)
+    own, other, _ = make(name, parameters, grad=True)
     for shape in ((), (4,), (2, 0, 3)):
         if 0 in shape and ("Categorical" in name or name == "Multinomial"):
-            assert tuple(mine.sample(shape).shape) == (*shape, *mine.batch_shape, *mine.event_shape)
+            assert tuple(own.sample(shape).shape) == (*shape, *own.batch_shape, *own.event_shape)
             continue  # torch refuses
-        drawn, expected = mine.sample(shape), other.sample(shape)
+        drawn, expected = own.sample(shape), other.sample(shape)
         assert tuple(drawn.shape) == tuple(expected.shape)
         assert str(drawn.dtype).split(".")[1] == str(expected.dtype).split(".")[1]
         assert not drawn.requires_grad
-        assert bool(mine.support.check(drawn).all())
+        assert bool(own.support.check(drawn).all())
     if other.has_rsample:
-        assert mine.rsample((4,)).requires_grad
+        assert own.rsample((4,)).requires_grad
     else:
         with pytest.raises(NotImplementedError, match=name):
-            mine.rsample()
+            own.rsample()
 
 
 # whose cumulative probability has derivatives in torch
@@ -278,9 +278,9 @@ IMPLICIT = (
 def test_implicit_gradients_of_samples(case: Any) -> None:
     """A sample moves as its cumulative probability says: -(dF / dparameter) / density."""
     name, parameters, _ = case
-    mine, other, pairs = make(name, parameters, grad=True)
+    own, other, pairs = make(name, parameters, grad=True)
     pc.manual_seed(3)
-    drawn = mine.rsample()
+    drawn = own.rsample()
     drawn.sum().backward()
     x = torch.tensor(drawn.detach().numpy())
     cumulative = other.cdf(x)
@@ -306,9 +306,9 @@ def test_gamma_and_dirichlet_samples_move_as_in_torch() -> None:
     weights = a([1.0, -2.0, 0.5])
     (drawn * pc.tensor(weights)).sum().backward()
     x, w = torch.tensor(drawn.detach().numpy()), torch.tensor(weights)
-    given = torch.tensor(WEIGHTS * 7)
-    total = given.sum(-1, keepdim=True).expand_as(given)
-    moved = torch._dirichlet_grad(x, given, total)
+    argument = torch.tensor(WEIGHTS * 7)
+    total = argument.sum(-1, keepdim=True).expand_as(argument)
+    moved = torch._dirichlet_grad(x, argument, total)
     expected = moved * (w - (x * w).sum(-1, keepdim=True))
     np.testing.assert_allclose(alpha.grad.numpy(), expected.numpy(), rtol=1e-3, atol=1e-6)
 
@@ -352,26 +352,24 @@ def test_classes_are_those_of_torch() -> None:
     ]
     assert len(names) > 40
     for name in names:
-        mine, other = getattr(ours, name), getattr(theirs, name)
+        own, other = getattr(ours, name), getattr(theirs, name)
         bases = {x.__name__ for x in other.__mro__ if issubclass(x, theirs.Distribution)}
-        assert bases <= {each.__name__ for each in mine.__mro__}, name
+        assert bases <= {each.__name__ for each in own.__mro__}, name
         for flag in ("has_rsample", "has_enumerate_support"):
             if isinstance(getattr(other, flag), bool):
-                assert getattr(mine, flag) == getattr(other, flag), name
+                assert getattr(own, flag) == getattr(other, flag), name
     for name, parameters, _ in CASES:
         pairs = {key: both(value) for key, value in parameters.items()}
-        mine = getattr(ours, name)(**{key: pair[0] for key, pair in pairs.items()})
+        own = getattr(ours, name)(**{key: pair[0] for key, pair in pairs.items()})
         other = getattr(theirs, name)(**{key: pair[1] for key, pair in pairs.items()})
         members = {each for each in {*dir(other), *vars(other)} if not each.startswith("_")}
-        assert not {each for each in members if not hasattr(type(mine), each)} - set(dir(mine)), (
-            name
-        )
-        assert mine.has_rsample == other.has_rsample, name
-        assert mine.support.event_dim == other.support.event_dim, name
-        assert set(mine.arg_constraints) == set(other.arg_constraints), name
+        assert not {each for each in members if not hasattr(type(own), each)} - set(dir(own)), name
+        assert own.has_rsample == other.has_rsample, name
+        assert own.support.event_dim == other.support.event_dim, name
+        assert set(own.arg_constraints) == set(other.arg_constraints), name
         if isinstance(other, theirs.TransformedDistribution):
-            assert type(mine.base_dist).__name__ == type(other.base_dist).__name__, name
-            steps = [type(each).__name__.strip("_") for each in mine.transforms]
+            assert type(own.base_dist).__name__ == type(other.base_dist).__name__, name
+            steps = [type(each).__name__.strip("_") for each in own.transforms]
             assert steps == [type(each).__name__.strip("_") for each in other.transforms], name
 
 
@@ -398,13 +396,13 @@ def test_validation_is_that_of_torch() -> None:
         "Geometric": {"probs": a([0.0])},
     }
     for name, parameters in wrong.items():
-        mine = {key: both(value)[0] for key, value in parameters.items()}
+        own = {key: both(value)[0] for key, value in parameters.items()}
         other = {key: both(value)[1] for key, value in parameters.items()}
         with pytest.raises(ValueError):  # noqa: PT011 - whatever torch says
             getattr(theirs, name)(**other)
         with pytest.raises(ValueError, match=name):
-            getattr(ours, name)(**mine)
-        getattr(ours, name)(**mine, validate_args=False)
+            getattr(ours, name)(**own)
+        getattr(ours, name)(**own, validate_args=False)
 
 
 TRANSFORMS: list[tuple[str, tuple[Any, ...], np.ndarray[Any, Any]]] = [
@@ -430,25 +428,25 @@ TRANSFORMS: list[tuple[str, tuple[Any, ...], np.ndarray[Any, Any]]] = [
 def test_transforms(case: Any) -> None:
     name, settings, values = case
     pairs = [both(each, grad=True) for each in settings]
-    mine = getattr(ours.transforms, name)(*[pair[0] for pair in pairs])
+    own = getattr(ours.transforms, name)(*[pair[0] for pair in pairs])
     other = getattr(theirs.transforms, name)(*[pair[1] for pair in pairs])
     x, u = both(values, grad=True)
-    y, v = mine(x), other(u)
+    y, v = own(x), other(u)
     close(y, v)
-    close(mine.inv(y), other.inv(v))
-    assert mine.bijective == other.bijective
-    assert tuple(mine.forward_shape(x.shape)) == tuple(other.forward_shape(u.shape))
-    assert tuple(mine.inverse_shape(y.shape)) == tuple(other.inverse_shape(v.shape))
-    assert mine.domain.event_dim == other.domain.event_dim
-    assert mine.codomain.event_dim == other.codomain.event_dim
-    assert mine == mine.inv.inv and mine != mine.inv
+    close(own.inv(y), other.inv(v))
+    assert own.bijective == other.bijective
+    assert tuple(own.forward_shape(x.shape)) == tuple(other.forward_shape(u.shape))
+    assert tuple(own.inverse_shape(y.shape)) == tuple(other.inverse_shape(v.shape))
+    assert own.domain.event_dim == other.domain.event_dim
+    assert own.codomain.event_dim == other.codomain.event_dim
+    assert own == own.inv.inv and own != own.inv
     same_gradients((y * y).sum(), (v * v).sum(), [*pairs, (x, u)])
     try:
         expected = other.log_abs_det_jacobian(u, v)
     except NotImplementedError:
         return
-    close(mine.log_abs_det_jacobian(x, y), expected)
-    close(mine.inv.log_abs_det_jacobian(y, x), other.inv.log_abs_det_jacobian(v, u))
+    close(own.log_abs_det_jacobian(x, y), expected)
+    close(own.inv.log_abs_det_jacobian(y, x), other.inv.log_abs_det_jacobian(v, u))
 
 
 def chain(module: Any, tensor: Any) -> Any:
@@ -461,13 +459,13 @@ def chain(module: Any, tensor: Any) -> Any:
 
 def test_chains_of_transforms() -> None:
     torch.manual_seed(0)
-    mine, other = chain(ours, pc.tensor), chain(theirs, torch.tensor)
-    assert tuple(mine.batch_shape) == tuple(other.batch_shape) == (2,)
-    assert tuple(mine.event_shape) == tuple(other.event_shape) == (5,)
+    own, other = chain(ours, pc.tensor), chain(theirs, torch.tensor)
+    assert tuple(own.batch_shape) == tuple(other.batch_shape) == (2,)
+    assert tuple(own.event_shape) == tuple(other.event_shape) == (5,)
     drawn = other.sample((3,))
-    close(mine.log_prob(pc.tensor(drawn.numpy())), other.log_prob(drawn), 1e-7)
+    close(own.log_prob(pc.tensor(drawn.numpy())), other.log_prob(drawn), 1e-7)
     close(
-        mine.expand((4, 2)).log_prob(pc.tensor(drawn[:1].numpy())),
+        own.expand((4, 2)).log_prob(pc.tensor(drawn[:1].numpy())),
         other.expand((4, 2)).log_prob(drawn[:1]),
         1e-7,
     )
@@ -485,15 +483,15 @@ def vectors(module: Any, tensor: Any) -> Any:
 
 @pytest.mark.parametrize("build", [mixture, vectors])
 def test_mixtures(build: Any) -> None:
-    mine, other = build(ours, pc.tensor), build(theirs, torch.tensor)
+    own, other = build(ours, pc.tensor), build(theirs, torch.tensor)
     drawn = other.sample((5,))
-    close(mine.log_prob(pc.tensor(drawn.numpy())), other.log_prob(drawn))
-    close(mine.mean, other.mean)
-    close(mine.variance, other.variance)
-    assert tuple(mine.sample((5, 2)).shape) == tuple(other.sample((5, 2)).shape)
-    shape = (3, *mine.batch_shape)
+    close(own.log_prob(pc.tensor(drawn.numpy())), other.log_prob(drawn))
+    close(own.mean, other.mean)
+    close(own.variance, other.variance)
+    assert tuple(own.sample((5, 2)).shape) == tuple(other.sample((5, 2)).shape)
+    shape = (3, *own.batch_shape)
     close(
-        mine.expand(shape).log_prob(pc.tensor(drawn[0].numpy())),
+        own.expand(shape).log_prob(pc.tensor(drawn[0].numpy())),
         other.expand(shape).log_prob(drawn[0]),
     )
 
@@ -506,21 +504,21 @@ CONSTRAINTS = ("real", "positive", "nonnegative", "unit_interval", "simplex", "l
 def test_reaching_constraints(registry: str, name: str) -> None:
     matrix = name in ("lower_cholesky", "positive_definite")
     values = FACTOR if matrix else LOGITS
-    wanted = getattr(ours.constraints, name)
+    expected = getattr(ours.constraints, name)
     if matrix and registry == "biject_to":
         with pytest.raises(NotImplementedError, match="constraint"):
-            ours.biject_to(wanted)
+            ours.biject_to(expected)
         return
-    mine = getattr(ours, registry)(wanted)
+    own = getattr(ours, registry)(expected)
     other = getattr(theirs, registry)(getattr(theirs.constraints, name))
-    made = mine(pc.tensor(values))
-    close(made, other(torch.tensor(values)))
-    assert bool(wanted.check(made).all())
+    result = own(pc.tensor(values))
+    close(result, other(torch.tensor(values)))
+    assert bool(expected.check(result).all())
 
 
 def test_texts() -> None:
     for name, parameters, _ in CASES[:7]:
-        mine, other, _ = make(name, {key: value[:1] for key, value in parameters.items()})
+        own, other, _ = make(name, {key: value[:1] for key, value in parameters.items()})
         single = {key: value[0] for key, value in parameters.items()}
-        mine, other, _ = make(name, {key: np.asarray(value) for key, value in single.items()})
-        assert repr(mine) == repr(other)
+        own, other, _ = make(name, {key: np.asarray(value) for key, value in single.items()})
+        assert repr(own) == repr(other)

@@ -30,10 +30,10 @@ def results(library: Any, name: str, dtype: str, shape: tuple[int, ...], extra: 
     x = library.arange(6).reshape(2, 3) if len(shape) == 2 else library.tensor(1)
     x = (x > 3 if dtype == "bool" else x).to(getattr(library, dtype))
     try:
-        made = getattr(library, name)(x, **extra)
+        result = getattr(library, name)(x, **extra)
     except (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError):
         return None
-    each = made if isinstance(made, (tuple, list)) else [made]
+    each = result if isinstance(result, (tuple, list)) else [result]
     return [(str(t.dtype).split(".")[-1], t.to(library.complex128).numpy()) for t in each]
 
 
@@ -48,8 +48,8 @@ def test_an_empty_list_of_dimensions(name: str) -> None:
             ours = results(plait, name, dtype, shape, {"dim": dim, **extra})
         if theirs is None or ours is None:
             continue  # which calls are refused is another test's
-        for (kind, one), (wanted, two) in zip(ours, theirs, strict=True):
+        for (kind, one), (expected, two) in zip(ours, theirs, strict=True):
             of_truth = name in ("any", "all") and dtype == "uint8"  # bool here
-            assert kind == wanted or of_truth, (dtype, shape, dim, extra)
+            assert kind == expected or of_truth, (dtype, shape, dim, extra)
             assert one.shape == two.shape, (dtype, shape, dim, extra)
             np.testing.assert_allclose(one, two, 1e-2 if dtype.endswith("16") else 1e-5)

@@ -133,8 +133,8 @@ def test_allocation() -> None:
     errors: list[tuple[bytes, bytes]] = []
     note = SetError(lambda _, kind, message: errors.append((kind, message)))
     assert OURS.allocate(ctypes.byref(like), ctypes.byref(out), None, note) == 0
-    made = received(OURS, out)
-    assert made.shape == (2, 3) and made.dtype is pc.float32 and not errors
+    result = received(OURS, out)
+    assert result.shape == (2, 3) and result.dtype is pc.float32 and not errors
     size[0] = 2**60
     assert OURS.allocate(ctypes.byref(like), ctypes.byref(out), None, note) == -1
     assert errors and errors[0][0] in (b"MemoryError", b"BufferError")
@@ -161,7 +161,7 @@ def test_from_dlpack_takes_their_table(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("what", ["conj", "neg", "grad"])
-def test_from_dlpack_refuses_what_bytes_do_not_say(what: str) -> None:
+def test_from_dlpack_refuses_lazy_conjugates_and_gradients(what: str) -> None:
     """PyTorch's table hands these out as they are in memory; its ``__dlpack__`` refuses them."""
     z = torch.tensor([1 + 2j])
     tensor = {"conj": z.conj(), "neg": z.conj().imag, "grad": z.requires_grad_()}[what]

@@ -50,9 +50,9 @@ def test_indices_of_each_sample(number: int, shared: bool) -> None:
     if number == 10:  # PyTorch refuses its own selection as the value
         functions.pop()
     for function in functions:
-        wanted = torch.func.vmap(function, dims)(*map(torch.tensor, (x, NUMBER, PAIR)))
-        found = func.vmap(function, dims)(*map(plait.tensor, (x, NUMBER, PAIR)))
-        assert np.array_equal(found.numpy(), wanted.numpy())
+        expected = torch.func.vmap(function, dims)(*map(torch.tensor, (x, NUMBER, PAIR)))
+        result = func.vmap(function, dims)(*map(plait.tensor, (x, NUMBER, PAIR)))
+        assert np.array_equal(result.numpy(), expected.numpy())
 
 
 @pytest.mark.parametrize(
@@ -67,9 +67,9 @@ def test_indices_of_each_sample(number: int, shared: bool) -> None:
 )  # fmt: skip
 def test_no_samples(function: Any) -> None:
     for dim in (0, -1):
-        wanted = torch.func.vmap(lambda a: function(torch, a), out_dims=dim)(torch.zeros(0, 3, 3))
-        found = func.vmap(lambda a: function(plait, a), out_dims=dim)(plait.zeros(0, 3, 3))
-        assert tuple(found.shape) == tuple(wanted.shape)
+        expected = torch.func.vmap(lambda a: function(torch, a), out_dims=dim)(torch.zeros(0, 3, 3))
+        result = func.vmap(lambda a: function(plait, a), out_dims=dim)(plait.zeros(0, 3, 3))
+        assert tuple(result.shape) == tuple(expected.shape)
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:Attempted to insert:UserWarning")
@@ -80,12 +80,12 @@ def test_linearize() -> None:
     x, y, s, t = np.random.default_rng(0).normal(size=(4, 5))
     results = []
     for library, linearize in ((torch, torch.func.linearize), (plait, func.linearize)):
-        given = [library.tensor(each) for each in (x, y, s, t)]
-        value, push = linearize(f, {"x": given[0]}, given[1])
-        results.append((value, push({"x": given[2]}, given[3])))
-    for wanted, found in zip(*results, strict=True):
-        assert np.allclose(found["product"].numpy(), wanted["product"].numpy())
-        assert np.allclose(found["sum"][0].numpy(), wanted["sum"][0].numpy())
+        arguments = [library.tensor(each) for each in (x, y, s, t)]
+        value, push = linearize(f, {"x": arguments[0]}, arguments[1])
+        results.append((value, push({"x": arguments[2]}, arguments[3])))
+    for expected, result in zip(*results, strict=True):
+        assert np.allclose(result["product"].numpy(), expected["product"].numpy())
+        assert np.allclose(result["sum"][0].numpy(), expected["sum"][0].numpy())
 
 
 def test_both_refuse() -> None:
@@ -155,13 +155,13 @@ def _call(function: Any, sample: Any, change: Any, writes: bool) -> Any:
 
 
 def _tensors(values: Any) -> list[Any]:
-    found = []
+    results = []
     for each in values:
         if plait.is_tensor(each):
-            found.append(each)
+            results.append(each)
         elif isinstance(each, (list, tuple)):
-            found += _tensors(each)
-    return found
+            results += _tensors(each)
+    return results
 
 
 def _outcome(call: Any) -> Any:
@@ -186,32 +186,32 @@ def test_what_pytorch_serves_is_served(spec: Any) -> None:
     """Of each operator with each subset of its tensors mapped; and the shapes are the same."""
     writes = spec.name.partition(".")[0].endswith("_")
     for sample in itertools.islice(draw(spec), 5):
-        given = sample.mapped(plait.from_numpy)
-        tensors = _tensors([*given.args, *given.kwargs.values()])
+        tensor_sample = sample.mapped(plait.from_numpy)
+        tensors = _tensors([*tensor_sample.args, *tensor_sample.kwargs.values()])
         if len(tensors) > 4:
             continue
-        ours = _call(operator(spec.name), given, lambda x: x, writes)
-        theirs = _call(_torch_function(spec.name), given, _to_torch, writes)
-        one = _outcome(lambda f=theirs, given=tensors: f(*map(_to_torch, given)))
-        own = _outcome(lambda f=ours, given=tensors: f(*given))
+        ours = _call(operator(spec.name), tensor_sample, lambda x: x, writes)
+        theirs = _call(_torch_function(spec.name), tensor_sample, _to_torch, writes)
+        one = _outcome(lambda f=theirs, tensor_sample=tensors: f(*map(_to_torch, tensor_sample)))
+        own = _outcome(lambda f=ours, tensor_sample=tensors: f(*tensor_sample))
         alike = (
             torch.is_tensor(one) and plait.is_tensor(own) and tuple(own.shape) == tuple(one.shape)
         )
         shape = tuple(one.shape) if alike else (None,)
         for n in range(1, len(tensors) + 1):
-            for chosen in itertools.combinations(range(len(tensors)), n):
-                batched = [plait.stack([x, x, x]) if i in chosen else x
+            for choice in itertools.combinations(range(len(tensors)), n):
+                batched = [plait.stack([x, x, x]) if i in choice else x
                            for i, x in enumerate(tensors)]  # fmt: skip
-                dims = tuple(0 if i in chosen else None for i in range(len(tensors)))
-                wanted = _outcome(lambda b=batched, d=dims, f=theirs: torch.func.vmap(f, d)(
+                dims = tuple(0 if i in choice else None for i in range(len(tensors)))
+                expected = _outcome(lambda b=batched, d=dims, f=theirs: torch.func.vmap(f, d)(
                     *map(_to_torch, b)))  # fmt: skip
-                found = _outcome(lambda b=batched, d=dims, f=ours: func.vmap(f, d)(*b))
-                if isinstance(wanted, Exception):
+                result = _outcome(lambda b=batched, d=dims, f=ours: func.vmap(f, d)(*b))
+                if isinstance(expected, Exception):
                     continue
-                assert not isinstance(found, Exception), (given, chosen, found)
+                assert not isinstance(result, Exception), (tensor_sample, choice, result)
                 # a few of PyTorch's differ from its own function of a sample
-                if torch.is_tensor(wanted) and tuple(wanted.shape) == (3, *shape):
-                    assert tuple(found.shape) == tuple(wanted.shape), (given, chosen)
+                if torch.is_tensor(expected) and tuple(expected.shape) == (3, *shape):
+                    assert tuple(result.shape) == tuple(expected.shape), (tensor_sample, choice)
 
 
 # ---- compositions of transforms -----------------------------------------------------------------
@@ -255,9 +255,9 @@ def _composition(library: Any, transforms: Any, r: random.Random) -> Any:
 @pytest.mark.parametrize("seed", range(60))
 def test_compositions_of_transforms(seed: int) -> None:
     x = np.array([0.3, -0.2, 0.5])
-    wanted = _composition(torch, torch.func, random.Random(seed))(torch.tensor(x))
-    found = _composition(plait, func, random.Random(seed))(plait.tensor(x))
-    assert np.allclose(found.numpy(), wanted.numpy(), 1e-8, 1e-10)
+    expected = _composition(torch, torch.func, random.Random(seed))(torch.tensor(x))
+    result = _composition(plait, func, random.Random(seed))(plait.tensor(x))
+    assert np.allclose(result.numpy(), expected.numpy(), 1e-8, 1e-10)
 
 
 def test_the_rule_of_a_function() -> None:
@@ -304,8 +304,8 @@ def test_the_rule_of_a_function() -> None:
             vmap(grad(lambda a, t=transforms: t.grad(total)(a, a).sum()))(x),
             grad(lambda b: vmap(total, (0, None))(x, b).sum())(y),  # noqa: B023
         ])  # fmt: skip
-    for wanted, found in zip(*results, strict=True):
-        assert np.allclose(found.numpy(), wanted.numpy())
+    for expected, result in zip(*results, strict=True):
+        assert np.allclose(result.numpy(), expected.numpy())
 
 
 # ---- programs of writes -------------------------------------------------------------------------
@@ -347,14 +347,14 @@ def test_derivatives_of_writes() -> None:
         p = program(seed)
         ours, theirs = _derivatives(plait, func, p), _derivatives(torch, torch.func, p)
         for name, call in theirs.items():
-            wanted, found = _outcome(call), _outcome(ours[name])
-            if isinstance(wanted, Exception):
+            expected, result = _outcome(call), _outcome(ours[name])
+            if isinstance(expected, Exception):
                 continue
-            if isinstance(found, Exception):
-                assert "jacfwd" in name and "was overwritten by" in str(found), (p, name, found)
+            if isinstance(result, Exception):
+                assert "jacfwd" in name and "was overwritten by" in str(result), (p, name, result)
                 continue
             served += 1
-            for x, y in zip(found, wanted, strict=True):
+            for x, y in zip(result, expected, strict=True):
                 assert np.allclose(x.detach().numpy(), y.detach().numpy(), 1e-4, 1e-5), (p, name)
     assert served > 60
 
@@ -380,15 +380,15 @@ def test_random_numbers(number: int, randomness: str) -> None:
     for library, vmap in ((torch, torch.func.vmap), (plait, func.vmap)):
         rows = library.ones(4, 3)
         call = vmap(lambda a, t=library: DRAWS[number](t, a), randomness=randomness)
-        made = _outcome(lambda call=call, rows=rows: call(rows))
-        outcomes.append(made)
-    wanted, found = outcomes
+        output = _outcome(lambda call=call, rows=rows: call(rows))
+        outcomes.append(output)
+    expected, result = outcomes
     if randomness == "error":
-        assert isinstance(wanted, RuntimeError) and isinstance(found, RuntimeError)
+        assert isinstance(expected, RuntimeError) and isinstance(result, RuntimeError)
         return
-    assert not isinstance(found, Exception), found
-    distinct = len({tuple(np.ravel(row)) for row in found.numpy()})
+    assert not isinstance(result, Exception), result
+    distinct = len({tuple(np.ravel(row)) for row in result.numpy()})
     assert distinct == (1 if randomness == "same" else 4)
-    if not isinstance(wanted, Exception):  # "same" with a tensor of each sample is refused there
-        assert tuple(found.shape) == tuple(wanted.shape)
-        assert distinct == len({tuple(np.ravel(row)) for row in wanted.numpy()})
+    if not isinstance(expected, Exception):  # "same" with a tensor of each sample is refused there
+        assert tuple(result.shape) == tuple(expected.shape)
+        assert distinct == len({tuple(np.ravel(row)) for row in expected.numpy()})

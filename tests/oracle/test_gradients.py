@@ -75,9 +75,9 @@ def wrapped(info: Any, function: Any) -> Any:
         at = ("cholesky_inverse", "cholesky_solve").index(info.name)
 
         def factor(*args: Any, upper: bool = False) -> Any:
-            given = args[at]
-            one = 1 + 0 * given.diagonal(0, -2, -1)
-            off = given.triu(1) if upper else given.tril(-1)
+            argument = args[at]
+            one = 1 + 0 * argument.diagonal(0, -2, -1)
+            off = argument.triu(1) if upper else argument.tril(-1)
             factor = off + one.detach().diag_embed()
             return function(*args[:at], factor, *args[at + 1 :], upper=upper)
 
@@ -88,19 +88,19 @@ def wrapped(info: Any, function: Any) -> Any:
 def seeds(results: list[Any], seed: int) -> list[Any]:
     """Gradients for results, as arrays."""
     rng = np.random.default_rng(seed)
-    made = []
+    result = []
     for y in results:
         g = rng.standard_normal(tuple(y.shape))
         if y.is_complex():
             g = g + 1j * rng.standard_normal(tuple(y.shape))
-        made.append(np.asarray(g, str(y.dtype).split(".")[-1]))
-    return made
+        result.append(np.asarray(g, str(y.dtype).split(".")[-1]))
+    return result
 
 
-def seeds_of(again: list[Any], found: Any, leaves: list[Any]) -> list[Any]:
+def seeds_of(again: list[Any], result: Any, leaves: list[Any]) -> list[Any]:
     """Gradients for those gradients of the leaves that require grad: each leaf has its own."""
     drawn = seeds(leaves, 1)
-    return [g for y, g in zip(found, drawn, strict=True) if any(y is each for each in again)]
+    return [g for y, g in zip(result, drawn, strict=True) if any(y is each for each in again)]
 
 
 def theirs(info: Any, sample: Any, order: int) -> tuple[list[bool], list[Any], list[Any]]:
@@ -111,57 +111,57 @@ def theirs(info: Any, sample: Any, order: int) -> tuple[list[bool], list[Any], l
     if sample.output_process_fn_grad is not None:
         results = sample.output_process_fn_grad(results)
     results = [y for y in tensors(results) if differentiable(y)]
-    wanted = [y.requires_grad for y in results]
+    expected = [y.requires_grad for y in results]
     roots = [y for y in results if y.requires_grad]
     if not roots or not leaves:
         raise NothingToCompare
     g = [torch.from_numpy(x) for x in seeds(roots, 0)]
-    found = torch.autograd.grad(roots, leaves, g, create_graph=order == 2, allow_unused=True)
+    result = torch.autograd.grad(roots, leaves, g, create_graph=order == 2, allow_unused=True)
     if order == 2:
-        again = [y for y in found if y is not None and y.requires_grad]
+        again = [y for y in result if y is not None and y.requires_grad]
         if not again:
-            return wanted, [None] * len(leaves), leaves
-        g = [torch.from_numpy(x) for x in seeds_of(again, found, leaves)]
-        found = torch.autograd.grad(again, leaves, g, allow_unused=True)
-    return wanted, list(found), leaves
+            return expected, [None] * len(leaves), leaves
+        g = [torch.from_numpy(x) for x in seeds_of(again, result, leaves)]
+        result = torch.autograd.grad(again, leaves, g, allow_unused=True)
+    return expected, list(result), leaves
 
 
-def ours(info: Any, sample: Any, order: int, wanted: list[bool]) -> list[Any]:
+def ours(info: Any, sample: Any, order: int, expected: list[bool]) -> list[Any]:
     """The gradients of the same inputs."""
     function = ours_of(info)
     assert function is not None
-    given = ((sample.input, *sample.args), sample.kwargs)
-    args, kwargs = convert(given[0]), convert(given[1])
-    pairs = zip(tensors(given), tensors((args, kwargs)), strict=True)
-    leaves = [mine.requires_grad_() for other, mine in pairs if other.requires_grad]
+    arguments = ((sample.input, *sample.args), sample.kwargs)
+    args, kwargs = convert(arguments[0]), convert(arguments[1])
+    pairs = zip(tensors(arguments), tensors((args, kwargs)), strict=True)
+    leaves = [own.requires_grad_() for other, own in pairs if other.requires_grad]
     results: Any = wrapped(info, function)(*args, **kwargs)
     if sample.output_process_fn_grad is not None:
         results = sample.output_process_fn_grad(results)
     results = [y for y in flat(results) if isinstance(y, pc.Tensor) and differentiable(y)]
-    assert len(results) == len(wanted), f"{len(results)} results, not {len(wanted)}"
-    roots = [y for y, wants in zip(results, wanted, strict=True) if wants]
+    assert len(results) == len(expected), f"{len(results)} results, not {len(expected)}"
+    roots = [y for y, wants in zip(results, expected, strict=True) if wants]
     seeded = [(y, g) for y, g in zip(roots, seeds(roots, 0), strict=True) if y.requires_grad]
     if not seeded:  # what does not require grad has a gradient of zeros
         return [None] * len(leaves)
     roots, g = [y for y, _ in seeded], [pc.from_numpy(g) for _, g in seeded]
-    found = pa.grad(roots, leaves, g, create_graph=order == 2, allow_unused=True)
+    result = pa.grad(roots, leaves, g, create_graph=order == 2, allow_unused=True)
     if order == 2:
-        again = [y for y in found if y is not None and y.requires_grad]
+        again = [y for y in result if y is not None and y.requires_grad]
         if not again:
             return [None] * len(leaves)
-        g = [pc.from_numpy(x) for x in seeds_of(again, found, leaves)]
-        found = pa.grad(again, leaves, g, allow_unused=True)
-    return list(found)
+        g = [pc.from_numpy(x) for x in seeds_of(again, result, leaves)]
+        result = pa.grad(again, leaves, g, allow_unused=True)
+    return list(result)
 
 
-def compare(mine: Any, other: Any) -> None:
+def compare(own: Any, other: Any) -> None:
     """Fail unless both are the same gradient; None is one of zeros."""
-    if mine is None and other is None:
+    if own is None and other is None:
         return
-    a = np.zeros(()) if mine is None else mine.detach().numpy()
+    a = np.zeros(()) if own is None else own.detach().numpy()
     other = None if other is None else other.detach().resolve_conj().resolve_neg()
     b = np.zeros(()) if other is None else other.numpy(force=True)
-    if mine is not None and other is not None:
+    if own is not None and other is not None:
         assert a.shape == b.shape and a.dtype == b.dtype, (a.shape, a.dtype, b.shape, b.dtype)
     size = float(np.max(np.abs(b), initial=0.0, where=np.isfinite(b)))
     np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-8 * max(size, 1.0), equal_nan=True)
@@ -190,15 +190,15 @@ def disagreements(info: Any, dtype: str, order: int) -> Iterator[str]:
         if sum(x.numel() for x in tensors((sample.input, sample.args, sample.kwargs))) > SMALL:
             continue
         try:
-            wanted, expected, _leaves = theirs(info, copy.copy(sample), order)
+            target, expected, _leaves = theirs(info, copy.copy(sample), order)
         except NothingToCompare:
             continue
         except Exception:  # what torch refuses tells nothing
             continue
         try:
-            got = ours(info, sample, order, wanted)
-            for mine, other in zip(got, expected, strict=True):
-                compare(mine, other)
+            got = ours(info, sample, order, target)
+            for own, other in zip(got, expected, strict=True):
+                compare(own, other)
         except Exception as error:
             text = " ".join(f"{type(error).__name__}: {error}".split())
             yield f"sample {i}, {sample.summary()}: {text}"[:600]

@@ -49,11 +49,11 @@ def moved(value: Any, point: Callable[[Any], Any]) -> Any:
 
 
 def at_joint(sample: Any, point: Callable[[Any], Any]) -> Any:
-    made = copy.copy(sample)
-    made.input, made.args, made.kwargs = (
+    result = copy.copy(sample)
+    result.input, result.args, result.kwargs = (
         moved(each, point) for each in (sample.input, sample.args, sample.kwargs)
     )
-    return made
+    return result
 
 
 def read_differences() -> dict[str, str]:
@@ -71,17 +71,17 @@ MOST = 60  # samples of an operator
 NEAR, POLE = 1e-7, 1e5
 
 
-def is_pole(info: Any, given: Any) -> bool:
+def is_pole(info: Any, argument: Any) -> bool:
     """Return whether derivatives are huge beside a point, as at singular matrices: no joint."""
 
-    def beside(x: Any) -> Any:
+    def neighbours(x: Any) -> Any:
         return x + NEAR * torch.from_numpy(np.random.default_rng(x.numel()).uniform(-1, 1, x.shape))
 
     try:
-        _, found, _ = gradients.theirs(info, at_joint(given, beside), 1)
+        _, result, _ = gradients.theirs(info, at_joint(argument, neighbours), 1)
     except Exception:  # outside of the domain
         return False
-    dense = [x for x in found if x is not None and x.layout == torch.strided]
+    dense = [x for x in result if x is not None and x.layout == torch.strided]
     return any(bool((x.abs() > POLE).any()) for x in dense)
 
 
@@ -91,16 +91,16 @@ def disagreements(info: Any, point: str) -> Iterator[str]:
         if sum(x.numel() for x in gradients.tensors(everything)) > gradients.SMALL:
             continue
         try:
-            given = at_joint(sample, POINTS[point])
-            wanted, expected, _ = gradients.theirs(info, copy.copy(given), 1)
+            argument = at_joint(sample, POINTS[point])
+            target, expected, _ = gradients.theirs(info, copy.copy(argument), 1)
         except Exception:  # what torch refuses tells nothing
             continue
         try:
-            got = gradients.ours(info, given, 1, wanted)
-            for mine, other in zip(got, expected, strict=True):
-                gradients.compare(mine, other)
+            got = gradients.ours(info, argument, 1, target)
+            for own, other in zip(got, expected, strict=True):
+                gradients.compare(own, other)
         except Exception as error:
-            if is_pole(info, given):
+            if is_pole(info, argument):
                 continue
             text = " ".join(f"{type(error).__name__}: {error}".split())
             yield f"sample {i}, {sample.summary()}: {text}"[:700]

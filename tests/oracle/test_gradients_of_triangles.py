@@ -69,13 +69,13 @@ def matrix(complex_: bool, seed: int = 0) -> Array:
 
 
 def seeds(lib: Any, results: list[Any], seed: int) -> list[Any]:
-    rng, made = np.random.default_rng(seed), []
+    rng, result = np.random.default_rng(seed), []
     for y in results:
         g = rng.standard_normal(tuple(y.shape))
         if y.is_complex():
             g = g + 1j * rng.standard_normal(tuple(y.shape))
-        made.append(lib.from_numpy(np.asarray(g)))
-    return made
+        result.append(lib.from_numpy(np.asarray(g)))
+    return result
 
 
 def derivative(lib: Any, name: str, a: Array, upper: bool, order: int) -> Array:
@@ -83,10 +83,10 @@ def derivative(lib: Any, name: str, a: Array, upper: bool, order: int) -> Array:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch.cholesky is deprecated
         results = ALL[name](lib, leaf, upper)
-    found = lib.autograd.grad(results, [leaf], seeds(lib, results, 1), create_graph=order == 2)
+    result = lib.autograd.grad(results, [leaf], seeds(lib, results, 1), create_graph=order == 2)
     if order == 2:
-        found = lib.autograd.grad(found, [leaf], seeds(lib, found, 2))
-    return np.asarray(found[0].detach().resolve_conj().numpy())
+        result = lib.autograd.grad(result, [leaf], seeds(lib, result, 2))
+    return np.asarray(result[0].detach().resolve_conj().numpy())
 
 
 @pytest.mark.parametrize("order", [1, 2])
@@ -126,13 +126,13 @@ def test_forward_derivatives_along_symmetric_steps(name: str, complex_: bool, up
     a, step = matrix(complex_), matrix(complex_, 3)
     if name not in SYMMETRIC:
         a, step = (np.triu(x) if upper else np.tril(x) for x in (a, step))
-    found = []
+    results = []
     for lib in (plait, torch):
         forward = lib.autograd.forward_ad
         with forward.dual_level(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             dual = forward.make_dual(lib.from_numpy(a.copy()), lib.from_numpy(step.copy()))
-            made = ALL[name](lib, dual, upper)
-            found.append([forward.unpack_dual(x).tangent.resolve_conj().numpy() for x in made])
-    for ours, theirs in zip(*found, strict=True):
+            result = ALL[name](lib, dual, upper)
+            results.append([forward.unpack_dual(x).tangent.resolve_conj().numpy() for x in result])
+    for ours, theirs in zip(*results, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-10)

@@ -69,14 +69,14 @@ def whole(value: Any, dtype: str, to: str | None = None) -> Any:
 def assert_exact(got: Any, exact: Any) -> None:
     """Fail unless results are the exact numbers, cut to the dtype."""
     for ours, theirs in zip(flat(got), flat(exact), strict=True):
-        mine, other = ours.detach().numpy(), theirs.detach().numpy()
-        assert mine.shape == other.shape
-        if mine.dtype.kind in "iu":
+        own, other = ours.detach().numpy(), theirs.detach().numpy()
+        assert own.shape == other.shape
+        if own.dtype.kind in "iu":
             assert (other == np.round(other)).all(), "a fraction was lost"
-            np.testing.assert_array_equal(mine, other.astype("int64").astype(mine.dtype))
+            np.testing.assert_array_equal(own, other.astype("int64").astype(own.dtype))
         else:
-            other = other.astype("bool") if mine.dtype.kind == "b" else other
-            np.testing.assert_allclose(mine, other, rtol=1e-4, atol=1e-5)
+            other = other.astype("bool") if own.dtype.kind == "b" else other
+            np.testing.assert_allclose(own, other, rtol=1e-4, atol=1e-5)
 
 
 def disagreements(info: Any, dtype: str) -> Iterator[str]:
@@ -150,8 +150,8 @@ def test_images_of_bytes_are_resized_with_the_same_bits(seed: int) -> None:
             if min(math.floor(n * f) for n, f in zip(shape[2:], factors, strict=True)) < 1:
                 continue
         try:
-            wanted = torch_functional.interpolate(image, **options).numpy()
+            expected = torch_functional.interpolate(image, **options).numpy()
         except RuntimeError:  # an assertion of torch's about its own memory
             continue
-        made = F.interpolate(pc.from_numpy(image.numpy()), **options).numpy()
-        np.testing.assert_array_equal(made, wanted, err_msg=f"{shape} {options}")
+        result = F.interpolate(pc.from_numpy(image.numpy()), **options).numpy()
+        np.testing.assert_array_equal(result, expected, err_msg=f"{shape} {options}")

@@ -122,12 +122,12 @@ CASES = [
 def optimizers(name: str) -> tuple[Any, Any]:
     options = {"lr": 0.3, "momentum": 0.9} if name == "SGD" else {"lr": 0.3}
     theirs = [{"params": [torch.ones(1)]}, {"params": [torch.ones(1)], "lr": 0.7}]
-    mine = [{"params": [np.ones(1)]}, {"params": [np.ones(1)], "lr": 0.7}]
-    return getattr(torch.optim, name)(theirs, **options), getattr(optim, name)(mine, **options)
+    own = [{"params": [np.ones(1)]}, {"params": [np.ones(1)], "lr": 0.7}]
+    return getattr(torch.optim, name)(theirs, **options), getattr(optim, name)(own, **options)
 
 
-def assert_same(theirs: Any, mine: Any) -> None:
-    for other, group in zip(theirs.param_groups, mine.param_groups, strict=True):
+def assert_same(theirs: Any, own: Any) -> None:
+    for other, group in zip(theirs.param_groups, own.param_groups, strict=True):
         for name in ("lr", "momentum", "betas"):
             if name in group:
                 np.testing.assert_allclose(group[name], other[name], rtol=1e-12, atol=1e-15)
@@ -136,11 +136,11 @@ def assert_same(theirs: Any, mine: Any) -> None:
 @pytest.mark.parametrize("name", ["SGD", "Adam"])
 @pytest.mark.parametrize("make", CASES)
 def test_rates_and_momenta(make: Any, name: str) -> None:
-    theirs, mine = optimizers(name)
+    theirs, own = optimizers(name)
     their_schedule = make(torch.optim.lr_scheduler, theirs)
-    schedule = make(optim.lr_scheduler, mine)
+    schedule = make(optim.lr_scheduler, own)
     for _ in range(24):
-        assert_same(theirs, mine)
+        assert_same(theirs, own)
         np.testing.assert_allclose(
             schedule.get_last_lr(), their_schedule.get_last_lr(), rtol=1e-12, atol=1e-15
         )
@@ -159,24 +159,24 @@ def plain_data(value: Any) -> Any:
 
 @pytest.mark.parametrize("make", CASES)
 def test_states_go_both_ways(make: Any) -> None:
-    theirs, mine = optimizers("SGD")
+    theirs, own = optimizers("SGD")
     their_schedule = make(torch.optim.lr_scheduler, theirs)
-    schedule = make(optim.lr_scheduler, mine)
+    schedule = make(optim.lr_scheduler, own)
     for _ in range(5):
         their_schedule.step()
         schedule.step()
     saved = {k: plain_data(v) for k, v in schedule.state_dict().items()}
-    wanted = {k: plain_data(v) for k, v in their_schedule.state_dict().items()}
+    expected = {k: plain_data(v) for k, v in their_schedule.state_dict().items()}
     private = {"_get_lr_called_within_step", "_is_initial", "_step_count", "_schedulers"}
-    for name in set(wanted) - private:
-        assert saved[name] == wanted[name], name
+    for name in set(expected) - private:
+        assert saved[name] == expected[name], name
     # each goes on from what the other saved
     other_theirs, other_mine = optimizers("SGD")
     resumed_theirs = make(torch.optim.lr_scheduler, other_theirs)
     resumed = make(optim.lr_scheduler, other_mine)
     resumed.load_state_dict(copy.deepcopy(their_schedule.state_dict()))
     resumed_theirs.load_state_dict(copy.deepcopy(schedule.state_dict()))
-    other_mine.load_state_dict(mine.state_dict())
+    other_mine.load_state_dict(own.state_dict())
     for group, saved_group in zip(other_theirs.param_groups, theirs.param_groups, strict=True):
         group.update({k: v for k, v in saved_group.items() if k != "params"})
     for _ in range(8):
@@ -188,26 +188,26 @@ def test_states_go_both_ways(make: Any) -> None:
 
 @pytest.mark.parametrize(("name", "options"), SCHEDULES, ids=str)
 def test_steps_to_an_epoch(name: str, options: dict[str, Any]) -> None:
-    theirs, mine = optimizers("SGD")
+    theirs, own = optimizers("SGD")
     their_schedule = getattr(torch.optim.lr_scheduler, name)(theirs, **options)
-    schedule = getattr(optim.lr_scheduler, name)(mine, **options)
+    schedule = getattr(optim.lr_scheduler, name)(own, **options)
     for epoch in (3, 1, 0, 6, 20):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             their_schedule.step(epoch)
         schedule.step(epoch)
-        assert_same(theirs, mine)
+        assert_same(theirs, own)
 
 
 def test_warm_restarts_at_fractions_of_epochs() -> None:
-    theirs, mine = optimizers("SGD")
+    theirs, own = optimizers("SGD")
     options = {"T_0": 3, "T_mult": 2}
     their_schedule = torch.optim.lr_scheduler.CosineAnnealingWarmRestarts(theirs, **options)
-    schedule = optim.lr_scheduler.CosineAnnealingWarmRestarts(mine, **options)
+    schedule = optim.lr_scheduler.CosineAnnealingWarmRestarts(own, **options)
     for epoch in np.linspace(0, 25, 60):
         their_schedule.step(float(epoch))
         schedule.step(float(epoch))
-        assert_same(theirs, mine)
+        assert_same(theirs, own)
 
 
 @pytest.mark.parametrize(
@@ -221,16 +221,16 @@ def test_warm_restarts_at_fractions_of_epochs() -> None:
     ids=str,
 )
 def test_plateaus(options: dict[str, Any]) -> None:
-    theirs, mine = optimizers("SGD")
+    theirs, own = optimizers("SGD")
     their_schedule = torch.optim.lr_scheduler.ReduceLROnPlateau(theirs, **options)
-    schedule = optim.lr_scheduler.ReduceLROnPlateau(mine, **options)
+    schedule = optim.lr_scheduler.ReduceLROnPlateau(own, **options)
     values = np.random.default_rng(0).standard_normal(40).cumsum()
     for i, value in enumerate([*values, float("nan"), float("nan"), float("nan")]):
         their_schedule.step(value)
         schedule.step(value)
-        assert_same(theirs, mine)
+        assert_same(theirs, own)
         if i == 20:
-            resumed = optim.lr_scheduler.ReduceLROnPlateau(mine, **options)
+            resumed = optim.lr_scheduler.ReduceLROnPlateau(own, **options)
             resumed.load_state_dict(their_schedule.state_dict())
             schedule = resumed
 
@@ -238,14 +238,14 @@ def test_plateaus(options: dict[str, Any]) -> None:
 @pytest.mark.parametrize("name", ["StepLR", "ExponentialLR", "CosineAnnealingLR", "LinearLR"])
 def test_resuming_by_number(name: str) -> None:
     options = dict(SCHEDULES)[name]
-    theirs, mine = optimizers("SGD")
-    for o in (theirs, mine):
+    theirs, own = optimizers("SGD")
+    for o in (theirs, own):
         for group in o.param_groups:
             group["initial_lr"] = group["lr"]
             group["lr"] *= 0.5
     their_schedule = getattr(torch.optim.lr_scheduler, name)(theirs, **options, last_epoch=3)
-    schedule = getattr(optim.lr_scheduler, name)(mine, **options, last_epoch=3)
+    schedule = getattr(optim.lr_scheduler, name)(own, **options, last_epoch=3)
     for _ in range(6):
-        assert_same(theirs, mine)
+        assert_same(theirs, own)
         their_schedule.step()
         schedule.step()

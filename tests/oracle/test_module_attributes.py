@@ -61,5 +61,5 @@ def difference(seed: int) -> str:
 
 
 def test_the_same_outcomes() -> None:
-    found = filter(None, map(difference, range(FIRST, FIRST + PROGRAMS)))
-    assert next(found, "") == ""
+    result = filter(None, map(difference, range(FIRST, FIRST + PROGRAMS)))
+    assert next(result, "") == ""

@@ -33,11 +33,11 @@ def lists(value: Any) -> Any:
 
 
 def layer(lib: Any) -> Any:
-    found = lib.nn.Linear(2, 2)
+    result = lib.nn.Linear(2, 2)
     with lib.no_grad():
-        found.weight.copy_(lib.tensor([[1.0, 2.0], [3.0, 4.0]]))
-        found.bias.copy_(lib.tensor([0.5, -0.5]))
-    return found
+        result.weight.copy_(lib.tensor([[1.0, 2.0], [3.0, 4.0]]))
+        result.bias.copy_(lib.tensor([0.5, -0.5]))
+    return result
 
 
 @program

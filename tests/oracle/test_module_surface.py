@@ -60,8 +60,8 @@ def difference(seed: int) -> str:
 
 
 def test_the_same_outcomes() -> None:
-    found = filter(None, map(difference, range(FIRST, FIRST + PROGRAMS)))
-    assert next(found, "") == ""
+    result = filter(None, map(difference, range(FIRST, FIRST + PROGRAMS)))
+    assert next(result, "") == ""
 
 
 # attributes that torch has and we do not, with the reason
@@ -78,10 +78,10 @@ def test_attributes_of_layers_are_the_same_in_order(case: Case) -> None:
         warnings.simplefilter("ignore")  # torch's about old names and its fast paths
         theirs = getattr(torch.nn, case.name)(*case.args, **case.kwargs)
     ours = getattr(plait.nn, case.name)(*case.ours_args, **case.ours_kwargs)
-    for mine, other in zip(ours.modules(), theirs.modules(), strict=True):
+    for own, other in zip(ours.modules(), theirs.modules(), strict=True):
         names = [name for name in other.__dict__ if name not in ABSENT]
         early = names[: names.index("training")]  # torch sets these before it calls __init__
-        assert set(early) <= set(mine.__dict__)
-        assert [name for name in mine.__dict__ if name not in early] == names[len(early) :]
+        assert set(early) <= set(own.__dict__)
+        assert [name for name in own.__dict__ if name not in early] == names[len(early) :]
         for kind in ("_parameters", "_buffers", "_modules"):
-            assert list(getattr(mine, kind)) == list(getattr(other, kind))
+            assert list(getattr(own, kind)) == list(getattr(other, kind))

@@ -30,8 +30,8 @@ def pair(name: str, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
 
 
 def close(ours: Any, theirs: Any) -> None:
-    mine, other = ours.detach().numpy(), theirs.detach().numpy()
-    np.testing.assert_allclose(mine, other, rtol=1e-9, atol=1e-12)
+    own, other = ours.detach().numpy(), theirs.detach().numpy()
+    np.testing.assert_allclose(own, other, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("bias", [True, False])
@@ -50,57 +50,57 @@ def test_fusion(name: str, args: Any, norm: str, transpose: bool, affine: bool, 
     for module in (ours, theirs, my_norm, their_norm):
         module.eval()
     if name == "Linear":
-        mine = nn.utils.fuse_linear_bn_eval(ours, my_norm)
+        own = nn.utils.fuse_linear_bn_eval(ours, my_norm)
         other = torch.nn.utils.fuse_linear_bn_eval(theirs, their_norm)
     else:
-        mine = nn.utils.fuse_conv_bn_eval(ours, my_norm, transpose)
+        own = nn.utils.fuse_conv_bn_eval(ours, my_norm, transpose)
         other = torch.nn.utils.fuse_conv_bn_eval(theirs, their_norm, transpose)
-    close(mine.weight, other.weight)
-    close(mine.bias, other.bias)
-    assert mine.weight.requires_grad == other.weight.requires_grad
+    close(own.weight, other.weight)
+    close(own.bias, other.bias)
+    assert own.weight.requires_grad == other.weight.requires_grad
 
 
 @pytest.mark.parametrize("dim", [0, 1, None])
 def test_weight_norm_by_a_hook(dim: int | None) -> None:
     ours, theirs = pair("Linear", 3, 4)
-    mine, other = nn.utils.weight_norm(ours, dim=dim), torch.nn.utils.weight_norm(theirs, dim=dim)
-    assert list(mine.state_dict()) == list(other.state_dict())
+    own, other = nn.utils.weight_norm(ours, dim=dim), torch.nn.utils.weight_norm(theirs, dim=dim)
+    assert list(own.state_dict()) == list(other.state_dict())
     with pa.no_grad(), torch.no_grad():
-        mine.weight_g.mul_(2)
+        own.weight_g.mul_(2)
         other.weight_g.mul_(2)
     x = np.random.default_rng(0).standard_normal((2, 3))
-    a, b = mine(pc.tensor(x)), other(torch.tensor(x))
+    a, b = own(pc.tensor(x)), other(torch.tensor(x))
     close(a, b)
     a.sum().backward()
     b.sum().backward()
-    close(mine.weight_v.grad, other.weight_v.grad)
-    nn.utils.remove_weight_norm(mine)
+    close(own.weight_v.grad, other.weight_v.grad)
+    nn.utils.remove_weight_norm(own)
     torch.nn.utils.remove_weight_norm(other)
-    assert list(mine.state_dict()) == list(other.state_dict())
-    close(mine.weight, other.weight)
-    assert not mine._forward_pre_hooks
+    assert list(own.state_dict()) == list(other.state_dict())
+    close(own.weight, other.weight)
+    assert not own._forward_pre_hooks
 
 
 @pytest.mark.parametrize("training", [True, False])
 @pytest.mark.parametrize("name", ["Conv2d", "ConvTranspose2d"])
 def test_spectral_norm_by_a_hook(name: str, training: bool) -> None:
     ours, theirs = pair(name, 2, 4, 3)
-    mine = nn.utils.spectral_norm(ours, n_power_iterations=2)
+    own = nn.utils.spectral_norm(ours, n_power_iterations=2)
     other = torch.nn.utils.spectral_norm(theirs, n_power_iterations=2)
-    assert set(mine.state_dict()) == set(other.state_dict())
-    mine.load_state_dict(other.state_dict())
-    mine.train(training)
+    assert set(own.state_dict()) == set(other.state_dict())
+    own.load_state_dict(other.state_dict())
+    own.train(training)
     other.train(training)
     x = np.random.default_rng(0).standard_normal((2, 2, 5, 5))
     for _ in range(2):
-        a, b = mine(pc.tensor(x)), other(torch.tensor(x))
+        a, b = own(pc.tensor(x)), other(torch.tensor(x))
         close(a, b)
     a.square().sum().backward()
     b.square().sum().backward()
-    close(mine.weight_orig.grad, other.weight_orig.grad)
-    close(mine.weight_u, other.weight_u)
+    close(own.weight_orig.grad, other.weight_orig.grad)
+    close(own.weight_u, other.weight_u)
     close(
-        nn.utils.remove_spectral_norm(mine).weight,
+        nn.utils.remove_spectral_norm(own).weight,
         torch.nn.utils.remove_spectral_norm(other).weight,
     )
 
@@ -116,30 +116,30 @@ def test_orthogonal(shape: tuple[int, int], kind: str | None, trivialized: bool)
         with pytest.raises(NotImplementedError):
             parametrizations.orthogonal(ours, "weight", kind, use_trivialization=False)
         return
-    mine = parametrizations.orthogonal(ours, "weight", kind, use_trivialization=trivialized)
+    own = parametrizations.orthogonal(ours, "weight", kind, use_trivialization=trivialized)
     other = their_parametrizations.orthogonal(
         theirs, "weight", kind, use_trivialization=trivialized
     )
-    assert list(mine.state_dict()) == list(other.state_dict())
+    assert list(own.state_dict()) == list(other.state_dict())
     if shape[0] == shape[1] or not trivialized:  # else the base is completed at random
-        close(mine.weight, other.weight)
-    mine.load_state_dict(other.state_dict())
+        close(own.weight, other.weight)
+    own.load_state_dict(other.state_dict())
     with pa.no_grad(), torch.no_grad():
-        step = np.random.default_rng(0).standard_normal(tuple(mine.weight.shape)) * 0.3
-        mine.parametrizations.weight.original.add_(pc.tensor(step).tril(-1))
+        step = np.random.default_rng(0).standard_normal(tuple(own.weight.shape)) * 0.3
+        own.parametrizations.weight.original.add_(pc.tensor(step).tril(-1))
         other.parametrizations.weight.original.add_(torch.tensor(step).tril(-1))
-    close(mine.weight, other.weight)
-    wanted = np.random.default_rng(1).standard_normal(tuple(mine.weight.shape))
-    (mine.weight * pc.tensor(wanted)).sum().backward()
-    (other.weight * torch.tensor(wanted)).sum().backward()
-    gradients = [m.parametrizations.weight.original.grad for m in (mine, other)]
+    close(own.weight, other.weight)
+    expected = np.random.default_rng(1).standard_normal(tuple(own.weight.shape))
+    (own.weight * pc.tensor(expected)).sum().backward()
+    (other.weight * torch.tensor(expected)).sum().backward()
+    gradients = [m.parametrizations.weight.original.grad for m in (own, other)]
     close(*gradients)
 
 
 def test_orthogonal_of_complex_matrices() -> None:
     layer = nn.Linear(3, 3, dtype=pc.complex128)
-    made = parametrizations.orthogonal(layer)
-    q = made.weight
+    result = parametrizations.orthogonal(layer)
+    q = result.weight
     assert ((q.mH @ q - pc.eye(3, dtype=pc.complex128)).abs() < 1e-12).all()
 
 
@@ -185,9 +185,9 @@ def test_global_pruning() -> None:
     for lib, modules in ((prune, (ours, more)), (their_prune, (theirs, their_more))):
         pairs = [(modules[0], "weight"), (modules[1], "weight"), (modules[1], "bias")]
         lib.global_unstructured(pairs, lib.L1Unstructured, amount=0.3)  # type: ignore[attr-defined]
-    for mine, other in ((ours, theirs), (more, their_more)):
-        assert list(mine.state_dict()) == list(other.state_dict())
-        for a, b in zip(mine.buffers(), other.buffers(), strict=True):
+    for own, other in ((ours, theirs), (more, their_more)):
+        assert list(own.state_dict()) == list(other.state_dict())
+        for a, b in zip(own.buffers(), other.buffers(), strict=True):
             close(a, b)
 
 

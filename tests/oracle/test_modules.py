@@ -33,9 +33,9 @@ def build(case: Case) -> tuple[Any, Any]:
         parameter.data = torch.randn(parameter.shape, dtype=torch.float64) * 0.5
     ours = getattr(nn, case.name)(*case.ours_args, **case.ours_kwargs).double()
     state = theirs.state_dict()
-    mine = ours.state_dict()
-    assert list(mine) == list(state)
-    assert [tuple(v.shape) for v in mine.values()] == [tuple(v.shape) for v in state.values()]
+    own = ours.state_dict()
+    assert list(own) == list(state)
+    assert [tuple(v.shape) for v in own.values()] == [tuple(v.shape) for v in state.values()]
     ours.load_state_dict(state)
     return ours, theirs
 
@@ -67,11 +67,11 @@ def test_results_and_gradients(case: Case, training: bool) -> None:
     their_args: list[Any] = []
     for array in arrays:
         if isinstance(array, np.ndarray):
-            mine, their = pc.tensor(array), torch.tensor(array)
+            own, their = pc.tensor(array), torch.tensor(array)
             if array.dtype == np.float64:
-                mine.requires_grad_()
+                own.requires_grad_()
                 their.requires_grad_()
-            my_args.append(mine)
+            my_args.append(own)
             their_args.append(their)
         else:
             my_args.append(array)
@@ -80,18 +80,18 @@ def test_results_and_gradients(case: Case, training: bool) -> None:
         my_results, their_results = flat(ours(*my_args)), flat(theirs(*their_args))
     assert len(my_results) == len(their_results)
     my_sum, their_sum = 0.0, 0.0
-    for mine, their in zip(my_results, their_results, strict=True):
-        close(mine, their)
+    for own, their in zip(my_results, their_results, strict=True):
+        close(own, their)
         if their.requires_grad:
             factor = draw.normal(*their.shape)
-            my_sum = my_sum + (mine * pc.tensor(factor)).sum()
+            my_sum = my_sum + (own * pc.tensor(factor)).sum()
             their_sum = their_sum + (their * torch.tensor(factor)).sum()
     if isinstance(their_sum, torch.Tensor):
         my_sum.backward()
         their_sum.backward()
-        for mine, their in zip(my_args, their_args, strict=True):
+        for own, their in zip(my_args, their_args, strict=True):
             if isinstance(their, torch.Tensor) and their.grad is not None:
-                close(mine.grad, their.grad)
+                close(own.grad, their.grad)
         for (name, p), q in zip(ours.named_parameters(), theirs.parameters(), strict=True):
             assert (p.grad is None) == (q.grad is None), name
             if q.grad is not None:
@@ -121,14 +121,14 @@ def test_ctc(reduction: str, joined: bool) -> None:
     rows = [[1, 2, 2, 4], [3, 3], [1, 1, 1, 1], [2, 3]]  # the third needs 7 steps
     flat = np.array([label for row in rows for label in row])
     padded = np.array([row + [0] * (4 - len(row)) for row in rows])
-    targets, wanted = (flat if joined else padded), [len(row) for row in rows]
+    targets, expected = (flat if joined else padded), [len(row) for row in rows]
     x, y = pc.tensor(logits).requires_grad_(), torch.tensor(logits).requires_grad_()
     for steps, zero in (([7, 5, 7, 6], False), ([7, 5, 6, 6], True)):
         ours = nn.CTCLoss(0, reduction, zero)(
-            x.log_softmax(2), pc.tensor(targets), steps, pc.tensor(wanted)
+            x.log_softmax(2), pc.tensor(targets), steps, pc.tensor(expected)
         )
         theirs = torch.nn.CTCLoss(0, reduction, zero)(
-            y.log_softmax(2), torch.tensor(targets), torch.tensor(steps), torch.tensor(wanted)
+            y.log_softmax(2), torch.tensor(targets), torch.tensor(steps), torch.tensor(expected)
         )
         close(ours, theirs)
         x.grad = y.grad = None
@@ -137,7 +137,7 @@ def test_ctc(reduction: str, joined: bool) -> None:
         close(x.grad, y.grad)
     if reduction == "none":
         impossible = nn.functional.ctc_loss(
-            x.log_softmax(2), pc.tensor(padded), [6] * 4, wanted, reduction="none"
+            x.log_softmax(2), pc.tensor(padded), [6] * 4, expected, reduction="none"
         )
         assert impossible.isinf().tolist() == [False, False, True, False]
 
@@ -163,13 +163,13 @@ def test_packed_sequences(kind: str, in_order: bool) -> None:
         padded, counts = rnn.pad_packed_sequence(output, padding_value=0.5, total_length=6)
         assert counts.tolist() == lengths
         assert output.batch_sizes.tolist() == [4, 3, 3, 1, 1]
-        made = [padded, *flat(last)]
-        total = sum((library.cos(m) * (i + 1)).sum() for i, m in enumerate(made))
+        result = [padded, *flat(last)]
+        total = sum((library.cos(m) * (i + 1)).sum() for i, m in enumerate(result))
         total.backward()
         gradients = [x.grad, *(h.grad for h in hx), *(p.grad for p in module.parameters())]
-        results.append([*made, output.data, *gradients])
-    for mine, their in zip(*results, strict=True):
-        close(mine, their)
+        results.append([*result, output.data, *gradients])
+    for own, their in zip(*results, strict=True):
+        close(own, their)
 
 
 def test_lstm_takes_a_state() -> None:
@@ -177,9 +177,9 @@ def test_lstm_takes_a_state() -> None:
     ours, theirs = build(case)
     draw = Draw(3)
     x, h, c = draw.normal(5, 2, 4), draw.normal(1, 2, 2), draw.normal(1, 2, 3)
-    mine = ours(pc.tensor(x), (pc.tensor(h), pc.tensor(c)))
+    own = ours(pc.tensor(x), (pc.tensor(h), pc.tensor(c)))
     their = theirs(torch.tensor(x), (torch.tensor(h), torch.tensor(c)))
-    for a, b in zip(flat(mine), flat(their), strict=True):
+    for a, b in zip(flat(own), flat(their), strict=True):
         close(a, b)
 
 
@@ -195,18 +195,20 @@ def test_scaled_dot_product_attention(kind: str, scale: float | None) -> None:
     elif kind == "float":
         mask = draw.normal(2, 4, 5, 6)
         mask[0, 1, 2] = -np.inf
-    made = []
+    output = []
     for library, function in (
         (pc, nn.functional.scaled_dot_product_attention),
         (torch, torch.nn.functional.scaled_dot_product_attention),
     ):
         tensors = [library.tensor(a).requires_grad_() for a in arrays]
-        given = None if mask is None else library.tensor(mask)
-        result = function(*tensors, given, is_causal=kind == "causal", scale=scale, enable_gqa=True)
+        argument = None if mask is None else library.tensor(mask)
+        result = function(
+            *tensors, argument, is_causal=kind == "causal", scale=scale, enable_gqa=True
+        )
         library.cos(result).sum().backward()
-        made.append([result, *(t.grad for t in tensors)])
-    for mine, their in zip(*made, strict=True):
-        close(mine, their)
+        output.append([result, *(t.grad for t in tensors)])
+    for own, their in zip(*output, strict=True):
+        close(own, their)
 
 
 def test_transformer_encoder_with_masks() -> None:
@@ -223,18 +225,20 @@ def test_transformer_encoder_with_masks() -> None:
     ours.load_state_dict(theirs.state_dict())
     x = Draw(5).normal(2, 4, 6)
     padding = np.array([[False] * 4, [False, False, True, True]])
-    made = []
+    result = []
     for library, module, transformer in (
         (pc, ours, nn.Transformer),
         (torch, theirs, torch.nn.Transformer),
     ):
         mask = transformer.generate_square_subsequent_mask(4, dtype=library.float64)
-        made.append(module(library.tensor(x), mask, library.tensor(padding).to(mask.dtype) * -9.0))
-    close(*made)
+        result.append(
+            module(library.tensor(x), mask, library.tensor(padding).to(mask.dtype) * -9.0)
+        )
+    close(*result)
 
 
 def test_weight_norm_and_its_state() -> None:
-    made = []
+    result = []
     draw = Draw(6)
     state = None
     x, g = draw.normal(2, 3, 5), draw.normal(2, 4, 3)
@@ -247,14 +251,14 @@ def test_weight_norm_and_its_state() -> None:
         assert list(layer.state_dict()) == list(state)
         layer.load_state_dict(state)
         (layer(library.tensor(x)) * library.tensor(g)).sum().backward()
-        made.append([layer.weight, *(p.grad for p in layer.parameters())])
-    for their, mine in zip(*made, strict=True):
-        close(mine, their)
+        result.append([layer.weight, *(p.grad for p in layer.parameters())])
+    for their, own in zip(*result, strict=True):
+        close(own, their)
 
 
 @pytest.mark.parametrize("training", [True, False])
 def test_spectral_norm_and_its_state(training: bool) -> None:
-    made = []
+    output = []
     draw = Draw(6)
     state = None
     x = draw.normal(2, 3, 5, 5)
@@ -268,23 +272,23 @@ def test_spectral_norm_and_its_state(training: bool) -> None:
         layer.load_state_dict(state)
         result = layer(library.tensor(x))
         library.cos(result).sum().backward()
-        made.append([result, *(p.grad for p in layer.parameters()), *layer.buffers()])
-    for their, mine in zip(*made, strict=True):
-        close(mine, their)
+        output.append([result, *(p.grad for p in layer.parameters()), *layer.buffers()])
+    for their, own in zip(*output, strict=True):
+        close(own, their)
 
 
 @pytest.mark.parametrize("dims", [1, 2, 3])
 def test_unpooling(dims: int) -> None:
     array = Draw(7).normal(*(2, 3, 6, 5, 4)[: dims + 2])
-    made = []
+    result = []
     for library, functional in ((pc, nn.functional), (torch, torch.nn.functional)):
         x = library.tensor(array).requires_grad_()
         pooled = getattr(functional, f"max_pool{dims}d")(x, 2, return_indices=True)
         back = getattr(functional, f"max_unpool{dims}d")(*pooled, 2, output_size=x.shape)
         library.cos(back).sum().backward()
-        made.append((back, x.grad))
-    for mine, their in zip(*made, strict=True):
-        close(mine, their)
+        result.append((back, x.grad))
+    for own, their in zip(*result, strict=True):
+        close(own, their)
 
 
 @pytest.mark.parametrize("mode", ["bilinear", "nearest"])
@@ -295,7 +299,7 @@ def test_grids(mode: str, padding: str, align: bool, dims: int) -> None:
     draw = Draw(8)
     image = draw.normal(*(2, 3, 4, 5, 3)[: dims + 2])
     theta = draw.normal(2, dims, dims + 1) * 1.5
-    made = []
+    result = []
     for library, functional in ((pc, nn.functional), (torch, torch.nn.functional)):
         x = library.tensor(image).requires_grad_()
         maps = library.tensor(theta).requires_grad_()
@@ -303,9 +307,9 @@ def test_grids(mode: str, padding: str, align: bool, dims: int) -> None:
         grid = functional.affine_grid(maps, size, align_corners=align)
         sampled = functional.grid_sample(x, grid, mode, padding, align)
         library.cos(sampled).sum().backward()
-        made.append((grid, sampled, x.grad, *([maps.grad] if mode == "bilinear" else [])))
-    for mine, their in zip(*made, strict=True):
-        close(mine, their)
+        result.append((grid, sampled, x.grad, *([maps.grad] if mode == "bilinear" else [])))
+    for own, their in zip(*result, strict=True):
+        close(own, their)
 
 
 NAMED: list[tuple[str, tuple[int, ...], tuple[Any, ...]]] = [
@@ -326,17 +330,17 @@ NAMED: list[tuple[str, tuple[int, ...], tuple[Any, ...]]] = [
 @pytest.mark.parametrize(("name", "shape", "args"), NAMED, ids=[name for name, _, _ in NAMED])
 def test_functions_with_fixed_arguments(name: str, shape: Any, args: Any) -> None:
     x = Draw(5).normal(*shape)
-    mine = flat(getattr(nn.functional, name)(pc.tensor(x), *args))
+    own = flat(getattr(nn.functional, name)(pc.tensor(x), *args))
     theirs = flat(getattr(torch.nn.functional, name)(torch.tensor(x), *args))
-    for a, b in zip(mine, theirs, strict=True):
+    for a, b in zip(own, theirs, strict=True):
         close(a, b)
 
 
 def test_convolution_of_time_batch_channels() -> None:
     draw = Draw(6)
     arrays = draw.normal(7, 2, 3), draw.normal(4, 3, 5), draw.normal(5)
-    mine = nn.functional.conv_tbc(*map(pc.tensor, arrays), 2)
-    close(mine, torch.nn.functional.conv_tbc(*map(torch.tensor, arrays), 2))
+    own = nn.functional.conv_tbc(*map(pc.tensor, arrays), 2)
+    close(own, torch.nn.functional.conv_tbc(*map(torch.tensor, arrays), 2))
 
 
 def test_adaptive_softmax_predicts() -> None:

@@ -29,14 +29,14 @@ MISSING = {
 
 def own(module: ModuleType) -> set[str]:
     """Classes and functions of torch's that a module shows."""
-    found = set()
+    results = set()
     for name in dir(module):
         thing = getattr(module, name)
         home = str(getattr(thing, "__module__", ""))
         builtin = type(thing).__name__ == "builtin_function_or_method"
         if not name.startswith("_") and callable(thing) and (home.startswith("torch") or builtin):
-            found.add(name)
-    return found - {"Tensor", "Module", "PackedSequence_", "Optimizer", "bisect_right"}
+            results.add(name)
+    return results - {"Tensor", "Module", "PackedSequence_", "Optimizer", "bisect_right"}
 
 
 @pytest.mark.parametrize("name", MISSING)

@@ -42,8 +42,8 @@ def elements(self: Any, results: Any, dim: int = -1) -> list[Any]:
     if self.ndim == 0:
         return [*values, self]
     short = indices.ndim < self.ndim
-    chosen = self.gather(dim, indices.unsqueeze(dim) if short else indices)
-    return [*values, chosen.squeeze(dim) if short else chosen]
+    choice = self.gather(dim, indices.unsqueeze(dim) if short else indices)
+    return [*values, choice.squeeze(dim) if short else choice]
 
 
 INVARIANTS: dict[str, Callable[..., Any]] = {
@@ -108,10 +108,10 @@ def compare(ours: Any, theirs: Any, values: bool = True) -> None:
 
 def compare_all(ours: Any, theirs: Any, values: bool = True) -> None:
     """Compare results one by one."""
-    got, wanted = list(flat(ours)), list(flat(theirs))
-    assert len(got) == len(wanted), f"{len(got)} results, not {len(wanted)}"
-    for mine, other in zip(got, wanted, strict=True):
-        compare(mine, other, values)
+    got, expected = list(flat(ours)), list(flat(theirs))
+    assert len(got) == len(expected), f"{len(got)} results, not {len(expected)}"
+    for own, other in zip(got, expected, strict=True):
+        compare(own, other, values)
 
 
 def cases() -> Iterator[Any]:

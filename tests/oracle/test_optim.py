@@ -80,13 +80,13 @@ def torch_params(seed: int = 0) -> list[Any]:
     return [*params[:-1], last]
 
 
-def close(mine: Any, theirs: Any, before: Any, more: float) -> None:
+def close(own: Any, theirs: Any, before: Any, more: float) -> None:
     """Within a last digit of the halves, and ``more`` of the largest change."""
-    information = torch.finfo(mine.dtype)
-    mine, theirs, before = (v.detach().double() for v in (mine, theirs, before))
+    information = torch.finfo(own.dtype)
+    own, theirs, before = (v.detach().double() for v in (own, theirs, before))
     largest = (theirs - before).abs().max().item()
     last = information.eps * torch.maximum(theirs.abs(), before.abs()).clamp(information.tiny)
-    excess = ((mine - theirs).abs() - last).max().item()
+    excess = ((own - theirs).abs() - last).max().item()
     assert excess <= more * largest, (excess, largest)
 
 
@@ -103,11 +103,11 @@ def test_step_by_step(name: str, options: dict[str, Any]) -> None:
     on_numpy = getattr(optim, name)(arrays, **options)
     on_torch = getattr(optim, name)(in_place, **options)
     for t in range(STEPS):
-        given = gradients(t)
-        for p, q, g in zip(theirs, in_place, given, strict=True):
+        gradient_list = gradients(t)
+        for p, q, g in zip(theirs, in_place, gradient_list, strict=True):
             p.grad, q.grad = g, g.clone()
         oracle.step()
-        on_numpy.step(grads=[g.numpy() for g in given])
+        on_numpy.step(grads=[g.numpy() for g in gradient_list])
         on_torch.step()
         for p, a, q in zip(theirs, arrays, in_place, strict=True):
             np.testing.assert_allclose(a, p.detach(), rtol=1e-12, atol=1e-14)
@@ -117,22 +117,22 @@ def test_step_by_step(name: str, options: dict[str, Any]) -> None:
 @pytest.mark.parametrize(("name", "options"), CASES, ids=str)
 def test_state_dicts_go_both_ways(name: str, options: dict[str, Any]) -> None:
     ours, theirs = torch_params(), torch_params()
-    mine = getattr(optim, name)(ours, **options)
+    own = getattr(optim, name)(ours, **options)
     other = getattr(torch.optim, name)(theirs, **options)
 
     def both(t: int) -> None:
         for p, q, g in zip(ours, theirs, gradients(t), strict=True):
             p.grad, q.grad = g, g.clone()
-        mine.step()
+        own.step()
         other.step()
         for p, q in zip(ours, theirs, strict=True):
             np.testing.assert_allclose(p.detach(), q.detach(), rtol=1e-11, atol=1e-13)
 
     both(0)
     both(1)
-    assert set(mine.state_dict()["param_groups"][0]) == set(other.state_dict()["param_groups"][0])
-    from_torch, from_plait = copy.deepcopy(other.state_dict()), copy.deepcopy(mine.state_dict())
-    mine.load_state_dict(from_torch)
+    assert set(own.state_dict()["param_groups"][0]) == set(other.state_dict()["param_groups"][0])
+    from_torch, from_plait = copy.deepcopy(other.state_dict()), copy.deepcopy(own.state_dict())
+    own.load_state_dict(from_torch)
     other.load_state_dict(from_plait)
     both(2)
 
@@ -161,7 +161,9 @@ HALF_CASES = [case for case in HALF_CASES if not case[1] or case[0] in FUSED]
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
 @pytest.mark.parametrize(("name", "fused"), HALF_CASES)
 def test_halves(name: str, fused: bool, dtype: Any) -> None:
-    """Each step from torch's parameters and state: its fused ones round once, others each term."""
+    """Each step starts from torch's parameters and state. Fused steps round once, others each
+    term.
+    """
     options = {**HALF_OPTIONS[name], **({"fused": True} if fused else {})}
     shapes = [(4, 3), (5, 300)] if name == "Muon" else [*SHAPES, (5, 300)]
     generator = torch.Generator().manual_seed(3)
@@ -170,7 +172,7 @@ def test_halves(name: str, fused: bool, dtype: Any) -> None:
         return [torch.randn(shape, generator=generator).to(dtype) for shape in shapes]
 
     theirs = [p.requires_grad_() for p in draw()]
-    mine = [p.detach().clone().requires_grad_() for p in theirs]
+    own = [p.detach().clone().requires_grad_() for p in theirs]
     oracle, optimizer = getattr(torch.optim, name)(theirs, **options), None
     more = ROUNDINGS["fused" if fused else "plain"] * torch.finfo(dtype).eps
     if name == "Muon":  # torch's iterates in bfloat16, whatever the dtype
@@ -178,23 +180,23 @@ def test_halves(name: str, fused: bool, dtype: Any) -> None:
     for _ in range(STEPS):
         before = [p.detach().clone() for p in theirs]
         states = copy.deepcopy([oracle.state[p] for p in theirs])
-        optimizer = getattr(optim, name)(mine, **options)
+        optimizer = getattr(optim, name)(own, **options)
         optimizer.load_state_dict(copy.deepcopy(oracle.state_dict()))
-        for p, q, g in zip(theirs, mine, draw(), strict=True):
+        for p, q, g in zip(theirs, own, draw(), strict=True):
             p.grad, q.grad = g, g.clone()
         oracle.step()
         optimizer.step()
-        for p, q, start, state in zip(theirs, mine, before, states, strict=True):
+        for p, q, start, state in zip(theirs, own, before, states, strict=True):
             assert q.dtype is dtype
             close(q, p, start, more)
             assert set(optimizer.state[q]) == set(oracle.state[p])
             for key, value in oracle.state[p].items():
                 if value.dtype is dtype:
-                    kept = optimizer.state[q][key]
-                    assert kept.dtype is dtype
-                    close(kept, value, state.get(key, torch.zeros_like(value)), more)
+                    reference = optimizer.state[q][key]
+                    assert reference.dtype is dtype
+                    close(reference, value, state.get(key, torch.zeros_like(value)), more)
         with torch.no_grad():
-            for p, q in zip(theirs, mine, strict=True):
+            for p, q in zip(theirs, own, strict=True):
                 q.copy_(p)
     assert optimizer is not None
     oracle.load_state_dict(copy.deepcopy(optimizer.state_dict()))
@@ -249,22 +251,22 @@ def test_muon(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     generator = torch.Generator().manual_seed(0)
     shapes = [(4, 3), (3, 5), (1, 4), (6, 6)]
     theirs = [torch.randn(shape, generator=generator).requires_grad_() for shape in shapes]
-    mine = [p.detach().clone().requires_grad_() for p in theirs]
+    own = [p.detach().clone().requires_grad_() for p in theirs]
     arrays = [p.detach().numpy().copy() for p in theirs]
     oracle = torch.optim.Muon(theirs, **options)
-    optimizer, on_numpy = optim.Muon(mine, **options), optim.Muon(arrays, **options)
+    optimizer, on_numpy = optim.Muon(own, **options), optim.Muon(arrays, **options)
     for t in range(6):
-        if t == 3:  # each goes on from what the other saved
+        if t == 3:  # each continues from the state that the other saved
             saved = copy.deepcopy(oracle.state_dict())
             oracle.load_state_dict(copy.deepcopy(optimizer.state_dict()))
             optimizer.load_state_dict(saved)
         grads = [torch.randn(shape, generator=generator) for shape in shapes]
-        for p, q, g in zip(theirs, mine, grads, strict=True):
+        for p, q, g in zip(theirs, own, grads, strict=True):
             p.grad, q.grad = g, g.clone()
         oracle.step()
         optimizer.step()
         on_numpy.step(grads=[g.numpy() for g in grads])
-        for p, q, a in zip(theirs, mine, arrays, strict=True):
+        for p, q, a in zip(theirs, own, arrays, strict=True):
             np.testing.assert_allclose(q.detach(), p.detach(), rtol=1e-10, atol=1e-12)
             np.testing.assert_allclose(a, p.detach(), rtol=1e-10, atol=1e-12)
     assert set(saved["param_groups"][0]) == set(optimizer.state_dict()["param_groups"][0])
@@ -306,21 +308,21 @@ def test_lbfgs(options: dict[str, Any], search: str | None) -> None:
         optimizer = module.LBFGS(weights, **options, line_search_fn=search)
         calls: list[int] = []
         sides.append((optimizer, weights, regression(optimizer, weights, calls), calls))
-    (theirs, them, their_closure, their_calls), (mine, us, closure, calls) = sides
+    (theirs, them, their_closure, their_calls), (own, us, closure, calls) = sides
     for t in range(3):
         assert closure().item() == pytest.approx(their_closure().item(), rel=1e-9)
         theirs.step(their_closure)
-        mine.step(closure)
+        own.step(closure)
         assert len(calls) == len(their_calls)
         for p, q in zip(them, us, strict=True):
             np.testing.assert_allclose(q.detach(), p.detach(), rtol=1e-6, atol=1e-7)
         if t == 1:
             saved = copy.deepcopy(theirs.state_dict())
-            assert set(saved["param_groups"][0]) == set(mine.state_dict()["param_groups"][0])
-            state = mine.state_dict()["state"][0]
+            assert set(saved["param_groups"][0]) == set(own.state_dict()["param_groups"][0])
+            state = own.state_dict()["state"][0]
             assert set(saved["state"][0]) - {"al"} == set(state) - {"al"}
-            theirs.load_state_dict(copy.deepcopy(mine.state_dict()))
-            mine.load_state_dict(saved)
+            theirs.load_state_dict(copy.deepcopy(own.state_dict()))
+            own.load_state_dict(saved)
             with torch.no_grad():
                 for p, q in zip(them, us, strict=True):
                     q.copy_(p)
@@ -330,25 +332,25 @@ def test_lbfgs(options: dict[str, Any], search: str | None) -> None:
 def test_clipping_within_the_step(name: str) -> None:
     generator = torch.Generator().manual_seed(0)
     theirs = [torch.randn(4, 3, generator=generator).requires_grad_() for _ in range(3)]
-    mine = [p.detach().clone().requires_grad_() for p in theirs]
-    oracle, optimizer = getattr(optim, name)(theirs, lr=0.1), getattr(optim, name)(mine, lr=0.1)
+    own = [p.detach().clone().requires_grad_() for p in theirs]
+    oracle, optimizer = getattr(optim, name)(theirs, lr=0.1), getattr(optim, name)(own, lr=0.1)
     for t in range(4):
-        for p, q in zip(theirs, mine, strict=True):
+        for p, q in zip(theirs, own, strict=True):
             p.grad = torch.randn(4, 3, generator=generator)
             q.grad = p.grad.clone()
-        before = [q.grad.clone() for q in mine]
+        before = [q.grad.clone() for q in own]
         bound = [1.0, 0.1, 100.0, 1e-3][t]
         norm = torch.nn.utils.clip_grad_norm_(theirs, bound)
         oracle.step()
         optimizer.step(max_norm=bound)
         assert optimizer.grad_norm == pytest.approx(norm.item(), rel=1e-12)
-        for p, q, g in zip(theirs, mine, before, strict=True):
+        for p, q, g in zip(theirs, own, before, strict=True):
             np.testing.assert_allclose(q.detach(), p.detach(), rtol=1e-12, atol=1e-13)
             assert torch.equal(q.grad, g)
 
 
 def _own_state(lib: Any, values: dict[str, Any], kind: Any, dtype: str) -> list[Any]:
-    """Save and load the state of an optimizer that a program wrote; describe what is there."""
+    """Save and load the state of an optimizer that a program wrote, and describe it."""
 
     class Own(kind):  # type: ignore[misc]
         def __init__(self, params: Any) -> None:

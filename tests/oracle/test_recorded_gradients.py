@@ -52,7 +52,7 @@ def second(gradient: Any, leaf: Any, library: Any) -> Any:
     return grad(number, leaf, retain_graph=True)[0]
 
 
-def known(value: Any) -> bool:
+def is_known(value: Any) -> bool:
     """Return whether torch has the derivative of its gradient."""
     try:
         second(*value, torch)
@@ -63,13 +63,13 @@ def known(value: Any) -> bool:
 
 def disagreements(info: Any, drawn: bool) -> Iterator[str]:
     for i, sample in itertools.islice(samples_of(info, "float64", requires_grad=True), SAMPLES):
-        given = ((sample.input, *sample.args), sample.kwargs)
-        if sum(x.numel() for x in tensors(given)) > SMALL:
+        values = ((sample.input, *sample.args), sample.kwargs)
+        if sum(x.numel() for x in tensors(values)) > SMALL:
             continue
-        arguments = convert(given)
-        for theirs, mine in zip(tensors(given), tensors(arguments), strict=True):
-            mine.requires_grad_(theirs.requires_grad)
-        theirs = given[0], copy.copy(given[1])
+        arguments = convert(values)
+        for theirs, own in zip(tensors(values), tensors(arguments), strict=True):
+            own.requires_grad_(theirs.requires_grad)
+        theirs = values[0], copy.copy(values[1])
         try:
             expected = first(wrapped(info, info.op), sample, theirs, torch, drawn)
         except Exception:  # what torch refuses tells nothing
@@ -82,8 +82,8 @@ def disagreements(info: Any, drawn: bool) -> Iterator[str]:
             continue
         pairs = itertools.product(range(len(expected[0])), repeat=2)
         for k, j in pairs:
-            g, wanted = got[1][k], expected[1][k]
-            if wanted is None or not known((wanted, expected[0][j])):
+            g, target = got[1][k], expected[1][k]
+            if target is None or not is_known((target, expected[0][j])):
                 continue
             where = f"sample {i}, {sample.summary()}: gradient of input {k} by input {j}"
             if g is None:

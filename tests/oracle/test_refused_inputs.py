@@ -45,8 +45,8 @@ def refused(call: Callable[[], Any], expected: Any) -> str:
     except Exception as error:
         if isinstance(error, kinds):
             return ""
-        wanted = " or ".join(kind.__name__ for kind in kinds)
-        return f"{type(error).__name__} instead of {wanted}: {' '.join(str(error).split())[:160]}"
+        target = " or ".join(kind.__name__ for kind in kinds)
+        return f"{type(error).__name__} instead of {target}: {' '.join(str(error).split())[:160]}"
     return "accepted"
 
 
@@ -68,9 +68,9 @@ def disagreements(info: Any) -> Iterator[str]:
             continue
         if refused(lambda s=sample: theirs(s.input, *s.args, **s.kwargs), Exception):
             continue  # torch itself accepts it
-        found = refused(lambda f=function, a=arguments, k=options: f(*a, **k), error.error_type)
-        if found:
-            yield f"input {i}, {sample.summary()}: {found}; torch: {error.error_regex}"[:500]
+        result = refused(lambda f=function, a=arguments, k=options: f(*a, **k), error.error_type)
+        if result:
+            yield f"input {i}, {sample.summary()}: {result}; torch: {error.error_regex}"[:500]
 
 
 def cases() -> Iterator[Any]:

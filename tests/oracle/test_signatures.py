@@ -78,16 +78,18 @@ def pairs(path: str) -> Iterator[tuple[str, Any, Any]]:
     """Each name of a space with ours and theirs, and the methods of classes."""
     ours, theirs = space(plait, path), space(torch, path)
     for name in sorted(dir(theirs)):
-        wanted, found = getattr(theirs, name), getattr(ours, name, None)
-        of_torch = str(getattr(wanted, "__module__", "")).startswith(theirs.__name__)
-        if name.startswith("_") or not callable(wanted) or not of_torch or found is None:
+        expected, result = getattr(theirs, name), getattr(ours, name, None)
+        of_torch = str(getattr(expected, "__module__", "")).startswith(theirs.__name__)
+        if name.startswith("_") or not callable(expected) or not of_torch or result is None:
             continue  # names that are missing stand in test_torch_names.py
-        yield f"{path}.{name}", found, wanted
-        if inspect.isclass(wanted) and inspect.isclass(found):
-            for method in sorted(vars(wanted) if wanted is not torch.nn.Module else dir(wanted)):
-                function = getattr(wanted, method)
+        yield f"{path}.{name}", result, expected
+        if inspect.isclass(expected) and inspect.isclass(result):
+            for method in sorted(
+                vars(expected) if expected is not torch.nn.Module else dir(expected)
+            ):
+                function = getattr(expected, method)
                 if not method.startswith("_") and inspect.isroutine(function):
-                    yield f"{path}.{name}.{method}", getattr(found, method, None), function
+                    yield f"{path}.{name}.{method}", getattr(result, method, None), function
 
 
 def parameters(value: Any) -> list[tuple[str, Any, Any]] | None:
@@ -106,28 +108,28 @@ def _default(value: Any) -> Any:
     return value if isinstance(value, (int, float, str, tuple, type(None))) else repr(value)
 
 
-def listed(name: str, table: dict[str, str]) -> bool:
+def is_listed(name: str, table: dict[str, str]) -> bool:
     return name in table or "." + name.rpartition(".")[2] in table
 
 
 def difference(name: str, ours: Any, theirs: Any) -> str:
-    wanted = parameters(theirs)
-    if wanted is None or [kind for _, kind, _ in wanted] in ([2, 4], [0, 2, 4]):
+    expected = parameters(theirs)
+    if expected is None or [kind for _, kind, _ in expected] in ([2, 4], [0, 2, 4]):
         return ""
     if ours is None:
         return f"{name}: missing"
-    found = parameters(ours)
-    return "" if found == wanted else f"{name}: {found}; in torch {wanted}"
+    result = parameters(ours)
+    return "" if result == expected else f"{name}: {result}; in torch {expected}"
 
 
 @pytest.mark.parametrize("path", SPACES)
 def test_signatures_are_the_same(path: str) -> None:
-    found = []
+    results = []
     for name, ours, theirs in pairs(path):
         table = MISSING if ours is None else DIFFERENT
-        if not listed(name, table):
-            found += filter(None, [difference(name, ours, theirs)])
-    assert "\n".join(found) == ""
+        if not is_listed(name, table):
+            results += filter(None, [difference(name, ours, theirs)])
+    assert "\n".join(results) == ""
 
 
 def test_what_is_listed_differs() -> None:

@@ -111,8 +111,8 @@ def test_training_ends_where_pytorch_s_ends(
 ) -> None:
     ours = trained(plait, make, optimizer, options)
     theirs = trained(torch, make, optimizer, options)
-    for mine, other in zip(ours, theirs, strict=True):
-        same(mine, other, 1e-9)
+    for own, other in zip(ours, theirs, strict=True):
+        same(own, other, 1e-9)
     same(ours[0].grad, theirs[0].grad, 1e-9)
     assert ours[0].grad._nnz() == theirs[0].grad._nnz()
 
@@ -136,9 +136,9 @@ def test_other_optimizers_refuse_with_pytorch_s_words(
     texts = []
     for library in (plait, torch):
         table = gradients(library)
-        chosen = getattr(library.optim, optimizer)([table], **options)
+        choice = getattr(library.optim, optimizer)([table], **options)
         with pytest.raises(RuntimeError) as caught:
-            chosen.step()
+            choice.step()
         texts.append(str(caught.value))
         assert (table == 1).all()
     assert texts[0] == texts[1]
@@ -205,40 +205,40 @@ def test_gradients_add_up_as_pytorch_s_do() -> None:
         scaled = library.nn.Parameter(library.tensor(np.arange(8.0).reshape(4, 2)))
         F.embedding(library.tensor([1, 3]), scaled * 2, sparse=True).sum().backward()
         kinds.append([*steps, *seen, tied.grad, scaled.grad])
-    for mine, other in zip(*kinds, strict=True):
-        if hasattr(mine, "coalesce") != hasattr(other, "is_sparse"):
-            assert bool(getattr(mine, "is_sparse", False)) == other.is_sparse
-        same(mine, other)
+    for own, other in zip(*kinds, strict=True):
+        if hasattr(own, "coalesce") != hasattr(other, "is_sparse"):
+            assert bool(getattr(own, "is_sparse", False)) == other.is_sparse
+        same(own, other)
 
 
 @pytest.mark.parametrize("dim", [0, 1, -1])
 def test_gather_gives_a_sparse_gradient(dim: int) -> None:
-    found = []
+    results = []
     for library in (plait, torch):
         x = library.tensor(np.arange(6.0).reshape(3, 2), requires_grad=True)
         index = library.tensor([[0, 1], [1, 0]])
-        made = library.gather(x, dim, index, sparse_grad=True)
-        (made * made).sum().backward()
+        result = library.gather(x, dim, index, sparse_grad=True)
+        (result * result).sum().backward()
         assert x.gather(dim, index, sparse_grad=False).grad_fn is not None
-        found.append(x.grad)
-    assert found[0]._indices().tolist() == found[1]._indices().tolist()
-    same(*found)
+        results.append(x.grad)
+    assert results[0]._indices().tolist() == results[1]._indices().tolist()
+    same(*results)
 
 
 def test_products_and_their_gradients() -> None:
-    found = []
+    results = []
     for library in (plait, torch):
         sparse = library.tensor(DENSE, dtype=library.float64).to_sparse().requires_grad_()
         dense = library.tensor(
             np.arange(8.0).reshape(4, 2), dtype=library.float64, requires_grad=True
         )
-        made = library.sparse.mm(sparse, dense)
-        (made * made).sum().backward()
+        result = library.sparse.mm(sparse, dense)
+        (result * result).sum().backward()
         twice = library.sparse.mm(sparse.detach(), sparse.detach())
         mixed = library.sparse.addmm(library.ones_like(dense), sparse, dense, beta=2, alpha=3)
-        found.append([made, sparse.grad, dense.grad, twice, mixed, sparse @ dense])
-    for mine, other in zip(*found, strict=True):
-        same(mine, other)
+        results.append([result, sparse.grad, dense.grad, twice, mixed, sparse @ dense])
+    for own, other in zip(*results, strict=True):
+        same(own, other)
 
 
 # ---- layouts
@@ -263,8 +263,8 @@ def test_conversions_have_pytorch_s_parts(name: str, args: Any, parts: Any) -> N
         same(ours, theirs)
         assert ours._nnz() == theirs._nnz()
         for part in parts:
-            mine, other = getattr(ours, part)(), getattr(theirs, part)()
-            assert mine.tolist() == other.tolist() and str(mine.dtype)[6:] == str(other.dtype)[6:]
+            own, other = getattr(ours, part)(), getattr(theirs, part)()
+            assert own.tolist() == other.tolist() and str(own.dtype)[6:] == str(other.dtype)[6:]
         assert (ours.sparse_dim(), ours.dense_dim()) == (theirs.sparse_dim(), theirs.dense_dim())
 
 
@@ -312,7 +312,7 @@ def test_dense_dimensions() -> None:
         ours, theirs = (x.to_sparse(2) for x in library_pair)
         same(ours, theirs)
         assert ours.indices().tolist() == theirs.indices().tolist()
-    mine = pc.sparse_coo_tensor(indices, pc.tensor(values), (3, 2, 4))
+    own = pc.sparse_coo_tensor(indices, pc.tensor(values), (3, 2, 4))
     other = torch.sparse_coo_tensor(indices, torch.tensor(values), (3, 2, 4))
     dense = [library.tensor(np.arange(24.0).reshape(3, 2, 4)) for library in (pc, torch)]
     for run in (
@@ -331,30 +331,30 @@ def test_dense_dimensions() -> None:
         lambda x, d: x.clone().zero_(),
         lambda x, d: d.clone().add_(x, alpha=2),
     ):
-        same(run(mine, dense[0]), run(other, dense[1]))
+        same(run(own, dense[0]), run(other, dense[1]))
     for dims in (0, 1, 2, (0, 1), (0, 2), (1, 2), (-1, 0), (0, 1, 2), None):
-        found = [
+        results = [
             library.sparse.sum(x) if dims is None else library.sparse.sum(x, dims)
-            for library, x in ((pc, mine), (torch, other))
+            for library, x in ((pc, own), (torch, other))
         ]
-        same(*found)
+        same(*results)
 
 
 def test_functions_of_the_module() -> None:
     generator = np.random.default_rng(2)
-    a, b, kept = generator.normal(size=(4, 3)), generator.normal(size=(3, 4)), both(DENSE)
+    a, b, reference = generator.normal(size=(4, 3)), generator.normal(size=(3, 4)), both(DENSE)
     ours, theirs = (
         library.sparse.sampled_addmm(
             x.to_sparse_csr(), library.tensor(a), library.tensor(b), beta=0.5, alpha=2.0
         )
-        for library, x in ((pc, kept[0]), (torch, kept[1]))
+        for library, x in ((pc, reference[0]), (torch, reference[1]))
     )
     same(ours, theirs)
     diagonals = generator.normal(size=(3, 4))
     for offsets in ([0, 1, -1], [2, -3, 0], [-1, 3, -2]):
         for shape in ((4, 4), (3, 5), (6, 4)):  # torch's is wrong for fewer columns
             for layout in (None, "sparse_csr", "sparse_csc", "sparse_coo"):
-                mine, other = (
+                own, other = (
                     library.sparse.spdiags(
                         library.tensor(diagonals),
                         library.tensor(offsets),
@@ -363,7 +363,7 @@ def test_functions_of_the_module() -> None:
                     )
                     for library in (pc, torch)
                 )
-                same(mine, other)
+                same(own, other)
 
 
 def test_compressed_arithmetic() -> None:

@@ -41,8 +41,8 @@ def test_transforms(mode: str, window: Any, is_complex: bool) -> None:
             "hop_length": hop, "win_length": width, "center": center, "pad_mode": mode,
             "normalized": normalized, "onesided": half, "return_complex": True,
         }  # fmt: skip
-        made = None if values is None else torch.from_numpy(values)
-        want = torch.stft(torch.from_numpy(x), 16, window=made, **options)
+        result = None if values is None else torch.from_numpy(values)
+        want = torch.stft(torch.from_numpy(x), 16, window=result, **options)
         got = pc.stft(
             pc.from_numpy(x),
             16,

@@ -52,33 +52,33 @@ FUNCTIONS: list[Any] = [
 def test_averages_of_a_model(functions: Any) -> None:
     model = network()
     theirs = torch.optim.swa_utils.AveragedModel(model, **functions(torch.optim.swa_utils))
-    mine = optim.swa_utils.AveragedModel(model, **functions(optim.swa_utils))
+    own = optim.swa_utils.AveragedModel(model, **functions(optim.swa_utils))
     for t in range(4):
         change(model, t)
         theirs.update_parameters(model)
-        mine.update_parameters(model)
-        state, wanted = mine.state_dict(), theirs.state_dict()
-        assert list(state) == list(wanted)
-        for name in wanted:
-            np.testing.assert_allclose(state[name], wanted[name], rtol=1e-12, atol=1e-14)
+        own.update_parameters(model)
+        state, expected = own.state_dict(), theirs.state_dict()
+        assert list(state) == list(expected)
+        for name in expected:
+            np.testing.assert_allclose(state[name], expected[name], rtol=1e-12, atol=1e-14)
         if t == 1:
-            saved = copy.deepcopy(wanted)
+            saved = copy.deepcopy(expected)
             theirs.load_state_dict(copy.deepcopy(state))
-            mine.load_state_dict(saved)
+            own.load_state_dict(saved)
     x = torch.randn(2, 3, dtype=torch.float64)
-    torch.testing.assert_close(mine.eval()(x), theirs.eval()(x))
-    assert [p.shape for p in mine.parameters()] == [p.shape for p in model.parameters()]
+    torch.testing.assert_close(own.eval()(x), theirs.eval()(x))
+    assert [p.shape for p in own.parameters()] == [p.shape for p in model.parameters()]
 
 
 def test_batch_norm_is_computed_anew() -> None:
     batches = [torch.randn(5, 3, dtype=torch.float64) for _ in range(3)]
-    mine, theirs = network().eval(), network().eval()
+    own, theirs = network().eval(), network().eval()
     for loader in (batches, [(b, None) for b in batches]):
-        optim.swa_utils.update_bn(loader, mine)
+        optim.swa_utils.update_bn(loader, own)
         torch.optim.swa_utils.update_bn(loader, theirs)
-        assert not mine.training
-        assert mine[1].momentum == 0.1
-        for a, b in zip(mine.buffers(), theirs.buffers(), strict=True):
+        assert not own.training
+        assert own[1].momentum == 0.1
+        for a, b in zip(own.buffers(), theirs.buffers(), strict=True):
             torch.testing.assert_close(a, b)
 
 
@@ -94,9 +94,9 @@ def test_batch_norm_is_computed_anew() -> None:
 )
 def test_rates(options: dict[str, Any]) -> None:
     theirs = torch.optim.SGD([{"params": [torch.ones(1)]}, {"params": [torch.ones(1)], "lr": 0.7}])
-    mine = optim.SGD([{"params": [np.ones(1)]}, {"params": [np.ones(1)], "lr": 0.7}])
+    own = optim.SGD([{"params": [np.ones(1)]}, {"params": [np.ones(1)], "lr": 0.7}])
     their_schedule = torch.optim.swa_utils.SWALR(theirs, **options)
-    schedule = optim.swa_utils.SWALR(mine, **options)
+    schedule = optim.swa_utils.SWALR(own, **options)
     for t in range(15):
         np.testing.assert_allclose(schedule.get_last_lr(), their_schedule.get_last_lr(), rtol=1e-12)
         if t == 2:

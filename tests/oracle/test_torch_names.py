@@ -20,9 +20,9 @@ def test_stored_names(tmp_path: pathlib.Path) -> None:
         pytest.skip(f"the names are those of PyTorch {STORED['version']}")
     file = tmp_path / "names.json"
     subprocess.run([sys.executable, str(ROOT / "tools/torch_names.py"), str(file)], check=True)
-    found = json.loads(file.read_text())["names"]
-    assert found.keys() == STORED["names"].keys()
-    for place, names in found.items():
+    result = json.loads(file.read_text())["names"]
+    assert result.keys() == STORED["names"].keys()
+    for place, names in result.items():
         assert names == STORED["names"][place], place
 
 

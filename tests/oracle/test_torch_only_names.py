@@ -22,8 +22,8 @@ def results(*before: str) -> dict[str, Any]:
         timeout=300,
     )
     assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return result
 
 
 @pytest.fixture(scope="module", name="both")

@@ -19,7 +19,7 @@ _spec.loader.exec_module(on_plait)
 
 
 @pytest.mark.parametrize("name", on_plait.NAMES)
-def test_expected_is_what_pytorch_prints(name: str, tmp_path: pathlib.Path) -> None:
+def test_expected_is_the_output_of_pytorch(name: str, tmp_path: pathlib.Path) -> None:
     done = subprocess.run(
         [sys.executable, "-W", "ignore", str(on_plait.PROGRAMS / f"{name}.py")],
         capture_output=True,

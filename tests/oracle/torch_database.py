@@ -66,9 +66,9 @@ def of_torch(name: str) -> Callable[..., Any] | None:
         return None
     for module in _TORCH_ONLY:
         if (package == "masked") == (module == "masked"):
-            found = importlib.import_module(f"plait_torch._{module}")
-            if short in found.__all__:
-                return getattr(found, short)  # type: ignore[no-any-return]
+            result = importlib.import_module(f"plait_torch._{module}")
+            if short in result.__all__:
+                return getattr(result, short)  # type: ignore[no-any-return]
     return None
 
 

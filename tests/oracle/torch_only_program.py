@@ -36,22 +36,22 @@ def fixed(*shape: int, scale: float = 1.0) -> torch.Tensor:
 
 
 def sobol() -> None:
-    found = FOUND["sobol"] = {}
+    results = FOUND["sobol"] = {}
     for dimension, count in ((1, 9), (7, 300), (3000, 33), (21201, 5)):
         engine = SobolEngine(dimension)
-        found[f"{dimension}"] = [digest(engine.draw(count)), digest(engine.sobolstate)]
-        found[f"{dimension} later"] = digest(engine.fast_forward(11).draw(3))
-    found["base 2"] = digest(SobolEngine(4).draw_base2(6, dtype=torch.float64))
-    found = FOUND["scrambled"] = {}
+        results[f"{dimension}"] = [digest(engine.draw(count)), digest(engine.sobolstate)]
+        results[f"{dimension} later"] = digest(engine.fast_forward(11).draw(3))
+    results["base 2"] = digest(SobolEngine(4).draw_base2(6, dtype=torch.float64))
+    results = FOUND["scrambled"] = {}
     for dimension, seed in ((1, 0), (5, 1), (300, 12345), (12, 2**31)):
         engine = SobolEngine(dimension, scramble=True, seed=seed)
-        found[f"{dimension}, {seed}"] = digest(engine.draw(20))
-        found[f"{dimension}, {seed} later"] = digest(engine.fast_forward(5).draw(3))
-        found[f"{dimension}, {seed} state"] = [digest(engine.shift), digest(engine.sobolstate)]
+        results[f"{dimension}, {seed}"] = digest(engine.draw(20))
+        results[f"{dimension}, {seed} later"] = digest(engine.fast_forward(5).draw(3))
+        results[f"{dimension}, {seed} state"] = [digest(engine.shift), digest(engine.sobolstate)]
 
 
 def flops() -> None:
-    found = FOUND["flops"] = {}
+    results = FOUND["flops"] = {}
 
     def leaf(*shape: int) -> torch.Tensor:
         return torch.ones(shape, requires_grad=True)
@@ -88,32 +88,32 @@ def flops() -> None:
         counts = counter.get_flop_counts()
         # attention that PyTorch computes whole on the CPU is not counted by it
         ops = counts.get("Global", {}).items()
-        found[name] = sum(n for op, n in ops if "attention" not in str(op))
+        results[name] = sum(n for op, n in ops if "attention" not in str(op))
         for module in ("Sequential", "Sequential.0", "Sequential.3", "Sequential.4"):
             if name == "net":
-                found[f"{name} {module}"] = sum(counts[module].values())
+                results[f"{name} {module}"] = sum(counts[module].values())
         if name in ("mm", "bmm", "conv1d", "baddbmm"):
-            found[f"{name} names"] = {str(op): n for op, n in counts.get("Global", {}).items()}
+            results[f"{name} names"] = {str(op): n for op, n in counts.get("Global", {}).items()}
 
 
 def containers() -> None:
-    found = FOUND["trees"] = {}
+    results = FOUND["trees"] = {}
     tree = {"z": [1, (2, 3)], "a": OrderedDict(x=4), "p": Pair(5, [6]), "none": None}
     leaves, spec = trees.tree_flatten(tree)
-    found["leaves"] = [str(leaf) for leaf in leaves]
-    found["sizes"] = [spec.num_leaves, spec.num_nodes, spec.num_children]
-    found["paths"] = [trees.keystr(path) for path, _ in trees.tree_flatten_with_path(tree)[0]]
-    found["leaf"] = trees.LeafSpec() == trees.tree_structure(3)
-    found["broadcast"] = trees._broadcast_to_and_flatten(
+    results["leaves"] = [str(leaf) for leaf in leaves]
+    results["sizes"] = [spec.num_leaves, spec.num_nodes, spec.num_children]
+    results["paths"] = [trees.keystr(path) for path, _ in trees.tree_flatten_with_path(tree)[0]]
+    results["leaf"] = trees.LeafSpec() == trees.tree_structure(3)
+    results["broadcast"] = trees._broadcast_to_and_flatten(
         [0, (1, 2)], trees.tree_structure(tree["z"])
     )
     result = trees.tree_map(lambda x: x + 1, fixed(3).max(0))
-    found["kept"] = isinstance(result, torch.return_types.max)
-    found["types"] = [kind.__name__ for kind in (torch.return_types.sort, torch.return_types.qr)]
+    results["kept"] = isinstance(result, torch.return_types.max)
+    results["types"] = [kind.__name__ for kind in (torch.return_types.sort, torch.return_types.qr)]
 
 
 def divergences() -> None:
-    found = FOUND["divergences"] = {}
+    results = FOUND["divergences"] = {}
     t = torch.tensor
     each = {
         "Beta": d.Beta(t(1.7), t(0.8)),
@@ -134,13 +134,13 @@ def divergences() -> None:
     }
     for (one, p), (two, q) in itertools.product(each.items(), repeat=2):
         try:
-            found[f"{one}, {two}"] = numbers(d.kl_divergence(p, q))
+            results[f"{one}, {two}"] = numbers(d.kl_divergence(p, q))
         except NotImplementedError:
-            found[f"{one}, {two}"] = "missing"
+            results[f"{one}, {two}"] = "missing"
 
 
 def functions() -> None:
-    found = FOUND["functions"] = {}
+    results = FOUND["functions"] = {}
     x, y = fixed(3, 4), fixed(3, 4, scale=0.5)
     probs = x.softmax(1)
     for number in (0, 1, 2):
@@ -151,40 +151,40 @@ def functions() -> None:
             ("cosine_embedding_loss", (x, y, torch.tensor([1.0, -1.0, 1.0]))),
             ("triplet_margin_loss", (x, y, x + 1)),
         ):
-            found[f"{name} {number}"] = numbers(getattr(torch, name)(*args, reduction=number))
-        found[f"poisson {number}"] = numbers(
+            results[f"{name} {number}"] = numbers(getattr(torch, name)(*args, reduction=number))
+        results[f"poisson {number}"] = numbers(
             torch.poisson_nll_loss(x, probs, True, True, 1e-8, number)
         )
     rows, starts = torch.tensor([0, 2, 1, 1]), torch.tensor([0, 3, 3])
     for mode in (0, 1):
-        made = torch.embedding_bag(x, rows, starts, False, mode)
-        found[f"bags {mode}"] = numbers(made[0])
+        result = torch.embedding_bag(x, rows, starts, False, mode)
+        results[f"bags {mode}"] = numbers(result[0])
     big = fixed(2, 4, 6)
     ones, zeros = torch.ones(4), torch.zeros(4)
-    made = torch.native_batch_norm(big, ones, zeros, None, None, True, 0.1, 1e-5)
-    found["batch norm"] = [number for part in made for number in numbers(part)]
-    made = torch.instance_norm(big, ones, zeros, None, None, True, 0.1, 1e-5, False)
-    found["instance norm"] = numbers(made)
-    found["norms"] = numbers(torch.norm_except_dim(big, 2, 1))
+    result = torch.native_batch_norm(big, ones, zeros, None, None, True, 0.1, 1e-5)
+    results["batch norm"] = [number for part in result for number in numbers(part)]
+    result = torch.instance_norm(big, ones, zeros, None, None, True, 0.1, 1e-5, False)
+    results["instance norm"] = numbers(result)
+    results["norms"] = numbers(torch.norm_except_dim(big, 2, 1))
     weight = fixed(4, 2, 3)
-    found["convolution"] = numbers(
+    results["convolution"] = numbers(
         torch.convolution(big, weight, None, [2], [1], [1], True, [1], 2)
     )
-    found["pool"] = [n for part in torch.adaptive_max_pool1d(big, 2) for n in numbers(part)]
-    found["shuffle"] = numbers(torch.native_channel_shuffle(big, 2))
+    results["pool"] = [n for part in torch.adaptive_max_pool1d(big, 2) for n in numbers(part)]
+    results["shuffle"] = numbers(torch.native_channel_shuffle(big, 2))
     params = [fixed(16, 4), fixed(16, 4), fixed(16), fixed(16)]
     state = torch.zeros(1, 4, 4), torch.zeros(1, 4, 4)
     steps = big.permute(2, 0, 1)[..., :4].reshape(3, 4, 4)
-    made = torch.lstm(steps, state, params, True, 1, 0.0, False, False, False)
-    found["lstm"] = [n for part in made for n in numbers(part)]
+    result = torch.lstm(steps, state, params, True, 1, 0.0, False, False, False)
+    results["lstm"] = [n for part in result for n in numbers(part)]
     small = [part[:12] for part in params]
-    made = torch.gru(steps, state[0], small, True, 1, 0.0, False, False, False)
-    found["gru"] = [n for part in made for n in numbers(part)]
-    found["gru cell"] = numbers(torch.gru_cell(steps[0], state[0][0], *small))
-    made = torch.rnn_relu(
+    result = torch.gru(steps, state[0], small, True, 1, 0.0, False, False, False)
+    results["gru"] = [n for part in result for n in numbers(part)]
+    results["gru cell"] = numbers(torch.gru_cell(steps[0], state[0][0], *small))
+    result = torch.rnn_relu(
         steps, state[0], [p[:4] for p in params], True, 1, 0.0, False, False, False
     )
-    found["rnn"] = [n for part in made for n in numbers(part)]
+    results["rnn"] = [n for part in result for n in numbers(part)]
 
 
 class Two(nn.Module):
@@ -200,24 +200,24 @@ class Two(nn.Module):
 
 
 def parts() -> None:
-    found = FOUND["parts"] = {}
+    results = FOUND["parts"] = {}
     model = Two()
     traced = torch.fx.symbolic_trace(model)
     early = {"a", "add"}
-    made = split_module(traced, model, lambda node: int(node.name not in early))
-    found["code"] = "".join(made.code.split())
-    for name, child in made.named_children():
-        found[name] = "".join(child.code.split())
-    found["names"] = [name for name, _ in made.named_parameters()]
+    result = split_module(traced, model, lambda node: int(node.name not in early))
+    results["code"] = "".join(result.code.split())
+    for name, child in result.named_children():
+        results[name] = "".join(child.code.split())
+    results["names"] = [name for name, _ in result.named_parameters()]
 
 
 def eigenvalues() -> None:
-    found = FOUND["lobpcg"] = {}
+    results = FOUND["lobpcg"] = {}
     a = fixed(12, 12).double()
     a = a @ a.mT + torch.diag(torch.arange(12).double())
     torch.manual_seed(0)
-    found["largest"] = numbers(torch.lobpcg(a, k=2, niter=200, tol=1e-12)[0])
-    found["smallest"] = numbers(torch.lobpcg(a, k=2, largest=False, niter=200, tol=1e-12)[0])
+    results["largest"] = numbers(torch.lobpcg(a, k=2, niter=200, tol=1e-12)[0])
+    results["smallest"] = numbers(torch.lobpcg(a, k=2, largest=False, niter=200, tol=1e-12)[0])
 
 
 if __name__ == "__main__":

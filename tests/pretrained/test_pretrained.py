@@ -41,9 +41,9 @@ def test_weights_are_read_and_not_unpickled(name: str, monkeypatch: pytest.Monke
     for each in ("load", "loads", "Unpickler"):
         monkeypatch.setattr(pickle, each, refuse)
     own = trained.MODELS[name].build().state_dict()
-    found = trained.weights(name)
-    assert set(found) == set(own)
-    for key, value in found.items():
+    result = trained.weights(name)
+    assert set(result) == set(own)
+    for key, value in result.items():
         assert value.shape == own[key].shape
         assert bool(value.isfinite().all())
 
@@ -57,8 +57,8 @@ def test_the_file_names_its_device() -> None:
 
 @pytest.mark.parametrize("size", ["crepe", "crepe-full"])
 def test_pitches(size: str) -> None:
-    found = hertz(plait.tensor(trained.outputs(size))).numpy()
-    np.testing.assert_allclose(found, [110, 220, 440, 880], rtol=5e-3)
+    result = hertz(plait.tensor(trained.outputs(size))).numpy()
+    np.testing.assert_allclose(result, [110, 220, 440, 880], rtol=5e-3)
 
 
 def test_words() -> None:

@@ -112,11 +112,11 @@ def weights(name: str) -> dict[str, Any]:
     if path.suffix == ".npz":
         with np.load(path, allow_pickle=False) as arrays:
             return {renamed(key): plait.from_numpy(arrays[key]) for key in arrays.files}
-    found = plait.load(path, map_location="cpu")
+    result = plait.load(path, map_location="cpu")
     if name == "resemblyzer":  # with the optimizer's state, and parameters of the loss
         own = ("lstm.", "linear.")
-        return {key: each for key, each in found["model_state"].items() if key.startswith(own)}
-    return found
+        return {key: each for key, each in result["model_state"].items() if key.startswith(own)}
+    return result
 
 
 def renamed(key: str) -> str:
@@ -137,6 +137,6 @@ def load(name: str) -> Any:
 
 def outputs(name: str, inputs: Any = None) -> Any:
     """Return what the model makes of its inputs."""
-    chosen = MODELS[name].inputs() if inputs is None else inputs
+    choice = MODELS[name].inputs() if inputs is None else inputs
     with plait.no_grad():
-        return MODELS[name].run(load(name), chosen)
+        return MODELS[name].run(load(name), choice)

@@ -76,12 +76,12 @@ class Row:
 def described(path: pathlib.Path) -> tuple[str, str]:
     """Return the library and what the program does with it, from the docstring's beginning."""
     text = ast.get_docstring(ast.parse(path.read_text())) or ""
-    library, colon, what = text.partition("\n\n")[0].partition(": ")
+    library, colon, purpose = text.partition("\n\n")[0].partition(": ")
     if not colon:
         raise SystemExit(
             f"compare_programs.py: {path.name} does not begin with 'LIBRARY: what it does'"
         )
-    return library, " ".join(what.split()).rstrip(".")
+    return library, " ".join(purpose.split()).rstrip(".")
 
 
 def last_error(text: str) -> str:
@@ -147,8 +147,8 @@ def difference(ours: dict[str, Any], theirs: dict[str, Any]) -> float:
     allowed = theirs["rtol"] * theirs["largest"] + theirs["atol"]
     worst = 0.0
     if math.isfinite(theirs["norm"]) or math.isfinite(ours["norm"]):
-        apart = abs(ours["norm"] - theirs["norm"])
-        worst = apart / (allowed * max(1.0, math.prod(theirs["shape"]) ** 0.5))
+        difference = abs(ours["norm"] - theirs["norm"])
+        worst = difference / (allowed * max(1.0, math.prod(theirs["shape"]) ** 0.5))
     for one, two in zip(ours["values"], theirs["values"], strict=True):
         if one == two or (math.isnan(one) and math.isnan(two)):
             continue
@@ -161,23 +161,26 @@ def compare(ours: dict[str, Any], theirs: dict[str, Any]) -> tuple[str, str]:
     for name in theirs:
         if name not in ours:
             return "differs", f"`{name}` is not there"
-        apart = difference(ours[name], theirs[name])
-        if apart > 1:
+        separate = difference(ours[name], theirs[name])
+        if separate > 1:
             one, two = ours[name], theirs[name]
             if one.get("shape") != two.get("shape"):
                 return "differs", f"`{name}` has shape {one.get('shape')}, not {two.get('shape')}"
             pairs = zip(one["values"], two["values"], strict=False)
-            first = max(pairs, key=lambda pair: _apart(*pair))
-            return "differs", f"`{name}` has {first[0]}, PyTorch {first[1]} ({apart:.2g} x allowed)"
+            first = max(pairs, key=lambda pair: _difference(*pair))
+            return (
+                "differs",
+                f"`{name}` has {first[0]}, PyTorch {first[1]} ({separate:.2g} x allowed)",
+            )
     more = [name for name in ours if name not in theirs]
     return ("differs", f"`{more[0]}` is PyTorch's not") if more else ("pass", "")
 
 
-def _apart(one: Any, two: Any) -> float:
+def _difference(one: Any, two: Any) -> float:
     if isinstance(one, str) or isinstance(two, str):
         return float(one != two)
-    apart = abs(one - two)
-    return math.inf if math.isnan(apart) else apart
+    difference = abs(one - two)
+    return math.inf if math.isnan(difference) else difference
 
 
 def judge(ours: Side, theirs: Side) -> tuple[str, str]:
@@ -197,8 +200,8 @@ def judge(ours: Side, theirs: Side) -> tuple[str, str]:
 def versions(python: str) -> dict[str, str]:
     """Return the installed distributions of an interpreter, by their names in lower case."""
     text = subprocess.run([python, "-c", VERSIONS], capture_output=True, text=True, check=True)
-    found = json.loads(text.stdout)
-    return {str(name).lower().replace("_", "-"): version for name, version in found.items()}
+    result = json.loads(text.stdout)
+    return {str(name).lower().replace("_", "-"): version for name, version in result.items()}
 
 
 def rows(programs: list[pathlib.Path], pytorch: str, limit: float) -> list[Row]:
@@ -206,11 +209,11 @@ def rows(programs: list[pathlib.Path], pytorch: str, limit: float) -> list[Row]:
     known = versions(pytorch), versions(sys.executable)
     skipped_file = pathlib.Path(pytorch).parents[1] / "skipped.json"
     skipped = json.loads(skipped_file.read_text()) if skipped_file.exists() else {}
-    made = []
+    result = []
     for path in programs:
-        library, what = described(path)
+        library, purpose = described(path)
         key = library.lower().replace("_", "-")
-        row = Row(path.stem, library, known[0].get(key, ""), what, "not installed")
+        row = Row(path.stem, library, known[0].get(key, ""), purpose, "not installed")
         if all(key in side for side in known):
             theirs = run([pytorch, str(path)], limit)
             ours = run([sys.executable, *OURS, str(path)], limit)
@@ -222,27 +225,27 @@ def rows(programs: list[pathlib.Path], pytorch: str, limit: float) -> list[Row]:
             reasons = [text for word, text in skipped.items() if word.lower().startswith(key)]
             row.detail = (reasons or ["not in both environments"])[0]
         print(f"{row.program:28} {row.result:14} {row.detail}", flush=True)
-        made.append(row)
-    return made
+        result.append(row)
+    return result
 
 
 def _cell(text: str) -> str:
     return re.sub(r"([|<>*_\[\]])", r"\\\1", text)
 
 
-def table(made: list[Row], title: str) -> str:
+def table(output: list[Row], title: str) -> str:
     """Return the rows as a table in Markdown, below a line that sums them up."""
     counts: dict[str, int] = {}
-    for row in made:
+    for row in output:
         counts[row.result] = counts.get(row.result, 0) + 1
     total = ", ".join(f"{count} {result}" for result, count in sorted(counts.items()))
     lines = [
-        f"{title} {len(made)} programs: {total}.",
+        f"{title} {len(output)} programs: {total}.",
         "",
         "| library | program | result | values compared | PyTorch, s | plait, s |",
         "|---|---|---|---|---|---|",
     ]
-    for row in made:
+    for row in output:
         detail = f": {_cell(row.detail)[:240]}" if row.detail else ""
         seconds = ["" if s is None else str(s) for s in (row.pytorch_seconds, row.plait_seconds)]
         lines.append(
@@ -260,30 +263,30 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--page", type=pathlib.Path)
     parser.add_argument("--limit", type=float, default=300.0, help="seconds for a program")
     parser.add_argument("names", nargs="*")
-    given = parser.parse_args(arguments)
-    chosen = [
+    flags = parser.parse_args(arguments)
+    selection = [
         path
         for path in sorted(HERE.glob("*.py"))
         if path.stem not in NOT_PROGRAMS
-        and (not given.names or path.stem.startswith(tuple(given.names)))
+        and (not flags.names or path.stem.startswith(tuple(flags.names)))
     ]
-    made = rows(chosen, given.pytorch, given.limit)
+    result = rows(selection, flags.pytorch, flags.limit)
     now = datetime.datetime.now(tz=datetime.timezone.utc).date().isoformat()
-    both = versions(given.pytorch), versions(sys.executable)
+    both = versions(flags.pytorch), versions(sys.executable)
     plait = both[1].get("plait-torch", "of the working tree")
     title = (
         f"On {now}, Python {platform.python_version()}, {os.cpu_count()} processors, "
         f"PyTorch {both[0].get('torch')}, plait-torch {plait}."
     )
-    text = table(made, title)
-    if given.json:
-        content = {"date": now, "title": title, "rows": [dataclasses.asdict(row) for row in made]}
-        given.json.write_text(json.dumps(content, indent=1) + "\n")
-    if given.page:
-        before, _, rest = given.page.read_text().partition(MARKS[0])
+    text = table(result, title)
+    if flags.json:
+        content = {"date": now, "title": title, "rows": [dataclasses.asdict(row) for row in result]}
+        flags.json.write_text(json.dumps(content, indent=1) + "\n")
+    if flags.page:
+        before, _, rest = flags.page.read_text().partition(MARKS[0])
         after = rest.partition(MARKS[1])[2]
-        given.page.write_text(f"{before}{MARKS[0]}\n{text}\n{MARKS[1]}{after}")
-    if not given.json and not given.page:
+        flags.page.write_text(f"{before}{MARKS[0]}\n{text}\n{MARKS[1]}{after}")
+    if not flags.json and not flags.page:
         print(text)
     return 0
 

@@ -71,8 +71,10 @@ def main(arguments: list[str]) -> int:
     skipped = install(python, [word for word in words if word not in first], pinned)
     listed = pip(python, "list", "--format=freeze").stdout.split()
     names = {line: line.split("==")[0] for line in listed if "==" in line}
-    wanted = [line for line, name in names.items() if not ITS_OWN.match(name) and name not in TOOLS]
-    failed = install(sys.executable, wanted, ["--no-deps"])
+    expected = [
+        line for line, name in names.items() if not ITS_OWN.match(name) and name not in TOOLS
+    ]
+    failed = install(sys.executable, expected, ["--no-deps"])
     skipped.update({f"{word} (beside plait)": text for word, text in failed.items()})
     for word, text in skipped.items():
         print(f"environments: {word} left out: {text}")

@@ -150,16 +150,16 @@ class Suite:
                 start_new_session=True,
             )
 
-    def listed(self, chooser: random.Random) -> list[str]:
+    def list_tests(self, chooser: random.Random) -> list[str]:
         """Return the ids of the library's tests, of ``files`` files at most."""
         words = list(self.library.tests)
         if self.library.files:
-            found = [
+            results = [
                 str(path.relative_to(self.folder))
                 for word in words
                 for path in sorted((self.folder / word).rglob("test_*.py"))
             ]
-            words = sorted(chooser.sample(found, min(self.library.files, len(found))))
+            words = sorted(chooser.sample(results, min(self.library.files, len(results))))
         with tempfile.TemporaryDirectory() as place:
             record = pathlib.Path(place) / "record"
             process = self.start(["--collect-only", *words], record, None)
@@ -191,16 +191,16 @@ class Suite:
                         else ("crashed", ended),
                         self.limit if ended == "limit" else 0.0,
                     )
-                else:  # pytest came to its end: what it did not run it did not find
-                    why = one.reasons or {"": ended}
+                else:  # pytest ended: it did not find the tests that it did not run
+                    reason = one.reasons or {"": ended}
                     for name in rest:
-                        error = why.get(name.partition("::")[0], why.get("", ""))
+                        error = reason.get(name.partition("::")[0], reason.get("", ""))
                         done.setdefault(name, Outcome("not found", error))
         return done
 
 
 class Process:
-    """One process of pytest and what its record says so far."""
+    """One process of pytest and the events of its record so far."""
 
     def __init__(self, suite: Suite, names: Sequence[str], place: pathlib.Path) -> None:
         self.suite = suite
@@ -212,11 +212,11 @@ class Process:
         self.read = 0
         self.record = place / "record"
         self.record.unlink(missing_ok=True)
-        chosen = place / "chosen"
+        choice = place / "chosen"
         lines = [json.dumps([name, suite.places.get(name, "")]) for name in names]
-        chosen.write_text("\n".join(lines))
+        choice.write_text("\n".join(lines))
         files = list(dict.fromkeys(name.partition("::")[0] for name in names))
-        self.process = suite.start(files, self.record, chosen)
+        self.process = suite.start(files, self.record, choice)
 
     def follow(self, until: float | None) -> str:
         """Wait for the end, and return `time`, `limit` or how the process ended."""
@@ -231,7 +231,7 @@ class Process:
                 self.take()
                 return "limit" if late else "time"
         self.take()
-        with contextlib.suppress(ProcessLookupError):  # what a test started and left behind
+        with contextlib.suppress(ProcessLookupError):  # processes that a test has left running
             os.killpg(self.process.pid, signal.SIGKILL)
         code = self.process.returncode
         if code < 0:
@@ -253,7 +253,7 @@ class Process:
             self.note(json.loads(line))
 
     def note(self, event: dict[str, Any]) -> None:
-        """Take one event."""
+        """Process one event."""
         if "file" in event:
             self.reasons[event["file"]] = event["error"]
         if "begun" in event:
@@ -267,7 +267,7 @@ class Process:
             self.running = ""
 
 
-def isolated(library: Library, checkout: pathlib.Path, folder: pathlib.Path) -> pathlib.Path:
+def copy_tests(library: Library, checkout: pathlib.Path, folder: pathlib.Path) -> pathlib.Path:
     """Copy what the tests need into a folder, without the library's sources, and return it."""
     folder.mkdir(parents=True, exist_ok=True)
     for word in library.kept:
@@ -287,11 +287,11 @@ def sample(
 ) -> tuple[int, list[list[str]], dict[str, Outcome]]:
     """List, shuffle and run tests on PyTorch; return their number, the groups, the results."""
     chooser = random.Random(seed)
-    names = suite.listed(chooser)
+    names = suite.list_tests(chooser)
     chooser.shuffle(names)
     print(f"{suite.library.name}: {len(names)} tests", flush=True)
     until = time.monotonic() + seconds
-    made: list[list[str]] = []
+    result: list[list[str]] = []
     results: dict[str, Outcome] = {}
     for first in range(0, len(names), at_once):
         # a file's tests one after the other, so that its fixtures are made once; the files in the
@@ -300,16 +300,16 @@ def sample(
         files = {name.partition("::")[0]: place for place, name in reversed([*enumerate(drawn)])}
         group = sorted(drawn, key=lambda name: files[name.partition("::")[0]])
         done = suite.run(group, until)
-        made.append([name for name in group if name in done])
+        result.append([name for name in group if name in done])
         results.update(done)
         if time.monotonic() > until:
             break
-    return len(names), made, results
+    return len(names), result, results
 
 
 def groups(results: dict[str, Outcome]) -> list[dict[str, Any]]:
-    """Return what did not pass by its cause, the most frequent first."""
-    found: dict[str, dict[str, Any]] = {}
+    """Return the tests that did not pass, grouped by cause, the most frequent first."""
+    entries: dict[str, dict[str, Any]] = {}
     for name, outcome in results.items():
         if outcome.result == "passed":
             continue
@@ -317,14 +317,14 @@ def groups(results: dict[str, Outcome]) -> list[dict[str, Any]]:
         text = re.sub(r"(?<![\w/.])/[^\s()'\"]*/(?=[^\s()'\"/]+\.py\b)", "", text)  # folders
         error = re.sub(r" \[[^\]]*\]$", "", text)
         key = re.sub(r"0x[0-9a-f]+|\d+(\.\d+)?(e[-+]?\d+)?", "#", error)[:120]
-        group = found.setdefault(key, {"error": text[:400], "count": 0, "tests": []})
+        group = entries.setdefault(key, {"error": text[:400], "count": 0, "tests": []})
         group["count"] += 1
         group["tests"].append(name)
-    return sorted(found.values(), key=lambda group: (-group["count"], group["error"]))
+    return sorted(entries.values(), key=lambda group: (-group["count"], group["error"]))
 
 
-def counted(results: dict[str, Outcome]) -> dict[str, int]:
-    """Return how many tests ended how."""
+def count_results(results: dict[str, Outcome]) -> dict[str, int]:
+    """Return the number of tests for each result."""
     counts: dict[str, int] = {}
     for outcome in results.values():
         counts[outcome.result] = counts.get(outcome.result, 0) + 1
@@ -359,7 +359,7 @@ def publish(part: dict[str, Any], name: str, page: pathlib.Path | None, file: pa
         page.write_text(f"{before}{MARKS[0]}\n{table(parts)}\n{MARKS[1]}{after}")
 
 
-def parsed(arguments: list[str]) -> argparse.Namespace:
+def parse(arguments: list[str]) -> argparse.Namespace:
     """Return the command line's values."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("library", choices=sorted(LIBRARIES))
@@ -380,59 +380,59 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
 
 def main(arguments: list[str]) -> int:
     """Run the command line; the exit code is 0 whatever the tests gave."""
-    given = parsed(arguments)
-    library = LIBRARIES[given.library]
-    work = given.work or pathlib.Path(tempfile.mkdtemp())
-    folder = isolated(library, given.checkout, work / library.name)
-    kept = work / f"{library.name}.json"
-    if given.again:
-        record = json.loads(kept.read_text())
+    argument = parse(arguments)
+    library = LIBRARIES[argument.library]
+    work = argument.work or pathlib.Path(tempfile.mkdtemp())
+    folder = copy_tests(library, argument.checkout, work / library.name)
+    reference = work / f"{library.name}.json"
+    if argument.again:
+        record = json.loads(reference.read_text())
     else:
-        suite = Suite(library, folder, [given.pytorch], given.limit)
+        suite = Suite(library, folder, [argument.pytorch], argument.limit)
         begin = time.monotonic()
-        number, made, theirs = sample(suite, given.seed, given.seconds, given.at_once)
+        number, result, theirs = sample(suite, argument.seed, argument.seconds, argument.at_once)
         record = {
             "tests": number,
-            "groups": made,
+            "groups": result,
             "pytorch": {name: dataclasses.asdict(one) for name, one in theirs.items()},
             "places": {name: suite.places[name] for name in theirs},
             "not_collected": suite.not_collected,
             "pytorch_seconds": round(time.monotonic() - begin),
-            "seconds": given.seconds,
-            "seed": given.seed,
+            "seconds": argument.seconds,
+            "seed": argument.seed,
         }
-        kept.write_text(json.dumps(record, indent=1))
+        reference.write_text(json.dumps(record, indent=1))
     theirs = {name: Outcome(**one) for name, one in record["pytorch"].items()}
-    print(f"{library.name}: on PyTorch {counted(theirs)}", flush=True)
-    suite = Suite(library, folder, [sys.executable, *OURS], given.limit)
+    print(f"{library.name}: on PyTorch {count_results(theirs)}", flush=True)
+    suite = Suite(library, folder, [sys.executable, *OURS], argument.limit)
     suite.places = record.get("places", {})
     ours: dict[str, Outcome] = {}
-    if given.failed:
+    if argument.failed:
         ours = {name: Outcome(**one) for name, one in record["plait"].items()}
     begin = time.monotonic()
     for group in record["groups"]:
-        known = ours if given.failed else {}
+        known = ours if argument.failed else {}
         passed = [name for name in group if theirs[name].result == "passed"]
-        wanted = [n for n in passed if n not in known or known[n].result != "passed"]
-        ours.update(suite.run(wanted))
+        expected = [n for n in passed if n not in known or known[n].result != "passed"]
+        ours.update(suite.run(expected))
     record["plait"] = {name: dataclasses.asdict(one) for name, one in ours.items()}
     record["plait_seconds"] = round(time.monotonic() - begin)
-    kept.write_text(json.dumps(record, indent=1))
-    show(record, ours, given, library)
+    reference.write_text(json.dumps(record, indent=1))
+    show(record, ours, argument, library)
     return 0
 
 
 def show(
-    record: dict[str, Any], ours: dict[str, Outcome], given: argparse.Namespace, library: Library
+    record: dict[str, Any], ours: dict[str, Outcome], argument: argparse.Namespace, library: Library
 ) -> None:
-    """Print what was found, and publish it where the command line says."""
-    counts = counted(ours)
-    found = groups(ours)
-    both = versions(given.pytorch), versions(sys.executable)
+    """Print the results, and publish them in the files of the command line."""
+    counts = count_results(ours)
+    result = groups(ours)
+    both = versions(argument.pytorch), versions(sys.executable)
     version = both[0].get(library.distribution, "")
     part = {
         "version": version,
-        "tests_of": given.tests_of or version,
+        "tests_of": argument.tests_of or version,
         "date": datetime.datetime.now(tz=datetime.timezone.utc).date().isoformat(),
         "python": platform.python_version(),
         "torch": both[0].get("torch"),
@@ -443,17 +443,17 @@ def show(
         "plait_seconds": record["plait_seconds"],
         "tests": record["tests"],
         "run": len(record["pytorch"]),
-        "on_pytorch": counted({n: Outcome(**one) for n, one in record["pytorch"].items()}),
+        "on_pytorch": count_results({n: Outcome(**one) for n, one in record["pytorch"].items()}),
         "passed_on_pytorch": len(ours),
         "passed": counts.get("passed", 0),
         "on_plait": counts,
-        "causes": [{**group, "tests": group["tests"][:5]} for group in found],
+        "causes": [{**group, "tests": group["tests"][:5]} for group in result],
     }
     print(f"{library.name}: on plait {counts}", flush=True)
-    for group in found:
+    for group in result:
         print(f"{group['count']:5} {group['error']}\n      {group['tests'][0]}", flush=True)
-    if given.json:
-        publish(part, library.name, given.page, given.json)
+    if argument.json:
+        publish(part, library.name, argument.page, argument.json)
 
 
 if __name__ == "__main__":

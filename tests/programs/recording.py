@@ -36,8 +36,8 @@ def fill(module: torch.nn.Module) -> torch.nn.Module:
 
 def gradients(module: torch.nn.Module) -> dict[str, torch.Tensor]:
     """Return the sum of magnitudes of each parameter's gradient."""
-    found = {name: parameter.grad for name, parameter in module.named_parameters()}
-    return {name: grad.detach().abs().sum() for name, grad in found.items() if grad is not None}
+    results = {name: parameter.grad for name, parameter in module.named_parameters()}
+    return {name: grad.detach().abs().sum() for name, grad in results.items() if grad is not None}
 
 
 def record(name: str, value: Any, rtol: float = 1e-3, atol: float = 1e-5) -> None:
@@ -78,15 +78,15 @@ def _summary(values: np.ndarray) -> dict[str, Any]:
     flat = values.reshape(-1)
     places = np.unique(np.linspace(0, flat.size - 1, min(flat.size, KEPT)).astype(int))
     if flat.dtype.kind in "biu":
-        kept = [int(item) for item in flat[places]]
-        return {"kind": "exact", "shape": shape, "values": [*kept, int(flat.sum())]}
+        references = [int(item) for item in flat[places]]
+        return {"kind": "exact", "shape": shape, "values": [*references, int(flat.sum())]}
     if flat.dtype.kind in "UO":
         return {"kind": "text", "shape": shape, "values": [str(item) for item in flat[places]]}
     flat = flat.astype(np.float64)
     largest = float(np.abs(flat[np.isfinite(flat)]).max(initial=0.0))
     norm = float(np.sqrt(np.square(flat).sum()))
-    kept = [float(item) for item in flat[places]]
-    return {"kind": "float", "shape": shape, "values": kept, "largest": largest, "norm": norm}
+    references = [float(item) for item in flat[places]]
+    return {"kind": "float", "shape": shape, "values": references, "largest": largest, "norm": norm}
 
 
 def _write() -> None:

@@ -56,25 +56,25 @@ def pytest_configure() -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keep the chosen tests, in their order; or list all."""
-    found = places(items)
+    result = places(items)
     if not CHOSEN:
         with open(RECORD, "a") as file:
-            for item, place in zip(items, found, strict=True):
+            for item, place in zip(items, result, strict=True):
                 file.write(json.dumps({"listed": item.nodeid, "place": place}) + "\n")
         return
-    wanted = [json.loads(line) for line in pathlib.Path(CHOSEN).read_text().splitlines()]
+    expected = [json.loads(line) for line in pathlib.Path(CHOSEN).read_text().splitlines()]
     by_name = {item.nodeid: item for item in reversed(items)}
-    by_place = dict(zip(found, items, strict=True))
-    kept = []
-    for name, place in wanted:
+    by_place = dict(zip(result, items, strict=True))
+    references = []
+    for name, place in expected:
         # the place is that of PyTorch, where objects among the parameters may print another id
         item = by_name.get(name) or by_place.get(place)
         if item is not None and item.nodeid not in NAMES:
             NAMES[item.nodeid] = name
-            kept.append(item)
-    taken = set(map(id, kept))
-    config.hook.pytest_deselected(items=[item for item in items if id(item) not in taken])
-    items[:] = kept
+            references.append(item)
+    selection = set(map(id, references))
+    config.hook.pytest_deselected(items=[item for item in items if id(item) not in selection])
+    items[:] = references
 
 
 def places(items: list[pytest.Item]) -> list[str]:
@@ -82,11 +82,11 @@ def places(items: list[pytest.Item]) -> list[str]:
     functions = [item.nodeid.partition("[")[0] for item in items]
     counts = collections.Counter(functions)
     seen: collections.Counter[str] = collections.Counter()
-    made = []
+    result = []
     for function in functions:
         seen[function] += 1
-        made.append(f"{function} {seen[function]}/{counts[function]}")
-    return made
+        result.append(f"{function} {seen[function]}/{counts[function]}")
+    return result
 
 
 def pytest_collectreport(report: pytest.CollectReport) -> None:
@@ -113,11 +113,11 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 def reason(report: Any) -> str:
     """Return the error of a report in a line, and where it was raised."""
-    found = report.longrepr
-    if isinstance(found, tuple):
-        return str(found[2])
-    crash = getattr(found, "reprcrash", None)
-    text = crash.message if crash else str(found)
+    result = report.longrepr
+    if isinstance(result, tuple):
+        return str(result[2])
+    crash = getattr(result, "reprcrash", None)
+    text = crash.message if crash else str(result)
     if not crash:  # an error of a file's collection ends with the exception
         lines = [line[1:].strip() for line in text.splitlines() if line.startswith("E ")]
         return " ".join((lines or text.strip().splitlines() or [""])[-1].split())

@@ -45,7 +45,7 @@ for _ in range(20):
     optimizer.step()
     losses.append(loss.item())
 record("losses", losses)
-# a bias of keys has a gradient of 0 but for rounding, of which AdamW makes steps
+# the gradient of a bias of keys is 0 except for rounding errors, which AdamW scales to full steps
 record("trained", {n: p for n, p in model.named_parameters() if "key.bias" not in n})
 scored = CosineSimilarityLoss(model)([dict(s) for s in features], torch.tensor([0.1, 0.5, 0.9]))
 record("cosine loss", scored)

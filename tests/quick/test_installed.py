@@ -13,7 +13,7 @@ import plait_abi
 
 def test_modules_state_the_version_of_their_distribution() -> None:
     """Of the packages that are installed, as users may install some of them."""
-    found = 0
+    result = 0
     for distribution in importlib.metadata.distributions():
         name = distribution.metadata["Name"]
         if name != "plait" and not name.startswith("plait-"):
@@ -23,8 +23,8 @@ def test_modules_state_the_version_of_their_distribution() -> None:
         module = importlib.import_module(name.replace("-", "_"))
         stated = getattr(module, "__version__", None)
         assert stated in (None, distribution.version), name
-        found += 1
-    assert found >= 11  # plait and what it needs
+        result += 1
+    assert result >= 11  # plait and what it needs
 
 
 def test_components_and_kernels_are_there() -> None:

@@ -124,8 +124,9 @@ struct Replay {
     for (plait_value &v : out) r->release_value(&v);
   }
 
-  void report(const std::string &name, const std::string &what) {
-    if (differing[name]++ < 3) std::printf("call %d, %s: %s\n", calls, name.c_str(), what.c_str());
+  void report(const std::string &name, const std::string &subject) {
+    if (differing[name]++ < 3)
+      std::printf("call %d, %s: %s\n", calls, name.c_str(), subject.c_str());
   }
 };
 

@@ -53,43 +53,43 @@ def calls(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def replayed(output: str) -> None:
-    found = re.search(r"(\d+) calls, 0 operators differ", output)
-    assert found and int(found[1]) >= FEWEST_CALLS, output[-4000:]
+    match = re.search(r"(\d+) calls, 0 operators differ", output)
+    assert match and int(match[1]) >= FEWEST_CALLS, output[-4000:]
 
 
 def program(compiler: Sequence[str], abi: Path, folder: Path) -> Path:
-    made = folder / "replay"
+    result = folder / "replay"
     link = [abi, f"-Wl,-rpath,{abi.parent}"]
-    run([*compiler, *FLAGS, HERE / "replay.cpp", *link, "-o", made])
-    return made
+    run([*compiler, *FLAGS, HERE / "replay.cpp", *link, "-o", result])
+    return result
 
 
 @pytest.mark.parametrize("kernels", [("base", "exact"), ("base", "avx2")], ids="-".join)
 def test_kernels_of_this_machine(calls: Path, kernels: tuple[str, ...], tmp_path: Path) -> None:
     core = Path(plait_core.__file__).parent / "lib"
-    chosen = [core / f"libplait_cpu_{name}.so" for name in kernels]
-    if not all(path.exists() for path in chosen):
+    selection = [core / f"libplait_cpu_{name}.so" for name in kernels]
+    if not all(path.exists() for path in selection):
         pytest.skip("there is one instruction set")
     abi = Path(plait_abi.paths()["libplait_abi.so"])
     libraries = [
         plait_ops.library_path(),
         core / "libplait_core.so",
-        *chosen,
+        *selection,
         Path(plait_optim.__file__).parent / "lib" / "libplait_optim.so",
     ]
-    made = program(os.environ.get("CXX", "c++").split(), abi, tmp_path)
-    replayed(run([made, calls, *libraries]))
+    result = program(os.environ.get("CXX", "c++").split(), abi, tmp_path)
+    replayed(run([result, calls, *libraries]))
 
 
 def test_kernels_of_aarch64(calls: Path, tmp_path: Path) -> None:
     for word in (CXX.split()[0], RUN.split()[0]):
         if not shutil.which(word):
             pytest.skip(f"{word} is not installed")
-    made = tmp_path / "libraries"
+    result = tmp_path / "libraries"
     for name in PACKAGES:
         folder, objects = ROOT / "packages" / name, tmp_path / "objects"
-        command = [sys.executable, "setup.py", "build_libraries", made]
+        command = [sys.executable, "setup.py", "build_libraries", result]
         run(command, folder, CXX=CXX, PLAIT_BUILD_DIR=str(objects))
-    lib = {path.stem.removeprefix("libplait_"): path for path in made.glob("*/lib/*.so")}
-    chosen = [lib[name] for name in ("ops", "core", "cpu_base", "optim")]
-    replayed(run([*RUN.split(), program(CXX.split(), lib["abi"], tmp_path), calls, *chosen]))
+    lib = {path.stem.removeprefix("libplait_"): path for path in result.glob("*/lib/*.so")}
+    selection = [lib[name] for name in ("ops", "core", "cpu_base", "optim")]
+    replayed(run([*RUN.split(), program(CXX.split(), lib["abi"], tmp_path), calls, *selection]))

@@ -93,15 +93,15 @@ def test_every_public_name_is_known(reports: Callable[[str], list[str]]) -> None
     for name in MODULES:
         module = importlib.import_module(name)
         public = dir(module) if name in ("plait", "plait_core") else module.__all__
-        found = [each for each in public if not each.startswith("_")]
-        lines += [f"from {name} import {each} as n{used + i}" for i, each in enumerate(found)]
-        used += len(found)
+        results = [each for each in public if not each.startswith("_")]
+        lines += [f"from {name} import {each} as n{used + i}" for i, each in enumerate(results)]
+        used += len(results)
     assert used > 1500
     assert reports("\n".join(lines) + "\n") == []
 
 
 def test_every_public_member_of_a_tensor_is_known(reports: Callable[[str], list[str]]) -> None:
     plait = importlib.import_module("plait")
-    found = [name for name in dir(plait.Tensor) if not name.startswith("_")]
-    lines = [f"n{i} = x.{name}" for i, name in enumerate(found)]
+    results = [name for name in dir(plait.Tensor) if not name.startswith("_")]
+    lines = [f"n{i} = x.{name}" for i, name in enumerate(results)]
     assert reports("\n".join(["import plait", "x = plait.zeros(2)", *lines]) + "\n") == []

@@ -15,15 +15,15 @@ def prepare(
 ) -> Callable[[], float]:
     """Return a step of the model, which returns its loss or an output."""
     torch.set_num_threads(threads)
-    chosen = MODELS[model]
-    network = fill(torch, chosen.build(torch))
-    data = [torch.from_numpy(array) for array in chosen.data(batch)]
-    if tuned and chosen.images:
+    choice = MODELS[model]
+    network = fill(torch, choice.build(torch))
+    data = [torch.from_numpy(array) for array in choice.data(batch)]
+    if tuned and choice.images:
         network = network.to(memory_format=torch.channels_last)
         data[0] = data[0].contiguous(memory_format=torch.channels_last)
     if mode == "inference":
         network.eval()
-        inputs = data[:-1] if chosen.trained else data
+        inputs = data[:-1] if choice.trained else data
         recorded = torch.inference_mode if tuned else torch.no_grad
 
         def infer() -> float:
@@ -32,11 +32,11 @@ def prepare(
 
         return infer
     options = {"fused": True} if tuned else {}
-    optimizer = chosen.optimizer(torch, network.parameters(), **options)
+    optimizer = choice.optimizer(torch, network.parameters(), **options)
 
     def train() -> float:
         optimizer.zero_grad()
-        loss = chosen.loss(torch, network(*data[:-1]), data[-1])
+        loss = choice.loss(torch, network(*data[:-1]), data[-1])
         loss.backward()
         optimizer.step()
         return float(loss)

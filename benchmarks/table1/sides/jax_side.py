@@ -38,11 +38,11 @@ class Network:
         if value is None:
             bound = math.sqrt(3 / math.prod(shape[:-1]))
             key = random.key(len(self.made))
-            made = random.uniform(key, shape, minval=-bound, maxval=bound)
+            result = random.uniform(key, shape, minval=-bound, maxval=bound)
         else:
-            made = jnp.full(shape, value)
-        self.made.append(made)
-        return made
+            result = jnp.full(shape, value)
+        self.made.append(result)
+        return result
 
     def conv(self, x: Any, after: int, size: int, stride: int = 1, **options: Any) -> Any:
         padding, groups = options.get("padding", size // 2), options.get("groups", 1)
@@ -149,8 +149,8 @@ def loss_of(kind: str, output: Any, target: Any) -> Any:
     """The model's loss, as in `models.Model.loss`."""
     if kind == "logits":
         return (jax.nn.softplus(output) - target * output).mean()
-    chosen = jnp.take_along_axis(jax.nn.log_softmax(output), target[:, None], axis=-1)
-    return -chosen.mean()
+    choice = jnp.take_along_axis(jax.nn.log_softmax(output), target[:, None], axis=-1)
+    return -choice.mean()
 
 
 def sgd(weights: Any, state: Any, gradients: Any) -> tuple[Any, Any]:
@@ -177,9 +177,9 @@ def prepare(model: str, mode: str, batch: int, threads: int, tuned: bool) -> Cal
     """A compiled step; the processors that the worker may use are its threads."""
     if model not in WRITTEN:
         raise NotWritten("not written for this side")
-    chosen, run = MODELS[model], WRITTEN[model]
-    arrays = list(chosen.data(batch))
-    if chosen.images:
+    selection, run = MODELS[model], WRITTEN[model]
+    arrays = list(selection.data(batch))
+    if selection.images:
         arrays[0] = arrays[0].transpose(0, 2, 3, 1)
     data = [jnp.asarray(array) for array in arrays]
     net = Network(None, True)
@@ -190,9 +190,9 @@ def prepare(model: str, mode: str, batch: int, threads: int, tuned: bool) -> Cal
         return lambda: float(infer(weights, *data[:-1]).block_until_ready().flatten()[0])
 
     def loss(weights: Any, *data: Any) -> Any:
-        return loss_of(chosen.kind, run(Network(weights, True), *data[:-1]), data[-1])
+        return loss_of(selection.kind, run(Network(weights, True), *data[:-1]), data[-1])
 
-    update = sgd if chosen.images else adam
+    update = sgd if selection.images else adam
 
     def step(weights: Any, state: Any, *data: Any) -> tuple[Any, Any, Any]:
         value, gradients = jax.value_and_grad(loss)(weights, *data)
@@ -200,7 +200,7 @@ def prepare(model: str, mode: str, batch: int, threads: int, tuned: bool) -> Cal
 
     compiled = jax.jit(step, donate_argnums=(0, 1))
     zeros = [jnp.zeros_like(w) for w in weights]
-    now = [weights, zeros if chosen.images else (0, zeros, [jnp.zeros_like(w) for w in weights])]
+    now = [weights, zeros if selection.images else (0, zeros, [jnp.zeros_like(w) for w in weights])]
 
     def train() -> float:
         *now[:], value = compiled(*now, *data)

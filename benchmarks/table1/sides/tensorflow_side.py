@@ -114,29 +114,29 @@ def prepare(model: str, mode: str, batch: int, threads: int, tuned: bool) -> Cal
         raise NotWritten("not written for this side")
     tf.config.threading.set_intra_op_parallelism_threads(threads)
     tf.config.threading.set_inter_op_parallelism_threads(1)
-    chosen = MODELS[model]
-    arrays = list(chosen.data(batch))
-    if chosen.images:
+    choice = MODELS[model]
+    arrays = list(choice.data(batch))
+    if choice.images:
         arrays[0] = arrays[0].transpose(0, 2, 3, 1)
         inputs = [tf.keras.Input(arrays[0].shape[1:])]
     else:
         inputs = [tf.keras.Input((), dtype="int64") for _ in arrays[:-1]]
     network = tf.keras.Model(inputs, WRITTEN[model](*inputs))
-    *given, target = [tf.constant(array) for array in arrays]
+    *arguments, target = [tf.constant(array) for array in arrays]
     if mode == "inference":
         infer = tf.function(lambda *inputs: network(list(inputs), training=False))
-        return lambda: float(tf.reshape(infer(*given), [-1])[0])
-    if chosen.images:
+        return lambda: float(tf.reshape(infer(*arguments), [-1])[0])
+    if choice.images:
         optimizer = tf.keras.optimizers.SGD(0.01, momentum=0.9, weight_decay=1e-4)
     else:
         optimizer = tf.keras.optimizers.Adam(1e-3)
     optimizer.build(network.trainable_variables)
 
     @tf.function
-    def step(*given: Any) -> Any:
+    def step(*arguments: Any) -> Any:
         with tf.GradientTape() as tape:
-            output = network(list(given), training=True)
-            if chosen.kind == "logits":
+            output = network(list(arguments), training=True)
+            if choice.kind == "logits":
                 losses = tf.nn.sigmoid_cross_entropy_with_logits(target, output)
             else:
                 losses = tf.nn.sparse_softmax_cross_entropy_with_logits(target, output)
@@ -145,4 +145,4 @@ def prepare(model: str, mode: str, batch: int, threads: int, tuned: bool) -> Cal
         optimizer.apply_gradients(zip(gradients, network.trainable_variables, strict=True))
         return loss
 
-    return lambda: float(step(*given))
+    return lambda: float(step(*arguments))

@@ -305,10 +305,10 @@ void check_request(const Request &r) {
 
 // [seed]
 Tensor seed(const Request &r, uint32_t i) {
-  const plait_tensor *root = r.roots[i], *given = r.grads ? r.grads[i] : nullptr;
+  const plait_tensor *root = r.roots[i], *gradient = r.grads ? r.grads[i] : nullptr;
   const Layout l = layout_of(root);
   const bool complex = root->dl.dtype.code == kDLComplex;
-  if (!given) {
+  if (!gradient) {
     if (numel(root) != 1 || complex)
       raise(r.thread, PLAIT_ERROR, "backward",
             "a gradient can be made up only for a real result of one element; result %u is %s of "
@@ -316,13 +316,13 @@ Tensor seed(const Request &r, uint32_t i) {
             unsigned(i), plait::name(root->dl.dtype), shape_text(root).c_str());
     return ones(r.thread, l);
   }
-  if (layout_of(given).shape != l.shape)
+  if (layout_of(gradient).shape != l.shape)
     raise(r.thread, PLAIT_SHAPE_ERROR, "backward",
           "the gradient of result %u must have its shape %s; got %s", unsigned(i),
-          shape_text(root).c_str(), shape_text(given).c_str());
-  if (!differentiable(given->dl.dtype) || (given->dl.dtype.code == kDLComplex) != complex)
+          shape_text(root).c_str(), shape_text(gradient).c_str());
+  if (!differentiable(gradient->dl.dtype) || (gradient->dl.dtype.code == kDLComplex) != complex)
     raise(r.thread, PLAIT_DTYPE_ERROR, "backward", "the gradient of result %u must be %s; got %s",
-          unsigned(i), plait::name(root->dl.dtype), plait::name(given->dl.dtype));
+          unsigned(i), plait::name(root->dl.dtype), plait::name(gradient->dl.dtype));
   return fitted(r.thread, "backward", l, Tensor::share(r.grads[i]));
 }
 // [/seed]

@@ -86,11 +86,11 @@ void check_ours(const plait_tensor *t) {
           shape_text(t).c_str());
 }
 
-void put(plait_tensor *t, History made) {
+void put(plait_tensor *t, History result) {
   check_ours(t);
-  made.o = {1, &history_type};
+  result.o = {1, &history_type};
   auto *old = static_cast<plait_object *>(t->slot[0]);
-  t->slot[0] = new History(std::move(made));
+  t->slot[0] = new History(std::move(result));
   plait_release_object(old);
 }
 
@@ -120,9 +120,9 @@ Layout layout_of(const plait_tensor *t) {
 }
 
 Tensor alias(plait_thread *thread, const Tensor &t) {
-  Tensor made;
-  check(engine.runtime->tensor_alias(thread, t.get(), made.out()));
-  return made;
+  Tensor result;
+  check(engine.runtime->tensor_alias(thread, t.get(), result.out()));
+  return result;
 }
 
 }  // namespace plait::tape

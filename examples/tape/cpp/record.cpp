@@ -246,10 +246,10 @@ plait_status record(void *, plait_thread *thread, const char *name, plait_object
       edges[i] = {output_of(thread, inputs[i]), layout_of(inputs[i])};
     }
     if (!any || (thread->excluded & engine.bit)) return PLAIT_OK;
-    const Ref<Node> made = new_node(name);
-    made->edges = std::move(edges);
-    made->function = Ref<plait_object>::share(callable);
-    made->outputs.resize(n_out);
+    const Ref<Node> result = new_node(name);
+    result->edges = std::move(edges);
+    result->function = Ref<plait_object>::share(callable);
+    result->outputs.resize(n_out);
     for (uint32_t i = 0; i < n_out; i++) {
       plait_tensor *t = outputs[i];
       if (!t) continue;
@@ -263,14 +263,14 @@ plait_status record(void *, plait_thread *thread, const char *name, plait_object
       if (!written && requires_grad(t))
         raise(thread, PLAIT_ERROR, name, "output %u already has a history; return detach() of it",
               unsigned(i));
-      made->outputs[i] = layout_of(t);
+      result->outputs[i] = layout_of(t);
     }
     for (uint32_t i = 0; i < n_out; i++)
       if (outputs[i] && differentiable(outputs[i]->dl.dtype)) {
         cut(outputs[i], inputs, n_in);
-        set_history(outputs[i], {made, i});
+        set_history(outputs[i], {result, i});
       }
-    if (node) *node = &Ref<Node>(made).release()->o;
+    if (node) *node = &Ref<Node>(result).release()->o;
     return PLAIT_OK;
   });
 }

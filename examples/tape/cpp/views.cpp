@@ -8,11 +8,11 @@
 namespace plait::tape {
 namespace {
 
-[[noreturn]] void refuse(const plait_tensor *view, const char *why) {
+[[noreturn]] void refuse(const plait_tensor *view, const char *reason) {
   raise(engine.runtime->thread(), PLAIT_NOT_IMPLEMENTED, "plait_tape",
         "a view of shape %s was written in place, or its base was since it was made, and %s; "
         "clone() the view before the write",
-        shape_text(view).c_str(), why);
+        shape_text(view).c_str(), reason);
 }
 
 // Whether no two elements share an address.

@@ -65,11 +65,11 @@ plait_status copy_bytes(plait_thread *thread, plait_tensor *to, plait_tensor *fr
                        uint64_t(numel(from) * itemsize(from->dl.dtype)), stream,
                        async ? PLAIT_COPY_ASYNC : 0);
   };
-  plait_status s = asked(thread, d, "copy", [&] { return unlocked(copy); });
+  plait_status s = call_device(thread, d, "copy", [&] { return unlocked(copy); });
   if (s >= 0 && between) s = wait_between(thread, d, stream, there, behind);
   if (s >= 0 && async) s = keep_until_done(thread, d, stream, host->storage);
   let_go(thread, d);
-  // the host has waited for what was before, which may have failed
+  // the host has waited for earlier work, which may have failed
   if (s >= 0 && on_device && host && !async) s = late_error(thread, d);
   return s;
 }
@@ -179,13 +179,13 @@ plait_status host_copy(plait_thread *thread, plait_tensor *t, plait_tensor **out
   if (t->dl.device.device_type == PLAIT_META)
     return raise(thread, PLAIT_NOT_IMPLEMENTED, nullptr,
                  "values are required, which a tensor on the device meta does not have");
-  Tensor made;
+  Tensor result;
   plait_status s =
-      tensor_new(thread, t->dl.dtype, t->dl.ndim, t->dl.shape, nullptr, {kDLCPU, 0}, made.out());
-  if (s >= 0) s = across(thread, made.get(), t, false);
+      tensor_new(thread, t->dl.dtype, t->dl.ndim, t->dl.shape, nullptr, {kDLCPU, 0}, result.out());
+  if (s >= 0) s = across(thread, result.get(), t, false);
   if (s < 0) return s;
-  made.get()->flags |= t->flags & PLAIT_TENSOR_WRAPPED_NUMBER;
-  *out = made.release();
+  result.get()->flags |= t->flags & PLAIT_TENSOR_WRAPPED_NUMBER;
+  *out = result.release();
   return PLAIT_OK;
 }
 

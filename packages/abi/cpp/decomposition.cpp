@@ -92,13 +92,14 @@ bool is_dense(const plait_tensor *t) {  // each element of its span belongs to o
   return numel(t) > 0 && last == numel(t) - 1;
 }
 
-plait_status result_like(Frame *f, uint16_t i, const plait_value &made) {
-  if (made.tag == PLAIT_TENSOR) {
-    const DLTensor &t = made.u.t->dl;
-    return result_strided(f, i, t.dtype, t.ndim, t.shape, is_dense(made.u.t) ? t.strides : nullptr);
+plait_status result_like(Frame *f, uint16_t i, const plait_value &result) {
+  if (result.tag == PLAIT_TENSOR) {
+    const DLTensor &t = result.u.t->dl;
+    return result_strided(f, i, t.dtype, t.ndim, t.shape,
+                          is_dense(result.u.t) ? t.strides : nullptr);
   }
-  for (uint32_t k = 0; made.tag == PLAIT_TENSORS && k < made.n; k++) {
-    const DLTensor &t = made.u.ts[k]->dl;
+  for (uint32_t k = 0; result.tag == PLAIT_TENSORS && k < result.n; k++) {
+    const DLTensor &t = result.u.ts[k]->dl;
     plait_tensor *one = nullptr;
     const plait_status s =
         tensor_new(f->thread, t.dtype, t.ndim, t.shape, nullptr, f->device, &one);
@@ -140,8 +141,8 @@ plait_status decomposed(plait_call *c, Layers layers, bool kept) {
         break;
       }
       if (out[i].u.t == target) continue;
-      const DLTensor &made = out[i].u.t->dl;
-      s = accept(c, target, made.dtype, made.ndim, made.shape);
+      const DLTensor &result = out[i].u.t->dl;
+      s = accept(c, target, result.dtype, result.ndim, result.shape);
       plait_value in[] = {c->out[i], out[i]}, ignored[PLAIT_MAX_RESULTS];
       if (s >= 0)
         s = border(c->thread, c->op->name, [&]() -> plait_status {

@@ -78,9 +78,11 @@ const plait_type stream_type{PLAIT_HEADER(plait_type), "stream", drop_stream};
 const plait_type event_type{PLAIT_HEADER(plait_type), "device event", drop_event};
 
 template <class Block>
-Block *new_block(plait_thread *thread, DLDevice device, const plait_type *type, const char *what) {
+Block *new_block(plait_thread *thread, DLDevice device, const plait_type *type,
+                 const char *subject) {
   auto *b = static_cast<Block *>(std::calloc(1, sizeof(Block)));
-  if (!b) return raise(thread, PLAIT_MEMORY_ERROR, nullptr, "out of memory for %s", what), nullptr;
+  if (!b)
+    return raise(thread, PLAIT_MEMORY_ERROR, nullptr, "out of memory for %s", subject), nullptr;
   b->o = {1, type};
   b->device = device;
   count_live(device, 1);
@@ -109,12 +111,13 @@ std::string launched_since(DLDevice d) {
 
 }  // namespace
 
-plait_status told(plait_thread *thread, DLDevice d, const char *what, plait_status s,
-                  const plait_error *before) {
+plait_status complete_error(plait_thread *thread, DLDevice d, const char *subject, plait_status s,
+                            const plait_error *before) {
   if (s == PLAIT_OK) return s;
   if (is_code(s) && thread->error != before) return s;
   return raise(thread, is_own_code(s) ? s : PLAIT_ERROR, nullptr,
-               "%s: `%s` failed with status %d and gave no text", device_text(d).c_str(), what, s);
+               "%s: `%s` failed with status %d and gave no text", device_text(d).c_str(), subject,
+               s);
 }
 
 bool is_forked(DLDevice d) {
@@ -249,8 +252,8 @@ plait_status stream_new(plait_thread *thread, DLDevice d, int32_t priority, plai
   auto *b = new_block<StreamBlock>(thread, d, &stream_type, "a stream");
   if (!b) return PLAIT_MEMORY_ERROR;
   b->priority = priority;
-  const plait_status s =
-      asked(thread, d, "stream_new", [&] { return table->stream_new(table->ctx, thread, b); });
+  const plait_status s = call_device(thread, d, "stream_new",
+                                     [&] { return table->stream_new(table->ctx, thread, b); });
   if (s < 0) return plait_release(b), s;
   b->table = table;
   if (const plait_status listed = enlist(thread, b); listed < 0) return plait_release(b), listed;
@@ -277,7 +280,7 @@ plait_status stream_query(plait_thread *thread, DLDevice d, plait_stream *stream
   if (!is_accelerator(d)) return PLAIT_OK;
   if (const plait_status s = usable(thread, d, &table); s < 0) return s;
   if (!table->stream_new) return late_error(thread, d);
-  const plait_status s = asked(thread, d, "stream_query", [&] {
+  const plait_status s = call_device(thread, d, "stream_query", [&] {
     return table->stream_query(table->ctx, thread, d, stream, done);
   });
   return s < 0 ? s : late_error(thread, d);
@@ -287,7 +290,7 @@ plait_status stream_synchronize(plait_thread *thread, DLDevice d, plait_stream *
   const plait_device *table = nullptr;
   if (!is_accelerator(d)) return PLAIT_OK;
   if (const plait_status s = usable(thread, d, &table); s < 0) return s;
-  const plait_status s = asked(thread, d, "stream_synchronize", [&] {
+  const plait_status s = call_device(thread, d, "stream_synchronize", [&] {
     return unlocked([&] {
       const plait_status done = until_done(thread, table, d, stream);
       return done < 0 ? done : table->stream_synchronize(table->ctx, thread, d, stream);
@@ -297,20 +300,20 @@ plait_status stream_synchronize(plait_thread *thread, DLDevice d, plait_stream *
   return s < 0 ? s : late_error(thread, d);
 }
 
-// Waits for what is in all streams of a device now, as far as they are known here.
+// Waits for the work that is in all known streams of a device now.
 static plait_status until_all_done(plait_thread *thread, const plait_device *table, DLDevice d) {
   State &state = states[d.device_type];
   std::vector<plait_device_event *> events;
   plait_status s = border(thread, nullptr, [&]() -> plait_status {
     const std::lock_guard<ProcessLock> lock(state.lock);  // none of them goes meanwhile
     events.assign(state.streams.size() + 1, nullptr);
-    plait_status made = event_behind(thread, table, d, nullptr, &events.back());
-    for (size_t i = 0; made >= 0 && i < state.streams.size(); i++)
+    plait_status result = event_behind(thread, table, d, nullptr, &events.back());
+    for (size_t i = 0; result >= 0 && i < state.streams.size(); i++)
       if (same(state.streams[i]->device, d))
-        made = event_behind(thread, table, d, state.streams[i], &events[i]);
-    return made;
+        result = event_behind(thread, table, d, state.streams[i], &events[i]);
+    return result;
   });
-  if (s < 0) s = (clear(thread), PLAIT_OK);  // the device's own wait tells
+  if (s < 0) s = (clear(thread), PLAIT_OK);  // the device's own wait reports the error
   for (plait_device_event *each : events) {
     if (s >= 0 && each) s = until_reached(thread, table, each);
     plait_release(each);
@@ -323,7 +326,7 @@ plait_status synchronize(plait_thread *thread, DLDevice d) {
   if (!is_accelerator(d)) return PLAIT_OK;
   if (const plait_status s = usable(thread, d, &table); s < 0) return s;
   const uint64_t last = states[d.device_type].launches;
-  const plait_status s = asked(thread, d, "synchronize", [&] {
+  const plait_status s = call_device(thread, d, "synchronize", [&] {
     return unlocked([&] {
       const plait_status done = until_all_done(thread, table, d);
       return done < 0 ? done : table->synchronize(table->ctx, thread, d);
@@ -353,10 +356,10 @@ plait_status event_new(plait_thread *thread, DLDevice d, uint64_t flags, plait_d
   auto *b = new_block<EventBlock>(thread, d, &event_type, "an event");
   if (!b) return PLAIT_MEMORY_ERROR;
   b->flags = flags;
-  const plait_status s =
-      table->event_new
-          ? asked(thread, d, "event_new", [&] { return table->event_new(table->ctx, thread, b); })
-          : PLAIT_OK;
+  const plait_status s = table->event_new
+                             ? call_device(thread, d, "event_new",
+                                           [&] { return table->event_new(table->ctx, thread, b); })
+                             : PLAIT_OK;
   if (s < 0) return plait_release(b), s;
   if (table->event_new) b->table = table;
   *out = b;
@@ -370,8 +373,8 @@ plait_status event_record(plait_thread *thread, plait_device_event *event, plait
   b->launch = states[b->device.device_type].launches;
   b->recorded = true;
   if (!b->table) return PLAIT_OK;
-  return asked(thread, b->device, "event_record",
-               [&] { return b->table->event_record(b->table->ctx, thread, b, stream); });
+  return call_device(thread, b->device, "event_record",
+                     [&] { return b->table->event_record(b->table->ctx, thread, b, stream); });
 }
 
 // Behind an event: the error that is known by now, or all calls before it are done.
@@ -388,8 +391,8 @@ plait_status event_query(plait_thread *thread, plait_device_event *event, int32_
   if (!b || !b->recorded) return PLAIT_OK;
   if (is_forked(b->device)) return forked(thread, b->device);
   const plait_status s =
-      b->table ? asked(thread, b->device, "event_query",
-                       [&] { return b->table->event_query(b->table->ctx, thread, b, done); })
+      b->table ? call_device(thread, b->device, "event_query",
+                             [&] { return b->table->event_query(b->table->ctx, thread, b, done); })
                : PLAIT_OK;
   if (s < 0 || !*done) return s;
   return passed(thread, b);
@@ -400,14 +403,15 @@ plait_status event_wait(plait_thread *thread, plait_device_event *event) {
   if (!b || !b->recorded) return PLAIT_OK;
   if (is_forked(b->device)) return forked(thread, b->device);
   const plait_status s =
-      b->table ? asked(thread, b->device, "event_wait",
-                       [&] {
-                         return unlocked([&] {
-                           const plait_status done = until_reached(thread, b->table, b);
-                           return done < 0 ? done : b->table->event_wait(b->table->ctx, thread, b);
-                         });
-                       })
-               : PLAIT_OK;
+      b->table
+          ? call_device(thread, b->device, "event_wait",
+                        [&] {
+                          return unlocked([&] {
+                            const plait_status done = until_reached(thread, b->table, b);
+                            return done < 0 ? done : b->table->event_wait(b->table->ctx, thread, b);
+                          });
+                        })
+          : PLAIT_OK;
   if (s < 0) return s;
   return passed(thread, b);
 }
@@ -419,8 +423,8 @@ plait_status stream_wait(plait_thread *thread, DLDevice d, plait_stream *stream,
   if (!is_accelerator(d)) return event_wait(thread, event);  // the host is its own stream
   if (is_forked(d)) return forked(thread, d);
   if (d.device_type != b->device.device_type) return event_wait(thread, event);
-  return asked(thread, d, "stream_wait",
-               [&] { return b->table->stream_wait(b->table->ctx, thread, d, stream, b); });
+  return call_device(thread, d, "stream_wait",
+                     [&] { return b->table->stream_wait(b->table->ctx, thread, d, stream, b); });
 }
 
 plait_status event_elapsed(plait_thread *thread, plait_device_event *from, plait_device_event *to,
@@ -438,8 +442,9 @@ plait_status event_elapsed(plait_thread *thread, plait_device_event *from, plait
                  device_text(a->device).c_str());
   for (plait_device_event *each : {from, to})
     if (const plait_status s = event_wait(thread, each); s < 0) return s;
-  return asked(thread, a->device, "event_elapsed",
-               [&] { return table->event_elapsed(table->ctx, thread, from, to, milliseconds); });
+  return call_device(thread, a->device, "event_elapsed", [&] {
+    return table->event_elapsed(table->ctx, thread, from, to, milliseconds);
+  });
 }
 
 // Memory.
@@ -518,7 +523,7 @@ plait_status pinned_new(plait_thread *thread, DLDevice d, uint64_t nbytes, plait
       return s;
     }
     auto pinned = std::make_unique<Pinned>(Pinned{table, nullptr, nbytes});
-    plait_status s = asked(thread, d, "pinned_alloc", [&] {
+    plait_status s = call_device(thread, d, "pinned_alloc", [&] {
       return table->pinned_alloc(table->ctx, thread, nbytes, &pinned->data);
     });
     if (s >= 0 && !pinned->data)

@@ -18,18 +18,18 @@ inline const plait_device *device_table(DLDevice d) {
 plait_status begin_use(plait_thread *, DLDevice);
 bool is_forked(DLDevice);
 plait_status forked(plait_thread *, DLDevice);     // the error
-plait_status no_device(plait_thread *, DLDevice);  // the error where nobody brings it
+plait_status no_device(plait_thread *, DLDevice);  // the error if no component provides it
 
-// A status of the device's function `what`: errors without a text get one. `before` was the
+// A status of the device's function `function`: errors without a text get one. `before` was the
 // thread's error when it was called.
-plait_status told(plait_thread *, DLDevice, const char *what, plait_status,
-                  const plait_error *before);
+plait_status complete_error(plait_thread *, DLDevice, const char *function, plait_status,
+                            const plait_error *before);
 
-// Calls the device's function `what`; see `told`.
+// Calls the device's function `function`; see `complete_error`.
 template <class F>
-plait_status asked(plait_thread *thread, DLDevice d, const char *what, F &&call) {
+plait_status call_device(plait_thread *thread, DLDevice d, const char *function, F &&call) {
   const plait_error *before = thread->error;
-  return told(thread, d, what, call(), before);
+  return complete_error(thread, d, function, call(), before);
 }
 
 // The number of storages, streams and events that a device type has.
@@ -42,7 +42,7 @@ plait_status enter_device(plait_call *);
 // nullptr.
 uint64_t launch(const plait_op *, DLDevice);
 const plait_op *launched(DLDevice, uint64_t number);
-// The error that the device tells now, or PLAIT_OK.
+// The error that the device reports now, or PLAIT_OK.
 plait_status late_error(plait_thread *, DLDevice);
 // All launches up to this one are done.
 void reach(DLDevice, uint64_t launch);
@@ -80,7 +80,7 @@ plait_status unlocked(F wait) {
 plait_status until_reached(plait_thread *, const plait_device *, plait_device_event *);
 // Returns when what is in the stream now is done.
 plait_status until_done(plait_thread *, const plait_device *, DLDevice, plait_stream *);
-// An event behind what is in the stream now, or nullptr if that is done or cannot be asked for.
+// An event behind what is in the stream now, or nullptr if that is done or cannot be queried.
 plait_status event_behind(plait_thread *, const plait_device *, DLDevice, plait_stream *,
                           plait_device_event **);
 

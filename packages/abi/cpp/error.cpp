@@ -139,8 +139,8 @@ plait_status fail(const plait_call *call, plait_status code, const char *format,
 }
 
 plait_status named(const plait_call *call, plait_status s) {
-  const std::string why = call->thread->error ? call->thread->error->message : "";
-  return fail(call, s, "%s", why.c_str());
+  const std::string reason = call->thread->error ? call->thread->error->message : "";
+  return fail(call, s, "%s", reason.c_str());
 }
 
 plait_status raise_host(plait_thread *thread, plait_object *exception, const char *message) {

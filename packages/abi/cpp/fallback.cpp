@@ -86,13 +86,13 @@ plait_status back_on_device(plait_thread *thread, DLDevice d, plait_tensor *from
 }
 
 // Result `i`, which the CPU has made, where the caller expects it.
-plait_status give_back(plait_call *c, uint16_t i, const plait_value &made) {
+plait_status give_back(plait_call *c, uint16_t i, const plait_value &result) {
   plait_thread *thread = c->thread;
   if (c->form != PLAIT_FUNCTION) {
     plait_tensor *target = c->out[i].u.t;
-    const DLTensor &t = made.u.t->dl;
+    const DLTensor &t = result.u.t->dl;
     const plait_status s = accept(c, target, t.dtype, t.ndim, t.shape);
-    return s < 0 ? s : write(thread, target, made.u.t);
+    return s < 0 ? s : write(thread, target, result.u.t);
   }
   const int32_t alias = plait_result_at(c->op, i)->alias_arg;
   if (alias >= 0 && c->in[alias].tag == PLAIT_TENSOR) {
@@ -100,24 +100,24 @@ plait_status give_back(plait_call *c, uint16_t i, const plait_value &made) {
     c->out[i] = c->in[alias];
     return PLAIT_OK;
   }
-  if (made.tag == PLAIT_TENSOR) {
+  if (result.tag == PLAIT_TENSOR) {
     plait_tensor *t = nullptr;
-    const plait_status s = back_on_device(thread, c->device, made.u.t, &t);
+    const plait_status s = back_on_device(thread, c->device, result.u.t, &t);
     c->out[i] = value(t);
     return s;
   }
-  if (made.tag != PLAIT_TENSORS) {
-    c->out[i] = made;
+  if (result.tag != PLAIT_TENSORS) {
+    c->out[i] = result;
     return PLAIT_OK;
   }
-  std::vector<Tensor> list(made.n);
+  std::vector<Tensor> list(result.n);
   std::vector<plait_tensor *> bare;
-  for (uint32_t k = 0; k < made.n; k++) {
-    const plait_status s = back_on_device(thread, c->device, made.u.ts[k], list[k].out());
+  for (uint32_t k = 0; k < result.n; k++) {
+    const plait_status s = back_on_device(thread, c->device, result.u.ts[k], list[k].out());
     if (s < 0) return s;
     bare.push_back(list[k].get());
   }
-  return tensors_value(thread, bare.data(), made.n, c->out + i);
+  return tensors_value(thread, bare.data(), result.n, c->out + i);
 }
 
 }  // namespace

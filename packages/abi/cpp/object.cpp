@@ -22,7 +22,7 @@ void *inline_elements(plait_storage *s) { return reinterpret_cast<char *>(s) + k
 plait_stream *&stream_slot(plait_storage *s) {
   return *static_cast<plait_stream **>(inline_elements(s));
 }
-// number of freed blocks after which malloc is asked to give pages back
+// number of freed blocks after which malloc returns pages to the system
 constexpr int64_t kTrimAfter = 30000;
 
 int64_t *inline_dims(plait_tensor *t) { return static_cast<TensorBlock *>(t)->inline_dims; }
@@ -267,13 +267,13 @@ plait_status storage_new(plait_thread *thread, DLDevice device, uint64_t nbytes,
   } else {
     s->allocator = a;
     if (!s->data || uint64_t(reinterpret_cast<uintptr_t>(s->data)) % 64) {
-      void *given = s->data;
-      a->free(a->ctx, given, nbytes, s->block);
+      void *address = s->data;
+      a->free(a->ctx, address, nbytes, s->block);
       give_back(s);
       return raise(thread, PLAIT_ERROR, nullptr,
                    "the allocator `%s` for %s gave memory at %p; an address that is a multiple of "
                    "64 is required",
-                   a->name, device_text(device).c_str(), given);
+                   a->name, device_text(device).c_str(), address);
     }
   }
   watch_memory(PLAIT_EVENT_ALLOC, s);

@@ -59,12 +59,12 @@ plait_status observe(plait_thread *thread, const plait_observer *o, int on) {
   });
 }
 
-void forget_observers_of(plait_thread *thread, const plait_plugin *who) {
+void forget_observers_of(plait_thread *thread, const plait_plugin *plugin) {
   std::vector<const plait_observer *> gone;
   {
     const std::lock_guard<ForkMutex> lock(registry_mutex);
     for (const auto &[o, owner] : owners)
-      if (owner == who) gone.push_back(o);
+      if (owner == plugin) gone.push_back(o);
     for (const plait_observer *o : gone) owners.erase(o);
   }
   for (const plait_observer *o : gone) observe(thread, o, 0);
@@ -75,12 +75,12 @@ void report_observers(std::vector<plait_record> &list) {
   const std::lock_guard<ForkMutex> lock(registry_mutex);
   const List *now = current.load(std::memory_order_acquire);
   for (size_t i = 0; now && i < now->size(); i++) {
-    const plait_plugin *who = owners[(*now)[i]];
+    const plait_plugin *plugin = owners[(*now)[i]];
     Dl_info at{};
-    if (!who) dladdr(reinterpret_cast<void *>((*now)[i]->begin), &at);
+    if (!plugin) dladdr(reinterpret_cast<void *>((*now)[i]->begin), &at);
     const char *path = at.dli_fname ? at.dli_fname : "", *slash = std::strrchr(path, '/');
-    const char *name = who ? who->name : slash ? slash + 1 : path;
-    list.push_back({"observer", name, name, who ? who->version : "", 1, 0, 0});
+    const char *name = plugin ? plugin->name : slash ? slash + 1 : path;
+    list.push_back({"observer", name, name, plugin ? plugin->version : "", 1, 0, 0});
   }
 }
 

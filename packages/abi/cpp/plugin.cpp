@@ -24,30 +24,30 @@ void quiesce_all() {
 }
 }  // namespace
 
-bool version_fits(plait_thread *thread, const char *what, const plait_header &h) {
+bool version_fits(plait_thread *thread, const char *subject, const plait_header &h) {
   const bool too_old = h.major == 0 && h.minor < 3;  // 0.3 is the first that later ones run
   if (h.major == PLAIT_ABI_MAJOR && h.minor <= PLAIT_ABI_MINOR && !too_old) return true;
   raise(thread, PLAIT_ERROR, nullptr, "%s was built for plait ABI %u.%u, this runtime is %d.%d; %s",
-        what, h.major, h.minor, PLAIT_ABI_MAJOR, PLAIT_ABI_MINOR,
+        subject, h.major, h.minor, PLAIT_ABI_MAJOR, PLAIT_ABI_MINOR,
         h.major == PLAIT_ABI_MAJOR && !too_old
             ? "install a later plait-abi, or build it with an older PLAIT_TARGET"
             : "rebuild it or install the matching plait-abi");
   return false;
 }
 
-bool size_fits(plait_thread *thread, const char *what, const plait_header &h, size_t required) {
+bool size_fits(plait_thread *thread, const char *subject, const plait_header &h, size_t required) {
   if (h.size >= required) return true;
-  raise(thread, PLAIT_VALUE_ERROR, nullptr, "%s has %u bytes; %zu are required", what, h.size,
+  raise(thread, PLAIT_VALUE_ERROR, nullptr, "%s has %u bytes; %zu are required", subject, h.size,
         required);
   return false;
 }
 
-bool flags_fit(plait_thread *thread, const char *what, uint64_t flags, uint64_t known) {
+bool flags_fit(plait_thread *thread, const char *subject, uint64_t flags, uint64_t known) {
   const uint64_t unknown = flags & ~known & PLAIT_MUST_UNDERSTAND;
   if (!unknown) return true;
   raise(thread, PLAIT_VALUE_ERROR, nullptr,
         "%s has flag bit %d, which this runtime (plait ABI %d.%d) doesn't know and must understand",
-        what, __builtin_ctzll(unknown), PLAIT_ABI_MAJOR, PLAIT_ABI_MINOR);
+        subject, __builtin_ctzll(unknown), PLAIT_ABI_MAJOR, PLAIT_ABI_MINOR);
   return false;
 }
 
@@ -68,7 +68,7 @@ struct Starting {  // a plug-in whose `init` runs
 };
 auto &starting = *new std::vector<Starting>;  // guarded by plugins_mutex
 
-bool starts_elsewhere(const plait_plugin *p, const plait_thread *thread) {
+bool starts_in_other_thread(const plait_plugin *p, const plait_thread *thread) {
   const std::lock_guard<ForkMutex> lock(plugins_mutex);
   for (const Starting &s : starting)
     if (s.plugin == p && s.thread != thread && s.process == forks.number) return true;
@@ -78,7 +78,7 @@ bool starts_elsewhere(const plait_plugin *p, const plait_thread *thread) {
 // there when that ends.
 void wait_until_started(const plait_plugin *p, const plait_thread *thread) {
   constexpr int most_waits = 10000;  // 10 s: `init` may itself wait for this thread
-  for (int i = 0; has_free_threads() && i < most_waits && starts_elsewhere(p, thread); i++) {
+  for (int i = 0; has_free_threads() && i < most_waits && starts_in_other_thread(p, thread); i++) {
     const timespec pause{0, 1000000};
     nanosleep(&pause, nullptr);
   }

@@ -24,7 +24,7 @@ uint64_t undo_counter = 0;
 
 using Table = const plait_entry *;
 
-// Builds one chain for each slot: the latest registration is asked first, and packages' defaults
+// Builds one chain for each slot: the latest registration is called first, and packages' defaults
 // after all others.
 void publish(Op *op) {
   std::vector<Table> backend, layer;
@@ -37,7 +37,7 @@ void publish(Op *op) {
     table[i] = new plait_entry{r.entry.fn, r.entry.ctx, r.entry.who, table[i]};
     if (is_layer) mask |= uint64_t(1) << i;
   };
-  // A kernel for all operators serves those that nothing else does, and is asked last.
+  // A kernel for all operators serves those that nothing else does, and is called last.
   const bool served = op->flags & PLAIT_OP_VIEW || op->def->decompose;
   for (const Registration &r : for_all_ops)
     if (r.slot < PLAIT_SLOT_LAYER && !served) add(r);
@@ -125,8 +125,8 @@ void undefine(Op *op) {
   if (const auto full = by_name.find(op->parsed.name); full != by_name.end() && full->second == op)
     by_name.erase(full);
   for (auto *known : {&op_cast, &op_copy, &op_clone, &op_dense, &op_detach}) {
-    const plait_op *mine = op;
-    known->compare_exchange_strong(mine, nullptr);
+    const plait_op *own = op;
+    known->compare_exchange_strong(own, nullptr);
   }
 }
 
@@ -162,22 +162,22 @@ plait_status define(plait_thread *thread, const plait_op_def *def, const plait_o
       return raise(thread, PLAIT_VALUE_ERROR, "define", "operator `%s` is already defined",
                    op->name);
     publish(op.get());
-    Op *made = op.release();  // operators live as long as the process
-    if (const auto first = by_name.find(made->parsed.base); first != by_name.end()) {
+    Op *result = op.release();  // operators live as long as the process
+    if (const auto first = by_name.find(result->parsed.base); first != by_name.end()) {
       plait_op *last = first->second;
       while (last->next) last = const_cast<plait_op *>(last->next);
-      last->next = made;
+      last->next = result;
     } else {
-      by_name[made->parsed.base] = made;
+      by_name[result->parsed.base] = result;
     }
-    by_name.emplace(made->parsed.name, made);
-    all_ops.push_back(made);
-    if (made->parsed.name == "cast") op_cast = made;
-    if (made->parsed.name == "copy_") op_copy = made;
-    if (made->parsed.name == "clone") op_clone = made;
-    if (made->parsed.name == "dense") op_dense = made;
-    if (made->parsed.name == "detach") op_detach = made;
-    if (out) *out = made;
+    by_name.emplace(result->parsed.name, result);
+    all_ops.push_back(result);
+    if (result->parsed.name == "cast") op_cast = result;
+    if (result->parsed.name == "copy_") op_copy = result;
+    if (result->parsed.name == "clone") op_clone = result;
+    if (result->parsed.name == "dense") op_dense = result;
+    if (result->parsed.name == "detach") op_detach = result;
+    if (out) *out = result;
     return PLAIT_OK;
   });
 }
@@ -195,7 +195,7 @@ uint64_t list_ops(const plait_op **list, uint64_t room) {
 }
 
 plait_status implement(plait_thread *thread, const plait_op *op, uint32_t slot, plait_kernel fn,
-                       void *ctx, const plait_plugin *who, uint64_t *undo) {
+                       void *ctx, const plait_plugin *plugin, uint64_t *undo) {
   return border(thread, "implement", [&]() -> plait_status {
     const bool is_layer = slot >= PLAIT_SLOT_LAYER && slot < PLAIT_SLOT_LAYER + 64;
     if (!fn || (!is_layer && slot >= PLAIT_MAX_DEVICE_TYPES))
@@ -205,14 +205,14 @@ plait_status implement(plait_thread *thread, const plait_op *op, uint32_t slot, 
       return raise(thread, PLAIT_VALUE_ERROR, "implement",
                    "`%s` makes views in its shape function: a kernel for it would never run",
                    op->name);
-    if (!who) who = initialising();
+    if (!plugin) plugin = initialising();
     const std::lock_guard<ForkMutex> lock(registry_mutex);
-    const Registration r{next_undo(), slot, {fn, ctx, who, nullptr}};
+    const Registration r{next_undo(), slot, {fn, ctx, plugin, nullptr}};
     if (undo) *undo = r.id;
     if (op) {
-      auto *mine = const_cast<Op *>(static_cast<const Op *>(op));
-      mine->registrations.push_back(r);
-      publish(mine);
+      auto *own = const_cast<Op *>(static_cast<const Op *>(op));
+      own->registrations.push_back(r);
+      publish(own);
     } else {
       for_all_ops.push_back(r);
       for (Op *each : all_ops) publish(each);
@@ -271,7 +271,7 @@ bool has_no_elements(const plait_tensor *t) {
   return t->layers & layers_without_elements.load(std::memory_order_relaxed);
 }
 
-plait_status layer(plait_thread *thread, const char *name, uint32_t wanted, uint32_t *bit) {
+plait_status layer(plait_thread *thread, const char *name, uint32_t required, uint32_t *bit) {
   return border(thread, "layer", [&]() -> plait_status {
     const std::lock_guard<ForkMutex> lock(registry_mutex);
     if (const auto it = layer_bits.find(name); it != layer_bits.end()) {
@@ -280,8 +280,8 @@ plait_status layer(plait_thread *thread, const char *name, uint32_t wanted, uint
     }
     uint64_t taken = 0;
     for (const auto &[_, b] : layer_bits) taken |= uint64_t(1) << b;
-    for (uint32_t b = wanted; b < 64; b++) {
-      const bool others = sees_aliases(b) && !sees_aliases(wanted);  // such layers are kept apart
+    for (uint32_t b = required; b < 64; b++) {
+      const bool others = sees_aliases(b) && !sees_aliases(required);  // such layers are kept apart
       if (others || taken >> b & 1) continue;
       layer_bits[name] = *bit = b;
       if (b < 16 && strcmp(name, "python") != 0)
@@ -289,7 +289,7 @@ plait_status layer(plait_thread *thread, const char *name, uint32_t wanted, uint
       return PLAIT_OK;
     }
     return raise(thread, PLAIT_ERROR, "layer", "no free layer at or above position %u for `%s`",
-                 wanted, name);
+                 required, name);
   });
 }
 
@@ -300,7 +300,7 @@ void report_ops(std::vector<plait_record> &list) {
   for (const Op *op : all_ops) {
     for (uint32_t type = 0; type < op->n_backend; type++)
       for (const plait_entry *e = op->backend[type]; e;
-           e = e->prev)  // whether it is active: asked first
+           e = e->prev)  // whether it is active: called first
         list.push_back({"kernel", op->name, e->who ? e->who->name : "",
                         e->who ? e->who->version : "", e == op->backend[type], type, 0});
   }

@@ -9,9 +9,9 @@ Frame *frame_of(plait_call *c) {
 }
 
 plait_status cast_one(plait_call *c, plait_tensor *t, DLDataType dtype, plait_value *out) {
-  plait_value in[] = {value(t), value(dtype)}, made[PLAIT_MAX_RESULTS];
-  const plait_status s = base_call(op_cast, c->thread, in, 2, made);
-  if (s >= 0) *out = made[0];
+  plait_value in[] = {value(t), value(dtype)}, result[PLAIT_MAX_RESULTS];
+  const plait_status s = base_call(op_cast, c->thread, in, 2, result);
+  if (s >= 0) *out = result[0];
   return s;
 }
 
@@ -76,10 +76,10 @@ plait_status cast(plait_call *c, uint32_t i, DLDataType dtype) {
   plait_value *v = c->in + i;
   if (v->tag == PLAIT_TENSOR) {
     if (same(v->u.t->dl.dtype, dtype)) return PLAIT_OK;
-    plait_value made;
-    if (const plait_status s = cast_one(c, v->u.t, dtype, &made); s < 0) return s;
+    plait_value result;
+    if (const plait_status s = cast_one(c, v->u.t, dtype, &result); s < 0) return s;
     if (c->owned >> i & 1) release_value(v);
-    *v = made;
+    *v = result;
     c->owned |= uint64_t(1) << i;
   } else if (v->tag == PLAIT_TENSORS) {
     plait_value list;
@@ -87,11 +87,11 @@ plait_status cast(plait_call *c, uint32_t i, DLDataType dtype) {
     plait_status s = PLAIT_OK;
     for (uint32_t k = 0; k < list.n && s >= 0; k++) {
       plait_tensor **slot = const_cast<plait_tensor **>(list.u.ts) + k;
-      plait_value made;
+      plait_value result;
       if (!*slot || same((*slot)->dl.dtype, dtype)) continue;
-      if (s = cast_one(c, *slot, dtype, &made); s < 0) break;
+      if (s = cast_one(c, *slot, dtype, &result); s < 0) break;
       plait_release(*slot);
-      *slot = made.u.t;
+      *slot = result.u.t;
     }
     if (s < 0) {
       release_value(&list);

@@ -169,13 +169,13 @@ const Contract &contract_of(const std::string &role) {
 
 bool is_complete(plait_thread *thread, const char *role, const plait_header *table) {
   const Contract &contract = contract_of(role);
-  const std::string what = std::string("the table for the role `") + role + "`";
-  if (!size_fits(thread, what.c_str(), *table, contract.size)) return false;
+  const std::string subject = std::string("the table for the role `") + role + "`";
+  if (!size_fits(thread, subject.c_str(), *table, contract.size)) return false;
   for (const Required &field : contract.fields) {
     const void *pointer = nullptr;
     std::memcpy(&pointer, reinterpret_cast<const char *>(table) + field.offset, sizeof pointer);
     if (pointer) continue;
-    raise(thread, PLAIT_VALUE_ERROR, "provide", "%s must have `%s`, which is NULL", what.c_str(),
+    raise(thread, PLAIT_VALUE_ERROR, "provide", "%s must have `%s`, which is NULL", subject.c_str(),
           field.name);
     return false;
   }
@@ -305,7 +305,7 @@ plait_status may_retract(plait_thread *thread, const plait_plugin *who) {
     for (const Provided &p : provided)
       if (p.who == who && p.role == "device") types.push_back(p.device_type);
   }
-  // what the runtime kept for copies that are done is nobody's
+  // storages that the runtime kept for finished copies do not count
   for (const int32_t type : types) let_go(thread, {DLDeviceType(type), 0});
   const std::lock_guard<ForkMutex> lock(registry_mutex);
   for (const Provided &p : provided) {

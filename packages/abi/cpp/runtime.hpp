@@ -223,11 +223,11 @@ plait_status attach(plait_thread *, const plait_plugin *);
 void report_plugins(std::vector<plait_record> &);
 plait_status detach(plait_thread *, const char *);
 const plait_plugin *initialising();  // the plug-in whose init runs on this thread, or nullptr
-bool version_fits(plait_thread *, const char *what, const plait_header &);
+bool version_fits(plait_thread *, const char *subject, const plait_header &);
 // whether a struct is as long as that of version 0.3, whose last field ends at `required`
-bool size_fits(plait_thread *, const char *what, const plait_header &, size_t required);
+bool size_fits(plait_thread *, const char *subject, const plait_header &, size_t required);
 // whether all flags that must be understood are among `known`
-bool flags_fit(plait_thread *, const char *what, uint64_t flags, uint64_t known);
+bool flags_fit(plait_thread *, const char *subject, uint64_t flags, uint64_t known);
 #define PLAIT_END_OF(T, field) (offsetof(T, field) + sizeof(((T *)nullptr)->field))
 
 }  // namespace plait::abi

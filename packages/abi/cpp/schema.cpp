@@ -39,9 +39,9 @@ class Parser {
   }
 
  private:
-  [[noreturn]] void error(const std::string &why) const {
+  [[noreturn]] void error(const std::string &reason) const {
     throw std::runtime_error("schema `" + std::string(start_) + "`, position " +
-                             std::to_string(at_ - start_) + ": " + why);
+                             std::to_string(at_ - start_) + ": " + reason);
   }
   void space() {
     while (*at_ == ' ') at_++;

@@ -70,7 +70,7 @@ bool direct(const Frame *f, const plait_tensor *target, DLDataType dtype, const 
   return clean;
 }
 
-// Whether nobody but the caller has the tensor and its bytes.
+// Whether only the caller has a reference to the tensor and to its bytes.
 bool unshared(const plait_tensor *t) {
   const auto sole = [](const plait_object &o) {
     return __atomic_load_n(&o.refs, __ATOMIC_ACQUIRE) == 1;
@@ -197,12 +197,12 @@ plait_tensor *overwritable(const Frame *f, DLDataType dtype, int32_t ndim, const
 
 plait_status deliver(Frame *f, plait_call *c) {
   for (uint16_t i = 0; i < f->n_out; i++) {
-    plait_tensor *made = f->out[i].tag == PLAIT_TENSOR ? f->out[i].u.t : nullptr;
-    if (!made) return fail(c, PLAIT_ERROR, "the kernel gave no result %u", i);
-    if (made == f->target[i]) continue;
-    const DLTensor &dl = made->dl;
+    plait_tensor *result = f->out[i].tag == PLAIT_TENSOR ? f->out[i].u.t : nullptr;
+    if (!result) return fail(c, PLAIT_ERROR, "the kernel gave no result %u", i);
+    if (result == f->target[i]) continue;
+    const DLTensor &dl = result->dl;
     plait_status s = accept(c, f->target[i], dl.dtype, dl.ndim, dl.shape);
-    if (s >= 0) s = copy_into(c->thread, f->target[i], made);
+    if (s >= 0) s = copy_into(c->thread, f->target[i], result);
     if (s < 0) return s;
   }
   return PLAIT_OK;

@@ -34,7 +34,7 @@ plait_status until_reached(plait_thread *thread, const plait_device *table,
   Clock::time_point looked = begin;
   for (;;) {
     int32_t done = 1;
-    // the wait that follows tells what is wrong
+    // the wait that follows reports the error
     if (table->event_query(table->ctx, thread, event, &done) < 0) return clear(thread), PLAIT_OK;
     if (done) return PLAIT_OK;
     const Clock::time_point now = Clock::now();

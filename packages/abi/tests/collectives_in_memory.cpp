@@ -18,9 +18,9 @@ using namespace plait::collectives;
 
 const plait_runtime *runtime;
 
-[[noreturn]] void fail(const std::string &what) {
+[[noreturn]] void fail(const std::string &subject) {
   const plait_error *e = runtime->thread()->error;
-  std::printf("%s: %s\n", what.c_str(), e ? e->message : "");
+  std::printf("%s: %s\n", subject.c_str(), e ? e->message : "");
   std::fflush(stdout);
   std::_Exit(1);
 }
@@ -223,9 +223,9 @@ struct Numbers {
                                      {kDLCPU, 0}, t.out()));
     for (int64_t i = 0; i < n; i++) t.data<int64_t>()[i] = first + i;
   }
-  void expect(int64_t first, int64_t step, const std::string &what) const {
+  void expect(int64_t first, int64_t step, const std::string &subject) const {
     for (int64_t i = 0; i < t.numel(); i++)
-      if (t.data<int64_t>()[i] != first + step * i) fail(what);
+      if (t.data<int64_t>()[i] != first + step * i) fail(subject);
   }
 };
 
@@ -256,19 +256,19 @@ class Caller {
         all.push_back(&parts.emplace_back(count));
         each.push_back(&sent.emplace_back(count, 1000 * r + rank_));
       }
-      Numbers mine(count, 5 * rank_);
-      run(PLAIT_ALL_GATHER, {&mine}, all);
+      Numbers own(count, 5 * rank_);
+      run(PLAIT_ALL_GATHER, {&own}, all);
       for (uint32_t r = 0; r < size_; r++) parts[r].expect(5 * r, 1, "all_gather" + text);
       run(PLAIT_ALL_TO_ALL, each, all);
       for (uint32_t r = 0; r < size_; r++)
         parts[r].expect(1000 * rank_ + r, 1, "all_to_all" + text);
-      run(PLAIT_REDUCE_SCATTER, each, {&mine});
-      mine.expect(1000 * n * rank_ + ranks, n, "reduce_scatter" + text);
-      run(PLAIT_GATHER, {&mine}, rank_ == 0 ? all : Some{}, 0);
+      run(PLAIT_REDUCE_SCATTER, each, {&own});
+      own.expect(1000 * n * rank_ + ranks, n, "reduce_scatter" + text);
+      run(PLAIT_GATHER, {&own}, rank_ == 0 ? all : Some{}, 0);
       for (uint32_t r = 0; r < size_ && rank_ == 0; r++)
         parts[r].expect(1000 * n * r + ranks, n, "gather" + text);
-      run(PLAIT_SCATTER, rank_ == 2 ? each : Some{}, {&mine}, 2);
-      mine.expect(1000 * rank_ + 2, 1, "scatter" + text);
+      run(PLAIT_SCATTER, rank_ == 2 ? each : Some{}, {&own}, 2);
+      own.expect(1000 * rank_ + 2, 1, "scatter" + text);
     }
     run(PLAIT_BARRIER, {}, {});
     plait_communicator *part = nullptr;
@@ -377,8 +377,8 @@ class Caller {
  private:
   using Some = std::vector<Numbers *>;
 
-  static void need(plait_status s, const std::string &what) {
-    if (s != PLAIT_OK) fail(what);
+  static void need(plait_status s, const std::string &subject) {
+    if (s != PLAIT_OK) fail(subject);
   }
   plait_status start(uint32_t kind, const Some &in, const Some &out, uint32_t root,
                      double timeout = 60, plait_work **work = nullptr) {
@@ -408,9 +408,9 @@ class Caller {
     runtime->clear(thread_);
     return text;
   }
-  void expect_error(const char *part, const std::string &what) {
+  void expect_error(const char *part, const std::string &subject) {
     const std::string text = thread_->error->message;
-    if (text.find(part) == std::string::npos) fail(what + ": " + text);
+    if (text.find(part) == std::string::npos) fail(subject + ": " + text);
     runtime->clear(thread_);
   }
 
@@ -554,8 +554,8 @@ int main(int, char **argument) {
   for (uint32_t rank = 0; rank < size; rank++)
     threads.emplace_back([&, rank] {
       Caller caller(worlds, rank, size);
-      uint64_t found = caller.values(), before = most;
-      while (before < found && !most.compare_exchange_weak(before, found)) {
+      uint64_t result = caller.values(), before = most;
+      while (before < result && !most.compare_exchange_weak(before, result)) {
       }
       caller.difference();
       caller.absence();

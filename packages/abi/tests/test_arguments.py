@@ -61,7 +61,7 @@ def test_the_argument_is_named(name: str, args: tuple[Any, ...], text: str) -> N
     assert str(caught.value) == text
 
 
-def test_what_is_right_is_left_alone() -> None:
+def test_correct_files_are_unchanged() -> None:
     assert MODULE["half"](4, 0.5) == 2.5 and MODULE["total"]([1, 2], ["a"]) == 4
     assert MODULE["hands_on"] is hands_on and MODULE["half"] is not half
     with pytest.raises(TypeError, match="missing 1 required positional"):

@@ -159,7 +159,7 @@ def test_flags_of_the_environment(trial: Trial, monkeypatch: pytest.MonkeyPatch)
     assert trial.load().plait_second() == 5
 
 
-def test_objects_can_lie_elsewhere(
+def test_objects_can_be_in_another_folder(
     trial: Trial, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
 ) -> None:
     monkeypatch.setenv("PLAIT_BUILD_DIR", str(tmp_path / "objects"))
@@ -192,7 +192,7 @@ def test_another_python_or_pybind11_does_not_use_the_objects(
     library = Library("plait_toy", ["cpp/second.cpp"])
     extensions = [Extension("plait_toy._toy", ["cpp/python/*.cpp"], pybind11=True)]
     trial.write("cpp/python/module.cpp", '#include "Python.h"\n#include "pybind11/pybind11.h"\n')
-    found = sysconfig.get_config_var
+    result = sysconfig.get_config_var
     for name, compiled in (("first", 2), ("second", 1), ("first", 0)):
         python = trial.write(f"{name}/python/Python.h", "").parent
         trial.write(f"{name}/other/pybind11/pybind11.h", "")
@@ -203,7 +203,7 @@ def test_another_python_or_pybind11_does_not_use_the_objects(
         )
         monkeypatch.setattr(
             "sysconfig.get_config_var",
-            lambda key, name=name: name if key == "SOABI" else found(key),
+            lambda key, name=name: name if key == "SOABI" else result(key),
         )
         assert len(trial.build(library, extensions=extensions)) == compiled
     trial.write("first/other/pybind11/detail/common.h", "#define PYBIND11_VERSION_MAJOR 9\n")
@@ -233,7 +233,7 @@ def test_a_string_of_flags_is_an_error(trial: Trial) -> None:
         trial.build(Library("plait_toy", ["cpp/*.cpp"], flags="-O1"))
 
 
-def test_another_machine_s_library_is_left_out(trial: Trial) -> None:
+def test_a_library_for_another_machine_is_omitted(trial: Trial) -> None:
     assert trial.build(Library("plait_toy", ["cpp/*.cpp"], machine="pdp11")) == []
 
 

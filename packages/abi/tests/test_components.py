@@ -53,14 +53,16 @@ def test_installing_something_changes_no_default(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_component_without_a_default(monkeypatch: pytest.MonkeyPatch) -> None:
-    offer(monkeypatch, Point("cuda", "mine", "mine-package"))
-    assert components.choose("cuda") == "mine"
+    offer(monkeypatch, Point("cuda", "some", "some-package"))
+    assert components.choose("cuda") == "some"
     offer(monkeypatch)
     with pytest.raises(LookupError, match="no installed package offers the component 'cuda'"):
         components.choose("cuda")
 
 
-def test_a_tie_names_both(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_names_both_if_two_packages_offer_a_component(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     offer(monkeypatch, Point("cuda", "b", "b-package"), Point("cuda", "a", "a-package"))
     with pytest.raises(LookupError, match=r"a \(from a-package\) and b \(from b-package\)"):
         components.choose("cuda")
@@ -68,7 +70,7 @@ def test_a_tie_names_both(monkeypatch: pytest.MonkeyPatch) -> None:
     assert components.choose("cuda") == "json"
 
 
-def test_use_refuses_what_is_not_there() -> None:
+def test_use_refuses_a_package_that_is_missing() -> None:
     with pytest.raises(ModuleNotFoundError, match="nn='no_such_package' names a package that is"):
         plait_abi.use(nn="no_such_package")
 
@@ -88,10 +90,10 @@ def test_an_unknown_component_is_an_error_with_the_known_ones(
         components.choose("nn")
 
 
-def test_a_component_that_somebody_offers_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_component_that_a_package_offers_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     offer(monkeypatch, Point("cuda", "a", "a-package"))
-    monkeypatch.setenv("PLAIT_COMPONENTS", "cuda=mine")
-    assert components.choose("cuda") == "mine"
+    monkeypatch.setenv("PLAIT_COMPONENTS", "cuda=some")
+    assert components.choose("cuda") == "some"
     plait_abi.use(cuda="json")
     assert components.choose("cuda") == "json"
 
@@ -111,9 +113,9 @@ def test_an_installed_package_adds_a_component(
         plait_abi.use(wavelet="json")
 
 
-def test_a_role_means_the_component_that_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PLAIT_COMPONENTS", "engine=mine")
-    assert components.choose("autograd") == components.choose("engine") == "mine"
+def test_a_role_means_the_component_that_provides_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLAIT_COMPONENTS", "engine=some")
+    assert components.choose("autograd") == components.choose("engine") == "some"
     plait_abi.use(engine="json")
     assert components.choose("autograd") == components.choose("engine") == "json"
 
@@ -137,7 +139,7 @@ def test_require_names_the_package_to_install(monkeypatch: pytest.MonkeyPatch) -
         plait_abi.require("engine")
 
 
-def test_require_passes_on_what_fails_inside(
+def test_require_passes_on_errors_of_the_import(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (tmp_path / "plait_broken.py").write_text("import no_such_thing\n")
@@ -148,11 +150,11 @@ def test_require_passes_on_what_fails_inside(
         plait_abi.require("broken_part")
 
 
-def test_paths_point_at_what_is_there() -> None:
-    found = plait_abi.paths()
-    assert (Path(found["include"]) / "plait" / "abi.h").is_file()
-    assert Path(found["libplait_abi.so"]).is_file()
-    assert "Cflags: -I${prefix}/include" in (Path(found["pkgconfig"]) / "plait-abi.pc").read_text()
+def test_paths_point_at_existing_files() -> None:
+    result = plait_abi.paths()
+    assert (Path(result["include"]) / "plait" / "abi.h").is_file()
+    assert Path(result["libplait_abi.so"]).is_file()
+    assert "Cflags: -I${prefix}/include" in (Path(result["pkgconfig"]) / "plait-abi.pc").read_text()
     with pytest.raises(ModuleNotFoundError, match="an installed package is required, got 'no_such"):
         plait_abi.paths("no_such_package")
 
@@ -191,7 +193,7 @@ def test_report_names_roles_and_providers(
     capsys: pytest.CaptureFixture[str], probe: object
 ) -> None:
     report = plait_abi.report()
-    assert capsys.readouterr().out == "", "it shows itself where somebody asks"
+    assert capsys.readouterr().out == "", "a report prints nothing by itself"
     assert repr(report) == str(report)
     lines = [line.split() for line in str(report).splitlines()]
     assert len(lines) <= len(report)
@@ -204,15 +206,15 @@ def test_report_names_roles_and_providers(
     ]
 
 
-def test_report_brackets_what_is_not_in_force() -> None:
-    made = plait_abi.Report(
+def test_report_brackets_inactive_records() -> None:
+    result = plait_abi.Report(
         [
             plait_abi.Record("kernel", "exp", "one", "1.0", True),
             plait_abi.Record("kernel", "exp", "another", "2.0", False),
             plait_abi.Record("component", "nn", "plait_nn", "0.1", False),
         ]
     )
-    assert str(made).splitlines() == [
+    assert str(result).splitlines() == [
         "kernel     exp    one       1.0",
         "kernel     (exp)  another   2.0",
         "component  nn     plait_nn  0.1 (not loaded)",
@@ -220,11 +222,11 @@ def test_report_brackets_what_is_not_in_force() -> None:
     assert str(plait_abi.Report()) == ""
 
 
-def test_report_has_one_line_for_many_alike() -> None:
-    made = plait_abi.Report(
+def test_report_has_one_line_for_similar_records() -> None:
+    result = plait_abi.Report(
         plait_abi.Record("kernel", name, "one", "1.0", True) for name in "abcdefghi"
     )
-    assert len(made) == 9 and str(made) == "kernel  9 names  one  1.0"
+    assert len(result) == 9 and str(result) == "kernel  9 names  one  1.0"
 
 
 def test_unknown_attributes() -> None:

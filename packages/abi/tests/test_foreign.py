@@ -24,10 +24,10 @@ class OnlyDLPack:
     """An array that supports DLPack but not the buffer protocol."""
 
     def __init__(self, array: np.ndarray, versioned: bool = True) -> None:
-        self.array, self.versioned, self.asked = array, versioned, 0
+        self.array, self.versioned, self.calls = array, versioned, 0
 
     def __dlpack__(self, **kwargs: Any) -> Any:
-        self.asked += 1
+        self.calls += 1
         if kwargs and not self.versioned:
             raise TypeError("max_version is unknown here")
         return self.array.__dlpack__(**kwargs)
@@ -37,12 +37,12 @@ class OnlyDLPack:
 
 
 @pytest.mark.parametrize("versioned", [True, False])
-def test_dlpack_of_both_ages(versioned: bool) -> None:
+def test_dlpack_with_and_without_versions(versioned: bool) -> None:
     array = np.arange(3.0)
     wrapped = OnlyDLPack(array, versioned)
     assert plait_abi.operator("probe_add_")(wrapped, 1) is wrapped
     assert array.tolist() == [1, 2, 3]
-    assert wrapped.asked == (1 if versioned else 2)
+    assert wrapped.calls == (1 if versioned else 2)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_read_only_arrays_are_read_and_not_written(wrap: Callable[[np.ndarray], 
         (np.array([None]), plait_abi.DTypeError, "format O"),
     ],
 )
-def test_arrays_that_cannot_be_taken(array: Any, error: type[Exception], text: str) -> None:
+def test_unsupported_arrays_are_refused(array: Any, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         add(array, 1)
 
@@ -107,7 +107,7 @@ def test_a_capsule_of_another_major_version_is_refused() -> None:
         add(Strange(), 1)
 
 
-def test_what_dlpack_raises_is_passed_on() -> None:
+def test_errors_of_dlpack_methods_are_passed_on() -> None:
     class Refusing:
         def __dlpack__(self, **kwargs: Any) -> Any:
             raise BufferError("requires grad")
@@ -120,7 +120,7 @@ def test_an_array_given_twice_is_one_tensor() -> None:
     array = OnlyDLPack(np.arange(3.0))
     plait_abi.operator("probe_add_")(array, array)
     assert array.array.tolist() == [0, 2, 4]
-    assert array.asked == 1
+    assert array.calls == 1
 
 
 def test_owners_live_as_long_as_views_of_them() -> None:
@@ -128,18 +128,18 @@ def test_owners_live_as_long_as_views_of_them() -> None:
         pass
 
     array = np.arange(4.0).view(Owner)
-    gone = weakref.ref(array)
+    reference = weakref.ref(array)
     part = plait_abi.operator("probe_halves")(array)[1]
     del array
     gc.collect()
-    assert gone() is not None
+    assert reference() is not None
     assert np.from_dlpack(part).tolist() == [2, 3]
     del part
     gc.collect()
-    assert gone() is None
+    assert reference() is None
 
 
-def test_results_are_handles_where_no_tensor_type_is(fresh: Callable[[str], str]) -> None:
+def test_results_are_handles_without_a_tensor_type(fresh: Callable[[str], str]) -> None:
     out = fresh(
         """
 import numpy as np, plait_abi

@@ -38,7 +38,7 @@ def library(request, tmp_path_factory) -> ctypes.CDLL:
     return ctypes.CDLL(str(out))
 
 
-def converted(library: ctypes.CDLL, name: str, x: np.ndarray, dtype: type) -> np.ndarray:
+def convert(library: ctypes.CDLL, name: str, x: np.ndarray, dtype: type) -> np.ndarray:
     y = np.empty(x.shape, dtype)
     pointers = (ctypes.c_void_p(x.ctypes.data), ctypes.c_void_p(y.ctypes.data))
     getattr(library, f"{name}_run")(*pointers, ctypes.c_int64(x.size))
@@ -46,7 +46,7 @@ def converted(library: ctypes.CDLL, name: str, x: np.ndarray, dtype: type) -> np
 
 
 def floats() -> np.ndarray:
-    """Return float32 numbers near everything that a half can hold, and any others."""
+    """Return float32 numbers near all numbers of float16, and random others."""
     random = np.random.default_rng(0)
     exact = ALL.view(np.float16).astype(np.float32)
     bits = exact.view(np.uint32)
@@ -58,7 +58,7 @@ def floats() -> np.ndarray:
 
 
 def test_float16_to_float32(library: ctypes.CDLL) -> None:
-    got = converted(library, "plait_float16_to_float", ALL, np.float32)
+    got = convert(library, "plait_float16_to_float", ALL, np.float32)
     right = ALL.view(np.float16).astype(np.float32)
     number = ~np.isnan(right)
     np.testing.assert_array_equal(got[number].view(np.uint32), right[number].view(np.uint32))
@@ -70,7 +70,7 @@ def test_float16_to_float32(library: ctypes.CDLL) -> None:
 
 def test_float32_to_float16(library: ctypes.CDLL) -> None:
     x = floats()
-    got = converted(library, "plait_float16_of_float", x, np.uint16)
+    got = convert(library, "plait_float16_of_float", x, np.uint16)
     with np.errstate(over="ignore"):
         right = x.astype(np.float16).view(np.uint16)
     number = ~np.isnan(x)
@@ -81,10 +81,10 @@ def test_float32_to_float16(library: ctypes.CDLL) -> None:
 
 
 def test_bfloat16(library: ctypes.CDLL) -> None:
-    wide = converted(library, "plait_bfloat16_to_float", ALL, np.float32)
+    wide = convert(library, "plait_bfloat16_to_float", ALL, np.float32)
     np.testing.assert_array_equal(wide.view(np.uint32), ALL.astype(np.uint32) << 16)
     x = np.concatenate([floats(), (wide.view(np.uint32) + (1 << 15)).view(np.float32)])
-    got = converted(library, "plait_bfloat16_of_float", x, np.uint16).astype(np.uint32)
+    got = convert(library, "plait_bfloat16_of_float", x, np.uint16).astype(np.uint32)
     bits = x.view(np.uint32)
     number = ~np.isnan(x)
     below, rest = bits >> 16, bits & 0xFFFF

@@ -52,7 +52,7 @@ def test_apply_wraps_and_unwraps(probe: ctypes.CDLL) -> None:
         (lambda t: 1 / 0, "division by zero"),
     ],
 )
-def test_apply_keeps_what_was_raised(
+def test_apply_keeps_the_exception(
     probe: ctypes.CDLL, function: Callable[[Any], Any], text: str
 ) -> None:
     code, message = apply(probe, function)
@@ -60,33 +60,33 @@ def test_apply_keeps_what_was_raised(
     assert text in message
 
 
-def test_a_held_object_dropped_without_the_gil_goes_soon(probe: ctypes.CDLL) -> None:
+def test_a_held_object_dropped_without_the_gil_is_freed_soon(probe: ctypes.CDLL) -> None:
     target = Target(lambda t: t)
-    gone = weakref.ref(target)
+    reference = weakref.ref(target)
     holder = ctypes.PyDLL(probe._name)
     holder.probe_hold.argtypes = [ctypes.py_object]
     holder.probe_hold(target)
     del target
     gc.collect()
-    assert gone() is not None
+    assert reference() is not None
     thread = threading.Thread(target=probe.probe_drop)  # CDLL: the GIL is given up around the call
     thread.start()
     thread.join()
     for _ in range(1000):  # a pending call of the main thread
-        if gone() is None:
+        if reference() is None:
             break
-    assert gone() is None
+    assert reference() is None
 
 
-def test_a_held_object_dropped_with_the_gil_goes_at_once(probe: ctypes.CDLL) -> None:
+def test_a_held_object_dropped_with_the_gil_is_freed_at_once(probe: ctypes.CDLL) -> None:
     target = Target(lambda t: t)
-    gone = weakref.ref(target)
+    reference = weakref.ref(target)
     holder = ctypes.PyDLL(probe._name)
     holder.probe_hold.argtypes = [ctypes.py_object]
     holder.probe_hold(target)
     del target
     holder.probe_drop()
-    assert gone() is None
+    assert reference() is None
 
 
 def test_site_names_file_line_and_function(probe: ctypes.CDLL) -> None:
@@ -147,7 +147,7 @@ library = ctypes.PyDLL(PROBE)
 library.probe_hold.argtypes = [ctypes.py_object]
 library.probe_hold(lambda t: t)
 add = plait_abi.operator("probe_add")
-kept = [add(np.ones(3), 1) for _ in range(10)]
+results = [add(np.ones(3), 1) for _ in range(10)]
 plait_abi.operator("probe_keep")(np.ones(5))
 def forever():
     while True:

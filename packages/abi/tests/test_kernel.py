@@ -60,7 +60,7 @@ def test_every_kind_of_argument() -> None:
     assert got[13:17] == [1, 2, 3.0, False]
 
 
-def test_the_latest_is_asked_first_and_may_leave_the_call_to_others() -> None:
+def test_the_latest_is_called_first_and_may_decline() -> None:
     with plait_abi.kernel("probe_add", fill(1)) as first:
         with plait_abi.kernel("probe_add", fill(2)):
             assert values(add(np.zeros(1), 0)) == [2.0]
@@ -96,14 +96,14 @@ def test_only_none_is_an_answer() -> None:
 
 def test_closing_gives_up_the_function() -> None:
     function = fill(1)
-    gone = weakref.ref(function)
+    reference = weakref.ref(function)
     kernel = plait_abi.kernel("probe_add", function)
     del function
     gc.collect()
-    assert gone() is not None
+    assert reference() is not None
     kernel.close()
     gc.collect()
-    assert gone() is None
+    assert reference() is None
 
 
 def test_it_runs_on_the_callers_thread_when_the_gil_was_given_up() -> None:
@@ -128,8 +128,8 @@ def test_it_runs_on_the_callers_thread_when_the_gil_was_given_up() -> None:
 
 def test_the_report_names_the_module_and_detach_takes_its_kernels() -> None:
     kernel = plait_abi.kernel("probe_add", fill(7))
-    mine = [r for r in plait_abi.records() if (r.kind, r.name) == ("kernel", "probe_add")]
-    assert [r.provider for r in mine if r.active] == [__name__]
+    own = [r for r in plait_abi.records() if (r.kind, r.name) == ("kernel", "probe_add")]
+    assert [r.provider for r in own if r.active] == [__name__]
     assert repr(kernel) == "<kernel of probe_add>"
     plait_abi.detach(__name__)
     assert values(add(np.zeros(1), 5)) == [5.0]

@@ -49,7 +49,7 @@ def test_defaults_are_filled_in() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("value", "expected"),
     [
         (True, (BOOL, 1)),
         (np.bool_(True), (BOOL, 1)),
@@ -61,12 +61,12 @@ def test_defaults_are_filled_in() -> None:
         (np.complex64(2 + 3j), (COMPLEX, 32)),
     ],
 )
-def test_scalar_keeps_its_kind(given: object, expected: tuple[int, int]) -> None:
-    assert echo(given, 0, 0)["a"] == expected
+def test_scalar_keeps_its_kind(value: object, expected: tuple[int, int]) -> None:
+    assert echo(value, 0, 0)["a"] == expected
 
 
 @pytest.mark.parametrize(
-    ("name", "given", "expected"),
+    ("name", "values", "expected"),
     [
         ("b", np.int64(4), (INT, 4)),
         ("c", 2, (FLOAT, 4)),
@@ -89,9 +89,9 @@ def test_scalar_keeps_its_kind(given: object, expected: tuple[int, int]) -> None
         ("l", np.array([1, 2]), (INTS, 12)),
     ],
 )
-def test_conversions(name: str, given: object, expected: tuple[int, int]) -> None:
+def test_conversions(name: str, values: object, expected: tuple[int, int]) -> None:
     required = {"a": 0, "b": 0, "c": 0}
-    assert echo(**{**required, name: given})[name] == expected
+    assert echo(**{**required, name: values})[name] == expected
 
 
 def test_generator_arrives(x: np.ndarray) -> None:
@@ -99,7 +99,7 @@ def test_generator_arrives(x: np.ndarray) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "given", "text"),
+    ("name", "values", "text"),
     [
         ("a", "x", "`a` must be a number, got str 'x'"),
         ("b", 1.0, "`b` must be an int, got float"),
@@ -117,9 +117,9 @@ def test_generator_arrives(x: np.ndarray) -> None:
         ("l", {1, 2}, "`l` must be an int or a list of ints or None, got set"),
     ],
 )
-def test_conversion_errors_name_operator_and_argument(name: str, given: object, text: str) -> None:
+def test_conversion_errors_name_operator_and_argument(name: str, values: object, text: str) -> None:
     with pytest.raises(TypeError) as caught:
-        echo(**{"a": 0, "b": 0, "c": 0, name: given})
+        echo(**{"a": 0, "b": 0, "c": 0, name: values})
     assert str(caught.value) == f"probe_echo: {text}"
 
 
@@ -238,10 +238,10 @@ def test_functions_do_not_bind_and_methods_do(x: np.ndarray) -> None:
         add = op("add")
         plus = plait_abi.operator_method("probe_add")
 
-    held = x.view(Holder)
-    assert values(held.add(x, 1)) == [1, 2, 3]
-    assert values(held.plus(1)) == values(Holder.plus(held, 1)) == [1, 2, 3]
-    assert held.add is Holder.add and not hasattr(held.add, "__get__")
+    holder = x.view(Holder)
+    assert values(holder.add(x, 1)) == [1, 2, 3]
+    assert values(holder.plus(1)) == values(Holder.plus(holder, 1)) == [1, 2, 3]
+    assert holder.add is Holder.add and not hasattr(holder.add, "__get__")
     assert Holder.plus is Holder.__dict__["plus"]
     assert isinstance(Holder.plus, plait_abi.Operator)
     with pytest.raises(TypeError, match="cannot create"):
@@ -273,7 +273,7 @@ def test_unknown_operator() -> None:
     assert "probe_view_" not in names
 
 
-def test_overrides_are_asked_first(x: np.ndarray) -> None:
+def test_overrides_are_called_first(x: np.ndarray) -> None:
     class Logged(np.ndarray):
         calls: ClassVar[list[str]] = []
 
@@ -294,7 +294,7 @@ def test_overrides_are_asked_first(x: np.ndarray) -> None:
     assert Logged.calls == ["probe_add"] * 3 + ["probe_step"]
 
 
-def test_the_subclass_is_asked_before_its_base(x: np.ndarray) -> None:
+def test_the_subclass_is_called_before_its_base(x: np.ndarray) -> None:
     class Base(np.ndarray):
         def __plait_function__(self, operator: Any, args: Any, kwargs: Any) -> Any:
             return type(self).__name__

@@ -1,4 +1,4 @@
-"""Probes: what they count, and what kernels find in their results' memory."""
+"""Probes: their counts, and the initial content of the memory of kernels' results."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def kernel_of(module: str, function: Callable[..., Any]) -> plait_abi.Kernel:
     return plait_abi.kernel("probe_add", function)
 
 
-def test_calls_are_counted_by_what_came_of_them() -> None:
+def test_calls_are_counted_by_outcome() -> None:
     answers: list[Any] = [NotImplemented, None]
 
     def kernel(x: Any, y: Any, alpha: Any, out: Any) -> Any:
@@ -53,7 +53,7 @@ def test_calls_are_counted_by_what_came_of_them() -> None:
     assert probe.counts.calls == 3
 
 
-def test_results_are_poisoned_before_kernels_are_asked() -> None:
+def test_results_are_poisoned_before_kernels_are_called() -> None:
     seen: list[Any] = []
 
     def kernel(x: Any, y: Any, alpha: Any, out: Any) -> None:
@@ -64,11 +64,11 @@ def test_results_are_poisoned_before_kernels_are_asked() -> None:
         add(np.zeros((2, 3)), 1.0)
         add(np.zeros((2, 3)), 1.0, out=targets[:, ::-2])
     assert seen == [[[POISON] * 3] * 2] * 2
-    assert targets.tolist() == [[1, POISON] * 3] * 2, "what lies between is nobody's result"
+    assert targets.tolist() == [[1, POISON] * 3] * 2, "memory between the results is unchanged"
     assert probe.counts == (2, 2, 0, 0, 2, 2)
 
 
-def test_memory_of_arguments_is_left_alone() -> None:
+def test_memory_of_arguments_is_unchanged() -> None:
     x = np.arange(3.0)
     with plait_abi.Probe("probe_add", "probe") as probe:
         plait_abi.operator("probe_add_")(x, 1.0)
@@ -76,7 +76,7 @@ def test_memory_of_arguments_is_left_alone() -> None:
     assert probe.counts == (1, 1, 0, 0, 0, 0)
 
 
-def test_kernels_are_asked_in_their_order() -> None:
+def test_kernels_are_called_in_their_order() -> None:
     def kernel(x: Any, y: Any, alpha: Any, out: Any) -> Any:
         if y == 1:
             return NotImplemented
@@ -90,7 +90,7 @@ def test_kernels_are_asked_in_their_order() -> None:
         assert hidden.counts.calls == hidden.counts.accepted == 1
 
 
-def test_a_part_that_is_left_unwritten_is_no_old_result() -> None:
+def test_an_unwritten_part_does_not_hold_an_old_result() -> None:
     def kernel(x: Any, y: Any, alpha: Any, out: Any) -> None:
         np.from_dlpack(out)[0] = 7
 
@@ -111,7 +111,7 @@ def test_two_probes_and_closing_twice() -> None:
     assert (first.counts.calls, second.counts.calls) == (1, 2)
 
 
-def test_what_does_not_exist_is_named() -> None:
+def test_the_error_names_a_missing_operator_or_provider() -> None:
     with pytest.raises(AttributeError, match="no operator named nothing"):
         plait_abi.Probe("nothing", "probe")
     with pytest.raises(ValueError, match="no kernel of probe_add for 'cpu' is provided by nobody"):

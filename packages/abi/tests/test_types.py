@@ -33,7 +33,7 @@ def test_a_dtype_is_one_object() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "name"),
+    ("value", "name"),
     [
         (bool, "bool"),
         (int, "int64"),
@@ -42,14 +42,14 @@ def test_a_dtype_is_one_object() -> None:
         ("long", "int64"),
     ],
 )
-def test_dtype_accepts_python_types_and_old_names(given: object, name: str) -> None:
-    assert plait_abi.dtype(given).name == name
+def test_dtype_accepts_python_types_and_old_names(value: object, name: str) -> None:
+    assert plait_abi.dtype(value).name == name
 
 
-@pytest.mark.parametrize("given", ["float31", 3, None, str, np.dtype("datetime64[s]")])
-def test_dtype_refuses_the_rest(given: object) -> None:
+@pytest.mark.parametrize("value", ["float31", 3, None, str, np.dtype("datetime64[s]")])
+def test_dtype_refuses_the_rest(value: object) -> None:
     with pytest.raises(plait_abi.DTypeError, match="the name of a dtype is required"):
-        plait_abi.dtype(given)
+        plait_abi.dtype(value)
 
 
 def test_dtype_refuses_foreign_byte_order() -> None:
@@ -105,7 +105,7 @@ def test_device_refuses_other_types() -> None:
 
 
 @pytest.mark.parametrize("seed", [0, 5, 2**64 - 1])
-def test_generator_state_goes_there_and_back(seed: int) -> None:
+def test_generator_states_are_sent_and_returned(seed: int) -> None:
     generator = plait_abi.Generator().manual_seed(seed)
     assert generator.initial_seed() == seed
     copy = pickle.loads(pickle.dumps(generator))

@@ -8,7 +8,7 @@ namespace plait::autograd {
 namespace {
 
 bool is_sparse(const plait_tensor *t) { return t->slot[3] != nullptr; }
-// Whether nobody else holds a sparse gradient, so that what is done to it is not seen elsewhere.
+// Whether there is no other reference to a sparse gradient, so that it may be written.
 bool is_own(const plait_tensor *t) {
   const auto *sparse = static_cast<const plait_sparse *>(t->slot[3]);
   return __atomic_load_n(&t->o.refs, __ATOMIC_ACQUIRE) == 1 && !requires_grad(sparse->values);
@@ -41,12 +41,12 @@ Tensor owned(plait_thread *thread, const Leaf *leaf, Tensor g, bool record) {
     span += (l.shape[i] - 1) * strides[i];
     forward &= strides[i] >= 0;
   }
-  Tensor made;
+  Tensor result;
   check(engine.runtime->tensor_new(thread, g.dtype(), g.ndim(), g.shape(),
                                    forward && span == count ? strides : nullptr, g.device(),
-                                   made.out()));
-  copy_into(thread, made, g);
-  return made;
+                                   result.out()));
+  copy_into(thread, result, g);
+  return result;
 }
 
 }  // namespace

@@ -23,8 +23,8 @@ const char *origin(const Request &r) {
 
 Tensor root_gradient(const Request &r, uint32_t i) {
   const plait_tensor *root = r.roots[i];
-  plait_tensor *given = r.grads ? r.grads[i] : nullptr;
-  if (!given) {
+  plait_tensor *gradient = r.grads ? r.grads[i] : nullptr;
+  if (!gradient) {
     if (numel(root) != 1)
       raise(r.thread, PLAIT_ERROR, origin(r),
             "a gradient can be made up only for a result of one element; result %u has shape %s: "
@@ -38,23 +38,23 @@ Tensor root_gradient(const Request &r, uint32_t i) {
             unsigned(i), plait::name(root->dl.dtype));
     return ones(r.thread, root->dl.dtype, root->dl.device, root->dl.shape, root->dl.ndim);
   }
-  bool alike = given->dl.ndim == root->dl.ndim;
+  bool alike = gradient->dl.ndim == root->dl.ndim;
   for (int32_t k = 0; alike && k < root->dl.ndim; k++)
-    alike = given->dl.shape[k] == root->dl.shape[k];
+    alike = gradient->dl.shape[k] == root->dl.shape[k];
   if (!alike)
     raise(r.thread, PLAIT_SHAPE_ERROR, origin(r),
           "the gradient of result %u must have its shape %s; got %s", unsigned(i),
-          shape_text(root).c_str(), shape_text(given).c_str());
-  if (!differentiable(given->dl.dtype) ||
-      (given->dl.dtype.code == kDLComplex) != (root->dl.dtype.code == kDLComplex))
+          shape_text(root).c_str(), shape_text(gradient).c_str());
+  if (!differentiable(gradient->dl.dtype) ||
+      (gradient->dl.dtype.code == kDLComplex) != (root->dl.dtype.code == kDLComplex))
     raise(r.thread, PLAIT_DTYPE_ERROR, origin(r), "the gradient of result %u must be %s; got %s",
-          unsigned(i), plait::name(root->dl.dtype), plait::name(given->dl.dtype));
-  if (!same(given->dl.device, root->dl.device))
+          unsigned(i), plait::name(root->dl.dtype), plait::name(gradient->dl.dtype));
+  if (!same(gradient->dl.device, root->dl.device))
     raise(r.thread, PLAIT_VALUE_ERROR, origin(r),
           "the gradient of result %u must be on device %s; got %s", unsigned(i),
-          device_text(root->dl.device).c_str(), device_text(given->dl.device).c_str());
-  const Tensor g = Tensor::share(given);
-  return same(given->dl.dtype, root->dl.dtype) ? g : cast(r.thread, g, root->dl.dtype);
+          device_text(root->dl.device).c_str(), device_text(gradient->dl.device).c_str());
+  const Tensor g = Tensor::share(gradient);
+  return same(gradient->dl.dtype, root->dl.dtype) ? g : cast(r.thread, g, root->dl.dtype);
 }
 
 void check_request(const Request &r) {

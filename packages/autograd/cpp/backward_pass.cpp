@@ -29,7 +29,7 @@ uint32_t weight(const Node *n) {  // a large node counts as so many small ones
 
 class Observed {  // reports a scope to observers, if there are any
  public:
-  template <class F>  // `name` is called if somebody watches
+  template <class F>  // `name` is called if there is an observer
   Observed(uint32_t kind, F &&name, uint64_t a) {
     if (!(__atomic_load_n(engine.runtime->observed, __ATOMIC_RELAXED) & kind)) return;
     name_ = name();
@@ -187,21 +187,21 @@ void BackwardPass::execute(Node *n) {
   }
   if (work) {
     Observed node(PLAIT_EVENT_NODE, [n] { return node_name(n); }, n->sequence);
-    Gradients made(n->n_edges);
+    Gradients result(n->n_edges);
     {
       const StreamGuard stream(thread(), device_of(n), stream_of(n, device_of(n)));
       if (extra || watching())
-        evaluate_watched(n, gradients, made);
+        evaluate_watched(n, gradients, result);
       else
-        evaluate_node(n, gradients, made);
+        evaluate_node(n, gradients, result);
     }
-    for (uint32_t i = 0; i < n->n_edges; i++) deliver(n, i, made.take(i));
+    for (uint32_t i = 0; i < n->n_edges; i++) deliver(n, i, result.take(i));
     node.done();
   } else {
     for (uint32_t i = 0; i < n->n_edges; i++) deliver(n, i, Tensor());
   }
   running_ = nullptr;
-  marks_.give_up(n);
+  marks_.release(n);
 }
 
 // Gradients that the program may see are recorded as derivatives. What functions of the host
@@ -225,13 +225,13 @@ void BackwardPass::capture_at(Node *n, Gradients &gradients) {
     plait_retain(g);
     *c.out = g;
     const DLDevice d = g->dl.device;
-    if (is_accelerator(d))  // the caller goes on in its own stream
+    if (is_accelerator(d))  // the caller continues in its own stream
       check(wait_between(thread(), d, stream_of(n, d), d, engine.runtime->stream(thread(), d)));
   }
 }
 
-void BackwardPass::evaluate_node(Node *n, Gradients &gradients, Gradients &made) {
-  if (parallel_.take(n, made.data())) return gradients.clear();
+void BackwardPass::evaluate_node(Node *n, Gradients &gradients, Gradients &result) {
+  if (parallel_.take(n, result.data())) return gradients.clear();
   if (n->n_edges == 1 && !n->extra.load(std::memory_order_acquire) && !watching() &&
       wants(n->edges[0])) {
     const Edge &e = n->edges[0];
@@ -242,30 +242,30 @@ void BackwardPass::evaluate_node(Node *n, Gradients &gradients, Gradients &made)
   for (uint32_t i = 0; i < n->n_edges; i++)
     if (wants(n->edges[i])) need |= bit_of(i);
   if (!captures_.empty() || evaluation_.create || n->kind != Kind::op)
-    return evaluate(evaluation_, n, need, gradients, made);
+    return evaluate(evaluation_, n, need, gradients, result);
   GradientPlaces places(thread(), n, marks_);
   Evaluation there = evaluation_;
   there.places = &places;
-  evaluate(there, n, need, gradients, made);
-  places.clear(made);
+  evaluate(there, n, need, gradients, result);
+  places.clear(result);
 }
 
 // Runs a node that has hooks, or any node in anomaly mode.
-void BackwardPass::evaluate_watched(Node *n, Gradients &gradients, Gradients &made) {
+void BackwardPass::evaluate_watched(Node *n, Gradients &gradients, Gradients &result) {
   if (!run_before_hooks(thread(), n, gradients)) return;
   const bool nan = watching() && anomaly_nan && n->kind != Kind::leaf;
-  std::vector<Tensor> given;  // copies for hooks, as the node consumes its gradients
+  std::vector<Tensor> arguments;  // copies for hooks, as the node consumes its gradients
   if (nan || has_hooks(n, When::after))
-    for (uint32_t i = 0; i < n->n_outs; i++) given.push_back(Tensor::share(gradients[i]));
+    for (uint32_t i = 0; i < n->n_outs; i++) arguments.push_back(Tensor::share(gradients[i]));
   std::vector<plait_tensor *> shown;
-  for (const Tensor &g : given) shown.push_back(g.get());
+  for (const Tensor &g : arguments) shown.push_back(g.get());
   const Ref<plait_object> site = Ref<plait_object>::share(site_of(n));
   try {
-    evaluate_node(n, gradients, made);
+    evaluate_node(n, gradients, result);
     if (n->kind == Kind::leaf && !is_frozen(static_cast<const Leaf *>(n)))
       run_accumulated_hooks(thread(), n);
-    if (!shown.empty()) run_after_hooks(thread(), n, shown.data(), made);
-    if (nan) check_nan(thread(), marks_.visited(), n, shown.data(), made.data());
+    if (!shown.empty()) run_after_hooks(thread(), n, shown.data(), result);
+    if (nan) check_nan(thread(), marks_.visited(), n, shown.data(), result.data());
   } catch (...) {
     const Watch *w = watch.load(std::memory_order_acquire);
     if (watching() && w) w->failed(node_name(n).c_str(), site.get());

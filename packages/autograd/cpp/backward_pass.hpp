@@ -40,8 +40,8 @@ class BackwardPass {
   void execute(Node *);
   void record(Node *, bool extra, Gradients &);
   void capture_at(Node *, Gradients &);
-  void evaluate_node(Node *, Gradients &gradients, Gradients &made);
-  void evaluate_watched(Node *, Gradients &gradients, Gradients &made);
+  void evaluate_node(Node *, Gradients &gradients, Gradients &result);
+  void evaluate_watched(Node *, Gradients &gradients, Gradients &result);
   void deliver(const Node *from, uint32_t position, Tensor gradient);
   void deliver_on_device(const Node *from, uint32_t position, DLDevice here, DLDevice there,
                          Tensor gradient);

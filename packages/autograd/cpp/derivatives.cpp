@@ -35,7 +35,7 @@ Ref<Node> constant_node(plait_thread *thread, const plait_tensor *t) {
   return Ref<Node>::steal(n);
 }
 
-// The same gradient behind a handle that nobody else has, so that it can get a history.
+// The same gradient with a new handle, which can get a history.
 Tensor own_handle(plait_thread *thread, Tensor g) {
   if (__atomic_load_n(&g->o.refs, __ATOMIC_ACQUIRE) == 1) return g;
   Tensor alias;
@@ -77,8 +77,8 @@ Tensor without_constant(Tensor g) {
 
 Tensor zero_derivative(plait_thread *thread, const plait_tensor *like, bool record) {
   const DLTensor &l = like->dl;
-  Tensor made = zeros(thread, l.dtype, l.device, l.shape, l.ndim);
-  return record ? recorded(thread, std::move(made)) : made;
+  Tensor result = zeros(thread, l.dtype, l.device, l.shape, l.ndim);
+  return record ? recorded(thread, std::move(result)) : result;
 }
 
 bool hold_derivatives(plait_thread *thread, plait_tensor *const *roots, uint32_t n) {

@@ -68,8 +68,8 @@ Tensor empty(plait_thread *, DType, DLDevice, const int64_t *shape, int32_t ndim
 Tensor zeros(plait_thread *, DType, DLDevice, const int64_t *shape, int32_t ndim);
 Tensor ones(plait_thread *, DType, DLDevice, const int64_t *shape, int32_t ndim);
 Tensor sum_to(plait_thread *, const Tensor &, const int64_t *shape, int32_t ndim);
-// `memory`, of one dimension, with values added at its elements seen with these strides, however
-// often each occurs there
+// A copy of `memory`, a tensor of one dimension, to whose elements at these strides values are
+// added. If an element occurs several times, all its values are added.
 Tensor add_at(plait_thread *, const Tensor &memory, int32_t ndim, const int64_t *shape,
               const int64_t *strides, int64_t offset, const Tensor &values);
 // Where the elements of a view lie in a tensor. Strides and offset count elements of the view's
@@ -81,7 +81,7 @@ struct Window {
   int64_t offset;
 };
 Tensor strided(plait_thread *, const Tensor &, const Window &);
-// a new tensor with other values there, from one of one dimension without gaps
+// A copy of `memory`, a dense tensor of one dimension, with other values in the window.
 Tensor with_strided(plait_thread *, const Tensor &memory, const Window &, const Tensor &values);
 Tensor reshape(plait_thread *, const Tensor &, const int64_t *shape, size_t ndim);
 Tensor flat(plait_thread *, const Tensor &);
@@ -96,7 +96,7 @@ void drop(T *&p) {
   plait_release(p);
   p = nullptr;
 }
-// Whether nothing else refers to these bytes, so that they may be written to or given away.
+// Whether there is no other reference to these bytes, so that they may be written or reused.
 bool exclusive(const plait_tensor *);
 // Whether no two elements have the same address.
 bool distinct(int32_t ndim, const int64_t *shape, const int64_t *strides);

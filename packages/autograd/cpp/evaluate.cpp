@@ -23,23 +23,23 @@ inline void fill_zeros(plait_thread *thread, const Node *n, Gradients &gradients
   if (!e || e->host || !e->message) throw Error(s);
   const std::string origin = e->origin ? e->origin : "", text = e->message;
   const size_t skip = origin.empty() ? 0 : origin.size() + 2;  // "origin: "
-  const std::string made = where(n);
+  const std::string result = where(n);
   raise(thread, e->code, origin, "%s (in the derivative of %s%s%s)",
         text.substr(std::min(skip, text.size())).c_str(), written_name(n->op, n->form).c_str(),
-        made.empty() ? "" : ", called", made.c_str());
+        result.empty() ? "" : ", called", result.c_str());
 }
 
 void evaluate_op(const Evaluation &e, OpNode *n, uint64_t need, Gradients &gradients,
-                 Gradients &made) {
+                 Gradients &result) {
   fill_zeros(e.thread, n, gradients);
-  vjp(e, n, gradients.data(), need, made.data());
+  vjp(e, n, gradients.data(), need, result.data());
   gradients.clear();
 }
 
 // The gradient of a base of which a view was written to: the view's part goes through the
 // derivative of the operator that wrote.
 void evaluate_assigned(const Evaluation &e, ViewNode *n, uint64_t need, Gradients &gradients,
-                       Gradients &made) {
+                       Gradients &result) {
   BaseGradient base(e.thread, n, false);
   base.set_whole(gradients.take(0));
   const bool need_base = need & bit_of(0);
@@ -47,42 +47,43 @@ void evaluate_assigned(const Evaluation &e, ViewNode *n, uint64_t need, Gradient
   {
     const Tensor part = clone(e.thread, base.part(n->view.shape));
     plait_tensor *const gy[] = {part.get()};
-    vjp(e, n->inner, gy, need, made.data(), n);
+    vjp(e, n->inner, gy, need, result.data(), n);
   }
-  Tensor own = made.take(0);
+  Tensor own = result.take(0);
   if (!need_base) return;
   if (!own) own = zeros(e.thread, n->view);
   base.set_part(own, n->view.shape);
-  made.put(0, base.whole());
+  result.put(0, base.whole());
 }
 
-void evaluate_host(const Evaluation &e, HostNode *n, Gradients &gradients, Gradients &made) {
+void evaluate_host(const Evaluation &e, HostNode *n, Gradients &gradients, Gradients &result) {
   const plait_host *host = role<plait_host>(e.thread->runtime);
   if (!host)
     raise(e.thread, PLAIT_ERROR, n->name,
           "the interpreter of the language of this function has ended");
   if (!n->sparse) fill_zeros(e.thread, n, gradients);
-  check(host->apply(host->ctx, e.thread, n->callable, gradients.data(), n->n_outs, made.data(),
+  check(host->apply(host->ctx, e.thread, n->callable, gradients.data(), n->n_outs, result.data(),
                     n->n_edges));
   gradients.clear();
 }
 
 }  // namespace
 
-void evaluate(const Evaluation &e, Node *n, uint64_t need, Gradients &gradients, Gradients &made) {
+void evaluate(const Evaluation &e, Node *n, uint64_t need, Gradients &gradients,
+              Gradients &result) {
   switch (n->kind) {
-    case Kind::op: return evaluate_op(e, static_cast<OpNode *>(n), need, gradients, made);
+    case Kind::op: return evaluate_op(e, static_cast<OpNode *>(n), need, gradients, result);
     case Kind::leaf: {
       auto *leaf = static_cast<Leaf *>(n);
       Tensor g = gradients.take(0);
       if (!is_frozen(leaf)) add_to_leaf(e.thread, leaf, std::move(g), e.create);
       return;
     }
-    case Kind::host: return evaluate_host(e, static_cast<HostNode *>(n), gradients, made);
+    case Kind::host: return evaluate_host(e, static_cast<HostNode *>(n), gradients, result);
     case Kind::assigned:
-      return evaluate_assigned(e, static_cast<ViewNode *>(n), need, gradients, made);
+      return evaluate_assigned(e, static_cast<ViewNode *>(n), need, gradients, result);
     case Kind::strided:
-      return made.put(0, spread(e.thread, static_cast<ViewNode *>(n), gradients.take(0)));
+      return result.put(0, spread(e.thread, static_cast<ViewNode *>(n), gradients.take(0)));
     case Kind::constant: return gradients.clear();
     case Kind::missing: {
       const auto *m = static_cast<MissingNode *>(n);

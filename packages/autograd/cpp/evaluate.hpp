@@ -57,10 +57,10 @@ struct Evaluation {
   GradientPlaces *places = nullptr;  // where results of the operator's derivative are made
 };
 
-// Fills `made`, one for each edge, and takes the gradients of the outputs, some of which may be
+// Fills `result`, one for each edge, and takes the gradients of the outputs, some of which may be
 // missing. `need` has the edges whose gradients are needed, by bit_of. A leaf adds to its gradient
 // instead.
-void evaluate(const Evaluation &, Node *, uint64_t need, Gradients &gradients, Gradients &made);
+void evaluate(const Evaluation &, Node *, uint64_t need, Gradients &gradients, Gradients &result);
 
 // The vector-Jacobian product of an operator's call. `within`: the assigned node that contains the
 // call, or NULL.

@@ -65,10 +65,10 @@ const plait_type hook_type{PLAIT_HEADER(plait_type), "autograd hook", drop_hook}
 Extra *extra_of(Node *n) {
   Extra *x = n->extra.load(std::memory_order_acquire);
   if (x) return x;
-  auto *made = static_cast<Extra *>(allocate(sizeof(Extra)));
-  *made = {0, Nan::unknown, nullptr, nullptr, nullptr, 0, 0};
-  if (n->extra.compare_exchange_strong(x, made, std::memory_order_acq_rel)) return made;
-  deallocate(made, sizeof *made);
+  auto *result = static_cast<Extra *>(allocate(sizeof(Extra)));
+  *result = {0, Nan::unknown, nullptr, nullptr, nullptr, 0, 0};
+  if (n->extra.compare_exchange_strong(x, result, std::memory_order_acq_rel)) return result;
+  deallocate(result, sizeof *result);
   return x;
 }
 
@@ -81,11 +81,11 @@ void drop_extra(Node *n) noexcept {
   deallocate(x, sizeof *x);
 }
 
-Ref<Hook> add_hook(Node *n, When when, uint32_t index, plait_object *what) {
+Ref<Hook> add_hook(Node *n, When when, uint32_t index, plait_object *object) {
   Extra *x = extra_of(n);
   auto *h = static_cast<Hook *>(allocate(sizeof(Hook)));
-  *h = {{2, &hook_type}, nullptr, n, what, when, index, 0, 0};  // the list's reference and ours
-  plait_retain_object(what);
+  *h = {{2, &hook_type}, nullptr, n, object, when, index, 0, 0};  // the list's reference and ours
+  plait_retain_object(object);
   const Spin guard(x->spin);
   append(x, h);
   return Ref<Hook>::steal(h);
@@ -106,24 +106,24 @@ void remove_hook(Hook *h) noexcept {
 }
 
 std::vector<Ref<Hook>> hooks_at(Node *n, When when) {
-  std::vector<Ref<Hook>> found;
+  std::vector<Ref<Hook>> results;
   Extra *x = n->extra.load(std::memory_order_acquire);
-  if (!x) return found;
-  found.reserve(8);
+  if (!x) return results;
+  results.reserve(8);
   size_t all = 0;
   for (;;) {  // nothing is allocated while the lock is held
     {
       const Spin guard(x->spin);
-      found.clear();
+      results.clear();
       all = 0;
       for (Hook *h = x->hooks; h; h = h->next) {
         if (h->when != when) continue;
-        if (++all <= found.capacity()) found.push_back(Ref<Hook>::share(h));
+        if (++all <= results.capacity()) results.push_back(Ref<Hook>::share(h));
       }
     }
-    if (all <= found.capacity()) return found;
-    found.clear();
-    found.reserve(2 * all);
+    if (all <= results.capacity()) return results;
+    results.clear();
+    results.reserve(2 * all);
   }
 }
 

@@ -44,7 +44,7 @@ struct Extra {
 Extra *extra_of(Node *);  // made if there is none
 void drop_extra(Node *) noexcept;
 
-Ref<Hook> add_hook(Node *, When, uint32_t index, plait_object *what);
+Ref<Hook> add_hook(Node *, When, uint32_t index, plait_object *object);
 void remove_hook(Hook *) noexcept;
 // The hooks of one kind, kept alive while they run.
 std::vector<Ref<Hook>> hooks_at(Node *, When);

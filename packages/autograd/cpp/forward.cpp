@@ -32,29 +32,29 @@ class Quiet {
 };
 
 Tangents tangents_of(const plait_call *c) {
-  Tangents found;
+  Tangents result;
   each_input(c, [&](plait_tensor *t, uint32_t, uint32_t, uint32_t position) {
     if (!differentiable(t->dl.dtype)) return;
-    if (Tensor own = tangent_of(c->thread, t)) found.push_back({position, std::move(own)});
+    if (Tensor own = tangent_of(c->thread, t)) result.push_back({position, std::move(own)});
   });
-  return found;
+  return result;
 }
 
 // The layer.
-void keep(const plait_call *c, const std::vector<Tensor> &made, Expecting &expecting) {
+void keep(const plait_call *c, const std::vector<Tensor> &result, Expecting &expecting) {
   size_t k = 0;
   each_result(c, [&](plait_tensor *t, uint32_t, uint32_t, uint32_t) {
     // kernels may return views of a larger temporary
-    if (made[k]) write_tangent(c->thread, t, made[k]);
-    if (made[k]) expecting.settle(t, tangent_of(c->thread, t));
+    if (result[k]) write_tangent(c->thread, t, result[k]);
+    if (result[k]) expecting.settle(t, tangent_of(c->thread, t));
     k++;
   });
 }
 
-void keep_written(const plait_call *c, const std::vector<Tensor> &made, Expecting &expecting) {
+void keep_written(const plait_call *c, const std::vector<Tensor> &result, Expecting &expecting) {
   size_t k = 0;
   each_result(c, [&](plait_tensor *t, uint32_t, uint32_t, uint32_t) {
-    write_tangent(c->thread, t, made[k++]);
+    write_tangent(c->thread, t, result[k++]);
     expecting.settle(t, tangent_of(c->thread, t));
   });
 }
@@ -226,10 +226,10 @@ plait_status make(plait_thread *thread, plait_tensor *t, plait_tensor *tangent,
       raise(thread, PLAIT_SHAPE_ERROR, "make_dual",
             "`tangent` must have the shape of `tensor`, %s; got %s", shape_text(t).c_str(),
             shape_text(tangent).c_str());
-    const Tensor made = plain(thread, t);
+    const Tensor result = plain(thread, t);
     const Quiet quiet(thread);
-    set_tangent(thread, made.get(), Tensor::share(tangent));
-    *dual = Tensor(made).release();
+    set_tangent(thread, result.get(), Tensor::share(tangent));
+    *dual = Tensor(result).release();
     return PLAIT_OK;
   });
 }
@@ -258,14 +258,14 @@ int carry(plait_thread *thread, int on) {
 
 const Forward forward{PLAIT_HEADER(Forward), enter, leave, level, make, parts, carry, set, tangent};
 
-plait_status start_forward(const plait_runtime *runtime, const plait_plugin *who) {
+plait_status start_forward(const plait_runtime *runtime, const plait_plugin *plugin) {
   plait_thread *thread = runtime->thread();
   uint32_t bit = 0;
   const plait_status s = runtime->layer(thread, "forward", 40, &bit);
   if (s < 0) return s;
   forward_bit = uint64_t(1) << bit;
   uint64_t undo = 0;
-  return runtime->implement(thread, nullptr, PLAIT_SLOT_LAYER + bit, forward_layer, nullptr, who,
+  return runtime->implement(thread, nullptr, PLAIT_SLOT_LAYER + bit, forward_layer, nullptr, plugin,
                             &undo);
 }
 

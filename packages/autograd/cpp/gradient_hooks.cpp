@@ -92,13 +92,14 @@ bool run_before_hooks(plait_thread *thread, Node *n, Gradients &gradients) {
   return false;
 }
 
-void run_after_hooks(plait_thread *thread, Node *n, plait_tensor *const *given, Gradients &made) {
+void run_after_hooks(plait_thread *thread, Node *n, plait_tensor *const *arguments,
+                     Gradients &result) {
   for (const Ref<Hook> &hook : hooks_at(n, When::after)) {
     std::vector<plait_tensor *> in, answer(n->n_edges, nullptr);
-    in.insert(in.end(), made.data(), made.data() + n->n_edges);
-    in.insert(in.end(), given, given + n->n_outs);
+    in.insert(in.end(), result.data(), result.data() + n->n_edges);
+    in.insert(in.end(), arguments, arguments + n->n_outs);
     call_host(thread, hook->what, in.data(), uint32_t(in.size()), answer.data(), n->n_edges);
-    for (uint32_t i = 0; i < n->n_edges; i++) made.put(i, Tensor::steal(answer[i]));
+    for (uint32_t i = 0; i < n->n_edges; i++) result.put(i, Tensor::steal(answer[i]));
   }
 }
 

@@ -12,7 +12,7 @@ void keep_retained(plait_thread *, Node *, Gradients &);
 // Runs the hooks before the node. Returns whether a gradient is left.
 bool run_before_hooks(plait_thread *, Node *, Gradients &);
 // Runs the hooks after the node, with the gradients that it was given and that it made.
-void run_after_hooks(plait_thread *, Node *, plait_tensor *const *given, Gradients &made);
+void run_after_hooks(plait_thread *, Node *, plait_tensor *const *arguments, Gradients &result);
 // Runs the hooks after a leaf's gradient was added to.
 void run_accumulated_hooks(plait_thread *, Node *);
 // Calls a callable of the host language with gradients (NULL: None); it returns `n_out` gradients

@@ -69,14 +69,15 @@ void GradientPlaces::withdraw() {
   if (std::exchange(offered_, false)) thread_->slot[2] = before_;
 }
 
-void GradientPlaces::clear(Gradients &made) {
+void GradientPlaces::clear(Gradients &result) {
   for (uint32_t k = 0; k < n_; k++) {
     const Entry &e = entries_[k];
     const char *low = begin(e.tensor.get()), *high = low + e.place.nbytes;
-    for (uint32_t i = 0; i < made.size(); i++) {
-      const plait_tensor *g = made[i];
+    for (uint32_t i = 0; i < result.size(); i++) {
+      const plait_tensor *g = result[i];
       if (!g || i == e.edge || g->storage != e.place.storage) continue;
-      if (begin(g) >= low && begin(g) < high) made.put(i, clone(thread_, Tensor::share(made[i])));
+      if (begin(g) >= low && begin(g) < high)
+        result.put(i, clone(thread_, Tensor::share(result[i])));
     }
   }
 }

@@ -22,8 +22,8 @@ class GradientPlaces {
   // Between these two the thread's next results of those sizes are made at the places.
   void offer();
   void withdraw();
-  // Moves what lies at a place without being the leaf's gradient elsewhere.
-  void clear(Gradients &made);
+  // Moves other tensors out of the memory that is reserved for the leaf's gradient.
+  void clear(Gradients &result);
 
  private:
   static constexpr uint32_t most = 4;

@@ -93,9 +93,9 @@ GradientEdge renewed(plait_thread *thread, plait_tensor *t) {
     if (!stale(t)) return old;
     check_renewable(thread, t);
   }
-  Ref<Node> made = strided_node(thread, t, base_of(t));
+  Ref<Node> result = strided_node(thread, t, base_of(t));
   const std::lock_guard<ForkMutex> lock(view_lock(t));
-  if (stale(t)) set_history(t, std::move(made), 0);  // another thread may have done it meanwhile
+  if (stale(t)) set_history(t, std::move(result), 0);  // another thread may have done it meanwhile
   return edge_in(t);
 }
 
@@ -119,19 +119,19 @@ Ref<Leaf> known_leaf(const plait_tensor *t) {
 
 Ref<Leaf> leaf_of(plait_tensor *t) {
   if (Ref<Leaf> known = known_leaf(t)) return known;
-  auto made = Ref<Leaf>::steal(new_leaf(t));
-  describe(made.get(), t);
+  auto result = Ref<Leaf>::steal(new_leaf(t));
+  describe(result.get(), t);
   plait_object *old = nullptr;
   {
     const SlotGuard guard(t);
     // another thread may have made it meanwhile
     if (Leaf *leaf = as_leaf(t->slot[0])) return Ref<Leaf>::share(leaf);
     old = static_cast<plait_object *>(t->slot[0]);
-    plait_retain(made.get());
-    t->slot[0] = made.get();
+    plait_retain(result.get());
+    t->slot[0] = result.get();
   }
   plait_release_object(old);
-  return made;
+  return result;
 }
 
 GradientEdge history_of(plait_thread *thread, plait_tensor *t) {

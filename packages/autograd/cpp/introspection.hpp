@@ -28,8 +28,8 @@ struct Introspection {
   plait_object *(*running)(
       void);  // the node that the innermost pass of this thread is at, borrowed; NULL outside
   const Forward *forward;
-  // a new reference to the node's metadata; `made` (or NULL) becomes it if there is none
-  plait_object *(*metadata)(plait_object *node, plait_object *made);
+  // a new reference to the node's metadata; `result` (or NULL) becomes it if there is none
+  plait_object *(*metadata)(plait_object *node, plait_object *result);
   // `when`: extra.hpp; *out: a new reference, for `unhook`
   plait_status (*hook)(plait_thread *, plait_object *node, uint32_t when, uint32_t index,
                        plait_object *callable, plait_object **out);
@@ -56,8 +56,8 @@ struct Introspection {
   plait_status (*retained)(plait_thread *, plait_tensor *, int *out);
   // the operator that wrote to the storage after that version (NULL: not needed), and the site of
   // the node's call: texts of `size` bytes, empty if unknown
-  void (*account)(plait_object *node, const plait_storage *, uint64_t version, char *by, char *made,
-                  uint64_t size);
+  void (*account)(plait_object *node, const plait_storage *, uint64_t version, char *by,
+                  char *result, uint64_t size);
   uint64_t (*pass)(void);  // the number of the innermost pass of this thread; 0 outside of one
   int (*will_run)(plait_object *node);  // whether that pass runs the node now or will run it
   plait_object *(*callable)(

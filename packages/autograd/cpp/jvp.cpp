@@ -133,8 +133,8 @@ std::vector<Tensor> transposed(const plait_call *c, const Tangents &tangents) {
   plait_thread *thread = c->thread;
   const plait_engine *e = role<plait_engine>(thread->runtime);
   const Outputs outputs(c);
-  std::vector<Tensor> made(outputs.tensors.size()), held;
-  std::vector<plait_tensor *> gy, wanted;
+  std::vector<Tensor> result(outputs.tensors.size()), held;
+  std::vector<plait_tensor *> gy, required;
   std::vector<size_t> where;
   const Recording recording(e, thread);
   for (plait_tensor *t : outputs.tensors) {
@@ -144,7 +144,7 @@ std::vector<Tensor> transposed(const plait_call *c, const Tangents &tangents) {
     if (!differentiable(t->dl.dtype)) continue;
     check(e->set_requires_grad(e->ctx, thread, gy.back(), 1));
     where.push_back(gy.size() - 1);
-    wanted.push_back(gy.back());
+    required.push_back(gy.back());
   }
   uint64_t need = 0;
   for (const Tangent &t : tangents) need |= bit_of(t.position);
@@ -159,9 +159,9 @@ std::vector<Tensor> transposed(const plait_call *c, const Tangents &tangents) {
     seeds.push_back(t.value.get());
     held.push_back(std::move(product));
   }
-  if (roots.empty() || wanted.empty()) return made;
-  Products found{uint32_t(wanted.size())};
-  // of what needs no gradient the tangent needs none, though some formulas keep the constant above
+  if (roots.empty() || required.empty()) return result;
+  Products match{uint32_t(required.size())};
+  // without a gradient of the input the tangent needs none, though some formulas keep the constant
   bool creates = false;
   each_input(
       c, [&](const plait_tensor *t, uint32_t, uint32_t, uint32_t) { creates |= requires_grad(t); });
@@ -170,9 +170,9 @@ std::vector<Tensor> transposed(const plait_call *c, const Tangents &tangents) {
   const uint64_t flags =
       PLAIT_BACKWARD_ALLOW_UNUSED | (creates ? PLAIT_BACKWARD_CREATE | PLAIT_BACKWARD_RETAIN : 0);
   check(e->backward(e->ctx, thread, roots.data(), seeds.data(), uint32_t(roots.size()),
-                    wanted.data(), uint32_t(wanted.size()), flags, found.data()));
-  for (uint32_t i = 0; i < wanted.size(); i++) made[where[i]] = without_constant(found.take(i));
-  return made;
+                    required.data(), uint32_t(required.size()), flags, match.data()));
+  for (uint32_t i = 0; i < required.size(); i++) result[where[i]] = without_constant(match.take(i));
+  return result;
 }
 
 // The jvp by the formula of the operator's definition.
@@ -197,16 +197,16 @@ std::vector<Tensor> by_formula(const plait_call *c, const Tangents &tangents) {
     out[i] = none();
   }
   check(c->op->def->jvp(&inner));
-  std::vector<Tensor> made;
+  std::vector<Tensor> result;
   for (uint16_t i = 0; i < c->n_out; i++)
-    made.push_back(Tensor::steal(out[i].tag == PLAIT_TENSOR ? out[i].u.t : nullptr));
-  return made;
+    result.push_back(Tensor::steal(out[i].tag == PLAIT_TENSOR ? out[i].u.t : nullptr));
+  return result;
 }
 
 }  // namespace
 
-void refuse_tangents(const plait_call *c, const char *why) {
-  raise(c->thread, PLAIT_NOT_IMPLEMENTED, c->op->name, "no forward derivative: %s", why);
+void refuse_tangents(const plait_call *c, const char *reason) {
+  raise(c->thread, PLAIT_NOT_IMPLEMENTED, c->op->name, "no forward derivative: %s", reason);
 }
 
 std::vector<Tensor> jvp(const plait_call *c, const Tangents &tangents) {

@@ -15,6 +15,6 @@ using Tangents = std::vector<Tangent>;
 // The tangents of a call's results from those of its inputs; none for a result that does not depend
 // on them. Call it with the layer "forward" off.
 std::vector<Tensor> jvp(const plait_call *, const Tangents &);
-[[noreturn]] void refuse_tangents(const plait_call *, const char *why);
+[[noreturn]] void refuse_tangents(const plait_call *, const char *reason);
 
 }  // namespace plait::autograd

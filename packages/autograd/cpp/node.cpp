@@ -116,12 +116,12 @@ const plait_type weak_type{PLAIT_HEADER(plait_type), "autograd weak node", drop_
 WeakNode *weak_of(HostNode *n) {
   WeakNode *weak = n->weak.load(std::memory_order_acquire);
   if (!weak) {
-    auto *made = static_cast<WeakNode *>(allocate(sizeof(WeakNode)));
-    *made = {{1, &weak_type}, n, 0, 0};
-    if (n->weak.compare_exchange_strong(weak, made, std::memory_order_acq_rel))
-      weak = made;
+    auto *result = static_cast<WeakNode *>(allocate(sizeof(WeakNode)));
+    *result = {{1, &weak_type}, n, 0, 0};
+    if (n->weak.compare_exchange_strong(weak, result, std::memory_order_acq_rel))
+      weak = result;
     else
-      deallocate(made, sizeof *made);
+      deallocate(result, sizeof *result);
   }
   plait_retain(weak);
   return weak;

@@ -133,7 +133,7 @@ struct WeakNode {
 
 struct HostNode : Node {
   plait_object *callable;
-  std::atomic<WeakNode *> weak;  // NULL until it is asked for
+  std::atomic<WeakNode *> weak;  // NULL until it is requested
   char *name;
   uint64_t
       // versions of the storage of each output; an output that is a view becomes invalid when its

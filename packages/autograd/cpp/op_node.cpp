@@ -128,8 +128,8 @@ plait_object *with_tangent(const plait_call *c, const Saved &s, plait_object *pa
   return packed;
 }
 
-// Hooks of saved tensors get inputs as they are and handles without a history for results, which
-// own the node; what they return is kept instead.
+// Hooks of saved tensors get inputs unchanged. For results, which own the node, they get handles
+// without a history. The node saves the results of the hooks in place of the tensors.
 void pack_saved(const plait_call *c, OpNode *n) {
   plait_thread *thread = c->thread;
   const Watch *w = watch.load(std::memory_order_acquire);

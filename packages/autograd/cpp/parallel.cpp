@@ -66,11 +66,11 @@ class ModesOf {
 }  // namespace
 
 // Uses one thread in anomaly mode and within a level of forward mode.
-void ParallelDerivatives::start(plait_thread *thread, bool keep, bool particular) {
+void ParallelDerivatives::start(plait_thread *thread, bool keep, bool serial) {
   thread_ = thread;
   keep_ = keep;
   const plait_executor *e = role<plait_executor>(thread->runtime);
-  width_ = particular || watching() || level_of(thread) || !e ? 1 : e->width(e->ctx);
+  width_ = serial || watching() || level_of(thread) || !e ? 1 : e->width(e->ctx);
 }
 
 void ParallelDerivatives::look_ahead(Node *first, const std::vector<Node *> &others,
@@ -136,7 +136,7 @@ void ParallelDerivatives::compute(Derivative &d, const Modes &modes) const noexc
   }
 }
 
-bool ParallelDerivatives::found(const Node *n, plait_tensor **gx) {
+bool ParallelDerivatives::move_result(const Node *n, plait_tensor **gx) {
   for (Derivative &d : done_) {
     if (d.node != n) continue;
     for (size_t i = 0; d.done && i < d.gx.size(); i++) gx[i] = d.gx[i].release();

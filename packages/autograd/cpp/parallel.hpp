@@ -15,15 +15,15 @@ struct Modes {  // of a thread
 
 class ParallelDerivatives {
  public:
-  // One thread is used if the pass is `particular`: recorded itself, or for the gradients of some
-  // inputs only.
-  void start(plait_thread *, bool keep, bool particular);
+  // Only one thread is used if `serial`: for a pass that is recorded itself, or that computes the
+  // gradients of some inputs only.
+  void start(plait_thread *, bool keep, bool serial);
   // Whether derivatives may run before their turn.
   bool on() const { return width_ > 1; }
   // Computes `first` and other nodes that are ready, if that is worth it.
   void look_ahead(Node *first, const std::vector<Node *> &others, PassMarks &);
   // Takes the gradients that were computed for the node, if there are any.
-  bool take(const Node *n, plait_tensor **gx) { return !done_.empty() && found(n, gx); }
+  bool take(const Node *n, plait_tensor **gx) { return !done_.empty() && move_result(n, gx); }
 
  private:
   struct Derivative {
@@ -33,7 +33,7 @@ class ParallelDerivatives {
     std::vector<Tensor> gx;
     bool done;
   };
-  bool found(const Node *, plait_tensor **gx);
+  bool move_result(const Node *, plait_tensor **gx);
   void compute(Derivative &, const Modes &) const noexcept;
 
   plait_thread *thread_ = nullptr;

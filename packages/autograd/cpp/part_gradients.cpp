@@ -33,7 +33,8 @@ bool add_part(const Evaluation &e, Node *node, Gradients &gradients, const Layou
   const auto *n = static_cast<const OpNode *>(node);
   const plait_tensor *g = gradients[0];
   if (!g || !is_part(e.thread, n) || whole.ndim < 0) return false;
-  // zeros could not hold what is not in the gradient's own bytes, as the samples of `vmap` are not
+  // zeros of the same shape cannot store a gradient whose values are elsewhere, such as a batched
+  // one
   if (!has_own_bytes(g)) return false;
   // on a device the slot belongs to another stream
   if (!is_on_cpu(g->dl.device) || !is_on_cpu(whole.device) || !same(g->dl.dtype, whole.dtype))

@@ -6,7 +6,7 @@ namespace plait::autograd {
 
 PassMarks::~PassMarks() {
   for (Node *n : visited_) {
-    if (!mine(n)) continue;
+    if (!owns(n)) continue;
     for (uint32_t i = 0; i < n->n_outs; i++) drop(n->buffers[i]);
     n->owner.store(nullptr, std::memory_order_release);
   }
@@ -17,7 +17,7 @@ PassMarks::~PassMarks() {
 // Claims a node for this pass; true the first time that the pass sees it.
 bool PassMarks::claim(Node *n) {
   // a node that another pass owned before may be free now, but this pass keeps its marks here
-  if (!foreign_.empty() && elsewhere(n)) return false;
+  if (!foreign_.empty() && find_foreign(n)) return false;
   PassMarks *owner = nullptr;
   if (n->owner.compare_exchange_strong(owner, this, std::memory_order_acquire,
                                        std::memory_order_relaxed)) {

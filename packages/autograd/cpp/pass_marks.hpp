@@ -30,14 +30,14 @@ class PassMarks {
   void mark_needed(std::vector<Capture> &captures);
 
   const std::vector<Node *> &visited() const { return visited_; }
-  bool has(Node *n) { return mine(n) || elsewhere(n); }
-  uint32_t &pending(Node *n) { return mine(n) ? n->pending : elsewhere(n)->pending; }
-  int32_t &capture(Node *n) { return mine(n) ? n->capture : elsewhere(n)->capture; }
-  bool &needed(Node *n) { return mine(n) ? n->needed : elsewhere(n)->needed; }
-  plait_tensor **buffers(Node *n) { return mine(n) ? n->buffers : elsewhere(n)->buffers.data(); }
+  bool has(Node *n) { return owns(n) || find_foreign(n); }
+  uint32_t &pending(Node *n) { return owns(n) ? n->pending : find_foreign(n)->pending; }
+  int32_t &capture(Node *n) { return owns(n) ? n->capture : find_foreign(n)->capture; }
+  bool &needed(Node *n) { return owns(n) ? n->needed : find_foreign(n)->needed; }
+  plait_tensor **buffers(Node *n) { return owns(n) ? n->buffers : find_foreign(n)->buffers.data(); }
   // Releases a node that has run, so that another pass may own it.
-  void give_up(Node *n) {
-    if (mine(n)) n->owner.store(nullptr, std::memory_order_release);
+  void release(Node *n) {
+    if (owns(n)) n->owner.store(nullptr, std::memory_order_release);
   }
 
  private:
@@ -48,11 +48,11 @@ class PassMarks {
     std::vector<plait_tensor *> buffers;
   };
 
-  Foreign *elsewhere(Node *n) {
+  Foreign *find_foreign(Node *n) {
     const auto it = foreign_.find(n);
     return it == foreign_.end() ? nullptr : it->second.get();
   }
-  bool mine(const Node *n) const { return n->owner.load(std::memory_order_relaxed) == this; }
+  bool owns(const Node *n) const { return n->owner.load(std::memory_order_relaxed) == this; }
   void add(Node *);
   bool claim(Node *);
 

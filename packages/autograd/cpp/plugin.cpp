@@ -8,21 +8,21 @@
 namespace plait::autograd {
 namespace {
 
-plait_status init(const plait_runtime *runtime, const plait_plugin *who) {
+plait_status init(const plait_runtime *runtime, const plait_plugin *owner) {
   plait_thread *thread = runtime->thread();
   engine.runtime = runtime;
   engine.free_threads = *runtime->settings & PLAIT_SETTING_FREE_THREADS;
-  engine.plugin = who;
+  engine.plugin = owner;
   uint32_t bit = 0;
   plait_status s = runtime->layer(thread, "autograd", 32, &bit);
   if (s < 0) return s;
   engine.bit = uint64_t(1) << bit;
   uint64_t undo = 0;
-  s = runtime->implement(thread, nullptr, PLAIT_SLOT_LAYER + bit, layer, nullptr, who, &undo);
+  s = runtime->implement(thread, nullptr, PLAIT_SLOT_LAYER + bit, layer, nullptr, owner, &undo);
   if (s < 0) return s;
-  s = start_forward(runtime, who);
+  s = start_forward(runtime, owner);
   if (s < 0) return s;
-  return runtime->provide(thread, "engine", 0, &role().h, who, &undo);
+  return runtime->provide(thread, "engine", 0, &role().h, owner, &undo);
 }
 
 }  // namespace

@@ -201,36 +201,36 @@ plait_status stand_in(plait_thread *thread, plait_object *o, uint32_t index, pla
             node_name(n).c_str());
     const int64_t *strides = leaf ? l.shape + l.ndim : nullptr;
     if (strides && !distinct(l.ndim, l.shape, strides)) strides = nullptr;
-    Tensor made;
+    Tensor result;
     check(engine.runtime->tensor_new(thread, l.dtype, l.ndim, l.shape, strides, l.device,
-                                     made.out()));
-    set_history(made.get(), Ref<Node>::share(n), index);
-    *out = made.release();
+                                     result.out()));
+    set_history(result.get(), Ref<Node>::share(n), index);
+    *out = result.release();
     return PLAIT_OK;
   });
 }
 // Functions for the Python binding.
-plait_object *metadata_of(plait_object *o, plait_object *made) {
+plait_object *metadata_of(plait_object *o, plait_object *result) {
   Node *n = as_node(o);
   if (!n) return nullptr;
   Extra *x = extra_of(n);
   const Spin guard(x->spin);
-  if (!x->metadata && made) {
-    plait_retain_object(made);
-    x->metadata = made;
+  if (!x->metadata && result) {
+    plait_retain_object(result);
+    x->metadata = result;
   }
   if (x->metadata) plait_retain_object(x->metadata);
   return x->metadata;
 }
 plait_status hook_of(plait_thread *thread, plait_object *o, uint32_t when, uint32_t index,
-                     plait_object *what, plait_object **out) {
+                     plait_object *object, plait_object **out) {
   return border(thread, "register_hook", [&]() -> plait_status {
     Node *n = as_node(o);
     if (!n) raise(thread, PLAIT_TYPE_ERROR, "register_hook", "a node of this engine is required");
     if (index >= n->n_outs && When(when) == When::arrived)
       raise(thread, PLAIT_VALUE_ERROR, "register_hook", "the node has %u outputs; got %u",
             unsigned(n->n_outs), unsigned(index));
-    *out = &add_hook(n, When(when), index, what).release()->o;
+    *out = &add_hook(n, When(when), index, object).release()->o;
     return PLAIT_OK;
   });
 }
@@ -293,13 +293,13 @@ void nan_at(plait_object *o, NanNote *out) {
   out->shape = layout.shape;
 }
 
-void account(plait_object *o, const plait_storage *s, uint64_t version, char *by, char *made,
+void account(plait_object *o, const plait_storage *s, uint64_t version, char *by, char *result,
              uint64_t size) {
-  by[0] = made[0] = 0;
+  by[0] = result[0] = 0;
   const Node *n = o ? as_node(o) : nullptr;
   if (!n) return;
   try {
-    std::snprintf(made, size, "%s", where(n).c_str());
+    std::snprintf(result, size, "%s", where(n).c_str());
     Write write;
     if (s && write_after(s, version, n->sequence, &write))
       std::snprintf(by, size, "`%s`%s", write.name.c_str(), write.line.c_str());

@@ -77,14 +77,14 @@ bool same_layout(const plait_tensor *a, const plait_tensor *b) {
 
 // Zeros with the strides of `like`; empty for a root with overlapping elements or negative strides.
 Tensor zeros_like(plait_thread *thread, const plait_tensor *like) {
-  Tensor made;
+  Tensor result;
   check(engine.runtime->tensor_new(
       thread, like->dl.dtype, like->dl.ndim, like->dl.shape,
       distinct(like->dl.ndim, like->dl.shape, like->dl.strides) ? like->dl.strides : nullptr,
-      like->dl.device, made.out()));
+      like->dl.device, result.out()));
   const Tensor zero = zeros(thread, like->dl.dtype, like->dl.device, nullptr, 0);
-  copy_into(thread, made, zero);
-  return made;
+  copy_into(thread, result, zero);
+  return result;
 }
 
 // Whether `whole` is the complex dtype whose parts have the dtype `part`.
@@ -128,8 +128,8 @@ Tensor with_view(plait_thread *thread, const plait_tensor *view, const Tensor &t
           "use contiguous() on that tensor first",
           shape_text(base).c_str());
   const Tensor wide = expand(thread, part, view->dl.shape, view->dl.ndim);
-  const Tensor made = with_strided(thread, flat(thread, tangent), window_of(view), wide);
-  return reshape(thread, made, base->dl.shape, size_t(base->dl.ndim));
+  const Tensor result = with_strided(thread, flat(thread, tangent), window_of(view), wide);
+  return reshape(thread, result, base->dl.shape, size_t(base->dl.ndim));
 }
 
 }  // namespace
@@ -144,8 +144,8 @@ void enter_level(plait_thread *thread, bool recorded) {
       if (thread && level_of(thread)) leave_level(thread);
     }
   };
-  static thread_local Last mine;
-  mine.thread = thread;
+  static thread_local Last own;
+  own.thread = thread;
   auto *level = new Level{};
   level->o = {1, &level_type};
   level->number = ++last;
@@ -236,8 +236,8 @@ void write_tangent(plait_thread *thread, plait_tensor *target, const Tensor &tan
 }
 
 // Tangents of tensors saved for derivatives.
-plait_object *packed_with_tangent(plait_object *what) {
-  return &(new Packed{{1, &packed_type}, what, nullptr})->o;
+plait_object *packed_with_tangent(plait_object *object) {
+  return &(new Packed{{1, &packed_type}, object, nullptr})->o;
 }
 
 Packed *as_packed(plait_object *o) noexcept {

@@ -56,7 +56,7 @@ struct Packed {
   plait_object *what;
   Dual *dual;
 };
-plait_object *packed_with_tangent(plait_object *what);  // steals
+plait_object *packed_with_tangent(plait_object *object);  // steals
 Packed *as_packed(plait_object *) noexcept;             // or NULL
 
 // Gives a saved tensor the tangent of the tensor that it was made from.

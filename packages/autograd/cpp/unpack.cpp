@@ -12,9 +12,9 @@ namespace {
 // A meta tensor for an input of which only the layout was saved; all of them share one storage.
 plait_tensor *shadow(plait_thread *thread, const Layout &l) {
   static plait_storage *const nothing = [thread] {
-    plait_storage *made = nullptr;
-    check(engine.runtime->storage_new(thread, {PLAIT_META, 0}, 0, &made));
-    return made;
+    plait_storage *result = nullptr;
+    check(engine.runtime->storage_new(thread, {PLAIT_META, 0}, 0, &result));
+    return result;
   }();
   plait_tensor *t = nullptr;
   check(engine.runtime->tensor_on(thread, nothing, nullptr, l.dtype, l.ndim, l.shape, nullptr, &t));
@@ -30,23 +30,23 @@ plait_tensor *shadow(plait_thread *thread, const Layout &l) {
 
 [[noreturn]] void overwritten(plait_thread *thread, const OpNode *n, const Saved &saved,
                               const plait_tensor *t, uint64_t now) {
-  const std::string what = saved.result
-                               ? "its result"
-                               : std::string("`") + plait_arg_at(n->op, saved.argument)->name + "`";
+  const std::string subject =
+      saved.result ? "its result"
+                   : std::string("`") + plait_arg_at(n->op, saved.argument)->name + "`";
   Write write;
   std::string by = "an in-place operator";
   const bool known = write_after(t->storage, saved.version, n->sequence, &write);
   if (known) by = "`" + write.name + "`" + write.line;
-  const std::string made = where(n);
+  const std::string output = where(n);
   raise(thread, PLAIT_ERROR, written_name(n->op, n->form),
         "%s (%s, shape %s), which the derivative needs, was overwritten by %s after it was "
         "saved%s%s (modified by an inplace operation: it is at version %llu, saved at version "
         "%llu); use the out-of-place form of the "
         "operator that wrote it, or clone() the tensor first%s",
-        what.c_str(), plait::name(t->dl.dtype), shape_text(t).c_str(), by.c_str(),
-        made.empty() ? "" : " by the call", made.c_str(), static_cast<unsigned long long>(now),
+        subject.c_str(), plait::name(t->dl.dtype), shape_text(t).c_str(), by.c_str(),
+        output.empty() ? "" : " by the call", output.c_str(), static_cast<unsigned long long>(now),
         static_cast<unsigned long long>(saved.version),
-        known && !made.empty()
+        known && !output.empty()
             ? ""
             : " (with set_detect_anomaly(True) this message names the lines of both)");
 }
@@ -150,20 +150,20 @@ void Unpacked::unpack_all(plait_thread *thread) {
   for (uint32_t i = 0; i < node_->n_saved; i++) {
     if (!node_->saved[i].packed) continue;
     if (!w) w = watch.load(std::memory_order_acquire);
-    Tensor found;
+    Tensor result;
     const Packed *dual = as_packed(&held_[i]->o);
     {
       const Excluding quiet(thread, false);
-      check(w->unpack(thread, dual ? dual->what : &held_[i]->o, found.out()));
+      check(w->unpack(thread, dual ? dual->what : &held_[i]->o, result.out()));
     }
     if (dual && carrying(thread)) {  // the program may hold the tensor that the hook returned
       Tensor alias;
-      check(engine.runtime->tensor_alias(thread, found.get(), alias.out()));
+      check(engine.runtime->tensor_alias(thread, result.get(), alias.out()));
       give_tangent(thread, dual, alias.get());
-      found = alias;
+      result = alias;
     }
     plait_release(held_[i]);
-    held_[i] = found.release();
+    held_[i] = result.release();
   }
 }
 

@@ -64,12 +64,12 @@ void without_expanded(int32_t ndim, const int64_t *shape, const int64_t *strides
   for (int32_t i = 0; i < ndim; i++) out[i] = strides[i] == 0 && shape[i] ? 1 : shape[i];
 }
 
-[[noreturn]] void refuse(plait_thread *thread, const plait_tensor *view, const char *why) {
+[[noreturn]] void refuse(plait_thread *thread, const plait_tensor *view, const char *reason) {
   raise(thread, PLAIT_ERROR, "autograd",
         "a view of shape %s of a tensor with history is written in place, or its base was, and %s; "
         "clone() the view before it "
         "is written",
-        shape_text(view).c_str(), why);
+        shape_text(view).c_str(), reason);
 }
 
 // Complex numbers and their parts are views of each other.

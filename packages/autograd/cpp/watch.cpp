@@ -43,7 +43,7 @@ void forget_all() {
 }
 
 void note_write(const plait_call *c, const plait_tensor *t) {
-  if (t->flags & PLAIT_TENSOR_DATA) return;  // no history of others is checked against it
+  if (t->flags & PLAIT_TENSOR_DATA) return;  // writes through `data` are not checked
   const Watch *w = watch.load(std::memory_order_acquire);
   Written now{history_version(t), next_sequence(), written_name(c->op, c->form),
               w ? w->site() : nullptr};
@@ -78,7 +78,7 @@ void ended(void *, const plait_event *e, uint64_t, plait_status status) {
     for (uint16_t i = 0; i < c->n_in; i++)
       if ((plait_arg_at(c->op, i)->flags & PLAIT_ARG_WRITES) && c->in[i].tag == PLAIT_TENSOR)
         note_write(c, c->in[i].u.t);
-  } catch (const std::exception &) {  // there is no memory to remember the write
+  } catch (const std::exception &) {  // out of memory: the write is not recorded
   }
 }
 
@@ -159,8 +159,8 @@ std::string where(plait_object *site) {
 }
 
 std::string where(const Node *n) {
-  const std::string found = where(site_of(n));
-  return found.empty() ? line_of(n->code, n->offset) : found;
+  const std::string result = where(site_of(n));
+  return result.empty() ? line_of(n->code, n->offset) : result;
 }
 
 std::string made_at(const Node *n) {
@@ -169,9 +169,9 @@ std::string made_at(const Node *n) {
 }
 
 plait_site current_site() noexcept {
-  plait_site found{nullptr, 0};
-  if (const plait_host *host = role<plait_host>(engine.runtime)) host->site(host->ctx, &found);
-  return found;
+  plait_site result{nullptr, 0};
+  if (const plait_host *host = role<plait_host>(engine.runtime)) host->site(host->ctx, &result);
+  return result;
 }
 
 void note_recent_write(const plait_call *c, const plait_tensor *t) noexcept {
@@ -216,10 +216,10 @@ bool watched_write(const plait_storage *s, uint64_t version, uint64_t sequence, 
   plait_object *site = nullptr;
   {
     const std::lock_guard<ForkMutex> lock(writes().guard);
-    const auto found = writes().of.find(s);
-    if (found == writes().of.end()) return false;
+    const auto it = writes().of.find(s);
+    if (it == writes().of.end()) return false;
     const Written *first = nullptr;
-    for (const Written &w : found->second)
+    for (const Written &w : it->second)
       if (w.version > version && w.sequence > sequence && !first) first = &w;
     if (!first) return false;
     out->name = first->name;
@@ -322,11 +322,11 @@ namespace {
 }  // namespace
 
 void check_nan(plait_thread *thread, const std::vector<Node *> &visited, Node *n,
-               plait_tensor *const *given, plait_tensor *const *made) {
+               plait_tensor *const *arguments, plait_tensor *const *result) {
   for (uint32_t i = 0; i < n->n_edges; i++) {
-    if (!made[i] || !n->edges[i].node || !has_nan(thread, made[i])) continue;
+    if (!result[i] || !n->edges[i].node || !has_nan(thread, result[i])) continue;
     for (uint32_t k = 0; k < n->n_outs; k++)
-      if (has_nan(thread, given[k]))  // no earlier node made the NaN
+      if (has_nan(thread, arguments[k]))  // no earlier node made the NaN
         raise(thread, PLAIT_ERROR, node_name(n),
               "it returned NaN as gradient of input %u because it was given NaN: the gradient of a "
               "result, or what a hook returned, is NaN",

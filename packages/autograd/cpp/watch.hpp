@@ -42,7 +42,7 @@ bool has_nan(plait_thread *, const plait_tensor *);
 // Raises an error if a node made gradients with a NaN from gradients without one. The error names
 // the first call of the forward pass with a NaN, among the nodes of the backward pass.
 void check_nan(plait_thread *, const std::vector<Node *> &visited, Node *,
-               plait_tensor *const *given, plait_tensor *const *made);
+               plait_tensor *const *arguments, plait_tensor *const *result);
 // Notes on the node whether its call made a NaN, or took one from outside of the graph.
 void note_nan(const plait_call *, Node *);
 void note_nan(plait_thread *, Node *, plait_tensor *const *inputs, uint32_t n_in,

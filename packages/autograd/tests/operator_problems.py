@@ -79,16 +79,16 @@ def problem(
     spec: Operator,
     sample: Sample,
     complex_: bool,
-    held: Collection[str] = (),
+    constants: Collection[str] = (),
     limit: int = SMALL,
 ) -> tuple[Callable[..., Any], list[Any]] | None:
     """A function of the tensors that are varied, and those tensors; None if there is nothing to
-    vary, or more than `limit` elements. The arguments `held` are not.
+    vary, or more than `limit` elements. The arguments `constants` are not.
     """
     values = spec.schema.bind(sample.args, sample.kwargs)
     if values.get("dtype") not in (None, "float64", "complex128") or not sample.gradient:
         return None
-    expected = names(spec).difference(held)
+    expected = names(spec).difference(constants)
     wide = {name: doubled(v, complex_) for name, v in values.items()}
     bound = {name: v if name in expected else fixed(v) for name, v in wide.items()}
     varied = [x for value in bound.values() for x in inputs(value)]
@@ -113,7 +113,7 @@ def problem(
         positional = [arguments.pop(a.name) for a in spec.schema.arguments if not a.keyword_only]
         result = operator(spec.name)(*positional, **arguments)
         result = result if isinstance(result, (tuple, list)) else [result]
-        kept = [x for i, x in enumerate(result) if i not in spec.auxiliary]
-        return [x for x in kept if x.dtype.name in ("float64", "complex128")]
+        selection = [x for i, x in enumerate(result) if i not in spec.auxiliary]
+        return [x for x in selection if x.dtype.name in ("float64", "complex128")]
 
     return function, varied

@@ -319,12 +319,12 @@ def test_many_writes_forget_the_oldest() -> None:
     with pa.detect_anomaly():
         for _ in range(100):
             y.add_(1)
-        kept = [pc.zeros(1).add_(1) for _ in range(5000)]
+        references = [pc.zeros(1).add_(1) for _ in range(5000)]
         z = root_of(pc.ones(1, requires_grad=True))
         overwrite(z)
         with pytest.raises(RuntimeError, match="overwritten by `add_` at"):
             z.backward()
-    assert len(kept) == 5000
+    assert len(references) == 5000
 
 
 def test_threads_with_anomaly_mode_agree_with_the_rest() -> None:

@@ -82,7 +82,7 @@ def test_a_leaf_can_be_a_root():
     np.testing.assert_array_equal(x.grad.numpy(), [3, 4])
 
 
-def test_grad_returns_and_touches_no_leaf():
+def test_grad_does_not_change_leaves():
     x, w = leaf(1, 2), leaf(3, 4)
     h = x * w
     gx, gh = pa.grad((h * h).sum(), [x, h])
@@ -116,7 +116,7 @@ def test_unused_inputs():
     assert zero.tolist() == [0.0]
 
 
-def test_backward_with_inputs_leaves_the_others_alone():
+def test_backward_with_inputs_does_not_change_other_leaves():
     x, w = leaf(1), leaf(2)
     y = (x * w).sum()
     pa.backward(y, inputs=[x], retain_graph=True)
@@ -144,10 +144,10 @@ def test_create_graph_records_the_gradient_of_a_leaf():
 def test_an_accumulated_gradient_with_history_is_not_overwritten():
     x = leaf(3)
     (x * x).sum().backward(create_graph=True)
-    held = x.grad
+    reference = x.grad
     (x * 2).sum().backward()
-    assert held.item() == 6 and x.grad.item() == 8
-    assert held.requires_grad
+    assert reference.item() == 6 and x.grad.item() == 8
+    assert reference.requires_grad
 
 
 def test_a_second_backward_needs_retain_graph():
@@ -274,7 +274,7 @@ def test_a_transposed_gradient_arrives_in_the_order_of_its_leaf():
     np.testing.assert_array_equal(x.grad.numpy(), np.arange(6.0).reshape(3, 2).T)
 
 
-def test_a_leaf_that_was_pointed_elsewhere_gets_a_gradient_of_its_new_shape():
+def test_a_leaf_with_new_data_gets_a_gradient_of_the_new_shape():
     x = leaf(1, 2)
     (x * 1).sum().backward()
     x.grad = None
@@ -295,7 +295,7 @@ def test_powers_of_zero():
     assert pa.grad((base[:1].detach() ** negative).sum(), negative)[0].tolist() == [-math.inf]
 
 
-def test_only_inputs_is_what_grad_does():
+def test_grad_accepts_only_inputs_true():
     x = leaf(1, 2)
     (g,) = pa.grad(
         outputs=(x * 2).sum(),

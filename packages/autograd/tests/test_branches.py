@@ -51,21 +51,21 @@ def test_bits_do_not_depend_on_threads(width: int) -> None:
 def test_branches_run_on_several_threads() -> None:
     """Each derivative waits for the other: on one thread this would never end."""
     pc.set_num_threads(2)
-    meeting, calls = threading.Barrier(2, timeout=60), set()
+    barrier, calls = threading.Barrier(2, timeout=60), set()
 
     def product(*_: Any) -> Any:
         if threading.get_ident() not in calls and len(calls) < 2:
             calls.add(threading.get_ident())
-            meeting.wait()
+            barrier.wait()
         return NotImplemented  # plait's own kernel goes on
 
     y = pc.stack([pc.linalg.inv(x) for x in leaves(2)]).sum()
     with plait_abi.kernel("mm", product):
         y.backward()
-    assert len(calls) == 2 and not meeting.broken
+    assert len(calls) == 2 and not barrier.broken
 
 
-def test_an_error_comes_in_its_turn_and_loses_nothing() -> None:
+def test_errors_are_raised_in_order_and_gradients_are_complete_afterwards() -> None:
     pc.set_num_threads(2)
     xs = leaves(4)
     inner = [x * 2 for x in xs]

@@ -88,22 +88,22 @@ def test_memory_between_the_passes_is_that_of_arguments_and_results() -> None:
             x = x.sin()
         return x
 
-    def held(call: Any) -> int:
+    def live_bytes_of(call: Any) -> int:
         x = pc.ones(n, requires_grad=True)
         before = pc.memory_stats()["live_bytes"]
         y = call(x)
-        taken = pc.memory_stats()["live_bytes"] - before
+        growth = pc.memory_stats()["live_bytes"] - before
         y.sum().backward()
-        return taken // (4 * n)
+        return growth // (4 * n)
 
-    assert held(f) >= depth - 1
-    assert held(lambda x: pa.checkpoint(f, x)) <= 2
-    assert held(lambda x: pa.checkpoint_sequential([f, f, f], 3, x)) <= depth + 3
+    assert live_bytes_of(f) >= depth - 1
+    assert live_bytes_of(lambda x: pa.checkpoint(f, x)) <= 2
+    assert live_bytes_of(lambda x: pa.checkpoint_sequential([f, f, f], 3, x)) <= depth + 3
 
     def outer(x: pc.Tensor) -> pc.Tensor:
         return pa.checkpoint(f, pa.checkpoint(f, x))
 
-    assert held(lambda x: pa.checkpoint(outer, x)) <= 2
+    assert live_bytes_of(lambda x: pa.checkpoint(outer, x)) <= 2
 
 
 def test_sequential_is_the_composition() -> None:
@@ -140,7 +140,7 @@ def test_hidden_inputs_and_several_results() -> None:
     assert x.grad.item() == pytest.approx(12.0 + 7.38905609893065)
 
 
-def test_what_goes_wrong_is_said() -> None:
+def test_errors_name_the_fault() -> None:
     x = double(1.0, 2.0)
     state = {"n": 1}
 

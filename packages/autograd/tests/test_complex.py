@@ -31,7 +31,7 @@ def test_the_gradient_of_a_real_loss_points_where_it_grows() -> None:
     assert pc.abs(step).square().sum().item() < 26
 
 
-def test_conj_alone_takes_the_other_half() -> None:
+def test_the_gradient_of_conj_is_the_conjugate_of_g() -> None:
     z, g = leaf(1 + 2j), pc.tensor([3 + 1j], dtype=pc.complex128)
     (result,) = pa.grad(pc.conj(z), z, g)
     assert result.tolist() == [3 - 1j]
@@ -76,9 +76,9 @@ def test_gradients_accumulate() -> None:
 def writes_real(z: Any) -> Any:
     y = z * 1
     y.real.mul_(y.imag)
-    kept = y.imag
+    reference = y.imag
     y.mul_(2j)
-    return y * kept
+    return y * reference
 
 
 def writes_imaginary(z: Any) -> Any:

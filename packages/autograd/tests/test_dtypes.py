@@ -44,8 +44,8 @@ def test_layers_of_halves(dtype: Any) -> None:
     for x, y in zip(leaves, wide, strict=True):
         assert x.grad is not None and y.grad is not None and x.grad.dtype is dtype
         size = y.grad.abs().max().item()
-        apart = (x.grad.to(pc.float32) - y.grad).abs().max().item()
-        assert apart <= (0.02 if dtype is pc.float16 else 0.1) * size
+        difference = (x.grad.to(pc.float32) - y.grad).abs().max().item()
+        assert difference <= (0.02 if dtype is pc.float16 else 0.1) * size
 
 
 def test_mixed_dtypes_cast_back() -> None:

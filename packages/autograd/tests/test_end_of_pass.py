@@ -123,13 +123,13 @@ def test_refusals() -> None:
     with pytest.raises(TypeError, match="a callable is required, got int"):
         at_end(3)  # type: ignore[arg-type]
 
-    def elsewhere() -> None:
+    def run_in_thread() -> None:
         with pytest.raises(RuntimeError, match="this thread runs none"):
             at_end(lambda: None)
         done.append(True)
 
     def hook() -> None:
-        thread = threading.Thread(target=elsewhere)
+        thread = threading.Thread(target=run_in_thread)
         thread.start()
         thread.join()
 
@@ -152,9 +152,9 @@ def test_the_running_node() -> None:
 
     calls: list[Any] = []
 
-    def note(what: str) -> None:
+    def note(event: str) -> None:
         node = pa.graph.running_node()
-        calls.append((what, None if node is None else node.name()))
+        calls.append((event, None if node is None else node.name()))
 
     def unpack(tensor: Any) -> Any:
         note("unpack")
@@ -170,7 +170,7 @@ def test_the_running_node() -> None:
     z = Double.apply(y)
     z.register_hook(lambda g: at_end(lambda: note("end")))
     z.backward()
-    own = [(what, "ExpBackward") for what in ("tensor", "before", "unpack", "after")]
+    own = [(event, "ExpBackward") for event in ("tensor", "before", "unpack", "after")]
     assert calls == [
         ("function", "DoubleBackward"),
         *own,

@@ -91,13 +91,13 @@ def test_the_end_of_a_level_frees_the_tangents() -> None:
     x = pc.zeros(100_000)
     before = live()
     with forward_ad.dual_level():
-        kept = forward_ad.make_dual(x, pc.ones(100_000))
-        also = kept * 2
+        reference = forward_ad.make_dual(x, pc.ones(100_000))
+        also = reference * 2
         within = live()
-    size = kept.numel() * kept.element_size()
+    size = reference.numel() * reference.element_size()
     assert within - before >= 4 * size  # two values, two tangents
     assert live() - before < 2.5 * size
-    del kept, also
+    del reference, also
     assert live() == before
 
 
@@ -111,20 +111,20 @@ def test_what_a_backward_pass_keeps_is_freed_with_the_level() -> None:
 
 
 def test_a_thread_that_ends_within_a_level_leaves_it() -> None:
-    kept = []
+    references = []
     x = pc.zeros(100_000)
     before = live()
 
     def run() -> None:
         forward_ad.enter_dual_level()
-        kept.append(forward_ad.make_dual(x, pc.ones(100_000)))
+        references.append(forward_ad.make_dual(x, pc.ones(100_000)))
 
     thread = threading.Thread(target=run)
     thread.start()
     thread.join()
     assert live() - before < 1.5 * x.numel() * x.element_size()
     with forward_ad.dual_level():
-        assert tangent(kept[0]) is None
+        assert tangent(references[0]) is None
 
 
 def test_levels_belong_to_threads(level: int) -> None:
@@ -167,11 +167,11 @@ def test_many_threads_carry_their_own() -> None:
 def test_tangents_may_die_on_another_thread() -> None:
     for _ in range(200):
         with forward_ad.dual_level():
-            held = [dual([1.0] * 64, [1.0] * 64) for _ in range(20)]
-            thread = threading.Thread(target=held.clear)
+            references = [dual([1.0] * 64, [1.0] * 64) for _ in range(20)]
+            thread = threading.Thread(target=references.clear)
             thread.start()
         thread.join()
-    assert not held
+    assert not references
 
 
 def test_without_a_level_nothing_is_carried() -> None:
@@ -188,13 +188,13 @@ def test_without_a_level_nothing_is_carried() -> None:
 
 
 def test_make_and_unpack(level: int) -> None:
-    given, direction = double([1.0, 2.0]), double([3.0, 4.0])
-    x = forward_ad.make_dual(given, direction)
+    argument, direction = double([1.0, 2.0]), double([3.0, 4.0])
+    x = forward_ad.make_dual(argument, direction)
     primal, result = forward_ad.unpack_dual(x)
     assert primal.tolist() == [1.0, 2.0] and result.tolist() == [3.0, 4.0]
-    assert tangent(primal) is None and tangent(given) is None and tangent(direction) is None
+    assert tangent(primal) is None and tangent(argument) is None and tangent(direction) is None
     x.mul_(2)  # neither of the given tensors is written
-    assert given.tolist() == [1.0, 2.0] and direction.tolist() == [3.0, 4.0]
+    assert argument.tolist() == [1.0, 2.0] and direction.tolist() == [3.0, 4.0]
     assert isinstance(forward_ad.unpack_dual(x), forward_ad.UnpackedDualTensor)
 
 
@@ -446,16 +446,18 @@ def test_forward_over_reverse_through_a_checkpoint(level: int) -> None:
     np.testing.assert_allclose(tangent(g), twice.tolist())
 
 
-def test_the_collector_sees_what_was_packed_with_a_tangent() -> None:
+def test_the_collector_visits_objects_packed_with_a_tangent() -> None:
     before = live()
     with forward_ad.dual_level():
-        kept: list[Any] = []
+        references: list[Any] = []
         x = forward_ad.make_dual(pc.ones(1000, requires_grad=True), pc.ones(1000))
-        with pa.graph.saved_tensors_hooks(lambda t, kept=kept: [t, kept], lambda packed: packed[0]):
+        with pa.graph.saved_tensors_hooks(
+            lambda t, references=references: [t, references], lambda packed: packed[0]
+        ):
             y = x.exp()
-        kept.append(y)  # y owns its node, which owns what was packed
+        references.append(y)  # y owns its node, which owns what was packed
         assert y.grad_fn is not None
-        del x, y, kept
+        del x, y, references
     assert live() == before
 
 

@@ -1,4 +1,4 @@
-"""Function: what backward gets and returns."""
+"""Function: the arguments and results of backward."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ def leaf(*values: float):
     return pc.tensor(list(values), dtype=pc.float64, requires_grad=True)
 
 
-def gives(make):
-    class Gives(pa.Function):
+def function_returning(make):
+    class Returns(pa.Function):
         @staticmethod
         def forward(ctx, x):
             return x * 1
@@ -23,7 +23,7 @@ def gives(make):
         def backward(ctx, g):
             return make()
 
-    return Gives
+    return Returns
 
 
 @pytest.mark.parametrize(
@@ -71,8 +71,8 @@ def test_broadcast_gradients_are_summed():
 def test_gradients_on_another_device_are_errors():
     x, far = leaf(1, 2), pc.zeros(2, dtype=pc.float64, device="meta")
     text = "gradient for input 0 must be on device cpu; got meta"
-    with pytest.raises(ValueError, match=f"GivesBackward: the {text} .the call was made at"):
-        gives(lambda: far).apply(x).sum().backward()
+    with pytest.raises(ValueError, match=f"ReturnsBackward: the {text} .the call was made at"):
+        function_returning(lambda: far).apply(x).sum().backward()
     with pytest.raises(ValueError, match="gradient of result 0 must be on device cpu; got meta"):
         (x * 2).backward(far)
     y = x * 2
@@ -83,14 +83,14 @@ def test_gradients_on_another_device_are_errors():
 
 
 def test_a_returned_gradient_that_requires_grad_leaves_no_graph_behind():
-    kept = leaf(3, 4)
-    for make in (lambda: kept, lambda: kept * 2, lambda: leaf(5, 6)):
+    reference = leaf(3, 4)
+    for make in (lambda: reference, lambda: reference * 2, lambda: leaf(5, 6)):
         x = leaf(1, 2)
-        gives(make).apply(x).sum().backward()
+        function_returning(make).apply(x).sum().backward()
         assert not x.grad.requires_grad
         assert x.grad.tolist() == make().tolist()
         x.grad.zero_()
-    assert kept.tolist() == [3, 4]
+    assert reference.tolist() == [3, 4]
 
 
 def test_an_exception_arrives_as_the_same_object():

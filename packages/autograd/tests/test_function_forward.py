@@ -50,7 +50,7 @@ def test_jvp_gives_the_tangent() -> None:
         assert tangent(y * 2) == [6.0, -24.0]
 
 
-def test_what_runs_in_forward_is_not_what_counts() -> None:
+def test_calls_within_forward_do_not_count() -> None:
     class Other(pa.Function):
         @staticmethod
         def forward(ctx: Any, x: Any) -> Any:
@@ -238,7 +238,7 @@ def test_an_error_in_jvp_arrives_and_leaves_the_level_working() -> None:
 
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("create", [False, True])
-def test_forward_over_reverse_through_what_it_saves(packed: bool, create: bool) -> None:
+def test_forward_over_reverse_through_saved_tensors(packed: bool, create: bool) -> None:
     import contextlib
 
     hooks = pa.graph.saved_tensors_hooks(lambda t: t.numpy().copy(), pc.from_numpy)

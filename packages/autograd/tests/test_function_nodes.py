@@ -38,8 +38,8 @@ def test_it_is_the_context():
     assert fn.needs_input_grad == (True, False)
     assert fn.name() == "ScaledBackward" and "grad_fn=<ScaledBackward>" in repr(y)
     assert [node and node.name() for node, _ in fn.next_functions] == ["MulBackward"]
-    fn.metadata["mine"] = 1
-    assert y.grad_fn.metadata == {"mine": 1}
+    fn.metadata["key"] = 1
+    assert y.grad_fn.metadata == {"key": 1}
     fn.factor = 5
     y.sum().backward()
     assert x.grad.tolist() == [5, 5]
@@ -48,14 +48,14 @@ def test_it_is_the_context():
 def test_backward_gets_the_same_object():
     calls = []
 
-    class Seen(Scaled):
+    class Recorder(Scaled):
         @staticmethod
         def backward(ctx, g):
             calls.append(ctx)
             assert ctx.next_functions[0][0].name() == "AccumulateGrad"
             return g, None
 
-    y = Seen.apply(leaf(1), 2)
+    y = Recorder.apply(leaf(1), 2)
     fn = y.grad_fn
     y.backward()
     assert calls == [fn]
@@ -112,14 +112,14 @@ def test_an_edge_keeps_the_graph():
 def test_a_context_of_no_recorded_call_has_no_node():
     contexts = []
 
-    class Kept(Scaled):
+    class Keeper(Scaled):
         @staticmethod
         def forward(ctx, x, factor):
             contexts.append(ctx)
             return x * factor
 
-    Kept.apply(pc.ones(1), 2)
-    with pytest.raises(TypeError, match="a Node is required, got KeptBackward"):
+    Keeper.apply(pc.ones(1), 2)
+    with pytest.raises(TypeError, match="a Node is required, got KeeperBackward"):
         contexts[0].next_functions  # noqa: B018
 
 
@@ -144,18 +144,18 @@ def test_an_attribute_called_name_does_not_hide_the_name():
     class Named(Scaled):
         @staticmethod
         def forward(ctx, x, factor):
-            ctx.name = "mine"
+            ctx.name = "own"
             return x * factor
 
     y = Named.apply(leaf(1), 2)
-    assert y.grad_fn.name == "mine" and "grad_fn=<NamedBackward>" in repr(y)
+    assert y.grad_fn.name == "own" and "grad_fn=<NamedBackward>" in repr(y)
     assert "NamedBackward" in pa.graph.to_dot(y)
 
 
-def test_contexts_are_asked_while_their_graphs_die():
+def test_contexts_are_read_while_their_graphs_are_freed():
     x, stop, contexts = leaf(1), threading.Event(), []
 
-    def ask():
+    def read():
         while not stop.is_set():
             for context in contexts[-3:]:
                 try:
@@ -163,7 +163,7 @@ def test_contexts_are_asked_while_their_graphs_die():
                 except RuntimeError as error:
                     assert "results are gone" in str(error)
 
-    thread = threading.Thread(target=ask)
+    thread = threading.Thread(target=read)
     thread.start()
     try:
         for i in range(3000):

@@ -1,4 +1,4 @@
-"""Function: outputs that lie in the memory of an input."""
+"""Function: outputs that share memory with an input."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def leaf(*values: float):
     return pc.tensor(list(values), dtype=pc.float64, requires_grad=True)
 
 
-def viewing(forward):
+def function_with(forward):
     class Viewing(pa.Function):
         @staticmethod
         def backward(ctx, g):
@@ -43,10 +43,10 @@ WRITES = {
 @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
 @pytest.mark.parametrize("forward", FORWARDS.values(), ids=FORWARDS)
 @pytest.mark.parametrize("of_leaf", [False, True])
-def test_an_output_in_the_input_s_memory_is_not_written(forward, write, of_leaf):
+def test_an_output_in_the_memory_of_the_input_cannot_be_written(forward, write, of_leaf):
     x = leaf(1, 2, 3)
     y = x if of_leaf else x * 1
-    z = viewing(forward).apply(y)
+    z = function_with(forward).apply(y)
     with pytest.raises(RuntimeError, match=r"returned by a Function.*clone\(\)"):
         write(z)
     assert y.tolist() == [1, 2, 3]
@@ -55,10 +55,10 @@ def test_an_output_in_the_input_s_memory_is_not_written(forward, write, of_leaf)
 
 
 @pytest.mark.parametrize("forward", FORWARDS.values(), ids=FORWARDS)
-def test_an_output_in_the_input_s_memory_is_void_once_that_is_written(forward):
+def test_an_output_in_the_memory_of_the_input_is_invalid_after_a_write_to_it(forward):
     x = leaf(1, 2, 3)
     y = x * 1
-    z = viewing(forward).apply(y)
+    z = function_with(forward).apply(y)
     part = z[1:]
     used = z * 2
     y.mul_(3)
@@ -74,19 +74,19 @@ def test_an_output_in_the_input_s_memory_is_void_once_that_is_written(forward):
 
 def test_views_of_an_output_that_is_a_view_go_through_the_function():
     x = leaf(1, 2, 3)
-    z = viewing(lambda ctx, x: x.view(-1)).apply(x * 1)
+    z = function_with(lambda ctx, x: x.view(-1)).apply(x * 1)
     (z[1:].sum() + pc.as_strided(z, (2,), (1,)).sum() + z.view(3, 1).t().sum()).backward()
     assert x.grad.tolist() == [20, 30, 20]
 
 
-def test_an_output_in_a_buffer_is_void_once_that_is_written():
+def test_an_output_in_a_buffer_is_invalid_after_a_write_to_the_buffer():
     buffer = pc.zeros(3, dtype=pc.float64)
 
     def forward(ctx, x):
         buffer.copy_(x)
         return buffer[:]
 
-    z = viewing(forward).apply(leaf(1, 2, 3))
+    z = function_with(forward).apply(leaf(1, 2, 3))
     with pytest.raises(RuntimeError, match="returned by a Function"):
         z.mul_(2)
     buffer.zero_()
@@ -94,12 +94,12 @@ def test_an_output_in_a_buffer_is_void_once_that_is_written():
         z.sum()
 
 
-def test_an_output_that_nobody_else_sees_can_be_written():
+def test_an_output_with_memory_of_its_own_can_be_written():
     def forward(ctx, x):
         return (x * 2).view(-1)
 
     x = leaf(1, 2, 3)
-    z = viewing(forward).apply(x)
+    z = function_with(forward).apply(x)
     z.mul_(3)
     z[1:].mul_(2)
     z.sum().backward()
@@ -107,36 +107,38 @@ def test_an_output_that_nobody_else_sees_can_be_written():
 
 
 @pytest.mark.parametrize("plain", [False, True])
-def test_where_nothing_is_recorded_an_input_that_is_returned_is_a_tensor_of_its_own(plain):
+def test_without_recording_a_returned_input_is_a_new_tensor(plain):
     x = pc.ones(3) if plain else leaf(1, 2, 3)
     with pa.no_grad():
-        y = viewing(FORWARDS["the input"]).apply(x)
-        pair = viewing(lambda ctx, x: [x, 2]).apply(x)
+        y = function_with(FORWARDS["the input"]).apply(x)
+        pair = function_with(lambda ctx, x: [x, 2]).apply(x)
     assert y is not x and not y.requires_grad and y.data_ptr() == x.data_ptr()
     assert x.requires_grad is not plain
     assert type(pair) is list and pair[0] is not x and pair[1] == 2
 
 
-def test_where_nothing_is_recorded_a_dirty_input_is_returned_itself():
+def test_without_recording_a_dirty_input_is_returned_itself():
     def forward(ctx, x):
         ctx.mark_dirty(x)
         return x.mul_(2)
 
     x = pc.ones(3)
-    assert viewing(forward).apply(x) is x
+    assert function_with(forward).apply(x) is x
 
 
-def record_on(x):
+def record_write(x):
     with pa.enable_grad():
         x.mul_(3)
 
 
-@pytest.mark.parametrize("change", [record_on, lambda x: x.detach_()], ids=["recorded", "detached"])
-def test_a_call_depends_on_what_its_input_was_before_forward_changed_that(change):
+@pytest.mark.parametrize(
+    "change", [record_write, lambda x: x.detach_()], ids=["recorded", "detached"]
+)
+def test_a_call_depends_on_its_input_before_forward_changed_it(change):
     def forward(ctx, x):
         change(x)
         return x * 1
 
     x = leaf(1, 2, 3)
-    viewing(forward).apply(x * 2).sum().backward()
+    function_with(forward).apply(x * 2).sum().backward()
     assert x.grad.tolist() == [20, 20, 20]

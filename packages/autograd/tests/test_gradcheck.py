@@ -65,7 +65,7 @@ class WrongTangent(pa.Function):
         return t * 3
 
 
-def test_forward_mode_is_checked_when_asked() -> None:
+def test_forward_mode_is_checked_on_request() -> None:
     x = pc.tensor([1.0, 2.0], dtype=pc.float64, requires_grad=True)
     assert pa.gradcheck(WrongTangent.apply, x)
     with pytest.raises(pa.GradcheckError, match=r"d input 0\[0\] must be 2.*forward mode gives 3"):

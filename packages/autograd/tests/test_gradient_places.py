@@ -34,16 +34,16 @@ def leaves() -> tuple[Any, Any]:
 def test_gradients_are_the_same_in_places(loss: Loss) -> None:
     expected = leaves()
     loss(*expected).backward()
-    given = leaves()
+    inputs = leaves()
     buffer = pc.full((2 * N * N,), 7.0)
     places = [buffer[i * N * N : (i + 1) * N * N].view(N, N) for i in range(2)]
-    for leaf, place in zip(given, places, strict=True):
+    for leaf, place in zip(inputs, places, strict=True):
         pa.graph.set_gradient_place(leaf, place)
     for _ in range(2):
-        for leaf in given:
+        for leaf in inputs:
             leaf.grad = None
-        loss(*given).backward()
-        for leaf, place, other in zip(given, places, expected, strict=True):
+        loss(*inputs).backward()
+        for leaf, place, other in zip(inputs, places, expected, strict=True):
             assert leaf.grad.data_ptr() == place.data_ptr()
             assert leaf.grad.tolist() == other.grad.tolist() == place.tolist()
 
@@ -102,7 +102,7 @@ def test_bad_places() -> None:
         pa.graph.set_gradient_place(a * 2, pc.zeros(N, N))
 
 
-def test_what_hooks_and_checkpoints_make_lies_elsewhere() -> None:
+def test_hooks_and_checkpoints_use_other_memory() -> None:
     a, b = leaves()
     expected = leaves()
 
@@ -114,11 +114,11 @@ def test_what_hooks_and_checkpoints_make_lies_elsewhere() -> None:
     other = pc.full((N, N), 7.0)
     pa.graph.set_gradient_place(a, place)
     pa.graph.set_gradient_place(b, other)
-    kept = []
+    references = []
 
     def unpack(x: Any) -> Any:
-        kept.append(x + 0)
-        return kept[-1]
+        references.append(x + 0)
+        return references[-1]
 
     with pa.graph.saved_tensors_hooks(lambda x: x, unpack):
         y = checkpointing.checkpoint(block, a, use_reentrant=False)
@@ -127,4 +127,4 @@ def test_what_hooks_and_checkpoints_make_lies_elsewhere() -> None:
     assert a.grad.tolist() == place.tolist() == expected[0].grad.tolist()
     assert b.grad.tolist() == other.tolist() == expected[1].grad.tolist()
     pointers = {place.data_ptr(), other.data_ptr()}
-    assert kept and not pointers & {x.data_ptr() for x in kept}
+    assert references and not pointers & {x.data_ptr() for x in references}

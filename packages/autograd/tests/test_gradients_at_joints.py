@@ -53,18 +53,18 @@ def gradient(function: Function, at: list[Array]) -> tuple[float, Array]:
     value = total(function, inputs)
     if value is None:
         return 0.0, np.zeros(sum(x.size for x in at))
-    found = pa.grad(value, inputs, materialize_grads=True)
-    return value.item(), np.concatenate([g.numpy().ravel() for g in found])
+    result = pa.grad(value, inputs, materialize_grads=True)
+    return value.item(), np.concatenate([g.numpy().ravel() for g in result])
 
 
 def places(at: list[Array]) -> list[list[int]]:
     """The elements that are moved one by one, those of different values first."""
-    found = []
+    results = []
     for x in at:
         _, first = np.unique(x, return_index=True)
         others = np.setdiff1d(np.arange(x.size), first)
-        found.append([int(i) for i in [*first, *others][: VARIED // len(at)]])
-    return found
+        results.append([int(i) for i in [*first, *others][: VARIED // len(at)]])
+    return results
 
 
 def moves(at: list[Array]) -> Iterator[list[Array]]:
@@ -74,11 +74,11 @@ def moves(at: list[Array]) -> Iterator[list[Array]]:
     rng = np.random.default_rng(2)
 
     def drawn() -> list[Array]:
-        made = []
+        result = []
         for x in at:  # no two have the same size
             ranks = rng.permutation(x.size).reshape(x.shape) + rng.uniform(0.1, 0.9, x.shape)
-            made.append((0.5 + ranks / (2 * max(x.size, 1))) * rng.choice([-1.0, 1.0], x.shape))
-        return made
+            result.append((0.5 + ranks / (2 * max(x.size, 1))) * rng.choice([-1.0, 1.0], x.shape))
+        return result
 
     for _ in range(DRAWN):
         yield drawn()
@@ -89,17 +89,17 @@ def moves(at: list[Array]) -> Iterator[list[Array]]:
                 np.full(d.shape, shift) if shift else d
                 for d, shift in zip(drawn(), shifts, strict=True)
             ]
-    for i, chosen in enumerate(places(at)):
-        for place in chosen:
+    for i, choice in enumerate(places(at)):
+        for place in choice:
             for sign in (4.0, -4.0):
-                made = drawn()
-                made[i].flat[place] = sign
-                yield made
+                result = drawn()
+                result[i].flat[place] = sign
+                yield result
         size = at[i].size
         for shift in range(min(size, 16)):
-            made = drawn()
-            made[i] = ((np.arange(size) + shift) % size - size / 2 + 0.25).reshape(at[i].shape)
-            yield made
+            result = drawn()
+            result[i] = ((np.arange(size) + shift) % size - size / 2 + 0.25).reshape(at[i].shape)
+            yield result
 
 
 def scaled(at: list[Array], direction: list[Array]) -> list[Array]:
@@ -175,24 +175,24 @@ EXCEPTIONS = {
 
 @pytest.mark.parametrize("spec", OPERATORS, ids=lambda spec: spec.name)
 def test_gradients_are_those_of_pieces_or_between_them(spec: Operator) -> None:
-    found = []
+    results = []
     for sample in samples.joints(spec):
-        made = problem(spec, sample, complex_=False, limit=LARGEST)
-        if made is None or any(x.dtype != pc.float64 for x in made[1]):
+        result = problem(spec, sample, complex_=False, limit=LARGEST)
+        if result is None or any(x.dtype != pc.float64 for x in result[1]):
             continue
         try:
             with np.errstate(all="ignore"):
-                lines = list(faults(*made))
+                lines = list(faults(*result))
         except (ValueError, IndexError, RuntimeError) as error:
             if "derivative of" in str(error) and "singular" not in str(error):
                 raise
             continue  # a moved argument that the operator refuses, or a matrix without an inverse
         if lines:
-            found.append("\n".join([f"{len(lines)} faults in {sample.args}", *lines[:4]])[:1500])
+            results.append("\n".join([f"{len(lines)} faults in {sample.args}", *lines[:4]])[:1500])
     if spec.name in EXCEPTIONS:
-        assert found, "no exception any more"
+        assert results, "no exception any more"
     else:
-        assert not found, found[0]
+        assert not results, results[0]
 
 
 @pytest.mark.parametrize(("slope", "right"), [(1.0, True), (-1.0, True), (0.5, True), (2.0, False)])

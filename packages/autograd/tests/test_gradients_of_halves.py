@@ -99,21 +99,21 @@ def floating(value: Any) -> list[Any]:
 
 def call(spec: Operator, values: dict[str, Any]) -> tuple[list[Any], list[Any]]:
     """The inputs that gradients are taken of, and the results."""
-    wanted = names(spec)
-    leaves = [x for name, v in values.items() if name in wanted for x in floating(v)]
+    expected = names(spec)
+    leaves = [x for name, v in values.items() if name in expected for x in floating(v)]
     for x in leaves:
         x.requires_grad_()
     for argument in spec.schema.arguments:
         if argument.writes and isinstance(values[argument.name], pc.Tensor):
             values[argument.name] = values[argument.name].clone()
     positional = [values.pop(a.name) for a in spec.schema.arguments if not a.keyword_only]
-    made = operator(spec.name)(*positional, **values)
-    made = made if isinstance(made, (tuple, list)) else [made]
-    return leaves, [x for i, x in enumerate(made) if i not in spec.auxiliary]
+    result = operator(spec.name)(*positional, **values)
+    result = result if isinstance(result, (tuple, list)) else [result]
+    return leaves, [x for i, x in enumerate(result) if i not in spec.auxiliary]
 
 
 def units(spec: Operator, sample: Sample, change: str, dtype: str) -> float:
-    """How far the gradients are from those of float64; 0 if there is nothing to compare."""
+    """The distance of the gradients from those of float64; 0 if there is nothing to compare."""
     values = spec.schema.bind(sample.args, sample.kwargs)
     if values.get("dtype") is not None or not sample.gradient:
         return 0.0
@@ -121,10 +121,12 @@ def units(spec: Operator, sample: Sample, change: str, dtype: str) -> float:
         {name: converted(v, CHANGES[change], dtype, wide) for name, v in values.items()}
         for wide in (False, True)
     )
-    leaves, made = call(spec, halves)
+    leaves, result = call(spec, halves)
     wide_leaves, wide_made = call(spec, doubles)
     pairs = [
-        (a, b) for a, b in zip(made, wide_made, strict=True) if a.requires_grad and b.requires_grad
+        (a, b)
+        for a, b in zip(result, wide_made, strict=True)
+        if a.requires_grad and b.requires_grad
     ]
     finite = all(x.detach().isfinite().all().item() for pair in pairs for x in pair)
     if not pairs or not leaves or not finite:
@@ -133,23 +135,23 @@ def units(spec: Operator, sample: Sample, change: str, dtype: str) -> float:
     rng = np.random.default_rng(0)
     sizes = [SMALLEST] * len(leaves)
     exact: list[Any] = []
-    found: list[Any] = []
+    results: list[Any] = []
     for draw in range(DRAWS):
         gs = [pc.from_numpy(np.asarray(rng.uniform(-1, 1, tuple(x.shape)))) for x in roots]
         gs = [g.to(x.dtype) for g, x in zip(gs, roots, strict=True)]
         wide_gs = [g.to(pc.float64) for g in gs]
         own = pa.grad(wide_roots, wide_leaves, wide_gs, allow_unused=True, retain_graph=True)
         if draw == 0:
-            exact, found = list(own), list(pa.grad(roots, leaves, gs, allow_unused=True))
+            exact, results = list(own), list(pa.grad(roots, leaves, gs, allow_unused=True))
         largest = [0.0 if g is None or not g.numel() else g.abs().max().item() for g in own]
         sizes = [max(pair) for pair in zip(sizes, largest, strict=True)]
     worst = 0.0
-    for got, want, size in zip(found, exact, sizes, strict=True):
+    for got, want, size in zip(results, exact, sizes, strict=True):
         if got is None or want is None or not want.numel() or not size < LARGEST[dtype]:
             continue
         assert got.dtype is getattr(pc, dtype)
-        apart = (got.to(pc.float64) - want).abs().max().item()
-        worst = max(worst, apart / (size * EPS[dtype]) if apart == apart else np.inf)
+        difference = (got.to(pc.float64) - want).abs().max().item()
+        worst = max(worst, difference / (size * EPS[dtype]) if difference == difference else np.inf)
     return worst
 
 
@@ -162,10 +164,10 @@ def test_gradients_are_rounded_once(spec: Operator) -> None:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 try:
-                    apart = units(spec, sample, change, dtype)
+                    separate = units(spec, sample, change, dtype)
                 except (Complex, TypeError, ValueError, IndexError, RuntimeError):
                     continue  # outside the domain, or not for halves
-            assert apart <= UNITS, (dtype, change, sample)
+            assert separate <= UNITS, (dtype, change, sample)
 
 
 @pytest.mark.parametrize(

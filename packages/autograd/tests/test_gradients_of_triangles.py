@@ -1,5 +1,7 @@
-"""Operators that read one triangle of a matrix: found by changing the other one, which must change
-neither results nor derivatives. Their derivatives are those along symmetric (Hermitian) steps.
+"""Operators that read only one triangle of a matrix.
+
+The test finds them by a change of the other triangle, which must change neither results nor
+derivatives. The derivatives are those along symmetric (Hermitian) steps.
 """
 
 from __future__ import annotations
@@ -40,10 +42,10 @@ def run(spec: Operator, values: dict[str, Any]) -> list[Any]:
     positional = [values.pop(a.name) for a in spec.schema.arguments if not a.keyword_only]
     result = operator(spec.name)(*positional, **values)
     result = result if isinstance(result, (tuple, list)) else [result]
-    kept = [x for i, x in enumerate(result) if i not in spec.auxiliary]
+    selection = [x for i, x in enumerate(result) if i not in spec.auxiliary]
     return [
         operator("real")(x * operator("conj")(x))
-        for x in kept
+        for x in selection
         if x.dtype in (pc.float64, pc.complex128)
     ]
 
@@ -126,14 +128,14 @@ KINDS = pytest.mark.parametrize("complex_", [False, True], ids=["real", "complex
 EACH = pytest.mark.parametrize("spec", DIFFERENTIABLE, ids=lambda spec: spec.name)
 
 
-def test_they_are_found() -> None:
+def test_all_documented_operators_are_detected() -> None:
     result = {spec.name for spec in SPECS}
-    said = {
+    text = {
         spec.name
         for spec in specs.all()
         if "triangle" in spec.kernel and spec.family.startswith("linalg") and not spec.internal
     }
-    assert said and result >= said
+    assert text and result >= text
 
 
 def gradients(spec: Operator, values: dict[str, Any], name: str, order: int) -> Array:
@@ -152,7 +154,7 @@ def gradients(spec: Operator, values: dict[str, Any], name: str, order: int) -> 
 
 @KINDS
 @EACH
-def test_what_is_not_read_does_not_matter(spec: Operator, complex_: bool) -> None:
+def test_the_other_triangle_does_not_change_derivatives(spec: Operator, complex_: bool) -> None:
     for values, name, upper in calls(spec, complex_):
         other = {**values, name: changed(values[name], upper)}
         for order in (1, 2):
@@ -201,5 +203,5 @@ def test_forward_mode_agrees_with_reverse_mode(spec: Operator, complex_: bool) -
         back = pa.grad(outputs, [step], [pc.ones_like(x.detach()) for x in outputs])[0]
         with forward_ad.dual_level():
             result = function(forward_ad.make_dual(step.detach(), tangent))
-            forth = sum(float(forward_ad.unpack_dual(x).tangent.sum()) for x in result)
-        assert forth == pytest.approx(float((back.numpy() * direction).sum().real), rel=1e-8)
+            forward = sum(float(forward_ad.unpack_dual(x).tangent.sum()) for x in result)
+        assert forward == pytest.approx(float((back.numpy() * direction).sum().real), rel=1e-8)

@@ -82,7 +82,7 @@ def test_a_deep_graph_has_a_picture() -> None:
     assert pa.graph.to_dot([y]).count("AddBackward") == 5000
 
 
-def test_increment_version_makes_a_saved_value_void() -> None:
+def test_increment_version_invalidates_saved_values() -> None:
     x = pc.ones(2, requires_grad=True)
     y = x.exp()
     pa.graph.increment_version([y])

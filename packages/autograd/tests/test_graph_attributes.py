@@ -12,7 +12,7 @@ import plait_core as pc
 from plait_autograd import forward_ad
 
 
-def test_retains_grad_is_of_tensors_that_are_no_leaves():
+def test_only_tensors_that_are_no_leaves_have_retains_grad():
     x = pc.ones(2, requires_grad=True)
     y = x * 2
     assert (x.retains_grad, y.retains_grad, pc.ones(1).retains_grad) == (False, False, False)
@@ -43,7 +43,7 @@ def test_output_numbers():
     assert (first.output_nr, second.output_nr, x.output_nr, x.detach().output_nr) == (0, 1, 0, 0)
 
 
-def test_reading_a_gradient_that_nobody_keeps_warns():
+def test_reading_a_gradient_that_is_not_retained_warns():
     x = pc.ones(2, requires_grad=True)
     y = x * 2
     with pytest.warns(

@@ -48,7 +48,7 @@ def test_a_hook_sees_the_complete_gradient_once() -> None:
     assert calls == [[7.0]]
 
 
-def test_hooks_act_on_what_grad_returns() -> None:
+def test_hooks_change_the_results_of_grad() -> None:
     x = leaf(1.0, 2.0)
     y = x * 2
     y.register_hook(lambda g: g * 5)
@@ -95,7 +95,7 @@ def test_a_removed_hook_is_not_called_and_keeps_nothing_alive() -> None:
     late.remove()
 
 
-def test_hooks_may_come_and_go_while_they_run() -> None:
+def test_hooks_can_be_added_and_removed_while_they_run() -> None:
     x = leaf(1.0)
     calls: list[str] = []
 
@@ -141,7 +141,7 @@ def test_hooks_are_recorded_with_create_graph_and_only_then() -> None:
     assert modes == [True, False]
 
 
-def test_node_hooks_get_none_where_no_gradient_goes() -> None:
+def test_node_hooks_get_none_for_inputs_without_gradient() -> None:
     calls: list[Any] = []
     x = leaf(1.0)
     y = x * pc.tensor([2.0])

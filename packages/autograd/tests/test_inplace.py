@@ -164,7 +164,7 @@ def test_an_overwritten_value_is_an_error(make, write, named):
         z.backward()
 
 
-def test_writing_what_nobody_saved_is_no_error():
+def test_writing_an_unsaved_tensor_is_no_error():
     x = leaf(1.0, 2.0)
     y = x + 1
     y.detach().zero_()
@@ -474,13 +474,13 @@ def test_second_derivatives_by_a_written_base_are_those_without_views(write):
         getattr(part(y), write)()
         y.register_hook(lambda g: seen.append(g.tolist()))
         (g,) = pa.grad((y * y * y).sum(), x, create_graph=True)
-        found = pa.grad((g * g).sum(), [y, x])
-        return [t.tolist() for t in found], seen
+        result = pa.grad((g * g).sum(), [y, x])
+        return [t.tolist() for t in result], seen
 
-    wanted, hooked = seconds(lambda y: y)
+    expected, hooked = seconds(lambda y: y)
     for part in (lambda y: y[:], lambda y: y.view(3, 1), lambda y: y[0:3]):
-        found, seen = seconds(part)
-        for one, other in ((found, wanted), (seen, hooked)):
+        result, seen = seconds(part)
+        for one, other in ((result, expected), (seen, hooked)):
             for a, b in zip(one, other, strict=True):
                 assert a == pytest.approx(b)
 
@@ -501,9 +501,9 @@ def test_out_of_composites_and_reductions_has_no_derivative(call):
 )
 def test_results_that_no_derivative_needs_may_be_written(function):
     x = pc.tensor([0.25, 0.5], dtype=pc.float64, requires_grad=True)
-    (wanted,) = pa.grad(function(x).sum(), x)
+    (expected,) = pa.grad(function(x).sum(), x)
     y = function(x)
     y.mul_(3)
     y.sum().backward()
-    assert pc.allclose(x.grad, wanted * 3)
+    assert pc.allclose(x.grad, expected * 3)
     assert pa.gradcheck(function, (x,))

@@ -145,8 +145,8 @@ def an_exception_that_keeps_frames() -> None:
     try:
         (x * x).sum().backward()
     except ValueError as error:
-        kept = error  # a cycle: error -> traceback -> frame -> kept
-        assert kept.__traceback__ is not None
+        reference = error  # a cycle: error -> traceback -> frame -> kept
+        assert reference.__traceback__ is not None
 
 
 def an_exception_in_a_function() -> None:
@@ -208,7 +208,7 @@ def test_nothing_is_left(case: Callable[[], None]) -> None:
     assert live() == before
 
 
-def test_the_collector_leaves_what_is_in_use_alone() -> None:
+def test_the_collector_does_not_free_objects_in_use() -> None:
     calls: list[int] = []
 
     class Keeps(pa.Function):
@@ -226,8 +226,8 @@ def test_the_collector_leaves_what_is_in_use_alone() -> None:
     x = pc.ones(3, requires_grad=True)
     y = Keeps.apply(x)
     y.note = {"b": 2}
-    kept = y
-    y.register_hook(lambda g: calls.append(len(kept.note)))
+    reference = y
+    y.register_hook(lambda g: calls.append(len(reference.note)))
     y.grad_fn.metadata["c"] = {"d": 3}
     z = (y * y).sum()
     for _ in range(3):

@@ -116,7 +116,7 @@ def test_one_object_may_be_entered_again():
     assert recorded()
 
 
-def test_arrays_share_what_requires_grad_where_nothing_is_recorded() -> None:
+def test_without_recording_arrays_share_memory_with_tensors_that_require_grad() -> None:
     x = pc.ones(2, requires_grad=True)
     with pytest.raises(RuntimeError, match=r"numpy: a tensor that requires no grad is required"):
         x.numpy()

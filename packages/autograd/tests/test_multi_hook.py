@@ -20,7 +20,7 @@ def texts(gradients: Any) -> list[Any]:
     return [None if g is None else g.tolist() for g in gradients]
 
 
-def test_all_waits_for_the_last_and_gives_none_for_what_the_pass_does_not_reach() -> None:
+def test_mode_all_waits_for_the_last_gradient_and_gives_none_for_unreached_tensors() -> None:
     x, y, z = leaf(1.0), leaf(2.0), leaf(3.0)
     calls: list[Any] = []
     hidden = x * 5
@@ -36,7 +36,7 @@ def test_all_waits_for_the_last_and_gives_none_for_what_the_pass_does_not_reach(
     assert len(calls) == 2
 
 
-def test_only_what_grad_was_asked_for_counts() -> None:
+def test_grad_counts_only_the_requested_inputs() -> None:
     x, y = leaf(1.0), leaf(2.0)
     calls: list[Any] = []
     pa.graph.register_multi_grad_hook((x, y), lambda gradients: calls.append(texts(gradients)))
@@ -44,7 +44,7 @@ def test_only_what_grad_was_asked_for_counts() -> None:
     assert calls == [[[2.0], None]]
 
 
-def test_any_is_called_once_a_pass() -> None:
+def test_mode_any_is_called_once_in_a_pass() -> None:
     x, y = leaf(1.0), leaf(2.0)
     calls: list[Any] = []
     pa.graph.register_multi_grad_hook((x, y), lambda g: calls.append(g.tolist()), mode="any")
@@ -86,14 +86,14 @@ def test_passes_that_fail_leave_a_bounded_number_of_gradients() -> None:
     x, y = leaf(1.0), leaf(2.0)
 
     def fail(g: Any) -> None:
-        raise KeyError("mine")
+        raise KeyError("hook")
 
     pa.graph.register_multi_grad_hook((x, y), lambda gradients: None)
     y.register_hook(fail)
     gc.collect()
     before = pc.memory_stats()["live_bytes"]
     for _ in range(30):
-        with pytest.raises(KeyError, match="mine"):
+        with pytest.raises(KeyError, match="hook"):
             (x * pc.ones(10_000) + y).sum().backward()
         x.grad = None
     assert pc.memory_stats()["live_bytes"] - before < 9 * 40_000

@@ -49,7 +49,7 @@ def test_the_whole_is_used_beside_its_parts() -> None:
     assert x.grad.tolist() == [[7.0] * 3, [4.0] * 3]
 
 
-def test_a_gradient_that_somebody_holds_is_not_written() -> None:
+def test_a_gradient_with_another_reference_is_not_written() -> None:
     x = pc.ones(2, 2, requires_grad=True)
     y = x * 3
     calls = []
@@ -62,10 +62,10 @@ def test_a_gradient_that_somebody_holds_is_not_written() -> None:
 def test_a_given_gradient_stays_as_it_is() -> None:
     x = pc.ones(2, 2, requires_grad=True)
     y = x * 1
-    given = pc.ones(2, 2)
+    argument = pc.ones(2, 2)
     part = y[0]
-    plait_autograd.backward([y, part], [given, pc.ones(2)])
-    assert given.tolist() == [[1, 1], [1, 1]]
+    plait_autograd.backward([y, part], [argument, pc.ones(2)])
+    assert argument.tolist() == [[1, 1], [1, 1]]
     assert x.grad.tolist() == [[2, 2], [1, 1]]
 
 
@@ -89,5 +89,5 @@ def test_memory_is_taken_for_the_whole_once() -> None:
     y = sum((row * 2).sum() for row in x)
     before = pc.memory_stats()["allocations"]
     y.backward()
-    taken = pc.memory_stats()["allocations"] - before
-    assert taken < 2 * 64  # one for the gradient of each row, not one of the size of x more
+    growth = pc.memory_stats()["allocations"] - before
+    assert growth < 2 * 64  # one for the gradient of each row, not one of the size of x more

@@ -1,4 +1,4 @@
-"""Random programs of views and in-place operators: right gradients or errors, never wrong ones."""
+"""Random programs of views and in-place operators give correct gradients or errors."""
 
 from __future__ import annotations
 
@@ -200,9 +200,11 @@ def forward(seed: int) -> bool:
                 for v, d in zip(values, directions, strict=True)
             ]
             y = run(steps, weights, leaves)
-            forth = forward_ad.unpack_dual(y).tangent
+            tangent = forward_ad.unpack_dual(y).tangent
             gradients = pa.grad(y, leaves, allow_unused=True)
-            over = slope([g if g is None else forward_ad.unpack_dual(g).tangent for g in gradients])
+            gradient_slope = slope(
+                [g if g is None else forward_ad.unpack_dual(g).tangent for g in gradients]
+            )
     except (RuntimeError, ValueError) as error:
         assert any(reason in str(error) for reason in REASONS[:2]), (seed, str(error))
         return False
@@ -215,7 +217,7 @@ def forward(seed: int) -> bool:
         y = run(steps, weights, moved)
         values_at.append(y.item())
         gradients_at.append(slope(list(pa.grad(y, moved, allow_unused=True))))
-    for got, (above, below) in ((forth.item(), values_at), (over, gradients_at)):
+    for got, (above, below) in ((tangent.item(), values_at), (gradient_slope, gradients_at)):
         expected = (above - below) / 2e-6
         assert abs(got - expected) <= 1e-4 + 1e-5 * abs(expected), (seed, got, expected)
     return True

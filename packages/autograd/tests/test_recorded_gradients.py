@@ -1,4 +1,4 @@
-"""What a pass with ``create_graph=True`` gives can be differentiated, whatever the function was:
+"""Results of a pass with ``create_graph=True`` can be differentiated for every function:
 where its derivative is zero, it is zeros, and never an error.
 """
 
@@ -31,8 +31,8 @@ def number(x: Any) -> Any:
 @pytest.mark.parametrize("drawn", [False, True], ids=["constant", "variable"])
 def test_gradients_of_all_operators_have_gradients(spec: Operator, drawn: bool) -> None:
     """For constant gradients of the results, and for some that require grad themselves."""
-    held = DERIVED_ONCE.get(spec.name, ())
-    result = (problem(spec, each, False, held) for each in samples.draw(spec))
+    constants = DERIVED_ONCE.get(spec.name, ())
+    result = (problem(spec, each, False, constants) for each in samples.draw(spec))
     for function, varied in [each for each in result if each is not None][:SAMPLES]:
         outputs = [y for y in function(*varied) if y.requires_grad]
         if not outputs:
@@ -110,7 +110,7 @@ def test_gradients_in_leaves_and_results() -> None:
 
 
 def test_gradients_in_hooks() -> None:
-    """What a hook returns may depend on the input although nothing was recorded."""
+    """The result of a hook may depend on the input although nothing was recorded."""
     x = pc.ones(2, requires_grad=True)
     calls: list[Any] = []
 
@@ -162,14 +162,14 @@ def test_tangents_do_not_require_grad() -> None:
 def test_a_recorded_gradient_keeps_nothing_that_it_does_not_need() -> None:
     x = pc.ones(2, requires_grad=True)
     factor = pc.full((2,), 3.0)
-    kept = weakref.ref(factor)
+    reference = weakref.ref(factor)
     (g,) = pa.grad((x * factor.clone()).sum() + (x * factor).sum(), x, create_graph=True)
     del factor
     gc.collect()
-    assert g.tolist() == [6.0, 6.0] and kept() is None
+    assert g.tolist() == [6.0, 6.0] and reference() is None
 
 
-def test_strict_derivatives_tell_what_does_not_vary() -> None:
+def test_strict_derivatives_name_independent_inputs() -> None:
     def linear(x: Any) -> Any:
         return 3 * x
 

@@ -73,18 +73,18 @@ def test_lists_of_tensors_find_their_own_edges() -> None:
 def test_the_innermost_hooks_count_and_end_with_their_block() -> None:
     log: list[str] = []
 
-    def named(name: str) -> Any:
+    def log_hooks(name: str) -> Any:
         return hooks(lambda t: (log.append(name), t)[1], lambda t: t)
 
     x = pc.ones(1, requires_grad=True)
-    with named("outer"):
+    with log_hooks("outer"):
         x.exp()
-        with named("inner"):
+        with log_hooks("inner"):
             x.exp()
         x.exp()
     x.exp()
     assert log == ["outer", "inner", "outer"]
-    with pytest.raises(ValueError, match="leave"), named("never"):
+    with pytest.raises(ValueError, match="leave"), log_hooks("never"):
         raise ValueError("leave")
     x.exp()
     assert "never" not in log
@@ -114,7 +114,7 @@ def test_what_a_pack_hook_computes_is_not_packed() -> None:
     assert calls == [1]
 
 
-def test_writes_to_packed_tensors_are_the_hooks_affair() -> None:
+def test_writes_to_packed_tensors_are_not_checked() -> None:
     x = pc.tensor([1.0, 2.0], requires_grad=True)
     with hooks(lambda t: t.clone(), lambda t: t):
         y = x.exp()
@@ -152,7 +152,7 @@ def test_arguments_are_packed_as_they_are_and_results_without_history(function: 
     assert x.grad.tolist() == g.tolist()
 
 
-def test_functions_pass_here_as_well() -> None:
+def test_saved_tensors_of_functions_are_packed_too() -> None:
     packed: list[int] = []
     x = pc.tensor([3.0], dtype=pc.float64, requires_grad=True)
     with hooks(
@@ -208,7 +208,7 @@ def test_packed_tensors_are_freed_by_the_pass() -> None:
     assert not alive
 
 
-def test_hooks_may_be_refused() -> None:
+def test_hooks_can_be_disabled() -> None:
     refuse = pa.graph.disable_saved_tensors_hooks
     with refuse("outer"):
         with refuse("not here"), pytest.raises(RuntimeError, match="not here"):

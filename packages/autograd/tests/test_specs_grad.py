@@ -50,13 +50,13 @@ def accepted(function: Callable[..., Any], varied: list[Any]) -> bool:
 
 
 def problems(
-    spec: Operator, complex_: bool = False, held: Collection[str] = ()
+    spec: Operator, complex_: bool = False, constants: Collection[str] = ()
 ) -> list[tuple[Callable[..., Any], list[Any]]]:
-    found = (problem(spec, sample, complex_, held) for sample in samples.draw(spec))
-    made = [each for each in found if each is not None]
+    result = (problem(spec, sample, complex_, constants) for sample in samples.draw(spec))
+    output = [each for each in result if each is not None]
     if not complex_:
-        return made
-    return [each for each in made if accepted(*each) and spec.name not in OF_THEIR_OWN_DOMAIN]
+        return output
+    return [each for each in output if accepted(*each) and spec.name not in OF_THEIR_OWN_DOMAIN]
 
 
 @pytest.mark.parametrize("spec", OPERATORS, ids=lambda spec: spec.name)
@@ -151,8 +151,8 @@ def test_forward_over_reverse_is_reverse_over_reverse(spec: Operator, complex_: 
                 forward_ad.make_dual(x.detach().requires_grad_(), t)
                 for x, t in zip(varied, tangents, strict=True)
             ]
-            made = [x for x in function(*duals) if x.requires_grad]
-            gradients = pa.grad(made, duals, weights, materialize_grads=True)
+            result = [x for x in function(*duals) if x.requires_grad]
+            gradients = pa.grad(result, duals, weights, materialize_grads=True)
             forth = [forward_ad.unpack_dual(g).tangent for g in gradients]
         want = inner(list(twice), tangents)
         assert inner(forth, back) == pytest.approx(want, rel=1e-6, abs=1e-8)
@@ -162,14 +162,14 @@ def test_forward_over_reverse_is_reverse_over_reverse(spec: Operator, complex_: 
 def test_removable_singularities_have_all_derivatives(name: str) -> None:
     x = pc.zeros(1, dtype=pc.float64, requires_grad=True)
     near = pc.tensor([0.005], dtype=pc.float64, requires_grad=True)
-    found = []
+    results = []
     for at in (x, near):
         y, orders = operator(name)(at), []
         for _ in range(3):
             (y,) = pa.grad(y, at, create_graph=True)
             orders.append(y.item())
-        found.append(orders)
-    np.testing.assert_allclose(*found, atol=0.4)
+        results.append(orders)
+    np.testing.assert_allclose(*results, atol=0.4)
     assert pa.gradcheck(operator(name), [x], eps=1e-4) and pa.gradgradcheck(operator(name), [x])
 
 
@@ -209,7 +209,7 @@ def test_products_that_are_scattered_have_second_derivatives_at_zeros() -> None:
         assert pa.gradgradcheck(function, [x, addends])
 
 
-def test_a_gradient_that_nobody_wrote_is_an_error() -> None:
+def test_an_unwritten_gradient_is_an_error() -> None:
     logits = pc.zeros(2, 3, requires_grad=True)
     weight = pc.ones(3, requires_grad=True)
     loss = operator("nll_loss")(logits, pc.tensor([0, 1]), weight)
@@ -239,7 +239,7 @@ WITHOUT_DERIVATIVE = {
 
 
 def test_every_floating_operator_says_whether_it_is_differentiable() -> None:
-    """What has neither a derivative nor a decomposition is on this list on purpose."""
+    """Operators with neither a derivative nor a decomposition are on this list on purpose."""
     without = {
         spec.name
         for spec in specs.all()

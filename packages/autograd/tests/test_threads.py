@@ -59,7 +59,7 @@ def test_passes_share_a_part_of_the_graph() -> None:
     assert x.grad.tolist() == [22.0 * 200 * 10] * 3
 
 
-def test_hooks_come_and_go_and_the_collector_runs_meanwhile() -> None:
+def test_hooks_are_added_and_removed_while_the_collector_runs() -> None:
     w = pc.zeros(2, requires_grad=True)
     done = threading.Event()
     calls: list[int] = []

@@ -28,9 +28,9 @@ static const plait_op_def own = {PLAIT_HEADER(plait_op_def),
                                  NULL,
                                  NULL};
 
-static plait_status init(const plait_runtime *given, const plait_plugin *self) {
+static plait_status init(const plait_runtime *host_runtime, const plait_plugin *self) {
   static const char *const names[] = {OPERATORS};
-  runtime = given;
+  runtime = host_runtime;
   plait_thread *thread = runtime->thread();
   plait_status s = PLAIT_OK;
   for (unsigned i = 0; s >= 0 && i < sizeof names / sizeof *names; i++) {

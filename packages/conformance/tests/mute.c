@@ -32,8 +32,8 @@ static plait_status split(void *ctx, plait_thread *thread, plait_communicator *c
   return new_communicator(c->rank / 2, (c->size + 1) / 2, out);
 }
 
-static void abort_group(void *ctx, plait_communicator *c, const char *why) {
-  (void)ctx, (void)c, (void)why;
+static void abort_group(void *ctx, plait_communicator *c, const char *reason) {
+  (void)ctx, (void)c, (void)reason;
 }
 
 static plait_status start(void *ctx, plait_thread *thread, plait_communicator *c,

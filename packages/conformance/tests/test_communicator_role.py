@@ -52,26 +52,26 @@ def test_one_that_does_nothing_fails(tmp_path: Path) -> None:
         "test_large_tensors",
         "test_reductions",
         "test_the_output_may_be_the_input",
-        "test_the_bits_do_not_depend_on_who_comes_first",
-        "test_works_are_waited_for_in_any_order",
-        "test_a_work_is_done_when_all_have_come",
-        "test_messages_around",
+        "test_the_bits_do_not_depend_on_the_order_of_arrival",
+        "test_works_can_be_waited_for_in_any_order",
+        "test_a_work_is_done_when_all_members_have_called",
+        "test_messages_around_a_ring",
         "test_messages_of_a_tag_arrive_in_order",
-        "test_parts_work_at_once",
+        "test_subgroups_work_at_the_same_time",
         "test_different_calls_fail_everywhere",
-        "test_who_does_not_come_is_named",
-        "test_who_dies_is_named",
+        "test_errors_name_a_missing_member",
+        "test_errors_name_a_killed_member",
         "test_abort_reaches_all",
         "test_wrong_arguments_are_refused",
-        "test_a_group_needs_all",
+        "test_opening_a_group_needs_all_members",
     }, text
     assert "mute: all_reduce(1, 'float32', 'sum'), rank 0 of 1" in text
 
 
 def test_one_without_any_kind_is_named(tmp_path: Path) -> None:
     library = build(tmp_path, "-DLACKS")
-    chosen = ("--members", "1", "-k", "serves or values")
-    failed, counts, text = run_role("--provider", "mute", "--load", str(library), *chosen)
+    selection = ("--members", "1", "-k", "serves or values")
+    failed, counts, text = run_role("--provider", "mute", "--load", str(library), *selection)
     assert failed == {"test_serves"}, text
     assert counts == {"failed": 1, "skipped": 8}
     assert "mute lacks every kind" in text

@@ -93,8 +93,8 @@ def test_one_that_returns_ok_and_writes_nothing_is_named(tmp_path: Path) -> None
     assert "test_unpredictable[uniform_" in failed, "it leaves in memory what was there"
     for operator in operators - {"uniform_"}:
         assert f"test_serves[silent-{operator}" in failed
-        said = rf"silent: its kernel of {operator} returned PLAIT_OK \d+ times and never wrote"
-        assert re.search(said, text)
+        message = rf"silent: its kernel of {operator} returned PLAIT_OK \d+ times and never wrote"
+        assert re.search(message, text)
 
 
 def test_one_that_always_declines_is_named(tmp_path: Path) -> None:

@@ -82,4 +82,4 @@ def test_others_pass(tmp_path: Path) -> None:
 def test_one_that_forgets_fails(tmp_path: Path) -> None:
     counts, text = run_role(tmp_path, "--provider", "others:Forgetful")
     assert counts["failed"] >= 1
-    assert "FAILED" in text and "test_a_saved_state_goes_on_where_it_was" in text
+    assert "FAILED" in text and "test_training_continues_from_a_saved_state" in text

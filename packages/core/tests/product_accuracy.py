@@ -60,8 +60,8 @@ def errors_of_products(dtype: Any) -> dict[str, float]:
             note("dot", pc.dot(x[0], y[:, 0]), want[0, 0], k)
             note("bmm", pc.bmm(x.expand(4, m, k), y.expand(4, k, n)), want, k)
             bias = draw((n,), dtype)
-            made = operator("linear")(x, y.T, pc.from_numpy(bias))
-            note("linear", made, want + wide(bias), k)
+            result = operator("linear")(x, y.T, pc.from_numpy(bias))
+            note("linear", result, want + wide(bias), k)
             self = draw((m, n), dtype)
             note("addmm", pc.addmm(pc.from_numpy(self), x, y), want + wide(self), k)
     return worst
@@ -96,11 +96,11 @@ def errors_of_attention() -> dict[str, float]:
     keys = 6000
     values = draw((1, 2, keys, 8), np.float32)
     zeros = pc.zeros(1, 2, 3, 8)
-    made = operator("scaled_dot_product_attention")(
+    result = operator("scaled_dot_product_attention")(
         zeros, pc.zeros(1, 2, keys, 8), pc.from_numpy(values)
     )
     want = wide(values).mean(2, keepdims=True).repeat(3, 2)
-    return {"attention": error(made, want, 1) * np.sqrt(keys)}
+    return {"attention": error(result, want, 1) * np.sqrt(keys)}
 
 
 def main() -> None:

@@ -31,7 +31,7 @@ def bits(array: np.ndarray[Any, Any]) -> bytes:
 
 def digest(result: Any) -> str:
     """Return a digest of all tensors and numbers of a result."""
-    found = hashlib.sha256()
+    state = hashlib.sha256()
 
     def add(value: Any) -> None:
         if isinstance(value, (list, tuple)):
@@ -41,16 +41,16 @@ def digest(result: Any) -> str:
             wide = value.detach()
             if wide.dtype is pc.bfloat16:
                 wide = wide.to(pc.float32)
-            found.update(f"{value.dtype}{tuple(value.shape)}".encode() + bits(wide.numpy()))
+            state.update(f"{value.dtype}{tuple(value.shape)}".encode() + bits(wide.numpy()))
         else:
-            found.update(repr(value).encode())
+            state.update(repr(value).encode())
 
     add(result)
-    return found.hexdigest()[:16]
+    return state.hexdigest()[:16]
 
 
 def outcome(function: Any, *args: Any, **kwargs: Any) -> str:
-    """Return the digest of what a call returns, or REFUSED."""
+    """Return the digest of a call's result, or REFUSED."""
     pc.manual_seed(0)
     try:
         return digest(function(*args, **kwargs))

@@ -1,4 +1,4 @@
-"""What operators accept beyond PyTorch, each kind by one rule, and what they refuse.
+"""Arguments that operators accept beyond PyTorch, each kind by one rule, and refused ones.
 
 docs/guides/pytorch.md names the rules that differ from PyTorch's.
 """
@@ -71,8 +71,10 @@ def test_negative_indices_count_from_the_end(spec: Operator) -> None:
         if any(each.size == 0 or each.min() < 0 for each in parts):
             continue
         results = []
-        for given in (values, from_the_end(spec, values, length)):
-            call = {name: x.copy() if isinstance(x, np.ndarray) else x for name, x in given.items()}
+        for argument in (values, from_the_end(spec, values, length)):
+            call = {
+                name: x.copy() if isinstance(x, np.ndarray) else x for name, x in argument.items()
+            }
             tensors = {
                 name: pc.from_numpy(x)
                 if isinstance(x, np.ndarray)
@@ -109,8 +111,8 @@ def test_results_are_cast_to_the_dtype_of_out(spec: Operator) -> None:
     """A wider dtype gets the same values; integers, to which floats are not cast, are refused."""
     sample = first_sample(spec)
     call = sample.copied().mapped(pc.from_numpy)
-    made = operator(spec.name)(*call.args, **call.kwargs)
-    results = list(made) if isinstance(made, (tuple, list)) else [made]
+    result = operator(spec.name)(*call.args, **call.kwargs)
+    results = list(result) if isinstance(result, (tuple, list)) else [result]
     if spec.unpredictable or any(each.dtype != pc.float32 for each in results):
         return
     for name in ("float64", "int64"):

@@ -20,8 +20,8 @@ def stat(name: str) -> int:
 
 @pytest.mark.parametrize("elements", [17, 100, 1000, 5000, 8192, 8193, 70_000, 600_000, 3_000_000])
 def test_blocks_are_aligned_and_writable(elements: int) -> None:
-    kept = [pc.full((elements,), i) for i in range(3)]
-    for i, x in enumerate(kept):
+    references = [pc.full((elements,), i) for i in range(3)]
+    for i, x in enumerate(references):
         assert x.data_ptr() % 64 == 0
         assert float(x[0]) == float(x[-1]) == i
 
@@ -38,7 +38,7 @@ def test_freed_memory_is_reused_at_once(elements: int) -> None:
     assert stat("system_allocations") == system
 
 
-def test_counters_follow_what_lives() -> None:
+def test_counters_follow_live_tensors() -> None:
     gc.collect()
     live, blocks, count = stat("live_bytes"), stat("live_blocks"), stat("allocations")
     x = pc.zeros(1000, 1000)
@@ -80,12 +80,12 @@ def test_bad_devices(function: Callable[..., object]) -> None:
 def test_many_small_tensors_leave_little_behind() -> None:
     pc.empty_cache()
     before = stat("cached_bytes")
-    kept = [pc.empty(64) for _ in range(100_000)]
-    taken = 100_000 * 256
-    assert stat("live_bytes") >= taken
-    del kept
+    references = [pc.empty(64) for _ in range(100_000)]
+    nbytes = 100_000 * 256
+    assert stat("live_bytes") >= nbytes
+    del references
     pc.empty_cache()
-    assert stat("cached_bytes") - before <= 0.1 * taken
+    assert stat("cached_bytes") - before <= 0.1 * nbytes
 
 
 def test_empty_cache_gives_memory_back() -> None:
@@ -116,28 +116,28 @@ def test_blocks_serve_requests_of_other_sizes() -> None:
 def test_a_large_block_stays_whole_while_small_ones_can_be_merged() -> None:
     pc.empty_cache()
     parts = [pc.zeros(MEGABYTE) for _ in range(8)]
-    apart = pc.zeros(MEGABYTE)  # between the parts and the large block
+    separate = pc.zeros(MEGABYTE)  # between the parts and the large block
     large = pc.zeros(32 * MEGABYTE)
     del parts, large
     mapped = stat("system_allocations")
     merged = pc.zeros(8 * MEGABYTE)  # the parts, although the large block has room
     large = pc.zeros(32 * MEGABYTE)
     assert stat("system_allocations") == mapped
-    del merged, large, apart
+    del merged, large, separate
 
 
 def test_blocks_of_all_sizes_never_overlap() -> None:
-    chosen = random.Random(5)
-    kept: dict[int, pc.Tensor] = {}
+    generator = random.Random(5)
+    references: dict[int, pc.Tensor] = {}
     for i in range(1, 3000):
-        kept[i] = pc.full((int(2 ** chosen.uniform(5, 20)),), float(i))
-        if len(kept) > 40:
-            kept.pop(chosen.choice(list(kept)))
+        references[i] = pc.full((int(2 ** generator.uniform(5, 20)),), float(i))
+        if len(references) > 40:
+            references.pop(generator.choice(list(references)))
         if i % 500 == 0:
-            assert all(float(x.min()) == float(x.max()) == n for n, x in kept.items())
+            assert all(float(x.min()) == float(x.max()) == n for n, x in references.items())
         if i % 1000 == 0:
             pc.empty_cache()
-    kept.clear()
+    references.clear()
     pc.empty_cache()
     assert stat("largest_cached") < 8 * MEGABYTE
 
@@ -253,14 +253,14 @@ def test_threads_share_it() -> None:
     failures: list[str] = []
 
     def work(seed: int) -> None:
-        kept: list[pc.Tensor] = []
+        references: list[pc.Tensor] = []
         for i in range(400):
             n = (seed * 7919 + i * 104729) % 20_000 + 1
             x = pc.full((n,), seed)
-            if len(kept) > 8:
-                kept.pop(i % 8)
-            kept.append(x)
-            if any(float(k[0]) != seed or float(k[-1]) != seed for k in kept):
+            if len(references) > 8:
+                references.pop(i % 8)
+            references.append(x)
+            if any(float(k[0]) != seed or float(k[-1]) != seed for k in references):
                 failures.append(f"thread {seed} lost a block at step {i}")
 
     threads = [threading.Thread(target=work, args=(seed,)) for seed in range(1, 5)]

@@ -79,7 +79,7 @@ def pair(**members: Any) -> tuple[type[Holder], type[Holder]]:
     return fast, slow
 
 
-def shown(instance: Any, name: str) -> object:
+def outcome(instance: Any, name: str) -> object:
     try:
         value = getattr(instance, name)
     except Exception as error:
@@ -104,8 +104,8 @@ class Odd(dict):  # type: ignore[type-arg]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("made", [dict, collections.OrderedDict, Odd])
-def test_the_same_for_every_kind_of_attribute(kind: str, made: Callable[..., Any]) -> None:
+@pytest.mark.parametrize("mapping", [dict, collections.OrderedDict, Odd])
+def test_the_same_for_every_kind_of_attribute(kind: str, mapping: Callable[..., Any]) -> None:
     body = {name: value for name, value in vars(Body).items() if not name.startswith("__")}
     fast, slow = pair(**body)
     body["cached"].__set_name__(fast, "cached")
@@ -113,10 +113,10 @@ def test_the_same_for_every_kind_of_attribute(kind: str, made: Callable[..., Any
         for own in ({}, {"own": 1, "plain": 2, "data": 3, "cached": 4, "w": 5}):
             both = fast(), slow()
             for instance in both:
-                instance.__dict__[kind] = made(members)
+                instance.__dict__[kind] = mapping(members)
                 instance.__dict__.update(own)
             for name in [*NAMES, *map(Name, NAMES)]:
-                results = [shown(instance, name) for instance in both]
+                results = [outcome(instance, name) for instance in both]
                 assert results[0] == results[1] or name == "__class__", name
                 if name != "wrong":
                     there = [attribute_lookup.has(instance, name) for instance in both]
@@ -167,7 +167,7 @@ def test_python_takes_lookup_back() -> None:
     assert instance.w == "of other"
 
 
-def test_only_what_python_would_find_is_installed() -> None:
+def test_only_importable_files_are_installed() -> None:
     own = type("Own", (Holder,), {"__getattr__": lambda self, name: name})
     watched = type("Watched", (Holder,), {"__getattribute__": object.__getattribute__})
     looking = type("Looking", (Holder,), {"__getattribute__": lambda self, name: name})

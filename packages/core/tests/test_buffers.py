@@ -17,20 +17,20 @@ import plait_core as pc
     "dtype", [None, "float32", "float64", "uint8", "int32", "bool", "bfloat16"]
 )
 def test_asarray_reads_the_bytes_of_a_buffer(kind: Any, dtype: str | None) -> None:
-    """As in PyTorch: by the dtype that is asked for, whatever the buffer's own type is."""
+    """Buffers are read with the requested dtype for any type of the buffer, as in PyTorch."""
     data = bytes([0, 0, 128, 63, 1, 0, 0, 0] * 2) if dtype != "bool" else bytes([0, 1] * 8)
     buffer = array.array("i", data) if kind == "array" else kind(data)
-    asked = None if dtype is None else getattr(pc, dtype)
-    made = pc.asarray(buffer, dtype=asked)
-    assert made.dtype is (asked or pc.get_default_dtype())
-    assert pc.equal(made.view(pc.uint8), pc.tensor(list(data), dtype=pc.uint8))
-    copied = pc.asarray(buffer, dtype=asked, copy=True)
-    assert copied.data_ptr() != made.data_ptr()
-    assert pc.equal(copied.view(pc.uint8), made.view(pc.uint8))
-    assert pc.asarray(buffer, dtype=asked, copy=False).data_ptr() == made.data_ptr()
+    request = None if dtype is None else getattr(pc, dtype)
+    result = pc.asarray(buffer, dtype=request)
+    assert result.dtype is (request or pc.get_default_dtype())
+    assert pc.equal(result.view(pc.uint8), pc.tensor(list(data), dtype=pc.uint8))
+    copied = pc.asarray(buffer, dtype=request, copy=True)
+    assert copied.data_ptr() != result.data_ptr()
+    assert pc.equal(copied.view(pc.uint8), result.view(pc.uint8))
+    assert pc.asarray(buffer, dtype=request, copy=False).data_ptr() == result.data_ptr()
     if kind is bytearray:
         buffer[0] = 1
-        assert made.view(pc.uint8)[0].item() == 1
+        assert result.view(pc.uint8)[0].item() == 1
 
 
 def test_asarray_of_a_buffer_with_gaps_or_of_another_size_is_refused() -> None:
@@ -60,15 +60,15 @@ BUFFERS: dict[str, Any] = {
 def test_tensors_of_buffers_have_the_dtype_of_their_elements(name: str) -> None:
     """As NumPy's arrays of them have, where PyTorch takes them for lists of numbers."""
     buffer = BUFFERS[name]
-    wanted = np.array(buffer)
+    expected = np.array(buffer)
     for function in (pc.tensor, pc.as_tensor):
-        made = function(buffer)
-        assert made.dtype is getattr(pc, str(wanted.dtype)) and made.shape == wanted.shape
-        assert np.array_equal(made.numpy(), wanted, equal_nan=wanted.dtype.kind == "f")
+        result = function(buffer)
+        assert result.dtype is getattr(pc, str(expected.dtype)) and result.shape == expected.shape
+        assert np.array_equal(result.numpy(), expected, equal_nan=expected.dtype.kind == "f")
         cast = function(buffer, dtype=pc.float32)
         assert cast.dtype is pc.float32
         with np.errstate(over="ignore"):
-            as_floats = wanted.astype("float32")
+            as_floats = expected.astype("float32")
         assert np.array_equal(cast.numpy(), as_floats, equal_nan=True)
 
 
@@ -82,24 +82,24 @@ def test_tensors_of_texts_are_refused(kind: str) -> None:
 
 @pytest.mark.parametrize("name", ["bytes", *BUFFERS])
 @pytest.mark.parametrize("dtype", ["uint8", "int16", "int32", "float32", "bool"])
-def test_frombuffer_reads_what_numpy_reads(name: str, dtype: str) -> None:
+def test_frombuffer_reads_the_same_as_numpy(name: str, dtype: str) -> None:
     buffer = b"\1\0\1\0" if name == "bytes" else BUFFERS[name]
     for options in (
         {}, {"offset": 1}, {"count": 0}, {"count": 1}, {"count": 1, "offset": 2}, {"count": 1000},
         {"offset": 1000}, {"offset": -1}, {"count": -1},
     ):  # fmt: skip
         try:
-            wanted = np.frombuffer(buffer, dtype=dtype, **options)
+            expected = np.frombuffer(buffer, dtype=dtype, **options)
         except (ValueError, BufferError):
             with pytest.raises((ValueError, BufferError)):
                 pc.frombuffer(buffer, dtype=getattr(pc, dtype), **options)
             continue
         try:
-            made = pc.frombuffer(buffer, dtype=getattr(pc, dtype), **options)
+            result = pc.frombuffer(buffer, dtype=getattr(pc, dtype), **options)
         except ValueError:  # elements are aligned, and no part of what has some is empty
             offset = options.get("offset", 0)
-            assert offset and (wanted.size == 0 or offset % wanted.itemsize)
+            assert offset and (expected.size == 0 or offset % expected.itemsize)
             continue
-        assert made.dtype is getattr(pc, dtype)
+        assert result.dtype is getattr(pc, dtype)
         if dtype != "bool":
-            assert np.array_equal(made.numpy(), wanted, equal_nan=dtype == "float32")
+            assert np.array_equal(result.numpy(), expected, equal_nan=dtype == "float32")

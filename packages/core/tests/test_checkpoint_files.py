@@ -281,7 +281,7 @@ def test_a_flipped_bit_names_the_tensor() -> None:
             assert f"tensor {name!r} of" in str(caught.value)
 
 
-def test_unchecked_when_asked_for(tmp_path: Path) -> None:
+def test_checks_can_be_turned_off(tmp_path: Path) -> None:
     data, _ = small()
     path = tmp_path / "a"
     path.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
@@ -568,8 +568,8 @@ def test_mutated_headers() -> None:
     loaded = 0
     for _ in range(FLIPS):
         header = mutated(text, chance)
-        found = loads_or_complains(len(header).to_bytes(8, "little") + header + body)
-        loaded += found is not None
+        result = loads_or_complains(len(header).to_bytes(8, "little") + header + body)
+        loaded += result is not None
     assert loaded < FLIPS
 
 
@@ -588,12 +588,12 @@ def mutated(text: str, chance: random.Random) -> bytes:
 
 def changed(text: str, chance: random.Random) -> str:
     kind = chance.randrange(3)
-    found = list(re.finditer(r'-?\d+|"[^"]*"|\[[^\[\]]*\]|\{[^{}]*\}', text))
-    at = chance.choice(found)
+    match = list(re.finditer(r'-?\d+|"[^"]*"|\[[^\[\]]*\]|\{[^{}]*\}', text))
+    at = chance.choice(match)
     if kind == 0:
         return text[: at.start()] + chance.choice(TOKENS) + text[at.end() :]
     if kind == 1:
-        other = chance.choice(found)
+        other = chance.choice(match)
         return text[: at.start()] + other.group() + text[at.end() :]
     offset = chance.randrange(len(text))
     return text[:offset] + chr(chance.randrange(32, 127)) + text[offset + 1 :]
@@ -628,7 +628,7 @@ def test_the_digest_sees_every_change(size: int) -> None:
     assert _digest.digest_of(np.zeros(size, np.uint8)) != _digest.digest_of(np.ones(size, np.uint8))
 
 
-def test_the_digest_is_what_the_note_says() -> None:
+def test_the_digest_agrees_with_the_note() -> None:
     """Compute the sums of the format with Python's ints."""
     factor, wrap = 0x9E3779B97F4A7C15, 2**64
 
@@ -653,7 +653,7 @@ def test_the_digest_is_what_the_note_says() -> None:
         assert _digest.digest_of(np.frombuffer(data, np.uint8)) == f"{h:016x}"
 
 
-def test_reading_and_digesting_give_what_the_file_holds(tmp_path: Path) -> None:
+def test_reading_and_digesting_agree_with_the_file(tmp_path: Path) -> None:
     path = tmp_path / "bytes"
     for size in (0, 1, 4072, 100_001, 3 * _digest.BLOCK + 17):
         data = random.Random(size).randbytes(size + 5)

@@ -33,9 +33,9 @@ def save(version: int, index: Path, **options: Any) -> None:
 
 
 def version_of(index: Path) -> int:
-    found = pc.load(index)
-    version = found["version"]
-    assert all(found[f"x{i}"].tolist() == [float(version)] * 50 for i in range(3))
+    result = pc.load(index)
+    version = result["version"]
+    assert all(result[f"x{i}"].tolist() == [float(version)] * 50 for i in range(3))
     return int(version)
 
 
@@ -88,20 +88,20 @@ def test_stopped_at_every_call(tmp_path: Path, error: Any, after: bool, shards: 
             stop.patch(patch)
             try:
                 pc.save(value(at), index, **options)
-                said = ""
+                text = ""
             except KeyboardInterrupt:
-                said = "interrupted"
+                text = "interrupted"
             except pc.CheckpointError as caught:
-                said = str(caught)
+                text = str(caught)
         if stop.count < at:
             break
-        found = version_of(index)
-        assert found in (version, at), (at, said)
-        if "unchanged" in said:
-            assert found == version, (at, said)
-        if "is written" in said or not said:
-            assert found == at, (at, said)
-        version = found
+        result = version_of(index)
+        assert result in (version, at), (at, text)
+        if "unchanged" in text:
+            assert result == version, (at, text)
+        if "is written" in text or not text:
+            assert result == at, (at, text)
+        version = result
     assert at >= 16 and version_of(index) == at  # how many there are differs by Python
     pc.save(value(-1), index, **options)
     assert sorted(os.listdir(tmp_path)) == (own_files(index) if shards else [index.name])
@@ -205,10 +205,10 @@ def test_an_index_that_was_written_anew_keeps_its_parts(
     blank = {"a": " " * at}
     parts = {"weight_map": weight_map}
     copy.write_text(json.dumps(parts | blank if later else blank | parts, indent=2))
-    kept = set(weight_map.values())
+    references = set(weight_map.values())
     save(2, index)
     save(3, index)
-    assert set(os.listdir(tmp_path)) == {*own_files(index), *kept, "copy.json"}
+    assert set(os.listdir(tmp_path)) == {*own_files(index), *references, "copy.json"}
 
 
 def test_large_files_beside_are_read_once_and_in_blocks(

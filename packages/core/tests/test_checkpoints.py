@@ -133,7 +133,7 @@ def test_two_dtypes_on_one_storage() -> None:
     assert d.tolist() == [0.0, 0.0, 1.875]
 
 
-def test_strides_are_kept_where_no_bytes_lie_between() -> None:
+def test_dense_strides_are_kept() -> None:
     x = pc.randn(2, 3, 4, 5).contiguous(memory_format=pc.channels_last)
     back = there_and_back(x)
     assert back.stride() == x.stride() and pc.equal(back, x)
@@ -360,7 +360,7 @@ class Module:
         self.v = self.w[1:]
 
 
-def test_whole_objects_only_when_asked_for(tmp_path: Path) -> None:
+def test_whole_objects_only_on_request(tmp_path: Path) -> None:
     path = tmp_path / "a"
     pc.save(Module(), path, weights_only=False)
     with pytest.raises(pc.CheckpointError, match="weights_only=False"):
@@ -410,7 +410,7 @@ def test_wrong_arguments(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "text"),
     [
         (b"", "is empty"),
         (b"abc", "begins with b'abc'"),
@@ -418,8 +418,8 @@ def test_wrong_arguments(tmp_path: Path) -> None:
         (bytes(257) + b"ustar", "tar"),
     ],
 )
-def test_files_of_others(data: bytes, said: str) -> None:
-    with pytest.raises(pc.CheckpointError, match=said):
+def test_files_of_others(data: bytes, text: str) -> None:
+    with pytest.raises(pc.CheckpointError, match=text):
         pc.load(io.BytesIO(data))
 
 
@@ -476,7 +476,7 @@ class Command:
         return os.system, ("touch executed",)
 
 
-def test_a_whole_object_that_calls_what_is_not_listed(
+def test_a_whole_object_that_calls_an_unlisted_function(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

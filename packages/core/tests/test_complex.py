@@ -15,8 +15,8 @@ BOTH = pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 
 def drawn(*shape: int, dtype: str = "complex64", seed: int = 0) -> np.ndarray[Any, Any]:
     rng = np.random.default_rng(seed)
-    made = rng.standard_normal(shape) + 1j * rng.standard_normal(shape)
-    return made.astype(dtype)
+    result = rng.standard_normal(shape) + 1j * rng.standard_normal(shape)
+    return result.astype(dtype)
 
 
 @BOTH
@@ -188,9 +188,9 @@ def test_numbers_are_made_of_parts_in_any_order_of_dimensions(
     make: Any, shape: tuple[int, ...]
 ) -> None:
     x, y = (pc.from_numpy(drawn(*shape, seed=seed).real.copy()) for seed in (0, 1))
-    wanted = make(x, y).movedim(-1, 1)
-    found = make(x.movedim(-1, 1), y.movedim(-1, 1))  # images in channels_last are such tensors
-    assert found.tolist() == wanted.tolist()
+    expected = make(x, y).movedim(-1, 1)
+    result = make(x.movedim(-1, 1), y.movedim(-1, 1))  # images in channels_last are such tensors
+    assert result.tolist() == expected.tolist()
 
 
 def test_scalars() -> None:

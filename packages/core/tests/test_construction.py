@@ -29,7 +29,7 @@ def test_numbers_and_lists(data: Any, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("name", [d.name for d in __import__("plait_abi").binding.dtypes])
-def test_every_dtype_can_be_asked_for(name: str) -> None:
+def test_every_dtype_can_be_requested(name: str) -> None:
     x = pc.tensor([0, 1, 2], dtype=pc.dtype(name))
     assert x.dtype is pc.dtype(name)
     assert x.tolist() == ([False, True, True] if name == "bool" else [0, 1, 2])
@@ -239,8 +239,8 @@ def test_arrays_without_elements_in_tuples() -> None:
         ([(none, none), (none, none)], (2, 2, 0)),
         (np.nonzero(np.zeros((2, 3))), (2, 0)),
     ):
-        made = pc.tensor(data)
-        assert made.shape == shape and made.dtype is pc.int64
+        result = pc.tensor(data)
+        assert result.shape == shape and result.dtype is pc.int64
     assert pc.tensor([(), ()]).shape == (2, 0)
 
 

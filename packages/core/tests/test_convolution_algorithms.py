@@ -55,9 +55,9 @@ def test_every_algorithm_gives_the_convolution(
     force: Any, algorithm: str, layer: tuple[int, ...]
 ) -> None:
     force(BY_RULE)
-    wanted = results(*layer)
+    expected = results(*layer)
     force(ALGORITHMS[algorithm])
-    for got, want in zip(results(*layer), wanted, strict=True):
+    for got, want in zip(results(*layer), expected, strict=True):
         a, b = got.numpy(), want.numpy()
         assert np.abs(a - b).max() <= 2e-5 * np.abs(b).max()
 
@@ -108,10 +108,10 @@ def test_exceptions_from_the_counts(
     force: Any, layer: tuple[int, ...], changed: int | None
 ) -> None:
     """The columns are what is computed, and nothing else beside the exceptions."""
-    chosen = results(*layer)
+    choice = results(*layer)
     force(BY_RULE)
     by_rule = results(*layer)
     force(ALGORITHMS["columns"])
     columns = results(*layer)
-    for number, got in enumerate(chosen[:2]):
+    for number, got in enumerate(choice[:2]):
         assert pc.equal(got, columns[number] if number == changed else by_rule[number])

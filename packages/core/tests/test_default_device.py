@@ -63,20 +63,20 @@ def test_no_operator_has_another_default() -> None:
 def test_calls_with_tensors_do_not_see_it(spec: Operator) -> None:
     """Also not in their decompositions."""
     for sample in list(draw(spec))[:3]:
-        given = sample.mapped(pc.from_numpy)
-        values = [*given.args, *given.kwargs.values()]
+        tensor_sample = sample.mapped(pc.from_numpy)
+        values = [*tensor_sample.args, *tensor_sample.kwargs.values()]
         if not any(isinstance(each, pc.Tensor) for each in values):
             continue
         with pc.device("meta"):
-            made = operator(spec.name)(*given.args, **given.kwargs)
-        for result in made if isinstance(made, (tuple, list)) else [made]:
+            output = operator(spec.name)(*tensor_sample.args, **tensor_sample.kwargs)
+        for result in output if isinstance(output, (tuple, list)) else [output]:
             assert not isinstance(result, pc.Tensor) or result.device.type == "cpu", sample
 
 
 def test_memory_that_exists_stays_where_it_is() -> None:
     array, here = np.ones(2, np.float32), pc.ones(2)
     with pc.device("meta"):
-        made = [
+        result = [
             pc.from_numpy(array),
             pc.frombuffer(b"\x01\x02", dtype=pc.uint8),
             pc.from_dlpack(array),
@@ -89,7 +89,7 @@ def test_memory_that_exists_stays_where_it_is() -> None:
             here + 1,
             here + array,
         ]
-    assert {each.device.type for each in made} == {"cpu"}
+    assert {each.device.type for each in result} == {"cpu"}
 
 
 def test_copy_false_is_not_kept_where_the_array_would_move() -> None:
@@ -122,13 +122,13 @@ def test_it_is_set_until_the_block_ends() -> None:
 
 
 def test_each_thread_has_its_own() -> None:
-    found = []
+    results = []
     with pc.device("meta"):
-        thread = threading.Thread(target=lambda: found.append(pc.zeros(1).device.type))
+        thread = threading.Thread(target=lambda: results.append(pc.zeros(1).device.type))
         thread.start()
         thread.join()
         assert pc.zeros(1).device.type == "meta"
-    assert found == ["cpu"]
+    assert results == ["cpu"]
 
 
 def test_bad_devices() -> None:

@@ -198,7 +198,7 @@ def test_complex(dtype: Any) -> None:
 
 def draws(g: Any) -> list[Any]:
     rates = pc.full((3001,), 12.0)
-    made = [
+    result = [
         pc.empty(100_003).exponential_(generator=g),
         pc.empty(100_003).cauchy_(generator=g),
         pc.empty(100_003).log_normal_(generator=g),
@@ -210,7 +210,7 @@ def draws(g: Any) -> list[Any]:
         pc.normal(rates, rates, generator=g),
         pc.randint_like(rates, 9, generator=g),
     ]
-    return [x.numpy() for x in made]
+    return [x.numpy() for x in result]
 
 
 def test_the_stream_does_not_depend_on_threads() -> None:

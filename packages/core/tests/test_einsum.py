@@ -34,10 +34,10 @@ def draw(term: str, seed: int, dtype: str = "float64") -> np.ndarray[Any, Any]:
 def test_equations(equation: str, dtype: str) -> None:
     terms = equation.split("->")[0].split(",")
     arrays = [draw(term, i, dtype) for i, term in enumerate(terms)]
-    made = pc.einsum(equation, *[pc.from_numpy(x) for x in arrays])
+    result = pc.einsum(equation, *[pc.from_numpy(x) for x in arrays])
     want = np.einsum(equation, *arrays)
-    assert tuple(made.shape) == want.shape
-    np.testing.assert_array_equal(made.numpy(), want)
+    assert tuple(result.shape) == want.shape
+    np.testing.assert_array_equal(result.numpy(), want)
 
 
 def test_sublists_and_lists_of_operands() -> None:
@@ -55,16 +55,16 @@ def test_sizes_of_one_stand_for_all() -> None:
         x, y = rng.random(a), rng.random(b)
         n = max(a[1], b[0])
         want = np.broadcast_to(x, (3, n)) @ np.broadcast_to(y, (n, 2))
-        made = pc.einsum("ij,jk->ik", pc.from_numpy(x), pc.from_numpy(y)).numpy()
-        np.testing.assert_allclose(made, want)
+        result = pc.einsum("ij,jk->ik", pc.from_numpy(x), pc.from_numpy(y)).numpy()
+        np.testing.assert_allclose(result, want)
     x, y = rng.random((2, 1, 3)), rng.random((4, 3))
-    made = pc.einsum("...i,...i->...", pc.from_numpy(x), pc.from_numpy(y)).numpy()
-    np.testing.assert_allclose(made, (x * y).sum(-1))
+    result = pc.einsum("...i,...i->...", pc.from_numpy(x), pc.from_numpy(y)).numpy()
+    np.testing.assert_allclose(result, (x * y).sum(-1))
 
 
 def test_empty_and_complex() -> None:
-    made = pc.einsum("ij,jk->ik", pc.zeros(2, 0), pc.zeros(0, 3))
-    assert made.tolist() == [[0.0] * 3] * 2
+    result = pc.einsum("ij,jk->ik", pc.zeros(2, 0), pc.zeros(0, 3))
+    assert result.tolist() == [[0.0] * 3] * 2
     x = np.array([[1 + 2j, 3], [0, 1j]], "complex64")
     t = pc.from_numpy(x)
     np.testing.assert_allclose(pc.einsum("ij,jk->ik", t, t).numpy(), x @ x)

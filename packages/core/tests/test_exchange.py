@@ -44,9 +44,9 @@ def test_numpy_there_and_back(dtype: str, layout: str) -> None:
     if array.size:
         assert x.data_ptr() == address(array) == address(back)
         assert x.stride() == back.strides if array.ndim == 0 else True
-        taken = np.from_dlpack(x)
-        assert address(taken) == x.data_ptr()
-        assert taken.dtype == array.dtype
+        import_ = np.from_dlpack(x)
+        assert address(import_) == x.data_ptr()
+        assert import_.dtype == array.dtype
 
 
 def test_writes_are_seen_on_both_sides() -> None:
@@ -84,16 +84,16 @@ def test_owners_live_as_long_as_they_are_needed() -> None:
         pass
 
     array = np.arange(3.0).view(Owner)
-    gone = weakref.ref(array)
+    reference = weakref.ref(array)
     x = pc.from_numpy(array)
     view = x[1:]
     del array, x
     gc.collect()
     assert view.tolist() == [1, 2]
-    assert gone() is not None
+    assert reference() is not None
     del view
     gc.collect()
-    assert gone() is None
+    assert reference() is None
 
 
 def test_arrays_outlive_the_tensor() -> None:
@@ -108,14 +108,14 @@ def test_arrays_outlive_the_tensor() -> None:
 
 def test_an_exported_tensor_may_be_repointed() -> None:
     x = pc.ones(3)
-    array, taken = x.numpy(), np.from_dlpack(x)
+    array, import_ = x.numpy(), np.from_dlpack(x)
     x.data = pc.zeros(2, 2)
     gc.collect()
-    assert array.tolist() == taken.tolist() == [1, 1, 1]
+    assert array.tolist() == import_.tolist() == [1, 1, 1]
 
 
 @pytest.mark.parametrize("copy", [None, False, True])
-def test_from_dlpack_copies_as_asked(copy: bool | None) -> None:
+def test_from_dlpack_copies_on_request(copy: bool | None) -> None:
     for source in (np.arange(3.0), pc.arange(3)):
         x = pc.from_dlpack(source, copy=copy)
         there = address(source) if isinstance(source, np.ndarray) else source.data_ptr()
@@ -134,7 +134,7 @@ def test_dlpack_keywords() -> None:
     for keywords, error, text in [
         ({"max_version": 3}, TypeError, "`max_version` must be a pair of ints"),
         ({"stream": 1}, BufferError, "`stream` must be None"),
-        ({"dl_device": (2, 0)}, BufferError, r"\(1, 0\); \(2, 0\) was asked for"),
+        ({"dl_device": (2, 0)}, BufferError, r"\(1, 0\); \(2, 0\) was requested"),
         ({"dl_device": "cpu"}, TypeError, "`dl_device` must be a pair of ints"),
     ]:
         with pytest.raises(error, match=text):

@@ -61,7 +61,7 @@ def test_results_do_not_depend_on_the_number_of_threads(name: str) -> None:
         np.testing.assert_array_equal(results[0], other)
 
 
-def test_width_is_asked_and_set() -> None:
+def test_width_is_read_and_set() -> None:
     pc.set_num_threads(3)
     assert pc.get_num_threads() == 3
     pc.set_num_threads(1)

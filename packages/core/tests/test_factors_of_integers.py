@@ -68,13 +68,13 @@ def test_factors_of_integers(name, dtype):
             if value is True and name in ("add", "sub", "subtract", "rsub"):
                 continue  # a TypeError
             factors = {"alpha": 1, "beta": 1, argument: value}
-            chosen = {key: factors[key] for key in _factors(name)}
-            wanted = OPERATORS[name][1](*_arrays(name), **chosen)
-            wanted = [int(each) & mask for each in wanted.reshape(-1)]
-            found = _call(name, dtype, **{argument: value})
-            unsigned = np.array(found.tolist(), object).reshape(-1) & mask
-            assert found.dtype is getattr(pc, dtype)
-            assert unsigned.tolist() == wanted, value
+            selection = {key: factors[key] for key in _factors(name)}
+            expected = OPERATORS[name][1](*_arrays(name), **selection)
+            expected = [int(each) & mask for each in expected.reshape(-1)]
+            result = _call(name, dtype, **{argument: value})
+            unsigned = np.array(result.tolist(), object).reshape(-1) & mask
+            assert result.dtype is getattr(pc, dtype)
+            assert unsigned.tolist() == expected, value
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -98,8 +98,8 @@ def test_fractions_are_refused_or_cut_off(name):
                 _call(name, "int64", **{argument: 2.5})
             continue
         for value, whole in ((2.5, 2), (-1.5, -1), (0.5, 0), (3.0, 3)):
-            found = _call(name, "int64", **{argument: value})
-            assert pc.equal(found, _call(name, "int64", **{argument: whole}))
+            result = _call(name, "int64", **{argument: value})
+            assert pc.equal(result, _call(name, "int64", **{argument: whole}))
 
 
 def test_factors_of_bools():
@@ -108,6 +108,6 @@ def test_factors_of_bools():
         for beta in (-1, 0, 1, 2):
             x = pc.tensor([[True, False], [True, False]])
             y, z = pc.tensor([True, True]), pc.tensor([True, False])
-            found = pc.addr(x, y, z, alpha=alpha, beta=beta)
-            wanted = [[bool(alpha) or bool(beta), False]] * 2
-            assert found.dtype is pc.bool and found.tolist() == wanted
+            result = pc.addr(x, y, z, alpha=alpha, beta=beta)
+            expected = [[bool(alpha) or bool(beta), False]] * 2
+            assert result.dtype is pc.bool and result.tolist() == expected

@@ -29,15 +29,15 @@ def test_round_trips(norm: str | None) -> None:
     for forth, back, start in (
         (fft.fft, fft.ifft, z), (fft.fft2, fft.ifft2, z), (fft.fftn, fft.ifftn, z),
     ):  # fmt: skip
-        made = back(forth(start, norm=norm), norm=norm)
-        np.testing.assert_allclose(made.numpy(), start.numpy(), atol=1e-12)
-    made = fft.irfft(fft.rfft(x, norm=norm), n=5, norm=norm)
-    np.testing.assert_allclose(made.numpy(), x.numpy(), atol=1e-12)
+        result = back(forth(start, norm=norm), norm=norm)
+        np.testing.assert_allclose(result.numpy(), start.numpy(), atol=1e-12)
+    result = fft.irfft(fft.rfft(x, norm=norm), n=5, norm=norm)
+    np.testing.assert_allclose(result.numpy(), x.numpy(), atol=1e-12)
     for forth, back in ((fft.rfftn, fft.irfftn), (fft.ihfftn, fft.hfftn)):
-        made = back(forth(x, norm=norm), s=(3, 8, 5), norm=norm)
-        np.testing.assert_allclose(made.numpy(), x.numpy(), atol=1e-11)
-    made = fft.hfft(fft.ihfft(x, dim=1, norm=norm), n=8, dim=1, norm=norm)
-    np.testing.assert_allclose(made.numpy(), x.numpy(), atol=1e-12)
+        result = back(forth(x, norm=norm), s=(3, 8, 5), norm=norm)
+        np.testing.assert_allclose(result.numpy(), x.numpy(), atol=1e-11)
+    result = fft.hfft(fft.ihfft(x, dim=1, norm=norm), n=8, dim=1, norm=norm)
+    np.testing.assert_allclose(result.numpy(), x.numpy(), atol=1e-12)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "complex64"])
@@ -92,6 +92,6 @@ def test_importing_does_not_import_numpy() -> None:
     assert done.stdout == "[2.0, 0.0]\n"
 
 
-def test_a_record_names_who_computes() -> None:
+def test_a_record_names_the_provider() -> None:
     records = [r for r in plait_abi.records() if (r.kind, r.name) == ("kernel", "fft_r2c")]
     assert [r.provider for r in records] == ["plait_core._functions._fft_kernels"]

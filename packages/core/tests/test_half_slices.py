@@ -104,8 +104,8 @@ def halves(value: Any, sampler: Sampler) -> Any:
     return pc.from_numpy(array).bfloat16()
 
 
-def results(made: Any) -> list[Any]:
-    return list(made) if isinstance(made, (tuple, list)) else [made]
+def results(result: Any) -> list[Any]:
+    return list(result) if isinstance(result, (tuple, list)) else [result]
 
 
 def widened(value: Any) -> Any:
@@ -150,11 +150,11 @@ def test_slices_have_the_values_of_the_whole(spec: Operator) -> None:
 
 def test_slices_of_gradients_of_max_pooling() -> None:
     x = halves(IMAGES, Sampler(0))
-    made, indices = assert_same("max_pool2d_with_indices", [x, PAIR], {})
-    assert_same("max_pool2d_backward", [made, indices, list(IMAGES)], {})
-    made, numbers = assert_same("native_max_pool2d", [x, PAIR], {})
+    result, indices = assert_same("max_pool2d_with_indices", [x, PAIR], {})
+    assert_same("max_pool2d_backward", [result, indices, list(IMAGES)], {})
+    result, numbers = assert_same("native_max_pool2d", [x, PAIR], {})
     more = {"kernel_size": PAIR, "stride": PAIR, "padding": [0, 0], "dilation": [1, 1]}
-    assert_same("native_max_pool2d_backward", [made, numbers, list(IMAGES)], more)
+    assert_same("native_max_pool2d_backward", [result, numbers, list(IMAGES)], more)
 
 
 @pytest.mark.parametrize("name", ["softmax", "sort", "logsumexp"])

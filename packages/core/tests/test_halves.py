@@ -69,20 +69,20 @@ def samples(spec: Operator, dtype: str) -> Iterator[tuple[Sample, Sample]]:
         rounded: list[Any] = []
 
         def half(x: np.ndarray[Any, Any], rounded: list[Any] = rounded) -> Any:
-            made = pc.from_numpy(copy_layout(x))
+            result = pc.from_numpy(copy_layout(x))
             if x.dtype != np.float32:
                 rounded.append(copy_layout(x))
-                return made
-            made = made.to(getattr(pc, dtype))
-            rounded.append(made.to(pc.float32).numpy().copy())
-            return made
+                return result
+            result = result.to(getattr(pc, dtype))
+            rounded.append(result.to(pc.float32).numpy().copy())
+            return result
 
         call = sample.mapped(half)
         reference = sample.mapped(functools.partial(next_of, rounded))
         yield call, reference
 
 
-def listed(result: Any) -> list[Any]:
+def as_list(result: Any) -> list[Any]:
     return list(result) if isinstance(result, (tuple, list)) else [result]
 
 
@@ -103,10 +103,10 @@ def test_every_operator(spec: Operator, dtype: str) -> None:
             return
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            made = spec(*reference.args, **reference.kwargs)
-            wanted = [np.asarray(each) for each in listed(made)]
-        made = listed(operator(spec.name)(*call.args, **call.kwargs))
-        for i, (got, want) in enumerate(zip(made, wanted, strict=True)):
+            result = spec(*reference.args, **reference.kwargs)
+            expected = [np.asarray(each) for each in as_list(result)]
+        result = as_list(operator(spec.name)(*call.args, **call.kwargs))
+        for i, (got, want) in enumerate(zip(result, expected, strict=True)):
             assert tuple(got.shape) == want.shape
             if want.dtype == np.float32 and spec.name not in OTHER_DTYPE:
                 saved = saves_statistics(spec) and i > 0
@@ -212,7 +212,7 @@ def test_softmax_of_large_halves() -> None:
 
 
 @pytest.mark.parametrize("dtype", [pc.float16, pc.bfloat16], ids=["float16", "bfloat16"])
-def test_every_half_comes_and_goes(dtype: pc.dtype) -> None:
+def test_every_half_is_converted_both_ways(dtype: pc.dtype) -> None:
     bits = np.arange(1 << 16, dtype="uint16")
     halves = pc.from_numpy(bits).view(dtype)
     exact = halves.to(pc.float32)
@@ -259,8 +259,8 @@ def assert_rounded_once(name: str, dtype: pc.dtype, *args: Any) -> None:
         return x.to(dtype) if isinstance(x, pc.Tensor) and x.dtype is not pc.bool else x
 
     call = operator(name)
-    got = listed(call(*args))
-    want = listed(call(*(to(x, pc.float32) for x in args)))
+    got = as_list(call(*args))
+    want = as_list(call(*(to(x, pc.float32) for x in args)))
     for a, b in zip(got[:1], want[:1], strict=True):  # others are saved
         assert a.dtype is dtype
         np.testing.assert_array_equal(plain(a), plain(b.to(dtype)), err_msg=name)

@@ -27,19 +27,19 @@ NAN, INF = float("nan"), float("inf")
 )
 def test_segment_reduce(reduce: str, initial: float | None, want: list[float]) -> None:
     x = pc.arange(1.0, 6.0)
-    made = pc.segment_reduce(x, reduce, lengths=pc.tensor([2, 0, 3]), initial=initial)
-    np.testing.assert_allclose(made.numpy(), np.float32(want))
-    made = pc.segment_reduce(x, reduce, offsets=pc.tensor([0, 2, 2, 5]), initial=initial)
-    np.testing.assert_allclose(made.numpy(), np.float32(want))
+    result = pc.segment_reduce(x, reduce, lengths=pc.tensor([2, 0, 3]), initial=initial)
+    np.testing.assert_allclose(result.numpy(), np.float32(want))
+    result = pc.segment_reduce(x, reduce, offsets=pc.tensor([0, 2, 2, 5]), initial=initial)
+    np.testing.assert_allclose(result.numpy(), np.float32(want))
 
 
 def test_segments_of_other_dimensions() -> None:
     x = pc.arange(6.0).reshape(3, 2)
-    made = pc.segment_reduce(x, "sum", lengths=pc.tensor([1, 2]))
-    assert made.tolist() == [[0, 1], [6, 8]]
+    result = pc.segment_reduce(x, "sum", lengths=pc.tensor([1, 2]))
+    assert result.tolist() == [[0, 1], [6, 8]]
     lengths = pc.tensor([[1, 1], [2, 0], [0, 2]])
-    made = pc.segment_reduce(x, "sum", lengths=lengths, axis=1)
-    assert made.tolist() == [[0, 1], [5, 0], [0, 9]]
+    result = pc.segment_reduce(x, "sum", lengths=lengths, axis=1)
+    assert result.tolist() == [[0, 1], [5, 0], [0, 9]]
     short = pc.segment_reduce(pc.arange(5.0), "sum", lengths=pc.tensor([1, 1]), unsafe=True)
     assert short.tolist() == [0, 1]
 
@@ -67,15 +67,15 @@ def test_histogramdd() -> None:
     for bins, bounds in ((4, None), ([3, 5], None), ([3, 5], [-1.0, 1.0, 0.0, 2.0])):
         pairs = None if bounds is None else [bounds[:2], bounds[2:]]
         want, edges = np.histogramdd(points, bins, pairs)
-        got, made = pc.histogramdd(pc.tensor(points), bins, range=bounds)
+        got, result = pc.histogramdd(pc.tensor(points), bins, range=bounds)
         assert got.numpy().tolist() == want.tolist()
-        for mine, other in zip(made, edges, strict=True):
-            np.testing.assert_allclose(mine.numpy(), other)
+        for own, other in zip(result, edges, strict=True):
+            np.testing.assert_allclose(own.numpy(), other)
     weight = np.arange(200.0)
     edges = [np.array([-1.0, 0.0, 2.0]), np.array([0.0, 1.0])]
     want = np.histogramdd(points, edges, weights=weight, density=True)[0]
-    made = [pc.tensor(each) for each in edges]
-    got = pc.histogramdd(pc.tensor(points), made, weight=pc.tensor(weight), density=True)[0]
+    result = [pc.tensor(each) for each in edges]
+    got = pc.histogramdd(pc.tensor(points), result, weight=pc.tensor(weight), density=True)[0]
     np.testing.assert_allclose(got.numpy(), want)
 
 

@@ -95,8 +95,8 @@ class Keys:
             if kind == "none" and len(key) < 5:
                 key.append(None)
             elif kind == "array" and shape[at]:
-                wanted = (self.pick(1, count),) if masks else self.narrowed(common)
-                key.append(self.ints(shape[at], wanted))
+                expected = (self.pick(1, count),) if masks else self.narrowed(common)
+                key.append(self.ints(shape[at], expected))
                 at += 1
             elif kind == "mask" and masks:
                 width = int(self.rng.integers(1, len(shape) - at + 1))
@@ -110,8 +110,8 @@ class Keys:
 
     def narrowed(self, common: tuple[int, ...]) -> tuple[int, ...]:
         """Draw a shape that broadcasts to this one."""
-        made = tuple(self.pick(1, size) for size in common)
-        return made[int(self.rng.integers(0, len(made))) :] or (1,)
+        result = tuple(self.pick(1, size) for size in common)
+        return result[int(self.rng.integers(0, len(result))) :] or (1,)
 
     def adjacent(self, shape: tuple[int, ...]) -> tuple[Any, ...]:
         """Draw ints and arrays that stand side by side."""
@@ -154,9 +154,9 @@ def laid_out(array: Any, layout: str) -> Any:
         flip = tuple(slice(None, None, -1) for _ in array.shape)
         return np.ascontiguousarray(array[flip])[flip]
     wide = np.zeros([2 * n for n in array.shape], array.dtype)
-    made = wide[tuple(slice(None, None, 2) for _ in array.shape)]
-    made[...] = array
-    return made
+    result = wide[tuple(slice(None, None, 2) for _ in array.shape)]
+    result[...] = array
+    return result
 
 
 def expected(array: Any, key: Any) -> Any:
@@ -243,8 +243,8 @@ def test_index_put_accumulates_every_addend(seed: int) -> None:
     a, x = array.copy(), pc.tensor(array)
     plain: Any = key
     np.add.at(a, plain, values)
-    given = [None if each is None else pc.tensor(each) for each in indices]
-    assert x.index_put_(given, pc.tensor(values), accumulate=True) is x
+    arguments = [None if each is None else pc.tensor(each) for each in indices]
+    assert x.index_put_(arguments, pc.tensor(values), accumulate=True) is x
     np.testing.assert_allclose(x.numpy(), a, rtol=1e-5)
 
 

@@ -82,8 +82,8 @@ def cast(sample: Sample, spec: Operator, dtype: str, largest: int, to: str) -> S
 
 def results(spec: Operator, sample: Sample) -> list[np.ndarray[Any, Any]]:
     call = sample.mapped(pc.from_numpy)
-    made = operator(spec.name)(**call.kwargs)
-    each = made if isinstance(made, (tuple, list)) else [made]
+    result = operator(spec.name)(**call.kwargs)
+    each = result if isinstance(result, (tuple, list)) else [result]
     return [np.asarray(x.detach().numpy()) for x in each]
 
 
@@ -130,7 +130,7 @@ def test_integers_have_the_value_of_floats_or_are_refused(spec: Operator) -> Non
                         assert_value(ours, theirs, f"{spec.name} of {dtype}: {sample}")
 
 
-def test_the_sweep_finds_what_wraps_around() -> None:
+def test_the_check_finds_overflows() -> None:
     """Products of int8 that wrap around, and shares that lose their fractions, are found."""
     with pytest.raises(AssertionError, match="not equal"):
         assert_value(np.array([100 * 100], "int64").astype("int8"), np.array([9999.0]), "")

@@ -88,14 +88,14 @@ def worst_blas(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.mark.parametrize("level", kernel_levels())
 def test_products_by_the_worst_blas(worst_blas: str, level: str) -> None:
-    found = errors(PLAIT_BLAS_LIBRARY=worst_blas, PLAIT_CPU=level)
-    assert {name: value for name, value in found.items() if not value <= BAR} == {}
+    result = errors(PLAIT_BLAS_LIBRARY=worst_blas, PLAIT_CPU=level)
+    assert {name: value for name, value in result.items() if not value <= BAR} == {}
 
 
 @pytest.mark.parametrize("variables", [{}, {"PLAIT_BLAS_LIBRARY": "none"}])
 def test_products_by_the_usual_blas(variables: dict[str, str]) -> None:
-    found = errors(**variables)
-    assert {name: value for name, value in found.items() if not value <= BAR} == {}
+    result = errors(**variables)
+    assert {name: value for name, value in result.items() if not value <= BAR} == {}
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])

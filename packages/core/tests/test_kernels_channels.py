@@ -95,22 +95,22 @@ def test_with_an_activation_as_one_after_the_other(kind: str, dtype: Any) -> Non
         w, b = (pc.from_numpy(draw(dtype, shape[1])) for _ in range(2))
         at = 1e-6 if dtype == np.float32 else 1e-14
         plain, mean, var = forward(x, w, b, 1e-5)
-        made = joined(x, w, b, 1e-5, kind, *NUMBERS)
-        for one, other in zip(made, (unary(kind, plain), mean, var), strict=True):
+        result = joined(x, w, b, 1e-5, kind, *NUMBERS)
+        for one, other in zip(result, (unary(kind, plain), mean, var), strict=True):
             np.testing.assert_allclose(one.numpy(), other.numpy(), rtol=at, atol=at)
         back = joined_backward(g, x, mean, var, w, b, 1e-5, kind, *NUMBERS)
-        apart = backward(unary_backward(kind, g, plain), x, mean, var, w, 1e-5)
-        for one, other in zip(back, apart, strict=True):
+        difference = backward(unary_backward(kind, g, plain), x, mean, var, w, 1e-5)
+        for one, other in zip(back, difference, strict=True):
             np.testing.assert_allclose(one.numpy(), other.numpy(), rtol=100 * at, atol=100 * at)
         if kind not in ("relu", "hardtanh", "leaky_relu"):
             continue
-        made = with_sum(x, r, w, b, 1e-5, kind, *NUMBERS)
+        result = with_sum(x, r, w, b, 1e-5, kind, *NUMBERS)
         want = unary(kind, plain + r)
-        np.testing.assert_allclose(made[0].numpy(), want.numpy(), rtol=at, atol=at)
+        np.testing.assert_allclose(result[0].numpy(), want.numpy(), rtol=at, atol=at)
         back = with_sum_backward(g, want, x, mean, var, w, 1e-5, kind, *NUMBERS)
         passed = unary_backward(kind, g, want)
-        apart = (*backward(passed, x, mean, var, w, 1e-5), passed)
-        for one, other in zip(back, apart, strict=True):
+        difference = (*backward(passed, x, mean, var, w, 1e-5), passed)
+        for one, other in zip(back, difference, strict=True):
             np.testing.assert_allclose(one.numpy(), other.numpy(), rtol=100 * at, atol=100 * at)
 
 
@@ -138,8 +138,8 @@ def test_values_whose_squares_overflow() -> None:
 def test_nan_goes_through_the_activation() -> None:
     x = draw(np.float32, 3, 2, 9, 9)
     x[0, 1, 0, 0] = np.nan
-    made, _, _ = joined(pc.from_numpy(x), None, None, 1e-5, "relu", *NUMBERS)
-    assert np.isnan(made.numpy()[:, 1]).all() and not np.isnan(made.numpy()[:, 0]).any()
+    result, _, _ = joined(pc.from_numpy(x), None, None, 1e-5, "relu", *NUMBERS)
+    assert np.isnan(result.numpy()[:, 1]).all() and not np.isnan(result.numpy()[:, 0]).any()
 
 
 @pytest.mark.parametrize("shape", [(16, 40, 7, 7), (4, 6, 57, 56)], ids=str)
@@ -149,9 +149,9 @@ def test_bits_do_not_depend_on_threads(shape: tuple[int, ...]) -> None:
     try:
         for threads in (1, 2, 3):
             pc.set_num_threads(threads)
-            made, mean, var = joined(x, None, None, 1e-5, "relu", *NUMBERS)
+            result, mean, var = joined(x, None, None, 1e-5, "relu", *NUMBERS)
             back = joined_backward(g, x, mean, var, None, None, 1e-5, "relu", *NUMBERS)
-            results.add((made.numpy().tobytes(), *(each.numpy().tobytes() for each in back)))
+            results.add((result.numpy().tobytes(), *(each.numpy().tobytes() for each in back)))
     finally:
         pc.set_num_threads(before)
     assert len(results) == 1

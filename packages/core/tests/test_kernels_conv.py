@@ -83,9 +83,11 @@ CASES = [
     Case(2, 3, 33, 80, 9, 3, 3, padding=(1, 1), groups=3),  # rows one by one
     Case(2, 3, 65, 67, 6, 5, 5, stride=(2, 2), padding=(2, 2), groups=3),
     Case(2, 3, 35, 70, 3, 3, 3, stride=(1, 2), padding=(1, 0), groups=3),
-    Case(2, 4, 11, 13, 4, 5, 4, stride=(3, 2), padding=(4, 6), groups=4),  # more padding than seen
+    Case(
+        2, 4, 11, 13, 4, 5, 4, stride=(3, 2), padding=(4, 6), groups=4
+    ),  # more padding than the windows read
     Case(2, 4, 19, 17, 8, 3, 3, stride=(2, 3), padding=(2, 1), dilation=(3, 2), groups=4),
-    Case(2, 4, 12, 11, 4, 2, 1, stride=(4, 3), groups=4),  # elements that no window sees
+    Case(2, 4, 12, 11, 4, 2, 1, stride=(4, 3), groups=4),  # elements that no window reads
     Case(1, 3, 3, 2, 3, 3, 2, groups=3),
     Case(3, 21, 7, 7, 21, 5, 5, padding=(2, 2), groups=21),  # planes side by side
     Case(2, 20, 14, 13, 40, 3, 3, stride=(2, 2), padding=(1, 1), groups=20),
@@ -103,7 +105,7 @@ CASES = [
     Case(2, 3, 1, 20, 4, 1, 3, stride=(1, 2)),
     Case(3, 16, 7, 7, 33, 4, 4, stride=(2, 2), padding=(1, 1)),  # channels side by side
     Case(3, 20, 16, 16, 12, 4, 4, stride=(2, 2), padding=(1, 1)),
-    Case(2, 16, 9, 10, 16, 2, 3, stride=(3, 2)),  # elements that no window sees
+    Case(2, 16, 9, 10, 16, 2, 3, stride=(3, 2)),  # elements that no window reads
     Case(2, 16, 11, 12, 16, 1, 2, stride=(3, 4), padding=(0, 1)),
     Case(2, 13, 8, 9, 14, 3, 3, stride=(2, 1), padding=(4, 3)),  # more padding than window
     Case(2, 16, 17, 19, 16, 3, 2, stride=(1, 1), padding=(2, 1), dilation=(3, 2)),
@@ -196,8 +198,8 @@ def test_convolution(case: Case, dtype: Any, channels_last: bool) -> None:
     close(backward_weight(tg, tx, w.shape, *rest), gw, dtype)
 
 
-def test_borders_that_no_memory_holds() -> None:
-    far = 10**9  # apart, and as many zeros around: the window's corner meets the image once
+def test_borders_larger_than_memory() -> None:
+    far = 10**9  # with this padding and stride only one position of the window meets the image
     x, w = RNG.standard_normal((2, 16, 3, 3)), RNG.standard_normal((16, 16, 2, 2))
     tx, tw = pc.from_numpy(x), pc.from_numpy(w)
     rest = (far, far, 1, 1)
@@ -317,7 +319,7 @@ def test_max_pooling(size: tuple[int, int], k: int) -> None:
 
 
 @pytest.mark.parametrize("size", [(4, 4), (24, 24)])
-def test_places_outside_the_image_are_refused(size: tuple[int, int]) -> None:
+def test_indices_outside_the_image_are_refused(size: tuple[int, int]) -> None:
     g = pc.ones(1, 1, size[0] // 2, size[1] // 2)
     for bad in (size[0] * size[1], -2, 2**40):
         indices = pc.zeros(g.shape, dtype=pc.int64)
@@ -326,7 +328,7 @@ def test_places_outside_the_image_are_refused(size: tuple[int, int]) -> None:
             pool_backward(g, indices, (1, 1, *size))
 
 
-def test_places_outside_their_window_are_followed() -> None:
+def test_indices_outside_their_window_are_used() -> None:
     g, indices = pc.ones(1, 1, 4, 4), pc.zeros(1, 1, 4, 4, dtype=pc.int64)
     got = pool_backward(g, indices, (1, 1, 8, 8)).numpy()
     assert got[0, 0, 0, 0] == got.sum() == 16
@@ -367,7 +369,7 @@ JOINED += [
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(("winograd", "case"), JOINED)
 def test_an_activation_in_the_same_pass(winograd: str, case: Case, dtype: Any) -> None:
-    """Each result is the activation of the convolution's, which other tests know, to the bit."""
+    """Each result has the bits of the activation of the convolution, which other tests check."""
     pc.set_winograd(winograd)
     x = pc.from_numpy(RNG.standard_normal((case.n, case.c, case.h, case.w)).astype(dtype))
     w = RNG.standard_normal((case.oc, case.c // case.groups, case.kh, case.kw)).astype(dtype)
@@ -375,35 +377,35 @@ def test_an_activation_in_the_same_pass(winograd: str, case: Case, dtype: Any) -
     rest = (case.stride, case.padding, case.dilation, case.groups)
     for number, (name, activation) in enumerate(ACTIVATIONS.items()):
         shift = bias if number % 2 else None
-        made = with_activation(x, weight, shift, *rest, name, *NUMBERS).numpy()
+        result = with_activation(x, weight, shift, *rest, name, *NUMBERS).numpy()
         plain = pc.conv2d(x, weight, shift, *rest).numpy()
         if name in ("relu", "hardtanh", "leaky_relu"):
-            np.testing.assert_array_equal(made, activation(plain).astype(dtype))
+            np.testing.assert_array_equal(result, activation(plain).astype(dtype))
         else:
-            wanted = activation(plain.astype(np.float64))
+            expected = activation(plain.astype(np.float64))
             tiny = 1e-6 if dtype == np.float32 else 1e-14
-            np.testing.assert_allclose(made, wanted, rtol=tiny, atol=tiny)
+            np.testing.assert_allclose(result, expected, rtol=tiny, atol=tiny)
 
 
 def test_an_activation_keeps_nan_and_makes_zeros_positive() -> None:
     x = pc.tensor([float("nan"), -0.0, -1.0, 7.0]).view(1, 1, 1, 4).expand(1, 4, 9, 4).contiguous()
     w = pc.eye(4).view(4, 4, 1, 1)
-    made = with_activation(x[:, :, :, 1:], w, None, 1, 0, 1, 1, "relu", *NUMBERS).numpy()
-    assert not np.signbit(made).any()
-    assert (made[..., -1] == 7).all()
-    made = with_activation(x, w, None, 1, 0, 1, 1, "hardtanh", 0.0, 6.0, 0.0).numpy()
-    assert np.isnan(made[..., 0]).all()
-    assert (made[..., -1] == 6).all()
+    result = with_activation(x[:, :, :, 1:], w, None, 1, 0, 1, 1, "relu", *NUMBERS).numpy()
+    assert not np.signbit(result).any()
+    assert (result[..., -1] == 7).all()
+    result = with_activation(x, w, None, 1, 0, 1, 1, "hardtanh", 0.0, 6.0, 0.0).numpy()
+    assert np.isnan(result[..., 0]).all()
+    assert (result[..., -1] == 6).all()
 
 
 def test_bits_with_an_activation_do_not_depend_on_threads() -> None:
     x, w = pc.randn(3, 24, 30, 33), pc.randn(40, 24, 1, 1)
     threads = pc.get_num_threads()
     try:
-        made = []
+        result = []
         for count in (1, 2, 3):
             pc.set_num_threads(count)
-            made.append(with_activation(x, w, None, 1, 0, 1, 1, "silu", *NUMBERS))
+            result.append(with_activation(x, w, None, 1, 0, 1, 1, "silu", *NUMBERS))
     finally:
         pc.set_num_threads(threads)
-    assert all(pc.equal(each, made[0]) for each in made)
+    assert all(pc.equal(each, result[0]) for each in result)

@@ -117,8 +117,8 @@ def test_all_sizes(case: Case, dtype: Any, mode: str) -> None:
     y, gx, gw = reference(x, w, g, case)
     tensors = (pc.from_numpy(a) for a in (x, w, g, bias))
     limit = 3e-5 if dtype == np.float32 else 1e-13
-    wanted = (y + bias[:, None, None], y, gx, gw)
-    for got, want in zip(passes(*tensors, case), wanted, strict=True):
+    expected = (y + bias[:, None, None], y, gx, gw)
+    for got, want in zip(passes(*tensors, case), expected, strict=True):
         assert error(got, want) < limit
 
 
@@ -131,8 +131,8 @@ def test_strided_inputs(mode: str) -> None:
     y, gx, gw = reference(x, w, g, case)
     bias = draw(60)[::3]
     tensors = [pc.from_numpy(a) for a in (x, w, g, bias)]
-    wanted = (y + bias[:, None, None], y, gx, gw)
-    for got, want in zip(passes(*tensors, case), wanted, strict=True):
+    expected = (y + bias[:, None, None], y, gx, gw)
+    for got, want in zip(passes(*tensors, case), expected, strict=True):
         assert error(got, want) < 3e-5
 
 
@@ -159,7 +159,7 @@ LAYERS = [
 @pytest.mark.parametrize("case", LAYERS)
 @pytest.mark.parametrize("positive", [True, False])
 def test_errors_are_near_those_of_the_direct_algorithm(case: Case, positive: bool) -> None:
-    """What docs/guides/performance.md promises: 8 times of it for numbers that are not negative.
+    """The error bound of docs/guides/performance.md; 8 times of it for nonnegative numbers.
     Normal ones have 60 times, and twice as much for the 25 elements of larger windows."""
 
     def some(*shape: int) -> Any:
@@ -168,13 +168,13 @@ def test_errors_are_near_those_of_the_direct_algorithm(case: Case, positive: boo
     x, w = some(case.n, case.c, case.h, case.w), some(case.k, case.c, case.r, case.r)
     g = some(case.n, case.k, case.h, case.w)
     y, gx, gw = reference(x, w, g, case)
-    found: dict[str, list[float]] = {}
+    results: dict[str, list[float]] = {}
     for mode in ("off", "auto"):
         pc.set_winograd(mode)
-        made = passes(*(pc.from_numpy(a) for a in (x, w, g)), None, case)
-        found[mode] = [error(a, b) for a, b in zip(made, (y, y, gx, gw), strict=True)]
+        result = passes(*(pc.from_numpy(a) for a in (x, w, g)), None, case)
+        results[mode] = [error(a, b) for a, b in zip(result, (y, y, gx, gw), strict=True)]
     limit = 8 if positive else 60 if case.r == 3 else 120
-    for direct, ours in zip(found["off"], found["auto"], strict=True):
+    for direct, ours in zip(results["off"], results["auto"], strict=True):
         assert ours <= limit * direct
 
 
@@ -187,11 +187,11 @@ def test_bits_do_not_depend_on_threads(case: Case, mode: str) -> None:
         for a in (draw(case.n, case.c, case.h, case.w), draw(case.k, case.c, case.r, case.r))
     )
     g = pc.from_numpy(draw(*pc.conv2d(x, w, None, 1, case.p).shape))
-    found = set()
+    results = set()
     for threads in (1, 2, 3, 8):
         pc.set_num_threads(threads)
-        found.add(b"".join(a.numpy().tobytes() for a in passes(x, w, g, None, case)))
-    assert len(found) == 1
+        results.add(b"".join(a.numpy().tobytes() for a in passes(x, w, g, None, case)))
+    assert len(results) == 1
 
 
 @pytest.mark.parametrize("mode", ["auto", *MODES])
@@ -219,12 +219,12 @@ SPREADS = [
 ]  # fmt: skip
 
 
-def directly(function: Any, *given: Any) -> Any:
+def directly(function: Any, *arguments: Any) -> Any:
     mode = pc.get_winograd()
     pc.set_winograd("off")
-    made = function(*given)
+    result = function(*arguments)
     pc.set_winograd(mode)
-    return made
+    return result
 
 
 def check_spread(function: Any, one: Any, other: Any, reaches: Any) -> None:
@@ -275,26 +275,26 @@ def test_what_is_not_finite_reaches_no_other_results(mode: str) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_an_activation_hides_nothing_that_is_not_finite(mode: str) -> None:
-    """Of results that are minus infinity by a tile it would make zeros."""
+    """A tile with results of minus infinity must not become zeros."""
     x, w = pc.rand(1, 16, 12, 12) + 0.1, pc.rand(16, 16, 3, 3) + 0.1
     joined = operator("conv2d_activation")
     for value in (np.inf, -np.inf, np.nan):
         x[0, 3, 5, 5] = value
         options = (x, w, None, [1, 1], [1, 1], [1, 1], 1, "relu", 0.0, 1.0, 0.01)
-        wanted = directly(joined, *options)
+        expected = directly(joined, *options)
         pc.set_winograd(mode)
-        assert pc.allclose(joined(*options), wanted, 1e-3, 1e-3, equal_nan=True)
+        assert pc.allclose(joined(*options), expected, 1e-3, 1e-3, equal_nan=True)
 
 
 def test_the_switch() -> None:
     x, w = pc.from_numpy(draw(2, 64, 20, 20)), pc.from_numpy(draw(64, 64, 3, 3))
-    found = {}
+    results = {}
     for mode in ("off", "auto", *MODES):
         pc.set_winograd(mode)
         assert pc.get_winograd() == mode
-        found[mode] = pc.conv2d(x, w).numpy().tobytes()
-    assert len({found[mode] for mode in ("off", *MODES)}) == 5
-    assert found["auto"] in (found["F2"], found["F4"], found["F5"])
+        results[mode] = pc.conv2d(x, w).numpy().tobytes()
+    assert len({results[mode] for mode in ("off", *MODES)}) == 5
+    assert results["auto"] in (results["F2"], results["F4"], results["F5"])
     x, w = x.to(pc.float64), w.to(pc.float64)
     pc.set_winograd("auto")
     automatic = pc.conv2d(x, w)

@@ -108,11 +108,11 @@ def test_logarithms_of_running_sums(scale: float) -> None:
 def test_searches(n: int, right: bool) -> None:
     side: Any = "right" if right else "left"
     line = np.sort(RNG.integers(0, n, n))
-    wanted = RNG.integers(-2, n + 2, 50_003)
-    got = pc.searchsorted(pc.tensor(line), pc.tensor(wanted), right=right)
-    same(got, np.searchsorted(line, wanted, side))
-    few = pc.searchsorted(pc.tensor(line), pc.tensor(wanted[:3]), right=right)
-    same(few, np.searchsorted(line, wanted[:3], side))
+    expected = RNG.integers(-2, n + 2, 50_003)
+    got = pc.searchsorted(pc.tensor(line), pc.tensor(expected), right=right)
+    same(got, np.searchsorted(line, expected, side))
+    few = pc.searchsorted(pc.tensor(line), pc.tensor(expected[:3]), right=right)
+    same(few, np.searchsorted(line, expected[:3], side))
     lines = np.sort(RNG.random((5, n)).astype("float32"), 1)
     many = RNG.random((5, 77)).astype("float32")
     want = np.stack([np.searchsorted(a, b, side) for a, b in zip(lines, many, strict=True)])

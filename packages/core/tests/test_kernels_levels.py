@@ -36,7 +36,7 @@ def test_the_library_in_use() -> None:
 
 
 @needs_base
-def test_the_library_that_was_asked_for() -> None:
+def test_the_requested_library() -> None:
     assert run(["-c", PROVIDER], "base") == "plait_cpu_base"
 
 

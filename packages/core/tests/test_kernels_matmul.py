@@ -107,7 +107,7 @@ def test_dot() -> None:
     assert float(pc.dot(pc.zeros(0), pc.zeros(0))) == 0
 
 
-def test_nan_in_what_beta_0_leaves_out() -> None:
+def test_nan_in_terms_with_the_factor_zero() -> None:
     bad = pc.full((3, 3), float("nan"))
     got = pc.addmm(bad, pc.ones(3, 2), pc.ones(2, 3), beta=0)
     np.testing.assert_array_equal(got.numpy(), np.full((3, 3), 2, np.float32))

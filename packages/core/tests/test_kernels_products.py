@@ -58,16 +58,16 @@ def rows_of(a: Any, b: Any) -> Iterator[tuple[str, Any]]:
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("k", DEPTHS)
 def test_bits_depend_on_the_depth_alone(k: int, dtype: str) -> None:
-    """Of a single row, of few and of many, in every layout."""
+    """Products of a single row, of few and of many rows, in every layout."""
     for n in WIDTHS:
         a, b = draw(max(HEIGHTS), k, dtype=dtype), draw(k, n, dtype=dtype)
-        wanted = pc.cat([a] * 4) @ b  # tiles
+        expected = pc.cat([a] * 4) @ b  # tiles
         exact = a.numpy().astype(np.longdouble) @ b.numpy().astype(np.longdouble)
         bound = 60 * np.finfo(dtype).eps * k**0.5
-        np.testing.assert_allclose(wanted[: len(a)].numpy(), exact, rtol=0, atol=bound)
+        np.testing.assert_allclose(expected[: len(a)].numpy(), exact, rtol=0, atol=bound)
         for m in HEIGHTS:
-            for name, made in rows_of(a[:m], b):
-                assert pc.equal(made, wanted[:m]), (name, m, n)
+            for name, result in rows_of(a[:m], b):
+                assert pc.equal(result, expected[:m]), (name, m, n)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -76,16 +76,16 @@ def test_each_product_of_a_batch_has_the_bits_of_one(m: int, dtype: str) -> None
     def turned(x: Any) -> Any:
         return x.transpose(1, 2).contiguous().transpose(1, 2)
 
-    def apart(x: Any) -> Any:
+    def with_gaps(x: Any) -> Any:
         return pc.cat([x, x], 2)[..., : x.shape[2]]
 
     for k in (1, 2, 5, 8, 16, 400):
         for n in (*range(1, 10), 15, 16, 17, 33):
             a, b = draw(7, m, k, dtype=dtype), draw(7, k, n, dtype=dtype)
-            wanted = pc.stack([x @ y for x, y in zip(a, b, strict=True)])
-            for x in (a, turned(a), apart(a)):
-                for y in (b, turned(b), apart(b)):
-                    assert pc.equal(pc.bmm(x, y), wanted), (k, n, x.stride(), y.stride())
+            expected = pc.stack([x @ y for x, y in zip(a, b, strict=True)])
+            for x in (a, turned(a), with_gaps(a)):
+                for y in (b, turned(b), with_gaps(b)):
+                    assert pc.equal(pc.bmm(x, y), expected), (k, n, x.stride(), y.stride())
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -94,9 +94,9 @@ def test_a_bias_is_added_to_the_bits_of_the_product(m: int, dtype: str) -> None:
     for k in (1, 7, 16, 400):
         for n in (1, 3, 4, 7, 8, 13, 16, 40):
             x, w, bias = draw(m, k, dtype=dtype), draw(n, k, dtype=dtype), draw(n, dtype=dtype)
-            wanted = x @ w.T + bias if k < 192 else linear(pc.cat([x] * 9), w, bias)[:m]
-            assert pc.equal(linear(x, w, bias), wanted), (k, n)
-            assert pc.equal(linear(x, w, pc.stack([bias, bias], 1)[:, 0]), wanted), (k, n)
+            expected = x @ w.T + bias if k < 192 else linear(pc.cat([x] * 9), w, bias)[:m]
+            assert pc.equal(linear(x, w, bias), expected), (k, n)
+            assert pc.equal(linear(x, w, pc.stack([bias, bias], 1)[:, 0]), expected), (k, n)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -108,8 +108,8 @@ def test_bits_with_a_term_and_factors(dtype: str) -> None:
         for m in HEIGHTS:
             assert pc.equal(linear(a[:m], b, bias), plain[:m]), (m, k, n)
             for _, right in layouts(b.T):
-                made = pc.addmm(bias, a[:m], right, beta=0.5, alpha=3)
-                assert pc.equal(made, scaled[:m]), (m, k, n)
+                result = pc.addmm(bias, a[:m], right, beta=0.5, alpha=3)
+                assert pc.equal(result, scaled[:m]), (m, k, n)
 
 
 @pytest.mark.parametrize("m", [1, 3, 8, 9, 200])
@@ -118,13 +118,13 @@ def test_bits_do_not_depend_on_threads(m: int) -> None:
     sizes = ((768, 3072), (3072, 768), (30_000, 40), (40, 30_000), (512, 512))
     for k, n in sizes:
         a, b = draw(m, k), draw(n, k)
-        found = []
+        results = []
         for threads in (1, 2, 3):
             pc.set_num_threads(threads)
-            found.append((a @ b.T, a @ dense(b.T), b @ a.T))
+            results.append((a @ b.T, a @ dense(b.T), b @ a.T))
         pc.set_num_threads(before)
-        for made in found[1:]:
-            assert all(pc.equal(x, y) for x, y in zip(made, found[0], strict=True)), (k, n)
+        for result in results[1:]:
+            assert all(pc.equal(x, y) for x, y in zip(result, results[0], strict=True)), (k, n)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -150,15 +150,15 @@ def test_nan_and_infinity_stay_in_their_rows_and_columns(m: int) -> None:
             x[i, 399] = y[398, j] = value
             for _, left in layouts(pc.from_numpy(x)):
                 for _, right in layouts(pc.from_numpy(y)):
-                    made = (left @ right).numpy()
-                    bad = np.zeros(made.shape, bool)
+                    result = (left @ right).numpy()
+                    bad = np.zeros(result.shape, bool)
                     bad[i] = bad[:, j] = True
-                    assert not np.isfinite(made[bad]).any()
-                    np.testing.assert_allclose(made[~bad], want[~bad], rtol=0, atol=1e-3)
+                    assert not np.isfinite(result[bad]).any()
+                    np.testing.assert_allclose(result[~bad], want[~bad], rtol=0, atol=1e-3)
 
 
 @pytest.mark.parametrize("m", [1, 3, 8, 40])
-def test_nan_in_what_beta_0_leaves_out(m: int) -> None:
+def test_nan_in_terms_with_the_factor_zero(m: int) -> None:
     a, b = draw(m, 50), draw(50, 40)
     bad = pc.full((m, 40), float("nan"))
     assert pc.equal(pc.addmm(bad, a, b, beta=0), a @ b)
@@ -187,8 +187,8 @@ def test_a_product_with_itself(n: int) -> None:
     assert pc.equal(x @ x, x @ other)
     assert pc.equal(x @ x.T, x @ other.T)
     assert pc.equal(pc.addmm(x, x, x), pc.addmm(other, x, dense(x)))
-    made = pc.empty(n, n)
-    assert pc.equal(pc.mm(x, x, out=made), x @ other)
+    result = pc.empty(n, n)
+    assert pc.equal(pc.mm(x, x, out=result), x @ other)
     with_itself = dense(x)
     pc.mm(with_itself, with_itself, out=with_itself)
     assert pc.equal(with_itself, x @ x)

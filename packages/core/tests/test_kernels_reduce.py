@@ -155,11 +155,11 @@ def test_extremes_among_infinities_of_both_signs(dtype: Any, index: int) -> None
 @pytest.mark.parametrize("reduce", [pc.all, pc.any, lambda x, *dim: x.prod(*dim, dtype="bool")])
 @pytest.mark.parametrize("dim", [(), (0,)])
 def test_the_truth_of_nothing_is_a_bool(reduce: Any, dim: tuple[int, ...]) -> None:
-    found = reduce(pc.zeros(0, 3), *dim)
+    result = reduce(pc.zeros(0, 3), *dim)
     want = reduce is not pc.any
-    assert set(found.reshape(-1).tolist()) == {want}
-    assert set(found.numpy().view(np.uint8).reshape(-1).tolist()) == {int(want)}
-    assert found.to("int64").max().item() == int(want)
+    assert set(result.reshape(-1).tolist()) == {want}
+    assert set(result.numpy().view(np.uint8).reshape(-1).tolist()) == {int(want)}
+    assert result.to("int64").max().item() == int(want)
 
 
 WIDER: dict[str, Any] = {
@@ -182,7 +182,7 @@ def test_a_wider_dtype_of_the_result_is_that_of_the_sum(name: str, dtype: Any) -
     for shape in ((3, 7), (300, 4), (2, 40), (40, 2), (70, 70), (5000, 3), (3, 5000)):
         x = pc.randn(*shape).to(dtype)
         for dim in (None, 0, 1):
-            found = WIDER[name](x, dim, pc.float64)
-            wanted = WIDER[name](x.to(pc.float64), dim, None)
-            assert found.dtype is pc.float64
-            np.testing.assert_allclose(found.numpy(), wanted.numpy(), 1e-13, 1e-13)
+            result = WIDER[name](x, dim, pc.float64)
+            expected = WIDER[name](x.to(pc.float64), dim, None)
+            assert result.dtype is pc.float64
+            np.testing.assert_allclose(result.numpy(), expected.numpy(), 1e-13, 1e-13)

@@ -66,14 +66,14 @@ CALLS = calls()
 
 @pytest.mark.parametrize("name", CALLS)
 def test_the_bits_are_the_same_for_any_number_of_threads(name: str) -> None:
-    made = []
+    result = []
     for threads in THREADS:
         pc.set_num_threads(threads)
         results = operator(name)(*CALLS[name])
         results = results if isinstance(results, tuple) else (results,)
-        made.append([x.numpy().tobytes() for x in results])
+        result.append([x.numpy().tobytes() for x in results])
         assert all(np.isfinite(x.numpy()).all() and x.numpy().any() for x in results)
-    assert all(each == made[0] for each in made)
+    assert all(each == result[0] for each in result)
 
 
 @pytest.mark.parametrize("name", ["roi_align", "roi_pool", "ps_roi_align", "ps_roi_pool"])
@@ -85,9 +85,9 @@ def test_places_that_are_no_places_see_nothing(name: str, value: float) -> None:
         rois[0, column] = value
         rest = (2,) if "align" in name else ()
         for scale in (1.0, 1e10):
-            made = operator(name)(images, rois, scale, 2, 2, *rest)
-            made = made[0] if isinstance(made, tuple) else made
-            assert ((made >= 0) & (made <= 1.00001)).all()
+            result = operator(name)(images, rois, scale, 2, 2, *rest)
+            result = result[0] if isinstance(result, tuple) else result
+            assert ((result >= 0) & (result <= 1.00001)).all()
 
 
 @pytest.mark.parametrize("side", [1e6, 1e12, 3e38])
@@ -95,17 +95,17 @@ def test_regions_far_larger_than_the_image_are_quick(side: float) -> None:
     """The samples outside of it are not visited."""
     images = pc.ones(1, 1, 4, 4)
     rois = pc.tensor([[0.0, -side / 2, -side / 2, side / 2, side / 2]])
-    made = operator("roi_align")(images, rois, 1.0, 2, 2, -1, True)
-    assert ((made >= 0) & (made <= 1.00001)).all()
+    result = operator("roi_align")(images, rois, 1.0, 2, 2, -1, True)
+    assert ((result >= 0) & (result <= 1.00001)).all()
 
 
 def test_samples_are_one_for_each_pixel_of_a_large_region() -> None:
     images = pc.ones(1, 1, 4, 4)
     rois = pc.tensor([[0.0, -30.0, -30.0, 34.0, 34.0]])
-    made = operator("roi_align")(images, rois, 1.0, 1, 1)
+    result = operator("roi_align")(images, rois, 1.0, 1, 1)
     # 64 x 64 samples at the middle of pixels, of which five in each direction are at most a pixel
     # outside
-    assert made.item() == pytest.approx(25 / 64**2)
+    assert result.item() == pytest.approx(25 / 64**2)
 
 
 @pytest.mark.parametrize("image", [-1.0, 2.0, 1e30, np.nan, np.inf])
@@ -120,34 +120,34 @@ def test_images_that_are_not_there(image: float) -> None:
 def test_offsets_that_are_no_places_see_nothing(value: float) -> None:
     offset = pc.zeros(1, 2, 3, 3)
     offset[0, 1, 1, 1] = value
-    made = operator("deform_conv2d")(pc.ones(1, 1, 3, 3), pc.ones(1, 1, 1, 1), offset)
+    result = operator("deform_conv2d")(pc.ones(1, 1, 3, 3), pc.ones(1, 1, 1, 1), offset)
     want = np.ones((1, 1, 3, 3))
     want[0, 0, 1, 1] = 0
-    assert made.tolist() == want.tolist()
+    assert result.tolist() == want.tolist()
 
 
 def test_infinite_pixels_stay_where_they_are() -> None:
-    """What lies outside of the image is 0, not a pixel with the weight 0."""
+    """A value outside of the image is 0, not a pixel with the weight 0."""
     image = pc.ones(1, 1, 3, 3)
     image[0, 0, 0, 0] = np.inf
     offset = pc.full((1, 2, 3, 3), 0.5)
-    made = operator("deform_conv2d")(image, pc.ones(1, 1, 1, 1), offset).numpy()
-    assert np.isinf(made[0, 0, 0, 0]) and np.isfinite(made).sum() == 8
+    result = operator("deform_conv2d")(image, pc.ones(1, 1, 1, 1), offset).numpy()
+    assert np.isinf(result[0, 0, 0, 0]) and np.isfinite(result).sum() == 8
 
 
 def test_a_batch_is_its_images() -> None:
-    """Of large ones a few are computed at a time."""
+    """Large regions are computed a few at a time."""
     rng = np.random.default_rng(3)
     images = pc.from_numpy(rng.random((3, 64, 100, 100), "float32"))
     offset = pc.from_numpy(rng.random((3, 18, 98, 98), "float32"))
     mask = pc.from_numpy(rng.random((3, 9, 98, 98), "float32"))
     weight = pc.from_numpy(rng.random((2, 64, 3, 3), "float32"))
     call = operator("deform_conv2d")
-    made = call(images, weight, offset, mask)
+    result = call(images, weight, offset, mask)
     for i in range(3):
         one = slice(i, i + 1)
         alone = call(images[one], weight, offset[one], mask[one])
-        np.testing.assert_allclose(made[one].numpy(), alone.numpy(), rtol=1e-5)
+        np.testing.assert_allclose(result[one].numpy(), alone.numpy(), rtol=1e-5)
 
 
 def test_suppression_at_the_threshold() -> None:
@@ -156,14 +156,14 @@ def test_suppression_at_the_threshold() -> None:
     scores = pc.tensor([2.0, 1.0])
     for dtype in ("float32", "float64"):
         overlap = float(np.dtype(dtype).type(3) / np.dtype(dtype).type(10))
-        for threshold, kept in (
+        for threshold, reference in (
             (overlap, [0, 1]),
             (np.nextafter(overlap, 0), [0]),
             (np.nextafter(overlap, 1), [0, 1]),
             (np.nan, [0, 1]),
         ):
             typed = (pair.to(getattr(pc, dtype)), scores.to(getattr(pc, dtype)))
-            assert operator("nms")(*typed, threshold).tolist() == kept
+            assert operator("nms")(*typed, threshold).tolist() == reference
 
 
 def test_scores_that_are_no_numbers_come_first() -> None:
@@ -178,7 +178,7 @@ def test_halves(name: str) -> None:
     rng = np.random.default_rng(1)
     images = rng.standard_normal((1, 4, 6, 6)).astype("float16")
     rois = np.array([[0, 0.5, 1, 4, 4.5]], "float16")
-    given = {
+    arrays = {
         "roi_align": (images, rois, 1.0, 2, 2),
         "ps_roi_pool": (images, rois, 1.0, 2, 2),
         "deform_conv2d": (
@@ -190,7 +190,7 @@ def test_halves(name: str) -> None:
     }[name]
 
     def call(dtype: str) -> Any:
-        args = [pc.from_numpy(x.astype(dtype)) if hasattr(x, "dtype") else x for x in given]
+        args = [pc.from_numpy(x.astype(dtype)) if hasattr(x, "dtype") else x for x in arrays]
         return operator(name)(*args).numpy()
 
     np.testing.assert_allclose(call("float16"), call("float32"), rtol=4e-3, atol=4e-3)

@@ -69,11 +69,13 @@ def test_the_decomposition_has_the_same_values(spec: Operator) -> None:
         values = spec.schema.bind(sample.args, sample.kwargs)
         if next(iter(values.values())).size == 0:
             continue
-        wanted = inspect.signature(spec.decompose_function).parameters
-        made = spec.decompose_function(**{k: x for k, x in values.items() if k in wanted})
+        expected = inspect.signature(spec.decompose_function).parameters
+        result = spec.decompose_function(**{k: x for k, x in values.items() if k in expected})
         exact = spec.run_reference(values)
         tolerance = DTYPES.get(exact.dtype.name, 0.0)
-        np.testing.assert_allclose(made, exact, atol=tolerance, rtol=tolerance, err_msg=f"{values}")
+        np.testing.assert_allclose(
+            result, exact, atol=tolerance, rtol=tolerance, err_msg=f"{values}"
+        )
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
@@ -118,9 +120,9 @@ def test_channels_last_is_kept_with_the_same_values(dtype: str) -> None:
 @pytest.mark.parametrize("shape", [(16, 32), (17, 33), (8, 15), (7, 100), (100, 7), (64, 64)])
 def test_bytes_are_transposed(shape: tuple[int, int]) -> None:
     x = np.random.default_rng(0).integers(0, 256, shape).astype("uint8")
-    for made in (x, x[:, ::2], x[::3]):
-        turned = pc.from_numpy(made).t().contiguous()
-        assert np.array_equal(turned.numpy(), made.T)
+    for result in (x, x[:, ::2], x[::3]):
+        turned = pc.from_numpy(result).t().contiguous()
+        assert np.array_equal(turned.numpy(), result.T)
 
 
 def test_a_neighbour_that_is_not_finite_stays_outside() -> None:
@@ -128,5 +130,5 @@ def test_a_neighbour_that_is_not_finite_stays_outside() -> None:
     x = pc.zeros(1, 1, 40)
     x[..., 20] = float("inf")
     for mode, antialias in (("linear", False), ("cubic", False), ("linear", True), ("cubic", True)):
-        made = operator("resample")(x, 2, 20, 2.0, mode, False, antialias)
-        assert bool((made[..., :7] == 0).all()) and bool((made[..., 14:] == 0).all())
+        result = operator("resample")(x, 2, 20, 2.0, mode, False, antialias)
+        assert bool((result[..., :7] == 0).all()) and bool((result[..., 14:] == 0).all())

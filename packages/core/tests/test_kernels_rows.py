@@ -64,8 +64,8 @@ def test_any_nan_spreads_over_its_sum(n: int, bits: int) -> None:
     x[1, :8] = np.array([bits], np.uint32).view(np.float32)
     x[2, 4:12] = np.inf
     for t, dim in ((pc.from_numpy(x), 0), (pc.from_numpy(x.T.copy()), 1)):
-        for made in (pc.softmax(t, dim), pc.log_softmax(t, dim)):
-            spread = np.isnan(np.moveaxis(made.numpy(), dim, 0))
+        for result in (pc.softmax(t, dim), pc.log_softmax(t, dim)):
+            spread = np.isnan(np.moveaxis(result.numpy(), dim, 0))
             assert spread[:, :12].all() and not spread[:, 12:].any()
         got = pc.logsumexp(t, dim).numpy()
         assert np.isnan(got[:8]).all() and np.isinf(got[8:12]).all()
@@ -84,9 +84,9 @@ def test_losses_of_classes(shape: tuple[int, ...], reduction: str, weighted: boo
         target.reshape(-1)[::5] = -100
     weight = RNG.uniform(0.5, 2, classes) if weighted else np.ones(classes)
     p = softmax(x, axis)
-    kept = target != -100
-    safe = np.where(kept, target, 0)
-    w = np.where(kept, weight[safe], 0)
+    reference = target != -100
+    safe = np.where(reference, target, 0)
+    w = np.where(reference, weight[safe], 0)
     picked = np.take_along_axis(np.log(p), np.expand_dims(safe, axis), axis).squeeze(axis)
     values = -picked * w
     scale = {"mean": 1 / w.sum(), "sum": 1.0, "none": 1.0}[reduction]
@@ -133,8 +133,8 @@ def test_layer_norm(shape: tuple[int, ...], affine: bool) -> None:
     for dtype, tolerance in ((np.float32, 2e-5), (np.float64, 1e-12)):
         t = pc.from_numpy(x.astype(dtype))
         tw, tb = (pc.from_numpy(v.astype(dtype)) if affine else None for v in (w, b))
-        made, m, r = operator("native_layer_norm")(t, n, tw, tb, 1e-5)
-        np.testing.assert_allclose(made.numpy(), h * w + b, rtol=tolerance, atol=tolerance)
+        result, m, r = operator("native_layer_norm")(t, n, tw, tb, 1e-5)
+        np.testing.assert_allclose(result.numpy(), h * w + b, rtol=tolerance, atol=tolerance)
         tg = pc.from_numpy(g.astype(dtype))
         back = operator("layer_norm_backward")(tg, t, m, r, tw, n)
         for got, want in zip(back, (gx, (g * h).sum(lead), g.sum(lead)), strict=True):
@@ -158,9 +158,9 @@ def test_batch_norm(shape: tuple[int, ...], affine: bool) -> None:
     for dtype, tolerance in ((np.float32, 2e-5), (np.float64, 1e-12)):
         t = pc.from_numpy(x.astype(dtype))
         tw, tb = (pc.from_numpy(v.astype(dtype)) if affine else None for v in (w, b))
-        made, m, v = operator("native_batch_norm")(t, tw, tb, 1e-5)
+        result, m, v = operator("native_batch_norm")(t, tw, tb, 1e-5)
         expected = h * w.reshape(wide) + b.reshape(wide)
-        np.testing.assert_allclose(made.numpy(), expected, rtol=tolerance, atol=tolerance)
+        np.testing.assert_allclose(result.numpy(), expected, rtol=tolerance, atol=tolerance)
         np.testing.assert_allclose(v.numpy(), var, rtol=10 * tolerance)
         tg = pc.from_numpy(g.astype(dtype))
         back = operator("batch_norm_backward")(tg, t, m, v, tw, 1e-5)

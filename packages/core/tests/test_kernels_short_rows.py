@@ -74,9 +74,9 @@ def test_reductions_of_short_rows(length: int, dtype: str) -> None:
             np.testing.assert_array_equal(t.amax(-1).numpy(), x.max(-1))
             np.testing.assert_array_equal(t.amin(-1).numpy(), x.min(-1))
             np.testing.assert_array_equal((t > 4).any(-1).numpy(), (x > 4).any(-1))
-            wanted = np.argsort(x, -1, kind="stable")
-            np.testing.assert_array_equal(t.sort(-1)[1].numpy(), wanted)
-            middle = np.take_along_axis(wanted, np.full((*shape[:-1], 1), (length - 1) // 2), -1)
+            expected = np.argsort(x, -1, kind="stable")
+            np.testing.assert_array_equal(t.sort(-1)[1].numpy(), expected)
+            middle = np.take_along_axis(expected, np.full((*shape[:-1], 1), (length - 1) // 2), -1)
             values, indices = t.median(-1)
             np.testing.assert_array_equal(indices.numpy(), middle[..., 0])
             np.testing.assert_array_equal(values.numpy(), np.take_along_axis(x, middle, -1)[..., 0])
@@ -89,8 +89,8 @@ def test_nan_in_short_rows(place: int) -> None:
             x = pc.ones(300, length)
             x[::2, place] = float("nan")
             nan = np.arange(300) % 2 == 0
-            for made in (x.amax(-1), x.amin(-1), x.sum(-1), x.median(-1)[0]):
-                np.testing.assert_array_equal(np.isnan(made.numpy()), nan)
+            for result in (x.amax(-1), x.amin(-1), x.sum(-1), x.median(-1)[0]):
+                np.testing.assert_array_equal(np.isnan(result.numpy()), nan)
 
 
 def softmax_of(x: Any, dim: int) -> Any:
@@ -106,16 +106,16 @@ def test_softmax_before_the_last_dimension(n: int, beside: int, dtype: str) -> N
     g = RNG.standard_normal(x.shape).astype(dtype)
     t, grad = pc.from_numpy(x), pc.from_numpy(g)
     exact, tolerance = softmax_of(x.astype(np.longdouble), 1), 40 * np.finfo(dtype).eps
-    made, log = pc.softmax(t, 1), pc.log_softmax(t, 1)
-    np.testing.assert_allclose(made.numpy(), exact, rtol=tolerance)
+    result, log = pc.softmax(t, 1), pc.log_softmax(t, 1)
+    np.testing.assert_allclose(result.numpy(), exact, rtol=tolerance)
     np.testing.assert_allclose(log.numpy(), np.log(exact), rtol=tolerance, atol=tolerance)
     wide, scale = g.astype(np.longdouble), np.abs(g).sum(1, keepdims=True)
-    for name, y, wanted in (
-        ("softmax_backward", made, (wide - (wide * exact).sum(1, keepdims=True)) * exact),
+    for name, y, expected in (
+        ("softmax_backward", result, (wide - (wide * exact).sum(1, keepdims=True)) * exact),
         ("log_softmax_backward", log, wide - exact * wide.sum(1, keepdims=True)),
     ):
         got = operator(name)(grad, y, 1).numpy()
-        assert (np.abs(got - wanted) <= tolerance * scale).all(), name
+        assert (np.abs(got - expected) <= tolerance * scale).all(), name
 
 
 def test_infinities_in_softmax_before_the_last_dimension() -> None:
@@ -124,6 +124,6 @@ def test_infinities_in_softmax_before_the_last_dimension() -> None:
     x[1] = -float("inf")
     x[2, 3] = -float("inf")
     for f in (pc.softmax, pc.log_softmax):
-        made, rows = f(x, 1), f(x.transpose(1, 2).contiguous(), 2).transpose(1, 2)
-        np.testing.assert_allclose(made.numpy(), rows.numpy(), rtol=1e-6)
-    assert made[:2].isnan().all() and not made[2].isnan().any()
+        result, rows = f(x, 1), f(x.transpose(1, 2).contiguous(), 2).transpose(1, 2)
+        np.testing.assert_allclose(result.numpy(), rows.numpy(), rtol=1e-6)
+    assert result[:2].isnan().all() and not result[2].isnan().any()

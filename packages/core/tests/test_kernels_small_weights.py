@@ -83,13 +83,13 @@ def test_bits_do_not_depend_on_threads(dtype: pc.dtype, m: int) -> None:
     x, w = draw(m, 700).to(dtype), draw(900, 700).to(dtype)
     before = pc.get_num_threads()
     try:
-        made = []
+        result = []
         for threads in (1, 2, 5):
             pc.set_num_threads(threads)
-            made.append(linear(x, w))
+            result.append(linear(x, w))
     finally:
         pc.set_num_threads(before)
-    assert pc.equal(made[0], made[1]) and pc.equal(made[0], made[2])
+    assert pc.equal(result[0], result[1]) and pc.equal(result[0], result[2])
 
 
 @each_half
@@ -147,8 +147,8 @@ def in_integers(x: Any, w: Any, scale: Any, bias: Any) -> Any:
     """Return what `linear_int8` computes with `activations`, in IEEE float32 operations."""
     steps = np.abs(x).max(1, keepdims=True, initial=0) / np.float32(127)
     q = np.clip(np.rint(x / np.where(steps > 0, steps, 1)), -127, 127).astype("int64")
-    made = (q @ w.astype("int64").T).astype("float32") * (steps * scale)
-    return made if bias is None else made + bias
+    result = (q @ w.astype("int64").T).astype("float32") * (steps * scale)
+    return result if bias is None else result + bias
 
 
 @pytest.mark.parametrize("m", ROWS)
@@ -208,13 +208,13 @@ def test_bits_of_int8_do_not_depend_on_threads(m: int, activations: bool) -> Non
     x, w, scale = draw(m, 700), int8(900, 700), scales(900)
     before = pc.get_num_threads()
     try:
-        made = []
+        result = []
         for threads in (1, 2, 5):
             pc.set_num_threads(threads)
-            made.append(linear_int8(x, w, scale, activations=activations))
+            result.append(linear_int8(x, w, scale, activations=activations))
     finally:
         pc.set_num_threads(before)
-    assert pc.equal(made[0], made[1]) and pc.equal(made[0], made[2])
+    assert pc.equal(result[0], result[1]) and pc.equal(result[0], result[2])
 
 
 @each_half

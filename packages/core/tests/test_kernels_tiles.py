@@ -48,21 +48,23 @@ def test_large_products_of_any_layout(shape: tuple[int, int, int], dtype: str) -
         draw(m, 2 * k, dtype=dtype)[:, ::2],
     ):
         for b in (draw(k, n, dtype=dtype), draw(n, k, dtype=dtype).T):
-            wanted = a.numpy().astype("float64") @ b.numpy().astype("float64")
+            expected = a.numpy().astype("float64") @ b.numpy().astype("float64")
             bound = 1e-5 if dtype == "float32" else 1e-13
-            np.testing.assert_allclose((a @ b).numpy(), wanted, rtol=0, atol=bound * k**0.5 * 4)
+            np.testing.assert_allclose((a @ b).numpy(), expected, rtol=0, atol=bound * k**0.5 * 4)
             bias = draw(n, dtype=dtype)
-            made = pc.addmm(bias, a, b).numpy()
-            np.testing.assert_allclose(made, wanted + bias.numpy(), rtol=0, atol=bound * k**0.5 * 4)
+            result = pc.addmm(bias, a, b).numpy()
+            np.testing.assert_allclose(
+                result, expected + bias.numpy(), rtol=0, atol=bound * k**0.5 * 4
+            )
 
 
 def layers() -> Iterator[Any]:
     """Results of attention and an LSTM, larger than a block of either."""
     q, k, v = (draw(2, n, 3, 20).transpose(1, 2) for n in (130, 290, 290))
     mask = draw(130, 290)
-    made, lse = attention_forward(q, k, v, mask, False, 0.2)
-    yield from (made, lse)
-    yield from attention_backward(made, q, k, v, mask, made, lse, False, 0.2)
+    result, lse = attention_forward(q, k, v, mask, False, 0.2)
+    yield from (result, lse)
+    yield from attention_backward(result, q, k, v, mask, result, lse, False, 0.2)
     gates, h, weight = draw(3 * 70, 4 * 40), draw(70, 40), draw(4 * 40, 40) * 0.2
     results = lstm_forward(gates, h, h, weight, [70] * 3, True)
     yield from results
@@ -78,12 +80,12 @@ def digest() -> str:
 
 
 def test_the_bits_do_not_depend_on_threads() -> None:
-    before, found = pc.get_num_threads(), set()
+    before, result = pc.get_num_threads(), set()
     for threads in (1, 2, 3):
         pc.set_num_threads(threads)
-        found.add(digest())
+        result.add(digest())
     pc.set_num_threads(before)
-    assert len(found) == 1
+    assert len(result) == 1
 
 
 @pytest.mark.skipif(kernel_library() != "plait_cpu_avx2", reason="the processor has no AVX2")
@@ -91,19 +93,19 @@ def test_wider_registers_do_not_change_the_bits() -> None:
     """Of tiles: the gradient of a weight is a whole product, which may go to a BLAS."""
     command = [sys.executable, "-c", "import test_kernels_tiles as t; print(t.digest())"]
     environment = {**os.environ, "PLAIT_CPU": "avx2"}
-    made = subprocess.run(
+    result = subprocess.run(
         command, cwd=pathlib.Path(__file__).parent, env=environment, capture_output=True, text=True
     )
-    assert made.returncode == 0, made.stderr[-2000:]
-    assert made.stdout.split()[-1] == digest()
+    assert result.returncode == 0, result.stderr[-2000:]
+    assert result.stdout.split()[-1] == digest()
 
 
 def test_a_long_sequence_needs_no_memory_for_its_scores() -> None:
     q = draw(1, 3000, 16)
     pc.empty_cache()
     before = pc.memory_stats()["peak_bytes"]
-    made, lse = attention_forward(q, q, q, None, True, 0.25)
-    attention_backward(made, q, q, q, None, made, lse, True, 0.25)
+    result, lse = attention_forward(q, q, q, None, True, 0.25)
+    attention_backward(result, q, q, q, None, result, lse, True, 0.25)
     assert pc.memory_stats()["peak_bytes"] - before < 3000 * 3000 * 4 / 4
 
 

@@ -69,11 +69,11 @@ def test_a_wrapper_that_the_collector_cleared_is_recycled_like_any_other() -> No
         x.cycle = [x]  # type: ignore[attr-defined]
     del x
     gc.collect()
-    made = [pc.ones(2) for _ in range(40)]
-    assert ALL_TRACKED or not any(gc.is_tracked(tensor) for tensor in made)
+    result = [pc.ones(2) for _ in range(40)]
+    assert ALL_TRACKED or not any(gc.is_tracked(tensor) for tensor in result)
     gc.collect()
-    made += [pc.ones(2) for _ in range(40)]
-    assert len({id(tensor) for tensor in made}) == 80
+    result += [pc.ones(2) for _ in range(40)]
+    assert len({id(tensor) for tensor in result}) == 80
 
 
 def test_cycles_die_while_other_threads_make_tensors() -> None:
@@ -127,12 +127,12 @@ def test_the_state_goes_with_the_handle() -> None:
 
     x = tagged(3)
     x.slot, x.note = Value(), Value()
-    gone = weakref.ref(x.slot), weakref.ref(x.note)
+    reference = weakref.ref(x.slot), weakref.ref(x.note)
     view = keeper(x)
     del x
     del view
     pc.ones(1) + 1  # the next operator call lets go of what waited
-    assert [ref() for ref in gone] == [None, None]
+    assert [ref() for ref in reference] == [None, None]
     assert len(Tagged.deaths) == 1
 
 
@@ -172,7 +172,7 @@ def test_cycles_through_attributes_are_collected() -> None:
     assert seen() is None
 
 
-def test_the_collector_leaves_what_a_handle_will_need_again() -> None:
+def test_the_collector_does_not_free_wrappers_with_a_handle() -> None:
     x = tagged(2)
     x.me, x.note = x, "note"
     view = keeper(x)
@@ -184,15 +184,15 @@ def test_the_collector_leaves_what_a_handle_will_need_again() -> None:
 
 
 def test_a_finalizer_may_keep_its_tensor() -> None:
-    kept = []
+    references = []
 
     class Phoenix(pc.Tensor):
         def __del__(self) -> None:
-            kept.append(self)
+            references.append(self)
 
     x = pc.Tensor._make_subclass(Phoenix, pc.ones(2))
     del x
-    assert kept.pop().tolist() == [1, 1]
+    assert references.pop().tolist() == [1, 1]
 
 
 def test_deep_subclasses_and_new() -> None:

@@ -108,8 +108,8 @@ def test_solutions(dtype: str) -> None:
             right = b if left else b.transpose(1, 2)
             matrix = adjoint(a) if adjointly else array(a)
             x = array(la.lu_solve(lu, pivots, right, left=left, adjoint=adjointly))
-            made = matrix @ x if left else x @ matrix
-            close(made, np.broadcast_to(array(right), made.shape), dtype)
+            result = matrix @ x if left else x @ matrix
+            close(result, np.broadcast_to(array(right), result.shape), dtype)
     sign, size = la.slogdet(a)
     close(array(sign) * np.exp(array(size)), array(la.det(a)), dtype)
     close(array(la.det(a)), np.linalg.det(array(a)), dtype)
@@ -132,14 +132,14 @@ def test_a_large_batch_runs_in_parallel_and_gives_the_same() -> None:
     a = draw(200, 8, 8)
     before = pc.get_num_threads()
     try:
-        made = []
+        result = []
         for threads in (1, 2, 3):
             pc.set_num_threads(threads)
-            made.append(array(la.inv(a)))
+            result.append(array(la.inv(a)))
     finally:
         pc.set_num_threads(before)
-    np.testing.assert_array_equal(made[0], made[1])
-    np.testing.assert_array_equal(made[0], made[2])
+    np.testing.assert_array_equal(result[0], result[1])
+    np.testing.assert_array_equal(result[0], result[2])
 
 
 @pytest.mark.parametrize("norm", [1e-8, 1e-2, 1.0, 50.0])
@@ -172,15 +172,15 @@ def test_the_first_matrix_that_fails_is_named() -> None:
 
 def test_halves_are_computed_in_single_precision() -> None:
     a = pc.from_numpy(np.array([[2.0, 1.0], [0.0, 4.0]], "float16"))
-    made = la.inv(a)
-    assert made.dtype == pc.float16
-    assert made.tolist() == [[0.5, -0.125], [0.0, 0.25]]
+    result = la.inv(a)
+    assert result.dtype == pc.float16
+    assert result.tolist() == [[0.5, -0.125], [0.0, 0.25]]
 
 
 def test_results_have_names() -> None:
-    made = la.svd(pc.eye(2))
-    assert (made.U.tolist(), made.S.tolist()) == (made[0].tolist(), [1.0, 1.0])
-    assert type(made).__name__ == "linalg_svd"
+    result = la.svd(pc.eye(2))
+    assert (result.U.tolist(), result.S.tolist()) == (result[0].tolist(), [1.0, 1.0])
+    assert type(result).__name__ == "linalg_svd"
     assert la.lu_factor_ex(pc.eye(2)).pivots.tolist() == [1, 2]
 
 
@@ -212,8 +212,8 @@ def test_chains() -> None:
 
 
 def test_block_diag_and_tensordot() -> None:
-    made = pc.block_diag(pc.tensor([[1, 2]]), pc.tensor(3), pc.tensor([4, 5]))
-    assert made.tolist() == [[1, 2, 0, 0, 0], [0, 0, 3, 0, 0], [0, 0, 0, 4, 5]]
+    result = pc.block_diag(pc.tensor([[1, 2]]), pc.tensor(3), pc.tensor([4, 5]))
+    assert result.tolist() == [[1, 2, 0, 0, 0], [0, 0, 3, 0, 0], [0, 0, 0, 4, 5]]
     a, b = draw(2, 3, 4), draw(4, 3, 5, seed=1)
     want = np.tensordot(array(a), array(b), ([1, 2], [1, 0]))
     close(array(pc.tensordot(a, b, ([1, 2], [1, 0]))), want, "float64")

@@ -1,4 +1,4 @@
-"""What an operator takes beside its input and result: a bounded multiple of them, and in place
+"""The memory of an operator beside its input and result: a bounded multiple of them, and in place
 nothing.
 
 Every public operator is called on 2 MB in float32 and bfloat16, with one thread, if its sample can
@@ -55,34 +55,34 @@ def size(value: Any) -> int:
 
 
 def convert(dtype: str) -> Any:
-    def to_tensor(array: Any, chosen: bool) -> Any:
-        made = pc.from_numpy(array.copy())
-        return made.to(getattr(pc, dtype)) if chosen and array.dtype.kind == "f" else made
+    def to_tensor(array: Any, selection: bool) -> Any:
+        result = pc.from_numpy(array.copy())
+        return result.to(getattr(pc, dtype)) if selection and array.dtype.kind == "f" else result
 
     return to_tensor
 
 
-def taken(spec: Operator, sample: Any, how: Any, dtype: str) -> tuple[int, int] | None:
+def memory_of(spec: Operator, sample: Any, how: Any, dtype: str) -> tuple[int, int] | None:
     """Bytes that a call takes at most, and those of its input and result; None if it cannot be
     made large.
     """
     whole = FEW if spec.family.startswith(COSTLY) else INPUT // 4
     for elements in (*TRIALS, whole):
         call = as_dtype(repeat(sample, how, elements), convert(dtype))
-        given = size([list(call.args), call.kwargs])
+        nbytes = size([list(call.args), call.kwargs])
         gc.collect(0)
         pc.empty_cache()
         pc.reset_peak_memory_stats("cpu")
         before = int(pc.memory_stats()["live_bytes"])
         try:
-            made = operator(spec.name)(*call.args, **call.kwargs)
+            result = operator(spec.name)(*call.args, **call.kwargs)
         except Exception:  # not a call of this operator when it is enlarged so
             return None
         peak = int(pc.memory_stats()["peak_bytes"]) - before
-        if elements < whole and size(made) > 32 * (given + 64):
+        if elements < whole and size(result) > 32 * (nbytes + 64):
             return None
         del call
-    return peak, given + size(made)
+    return peak, nbytes + size(result)
 
 
 PUBLIC = [
@@ -99,8 +99,8 @@ def test_memory_is_bounded(spec: Operator) -> None:
     measured = 0
     for dtype in DTYPES:
         for sample in distinct_samples(spec, 1):
-            found = (taken(spec, sample, how, dtype) for how in enlargements(sample))
-            for peak, whole in itertools.islice(filter(None, found), 1):
+            result = (memory_of(spec, sample, how, dtype) for how in enlargements(sample))
+            for peak, whole in itertools.islice(filter(None, result), 1):
                 assert peak <= factor * whole + SCRATCH, (dtype, peak / max(whole, 1))
                 measured += 1
     if not measured:

@@ -1,4 +1,4 @@
-"""What reductions, scans and extremes take beside their input and result: the same for any input.
+"""The memory of reductions, scans and extremes beside input and result: the same for any input.
 
 Every operator of the families below is called on 4 MB of halves, bytes and truth values, with one
 thread, as each has memory of its own.
@@ -73,10 +73,10 @@ def test_memory_does_not_grow_with_the_input(spec: Operator, dtype: str) -> None
             pc.reset_peak_memory_stats("cpu")
             before = stat("live_bytes")
             try:
-                made = operator(spec.name)(x, **call)
+                result = operator(spec.name)(x, **call)
             except (pc.DTypeError, pc.ShapeError):
                 break  # the operator's own rules
-            results = made if isinstance(made, tuple) else (made,)
+            results = result if isinstance(result, tuple) else (result,)
             size = sum(each.numel() * each.itemsize for each in results)
             assert stat("peak_bytes") - before <= size * 1.25 + SCRATCH, (call, rows)
 

@@ -27,10 +27,10 @@ def test_every_operator_of_the_prefix_is_there(space: str) -> None:
             assert short not in module.__all__
         else:
             assert short in module.__all__
-            found = getattr(module, short)
-            assert isinstance(found, plait_abi.Operator)
-            assert found.__name__ == spec.schema.base
-            assert pickle.loads(pickle.dumps(found)).__name__ == found.__name__
+            result = getattr(module, short)
+            assert isinstance(result, plait_abi.Operator)
+            assert result.__name__ == spec.schema.base
+            assert pickle.loads(pickle.dumps(result)).__name__ == result.__name__
 
 
 def test_no_operator_with_a_prefix_is_a_method() -> None:

@@ -140,8 +140,8 @@ def test_meta_tensors_are_indexed_by_anything() -> None:
         (pc.tensor([True, False, True]), (2, 4)),
         (pc.empty(5, dtype=pc.int64, device="meta"), (5, 4)),
     ):
-        made = x[key]  # type: ignore[index]
-        assert made.device.type == "meta" and made.shape == shape
+        result = x[key]  # type: ignore[index]
+        assert result.device.type == "meta" and result.shape == shape
     x[[0]] = 1.0
     assert pc.histc(x, 5).shape == (5,)
     assert pc.tril_indices(3, 4, device="meta").shape == (2, 6)
@@ -149,7 +149,7 @@ def test_meta_tensors_are_indexed_by_anything() -> None:
     assert pc.triu_indices(2, 3, 1).tolist() == [[0, 0, 1], [1, 2, 2]]
 
 
-def test_keywords_that_say_what_holds_anyway() -> None:
+def test_keywords_with_the_default_meaning() -> None:
     assert pc.zeros(2, layout=pc.strided, pin_memory=False).tolist() == [0, 0]
     assert pc.rand(2, layout=pc.strided).layout is pc.strided
     with pytest.raises(TypeError, match=r"zeros: `layout` must be strided.*to_sparse"):
@@ -161,13 +161,13 @@ def test_keywords_that_say_what_holds_anyway() -> None:
     with pytest.raises(TypeError, match="unexpected keyword `layout`"):
         pc.add(pc.ones(2), 1, layout=pc.strided)
     x = pc.zeros(2, 3, 4, 5)
-    for made in (
+    for result in (
         pc.rand_like(x, memory_format=pc.channels_last),
         pc.randn_like(x, memory_format=pc.channels_last),
         pc.randint_like(x, 5, memory_format=pc.channels_last),
         pc.randint_like(x, 2, 5, memory_format=pc.channels_last),
     ):
-        assert made.is_contiguous(memory_format=pc.channels_last)
+        assert result.is_contiguous(memory_format=pc.channels_last)
 
 
 def test_positional_dtype_of_softmax() -> None:
@@ -183,8 +183,8 @@ def test_sums_in_bool() -> None:
 
 def test_0d_tensors_stand_for_numbers() -> None:
     for dtype in ("float16", "bfloat16", "uint16", "uint32", "uint64", "complex64", "complex128"):
-        made = pc.full((2,), pc.tensor(3).to(dtype))
-        assert made.tolist() == [3, 3]
+        result = pc.full((2,), pc.tensor(3).to(dtype))
+        assert result.tolist() == [3, 3]
     assert pc.zeros(1).fill_(pc.tensor(1.5, dtype=pc.bfloat16)).item() == 1.5
     assert pc.full((1,), pc.tensor(1 - 2j)).item() == 1 - 2j
 
@@ -199,7 +199,7 @@ def test_names_of_composed_functions_come_first() -> None:
         pc.nextafter(pc.arange(2), x[0, :2])
 
 
-def test_generators_refuse_what_they_cannot_be() -> None:
+def test_generators_refuse_wrong_states() -> None:
     generator = pc.Generator().manual_seed(3)
     pc.rand(5, generator=generator)
     state = generator.get_state()

@@ -150,7 +150,7 @@ def test_what_arrays_are() -> None:
     assert np.array_repr(pc.tensor(M)) == np.array_repr(M)
 
 
-def test_other_functions_give_tensors_of_what_numpy_gives() -> None:
+def test_other_functions_convert_results_of_numpy_to_tensors() -> None:
     x = pc.tensor(M)
     for call in (
         np.median,
@@ -208,8 +208,8 @@ def test_ufuncs_of_two_operands_take_numbers(name: str) -> None:
         for number in (2, 2.5):
             for order in (1, -1):
                 arguments = [values, number][::order]
-                given = [pc.from_numpy(values), number][::order]
-                result = function(*given)
+                operands = [pc.from_numpy(values), number][::order]
+                result = function(*operands)
                 assert isinstance(result, pc.Tensor)
                 np.testing.assert_allclose(result.numpy(), function(*arguments), rtol=1e-6)
                 assert result.numpy().dtype == function(*arguments).dtype

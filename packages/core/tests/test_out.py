@@ -65,13 +65,13 @@ def test_results_go_to_empty_targets(name: str) -> None:
     if isinstance(want, pc.Tensor):
         target = pc.empty(0, dtype=want.dtype)
         assert call(x, out=target) is target
-        made: tuple[Any, ...] = (target,)
+        result: tuple[Any, ...] = (target,)
         want = (want,)
     else:
-        made = tuple(pc.empty(0, dtype=each.dtype) for each in want)
-        returned = call(x, out=made)
-        assert all(a is b for a, b in zip(returned, made, strict=True))
-    for a, b in zip(made, want, strict=True):
+        result = tuple(pc.empty(0, dtype=each.dtype) for each in want)
+        returned = call(x, out=result)
+        assert all(a is b for a, b in zip(returned, result, strict=True))
+    for a, b in zip(result, want, strict=True):
         assert a.shape == b.shape and a.tolist() == b.tolist()
 
 

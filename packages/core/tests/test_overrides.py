@@ -72,7 +72,7 @@ def test_operators_ask_arguments_of_other_classes() -> None:
     assert names() == ["relu", "cat", "clamp"]
 
 
-def test_subclasses_are_asked_before_their_bases() -> None:
+def test_subclasses_are_called_before_their_bases() -> None:
     x, y = pc.ones(2).as_subclass(Sub), pc.ones(2).as_subclass(SubSub)
     pc.stack([x, y, x, pc.ones(2)])
     assert asked == [("stack", ("SubSub", "Sub"))]
@@ -139,7 +139,7 @@ def test_asking_can_be_switched_off_for_a_thread() -> None:
     assert names() == ["add"]
 
 
-def test_modes_are_asked_about_every_call() -> None:
+def test_modes_see_every_call() -> None:
     x = pc.ones(2)
     assert overrides.count_modes(1) == 1
     try:
@@ -149,14 +149,14 @@ def test_modes_are_asked_about_every_call() -> None:
             assert y.sum() == 4
     finally:
         assert overrides.count_modes(-1) == 0
-    found = names()  # an operator that nobody answers asks once more
-    assert [name for i, name in enumerate(found) if found[i - 1] != name][:6] == [
+    result = names()  # an operator that nobody answers asks once more
+    assert [name for i, name in enumerate(result) if result[i - 1] != name][:6] == [
         "mul", "zeros", "sub", "shape", "__getitem__", "__eq__",
     ]  # fmt: skip
     assert (x * 2).shape == (2,) and not asked
 
 
-def test_errors_of_those_who_are_asked_pass() -> None:
+def test_errors_of_called_classes_are_raised() -> None:
     class Failing(pc.Tensor):
         @staticmethod
         def __asked__(function: Any, args: Any, kwargs: Any) -> Any:
@@ -207,16 +207,16 @@ class Seen(pc.Tensor):
 
 @pytest.fixture
 def calls() -> Iterator[list[Any]]:
-    found: list[Any] = []
+    results: list[Any] = []
 
     def see(name: str, form: int, args: Any, targets: Any) -> Any:
-        found.append((name, form, len(args), len(targets)))
+        results.append((name, form, len(args), len(targets)))
         if name == "sqrt":
             return args[0]
         return Ellipsis if name == "linear" else NotImplemented
 
     overrides.set_layer(see, "__seen__")
-    yield found
+    yield results
     overrides.watch_thread(False)
     overrides.set_layer(None, "__seen__")
 

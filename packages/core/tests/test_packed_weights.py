@@ -44,8 +44,8 @@ def kept_with(make: Callable[[], object]) -> int:
     """Return by how many bytes the memory in use grows."""
     gc.collect()
     before = int(pc.memory_stats()["live_bytes"])
-    made = make()
-    del made
+    result = make()
+    del result
     gc.collect()
     return int(pc.memory_stats()["live_bytes"]) - before
 
@@ -73,9 +73,9 @@ def test_results_follow_the_weights(
 ) -> None:
     a, b = pc.randn(*x), weights(w)
     for _ in range(3):
-        wanted = layer(a, b.clone())
+        expected = layer(a, b.clone())
         for _ in range(4):
-            assert pc.equal(layer(a, b), wanted)
+            assert pc.equal(layer(a, b), expected)
         b.mul_(-0.5)
         b.view(-1)[5] = 3.0
 
@@ -84,9 +84,9 @@ def test_results_follow_the_weights(
 def test_kept_weights_add_the_bias_in_the_same_order(dtype: pc.dtype) -> None:
     """Also in columns that fill no panel, with sums of several blocks."""
     a, b, bias = (pc.randn(*shape, dtype=dtype) for shape in ((24, 1000), (515, 1000), (515,)))
-    wanted = linear(a, b.clone(), bias)
+    expected = linear(a, b.clone(), bias)
     for _ in range(3):
-        assert pc.equal(linear(a, b, bias), wanted)
+        assert pc.equal(linear(a, b, bias), expected)
 
 
 @each_layer
@@ -116,9 +116,9 @@ def test_parts_of_one_storage(
 ) -> None:
     both = weights((2, *w))
     a = pc.randn(*x)
-    wanted = [layer(a, part.clone()) for part in both]
+    expected = [layer(a, part.clone()) for part in both]
     for _ in range(3):
-        for part, result in zip(both, wanted, strict=True):
+        for part, result in zip(both, expected, strict=True):
             assert pc.equal(layer(a, part), result)
     half = w[0] // 2
     for _ in range(3):
@@ -126,7 +126,7 @@ def test_parts_of_one_storage(
 
 
 @each_layer
-def test_a_step_with_gradients_frees_what_is_old(
+def test_a_step_with_gradients_frees_old_tensors(
     layer: Callable[..., pc.Tensor], x: tuple[int, ...], w: tuple[int, ...]
 ) -> None:
     if layer is linear:
@@ -138,13 +138,13 @@ def test_a_step_with_gradients_frees_what_is_old(
     for _ in range(4):
         layer(a, b)
     gc.collect()
-    kept = int(pc.memory_stats()["live_bytes"]) - before
+    growth = int(pc.memory_stats()["live_bytes"]) - before
     b.mul_(2.0)
     with gradients(True):
         layer(a, b)
     gc.collect()
     assert int(pc.memory_stats()["live_bytes"]) == before
-    assert kept >= 4 * b.numel() or "PLAIT_CPU" in os.environ
+    assert growth >= 4 * b.numel() or "PLAIT_CPU" in os.environ
 
 
 def test_kept_bytes_go_with_the_weights() -> None:
@@ -172,27 +172,27 @@ def test_new_weights_in_the_place_of_old_ones() -> None:
 
 def test_the_switch() -> None:
     a, b = pc.randn(64, 512), weights((512, 512))
-    wanted = linear(a, b)
+    expected = linear(a, b)
     for mode in (True, False, True):
         pc.set_weight_cache(mode)
         assert pc.is_weight_cache_enabled() is mode
         for _ in range(3):
-            assert pc.allclose(linear(a, b), wanted, rtol=1e-4, atol=1e-5)
+            assert pc.allclose(linear(a, b), expected, rtol=1e-4, atol=1e-5)
         if not mode:
             assert kept_with(lambda: [linear(a, b) for _ in range(3)]) == 0
     with pytest.raises(TypeError):
         pc.set_weight_cache("on")  # type: ignore[arg-type]
 
 
-def test_threads_share_what_is_kept() -> None:
+def test_threads_share_cached_values() -> None:
     a, all_weights = pc.randn(32, 256), [weights((256, 256)) for _ in range(4)]
-    wanted = [linear(a, b.clone()) for b in all_weights]
+    expected = [linear(a, b.clone()) for b in all_weights]
     wrong: list[int] = []
 
     def work() -> None:
         with gradients(False):
             for i in range(200):
-                if not pc.equal(linear(a, all_weights[i % 4]), wanted[i % 4]):
+                if not pc.equal(linear(a, all_weights[i % 4]), expected[i % 4]):
                     wrong.append(i)
 
     threads = [threading.Thread(target=work) for _ in range(4)]

@@ -49,8 +49,8 @@ def test_gradient_is_numpys(shape: tuple[int, ...], edge_order: int) -> None:
     coordinates = [np.cumsum(np.arange(n) + 0.5) for n in shape]
     for spacing in (1, 0.5, [0.1 * (i + 1) for i in range(len(shape))], coordinates):
         ours = [pc.tensor(each) for each in coordinates] if spacing is coordinates else spacing
-        given = [spacing] if isinstance(spacing, (int, float)) else spacing
-        want = np.gradient(array, *given, edge_order=edge_order)
+        argument = [spacing] if isinstance(spacing, (int, float)) else spacing
+        want = np.gradient(array, *argument, edge_order=edge_order)
         got = pc.gradient(pc.tensor(array), spacing=ours, edge_order=edge_order)
         for one, other in zip(got, want if len(shape) > 1 else [want], strict=True):
             np.testing.assert_allclose(np.asarray(one), other, rtol=1e-10, atol=1e-12)

@@ -51,24 +51,24 @@ def scaled(sample: Sample, dtype: str, scale: float) -> tuple[Sample, Sample]:
     """Return the call with positive arrays times `scale` in `dtype`, and the same numbers in
     float64.
     """
-    kept: list[pc.Tensor] = []
+    references: list[pc.Tensor] = []
 
     def narrow(x: np.ndarray[Any, Any]) -> pc.Tensor:
         if x.dtype != np.float32:
             return pc.from_numpy(x.copy())
-        made = pc.from_numpy(np.abs(x).astype("float64") * scale).to(getattr(pc, dtype))
-        kept.append(made.to(pc.float64))
-        return made
+        result = pc.from_numpy(np.abs(x).astype("float64") * scale).to(getattr(pc, dtype))
+        references.append(result.to(pc.float64))
+        return result
 
     def wide(x: np.ndarray[Any, Any]) -> pc.Tensor:
-        return kept.pop(0) if x.dtype == np.float32 else pc.from_numpy(x.copy())
+        return references.pop(0) if x.dtype == np.float32 else pc.from_numpy(x.copy())
 
     return sample.mapped(narrow), sample.mapped(wide)
 
 
 def samples(spec: Operator) -> list[Sample]:
     """Return the samples whose floating arrays are all float32."""
-    found = []
+    results = []
     for sample in draw(spec):
         kinds: set[str] = set()
 
@@ -79,11 +79,11 @@ def samples(spec: Operator) -> list[Sample]:
         sample.mapped(note)
         floats = {kind for kind in kinds if kind[0] in "fc"}
         if floats == {"float32"} and "dtype" not in sample.kwargs:
-            found.append(sample)
-    return found
+            results.append(sample)
+    return results
 
 
-def listed(result: Any) -> list[Any]:
+def as_list(result: Any) -> list[Any]:
     return list(result) if isinstance(result, (tuple, list)) else [result]
 
 
@@ -92,14 +92,14 @@ def assert_rounded(got: pc.Tensor, exact: pc.Tensor, dtype: str, call: Sample) -
         if call.tolerance <= 1:
             assert pc.equal(got, exact), call
         return
-    want, found = exact.numpy().ravel(), got.to(pc.float64).numpy().ravel()
+    want, result = exact.numpy().ravel(), got.to(pc.float64).numpy().ravel()
     with np.errstate(all="ignore"):
         size = np.abs(want[np.abs(want) <= LARGEST[dtype]]).max(initial=0)
         bound = TOLERANCE[dtype] * call.tolerance * size + 4 * SMALLEST[dtype]
-        close = (np.abs(found - want) <= bound) | (np.isnan(found) & np.isnan(want))
+        close = (np.abs(result - want) <= bound) | (np.isnan(result) & np.isnan(want))
         fits = np.abs(want) < LARGEST[dtype] * (1 - TOLERANCE[dtype])
-        over = ~fits & ~np.isfinite(found)
-    assert (close | over).all(), (call, found, want)
+        over = ~fits & ~np.isfinite(result)
+    assert (close | over).all(), (call, result, want)
 
 
 @pytest.mark.parametrize("dtype", list(SQUARES_FIT))
@@ -116,11 +116,11 @@ def test_results_fit_wherever_the_exact_one_does(spec: Operator, dtype: str) -> 
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 try:
-                    exact = listed(operator(spec.name)(*reference.args, **reference.kwargs))
+                    exact = as_list(operator(spec.name)(*reference.args, **reference.kwargs))
                 except (ValueError, PlaitError):
                     continue  # numbers of another range are an error
-            made = listed(operator(spec.name)(*call.args, **call.kwargs))
-            for got, want in zip(made, exact, strict=True):
+            result = as_list(operator(spec.name)(*call.args, **call.kwargs))
+            for got, want in zip(result, exact, strict=True):
                 assert_rounded(got, want, dtype, call)
 
 

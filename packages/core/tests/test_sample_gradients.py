@@ -44,20 +44,20 @@ def test_gamma_against_differences_of_its_distribution_function(a: float) -> Non
 
 def test_gamma_goes_on_smoothly_where_the_expansion_begins() -> None:
     z = np.linspace(-6, 6, 25)
-    made = []
+    result = []
     for a in (99_999.999, 100_000.001):
         x = a + z * math.sqrt(a) + (z * z - 1) / 3
-        made.append(gamma_gradient(pc.tensor(a, dtype=pc.float64), pc.tensor(x)).numpy())
-    np.testing.assert_allclose(made[0], made[1], rtol=1e-7)
+        result.append(gamma_gradient(pc.tensor(a, dtype=pc.float64), pc.tensor(x)).numpy())
+    np.testing.assert_allclose(result[0], result[1], rtol=1e-7)
 
 
 def test_corners() -> None:
-    made = gamma_gradient(pc.tensor([1.0, -1.0, 1.0, math.nan]), pc.tensor([0.0, 1.0, -1.0, 1.0]))
-    np.testing.assert_array_equal(made.numpy(), [0, math.nan, math.nan, math.nan])
+    result = gamma_gradient(pc.tensor([1.0, -1.0, 1.0, math.nan]), pc.tensor([0.0, 1.0, -1.0, 1.0]))
+    np.testing.assert_array_equal(result.numpy(), [0, math.nan, math.nan, math.nan])
     one, two = pc.ones(4), pc.full((4,), 2.0)
-    made = beta_gradient(pc.tensor([0.0, 1.5, math.nan, 1.0]), two, one).numpy()
-    np.testing.assert_array_equal(made[:3], [0, math.nan, math.nan])
-    assert math.isclose(made[3], 0.5, rel_tol=1e-6)  # x**2: -log(x) x / 2 / (1 - x) at 1
+    result = beta_gradient(pc.tensor([0.0, 1.5, math.nan, 1.0]), two, one).numpy()
+    np.testing.assert_array_equal(result[:3], [0, math.nan, math.nan])
+    assert math.isclose(result[3], 0.5, rel_tol=1e-6)  # x**2: -log(x) x / 2 / (1 - x) at 1
 
 
 def test_shares_are_positive_and_sum_to_one() -> None:

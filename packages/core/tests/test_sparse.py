@@ -203,9 +203,9 @@ def test_functions_that_keep_zeros() -> None:
     x, dense = graph(), pc.tensor(DENSE).float()
     for name in zero_preserving():
         scaled = x * 0.1  # within the domain of all of them
-        for made in (getattr(scaled, name)(), getattr(pc, name)(scaled)):
-            assert made.is_coalesced()
-            assert pc.allclose(made.to_dense(), getattr(pc, name)(dense * 0.1)), name
+        for result in (getattr(scaled, name)(), getattr(pc, name)(scaled)):
+            assert result.is_coalesced()
+            assert pc.allclose(result.to_dense(), getattr(pc, name)(dense * 0.1)), name
     assert (x**2).to_dense().tolist() == (dense**2).tolist()
     assert abs(-x).to_dense().tolist() == dense.tolist()
     assert x.norm().item() == pytest.approx(dense.norm().item())
@@ -214,14 +214,14 @@ def test_functions_that_keep_zeros() -> None:
         x.pow(0)
 
 
-def test_softmax_of_what_is_held() -> None:
+def test_softmax_of_stored_values() -> None:
     x = graph()
     full = pc.tensor(DENSE).float()
     for dim in (0, 1, -1):
         want = pc.where(full == 0, float("-inf"), full).softmax(dim)
-        made = pc.sparse.softmax(x, dim)
-        assert pc.allclose(made.to_dense(), want.nan_to_num(0.0))
-        assert pc.allclose(pc.sparse.log_softmax(x, dim).values().exp(), made.values())
+        result = pc.sparse.softmax(x, dim)
+        assert pc.allclose(result.to_dense(), want.nan_to_num(0.0))
+        assert pc.allclose(pc.sparse.log_softmax(x, dim).values().exp(), result.values())
     assert pc.sparse.softmax(pc.eye(2, dtype=pc.int64).to_sparse(), 0, dtype=pc.float64).dtype is (
         pc.float64
     )

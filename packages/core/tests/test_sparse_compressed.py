@@ -50,10 +50,10 @@ def test_conversions(matrix: Any) -> None:
     coordinates = matrix.to_sparse()
     assert coordinates.is_coalesced() and coordinates.to_dense().tolist() == DENSE
     for name, args in LAYOUTS:
-        made = getattr(matrix, name)(*args)
-        assert made.layout == name.removeprefix("to_") and made.to_dense().tolist() == DENSE
+        result = getattr(matrix, name)(*args)
+        assert result.layout == name.removeprefix("to_") and result.to_dense().tolist() == DENSE
         from_coordinates = getattr(coordinates, name)(*args)
-        assert_close(made.values(), from_coordinates.values())
+        assert_close(result.values(), from_coordinates.values())
     assert matrix.to_sparse(layout=matrix.layout, blocksize=None).to_dense().tolist() == DENSE
 
 
@@ -90,17 +90,17 @@ def test_arithmetic(matrix: Any) -> None:
         (matrix.detach().cpu(), full),
         (pc.sparse.sum(matrix, 0), full.sum(0)),
     ):
-        made = got if pc.is_tensor(got) else got.to_dense()
-        assert made.dtype is want.dtype and made.tolist() == want.tolist()
+        result = got if pc.is_tensor(got) else got.to_dense()
+        assert result.dtype is want.dtype and result.tolist() == want.tolist()
     assert matrix.sum() == full.sum() and (matrix * 2).layout == matrix.layout
     assert (matrix + matrix).layout == matrix.layout == (matrix @ matrix).layout
 
 
 def test_functions_that_keep_zeros(matrix: Any) -> None:
     for name in zero_preserving():
-        wanted = getattr(pc, name)(dense() * 0.1)
-        assert pc.allclose(getattr(matrix * 0.1, name)().to_dense(), wanted)
-        assert pc.allclose(getattr(pc, name)(matrix * 0.1).to_dense(), wanted)
+        expected = getattr(pc, name)(dense() * 0.1)
+        assert pc.allclose(getattr(matrix * 0.1, name)().to_dense(), expected)
+        assert pc.allclose(getattr(pc, name)(matrix * 0.1).to_dense(), expected)
 
 
 def test_files_of_pytorch(matrix: Any) -> None:
@@ -108,35 +108,39 @@ def test_files_of_pytorch(matrix: Any) -> None:
         file = io.BytesIO()
         pc.save({"x": matrix, "layout": matrix.layout}, file, **options)
         file.seek(0)
-        found = pc.load(file)
-        assert found["x"].layout == matrix.layout
-        assert found["layout"] == matrix.layout
-        assert_close(found["x"].to_dense(), dense())
+        result = pc.load(file)
+        assert result["x"].layout == matrix.layout
+        assert result["layout"] == matrix.layout
+        assert_close(result["x"].to_dense(), dense())
 
 
 def test_a_layout_of_a_layout() -> None:
-    for made in (pc.sparse_csr, pc.strided, pc.channels_last):
-        assert type(made)(made) == made == made.name
-        assert str(type(made)(made)) == f"plait.{made.name}"
+    for result in (pc.sparse_csr, pc.strided, pc.channels_last):
+        assert type(result)(result) == result == result.name
+        assert str(type(result)(result)) == f"plait.{result.name}"
 
 
 def test_copies_and_files(matrix: Any) -> None:
     file = io.BytesIO()
     pc.save(matrix, file)
     file.seek(0)
-    for made in (copy.deepcopy(matrix), pc.load(file)):
-        assert made.layout == matrix.layout and made.to_dense().tolist() == DENSE
+    for result in (copy.deepcopy(matrix), pc.load(file)):
+        assert result.layout == matrix.layout and result.to_dense().tolist() == DENSE
     assert_close(matrix, dense().to_sparse(), check_layout=False)
     with pytest.raises(AssertionError, match="layouts differ"):
         assert_close(matrix, dense().to_sparse())
 
 
 def test_parts_and_sizes() -> None:
-    made = pc.sparse_csr_tensor([0, 0, 2], [0, 2], [1.0, 2.0])
-    assert made.to_dense().tolist() == [[0, 0, 0], [1, 0, 2]]
+    result = pc.sparse_csr_tensor([0, 0, 2], [0, 2], [1.0, 2.0])
+    assert result.to_dense().tolist() == [[0, 0, 0], [1, 0, 2]]
     narrow = pc.tensor([0, 1], dtype=pc.int32)
-    kept = pc.sparse_csc_tensor(narrow, pc.tensor([1], dtype=pc.int32), [5.0], (3, 1))
-    assert kept.ccol_indices().dtype is pc.int32 and kept.to_dense().tolist() == [[0], [5], [0]]
+    reference = pc.sparse_csc_tensor(narrow, pc.tensor([1], dtype=pc.int32), [5.0], (3, 1))
+    assert reference.ccol_indices().dtype is pc.int32 and reference.to_dense().tolist() == [
+        [0],
+        [5],
+        [0],
+    ]
     blocks = pc.sparse_bsr_tensor([0, 1, 1], [1], [[[1, 2], [3, 4]]], (4, 6), dtype=pc.float64)
     assert blocks.to_dense()[:2, 2:4].tolist() == [[1, 2], [3, 4]] and blocks.dtype is pc.float64
     rows = pc.sparse_csr_tensor([0, 1], [1], [[7.0, 8.0]], (1, 2, 2))

@@ -36,7 +36,7 @@ TOLERANCE = {
 }
 
 
-def over(names: list[Operator]) -> Any:
+def for_each(names: list[Operator]) -> Any:
     return pytest.mark.parametrize("spec", names, ids=lambda spec: spec.name)
 
 
@@ -49,7 +49,7 @@ def samples(spec: Operator) -> list[Sample]:
     return list(draw(spec))
 
 
-def listed(result: Any) -> list[Any]:
+def as_list(result: Any) -> list[Any]:
     return list(result) if isinstance(result, (tuple, list)) else [result]
 
 
@@ -61,12 +61,12 @@ def expected(spec: Operator, sample: Sample) -> list[np.ndarray[Any, Any]]:
     """Return the reference's result, computed from copies."""
     copied = sample.copied()
     with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")  # NumPy's about means of nothing
-        return [np.asarray(each) for each in listed(spec(*copied.args, **copied.kwargs))]
+        warnings.simplefilter("ignore")  # NumPy warns of the mean of an empty array
+        return [np.asarray(each) for each in as_list(spec(*copied.args, **copied.kwargs))]
 
 
 def assert_like(spec: Operator, sample: Sample, got: Any, want: list[np.ndarray[Any, Any]]) -> None:
-    results = listed(got)
+    results = as_list(got)
     assert len(results) == len(want), sample
     for result, reference in zip(results, want, strict=True):
         assert tuple(result.shape) == reference.shape, sample
@@ -79,7 +79,7 @@ def assert_like(spec: Operator, sample: Sample, got: Any, want: list[np.ndarray[
 
 
 # ---- values --------------------------------------------------------------------------------------
-@over(OPERATORS)
+@for_each(OPERATORS)
 def test_values(spec: Operator) -> None:
     drawn = samples(spec)
     assert drawn, f"{spec.file.name} gives no samples of {spec.name}"
@@ -89,8 +89,8 @@ def test_values(spec: Operator) -> None:
         assert_like(spec, sample, operator(spec.name)(*call.args, **call.kwargs), want)
 
 
-# Their results' shapes depend on values: no kernel can be given results that are made for it.
-SHAPED_BY_VALUES = {
+# The shapes of their results depend on values, so no kernel gets results that are allocated before.
+DATA_DEPENDENT = {
     *("argwhere", "bincount", "combinations", "index", "index_columns", "index_put"),
     *("masked_scatter", "masked_scatter_", "masked_select", "nms", "nonzero_list", "one_hot"),
     *("repeat_interleave.counts", "repeat_interleave.tensor", "tensor_split.tensor"),
@@ -98,30 +98,30 @@ SHAPED_BY_VALUES = {
 }
 
 
-@over([spec for spec in OPERATORS if spec.composite])
-def test_a_kernel_of_a_composite_is_asked(spec: Operator) -> None:
-    asked: list[list[Any]] = []
+@for_each([spec for spec in OPERATORS if spec.composite])
+def test_a_kernel_of_a_composite_is_called(spec: Operator) -> None:
+    outputs: list[list[Any]] = []
 
     def kernel(*values: Any) -> Any:
-        asked.append(
-            [each for value in values[len(spec.schema.arguments) :] for each in listed(value)]
+        outputs.append(
+            [each for value in values[len(spec.schema.arguments) :] for each in as_list(value)]
         )
         return NotImplemented
 
     with plait_abi.kernel(spec.name, kernel):
         for sample in samples(spec):
-            asked.clear()
+            outputs.clear()
             want = expected(spec, sample)
             call = tensors(sample.copied())
             assert_like(spec, sample, operator(spec.name)(*call.args, **call.kwargs), want)
-            if spec.name in SHAPED_BY_VALUES or not any(x.size for x in want):
+            if spec.name in DATA_DEPENDENT or not any(x.size for x in want):
                 continue
-            assert asked, sample
-            got = [(tuple(x.shape), str(x.dtype).rpartition(".")[2]) for x in asked[0]]
+            assert outputs, sample
+            got = [(tuple(x.shape), str(x.dtype).rpartition(".")[2]) for x in outputs[0]]
             assert got == [(x.shape, x.dtype.name) for x in want], sample
 
 
-@over([spec for spec in OPERATORS if not any(a.writes for a in spec.schema.arguments)])
+@for_each([spec for spec in OPERATORS if not any(a.writes for a in spec.schema.arguments)])
 def test_inputs_stay_as_they_are(spec: Operator) -> None:
     for sample in samples(spec):
         copied = sample.copied()
@@ -135,9 +135,9 @@ def test_inputs_stay_as_they_are(spec: Operator) -> None:
             np.testing.assert_array_equal(x, y)
 
 
-@over([spec for spec in OPERATORS if spec.kind in ("structured", "reduction", "pointwise")])
+@for_each([spec for spec in OPERATORS if spec.kind in ("structured", "reduction", "pointwise")])
 def test_layouts_do_not_matter(spec: Operator) -> None:
-    """Samples with arrays transposed in memory, and with gaps between elements, give the same."""
+    """Arrays that are transposed in memory or have gaps give the same results."""
     if (
         any(a.writes for a in spec.schema.arguments)
         or spec.unpredictable
@@ -159,13 +159,13 @@ def gaps(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     if not x.ndim:
         return x.copy()
     wide = np.zeros([2 * n for n in x.shape], x.dtype)
-    made = wide[tuple(slice(None, None, 2) for _ in x.shape)]
-    made[...] = x
-    return made
+    result = wide[tuple(slice(None, None, 2) for _ in x.shape)]
+    result[...] = x
+    return result
 
 
 # ---- forms ---------------------------------------------------------------------------------------
-@over([spec for spec in OPERATORS if spec.inplace])
+@for_each([spec for spec in OPERATORS if spec.inplace])
 def test_in_place(spec: Operator) -> None:
     in_place = operator(spec.schema.base + "_")
     tried = 0
@@ -201,7 +201,7 @@ def out_of(targets: list[Any]) -> Any:
     return targets[0] if len(targets) == 1 else tuple(targets)
 
 
-@over([spec for spec in OPERATORS if spec.out])
+@for_each([spec for spec in OPERATORS if spec.out])
 def test_out(spec: Operator) -> None:
     for sample in samples(spec):
         want = expected(spec, sample)
@@ -212,12 +212,12 @@ def test_out(spec: Operator) -> None:
         ):
             call = tensors(sample.copied())
             out = out_of([pc.from_numpy(layout(x)) for x in want])
-            made = operator(spec.name)(*call.args, **call.kwargs, out=out)
-            assert all(x is y for x, y in zip(listed(made), listed(out), strict=True))
+            result = operator(spec.name)(*call.args, **call.kwargs, out=out)
+            assert all(x is y for x, y in zip(as_list(result), as_list(out), strict=True))
             assert_like(spec, sample, out, want)
 
 
-@over([spec for spec in OPERATORS if spec.out])
+@for_each([spec for spec in OPERATORS if spec.out])
 def test_out_that_does_not_fit(spec: Operator) -> None:
     sample = next(each for each in samples(spec) if all(x.size for x in expected(spec, each)))
     want = expected(spec, sample)
@@ -232,7 +232,7 @@ def test_out_that_does_not_fit(spec: Operator) -> None:
 
 
 # ---- errors --------------------------------------------------------------------------------------
-@over(OPERATORS)
+@for_each(OPERATORS)
 def test_errors(spec: Operator) -> None:
     facts: list[ErrorFact] = error_facts(spec)
     assert facts, f"{spec.file.name} names no errors of {spec.name}"
@@ -246,7 +246,7 @@ def test_errors(spec: Operator) -> None:
         assert not missing, f"{spec.name}{sample.args}: {text!r} lacks {missing}"
 
 
-@over([spec for spec in OPERATORS if not spec.internal])
+@for_each([spec for spec in OPERATORS if not spec.internal])
 def test_no_tensor_at_all(spec: Operator) -> None:
     """Wrong types give a TypeError that names the operator, at every argument."""
     for sample in samples(spec)[:1]:
@@ -258,9 +258,9 @@ def test_no_tensor_at_all(spec: Operator) -> None:
 
 
 # ---- documentation -------------------------------------------------------------------------------
-@over([spec for spec in OPERATORS if not spec.internal and ">>>" in spec.doc])
+@for_each([spec for spec in OPERATORS if not spec.internal and ">>>" in spec.doc])
 def test_example(spec: Operator) -> None:
-    if "import plait_nn" in spec.doc or ", plait_nn" in spec.doc:  # how users call it
+    if "import plait_nn" in spec.doc or ", plait_nn" in spec.doc:
         pytest.importorskip("plait_nn")
     test = doctest.DocTestParser().get_doctest(spec.doc, {}, spec.name, str(spec.file), 0)
     failures: list[str] = []

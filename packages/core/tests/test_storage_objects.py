@@ -29,12 +29,12 @@ def test_no_python_code_runs_when_storages_are_freed(name: str) -> None:
     """Ctrl-C that comes in such code is printed and lost."""
     work, calls = work_of(name), []
     work()
-    found = [work() for _ in range(3)]
+    results = [work() for _ in range(3)]
     gc.collect()
     gc.disable()
     sys.setprofile(lambda frame, event, _: calls.append(frame) if event == "call" else None)
     try:
-        del found
+        del results
     finally:
         sys.setprofile(None)
         gc.enable()

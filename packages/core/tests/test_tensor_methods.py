@@ -13,7 +13,7 @@ import plait_core as pc
 
 
 # ---- memory formats ------------------------------------------------------------------------------
-def test_channels_last_is_what_strides_say() -> None:
+def test_channels_last_depends_on_strides() -> None:
     x = pc.arange(120).view(2, 3, 4, 5)
     y = x.contiguous(memory_format=pc.channels_last)
     assert y.stride() == (60, 1, 15, 3)
@@ -215,7 +215,7 @@ def test_copies_keep_strides() -> None:
             assert y.stride() == x.stride() and y.tolist() == x.tolist()
 
 
-def test_copies_share_what_was_shared() -> None:
+def test_copies_share_shared_objects() -> None:
     base = pc.zeros(2, 3)
     for both in copies({"base": base, "row": base[1]}):
         both["row"][0] = 7
@@ -269,7 +269,7 @@ def test_a_call_that_wrote_nothing_moves_no_version() -> None:
     assert small.shape == (0,)
 
 
-def test_memory_errors_say_what_there_is() -> None:
+def test_memory_errors_say_the_available_memory() -> None:
     with pytest.raises(
         pc.OutOfMemoryError,
         match=r"empty: out of memory: 4.00 EiB \(\d+ bytes\) requested; .* are live in \d+ blocks, "

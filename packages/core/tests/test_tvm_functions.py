@@ -182,19 +182,19 @@ def test_operators_as_functions() -> None:
     conv = plait_abi.tvm_function("conv2d")
     image, weight = pc.ones(1, 1, 3, 3), pc.ones(1, 1, 2, 2)
     assert tuple(conv(image, weight, None, 1, (1, 1)).shape) == (1, 1, 4, 4)
-    made = plait_abi.tvm_function("zeros")((2, 3), pc.float64, pc.device("cpu"))
-    assert pc.from_dlpack(made).dtype is pc.float64
+    result = plait_abi.tvm_function("zeros")((2, 3), pc.float64, pc.device("cpu"))
+    assert pc.from_dlpack(result).dtype is pc.float64
 
 
 def test_functions_share_memory() -> None:
     x = pc.zeros(2, 3)
     across = plait_abi.tvm_function("transpose")(x, 0, 1)
     assert type(across) is pc.Tensor and across.data_ptr() == x.data_ptr()
-    made = plait_abi.tvm_function("add_")(x, 2)
-    assert x.tolist() == [[2.0] * 3] * 2 and x._version == 1 and made.data_ptr() == x.data_ptr()
+    result = plait_abi.tvm_function("add_")(x, 2)
+    assert x.tolist() == [[2.0] * 3] * 2 and x._version == 1 and result.data_ptr() == x.data_ptr()
     theirs = tvm_ffi.from_dlpack(pc.ones(3))
-    made = plait_abi.tvm_function("mul")(theirs, 4.0)
-    assert type(made) is tvm_ffi.Tensor and pc.from_dlpack(made).tolist() == [4.0] * 3
+    result = plait_abi.tvm_function("mul")(theirs, 4.0)
+    assert type(result) is tvm_ffi.Tensor and pc.from_dlpack(result).tolist() == [4.0] * 3
 
 
 def test_functions_refuse() -> None:

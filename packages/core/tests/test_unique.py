@@ -32,12 +32,12 @@ def test_elements(array: Any, inverse: bool, counts: bool) -> None:
     flags: Any = {"return_inverse": inverse, "return_counts": counts}
     want = np.unique(array, **flags)
     got = pc.unique(pc.tensor(array), **flags)
-    wanted = list(want) if isinstance(want, tuple) else [want]
-    given = list(got) if isinstance(got, tuple) else [got]
-    assert len(given) == len(wanted)
+    expected = list(want) if isinstance(want, tuple) else [want]
+    results = list(got) if isinstance(got, tuple) else [got]
+    assert len(results) == len(expected)
     if inverse:
-        assert given[1].shape == array.shape
-    for x, y in zip(given, wanted, strict=True):
+        assert results[1].shape == array.shape
+    for x, y in zip(results, expected, strict=True):
         np.testing.assert_array_equal(x.numpy(), y.reshape(x.shape))
         assert str(x.dtype).endswith(str(y.dtype))
 

@@ -179,8 +179,8 @@ def test_a_member_that_says_more_than_it_has(tmp_path):
     import zipfile
 
     header = io.BytesIO()
-    said = {"descr": "<f8", "fortran_order": False, "shape": (10**13,)}
-    np.lib.format.write_array_header_1_0(header, said)
+    description = {"descr": "<f8", "fortran_order": False, "shape": (10**13,)}
+    np.lib.format.write_array_header_1_0(header, description)
     for compression in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         with zipfile.ZipFile(tmp_path / "a.npz", "w", compression) as archive:
             archive.writestr("x.npy", header.getvalue() + bytes(100))

@@ -170,7 +170,7 @@ def test_errors(samples, error, text):
         default_collate(samples)
 
 
-def test_converter_takes_what_collation_made():
+def test_the_converter_gets_the_result_of_collation():
     plait_data.set_batch_converter(Tensor)
     batch = default_collate([(np.zeros(2), 1, "a", np.array("b"), Tensor([1]))] * 3)
     image, label, name, text, tensor = batch

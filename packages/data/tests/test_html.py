@@ -74,9 +74,9 @@ def test_loaders() -> None:
     assert stream["batch size"] == "single samples" and stream["workers"] == "2 (processes)"
     threads = DataLoader(Unread(), num_workers=1, multiprocessing_context="thread")
     assert facts(threads)["workers"] == "1 (threads)"
-    chosen = DataLoader(Unread(), batch_sampler=[[0, 1], [2]])
-    assert facts(chosen)["batch size"] == "batches of the sampler"
-    assert facts(chosen)["order"] == "list" and facts(chosen)["batches"] == "2"
+    choice = DataLoader(Unread(), batch_sampler=[[0, 1], [2]])
+    assert facts(choice)["batch size"] == "batches of the sampler"
+    assert facts(choice)["order"] == "list" and facts(choice)["batches"] == "2"
 
 
 def test_a_text_of_its_own_is_preferred() -> None:

@@ -26,10 +26,10 @@ class Pairs(Dataset):
     """The samples of (X, Y) one by one; records the indices that were requested."""
 
     def __init__(self):
-        self.asked = []
+        self.indices = []
 
     def __getitem__(self, index):
-        self.asked.append(index)
+        self.indices.append(index)
         return X[index], int(Y[index])
 
     def __len__(self):
@@ -73,7 +73,7 @@ def test_defaults():
     (x, y), *_ = loader
     assert x.shape == (1, 2)
     assert y.dtype == np.int64
-    assert loader.dataset.asked == list(range(10))
+    assert loader.dataset.indices == list(range(10))
 
 
 def test_shuffle_differs_from_epoch_to_epoch_and_follows_the_seed():
@@ -224,7 +224,7 @@ def test_datasets_of_datasets():
     assert next(iter(DataLoader(X, batch_size=2))).tolist() == X[:2].tolist()
 
 
-def test_an_exception_of_the_dataset_comes_through():
+def test_an_exception_of_the_dataset_is_raised():
     class Broken(Pairs):
         def __getitem__(self, index):
             raise LookupError(f"no sample {index}")
@@ -234,7 +234,7 @@ def test_an_exception_of_the_dataset_comes_through():
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_the_loop_may_go_on_after_an_error(workers):
+def test_the_loop_can_continue_after_an_error(workers):
     loader = DataLoader(FailsAtFour(), batch_size=2, num_workers=workers)
     batches = iter(loader)
     assert [next(batches).tolist() for _ in range(2)] == [[0, 1], [2, 3]]
@@ -247,7 +247,7 @@ def test_the_loop_may_go_on_after_an_error(workers):
     assert [b.tolist() for b in again] == [b.tolist() for b in batches] == [[8, 9]]
 
 
-def test_a_stream_may_go_on_after_an_error():
+def test_a_stream_can_continue_after_an_error():
     class Readings:
         def __init__(self):
             self.at = 0
@@ -275,7 +275,7 @@ def test_a_stream_may_go_on_after_an_error():
     assert list(batches) == []
 
 
-def test_stop_iteration_is_no_end():
+def test_stop_iteration_of_a_sample_is_an_error():
     class Stops:
         def __len__(self):
             return 4
@@ -325,7 +325,7 @@ def test_streams_have_no_order(options):
     assert len(list(DataLoader(Stream(), shuffle=False))) == 5
 
 
-def test_what_is_fixed_after_construction():
+def test_attributes_that_cannot_change_after_construction():
     loader = DataLoader(Pairs())
     for name in ("batch_size", "sampler", "dataset", "drop_last", "batch_sampler"):
         with pytest.raises(ValueError, match=f"`{name}` must not be set"):
@@ -389,7 +389,7 @@ def test_the_order_of_a_stream_cannot_be_replaced():
         iter(loader)
 
 
-def test_seeds_go_on_when_the_sampler_is_another_each_time():
+def test_seeds_continue_with_a_new_sampler_in_each_epoch():
     class Changes(DataLoader):
         @property
         def _index_sampler(self):

@@ -30,7 +30,7 @@ def test_manual_seed_repeats_the_stream_and_none_ends_it():
     assert first != order()
 
 
-def test_seed_source_is_asked_once_an_epoch():
+def test_the_seed_source_is_called_once_in_an_epoch():
     seeds = iter([5, 6, 5])
     assert plait_data.set_seed_source(lambda: next(seeds)) is None
     first, second, third = order(), order(), order()

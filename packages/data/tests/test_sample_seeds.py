@@ -104,7 +104,7 @@ def test_a_collate_fn_draws_for_the_batch():
     assert len(samples | set(draws[0])) == 25
 
 
-def test_global_generators_are_left_as_they_were_in_process():
+def test_global_generators_are_restored_in_process():
     random.seed(1)
     np.random.seed(1)
     before = random.getstate(), np.random.get_state()[1].tolist()
@@ -114,7 +114,7 @@ def test_global_generators_are_left_as_they_were_in_process():
     assert first != epoch(Augmented(10), 0, generator=0)
 
 
-def test_global_generators_can_be_left_alone_in_workers():
+def test_global_generators_can_stay_unseeded_in_workers():
     options = {"generator": 0, "batch_size": 5}
     exact, free = (epoch(Augmented(10), 1, exact_globals=e, **options) for e in (None, False))
     assert [row[:3] for batch in exact for row in batch] == [

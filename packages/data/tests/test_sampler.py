@@ -163,7 +163,7 @@ def test_abstract_sampler():
         iter(Sampler())
 
 
-def test_random_with_replacement_takes_no_memory_for_what_nobody_draws():
+def test_random_with_replacement_takes_memory_for_drawn_indices_only():
     sampler = RandomSampler(range(10), replacement=True, num_samples=10**10, generator=0)
     assert len(sampler) == 10**10
     assert set(itertools.islice(sampler, 200_000)) == set(range(10))

@@ -228,15 +228,15 @@ def test_private_memory_does_not_grow_with_the_items(workers):
 
 
 def test_a_worker_sees_shared_containers():
-    held = [LISTS["text"], tuple(LISTS["ints"]), {f"{i}": i for i in range(MANY)}, [1, 2]]
+    references = [LISTS["text"], tuple(LISTS["ints"]), {f"{i}": i for i in range(MANY)}, [1, 2]]
     options = {"batch_size": None, "num_workers": 1}
-    (names, _) = DataLoader(Holder(held, worker_datasets.kinds), **options)
+    (names, _) = DataLoader(Holder(references, worker_datasets.kinds), **options)
     assert names == ["SharedList", "SharedTuple", "SharedDict", "list"]
-    (item, _) = DataLoader(Holder(held, worker_datasets.last_items), **options)
+    (item, _) = DataLoader(Holder(references, worker_datasets.last_items), **options)
     assert item == [LISTS["text"][-1], MANY - 1, str(MANY - 1)]
 
 
-def test_columns_say_what_they_are():
+def test_column_of_values():
     assert column_of([1, 2]).get(1) == 2
     assert column_of([object()]) is None
     assert column_of(["a", None]).get(1) is None

@@ -34,7 +34,7 @@ HANGS = float(os.environ.get("PLAIT_DATA_HANGS", "2"))
 KINDS = ["SIGKILL", "SIGSEGV", "exit", "sys.exit", "SIGSTOP", "SIGABRT", "SIGTERM"]
 
 
-def left():
+def leftovers():
     """Descriptors of sockets, pipes, memory and processes, and children of this process."""
     gc.collect()
     kinds = ("socket:", "pipe:", "/memfd:", "anon_inode:[pidfd]", "/dev/shm", "/dev/null")
@@ -49,10 +49,10 @@ def left():
 
 @pytest.fixture(autouse=True)
 def nothing_is_left(left_in_shared_memory):
-    before = left()
+    before = leftovers()
     yield
     # a descriptor closed since belonged to an earlier test
-    assert all(now <= then for now, then in zip(left(), before, strict=True))
+    assert all(now <= then for now, then in zip(leftovers(), before, strict=True))
     assert not left_in_shared_memory()
 
 
@@ -83,7 +83,7 @@ def _error_of(data, **options):
 
 def test_faults_at_many_points():
     draw = random.Random(7)
-    before = left()
+    before = leftovers()
     for fault in range(FAULTS):
         how = KINDS[fault % len(KINDS)]
         at = draw.randrange(40)
@@ -103,7 +103,7 @@ def test_faults_at_many_points():
             assert "exited with status 3" in str(error)
         del error
         # a descriptor closed since belonged to an earlier test
-    assert all(now <= then for now, then in zip(left(), before, strict=True))
+    assert all(now <= then for now, then in zip(leftovers(), before, strict=True))
 
 
 def test_a_hang_shows_the_stack():

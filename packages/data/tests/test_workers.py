@@ -312,7 +312,7 @@ def test_a_program_without_a_main_guard(tmp_path):
     assert done.stdout == f"main runs\n{expected} True five True\n"
 
 
-def test_without_cloudpickle_the_error_says_what_to_install(tmp_path):
+def test_without_cloudpickle_the_error_names_the_package(tmp_path):
     done = run(
         """
         import sys
@@ -386,14 +386,14 @@ def test_arguments():
 
 def test_a_forked_child_leaves_the_workers_alone():
     batches = iter(DataLoader(Mixed(), batch_size=4, num_workers=1))
-    kept = [next(batches)]
+    references = [next(batches)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of forking beside threads
         child = os.fork()
     if child == 0:
         status = 1
         try:
-            kept.clear()
+            references.clear()
             next(batches)
         except RuntimeError as error:
             status = 0 if "belongs to the process that made it" in str(error) else 2
@@ -402,7 +402,7 @@ def test_a_forked_child_leaves_the_workers_alone():
     _, status = os.waitpid(child, 0)
     assert status == 0
     assert len(list(batches)) == 9
-    assert kept[0]["record"].label.tolist() == [0, 1, 2, 3]
+    assert references[0]["record"].label.tolist() == [0, 1, 2, 3]
 
 
 def test_a_forked_child_keeps_the_batches_it_has_seen():
@@ -521,10 +521,10 @@ def test_forked_workers_end_by_themselves(monkeypatch):
 
 
 def test_a_source_of_contexts_is_for_loaders_that_name_none():
-    asked = []
+    requests = []
 
     def source():
-        asked.append(1)
+        requests.append(1)
         return multiprocessing.get_context("fork")
 
     before = set_default_context(source)
@@ -534,6 +534,6 @@ def test_a_source_of_contexts_is_for_loaders_that_name_none():
         for context, count in ((None, 1), ("thread", 1), ("fork", 1), (None, 2)):
             loader = DataLoader(data, 2, num_workers=1, multiprocessing_context=context)
             assert [x.tolist() for (x,) in loader] == [[0, 1], [2, 3]]
-            assert len(asked) == count
+            assert len(requests) == count
     finally:
         set_default_context(before)

@@ -222,8 +222,8 @@ class FailsAtFour(Dataset):
 class Holder(Dataset):
     """Samples are a function of the value that it holds."""
 
-    def __init__(self, held: Any, look: Any) -> None:
-        self.held, self.look = held, look
+    def __init__(self, value: Any, look: Any) -> None:
+        self.held, self.look = value, look
 
     def __len__(self) -> int:
         return 2
@@ -238,9 +238,9 @@ def kind_of_collated(samples: list[Any]) -> str:
     return type(default_collate([1.0, 2.0])).__name__
 
 
-def kinds(held: Any) -> list[str]:
-    return [type(value).__name__ for value in held]
+def kinds(content: Any) -> list[str]:
+    return [type(value).__name__ for value in content]
 
 
-def last_items(held: Any) -> list[Any]:
-    return [held[0][-1], held[1][-1], list(held[2])[-1]]
+def last_items(value: Any) -> list[Any]:
+    return [value[0][-1], value[1][-1], list(value[2])[-1]]

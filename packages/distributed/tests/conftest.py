@@ -50,16 +50,16 @@ def together(size: int, work: Any, timeout: float = 20.0) -> list[Any]:
         sender.close()
         processes.append(process)
         ends.append(receiver)
-    found: list[Any] = []
+    results: list[Any] = []
     for receiver in ends:
         answer = None
         with contextlib.suppress(EOFError):
             assert receiver.poll(60), "a rank hangs"
             answer = receiver.recv()
-        found.append(answer)
+        results.append(answer)
     for process in processes:
         process.join()
-    return found
+    return results
 
 
 class _Job:
@@ -74,7 +74,7 @@ class _Job:
         self._count = 0
 
     def together(self, size: int, work: Any, timeout: float = 20.0) -> list[Any]:
-        """As `together`; every process gets all answers."""
+        """Do the same as `together`; every process gets all answers."""
         assert size <= self.size
         self._count += 1
         answer = None
@@ -92,10 +92,10 @@ class _Job:
         sizes = [pc.zeros(1, dtype=pc.int64) for _ in range(self.size)]
         self._all.start("all_gather", [pc.tensor([len(data)])], sizes)
         longest = max(int(size.item()) for size in sizes)
-        mine = pc.frombuffer(bytearray(data.ljust(longest, b"\0")), dtype=pc.uint8)
-        found = [pc.empty(longest, dtype=pc.uint8) for _ in sizes]
-        self._all.start("all_gather", [mine], found)
-        return [x.numpy().tobytes()[: int(n.item())] for x, n in zip(found, sizes, strict=True)]
+        own = pc.frombuffer(bytearray(data.ljust(longest, b"\0")), dtype=pc.uint8)
+        results = [pc.empty(longest, dtype=pc.uint8) for _ in sizes]
+        self._all.start("all_gather", [own], results)
+        return [x.numpy().tobytes()[: int(n.item())] for x, n in zip(results, sizes, strict=True)]
 
 
 @pytest.fixture(name="run_ranks", scope="session")
@@ -109,18 +109,18 @@ def running_ranks(run_ranks: Ranks) -> Ranks:
     """Run a function in several processes of a group; errors are raised."""
 
     def run(size: int, work: Any, **options: Any) -> list[Any]:
-        found = run_ranks(size, work, **options)
-        for rank, answer in enumerate(found):
+        result = run_ranks(size, work, **options)
+        for rank, answer in enumerate(result):
             if isinstance(answer, BaseException):
                 raise AssertionError(f"rank {rank}: {answer!r}") from answer
-        return found
+        return result
 
     return run
 
 
 @pytest.fixture(name="outcomes")
 def outcomes_of_ranks(run_ranks: Ranks) -> Ranks:
-    """As `ranks`; errors are returned."""
+    """Do the same as `ranks`; errors are returned."""
     return run_ranks
 
 

@@ -171,16 +171,16 @@ def go_through(rank: int, phase: str, how: str, folder: pathlib.Path) -> tuple[s
     group = dist.new_group([0, 1, 2])
     if rank == VICTIM:
         (folder / "victim").write_text(str(os.getpid()))
-    found: tuple[str, Any, str] = "no error", (), ""
+    results: tuple[str, Any, str] = "no error", (), ""
     try:
         dist.barrier()  # the victim may end before the others have all of it
         if rank != LATE or phase in TOGETHER:
             PHASES[phase](rank, strike, group)
     except Exception as error:
-        found = type(error).__name__, getattr(error, "ranks", ()), str(error)
+        results = type(error).__name__, getattr(error, "ranks", ()), str(error)
     if rank != VICTIM:
         _leave_together(rank, folder)
-    return found
+    return results
 
 
 def _leave_together(rank: int, folder: pathlib.Path) -> None:

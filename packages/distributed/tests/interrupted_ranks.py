@@ -36,11 +36,11 @@ def run(kind: str, state: Any, folder: Any, is_here: bool, at: int) -> int:
     if kind == "async_save":  # the group for its thread is made at the first one
         groups.append(_saving._background_group(group))
     lines = _interrupted(at if is_here else 0, lambda: _work(kind, state, folder, group))
-    told: list[Any] = [None] * dist.get_world_size()
-    dist.all_gather_object(told, lines if is_here else 0)
+    message: list[Any] = [None] * dist.get_world_size()
+    dist.all_gather_object(message, lines if is_here else 0)
     for each in groups:  # at the end: who leaves a group lets nobody wait
         dist.destroy_process_group(each)
-    return int(max(told))
+    return int(max(message))
 
 
 def _work(kind: str, state: Any, folder: Any, group: Any) -> None:
@@ -56,15 +56,15 @@ def _interrupted(at: int, function: Callable[[], Any]) -> int:
     """Raise KeyboardInterrupt at the n-th line of plait_distributed that a function comes to, in
     the steps that ranks take together; return to how many it comes.
     """
-    package, count, begun = os.path.dirname(dist.__file__), 0, False
+    package, count, started = os.path.dirname(dist.__file__), 0, False
 
     def trace(frame: Any, event: str, argument: Any) -> Any:
-        nonlocal begun, count
+        nonlocal started, count
         if not frame.f_code.co_filename.startswith(package):
             return None
         if event == "return" and frame.f_code is Together.__enter__.__code__:
-            begun = True
-        if event == "line" and begun:
+            started = True
+        if event == "line" and started:
             count += 1
             if count == at:
                 raise KeyboardInterrupt

@@ -1,6 +1,6 @@
-"""Pairs of calls that do not match, and random collectives behind them whose values are known.
+"""Pairs of calls that do not match, and random collectives after them whose values are known.
 
-`sweep` runs in each rank of a group, with one seed: so every rank knows who calls what.
+`sweep` runs in each rank of a group with the same seed, so every rank knows the calls of all.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def _calls() -> dict[str, Call]:
     return calls
 
 
-# what is refused before anything is sent: one rank alone may do so at any time
+# calls that are refused before anything is sent: one rank alone may make them at any time
 REFUSED: dict[str, Call] = {
     "a reduction of floats by bits": lambda r, k: dist.all_reduce(_ones(3), dist.ReduceOp.BAND),
     "a root that is no rank": lambda r, k: dist.broadcast(_ones(3), k + 5),
@@ -113,14 +113,14 @@ REFUSED: dict[str, Call] = {
     "outputs of another shape": lambda r, k: dist.all_gather([_ones(4)] * k, _ones(3)),
     "outputs of another dtype": lambda r, k: dist.reduce_scatter(_ones(3, "int64"), [_ones(3)] * k),
     "no tensor": lambda r, k: dist.all_reduce("x"),
-    "an object that pickles not": lambda r, k: dist.all_gather_object([None] * k, lambda: 0),
-    "a list that is none": lambda r, k: dist.gather_object("x", "none" if r == 0 else None, r),
-    "ranks that are none": lambda r, k: dist.new_group([k + 1]),
-    "a timeout that is none": lambda r, k: dist.monitored_barrier(timeout=-1),
+    "an object that cannot be pickled": lambda r, k: dist.all_gather_object([None] * k, lambda: 0),
+    "no list": lambda r, k: dist.gather_object("x", "none" if r == 0 else None, r),
+    "unknown ranks": lambda r, k: dist.new_group([k + 1]),
+    "a negative timeout": lambda r, k: dist.monitored_barrier(timeout=-1),
 }
 
 
-def _meaning(name: str) -> str:
+def _agreement(name: str) -> str:
     """Return what ranks must agree on: objects may have any size."""
     words = [word for word in name.split() if word not in ("later", "shared")]
     return words[0] if "object" in words[0] else " ".join(words)
@@ -129,32 +129,32 @@ def _meaning(name: str) -> str:
 def pairs_of_calls() -> list[tuple[str, str]]:
     """Every two calls that do not match, in both orders."""
     pairs = itertools.permutations(_calls(), 2)
-    return [(a, b) for a, b in pairs if _meaning(a) != _meaning(b)]
+    return [(a, b) for a, b in pairs if _agreement(a) != _agreement(b)]
 
 
 def some_pairs(seed: int, each: int) -> list[tuple[str, str]]:
-    """Some pairs, in which each call is the first of as many as given."""
+    """Random pairs: each call is the first of `each` pairs."""
     source, calls = random.Random(seed), list(_calls())
-    found = []
+    results = []
     for first in calls:
-        others = [other for other in calls if _meaning(first) != _meaning(other)]
-        found += [(first, other) for other in source.sample(others, each)]
-    return found
+        others = [other for other in calls if _agreement(first) != _agreement(other)]
+        results += [(first, other) for other in source.sample(others, each)]
+    return results
 
 
 def sweep(
     rank: int, size: int, seed: int, pairs: Iterable[tuple[str, str]], collectives: int
 ) -> list[str]:
-    """Make each pair of calls, and random collectives behind it; return what was wrong."""
+    """Make each pair of calls, and random collectives after it; return the faults."""
     source, calls, wrong = random.Random(seed), _calls(), list[str]()
     for first, second in pairs:
-        chosen = [first] * size
+        choice = [first] * size
         others = source.sample(range(size), source.randint(1, size - 1))
         for other in others:
-            chosen[other] = second
+            choice[other] = second
         wrong += _refused(source, rank, size)
         try:
-            calls[chosen[rank]](rank, size)
+            calls[choice[rank]](rank, size)
             wrong.append(f"{first} and {second}: no error")
         except dist.MismatchError:
             pass
@@ -162,15 +162,15 @@ def sweep(
             wrong.append(f"{first} and {second}: {type(error).__name__}: {error}")
         for _ in range(collectives):
             text = check_a_collective(source.randrange(1 << 30), rank, size)
-            wrong += [f"behind {first} and {second}: {text}"] if text else []
+            wrong += [f"after {first} and {second}: {text}"] if text else []
         if len(wrong) > 20:
             return wrong
     return wrong
 
 
 def _refused(source: random.Random, rank: int, size: int) -> list[str]:
-    who, name = source.randrange(2 * size), source.choice(list(REFUSED))
-    if who != rank:
+    caller, name = source.randrange(2 * size), source.choice(list(REFUSED))
+    if caller != rank:
         return []
     try:
         REFUSED[name](rank, size)
@@ -187,88 +187,88 @@ def _data(seed: int, rank: int, n: int, dtype: str) -> Any:
 
 
 def check_a_collective(seed: int, rank: int, size: int) -> str:
-    """Call a random collective; return what was wrong with the values, or ''."""
+    """Call a random collective; return the fault of its values, or ''."""
     source = random.Random(seed)
     kind = source.choice(list(_CHECKS))
     n = source.choice([1, 3, 64, 1000, 5000, 5000, 20_000, 100_000])
     dtype, root = source.choice(list(DTYPES)), source.randrange(size)
     rows = [_data(seed, each, n, dtype) for each in range(size)]
-    mine = pc.tensor(rows[rank].copy())
+    own = pc.tensor(rows[rank].copy())
     try:
-        found, expected = _CHECKS[kind](mine, rows, rank, root)
+        result, expected = _CHECKS[kind](own, rows, rank, root)
     except Exception as error:
         return f"{kind} of {n} {dtype}: {type(error).__name__}: {error}"
-    if len(found) != len(expected):
-        return f"{kind} of {n} {dtype}: {len(found)} results"
-    for got, right in zip(found, expected, strict=True):
+    if len(result) != len(expected):
+        return f"{kind} of {n} {dtype}: {len(result)} results"
+    for got, right in zip(result, expected, strict=True):
         if not np.array_equal(np.asarray(got), np.asarray(right)):
             return f"{kind} of {n} {dtype} in rank {rank}: wrong values"
     return ""
 
 
-def _gathered(call: Any, mine: Any, rows: Any, rank: int, root: int) -> Any:
-    out = [pc.empty_like(mine) for _ in rows]
+def _gathered(call: Any, own: Any, rows: Any, rank: int, root: int) -> Any:
+    out = [pc.empty_like(own) for _ in rows]
     call(out)
     return [x.numpy() for x in out], rows
 
 
-def _all_reduce(mine: Any, rows: Any, rank: int, root: int) -> Any:
-    dist.all_reduce(mine)
-    return [mine.numpy()], [sum(rows[1:], rows[0])]
+def _all_reduce(own: Any, rows: Any, rank: int, root: int) -> Any:
+    dist.all_reduce(own)
+    return [own.numpy()], [sum(rows[1:], rows[0])]
 
 
-def _all_reduce_in_place(mine: Any, rows: Any, rank: int, root: int) -> Any:
-    mine = mine.share_memory_()
-    dist.all_reduce(mine, dist.ReduceOp.MAX)
+def _all_reduce_in_place(own: Any, rows: Any, rank: int, root: int) -> Any:
+    own = own.share_memory_()
+    dist.all_reduce(own, dist.ReduceOp.MAX)
     dist.barrier()
-    return [mine.numpy()], [np.maximum.reduce(rows)]
+    return [own.numpy()], [np.maximum.reduce(rows)]
 
 
-def _several(mine: Any, rows: Any, rank: int, root: int) -> Any:
-    twice = mine.clone()
-    works = [dist.all_reduce(mine, async_op=True), dist.broadcast(twice, root, async_op=True)]
+def _several(own: Any, rows: Any, rank: int, root: int) -> Any:
+    twice = own.clone()
+    works = [dist.all_reduce(own, async_op=True), dist.broadcast(twice, root, async_op=True)]
     for work in works:
         _wait(work)
-    return [mine.numpy(), twice.numpy()], [sum(rows[1:], rows[0]), rows[root]]
+    return [own.numpy(), twice.numpy()], [sum(rows[1:], rows[0]), rows[root]]
 
 
-def _broadcast(mine: Any, rows: Any, rank: int, root: int) -> Any:
-    dist.broadcast(mine, root)
-    return [mine.numpy()], [rows[root]]
+def _broadcast(own: Any, rows: Any, rank: int, root: int) -> Any:
+    dist.broadcast(own, root)
+    return [own.numpy()], [rows[root]]
 
 
-def _reduce(mine: Any, rows: Any, rank: int, root: int) -> Any:
-    dist.reduce(mine, root)
-    return [mine.numpy()], [sum(rows[1:], rows[0]) if rank == root else rows[rank]]
+def _reduce(own: Any, rows: Any, rank: int, root: int) -> Any:
+    dist.reduce(own, root)
+    return [own.numpy()], [sum(rows[1:], rows[0]) if rank == root else rows[rank]]
 
 
-def _gather(mine: Any, rows: Any, rank: int, root: int) -> Any:
+def _gather(own: Any, rows: Any, rank: int, root: int) -> Any:
     if rank == root:
-        return _gathered(lambda out: dist.gather(mine, out, root), mine, rows, rank, root)
-    dist.gather(mine, None, root)
+        return _gathered(lambda out: dist.gather(own, out, root), own, rows, rank, root)
+    dist.gather(own, None, root)
     return [], []
 
 
-def _scatter(mine: Any, rows: Any, rank: int, root: int) -> Any:
-    dist.scatter(mine, [pc.tensor(row.copy()) for row in rows] if rank == root else None, root)
-    return [mine.numpy()], [rows[rank]]
+def _scatter(own: Any, rows: Any, rank: int, root: int) -> Any:
+    dist.scatter(own, [pc.tensor(row.copy()) for row in rows] if rank == root else None, root)
+    return [own.numpy()], [rows[rank]]
 
 
-def _reduce_scatter(mine: Any, rows: Any, rank: int, root: int) -> Any:
-    out = pc.empty_like(mine)
-    dist.reduce_scatter(out, [mine * i for i in range(len(rows))])
+def _reduce_scatter(own: Any, rows: Any, rank: int, root: int) -> Any:
+    out = pc.empty_like(own)
+    dist.reduce_scatter(out, [own * i for i in range(len(rows))])
     return [out.numpy()], [sum(rows[1:], rows[0]) * rank]
 
 
-def _all_to_all(mine: Any, rows: Any, rank: int, root: int) -> Any:
-    out = [pc.empty_like(mine) for _ in rows]
-    dist.all_to_all(out, [mine * i for i in range(len(rows))])
+def _all_to_all(own: Any, rows: Any, rank: int, root: int) -> Any:
+    out = [pc.empty_like(own) for _ in rows]
+    dist.all_to_all(out, [own * i for i in range(len(rows))])
     return [x.numpy() for x in out], [row * rank for row in rows]
 
 
-def _objects(mine: Any, rows: Any, rank: int, root: int) -> Any:
+def _objects(own: Any, rows: Any, rank: int, root: int) -> Any:
     out: list[Any] = [None] * len(rows)
-    dist.all_gather_object(out, mine.tolist()[: 100 * (rank + 1)])
+    dist.all_gather_object(out, own.tolist()[: 100 * (rank + 1)])
     return out, [row.tolist()[: 100 * (each + 1)] for each, row in enumerate(rows)]
 
 

@@ -39,13 +39,13 @@ def serve(kind: str, port: int, descriptors: int) -> Any:
         return coordinator
     place = _elastic_place(port)
     size = 2 if kind == "door" else 1
-    made = Coordinator(place.listen(), place, Terms(size, 1, 0.0, 300.0), 300.0)
-    made.start()
+    result = Coordinator(place.listen(), place, Terms(size, 1, 0.0, 300.0), 300.0)
+    result.start()
     if kind == "door":
         ask(kind, port)  # the first meeting, of one rank of two
-        assert made.is_door()
-        threading.Thread(target=_meet_again_at, args=(made,), daemon=True).start()
-    return made
+        assert result.is_door()
+        threading.Thread(target=_meet_again_at, args=(result,), daemon=True).start()
+    return result
 
 
 def _meet_again_at(door: Coordinator) -> None:

@@ -1,4 +1,4 @@
-"""What a folder of a checkpoint promises: whatever happens, the old checkpoint or the new one."""
+"""A folder of a checkpoint always has the old checkpoint or the new one, after any fault."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ def save(version: int, folder: Path, **options: Any) -> None:
 
 
 def version_of(folder: Path) -> int:
-    found = state(-7)
-    dcp.load(found, checkpoint_id=folder, no_dist=True)
-    version = int(found["version"])
+    result = state(-7)
+    dcp.load(result, checkpoint_id=folder, no_dist=True)
+    version = int(result["version"])
     for i in range(3):
-        assert found[f"x{i}"].tolist() == [float(version)] * 50
+        assert result[f"x{i}"].tolist() == [float(version)] * 50
     return version
 
 
@@ -116,20 +116,20 @@ def test_stopped_at_every_call(tmp_path: Path, error: Any, after: bool, work: An
             stop.patch(patch)
             try:
                 work(at, tmp_path)
-                said = ""
+                text = ""
             except KeyboardInterrupt as caught:
-                said = f"interrupted {caught}"
+                text = f"interrupted {caught}"
             except CheckpointException as caught:
-                said = str(caught)
+                text = str(caught)
         if stop.count < at:
             break
-        found = version_of(tmp_path)
-        assert found in (version, at), (at, said)
-        if "unchanged" in said:
-            assert found == version, (at, said)
-        if "in its place" in said or not said:
-            assert found == at, (at, said)
-        version = found
+        result = version_of(tmp_path)
+        assert result in (version, at), (at, text)
+        if "unchanged" in text:
+            assert result == version, (at, text)
+        if "in its place" in text or not text:
+            assert result == at, (at, text)
+        version = result
     assert at >= 16 and version_of(tmp_path) == at
     save(-1, tmp_path)
     assert sorted(os.listdir(tmp_path)) == files_of(tmp_path)
@@ -143,10 +143,12 @@ def shared(rank: int, version: int) -> dict[str, Any]:
 
 def shared_version(folder: Path) -> int:
     """Return the version of what two ranks saved, all of whose parts have it."""
-    found = {"x": pc.zeros(6), "version": 0, "own 0": pc.zeros(3), "own 1": pc.zeros(3)}
-    dcp.load(found, checkpoint_id=folder, no_dist=True)
-    version = int(found["version"])
-    assert {*found["x"].tolist(), *found["own 0"].tolist(), *found["own 1"].tolist()} == {version}
+    results = {"x": pc.zeros(6), "version": 0, "own 0": pc.zeros(3), "own 1": pc.zeros(3)}
+    dcp.load(results, checkpoint_id=folder, no_dist=True)
+    version = int(results["version"])
+    assert {*results["x"].tolist(), *results["own 0"].tolist(), *results["own 1"].tolist()} == {
+        version
+    }
     return version
 
 
@@ -165,28 +167,28 @@ def test_one_of_two_ranks_is_stopped_at_every_call(
                 before = shared_version(tmp_path) if at else 0
                 dist.barrier()
                 stop = Stopped(at + 1, failed, after=bool(at % 2))
-                said = ""
+                text = ""
                 with pytest.MonkeyPatch.context() as patch:
                     if rank == in_rank and at:
                         stop.patch(patch)
                     try:
                         dcp.save(shared(rank, at + 1), checkpoint_id=tmp_path)
                     except CheckpointException as caught:
-                        said = str(caught)
+                        text = str(caught)
                 dist.barrier()
-                found = shared_version(tmp_path)
-                fits = found in (before, at + 1)
-                fits = fits and not ("unchanged" in said and found != before)
-                fits = fits and not (("in its place" in said or not said) and found != at + 1)
+                result = shared_version(tmp_path)
+                fits = result in (before, at + 1)
+                fits = fits and not ("unchanged" in text and result != before)
+                fits = fits and not (("in its place" in text or not text) and result != at + 1)
                 if not fits:
-                    wrong.append(f"call {at + 1}: {before}, then {found}: {said}")
+                    wrong.append(f"call {at + 1}: {before}, then {result}: {text}")
                 count = stop.count if rank == in_rank else 10**6
             return count, wrong
 
-        found = outcomes(2, work)
-        assert [wrong for _, wrong in found] == [[], []]
+        result = outcomes(2, work)
+        assert [wrong for _, wrong in result] == [[], []]
         at += step
-        if min(count for count, _ in found) < at:
+        if min(count for count, _ in result) < at:
             break
     save(-1, tmp_path)
     assert sorted(os.listdir(tmp_path)) == files_of(tmp_path)
@@ -205,18 +207,18 @@ def test_an_interrupt_in_a_collective_of_a_save(
             gather, count = group.gather_texts, [0]
 
             def interrupted(self: Any, *args: Any) -> Any:
-                found = gather(self, *args)
+                result = gather(self, *args)
                 count[0] += 1
                 if count[0] == number:
                     raise KeyboardInterrupt
-                return found
+                return result
 
             group.gather_texts = interrupted  # type: ignore[method-assign]
         dcp.save(shared(rank, 2), checkpoint_id=tmp_path)
 
     ranks(2, lambda rank: dcp.save(shared(rank, 1), checkpoint_id=tmp_path))
-    found = outcomes(2, work)
-    assert isinstance(found[in_rank], KeyboardInterrupt)
+    result = outcomes(2, work)
+    assert isinstance(result[in_rank], KeyboardInterrupt)
     assert shared_version(tmp_path) in (1, 2)
     ranks(2, lambda rank: dcp.save(shared(rank, 3), checkpoint_id=tmp_path))
     assert shared_version(tmp_path) == 3
@@ -259,8 +261,8 @@ def test_an_interrupt_at_any_line(
         return lines
 
     ranks(2, lambda rank: dcp.save(shared(rank, 1), checkpoint_id=tmp_path))
-    found = outcomes(2, work)
-    assert found[0] == found[1] and found[0] > 50, found
+    result = outcomes(2, work)
+    assert result[0] == result[1] and result[0] > 50, result
     ranks(2, lambda rank: dcp.save(shared(rank, 3), checkpoint_id=tmp_path))
     assert shared_version(tmp_path) == 3
     assert sorted(os.listdir(tmp_path)) == files_of(tmp_path)
@@ -295,9 +297,9 @@ def test_a_killed_rank_at_every_rename_and_removal(
                     dcp.save(shared(rank, new), checkpoint_id=tmp_path)
 
                 outcomes(2, work)
-                found = shared_version(tmp_path)
-                assert found in (version, version + 1)
-                version = found
+                result = shared_version(tmp_path)
+                assert result in (version, version + 1)
+                version = result
     ranks(2, lambda rank: dcp.save(shared(rank, -1), checkpoint_id=tmp_path))
     assert shared_version(tmp_path) == -1
     assert sorted(os.listdir(tmp_path)) == files_of(tmp_path)
@@ -373,13 +375,13 @@ def test_a_save_between_the_index_and_the_parts(ranks: Any, tmp_path: Path) -> N
             return real(path, flags, *args, **kwargs)
 
         saving: list[int] = []
-        found = state(-7)
+        result = state(-7)
         with pytest.MonkeyPatch.context() as patch:
             if rank == 1:
                 patch.setattr(os, "open", opened)
-            dcp.load(found, checkpoint_id=tmp_path)
-        assert found["x1"].tolist() == [float(found["version"])] * 50
-        return int(found["version"])
+            dcp.load(result, checkpoint_id=tmp_path)
+        assert result["x1"].tolist() == [float(result["version"])] * 50
+        return int(result["version"])
 
     assert ranks(2, work) == [3, 3]
 
@@ -387,11 +389,11 @@ def test_a_save_between_the_index_and_the_parts(ranks: Any, tmp_path: Path) -> N
 def test_overwrite_is_decided_when_the_index_takes_its_place(tmp_path: Path) -> None:
     folder = tmp_path / "new" / "folder"
     writer = dcp.FileSystemWriter(folder, overwrite=False)
-    begun = writer.begin()
+    transaction = writer.begin()
     save(1, folder)
     with pytest.raises(pc.CheckpointError, match="`overwrite` is False") as caught:
-        begun.commit({"version": 2}, {})
-    begun.close(caught.value)
+        transaction.commit({"version": 2}, {})
+    transaction.close(caught.value)
     assert version_of(folder) == 1
     with pytest.raises(CheckpointException, match="`overwrite` is False"):
         save(2, folder, storage_writer=writer)
@@ -421,9 +423,9 @@ def test_a_state_without_all_parts_is_not_saved(ranks: Any, tmp_path: Path) -> N
             dcp.save({"x": x}, checkpoint_id=tmp_path / str(rank), no_dist=True)
         replicated = distribute_tensor(pc.arange(4), mesh, [Replicate()])
         dcp.save({"x": replicated}, checkpoint_id=tmp_path / f"r{rank}", no_dist=True)
-        found = {"x": pc.zeros(4)}
-        dcp.load(found, checkpoint_id=tmp_path / f"r{rank}", no_dist=True)
-        assert found["x"].tolist() == [0, 1, 2, 3]
+        results = {"x": pc.zeros(4)}
+        dcp.load(results, checkpoint_id=tmp_path / f"r{rank}", no_dist=True)
+        assert results["x"].tolist() == [0, 1, 2, 3]
         return str(caught.value)
 
     zero, one = ranks(2, work)
@@ -462,8 +464,8 @@ def test_an_index_with_holes(ranks: Any, tmp_path: Path) -> None:
         planner = dcp.DefaultLoadPlanner(allow_partial_load=partial)
         with pytest.raises(CheckpointException, match=lacks):
             dcp.load({"x": pc.zeros(4, 3)}, checkpoint_id=tmp_path, planner=planner)
-    for said in ranks(2, read):
-        assert "rank 1: ValueError" in said and "rank 0" not in said
+    for text in ranks(2, read):
+        assert "rank 1: ValueError" in text and "rank 0" not in text
 
 
 def test_an_index_that_names_other_files(tmp_path: Path) -> None:
@@ -554,9 +556,9 @@ def test_names_that_parts_could_have(ranks: Any, tmp_path: Path) -> None:
         x = distribute_tensor(pc.arange(4), mesh, [Shard(0)])
         state = {"x": x, "x@0": pc.full((2,), 7), "x@2": pc.full((2,), 8), "x@": pc.tensor(9)}
         dcp.save(state, checkpoint_id=tmp_path)
-        found = {"x": pc.zeros(4), "x@0": pc.zeros(2), "x@2": pc.zeros(2), "x@": pc.tensor(0)}
-        dcp.load(found, checkpoint_id=tmp_path)
-        return [each.tolist() for each in found.values()]
+        results = {"x": pc.zeros(4), "x@0": pc.zeros(2), "x@2": pc.zeros(2), "x@": pc.tensor(0)}
+        dcp.load(results, checkpoint_id=tmp_path)
+        return [each.tolist() for each in results.values()]
 
     assert ranks(2, work) == [[[0, 1, 2, 3], [7, 7], [8, 8], 9]] * 2
 
@@ -568,9 +570,9 @@ def test_a_whole_tensor_beside_a_part_of_it(ranks: Any, tmp_path: Path) -> None:
         mesh = init_device_mesh("cpu", (2,))
         x = distribute_tensor(pc.arange(4), mesh, [Shard(0)])
         dcp.save({"x": pc.arange(4) if rank == whole else x}, checkpoint_id=tmp_path)
-        found = {"x": pc.zeros(4)}
-        dcp.load(found, checkpoint_id=tmp_path)
-        return list(found["x"].tolist())
+        results = {"x": pc.zeros(4)}
+        dcp.load(results, checkpoint_id=tmp_path)
+        return list(results["x"].tolist())
 
     assert ranks(2, lambda rank: work(rank, 0)) == [[0, 1, 2, 3]] * 2
     assert ranks(2, lambda rank: work(rank, 1)) == [[0, 1, 2, 3]] * 2
@@ -585,10 +587,10 @@ def test_a_copy_of_values_is_saved_in_the_background(tmp_path: Path) -> None:
     array[:] = 9
     ordered["b"].append(5)
     saved.result(20)
-    found: dict[str, Any] = {"array": None, "ordered": {"in": None}}
-    dcp.load(found, checkpoint_id=tmp_path)
-    assert found["array"].tolist() == [0, 1, 2]
-    (back,) = found["ordered"]["in"]
+    results: dict[str, Any] = {"array": None, "ordered": {"in": None}}
+    dcp.load(results, checkpoint_id=tmp_path)
+    assert results["array"].tolist() == [0, 1, 2]
+    (back,) = results["ordered"]["in"]
     assert type(back) is OrderedDict and back["b"] == [1] and back["a"][1].tolist() == [1]
 
 
@@ -604,9 +606,9 @@ def test_a_folder_that_ranks_do_not_share(outcomes: Any, tmp_path: Path) -> None
         folder.mkdir()
         dcp.save({f"x{rank}": pc.ones(2)}, checkpoint_id=folder)
 
-    for found in outcomes(2, work):
-        assert isinstance(found, CheckpointException)
-        assert "all ranks must see the same folder" in str(found)
+    for result in outcomes(2, work):
+        assert isinstance(result, CheckpointException)
+        assert "all ranks must see the same folder" in str(result)
     assert not list((tmp_path / "0").iterdir())
 
 
@@ -664,13 +666,13 @@ def save_as_version_1(version: int, folder: Path, more: tuple[str, ...] = ()) ->
 
 def test_checkpoints_of_version_1(tmp_path: Path) -> None:
     """The next save removes the parts, and nothing else that the index names."""
-    mine = tmp_path / "__mine.safetensors"
-    mine.write_text("precious")
-    save_as_version_1(3, tmp_path, (mine.name,))
+    own = tmp_path / "__mine.safetensors"
+    own.write_text("precious")
+    save_as_version_1(3, tmp_path, (own.name,))
     assert version_of(tmp_path) == 3
     save(4, tmp_path)
-    assert version_of(tmp_path) == 4 and mine.exists() and mine.read_text() == "precious"
-    mine.unlink()
+    assert version_of(tmp_path) == 4 and own.exists() and own.read_text() == "precious"
+    own.unlink()
     assert sorted(os.listdir(tmp_path)) == files_of(tmp_path)
 
 
@@ -686,10 +688,10 @@ def test_a_save_at_every_call_of_a_load(tmp_path: Path, first: Any, after: bool)
         calls = Stopped(at, failed, after, functools.partial(save, 2, folder))
         with pytest.MonkeyPatch.context() as patch:
             calls.patch(patch)
-            found = version_of(folder)
+            result = version_of(folder)
         if calls.count < at:
             break
-        assert found in (1, 2) and version_of(folder) == 2
+        assert result in (1, 2) and version_of(folder) == 2
     assert at >= 8
 
 

@@ -40,9 +40,9 @@ def numbers(rank: int, *shape: int, dtype: str = "float32") -> Any:
 
 def every(*shape: int, dtype: str = "float32") -> np.ndarray[Any, Any]:
     """The numbers of all ranks, in a dtype that NumPy has."""
-    found = [numbers(rank, *shape, dtype=dtype) for rank in range(SIZE)]
+    results = [numbers(rank, *shape, dtype=dtype) for rank in range(SIZE)]
     wide = dtype in ("float16", "bfloat16")
-    return np.stack([(x.float() if wide else x).numpy() for x in found])
+    return np.stack([(x.float() if wide else x).numpy() for x in results])
 
 
 def plain(x: Any) -> np.ndarray[Any, Any]:
@@ -59,25 +59,25 @@ def ops_of(dtype: str) -> dict[Any, Any]:
             Op.MIN: np.all,
             Op.BXOR: lambda x, axis: x.sum(0) % 2,
         }
-    found: dict[Any, Any] = {Op.SUM: np.sum, Op.PRODUCT: np.prod}
+    results: dict[Any, Any] = {Op.SUM: np.sum, Op.PRODUCT: np.prod}
     if not dtype.startswith("complex"):
-        found.update({Op.MIN: np.min, Op.MAX: np.max})
+        results.update({Op.MIN: np.min, Op.MAX: np.max})
     if dtype.startswith(("int", "uint")):
         for op, function in zip(
             (Op.BAND, Op.BOR, Op.BXOR),
             (np.bitwise_and, np.bitwise_or, np.bitwise_xor),
             strict=True,
         ):
-            found[op] = lambda x, axis, f=function: f.reduce(x, axis)
+            results[op] = lambda x, axis, f=function: f.reduce(x, axis)
     else:
-        found[Op.AVG] = np.mean
-    return found
+        results[Op.AVG] = np.mean
+    return results
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_reductions(ranks: Any, dtype: str) -> None:
     def work(rank: int) -> Any:
-        found = {}
+        results = {}
         for op in ops_of(dtype):
             x = numbers(rank, 4, 3, dtype=dtype)
             dist.all_reduce(x, op)
@@ -88,31 +88,31 @@ def test_reductions(ranks: Any, dtype: str) -> None:
             dist.reduce_scatter(z, parts, op)
             w = pc.empty_like(parts[0])
             dist.reduce_scatter_tensor(w, pc.cat(parts), op)
-            found[op] = [plain(each) for each in (x, y, z, w)]
-        return found
+            results[op] = [plain(each) for each in (x, y, z, w)]
+        return results
 
-    mine = every(4, 3, dtype=dtype)
-    for rank, found in enumerate(ranks(SIZE, work)):
+    own = every(4, 3, dtype=dtype)
+    for rank, results in enumerate(ranks(SIZE, work)):
         for op, function in ops_of(dtype).items():
-            want = function(mine, axis=0)
+            want = function(own, axis=0)
             if dtype not in ("bool", "bfloat16", "float16"):
-                want = want.astype(mine.dtype)
-            x, y, z, w = found[op]
+                want = want.astype(own.dtype)
+            x, y, z, w = results[op]
             close = 0.02 if dtype in ("bfloat16", "float16") else 1e-6
             for result in (x, z, w):
                 np.testing.assert_allclose(result, want, rtol=close, err_msg=str(op))
             if rank == 1:
                 np.testing.assert_allclose(y, want, rtol=close, err_msg=str(op))
             else:
-                np.testing.assert_array_equal(y, mine[rank])
+                np.testing.assert_array_equal(y, own[rank])
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_copies(ranks: Any, dtype: str) -> None:
     def work(rank: int) -> Any:
         x = numbers(rank, 2, 3, dtype=dtype)
-        told = x.clone()
-        dist.broadcast(told, 2)
+        message = x.clone()
+        dist.broadcast(message, 2)
         lists = [pc.empty_like(x) for _ in range(SIZE)]
         dist.all_gather(lists, x)
         stacked, joined = pc.empty(SIZE, 2, 3, dtype=x.dtype), pc.empty(SIZE * 2, 3, dtype=x.dtype)
@@ -120,24 +120,24 @@ def test_copies(ranks: Any, dtype: str) -> None:
         dist.all_gather_into_tensor(joined, x)
         gathered = [pc.empty_like(x) for _ in range(SIZE)] if rank == 1 else None
         dist.gather(x, gathered, dst=1)
-        mine = pc.empty_like(x)
-        dist.scatter(mine, lists if rank == 0 else None, src=0)
+        own = pc.empty_like(x)
+        dist.scatter(own, lists if rank == 0 else None, src=0)
         return [
-            plain(told),
+            plain(message),
             [plain(each) for each in lists],
             plain(stacked),
             plain(joined),
             [plain(each) for each in gathered or ()],
-            plain(mine),
+            plain(own),
         ]
 
     want = every(2, 3, dtype=dtype)
-    for rank, (told, lists, stacked, joined, gathered, mine) in enumerate(ranks(SIZE, work)):
-        np.testing.assert_array_equal(told, want[2])
+    for rank, (message, lists, stacked, joined, gathered, own) in enumerate(ranks(SIZE, work)):
+        np.testing.assert_array_equal(message, want[2])
         np.testing.assert_array_equal(lists, want)
         np.testing.assert_array_equal(stacked, want)
         np.testing.assert_array_equal(joined, want.reshape(-1, 3))
-        np.testing.assert_array_equal(mine, want[rank])
+        np.testing.assert_array_equal(own, want[rank])
         assert len(gathered) == (SIZE if rank == 1 else 0)
         if rank == 1:
             np.testing.assert_array_equal(gathered, want)
@@ -181,14 +181,14 @@ def test_tensors_that_are_not_dense_or_have_a_history(ranks: Any) -> None:
         dist.broadcast(leaf, 0)
         inner = leaf * 2
         dist.all_reduce(inner)
-        apart = [pc.zeros(2, 2).t() for _ in range(2)]
-        dist.all_gather(apart, pc.full((2, 2), float(rank)), async_op=True).wait()
-        return whole.tolist(), inner.tolist(), [x.tolist() for x in apart]
+        separate = [pc.zeros(2, 2).t() for _ in range(2)]
+        dist.all_gather(separate, pc.full((2, 2), float(rank)), async_op=True).wait()
+        return whole.tolist(), inner.tolist(), [x.tolist() for x in separate]
 
-    for whole, inner, apart in ranks(2, work):
+    for whole, inner, separate in ranks(2, work):
         assert whole == [[0.0, 3.0, 3.0]] * 4
         assert inner == [4.0, 4.0]
-        assert apart == [[[0.0, 0.0]] * 2, [[1.0, 1.0]] * 2]
+        assert separate == [[[0.0, 0.0]] * 2, [[1.0, 1.0]] * 2]
 
 
 def test_many_asynchronous_ones_in_any_order_of_waiting(ranks: Any) -> None:

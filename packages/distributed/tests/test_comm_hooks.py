@@ -61,13 +61,13 @@ def test_power_sgd_of_low_rank_is_exact(ranks: Any) -> None:
             model(x).backward(g)
         return layer.weight.grad.numpy(), layer.bias.grad.numpy(), state.iter
 
-    found = ranks(2, work)
+    result = ranks(2, work)
     parts = [(data(r, 1)[:1, :12], data(r, 0)[:1]) for r in range(2)]
     weight = sum(g.t() @ x for g, x in parts) / 2
     bias = sum(g[0] for g, _ in parts) / 2
-    for w, b, iterations in found:
+    for w, b, iterations in result:
         assert iterations == 4
-        assert (w == found[0][0]).all()
+        assert (w == result[0][0]).all()
         assert abs(w - weight.numpy()).max() < 1e-5
         assert abs(b - bias.numpy()).max() < 1e-6
 

@@ -73,7 +73,7 @@ def reference(
     syncs: Any = lambda step: True,
     **_: Any,
 ) -> list[Any]:
-    """What one process computes with the whole batches."""
+    """The result of one process with the whole batches."""
     pc.manual_seed(0)
     model = Net()
     optimizer = optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
@@ -91,11 +91,11 @@ def reference(
 
 def check(ranks: Any, size: int = 2, close: float = 1e-6, **options: Any) -> None:
     want = reference(size, **options)
-    found = ranks(size, lambda rank: [x.numpy() for x in train(rank, size, **options)[0]])
-    for parameters in found:
-        for mine, first, other in zip(parameters, found[0], want, strict=True):
-            assert (mine == first).all()  # the same bits on all ranks
-            assert abs(mine - other.numpy()).max() < close
+    result = ranks(size, lambda rank: [x.numpy() for x in train(rank, size, **options)[0]])
+    for parameters in result:
+        for own, first, other in zip(parameters, result[0], want, strict=True):
+            assert (own == first).all()  # the same bits on all ranks
+            assert abs(own - other.numpy()).max() < close
 
 
 @pytest.mark.parametrize("size", [2, 3])
@@ -111,7 +111,7 @@ def test_parameters_that_passes_leave_out(ranks: Any, keep: bool) -> None:
     check(ranks, branch=lambda rank, step: step % 2 == 0 and rank == 1, **options)
 
 
-def test_a_parameter_that_nobody_uses_gets_no_gradient(ranks: Any) -> None:
+def test_an_unused_parameter_gets_no_gradient(ranks: Any) -> None:
     def work(rank: int) -> Any:
         model = dist.DistributedDataParallel(Net(), find_unused_parameters=True)
         model(pc.ones(2, 4), False).sum().backward()
@@ -147,16 +147,16 @@ def test_a_pass_reduces_though_its_forward_call_was_within_no_sync(ranks: Any) -
     def work(rank: int) -> Any:
         model = dist.DistributedDataParallel(nn.Linear(1, 1, bias=False))
         x, weight = pc.full((1, 1), rank + 1.0), model.module.weight
-        found = []
+        results = []
         with model.no_sync():
             for _ in range(2):
                 loss = model(x).sum()
                 loss.backward()
-                found.append(weight.grad.item())
+                results.append(weight.grad.item())
             loss = model(x).sum()
         model.reducer.prepare_for_backward([])
         loss.backward()
-        return [*found, weight.grad.item()]
+        return [*results, weight.grad.item()]
 
     assert ranks(2, work) == [[1, 2, 4.5], [2, 4, 4.5]]
 
@@ -182,10 +182,10 @@ def test_communication_hooks(ranks: Any) -> None:
     check(ranks, hook=wrapped, close=1e-2, bucket_cap_mb=1e-5)
 
     def seen(rank: int) -> Any:
-        told = []
+        messages = []
 
         def hook(state: Any, bucket: Any) -> Any:
-            told.append((bucket.index(), bucket.is_last(), len(bucket.gradients())))
+            messages.append((bucket.index(), bucket.is_last(), len(bucket.gradients())))
             state.append(sum(g.numel() for g in bucket.gradients()) == bucket.buffer().numel())
             future = dist.Future()
             bucket.set_buffer(bucket.buffer() * 0 + 7)
@@ -197,11 +197,15 @@ def test_communication_hooks(ranks: Any) -> None:
         with pytest.raises(RuntimeError, match="already"):
             model.register_comm_hook(whole, hook)
         model(pc.ones(2, 4)).sum().backward()
-        return told, all(whole), {p.grad.mean().item() for p in model.module.branch.parameters()}
+        return (
+            messages,
+            all(whole),
+            {p.grad.mean().item() for p in model.module.branch.parameters()},
+        )
 
-    for told, whole, values in ranks(2, seen):
-        assert [index for index, _, _ in told] == list(range(8)) and whole and values == {7.0}
-        assert [last for _, last, _ in told] == [False] * 7 + [True]
+    for messages, whole, values in ranks(2, seen):
+        assert [index for index, _, _ in messages] == list(range(8)) and whole and values == {7.0}
+        assert [last for _, last, _ in messages] == [False] * 7 + [True]
 
 
 def test_parameters_and_buffers_are_those_of_rank_0(ranks: Any) -> None:
@@ -285,8 +289,8 @@ def test_refusals() -> None:
 
 def test_a_model_on_one_rank_of_several_groups(ranks: Any) -> None:
     def work(rank: int) -> Any:
-        mine, _ = dist.new_subgroups(2)
-        model = dist.DistributedDataParallel(nn.Linear(1, 1, bias=False), process_group=mine)
+        own, _ = dist.new_subgroups(2)
+        model = dist.DistributedDataParallel(nn.Linear(1, 1, bias=False), process_group=own)
         model(pc.full((1, 1), float(rank))).sum().backward()
         return model.module.weight.grad.item()
 
@@ -309,7 +313,7 @@ def test_gradients_lie_in_buckets_and_are_not_copied(ranks: Any) -> None:
     def work(rank: int) -> list[bool]:
         net = nn.Sequential(nn.Linear(33, 17), nn.ReLU(), nn.Linear(17, 40))
         parallel = dist.DistributedDataParallel(net)
-        found = []
+        results = []
         for _ in range(3):
             parallel(pc.randn(4, 33)).square().mean().backward()
             buffers = [bucket.buffer for bucket in parallel.reducer.buckets]
@@ -318,9 +322,9 @@ def test_gradients_lie_in_buckets_and_are_not_copied(ranks: Any) -> None:
                     b.data_ptr() <= p.grad.data_ptr() < b.data_ptr() + 4 * b.numel()
                     for b in buffers
                 )
-                found += [any(inside), p.grad.data_ptr() % 64 == 0]
+                results += [any(inside), p.grad.data_ptr() % 64 == 0]
             shares = parallel.process_group.provider == "shared_memory"
-            found += [b.is_shared() == shares for b in buffers]
+            results += [b.is_shared() == shares for b in buffers]
             net.zero_grad()
         # a second wrapper takes over, and the first one goes
         second = dist.DistributedDataParallel(net)
@@ -328,7 +332,7 @@ def test_gradients_lie_in_buckets_and_are_not_copied(ranks: Any) -> None:
         second(pc.randn(4, 33)).square().mean().backward()
         buffer = second.reducer.buckets[0].buffer
         low, high = buffer.data_ptr(), buffer.data_ptr() + 4 * buffer.numel()
-        return found + [low <= p.grad.data_ptr() < high for p in net.parameters()]
+        return results + [low <= p.grad.data_ptr() < high for p in net.parameters()]
 
-    for found in ranks(2, work):
-        assert all(found)
+    for results in ranks(2, work):
+        assert all(results)

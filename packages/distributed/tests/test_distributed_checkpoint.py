@@ -40,9 +40,9 @@ def train(model: Any, optimizer: Any, steps: range) -> None:
 
 
 def state_of(model: Any, optimizer: Any) -> dict[str, Any]:
-    mine, its = dcp.get_state_dict(model, optimizer)
+    own, its = dcp.get_state_dict(model, optimizer)
     rank = dist.get_rank() if dist.is_initialized() else 0
-    return {"model": mine, "optimizer": its, f"generator {rank}": pc.get_rng_state(), "step": 3}
+    return {"model": own, "optimizer": its, f"generator {rank}": pc.get_rng_state(), "step": 3}
 
 
 def whole(model: Any) -> list[Any]:
@@ -74,7 +74,7 @@ def test_it_goes_on_exactly(ranks: Any, tmp_path: Path) -> None:
         train(model, optimizer, range(2))
         return [(a == b).all() for a, b in zip(whole(model), want, strict=True)]
 
-    assert all(all(found) for found in ranks(2, work))
+    assert all(all(result) for result in ranks(2, work))
 
 
 def test_another_number_of_ranks(ranks: Any, tmp_path: Path) -> None:
@@ -82,8 +82,8 @@ def test_another_number_of_ranks(ranks: Any, tmp_path: Path) -> None:
         pc.manual_seed(0)
         model, optimizer = built()
         train(model, optimizer, range(2))
-        mine, its = dcp.get_state_dict(model, optimizer)
-        dcp.save({"model": mine, "optimizer": its}, checkpoint_id=tmp_path)
+        own, its = dcp.get_state_dict(model, optimizer)
+        dcp.save({"model": own, "optimizer": its}, checkpoint_id=tmp_path)
         options = StateDictOptions(full_state_dict=True)
         state = dcp.get_optimizer_state_dict(model, optimizer, options=options)["state"]
         return whole(model), {name: s["exp_avg"].numpy() for name, s in state.items()}
@@ -92,21 +92,21 @@ def test_another_number_of_ranks(ranks: Any, tmp_path: Path) -> None:
 
     def load(rank: int, sharded: bool = True) -> Any:
         model, optimizer = built(sharded)
-        mine, its = dcp.get_state_dict(model, optimizer)
-        state = {"model": mine, "optimizer": its}
+        own, its = dcp.get_state_dict(model, optimizer)
+        state = {"model": own, "optimizer": its}
         dcp.load(state, checkpoint_id=tmp_path)
-        dcp.set_state_dict(model, optimizer, model_state_dict=mine, optim_state_dict=its)
+        dcp.set_state_dict(model, optimizer, model_state_dict=own, optim_state_dict=its)
         named = dict(model.named_parameters())
-        found = {name: optimizer.state[p]["exp_avg"] for name, p in named.items()}
+        results = {name: optimizer.state[p]["exp_avg"] for name, p in named.items()}
         assert {s["step"] for s in optimizer.state.values()} == {2}
-        found = {k: v.full_tensor() if sharded else v for k, v in found.items()}
-        return whole(model), {name: x.numpy() for name, x in found.items()}
+        results = {k: v.full_tensor() if sharded else v for k, v in results.items()}
+        return whole(model), {name: x.numpy() for name, x in results.items()}
 
-    for parameters, found in [*ranks(3, load), *ranks(2, load), load(0, False)]:
-        for mine, other in zip(parameters, want, strict=True):
-            assert (mine == other).all()
+    for parameters, results in [*ranks(3, load), *ranks(2, load), load(0, False)]:
+        for own, other in zip(parameters, want, strict=True):
+            assert (own == other).all()
         for name, other in moments.items():
-            assert (found[name] == other).all()
+            assert (results[name] == other).all()
 
 
 def test_full_states(ranks: Any) -> None:
@@ -127,12 +127,12 @@ def test_full_states(ranks: Any) -> None:
             options=options,
         )
         back = StateDictOptions(full_state_dict=True, cpu_offload=True)
-        mine, its = dcp.get_state_dict(model, optimizer, options=back)
+        own, its = dcp.get_state_dict(model, optimizer, options=back)
         if not first:
-            assert mine == its == {}
+            assert own == its == {}
             return None
         for name, value in state.items():
-            assert (mine[name] == value).all()
+            assert (own[name] == value).all()
         for name, each in others["state"].items():
             assert (its["state"][name]["exp_avg_sq"] == each["exp_avg_sq"]).all()
         return True
@@ -200,16 +200,16 @@ def test_an_error_of_one_rank_is_one_of_all(outcomes: Any, tmp_path: Path) -> No
     def work(rank: int) -> None:
         dcp.save({f"x {rank}": object() if rank else 1}, checkpoint_id=tmp_path)
 
-    for found in outcomes(2, work):
-        assert isinstance(found, CheckpointException)
-        assert "save: rank 1: CheckpointError" in str(found)
+    for result in outcomes(2, work):
+        assert isinstance(result, CheckpointException)
+        assert "save: rank 1: CheckpointError" in str(result)
     assert not list(tmp_path.iterdir())
 
     def differ(rank: int) -> None:
         dcp.save({"x": pc.ones(2 + rank)}, checkpoint_id=tmp_path)
 
-    for found in outcomes(2, differ):
-        assert "x is of shape (3,)" in str(found)
+    for result in outcomes(2, differ):
+        assert "x is of shape (3,)" in str(result)
 
 
 def test_damage_is_found(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Ranks that are killed or stopped while ranks meet, and while they save: the others name them.
 
-With a group's timeout that is longer than the test may take: nobody waits for that.
+The timeout of the groups is longer than the limit of the test: no rank may wait for it.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ def test_a_killed_rank_is_named_in_every_phase(
     if how == "stop" and "PLAIT_TEST_BACKEND" in os.environ:
         pytest.skip("over UCX a stopped rank is lost after 3.5 s")
     monkeypatch.setenv("PLAIT_STOPPED_TIMEOUT", "0.2")
-    found = outcomes(
+    result = outcomes(
         dying_ranks.SIZE,
         lambda rank: dying_ranks.go_through(rank, phase, how, tmp_path),
         timeout=TIMEOUT,
     )
-    assert found[dying_ranks.VICTIM] is None
+    assert result[dying_ranks.VICTIM] is None
     for rank in (0, 2):
-        kind, ranks, text = found[rank]
+        kind, ranks, text = result[rank]
         assert (kind, ranks) == ("RankLost", (dying_ranks.VICTIM,)), (rank, text)
 
 
@@ -59,7 +59,7 @@ def _wait_for_files(folder: pathlib.Path, pattern: str) -> None:
 def test_a_killed_rank_is_a_field_of_the_error(
     outcomes: Any, way: str, tmp_path: pathlib.Path
 ) -> None:
-    """For each call in which a rank may wait, and each that comes after the loss."""
+    """Check each call in which a rank may wait, and each call after the loss."""
     x = pc.ones(3)
 
     def all_calls(group: Any) -> list[Any]:
@@ -88,21 +88,21 @@ def test_a_killed_rank_is_a_field_of_the_error(
             return None
         raw.start("send", [x], [], peer=1, tag=1)
         (tmp_path / f"sent{rank}").touch()
-        found = []
+        results = []
         for call in all_calls(raw):
             try:
                 call()
-                found.append("no error")
+                results.append("no error")
             except plait_abi.PlaitError as error:
-                found.append([(lost, pid == pids[1]) for lost, _, pid in error.lost])
+                results.append([(lost, pid == pids[1]) for lost, _, pid in error.lost])
         (tmp_path / f"done{rank}").touch()
-        return found
+        return results
 
     first, _, last = outcomes(3, work, timeout=TIMEOUT)
     assert first == last == [[(1, True)]] * 6
 
 
-def test_a_text_that_reads_like_a_loss_is_none(outcomes: Any) -> None:
+def test_a_text_like_that_of_a_loss_is_no_loss(outcomes: Any) -> None:
     def work(rank: int) -> Any:
         if rank == 0:
             dist.get_default_group().abort("rank 1 (pid 7) died, says the program")
@@ -120,11 +120,11 @@ def _wait_for_end(pid: int) -> None:
 
 
 @pytest.mark.parametrize("way", ["abort", "interrupt"])
-@pytest.mark.parametrize("waits", ["before", "behind", "behind the end"])
+@pytest.mark.parametrize("waits", ["before", "after", "after the end"])
 def test_a_rank_that_ends_the_group_and_itself(
     outcomes: Any, way: str, waits: str, tmp_path: pathlib.Path
 ) -> None:
-    """The others hear why, whether they look before it ends the group, or when it is gone."""
+    """The others get the reason, before the group ends and after the rank has ended."""
 
     def work(rank: int) -> Any:
         group = dist.get_default_group()
@@ -136,18 +136,18 @@ def test_a_rank_that_ends_the_group_and_itself(
             (tmp_path / "ended").touch()
             os.kill(os.getpid(), signal.SIGKILL)
         (tmp_path / f"here{rank}").touch()
-        if waits == "behind":
+        if waits == "after":
             while not (tmp_path / "ended").exists():
                 time.sleep(0.002)
-        elif waits == "behind the end":
+        elif waits == "after the end":
             _wait_for_end(pid)
         try:
             dist.barrier()
         except dist.DistBackendError as error:
             return type(error).__name__, error.failure, getattr(error, "ranks", ()), str(error)
 
-    _, *found = outcomes(3, work, timeout=TIMEOUT)
-    for kind, failure, ranks, text in found:
+    _, *result = outcomes(3, work, timeout=TIMEOUT)
+    for kind, failure, ranks, text in result:
         if way == "abort":
             assert (kind, failure, ranks) == ("DistBackendError", "aborted", ()), text
             assert "aborted the group: the step" in text
@@ -168,7 +168,7 @@ def test_a_rank_that_ends_the_group_and_itself(
 def test_errors_of_a_provider_that_states_no_facts(
     outcomes: Any, monkeypatch: pytest.MonkeyPatch, failure: str, dies: bool, expected: type
 ) -> None:
-    """Where it does not say why a group failed, a rank that has ended is the reason."""
+    """If the provider gives no reason for a failure, a rank that has ended is the reason."""
     text = "rank 1 aborted; the group is broken; the same call on all ranks is required"
 
     class Provider:
@@ -205,7 +205,7 @@ def _come(answers: Any, where: str, rank: int) -> None:
 
 def _connections(pid: int) -> set[str]:
     """Return the inodes of a process's sockets that are connected to another one."""
-    links, found = set(), set()
+    links, result = set(), set()
     for path in pathlib.Path(f"/proc/{pid}/fd").iterdir():
         with contextlib.suppress(FileNotFoundError):  # it was closed meanwhile
             links.add(os.readlink(path))
@@ -216,8 +216,8 @@ def _connections(pid: int) -> set[str]:
     ):
         lines = pathlib.Path(f"/proc/net/{table}").read_text().splitlines()[1:]
         rows = [line.split() for line in lines]
-        found |= {f"socket:[{row[inode]}]" for row in rows if row[state] == connected}
-    return found & links
+        result |= {f"socket:[{row[inode]}]" for row in rows if row[state] == connected}
+    return result & links
 
 
 def _shared_memory(pid: int) -> set[str]:
@@ -231,7 +231,7 @@ def _state(pid: int) -> str:
 
 
 def _wait_until_met(pids: list[int]) -> None:
-    """Wait until all have joined, and wait for what comes.
+    """Wait until all have joined, and wait for messages.
 
     Then they have a block of shared memory, or over UCX all are connected to one of them.
     """
@@ -243,15 +243,15 @@ def _wait_until_met(pids: list[int]) -> None:
     ):
         assert time.monotonic() < deadline, "the ranks do not meet"
         time.sleep(0.02)
-    for pid in pids:  # who has joined says who it is before it sleeps
+    for pid in pids:  # a joined process identifies itself before it sleeps
         while _state(pid) != "S":
             assert time.monotonic() < deadline, f"{pid} does not wait"
             time.sleep(0.002)
 
 
 @pytest.mark.parametrize("victim", [0, 1])
-def test_a_killed_rank_is_named_by_those_who_came(victim: int) -> None:
-    """The fourth rank does not come, so that the others still wait."""
+def test_the_other_ranks_name_a_killed_rank(victim: int) -> None:
+    """The fourth rank does not join, so that the others still wait."""
     context = mp.get_context("fork")
     where = f"shm:tests {secrets.token_hex(8)}"
     processes, ends = [], []

@@ -74,15 +74,15 @@ class Job:
 
     def answers(self) -> list[Any]:
         """Wait for the end of all; return what they returned or raised, by place."""
-        found = []
+        results = []
         for place in range(self._size):
             answer = None
             with contextlib.suppress(EOFError):
                 assert self._ends[place].poll(60), f"rank {place} hangs"
                 answer = self._ends[place].recv()
-            found.append(answer)
+            results.append(answer)
             self.processes[place].join()
-        return found
+        return results
 
 
 def die() -> None:
@@ -186,8 +186,8 @@ def dies_at(lost: tuple[int, ...], commits: int) -> Callable[[int, Any], None]:
     return fault
 
 
-def assert_close(found: Any, wanted: Any) -> None:
-    for x, y in zip(found, wanted, strict=True):
+def assert_close(result: Any, expected: Any) -> None:
+    for x, y in zip(result, expected, strict=True):
         assert bool((pc.tensor(x) - pc.tensor(y)).abs().max() < 1e-5)
 
 
@@ -197,15 +197,15 @@ KINDS = ("replicated", "optimizer", "parameters", "wrapped")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("lost", [(0,), (2,)])
 def test_the_ranks_that_are_left_go_on(lost: tuple[int, ...], kind: str) -> None:
-    wanted = alone()
-    found = Job(3, training(dies_at(lost, 5), kind=kind)).answers()
-    assert [found[place] for place in lost] == [None]
-    left = [answer for answer in found if answer is not None]
+    expected = alone()
+    result = Job(3, training(dies_at(lost, 5), kind=kind)).answers()
+    assert [result[place] for place in lost] == [None]
+    left = [answer for answer in result if answer is not None]
     assert len(left) == 2 and left[0] == left[1]
     weights, counts, drawn, commits, size = left[0]
     assert counts == [3] * SAMPLES and commits == 12 and size == 2
-    assert drawn == wanted[2]
-    assert_close(weights, wanted[0])
+    assert drawn == expected[2]
+    assert_close(weights, expected[0])
 
 
 def test_one_after_the_other_is_lost() -> None:
@@ -213,10 +213,10 @@ def test_one_after_the_other_is_lost() -> None:
         if state.commits == 3 * place and place > 0:
             die()
 
-    found = Job(3, training(fault)).answers()
-    assert found[1:] == [None, None]
-    assert found[0][1] == [3] * SAMPLES and found[0][4] == 1
-    assert_close(found[0][0], alone()[0])
+    result = Job(3, training(fault)).answers()
+    assert result[1:] == [None, None]
+    assert result[0][1] == [3] * SAMPLES and result[0][4] == 1
+    assert_close(result[0][0], alone()[0])
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -264,9 +264,9 @@ def test_a_late_rank_is_let_in_at_a_commit(several: bool, request: Any) -> None:
     job.processes[2].join()
     time.sleep(0.1)
     job.start(2)
-    found = job.answers()
-    assert found[0] == found[1] == found[2]
-    counts = found[0][1]
+    result = job.answers()
+    assert result[0] == result[1] == result[2]
+    counts = result[0][1]
     assert max(counts) - min(counts) <= 1  # also in the epoch in which it came
 
 
@@ -307,10 +307,10 @@ def test_a_child_of_a_lost_rank_does_not_keep_its_door() -> None:
                 if place == 2:
                     die()
                 if session._door is not None and session.generation == 1:
-                    made = os.fork()
-                    if not made:
+                    result = os.fork()
+                    if not result:
                         time.sleep(1000)
-                    child.value = made
+                    child.value = result
                     die()
                 state.step += 1
                 state.commit()
@@ -401,7 +401,7 @@ def test_a_shard_that_is_lost_with_its_copy(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["optimizer", "parameters"])
-def test_all_begin_with_what_the_first_rank_has(kind: str) -> None:
+def test_all_ranks_begin_with_the_state_of_the_first(kind: str) -> None:
     def work(place: int) -> Any:
         state, _ = make_state(kind)
         for p in state.model.parameters():  # as if each had loaded another checkpoint
@@ -436,10 +436,10 @@ def test_losses_one_after_the_other_with_sharded_parameters() -> None:
             flag.value = 1
             die()
 
-    found = Job(4, training(fault, kind="parameters", parts=4)).answers()
-    assert found[1] is None and found[3] is None and found[0] == found[2]
-    assert found[0][1] == [3] * SAMPLES and found[0][4] == 2
-    assert_close(found[0][0], Job(1, training(no_fault, parts=4)).answers()[0][0])
+    result = Job(4, training(fault, kind="parameters", parts=4)).answers()
+    assert result[1] is None and result[3] is None and result[0] == result[2]
+    assert result[0][1] == [3] * SAMPLES and result[0][4] == 2
+    assert_close(result[0][0], Job(1, training(no_fault, parts=4)).answers()[0][0])
 
 
 def test_a_state_that_is_sharded_in_two_dimensions() -> None:
@@ -483,9 +483,9 @@ def test_ranks_of_several_hosts_meet_again(hosts: dict[str, Any]) -> None:
     job = Job(3, training(fault, kind="optimizer"), patience=20, **hosts)
     job.processes[2].join()
     job.start(2)
-    found = job.answers()
-    assert found[0] == found[1] == found[2]
-    assert found[0][1] == [3] * SAMPLES and found[0][4] == 3
+    result = job.answers()
+    assert result[0] == result[1] == result[2]
+    assert result[0][1] == [3] * SAMPLES and result[0][4] == 3
 
 
 def test_a_group_that_cannot_be_opened(
@@ -510,17 +510,17 @@ def test_a_group_that_cannot_be_opened(
     assert generation == 2 and [place for place, _, _ in group] == [0]
 
 
-def test_a_process_that_is_started_again_brings_what_was_told(
+def test_a_restarted_process_has_the_stored_addresses(
     monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
 ) -> None:
     monkeypatch.setenv("PLAIT_ELASTIC_FOLDER", str(tmp_path))
-    told = CONTEXT.Array("i", 2)
+    message = CONTEXT.Array("i", 2)
 
     def work(place: int) -> Any:
         me = elastic._session.current_session("test")._me
         again = bool(me.group)
         if again:
-            told[0], told[1] = me.generation, len(me.group)
+            message[0], message[1] = me.generation, len(me.group)
         assert me.is_new
 
         def fault(place: int, state: Any) -> None:
@@ -534,7 +534,7 @@ def test_a_process_that_is_started_again_brings_what_was_told(
     job.start(1)
     first, second = job.answers()
     assert first == second and first[4] == 2
-    assert list(told) == [0, 2]
+    assert list(message) == [0, 2]
     assert list(tmp_path.iterdir()) == []  # nobody needs it behind the end
 
 
@@ -555,7 +555,7 @@ def test_too_few_ranks_end_with_an_error() -> None:
     assert isinstance(first, dist.CollectiveTimeout) and "for 2 ranks, 1 came" in str(first)
 
 
-def test_a_rank_that_runs_but_does_not_come_is_waited_for() -> None:
+def test_the_group_waits_for_a_running_rank() -> None:
     def fault(place: int, state: Any) -> None:
         if place == 2 and state.commits == 3:
             die()
@@ -592,8 +592,8 @@ def test_a_communication_hook_stays() -> None:
 
 
 def test_a_group_of_one_has_nothing_to_wait_for() -> None:
-    (found,) = Job(1, training(no_fault)).answers()
-    assert found[1] == [3] * SAMPLES
+    (result,) = Job(1, training(no_fault)).answers()
+    assert result[1] == [3] * SAMPLES
 
 
 def test_callbacks_and_values() -> None:
@@ -654,15 +654,15 @@ def test_batches_are_the_same_for_any_number_of_ranks(
         assert all(abs(w - 1 / len(of_ranks[0].indices)) < 1e-12 for w in per_sample)
 
 
-def test_a_position_is_gone_on_from() -> None:
+def test_iteration_continues_from_a_position() -> None:
     batches = elastic.Batches(10, 4, parts=1, seed=5)
     every = [[b.indices for b in batches] for _ in range(2)]
     again = elastic.Batches(10, 4, parts=1, seed=5)
     going = iter(again)
     assert [next(going).indices for _ in range(2)] == every[0][:2]
-    kept = again.state_dict()
+    reference = again.state_dict()
     third = elastic.Batches(10, 4, parts=1, seed=5)
-    third.load_state_dict(kept)
+    third.load_state_dict(reference)
     assert third.part_indices() == every[0][2:]
     assert [b.indices for b in third] == every[0][2:]
     assert [b.indices for b in third] == every[1] and third.epoch == 2
@@ -700,20 +700,20 @@ def test_the_newest_whole_snapshot_is_chosen() -> None:
         return Member(0, "", snapshots=list(snapshots), shards=list(shards))
 
     assert choose([member(), member()]) is None
-    found = choose([member((0, 4)), member((0, 5)), member()])
-    assert found is not None and (found.name, found.holders) == ((0, 5), [1])
+    result = choose([member((0, 4)), member((0, 5)), member()])
+    assert result is not None and (result.name, result.holders) == ((0, 5), [1])
     # of an earlier group, which others have left since
-    found = choose([member((0, 9)), member((1, 7))])
-    assert found is not None and found.name == (1, 7)
+    result = choose([member((0, 9)), member((1, 7))])
+    assert result is not None and result.name == (1, 7)
     old, new = [(0, 4, 0, 2), (0, 4, 1, 2)], [(0, 6, 0, 2)]
-    found = choose([member((0, 6), (0, 4), shards=[*new, *old]), member()])
-    assert found is not None
-    assert (found.name, found.holders, found.owners, found.size) == ((0, 4), [0], [0, 0], 2)
+    result = choose([member((0, 6), (0, 4), shards=[*new, *old]), member()])
+    assert result is not None
+    assert (result.name, result.holders, result.owners, result.size) == ((0, 4), [0], [0, 0], 2)
     assert choose([member((0, 6), shards=new)]) is None
     # one that begins has its own: that is the state of all if nobody has trained
     alone = member((-1, 0), shards=[(-1, 0, 0, 1)])
-    found = choose([member((0, 0), shards=[(0, 0, 0, 2)]), alone])
-    assert found is not None and (found.name, found.owners) == ((-1, 0), [1])
+    result = choose([member((0, 0), shards=[(0, 0, 0, 2)]), alone])
+    assert result is not None and (result.name, result.owners) == ((-1, 0), [1])
     assert choose([member((0, 6), shards=new), alone]) is None
 
 
@@ -743,9 +743,9 @@ def test_the_part_with_most_of_the_ranks_goes_on() -> None:
     assert _coordinator._outvoted([old, *new], "a") == ""
     # who could not open a group that others may be in, and who was started again behind it
     later = [(i, f"{i} 1 {host}", host) for i, host in enumerate("bcd", 1)]
-    told = Member(3, "3 1 d", None, 4, later, is_new=False)
+    message = Member(3, "3 1 d", None, 4, later, is_new=False)
     again = Member(3, "9 1 d", None, 4, later)
-    for third in (told, again):
+    for third in (message, again):
         assert "lost rank 0 (host b, pid 1), rank 1" in _coordinator._outvoted([old, third], "a")
     # ranks that run, but do not come
     assert _coordinator._outvoted([old, *new], "a", {3}) == ""
@@ -761,7 +761,7 @@ def test_neighbours_are_on_other_hosts() -> None:
     assert neighbours(peers, 2) == (0, 1)
 
 
-def test_time_in_which_nobody_looked_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_time_without_checks_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PLAIT_STOPPED_TIMEOUT", "2.5")
     times = iter([0.0, 60.0, 61.0, 62.0])
     monkeypatch.setattr("plait_distributed._peers.time.monotonic", lambda: next(times))

@@ -14,8 +14,8 @@ import plait_core as pc
 import plait_distributed as dist
 
 
-def all_say(found: list[Any], kind: type[Exception], *texts: str) -> None:
-    for error in found:
+def all_say(result: list[Any], kind: type[Exception], *texts: str) -> None:
+    for error in result:
         assert isinstance(error, kind), error
         for text in texts:
             assert text in str(error)
@@ -27,9 +27,9 @@ def test_different_operations(outcomes: Any, async_op: bool) -> None:
         x = pc.ones(2, 3)
         dist.barrier()
         call = dist.all_reduce if rank == 0 else dist.broadcast
-        found = call(x, async_op=async_op)
+        result = call(x, async_op=async_op)
         if async_op:
-            found.wait()
+            result.wait()
 
     all_say(
         outcomes(2, work),
@@ -49,18 +49,20 @@ def test_different_operations(outcomes: Any, async_op: bool) -> None:
     ids=["shapes", "sizes", "dtypes"],
 )
 def test_different_tensors(outcomes: Any, tensors: Any, texts: tuple[str, str]) -> None:
-    found = outcomes(2, lambda rank: dist.all_reduce(tensors[rank]))
+    result = outcomes(2, lambda rank: dist.all_reduce(tensors[rank]))
     all_say(
-        found, dist.MismatchError, *(f"rank {i} called all_reduce({t}" for i, t in enumerate(texts))
+        result,
+        dist.MismatchError,
+        *(f"rank {i} called all_reduce({t}" for i, t in enumerate(texts)),
     )
 
 
 def test_different_reductions_roots_and_sizes(outcomes: Any) -> None:
     ops = (dist.ReduceOp.SUM, dist.ReduceOp.MAX)
-    found = outcomes(2, lambda rank: dist.all_reduce(pc.ones(2), ops[rank]))
-    all_say(found, dist.MismatchError, "float32[2], sum)", "float32[2], max)")
-    found = outcomes(2, lambda rank: dist.broadcast(pc.ones(2), rank))
-    all_say(found, dist.MismatchError, "src=0", "src=1")
+    result = outcomes(2, lambda rank: dist.all_reduce(pc.ones(2), ops[rank]))
+    all_say(result, dist.MismatchError, "float32[2], sum)", "float32[2], max)")
+    result = outcomes(2, lambda rank: dist.broadcast(pc.ones(2), rank))
+    all_say(result, dist.MismatchError, "src=0", "src=1")
 
     def parts(rank: int) -> Any:
         dist.all_to_all([pc.empty(2), pc.empty(2)], [pc.ones(2), pc.ones(2 + (rank == 0))])
@@ -146,7 +148,7 @@ def test_an_abort_reaches_all(outcomes: Any) -> None:
         assert isinstance(error, dist.DistBackendError) and "the data is used up" in str(error)
 
 
-def test_who_never_comes_to_the_meeting() -> None:
+def test_the_error_names_a_rank_that_never_connects() -> None:
     with pytest.raises(dist.CollectiveTimeout, match=r"waited 0\.3 s for rank 1"):
         dist.init_process_group(init_method="shm:nobody else", rank=0, world_size=2, timeout=0.3)
     assert not dist.is_initialized()

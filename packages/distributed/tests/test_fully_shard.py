@@ -107,14 +107,16 @@ def sharded(rank: int, size: int, options: dict[str, Any], shared: dict[str, Any
 
 def check(ranks: Any, size: int, shared: Any = None, close: float = 1e-5, **options: Any) -> None:
     want, norms = reference(size, **options)
-    found = ranks(size, lambda rank: sharded(rank, size, options, shared or {}))
-    again = found if size > 2 else ranks(size, lambda r: sharded(r, size, options, shared or {}))
-    for (parameters, own), (others, _) in zip(found, again, strict=True):
+    result = ranks(size, lambda rank: sharded(rank, size, options, shared or {}))
+    again = result if size > 2 else ranks(size, lambda r: sharded(r, size, options, shared or {}))
+    for (parameters, own), (others, _) in zip(result, again, strict=True):
         assert own == pytest.approx(norms, rel=1e-4)
-        for mine, first, repeated, other in zip(parameters, found[0][0], others, want, strict=True):
-            assert (mine == first).all()  # the same bits on all ranks
-            assert (mine == repeated).all()  # and in every run
-            assert abs(mine - other).max() < close
+        for own_value, first, repeated, other in zip(
+            parameters, result[0][0], others, want, strict=True
+        ):
+            assert (own_value == first).all()  # the same bits on all ranks
+            assert (own_value == repeated).all()  # and in every run
+            assert abs(own_value - other).max() < close
 
 
 @pytest.mark.parametrize("size", [2, 4])
@@ -139,9 +141,9 @@ def test_replicas_of_shards(ranks: Any) -> None:
         parameters = sharded(rank, 4, {}, {"mesh": mesh})[0]
         return parameters
 
-    for found in ranks(4, work):
-        for mine, other in zip(found, want, strict=True):
-            assert abs(mine - other).max() < 1e-5
+    for result in ranks(4, work):
+        for own, other in zip(result, want, strict=True):
+            assert abs(own - other).max() < 1e-5
 
 
 def test_halves(ranks: Any) -> None:

@@ -66,13 +66,13 @@ def test_it_is_one_process(ranks: Any, strategy: str, policy: Any) -> None:
         kind = ShardingStrategy[strategy]
         model = FSDP(net(), None, kind, None, policy, sync_module_states=True, device_mesh=mesh)
         own = train(model, batches(size)[:, 2 * rank : 2 * rank + 2], 0.1)
-        held = sum(p.to_local().numel() for p in model.parameters())
-        return {name: x.numpy() for name, x in model.state_dict().items()}, own, held
+        n_elements = sum(p.to_local().numel() for p in model.parameters())
+        return {name: x.numpy() for name, x in model.state_dict().items()}, own, n_elements
 
     total = sum(p.numel() for p in one.parameters())
-    for state, own, held in ranks(size, work):
+    for state, own, n_elements in ranks(size, work):
         assert own == pytest.approx(norms, rel=1e-4)
-        assert (held == total) if strategy == "NO_SHARD" else (held < 0.7 * total)
+        assert (n_elements == total) if strategy == "NO_SHARD" else (n_elements < 0.7 * total)
         assert list(state) == list(one.state_dict())
         for name, x in one.state_dict().items():
             assert abs(state[name] - x.numpy()).max() < 1e-5

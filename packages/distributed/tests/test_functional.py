@@ -118,9 +118,9 @@ def test_batch_norm_over_ranks(ranks: Any, momentum: float | None) -> None:
     parts = [slice(0, 2), slice(2, 5)]  # of different sizes
 
     def layer() -> Any:
-        made = nn.BatchNorm1d(3, momentum=momentum)
-        made.weight.data.copy_(pc.tensor([0.5, 1.0, 2.0]))
-        return made
+        output = nn.BatchNorm1d(3, momentum=momentum)
+        output.weight.data.copy_(pc.tensor([0.5, 1.0, 2.0]))
+        return output
 
     def work(rank: int) -> Any:
         model = dist.SyncBatchNorm.convert_sync_batchnorm(nn.Sequential(layer()))
@@ -144,7 +144,7 @@ def test_batch_norm_over_ranks(ranks: Any, momentum: float | None) -> None:
     state = [one.running_mean, one.running_var, one.num_batches_tracked.float()]
     one.eval()
     want = [v.detach().numpy() for v in (y, x.grad, *sums, *state, one(x))]
-    for rank, found in enumerate(ranks(2, work)):
-        for i, (mine, other) in enumerate(zip(found, want, strict=True)):
+    for rank, result in enumerate(ranks(2, work)):
+        for i, (own, other) in enumerate(zip(result, want, strict=True)):
             other = other[parts[rank]] if i in (0, 1, len(want) - 1) else other
-            np.testing.assert_allclose(mine, other, rtol=2e-4, atol=2e-5)
+            np.testing.assert_allclose(own, other, rtol=2e-4, atol=2e-5)

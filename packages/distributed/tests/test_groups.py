@@ -22,31 +22,31 @@ def test_groups_of_some_processes(ranks: Any) -> None:
     def work(rank: int) -> Any:
         odd = dist.new_group([1, 3])
         even = dist.new_group([2, 0], timeout=datetime.timedelta(seconds=9))
-        mine = odd if rank % 2 else even
+        own_value = odd if rank % 2 else even
         other = even if rank % 2 else odd
         assert other == dist.GroupMember.NON_GROUP_MEMBER
         x = pc.full((1,), float(rank))
-        dist.all_reduce(x, group=mine)
+        dist.all_reduce(x, group=own_value)
         y = pc.full((1,), float(rank))
-        dist.broadcast(y, 2 + rank % 2, group=mine)
+        dist.broadcast(y, 2 + rank % 2, group=own_value)
         z = pc.full((1,), float(rank))
-        dist.broadcast(z, group=mine, group_src=0)
+        dist.broadcast(z, group=own_value, group_src=0)
         with pytest.warns(UserWarning, match="not a member of the group"):
             dist.all_reduce(x, group=other)
         assert dist.get_rank(other) == -1 and dist.get_world_size(other) == -1
-        assert dist.get_process_group_ranks(mine) == [rank % 2, 2 + rank % 2]
-        assert dist.get_group_rank(mine, rank) == dist.get_rank(mine) == rank // 2
-        assert dist.get_global_rank(mine, rank // 2) == rank
+        assert dist.get_process_group_ranks(own_value) == [rank % 2, 2 + rank % 2]
+        assert dist.get_group_rank(own_value, rank) == dist.get_rank(own_value) == rank // 2
+        assert dist.get_global_rank(own_value, rank // 2) == rank
         with pytest.raises(ValueError, match="must be a member"):
-            dist.get_group_rank(mine, 1 - rank % 2)
+            dist.get_group_rank(own_value, 1 - rank % 2)
         own, groups = dist.new_subgroups(2)
         assert own is groups[rank // 2] and own.ranks == (rank - rank % 2, rank - rank % 2 + 1)
         if rank < 2:
             local = dist.new_group([0, 1], use_local_synchronization=True)
             dist.barrier(local)
-        dist.destroy_process_group(mine)
+        dist.destroy_process_group(own_value)
         with pytest.raises(ValueError, match="destroyed"):
-            dist.barrier(mine)
+            dist.barrier(own_value)
         dist.barrier()
         dist.destroy_process_group()
         return x.item(), y.item(), z.item()
@@ -55,8 +55,8 @@ def test_groups_of_some_processes(ranks: Any) -> None:
 
 
 def test_groups_that_processes_disagree_about(outcomes: Any) -> None:
-    found = outcomes(2, lambda rank: dist.new_group([rank]))
-    for error in found:
+    result = outcomes(2, lambda rank: dist.new_group([rank]))
+    for error in result:
         assert isinstance(error, dist.MismatchError)
         assert re.search(r"rank 0 asked for (\w+) \[0\], rank 1 asked for \1 \[1\]", str(error))
 
@@ -100,22 +100,22 @@ LAUNCHED = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_
 
 
 def test_the_launchers_variables() -> None:
-    found = find_meeting(None, -1, -1, LAUNCHED)
-    assert (found.rank, found.size) == (1, 2) and found.at("shared_memory").startswith("shm:")
+    result = find_meeting(None, -1, -1, LAUNCHED)
+    assert (result.rank, result.size) == (1, 2) and result.at("shared_memory").startswith("shm:")
     assert find_meeting("env://", 0, 3, LAUNCHED).size == 3
     # a host's names are one place; jobs, ports and secrets are others
-    assert find_meeting(None, -1, -1, {**LAUNCHED, "MASTER_ADDR": "127.0.0.1"}).name == found.name
+    assert find_meeting(None, -1, -1, {**LAUNCHED, "MASTER_ADDR": "127.0.0.1"}).name == result.name
     assert (
         find_meeting(None, -1, -1, {**LAUNCHED, "MASTER_ADDR": socket.gethostname()}).name
-        == found.name
+        == result.name
     )
     for name, value in {
         "MASTER_PORT": "29501",
         "PLAIT_JOB_SECRET": "x",
         "TORCHELASTIC_RUN_ID": "2",
     }.items():
-        assert find_meeting(None, -1, -1, {**LAUNCHED, name: value}).name != found.name
-    assert find_meeting("tcp://localhost:29500", 1, 2, {}) == found
+        assert find_meeting(None, -1, -1, {**LAUNCHED, name: value}).name != result.name
+    assert find_meeting("tcp://localhost:29500", 1, 2, {}) == result
     slurm = {"SLURM_PROCID": "2", "SLURM_NTASKS": "4", "SLURM_JOB_ID": "77", "SLURM_NNODES": "1"}
     assert (find_meeting(None, -1, -1, slurm).rank, find_meeting(None, -1, -1, slurm).size) == (
         2,
@@ -153,46 +153,46 @@ def test_what_is_missing_is_named(method: str, env: dict[str, str], text: str) -
     ],
 )
 def test_several_hosts_need_another_provider(more: dict[str, str]) -> None:
-    found = find_meeting(None, -1, -1, {**LAUNCHED, **more})
+    result = find_meeting(None, -1, -1, {**LAUNCHED, **more})
     with pytest.raises(NotImplementedError, match=r"several hosts need a provider .* MPI or UCX"):
-        found.at("shared_memory")
-    assert found.at("mpi") == f"mpi:{found.name}"
+        result.at("shared_memory")
+    assert result.at("mpi") == f"mpi:{result.name}"
     host = more.get("MASTER_ADDR", "localhost")
-    assert found.at("ucx") == f"tcp://{host}:29500/{found.name}"
+    assert result.at("ucx") == f"tcp://{host}:29500/{result.name}"
 
 
 def test_slurm_on_several_hosts_names_the_first() -> None:
     slurm = {"SLURM_PROCID": "2", "SLURM_NTASKS": "4", "SLURM_JOB_ID": "77", "SLURM_NNODES": "2"}
     slurm |= {"SLURM_NODELIST": "node[03-04]", "SLURM_LOCALID": "0", "SLURM_NODEID": "1"}
-    found = find_meeting(None, -1, -1, slurm)
-    assert found.at("ucx") == f"tcp://node03:20077/{found.name}"
+    result = find_meeting(None, -1, -1, slurm)
+    assert result.at("ucx") == f"tcp://node03:20077/{result.name}"
     with pytest.raises(ValueError, match="set MASTER_ADDR and MASTER_PORT"):
         find_meeting("shm:name", -1, -1, slurm).at("ucx")
 
 
 def test_a_launcher_of_mpi_needs_no_address() -> None:
     mpich = {"PMI_RANK": "1", "PMI_SIZE": "4", "MPI_LOCALNRANKS": "4"}
-    found = find_meeting(None, -1, -1, mpich)
-    assert (found.rank, found.size, found.by_mpi) == (1, 4, True)
+    result = find_meeting(None, -1, -1, mpich)
+    assert (result.rank, result.size, result.by_mpi) == (1, 4, True)
     with pytest.raises(NotImplementedError, match="gives the job no name"):
-        found.at("shared_memory")
+        result.at("shared_memory")
     openmpi = {
         "OMPI_COMM_WORLD_RANK": "0",
         "OMPI_COMM_WORLD_SIZE": "4",
         "OMPI_COMM_WORLD_LOCAL_SIZE": "4",
         "PMIX_NAMESPACE": "prterun-b-7@1",
     }
-    found = find_meeting(None, -1, -1, openmpi)
-    assert not found.several and found.at("shared_memory").startswith("shm:")
+    result = find_meeting(None, -1, -1, openmpi)
+    assert not result.several and result.at("shared_memory").startswith("shm:")
 
 
 def test_names_of_backends(monkeypatch: pytest.MonkeyPatch) -> None:
     def backend(name: str | None) -> str:
         where = f"shm:{secrets.token_hex(8)}"
         dist.init_process_group(name, where, rank=0, world_size=1)
-        found = dist.get_backend()
+        result = dist.get_backend()
         dist.destroy_process_group()
-        return found
+        return result
 
     assert backend("GLOO") == "gloo" and backend(None) == "shared_memory"
     assert backend("cpu:gloo,cuda:nccl") == "gloo"

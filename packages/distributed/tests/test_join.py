@@ -33,16 +33,19 @@ def reference(by_all: bool) -> Any:
     for step in range(max(BATCHES)):
         going = [rank for rank, n in enumerate(BATCHES) if step < n]
         before = norm.running_mean.clone(), norm.running_var.clone()
-        kept = None
+        reference = None
         optimizer.zero_grad()
         for rank in going:
             norm.running_mean.copy_(before[0])
             norm.running_var.copy_(before[1])
             loss = model(batch(rank, step)).pow(2).mean()
             (loss / (len(BATCHES) if by_all else len(going))).backward()
-            kept = kept or (norm.running_mean.clone(), norm.running_var.clone())  # rank 0's
-        norm.running_mean.copy_(kept[0])
-        norm.running_var.copy_(kept[1])
+            reference = reference or (
+                norm.running_mean.clone(),
+                norm.running_var.clone(),
+            )  # rank 0's
+        norm.running_mean.copy_(reference[0])
+        norm.running_var.copy_(reference[1])
         optimizer.step()
     return [x.detach() for x in (*model.parameters(), norm.running_mean, norm.running_var)]
 
@@ -70,8 +73,8 @@ def test_it_is_training_with_the_batches_that_there_are(
 
     want = reference(by_all)
     for parameters, _ in ranks(3, work):
-        for mine, other in zip(parameters, want, strict=False):
-            assert abs(mine - other.numpy()).max() < 1e-5
+        for own, other in zip(parameters, want, strict=False):
+            assert abs(own - other.numpy()).max() < 1e-5
 
 
 def test_an_early_end_may_be_an_error_on_all(outcomes: Any) -> None:

@@ -95,33 +95,33 @@ MPICH = {"PMI_RANK": "5", "PMI_SIZE": "8", "MPI_LOCALRANKID": "1", "MPI_LOCALNRA
     ids=["torchrun", "Slurm", "Open MPI", "MPICH"],
 )
 def test_what_launchers_say(environment: dict[str, str], expected: Launch) -> None:
-    found = find_launch(environment)
-    assert found == expected
-    assert found is not None and found.is_on_several_hosts()
+    result = find_launch(environment)
+    assert result == expected
+    assert result is not None and result.is_on_several_hosts()
 
 
 def test_one_host_by_its_number_of_ranks() -> None:
-    found = find_launch({**MPICH, "MPI_LOCALNRANKS": "8"})
-    assert found is not None and found.nodes == 1 and not found.is_on_several_hosts()
+    result = find_launch({**MPICH, "MPI_LOCALNRANKS": "8"})
+    assert result is not None and result.nodes == 1 and not result.is_on_several_hosts()
 
 
 def test_mpiexec_within_a_job_of_slurm() -> None:
     batch = {**SLURM, "SLURM_PROCID": "0", "SLURM_NTASKS": "8"}
-    found = find_launch({**batch, **OPEN_MPI})
-    assert found is not None and (found.launcher, found.rank) == ("Open MPI", 5)
+    result = find_launch({**batch, **OPEN_MPI})
+    assert result is not None and (result.launcher, result.rank) == ("Open MPI", 5)
 
 
 def test_the_step_of_slurm_before_the_job() -> None:
     step = {"SLURM_STEP_NODELIST": "node02", "SLURM_STEP_NUM_NODES": "1"}
     step |= {"SLURM_STEP_TASKS_PER_NODE": "7", "SLURM_NODEID": "0"}
-    found = find_launch({**SLURM, **step})
-    assert found is not None and not found.is_on_several_hosts()
-    assert (found.master_addr, found.nodes, found.local_size) == ("node02", 1, 7)
+    result = find_launch({**SLURM, **step})
+    assert result is not None and not result.is_on_several_hosts()
+    assert (result.master_addr, result.nodes, result.local_size) == ("node02", 1, 7)
 
 
 def test_the_users_address_is_taken() -> None:
-    found = find_launch({**SLURM, "MASTER_ADDR": "c", "MASTER_PORT": "7"})
-    assert found is not None and (found.master_addr, found.master_port) == ("c", 7)
+    result = find_launch({**SLURM, "MASTER_ADDR": "c", "MASTER_PORT": "7"})
+    assert result is not None and (result.master_addr, result.master_port) == ("c", 7)
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ def test_a_stopped_rank_is_lost(outcomes: Any) -> None:
         assert ranks == (1,)
 
 
-def test_a_rank_that_goes_on_after_it_was_lost_hears_of_it(outcomes: Any) -> None:
+def test_a_lost_rank_that_continues_gets_an_error(outcomes: Any) -> None:
     def work(rank: int) -> Any:
         dist.barrier()
         if rank == 1:
@@ -120,7 +120,7 @@ def backward(rank: int) -> None:
     y.sum().backward()
 
 
-def monitored(rank: int) -> None:
+def run_barrier(rank: int) -> None:
     if rank == 1:
         die()
     dist.monitored_barrier(timeout=20)
@@ -186,7 +186,7 @@ def groups(rank: int) -> None:
 
 @pytest.mark.parametrize(
     "call",
-    [backward, monitored, parallel, joined, divided, asynchronous, messages, groups],
+    [backward, run_barrier, parallel, joined, divided, asynchronous, messages, groups],
     ids=lambda call: call.__name__,
 )
 def test_nothing_hangs(outcomes: Any, call: Any) -> None:

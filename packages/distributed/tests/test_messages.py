@@ -37,9 +37,9 @@ def test_messages(ranks: Any) -> None:
         if rank == 0:
             dist.send_object_list(["a", {"b": 1}], 1)
         else:
-            found: list[Any] = [None, None]
-            assert dist.recv_object_list(found, 0) == 0
-            assert found == ["a", {"b": 1}]
+            results: list[Any] = [None, None]
+            assert dist.recv_object_list(results, 0) == 0
+            assert results == ["a", {"b": 1}]
 
     ranks(2, work)
 
@@ -50,17 +50,22 @@ def test_objects(ranks: Any) -> None:
         dist.all_gather_object(every, {"rank": rank, "text": "x" * rank * 1000})
         gathered: Any = [None] * 3 if rank == 2 else None
         dist.gather_object((rank,), gathered, dst=2)
-        told = ["a", pc.arange(2)] if rank == 1 else [None, None]
-        dist.broadcast_object_list(told, src=1)
-        mine = [None]
-        dist.scatter_object_list(mine, [1, [2], "three"] if rank == 0 else None, src=0)
-        return [len(each["text"]) for each in every], gathered, (told[0], told[1].tolist()), mine
+        message = ["a", pc.arange(2)] if rank == 1 else [None, None]
+        dist.broadcast_object_list(message, src=1)
+        own = [None]
+        dist.scatter_object_list(own, [1, [2], "three"] if rank == 0 else None, src=0)
+        return (
+            [len(each["text"]) for each in every],
+            gathered,
+            (message[0], message[1].tolist()),
+            own,
+        )
 
-    found = ranks(3, work)
-    for rank, (sizes, gathered, told, mine) in enumerate(found):
-        assert sizes == [0, 1000, 2000] and told == ("a", [0, 1])
+    result = ranks(3, work)
+    for rank, (sizes, gathered, message, own) in enumerate(result):
+        assert sizes == [0, 1000, 2000] and message == ("a", [0, 1])
         assert gathered == ([(0,), (1,), (2,)] if rank == 2 else None)
-        assert mine == [[1, [2], "three"][rank]]
+        assert own == [[1, [2], "three"][rank]]
 
 
 @pytest.mark.usefixtures("alone")
@@ -86,19 +91,19 @@ def test_messages_from_any_rank(ranks: Any) -> None:
                 dist.send(pc.tensor([99.0]), 0, tag=7)
             dist.barrier()
             return None
-        found: dict[int, list[float]] = {1: [], 2: []}
+        results: dict[int, list[float]] = {1: [], 2: []}
         x = pc.zeros(1)
         for _ in range(4):
-            found[dist.recv(x)].append(x.item())
+            results[dist.recv(x)].append(x.item())
         for source in (1, 2):
-            while len(found[source]) < 3:
+            while len(results[source]) < 3:
                 assert dist.recv(x, source) == source
-                found[source].append(x.item())
+                results[source].append(x.item())
         transposed = pc.zeros(1, 1).t()
         assert dist.recv(transposed, tag=7) == 2
         assert transposed.item() == 99
         dist.barrier()
-        return found
+        return results
 
     assert ranks(3, work)[0] == {1: [10.0, 11.0, 12.0], 2: [20.0, 21.0, 22.0]}
 

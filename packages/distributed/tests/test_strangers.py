@@ -27,7 +27,7 @@ import strangers
 
 @pytest.mark.parametrize("kind", strangers.KINDS)
 @pytest.mark.parametrize("descriptors", [0, 30], ids=["many descriptors", "few descriptors"])
-def test_strangers_keep_nobody_out(kind: str, descriptors: int) -> None:
+def test_unknown_connections_do_not_block_members(kind: str, descriptors: int) -> None:
     with (
         strangers.server(kind, descriptors) as port,
         strangers.Strangers(strangers.address_of(kind, port), 400),
@@ -81,16 +81,16 @@ class _Proof:
 
 @pytest.fixture(name="listening")
 def listening_socket() -> Iterator[socket.socket]:
-    with socket.create_server((strangers.HOST, 0)) as made:
-        yield made
+    with socket.create_server((strangers.HOST, 0)) as result:
+        yield result
 
 
 def _heard(listener: Listener) -> list[bytes]:
     """Return the proofs that come within two seconds at most."""
     deadline = time.monotonic() + 2
     while time.monotonic() < deadline:
-        if found := listener.step(0.05):
-            return found
+        if result := listener.step(0.05):
+            return result
     return []
 
 
@@ -193,7 +193,7 @@ def test_a_closed_socket_ends_it(listening: socket.socket) -> None:
     assert not thread.is_alive()
 
 
-def test_a_coordinator_elsewhere_waits_at_the_door() -> None:
+def test_a_coordinator_on_another_host_waits() -> None:
     """A rank that is started again on the first host meets there, where the others do not look."""
     with socket.socket() as probe:
         probe.bind((strangers.HOST, 0))

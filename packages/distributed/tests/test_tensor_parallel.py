@@ -165,11 +165,11 @@ def test_it_is_one_process(ranks: Any, size: int) -> None:
         assert model.up.weight.to_local().shape[0] <= -(-10 // size)
         return train(model)
 
-    found = ranks(size, work)
-    for results in found:
-        for mine, first, other in zip(results, found[0], want, strict=True):
-            assert (mine == first).all()
-            assert abs(mine - other).max() < 1e-5
+    result = ranks(size, work)
+    for results in result:
+        for own, first, other in zip(results, result[0], want, strict=True):
+            assert (own == first).all()
+            assert abs(own - other).max() < 1e-5
 
 
 class Sequence(nn.Module):
@@ -212,9 +212,9 @@ def test_parts_of_a_sequence(ranks: Any) -> None:
         parallelize_module(model, mesh, to)
         return run(model, x)
 
-    for found in ranks(2, work):
-        for mine, other in zip(found, want, strict=True):
-            assert abs(mine - other).max() < 1e-4
+    for result in ranks(2, work):
+        for own, other in zip(result, want, strict=True):
+            assert abs(own - other).max() < 1e-4
 
 
 @pytest.mark.usefixtures("alone")

@@ -38,7 +38,7 @@ def test_it_is_the_optimizer(ranks: Any, size: int) -> None:
         model = model_of(0)
         optimizer = ZeroRedundancyOptimizer(groups(model), optim.AdamW, lr=0.1)
         train(model, optimizer, range(4))
-        held = sum(
+        n_elements = sum(
             x.numel()
             for state in optimizer.optim.state.values()
             for x in state.values()
@@ -48,26 +48,26 @@ def test_it_is_the_optimizer(ranks: Any, size: int) -> None:
             optimizer.state_dict()
         optimizer.consolidate_state_dict(to=1)
         if rank != 1:
-            return [p.detach().numpy() for p in model.parameters()], held, None
+            return [p.detach().numpy() for p in model.parameters()], n_elements, None
         state = optimizer.state_dict()
         whole = {
             n: {k: v.numpy() for k, v in s.items() if k != "step"}
             for n, s in state["state"].items()
         }
-        return [p.detach().numpy() for p in model.parameters()], held, whole
+        return [p.detach().numpy() for p in model.parameters()], n_elements, whole
 
     model = model_of(0)
     one = optim.AdamW(groups(model), lr=0.1)
     train(model, one, range(4))
-    found = ranks(size, work)
-    for parameters, _, _ in found:
-        for mine, p in zip(parameters, model.parameters(), strict=True):
-            assert (mine == p.detach().numpy()).all()
+    result = ranks(size, work)
+    for parameters, _, _ in result:
+        for own, p in zip(parameters, model.parameters(), strict=True):
+            assert (own == p.detach().numpy()).all()
     total = 2 * sum(p.numel() for p in model.parameters())
-    assert sum(held for _, held, _ in found) == total
-    assert max(held for _, held, _ in found) < total * 0.75
+    assert sum(n_elements for _, n_elements, _ in result) == total
+    assert max(n_elements for _, n_elements, _ in result) < total * 0.75
     want = one.state_dict()["state"]
-    whole = found[1][2]
+    whole = result[1][2]
     assert sorted(whole) == sorted(want)
     for number, state in whole.items():
         for name, value in state.items():
@@ -94,9 +94,9 @@ def test_it_goes_on_with_another_number_of_ranks(ranks: Any) -> None:
         train(model, optimizer, range(2, 4))
         return [p.detach().numpy() for p in model.parameters()]
 
-    for found in ranks(3, work):
-        for mine, p in zip(found, first.parameters(), strict=True):
-            assert (mine == p.detach().numpy()).all()
+    for result in ranks(3, work):
+        for own, p in zip(result, first.parameters(), strict=True):
+            assert (own == p.detach().numpy()).all()
 
 
 def _copy(value: Any) -> Any:

@@ -78,7 +78,7 @@ void each_storage(plait_tensor *t, F &&f) {
   }
 }
 
-// Lets a storage stand for one of each sample: copies of what it holds. PLAIT_DECLINE if its
+// Lets a storage stand for one of each sample, with copies of its bytes. PLAIT_DECLINE if its
 // memory is not plain memory of the host, which only tensors use.
 constexpr uint64_t foreign = PLAIT_STORAGE_READONLY | PLAIT_STORAGE_EXTERNAL |
                              PLAIT_STORAGE_SHARED | PLAIT_STORAGE_MAPPED | PLAIT_STORAGE_EXPORTED |
@@ -181,10 +181,10 @@ plait_tensor *samples_at(const plait_tensor *t, int64_t level) {
     return marked(b->value);
   }
   plait_thread *thread = state.runtime->thread();
-  plait_tensor *made = nullptr;
-  const plait_status s = rows_of(thread, t, *b, &made);
+  plait_tensor *result = nullptr;
+  const plait_status s = rows_of(thread, t, *b, &result);
   if (s < 0) state.python->raise(thread, s);
-  return made;
+  return result;
 }
 
 plait_tensor *all_samples(const plait_tensor *t, int64_t *level) {
@@ -232,20 +232,20 @@ bool is_recorded_call(const plait_call *c) {
 void note_results(const plait_call *c) {
   if (scopes.empty()) return;
   const bool recorded = is_recorded_call(c);
-  std::vector<const plait_storage *> given;
+  std::vector<const plait_storage *> storages;
   bool any = false;
   each_tensor(c->out, c->n_out,
               [&](const plait_tensor *t) { any |= scopes.size() > 1 || !batch_of(t); });
   if (!any) return;
   each_tensor(c->in, c->n_in, [&](plait_tensor *t) {
-    each_storage(t, [&](const plait_storage *s, int64_t) { given.push_back(s); });
+    each_storage(t, [&](const plait_storage *s, int64_t) { storages.push_back(s); });
   });
   each_tensor(c->out, c->n_out, [&](plait_tensor *t) {
     each_storage(t, [&](const plait_storage *s, int64_t below) {
-      if (std::find(given.begin(), given.end(), s) == given.end())
+      if (std::find(storages.begin(), storages.end(), s) == storages.end())
         fresh[s] = {std::min(scopes.back().level, below - 1)};
-      const auto made = recorded ? fresh.find(s) : fresh.end();
-      if (made != fresh.end()) made->second.recorded = true;
+      const auto created = recorded ? fresh.find(s) : fresh.end();
+      if (created != fresh.end()) created->second.recorded = true;
     });
   });
 }

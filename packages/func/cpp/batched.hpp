@@ -27,7 +27,8 @@ struct Batch {
   void *memory;
   int64_t scale = 1;  // strides of the value for one of a sample; 0: a sample is in C order instead
   int64_t row = 0;  // the bytes from one row to the next one; 0 if the value is not rows of bytes
-  const plait_allocator *allocator = nullptr;  // and who frees `memory`, with what it wants
+  const plait_allocator *allocator =
+      nullptr;  // the allocator that frees `memory`, and its argument
   void *block = nullptr;
 };
 

@@ -160,10 +160,10 @@ PyObject *batch(PyObject *, PyObject *const *args, Py_ssize_t n) {
   const int64_t level = PyLong_AsLongLong(args[1]);
   if (level == -1 && PyErr_Occurred()) return nullptr;
   plait_thread *thread = state.runtime->thread();
-  plait_tensor *value = handle_of(args[0]), *made = nullptr;
+  plait_tensor *value = handle_of(args[0]), *result = nullptr;
   plait_retain(value);
-  const plait_status s = make_batched(thread, value, level, &made);
-  return s < 0 ? state.python->raise(thread, s) : wrap(made);
+  const plait_status s = make_batched(thread, value, level, &result);
+  return s < 0 ? state.python->raise(thread, s) : wrap(result);
 }
 
 PyObject *samples(PyObject *, PyObject *o) {
@@ -196,10 +196,10 @@ PyObject *memory(PyObject *, PyObject *const *args, Py_ssize_t n) {
   const int64_t level = PyLong_AsLongLong(args[1]);
   if (level == -1 && PyErr_Occurred()) return nullptr;
   plait_thread *thread = state.runtime->thread();
-  plait_tensor *made = nullptr;
-  const plait_status s = memory_within(thread, handle_of(args[0]), level, &made);
+  plait_tensor *result = nullptr;
+  const plait_status s = memory_within(thread, handle_of(args[0]), level, &result);
   if (s < 0) return state.python->raise(thread, s), nullptr;
-  return s == PLAIT_OK ? wrap(made) : new_reference(Py_None);
+  return s == PLAIT_OK ? wrap(result) : new_reference(Py_None);
 }
 
 PyObject *give_rows(PyObject *, PyObject *const *args, Py_ssize_t n) {

@@ -1,4 +1,4 @@
-// Gradients of what samples share: the layer above the engine's (docs/design/0043).
+// Gradients of tensors that samples share: the layer above the engine's (docs/design/0043).
 #include <algorithm>
 #include <vector>
 
@@ -23,13 +23,13 @@ class Levels {
   }
   // a list of them
   PyObject *list() const {
-    Object made(PyList_New(Py_ssize_t(levels_.size())));
-    for (size_t i = 0; made && i < levels_.size(); i++) {
+    Object result(PyList_New(Py_ssize_t(levels_.size())));
+    for (size_t i = 0; result && i < levels_.size(); i++) {
       PyObject *number = PyLong_FromLongLong(levels_[i]);
       if (!number) return nullptr;
-      PyList_SET_ITEM(made.get(), Py_ssize_t(i), number);
+      PyList_SET_ITEM(result.get(), Py_ssize_t(i), number);
     }
-    return made.release();
+    return result.release();
   }
 
  private:
@@ -46,12 +46,12 @@ struct Input {
 };
 
 std::vector<Input> inputs_with_history(const plait_call *c, const plait_engine *e) {
-  std::vector<Input> found;
+  std::vector<Input> results;
   long index = 0;
   const auto see = [&](const plait_tensor *t) {
     if (t && (has_history(t, e) || (t->base && has_history(t->base, e)))) {
-      found.push_back({index, {}});
-      found.back().levels.add(t);
+      results.push_back({index, {}});
+      results.back().levels.add(t);
     }
     index++;
   };
@@ -63,19 +63,19 @@ std::vector<Input> inputs_with_history(const plait_call *c, const plait_engine *
     else if (v.tag == PLAIT_TENSOR || kind == PLAIT_KIND_TENSOR || kind == PLAIT_KIND_OPERAND)
       see(v.tag == PLAIT_TENSOR ? v.u.t : nullptr);
   }
-  return found;
+  return results;
 }
 
 // The inputs that samples share: pairs of the index and the levels. nullptr with an exception.
 Object shared_inputs(const std::vector<Input> &inputs, const Levels &levels) {
-  Object found(PyList_New(0));
+  Object result(PyList_New(0));
   for (const Input &each : inputs) {
     if (levels.within(each.levels)) continue;
     const Object numbers(each.levels.list());
     const Object pair(numbers ? Py_BuildValue("lO", each.index, numbers.get()) : nullptr);
-    if (!found || !pair || PyList_Append(found.get(), pair.get()) < 0) return Object();
+    if (!result || !pair || PyList_Append(result.get(), pair.get()) < 0) return Object();
   }
-  return found;
+  return result;
 }
 
 // A tensor with the node that the call has recorded. A write to a view is recorded by its base.

@@ -57,11 +57,11 @@ void end_level() {
   levels.pop_back();
 }
 
-bool is_randomness(PyObject *text, Randomness *found) {
+bool is_randomness(PyObject *text, Randomness *result) {
   for (int i = 0; i < 3; i++) {
     if (!PyUnicode_Check(text) || PyUnicode_CompareWithASCIIString(text, randomness_names[i]))
       continue;
-    *found = Randomness(i);
+    *result = Randomness(i);
     return true;
   }
   return false;
@@ -78,19 +78,19 @@ PyObject *innermost(PyObject *, PyObject *) {
 }
 
 PyObject *all_levels(PyObject *, PyObject *) {
-  Object made(PyList_New(0));
+  Object result(PyList_New(0));
   for (const Level &level : levels) {
-    const Object one(made ? level_object(level) : nullptr);
-    if (!one || PyList_Append(made.get(), one.get()) < 0) return nullptr;
+    const Object one(result ? level_object(level) : nullptr);
+    if (!one || PyList_Append(result.get(), one.get()) < 0) return nullptr;
   }
-  return made.release();
+  return result.release();
 }
 
 PyObject *find(PyObject *, PyObject *number) {
-  const int64_t wanted = PyLong_AsLongLong(number);
-  if (wanted == -1 && PyErr_Occurred()) return nullptr;
+  const int64_t required = PyLong_AsLongLong(number);
+  if (required == -1 && PyErr_Occurred()) return nullptr;
   for (const Level &level : levels)
-    if (level.number == wanted) return level_object(level);
+    if (level.number == required) return level_object(level);
   Py_RETURN_NONE;
 }
 
@@ -100,10 +100,10 @@ PyObject *check_backward(PyObject *, PyObject *) {
 }
 
 PyObject *is_open(PyObject *, PyObject *number) {
-  const int64_t wanted = PyLong_AsLongLong(number);
-  if (wanted == -1 && PyErr_Occurred()) return nullptr;
+  const int64_t required = PyLong_AsLongLong(number);
+  if (required == -1 && PyErr_Occurred()) return nullptr;
   const std::lock_guard<ProcessLock> lock(open_lock);
-  return PyBool_FromLong(std::find(open_calls.begin(), open_calls.end(), wanted) !=
+  return PyBool_FromLong(std::find(open_calls.begin(), open_calls.end(), required) !=
                          open_calls.end());
 }
 
@@ -243,14 +243,14 @@ PyObject *changed(PyObject *value, PyObject *dim, Change &&change) {
   const bool is_list = PyList_CheckExact(value), is_dict = PyDict_CheckExact(value);
   if (!is_list && !is_dict && !PyTuple_CheckExact(value)) return nullptr;
   if (Py_EnterRecursiveCall(" in the arguments of vmap")) return nullptr;
-  Object made(is_list   ? PySequence_Tuple(value)
-              : is_dict ? PyDict_Copy(value)
-                        : new_reference(value));
-  if (made)
-    made = Object(is_dict ? changed_dict(std::move(made), dim, change)
-                          : changed_tuple(made.get(), dim, change));
+  Object result(is_list   ? PySequence_Tuple(value)
+                : is_dict ? PyDict_Copy(value)
+                          : new_reference(value));
+  if (result)
+    result = Object(is_dict ? changed_dict(std::move(result), dim, change)
+                            : changed_tuple(result.get(), dim, change));
   Py_LeaveRecursiveCall();
-  return made && is_list ? PySequence_List(made.get()) : made.release();
+  return result && is_list ? PySequence_List(result.get()) : result.release();
 }
 
 template <class Change>
@@ -293,7 +293,7 @@ struct Entering {
     const int at = dimension(dim, t->dl.ndim);
     if (at < 0 || (size >= 0 && size != t->dl.shape[at])) return nullptr;
     size = t->dl.shape[at];
-    plait_tensor *samples = with_dimension_at(t, at, 0), *made = nullptr;
+    plait_tensor *samples = with_dimension_at(t, at, 0), *result = nullptr;
     if (!samples) return nullptr;
     plait_thread *thread = state.runtime->thread();
     plait_status s = PLAIT_OK;
@@ -303,8 +303,8 @@ struct Entering {
       samples = nullptr;
       s = state.runtime->tensor_alias(thread, handle_of(owner.get()), &samples);
     }
-    if (s >= 0) s = make_batched(thread, samples, level, &made);
-    return s < 0 ? state.python->raise(thread, s) : wrap(made);
+    if (s >= 0) s = make_batched(thread, samples, level, &result);
+    return s < 0 ? state.python->raise(thread, s) : wrap(result);
   }
 };
 
@@ -322,8 +322,8 @@ struct Leaving {
     if (at < 0) return nullptr;
     Object recorded(has_history(t) ? leave_recorded(value, level, size) : nullptr);
     if (PyErr_Occurred()) return nullptr;
-    plait_tensor *made = with_dimension_at(handle_of((recorded ? recorded : owner).get()), 0, at);
-    return made ? wrap(made) : nullptr;
+    plait_tensor *result = with_dimension_at(handle_of((recorded ? recorded : owner).get()), 0, at);
+    return result ? wrap(result) : nullptr;
   }
 };
 
@@ -347,8 +347,8 @@ PyObject *vmap(PyObject *, PyObject *const *a, Py_ssize_t n) {
   }
   entered = Object();
   if (!results) return nullptr;
-  PyObject *made = changed(results.get(), out_dims, Leaving{entering.level, entering.size});
-  if (made || PyErr_Occurred()) return made;
+  PyObject *result = changed(results.get(), out_dims, Leaving{entering.level, entering.size});
+  if (result || PyErr_Occurred()) return result;
   return PyObject_CallFunction(a[7], "OOLL", results.get(), out_dims,
                                static_cast<long long>(entering.level),
                                static_cast<long long>(entering.size));

@@ -30,29 +30,29 @@ OPERATORS = [spec for spec in specs.all() if not spec.unpredictable]
 
 
 def leaves(values: Any) -> list[Any]:
-    found = []
+    results = []
     for value in values:
         if pc.is_tensor(value):
-            found.append(value)
+            results.append(value)
         elif isinstance(value, (list, tuple)):
-            found += leaves(value)
-    return found
+            results += leaves(value)
+    return results
 
 
 def filled(values: Any, tensors: list[Any]) -> Any:
     """Return values with the tensors in the place of those that `leaves` finds."""
-    made = []
+    result = []
     for value in values:
         if pc.is_tensor(value):
-            made.append(tensors.pop(0))
+            result.append(tensors.pop(0))
         elif isinstance(value, (list, tuple)):
-            made.append(type(value)(filled(value, tensors)))
+            result.append(type(value)(filled(value, tensors)))
         else:
-            made.append(value)
-    return made
+            result.append(value)
+    return result
 
 
-def listed(result: Any) -> list[Any]:
+def as_list(result: Any) -> list[Any]:
     return list(result) if isinstance(result, (tuple, list)) else [result]
 
 
@@ -69,8 +69,8 @@ def call_of(spec: Operator, sample: Sample) -> Any:
     """Return the call of a sample as a function of its tensors, which it leaves as they are."""
     writes = spec.name.partition(".")[0].endswith("_")
 
-    def call(*given: Any) -> Any:
-        left = [x.clone() for x in given] if writes else list(given)
+    def call(*arguments: Any) -> Any:
+        left = [x.clone() for x in arguments] if writes else list(arguments)
         args = filled(sample.args, left)
         kwargs = dict(zip(sample.kwargs, filled(list(sample.kwargs.values()), left), strict=True))
         return operator(spec.name)(*args, **kwargs)
@@ -87,22 +87,22 @@ def subsets(count: int) -> list[set[int]]:
     ]
 
 
-def compare(spec: Operator, sample: Sample, chosen: set[int], dim: int) -> None:
+def compare(spec: Operator, sample: Sample, selection: set[int], dim: int) -> None:
     tensors = leaves([*sample.args, *sample.kwargs.values()])
-    batched = [samples_of(x) if i in chosen else x for i, x in enumerate(tensors)]
-    call, wanted = call_of(spec, sample), []
+    batched = [samples_of(x) if i in selection else x for i, x in enumerate(tensors)]
+    call, expected = call_of(spec, sample), []
     for i in range(SIZE):
-        one = [x[i].clone() if k in chosen else x for k, x in enumerate(batched)]
+        one = [x[i].clone() if k in selection else x for k, x in enumerate(batched)]
         try:
-            wanted.append(listed(call(*one)))
+            expected.append(as_list(call(*one)))
         except Exception:
             return  # these values are not allowed
-    dims = tuple(dim if i in chosen else None for i in range(len(tensors)))
-    given = [x.movedim(0, dim) if i in chosen else x for i, x in enumerate(batched)]
-    shapes = [{tuple(each[k].shape) for each in wanted if pc.is_tensor(each[k])}
-              for k in range(len(wanted[0]))]  # fmt: skip
+    dims = tuple(dim if i in selection else None for i in range(len(tensors)))
+    arguments = [x.movedim(0, dim) if i in selection else x for i, x in enumerate(batched)]
+    shapes = [{tuple(each[k].shape) for each in expected if pc.is_tensor(each[k])}
+              for k in range(len(expected[0]))]  # fmt: skip
     try:
-        got = listed(vmap(call, dims)(*given))
+        got = as_list(vmap(call, dims)(*arguments))
     except NotImplementedError as error:
         assert spec.name in READS_NUMBERS and "values are required" in str(error)
         return
@@ -114,16 +114,16 @@ def compare(spec: Operator, sample: Sample, chosen: set[int], dim: int) -> None:
             return  # such a view needs samples whose elements lie side by side
         assert "must not depend on values" in str(error) and any(len(each) > 1 for each in shapes)
         return
-    assert len(got) == len(wanted[0])
+    assert len(got) == len(expected[0])
     for k, result in enumerate(got):
-        parts = [each[k] for each in wanted]
+        parts = [each[k] for each in expected]
         if not pc.is_tensor(parts[0]):
             continue
         whole = pc.stack(parts)
-        assert result.dtype is whole.dtype and result.shape == whole.shape, (sample, chosen)
+        assert result.dtype is whole.dtype and result.shape == whole.shape, (sample, selection)
         assert pc.allclose(
             result.to(pc.complex128), whole.to(pc.complex128), 1e-3, 1e-4, equal_nan=True
-        ), (sample, chosen, result, whole)
+        ), (sample, selection, result, whole)
 
 
 @pytest.mark.parametrize("spec", OPERATORS, ids=lambda spec: spec.name)
@@ -131,10 +131,12 @@ def test_all_samples_at_once_as_each(spec: Operator) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for sample in itertools.islice(draw(spec), SAMPLES):
-            given = sample.mapped(pc.from_numpy)
-            for chosen in subsets(len(leaves([*given.args, *given.kwargs.values()]))):
+            tensor_sample = sample.mapped(pc.from_numpy)
+            for choice in subsets(
+                len(leaves([*tensor_sample.args, *tensor_sample.kwargs.values()]))
+            ):
                 for dim in (0, -1):
-                    compare(spec, given, chosen, dim)
+                    compare(spec, tensor_sample, choice, dim)
 
 
 def writes(spec: Operator) -> str:
@@ -161,8 +163,8 @@ def writing_call(spec: Operator, sample: Sample) -> Any:
     if writes(spec) != "form":
         return call_of(spec, sample)
 
-    def call(*given: Any) -> Any:
-        target, *args = filled(sample.args, [given[0].clone(), *given[1:]])
+    def call(*arguments: Any) -> Any:
+        target, *args = filled(sample.args, [arguments[0].clone(), *arguments[1:]])
         return getattr(target, spec.name.partition(".")[0] + "_")(*args, **sample.kwargs)
 
     return call
@@ -177,15 +179,15 @@ def compare_nested(call: Any, tensors: list[Any], levels: tuple[tuple[bool, bool
         return [x[i] if at else x for x, at in zip(values, mapped, strict=True)]
 
     try:
-        rows = [[listed(call(*select(select(data, outer, k), inner, i))) for i in range(SIZE)]
+        rows = [[as_list(call(*select(select(data, outer, k), inner, i))) for i in range(SIZE)]
                 for k in range(2)]  # fmt: skip
-        wanted = [pc.stack([pc.stack([one[n] for one in row]) for row in rows])
+        expected = [pc.stack([pc.stack([one[n] for one in row]) for row in rows])
                   for n in range(len(rows[0][0]))]  # fmt: skip
     except Exception:
         return  # these values are not allowed, or give other shapes
     dims = [tuple(0 if at else None for at in mapped) for mapped in (outer, inner)]
     got = vmap(lambda *some: vmap(call, dims[1])(*some), dims[0])(*data)
-    for one, two in zip(listed(got), wanted, strict=True):
+    for one, two in zip(as_list(got), expected, strict=True):
         assert one.dtype is two.dtype and one.shape == two.shape, levels
         assert pc.allclose(
             one.to(pc.complex128), two.to(pc.complex128), 1e-3, 1e-4, equal_nan=True
@@ -194,13 +196,18 @@ def compare_nested(call: Any, tensors: list[Any], levels: tuple[tuple[bool, bool
 
 @pytest.mark.parametrize("spec", WRITERS, ids=lambda spec: spec.name)
 def test_writes_in_nested_calls(spec: Operator) -> None:
-    """What is written, and with what, may belong to any of the calls."""
+    """The written tensor and the values may belong to any of the calls."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for sample in itertools.islice(draw(spec), 1 if writes(spec) == "form" else 2):
-            given = sample.mapped(pc.from_numpy)
-            tensors, call = leaves([*given.args, *given.kwargs.values()]), writing_call(spec, given)
-            if len(tensors) > 3 or (leaves(given.kwargs.values()) and writes(spec) == "form"):
+            tensor_sample = sample.mapped(pc.from_numpy)
+            tensors, call = (
+                leaves([*tensor_sample.args, *tensor_sample.kwargs.values()]),
+                writing_call(spec, tensor_sample),
+            )
+            if len(tensors) > 3 or (
+                leaves(tensor_sample.kwargs.values()) and writes(spec) == "form"
+            ):
                 continue
             for levels in itertools.product(LEVELS, repeat=len(tensors)):
                 if all(any(at[k] for at in levels) for k in (0, 1)):
@@ -224,9 +231,9 @@ def test_an_error_of_a_sample_is_that_of_all(spec: Operator) -> None:
             kind = type(error)
         else:
             continue
-        for chosen in subsets(len(tensors)):
-            batched = [pc.stack([x] * SIZE) if i in chosen else x for i, x in enumerate(tensors)]
-            dims = tuple(0 if i in chosen else None for i in range(len(tensors)))
+        for choice in subsets(len(tensors)):
+            batched = [pc.stack([x] * SIZE) if i in choice else x for i, x in enumerate(tensors)]
+            dims = tuple(0 if i in choice else None for i in range(len(tensors)))
             with pytest.raises((kind, NotImplementedError)):
                 vmap(call, dims, randomness="different")(*batched)
 
@@ -234,16 +241,16 @@ def test_an_error_of_a_sample_is_that_of_all(spec: Operator) -> None:
 def floating_call(spec: Operator, sample: Sample) -> tuple[Any, list[Any]]:
     """Return the call of a sample as a function of its floating-point tensors, and these."""
     tensors = leaves([*sample.args, *sample.kwargs.values()])
-    chosen = [i for i, x in enumerate(tensors) if x.is_floating_point() or x.is_complex()]
+    selection = [i for i, x in enumerate(tensors) if x.is_floating_point() or x.is_complex()]
     whole = call_of(spec, sample)
 
-    def call(*given: Any) -> Any:
+    def call(*arguments: Any) -> Any:
         replaced = list(tensors)
-        for i, x in zip(chosen, given, strict=True):
+        for i, x in zip(selection, arguments, strict=True):
             replaced[i] = x
-        return [x for x in listed(whole(*replaced)) if pc.is_tensor(x)]
+        return [x for x in as_list(whole(*replaced)) if pc.is_tensor(x)]
 
-    return call, [tensors[i] for i in chosen]
+    return call, [tensors[i] for i in selection]
 
 
 @pytest.mark.parametrize("part", range(4))
@@ -257,7 +264,7 @@ def test_tangents_require_grad_if_an_input_does(part: int) -> None:
                 continue
             tangents = tuple(map(pc.ones_like, primals))
             try:
-                values, made = jvp(call, tuple(primals), tangents)
+                values, result = jvp(call, tuple(primals), tangents)
                 with forward_ad.dual_level():
                     duals = [
                         forward_ad.unpack_dual(each)
@@ -265,8 +272,8 @@ def test_tangents_require_grad_if_an_input_does(part: int) -> None:
                     ]
             except (RuntimeError, NotImplementedError, TypeError):
                 continue  # there is no derivative
-            found = [*values, *made, *(x for pair in duals for x in pair if x is not None)]
-            assert not any(x.requires_grad for x in found), spec
+            results = [*values, *result, *(x for pair in duals for x in pair if x is not None)]
+            assert not any(x.requires_grad for x in results), spec
             served += 1
     assert served > 80
     matrix = pc.rand(2, 2).requires_grad_()
@@ -285,17 +292,17 @@ def second_gradients(function: Any, inputs: list[Any]) -> list[Any]:
         recorded = [x.abs() if x.is_complex() else x for x in tensors if x.requires_grad]
         return sum((x.double() ** 2).sum() for x in recorded) if recorded else None
 
-    total, found = number(function(*own)), []
+    total, result = number(function(*own)), []
     if total is not None:
-        found = pa.grad(total, own, create_graph=True, allow_unused=True)
-        total = number([x for x in found if x is not None])
+        result = pa.grad(total, own, create_graph=True, allow_unused=True)
+        total = number([x for x in result if x is not None])
     if total is not None:
-        found = pa.grad(total, own, allow_unused=True)
-    return [pc.zeros_like(x) if g is None else g for x, g in zip(own, found, strict=False)]
+        result = pa.grad(total, own, allow_unused=True)
+    return [pc.zeros_like(x) if g is None else g for x, g in zip(own, result, strict=False)]
 
 
 @pytest.mark.parametrize("part", range(4))
-def test_second_gradients_of_what_samples_share(part: int) -> None:
+def test_second_gradients_of_shared_arguments(part: int) -> None:
     """They are sums over the samples, also where the derivative reads the result."""
     served = 0
     for spec in OPERATORS[part::4]:
@@ -317,11 +324,11 @@ def test_second_gradients_of_what_samples_share(part: int) -> None:
                     return [pc.stack(list(column)) for column in zip(*rows, strict=True)]
 
                 try:
-                    wanted = second_gradients(loop, data)
+                    expected = second_gradients(loop, data)
                 except Exception:
                     continue  # these values are not allowed, or there is no such derivative
-                found = second_gradients(vmap(call, dims), data)
-                for one, two in zip(found, wanted, strict=False):
+                result = second_gradients(vmap(call, dims), data)
+                for one, two in zip(result, expected, strict=False):
                     one, two = one.to(pc.complex128), two.to(pc.complex128)
                     assert pc.allclose(one, two, 1e-3, 1e-3, equal_nan=True), (spec, mapped)
                 served += 1

@@ -45,8 +45,8 @@ def test_derivatives_are_those_of_forward_mode() -> None:
                 continue
             with forward_ad.dual_level():
                 duals = leaves(f(forward_ad.make_dual(x, direction)))
-                wanted = [forward_ad.unpack_dual(each).tangent for each in duals]
-            for one, two in zip(tangents, wanted, strict=True):
+                expected = [forward_ad.unpack_dual(each).tangent for each in duals]
+            for one, two in zip(tangents, expected, strict=True):
                 assert two is None or close(one.detach(), two, equal_nan=True), spec.name
             count += 1
     assert count > 500
@@ -64,9 +64,9 @@ def test_the_function_is_called_once_and_its_derivative_often() -> None:
     assert close(value["product"], x * y) and not value["product"].requires_grad
     for _ in range(2):
         s, t = pc.randn(3), pc.randn(3)
-        made = push({"x": s}, t)
-        assert close(made["product"], s * y + x * t) and close(made["sum"][0], s.sum())
-        assert made["constant"].tolist() == [0, 0] and not made["product"].requires_grad
+        result = push({"x": s}, t)
+        assert close(result["product"], s * y + x * t) and close(result["sum"][0], s.sum())
+        assert result["constant"].tolist() == [0, 0] and not result["product"].requires_grad
     assert len(calls) == 1
 
 
@@ -77,11 +77,11 @@ def test_it_agrees_with_jvp_and_composes() -> None:
         return pc.stack([a.sin().sum(), (a * a).prod(), a[1] * a[2].exp()])
 
     value, push = linearize(f, x)
-    wanted = jvp(f, (x,), (v,))
-    assert close(value, wanted[0]) and close(push(v), wanted[1])
+    expected = jvp(f, (x,), (v,))
+    assert close(value, expected[0]) and close(push(v), expected[1])
     assert close(vmap(push)(pc.eye(4)).T, jacrev(f)(x))
     both = vmap(lambda a, t: linearize(f, a)[1](t))(pc.stack([x, 2 * x]), pc.stack([v, v]))
-    assert close(both[0], wanted[1]) and close(both[1], linearize(f, 2 * x)[1](v))
+    assert close(both[0], expected[1]) and close(both[1], linearize(f, 2 * x)[1](v))
     # derivatives with respect to the tangent, and to where the first one is taken
     assert close(grad(lambda t: (push(t) ** 2).sum())(v), jacrev(f)(x).T @ (2 * push(v)))
     second = grad(lambda a: linearize(pc.sin, a)[1](v).sum())(x)
@@ -96,8 +96,8 @@ def test_results_do_not_keep_the_history_of_a_level_that_has_ended() -> None:
     _, push = linearize(pc.sin, x)
     _, pull = vjp(pc.sin, x)
     for function in (push, lambda t: pull(t)[0], lambda t: jvp(pc.sin, (x,), (t,))[1]):
-        found = grad(lambda t, f=function: (f(t) ** 2).sum())(pc.ones(3))
-        assert close(found, 2 * x.cos() ** 2) and not found.requires_grad
+        result = grad(lambda t, f=function: (f(t) ** 2).sum())(pc.ones(3))
+        assert close(result, 2 * x.cos() ** 2) and not result.requires_grad
 
 
 X = pc.ones(3)

@@ -36,10 +36,10 @@ def test_gradients_of_single_samples() -> None:
     def loss(params: Any, x: Any, y: Any) -> Any:
         return F.cross_entropy(functional_call(net, params, (x.unsqueeze(0),)), y.unsqueeze(0))
 
-    found = vmap(grad(loss), (None, 0, 0))(params, x, y)
+    result = vmap(grad(loss), (None, 0, 0))(params, x, y)
     for i in range(6):
         one = grad(loss)(params, x[i], y[i])
-        assert all(close(found[name][i], one[name]) for name in params)
+        assert all(close(result[name][i], one[name]) for name in params)
 
 
 def test_an_ensemble_is_one_call() -> None:
@@ -61,9 +61,9 @@ def test_layers_of_an_ensemble_share_their_input(shape: tuple[int, ...], bias: b
     for w in (weights, weights.transpose(1, 2).contiguous().transpose(1, 2), weights[:, ::2]):
         for b in (biases, biases.t().contiguous().t()):
             b = b[:, : w.shape[1]]
-            wanted = pc.stack([layer(*each) for each in zip(w, b, strict=True)])
-            assert close(vmap(layer)(w, b), wanted)
-            assert close(vmap(lambda w, b: layer(w, b).relu() + 1)(w, b), wanted.relu() + 1)
+            expected = pc.stack([layer(*each) for each in zip(w, b, strict=True)])
+            assert close(vmap(layer)(w, b), expected)
+            assert close(vmap(lambda w, b: layer(w, b).relu() + 1)(w, b), expected.relu() + 1)
 
 
 def test_jacobians_and_hessians() -> None:
@@ -97,8 +97,8 @@ def test_derivatives_outside_inside_and_across() -> None:
     outside = grad(lambda w: vmap(lambda a: (w * a).sum().sin())(x).sum())(w)
     assert close(outside, grad(lambda w: (x @ w).sin().sum())(w))
     penalty = grad(lambda w: vmap(grad(lambda a: (w * a).sum().sin()))(x).pow(2).sum())(w)
-    wanted = grad(lambda w: ((x @ w).cos()[:, None] * w).pow(2).sum())(w)
-    assert close(penalty, wanted)
+    expected = grad(lambda w: ((x @ w).cos()[:, None] * w).pow(2).sum())(w)
+    assert close(penalty, expected)
     _, tangent = vmap(lambda a, t: jvp(lambda a: a.exp() * w, (a,), (t,)))(x, pc.ones(5, 3))
     assert close(tangent, x.exp() * w)
     pulled = vmap(lambda a: vjp(pc.sin, a)[1](pc.ones(3))[0])(x)
@@ -109,11 +109,11 @@ def test_gradients_of_parameters_by_backward() -> None:
     layer = nn.Linear(3, 2)
     x = pc.randn(4, 3)
     vmap(layer)(x).pow(2).sum().backward()
-    found = layer.weight.grad.clone(), layer.bias.grad.clone()
+    results = layer.weight.grad.clone(), layer.bias.grad.clone()
     layer.zero_grad()
     layer(x).pow(2).sum().backward()
     assert type(layer.weight.grad) is pc.Tensor
-    assert close(found[0], layer.weight.grad) and close(found[1], layer.bias.grad)
+    assert close(results[0], layer.weight.grad) and close(results[1], layer.bias.grad)
 
 
 def test_nested_calls_and_dimensions() -> None:
@@ -149,7 +149,7 @@ def test_writes_in_place() -> None:
 
 
 @pytest.mark.parametrize("factor", [lambda w: w, lambda w: w * 3], ids=["leaf", "product"])
-def test_gradients_of_what_samples_share_are_sums(factor: Any) -> None:
+def test_gradients_of_shared_arguments_are_sums(factor: Any) -> None:
     w, x = pc.tensor(2.0, requires_grad=True), pc.tensor([1.0, 2.0, 3.0])
 
     def total(mapped: Any, y: Any) -> Any:
@@ -159,8 +159,8 @@ def test_gradients_of_what_samples_share_are_sums(factor: Any) -> None:
     def loop(f: Any, x: Any) -> Any:
         return pc.stack([f(each) for each in x])
 
-    found = pa.grad(total(lambda f, x: vmap(f)(x), factor(w)), w)
-    assert close(found[0], pa.grad(total(loop, factor(w)), w)[0])
+    result = pa.grad(total(lambda f, x: vmap(f)(x), factor(w)), w)
+    assert close(result[0], pa.grad(total(loop, factor(w)), w)[0])
 
     def penalty(mapped: Any) -> Any:
         return lambda w: mapped(grad(lambda a: (w * a).sum() ** 2), x).pow(2).sum() + w
@@ -178,7 +178,7 @@ def test_another_thread_passes_backward_within_the_call() -> None:
     assert close(vmap(sample)(x), x * (2 * x).cos())
 
 
-def test_gradients_of_what_samples_share_through_a_function() -> None:
+def test_gradients_of_shared_arguments_through_a_function() -> None:
     class Product(pa.Function):
         @staticmethod
         def forward(ctx: Any, a: Any, b: Any) -> Any:
@@ -201,9 +201,9 @@ def test_second_derivatives_in_all_orders() -> None:
     def f(x: Any) -> Any:
         return net(x).pow(2).sum()
 
-    wanted = jacrev(grad(f))(x)
+    expected = jacrev(grad(f))(x)
     for outer, inner in ((jacfwd, jacfwd), (jacrev, jacfwd), (jacrev, jacrev), (jacfwd, jacrev)):
-        assert pc.allclose(outer(inner(f))(x), wanted, 1e-8, 1e-10)
+        assert pc.allclose(outer(inner(f))(x), expected, 1e-8, 1e-10)
 
 
 def test_stacked_models_nested_and_by_backward() -> None:
@@ -225,11 +225,11 @@ def test_stacked_models_nested_and_by_backward() -> None:
     def call(params: Any, buffers: Any, x: Any) -> Any:
         return functional_call(models[0], (params, buffers), (x.unsqueeze(0),))[0]
 
-    made = vmap(vmap(call, (None, None, 0)), (0, 0, None), out_dims=1)(params, buffers, x)
-    wanted = pc.stack([model(x) for model in models], 1)
-    assert close(made, wanted)
-    made.pow(2).sum().backward()
-    wanted.pow(2).sum().backward()
+    result = vmap(vmap(call, (None, None, 0)), (0, 0, None), out_dims=1)(params, buffers, x)
+    expected = pc.stack([model(x) for model in models], 1)
+    assert close(result, expected)
+    result.pow(2).sum().backward()
+    expected.pow(2).sum().backward()
     for name, each in params.items():
         assert close(each.grad, pc.stack([m.get_parameter(name).grad for m in models]))
 
@@ -242,9 +242,9 @@ def test_a_recorded_write_to_a_view_of_a_result() -> None:
         b[0].mul_(w)
         return b.sum()
 
-    made = vmap(f)(x)
-    assert made.tolist() == [6.0] * 3
-    made.sum().backward()
+    result = vmap(f)(x)
+    assert result.tolist() == [6.0] * 3
+    result.sum().backward()
     assert w.grad.item() == 3 * (2 * 2 + 1)
     with pa.no_grad():
         assert vmap(f)(x).tolist() == [6.0] * 3
@@ -258,13 +258,13 @@ def test_arguments_and_results_in_containers() -> None:
         return {"a": tree["x"] * factor, "b": [tree["pair"][0] + bias]}
 
     tree = {"x": x, "pair": (x, 1.5), "name": "x"}
-    made = vmap(f, (0, None), out_dims=0)(tree, 2.0, bias=pc.ones(2))
-    assert made["a"].tolist() == (x * 2).tolist() and made["b"][0].tolist() == (x + 1).tolist()
+    result = vmap(f, (0, None), out_dims=0)(tree, 2.0, bias=pc.ones(2))
+    assert result["a"].tolist() == (x * 2).tolist() and result["b"][0].tolist() == (x + 1).tolist()
     assert "seen" not in tree
-    made = vmap(f, ({"x": 1, "pair": (None, None), "name": None}, None))(
+    result = vmap(f, ({"x": 1, "pair": (None, None), "name": None}, None))(
         {**tree, "x": x.T}, 2.0, bias=pc.ones(3, 2)
     )
-    assert made["a"].tolist() == (x * 2).tolist() and made["b"][0].shape == (3, 3, 2)
+    assert result["a"].tolist() == (x * 2).tolist() and result["b"][0].shape == (3, 3, 2)
     assert vmap(f).__name__ == "f" and vmap(f).__wrapped__ is f  # type: ignore[attr-defined]
 
 
@@ -304,12 +304,12 @@ def test_the_text_of_a_sample_shows_all_of_them() -> None:
 
 
 def test_results_outlive_the_call() -> None:
-    kept: list[Any] = []
-    made = vmap(lambda a: kept.append(a * 2) or a.exp())(pc.zeros(3, 2))
-    assert made.tolist() == [[1.0, 1.0]] * 3
-    assert (kept[0] + 1).shape == (2,)
+    references: list[Any] = []
+    result = vmap(lambda a: references.append(a * 2) or a.exp())(pc.zeros(3, 2))
+    assert result.tolist() == [[1.0, 1.0]] * 3
+    assert (references[0] + 1).shape == (2,)
     with pytest.raises(RuntimeError, match="reads the elements"):
-        kept[0].tolist()
+        references[0].tolist()
 
 
 def test_errors() -> None:
@@ -386,8 +386,8 @@ def test_a_strict_jvp_refuses_results_that_do_not_depend_on_the_primals() -> Non
 def test_a_reduction_with_an_empty_list_of_dimensions_keeps_the_samples() -> None:
     x = pc.randn(3, 4, 5)
     for keepdim in (False, True):
-        wanted = pc.stack([pc.logsumexp(each, (), keepdim) for each in x])
-        assert close(vmap(lambda x: pc.logsumexp(x, (), keepdim))(x), wanted)  # noqa: B023
+        expected = pc.stack([pc.logsumexp(each, (), keepdim) for each in x])
+        assert close(vmap(lambda x: pc.logsumexp(x, (), keepdim))(x), expected)  # noqa: B023
 
 
 def test_memory_of_no_sample_is_not_shown() -> None:
@@ -508,15 +508,15 @@ def test_indices_that_differ_between_samples(number: int, shared: bool) -> None:
         with pytest.raises(RuntimeError, match="use where"):
             vmap(lambda i: x[i > 1])(NUMBER)
     for f in functions:
-        wanted = pc.stack([f(x if shared else x[k], NUMBER[k], PAIR[k]) for k in range(3)])
-        assert close(vmap(f, (None if shared else 0, 0, 0))(x, NUMBER, PAIR), wanted)
+        expected = pc.stack([f(x if shared else x[k], NUMBER[k], PAIR[k]) for k in range(3)])
+        assert close(vmap(f, (None if shared else 0, 0, 0))(x, NUMBER, PAIR), expected)
 
 
 def test_an_index_of_a_sample_selects_as_an_array() -> None:
     """As in PyTorch, where an int that all samples share leaves the others in their places."""
     x = pc.arange(360.0).reshape(3, 4, 5, 6)
-    made = vmap(lambda a, i: a[i, :, [0, 1]])(x, NUMBER)
-    assert close(made, pc.stack([x[k, NUMBER[k], :, :2].T for k in range(3)]))
+    result = vmap(lambda a, i: a[i, :, [0, 1]])(x, NUMBER)
+    assert close(result, pc.stack([x[k, NUMBER[k], :, :2].T for k in range(3)]))
     g = vmap(grad(lambda a, i, j: (a[i, :, j] ** 2).sum()))(x, NUMBER, PAIR)
     for k in range(3):
         assert close(g[k], grad(lambda a, k=k: (a[NUMBER[k], :, PAIR[k]] ** 2).sum())(x[k]))
@@ -596,9 +596,9 @@ def _write(name: str, a: Any, b: Any, r: float) -> Any:
     elif name == "turn":
         return a.swapaxes_(0, -1).swapaxes_(0, -1)
     else:
-        made = pc.empty_like(a)
-        getattr(pc, name)(a, b, out=made)
-        return made
+        result = pc.empty_like(a)
+        getattr(pc, name)(a, b, out=result)
+        return result
     return a
 
 
@@ -625,7 +625,7 @@ def test_programs_of_writes_as_for_each_sample(seed: int) -> None:
         return a
 
     own = x.clone()
-    wanted = pc.stack([program(own[k], y[k]) for k in range(3)])
-    given = x.clone()
-    assert close(vmap(program)(given, y), wanted), names
-    assert close(given, own), names
+    expected = pc.stack([program(own[k], y[k]) for k in range(3)])
+    clone = x.clone()
+    assert close(vmap(program)(clone, y), expected), names
+    assert close(clone, own), names

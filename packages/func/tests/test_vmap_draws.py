@@ -42,32 +42,32 @@ def are_different(value: Any) -> bool:
     return all(bool((a != b).any()) for a, b in itertools.combinations(rows, 2))
 
 
-def check(function: Callable[..., Any], args: list[Any], chosen: set[int], varies: bool) -> None:
+def check(function: Callable[..., Any], args: list[Any], selection: set[int], varies: bool) -> None:
     """Check a function that draws in all modes, with some of its arguments mapped.
 
     All samples of an argument are the same, so that only the draws differ.
     """
     dummy = pc.zeros(SIZE)
-    given = [
-        x.unsqueeze(0).expand(SIZE, *x.shape).clone() if i in chosen else x
+    arguments = [
+        x.unsqueeze(0).expand(SIZE, *x.shape).clone() if i in selection else x
         for i, x in enumerate(args)
     ]
-    dims = (0, *(0 if i in chosen else None for i in range(len(args))))
+    dims = (0, *(0 if i in selection else None for i in range(len(args))))
 
     def call(_: Any, *rest: Any) -> Any:
         return function(*rest)
 
     with pytest.raises(RuntimeError, match=r"vmap: \w+ draws random numbers; say `randomness="):
-        vmap(call, dims)(dummy, *given)
-    made = vmap(call, dims, randomness="same")(dummy, *given)
-    assert all(map(are_equal, results(made)))
-    made = vmap(call, dims, randomness="same", chunk_size=3)(dummy, *given)
-    assert all(map(are_equal, results(made)))
+        vmap(call, dims)(dummy, *arguments)
+    result = vmap(call, dims, randomness="same")(dummy, *arguments)
+    assert all(map(are_equal, results(result)))
+    result = vmap(call, dims, randomness="same", chunk_size=3)(dummy, *arguments)
+    assert all(map(are_equal, results(result)))
     for kwargs in ({}, {"chunk_size": 3}):
         several = vmap(call, dims, randomness="different", **kwargs)  # type: ignore[arg-type]
-        made = (results(several(dummy, *given))[0] for _ in range(20 if varies else 1))
+        result = (results(several(dummy, *arguments))[0] for _ in range(20 if varies else 1))
         # few numbers of a small range are the same by chance
-        assert any(map(are_different, made)) or not varies
+        assert any(map(are_different, result)) or not varies
 
 
 def subsets(count: int) -> list[set[int]]:
@@ -76,11 +76,11 @@ def subsets(count: int) -> list[set[int]]:
 
 def calls_of(spec: Operator) -> list[tuple[Callable[..., Any], list[Any], bool]]:
     """Return calls of an operator of tensors, and whether their results vary surely."""
-    found = []
+    entries = []
     for sample in draw(spec):
-        given = sample.mapped(pc.from_numpy)
-        names = [*range(len(given.args)), *given.kwargs]
-        values = [*given.args, *given.kwargs.values()]
+        tensor_sample = sample.mapped(pc.from_numpy)
+        names = [*range(len(tensor_sample.args)), *tensor_sample.kwargs]
+        values = [*tensor_sample.args, *tensor_sample.kwargs.values()]
         at = [i for i, each in enumerate(values) if pc.is_tensor(each)]
 
         def call(
@@ -98,8 +98,8 @@ def calls_of(spec: Operator) -> list[tuple[Callable[..., Any], list[Any], bool]]
         rows = [results(call(*(x.clone() for x in tensors)))[0] for _ in range(12)]
         if not rows[0].ndim and not rows[0].numel():
             continue
-        found.append((call, tensors, rows[0].numel() > 0 and are_different(pc.stack(rows))))
-    return found
+        entries.append((call, tensors, rows[0].numel() > 0 and are_different(pc.stack(rows))))
+    return entries
 
 
 @pytest.mark.parametrize("spec", DRAWS, ids=lambda spec: spec.name)
@@ -109,9 +109,9 @@ def test_operators(spec: Operator) -> None:
     for call, tensors, varies in calls_of(spec):
         if spec.name in ("dropout", "rrelu") and not varies:
             continue  # they may be off, and then draw nothing
-        for chosen in subsets(len(tensors)):
+        for choice in subsets(len(tensors)):
             if not writes:
-                check(call, tensors, chosen, varies)
+                check(call, tensors, choice, varies)
                 continue
 
             def fresh(x: Any, *rest: Any, call: Any = call) -> Any:
@@ -121,7 +121,7 @@ def test_operators(spec: Operator) -> None:
                 return call(x.clone(), *rest)
 
             for function in (fresh, own):
-                check(function, tensors, chosen, varies)
+                check(function, tensors, choice, varies)
 
 
 @pytest.mark.parametrize("spec", [s for s in DRAWS if s.out], ids=lambda spec: spec.name)
@@ -132,13 +132,13 @@ def test_operators_with_out(spec: Operator) -> None:
             continue
         blank = [pc.empty_like(each) for each in results(call(*tensors))]
 
-        def into(*given: Any, call: Any = call, blank: Any = blank) -> Any:
+        def into(*arguments: Any, call: Any = call, blank: Any = blank) -> Any:
             out = [pc.empty_like(each) for each in blank]
-            call(*given, out=out[0] if len(out) == 1 else tuple(out))
+            call(*arguments, out=out[0] if len(out) == 1 else tuple(out))
             return out
 
-        for chosen in subsets(len(tensors)):
-            check(into, tensors, chosen, varies)
+        for choice in subsets(len(tensors)):
+            check(into, tensors, choice, varies)
 
 
 def test_what_all_samples_share_is_not_filled_with_other_numbers() -> None:
@@ -161,9 +161,11 @@ def test_a_view_taken_before_the_draw_has_its_numbers() -> None:
         z.normal_()
         return pc.cat([column, flat, z.t().reshape(-1)]) + a
 
-    made = vmap(f, randomness="different")(pc.zeros(SIZE))
-    assert are_different(made)
-    assert (made[:, :2] == made[:, [3, 6]]).all() and (made[:, 2:4] == made[:, [8, 10]]).all()
+    result = vmap(f, randomness="different")(pc.zeros(SIZE))
+    assert are_different(result)
+    assert (result[:, :2] == result[:, [3, 6]]).all() and (
+        result[:, 2:4] == result[:, [8, 10]]
+    ).all()
 
 
 INITS = {
@@ -240,8 +242,8 @@ DROPOUTS: dict[str, Callable[[Any], Any]] = {
 def test_functions_of_layers(name: str) -> None:
     pc.manual_seed(0)
     x = pc.rand(2, 40, 6) + 1
-    for chosen in (set(), {0}):
-        check(DROPOUTS[name], [x], chosen, True)
+    for choice in (set(), {0}):
+        check(DROPOUTS[name], [x], choice, True)
 
 
 def test_a_layer_that_is_off_draws_nothing() -> None:
@@ -302,8 +304,8 @@ def test_distributions(name: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for way in ("sample", "rsample") if make(P).has_rsample else ("sample",):
-            for chosen in (set(), {0}):
-                check(lambda a, way=way: getattr(make(a), way)((30,)), [P], chosen, True)  # type: ignore[misc]
+            for choice in (set(), {0}):
+                check(lambda a, way=way: getattr(make(a), way)((30,)), [P], choice, True)  # type: ignore[misc]
         values = make(P).sample((2,))
         rows = pc.stack([P, P.flip(0)])
 
@@ -311,12 +313,12 @@ def test_distributions(name: str) -> None:
             return make(a).log_prob(values)
 
         try:
-            wanted = pc.stack(list(map(log_prob, rows)))
+            expected = pc.stack(list(map(log_prob, rows)))
         except ValueError:  # the values are outside of the other sample's support
             with pytest.raises(ValueError, match="must lie within the support"):
                 vmap(log_prob)(rows)
             return
-        assert pc.allclose(vmap(log_prob)(rows), wanted, 1e-4, 1e-5, equal_nan=True)
+        assert pc.allclose(vmap(log_prob)(rows), expected, 1e-4, 1e-5, equal_nan=True)
 
 
 def test_a_parameter_that_is_wrong_in_one_sample_is_refused() -> None:
@@ -356,13 +358,13 @@ def test_nested_calls_decide_one_after_the_other(
     if inner == 0:
         x = x.unsqueeze(-2).expand(*x.shape[:-1], 3, 20)
     whole = vmap(vmap(function, (inner, 0), randomness=modes[1]), (outer, 0), randomness=modes[0])
-    made = whole(x, dummy[:, None].expand(SIZE, 3))
-    assert made.shape[:2] == (SIZE, 3)
-    for along, mode in ((made, modes[0]), (made.transpose(0, 1), modes[1])):
+    result = whole(x, dummy[:, None].expand(SIZE, 3))
+    assert result.shape[:2] == (SIZE, 3)
+    for along, mode in ((result, modes[0]), (result.transpose(0, 1), modes[1])):
         assert are_equal(along) if mode == "same" else are_different(along)
-    rows = made if modes == ("different", "different") else made[:, :1]
+    rows = result if modes == ("different", "different") else result[:, :1]
     if modes[0] == "different":
-        assert are_different(rows.reshape(-1, *made.shape[2:]))
+        assert are_different(rows.reshape(-1, *result.shape[2:]))
 
 
 def test_the_same_numbers_for_containers_that_are_taken_apart() -> None:
@@ -384,8 +386,8 @@ def test_the_same_numbers_for_containers_that_are_taken_apart() -> None:
 
     pairs = [Pair(pc.zeros(SIZE, 2))]
 
-    def f(given: Any) -> Any:
-        return given[0].x + pc.rand(2)
+    def f(argument: Any) -> Any:
+        return argument[0].x + pc.rand(2)
 
     assert are_equal(vmap(f, randomness="same")(pairs))
     assert are_different(vmap(f, randomness="different")(pairs))

@@ -59,16 +59,16 @@ WRITES: list[Any] = [
 @pytest.mark.parametrize("number", range(len(WRITES)))
 def test_writes_of_each_sample(number: int) -> None:
     f = WRITES[number]
-    wanted = pc.stack([f(a, i) for a, i in zip(X, I, strict=True)])
-    assert close(vmap(f)(X, I), wanted) and Z.tolist() == [0] * 5
+    expected = pc.stack([f(a, i) for a, i in zip(X, I, strict=True)])
+    assert close(vmap(f)(X, I), expected) and Z.tolist() == [0] * 5
     for mode in ("same", "different"):
-        assert close(vmap(f, randomness=mode)(X, I), wanted)
+        assert close(vmap(f, randomness=mode)(X, I), expected)
     # what one call of vmap maps is shared by the other
     for dims in (((0, None), (None, 0)), ((None, 0), (0, None))):
-        made = vmap(vmap(f, dims[1]), dims[0])(X, I)
+        result = vmap(vmap(f, dims[1]), dims[0])(X, I)
         pairs = [[(a, i) for i in I] for a in X] if dims[0][0] == 0 else [[(a, i) for a in X]
                                                                          for i in I]  # fmt: skip
-        assert close(made, pc.stack([pc.stack([f(*each) for each in r]) for r in pairs]))
+        assert close(result, pc.stack([pc.stack([f(*each) for each in r]) for r in pairs]))
 
 
 def test_a_write_at_an_inner_level_is_seen_by_views_of_any_dtype() -> None:
@@ -87,15 +87,15 @@ def test_a_write_at_an_inner_level_is_seen_by_views_of_any_dtype() -> None:
     rows, more = pc.arange(8.0).reshape(2, 4), pc.arange(12.0).reshape(3, 4)
     # of one sample also rows of 12 bytes, of which the complex number has 8
     for x in (rows, rows[:1], rows[:1, :3]):
-        wanted = [_stack([f(a, b) for b in more[:, : len(a)]]) for a in x]
-        assert all(map(close, vmap(nested)(x), _stack(wanted)))
+        expected = [_stack([f(a, b) for b in more[:, : len(a)]]) for a in x]
+        assert all(map(close, vmap(nested)(x), _stack(expected)))
     deep = vmap(lambda a: vmap(lambda b: vmap(lambda c: (a * b).add_(c))(more))(more + 1))(rows)
     assert close(deep, rows[:, None, None] * (more + 1)[None, :, None] + more)
 
 
 def test_a_masked_fill_of_a_shared_tensor() -> None:
-    made = vmap(lambda m: Z[:3].masked_fill(m, 1.0))(MASKS)
-    assert made.tolist() == MASKS.to(pc.float32).tolist()
+    result = vmap(lambda m: Z[:3].masked_fill(m, 1.0))(MASKS)
+    assert result.tolist() == MASKS.to(pc.float32).tolist()
 
 
 # The engine's error for a value that was written after it was saved.
@@ -105,10 +105,10 @@ OVERWRITTEN = "which the derivative needs, was overwritten by"
 def _outcome(call: Any) -> tuple[list[Any], str]:
     """Return the tensors that a call returns, or what its error says."""
     try:
-        made = call()
+        result = call()
     except RuntimeError as error:
         return [], str(error)
-    return list(made) if isinstance(made, (tuple, list)) else [made], ""
+    return list(result) if isinstance(result, (tuple, list)) else [result], ""
 
 
 def _stack(rows: list[Any]) -> Any:
@@ -121,7 +121,7 @@ def _stack(rows: list[Any]) -> Any:
 def _jacobian(f: Any, *inputs: Any) -> Any:
     """Return the Jacobian for each input by a backward pass for each element."""
     own = [each.detach().requires_grad_() for each in inputs]
-    made = f(*own)
+    result = f(*own)
     rows = [
         [
             pc.zeros_like(x) if g is None else g
@@ -130,11 +130,11 @@ def _jacobian(f: Any, *inputs: Any) -> Any:
                 strict=True,
             )
         ] if each.requires_grad else [pc.zeros_like(x) for x in own]
-        for each in made.reshape(-1)
+        for each in result.reshape(-1)
     ]  # fmt: skip
     return tuple(
-        pc.stack([row[i] for row in rows]).reshape(*made.shape, *x.shape)
-        if rows else x.new_zeros(*made.shape, *x.shape)
+        pc.stack([row[i] for row in rows]).reshape(*result.shape, *x.shape)
+        if rows else x.new_zeros(*result.shape, *x.shape)
         for i, x in enumerate(own)
     )  # fmt: skip
 
@@ -142,11 +142,11 @@ def _jacobian(f: Any, *inputs: Any) -> Any:
 def _gradients(total: Any, a: Any, w: Any) -> Any:
     """Return gradients of a number for two inputs."""
     own, shared = a.clone().requires_grad_(), w.clone().requires_grad_()
-    made = total(own, shared)
-    if not made.requires_grad:
+    output = total(own, shared)
+    if not output.requires_grad:
         return own * 0, shared * 0
-    found = pa.grad(made, (own, shared), allow_unused=True)
-    return [x * 0 if g is None else g for g, x in zip(found, (own, shared), strict=True)]
+    result = pa.grad(output, (own, shared), allow_unused=True)
+    return [x * 0 if g is None else g for g, x in zip(result, (own, shared), strict=True)]
 
 
 def _transforms(p: Program) -> dict[str, tuple[Any, Any]]:
@@ -209,16 +209,16 @@ def test_programs_of_writes_have_the_derivatives_of_each_sample(part: int) -> No
     for seed in range(part * 25, part * 25 + 25):
         p = program(seed)
         for name, (call, loop) in _transforms(p).items():
-            found, error = _outcome(call)
-            wanted, expected = _outcome(loop)
+            result, error = _outcome(call)
+            target, expected = _outcome(loop)
             # forward derivatives here are derivatives of a backward pass, which saves more
             if OVERWRITTEN in error and name in ("jacfwd", "vmap(jacfwd)"):
                 continue
             assert (OVERWRITTEN in error) == (OVERWRITTEN in expected), (seed, p, name, error)
             assert bool(error) == bool(expected), (seed, p, name, error, expected)
-            assert len(found) == len(wanted), (seed, p, name)
-            assert all(map(close, found, wanted)), (seed, p, name)
-            served[name] = served.get(name, 0) + bool(found)
+            assert len(result) == len(target), (seed, p, name)
+            assert all(map(close, result, target)), (seed, p, name)
+            served[name] = served.get(name, 0) + bool(result)
     assert min(served.values()) >= 20, served
 
 
@@ -253,10 +253,10 @@ def test_a_tensor_that_was_saved_and_written_is_an_error() -> None:
 def test_memory_that_others_see_does_not_change_its_meaning() -> None:
     def f(a: Any) -> Any:
         z = pc.zeros(3)
-        kept.append(z.numpy())
+        references.append(z.numpy())
         return z.add_(a)
 
-    kept: list[Any] = []
+    references: list[Any] = []
     with pytest.raises(RuntimeError, match="cannot be written in place"):
         vmap(f)(X)
 
@@ -304,9 +304,9 @@ def test_the_rule_of_a_function() -> None:
 def test_derivatives_of_a_function_with_a_rule(way: Any) -> None:
     w = pc.tensor([2.0, 3.0])
     for argnums in (0, 1):
-        made = vmap(way(lambda x, w: Scaled.apply(x, w).pow(2).sum(), argnums))(X, w)
-        wanted = vmap(way(lambda x, w: (x * w).pow(2).sum(), argnums))(X, w)
-        assert close(made, wanted)
+        result = vmap(way(lambda x, w: Scaled.apply(x, w).pow(2).sum(), argnums))(X, w)
+        expected = vmap(way(lambda x, w: (x * w).pow(2).sum(), argnums))(X, w)
+        assert close(result, expected)
     of_result = vmap(jacfwd(Scaled.apply))(X, w)
     assert close(of_result, vmap(jacfwd(lambda x, w: x * w))(X, w))
     # of what the samples share: in the call that of each sample, outside the sum
@@ -412,29 +412,33 @@ READERS: dict[str, tuple[Any, Any]] = {
 @pytest.mark.parametrize("name", READERS)
 def test_operators_that_read_values(name: str) -> None:
     """They are called for each sample, with every choice of mapped arguments."""
-    f, given = READERS[name]
-    for numbers in range(1, 2 ** len(given)):
-        dims = tuple(0 if numbers >> i & 1 else None for i in range(len(given)))
-        args = [x if d == 0 else x[1] for x, d in zip(given, dims, strict=True)]
+    f, argument = READERS[name]
+    for numbers in range(1, 2 ** len(argument)):
+        dims = tuple(0 if numbers >> i & 1 else None for i in range(len(argument)))
+        args = [x if d == 0 else x[1] for x, d in zip(argument, dims, strict=True)]
         rows = [[x[k] if d == 0 else x for x, d in zip(args, dims, strict=True)] for k in range(3)]
-        wanted = _stack([f(*row) for row in rows])
-        found = vmap(f, dims)(*args)
-        pairs = zip(found, wanted, strict=True) if isinstance(wanted, tuple) else [(found, wanted)]
+        expected = _stack([f(*row) for row in rows])
+        result = vmap(f, dims)(*args)
+        pairs = (
+            zip(result, expected, strict=True)
+            if isinstance(expected, tuple)
+            else [(result, expected)]
+        )
         assert all(close(x, y) for x, y in pairs)
         for i, x in enumerate(args):
             if not x.dtype.is_floating_point or name == "histc":
                 continue
             derivative = grad(lambda *a: (f(*a) ** 2).sum(), i)
-            found = vmap(derivative, dims)(*args)
-            assert close(found, pc.stack([derivative(*row) for row in rows]))
+            result = vmap(derivative, dims)(*args)
+            assert close(result, pc.stack([derivative(*row) for row in rows]))
             derivative = jacfwd(f, i)  # of its result, without another operator
-            found = vmap(derivative, dims)(*args)
-            assert close(found, pc.stack([derivative(*row) for row in rows]))
+            result = vmap(derivative, dims)(*args)
+            assert close(result, pc.stack([derivative(*row) for row in rows]))
     if name.startswith(("bincount", "repeat_interleave")):
         with pytest.raises(NotImplementedError, match="0 samples"):
-            vmap(f)(*(x[:0] for x in given))
+            vmap(f)(*(x[:0] for x in argument))
         return
-    empty = vmap(f)(*(x[:0] for x in given))
+    empty = vmap(f)(*(x[:0] for x in argument))
     assert (empty if pc.is_tensor(empty) else empty[0]).shape[0] == 0
 
 
@@ -466,9 +470,9 @@ def test_draws_into_a_tensor_of_an_outer_call(draw: str) -> None:
                 with pytest.raises(RuntimeError, match=text):
                     call(pc.zeros(3, 8))
                 continue
-            made = call(pc.zeros(3, 8))
-            assert close(made[:, 0], made[:, 1])
-            distinct = len({tuple(row) for row in made[:, 0].tolist()})
+            result = call(pc.zeros(3, 8))
+            assert close(result[:, 0], result[:, 1])
+            distinct = len({tuple(row) for row in result[:, 0].tolist()})
             assert distinct == (1 if outer == "same" else 3)
 
 
@@ -528,21 +532,21 @@ def test_convolutions_of_mapped_weights(name: str, shapes: Any) -> None:
     b = pc.rand(w.shape["transpose" in name])
     for extra in ({}, {"stride": 2}, {"padding": 1}, {"groups": 3}, {"groups": 0}):
         for dims in ((None, 0, 0), (0, 0, None), (0, 0, 0), (None, None, 0)):
-            given = [pc.stack([t, t * 2]) if d == 0 else t
+            arguments = [pc.stack([t, t * 2]) if d == 0 else t
                      for t, d in zip((x, w, b), dims, strict=True)]  # fmt: skip
 
             def call(x: Any, w: Any, b: Any, extra: Any = extra) -> Any:
                 return getattr(F, name)(x, w, b, **extra)
 
-            one = [[t[i] if d == 0 else t for t, d in zip(given, dims, strict=True)]
+            one = [[t[i] if d == 0 else t for t, d in zip(arguments, dims, strict=True)]
                    for i in range(2)]  # fmt: skip
             try:
-                wanted = pc.stack([call(*each) for each in one])
+                expected = pc.stack([call(*each) for each in one])
             except Exception as error:
                 with pytest.raises(type(error)):
-                    vmap(call, dims)(*given)
+                    vmap(call, dims)(*arguments)
                 continue
-            assert close(vmap(call, dims)(*given), wanted)
+            assert close(vmap(call, dims)(*arguments), expected)
 
 
 # ---- steps of optimizers ------------------------------------------------------------------------

@@ -52,7 +52,7 @@ def _view(name: str, z: Any) -> Any:
 
 
 class Source:
-    """What a program writes into a view."""
+    """The values that a program writes into a view."""
 
     KINDS = ("number", "sum", "of w", "row", "of a", "of both")
 

@@ -68,20 +68,20 @@ plait_status init(const plait_runtime *the_runtime, const plait_plugin *self) {
 using namespace plait::mpi;
 
 const char *plait_mpi_connect(const plait_mpi_facts *facts) {
-  static std::string why;
+  static std::string reason;
   const std::lock_guard<std::mutex> lock(mutex);
   if (world) return nullptr;
   try {
     if (facts->handle_bytes == sizeof(void *))
-      why = connect<void *>(*facts);
+      reason = connect<void *>(*facts);
     else if (facts->handle_bytes == sizeof(int))
-      why = connect<int>(*facts);
+      reason = connect<int>(*facts);
     else
-      why = "handles of " + std::to_string(facts->handle_bytes) + " bytes are unknown";
+      reason = "handles of " + std::to_string(facts->handle_bytes) + " bytes are unknown";
   } catch (const std::exception &e) {
-    why = e.what();
+    reason = e.what();
   }
-  return why.empty() ? nullptr : why.c_str();
+  return reason.empty() ? nullptr : reason.c_str();
 }
 
 void plait_mpi_disconnect(double timeout) {
@@ -103,9 +103,9 @@ void plait_mpi_exit_if_stuck() {
 uint32_t plait_mpi_lost(uint32_t *ranks, uint32_t room) {
   const std::lock_guard<std::mutex> lock(mutex);
   if (!world) return 0;
-  const std::vector<uint32_t> found = world->lost_peers();
-  std::copy_n(found.begin(), std::min<size_t>(room, found.size()), ranks);
-  return uint32_t(found.size());
+  const std::vector<uint32_t> results = world->lost_peers();
+  std::copy_n(results.begin(), std::min<size_t>(room, results.size()), ranks);
+  return uint32_t(results.size());
 }
 
 extern "C" __attribute__((visibility("default")))

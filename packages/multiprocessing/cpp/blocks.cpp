@@ -112,8 +112,8 @@ void Blocks::sweep(Sizes &sizes, size_t at_most) {
   }
 }
 
-void Blocks::put(Sizes &sizes, const BlockAddress &found) {
-  sizes.free.push_back(found);
+void Blocks::put(Sizes &sizes, const BlockAddress &result) {
+  sizes.free.push_back(result);
   BlockAddress &p = sizes.free.back();
   const uint64_t total = p.arena->header(p.offset)->room + block_header;
   if (total >= large && free_bytes_ + total > most_free) {

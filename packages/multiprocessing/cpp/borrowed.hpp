@@ -23,7 +23,7 @@ struct Place {
 Place place_of(const plait_tensor *);
 
 // The places of others that this process uses. Their arenas stay mapped until the end; their blocks
-// are held until `give_back`, so that nobody else gets them even if their owner gives up.
+// are held until `give_back`, so that no other process gets them even if their owner ends.
 class Borrowed {
  public:
   Borrowed() = default;

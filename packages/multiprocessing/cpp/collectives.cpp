@@ -18,11 +18,11 @@ uint64_t parts(uint64_t n, uint64_t each) { return n ? (n - 1) / each + 1 : 1; }
 
 class Run {
  public:
-  Run(Group &group, const Collective &c, const Patience &patience, Why &why)
+  Run(Group &group, const Collective &c, const Patience &patience, Explanation &reason)
       : group_(group),
         call_(c),
         patience_(patience),
-        why_(why),
+        why_(reason),
         in_(c.in, c.n_in),
         out_(c.out, c.n_out) {}
 
@@ -75,7 +75,7 @@ class Run {
   }
 
   // All chunks; `filled`: the first one was filled, and all ranks have met. Ranks are at most
-  // `slack` chunks apart, so that one that is late for a moment stops nobody.
+  // `slack` chunks apart, so that a short delay of one member does not stop the others.
   Outcome run_chunks(bool filled) {
     const uint64_t slack = chunks_ > 2 ? most_slack : 1;
     const uint64_t stages = by_slices_ ? 2 : 1, last = chunks_ - 1 + slack * stages;
@@ -269,14 +269,14 @@ class Run {
         std::memcpy(all[r] + x * item_, reduced, m * item_);
       x += m;
     }
-    group_.borrowed.give_back();  // first, so that who goes on may free its tensor
+    group_.borrowed.give_back();  // first, so that a member that continues may free its tensor
     return meet(false);
   }
 
   Group &group_;
   const Collective &call_;
   const Patience &patience_;
-  Why &why_;
+  Explanation &why_;
   Stream in_, out_;
   bool by_slices_ = false, met_ = false;
   uint64_t item_ = 1, first_ = 0;
@@ -285,8 +285,8 @@ class Run {
 
 }  // namespace
 
-Outcome run(Group &group, const Collective &call, const Patience &patience, Why &why) {
-  return Run(group, call, patience, why).run();
+Outcome run(Group &group, const Collective &call, const Patience &patience, Explanation &reason) {
+  return Run(group, call, patience, reason).run();
 }
 
 }  // namespace plait::multiprocessing

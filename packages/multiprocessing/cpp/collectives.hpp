@@ -4,6 +4,6 @@
 
 namespace plait::multiprocessing {
 
-Outcome run(Group &, const Collective &, const Patience &, Why &why);
+Outcome run(Group &, const Collective &, const Patience &, Explanation &reason);
 
 }  // namespace plait::multiprocessing

@@ -33,9 +33,9 @@ Work *work_of(plait_work *w) { return static_cast<Work *>(w); }
 // A forked child has its parent's objects but not its threads, and is no member: it touches
 // nothing.
 bool is_forked(const Member &member) { return member.pid != getpid(); }
-plait_status refuse_child(plait_thread *thread, const Member &member, const char *who) {
+plait_status refuse_child(plait_thread *thread, const Member &member, const char *caller) {
   return thread->runtime->raise(
-      thread, PLAIT_ERROR, who,
+      thread, PLAIT_ERROR, caller,
       "the communicator is that of the process %lld, of which this one is a forked child; a child "
       "opens or joins one itself",
       static_cast<long long>(member.pid));
@@ -76,12 +76,12 @@ plait_status join_block(plait_thread *thread, const plait_block_name &name, uint
     return thread->runtime->raise(thread, PLAIT_VALUE_ERROR, "join",
                                   "the block of a group is required, which this process holds");
   auto group = std::make_unique<Group>(s.get(), rank);
-  Why why;
+  Explanation reason;
   if (rank >= group->size())
     return thread->runtime->raise(thread, PLAIT_VALUE_ERROR, "join",
                                   "`rank` must be in [0, %u], got %u", group->size() - 1, rank);
-  if (!group->take(why))
-    return thread->runtime->raise(thread, PLAIT_VALUE_ERROR, "join", "%s", why.c_str());
+  if (!group->take(reason))
+    return thread->runtime->raise(thread, PLAIT_VALUE_ERROR, "join", "%s", reason.c_str());
   *out = new_communicator(thread->runtime, std::move(group));
   return PLAIT_OK;
 }
@@ -92,8 +92,8 @@ struct Opened {
   std::map<std::string, std::weak_ptr<Member>> by_name;
 };
 Opened &opened() {
-  static auto *made = new Opened();  // used until the process ends
-  return *made;
+  static auto *result = new Opened();  // used until the process ends
+  return *result;
 }
 void note_opened(const std::string &name, plait_communicator *c) {
   Opened &o = opened();
@@ -105,19 +105,19 @@ void note_opened(const std::string &name, plait_communicator *c) {
 std::shared_ptr<Member> find_opened(const std::string &name) {
   Opened &o = opened();
   const std::lock_guard<ForkMutex> lock(o.mutex);
-  const auto found = o.by_name.find(name);
-  auto member = found == o.by_name.end() ? nullptr : found->second.lock();
+  const auto it = o.by_name.find(name);
+  auto member = it == o.by_name.end() ? nullptr : it->second.lock();
   return member && !is_forked(*member) ? member : nullptr;
 }
 
-plait_status open_by_name(plait_thread *thread, const char *who, const Meeting &meeting,
+plait_status open_by_name(plait_thread *thread, const char *caller, const Meeting &meeting,
                           double timeout, plait_communicator **out) {
   Outcome o = Outcome::done;
-  Why why;
+  Explanation reason;
   plait_status status = PLAIT_OK;
-  auto group = meet_by_name(thread, meeting, timeout, o, why, status);
+  auto group = meet_by_name(thread, meeting, timeout, o, reason, status);
   if (status < 0) return status;
-  if (o != Outcome::done) return status_of(thread, who, o, why);
+  if (o != Outcome::done) return status_of(thread, caller, o, reason);
   *out = new_communicator(thread->runtime, std::move(group));
   return PLAIT_OK;
 }
@@ -147,12 +147,12 @@ plait_status open(void *, plait_thread *thread, const char *where, uint32_t rank
     if (!(timeout > 0) || std::isinf(timeout))
       return fail("`timeout` must be positive, got %g", timeout);
     Signals signals(thread);
-    const auto lost = [&](uint32_t r, Why &why) {
+    const auto lost = [&](uint32_t r, Explanation &reason) {
       Group &parent = *of.parent->group;
       const bool found = of.by_all ? parent.check(
-                                         of.ranks[r], [] { return false; }, why) != Outcome::done
-                                   : parent.find_loss(of.ranks[r], why);
-      why.lost = in_subgroup(why.lost, of.ranks);
+                                         of.ranks[r], [] { return false; }, reason) != Outcome::done
+                                   : parent.find_loss(of.ranks[r], reason);
+      reason.lost = in_subgroup(reason.lost, of.ranks);
       return found;
     };
     Meeting meeting{of.name, rank, size, signals.patience(timeout), nullptr};
@@ -184,9 +184,9 @@ plait_status exchange(plait_thread *thread, Member &member, Signals &signals, in
   tensors[size].data<int64_t>()[2] = member.splits++;
   const Collective c{split_kind,   0, 0, 1, size, handles.data() + size, handles.data(),
                      dtype::int64, 3, 0};
-  Why why;
-  const Outcome o = member.run_now(c, member.group->timeout(), signals, why);
-  if (o != Outcome::done) return status_of(thread, "split", o, why);
+  Explanation reason;
+  const Outcome o = member.run_now(c, member.group->timeout(), signals, reason);
+  if (o != Outcome::done) return status_of(thread, "split", o, reason);
   for (uint32_t r = 0; r < size; r++) {
     const auto *x = tensors[r].data<int64_t>();
     all.push_back({x[0], x[1], x[2]});
@@ -214,9 +214,9 @@ plait_status split(void *, plait_thread *thread, plait_communicator *c, int64_t 
     // the same text in all members, and in no other group
     const std::string name = std::to_string(group.id()) + "/" + std::to_string(all[0].number) +
                              "/" + std::to_string(color);
-    const auto lost = [&](uint32_t r, Why &why) {
-      const bool found = group.check(ranks[r], [] { return false; }, why) != Outcome::done;
-      why.lost = in_subgroup(why.lost, ranks);
+    const auto lost = [&](uint32_t r, Explanation &reason) {
+      const bool found = group.check(ranks[r], [] { return false; }, reason) != Outcome::done;
+      reason.lost = in_subgroup(reason.lost, ranks);
       return found;
     };
     const Meeting meeting{name, rank, uint32_t(ranks.size()), signals.patience(group.timeout()),
@@ -225,8 +225,8 @@ plait_status split(void *, plait_thread *thread, plait_communicator *c, int64_t 
   });
 }
 
-void abort(void *, plait_communicator *c, const char *why) {
-  if (!is_forked(member_of(c))) member_of(c).group->abort(why ? why : "no reason was given");
+void abort(void *, plait_communicator *c, const char *reason) {
+  if (!is_forked(member_of(c))) member_of(c).group->abort(reason ? reason : "no reason was given");
 }
 void interrupt(void *, plait_communicator *c, const char *where) {
   if (!is_forked(member_of(c))) member_of(c).group->abort(where ? where : "", CAUSE_INTERRUPTED);
@@ -248,18 +248,18 @@ std::shared_ptr<Transfer> new_transfer(const Collective &c, int64_t tag, double 
 plait_status run_now(plait_thread *thread, Member &member, const Collective &c, int64_t tag,
                      double timeout) {
   Signals signals(thread);
-  Why why;
+  Explanation explanation;
   Outcome o = Outcome::done;
   if (c.kind == PLAIT_SEND || c.kind == PLAIT_RECEIVE) {
     const auto transfer = new_transfer(c, tag, timeout);
     member.transfers.add(transfer);
     member.transfers.drive(*transfer, signals.patience(timeout));
     o = transfer->outcome;
-    why = transfer->why;
+    explanation = transfer->explanation;
   } else {
-    o = member.run_now(c, timeout, signals, why);
+    o = member.run_now(c, timeout, signals, explanation);
   }
-  return status_of(thread, kind_name(c.kind), o, why);
+  return status_of(thread, kind_name(c.kind), o, explanation);
 }
 
 void begin(plait_thread *thread, const std::shared_ptr<Member> &member, const Collective &c,
@@ -294,7 +294,7 @@ void begin(plait_thread *thread, const std::shared_ptr<Member> &member, const Co
       operation->release();
       const std::lock_guard<std::mutex> lock(member->mutex);
       operation->outcome = t.outcome;
-      operation->why = t.why;
+      operation->explanation = t.explanation;
       operation->done = true;
       unfinished--;
       member->changed.notify_all();
@@ -306,31 +306,31 @@ void begin(plait_thread *thread, const std::shared_ptr<Member> &member, const Co
 }
 
 plait_status start(void *, plait_thread *thread, plait_communicator *c,
-                   const plait_collective *given, plait_stream *, plait_work **work) {
-  plait_collective asked{};
-  std::memcpy(&asked, given, std::min<size_t>(given->size, sizeof asked));
-  return border(thread, kind_name(asked.kind), [&]() -> plait_status {
+                   const plait_collective *collective, plait_stream *, plait_work **work) {
+  plait_collective request{};
+  std::memcpy(&request, collective, std::min<size_t>(collective->size, sizeof request));
+  return border(thread, kind_name(request.kind), [&]() -> plait_status {
     if (work) *work = nullptr;
     Member &member = member_of(c);
-    if (is_forked(member)) return refuse_child(thread, member, kind_name(asked.kind));
+    if (is_forked(member)) return refuse_child(thread, member, kind_name(request.kind));
     Collective call;
     const plait_status s =
-        check_arguments(thread, member.group->rank(), member.group->size(), asked, call);
+        check_arguments(thread, member.group->rank(), member.group->size(), request, call);
     if (s < 0) return s;
-    const double timeout = asked.timeout > 0 ? asked.timeout : member.group->timeout();
-    if (!work) return run_now(thread, member, call, asked.tag, timeout);
-    begin(thread, static_cast<Communicator *>(c)->member, call, asked.tag, timeout, work);
+    const double timeout = request.timeout > 0 ? request.timeout : member.group->timeout();
+    if (!work) return run_now(thread, member, call, request.tag, timeout);
+    begin(thread, static_cast<Communicator *>(c)->member, call, request.tag, timeout, work);
     return PLAIT_OK;
   });
 }
 
 plait_status result_of(plait_thread *thread, const Operation &o) {
-  return status_of(thread, kind_name(o.call.kind), o.outcome, o.why);
+  return status_of(thread, kind_name(o.call.kind), o.outcome, o.explanation);
 }
 
-plait_status query(void *, plait_thread *thread, plait_work *given, int32_t *done) {
+plait_status query(void *, plait_thread *thread, plait_work *handle, int32_t *done) {
   return border(thread, "query", [&]() -> plait_status {
-    const Work *w = work_of(given);
+    const Work *w = work_of(handle);
     if (is_forked(*w->member)) return refuse_child(thread, *w->member, "query");
     const std::lock_guard<std::mutex> lock(w->member->mutex);
     *done = w->operation->done;
@@ -338,9 +338,9 @@ plait_status query(void *, plait_thread *thread, plait_work *given, int32_t *don
   });
 }
 
-plait_status wait(void *, plait_thread *thread, plait_work *given) {
+plait_status wait(void *, plait_thread *thread, plait_work *handle) {
   return border(thread, "wait", [&]() -> plait_status {
-    const Work *w = work_of(given);
+    const Work *w = work_of(handle);
     if (is_forked(*w->member)) return refuse_child(thread, *w->member, "wait");
     Signals signals(thread);
     Held lock(w->member->mutex);

@@ -1,5 +1,5 @@
-// Memory of devices: a process lends a storage under a ticket block, whose counts tell when nobody
-// has it any more; others open it once each.
+// Memory of devices: a process lends a storage under a ticket block, whose counts tell when no
+// process has it any more; others open it once each.
 #include "device_memory.hpp"
 
 #include <fcntl.h>
@@ -41,13 +41,13 @@ void unlocked(const plait_runtime *runtime, F &&f) {
 }
 
 // The status of a function of a device, which may have given no text.
-plait_status told(plait_thread *thread, DLDevice d, const char *what, plait_status s,
-                  const plait_error *before) {
+plait_status complete_error(plait_thread *thread, DLDevice d, const char *subject, plait_status s,
+                            const plait_error *before) {
   if (s >= 0) return PLAIT_OK;
   if (thread->error && thread->error != before) return s;
   return thread->runtime->raise(thread, PLAIT_ERROR, nullptr,
                                 "%s: `%s` failed with status %d and gave no text",
-                                device_text(thread->runtime, d).c_str(), what, int(s));
+                                device_text(thread->runtime, d).c_str(), subject, int(s));
 }
 
 // Lending.
@@ -125,7 +125,7 @@ plait_status fill_ticket(plait_thread *thread, plait_storage *storage, DeviceTic
   const plait_error *before = thread->error;
   const plait_status s =
       device->share(device->ctx, thread, d, storage->data, storage->nbytes, &k.memory);
-  if (s < 0) return told(thread, d, "share", s, before);
+  if (s < 0) return complete_error(thread, d, "share", s, before);
   if (k.memory.length <= sizeof k.memory.handle) return PLAIT_OK;
   return runtime->raise(thread, PLAIT_ERROR, "send",
                         "%s: `share` gave a handle of %u bytes, at most %zu are required",
@@ -195,9 +195,9 @@ plait_status lend(plait_thread *thread, plait_storage *storage, plait_storage **
   plait_status s = PLAIT_OK;
   {
     const std::lock_guard<std::mutex> lock(t.mutex);
-    const auto found = t.loans.find(storage);
-    if (found != t.loans.end()) {  // another thread has lent it meanwhile
-      take(*found->second, ticket, pin);
+    const auto it = t.loans.find(storage);
+    if (it != t.loans.end()) {  // another thread has lent it meanwhile
+      take(*it->second, ticket, pin);
     } else if (note(fresh)) {
       return take(*fresh, ticket, pin), PLAIT_OK;
     } else {
@@ -219,7 +219,7 @@ void close_borrowed(void *p) {
     const std::lock_guard<std::mutex> lock(t.mutex);
     return t.left;
   };
-  const bool is_forked = l->process != getpid();  // the device is not to be asked there
+  const bool is_forked = l->process != getpid();  // the device must not be called there
   if (l->nbytes && !left() && !is_forked) {
     unlocked(runtime, [&] {  // calls on it may still run
       l->table->synchronize(l->table->ctx, runtime->thread(), l->device);
@@ -270,7 +270,7 @@ plait_status device_of(plait_thread *thread, const DeviceTicket &k, DLDevice d,
                           "a tensor on %s arrived, and the plug-in in this process, whose device "
                           "is %s, is not the plug-in of its sender",
                           name.c_str(), here.c_str());
-  int32_t done = 0;  // it is of no interest: the call fails for what cannot be used
+  int32_t done = 0;  // ignored: later calls fail if the event cannot be used
   return runtime->stream_query(thread, d, nullptr, &done);
 }
 
@@ -289,7 +289,7 @@ plait_status open_memory(plait_thread *thread, const DeviceTicket &k, Lent *l,
     const plait_error *before = thread->error;
     const plait_status s = l->table->share_open(l->table->ctx, thread, l->device, &memory,
                                                 l->nbytes, &l->data, &l->opened);
-    if (s < 0) return told(thread, l->device, "share_open", s, before);
+    if (s < 0) return complete_error(thread, l->device, "share_open", s, before);
   }
   const plait_status s = runtime->storage_wrap(thread, l->data, l->nbytes, l->device,
                                                PLAIT_STORAGE_SHARED, close_borrowed, l, out);

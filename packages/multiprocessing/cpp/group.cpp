@@ -48,8 +48,8 @@ uint64_t offers_at(uint32_t size) { return control_bytes + sizeof(Slot) * size; 
 double stopped_timeout() {
   const char *text = std::getenv("PLAIT_STOPPED_TIMEOUT");
   char *end = nullptr;
-  const double given = text ? std::strtod(text, &end) : 0;
-  return text && end != text && given > 0 ? given : 4;
+  const double seconds = text ? std::strtod(text, &end) : 0;
+  return text && end != text && seconds > 0 ? seconds : 4;
 }
 
 uint64_t outboxes_at(uint32_t size) {
@@ -137,18 +137,18 @@ std::string Group::name(uint32_t r) const {
   return "rank " + std::to_string(r) + " (pid " + std::to_string(slot(r).pid.load()) + ")";
 }
 
-bool Group::take(Why &why) {
-  Slot &mine = slot(rank_);
+bool Group::take(Explanation &reason) {
+  Slot &own = slot(rank_);
   uint32_t expected = SLOT_FREE;
-  if (!mine.state.compare_exchange_strong(expected, SLOT_TAKEN)) {
-    why = "the rank must be free; " + name(rank_) +
-          (expected == SLOT_LEFT ? " had it and left" : " has it");
+  if (!own.state.compare_exchange_strong(expected, SLOT_TAKEN)) {
+    reason = "the rank must be free; " + name(rank_) +
+             (expected == SLOT_LEFT ? " had it and left" : " has it");
     return false;
   }
   char state = 0;
-  mine.pid = getpid();
-  process_stat(getpid(), state, mine.started);
-  mine.state.store(SLOT_JOINED, std::memory_order_release);
+  own.pid = getpid();
+  process_stat(getpid(), state, own.started);
+  own.state.store(SLOT_JOINED, std::memory_order_release);
   return true;
 }
 
@@ -159,7 +159,7 @@ void Group::leave() {
   for (uint32_t r = 0; r < size(); r++) ring(r);
 }
 
-void Group::abort(const Why &text, Cause cause) {
+void Group::abort(const Explanation &text, Cause cause) {
   if (slot(rank_).pid.load() != getpid()) return;
   uint32_t nobody = 0;
   if (control_->broken.load() || !control_->aborting.compare_exchange_strong(nobody, rank_ + 1))
@@ -167,8 +167,8 @@ void Group::abort(const Why &text, Cause cause) {
   std::snprintf(control_->aborted, sizeof control_->aborted, "%s", text.c_str());
   if (!text.lost.empty()) control_->lost = text.lost[0];
   control_->kind = text.kind ? text.kind : FAILURE_ABORTED;
-  Why why;
-  give_up(Outcome::broken, {rank_, rank_, cause}, 0, why, "");
+  Explanation reason;
+  give_up(Outcome::broken, {rank_, rank_, cause}, 0, reason, "");
 }
 
 void Group::ring(uint32_t r) const {
@@ -180,20 +180,20 @@ void Group::listen(uint32_t seen) const { sleep_on(outbox(rank_).bell, seen); }
 
 void Group::announce(const Call &call) { slot(rank_).call[operations & 1] = call; }
 
-bool Group::agreed(Why &why) const {
-  const Call &mine = slot(rank_).call[operations & 1];
+bool Group::agreed(Explanation &reason) const {
+  const Call &own = slot(rank_).call[operations & 1];
   bool same = true;
-  for (uint32_t r = 0; r < size(); r++) same &= slot(r).call[operations & 1] == mine;
+  for (uint32_t r = 0; r < size(); r++) same &= slot(r).call[operations & 1] == own;
   if (same) return true;
-  why = "the same call on all ranks is required;";
+  reason = "the same call on all ranks is required;";
   for (uint32_t r = 0; r < size(); r++)
-    why += (r ? ", rank " : " rank ") + std::to_string(r) + " calls " +
-           describe(slot(r).call[operations & 1]);
+    reason += (r ? ", rank " : " rank ") + std::to_string(r) + " calls " +
+              describe(slot(r).call[operations & 1]);
   return false;
 }
 
-Outcome Group::give_up(Outcome outcome, const Reason &reason, double waited, Why &why,
-                       const Why &text) {
+Outcome Group::give_up(Outcome outcome, const Reason &reason, double waited,
+                       Explanation &explanation, const Explanation &text) {
   slot(rank_).waited = waited;
   uint64_t whole = 0;
   control_->broken.compare_exchange_strong(whole, reason.packed());
@@ -201,11 +201,11 @@ Outcome Group::give_up(Outcome outcome, const Reason &reason, double waited, Why
     wake(slot(r).step);
     ring(r);
   }
-  why = text;
+  explanation = text;
   return outcome;
 }
 
-// Adds up the time for which a rank is seen stopped. Time in which nobody looked counts for little:
+// Adds up the time for which a rank is seen stopped. Time without checks counts for little:
 // if a terminal stops the whole job, its processes do not go on at the same moment.
 bool Group::is_stopped_too_long(uint32_t r, bool stopped) {
   const std::lock_guard<std::mutex> lock(stops_mutex_);
@@ -239,7 +239,7 @@ bool Group::is_lost(uint32_t r, Cause &cause) {
 }
 
 // The error text, which names the missing rank and not only the one that gave up first.
-Why Group::broken_text() const {
+Explanation Group::broken_text() const {
   const Reason reason(control_->broken.load());
   const std::string text = "the group is broken: ";
   switch (reason.cause) {
@@ -252,9 +252,10 @@ Why Group::broken_text() const {
                                     during(is_told ? control_->aborted : ""));
     }
     case CAUSE_ABORTED: {
-      Why why(name(reason.by) + " aborted the group: " + control_->aborted, control_->kind);
-      if (control_->lost.pid) why.lost = {control_->lost};
-      return why;
+      Explanation explanation(name(reason.by) + " aborted the group: " + control_->aborted,
+                              control_->kind);
+      if (control_->lost.pid) explanation.lost = {control_->lost};
+      return explanation;
     }
     case CAUSE_TIMED_OUT: break;
   }
@@ -265,62 +266,62 @@ Why Group::broken_text() const {
 
 std::string Group::missing(uint32_t step, uint32_t &first) const {
   const auto has_joined = [&](uint32_t r) { return slot(r).state.load() >= SLOT_JOINED; };
-  bool meeting = false;  // those who have come, wait for those who have not, as this one does
+  bool meeting = false;  // members that have arrived wait for the others, as this one does
   for (uint32_t r = 0; r < size(); r++) meeting |= !has_joined(r);
-  std::string who;
+  std::string names;
   for (uint32_t r = 0; r < size(); r++) {
     if (int32_t(slot(r).step.load(std::memory_order_acquire) - step) >= 0) continue;
     if (meeting && has_joined(r)) continue;
-    if (who.empty()) first = r;
-    who += (who.empty() ? "" : ", ") + name(r);
+    if (names.empty()) first = r;
+    names += (names.empty() ? "" : ", ") + name(r);
   }
-  return who;
+  return names;
 }
 
-Outcome Group::check(uint32_t r, const std::function<bool()> &came, Why &why,
+Outcome Group::check(uint32_t r, const std::function<bool()> &came, Explanation &reason,
                      const std::function<bool()> &ends_alone) {
   Cause cause;
   const bool lost = is_lost(r, cause);
   // what broke the group comes first: its members leave it then, or end
   const bool broken = control_->broken.load();
   if ((!lost && !broken) || came()) return Outcome::done;  // or the rank did its part before
-  why = broken ? broken_text() : loss_text(r, cause);
+  reason = broken ? broken_text() : loss_text(r, cause);
   if (broken || (cause == CAUSE_LEFT && ends_alone())) return Outcome::broken;
-  return give_up(Outcome::broken, {rank_, r, cause}, 0, why, Why(why));
+  return give_up(Outcome::broken, {rank_, r, cause}, 0, reason, Explanation(reason));
 }
 
-Why Group::loss_of(uint32_t r, const std::string &text) const {
+Explanation Group::loss_of(uint32_t r, const std::string &text) const {
   const bool joined = slot(r).state.load() != SLOT_FREE;
   return {text, {{r, -1, joined ? slot(r).pid.load() : 0}}};
 }
 
-Why Group::loss_text(uint32_t r, Cause cause) const {
+Explanation Group::loss_text(uint32_t r, Cause cause) const {
   return loss_of(r, name(r) + (cause == CAUSE_LEFT   ? " left the group"
                                : cause == CAUSE_DIED ? " died"
                                                      : " is stopped"));
 }
 
-bool Group::find_loss(uint32_t r, Why &why) {
+bool Group::find_loss(uint32_t r, Explanation &reason) {
   Cause cause;
   if (!is_lost(r, cause)) return false;
-  why = loss_text(r, cause);
+  reason = loss_text(r, cause);
   return true;
 }
 
 // Looks at all who have not made this step: one that computes does not hide the loss of another.
-Outcome Group::check_all(uint32_t step, Why &why) {
+Outcome Group::check_all(uint32_t step, Explanation &reason) {
   for (uint32_t r = 0; r < size(); r++) {
     const auto came = [&] {
       return int32_t(slot(r).step.load(std::memory_order_acquire) - step) >= 0;
     };
-    const Outcome o = came() ? Outcome::done : check(r, came, why);
+    const Outcome o = came() ? Outcome::done : check(r, came, reason);
     if (o != Outcome::done) return o;
   }
   return Outcome::done;
 }
 
 Outcome Group::wait_for(uint32_t r, uint32_t step, double deadline, const Patience &patience,
-                        Why &why) {
+                        Explanation &reason) {
   std::atomic<uint32_t> &word = slot(r).step;
   const auto came = [&] { return int32_t(word.load(std::memory_order_acquire) - step) >= 0; };
   for (int i = 0;; i++) {
@@ -333,33 +334,33 @@ Outcome Group::wait_for(uint32_t r, uint32_t step, double deadline, const Patien
     sleep_on(word, seen);
     if (word.load(std::memory_order_acquire) != seen) continue;
     const bool all = (i - spins + 1) % slices_to_all == 0;
-    const Outcome o = all ? check_all(step, why) : check(r, came, why);
+    const Outcome o = all ? check_all(step, reason) : check(r, came, reason);
     if (o != Outcome::done) return o;
     if (came()) return o;
     if (patience.ended())
-      return give_up(Outcome::interrupted, {rank_, r, CAUSE_INTERRUPTED}, 0, why, "interrupted");
+      return give_up(Outcome::interrupted, {rank_, r, CAUSE_INTERRUPTED}, 0, reason, "interrupted");
     if (now() > deadline) {
       uint32_t first = r;
-      const std::string who = missing(step, first);
-      if (who.empty()) return Outcome::done;  // they have arrived in the meantime
-      return give_up(Outcome::timed_out, {rank_, first, CAUSE_TIMED_OUT}, patience.timeout, why,
-                     "waited " + seconds(patience.timeout) + " s for " + who);
+      const std::string names = missing(step, first);
+      if (names.empty()) return Outcome::done;  // they have arrived in the meantime
+      return give_up(Outcome::timed_out, {rank_, first, CAUSE_TIMED_OUT}, patience.timeout, reason,
+                     "waited " + seconds(patience.timeout) + " s for " + names);
     }
   }
 }
 
-Outcome Group::meet(const Patience &patience, Why &why, uint32_t slack) {
+Outcome Group::meet(const Patience &patience, Explanation &reason, uint32_t slack) {
   if (control_->broken.load()) {
-    why = broken_text();
+    reason = broken_text();
     return Outcome::broken;
   }
-  std::atomic<uint32_t> &mine = slot(rank_).step;
-  const uint32_t step = mine.load(std::memory_order_relaxed) + 1;
-  mine.store(step, std::memory_order_release);
-  wake(mine);
+  std::atomic<uint32_t> &own = slot(rank_).step;
+  const uint32_t step = own.load(std::memory_order_relaxed) + 1;
+  own.store(step, std::memory_order_release);
+  wake(own);
   const double deadline = now() + patience.timeout;
   for (uint32_t r = 0; r < size(); r++) {
-    const Outcome o = wait_for(r, step - slack, deadline, patience, why);
+    const Outcome o = wait_for(r, step - slack, deadline, patience, reason);
     if (o != Outcome::done) return o;
   }
   return Outcome::done;

@@ -126,39 +126,41 @@ class Group {
   char *part_of(uint32_t r, uint32_t lane, uint32_t number) const;  // two parts in turns
   std::string name(uint32_t r) const;
 
-  bool take(Why &why);  // this rank's slot
+  bool take(Explanation &reason);  // this rank's slot
   void leave();
-  void abort(const Why &why, Cause cause = CAUSE_ABORTED);
+  void abort(const Explanation &reason, Cause cause = CAUSE_ABORTED);
   // makes one step, and waits until each other rank has made it, or all but its last `slack` steps
-  Outcome meet(const Patience &, Why &why, uint32_t slack = 0);
+  Outcome meet(const Patience &, Explanation &reason, uint32_t slack = 0);
   // Whether a wait for this rank must end though it has not come; looks at the other process. If it
   // must, the group breaks, unless the rank left in order and `ends_alone` says that only this wait
   // ends.
   Outcome check(
-      uint32_t r, const std::function<bool()> &came, Why &why,
+      uint32_t r, const std::function<bool()> &came, Explanation &reason,
       const std::function<bool()> &ends_alone = [] { return false; });
   // As `check`, and the group stays as it is: whether the rank is lost, and not whether the group
   // is broken.
-  bool find_loss(uint32_t r, Why &why);
+  bool find_loss(uint32_t r, Explanation &reason);
   // breaks the group
-  Outcome give_up(Outcome, const Reason &, double waited, Why &why, const Why &text);
+  Outcome give_up(Outcome, const Reason &, double waited, Explanation &reason,
+                  const Explanation &text);
   void ring(uint32_t r) const;  // its bell
   void listen(uint32_t seen) const;  // waits for the own bell, some milliseconds at most
   void announce(const Call &);
-  bool agreed(Why &why) const;
+  bool agreed(Explanation &reason) const;
   uint64_t operations = 0, chunks = 0;  // so far; they choose slots and areas
   Borrowed borrowed;                    // memory of the other ranks
   bool cannot_borrow = false;           // a rank cannot use the others' memory
 
  private:
-  Outcome wait_for(uint32_t r, uint32_t step, double deadline, const Patience &, Why &why);
-  Outcome check_all(uint32_t step, Why &why);
+  Outcome wait_for(uint32_t r, uint32_t step, double deadline, const Patience &,
+                   Explanation &reason);
+  Outcome check_all(uint32_t step, Explanation &reason);
   bool is_lost(uint32_t r, Cause &cause);
   bool is_stopped_too_long(uint32_t r, bool stopped);
   std::string missing(uint32_t step, uint32_t &first) const;
-  Why broken_text() const;
-  Why loss_of(uint32_t r, const std::string &text) const;
-  Why loss_text(uint32_t r, Cause cause) const;
+  Explanation broken_text() const;
+  Explanation loss_of(uint32_t r, const std::string &text) const;
+  Explanation loss_text(uint32_t r, Cause cause) const;
   plait_storage *storage_;
   Control *control_;
   Slot *slots_;

@@ -15,9 +15,9 @@ bool ask_for_end(void *) { return process_ends.load(); }
 
 std::atomic<int64_t> unfinished{0};
 
-Outcome Member::run_observed(const Collective &c, const Patience &patience, Why &why) {
+Outcome Member::run_observed(const Collective &c, const Patience &patience, Explanation &reason) {
   if (!(__atomic_load_n(runtime->observed, __ATOMIC_RELAXED) & PLAIT_EVENT_COLLECTIVE))
-    return run(*group, c, patience, why);
+    return run(*group, c, patience, reason);
   plait_event e{};
   e.size = sizeof e;
   e.kind = PLAIT_EVENT_COLLECTIVE;
@@ -26,23 +26,25 @@ Outcome Member::run_observed(const Collective &c, const Patience &patience, Why 
   e.device = {kDLCPU, 0};
   uint64_t tokens[PLAIT_TOKENS];
   const uint64_t n = runtime->begin(&e, tokens, PLAIT_TOKENS);
-  const Outcome o = run(*group, c, patience, why);
+  const Outcome o = run(*group, c, patience, reason);
   runtime->end(&e, tokens, n, o == Outcome::done ? PLAIT_OK : PLAIT_ERROR);
   return o;
 }
 
 // Without memory the others must not wait for this member.
-Outcome Member::run_safely(const Collective &c, const Patience &patience, Why &why) {
+Outcome Member::run_safely(const Collective &c, const Patience &patience,
+                           Explanation &explanation) {
   try {
-    return run_observed(c, patience, why);
+    return run_observed(c, patience, explanation);
   } catch (const std::bad_alloc &) {
     const Reason reason(group->rank(), group->rank(), CAUSE_INTERRUPTED);
-    return group->give_up(Outcome::broken, reason, 0, why, "out of memory");
+    return group->give_up(Outcome::broken, reason, 0, explanation, "out of memory");
   }
 }
 
 // Behind all that was started before.
-Outcome Member::run_now(const Collective &c, double timeout, Signals &signals, Why &why) {
+Outcome Member::run_now(const Collective &c, double timeout, Signals &signals,
+                        Explanation &reason) {
   {
     Held lock(mutex);
     while (busy || !queue.empty()) {
@@ -53,12 +55,12 @@ Outcome Member::run_now(const Collective &c, double timeout, Signals &signals, W
       lock.lock();
       if (interrupted)
         return group->give_up(Outcome::interrupted,
-                              {group->rank(), group->rank(), CAUSE_INTERRUPTED}, 0, why,
+                              {group->rank(), group->rank(), CAUSE_INTERRUPTED}, 0, reason,
                               "interrupted");
     }
     busy = true;
   }
-  const Outcome o = run_safely(c, signals.patience(timeout), why);
+  const Outcome o = run_safely(c, signals.patience(timeout), reason);
   const std::lock_guard<std::mutex> lock(mutex);
   busy = false;
   changed.notify_all();
@@ -121,7 +123,7 @@ void Member::work() {
       queue.pop_front();
       busy = true;
     }
-    const Outcome outcome = run_safely(o->call, {o->timeout, ask_for_end, nullptr}, o->why);
+    const Outcome outcome = run_safely(o->call, {o->timeout, ask_for_end, nullptr}, o->explanation);
     o->release();
     const std::lock_guard<std::mutex> lock(mutex);
     busy = false;

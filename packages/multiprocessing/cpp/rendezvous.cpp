@@ -64,10 +64,11 @@ socklen_t address_of(const std::string &name, sockaddr_un &address) {
 
 // The process at the other end; 0 if it is of another user.
 int64_t process_of_this_user(int fd) {
-  ucred who{};
-  socklen_t size = sizeof who;
-  if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) != 0 || who.uid != getuid()) return 0;
-  return who.pid;
+  ucred caller{};
+  socklen_t size = sizeof caller;
+  if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &caller, &size) != 0 || caller.uid != getuid())
+    return 0;
+  return caller.pid;
 }
 bool is_of_this_user(int fd) { return process_of_this_user(fd) > 0; }
 
@@ -117,16 +118,16 @@ class Comer {
   Comer(plait_thread *thread, const Meeting &m, double timeout)
       : thread_(thread), meeting_(m), timeout_(timeout), deadline_(now() + m.patience.timeout) {}
 
-  std::unique_ptr<Group> come(Outcome &o, Why &why, plait_status &status) {
+  std::unique_ptr<Group> come(Outcome &o, Explanation &explanation, plait_status &status) {
     std::unique_ptr<Group> group;
     if (meeting_.rank == 0)
-      o = make(group, why);
+      o = make(group, explanation);
     else
-      o = find(group, why);
-    if (o == Outcome::done) o = group->meet(meeting_.patience, why);
-    // so that those who have not come hear of who is lost, not of who gives up because of it
+      o = find(group, explanation);
+    if (o == Outcome::done) o = group->meet(meeting_.patience, explanation);
+    // so that missing members get the name of the lost rank, not of one that ends because of it
     for (uint32_t r = 0; o == Outcome::broken && r < meeting_.size; r++)
-      if (r != meeting_.rank && is_lost(r, why)) break;
+      if (r != meeting_.rank && is_lost(r, explanation)) break;
     status = status_;
     if (group && o != Outcome::done) {
       group->leave();
@@ -137,10 +138,12 @@ class Comer {
 
  private:
   bool late() const { return now() > deadline_; }
-  bool is_lost(uint32_t r, Why &why) const { return meeting_.lost && meeting_.lost(r, why); }
+  bool is_lost(uint32_t r, Explanation &explanation) const {
+    return meeting_.lost && meeting_.lost(r, explanation);
+  }
   std::string waited() const { return "waited " + seconds(meeting_.patience.timeout) + " s "; }
-  Outcome failed(const char *what, Why &why) const {
-    why = std::string(what) + " failed: " + std::strerror(errno);
+  Outcome failed(const char *subject, Explanation &explanation) const {
+    explanation = std::string(subject) + " failed: " + std::strerror(errno);
     return Outcome::broken;
   }
   bool pause() const {  // false: it is interrupted
@@ -149,37 +152,37 @@ class Comer {
     return !meeting_.patience.ended();
   }
 
-  Outcome enter(std::unique_ptr<Group> &group, plait_storage *s, Why &why) const {
+  Outcome enter(std::unique_ptr<Group> &group, plait_storage *s, Explanation &explanation) const {
     group = std::make_unique<Group>(s, meeting_.rank);
-    if (group->take(why)) return Outcome::done;
+    if (group->take(explanation)) return Outcome::done;
     group.reset();
     return Outcome::broken;
   }
 
   // Rank 0.
 
-  Outcome make(std::unique_ptr<Group> &group, Why &why) {
+  Outcome make(std::unique_ptr<Group> &group, Explanation &explanation) {
     Socket listening(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (listening.fd() < 0) return failed("socket", why);
-    Outcome o = meeting_.size > 1 ? bind_to_name(listening.fd(), why) : Outcome::done;
+    if (listening.fd() < 0) return failed("socket", explanation);
+    Outcome o = meeting_.size > 1 ? bind_to_name(listening.fd(), explanation) : Outcome::done;
     if (o != Outcome::done) return o;
     Ref<plait_storage> s;
     status_ = plait_shared_create(thread_, group_bytes(meeting_.size, chunk_bytes), s.out());
     if (status_ < 0) return Outcome::broken;
     format_group(s->data, meeting_.size, chunk_bytes, timeout_);
-    o = enter(group, s.get(), why);
+    o = enter(group, s.get(), explanation);
     if (o != Outcome::done || meeting_.size == 1) return o;
-    o = serve(listening.fd(), s.get(), *group, why);
-    if (o != Outcome::done) refuse_all(listening.fd(), why);
+    o = serve(listening.fd(), s.get(), *group, explanation);
+    if (o != Outcome::done) refuse_all(listening.fd(), explanation);
     return o;
   }
 
-  // tells those who are connecting that the group is not made
-  static void refuse_all(int fd, const Why &why) {
+  // tells connecting processes that the group is not created
+  static void refuse_all(int fd, const Explanation &explanation) {
     Answer answer{};
-    std::snprintf(answer.text, sizeof answer.text, "%s", why.c_str());
-    if (!why.lost.empty()) answer.lost = why.lost[0];
-    answer.kind = why.kind;
+    std::snprintf(answer.text, sizeof answer.text, "%s", explanation.c_str());
+    if (!explanation.lost.empty()) answer.lost = explanation.lost[0];
+    answer.kind = explanation.kind;
     for (;;) {
       const Socket end(accept4(fd, nullptr, nullptr, SOCK_CLOEXEC));
       if (end.fd() < 0) return;
@@ -187,39 +190,39 @@ class Comer {
     }
   }
 
-  Outcome bind_to_name(int fd, Why &why) const {
+  Outcome bind_to_name(int fd, Explanation &explanation) const {
     sockaddr_un address;
     const socklen_t size = address_of(meeting_.name, address);
     while (bind(fd, reinterpret_cast<const sockaddr *>(&address), size) != 0) {
-      if (errno != EADDRINUSE) return failed("bind", why);
+      if (errno != EADDRINUSE) return failed("bind", explanation);
       if (late()) {
-        why = waited() + "for another rank 0, which waits for members under the same name";
+        explanation = waited() + "for another rank 0, which waits for members under the same name";
         return Outcome::timed_out;
       }
-      if (!pause()) return interrupted(why);
+      if (!pause()) return interrupted(explanation);
     }
-    return listen(fd, int(meeting_.size)) == 0 ? Outcome::done : failed("listen", why);
+    return listen(fd, int(meeting_.size)) == 0 ? Outcome::done : failed("listen", explanation);
   }
 
-  Outcome interrupted(Why &why) const {
-    why = "interrupted";
+  Outcome interrupted(Explanation &explanation) const {
+    explanation = "interrupted";
     return Outcome::interrupted;
   }
 
   // Until all have joined; a member that has come and ends is an error.
-  Outcome serve(int fd, const plait_storage *s, Group &group, Why &why) {
+  Outcome serve(int fd, const plait_storage *s, Group &group, Explanation &explanation) {
     for (;;) {
       uint32_t first = 0, count = 0;
       std::string missing;
       for (uint32_t r = 0; r < group.size(); r++) {
         const uint32_t state = group.slot(r).state.load(std::memory_order_acquire);
         if (state == SLOT_JOINED || state == SLOT_LEFT) {
-          const Outcome o = r ? group.check(r, [] { return false; }, why) : Outcome::done;
+          const Outcome o = r ? group.check(r, [] { return false; }, explanation) : Outcome::done;
           if (o != Outcome::done) return o;
           continue;
         }
-        if (is_lost(r, why)) {
-          group.abort(why);  // tells those who have come
+        if (is_lost(r, explanation)) {
+          group.abort(explanation);  // tells the members that have joined
           return Outcome::broken;
         }
         if (!count++) first = r;
@@ -228,20 +231,21 @@ class Comer {
       if (!count) return Outcome::done;
       if (late()) {
         const double waited = meeting_.patience.timeout;
-        return group.give_up(Outcome::timed_out, {0, first, CAUSE_TIMED_OUT}, waited, why,
+        return group.give_up(Outcome::timed_out, {0, first, CAUSE_TIMED_OUT}, waited, explanation,
                              "waited " + seconds(waited) + " s for " + missing);
       }
       if (meeting_.patience.ended())
-        return group.give_up(Outcome::interrupted, {0, first, CAUSE_INTERRUPTED}, 0, why,
+        return group.give_up(Outcome::interrupted, {0, first, CAUSE_INTERRUPTED}, 0, explanation,
                              "interrupted");
       accept_all(fd);
-      if (answer_all(s, group, why)) continue;
-      group.abort(why);  // tells those who have come
+      if (answer_all(s, group, explanation)) continue;
+      group.abort(explanation);  // tells the members that have joined
       return Outcome::broken;
     }
   }
 
-  // Waits for connections for a moment. Those that say nothing are few, and keep nobody out.
+  // Waits for connections for a moment. Silent connections are limited in number, so others can
+  // connect.
   void accept_all(int fd) {
     if (!arrives(fd, pause_ms)) return;
     for (size_t i = 0; i < most_silent; i++) {
@@ -258,17 +262,17 @@ class Comer {
     }
   }
   // false: the group cannot become complete
-  bool answer_all(const plait_storage *s, const Group &group, Why &why) {
+  bool answer_all(const plait_storage *s, const Group &group, Explanation &explanation) {
     for (auto it = silent_.begin(); it != silent_.end();) {
       const bool speaks = arrives(it->end.fd(), 0);
-      if (speaks && !answer(it->end.fd(), s, group, why)) return false;
+      if (speaks && !answer(it->end.fd(), s, group, explanation)) return false;
       it = speaks || now() - it->since > longest_silence ? silent_.erase(it) : std::next(it);
     }
     return true;
   }
 
   // false: the group cannot become complete
-  bool answer(int fd, const plait_storage *s, const Group &group, Why &why) const {
+  bool answer(int fd, const plait_storage *s, const Group &group, Explanation &explanation) const {
     Hello hello{};
     if (recv(fd, &hello, sizeof hello, MSG_DONTWAIT) != ssize_t(sizeof hello)) return true;
     Answer answer{};
@@ -287,7 +291,7 @@ class Comer {
     if (answer.text[0] || plait_shared_send(thread_, s, &answer.block) < 0) {
       thread_->runtime->clear(thread_);
       send_answer(fd, answer, -1);
-      if (known && !agrees) why = answer.text;
+      if (known && !agrees) explanation = answer.text;
       return !known || agrees;
     }
     answer.accepted = 1;
@@ -299,38 +303,38 @@ class Comer {
 
   // The other ranks.
 
-  Outcome find(std::unique_ptr<Group> &group, Why &why) {
+  Outcome find(std::unique_ptr<Group> &group, Explanation &explanation) {
     sockaddr_un address;
     const socklen_t size = address_of(meeting_.name, address);
     for (;;) {
       Socket end(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-      if (end.fd() < 0) return failed("socket", why);
+      if (end.fd() < 0) return failed("socket", explanation);
       Answer answer{};
       int descriptor = -1;
       if (connect(end.fd(), reinterpret_cast<const sockaddr *>(&address), size) == 0 &&
           is_rank_0(end.fd()) && ask(end.fd()) && !meeting_.patience.ended() &&
           receive_answer(end.fd(), answer, descriptor))
-        return adopt(group, answer, descriptor, why);
+        return adopt(group, answer, descriptor, explanation);
       // rank 0 has not come yet, or it is that of an earlier group, which is complete
       if (descriptor >= 0) close(descriptor);
-      if (is_anyone_lost(why) || is_rank_0_lost(why)) return Outcome::broken;
+      if (is_anyone_lost(explanation) || is_rank_0_lost(explanation)) return Outcome::broken;
       if (late()) {
-        why = waited() + "for rank 0 to open the group";
+        explanation = waited() + "for rank 0 to open the group";
         return Outcome::timed_out;
       }
       end.close();
-      if (!pause()) return interrupted(why);
+      if (!pause()) return interrupted(explanation);
     }
   }
 
   // Looks at rank 0 and, in turns, at some of the others.
-  bool is_anyone_lost(Why &why) {
+  bool is_anyone_lost(Explanation &explanation) {
     constexpr uint32_t at_once = 8;
     if (!meeting_.lost) return false;
-    if (is_lost(0, why)) return true;
+    if (is_lost(0, explanation)) return true;
     for (uint32_t i = 0; i < std::min(at_once, meeting_.size); i++) {
       looked_at_ = (looked_at_ + 1) % meeting_.size;
-      if (looked_at_ != meeting_.rank && is_lost(looked_at_, why)) return true;
+      if (looked_at_ != meeting_.rank && is_lost(looked_at_, explanation)) return true;
     }
     return false;
   }
@@ -345,7 +349,7 @@ class Comer {
     return true;
   }
   // Whether the rank 0 that listened has died, and no other one came in its place.
-  bool is_rank_0_lost(Why &why) {
+  bool is_rank_0_lost(Explanation &explanation) {
     char state = 0;
     uint64_t started = 0;
     if (!rank_0_ || !rank_0_started_) return false;
@@ -354,27 +358,28 @@ class Comer {
       return false;
     if (died_at_ == 0) died_at_ = now();
     if (now() - died_at_ < second_rank_0) return false;
-    why = {"rank 0 (pid " + std::to_string(rank_0_) + ") died while the members met",
-           {{0, -1, rank_0_}}};
+    explanation = {"rank 0 (pid " + std::to_string(rank_0_) + ") died while the members met",
+                   {{0, -1, rank_0_}}};
     return true;
   }
 
-  // says who is here, and waits for an answer
+  // introduces itself, and waits for an answer
   bool ask(int fd) {
     const Hello hello{hello_magic, meeting_.rank, meeting_.size};
     if (send(fd, &hello, sizeof hello, MSG_NOSIGNAL) != ssize_t(sizeof hello)) return false;
-    Why why;  // the caller asks again
+    Explanation explanation;  // the caller tries again
     while (!arrives(fd, pause_ms))
-      if (late() || meeting_.patience.ended() || is_anyone_lost(why)) return false;
+      if (late() || meeting_.patience.ended() || is_anyone_lost(explanation)) return false;
     return true;
   }
 
-  Outcome adopt(std::unique_ptr<Group> &group, const Answer &answer, int descriptor, Why &why) {
+  Outcome adopt(std::unique_ptr<Group> &group, const Answer &answer, int descriptor,
+                Explanation &explanation) {
     if (!answer.accepted || descriptor < 0) {
       if (descriptor >= 0) close(descriptor);
-      why = answer.text[0] ? answer.text : "rank 0 could not share the group's memory";
-      if (answer.lost.pid) why.lost = {answer.lost};
-      why.kind = answer.kind;
+      explanation = answer.text[0] ? answer.text : "rank 0 could not share the group's memory";
+      if (answer.lost.pid) explanation.lost = {answer.lost};
+      explanation.kind = answer.kind;
       return Outcome::broken;
     }
     void *pin = nullptr;
@@ -385,10 +390,10 @@ class Comer {
     plait_shared_unpin(pin);
     if (status_ < 0) return Outcome::broken;
     if (!is_group(s.get())) {
-      why = "the same version of plait_multiprocessing in all members is required";
+      explanation = "the same version of plait_multiprocessing in all members is required";
       return Outcome::broken;
     }
-    return enter(group, s.get(), why);
+    return enter(group, s.get(), explanation);
   }
 
   plait_thread *thread_;
@@ -409,8 +414,8 @@ class Comer {
 }  // namespace
 
 std::unique_ptr<Group> meet_by_name(plait_thread *thread, const Meeting &meeting, double timeout,
-                                    Outcome &o, Why &why, plait_status &status) {
-  return Comer(thread, meeting, timeout).come(o, why, status);
+                                    Outcome &o, Explanation &reason, plait_status &status) {
+  return Comer(thread, meeting, timeout).come(o, reason, status);
 }
 
 }  // namespace plait::multiprocessing

@@ -220,12 +220,12 @@ PLAIT_EXPORT plait_status plait_shared_receive(plait_thread *thread, const plait
                               "shared memory: the message names an arena that this process does "
                               "not know; it must arrive through a channel of "
                               "plait_multiprocessing");
-    plait_storage *found = lies_in(name, a) ? living(a->base + name->offset) : nullptr;
-    if (lies_in(name, a) && take_over(a, name, found != nullptr)) {
-      *out = found;
-      return found ? PLAIT_OK : make_storage(thread, a, name->offset, name->nbytes, out);
+    plait_storage *result = lies_in(name, a) ? living(a->base + name->offset) : nullptr;
+    if (lies_in(name, a) && take_over(a, name, result != nullptr)) {
+      *out = result;
+      return result ? PLAIT_OK : make_storage(thread, a, name->offset, name->nbytes, out);
     }
-    *out = found;  // to be released when the lock is not held
+    *out = result;  // to be released when the lock is not held
   }
   plait_release(*out);
   *out = nullptr;

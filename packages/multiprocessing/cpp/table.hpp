@@ -65,7 +65,7 @@ struct Table {
   std::map<const plait_storage *, Lent *> loans;  // what this process lends, by the storage
   const plait_storage *swept = nullptr;  // of the loans: the last one that was looked at
   std::condition_variable opened;  // memory of a device was opened or closed
-  bool left = false;  // the process ends: the counts were given back, devices are not asked
+  bool left = false;  // the process ends: the counts were given back, devices are not called
 };
 Table &table();
 
@@ -77,6 +77,6 @@ bool step_back(Arena *, uint64_t offset);  // removes a holder; true: the block 
 // the lock, as is the `drop` of its type
 bool take_up(plait_storage *);
 void leave_file(File *);  // removes a user; under the lock
-void drop_idle();  // unmaps arenas that nobody uses; under the lock
+void drop_idle();  // unmaps unused arenas; under the lock
 
 }  // namespace plait::multiprocessing

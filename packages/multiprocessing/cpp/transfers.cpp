@@ -30,9 +30,9 @@ void Transfers::add(const std::shared_ptr<Transfer> &t) {
   group_.ring(group_.rank());  // whoever drives looks again
 }
 
-void Transfers::finish(Transfer &t, Outcome outcome, Why why) {
+void Transfers::finish(Transfer &t, Outcome outcome, Explanation explanation) {
   t.outcome = outcome;
-  t.why = std::move(why);
+  t.explanation = std::move(explanation);
   t.done = true;
   if (t.finished) t.finished(t);
 }
@@ -50,9 +50,9 @@ void Transfers::free_message(Transfer &t) {
 
 // Moves a message of ours on; true when it is done.
 bool Transfers::send(Transfer &t) {
-  Outbox &mine = group_.outbox(group_.rank());
+  Outbox &own = group_.outbox(group_.rank());
   if (!t.message) {
-    for (Message &m : mine.message) {
+    for (Message &m : own.message) {
       if (m.state() != MESSAGE_FREE) continue;
       m.lane = m.filled = m.taken = 0;
       m.to = t.peer;
@@ -187,17 +187,17 @@ bool Transfers::withdraw(Transfer &t) {
 
 // Ends a transfer that cannot go on, or whose time is over.
 void Transfers::examine(Transfer &t, bool interrupted) {
-  Why why;
+  Explanation explanation;
   const auto is_done = [&] {
     advance_all();
     return t.done;
   };
   // of messages only those of a rank that left fail; a collective needs it, and breaks the group
   const auto ends_alone = [&] { return withdraw(t); };
-  const Outcome o = group_.check(t.peer, is_done, why, ends_alone);
+  const Outcome o = group_.check(t.peer, is_done, explanation, ends_alone);
   if (t.done) return;
   if (o != Outcome::done) {
-    finish(t, o, why);
+    finish(t, o, explanation);
   } else if (interrupted || now() > t.deadline) {
     const bool late = now() > t.deadline;
     const std::string text = late ? "waited " + seconds(t.timeout) + " s for " +
@@ -210,8 +210,8 @@ void Transfers::examine(Transfer &t, bool interrupted) {
       finish(t, outcome, text);
     } else if (!t.message || t.message->state() < MESSAGE_EXAMINED) {
       const Reason reason(group_.rank(), t.peer, late ? CAUSE_TIMED_OUT : CAUSE_INTERRUPTED);
-      group_.give_up(outcome, reason, t.timeout, why, text);
-      finish(t, outcome, why);
+      group_.give_up(outcome, reason, t.timeout, explanation, text);
+      finish(t, outcome, explanation);
     }
   }
 }

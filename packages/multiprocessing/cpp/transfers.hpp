@@ -11,7 +11,7 @@
 
 namespace plait::multiprocessing {
 
-struct Transfer {  // one send or receive, in the member that asks for it
+struct Transfer {  // one send or receive, in the member that starts it
   bool sends;
   uint32_t peer;
   int64_t tag;
@@ -22,7 +22,7 @@ struct Transfer {  // one send or receive, in the member that asks for it
   Message *message = nullptr;                // posted or claimed
   bool done = false;
   Outcome outcome = Outcome::done;
-  Why why;
+  Explanation explanation;
 };
 
 // The transfers of one member. Any number of threads may drive them; each moves all that can move.
@@ -34,8 +34,8 @@ class Transfers {
   void drive(Transfer &, const Patience &);
   // drives all there are, and waits for more, until `stop`
   void drive_all(const Patience &);
-  // Ends receives that have not begun, as nobody asks for them any more, and drive_all once nothing
-  // is left to drive.
+  // Ends receives that have not begun, as their results are not needed any more, and drive_all once
+  // nothing is left to drive.
   void stop();
   bool idle();
 
@@ -48,7 +48,7 @@ class Transfers {
   Message *oldest_for(const Transfer &, uint64_t &word) const;
   bool receive(Transfer &);
   bool refuse(Transfer &, Message &, uint64_t word);
-  void finish(Transfer &, Outcome, Why why);
+  void finish(Transfer &, Outcome, Explanation reason);
   void examine(Transfer &, bool interrupted);
   bool withdraw(Transfer &);
   void free_message(Transfer &);

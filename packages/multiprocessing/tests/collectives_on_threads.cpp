@@ -19,13 +19,13 @@ const plait_runtime *runtime;
 const plait_collectives *table;
 constexpr uint32_t members = 3;
 
-[[noreturn]] void fail(const char *what) {
+[[noreturn]] void fail(const char *subject) {
   const plait_error *e = runtime->thread()->error;
-  std::printf("%s: %s\n", what, e ? e->message : "");
+  std::printf("%s: %s\n", subject, e ? e->message : "");
   std::exit(1);
 }
-void need(plait_status s, const char *what) {
-  if (s != PLAIT_OK) fail(what);
+void need(plait_status s, const char *subject) {
+  if (s != PLAIT_OK) fail(subject);
 }
 
 struct Numbers {
@@ -36,9 +36,9 @@ struct Numbers {
          "tensor_new");
     for (int64_t i = 0; i < n; i++) t.data<int64_t>()[i] = first + i;
   }
-  void expect(int64_t first, int64_t step, const char *what) const {
+  void expect(int64_t first, int64_t step, const char *subject) const {
     for (int64_t i = 0; i < t.numel(); i++)
-      if (t.data<int64_t>()[i] != first + step * i) fail(what);
+      if (t.data<int64_t>()[i] != first + step * i) fail(subject);
   }
 };
 

@@ -38,8 +38,8 @@ def produce_and_die(sender: Any) -> None:
 
 
 def share_and_wait(sender: Any, count: int) -> None:
-    kept = [pc.zeros(100).share_memory_() for _ in range(count)]
-    sender.send(len(kept))
+    references = [pc.zeros(100).share_memory_() for _ in range(count)]
+    sender.send(len(references))
     time.sleep(120)
 
 
@@ -81,10 +81,12 @@ def count_descriptors() -> int:
 
 def receive_many(receiver: Any, sender: Any, count: int) -> None:
     inherited = count_descriptors()
-    kept: list[Any] = []
-    while len(kept) < count:
-        kept += receiver.recv()
-    sender.send((count_descriptors() - inherited, mp.memory_stats().arenas, float(kept[-1][0])))
+    references: list[Any] = []
+    while len(references) < count:
+        references += receiver.recv()
+    sender.send(
+        (count_descriptors() - inherited, mp.memory_stats().arenas, float(references[-1][0]))
+    )
 
 
 def limited_receiver(receiver: Any, sender: Any) -> None:
@@ -92,8 +94,8 @@ def limited_receiver(receiver: Any, sender: Any) -> None:
 
     sender.send("ready")
     receiver.poll(None)
-    taken = [os.dup(0) for _ in range(4)]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (max(taken) + 1, max(taken) + 1))
+    duplicates = [os.dup(0) for _ in range(4)]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(duplicates) + 1, max(duplicates) + 1))
     try:
         receiver.recv()
         sender.send("received")
@@ -101,32 +103,32 @@ def limited_receiver(receiver: Any, sender: Any) -> None:
         sender.send(str(error))
 
 
-def nothing() -> None:
+def do_nothing() -> None:
     pass
 
 
 def pass_around(index: int, queues: list[Any], seconds: float) -> None:
     """Make, send, view and drop tensors at random; each holds one number and is sent with it."""
     rng = random.Random(index)
-    held: list[tuple[float, Any]] = []
+    references: list[tuple[float, Any]] = []
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         step = rng.randrange(4)
         if step == 0:
             value = float(rng.randrange(1000))
-            held.append((value, pc.full((rng.choice([1, 10, 1000, 100_000]),), value)))
-        elif step == 1 and held:
-            value, x = rng.choice(held)
+            references.append((value, pc.full((rng.choice([1, 10, 1000, 100_000]),), value)))
+        elif step == 1 and references:
+            value, x = rng.choice(references)
             with contextlib.suppress(queue_module.Full):
                 queue = rng.choice(queues)
                 queue.put((value, x if rng.random() < 0.5 else x[len(x) // 2 :]), timeout=0.01)
         elif step == 2:
             with contextlib.suppress(queue_module.Empty):
-                held.append(queues[index].get(timeout=0.005))
-        elif held:
-            value, x = held.pop(rng.randrange(len(held)))
+                references.append(queues[index].get(timeout=0.005))
+        elif references:
+            value, x = references.pop(rng.randrange(len(references)))
             assert float(x[0]) == value == float(x[-1])
-        del held[:-30]
+        del references[:-30]
     for queue in queues:
         queue.cancel_join_thread()
 

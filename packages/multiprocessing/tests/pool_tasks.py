@@ -16,8 +16,8 @@ __all__: list[str] = []
 class TwoArgumentsError(Exception):
     """Pickles as one argument."""
 
-    def __init__(self, what: str, number: int) -> None:
-        super().__init__(f"{what} number {number}")
+    def __init__(self, name: str, number: int) -> None:
+        super().__init__(f"{name} number {number}")
 
 
 class Unreadable:

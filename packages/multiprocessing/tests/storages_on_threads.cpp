@@ -18,9 +18,9 @@ const plait_runtime *runtime;
 std::mutex mutex;
 std::vector<plait_block_name> inbox;  // messages on their way
 
-[[noreturn]] void fail(const char *what) {
+[[noreturn]] void fail(const char *subject) {
   const plait_error *e = runtime->thread()->error;
-  std::printf("%s: %s\n", what, e ? e->message : "");
+  std::printf("%s: %s\n", subject, e ? e->message : "");
   std::exit(1);
 }
 

@@ -93,7 +93,7 @@ def test_it_needs_neither_core_nor_numpy() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_elsewhere_than_linux_it_says_so() -> None:
+def test_the_error_on_other_systems_names_linux() -> None:
     code = (
         "import sys; sys.platform = 'darwin'\n"
         "try:\n    import plait_multiprocessing\n"

@@ -27,19 +27,19 @@ def accept(end: socket.socket, secret: str) -> Any:
 def both(secrets: tuple[str, str]) -> tuple[Any, Any]:
     """Return the channels of two ends, or their errors."""
     left, right = socket.socketpair()
-    found: list[Any] = [None, None]
+    results: list[Any] = [None, None]
 
     def listen() -> None:
-        found[0] = accept(left, secrets[0])
+        results[0] = accept(left, secrets[0])
 
     thread = threading.Thread(target=listen)
     thread.start()
     try:
-        found[1] = authentication.connect(right, secrets[1], "the other")
+        results[1] = authentication.connect(right, secrets[1], "the other")
     except AuthenticationError as error:
-        found[1] = error
+        results[1] = error
     thread.join()
-    return found[0], found[1]
+    return results[0], results[1]
 
 
 def test_who_knows_the_secret_is_heard() -> None:

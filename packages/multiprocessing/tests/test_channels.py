@@ -199,7 +199,7 @@ def test_managers() -> None:
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_what_a_manager_keeps_goes_to_other_processes(method: str) -> None:
+def test_objects_of_a_manager_are_sent_to_other_processes(method: str) -> None:
     with mp.Manager() as manager:
         things = manager.dict()
         process = mp.get_context(method).Process(target=mp_workers.put_into, args=(things,))
@@ -419,10 +419,10 @@ def test_a_bounded_queue_is_full_and_has_room_again() -> None:
     queue.put(2, timeout=1)
     with pytest.raises(queues.Full):
         queue.put(3, block=False)
-    begun = time.monotonic()
+    start = time.monotonic()
     with pytest.raises(queues.Full):
         queue.put(3, timeout=0.1)
-    assert time.monotonic() - begun >= 0.1
+    assert time.monotonic() - start >= 0.1
     threading.Timer(0.1, queue.get).start()
     queue.put(3, timeout=60)
     assert [queue.get(timeout=60), queue.get(timeout=60)] == [2, 3]

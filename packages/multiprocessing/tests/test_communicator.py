@@ -42,13 +42,13 @@ def together(size: int, work: Any, timeout: float = 60.0) -> list[Any]:
     processes = [context.Process(target=child, args=(rank,)) for rank in range(size)]
     for process in processes:
         process.start()
-    found = dict(answers.get() for _ in processes)
+    results = dict(answers.get() for _ in processes)
     for process in processes:
         process.join()
-    for answer in found.values():
+    for answer in results.values():
         if isinstance(answer, BaseException):
             raise answer
-    return [found[rank] for rank in range(size)]
+    return [results[rank] for rank in range(size)]
 
 
 def error_of(call: Any) -> str:
@@ -79,8 +79,8 @@ def test_the_forms_of_torch_distributed() -> None:
         group.all_gather(rows, pc.full((2,), float(rank)))
         at_one = [pc.zeros(1) for _ in range(size)] if rank == 1 else None
         group.gather(pc.full((1,), float(rank)), at_one, dst=1)
-        mine = pc.zeros(2, dtype=pc.int64)
-        group.scatter(mine, [pc.full((2,), 10 + i) for i in range(size)] if rank == 0 else None)
+        own = pc.zeros(2, dtype=pc.int64)
+        group.scatter(own, [pc.full((2,), 10 + i) for i in range(size)] if rank == 0 else None)
         part = pc.zeros(2, 2).T
         group.reduce_scatter(part, [pc.full((2, 2), float(i)) for i in range(size)])
         parts = [np.zeros(1) for _ in range(size)]
@@ -91,7 +91,7 @@ def test_the_forms_of_torch_distributed() -> None:
         return (
             (x.tolist(), y.tolist(), z.tolist(), [row.tolist() for row in rows]),
             at_one and [row.item() for row in at_one],
-            (mine.tolist(), part.tolist(), [float(p[0]) for p in parts], bits.tolist()),
+            (own.tolist(), part.tolist(), [float(p[0]) for p in parts], bits.tolist()),
         )
 
     for rank, (first, at_one, last) in enumerate(together(3, work)):
@@ -99,8 +99,8 @@ def test_the_forms_of_torch_distributed() -> None:
         assert (x, y, rows) == ([2.0, 3.0, 4.0], [1.0, 1.0], [[0.0] * 2, [1.0] * 2, [2.0] * 2])
         assert z == ([6.0, 6.0] if rank == 2 else [float(rank + 1)] * 2)
         assert at_one == ([0.0, 1.0, 2.0] if rank == 1 else None)
-        mine, part, parts, bits = last
-        assert mine == [10 + rank] * 2 and part == [[3.0 * rank] * 2] * 2
+        own, part, parts, bits = last
+        assert own == [10 + rank] * 2 and part == [[3.0 * rank] * 2] * 2
         assert parts == [rank, 10.0 + rank, 20.0 + rank] and bits == [7, 7]
 
 
@@ -193,7 +193,7 @@ def test_parts_of_a_group_and_of_a_part() -> None:
     assert together(4, work) == [(1, 2, 1.0), (0, 2, 1.0), (1, 2, 5.0), (0, 2, 5.0)]
 
 
-def test_an_abort_tells_who_and_why() -> None:
+def test_an_abort_names_the_rank_and_the_reason() -> None:
     def work(group: mp.Communicator) -> Any:
         x = pc.ones(3)
         if group.rank == 0:
@@ -212,7 +212,7 @@ def test_an_abort_tells_who_and_why() -> None:
         assert text.endswith("aborted the group: the loss is NaN")
 
 
-def test_a_name_is_free_again_and_nothing_is_left(left_in_shared_memory: Any) -> None:
+def test_a_name_is_free_again_and_no_file_remains(left_in_shared_memory: Any) -> None:
     where = fresh()
 
     def work(rank: int, answers: Any) -> None:
@@ -235,7 +235,7 @@ def test_a_name_is_free_again_and_nothing_is_left(left_in_shared_memory: Any) ->
     assert not is_in_use(where) and not left_in_shared_memory()
 
 
-def test_who_does_not_come_to_the_meeting() -> None:
+def test_the_error_names_a_rank_that_does_not_connect() -> None:
     where = fresh()
     text = error_of(lambda: mp.Communicator.open(where, 1, 2, timeout=0.3))
     assert text == "TimeoutError: open: waited 0.3 s for rank 0 to open the group"
@@ -251,44 +251,44 @@ PAUSES = (0.5, 3.0, 10.0)
 
 def coming_wrongly(rank: int, size: int, pause: float) -> tuple[str, dict[int, str]]:
     """Let ranks 0 and 2 of 4 meet, then this thread come, too; return all errors."""
-    where, found = fresh(), {}
+    where, result = fresh(), {}
 
-    def come(who: int) -> None:
-        found[who] = error_of(lambda: mp.Communicator.open(where, who, 4, timeout=4 * pause))
+    def come(caller: int) -> None:
+        result[caller] = error_of(lambda: mp.Communicator.open(where, caller, 4, timeout=4 * pause))
 
-    threads = [threading.Thread(target=come, args=(who,)) for who in (0, 2)]
+    threads = [threading.Thread(target=come, args=(caller,)) for caller in (0, 2)]
     for thread in threads:
         thread.start()
     time.sleep(pause)
-    mine = error_of(lambda: mp.Communicator.open(where, rank, size, timeout=4 * pause))
+    own = error_of(lambda: mp.Communicator.open(where, rank, size, timeout=4 * pause))
     for thread in threads:
         thread.join()
-    return mine, found
+    return own, result
 
 
 def test_who_has_another_size_is_sent_away() -> None:
     text = "one `size` is required: rank 0 opens a group of 4, rank 1 one of 3"
     for pause in PAUSES:
-        mine, found = coming_wrongly(1, 3, pause)
-        if all(text in each for each in (mine, *found.values())):
+        own, result = coming_wrongly(1, 3, pause)
+        if all(text in each for each in (own, *result.values())):
             break
-    assert mine.startswith("GroupError: open: ") and text in mine
-    assert text in found[0] and text in found[2]  # the group cannot become complete
+    assert own.startswith("GroupError: open: ") and text in own
+    assert text in result[0] and text in result[2]  # the group cannot become complete
 
 
 def test_who_has_the_rank_of_another_is_sent_away() -> None:
     for pause in PAUSES:
-        mine, found = coming_wrongly(2, 4, pause)
+        own, result = coming_wrongly(2, 4, pause)
         text = f"waited {4 * pause:g} s for rank 1, which has not joined"
-        if "must be free" in mine and all(text in each for each in found.values()):
+        if "must be free" in own and all(text in each for each in result.values()):
             break
-    assert mine.startswith("GroupError: open: the rank must be free; rank 2 (pid")
-    for each in found.values():  # whoever notices first, and the other one, which it tells
+    assert own.startswith("GroupError: open: the rank must be free; rank 2 (pid")
+    for each in result.values():  # whoever notices first, and the other one, which it tells
         assert text in each
 
 
 @pytest.mark.parametrize("descriptors", [0, 20], ids=["many descriptors", "few descriptors"])
-def test_connections_that_say_nothing_keep_nobody_out(descriptors: int) -> None:
+def test_silent_connections_do_not_block_others(descriptors: int) -> None:
     where, silent = fresh(), []
     context = mp.get_context("fork")
 
@@ -329,10 +329,10 @@ def test_a_member_that_dies_at_the_meeting() -> None:
 
         process = context.Process(target=come)
         process.start()
-        found: list[str] = []
+        results: list[str] = []
 
-        def open_first(where: str = where, found: list[str] = found) -> None:
-            found.append(error_of(lambda: mp.Communicator.open(where, 0, 3, timeout=20)))
+        def open_first(where: str = where, results: list[str] = results) -> None:
+            results.append(error_of(lambda: mp.Communicator.open(where, 0, 3, timeout=20)))
 
         first = threading.Thread(target=open_first)
         first.start()
@@ -340,9 +340,9 @@ def test_a_member_that_dies_at_the_meeting() -> None:
         process.kill()
         process.join()
         first.join()
-        if "died" in found[0]:
+        if "died" in results[0]:
             break
-    assert found == [f"GroupError: open: rank 1 (pid {process.pid}) died"]
+    assert results == [f"GroupError: open: rank 1 (pid {process.pid}) died"]
 
 
 def test_wrong_arguments() -> None:
@@ -504,7 +504,7 @@ def test_members_have_all_of_it() -> None:
         with group.join(rank) as member:
             x = pc.full((2,), float(rank + 1))
             same = member.reduce(x, root=1, op="product")
-            mine = member.scatter(
+            own = member.scatter(
                 pc.zeros(2), [pc.full((2,), float(i)) for i in range(3)] if rank == 2 else None, 2
             )
             sent = member.all_to_all([pc.tensor([10 * rank + i]) for i in range(3)])
@@ -513,7 +513,7 @@ def test_members_have_all_of_it() -> None:
             if rank == 0:
                 member.send(pc.ones(2), 1)
             if rank == 1:
-                member.recv(mine, 0)
+                member.recv(own, 0)
             gathered = [int(row) for row in later.wait()]
             sums = [row.tolist() for row in many.wait()]
             part = member.split(0 if rank else -1)
@@ -523,7 +523,7 @@ def test_members_have_all_of_it() -> None:
                 rank,
                 same is x,
                 x.tolist(),
-                mine.tolist(),
+                own.tolist(),
                 [int(y) for y in sent],
                 gathered,
                 sums,
@@ -534,9 +534,9 @@ def test_members_have_all_of_it() -> None:
     processes = [context.Process(target=work, args=(rank,)) for rank in range(3)]
     for process in processes:
         process.start()
-    for rank, same, x, mine, sent, gathered, sums, size in sorted(answers.get() for _ in range(3)):
+    for rank, same, x, own, sent, gathered, sums, size in sorted(answers.get() for _ in range(3)):
         assert same and x == ([6.0, 6.0] if rank == 1 else [float(rank + 1)] * 2)
-        assert mine == [1.0 if rank == 1 else float(rank)] * 2
+        assert own == [1.0 if rank == 1 else float(rank)] * 2
         assert sent == [rank, 10 + rank, 20 + rank] and gathered == [0, 1, 2]
         assert sums == [[3.0, 3.0], [3]] and size == (2 if rank else 0)
     for process in processes:

@@ -38,7 +38,7 @@ def run(code: str, **options: object) -> str:
     return str(done.stdout)
 
 
-def test_the_consumer_reads_what_a_killed_producer_sent(context) -> None:
+def test_the_consumer_reads_messages_of_a_killed_producer(context) -> None:
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=mp_workers.produce_and_die, args=(sender,))
     process.start()
@@ -99,7 +99,7 @@ def test_a_process_that_ends_gives_its_counts_back(context) -> None:
     assert pc.zeros(100_000).share_memory_().data_ptr() == address
 
 
-def test_a_forked_child_keeps_what_it_inherited() -> None:
+def test_a_forked_child_keeps_inherited_objects() -> None:
     context = mp.get_context("fork")
     receiver, sender = context.Pipe()
     inherited = [pc.full((50_000,), 3.0).share_memory_()]
@@ -113,9 +113,9 @@ def test_a_forked_child_keeps_what_it_inherited() -> None:
     process.start()
     receiver.recv()
     inherited.clear()  # the child holds another count, so that the block is not reused
-    kept = [pc.zeros(50_000).share_memory_() for _ in range(3)]
+    references = [pc.zeros(50_000).share_memory_() for _ in range(3)]
     receiver.send(None)
-    assert receiver.recv() == 150_000.0 and len(kept) == 3
+    assert receiver.recv() == 150_000.0 and len(references) == 3
     process.join()
 
 
@@ -125,11 +125,11 @@ def test_children_take_no_blocks_of_their_parent() -> None:
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=mp_workers.produce, args=(_Puts(sender), 5))
     process.start()
-    mine = [pc.full((1000,), -1.0).share_memory_() for _ in range(5)]
+    own = [pc.full((1000,), -1.0).share_memory_() for _ in range(5)]
     theirs = [receiver.recv() for _ in range(5)]
     process.join()
     assert [float(x[5]) for x in theirs] == [0, 1, 2, 3, 4]
-    assert all((x == -1).all() for x in mine) and before.tolist() == [0] * 10
+    assert all((x == -1).all() for x in own) and before.tolist() == [0] * 10
 
 
 class _Puts:
@@ -138,7 +138,7 @@ class _Puts:
 
 
 @pytest.mark.parametrize("kills", [0, 2])
-def test_nobody_ever_sees_another_tensor_s_bytes(kills: int) -> None:
+def test_no_tensor_has_the_bytes_of_another(kills: int) -> None:
     context = mp.get_context("fork")
     queues = [context.Queue(20) for _ in range(4)]
     processes = [
@@ -167,11 +167,11 @@ def test_many_tensors_need_few_descriptors() -> None:
     process.start()
     far.close()
     before = mp_workers.count_descriptors()
-    kept = []
+    references = []
     for _ in range(100):
         some = [pc.full((8,), 1.0) for _ in range(1000)]
         to.send(some)
-        kept += some
+        references += some
     descriptors, arenas, value = to.recv()
     process.join()
     assert value == 1.0 and arenas <= 12 and descriptors <= 32
@@ -193,7 +193,7 @@ def test_fork_after_threads() -> None:
     thread.start()
     try:
         for _ in range(max(20, ROUNDS)):
-            process = context.Process(target=mp_workers.nothing)
+            process = context.Process(target=mp_workers.do_nothing)
             process.start()
             process.join(240)
             assert process.exitcode == 0

@@ -30,10 +30,10 @@ def together(size: int, work: Any, **options: Any) -> list[Any]:
     processes = [context.Process(target=child, args=(rank,)) for rank in range(size)]
     for process in processes:
         process.start()
-    found = dict(answers.get() for _ in processes)
+    results = dict(answers.get() for _ in processes)
     for process in processes:
         process.join()
-    return [found[rank] for rank in range(size)]
+    return [results[rank] for rank in range(size)]
 
 
 def numbers(rank: int, n: int, dtype: str = "float32") -> Any:
@@ -52,21 +52,21 @@ def test_all_reduce_of_shared_memory(n: int, shared: str, size: int) -> None:
         if shared in ("all", "part") or (shared == "some" and member.rank == 1):
             x.share_memory_()
         x = x[5:] if shared == "part" else x[:n]  # an address that vectors do not like
-        found = []
+        entries = []
         for turn in range(4):
             x.copy_(numbers(member.rank + 10 * turn, n))
             member.all_reduce(x, "mean" if turn % 2 else "sum")
-            found.append(x.numpy().tobytes())
+            entries.append(x.numpy().tobytes())
             member.barrier()
-        return found
+        return entries
 
     results = together(size, work)
     assert all(result == results[0] for result in results)
-    for turn, found in enumerate(results[0]):
+    for turn, entries in enumerate(results[0]):
         rows = [numbers(rank + 10 * turn, n).numpy() for rank in range(size)]
         total = sum(rows[1:], rows[0])
         expected = total / np.float32(size) if turn % 2 else total
-        assert found == expected.tobytes()
+        assert entries == expected.tobytes()
 
 
 def test_shared_memory_is_free_again_behind_all_reduces() -> None:
@@ -87,15 +87,15 @@ def test_shared_memory_is_free_again_behind_all_reduces() -> None:
 
 def test_pipelined_collectives_between_others() -> None:
     def work(member: Any) -> list[Any]:
-        found = []
+        results = []
         for turn in range(3):
-            found.append(member.all_reduce(numbers(member.rank + turn, 3000)).tolist())
-            found.append(member.broadcast(numbers(member.rank + turn, 100), 1).tolist())
-            found.append([x.tolist() for x in member.all_gather(numbers(member.rank, 700))])
+            results.append(member.all_reduce(numbers(member.rank + turn, 3000)).tolist())
+            results.append(member.broadcast(numbers(member.rank + turn, 100), 1).tolist())
+            results.append([x.tolist() for x in member.all_gather(numbers(member.rank, 700))])
             parts = [numbers(member.rank + r, 900) for r in range(member.size)]
-            found.append(member.reduce_scatter(parts).tolist())
+            results.append(member.reduce_scatter(parts).tolist())
             member.barrier()
-        return found
+        return results
 
     small, large = together(3, work, chunk=1024), together(3, work)
     assert small == large  # any number of chunks under way
@@ -199,21 +199,21 @@ def test_broadcast_gather_and_scatter() -> None:
         at_one = member.gather(x[::50_000], root=1)
         member.broadcast(x, root=2)
         parts = [pc.full((2, 3), float(member.rank + 10 * i)) for i in range(3)]
-        mine = member.reduce_scatter(parts, "max")
+        own = member.reduce_scatter(parts, "max")
         big = member.reduce_scatter([pc.full((90_000,), float(i)) for i in range(3)])
         member.barrier()
-        return [row.tolist() for row in rows], at_one, float(x[7]), mine, big
+        return [row.tolist() for row in rows], at_one, float(x[7]), own, big
 
-    for rank, (rows, at_one, seven, mine, big) in enumerate(together(3, work)):
+    for rank, (rows, at_one, seven, own, big) in enumerate(together(3, work)):
         assert rows == [[0.0, k, 2.0 * k, 3.0 * k, 4.0 * k] for k in (1, 2, 3)]
         assert (at_one is None) == (rank != 1) and seven == 21.0
         if at_one is not None:
             assert at_one[2].tolist() == [0.0, 150_000.0, 300_000.0, 450_000.0]
-        assert mine.tolist() == [[10.0 * rank + 2] * 3] * 2
+        assert own.tolist() == [[10.0 * rank + 2] * 3] * 2
         assert (big == 3.0 * rank).all() and big.shape == (90_000,)
 
 
-def test_the_bits_do_not_depend_on_who_comes_first() -> None:
+def test_the_bits_do_not_depend_on_the_order_of_arrival() -> None:
     def work(member: Any) -> Any:
         out = []
         for turn in range(3):
@@ -221,8 +221,8 @@ def test_the_bits_do_not_depend_on_who_comes_first() -> None:
             out.append(member.all_reduce(numbers(member.rank, 40_000)).numpy().tobytes())
         return out
 
-    found = {bits for bits_of_rank in together(3, work) for bits in bits_of_rank}
-    assert len(found) == 1
+    results = {bits for bits_of_rank in together(3, work) for bits in bits_of_rank}
+    assert len(results) == 1
 
 
 def test_many_steps_and_small_chunks() -> None:
@@ -297,7 +297,7 @@ def test_wrong_arguments() -> None:
         member.barrier()
 
 
-def test_different_calls_are_told_and_the_group_goes_on() -> None:
+def test_different_calls_raise_an_error_and_the_group_still_works() -> None:
     def work(member: Any) -> Any:
         x = pc.ones(3 + member.rank)
         try:
@@ -329,13 +329,13 @@ def test_a_member_that_never_joins_is_named() -> None:
 def test_all_survivors_name_the_member_that_does_not_come() -> None:
     group = mp.Group(3, timeout=2)
     members = [group.join(rank) for rank in range(3)]  # 2 is like stopped: it is there, and waits
-    found: dict[int, Exception] = {}
+    results: dict[int, Exception] = {}
 
     def meet(rank: int) -> None:
         try:
             members[rank].barrier()
         except Exception as error:
-            found[rank] = error
+            results[rank] = error
 
     threads = [threading.Thread(target=meet, args=(rank,)) for rank in (0, 1)]
     threads[0].start()
@@ -344,8 +344,8 @@ def test_all_survivors_name_the_member_that_does_not_come() -> None:
     for thread in threads:
         thread.join()
     here = os.getpid()
-    assert isinstance(found[0], TimeoutError) and isinstance(found[1], mp.GroupError)
-    for error in found.values():
+    assert isinstance(results[0], TimeoutError) and isinstance(results[1], mp.GroupError)
+    for error in results.values():
         assert f"waited 2 s for rank 2 (pid {here})" in str(error)
     with pytest.raises(mp.GroupError, match=r"rank 0 \(pid \d+\) waited 2 s for rank 2"):
         members[2].barrier()  # it learns that the others no longer wait for it
@@ -358,17 +358,17 @@ def test_a_dead_member_is_named_by_rank_and_pid() -> None:
         context.Process(target=mp_workers.die_in_group, args=(rank, group, answers))
         for rank in range(3)
     ]
-    begun = time.monotonic()
+    start = time.monotonic()
     for process in processes:
         process.start()
-    found = [answers.get(), answers.get()]
-    assert time.monotonic() - begun < 240  # long before the timeout
+    results = [answers.get(), answers.get()]
+    assert time.monotonic() - start < 240  # long before the timeout
     for process in processes:
         process.join()
     assert processes[1].exitcode == -signal.SIGKILL
-    texts = " ".join(text for _, _, text in found)
+    texts = " ".join(text for _, _, text in results)
     assert f"rank 1 (pid {processes[1].pid}) died" in texts
-    assert all("all_reduce" in text for _, _, text in found)
+    assert all("all_reduce" in text for _, _, text in results)
 
 
 def test_a_member_that_left_is_named() -> None:
@@ -395,10 +395,10 @@ def test_ctrl_c_ends_the_wait() -> None:
     member = mp.Group(2, timeout=600).join(0)
     timer = threading.Timer(0.2, signal.raise_signal, (signal.SIGINT,))
     timer.start()
-    begun = time.monotonic()
+    start = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         member.barrier()
-    assert time.monotonic() - begun < 240
+    assert time.monotonic() - start < 240
     timer.join()
 
 

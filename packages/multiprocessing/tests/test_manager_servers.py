@@ -58,7 +58,9 @@ def ask(address: Any) -> int:
 
 @pytest.mark.parametrize("descriptors", [0, 30], ids=["many descriptors", "few descriptors"])
 @pytest.mark.parametrize("where", ["network", "folder"])
-def test_strangers_keep_nobody_out(where: str, descriptors: int, tmp_path: Path) -> None:
+def test_unknown_connections_do_not_block_members(
+    where: str, descriptors: int, tmp_path: Path
+) -> None:
     address: Any = ("127.0.0.1", 0) if where == "network" else str(tmp_path / "socket")
     manager = Counters(address, KEY)
     manager.start(limit_descriptors, (descriptors,))

@@ -100,14 +100,14 @@ def test_a_worker_that_exits(pool) -> None:
     assert error.exit_code == 3 and error.signal_name is None
 
 
-def test_maps_say_what_they_lost(pool) -> None:
+def test_maps_report_lost_tasks(pool) -> None:
     with pytest.raises(mp.ProcessExitedException, match="SIGKILL in a task"):
         pool.map_async(pool_tasks.kill_if_two, range(4), chunksize=1).get(LONG)
-    found = pool.imap(pool_tasks.kill_if_two, range(4))
-    assert [found.next(LONG), found.next(LONG)] == [0, 1]
+    result = pool.imap(pool_tasks.kill_if_two, range(4))
+    assert [result.next(LONG), result.next(LONG)] == [0, 1]
     with pytest.raises(mp.ProcessExitedException):
-        found.next(LONG)
-    assert found.next(LONG) == 3
+        result.next(LONG)
+    assert result.next(LONG) == 3
 
 
 def test_the_death_of_idle_workers_costs_nothing(pool) -> None:
@@ -188,7 +188,7 @@ def test_tasks_that_cannot_be_sent(pool) -> None:
     assert "lambda" in str(error)
 
 
-def held() -> int:
+def count_descriptors() -> int:
     gc.collect()
     stats = mp.memory_stats()
     return stats.committed - stats.free
@@ -196,30 +196,30 @@ def held() -> int:
 
 @pytest.mark.parametrize(("size", "ahead"), [(10, 1), (100_000, 40), (2_000_000, 8)])
 def test_an_endless_input_waits_and_ends_with_the_pool(size: int, ahead: int) -> None:
-    before = held()
+    before = count_descriptors()
     for _ in range(30 if size < 1_000_000 else 5):
         with mp.get_context("fork").Pool(2) as pool:
-            found = pool.imap(pool_tasks.size, (bytes(size) for _ in itertools.count()))
-            assert [found.next(LONG) for _ in range(3)] == [size] * 3
+            result = pool.imap(pool_tasks.size, (bytes(size) for _ in itertools.count()))
+            assert [result.next(LONG) for _ in range(3)] == [size] * 3
             for process in list(pool._pool):
                 os.kill(process.pid, signal.SIGSTOP)
             # long ones lie in shared memory, some of them still of those that were ended before
-            assert held() - before <= 3 * ahead * (size + 4096)
-    assert held() - before <= 2 * ahead * (size + 4096)
+            assert count_descriptors() - before <= 3 * ahead * (size + 4096)
+    assert count_descriptors() - before <= 2 * ahead * (size + 4096)
 
 
 def test_threads_share_a_pool(pool) -> None:
-    found = []
+    results = []
 
     def use() -> None:
-        found.append(pool.map_async(pool_tasks.work, range(30)).get(LONG) == list(range(30)))
+        results.append(pool.map_async(pool_tasks.work, range(30)).get(LONG) == list(range(30)))
 
     threads = [threading.Thread(target=use) for _ in range(5)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert found == [True] * 5
+    assert results == [True] * 5
 
 
 def test_a_stopped_worker_ends_with_the_pool() -> None:
@@ -354,7 +354,7 @@ def test_a_pool_that_is_dropped_ends_its_workers() -> None:
 
 
 def test_a_pool_that_ends_in_the_thread_that_sends_its_tasks():
-    """As it does where that thread has the last reference to the pool."""
+    """The thread may have the last reference to the pool."""
     pool = mp.get_context("fork").Pool(2)
 
     def inputs():

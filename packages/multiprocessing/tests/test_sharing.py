@@ -110,7 +110,7 @@ def test_tied_parameters_are_shared_once() -> None:
     assert model[1].weight is model[0].weight and model[0].weight.is_shared()
 
 
-def test_storages_of_nobody_else() -> None:
+def test_storages_with_a_single_owner() -> None:
     storage = pc.arange(4, dtype=pc.uint8).untyped_storage()
     assert storage.share_memory_() is storage and storage.is_shared()
     assert storage.tolist() == [0, 1, 2, 3]

@@ -21,10 +21,10 @@ def test_every_process_gets_its_index(method: str) -> None:
 
 
 def test_an_error_comes_with_its_traceback_and_ends_the_others() -> None:
-    begun = time.monotonic()
+    start = time.monotonic()
     with pytest.raises(mp.ProcessRaisedException) as caught:
         mp.spawn(mp_workers.raise_on_one, ("what went wrong",), nprocs=3, start_method="fork")
-    assert time.monotonic() - begun < 100  # the others would take 120
+    assert time.monotonic() - start < 100  # the others would take 120
     error = caught.value
     assert "ValueError: what went wrong" in str(error) and "raise_on_one" in error.msg
     assert "Process 1" in error.msg and error.error_index == 1 and error.pid > 0
@@ -57,7 +57,7 @@ def test_joining_later() -> None:
         pass
     assert started.join() and x.tolist() == [1.0, 2.0]
     with pytest.raises(ValueError, match="nprocs"):
-        mp.spawn(mp_workers.nothing, nprocs=-1)
+        mp.spawn(mp_workers.do_nothing, nprocs=-1)
 
 
 def test_the_error_is_the_one_the_others_complain_about() -> None:

@@ -176,9 +176,9 @@ def test_glu_of_a_number_is_refused():
 @pytest.mark.parametrize("bounds", [(math.nan, 1.0), (-1.0, math.nan), (math.nan, math.nan)])
 def test_hardtanh_with_a_bound_that_is_nan_is_nan(bounds: tuple[float, float]) -> None:
     x = pc.tensor([-3.0, 0.0, 3.0])
-    for made in (
+    for result in (
         F.hardtanh(x, *bounds),
         F.hardtanh(x.clone(), *bounds, inplace=True),
         nn.Hardtanh(*bounds)(x),
     ):
-        assert made.isnan().all()
+        assert result.isnan().all()

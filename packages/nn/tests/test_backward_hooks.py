@@ -15,7 +15,7 @@ class Scale(nn.Module):
 
 def test_the_hook_sees_both_ends():
     layer, calls = Scale(), []
-    layer.register_full_backward_hook(lambda *given: calls.append(given))
+    layer.register_full_backward_hook(lambda *arguments: calls.append(arguments))
     x = pc.ones(2, requires_grad=True)
     (layer(x, 5.0) * 7).sum().backward()
     ((module, grad_input, grad_output),) = calls
@@ -126,7 +126,7 @@ def test_registration_hooks_put_others_in_place():
     assert layer.count.tolist() == [1.0]
 
 
-def test_a_failing_load_with_a_post_hook_says_what_is_missing():
+def test_a_failing_load_with_a_post_hook_names_missing_keys():
     layer = nn.Linear(1, 1)
     layer.register_load_state_dict_post_hook(lambda m, keys: keys.unexpected_keys.clear())
     with pytest.raises(RuntimeError, match=r'Missing key\(s\) in state_dict: "bias"'):

@@ -61,92 +61,104 @@ def test_sequential_grows():
 
 def test_module_list():
     a, b, c, d = layers(4)
-    held = nn.ModuleList([a, c])
-    held.insert(1, b)
-    held += [d]
-    assert list(held) == [a, b, c, d] and len(held) == 4
-    assert held[-1] is d and list(held[1:3]) == [b, c] and type(held[1:3]) is nn.ModuleList
-    assert held.pop() is d and held.pop(0) is a
-    held[0] = d
-    assert list(held) == [d, c]
-    del held[0]
-    assert [n for n, _ in held.named_parameters()] == ["0.weight", "0.bias"]
-    assert list(held + [a]) == [c, a]  # noqa: RUF005
+    container = nn.ModuleList([a, c])
+    container.insert(1, b)
+    container += [d]
+    assert list(container) == [a, b, c, d] and len(container) == 4
+    assert (
+        container[-1] is d
+        and list(container[1:3]) == [b, c]
+        and type(container[1:3]) is nn.ModuleList
+    )
+    assert container.pop() is d and container.pop(0) is a
+    container[0] = d
+    assert list(container) == [d, c]
+    del container[0]
+    assert [n for n, _ in container.named_parameters()] == ["0.weight", "0.bias"]
+    assert list(container + [a]) == [c, a]  # noqa: RUF005
     assert len(list(nn.ModuleList([a, a]))) == 2
     with pytest.raises(IndexError, match="ModuleList: index must be in"):
-        held[1]
+        container[1]
     with pytest.raises(TypeError, match="must come as an iterable; got int"):
-        held.extend(3)
+        container.extend(3)
     with pytest.raises(TypeError, match="ModuleList: int is not a Module subclass"):
-        held.append(3)
+        container.append(3)
     with pytest.raises(NotImplementedError, match=r"\[ModuleList\] is missing the required"):
-        held(pc.ones(1))
+        container(pc.ones(1))
 
 
 def test_module_dict():
     a, b, c = layers(3)
-    held = nn.ModuleDict({"a": a})
-    held["b"] = b
-    held.update([("c", c)])
-    assert list(held) == list(held.keys()) == ["a", "b", "c"]
-    assert list(held.values()) == [a, b, c] and dict(held.items()) == {"a": a, "b": b, "c": c}
-    assert held["b"] is held.b is b
-    assert "a" in held and "z" not in held and len(held) == 3
-    assert held.pop("a") is a
-    del held["b"]
-    assert len(list(held.parameters())) == 2
-    held.update(nn.ModuleDict({"c": a}))
-    assert held["c"] is a
-    held.clear()
-    assert len(held) == 0
+    container = nn.ModuleDict({"a": a})
+    container["b"] = b
+    container.update([("c", c)])
+    assert list(container) == list(container.keys()) == ["a", "b", "c"]
+    assert list(container.values()) == [a, b, c] and dict(container.items()) == {
+        "a": a,
+        "b": b,
+        "c": c,
+    }
+    assert container["b"] is container.b is b
+    assert "a" in container and "z" not in container and len(container) == 3
+    assert container.pop("a") is a
+    del container["b"]
+    assert len(list(container.parameters())) == 2
+    container.update(nn.ModuleDict({"c": a}))
+    assert container["c"] is a
+    container.clear()
+    assert len(container) == 0
     with pytest.raises(KeyError, match="attribute 'update' already exists"):
-        held["update"] = a
+        container["update"] = a
     with pytest.raises(TypeError, match="as a mapping or as pairs; got int"):
-        held.update(3)
+        container.update(3)
     with pytest.raises(ValueError, match="element 0 must be a"):
-        held.update([(a, b, c)])
+        container.update([(a, b, c)])
 
 
 def test_parameter_list():
-    held = nn.ParameterList([pc.ones(1), nn.Parameter(pc.zeros(2))])
-    held.append(pc.ones(3))
-    held += [pc.ones(4)]
-    assert [tuple(p.shape) for p in held] == [(1,), (2,), (3,), (4,)]
-    assert all(isinstance(p, nn.Parameter) for p in held)
-    assert len(held) == 4 and held[-1].shape == (4,)
-    assert [tuple(p.shape) for p in held[1:3]] == [(2,), (3,)]
-    held[0] = pc.zeros(7)
-    assert [n for n, _ in held.named_parameters()] == ["0", "1", "2", "3"]
-    assert held[0].shape == (7,)
+    container = nn.ParameterList([pc.ones(1), nn.Parameter(pc.zeros(2))])
+    container.append(pc.ones(3))
+    container += [pc.ones(4)]
+    assert [tuple(p.shape) for p in container] == [(1,), (2,), (3,), (4,)]
+    assert all(isinstance(p, nn.Parameter) for p in container)
+    assert len(container) == 4 and container[-1].shape == (4,)
+    assert [tuple(p.shape) for p in container[1:3]] == [(2,), (3,)]
+    container[0] = pc.zeros(7)
+    assert [n for n, _ in container.named_parameters()] == ["0", "1", "2", "3"]
+    assert container[0].shape == (7,)
     with pytest.raises(IndexError, match="ParameterList: index must be in"):
-        held[4]
-    held.append(3)
-    assert held[4] == 3 and len(held) == 5 and len(list(held.parameters())) == 4
-    assert "(4): Object of type: int" in repr(held)
+        container[4]
+    container.append(3)
+    assert container[4] == 3 and len(container) == 5 and len(list(container.parameters())) == 4
+    assert "(4): Object of type: int" in repr(container)
     with pytest.raises(RuntimeError, match="should not be called"):
-        held()
+        container()
     with pytest.raises(TypeError, match="must come as an iterable; got Tensor"):
-        held.extend(pc.ones(2))
+        container.extend(pc.ones(2))
 
 
 def test_parameter_dict():
-    held = nn.ParameterDict({"a": pc.ones(1)})
-    held["b"] = pc.ones(2)
-    assert list(held) == list(held.keys()) == ["a", "b"] and "a" in held and len(held) == 2
-    assert held.a is held["a"] and held.pop("a").shape == (1,)
-    assert [tuple(p.shape) for p in held.values()] == [(2,)]
-    del held["b"]
-    assert list(held.items()) == []
-    held.update([("x", pc.ones(3)), ("y", 5)])
-    assert isinstance(held["x"], nn.Parameter) and held.y == 5
-    assert held.get("z", 7) == 7 and held.setdefault("z", 8) == 8
-    assert list(reversed(held)) == ["z", "y", "x"] and held.popitem() == ("z", 8)
-    other = held.copy() | held.fromkeys(["w"], 3)
-    assert list(other) == ["x", "y", "w"] and other["x"] is held["x"]
+    container = nn.ParameterDict({"a": pc.ones(1)})
+    container["b"] = pc.ones(2)
+    assert (
+        list(container) == list(container.keys()) == ["a", "b"]
+        and "a" in container
+        and len(container) == 2
+    )
+    assert container.a is container["a"] and container.pop("a").shape == (1,)
+    assert [tuple(p.shape) for p in container.values()] == [(2,)]
+    del container["b"]
+    assert list(container.items()) == []
+    container.update([("x", pc.ones(3)), ("y", 5)])
+    assert isinstance(container["x"], nn.Parameter) and container.y == 5
+    assert container.get("z", 7) == 7 and container.setdefault("z", 8) == 8
+    assert list(reversed(container)) == ["z", "y", "x"] and container.popitem() == ("z", 8)
+    other = container.copy() | container.fromkeys(["w"], 3)
+    assert list(other) == ["x", "y", "w"] and other["x"] is container["x"]
     with pytest.raises(TypeError, match="cannot be used as a key"):
-        held[3] = pc.ones(1)
-    held.clear()
-    assert len(held) == 0 and list(held.parameters()) == []
+        container[3] = pc.ones(1)
+    container.clear()
+    assert len(container) == 0 and list(container.parameters()) == []
 
 
 def test_containers_have_a_state():

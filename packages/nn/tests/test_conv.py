@@ -148,5 +148,5 @@ def test_integers_and_complex_numbers(draw):
         for a in (z.real, z.imag)
         for d in (v.real, v.imag)
     ]
-    wanted = parts[0] - parts[3] + 1j * (parts[1] + parts[2]) + c.reshape(-1, 1, 1)
-    np.testing.assert_allclose(result.numpy(), wanted, rtol=1e-12, atol=1e-9)
+    target = parts[0] - parts[3] + 1j * (parts[1] + parts[2]) + c.reshape(-1, 1, 1)
+    np.testing.assert_allclose(result.numpy(), target, rtol=1e-12, atol=1e-9)

@@ -137,7 +137,7 @@ CALLS: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_numbers_that_nobody_can_hold(name: str) -> None:
+def test_numbers_that_are_too_large(name: str) -> None:
     """The memory of a result is reserved before its computation begins."""
     begin = time.monotonic()
     try:
@@ -196,17 +196,17 @@ OF_BATCHES: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]]]] = {
 
 @pytest.mark.parametrize("name", list(OF_BATCHES))
 def test_a_batch_of_nothing_gives_nothing(name: str) -> None:
-    """Of a batch of 0 the results have 0 samples of the sizes that others have."""
+    """The results of an empty batch have 0 samples of the usual sizes."""
     function, shapes = OF_BATCHES[name]
     sizes = []
     for batch in (2, 0):
         inputs = [pc.ones(batch, *shape).requires_grad_() for shape in shapes]
-        made = function(*inputs)
-        made = made if isinstance(made, tuple) else (made,)
-        made[0].sum().backward()
+        result = function(*inputs)
+        result = result if isinstance(result, tuple) else (result,)
+        result[0].sum().backward()
         assert all(x.grad is not None and x.grad.shape == x.shape for x in inputs)
-        sizes.append([tuple(each.shape)[1:] for each in made])
-        assert all(each.shape[0] == batch for each in made)
+        sizes.append([tuple(each.shape)[1:] for each in result])
+        assert all(each.shape[0] == batch for each in result)
     assert sizes[0] == sizes[1]
 
 

@@ -147,8 +147,8 @@ def test_what_a_policy_needs():
     actions = policy.sample()
     assert actions.dtype == pc.int64
     (-policy.log_prob(actions) * pc.arange(1.0, 5.0)).sum().backward()
-    chosen = F.one_hot(actions, 3)
-    expected = (policy.probs.detach() - chosen) * pc.arange(1.0, 5.0)[:, None]
+    choice = F.one_hot(actions, 3)
+    expected = (policy.probs.detach() - choice) * pc.arange(1.0, 5.0)[:, None]
     np.testing.assert_allclose(logits.grad.numpy(), expected.numpy(), atol=1e-6)
 
 
@@ -366,7 +366,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("case", REFUSED, ids=lambda case: "-".join(case[1]))
-def test_what_is_refused_says_what_came(case):
+def test_errors_name_the_argument_they_got(case):
     call, words = case
     with pytest.raises((ValueError, TypeError, NotImplementedError)) as info:
         call()

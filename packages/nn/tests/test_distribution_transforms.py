@@ -156,12 +156,12 @@ REACHED = [
 ]
 
 
-@pytest.mark.parametrize("wanted", REACHED, ids=repr)
+@pytest.mark.parametrize("expected", REACHED, ids=repr)
 @pytest.mark.parametrize("registry", [d.biject_to, d.transform_to], ids=["biject", "transform"])
-def test_constraints_are_reached(registry, wanted):
-    transform = registry(wanted)
+def test_constraints_are_reached(registry, expected):
+    transform = registry(expected)
     y = transform(t(X))
-    assert bool(wanted.check(y).all())
+    assert bool(expected.check(y).all())
     assert transform.bijective or registry is d.transform_to
 
 

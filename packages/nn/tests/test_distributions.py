@@ -234,7 +234,7 @@ def test_discrete(case):
         np.testing.assert_allclose(own.perplexity().item(), math.exp(own.entropy()), rtol=1e-12)
 
 
-def test_entropy_of_poisson_asks_for_what_it_lacks():
+def test_entropy_of_poisson_names_the_missing_method():
     with pytest.raises(NotImplementedError, match="mean_carrier_measure"):
         d.Poisson(2.0).entropy()
 
@@ -264,8 +264,10 @@ def test_vectors():
 COVARIANCE = np.array([[2.0, 0.6, -0.3], [0.6, 1.0, 0.1], [-0.3, 0.1, 0.7]])
 
 
-@pytest.mark.parametrize("given", ["covariance_matrix", "precision_matrix", "scale_tril", "low"])
-def test_multivariate_normal(given):
+@pytest.mark.parametrize(
+    "parameter", ["covariance_matrix", "precision_matrix", "scale_tril", "low"]
+)
+def test_multivariate_normal(parameter):
     mean = np.array([0.5, -1.0, 2.0])
     covariance = COVARIANCE
     matrices = {
@@ -273,12 +275,12 @@ def test_multivariate_normal(given):
         "precision_matrix": np.linalg.inv(COVARIANCE),
         "scale_tril": np.linalg.cholesky(COVARIANCE),
     }
-    if given == "low":
+    if parameter == "low":
         factor = np.array([[1.0, 0.2], [0.3, -0.5], [0.0, 0.4]])
         own = d.LowRankMultivariateNormal(t(mean), t(factor), t([0.5, 1.0, 0.3]))
         covariance = factor @ factor.T + np.diag([0.5, 1.0, 0.3])
     else:
-        own = d.MultivariateNormal(t(mean), **{given: t(matrices[given])})
+        own = d.MultivariateNormal(t(mean), **{parameter: t(matrices[parameter])})
     x = np.array([[0.0, 0.0, 0.0], [1.0, -2.0, 2.5]])
     offset = x - mean
     quadratic = np.einsum("ni,ij,nj->n", offset, np.linalg.inv(covariance), offset)

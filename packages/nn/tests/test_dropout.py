@@ -9,9 +9,9 @@ from plait_nn import functional as F
 @pytest.mark.parametrize("p", [0.1, 0.5, 0.8])
 def test_dropout_zeroes_and_scales(p):
     values = nn.Dropout(p)(pc.ones(20000)).numpy()
-    kept = values != 0
-    np.testing.assert_allclose(values[kept], 1 / (1 - p), rtol=1e-6)
-    assert 1 - kept.mean() == pytest.approx(p, abs=0.02)
+    reference = values != 0
+    np.testing.assert_allclose(values[reference], 1 / (1 - p), rtol=1e-6)
+    assert 1 - reference.mean() == pytest.approx(p, abs=0.02)
 
 
 def test_every_call_draws_anew_and_a_seed_repeats():

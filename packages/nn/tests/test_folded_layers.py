@@ -103,7 +103,7 @@ APART: list[Callable[[nn.Sequential], object]] = [
 
 
 @pytest.mark.parametrize("change", APART)
-def test_what_somebody_sees_runs_apart(change: Callable[[nn.Sequential], object]) -> None:
+def test_observed_layers_run_separately(change: Callable[[nn.Sequential], object]) -> None:
     layers = model()
     change(layers)
     check(layers, pc.randn(2, 4, 6, 6), apart=True)
@@ -207,7 +207,7 @@ SEEN: list[Callable[[nn.Sequential], object]] = [
 
 
 @pytest.mark.parametrize("number", range(len(SEEN)))
-def test_activations_that_somebody_sees(number: int, calls: list[str]) -> None:
+def test_activations_with_another_reference(number: int, calls: list[str]) -> None:
     layers = model()
     SEEN[number](layers)
     x = pc.randn(2, 4, 6, 6, dtype=layers[0].weight.dtype)

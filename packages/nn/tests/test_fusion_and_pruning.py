@@ -94,7 +94,7 @@ def test_parametrizations_are_transferred():
 
 
 @pytest.mark.parametrize("norm", [nn.utils.weight_norm, nn.utils.spectral_norm])
-def test_hooks_of_norms_refuse_what_they_cannot_do(norm):
+def test_hooks_of_norms_refuse_unsupported_calls(norm):
     layer = norm(nn.Linear(3, 4))
     with pytest.raises(RuntimeError, match="it has one"):
         norm(layer)

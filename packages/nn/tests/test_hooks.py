@@ -117,7 +117,7 @@ def drop_bias(state, prefix, *rest):
 
 
 @pytest.mark.parametrize("again", [copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))])
-def test_a_handle_goes_with_its_module(again):
+def test_a_handle_is_freed_with_its_module(again):
     layer = Add()
     layer.handle = layer.register_forward_hook(double)
     twin = again(layer)

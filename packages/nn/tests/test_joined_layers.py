@@ -65,10 +65,10 @@ def test_the_numbers_are_those_of_single_layers(name: str, dtype: Any, options: 
         other = copy.deepcopy(net)
         result = run(net, x, g)
         pc.set_fusion(False)
-        apart = run(other, x, g)
+        separate = run(other, x, g)
         pc.set_fusion(True)
         at = 1e-5 if dtype is pc.float32 else 1e-12
-        for one, two in zip(result, apart, strict=True):
+        for one, two in zip(result, separate, strict=True):
             np.testing.assert_allclose(one, two, rtol=at, atol=at)
 
 
@@ -232,9 +232,9 @@ def test_in_place_activations(make: Any) -> None:
     leaf, other = x.clone().requires_grad_(), x.clone().requires_grad_()
     out = make()(leaf)
     out.backward(g)
-    held = other * 1
-    result = make(inplace=True)(held)
-    assert result is held
+    copy = other * 1
+    result = make(inplace=True)(copy)
+    assert result is copy
     result.backward(g)
     np.testing.assert_array_equal(result.detach().numpy(), out.detach().numpy())
     np.testing.assert_array_equal(other.grad.numpy(), leaf.grad.numpy())

@@ -79,10 +79,10 @@ def test_the_warning_shows_the_callers_line(loss):
 
 
 def cross_entropy(x, y, w, ignore, reduction):
-    kept = y != ignore
-    index = np.where(kept, y, 0)
+    reference = y != ignore
+    index = np.where(reference, y, 0)
     picked = np.take_along_axis(log_softmax(x, 1), np.expand_dims(index, 1), 1).squeeze(1)
-    factor = w[index] * kept
+    factor = w[index] * reference
     values = -factor * picked
     return values.sum() / factor.sum() if reduction == "mean" else REDUCE[reduction](values)
 

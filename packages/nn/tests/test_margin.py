@@ -24,11 +24,11 @@ def test_underscores_write_into_their_input_and_have_the_gradient(draw, function
     plain = getattr(F, function.__name__[:-1])
     x, y = (pc.tensor(draw(5)).requires_grad_() for _ in range(2))
     y.detach().copy_(x.detach())
-    held = x * 1
-    assert function(held) is held
-    held.sum().backward()
+    copy = x * 1
+    assert function(copy) is copy
+    copy.sum().backward()
     plain(y).sum().backward()
-    assert pc.equal(held.detach(), plain(y.detach())) and pc.equal(x.grad, y.grad)
+    assert pc.equal(copy.detach(), plain(y.detach())) and pc.equal(x.grad, y.grad)
 
 
 def test_random_slopes():
@@ -65,7 +65,7 @@ def test_soft_margin_does_not_overflow():
     assert F.soft_margin_loss(pc.tensor([1e4]), pc.tensor([-1.0])).item() == 1e4
 
 
-def test_divergence_says_what_the_mean_is():
+def test_the_error_of_divergence_names_the_mean():
     x, y = pc.tensor([[0.5, 0.5]]).log(), pc.tensor([[1.0, 0.0]])
     with pytest.warns(UserWarning, match="batchmean"):
         assert abs(nn.KLDivLoss()(x, y).item() - math.log(2) / 2) < 1e-6
@@ -91,7 +91,7 @@ def test_ctc_sums_over_all_paths(draw, target):
     np.testing.assert_allclose(loss.item(), paths(x.numpy(), target), rtol=1e-9)
 
 
-def test_ctc_of_what_cannot_be():
+def test_ctc_of_impossible_targets():
     x = pc.zeros(2, 1, 3).requires_grad_()
     loss = nn.CTCLoss()(x, pc.tensor([[1, 1]]), [2], [2])
     assert loss.item() == math.inf

@@ -111,18 +111,20 @@ def test_wishart_of_one_row_is_a_gamma_distribution():
 
 def test_wishart_by_any_of_its_matrices():
     X = V + t([[1.0, 0.2], [0.2, 0.5]])
-    given = d.Wishart(t([3.0, 4.5]), V)
+    distribution = d.Wishart(t([3.0, 4.5]), V)
     for name, matrix in [
         ("precision_matrix", pc.linalg.inv(V)),
         ("scale_tril", pc.linalg.cholesky(V)),
     ]:
         other = d.Wishart(t([3.0, 4.5]), **{name: matrix})
-        pc.testing.assert_close(other.log_prob(X), given.log_prob(X))
+        pc.testing.assert_close(other.log_prob(X), distribution.log_prob(X))
         pc.testing.assert_close(other.covariance_matrix, V.expand(2, 2, 2))
         pc.testing.assert_close(other.precision_matrix, pc.linalg.inv(V).expand(2, 2, 2))
-    assert given.mode[0].isnan().all()
-    pc.testing.assert_close(given.mode[1], 1.5 * V)
-    pc.testing.assert_close(d.Wishart(t(3.0), V).expand((2,)).log_prob(X)[1], given.log_prob(X)[0])
+    assert distribution.mode[0].isnan().all()
+    pc.testing.assert_close(distribution.mode[1], 1.5 * V)
+    pc.testing.assert_close(
+        d.Wishart(t(3.0), V).expand((2,)).log_prob(X)[1], distribution.log_prob(X)[0]
+    )
 
 
 def test_wishart_samples():

@@ -241,7 +241,7 @@ def test_conversion_leaves_integers_alone():
     assert net.type(pc.float32).count.dtype == pc.float32
 
 
-def test_to_refuses_what_it_cannot_do():
+def test_to_refuses_unsupported_arguments():
     with pytest.raises(TypeError, match="`dtype` must be floating point or complex"):
         Net().to(pc.int64)
     with pytest.raises(TypeError, match="unexpected keyword `colour`"):
@@ -373,7 +373,7 @@ def test_calls_pass_any_number_of_arguments():
         nn.Identity()()
 
 
-def test_calls_see_what_is_assigned_later():
+def test_calls_use_attributes_that_are_assigned_later():
     class Doubles(nn.Module):
         def forward(self, x):
             return 2 * x
@@ -397,7 +397,7 @@ def test_calls_see_what_is_assigned_later():
     assert module(3) == 27
 
 
-def test_calls_run_hooks_that_come_and_go():
+def test_calls_run_hooks_that_are_added_and_removed():
     module, calls = _Adds(), []
     handle = module.register_forward_hook(lambda *each: calls.append(each[-1]))
     assert module(1, 2) == 3

@@ -85,7 +85,7 @@ class Asked(nn.Module):
         return super().__getattr__(name)
 
 
-def test_getattr_is_asked_for_every_member():
+def test_getattr_is_called_for_every_member():
     module = Asked()
     module.asked.clear()
     _ = module.weight, module.mean, module.child, module.plain, module.training
@@ -232,7 +232,7 @@ def test_lookup_in_c_and_python(cls):
     assert module.__getattr__("p") is module.p
 
 
-def test_a_getattr_that_is_assigned_later_is_asked():
+def test_a_getattr_that_is_assigned_later_is_called():
     class Base(nn.Module):
         pass
 
@@ -241,18 +241,18 @@ def test_a_getattr_that_is_assigned_later_is_asked():
 
     module = Derived()
     module.w = nn.Parameter(pc.ones(1))
-    kept = module.w
+    reference = module.w
     Base.__getattr__ = lambda self, name: ("asked", nn.Module.__getattr__(self, name))
-    assert module.w == ("asked", kept)
+    assert module.w == ("asked", reference)
     del Base.__getattr__
-    assert module.w is kept
+    assert module.w is reference
     layer, before = nn.Linear(1, 1), nn.Module.__getattr__
     nn.Module.__getattr__ = lambda self, name: ("all", before(self, name))
     try:
-        assert module.w == ("all", kept) and layer.weight[0] == "all"
+        assert module.w == ("all", reference) and layer.weight[0] == "all"
     finally:
         nn.Module.__getattr__ = before
-    assert module.w is kept
+    assert module.w is reference
 
 
 def test_reading_members_keeps_no_references():

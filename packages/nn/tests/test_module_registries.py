@@ -1,4 +1,4 @@
-"""Registries of modules that programs edit, and code of programs that loading runs."""
+"""Registries of modules that programs edit, and code of programs that runs during loading."""
 
 import collections
 import copy
@@ -15,12 +15,12 @@ def double(module, args, output):
     return output * 2
 
 
-class Asked(nn.Identity):
+class WithGetattr(nn.Identity):
     def __getattr__(self, name):
         return super().__getattr__(name)
 
 
-class AskedFirst(nn.Identity):
+class WithGetattribute(nn.Identity):
     def __getattribute__(self, name):
         return super().__getattribute__(name)
 
@@ -31,9 +31,9 @@ class Impl(nn.Identity):
 
 
 @pytest.mark.parametrize(
-    "cls", [nn.Identity, type("Own", (nn.Identity,), {}), Asked, AskedFirst, Impl]
+    "cls", [nn.Identity, type("Own", (nn.Identity,), {}), WithGetattr, WithGetattribute, Impl]
 )
-def test_hooks_that_are_put_in_by_hand_run(cls):
+def test_hooks_that_are_assigned_directly_run(cls):
     layer = cls()
     assert layer(3) == 3
     layer._forward_hooks[7] = double
@@ -59,8 +59,8 @@ def test_hooks_that_are_put_in_by_hand_run(cls):
     assert layer(3) == 6
 
 
-def test_what_calls_ask_first(monkeypatch):
-    class Answers(Asked):
+def test_calls_use_getattribute_of_the_class(monkeypatch):
+    class Answers(WithGetattr):
         pass
 
     module = Answers()
@@ -89,7 +89,7 @@ def test_hooks_of_all_modules_by_hand():
 
 def test_backward_hooks_by_hand_need_their_kind():
     layer, calls = nn.Identity(), []
-    layer._backward_hooks[3] = lambda *given: calls.append(len(given))
+    layer._backward_hooks[3] = lambda *arguments: calls.append(len(arguments))
     x = pc.ones(1, requires_grad=True)
     layer(x).backward()
     assert calls == []
@@ -176,10 +176,10 @@ def test_a_child_gets_its_part_of_the_state():
     assert not hasattr(layer.state_dict()._metadata, "assign_to_params_buffers")
 
 
-def test_an_error_of_one_member_is_told():
+def test_an_error_of_one_member_is_reported():
     layer = nn.Linear(1, 1)
     layer.weight.requires_grad_(False)
-    layer.register_load_state_dict_pre_hook(lambda *given: None)
+    layer.register_load_state_dict_pre_hook(lambda *arguments: None)
     object.__setattr__(layer, "__class__", type("Refuses", (nn.Linear,), {"__setattr__": refuse}))
     with pytest.raises(RuntimeError, match=r'named "weight".* an exception occurred'):
         layer.load_state_dict(layer.state_dict(), assign=True)
@@ -248,10 +248,10 @@ def test_a_computed_weight_takes_the_place_of_a_parameter():
 
 
 def test_state_dict_takes_positions_with_a_warning():
-    layer, given = nn.Linear(1, 1), {}
+    layer, argument = nn.Linear(1, 1), {}
     with pytest.warns(FutureWarning, match="Positional args"):
-        assert layer.state_dict(given, "p.") is given
-    assert list(given) == ["p.weight", "p.bias"]
+        assert layer.state_dict(argument, "p.") is argument
+    assert list(argument) == ["p.weight", "p.bias"]
 
 
 def test_a_hook_of_states_may_return_another_only_if_it_is_private():
@@ -277,7 +277,7 @@ def test_a_replica_shares_the_tensors():
     assert replica._is_replica and "running_mean" in replica._buffers
 
 
-def test_a_call_of_one_module_is_not_replaced_without_a_word() -> None:
+def test_replacing_the_call_of_one_module_is_an_error() -> None:
     layer = nn.Linear(2, 2)
     with pytest.raises(NotImplementedError, match="set `forward`, or override `_call_impl`"):
         layer._call_impl = lambda x: x

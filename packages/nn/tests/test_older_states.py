@@ -160,26 +160,26 @@ NAMES = ["weight", "count", "passing", "none", "plain", "child.count", "child.we
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("strict", [False, True])
 @pytest.mark.parametrize("deletes", [False, True])
-def test_functional_call_returns_what_the_call_assigns(name, strict, deletes):
+def test_functional_call_returns_assigned_values(name, strict, deletes):
     """In the mapping, also behind an error; several mappings and the module stay as they are."""
     model = Counting()
     model.child, model.deletes = Counting(), deletes
     known = {**dict(model.named_parameters()), **dict(model.named_buffers())}
     state = {**known, "plain": model.plain, "none": model.none}
-    given = dict(known) if strict else {}
-    given[name] = pc.full((1,), 30.0)
+    argument = dict(known) if strict else {}
+    argument[name] = pc.full((1,), 30.0)
     if strict and name not in known:
         with pytest.raises(RuntimeError, match="unknown"):
-            nn.functional_call(model, given, (name,), strict=True)
+            nn.functional_call(model, argument, (name,), strict=True)
         return
-    for mapping in (given, [dict(given)], (dict(given), {})):
+    for mapping in (argument, [dict(argument)], (dict(argument), {})):
         context = pytest.raises(KeyError) if name == "plain" else contextlib.nullcontext()
         with context:
             nn.functional_call(model, mapping, (name,), strict=strict)
         calls = mapping if isinstance(mapping, dict) else mapping[0]
-        assert calls[name].item() == (31.0 if mapping is given else 30.0)
+        assert calls[name].item() == (31.0 if mapping is argument else 30.0)
         assert all(calls[key] is known[key] for key in calls if key != name)
-        given[name] = pc.full((1,), 30.0)
+        argument[name] = pc.full((1,), 30.0)
         owner, key = (model.child, name[6:]) if name.startswith("child.") else (model, name)
         assert getattr(owner, key) is (state.get(name))
 
@@ -194,7 +194,7 @@ def test_functional_call_returns_what_the_call_assigns(name, strict, deletes):
         ("child.other.x", AttributeError),
     ],
 )  # fmt: skip
-def test_functional_call_refuses_names_of_what_is_no_tensor(name, error):
+def test_functional_call_refuses_names_that_are_no_tensors(name, error):
     model = Counting()
     model.child = Counting()
     before = list(model.state_dict().values())

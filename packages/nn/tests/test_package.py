@@ -33,8 +33,8 @@ def test_everything_public_is_documented(name):
     module = importlib.import_module(name)
     things = [getattr(module, n) for n in module.__all__]
     assert [t for t in things if not inspect.getdoc(t)] == []
-    shown = [t for t in things if not inspect.ismodule(t)]
-    assert [t for t in shown if ">>>" not in inspect.getdoc(t)] == []
+    visible = [t for t in things if not inspect.ismodule(t)]
+    assert [t for t in visible if ">>>" not in inspect.getdoc(t)] == []
 
 
 def test_import_does_not_load_autograd():

@@ -73,33 +73,37 @@ def test_spectral_norm_finds_the_largest_singular_value(draw):
 def test_functional_call(draw):
     model = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3), nn.Linear(3, 1)).double()
     own = {name: p.detach().clone() for name, p in model.named_parameters()}
-    given = {name: pc.tensor(draw(*p.shape)).requires_grad_() for name, p in own.items()}
+    arguments = {name: pc.tensor(draw(*p.shape)).requires_grad_() for name, p in own.items()}
     running = {"1.running_mean": pc.zeros(3, dtype=pc.float64)}
     x = pc.tensor(draw(4, 2))
-    result = nn.functional_call(model, (given, running), x)
+    result = nn.functional_call(model, (arguments, running), x)
     result.sum().backward()
-    assert all(tensor.grad is not None for tensor in given.values())
+    assert all(tensor.grad is not None for tensor in arguments.values())
     assert all(p.grad is None and pc.equal(p.detach(), own[n]) for n, p in model.named_parameters())
     assert model[1].running_mean.tolist() == [0.0] * 3
     assert running["1.running_mean"].abs().sum().item() > 0
-    model.load_state_dict({**given, **running}, strict=False)
+    model.load_state_dict({**arguments, **running}, strict=False)
     np.testing.assert_allclose(result.detach().numpy(), model(x).detach().numpy(), atol=1e-12)
     with pytest.raises(RuntimeError, match=r"unknown: \['2.scale'\]"):
         nn.functional_call(model, {"2.scale": x}, x, strict=True)
     assert pc.equal(nn.functional_call(model, {"2.scale": x}, x), model(x))
     assert not hasattr(model[2], "scale")
     with pytest.raises(RuntimeError, match=r"missing: \['0.bias'"):
-        nn.functional_call(model, {"0.weight": given["0.weight"]}, x, strict=True)
+        nn.functional_call(model, {"0.weight": arguments["0.weight"]}, x, strict=True)
 
 
 def test_lazy_layers():
     model = nn.Sequential(nn.LazyConv2d(4, 3), nn.LazyBatchNorm2d(), nn.Flatten(), nn.LazyLinear(2))
     assert model[0].has_uninitialized_params()
-    kept = model[3].weight
+    reference = model[3].weight
     twin = copy.deepcopy(model)
     assert model(pc.ones(2, 3, 5, 5)).shape == (2, 2)
     assert [type(m) for m in model] == [nn.Conv2d, nn.BatchNorm2d, nn.Flatten, nn.Linear]
-    assert model[3].weight is kept and kept.shape == (2, 36) and type(kept) is nn.Parameter
+    assert (
+        model[3].weight is reference
+        and reference.shape == (2, 36)
+        and type(reference) is nn.Parameter
+    )
     assert model[0].weight.detach().std().item() > 0.01
     twin.load_state_dict(model.state_dict())
     x = pc.randn(2, 3, 5, 5)

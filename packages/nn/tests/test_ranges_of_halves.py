@@ -79,18 +79,18 @@ def test_default_epsilon_is_that_of_float32(dtype: pc.dtype) -> None:
 def test_clipping_by_norm(order: float, dtype: pc.dtype) -> None:
     for scale in SCALES[dtype]:
         for limit in (0.5 * scale, 1e3 * scale):
-            given = [(drawn(n) * scale).to(dtype) for n in (5, 40)]
-            parameters = [nn.Parameter(pc.zeros_like(g)) for g in given]
-            for parameter, gradient in zip(parameters, given, strict=True):
+            arguments = [(drawn(n) * scale).to(dtype) for n in (5, 40)]
+            parameters = [nn.Parameter(pc.zeros_like(g)) for g in arguments]
+            for parameter, gradient in zip(parameters, arguments, strict=True):
                 parameter.grad = gradient.clone()
-            exact = np.concatenate([g.to(pc.float64).numpy() for g in given])
+            exact = np.concatenate([g.to(pc.float64).numpy() for g in arguments])
             norm = float(np.linalg.norm(exact / scale, order)) * scale
-            total = nn.utils.get_total_norm(given, order)
+            total = nn.utils.get_total_norm(arguments, order)
             assert math.isclose(total.item(), norm, rel_tol=1e-5)
             returned = nn.utils.clip_grad_norm_(parameters, limit, order)
             assert returned.item() == total.item()
             factor = min(1.0, limit / (norm + 1e-6))
-            for parameter, gradient in zip(parameters, given, strict=True):
+            for parameter, gradient in zip(parameters, arguments, strict=True):
                 want = gradient.to(pc.float64) * factor
                 got = parameter.grad.to(pc.float64)
                 tiny = 2.0**-24 if dtype is pc.float16 else 2.0**-133
@@ -170,9 +170,9 @@ def test_folded_batch_norm(dtype: pc.dtype) -> None:
     for scale in SCALES[dtype][1:4]:
         weight, c = (drawn(3, 5) * scale).to(dtype), drawn(3).to(dtype)
         var = (drawn(3) * 1e-4).to(dtype)
-        given = (weight, c, c * 2, var, 0.0, c, c)
-        got = nn.utils.fuse_linear_bn_weights(*given)
-        wide = [x.to(pc.float64) if isinstance(x, pc.Tensor) else x for x in given]
+        arguments = (weight, c, c * 2, var, 0.0, c, c)
+        got = nn.utils.fuse_linear_bn_weights(*arguments)
+        wide = [x.to(pc.float64) if isinstance(x, pc.Tensor) else x for x in arguments]
         want = nn.utils.fuse_linear_bn_weights(*wide)
         for a, b in zip(got, want, strict=True):
             assert a.dtype is dtype

@@ -100,10 +100,10 @@ def test_parts_of_a_batch_give_the_same_loss_and_gradients():
                 6, 9, bias=True, dtype=pc.float64, reduction=reduction, weight=factors,
                 ignore_index=2, label_smoothing=0.1, options=options,
             )  # fmt: skip
-            given = x.clone().requires_grad_()
-            value = loss(given, target)
+            clone = x.clone().requires_grad_()
+            value = loss(clone, target)
             value.backward()
-            results.append([value, given.grad, loss.linear.weight.grad, loss.linear.bias.grad])
+            results.append([value, clone.grad, loss.linear.weight.grad, loss.linear.bias.grad])
         for other in results[1:]:
             assert all(near(a, b, 1e-12) for a, b in zip(results[0], other, strict=True))
     with pytest.raises(ValueError, match="`batch_chunk_size` must be positive"):

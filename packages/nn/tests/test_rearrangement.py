@@ -101,8 +101,8 @@ def test_smaller_without_aliasing():
         np.testing.assert_allclose(
             F.interpolate(image, (4, 4), mode=mode, antialias=True).numpy(), image.numpy()
         )
-        kept = F.interpolate(image, scale_factor=(1.2, 1.0), mode=mode, antialias=True)
-        np.testing.assert_array_equal(kept.numpy(), image.numpy())  # for any factor
+        reference = F.interpolate(image, scale_factor=(1.2, 1.0), mode=mode, antialias=True)
+        np.testing.assert_array_equal(reference.numpy(), image.numpy())  # for any factor
     half = F.interpolate(image.half(), (2, 2), mode="bilinear", antialias=True)
     assert half.dtype == pc.float16
     with pytest.raises(ValueError, match="`antialias` is for modes bilinear and bicubic"):

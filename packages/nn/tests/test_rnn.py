@@ -102,16 +102,16 @@ def test_dropout_stands_between_layers():
 
 
 def test_padding_and_packing():
-    given = [pc.tensor([1, 2]), pc.tensor([3, 4, 5])]
-    assert rnn.pad_sequence(given, True, -1).tolist() == [[1, 2, -1], [3, 4, 5]]
-    assert rnn.pad_sequence(given, True, 0, "left").tolist() == [[0, 1, 2], [3, 4, 5]]
-    packed = rnn.pack_sequence(given, enforce_sorted=False)
+    arguments = [pc.tensor([1, 2]), pc.tensor([3, 4, 5])]
+    assert rnn.pad_sequence(arguments, True, -1).tolist() == [[1, 2, -1], [3, 4, 5]]
+    assert rnn.pad_sequence(arguments, True, 0, "left").tolist() == [[0, 1, 2], [3, 4, 5]]
+    packed = rnn.pack_sequence(arguments, enforce_sorted=False)
     assert packed.data.tolist() == [3, 1, 4, 2, 5] and packed.unsorted_indices.tolist() == [1, 0]
     padded, lengths = rnn.pad_packed_sequence(packed, True, 9, 4)
     assert padded.tolist() == [[1, 2, 9, 9], [3, 4, 5, 9]] and lengths.tolist() == [2, 3]
     assert packed.double().data.dtype == pc.float64
     with pytest.raises(ValueError, match=r"`lengths` must fall unless .* got \[2, 3\]"):
-        rnn.pack_sequence(given)
+        rnn.pack_sequence(arguments)
     with pytest.raises(ValueError, match=r"2 numbers from 1 to 3 .* got \[0, 3\]"):
         rnn.pack_padded_sequence(pc.zeros(3, 2), [0, 3])
     with pytest.raises(ValueError, match="`total_length` must be at least 3; got 2"):

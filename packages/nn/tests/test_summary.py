@@ -37,7 +37,7 @@ def test_the_numbers_of_a_small_convolutional_network():
 
 
 @pytest.mark.parametrize(
-    ("layer", "shape", "wanted"),
+    ("layer", "shape", "expected"),
     [
         (nn.Linear(3, 5), (7, 2, 3), 7 * 2 * 15),
         (nn.Bilinear(2, 3, 4), None, 6 * 4 * 2 * 3),
@@ -51,9 +51,9 @@ def test_the_numbers_of_a_small_convolutional_network():
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, nn.Module) else "",
 )
-def test_multiply_adds_follow_the_closed_forms(layer, shape, wanted):
+def test_multiply_adds_follow_the_closed_forms(layer, shape, expected):
     sizes = [(6, 2), (6, 3)] if shape is None else shape
-    assert nn.summary(layer, sizes).multiply_adds == wanted
+    assert nn.summary(layer, sizes).multiply_adds == expected
 
 
 def test_attention_counts_projections_and_scores():
@@ -160,7 +160,7 @@ def test_the_table_reads():
     assert "parameters            26 (26 trainable, 0 not)" in lines
 
 
-def test_html_escapes_what_a_class_is_called():
+def test_html_escapes_names_of_classes():
     cls = type("<b>Bold", (nn.Module,), {"forward": lambda self, x: x})
     html = nn.summary(cls(), (1,))._repr_html_()
     assert "&lt;b&gt;Bold" in html
@@ -223,6 +223,6 @@ def test_errors():
 
 def test_tensors_are_no_shapes():
     x = pc.zeros(2, 4)
-    for given in (x, (x,)):
+    for argument in (x, (x,)):
         with pytest.raises(TypeError, match="give tensors as `input_data`"):
-            nn.summary(nn.Linear(4, 3), given)
+            nn.summary(nn.Linear(4, 3), argument)

@@ -13,8 +13,8 @@ namespace {
 bool has_target(const plait_op *op, std::initializer_list<plait_value> in, const plait_value &to) {
   if (to.tag != PLAIT_NONE || !to.u.t || (op->flags & PLAIT_OP_VIEW) || op->n_results != 1)
     return false;
-  const plait_arg *made = plait_result_at(op, 0);
-  if (made->kind != PLAIT_KIND_TENSOR || made->flags & (PLAIT_ARG_WRITES | PLAIT_ARG_ALIASES))
+  const plait_arg *result = plait_result_at(op, 0);
+  if (result->kind != PLAIT_KIND_TENSOR || result->flags & (PLAIT_ARG_WRITES | PLAIT_ARG_ALIASES))
     return false;
   // in place, errors name the first argument, and the call is on its device
   return to.n == PLAIT_OUT || (in.size() && in.begin()->tag == PLAIT_TENSOR &&

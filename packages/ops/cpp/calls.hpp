@@ -8,7 +8,7 @@ namespace plait::ops {
 
 const plait_op *find(Op op);
 
-// `spare`: bits of the inputs that nobody reads afterwards, so the result may be written into one.
+// `spare`: bits of the inputs that are not read afterwards; the result may be written into one.
 Tensor run(const Scope &x, Op op, std::initializer_list<plait_value> in, uint32_t spare = 0);
 Tensor run_in_place(const Scope &x, Op op, std::initializer_list<plait_value> in);
 Bag run_list(const Scope &x, Op op, std::initializer_list<plait_value> in);

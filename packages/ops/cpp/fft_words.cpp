@@ -47,7 +47,7 @@ Dims fft_sizes(const Scope &x, Ints shape, const std::optional<Ints> &s, Ints di
     if (dims[i] >= shape.size())  // 0, of a shape without dimensions
       fail(x, PLAIT_INDEX_ERROR,
            "`dim` " + show(dims[i]) + " names no dimension of shape " + show(shape));
-    const int64_t given = s ? (*s)[i] : -1, size = given == -1 ? shape[dims[i]] : given;
+    const int64_t length = s ? (*s)[i] : -1, size = length == -1 ? shape[dims[i]] : length;
     if (size < 1)
       fail(x, PLAIT_VALUE_ERROR,
            "dimension " + show(dims[i]) + " of shape " + show(shape) +

@@ -156,11 +156,11 @@ void general(const Scope &x, const PointwiseRule &rule) {
     else if (rule.exact)
       fits(x, plait_arg_at(x.op, i)->name, in[i], compute);
   });
-  const DType made = made_dtype(rule, compute);
+  const DType output = made_dtype(rule, compute);
   if (permuted)
-    result_as(x, 0, shape, made, order);
+    result_as(x, 0, shape, output, order);
   else
-    result(x, 0, shape, made);
+    result(x, 0, shape, output);
 }
 
 bool same_shape(const plait_tensor *a, const plait_tensor *b) {
@@ -203,8 +203,8 @@ plait_status pointwise_shape(plait_call *c) {
       in_group(first->dl.dtype, rule.group) &&
       (rule.promote != Promote::number || category(first->dl.dtype) > Category::boolean) &&
       (rule.promote != Promote::floating || category(first->dl.dtype) >= Category::floating)) {
-    const DType made = made_dtype(rule, first->dl.dtype);
-    return c->thread->runtime->result(c, 0, made, first->dl.ndim, first->dl.shape);
+    const DType output = made_dtype(rule, first->dl.dtype);
+    return c->thread->runtime->result(c, 0, output, first->dl.ndim, first->dl.shape);
   }
   return border(c->thread, c->op->name, [&]() -> plait_status {
     general({c->thread, c->op, c}, rule);

@@ -45,7 +45,7 @@ inline bool in_group(DType d, Group g) {
   }
 }
 DType real_dtype(DType d);  // the dtype of a complex dtype's parts; other dtypes are unchanged
-DType complex_dtype(DType d);  // of float32 or float64 parts, as `d` is at least
+DType complex_dtype(DType d);  // with parts of float32, or of float64 if `d` is that wide
 // "must be an integer dtype; got float32"
 std::string not_in_group(DType d, Group g);
 

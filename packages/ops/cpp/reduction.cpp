@@ -7,16 +7,16 @@ namespace plait::ops {
 namespace {
 
 DType made_dtype(const Scope &x, const ReductionRule &rule, DType in) {
-  const plait_value asked = rule.dtype >= 0 ? x.call->in[rule.dtype] : none();
-  if (!is_none(asked)) {
-    if (!in_group(asked.u.dtype, rule.group))
-      fail(x, PLAIT_DTYPE_ERROR, "`dtype` " + not_in_group(asked.u.dtype, rule.group));
-    if (category(in) == Category::complex && category(asked.u.dtype) != Category::complex)
+  const plait_value request = rule.dtype >= 0 ? x.call->in[rule.dtype] : none();
+  if (!is_none(request)) {
+    if (!in_group(request.u.dtype, rule.group))
+      fail(x, PLAIT_DTYPE_ERROR, "`dtype` " + not_in_group(request.u.dtype, rule.group));
+    if (category(in) == Category::complex && category(request.u.dtype) != Category::complex)
       fail(x, PLAIT_DTYPE_ERROR,
            std::string("`dtype` must be complex for `") + plait_arg_at(x.op, 0)->name + "` of " +
-               name(in) + "; got " + name(asked.u.dtype));
-    if (!same(asked.u.dtype, accumulated(in))) cast_argument(x, 0, asked.u.dtype);
-    return asked.u.dtype;
+               name(in) + "; got " + name(request.u.dtype));
+    if (!same(request.u.dtype, accumulated(in))) cast_argument(x, 0, request.u.dtype);
+    return request.u.dtype;
   }
   switch (rule.result) {
     case ReductionResult::sum: return accumulated(in);
@@ -29,7 +29,7 @@ DType made_dtype(const Scope &x, const ReductionRule &rule, DType in) {
 
 void reduce(const Scope &x, const ReductionRule &rule) {
   const plait_tensor *self = x.call->in[0].u.t;
-  const plait_value asked = rule.dim >= 0 ? x.call->in[rule.dim] : none();
+  const plait_value request = rule.dim >= 0 ? x.call->in[rule.dim] : none();
   const plait_value dtype = rule.dtype >= 0 ? x.call->in[rule.dtype] : none();
   for (uint32_t i = 0; i < x.op->n_args; i++)
     if (x.call->in[i].tag == PLAIT_COMPLEX)
@@ -38,10 +38,10 @@ void reduce(const Scope &x, const ReductionRule &rule) {
                show(x.call->in[i]));
   const Ints shape = shape_of(self);
   std::optional<Ints> dims;
-  if (asked.tag == PLAIT_INT)
-    dims = Ints(&asked.u.i, 1);
-  else if (asked.tag == PLAIT_INTS)
-    dims = as_ints(asked);
+  if (request.tag == PLAIT_INT)
+    dims = Ints(&request.u.i, 1);
+  else if (request.tag == PLAIT_INTS)
+    dims = as_ints(request);
   // with dtype= only that dtype must be supported
   if (is_none(dtype) && !in_group(self->dl.dtype, rule.group))
     fail(x, PLAIT_DTYPE_ERROR,
@@ -58,8 +58,8 @@ void reduce(const Scope &x, const ReductionRule &rule) {
            std::string("`") + plait_arg_at(x.op, 0)->name + "` of shape " + show(shape) +
                " has no elements along dimension " + show(d) +
                ", and an empty reduction has no value");
-  const Dims made = reduced(shape, over, keepdim);
-  result(x, 0, made, made_dtype(x, rule, self->dl.dtype));
+  const Dims output = reduced(shape, over, keepdim);
+  result(x, 0, output, made_dtype(x, rule, self->dl.dtype));
 }
 
 }  // namespace

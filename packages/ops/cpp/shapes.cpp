@@ -55,9 +55,9 @@ Dims dense_strides(const plait_tensor *t) {
   for (int64_t i = shape.size() - 1; i >= 0; i--) {
     int64_t at = i;
     for (int64_t j = i + 1; j < shape.size(); j++) {  // expanded dimensions stay where they are
-      const int64_t mine = std::abs(steps[order[at]]), other = std::abs(steps[order[j]]);
-      if (mine && other && mine > other) break;
-      if (!mine || !other || mine == other) continue;
+      const int64_t own = std::abs(steps[order[at]]), other = std::abs(steps[order[j]]);
+      if (own && other && own > other) break;
+      if (!own || !other || own == other) continue;
       std::swap(order[at], order[j]);
       at = j;
     }

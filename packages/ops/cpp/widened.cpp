@@ -14,7 +14,7 @@ bool is_half(const plait_value &v) {
                                : v.tag == PLAIT_DTYPE && is_half(v.u.dtype);
 }
 
-// The dtype that the results have: the one that is asked for, or that of the floating arguments.
+// The dtype that the results have: the requested one, or that of the floating arguments.
 DType result_dtype(const plait_call *c) {
   Promotion all;
   for (uint16_t i = 0; i < c->n_in; i++) {

@@ -39,9 +39,9 @@ EXPORT int cost_observer_watch(int on) {
   return runtime->observe(runtime->thread(), &observer, on);
 }
 
-static plait_status init(const plait_runtime *given, const plait_plugin *self) {
+static plait_status init(const plait_runtime *host_runtime, const plait_plugin *self) {
   (void)self;
-  runtime = given;
+  runtime = host_runtime;
   return PLAIT_OK;
 }
 

@@ -1,4 +1,4 @@
-"""What calls cost, as the runtime says at their end: `cost_observer.c` asks it."""
+"""The costs of calls, as the runtime reports them at their end: `cost_observer.c` asks it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SOURCE = pathlib.Path(__file__).with_suffix(".c")
 
 
 class Cost(NamedTuple):
-    """What a call costs, or what a cost function gives. None: what the runtime counts."""
+    """The cost of a call, or the result of a cost function. None: the count of the runtime."""
 
     operations: int
     read: int | None = None
@@ -56,6 +56,6 @@ class Observer:
 
     def last(self) -> tuple[str, Cost]:
         """Return the operator of the last call that succeeded, and its cost."""
-        made = CCost.in_dll(self._library, "cost_observer_cost")
+        result = CCost.in_dll(self._library, "cost_observer_cost")
         name = (ctypes.c_char * 64).in_dll(self._library, "cost_observer_name").value.decode()
-        return name, Cost(made.operations, made.read, made.written)
+        return name, Cost(result.operations, result.read, result.written)

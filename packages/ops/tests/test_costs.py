@@ -29,14 +29,15 @@ COSTED = [spec for spec in OPERATORS if spec.cost_function is not None]
 
 # ---- in Python -----------------------------------------------------------------------------------
 def in_python(
-    spec: Operator, values: dict[str, Any], inplace: bool = False, made: Any = None
+    spec: Operator, values: dict[str, Any], inplace: bool = False, result: Any = None
 ) -> Cost:
-    """Run shape function and cost function on values whose tensors are `Meta`; `made` is the result
-    of an operator without a shape function.
+    """Run shape function and cost function on values whose tensors are `Meta`.
+
+    `result` is the result of an operator without a shape function.
     """
     assert spec.cost_function is not None
     if spec.shape_function is None:
-        results = [made]
+        results = [result]
     else:
         cast = copy.deepcopy(values)  # who asks for a cost sees the arguments as they were given
         results = words.infer(spec.shape_function, spec.schema.base, cast)
@@ -44,8 +45,8 @@ def in_python(
         results = [values[spec.schema.arguments[0].name]]
     names = ["result"] if len(results) == 1 else [f"result{i}" for i in range(len(results))]
     known = {**dict(zip(names, results, strict=True)), "inplace": inplace, **values}
-    wanted = inspect.signature(spec.cost_function).parameters
-    cost = spec.cost_function(**{name: known[name] for name in wanted})
+    expected = inspect.signature(spec.cost_function).parameters
+    cost = spec.cost_function(**{name: known[name] for name in expected})
     return Cost(*cost) if isinstance(cost, tuple) else Cost(cost)
 
 
@@ -70,14 +71,14 @@ def operations(name: str, *args: Any, **kwargs: Any) -> int:
 @pytest.fixture(scope="module")
 def observer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Observer]:
     """The observer, at work."""
-    with Observer(tmp_path_factory.mktemp("costs")) as made:
-        yield made
+    with Observer(tmp_path_factory.mktemp("costs")) as result:
+        yield result
 
 
 def on_meta(array: np.ndarray[Any, Any]) -> Any:
     strides = [step // array.itemsize for step in array.strides]
-    made = operator("empty")((1,), dtype=array.dtype.name, device="meta")
-    return operator("as_strided")(made, array.shape, strides)
+    result = operator("empty")((1,), dtype=array.dtype.name, device="meta")
+    return operator("as_strided")(result, array.shape, strides)
 
 
 def as_meta(array: np.ndarray[Any, Any]) -> Meta:
@@ -91,12 +92,12 @@ def agrees(observer: Observer, spec: Operator, sample: Sample, inplace: bool = F
     if inplace:
         base, dot, overload = name.partition(".")
         name = f"{base}_{dot}{overload}"
-    call, made = sample.mapped(on_meta), sample.mapped(as_meta)
+    call, output = sample.mapped(on_meta), sample.mapped(as_meta)
     result = operator(name)(*call.args, **call.kwargs)
     seen, got = observer.last()
     assert seen == spec.name
     shape = Meta(tuple(result.shape)) if hasattr(result, "shape") else None
-    want = in_python(spec, spec.schema.bind(made.args, made.kwargs), inplace, shape)
+    want = in_python(spec, spec.schema.bind(output.args, output.kwargs), inplace, shape)
     assert got.operations == want.operations, sample
     assert got.read == (got.read if want.read is None else want.read), sample
     assert got.written == (got.written if want.written is None else want.written), sample
@@ -134,7 +135,7 @@ def test_what_the_runtime_counts_stays(observer: Observer) -> None:
 
 
 def test_large_sizes(observer: Observer) -> None:
-    """What fits 64 bits is exact; what does not is not counted."""
+    """Counts that fit 64 bits are exact; larger ones are not counted."""
     n = 2**20
     operator("mm")(on_meta_of(n, n), on_meta_of(n, n))
     assert observer.last()[1] == Cost(2**61, 2**43, 2**42)
@@ -157,13 +158,13 @@ def test_sizes_of_0(observer: Observer) -> None:
         ("linalg_qr", ((0, 3),)),
         ("embedding", ((4, 3), (0,))),
     ):
-        given = [
+        arguments = [
             on_meta_of(*each, dtype="int64" if name == "embedding" and i else "float32")
             if isinstance(each, tuple)
             else each
             for i, each in enumerate(args)
         ]
-        operator(name)(*given)
+        operator(name)(*arguments)
         assert observer.last()[1].operations == 0, name
 
 
@@ -175,18 +176,18 @@ def test_views_cost_nothing() -> None:
 @pytest.mark.parametrize(
     "spec", [spec for spec in COSTED if isinstance(spec, Composite)], ids=lambda spec: spec.name
 )
-def test_a_composite_costs_what_its_parts_cost(observer: Observer, spec: Operator) -> None:
+def test_a_composite_costs_the_sum_of_its_parts(observer: Observer, spec: Operator) -> None:
     """But for terms of lower order, and for numbers that scale the parts of `baddbmm`."""
     for sample in samples.draw(spec):
         call = sample.mapped(on_meta)
-        made = operator(spec.name)(*call.args, **call.kwargs)
+        result = operator(spec.name)(*call.args, **call.kwargs)
         want, parts = observer.last()[1].operations, observer.parts()
         assert parts > 0 or want == 0
         if spec.name == "baddbmm":
-            assert want <= parts <= want + 4 * math.prod(made.shape)
+            assert want <= parts <= want + 4 * math.prod(result.shape)
         elif spec.name in ("batch_norm", "batch_norm_by", "batch_norm_activation"):
             channels = call.args[0].shape[1] if len(call.args[0].shape) > 1 else 0
-            assert abs(parts - want) <= math.prod(made.shape) + 10 * channels
+            assert abs(parts - want) <= math.prod(result.shape) + 10 * channels
         else:
             assert want == parts, sample
 
@@ -271,11 +272,11 @@ def test_convolutions(
     columns = range(0, w + 2 * padding - dw * (kw - 1), sw)
     per_group = n * (o // groups) * (c // groups) * kh * kw
     want = 2 * groups * per_group * len(rows) * len(columns)
-    weight, made = (o, c // groups, kh, kw), (n, o, len(rows), len(columns))
+    weight, result = (o, c // groups, kh, kw), (n, o, len(rows), len(columns))
     rest = ([sh, sw], [padding, padding], [dh, dw], groups)
     assert operations("conv2d", images, weight, (o,), *rest) == want
-    assert operations("conv2d_backward_input", made, weight, list(images), *rest) == want
-    assert operations("conv2d_backward_weight", made, images, list(weight), *rest) == want
+    assert operations("conv2d_backward_input", result, weight, list(images), *rest) == want
+    assert operations("conv2d_backward_weight", result, images, list(weight), *rest) == want
 
 
 def test_attention() -> None:
@@ -286,8 +287,8 @@ def test_attention() -> None:
         2 * b * h * length * keys * v,
     )
     assert operations("attention_forward", query, key, value, None, False, 1.0) == by_e + by_v
-    made = (b, h, length, v)
-    args = (made, query, key, value, None, made, (b, h, length), False, 1.0)
+    result = (b, h, length, v)
+    args = (result, query, key, value, None, result, (b, h, length), False, 1.0)
     assert operations("attention_backward", *args) == 3 * by_e + 2 * by_v
 
 

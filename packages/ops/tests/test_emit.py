@@ -77,14 +77,14 @@ def test_a_change_of_one_spec_changes_one_unit() -> None:
 
 def test_kernel_units_hold_each_scalar_function_once() -> None:
     files = kernels.emit(OPERATORS)
-    chosen = [spec for spec in OPERATORS if isinstance(spec, Pointwise) and spec.scalar]
+    selection = [spec for spec in OPERATORS if isinstance(spec, Pointwise) and spec.scalar]
     text = "".join(files.values())
     (activations,) = [unit for unit in files.values() if '"pointwise/activations.h"' in unit]
     assert "PLAIT_POINTWISE(relu, " in activations
     assert "PLAIT_POINTWISE(softplus, " in activations
-    for family in {spec.family for spec in chosen}:
+    for family in {spec.family for spec in selection}:
         assert text.count(f'#include "{family}.h"\n') == 1
-    assert text.count("PLAIT_POINTWISE") == len(chosen)
+    assert text.count("PLAIT_POINTWISE") == len(selection)
     assert 'PLAIT_POINTWISE(add, "add", 2, 1, SAME, ANY)' in text
     assert 'PLAIT_POINTWISE(div, "true_divide", 2, 0, FLOAT, INEXACT)' in text
     assert 'PLAIT_POINTWISE(lt, "lt", 2, 0, BOOL, ALL)' in text
@@ -124,10 +124,10 @@ def test_stubs_are_python() -> None:
     }
     methods = ast.parse("class Tensor:\n" + files["methods.pyi"]).body[0]
     assert isinstance(methods, ast.ClassDef)
-    found = {node.name for node in methods.body if isinstance(node, ast.FunctionDef)}
-    assert {"add", "add_", "sum", "view", "max"} <= found
-    assert not {"zeros", "where", "gelu", "gelu_", "conj_"} & found
-    assert found == {
+    results = {node.name for node in methods.body if isinstance(node, ast.FunctionDef)}
+    assert {"add", "add_", "sum", "view", "max"} <= results
+    assert not {"zeros", "where", "gelu", "gelu_", "conj_"} & results
+    assert results == {
         spec.schema.base + form
         for form in ("", "_")
         for spec in OPERATORS
@@ -152,11 +152,11 @@ def test_the_table_of_derivatives() -> None:
     assert rows["eq"] == rows["randint"] == rows["argmax"] == ("constant", "constant")
     assert rows["special_airy_ai"] == ("none", "none")
     for operator in OPERATORS:  # the emitted definition has the functions that the table says
-        made = functions.functions_of(operator)
+        result = functions.functions_of(operator)
         back, forth = rows[operator.name]
-        assert ("vjp" in made) == (back == "spec")
-        assert ("jvp" in made) == (forth == "spec")
-        assert ("decompose" in made) or back != "parts"
+        assert ("vjp" in result) == (back == "spec")
+        assert ("jvp" in result) == (forth == "spec")
+        assert ("decompose" in result) or back != "parts"
 
 
 def test_the_table_of_facts(tmp_path: pathlib.Path) -> None:
@@ -181,8 +181,8 @@ def test_pages_name_every_operator() -> None:
     files = pages.emit(OPERATORS)
     for spec in OPERATORS:
         space, _, name = spec.name.partition("_")
-        shown = f"{space}.{name}" if space in NAMESPACES and name else spec.name
-        assert f"## {shown}\n" in files[f"{spec.family}.md"]
+        label = f"{space}.{name}" if space in NAMESPACES and name else spec.name
+        assert f"## {label}\n" in files[f"{spec.family}.md"]
 
 
 def test_a_page_says_how_operators_are_called() -> None:

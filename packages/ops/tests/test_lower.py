@@ -197,7 +197,7 @@ def test_arguments_between_take_their_defaults() -> None:
     assert "run_all(x, Op::max_dim, {value(self_), value(int64_t(dim_))})" in decomposed(function)
 
 
-def test_a_derivative_names_what_it_saves() -> None:
+def test_a_derivative_names_its_saved_values() -> None:
     spec = Operator(SCHEMA, doc="x")
 
     @spec.vjp("self", meta=["bias"])

@@ -31,8 +31,8 @@ WITH_SHAPE = [spec for spec in OPERATORS if spec.shape_function is not None]
 
 def on_meta(array: np.ndarray[Any, Any]) -> Any:
     strides = [step // array.itemsize for step in array.strides]
-    made = operator("empty")((1,), dtype=array.dtype.name, device="meta")
-    return operator("as_strided")(made, array.shape, strides)
+    result = operator("empty")((1,), dtype=array.dtype.name, device="meta")
+    return operator("as_strided")(result, array.shape, strides)
 
 
 def as_meta(array: np.ndarray[Any, Any]) -> Meta:
@@ -41,7 +41,7 @@ def as_meta(array: np.ndarray[Any, Any]) -> Meta:
     )
 
 
-def listed(result: Any) -> list[Any]:
+def as_list(result: Any) -> list[Any]:
     return list(result) if isinstance(result, (tuple, list)) else [result]
 
 
@@ -64,9 +64,9 @@ def test_shapes_and_dtypes(spec: Operator) -> None:
         copied = sample.copied()
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
-            want = listed(spec(*copied.args, **copied.kwargs))
+            want = as_list(spec(*copied.args, **copied.kwargs))
         call = sample.mapped(on_meta)
-        got = listed(operator(spec.name)(*call.args, **with_device(spec, call)))
+        got = as_list(operator(spec.name)(*call.args, **with_device(spec, call)))
         assert [(tuple(x.shape), x.dtype.name) for x in got] == [
             (np.shape(x), np.asarray(x).dtype.name) for x in want
         ], sample
@@ -77,11 +77,11 @@ def test_shapes_and_dtypes(spec: Operator) -> None:
 def test_the_python_shape_function_agrees(spec: Operator) -> None:
     assert spec.shape_function is not None
     for sample in samples.draw(spec):
-        made = sample.mapped(as_meta)
-        values = spec.schema.bind(made.args, made.kwargs)
+        result = sample.mapped(as_meta)
+        values = spec.schema.bind(result.args, result.kwargs)
         inferred = words.infer(spec.shape_function, spec.schema.base, values)
         call = sample.mapped(on_meta)
-        got = listed(operator(spec.name)(*call.args, **with_device(spec, call)))
+        got = as_list(operator(spec.name)(*call.args, **with_device(spec, call)))
         assert [(tuple(x.shape), str(x.dtype)) for x in inferred] == [
             (tuple(x.shape), x.dtype.name) for x in got
         ], sample
@@ -93,8 +93,8 @@ def test_both_refuse_with_the_same_words(spec: Operator) -> None:
     assert spec.shape_function is not None
     for fact in samples.error_facts(spec):
         try:
-            made = fact.call(Sampler(0)).mapped(as_meta)
-            values = spec.schema.bind(made.args, made.kwargs)
+            result = fact.call(Sampler(0)).mapped(as_meta)
+            values = spec.schema.bind(result.args, result.kwargs)
             words.infer(spec.shape_function, spec.schema.base, values)
         except Fault as fault:
             call = fact.call(Sampler(0)).mapped(on_meta)

@@ -140,7 +140,7 @@ def test_groups_are_refused_by_name(name: str, dtypes: tuple[str, ...], text: st
             operator(name)(*[meta(dtype, 2)] * n)
 
 
-def test_groups_hold_what_they_say() -> None:
+def test_groups_of_dtypes() -> None:
     for name in GROUPS:
         group = set(promotion.group(name))
         assert group <= set(ANY) and (

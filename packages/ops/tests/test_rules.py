@@ -39,26 +39,26 @@ def functions_of_one_tensor() -> list[Operator]:
 def value_at_zero_is_zero(spec: Operator) -> bool:
     """Return whether the reference is 0 at 0, for other arguments of samples and for 0.5."""
     first, *others = spec.schema.arguments
-    found = False
+    result = False
     for values in bound(spec):
         x = values[first.name]
         if not isinstance(x, np.ndarray) or x.dtype == bool:
             continue
         halves = {each.name: 0.5 for each in others if each.type in ("float", "Scalar")}
-        for chosen in (values, values | halves):
-            made = spec.run_reference({**chosen, first.name: np.zeros(2, x.dtype)})
+        for choice in (values, values | halves):
+            output = spec.run_reference({**choice, first.name: np.zeros(2, x.dtype)})
             # the reference of erfinv is 1e-60 there
-            if made.shape != (2,) or np.any(np.abs(made) > 1e-50):
+            if output.shape != (2,) or np.any(np.abs(output) > 1e-50):
                 return False
-            found = True
-    return found
+            result = True
+    return result
 
 
 def test_what_keeps_zeros_says_so() -> None:
     right = {spec.name for spec in functions_of_one_tensor() if value_at_zero_is_zero(spec)}
-    said = {spec.name for spec in OPERATORS if spec.zero_preserving}
-    assert said - right == set(), "their value at 0 is not 0"
-    assert right - said == set(), "zero_preserving=True is missing"
+    text = {spec.name for spec in OPERATORS if spec.zero_preserving}
+    assert text - right == set(), "their value at 0 is not 0"
+    assert right - text == set(), "zero_preserving=True is missing"
     assert {"sin", "sqrt", "nan_to_num", "arcsin"} < right
     assert not right & {"cos", "hardtanh", "clamp", "empty_like"}
 
@@ -78,10 +78,10 @@ def test_results_are_linear_where_sharding_rules_say_so() -> None:
         )
         linear = [name for name, letter in arguments.items() if letter == "l"]
         for values in bound(spec) if linear else ():
-            given = [values[name] for name in linear]
+            inputs = [values[name] for name in linear]
             none = all(values[name] is None for name, letter in arguments.items() if letter == "n")
-            floats = all(str(getattr(x, "dtype", "")) == "float64" for x in given)
-            if not (none and floats) or any(np.any(~np.isfinite(x)) for x in given):
+            floats = all(str(getattr(x, "dtype", "")) == "float64" for x in inputs)
+            if not (none and floats) or any(np.any(~np.isfinite(x)) for x in inputs):
                 continue
             doubled = spec.run_reference(values | {n: 3 * values[n] for n in linear})
             assert np.allclose(doubled, 3 * spec.run_reference(values), equal_nan=True), spec
@@ -102,8 +102,8 @@ def test_elements_are_independent_where_sharding_rules_say_so() -> None:
             if len({x.shape for x in arrays}) != 1 or not arrays[0].ndim:
                 continue
             turned = {n: x[::-1] if isinstance(x, np.ndarray) else x for n, x in values.items()}
-            made, want = spec.run_reference(turned), spec.run_reference(values)
-            assert np.array_equal(made, want[::-1], equal_nan=made.dtype.kind in "fc"), spec
+            result, want = spec.run_reference(turned), spec.run_reference(values)
+            assert np.array_equal(result, want[::-1], equal_nan=result.dtype.kind in "fc"), spec
             count += 1
     assert count > 500
 
@@ -113,9 +113,9 @@ def test_reductions_of_parts_are_parts_of_a_reduction() -> None:
         "+": lambda a, b: a + b, "a": lambda a, b: (a + b) / 2, "^": np.maximum, "v": np.minimum,
     }  # fmt: skip
     x, y = (np.random.default_rng(seed).normal(size=(3, 4)) for seed in (0, 1))
-    found = [spec for spec in OPERATORS if spec.sharding[:1] in joined]
-    assert {spec.name for spec in found} == {"sum", "mean", "max", "min", "amax", "amin"}
-    for spec in found:
+    results = [spec for spec in OPERATORS if spec.sharding[:1] in joined]
+    assert {spec.name for spec in results} == {"sum", "mean", "max", "min", "amax", "amin"}
+    for spec in results:
         parts = [spec(each) for each in (x, y)]
         assert np.allclose(spec(np.concatenate([x, y])), joined[spec.sharding[0]](*parts)), spec
 

@@ -20,11 +20,11 @@ from plait_ops.words import KINDS
 OPERATORS = list(specs.all())
 
 
-def over(chosen: list[Operator]) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("spec", chosen, ids=lambda spec: spec.name)
+def for_each(selection: list[Operator]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("spec", selection, ids=lambda spec: spec.name)
 
 
-@over(OPERATORS)
+@for_each(OPERATORS)
 def test_parts(spec: Operator) -> None:
     assert list(samples.draw(spec)), "no samples"
     assert spec.reference_function or spec.decompose_function
@@ -35,7 +35,7 @@ def test_parts(spec: Operator) -> None:
     assert all(fact.kind in KINDS and fact.contains for fact in samples.error_facts(spec))
 
 
-@over([spec for spec in OPERATORS if spec.kind in ("structured", "reduction")])
+@for_each([spec for spec in OPERATORS if spec.kind in ("structured", "reduction")])
 def test_what_a_kernel_sees_is_written(spec: Operator) -> None:
     assert spec.kernel.endswith("."), "`kernel=` must say what the schema does not"
     same = re.match(r"(?:optional[^;]*; )?as (?:for|that of) `?([\w.]+)", spec.kernel)
@@ -67,7 +67,7 @@ print([name for name in ("numpy", "plait_ops.samples") if name in sys.modules])
     assert ran.stdout == "[]\n", ran.stderr
 
 
-def test_a_reference_that_is_not_loaded_says_what_loads_it() -> None:
+def test_the_error_of_an_unloaded_reference_names_the_function_that_loads_it() -> None:
     program = """
 from plait_ops import specs
 for name, *arguments in (("relu", 0), ("cumsum", 0, 0)):
@@ -81,7 +81,7 @@ for name, *arguments in (("relu", 0), ("cumsum", 0, 0)):
     assert ran.stdout == "".join(f"SpecError {name}: {text}\n" for name in ("relu", "cumsum"))
 
 
-@over(OPERATORS)
+@for_each(OPERATORS)
 def test_documentation(spec: Operator) -> None:
     first = spec.doc.split("\n")[0]
     assert first, "the first line is the summary"
@@ -89,7 +89,7 @@ def test_documentation(spec: Operator) -> None:
         assert doctest.DocTestParser().get_examples(spec.doc), "a runnable example"
 
 
-@over(OPERATORS)
+@for_each(OPERATORS)
 def test_marks(spec: Operator) -> None:
     writes = [argument for argument in spec.schema.arguments if argument.writes]
     if spec.schema.base.endswith("_"):
@@ -130,7 +130,7 @@ def test_internal_operators_have_no_variants() -> None:
     assert not [spec.name for spec in OPERATORS if spec.internal and spec.variants]
 
 
-@over([spec for spec in OPERATORS if spec.vjps])
+@for_each([spec for spec in OPERATORS if spec.vjps])
 def test_derivatives_name_their_inputs_once(spec: Operator) -> None:
     names = spec.differentiable
     assert len(set(names)) == len(names)
@@ -141,13 +141,13 @@ def test_derivatives_name_their_inputs_once(spec: Operator) -> None:
             assert known or spec.schema.argument(name)
 
 
-@over(OPERATORS)
+@for_each(OPERATORS)
 def test_samples_are_the_same_every_time(spec: Operator) -> None:
     first, second = ([repr(sample) for sample in samples.draw(spec, 7)] for _ in range(2))
     assert first == second
 
 
-def test_pointwise_samples_cover_what_kernels_get_wrong() -> None:
+def test_pointwise_samples_cover_common_faults_of_kernels() -> None:
     for spec in OPERATORS:
         if isinstance(spec, Pointwise):
             arrays = [
@@ -192,7 +192,7 @@ def test_find() -> None:
         specs.find("no such operator")
 
 
-def test_the_sampler_draws_what_it_is_asked_for() -> None:
+def test_the_sampler_draws_the_requested_number() -> None:
     s = Sampler(1)
     assert s.array(2, 3, dtype="uint8").dtype == "uint8"
     assert s.strided(2, 3).strides != s.array(2, 3).strides

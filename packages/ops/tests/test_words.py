@@ -38,7 +38,7 @@ def test_view_strides_find_every_view_that_exists() -> None:
         (2, 6),
         (1, 12, 1),
     ]
-    found = 0
+    result = 0
     for _ in range(3000):
         base = np.arange(48).reshape(rng.choice([(48,), (4, 12), (2, 3, 8), (2, 2, 3, 4)]))
         for axis in range(base.ndim):
@@ -53,13 +53,13 @@ def test_view_strides_find_every_view_that_exists() -> None:
         shares = base.size > 0 and np.shares_memory(base.reshape(size), base)
         assert words.viewable(meta(base), size) == shares, (base.shape, base.strides, size)
         if shares and base.size > 1:
-            found += 1
+            result += 1
             strides = words.view_strides(meta(base), size)
             looked = np.lib.stride_tricks.as_strided(
                 base, size, [step * base.itemsize for step in strides]
             )
             np.testing.assert_array_equal(looked, base.reshape(size))
-    assert found > 500
+    assert result > 500
 
 
 def test_broadcast_is_numpy_s() -> None:

@@ -113,8 +113,8 @@ def written(name: str, parameters: list[str], body: str) -> Callable[..., Any]:
     linecache.cache[file] = (len(source), None, source.splitlines(True), file)
     scope = {**vars(words), **vars(fft_words), **vars(linear_words), "conj": calls.conj}
     exec(compile(source, file, "exec"), scope)
-    made: Callable[..., Any] = scope["_"]
-    return made
+    result: Callable[..., Any] = scope["_"]
+    return result
 
 
 def failing(
@@ -125,9 +125,9 @@ def failing(
     """
     items = ", ".join(f"{kind} {each}" for each, kind in parameters.items())
     spec = Operator(f"word_{name}({items}) -> Tensor", doc="x")
-    shown = "; ".join(f"{{{expression}}}" for expression in expressions) or "nothing"
+    text = "; ".join(f"{{{expression}}}" for expression in expressions) or "nothing"
     body = (
-        f'    {first}\n    check(False, f"{shown}", "RuntimeError")\n    return result([], bool_)\n'
+        f'    {first}\n    check(False, f"{text}", "RuntimeError")\n    return result([], bool_)\n'
     )
     spec.shape(written(spec.name, list(parameters), body))
     return spec
@@ -221,14 +221,14 @@ def all_operators() -> list[Operator]:
 def plugin_source(operators: list[Operator]) -> str:
     declarations, definitions = [], []
     for spec in operators:
-        made = functions.functions_of(spec)
+        result = functions.functions_of(spec)
         for name in functions.own_functions(spec).values():
             declarations.append(f"plait_status {name}(plait_call *);")
         flags = " | ".join(register.flags(spec)) or "0"
         definitions.append(
             f'{{PLAIT_HEADER(plait_op_def), {json.dumps(spec.schema.text)}, "", {flags}, '
-            f"{made.get('shape', 'nullptr')}, nullptr, nullptr, nullptr, "
-            f"{made.get('decompose', 'nullptr')}, nullptr}},"
+            f"{result.get('shape', 'nullptr')}, nullptr, nullptr, nullptr, "
+            f"{result.get('decompose', 'nullptr')}, nullptr}},"
         )
     return PLUGIN.format(
         declarations="\n".join(declarations),
@@ -251,11 +251,11 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
     list(specs.all())
     before = dict(REGISTRY)
     try:
-        made = all_operators()
-        listed = [*made, *(specs.find(name) for name in CALLED)]
-        texts = functions.emit(made)
+        result = all_operators()
+        listed = [*result, *(specs.find(name) for name in CALLED)]
+        texts = functions.emit(result)
         texts["operators.hpp"] = register.emit(listed)["operators.hpp"]
-        texts["plugin.cpp"] = plugin_source(made)
+        texts["plugin.cpp"] = plugin_source(result)
     finally:
         REGISTRY.clear()
         REGISTRY.update(before)
@@ -271,7 +271,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
     command = [*compiler, "-std=c++17", "-O0", "-fPIC", "-shared", "-fvisibility=hidden"]
     subprocess.run([*command, *includes, str(whole), "-o", str(path)], check=True)
     plait_abi.load(str(path))
-    return Library(ctypes.CDLL(str(path)), {spec.name: spec for spec in made})
+    return Library(ctypes.CDLL(str(path)), {spec.name: spec for spec in result})
 
 
 # ---- values --------------------------------------------------------------------------------------
@@ -362,14 +362,14 @@ def on_meta(value: Any) -> Any:
         return [on_meta(item) for item in value]
     if not isinstance(value, Meta):
         return value
-    made = operator("empty")((1,), dtype=value.dtype, device="meta")
-    made = operator("as_strided")(made, value.shape, value.strides)
+    result = operator("empty")((1,), dtype=value.dtype, device="meta")
+    result = operator("as_strided")(result, value.shape, value.strides)
     if value.wrapped_number:
-        operator("word_wrap")(made)
-    return made
+        operator("word_wrap")(result)
+    return result
 
 
-def shown(value: Any) -> str:
+def text_of(value: Any) -> str:
     """A value as a message of C++ has it."""
     return str(tuple(value)) if isinstance(value, (list, tuple)) else str(value)
 
@@ -382,7 +382,7 @@ def in_python(word: Word, values: list[Any]) -> tuple[str, str]:
             value = word.function(*values)
     except Fault as fault:
         return fault.kind, fault.text
-    text = "nothing" if word.result.kind is Kind.NONE else shown(value)
+    text = "nothing" if word.result.kind is Kind.NONE else text_of(value)
     return "RuntimeError", f"{name}: {text}"
 
 

@@ -79,7 +79,7 @@ Tensor Array::tensor() && { return std::move(*this).plain().node_->value; }
 plait_value Array::argument() const { return node_ ? value(node_->value) : value(factor_); }
 
 // base + term, for a plain base.
-Array Array::added(Array base, const Array &term) {
+Array Array::add(Array base, const Array &term) {
   plait_thread *thread = base.node_->thread;
   const Operators &op = operators(thread);
   const bool spare = base.is_spare();
@@ -97,14 +97,14 @@ Array Array::added(Array base, const Array &term) {
 Array operator+(Array a, Array b) {
   if (!a.node_ && !b.node_) return Array(a.factor_ + b.factor_);
   if (!a.node_ || (!a.is_plain() && b.is_plain())) std::swap(a, b);
-  return Array::added(std::move(a).plain(), b);
+  return Array::add(std::move(a).plain(), b);
 }
 
 Array operator-(Array a, Array b) { return std::move(a) + -b; }
 Array Array::operator-() const { return Array(-factor_, node_); }
 
 // The product or quotient of two tensors, to be computed.
-Array Array::combined(const Array &a, const Array &b, int form) {
+Array Array::combine(const Array &a, const Array &b, int form) {
   const auto node = std::make_shared<Node>();
   node->thread = a.node_->thread;
   node->form = Node::Form(form);
@@ -114,7 +114,7 @@ Array Array::combined(const Array &a, const Array &b, int form) {
 }
 
 Array operator*(const Array &a, const Array &b) {
-  if (a.node_ && b.node_) return Array::combined(a, b, Array::Node::product);
+  if (a.node_ && b.node_) return Array::combine(a, b, Array::Node::product);
   return Array(a.factor_ * b.factor_, a.node_ ? a.node_ : b.node_);
 }
 
@@ -125,7 +125,7 @@ Array operator/(const Array &a, const Array &b) {
     return Array(thread,
                  operators(thread).div(thread, a.factor_ / b.factor_, b.node_->evaluated()));
   }
-  return Array::combined(a, b, Array::Node::quotient);
+  return Array::combine(a, b, Array::Node::quotient);
 }
 
 Array &Array::operator+=(Array other) { return *this = std::move(*this) + std::move(other); }
@@ -157,7 +157,7 @@ Array larger(const Array &a, const Array &b) {
 }
 
 // f(a), in the memory of `a` if nothing else uses it.
-Array Array::mapped(Array a, const Operator &f) {
+Array Array::map(Array a, const Operator &f) {
   const Array x = std::move(a).plain();
   plait_thread *thread = x.node_->thread;
   const Tensor &t = x.node_->value;
@@ -166,12 +166,12 @@ Array Array::mapped(Array a, const Operator &f) {
 
 Array root(Array a) {
   const Operator &f = operators(a.node_->thread).sqrt;
-  return Array::mapped(std::move(a), f);
+  return Array::map(std::move(a), f);
 }
 
 Array magnitude(Array a) {
   const Operator &f = operators(a.node_->thread).abs;
-  return Array::mapped(std::move(a), f);
+  return Array::map(std::move(a), f);
 }
 
 }  // namespace plait::optim

@@ -52,9 +52,9 @@ class Array {
   bool is_spare() const;
   Array plain() &&;
   plait_value argument() const;
-  static Array combined(const Array &a, const Array &b, int form);
-  static Array added(Array base, const Array &term);
-  static Array mapped(Array a, const Operator &f);
+  static Array combine(const Array &a, const Array &b, int form);
+  static Array add(Array base, const Array &term);
+  static Array map(Array a, const Operator &f);
 
   double factor_ = 0;
   std::shared_ptr<Node> node_;  // NULL: a number

@@ -4,9 +4,9 @@
 //   n_lists   the leading Tensor[] arguments: params, grads, then the state
 //   optional  bits of those that may be empty
 //   counted   whether `steps` follows the lists in the schema, and `grad_scale` ends it
-//   own       whether `rule` depends on more of i than its step number
-//   check     what has to hold of the numbers; PLAIT_OK or an error
-//   rule      the numbers of parameter i, whose step number is t
+//   own       whether rules of parameters with the same step number may differ
+//   check     checks the numbers; PLAIT_OK or an error
+//   rule      makes the rule of parameter i, whose step number is t
 // All lists but grads are written.
 #ifndef PLAIT_OPTIM_ELEMENTWISE_HPP
 #define PLAIT_OPTIM_ELEMENTWISE_HPP
@@ -87,7 +87,7 @@ plait_status elementwise_kernel(plait_call *call) {
   });
 }
 
-// An engine may run it before anything has checked the arguments.
+// An engine may run it before the arguments were checked.
 template <class Spec>
 plait_status elementwise_decomposed(plait_call *call) {
   if (const plait_status status = elementwise_shape<Spec>(call); status != PLAIT_OK) return status;
@@ -107,7 +107,8 @@ plait_status elementwise_decomposed(plait_call *call) {
   });
 }
 
-// The lists are read, as the runtime counts, and all but grads written, although none is returned.
+// The runtime counts the lists as read. All but grads are also written, although they are no
+// results.
 template <class Spec>
 void elementwise_cost(const plait_call *call, plait_cost *out) noexcept {
   try {

@@ -122,15 +122,15 @@ const Loops avx2_loops = with_f16c(avx2_table(Loops{}));
 }  // namespace
 #endif
 
-const Loops &best_loops(const char *wanted) {
+const Loops &best_loops(const char *required) {
 #if defined(__x86_64__)
-  const bool base = wanted && __builtin_strcmp(wanted, "base") == 0;
+  const bool base = required && __builtin_strcmp(required, "base") == 0;
   __builtin_cpu_init();
   if (!base && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
       __builtin_cpu_supports("f16c"))
     return avx2_loops;
 #else
-  (void)wanted;
+  (void)required;
 #endif
   return base_loops;
 }

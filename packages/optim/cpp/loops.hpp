@@ -37,8 +37,8 @@ using Loops =
     LoopSet<Adam, NAdam, RAdam, Adamax, Adagrad, Adadelta, RmsProp, Sgd, Rprop, Asgd, Average>;
 
 extern const Loops base_loops;
-// The fastest set for this processor; `wanted` is "base", or NULL for the best.
-const Loops &best_loops(const char *wanted);
+// The fastest set for this processor; `required` is "base", or NULL for the best.
+const Loops &best_loops(const char *required);
 
 }  // namespace plait::optim
 #endif  // PLAIT_OPTIM_LOOPS_HPP

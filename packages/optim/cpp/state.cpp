@@ -50,11 +50,12 @@ plait_status like_decomposed(plait_call *call) {
     static const Operator fill(thread->runtime, "fill_");
     if (const plait_status status = check_fill(call); status != PLAIT_OK) return status;
     const DLTensor &p = call->in[0].u.t->dl;
-    Tensor made;
+    Tensor result;
     check(thread->runtime->tensor_new(thread, p.dtype, p.ndim, p.shape,
-                                      strides_like(call->in[0].u.t).data(), p.device, made.out()));
-    fill(thread, made, call->in[1]);
-    call->out[0] = value(made.release());
+                                      strides_like(call->in[0].u.t).data(), p.device,
+                                      result.out()));
+    fill(thread, result, call->in[1]);
+    call->out[0] = value(result.release());
     return PLAIT_OK;
   });
 }

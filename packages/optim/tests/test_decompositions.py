@@ -39,62 +39,62 @@ def decomposed() -> Iterator[None]:
         assert [line for line in plait_abi.report() if line.name == "adam_step"]
 
 
-def chosen(rng: np.random.Generator, values: Any) -> Any:
+def choose(rng: np.random.Generator, values: Any) -> Any:
     return values[int(rng.integers(len(values)))]
 
 
 def common(rng: np.random.Generator) -> dict[str, Any]:
     return {
-        "lr": chosen(rng, [0.01, 0.1]),
-        "weight_decay": chosen(rng, [0.0, 0.1]),
-        "maximize": chosen(rng, [False, True]),
+        "lr": choose(rng, [0.01, 0.1]),
+        "weight_decay": choose(rng, [0.0, 0.1]),
+        "maximize": choose(rng, [False, True]),
     }
 
 
 def averaged(rng: np.random.Generator) -> dict[str, Any]:
-    betas = chosen(rng, [(0.9, 0.999), (0.5, 0.8), (0.0, 0.9)])
-    return {**common(rng), "betas": betas, "eps": chosen(rng, [1e-8, 1e-3])}
+    betas = choose(rng, [(0.9, 0.999), (0.5, 0.8), (0.0, 0.9)])
+    return {**common(rng), "betas": betas, "eps": choose(rng, [1e-8, 1e-3])}
 
 
 def sgd(rng: np.random.Generator) -> dict[str, Any]:
-    momentum = chosen(rng, [0.0, 0.9])
-    nesterov = momentum > 0 and chosen(rng, [False, True])
-    dampening = 0.0 if nesterov else chosen(rng, [0.0, 0.3])
+    momentum = choose(rng, [0.0, 0.9])
+    nesterov = momentum > 0 and choose(rng, [False, True])
+    dampening = 0.0 if nesterov else choose(rng, [0.0, 0.3])
     own = {"momentum": momentum, "nesterov": nesterov, "dampening": dampening}
     return {**common(rng), **own}
 
 
 def rprop(rng: np.random.Generator) -> dict[str, Any]:
     return {
-        "lr": chosen(rng, [0.01, 0.5]),
-        "maximize": chosen(rng, [False, True]),
-        "etas": chosen(rng, [(0.5, 1.2), (0.3, 2.0)]),
-        "step_sizes": chosen(rng, [(1e-6, 50.0), (0.1, 0.5)]),
+        "lr": choose(rng, [0.01, 0.5]),
+        "maximize": choose(rng, [False, True]),
+        "etas": choose(rng, [(0.5, 1.2), (0.3, 2.0)]),
+        "step_sizes": choose(rng, [(1e-6, 50.0), (0.1, 0.5)]),
     }
 
 
 OPTIONS: dict[str, Callable[[np.random.Generator], dict[str, Any]]] = {
     "SGD": sgd,
-    "Adam": lambda rng: {**averaged(rng), "amsgrad": chosen(rng, [False, True])},
-    "AdamW": lambda rng: {**averaged(rng), "amsgrad": chosen(rng, [False, True])},
-    "NAdam": lambda rng: {**averaged(rng), "decoupled_weight_decay": chosen(rng, [False, True])},
-    "RAdam": lambda rng: {**averaged(rng), "decoupled_weight_decay": chosen(rng, [False, True])},
+    "Adam": lambda rng: {**averaged(rng), "amsgrad": choose(rng, [False, True])},
+    "AdamW": lambda rng: {**averaged(rng), "amsgrad": choose(rng, [False, True])},
+    "NAdam": lambda rng: {**averaged(rng), "decoupled_weight_decay": choose(rng, [False, True])},
+    "RAdam": lambda rng: {**averaged(rng), "decoupled_weight_decay": choose(rng, [False, True])},
     "Adamax": averaged,
-    "Adagrad": lambda rng: {**common(rng), "lr_decay": chosen(rng, [0.0, 0.1])},
-    "Adadelta": lambda rng: {**common(rng), "rho": chosen(rng, [0.9, 0.5])},
+    "Adagrad": lambda rng: {**common(rng), "lr_decay": choose(rng, [0.0, 0.1])},
+    "Adadelta": lambda rng: {**common(rng), "rho": choose(rng, [0.9, 0.5])},
     "RMSprop": lambda rng: {
         **common(rng),
-        "momentum": chosen(rng, [0.0, 0.9]),
-        "centered": chosen(rng, [False, True]),
-        "alpha": chosen(rng, [0.99, 0.5]),
+        "momentum": choose(rng, [0.0, 0.9]),
+        "centered": choose(rng, [False, True]),
+        "alpha": choose(rng, [0.99, 0.5]),
     },
     "Rprop": rprop,
-    "ASGD": lambda rng: {**common(rng), "lambd": 0.1, "t0": chosen(rng, [0.0, 1e6])},
+    "ASGD": lambda rng: {**common(rng), "lambd": 0.1, "t0": choose(rng, [0.0, 1e6])},
 }
 
 
 def tensors(rng: np.random.Generator, dtype: Any) -> list[Any]:
-    """Of several layouts: dense in two orders, with gaps, 0-d, empty."""
+    """Arrays of several layouts: dense in two orders, with gaps, 0-d, empty."""
 
     def make(*shape: int) -> Any:
         return pc.from_numpy(rng.standard_normal(shape)).to(dtype)
@@ -110,7 +110,7 @@ def trained(name: str, options: dict[str, Any], dtype: Any, clips: bool) -> list
     rng = np.random.default_rng(2)
     params = tensors(rng, dtype)
     optimizer = getattr(optim, name)(params, **options)
-    kept = {}
+    references = {}
     for step in range(4):
         # a gradient of the last parameter comes later, so that numbers of steps differ
         grads = tensors(rng, dtype)[: 5 + (step > 1)]
@@ -118,8 +118,8 @@ def trained(name: str, options: dict[str, Any], dtype: Any, clips: bool) -> list
         optimizer.step(grads=grads, **({"max_norm": 1.0} if clips else {}))
     for i, param in enumerate(params):
         for key, value in optimizer.state[param].items():
-            kept[i, key] = value
-    return [*params, kept]
+            references[i, key] = value
+    return [*params, references]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -128,22 +128,26 @@ def test_decompositions_follow_their_kernel(name: str, dtype: str) -> None:
     rng = np.random.default_rng(3)
     kind, rtol = DTYPES[dtype]
     for _ in range(8):
-        options, clips = OPTIONS[name](rng), chosen(rng, [False, True])
+        options, clips = OPTIONS[name](rng), choose(rng, [False, True])
         *expected, state = trained(name, options, kind, clips)
         with decomposed():
-            *params, kept = trained(name, options, kind, clips)
+            *params, reference = trained(name, options, kind, clips)
         for own, want in zip(params, expected, strict=True):
             np.testing.assert_allclose(
                 values(own), values(want), rtol=rtol, atol=rtol, err_msg=f"{options}"
             )
-        assert kept.keys() == state.keys()
+        assert reference.keys() == state.keys()
         for key, want in state.items():
             if not isinstance(want, pc.Tensor):
-                assert kept[key] == want
+                assert reference[key] == want
                 continue
-            assert kept[key].dtype is want.dtype and kept[key].stride() == want.stride()
+            assert reference[key].dtype is want.dtype and reference[key].stride() == want.stride()
             np.testing.assert_allclose(
-                values(kept[key]), values(want), rtol=rtol, atol=rtol, err_msg=f"{key} {options}"
+                values(reference[key]),
+                values(want),
+                rtol=rtol,
+                atol=rtol,
+                err_msg=f"{key} {options}",
             )
 
 

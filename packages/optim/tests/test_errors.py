@@ -270,7 +270,7 @@ def test_names_for_all_or_none() -> None:
         optimizer.add_param_group({"params": [ones(1)]})
 
 
-def test_the_operators_check_what_the_classes_cannot_get_wrong() -> None:
+def test_the_operators_check_arguments_that_the_classes_always_set_correctly() -> None:
     p, g, m, v = ones(2), ones(2), ones(2), ones(2)
     step = operator("adam_step")
     with pytest.raises(ValueError, match=r"adam_step: `steps` must hold one number.*2; got 3"):

@@ -37,12 +37,12 @@ def rounded(values: Array, dtype: Any) -> Array:
     if dtype is pc.float16:
         return values.astype(np.float16).astype(np.float32)
     bits = np.ascontiguousarray(values, np.float32).view(np.uint32)  # ties to even
-    kept = (bits + (0x7FFF + (bits >> 16 & 1))) & 0xFFFF0000
-    return kept.astype(np.uint32).view(np.float32).reshape(values.shape)
+    reference = (bits + (0x7FFF + (bits >> 16 & 1))) & 0xFFFF0000
+    return reference.astype(np.uint32).view(np.float32).reshape(values.shape)
 
 
 def ulp(values: Array, dtype: Any) -> Array:
-    """How far apart the halves around values lie."""
+    """The distance of the halves around values."""
     digits, least = (10, -14) if dtype is pc.float16 else (7, -126)
     exponents = np.frexp(np.abs(values))[1] - 1
     distances: Array = np.ldexp(1.0, np.maximum(exponents, least) - digits)
@@ -91,14 +91,14 @@ def test_a_step_is_one_of_float32_rounded(name: str, dtype: Any, max_norm: float
         for p, q in zip(params, twins, strict=True):
             assert p.dtype is dtype
             np.testing.assert_array_equal(single(p), rounded(q.numpy(), dtype))
-            mine, theirs = optimizer.state[p], twin.state[q]
-            assert set(mine) == set(theirs)
+            own, theirs = optimizer.state[p], twin.state[q]
+            assert set(own) == set(theirs)
             for key, value in theirs.items():
                 if isinstance(value, pc.Tensor):
-                    assert mine[key].dtype is dtype
-                    np.testing.assert_array_equal(single(mine[key]), rounded(value.numpy(), dtype))
+                    assert own[key].dtype is dtype
+                    np.testing.assert_array_equal(single(own[key]), rounded(value.numpy(), dtype))
                 else:
-                    assert mine[key] == value
+                    assert own[key] == value
 
 
 @pytest.mark.parametrize("dtype", HALVES, ids=str)
@@ -120,15 +120,15 @@ def test_adam_and_sgd_follow_their_formulas(shape: tuple[int, ...], dtype: Any) 
         p = p - lr * (m / (1 - b1**t)) / (np.sqrt(v / (1 - b2**t)) + 1e-8)
         b = mu * b + g if t > 1 else g
         # beside the rounding, the formula in another order is a few digits of float32 away
-        for mine, wanted in (
+        for own, expected in (
             (by_adam, p),
             (adam.state[by_adam]["exp_avg"], m),
             (adam.state[by_adam]["exp_avg_sq"], v),
             (by_sgd, q - lr * b),
             (sgd.state[by_sgd]["momentum_buffer"], b),
         ):
-            error = np.abs(single(mine) - wanted)
-            assert (error <= 0.502 * ulp(wanted, dtype) + 1e-6).all()
+            error = np.abs(single(own) - expected)
+            assert (error <= 0.502 * ulp(expected, dtype) + 1e-6).all()
         m, v = (single(adam.state[by_adam][name]) for name in ("exp_avg", "exp_avg_sq"))
         b = single(sgd.state[by_sgd]["momentum_buffer"])
 
@@ -138,11 +138,11 @@ def test_arrays_of_numpy() -> None:
     whole = rng.standard_normal((9, 8)).astype(np.float16)
     before, part = whole.copy(), whole[::2, ::-3]
     grad = rng.standard_normal(part.shape).astype(np.float16)
-    wanted = (part - np.float32(0.5) * grad).astype(np.float16)
+    expected = (part - np.float32(0.5) * grad).astype(np.float16)
     optimizer = optim.SGD([part], lr=0.5, momentum=0.9)
     optimizer.step(grads=[grad])
-    np.testing.assert_array_equal(part, wanted)
-    before[::2, ::-3] = wanted
+    np.testing.assert_array_equal(part, expected)
+    before[::2, ::-3] = expected
     np.testing.assert_array_equal(whole, before)
     assert optimizer.state[part]["momentum_buffer"].dtype == np.float16
 
@@ -163,7 +163,7 @@ def test_state_goes_between_dtypes() -> None:
     )
 
 
-def test_every_half_comes_in_and_out() -> None:
+def test_every_half_can_be_an_argument_and_a_result() -> None:
     load = operator("optimizer_state_load")
     patterns = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
     wide, back = np.empty(1 << 16, np.float32), np.empty(1 << 16, np.float16)
@@ -248,8 +248,8 @@ def test_lbfgs(dtype: Any, search: str | None) -> None:
     optimizer.step(closure)
     np.testing.assert_allclose(single(p), single(aim), rtol=2**-6, atol=2**-6)
     state = optimizer.state[p]
-    kept = [state["d"], state["prev_flat_grad"], *state["old_dirs"], *state["old_stps"]]
-    assert {value.dtype for value in kept} == {dtype}
+    references = [state["d"], state["prev_flat_grad"], *state["old_dirs"], *state["old_stps"]]
+    assert {value.dtype for value in references} == {dtype}
     other = optim.LBFGS([p], max_iter=40, line_search_fn=search, tolerance_change=1e-6)
     other.load_state_dict(optimizer.state_dict())
     assert {value.dtype for value in other.state[p]["old_dirs"]} == {dtype}
@@ -265,8 +265,8 @@ def test_averages_of_halves(dtype: Any) -> None:
     values += 1
     average.update_parameters([values])
     assert average.module[0].dtype is dtype
-    wanted = first + (single(values) - first) / 2
-    assert (np.abs(single(average.module[0]) - wanted) <= 0.51 * ulp(wanted, dtype)).all()
+    expected = first + (single(values) - first) / 2
+    assert (np.abs(single(average.module[0]) - expected) <= 0.51 * ulp(expected, dtype)).all()
 
 
 def test_dtypes_that_differ_are_refused() -> None:

@@ -180,13 +180,13 @@ def test_other_state_takes_the_dtype_of_floating_parameters(parameter: str, dtyp
     optimizer.state[param] = {"kept": value, "many": [value, {"step": value}]}
     other = Keeps([param])
     other.load_state_dict(optimizer.state_dict())
-    kept = other.state[param]
+    reference = other.state[param]
     expected = dtype if parameter == "int64" else parameter
-    for loaded in (kept["kept"], kept["many"][0]):
+    for loaded in (reference["kept"], reference["many"][0]):
         assert loaded.dtype is getattr(pc, expected)
         assert loaded.tolist() == [0, 1, 1, 0]
         assert loaded is not value
-    assert kept["many"][1]["step"].dtype is value.dtype
+    assert reference["many"][1]["step"].dtype is value.dtype
 
 
 def test_a_step_that_is_not_whole_is_an_error_of_our_step() -> None:
@@ -218,7 +218,7 @@ def test_state_without_a_parameter_is_kept() -> None:
     assert "global" not in other.state
 
 
-def test_setstate_is_called_with_what_was_loaded() -> None:
+def test_setstate_is_called_with_the_loaded_state() -> None:
     calls = []
 
     class Upgrades(optim.SGD):

@@ -59,7 +59,7 @@ def test_a_model_is_trained(make: Any) -> None:
 
 
 @pytest.mark.parametrize("make", MAKERS)
-def test_state_dict_goes_on_where_it_was(make: Any) -> None:
+def test_training_continues_from_a_state_dict(make: Any) -> None:
     params, grads = problem()
     optimizer = make(params)
     optimizer.step(grads=grads)
@@ -144,7 +144,7 @@ def test_groups_have_options_of_their_own() -> None:
     assert repr(optimizer).startswith("SGD (\nParameter Group 0\n    dampening: 0\n")
 
 
-def test_grad_is_used_and_forgotten() -> None:
+def test_grad_is_used_and_set_to_none() -> None:
     carriers = [Carrier(np.ones(3)), Carrier(np.ones(2))]
     optimizer = optim.Adam(carriers, lr=0.5)
     carriers[0].grad = np.ones(3)

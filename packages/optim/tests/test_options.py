@@ -74,7 +74,7 @@ def test_common_options_have_their_common_line_and_own_lines_win() -> None:
     assert COMMON["lr"].text not in inspect.getdoc(optim.Rprop)
 
 
-def test_a_line_that_goes_on_stays_whole() -> None:
+def test_a_continued_line_stays_complete() -> None:
     class Wide(optim.Optimizer):
         """Wide.
 

@@ -33,9 +33,9 @@ def test_examples(name: str) -> None:
 @pytest.mark.parametrize("module", [optim, optim.lr_scheduler])
 def test_every_name_shows_an_example(module: ModuleType) -> None:
     things = [getattr(module, name) for name in module.__all__]
-    shown = [thing for thing in things if not inspect.ismodule(thing)]
-    assert shown
-    assert not [thing for thing in shown if ">>>" not in (inspect.getdoc(thing) or "")]
+    visible = [thing for thing in things if not inspect.ismodule(thing)]
+    assert visible
+    assert not [thing for thing in visible if ">>>" not in (inspect.getdoc(thing) or "")]
 
 
 def test_names() -> None:

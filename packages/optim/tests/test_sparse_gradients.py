@@ -60,9 +60,9 @@ def test_sparse_adam_is_adam_where_all_steps_have_elements() -> None:
 
 def test_elements_without_dense_dimensions() -> None:
     sparse, dense = start(), start()
-    given = pc.sparse_coo_tensor([[0, 3, 0], [1, 0, 1]], [1.0, 2.0, 3.0], (4, 2))
-    optim.Adagrad([sparse], lr=0.1).step(grads=[given])
-    optim.Adagrad([dense], lr=0.1).step(grads=[given.to_dense()])
+    gradient = pc.sparse_coo_tensor([[0, 3, 0], [1, 0, 1]], [1.0, 2.0, 3.0], (4, 2))
+    optim.Adagrad([sparse], lr=0.1).step(grads=[gradient])
+    optim.Adagrad([dense], lr=0.1).step(grads=[gradient.to_dense()])
     assert pc.allclose(sparse, dense)
 
 

@@ -90,15 +90,15 @@ def check(
     rtol: float,
 ) -> None:
     options = {"lr": 0.05, **options}
-    wanted = [p.astype(np.float64) for p in params]
+    expected = [p.astype(np.float64) for p in params]
     states: list[State] = [{} for _ in params]
     optimizer = make(params, **options)
     for t in range(1, 5):
-        given = grads(t)
-        optimizer.step(grads=given)
-        for i, g in enumerate(given):
-            wanted[i] = formula(wanted[i], g.astype(np.float64), states[i], t, options)
-            np.testing.assert_allclose(params[i], wanted[i], rtol=rtol, atol=rtol)
+        gradient_list = grads(t)
+        optimizer.step(grads=gradient_list)
+        for i, g in enumerate(gradient_list):
+            expected[i] = formula(expected[i], g.astype(np.float64), states[i], t, options)
+            np.testing.assert_allclose(params[i], expected[i], rtol=rtol, atol=rtol)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
@@ -133,7 +133,7 @@ def test_many_elements_are_cut_into_pieces(layout: str) -> None:
     check(optim.Adam, adam, {"amsgrad": True}, params, grads, 1e-12)
 
 
-def test_what_lies_between_strided_elements_is_left_alone() -> None:
+def test_memory_between_strided_elements_is_unchanged() -> None:
     whole = np.arange(24.0).reshape(4, 6)
     before = whole.copy()
     optim.SGD([whole[::2, 1::2]], lr=1).step(grads=[np.ones((2, 3))])
@@ -148,7 +148,7 @@ def test_parameters_may_start_later_and_pause() -> None:
         (optim.SGD, sgd, {"lr": 0.1, "momentum": 0.9, "dampening": 0.5}),
     ):
         params = [rng.standard_normal(4) for _ in range(3)]
-        wanted = [p.copy() for p in params]
+        expected = [p.copy() for p in params]
         states: list[State] = [{} for _ in params]
         counts = [0, 0, 0]
         optimizer = make(params, **options)  # type: ignore[operator]
@@ -157,8 +157,8 @@ def test_parameters_may_start_later_and_pause() -> None:
             optimizer.step(grads=grads)
             for i in present:
                 counts[i] += 1
-                wanted[i] = formula(wanted[i], grads[i], states[i], counts[i], options)  # type: ignore[operator]
-            np.testing.assert_allclose(params, wanted, rtol=1e-13)
+                expected[i] = formula(expected[i], grads[i], states[i], counts[i], options)  # type: ignore[operator]
+            np.testing.assert_allclose(params, expected, rtol=1e-13)
 
 
 def test_mixed_dtypes_in_one_group() -> None:
@@ -203,10 +203,10 @@ for dtype in (np.float32, np.float64):
 @pytest.mark.skipif(len(kernel_levels()) < 2, reason="there is one instruction set")
 def test_the_instruction_sets_agree() -> None:
     results = []
-    for wanted in kernel_levels():
+    for expected in kernel_levels():
         done = subprocess.run(
             [sys.executable, "-c", BOTH_SETS % (OTHERS,)],
-            env={**os.environ, "PLAIT_CPU": wanted},
+            env={**os.environ, "PLAIT_CPU": expected},
             stdout=subprocess.PIPE,
             check=True,
         )
@@ -236,7 +236,7 @@ def test_the_norm_of_all_gradients(size: int, dtype: str) -> None:
         np.testing.assert_allclose(p, -g * (2 + 0.5 / (norm + 1e-6)), rtol=rtol)
 
 
-def test_clipping_shows_what_is_not_finite() -> None:
+def test_clipping_reports_infinite_gradients() -> None:
     for bad in (np.nan, np.inf):
         p = np.zeros(2)
         optimizer = optim.SGD([p], lr=1.0)

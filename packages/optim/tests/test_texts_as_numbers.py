@@ -84,7 +84,7 @@ SCHEDULERS: dict[str, dict[str, Any]] = {
     "LambdaLR": {"lr_lambda": lambda epoch: 1.0},
     "MultiplicativeLR": {"lr_lambda": lambda epoch: 1.0},
 }
-"""What a scheduler needs beside its defaults."""
+"""The arguments that a scheduler needs beside its defaults."""
 
 
 def scheduler_options() -> Iterator[Any]:

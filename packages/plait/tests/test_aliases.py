@@ -116,7 +116,7 @@ def test_names_that_are_not_there(name: str) -> None:
     ("name", "place"),
     [("gelu", "plait.nn.functional.gelu"), ("view", "plait.Tensor.view"), ("add_", "Tensor.add_")],
 )
-def test_a_name_that_is_elsewhere_says_where(name: str, place: str) -> None:
+def test_the_error_for_a_moved_name_says_its_module(name: str, place: str) -> None:
     with pytest.raises(AttributeError, match=rf"no attribute '{name}'; it is .*{place}$"):
         getattr(plait, name)
 
@@ -173,7 +173,7 @@ print(hasattr(plait, "nn"), "nn" in dir(plait), "optim" in dir(plait))
     assert answers == "False False True"
 
 
-def test_distributions_do_not_depend_on_who_fills_nn(tmp_path: Any) -> None:
+def test_distributions_do_not_depend_on_the_provider_of_nn(tmp_path: Any) -> None:
     (tmp_path / "other_nn.py").write_text("Linear = 'mine'\n")
     out = run(
         """

@@ -34,7 +34,7 @@ auto &devices = *new std::map<uint16_t, Device>;
 auto &streams = *new std::map<const plait_stream *, uint64_t>;
 constexpr size_t most_waiting = 1024;
 
-// The thread's error as it is now, for the time in which a device is asked. What goes wrong with a
+// Saves the thread's error while a device is called. What goes wrong with a
 // profile's own events is nothing to the program.
 class KeptError {
  public:
@@ -55,8 +55,8 @@ const plait_device *table_of(const plait_runtime *runtime, DLDevice d) {
   return role<plait_device>(runtime, d.device_type);
 }
 
-// Gives times to what was reached at the front of the queue, or to all of it. The device itself is
-// asked: the runtime would tell errors of the program's own work here.
+// Sets the times of the events at the front of the queue that were reached, or of all events. The
+// device itself is called: the runtime would report errors of the program's own work here.
 void settle(const plait_runtime *runtime, Device &d, bool all) {
   const plait_device *table = table_of(runtime, d.device);
   plait_thread *thread = runtime->thread();
@@ -75,7 +75,7 @@ void settle(const plait_runtime *runtime, Device &d, bool all) {
   }
 }
 
-// The host's time, in nanoseconds, at which the first event was reached; 0 if it cannot be told.
+// The host's time, in nanoseconds, at which the first event was reached; 0 if it is unknown.
 double time_of_first(const plait_runtime *runtime, const Device &d) {
   const plait_device *table = table_of(runtime, d.device);
   plait_thread *thread = runtime->thread();

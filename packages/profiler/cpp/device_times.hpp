@@ -24,7 +24,7 @@ struct Work {
 // Waits for the devices and appends the rows of all launches. Their times are matched with the
 // host's by one event behind a synchronisation. An error that the wait finds is the program's.
 plait_status collect_launches(const plait_runtime *, std::vector<Work> &);
-void forget_launches();  // in the child of a fork, where devices are not to be asked
+void forget_launches();  // in the child of a fork, where devices must not be called
 
 }  // namespace plait::profiler
 #endif  // PLAIT_PROFILER_DEVICE_TIMES_HPP

@@ -1,4 +1,4 @@
-// Tables of what rows refer to by a number: each text is stored once.
+// Tables of texts to which rows refer by a number: each text is stored once.
 #ifndef PLAIT_PROFILER_INTERNING_HPP
 #define PLAIT_PROFILER_INTERNING_HPP
 #include <plait/fork.hpp>

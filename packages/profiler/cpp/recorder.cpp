@@ -28,7 +28,8 @@ std::atomic<uint32_t (*)()> stack_function{nullptr};
 std::atomic<uint64_t> allocations{0}, launches{0};
 
 ForkMutex borders;  // held while the first session begins and while the last one ends
-ForkMutex mutex;    // of what follows, which is never destroyed: other threads may outlive main
+ForkMutex
+    mutex;  // of the variables below, which are never destroyed: other threads may outlive main
 auto &sessions = *new std::vector<Session *>;
 auto &rings = *new std::vector<std::shared_ptr<Ring>>;
 auto &works = *new std::vector<Work>;  // of devices, while a session runs
@@ -263,7 +264,7 @@ plait_status start(uint64_t kinds, uint64_t rows_of_thread, bool stacks, Session
 
 namespace {
 
-// Gives the session what was recorded in its time. May fail with std::bad_alloc.
+// Gives the session the rows that were recorded during it. May fail with std::bad_alloc.
 plait_status collect(Session *s) {
   std::vector<std::shared_ptr<Ring>> all;
   {

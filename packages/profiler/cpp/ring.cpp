@@ -44,7 +44,7 @@ void Ring::push(const Row &row, uint64_t capacity) noexcept {
     }
     Block &last = blocks_.back();
     Row &to = last.rows[last.used];
-    if (last.in_journal) {  // its kind tells another process that it is whole
+    if (last.in_journal) {  // its kind shows another process that it is complete
       Row first = row;
       first.kind = 0;
       to = first;

@@ -50,7 +50,7 @@ class Ring {
   bool add_block(uint64_t capacity);
   static void free_block(const Block &);
 
-  mutable ProcessLock mutex_;  // of what follows
+  mutable ProcessLock mutex_;  // of the members below
   std::deque<Block> blocks_;
   std::map<uint16_t, uint64_t> dropped_;  // by kind
 };

@@ -78,7 +78,7 @@ def nested(seed: int, size: int = 60) -> Recording:
 
 
 def _fill(
-    made: Builder, chance: random.Random, begin: int, end: int, depth: int, where: Any
+    result: Builder, chance: random.Random, begin: int, end: int, depth: int, where: Any
 ) -> int:
     """Fill a time with events one after another; return when the last one ends."""
     at = begin
@@ -86,17 +86,17 @@ def _fill(
         start = chance.randint(at, end)
         stop = min(end, start + chance.choice([0, 1, 3, 9, end - start]))
         if chance.random() < 0.3:
-            made.alloc(start, chance.randint(1, 9), 8, depth, **where)
+            result.alloc(start, chance.randint(1, 9), 8, depth, **where)
             at = start
             continue
         kind = chance.choice([Kind.OP, Kind.RANGE, Kind.NODE])
         name = chance.choice("abc")
-        made.add(kind, name, start, stop, depth=depth, **where)
-        _fill(made, chance, start, stop, depth + 1, where)
+        result.add(kind, name, start, stop, depth=depth, **where)
+        _fill(result, chance, start, stop, depth + 1, where)
         at = stop
         if chance.random() < 0.2:
-            made.add(Kind.DEVICE, name, start, stop + 5, **where)
-            made.add(Kind.STEP, "step", start, stop, **where)
+            result.add(Kind.DEVICE, name, start, stop + 5, **where)
+            result.add(Kind.STEP, "step", start, stop, **where)
     return at
 
 

@@ -25,8 +25,8 @@ def test_sums_are_those_of_a_loop_over_events(seed: int) -> None:
     recording = nested(seed)
     expected: dict[Any, list[float]] = defaultdict(lambda: [0, 0.0, 0.0, 0, 0])
     for event in events(recording):
-        apart = event.backward and event.category != "backward"
-        key = (event.name, event.category, apart)
+        separate = event.backward and event.category != "backward"
+        key = (event.name, event.category, separate)
         around, within = event.cpu_parent, False
         while around is not None:
             also = around.backward and around.category != "backward"
@@ -86,7 +86,7 @@ def test_forward_and_backward_are_apart() -> None:
     assert averages["mul"].top_level == 1 and averages["mm"].top_level == 0
 
 
-def test_operations_of_a_composite_are_those_of_what_it_called() -> None:
+def test_operations_of_a_composite_are_those_of_its_calls() -> None:
     averages = by_key(key_averages(training_step()))
     assert averages["linear"].flops == 220
     assert averages["linear"].self_flops == 0
@@ -99,7 +99,7 @@ def test_operations_of_a_composite_are_those_of_what_it_called() -> None:
     assert averages["mm"].bandwidth == pytest.approx(40 / 20e-9)
 
 
-def test_an_operator_that_says_what_it_does_is_not_counted_with_what_it_calls() -> None:
+def test_an_operator_with_a_cost_is_not_counted_with_its_calls() -> None:
     result = Builder()
     result.add(Kind.RANGE, "step", 0, 20)
     result.op("attention", 1, 10, 1, operations=100)
@@ -192,7 +192,7 @@ def test_steps_take_no_time_of_their_own() -> None:
     assert averages.self_cpu_time_total == 0.01
 
 
-def test_the_table_and_what_it_refuses() -> None:
+def test_the_table_and_its_errors() -> None:
     averages = key_averages(training_step())
     table = averages.table(sort_by="flops", row_limit=2, header="A step", time_unit="ms")
     lines = table.splitlines()
@@ -237,7 +237,7 @@ def test_html_escapes_and_says_the_names_in_full() -> None:
     assert "&lt;b&gt;" in text and "<b>" not in text
 
 
-def test_pandas_is_asked_for_only_when_it_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pandas_is_imported_only_when_it_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     averages = key_averages(training_step())
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match="to_pandas: needs pandas"):

@@ -118,13 +118,13 @@ def test_the_memory_is_a_counter(tmp_path: Path) -> None:
     for event in of_phase(trace, "C"):
         counters[event["pid"], event["name"]].append((event["ts"], event["args"]["bytes"]))
     for process in (100, 101):
-        held, series = 0, []
+        sizes, series = 0, []
         rows = recording.rows[recording.rows["process"] == process]
         for row in np.sort(rows, order="start"):
             if row["kind"] in (Kind.ALLOC, Kind.FREE):
-                held += int(row["a"]) * (1 if row["kind"] == Kind.ALLOC else -1)
-                series.append(held)
-        assert [held for _, held in counters[process, "cpu memory"]] == series
+                sizes += int(row["a"]) * (1 if row["kind"] == Kind.ALLOC else -1)
+                series.append(sizes)
+        assert [sizes for _, sizes in counters[process, "cpu memory"]] == series
     assert [size for _, size in counters[100, "reserved memory"]] == [1 << 19, 3 << 18]
 
 

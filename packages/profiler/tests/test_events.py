@@ -9,17 +9,19 @@ from plait_profiler._recording import Kind
 
 
 def test_an_event_has_pytorchs_names() -> None:
-    made = Builder()
-    here = made.context("Net", ("net.py", 12, "forward"))
+    output = Builder()
+    here = output.context("Net", ("net.py", 12, "forward"))
     inputs = (("float32", (2, 3), None), 2.5, [("float32", (4,), None)])
-    made.add(Kind.RANGE, "step", 1000, 9000, thread=7)
-    made.op("mul", 2000, 4000, 1, thread=7, context=here, link=5, inputs=inputs, operations=6, a=3)
-    made.op("add", 5000, 5500, 1, thread=7, status=-2)
-    made.add(Kind.DEVICE, "mul", 3000, 13000, a=3, device=ACCELERATOR + 1)
-    made.add(Kind.NODE, "MulBackward", 20000, 21000, link=5, thread=8)
-    found = events(made.build())
-    step, mul, add, node = found
-    assert [event.key for event in found] == ["step", "mul", "add", "MulBackward"]
+    output.add(Kind.RANGE, "step", 1000, 9000, thread=7)
+    output.op(
+        "mul", 2000, 4000, 1, thread=7, context=here, link=5, inputs=inputs, operations=6, a=3
+    )
+    output.op("add", 5000, 5500, 1, thread=7, status=-2)
+    output.add(Kind.DEVICE, "mul", 3000, 13000, a=3, device=ACCELERATOR + 1)
+    output.add(Kind.NODE, "MulBackward", 20000, 21000, link=5, thread=8)
+    result = events(output.build())
+    step, mul, add, node = result
+    assert [event.key for event in result] == ["step", "mul", "add", "MulBackward"]
     assert step.cpu_children == [mul, add] and mul.cpu_parent is step
     assert step.cpu_parent is None and mul.cpu_children == []
     assert (step.thread, step.process, step.scope, step.is_user_annotation) == (7, 1, 7, True)
@@ -30,7 +32,7 @@ def test_an_event_has_pytorchs_names() -> None:
     assert add.input_shapes is None
     assert (mul.flops, mul.module, mul.stack) == (6, "Net", ["net.py(12): forward"])
     assert node.stack == mul.stack and node.scope == 1
-    assert [event.kind for event in found] == [Kind.RANGE, Kind.OP, Kind.OP, Kind.NODE]
+    assert [event.kind for event in result] == [Kind.RANGE, Kind.OP, Kind.OP, Kind.NODE]
     assert mul.sequence_nr == node.sequence == 5
     assert add.sequence is None and add.sequence_nr == -1
     assert (mul.failed, add.failed) == (False, True)
@@ -42,32 +44,32 @@ def test_an_event_has_pytorchs_names() -> None:
 
 
 def test_memory_of_events() -> None:
-    made = Builder()
-    made.op("outer", 0, 10)
-    made.alloc(1, 1, 100, 1)
-    made.op("inner", 2, 8, 1)
-    made.alloc(3, 2, 30, 2)
-    made.free(4, 2, 30, 2)
-    made.alloc(5, 3, 7, 2)
-    outer, inner = events(made.build())
+    result = Builder()
+    result.op("outer", 0, 10)
+    result.alloc(1, 1, 100, 1)
+    result.op("inner", 2, 8, 1)
+    result.alloc(3, 2, 30, 2)
+    result.free(4, 2, 30, 2)
+    result.alloc(5, 3, 7, 2)
+    outer, inner = events(result.build())
     assert (outer.cpu_memory_usage, outer.self_cpu_memory_usage) == (107, 100)
     assert (inner.cpu_memory_usage, inner.self_cpu_memory_usage) == (7, 7)
     assert outer.device_memory_usage == outer.self_device_memory_usage == 0
 
 
 def test_events_of_all_threads_are_in_the_order_of_their_begins() -> None:
-    made = Builder()
+    output = Builder()
     for start, thread in ((5, 1), (1, 2), (3, 1), (4, 2)):
-        made.op(f"at {start}", start, start, thread=thread)
-    found = events(made.build())
-    assert [event.name for event in found] == ["at 1", "at 3", "at 4", "at 5"]
-    assert [event.name for event in found[1:3]] == ["at 3", "at 4"]
-    assert found[-1] is found[3]
+        output.op(f"at {start}", start, start, thread=thread)
+    result = events(output.build())
+    assert [event.name for event in result] == ["at 1", "at 3", "at 4", "at 5"]
+    assert [event.name for event in result[1:3]] == ["at 3", "at 4"]
+    assert result[-1] is result[3]
 
 
 def test_events_are_made_when_they_are_looked_at() -> None:
-    found = events(many(100_000))
-    assert len(found) == 87_500
-    assert len(found._items._made) == 0  # type: ignore[attr-defined]
-    assert found[5].cpu_parent is not None
-    assert len(found._items._made) == 2  # type: ignore[attr-defined]
+    result = events(many(100_000))
+    assert len(result) == 87_500
+    assert len(result._items._made) == 0  # type: ignore[attr-defined]
+    assert result[5].cpu_parent is not None
+    assert len(result._items._made) == 2  # type: ignore[attr-defined]

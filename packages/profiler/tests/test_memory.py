@@ -108,7 +108,7 @@ def test_who_holds_the_memory() -> None:
     assert "Memory at its peak: 3.20 KB" in str(blocks)
 
 
-def test_leaks_are_what_was_made_between_and_is_still_there() -> None:
+def test_leaks_are_new_objects_that_still_exist() -> None:
     memory = MemoryProfile(training_step())
     assert {row["bytes"] for row in memory.leaks(0.011, 0.030)} == {300}
     assert {row["bytes"] for row in memory.leaks(0.011, 0.060, by="block")} == {1001, 70}
@@ -125,19 +125,21 @@ def test_blocks_of_random_calls(seed: int) -> None:
     """Against a loop; some rows of the recording are missing, as in a ring that was full."""
     chance = random.Random(seed)
     result = Builder()
-    held: dict[tuple[int, int], int] = {}
+    references: dict[tuple[int, int], int] = {}
     total, totals = 0, {}
     for time in range(1, 200):
         process, address = chance.randint(1, 2), chance.randint(1, 5)
         key = (process, address)
-        if key in held:
-            size = held.pop(key)
+        if key in references:
+            size = references.pop(key)
             result.free(time, address, size, process=process, thread=chance.randint(1, 2))
             total -= size
         else:
-            held[key] = chance.randint(1, 100)
-            result.alloc(time, address, held[key], process=process, thread=chance.randint(1, 2))
-            total += held[key]
+            references[key] = chance.randint(1, 100)
+            result.alloc(
+                time, address, references[key], process=process, thread=chance.randint(1, 2)
+            )
+            total += references[key]
         totals[time / 1e3] = total
     timeline = memory_timeline(result.build())
     assert dict(zip(timeline.times.tolist(), timeline.totals.tolist(), strict=True)) == totals

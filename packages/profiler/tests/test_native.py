@@ -27,13 +27,13 @@ def assert_equal(one: Recording, other: Recording) -> None:
 
 
 @pytest.mark.parametrize("events", [300, 2 * _native.ROWS_PER_BLOCK + 1000])
-def test_a_recording_comes_back(tmp_path: Path, events: int) -> None:
+def test_a_recording_can_be_loaded(tmp_path: Path, events: int) -> None:
     recording = synthetic.recording(events, processes=2)
     save_recording(recording, tmp_path / "a.plaitprof")
     assert_equal(load_recording(tmp_path / "a.plaitprof"), recording)
 
 
-def test_any_numbers_come_back(tmp_path: Path) -> None:
+def test_any_numbers_are_restored(tmp_path: Path) -> None:
     octets = np.random.default_rng(0).integers(0, 256, 1000 * ROW.itemsize, dtype=np.uint8)
     rows = octets.view(ROW)
     rows["signature"] = rows["context"] = 0
@@ -111,7 +111,7 @@ def test_a_newer_version(tmp_path: Path) -> None:
         load_recording(path)
 
 
-def test_rows_that_name_what_is_not_there(tmp_path: Path) -> None:
+def test_rows_with_unknown_names(tmp_path: Path) -> None:
     path = tmp_path / "a.plaitprof"
     for column in ("signature", "context"):
         rows = np.zeros(2, ROW)
@@ -146,13 +146,13 @@ def test_blocks_that_unpack_to_too_much(tmp_path: Path) -> None:
 
     tables = json.dumps(_native._tables(Recording(np.zeros(0, ROW), []))).encode()
     header = {"version": 1, "rows": 1, "columns": [[name, "u8"] for name in ROW.names or ()]}
-    for said, blocks in [
+    for message, blocks in [
         ({"tables": len(tables)}, [bomb]),
         ({"tables": -1}, [bomb]),
         ({"tables": len(tables)}, [zlib.compress(tables), *[bomb] * len(ROW)]),
         ({"rows": 10**12, "tables": len(tables)}, [zlib.compress(tables)]),
     ]:
-        text = json.dumps(header | said).encode()
+        text = json.dumps(header | message).encode()
         path.write_bytes(_native.MAGIC + put(text) + b"".join(map(put, blocks)))
         tracemalloc.start()
         try:

@@ -38,8 +38,8 @@ def test_shapes_are_grouped_by_if_wanted() -> None:
             a.exp()
     counts = [average.count for average in prof.key_averages() if average.key == "exp"]
     assert counts == [3]
-    apart = prof.key_averages(group_by_input_shape=True)
-    assert sorted(average.count for average in apart if average.key == "exp") == [1, 2]
+    separate = prof.key_averages(group_by_input_shape=True)
+    assert sorted(average.count for average in separate if average.key == "exp") == [1, 2]
 
 
 def test_memory_belongs_to_the_operator_that_took_it(tmp_path: Path) -> None:
@@ -52,9 +52,9 @@ def test_memory_belongs_to_the_operator_that_took_it(tmp_path: Path) -> None:
     assert "Self CPU Mem" in prof.key_averages().table(sort_by="self_cpu_memory_usage")
     prof.export_chrome_trace(tmp_path / "trace.json")
     lines = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
-    held = [line["args"]["bytes"] for line in lines if line["name"] == "cpu memory"]
-    assert max(held) >= 4000
-    assert held[-1] == 0
+    references = [line["args"]["bytes"] for line in lines if line["name"] == "cpu memory"]
+    assert max(references) >= 4000
+    assert references[-1] == 0
 
 
 def test_an_operator_that_fails() -> None:

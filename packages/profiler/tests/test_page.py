@@ -307,8 +307,8 @@ def test_search(page: chromium.Page, recording: Recording) -> None:
         for row in rows[spans]
         if "softmax" in recording.signatures[row["signature"]].name.lower()
     ]
-    shown = page.value("document.getElementById('matches').textContent")
-    assert shown == f"{len(matching):,} found"
+    text = page.value("document.getElementById('matches').textContent")
+    assert text == f"{len(matching):,} found"
     page.value("document.activeElement.blur()")
     starts = []
     for _ in range(4):
@@ -323,8 +323,8 @@ def test_search(page: chromium.Page, recording: Recording) -> None:
 
 
 def test_the_memory(page: chromium.Page, recording: Recording) -> None:
-    held = np.cumsum(memory_changes(recording).change)
-    assert page.value("shown.memory.peak") == int(held.max())
+    sizes = np.cumsum(memory_changes(recording).change)
+    assert page.value("shown.memory.peak") == int(sizes.max())
     legend = page.value("document.getElementById('legend').innerText")
     for name in ("parameter", "gradient", "activation", "together at the peak", "reserved"):
         assert name in legend

@@ -193,11 +193,11 @@ def test_counters_and_names(tmp_path: Path) -> None:
     trace = read(tmp_path / "trace.pftrace")
     memory, reserved = trace.counters.values()
     assert reserved == [tuple(pair) for pair in recording.reserved]
-    held, expected = 0, []
+    sizes, expected = 0, []
     for row in np.sort(recording.rows, order="start"):
         if row["kind"] in (Kind.ALLOC, Kind.FREE):
-            held += int(row["a"]) * (1 if row["kind"] == Kind.ALLOC else -1)
-            expected.append((int(row["start"]), held))
+            sizes += int(row["a"]) * (1 if row["kind"] == Kind.ALLOC else -1)
+            expected.append((int(row["start"]), sizes))
     assert memory == expected
     names = {descriptor[2][0] for descriptor in trace.tracks.values() if descriptor[2]}
     assert names == {b"steps", b"cuda:0 stream 7", b"cpu memory", b"reserved memory"}
@@ -232,10 +232,14 @@ def test_perfettos_own_descriptors_know_all_fields(tmp_path: Path) -> None:
                     check(each)
 
     check(parsed)
-    begun = [p for p in parsed.packet if p.track_event.type == messages.TrackEvent.TYPE_SLICE_BEGIN]
+    begin_packets = [
+        p for p in parsed.packet if p.track_event.type == messages.TrackEvent.TYPE_SLICE_BEGIN
+    ]
     slices = read(path).slices
-    assert sorted(p.timestamp for p in begun) == sorted(s.start for s in slices)
-    assert sorted(list(p.track_event.flow_ids) for p in begun) == sorted(s.flows for s in slices)
+    assert sorted(p.timestamp for p in begin_packets) == sorted(s.start for s in slices)
+    assert sorted(list(p.track_event.flow_ids) for p in begin_packets) == sorted(
+        s.flows for s in slices
+    )
 
 
 def test_perfettos_sql(tmp_path: Path) -> None:

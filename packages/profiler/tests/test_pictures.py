@@ -58,11 +58,11 @@ def test_memory_by_category(tmp_path: Path) -> None:
     [legend] = figure.legends
     names = [text.get_text() for text in legend.get_texts()]
     assert names == ["reserved", "temporary", "activation", "gradient", "parameter"]
-    held, most = 0, 0
+    sizes, most = 0, 0
     for row in np.sort(recording.rows, order="start"):
         if row["kind"] in (Kind.ALLOC, Kind.FREE):
-            held += int(row["a"]) * (1 if row["kind"] == Kind.ALLOC else -1)
-            most = max(most, held)
+            sizes += int(row["a"]) * (1 if row["kind"] == Kind.ALLOC else -1)
+            most = max(most, sizes)
     top = max(area.get_paths()[0].vertices[:, 1].max() for area in axes.collections)
     assert top * 1024 == most
     [line] = axes.lines

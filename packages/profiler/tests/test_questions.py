@@ -15,11 +15,11 @@ from plait_profiler._recording import Kind, Recording
 
 
 def calls(*durations: tuple[str, int]) -> Recording:
-    made, at = Builder(), 0
+    result, at = Builder(), 0
     for name, duration in durations:
-        made.op(name, at, at + duration)
+        result.op(name, at, at + duration)
         at += duration
-    return made.build()
+    return result.build()
 
 
 def test_what_changed_between_two_profiles() -> None:
@@ -55,10 +55,10 @@ def test_the_parts_of_changes_are_their_sums(by: str) -> None:
 def test_signatures_are_compared_apart() -> None:
     recordings = []
     for slow in (100, 900):
-        made = Builder()
-        made.op("exp", 0, 50, inputs=(("float32", (2,), None),))
-        made.op("exp", 100, 100 + slow, inputs=(("float64", (2,), (4,)), 2, [None]))
-        recordings.append(made.build())
+        result = Builder()
+        result.op("exp", 0, 50, inputs=(("float32", (2,), None),))
+        result.op("exp", 100, 100 + slow, inputs=(("float64", (2,), (4,)), 2, [None]))
+        recordings.append(result.build())
     [row, other] = compare(*recordings, by="signature")
     assert row["key"] == "exp(float64[2] by [4], 2, [None])" and row["what"] == "slower"
     assert other["key"] == "exp(float32[2])" and other["change"] == 0
@@ -70,15 +70,15 @@ def test_signatures_are_compared_apart() -> None:
 
 
 def test_what_loses_most_is_first() -> None:
-    made = Builder()
-    made.op("linear", 0, 9000, composite=True, operations=77)
-    made.op("mm", 0, 8000, 1, operations=400_000, read=100, written=0)
-    made.op("add", 10_000, 12_000, operations=10, read=9_000, written=1_000)
-    made.op("add", 13_000, 15_000, operations=10, read=9_000, written=1_000)
-    made.op("item", 20_000, 30_000)  # nothing is known of it
-    made.op("gpu", 40_000, 50_000, a=1, operations=500_000)
-    made.add(Kind.DEVICE, "gpu", 41_000, 141_000, a=1, device=ACCELERATOR)
-    recording = made.build()
+    result = Builder()
+    result.op("linear", 0, 9000, composite=True, operations=77)
+    result.op("mm", 0, 8000, 1, operations=400_000, read=100, written=0)
+    result.op("add", 10_000, 12_000, operations=10, read=9_000, written=1_000)
+    result.op("add", 13_000, 15_000, operations=10, read=9_000, written=1_000)
+    result.op("item", 20_000, 30_000)  # nothing is known of it
+    result.op("gpu", 40_000, 50_000, a=1, operations=500_000)
+    result.add(Kind.DEVICE, "gpu", 41_000, 141_000, a=1, device=ACCELERATOR)
+    recording = result.build()
     peak = Peak(flops=100e9, bandwidth=10e9)
     rows = far_from_peak(recording, peak)
     assert rows.values("key") == ["mm", "add"]
@@ -102,10 +102,10 @@ def test_the_peak_of_this_machine() -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_time_alone_is_that_of_a_loop_over_moments(seed: int) -> None:
     chance = random.Random(seed)
-    made = Builder()
-    made.add(Kind.BACKWARD, "backward", 5, 90)
-    made.add(Kind.BACKWARD, "backward", 100, 120)  # of one thread
-    made.add(Kind.NODE, "single", 101, 110, depth=1)
+    result = Builder()
+    result.add(Kind.BACKWARD, "backward", 5, 90)
+    result.add(Kind.BACKWARD, "backward", 100, 120)  # of one thread
+    result.add(Kind.NODE, "single", 101, 110, depth=1)
     busy: list[set[str]] = [set() for _ in range(200)]
     names = []
     for thread in (1, 2, 3):
@@ -114,27 +114,27 @@ def test_time_alone_is_that_of_a_loop_over_moments(seed: int) -> None:
             end = at + chance.randint(0, 15)
             name = f"{thread} {at}"
             names.append(name)
-            made.add(Kind.NODE, name, at, end, depth=thread == 1, thread=thread)
-            made.op("inner", at, end, depth=1 + (thread == 1), thread=thread)
+            result.add(Kind.NODE, name, at, end, depth=thread == 1, thread=thread)
+            result.op("inner", at, end, depth=1 + (thread == 1), thread=thread)
             for moment in range(at, end):
                 busy[moment].add(name)
             at = end + chance.randint(1, 9)
     expected = {
         name: sum(busy[moment] == {name} for moment in range(5, 90)) / 1e3 for name in names
     }
-    found = {row["key"]: row["alone"] for row in overlap(made.build())}
-    assert found == pytest.approx({name: time for name, time in expected.items() if time})
+    results = {row["key"]: row["alone"] for row in overlap(result.build())}
+    assert results == pytest.approx({name: time for name, time in expected.items() if time})
 
 
 def test_a_device_waits_for_the_host() -> None:
-    made = Builder()
-    made.op("launch", 0, 10, a=1)
-    made.op("prepare", 20, 60)
-    made.op("launch", 60, 70, a=2)
-    made.op("after", 90, 99)
-    made.add(Kind.DEVICE, "launch", 5, 25, a=1, device=ACCELERATOR)
-    made.add(Kind.DEVICE, "launch", 65, 80, a=2, device=ACCELERATOR)
-    table = overlap(made.build())
+    result = Builder()
+    result.op("launch", 0, 10, a=1)
+    result.op("prepare", 20, 60)
+    result.op("launch", 60, 70, a=2)
+    result.op("after", 90, 99)
+    result.add(Kind.DEVICE, "launch", 5, 25, a=1, device=ACCELERATOR)
+    result.add(Kind.DEVICE, "launch", 65, 80, a=2, device=ACCELERATOR)
+    table = overlap(result.build())
     idle = {row["key"]: row["device_idle"] for row in table}
     assert idle == {"prepare": 0.035, "launch": 0.005}
     assert "idle between their first and last work: 0.040us" in str(table)

@@ -145,7 +145,7 @@ def test_profiles_within_each_other() -> None:
     assert names(inner) == ["b"]
 
 
-def test_what_began_before_or_ends_after_is_left_out() -> None:
+def test_events_that_begin_before_or_end_after_are_omitted() -> None:
     early, late = record_function("early"), record_function("late")
     early.__enter__()
     with profile() as prof:

@@ -41,7 +41,7 @@ def test_rows_are_nested_in_time() -> None:
     assert ends[0] >= ends[3] >= ends[1] >= ends[2]
 
 
-def test_a_signature_tells_what_changes_the_work() -> None:
+def test_a_signature_has_the_arguments_that_change_the_cost() -> None:
     x = pc.ones(4, 6)
     with profile() as prof:
         for _ in range(3):
@@ -86,10 +86,10 @@ def test_memory_events_have_bytes_and_addresses() -> None:
         address = x.data_ptr()
         del x
     rows = prof.recording().rows
-    taken = rows[(rows["kind"] == Kind.ALLOC) & (rows["b"] == address)]
-    given = rows[(rows["kind"] == Kind.FREE) & (rows["b"] == address)]
-    assert taken["a"].tolist() == given["a"].tolist() == [4000]
-    assert taken["start"][0] < given["start"][0]
+    allocation = rows[(rows["kind"] == Kind.ALLOC) & (rows["b"] == address)]
+    free_rows = rows[(rows["kind"] == Kind.FREE) & (rows["b"] == address)]
+    assert allocation["a"].tolist() == free_rows["a"].tolist() == [4000]
+    assert allocation["start"][0] < free_rows["start"][0]
     reserved = prof.recording().reserved
     assert len(reserved) >= 2
     assert all(size >= 0 for _, size in reserved)

@@ -33,8 +33,8 @@ def test_numbers(seed: int) -> None:
 
 
 def test_fields_that_are_not_shown_are_empty() -> None:
-    shown = np.array([True, False, True])
-    texts = fields(b"n", decimals(np.array([1, 2, 30])), shown=shown)
+    mask = np.array([True, False, True])
+    texts = fields(b"n", decimals(np.array([1, 2, 30])), shown=mask)
     assert texts == [b"n 1", b"", b"n30"]
     assert interleaved(texts, [b",", b";", b"."]) == b"n 1,;n30."
 

@@ -62,7 +62,7 @@ def test_devices_have_the_names_that_programs_write(number: int) -> None:
     assert device_number(name, synthetic.recording(10)) == device
 
 
-def test_arrows_are_what_loops_find() -> None:
+def test_vectorized_searches_agree_with_loops() -> None:
     recording = synthetic.recording(2500, processes=3)
     forward: dict[tuple[int, int], int] = {}
     launched: dict[tuple[int, int], int] = {}
@@ -108,8 +108,8 @@ def test_held_bytes_by_device() -> None:
     rows["start"] = np.arange(4)
     rows["a"], rows["b"] = [8, 16, 8, 4], [64, 128, 64, 64]
     rows["device"] = [1 << 8, 2 << 8, 1 << 8, 1 << 8]
-    held = held_bytes(Recording(rows, [Signature("", Kind.ALLOC)]))
-    as_lists = {key: (times.tolist(), sizes.tolist()) for key, (times, sizes) in held.items()}
+    by_device = held_bytes(Recording(rows, [Signature("", Kind.ALLOC)]))
+    as_lists = {key: (times.tolist(), sizes.tolist()) for key, (times, sizes) in by_device.items()}
     assert as_lists == {(0, 1 << 8): ([0, 2, 3], [8, 0, 4]), (0, 2 << 8): ([1], [16])}
 
 

@@ -79,7 +79,7 @@ sys.stdin.read()
 
 
 @pytest.mark.parametrize("descriptors", [300, 20])
-def test_idle_connections_keep_nobody_from_the_page(descriptors: int) -> None:
+def test_idle_connections_do_not_block_the_page(descriptors: int) -> None:
     server = subprocess.Popen(
         [sys.executable, "-c", SERVER, str(descriptors)],
         stdin=subprocess.PIPE,

@@ -31,7 +31,7 @@ def keep(name: str, value: Any) -> int:
     return os.getpid()
 
 
-def kept(name: str) -> Any:
+def stored_value(name: str) -> Any:
     return _kept[name]
 
 

@@ -25,8 +25,8 @@ def gradients_of(function: Any, inputs: list[Any]) -> list[Any]:
     with autograd.context() as context_id:
         loss = function(*inputs, lambda to, x, y: rpc.rpc_sync(to, there.product, args=(x, y)))
         autograd.backward(context_id, [loss])
-        found = autograd.get_gradients(context_id)
-        remote = [found.get(x) for x in inputs]
+        result = autograd.get_gradients(context_id)
+        remote = [result.get(x) for x in inputs]
     assert all(x.grad is None for x in inputs)
     local = function(*inputs, lambda to, x, y: x * y)
     local.backward()
@@ -70,11 +70,11 @@ def test_calls_within_calls() -> None:
     with autograd.context() as context_id:
         loss = rpc.rpc_sync("one", there.call_on, args=("two", x, y)).sum()
         autograd.backward(context_id, [loss])
-        found = autograd.get_gradients(context_id)
-        assert pc.allclose(found[x], y + 1) and pc.allclose(found[y], x) and len(found) == 2
-        assert x in found and pc.ones(1) not in found
+        result = autograd.get_gradients(context_id)
+        assert pc.allclose(result[x], y + 1) and pc.allclose(result[y], x) and len(result) == 2
+        assert x in result and pc.ones(1) not in result
         with pytest.raises(NotImplementedError, match="cannot be listed"):
-            list(found)
+            list(result)
 
 
 def test_references_carry_gradients() -> None:
@@ -83,8 +83,8 @@ def test_references_carry_gradients() -> None:
         there_x = rpc.remote("one", there.product, args=(x, y))
         loss = rpc.remote("one", there.product, args=(there_x.to_here(), y)).to_here().sum()
         autograd.backward(context_id, [loss])
-        found = autograd.get_gradients(context_id)
-        assert pc.allclose(found[x], y * y) and pc.allclose(found[y], 2 * x * y)
+        result = autograd.get_gradients(context_id)
+        assert pc.allclose(result[x], y * y) and pc.allclose(result[y], 2 * x * y)
 
 
 def test_several_passes() -> None:
@@ -131,8 +131,8 @@ def test_a_model_in_two_processes_trains_as_in_one() -> None:
         here.backward()
         whole.step()
         assert loss.item() == here.item()
-    for stage, mine in zip(stages, local, strict=True):
-        for one, other in zip(stage.rpc_sync().values(), mine.values(), strict=True):
+    for stage, own in zip(stages, local, strict=True):
+        for one, other in zip(stage.rpc_sync().values(), own.values(), strict=True):
             assert one.equal(other)
 
 

@@ -31,10 +31,11 @@ def test_workers_have_names_and_numbers() -> None:
 def test_a_call_runs_in_the_process_that_is_named() -> None:
     pids = [rpc.rpc_sync(to, there.keep, args=("x", to)) for to in ("one", "two", "test")]
     assert len(set(pids)) == 3 and pids[2] == os.getpid()
-    found = [
-        rpc.rpc_sync(rpc.get_worker_info(to), there.kept, args=("x",)) for to in ("one", "two")
+    results = [
+        rpc.rpc_sync(rpc.get_worker_info(to), there.stored_value, args=("x",))
+        for to in ("one", "two")
     ]
-    assert found == ["one", "two"]
+    assert results == ["one", "two"]
     assert rpc.rpc_sync("one", dict, kwargs={"a": 1}) == {"a": 1}
     factor = 3
     assert rpc.rpc_sync("one", lambda x: x * factor, args=(2,)) == 6  # sent with its code
@@ -49,18 +50,18 @@ def test_tensors_travel(dtype: str, shape: tuple[int, ...]) -> None:
     assert bool((y == x * x).all())
 
 
-def test_parts_of_tensors_and_what_contains_them() -> None:
+def test_parts_of_tensors_and_their_containers() -> None:
     x = pc.arange(12.0).reshape(3, 4)
     array = np.arange(20000)
-    given = {"a": [x.t(), x[1]], "b": (array, "text"), "c": x}
-    found = (
+    arguments = {"a": [x.t(), x[1]], "b": (array, "text"), "c": x}
+    results = (
         rpc.rpc_sync("two", there.product, args=(1, 1)),
-        rpc.rpc_sync("two", dict, args=(given,)),
+        rpc.rpc_sync("two", dict, args=(arguments,)),
     )
-    assert found[0] == 1
-    one, other = found[1]["a"]
-    assert one.equal(x.t()) and other.equal(x[1]) and found[1]["c"].equal(x)
-    assert np.array_equal(found[1]["b"][0], array)
+    assert results[0] == 1
+    one, other = results[1]["a"]
+    assert one.equal(x.t()) and other.equal(x[1]) and results[1]["c"].equal(x)
+    assert np.array_equal(results[1]["b"][0], array)
 
 
 @pytest.mark.parametrize("size", [4, 100000])
@@ -84,8 +85,8 @@ def test_large_tensors_are_not_copied_where_they_are_read(instance: Any) -> None
 
 def test_other_classes_of_tensors_travel() -> None:
     sparse, parameter = pc.eye(2).to_sparse(), nn.Parameter(pc.ones(2))
-    found = rpc.rpc_sync("one", there.product, args=(sparse, 2))
-    assert found.is_sparse and found.to_dense().equal(2 * pc.eye(2))
+    result = rpc.rpc_sync("one", there.product, args=(sparse, 2))
+    assert result.is_sparse and result.to_dense().equal(2 * pc.eye(2))
     assert type(rpc.rpc_sync("one", max, args=([parameter],))) is nn.Parameter
 
 

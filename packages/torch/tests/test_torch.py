@@ -206,7 +206,7 @@ def test_importing_it_loads_no_component() -> None:
 # ---- running programs
 
 
-def test_a_script_sees_what_python_shows_it(tmp_path: pathlib.Path) -> None:
+def test_a_script_sees_the_same_as_under_python(tmp_path: pathlib.Path) -> None:
     (tmp_path / "beside.py").write_text("import torch\nvalue = torch.ones(2).sum().item()\n")
     script = tmp_path / "program.py"
     script.write_text(

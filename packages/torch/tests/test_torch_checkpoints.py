@@ -62,9 +62,9 @@ def test_a_module_of_pytorch_needs_its_classes_listed(torch: Any) -> None:
     assert serialization.get_unsafe_globals_in_checkpoint(FILE) == NAMES
     with pytest.raises(pickle.UnpicklingError) as caught:
         torch.load(FILE)
-    said = str(caught.value)
-    assert f"GLOBAL {NAMES[0]} was not an allowed global by default" in said
-    assert f"`torch.serialization.add_safe_globals([{NAMES[0]}])`" in said
+    text = str(caught.value)
+    assert f"GLOBAL {NAMES[0]} was not an allowed global by default" in text
+    assert f"`torch.serialization.add_safe_globals([{NAMES[0]}])`" in text
     with serialization.safe_globals(classes(torch)):
         assert serialization.get_unsafe_globals_in_checkpoint(FILE) == []
         check(torch, torch.load(FILE, weights_only=True))

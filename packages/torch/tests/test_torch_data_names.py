@@ -28,7 +28,7 @@ FIRST = {
 
 
 @pytest.mark.parametrize("first", FIRST)
-def test_batches_are_tensors_whatever_comes_first(first: str) -> None:
+def test_batches_are_tensors_for_any_order_of_imports(first: str) -> None:
     code = f"import plait_torch; plait_torch.install(); import torch\n{FIRST[first]}\n"
     code += f"for batch in {first}: print(type(batch).__name__, batch.tolist())"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
@@ -53,8 +53,8 @@ def test_collations_by_type(torch: Any) -> None:
         assert default_collate_fn_map[Box] is boxes
         assert default_collate_fn_map.setdefault(Box) is boxes
         samples = [{"box": Box(1), "x": 1.0}, {"box": Box(2), "x": 2.0}]
-        made = torch.utils.data.default_collate(samples)
-        assert made["box"] == 3 and made["x"].tolist() == [1.0, 2.0]
+        result = torch.utils.data.default_collate(samples)
+        assert result["box"] == 3 and result["x"].tolist() == [1.0, 2.0]
         loader = torch.utils.data.DataLoader([Box(5), Box(6)], batch_size=2)
         assert list(loader) == [11]
         assert collate([Box(1), Box(7)], collate_fn_map=default_collate_fn_map) == 8
@@ -64,9 +64,9 @@ def test_collations_by_type(torch: Any) -> None:
 
     Pair = namedtuple("Pair", "a b")
     batch = [Pair(torch.ones(2), ("t", 1)), Pair(torch.zeros(2), ("u", 2))]
-    made = collate(batch, collate_fn_map=default_collate_fn_map)
-    assert type(made) is Pair and made.a.shape == (2, 2) and made.b[0] == ["t", "u"]
-    assert made.b[1].tolist() == [1, 2] and made.b[1].dtype is torch.int64
+    result = collate(batch, collate_fn_map=default_collate_fn_map)
+    assert type(result) is Pair and result.a.shape == (2, 2) and result.b[0] == ["t", "u"]
+    assert result.b[1].tolist() == [1, 2] and result.b[1].dtype is torch.int64
     for values, dtype in (
         ([np.float32(1), np.float32(2)], torch.float32),
         ([np.ones(2, np.int8), np.zeros(2, np.int8)], torch.int8),

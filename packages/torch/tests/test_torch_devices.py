@@ -38,17 +38,17 @@ def test_wrong_devices(torch: Any) -> None:
 
 
 def test_device_contexts(torch: Any) -> None:
-    found = []
+    results = []
     with torch.device("meta") as device:
         assert device == torch.get_default_device() == torch.zeros(2).device
         assert torch.tensor([1.0]).is_meta and torch.nn.Linear(2, 3).weight.is_meta
         with torch.device("cpu"):
             assert torch.randn(2).device.type == "cpu"
         assert torch.arange(3).is_meta and torch.arange(3, device="cpu").tolist() == [0, 1, 2]
-        thread = threading.Thread(target=lambda: found.append(torch.zeros(1).device.type))
+        thread = threading.Thread(target=lambda: results.append(torch.zeros(1).device.type))
         thread.start()
         thread.join()
-    assert found == ["cpu"]
+    assert results == ["cpu"]
     with pytest.raises(KeyError), torch.device("meta"):
         raise KeyError
     assert torch.zeros(1).device.type == "cpu"

@@ -57,10 +57,10 @@ def test_parts_of_loaders(torch: Any) -> None:
             return [-self[i] for i in indices]
 
     assert _MapDatasetFetcher(Several([1, 2]), True, list).fetch([0, 1]) == [-1, -2]
-    for drop, wanted in ((False, [[0, 1], [2]]), (True, [[0, 1]])):
+    for drop, expected in ((False, [[0, 1], [2]]), (True, [[0, 1]])):
         part = _DatasetKind.create_fetcher(_DatasetKind.Iterable, range(3), True, list, drop)
         assert isinstance(part, _IterableDatasetFetcher)
-        assert [part.fetch([None, None]) for _ in wanted] == wanted
+        assert [part.fetch([None, None]) for _ in expected] == expected
         with pytest.raises(StopIteration):
             part.fetch([None, None])
     assert _IterableDatasetFetcher(range(3), False, str, False).fetch(None) == "0"
@@ -99,8 +99,8 @@ def test_parts_of_modules(torch: Any) -> None:
     assert _list_with_default(4, [1, 2]) == 4 and _list_with_default((None, 5), (1, 2, 3)) == [2, 5]
     with pytest.raises(ValueError, match="more than 2 sizes"):
         _list_with_default((None, 5), (1, 2))
-    made = apply_permutation(torch.arange(6).reshape(2, 3), torch.tensor([2, 0, 1]))
-    assert made.tolist() == [[2, 0, 1], [5, 3, 4]]
+    result = apply_permutation(torch.arange(6).reshape(2, 3), torch.tensor([2, 0, 1]))
+    assert result.tolist() == [[2, 0, 1], [5, 3, 4]]
 
 
 def test_parts_of_files(torch: Any) -> None:

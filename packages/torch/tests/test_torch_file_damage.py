@@ -85,22 +85,24 @@ def harmless(data: bytes) -> set[int]:
     """The bytes of a zip that do not influence what is loaded."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         infos, offset = archive.infolist(), archive.start_dir
-    found: set[int] = set()
+    results: set[int] = set()
     for info in infos:
         begin = info.header_offset
         length, extra = struct.unpack("<2H", data[begin + 26 : begin + 30])
         # version, flags, date, and sum and sizes, which are taken from the directory
-        found |= {begin + i for i in (4, 5, 6, 7, *range(10, 26))}
-        found |= set(range(begin + 30 + length, begin + 30 + length + extra))
+        results |= {begin + i for i in (4, 5, 6, 7, *range(10, 26))}
+        results |= set(range(begin + 30 + length, begin + 30 + length + extra))
         if info.filename.endswith("/version"):  # a record that is not read, and its sum
             body = begin + 30 + length + extra
-            found |= set(range(body, body + info.file_size)) | set(range(offset + 16, offset + 20))
+            results |= set(range(body, body + info.file_size)) | set(
+                range(offset + 16, offset + 20)
+            )
         # versions, flags, date, disk, attributes
-        found |= {offset + i for i in (4, 5, 6, 7, 8, 9, 12, 13, 14, 15, *range(34, 42))}
+        results |= {offset + i for i in (4, 5, 6, 7, 8, 9, 12, 13, 14, 15, *range(34, 42))}
         offset += 46 + len(info.filename) + len(info.extra)
     # the lengths in the last entry end with the directory
-    found |= {offset - 46 - len(info.filename) + i for i in range(28, 34)}
-    return found | {
+    results |= {offset - 46 - len(info.filename) + i for i in range(28, 34)}
+    return results | {
         offset + i for i in (4, 5, 6, 7, 8, 9, 10, 11, 20, 21)
     }  # disks, counts, comment
 
@@ -118,10 +120,10 @@ def test_a_bit_of_every_byte_of_a_zip(tmp_path: Path, mapped: bool) -> None:
         broken[offset] ^= 1 << bit % 8
         path.write_bytes(broken)
         try:
-            found = pc.load(path, mmap=mapped, verify=True if mapped else None)
+            result = pc.load(path, mmap=mapped, verify=True if mapped else None)
         except pc.CheckpointError:
             continue
-        assert is_small(found), bit
+        assert is_small(result), bit
         loaded.add(bit // 8)
     assert loaded <= fields, sorted(loaded - fields)
 

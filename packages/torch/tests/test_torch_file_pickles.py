@@ -263,10 +263,10 @@ def test_an_attack_is_refused(attack: str) -> None:
 
 
 @pytest.mark.usefixtures("nothing_runs")
-def test_the_refusal_names_what_was_asked_for() -> None:
+def test_the_error_names_the_requested_object() -> None:
     file = as_zip(ATTACKS["os.system, protocol 2"])
-    said = r"`posix\.system`.*nothing was executed.*weights_only=False"
-    with pytest.raises(pc.CheckpointError, match=said):
+    text = r"`posix\.system`.*nothing was executed.*weights_only=False"
+    with pytest.raises(pc.CheckpointError, match=text):
         pc.load(io.BytesIO(file))
     with pytest.raises(pc.CheckpointError, match="save its state_dict"):
         pc.load(io.BytesIO(as_zip(ATTACKS["a pickled module"])))
@@ -274,7 +274,7 @@ def test_the_refusal_names_what_was_asked_for() -> None:
         pc.load(io.BytesIO(as_zip(ATTACKS["a quantized tensor"])))
 
 
-def test_weights_only_false_runs_what_the_file_says() -> None:
+def test_weights_only_false_calls_the_functions_of_the_file() -> None:
     data = pickle.dumps(Reduced(len, "abc"), 2)
     for file in (as_zip(data), as_legacy(data)):
         with pytest.raises(pc.CheckpointError, match=r"`(builtins|__builtin__)\.len`"):
@@ -338,7 +338,7 @@ def test_records_that_do_not_fit() -> None:
             pc.load(io.BytesIO(good[:length]))
 
 
-def test_zips_that_are_not_what_torch_writes() -> None:
+def test_zips_that_torch_did_not_write() -> None:
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("archive/data.pkl", b"N" * 1000 + b".")

@@ -125,8 +125,8 @@ def test_an_object_that_occurs_twice_is_one() -> None:
 
 def test_names_of_the_table_reach_listed_functions_as_objects() -> None:
     data = call(HERE, "made", name("collections", "OrderedDict"), name("torch", "float32"))
-    found = pc.load(io.BytesIO(as_zip(data)), safe_globals=[made])
-    assert found.x == (collections.OrderedDict, pc.float32)
+    result = pc.load(io.BytesIO(as_zip(data)), safe_globals=[made])
+    assert result.x == (collections.OrderedDict, pc.float32)
     data = call(HERE, "made", name("torch._utils", "_rebuild_tensor_v2"))
     with pytest.raises(pc.CheckpointError, match="uses the name"):
         pc.load(io.BytesIO(as_zip(data)), safe_globals=[made])
@@ -169,7 +169,7 @@ def test_files_name_listed_objects_in_other_ways(monkeypatch: pytest.MonkeyPatch
         pc.load(io.BytesIO(as_zip(data)), safe_globals=[made])
 
 
-def test_modules_are_neither_imported_nor_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_modules_are_neither_imported_nor_called(monkeypatch: pytest.MonkeyPatch) -> None:
     module = types.ModuleType("lazy")
     module.__getattr__ = lambda name: pytest.fail("asked")  # type: ignore[method-assign]
     monkeypatch.setitem(sys.modules, "lazy", module)

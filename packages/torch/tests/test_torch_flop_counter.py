@@ -23,7 +23,7 @@ def test_products(torch: Any) -> None:
         return torch.ones(*shape, requires_grad=True)
 
     functional = torch.nn.functional
-    for function, wanted in (
+    for function, expected in (
         (lambda: ones(3, 4) @ ones(4, 5), {"aten.mm": 120}),
         (lambda: (ones(3, 4) @ ones(4, 5)).sum().backward(), {"aten.mm": 360}),
         (lambda: ones(2, 3, 4) @ ones(2, 4, 5), {"aten.bmm": 240}),
@@ -33,7 +33,7 @@ def test_products(torch: Any) -> None:
         (lambda: functional.linear(ones(2, 3, 4), ones(5, 4)), {"aten.mm": 240}),
         (lambda: ones(3) + ones(3), {}),
     ):
-        assert counted(torch, function).get("Global", {}) == wanted
+        assert counted(torch, function).get("Global", {}) == expected
 
 
 def test_convolutions(torch: Any) -> None:
@@ -44,14 +44,16 @@ def test_convolutions(torch: Any) -> None:
     weight = torch.ones(6, 2, 3, requires_grad=True)
     once = conv_flop_count((2, 4, 9), (6, 2, 3), (2, 6, 7))
     assert once == 2 * 2 * 7 * 36
-    made = counted(torch, lambda: functional.conv1d(x, weight, groups=2).sum().backward())
-    assert made["Global"] == {"aten.convolution": once, "aten.convolution_backward": 2 * once}
+    result = counted(torch, lambda: functional.conv1d(x, weight, groups=2).sum().backward())
+    assert result["Global"] == {"aten.convolution": once, "aten.convolution_backward": 2 * once}
     x = torch.ones(2, 3, 4, 4, requires_grad=True)
     weight = torch.ones(3, 5, 3, 3, requires_grad=True)
     once = conv_flop_count((2, 3, 4, 4), (3, 5, 3, 3), (2, 5, 9, 9), transposed=True)
     assert once == 2 * 2 * 16 * 135
-    made = counted(torch, lambda: functional.conv_transpose2d(x, weight, stride=2).sum().backward())
-    assert made["Global"] == {"aten.convolution": once, "aten.convolution_backward": 2 * once}
+    result = counted(
+        torch, lambda: functional.conv_transpose2d(x, weight, stride=2).sum().backward()
+    )
+    assert result["Global"] == {"aten.convolution": once, "aten.convolution_backward": 2 * once}
 
 
 def test_attention_and_recurrent_layers(torch: Any) -> None:
@@ -68,9 +70,9 @@ def test_attention_and_recurrent_layers(torch: Any) -> None:
     }
     x = torch.ones(5, 2, 3, requires_grad=True)
     for kind, gates in ((torch.nn.LSTM, 4), (torch.nn.GRU, 3)):
-        made = counted(torch, lambda kind=kind: kind(3, 4)(x)[0].sum().backward())
+        result = counted(torch, lambda kind=kind: kind(3, 4)(x)[0].sum().backward())
         forward = 2 * 5 * 2 * (gates * 4) * (3 + 4)
-        assert made["Global"] == {"aten.addmm": forward, "aten.mm": 2 * forward}
+        assert result["Global"] == {"aten.addmm": forward, "aten.mm": 2 * forward}
 
 
 def test_modules(torch: Any, capsys: pytest.CaptureFixture[str]) -> None:
@@ -117,12 +119,12 @@ def test_formulas_of_a_program(torch: Any) -> None:
         return 7
 
     mapping = {aten.relu: relu}
-    made = counted(torch, lambda: torch.ones(2, 3).relu(), custom_mapping=mapping)
-    assert made["Global"] == {"aten.relu": 7} and seen[0] == ((2, 3), (2, 3))
+    result = counted(torch, lambda: torch.ones(2, 3).relu(), custom_mapping=mapping)
+    assert result["Global"] == {"aten.relu": 7} and seen[0] == ((2, 3), (2, 3))
     register_flop_formula([aten.tanh, aten.exp])(relu)
     try:
-        made = counted(torch, lambda: torch.ones(2).tanh().exp())
-        assert made["Global"] == {"aten.tanh": 7, "aten.exp": 7}
+        result = counted(torch, lambda: torch.ones(2).tanh().exp())
+        assert result["Global"] == {"aten.tanh": 7, "aten.exp": 7}
     finally:
         del flop_registry[aten.tanh], flop_registry[aten.exp]
     with pytest.raises(NotImplementedError, match="get_raw"):

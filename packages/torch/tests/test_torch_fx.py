@@ -65,7 +65,7 @@ def uses_helper(x: Any) -> Any:
 # ---- traces
 
 
-def test_a_trace_computes_what_the_module_computes(torch: Any) -> None:
+def test_a_trace_computes_the_same_as_the_module(torch: Any) -> None:
     net, x = Net().eval(), plait.randn(2, 3, 4, 4)
     traced = torch.fx.symbolic_trace(net)
     traced.graph.lint()
@@ -144,10 +144,10 @@ def test_functions_in_attributes_and_constants_are_recorded(torch: Any) -> None:
             y = self.function(x, (3,)) + math.sqrt(4.0)
             return plait.add(plait.ones(3), y) * self.constant + plait.full((3,), 4.0)
 
-    held, x = Held(), plait.randn(2, 3)
-    traced = torch.fx.symbolic_trace(held)
-    assert held.function is F.layer_norm is plait.nn.functional.layer_norm
-    _same(traced(x), held(x))
+    holder, x = Held(), plait.randn(2, 3)
+    traced = torch.fx.symbolic_trace(holder)
+    assert holder.function is F.layer_norm is plait.nn.functional.layer_norm
+    _same(traced(x), holder(x))
     names = [n.name for n in traced.graph.nodes]
     assert "layer_norm" in names and "_tensor_constant0" in names and "constant" in names
 
@@ -305,10 +305,10 @@ def test_replace_pattern(torch: Any) -> None:
     one = plait.ones(2)
     assert len(matches) == 2 and "cat" not in traced.code
     assert traced(one, one * 2, one * 3).tolist() == [7.0, 7.0]
-    kept = torch.fx.symbolic_trace(lambda x: (torch.neg(x), torch.relu(torch.neg(x))))
+    reference = torch.fx.symbolic_trace(lambda x: (torch.neg(x), torch.relu(torch.neg(x))))
     assert (
         torch.fx.subgraph_rewriter.replace_pattern(
-            kept, lambda a: torch.abs(a), lambda a: torch.neg(a)
+            reference, lambda a: torch.abs(a), lambda a: torch.neg(a)
         )
         == []
     )

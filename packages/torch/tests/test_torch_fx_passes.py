@@ -71,11 +71,11 @@ def test_parts_of_a_module(torch: Any) -> None:
     model = Two(torch)
     traced = torch.fx.symbolic_trace(model)
     early = {"a", "add"}
-    made = split_module(traced, model, lambda node: int(node.name not in early))
-    assert [name for name, _ in made.named_children()] == ["submod_0", "submod_1"]
+    result = split_module(traced, model, lambda node: int(node.name not in early))
+    assert [name for name, _ in result.named_children()] == ["submod_0", "submod_1"]
     x, y = torch.randn(2, 3), torch.randn(2, 3)
-    assert all(torch.equal(a, b) for a, b in zip(made(x, y), model(x, y), strict=True))
-    assert made.scale is model.scale and made.submod_0.a is model.a
+    assert all(torch.equal(a, b) for a, b in zip(result(x, y), model(x, y), strict=True))
+    assert result.scale is model.scale and result.submod_0.a is model.a
     with pytest.raises(RuntimeError, match="cycle"):
         split_module(traced, model, lambda node: int(node.name in ("add", "mul")))
 

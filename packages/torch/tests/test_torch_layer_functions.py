@@ -23,45 +23,47 @@ def test_losses_with_numbers_for_the_reduction(torch: Any) -> None:
             ("cosine_embedding_loss", (x, y, sign, 0.1), {}),
             ("triplet_margin_loss", (x, y, z), {"swap": True}),
         ):
-            made = getattr(torch, name)(*args, reduction=number, **options)
-            wanted = getattr(functional, name)(*args, reduction=word, **options)
-            assert torch.equal(made, wanted), name
+            result = getattr(torch, name)(*args, reduction=number, **options)
+            expected = getattr(functional, name)(*args, reduction=word, **options)
+            assert torch.equal(result, expected), name
         terms = functional.kl_div(x.log(), y, reduction="none")
-        wanted = terms if word == "none" else getattr(terms, word)()
-        assert torch.equal(torch.kl_div(x.log(), y, number), wanted)
-        made = torch.poisson_nll_loss(x, y, True, False, 1e-8, number)
-        assert torch.equal(made, functional.poisson_nll_loss(x, y, reduction=word))
-        made = torch.ctc_loss(log, targets, *lengths, reduction=number)
-        assert torch.equal(made, functional.ctc_loss(log, targets, *lengths, reduction=word))
+        expected = terms if word == "none" else getattr(terms, word)()
+        assert torch.equal(torch.kl_div(x.log(), y, number), expected)
+        result = torch.poisson_nll_loss(x, y, True, False, 1e-8, number)
+        assert torch.equal(result, functional.poisson_nll_loss(x, y, reduction=word))
+        result = torch.ctc_loss(log, targets, *lengths, reduction=number)
+        assert torch.equal(result, functional.ctc_loss(log, targets, *lengths, reduction=word))
 
 
 def test_layers(torch: Any) -> None:
     functional = torch.nn.functional
     torch.manual_seed(0)
     x, weight, bias = torch.randn(2, 4, 6), torch.rand(4), torch.rand(4)
-    made = torch.instance_norm(x, weight, bias, None, None, True, 0.1, 1e-5, True)
-    wanted = functional.instance_norm(x, None, None, weight, bias, True, 0.1, 1e-5)
-    assert torch.equal(made, wanted)
+    result = torch.instance_norm(x, weight, bias, None, None, True, 0.1, 1e-5, True)
+    expected = functional.instance_norm(x, None, None, weight, bias, True, 0.1, 1e-5)
+    assert torch.equal(result, expected)
     mean, var = torch.zeros(4), torch.ones(4)
-    made, kept, scale = torch.native_batch_norm(x, weight, bias, mean, var, True, 0.1, 1e-5)
-    assert torch.allclose(kept, x.mean((0, 2))) and torch.allclose(mean, 0.1 * kept)
-    assert torch.allclose((x - kept[:, None]) * (scale * weight)[:, None] + bias[:, None], made)
-    made = torch.native_batch_norm(x, weight, bias, mean, var, False, 0.1, 1e-5)
-    assert [each.numel() for each in made] == [48, 0, 0]
-    for made in (torch.adaptive_max_pool1d(x, 2), torch.max_pool1d_with_indices(x, 3)):
-        assert torch.equal(x.gather(-1, made[1]), made[0]) and made[0].shape == (2, 4, 2)
+    result, reference, scale = torch.native_batch_norm(x, weight, bias, mean, var, True, 0.1, 1e-5)
+    assert torch.allclose(reference, x.mean((0, 2))) and torch.allclose(mean, 0.1 * reference)
+    assert torch.allclose(
+        (x - reference[:, None]) * (scale * weight)[:, None] + bias[:, None], result
+    )
+    result = torch.native_batch_norm(x, weight, bias, mean, var, False, 0.1, 1e-5)
+    assert [each.numel() for each in result] == [48, 0, 0]
+    for result in (torch.adaptive_max_pool1d(x, 2), torch.max_pool1d_with_indices(x, 3)):
+        assert torch.equal(x.gather(-1, result[1]), result[0]) and result[0].shape == (2, 4, 2)
     theta = torch.tensor([[[1.0, 0, 0], [0, 1, 0]]])
-    wanted = functional.affine_grid(theta, [1, 1, 2, 2], align_corners=True)
-    assert torch.equal(torch.affine_grid_generator(theta, [1, 1, 2, 2], True), wanted)
+    expected = functional.affine_grid(theta, [1, 1, 2, 2], align_corners=True)
+    assert torch.equal(torch.affine_grid_generator(theta, [1, 1, 2, 2], True), expected)
     kernel = torch.randn(3, 4, 5)
-    wanted = functional.conv_tbc(x, kernel[:, :, :].new_ones(3, 6, 5), torch.ones(5), 1)
-    assert torch.equal(torch.conv_tbc(x, torch.ones(3, 6, 5), torch.ones(5), 1), wanted)
+    expected = functional.conv_tbc(x, kernel[:, :, :].new_ones(3, 6, 5), torch.ones(5), 1)
+    assert torch.equal(torch.conv_tbc(x, torch.ones(3, 6, 5), torch.ones(5), 1), expected)
     assert torch.equal(torch.native_channel_shuffle(x, 2), functional.channel_shuffle(x, 2))
     filters = torch.randn(4, 2, 3)
-    made = torch.convolution(x, filters, None, [2], [1], [1], False, [0], 2)
-    assert torch.equal(made, functional.conv1d(x, filters, None, 2, 1, 1, 2))
-    made = torch.convolution(x, filters, None, [2], [1], [1], True, [1], 2)
-    assert torch.equal(made, functional.conv_transpose1d(x, filters, None, 2, 1, 1, 2))
+    result = torch.convolution(x, filters, None, [2], [1], [1], False, [0], 2)
+    assert torch.equal(result, functional.conv1d(x, filters, None, 2, 1, 1, 2))
+    result = torch.convolution(x, filters, None, [2], [1], [1], True, [1], 2)
+    assert torch.equal(result, functional.conv_transpose1d(x, filters, None, 2, 1, 1, 2))
 
 
 def test_bags(torch: Any) -> None:
@@ -80,8 +82,8 @@ def test_bags(torch: Any) -> None:
 def test_norms_of_all_dimensions_but_one(torch: Any) -> None:
     x = torch.randn(3, 4, 2)
     assert torch.allclose(torch.norm_except_dim(x)[:, 0, 0], x.flatten(1).norm(dim=1))
-    made = torch.norm_except_dim(x, 1, 2)
-    assert made.shape == (1, 1, 2) and torch.allclose(made[0, 0], x.abs().sum((0, 1)))
+    result = torch.norm_except_dim(x, 1, 2)
+    assert result.shape == (1, 1, 2) and torch.allclose(result[0, 0], x.abs().sum((0, 1)))
     assert torch.allclose(torch.norm_except_dim(x, 2, -1), x.norm())
     assert torch.equal(torch.norm_except_dim(x[0, 0]), x[0, 0].abs())
 
@@ -89,8 +91,8 @@ def test_norms_of_all_dimensions_but_one(torch: Any) -> None:
 def test_dropout_of_channels_and_in_place(torch: Any) -> None:
     torch.manual_seed(0)
     x = torch.ones(20, 30, 4)
-    made = torch.feature_dropout(x, 0.5, True)
-    assert set(made.unique().tolist()) == {0, 2} and (made == made[..., :1]).all()
+    result = torch.feature_dropout(x, 0.5, True)
+    assert set(result.unique().tolist()) == {0, 2} and (result == result[..., :1]).all()
     assert torch.equal(torch.feature_dropout(x, 0.5, False), x)
     for function in (torch.feature_dropout_, torch.alpha_dropout_, torch.feature_alpha_dropout_):
         y = x.clone()
@@ -116,23 +118,25 @@ def test_recurrent_layers(torch: Any, name: str, bidirectional: bool) -> None:
     x, state = torch.randn(5, 2, 3), torch.randn(2 * (1 + bidirectional), 2, 4)
     hx = (state, state * 2) if name == "lstm" else state
     params, function = list(layer.parameters()), getattr(torch, name)
-    wanted, last = layer(x, hx)
-    made = function(x, hx, params, True, 2, 0.0, False, bidirectional, False)
-    assert torch.equal(made[0], wanted) and len(made) == (3 if name == "lstm" else 2)
-    assert torch.equal(made[1], last[0] if name == "lstm" else last)
-    made[0].sum().backward()
+    expected, last = layer(x, hx)
+    result = function(x, hx, params, True, 2, 0.0, False, bidirectional, False)
+    assert torch.equal(result[0], expected) and len(result) == (3 if name == "lstm" else 2)
+    assert torch.equal(result[1], last[0] if name == "lstm" else last)
+    result[0].sum().backward()
     assert all(parameter.grad is not None for parameter in params)
     packed = torch.nn.utils.rnn.pack_padded_sequence(x, [5, 3])
-    wanted, _ = layer(packed, hx)
-    made = function(packed.data, packed.batch_sizes, hx, params, True, 2, 0.0, True, bidirectional)
-    assert torch.equal(made[0], wanted.data)
+    expected, _ = layer(packed, hx)
+    result = function(
+        packed.data, packed.batch_sizes, hx, params, True, 2, 0.0, True, bidirectional
+    )
+    assert torch.equal(result[0], expected.data)
 
 
 def test_a_projection_and_no_biases(torch: Any) -> None:
     layer = torch.nn.LSTM(3, 4, proj_size=2, bias=False, batch_first=True)
     x, zeros = torch.randn(2, 5, 3), (torch.zeros(1, 2, 2), torch.zeros(1, 2, 4))
-    made = torch.lstm(x, zeros, list(layer.parameters()), False, 1, 0.0, False, False, True)
-    assert torch.equal(made[0], layer(x)[0])
+    result = torch.lstm(x, zeros, list(layer.parameters()), False, 1, 0.0, False, False, True)
+    assert torch.equal(result[0], layer(x)[0])
 
 
 @pytest.mark.parametrize("name", ["lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell"])
@@ -142,14 +146,14 @@ def test_recurrent_cells(torch: Any, name: str) -> None:
     cell = kinds.get(name, torch.nn.RNNCell)(3, 4, **options)
     x, state = torch.randn(2, 3), torch.randn(2, 4)
     hx = (state, state * 2) if name == "lstm_cell" else state
-    made = getattr(torch, name)(x, hx, *cell.parameters())
-    wanted = cell(x, hx)
+    result = getattr(torch, name)(x, hx, *cell.parameters())
+    expected = cell(x, hx)
     if name == "lstm_cell":
-        assert torch.equal(made[1], wanted[1])
-        made, wanted = made[0], wanted[0]
-    assert torch.equal(made, wanted)
+        assert torch.equal(result[1], expected[1])
+        result, expected = result[0], expected[0]
+    assert torch.equal(result, expected)
     weights = [cell.weight_ih, cell.weight_hh]
-    assert not torch.equal(getattr(torch, name)(x, hx, *weights)[0], made[0])
+    assert not torch.equal(getattr(torch, name)(x, hx, *weights)[0], result[0])
 
 
 def test_settings_that_change_nothing(torch: Any) -> None:
@@ -180,8 +184,8 @@ def test_conditions_and_loops(torch: Any) -> None:
     x = torch.ones(2)
     assert torch.cond(x.sum() > 1, lambda x: x + 1, lambda x: x - 1, (x,)).tolist() == [2, 2]
     assert torch.cond(False, lambda: 1, lambda: 2) == 2
-    made = torch.while_loop(lambda x: x.sum() < 10, lambda x: x * 2, (x,))
-    assert made[0].tolist() == [8, 8]
+    result = torch.while_loop(lambda x: x.sum() < 10, lambda x: x * 2, (x,))
+    assert result[0].tolist() == [8, 8]
 
 
 def test_tensors_over_files(torch: Any, tmp_path: pathlib.Path) -> None:
@@ -216,9 +220,9 @@ def test_gradients_of_convolutions(torch: Any, dims: int) -> None:
     x = torch.randn(2, 4, *[5] * dims, requires_grad=True)
     weight = torch.randn(6, 2, *[3] * dims, requires_grad=True)
     options = {"stride": 2, "padding": 1, "groups": 2}
-    made = getattr(torch.nn.functional, f"conv{dims}d")(x, weight, **options)
-    grad = torch.randn(made.shape)
-    made.backward(grad)
+    result = getattr(torch.nn.functional, f"conv{dims}d")(x, weight, **options)
+    grad = torch.randn(result.shape)
+    result.backward(grad)
     by_input = getattr(torch.nn.grad, f"conv{dims}d_input")
     by_weight = getattr(torch.nn.grad, f"conv{dims}d_weight")
     assert torch.equal(by_input(x.shape, weight, grad, **options), x.grad)
@@ -230,13 +234,13 @@ def test_names_about_checkpoints(torch: Any) -> None:
     from torch.utils import checkpoint as module
 
     x = torch.ones(2, requires_grad=True)
-    made = module.checkpoint(torch.exp, x, use_reentrant=False, context_fn=module.noop_context_fn)
-    made.sum().backward()
+    result = module.checkpoint(torch.exp, x, use_reentrant=False, context_fn=module.noop_context_fn)
+    result.sum().backward()
     assert torch.allclose(x.grad, x.exp())
     with module.set_checkpoint_debug_enabled(True), module.set_checkpoint_early_stop(False):
         module.check_backward_validity((x,))
-    (detached, kept) = module.detach_variable((x * 2, "kept"))
-    assert detached.is_leaf and detached.requires_grad and kept == "kept"
+    (detached, reference) = module.detach_variable((x * 2, "kept"))
+    assert detached.is_leaf and detached.requires_grad and reference == "kept"
     with pytest.raises(RuntimeError, match="a tuple"):
         module.detach_variable([x])
     assert module.CheckpointPolicy.MUST_SAVE.name == "MUST_SAVE"

@@ -46,11 +46,11 @@ def test_modules_in_which_libraries_search_hold_their_classes(torch: Any) -> Non
 )
 def test_one_call_for_a_list(torch: Any, name: str, others: Any, expected: Any) -> None:
     tensors = [plait.tensor([1.0, 4.0]), plait.tensor([9.0])]
-    given = [[t.clone() for t in tensors] if each == "self" else each for each in others]
-    out = getattr(torch, f"_foreach_{name}")(tensors, *given)
+    arguments = [[t.clone() for t in tensors] if each == "self" else each for each in others]
+    out = getattr(torch, f"_foreach_{name}")(tensors, *arguments)
     assert [each.tolist() for each in out] == expected
     assert tensors[0].tolist() == [1, 4]
-    assert getattr(torch, f"_foreach_{name}_")(tensors, *given) is None
+    assert getattr(torch, f"_foreach_{name}_")(tensors, *arguments) is None
     assert [each.tolist() for each in tensors] == expected
 
 
@@ -69,7 +69,7 @@ def test_lists_of_other_lengths_are_refused(torch: Any) -> None:
 # ---- marks for compilers, tracers and exporters
 
 
-def test_marks_return_what_they_got(torch: Any) -> None:
+def test_marks_return_their_argument(torch: Any) -> None:
     import torch.fx
     from torch.jit.annotations import BroadcastingList2
     from torch.onnx.symbolic_helper import parse_args

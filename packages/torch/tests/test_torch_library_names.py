@@ -77,8 +77,8 @@ def test_comparisons_with_rules_of_a_program(torch: Any) -> None:
     )
 
     def errors(actual: Any, expected: Any, **options: Any) -> list[str]:
-        found = comparison.not_close_error_metas(actual, expected, pair_types=kinds, **options)
-        return [str(error.to_error()) for error in found]
+        result = comparison.not_close_error_metas(actual, expected, pair_types=kinds, **options)
+        return [str(error.to_error()) for error in result]
 
     a = torch.tensor([1.0, 2.0])
     assert not errors({"a": [a, None, True, 1.0]}, {"a": [a + 1e-7, None, True, 1.0 + 1e-9]})
@@ -119,10 +119,10 @@ def test_states_of_models(torch: Any) -> None:
     net = torch.nn.DataParallel(torch.nn.Linear(2, 1))
     state = get_model_state_dict(net, options=StateDictOptions(full_state_dict=True))
     assert list(state) == ["weight", "bias"]
-    found = set_model_state_dict(
+    result = set_model_state_dict(
         net, {"bias": torch.ones(1)}, options=StateDictOptions(strict=False)
     )
-    assert found.missing_keys == ["module.weight"] and net.module.bias.item() == 1
+    assert result.missing_keys == ["module.weight"] and net.module.bias.item() == 1
     with pytest.raises(RuntimeError, match="weight"):
         set_model_state_dict(net, {"bias": torch.ones(1)})
     net.module.bias.requires_grad_(False)
@@ -169,9 +169,9 @@ def test_small_names(torch: Any) -> None:
 def test_a_layer_on_a_sparse_matrix(torch: Any) -> None:
     x = torch.tensor([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]])
     weight, bias = torch.arange(12.0).reshape(4, 3).requires_grad_(), torch.ones(4)
-    for given in ((weight,), (weight, bias)):
-        ours = torch.nn.functional.linear(x.to_sparse(), *given)
-        assert torch.equal(ours, torch.nn.functional.linear(x, *given))
+    for argument in ((weight,), (weight, bias)):
+        ours = torch.nn.functional.linear(x.to_sparse(), *argument)
+        assert torch.equal(ours, torch.nn.functional.linear(x, *argument))
     (gradient,) = torch.autograd.grad(ours.sum(), weight)
     assert gradient[0].tolist() == [1, 3, 2]
 

@@ -24,20 +24,22 @@ def test_reductions(torch: Any, dim: Any) -> None:
         ("std", {"ddof": 0}),
     ):
         own = {"unbiased": False} if options else {}
-        made = getattr(masked, name)(x, dim, mask=mask, **own)
+        result = getattr(masked, name)(x, dim, mask=mask, **own)
         if name == "prod" and isinstance(dim, tuple):
-            wanted = theirs.prod()
+            expected = theirs.prod()
         else:
-            wanted = getattr(theirs, name)(axis=dim, **options)
-        np.testing.assert_allclose(made.numpy(), np.ma.getdata(wanted))
+            expected = getattr(theirs, name)(axis=dim, **options)
+        np.testing.assert_allclose(result.numpy(), np.ma.getdata(expected))
     for name, kind in (("amax", "max"), ("amin", "min")):
-        made = getattr(masked, name)(x, dim, keepdim=True, mask=mask)
-        assert made.ndim == 2
-        np.testing.assert_allclose(made.numpy().ravel(), np.ravel(getattr(theirs, kind)(axis=dim)))
-    made = masked.norm(x, 2, dim, mask=mask)
-    np.testing.assert_allclose(made.numpy(), np.sqrt(np.ma.getdata((theirs**2).sum(axis=dim))))
-    made = masked.logsumexp(x, dim, mask=mask)
-    np.testing.assert_allclose(made.numpy(), np.log(np.ma.getdata(np.exp(theirs).sum(axis=dim))))
+        result = getattr(masked, name)(x, dim, keepdim=True, mask=mask)
+        assert result.ndim == 2
+        np.testing.assert_allclose(
+            result.numpy().ravel(), np.ravel(getattr(theirs, kind)(axis=dim))
+        )
+    result = masked.norm(x, 2, dim, mask=mask)
+    np.testing.assert_allclose(result.numpy(), np.sqrt(np.ma.getdata((theirs**2).sum(axis=dim))))
+    result = masked.logsumexp(x, dim, mask=mask)
+    np.testing.assert_allclose(result.numpy(), np.log(np.ma.getdata(np.exp(theirs).sum(axis=dim))))
     assert torch.allclose(masked.sum(x, dim), x.sum(dim))
 
 
@@ -66,8 +68,8 @@ def test_normalisations(torch: Any) -> None:
         masked.log_softmax(x, 0, mask=mask).exp(), masked.softmax(x, 0, mask=mask)
     )
     assert masked.normalize(x + 3, 2.0, 0, mask=mask).tolist() == pytest.approx([0.6, 0.0, 0.8])
-    made = masked.logaddexp(x, x, input_mask=mask)
-    assert made[1] == x[1] and torch.allclose(made[::2], torch.logaddexp(x, x)[::2])
+    result = masked.logaddexp(x, x, input_mask=mask)
+    assert result[1] == x[1] and torch.allclose(result[::2], torch.logaddexp(x, x)[::2])
 
 
 def test_nothing_is_chosen(torch: Any) -> None:

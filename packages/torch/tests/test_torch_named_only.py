@@ -1,4 +1,4 @@
-"""Names that exist so that libraries can be imported: they refuse to be used, by name."""
+"""Names that exist only for imports of libraries: their use raises an error with the name."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_each_module_has_its_names(torch: Any, place: str) -> None:
     assert set(own) <= set(dir(module)) and len(own) == len(set(own))
 
 
-def test_every_name_refuses_by_its_name(torch: Any) -> None:
+def test_every_use_raises_an_error_with_the_name(torch: Any) -> None:
     for place, name in NAMES:
         thing = getattr(getattr(_named_only, place or "torch"), name)
         if getattr(module_of(place), name) is not thing:
@@ -103,7 +103,7 @@ def test_modules_that_compute_again(torch: Any) -> None:
     model = torch.nn.Sequential(Layer(3, 3), torch.nn.Sequential(Layer(3, 3)), torch.nn.Tanh())
     x = torch.randn(2, 3)
     model(x).sum().backward()
-    wanted = [parameter.grad.clone() for parameter in model.parameters()]
+    expected = [parameter.grad.clone() for parameter in model.parameters()]
     names, state = [name for name, _ in model.named_parameters()], model.state_dict()
     model.zero_grad()
     calls.clear()
@@ -112,7 +112,7 @@ def test_modules_that_compute_again(torch: Any) -> None:
     assert isinstance(model[0]._checkpoint_wrapped_module, Layer) and model[0].in_features == 3
     model(x).sum().backward()
     assert len(calls) == 4  # two forward passes of each
-    assert all(torch.equal(p.grad, w) for p, w in zip(model.parameters(), wanted, strict=True))
+    assert all(torch.equal(p.grad, w) for p, w in zip(model.parameters(), expected, strict=True))
     assert [name for name, _ in model[0].named_parameters()] == ["weight", "bias"]
     assert list(model.state_dict()) == names == list(state)
     model.load_state_dict({name: torch.ones_like(value) for name, value in state.items()})

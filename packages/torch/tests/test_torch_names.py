@@ -53,8 +53,8 @@ def test_tensor_types(torch: Any) -> None:
 
 def test_operators_that_are_parts_of_others(torch: Any) -> None:
     x = torch.arange(6.0).reshape(2, 3)
-    made, mean, scale = torch.native_layer_norm(x, (3,), None, None, 1e-5)
-    assert torch.allclose(made, torch.layer_norm(x, (3,))) and mean.tolist() == [[1.0], [4.0]]
+    result, mean, scale = torch.native_layer_norm(x, (3,), None, None, 1e-5)
+    assert torch.allclose(result, torch.layer_norm(x, (3,))) and mean.tolist() == [[1.0], [4.0]]
     assert scale.shape == (2, 1)
     assert (torch._standard_gamma(torch.ones(5)) > 0).all()
 
@@ -163,7 +163,7 @@ def test_autocast_and_scaler(torch: Any) -> None:
         torch.GradScaler("cpu", growth_factor=1.0)
 
 
-def test_a_scaler_says_what_is_out_of_order(torch: Any) -> None:
+def test_a_scaler_names_the_call_that_is_out_of_order(torch: Any) -> None:
     w = torch.ones(1, requires_grad=True)
     optimizer, scaler = torch.optim.SGD([w], lr=1.0), torch.GradScaler("cpu", init_scale=4.0)
     with pytest.raises(RuntimeError, match="before scale"):
@@ -252,7 +252,7 @@ def test_what_promises_speed_passes_through(torch: Any) -> None:
             call("a", "b")
 
 
-def test_vmap_says_what_does_not_fit(torch: Any) -> None:
+def test_vmap_names_arguments_that_do_not_fit(torch: Any) -> None:
     from torch.func import vmap
 
     x = torch.arange(6.0).reshape(2, 3)
@@ -321,8 +321,8 @@ def test_benchmarks(torch: Any, capsys: pytest.CaptureFixture[str]) -> None:
     timer = benchmark.Timer(
         stmt="x + x", setup="x = torch.ones(2)", globals={"torch": torch}, description="add"
     )
-    found = [timer.timeit(10), timer.blocked_autorange(min_run_time=0.01)]
-    benchmark.Compare(found).print()
+    results = [timer.timeit(10), timer.blocked_autorange(min_run_time=0.01)]
+    benchmark.Compare(results).print()
     assert "[x + x, 1 threads" in capsys.readouterr().out
     with pytest.raises(NotImplementedError, match=r"language='c\+\+'"):
         benchmark.Timer("1", language="c++")
@@ -365,8 +365,8 @@ def test_settings_are_kept(torch: Any) -> None:
 
 def test_base_classes_of_modules(torch: Any) -> None:
     modules, nn = torch.nn.modules, torch.nn
-    for made in (nn.Conv2d(1, 1, 1), nn.ConvTranspose1d(1, 1, 1)):
-        assert isinstance(made, modules.conv._ConvNd)
+    for result in (nn.Conv2d(1, 1, 1), nn.ConvTranspose1d(1, 1, 1)):
+        assert isinstance(result, modules.conv._ConvNd)
     assert isinstance(nn.BatchNorm2d(1), modules.batchnorm._BatchNorm)
     assert not isinstance(nn.InstanceNorm2d(1), modules.batchnorm._BatchNorm)
     assert isinstance(nn.InstanceNorm2d(1), modules.batchnorm._NormBase)

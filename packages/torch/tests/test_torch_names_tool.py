@@ -43,15 +43,15 @@ def run(x: torch.no_such_annotation) -> torch.no_such_result:
 
 
 def test_uses_are_resolved() -> None:
-    found = {use.name: use for use in names.uses(SOURCE)}
-    assert found["torch.nn.functional"].line == 5 and found["torch.nn.functional"].on_import
-    assert "torch.nn.functional.relu" in found and "torch.nn.Linear.no_such_method" in found
-    assert not found["torch.nn.init.normal_"].on_import
-    assert not any("own" in name or "no_such_place" in name for name in found)
-    guards = {name.rpartition("_")[2]: use.guard for name, use in found.items() if use.guard}
+    results = {use.name: use for use in names.uses(SOURCE)}
+    assert results["torch.nn.functional"].line == 5 and results["torch.nn.functional"].on_import
+    assert "torch.nn.functional.relu" in results and "torch.nn.Linear.no_such_method" in results
+    assert not results["torch.nn.init.normal_"].on_import
+    assert not any("own" in name or "no_such_place" in name for name in results)
+    guards = {name.rpartition("_")[2]: use.guard for name, use in results.items() if use.guard}
     assert guards["type"] == guards["annotation"] == guards["result"] == "types"
     assert guards["try"] == "try" and guards["question"] == guards["version"] == "asked"
-    assert found["torch.no_such_start"].guard == found["torch.no_such_start"].guard == ""
+    assert results["torch.no_such_start"].guard == results["torch.no_such_start"].guard == ""
     evaluated = names.uses("import torch\ndef f(x: torch.a): pass\ny = [torch.b for _ in x]")
     assert [(use.name, use.guard, use.on_import) for use in evaluated[1:]] == [
         ("torch.a", "", True),
@@ -68,18 +68,20 @@ def test_missing_names_are_ranked(tmp_path: Path, capsys: Any, monkeypatch: Any)
     (package / "broken.py").write_text("import torch as (")
     (tmp_path / "other.py").write_text("from torch.nn import functional as F; F.no_such_function")
     libraries = [names.library("made_up", str(tmp_path)), names.library(str(tmp_path / "other.py"))]
-    found = {entry.name: entry for entry in names.missing(libraries)}
-    assert set(found) == {
+    results = {entry.name: entry for entry in names.missing(libraries)}
+    assert set(results) == {
         *(f"torch.no_such_{name}" for name in ("start", "module", "type", "try", "annotation")),
         *(f"torch.no_such_{name}" for name in ("result", "question", "version")),
         "torch.nn.functional.no_such_function",
         "torch.nn.init.no_such_init",
         "torch.nn.Linear.no_such_method",
     }
-    first = next(iter(found.values()))
+    first = next(iter(results.values()))
     assert first.name == "torch.nn.functional.no_such_function" and first.files == first.uses == 2
     assert first.libraries == {"made_up", "other"} and first.on_import == 1
-    assert found["torch.no_such_try"].uses == 0 and found["torch.no_such_try"].guarded == {"try": 1}
+    assert results["torch.no_such_try"].uses == 0 and results["torch.no_such_try"].guarded == {
+        "try": 1
+    }
     monkeypatch.setattr(sys, "argv", ["names"])
     names._main(["made_up", "--path", str(tmp_path), "--markdown", "--top", "1"])
     assert "| `torch." in capsys.readouterr().out

@@ -62,20 +62,20 @@ def _parts(value: Any, torch: Any) -> list[np.ndarray[Any, Any]]:
     return [value.numpy() if isinstance(value, torch.Tensor) else np.asarray(value)]
 
 
-def _check(torch: Any, function: Any, value: Any, what: Any) -> bool:
+def _check(torch: Any, function: Any, value: Any, label: Any) -> bool:
     """Return whether there was a result."""
-    wanted = _outcome(lambda: function(value))
-    found = _outcome(lambda: function(torch.from_numpy(value)))
-    if isinstance(found, Exception):
+    expected = _outcome(lambda: function(value))
+    result = _outcome(lambda: function(torch.from_numpy(value)))
+    if isinstance(result, Exception):
         return False
-    if isinstance(wanted, Exception):
+    if isinstance(expected, Exception):
         # of a number plait has dimension 0, as PyTorch has
-        assert value.ndim == 0 or value.size == 0, (what, found)
+        assert value.ndim == 0 or value.size == 0, (label, result)
         return False
-    ours, theirs = _parts(found, torch), _parts(wanted, torch)
-    assert len(ours) == len(theirs), what
+    ours, theirs = _parts(result, torch), _parts(expected, torch)
+    assert len(ours) == len(theirs), label
     for x, y in zip(ours, theirs, strict=True):
-        assert x.shape == y.shape and np.allclose(x, y, equal_nan=True), what
+        assert x.shape == y.shape and np.allclose(x, y, equal_nan=True), label
     return True
 
 
@@ -87,10 +87,10 @@ def test_reductions(torch: Any, name: str) -> None:
         for keywords in KEYWORDS:
 
             def call(x: Any, keywords: Any = keywords) -> Any:
-                given = dict(keywords)
-                if "out" in given:
-                    given["out"] = np.zeros(given["out"], int if "arg" in name else float)
-                return getattr(np, name)(x, **given)
+                arguments = dict(keywords)
+                if "out" in arguments:
+                    arguments["out"] = np.zeros(arguments["out"], int if "arg" in name else float)
+                return getattr(np, name)(x, **arguments)
 
             if "initial" in keywords and "nan" in name:
                 continue  # NumPy's own code for what is no array does not use it

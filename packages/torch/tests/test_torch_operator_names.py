@@ -37,24 +37,24 @@ def test_a_copy_has_the_view_s_elements_and_memory_of_its_own(
     if name == "view_as_complex":
         x = torch.arange(8.0).reshape(4, 2)
     views = {"alias": lambda x: x, "view_as_complex": torch.view_as_complex}
-    wanted = views.get(name, lambda x, *args: getattr(x, name)(*args))(x, *args).clone()
-    made = getattr(torch, f"{name}_copy")(x, *args)
-    assert made.is_contiguous() and torch.equal(made, wanted)
-    out = torch.empty(0, dtype=wanted.dtype)
-    assert getattr(torch, f"{name}_copy")(x, *args, out=out) is out and torch.equal(out, wanted)
+    expected = views.get(name, lambda x, *args: getattr(x, name)(*args))(x, *args).clone()
+    result = getattr(torch, f"{name}_copy")(x, *args)
+    assert result.is_contiguous() and torch.equal(result, expected)
+    out = torch.empty(0, dtype=expected.dtype)
+    assert getattr(torch, f"{name}_copy")(x, *args, out=out) is out and torch.equal(out, expected)
     x.fill_(-1)
-    assert torch.equal(made, wanted)
+    assert torch.equal(result, expected)
 
 
 def test_copies_of_several_views(torch: Any) -> None:
     x = torch.arange(6.0).reshape(3, 2)
-    for made in (
+    for result in (
         torch.unbind_copy(x),
         torch.split_copy(x, 1),
         torch.split_with_sizes_copy(x, [1, 1, 1]),
     ):
-        assert [part.flatten().tolist() for part in made] == [[0, 1], [2, 3], [4, 5]]
-        assert all(part.data_ptr() != x[i].data_ptr() for i, part in enumerate(made))
+        assert [part.flatten().tolist() for part in result] == [[0, 1], [2, 3], [4, 5]]
+        assert all(part.data_ptr() != x[i].data_ptr() for i, part in enumerate(result))
     out = [torch.empty(1, 2), torch.empty(2, 2)]
     assert torch.split_with_sizes_copy(x, [1, 2], out=out) is None
     assert [part.tolist() for part in out] == [[[0, 1]], [[2, 3], [4, 5]]]
@@ -67,7 +67,7 @@ def test_windows(torch: Any, count: int) -> None:
     windows = torch.signal.windows
     n = np.arange(count)
     half = (count - 1) / 2
-    for wanted, made in (
+    for expected, result in (
         (np.bartlett(count), windows.bartlett(count, dtype=torch.float64)),
         (np.hanning(count), windows.hann(count, dtype=torch.float64)),
         (np.hamming(count), windows.hamming(count, dtype=torch.float64)),
@@ -86,10 +86,10 @@ def test_windows(torch: Any, count: int) -> None:
             windows.cosine(count, dtype=torch.float64),
         ),
     ):
-        np.testing.assert_allclose(made, wanted, atol=1e-12)
+        np.testing.assert_allclose(result, expected, atol=1e-12)
     if count > 1:  # one point less of the next larger window
-        made = windows.hann(count, sym=False)
-        np.testing.assert_allclose(made, np.hanning(count + 1)[:-1], atol=1e-6)
+        result = windows.hann(count, sym=False)
+        np.testing.assert_allclose(result, np.hanning(count + 1)[:-1], atol=1e-6)
         nuttall = windows.nuttall(2 * count + 1, dtype=torch.float64)
         assert nuttall[count] == pytest.approx(1) and nuttall[0] == pytest.approx(0.0003628)
     with pytest.raises(RuntimeError, match="bartlett: `M`"):
@@ -116,31 +116,31 @@ def test_normalisations_with_their_statistics(torch: Any) -> None:
 @pytest.mark.parametrize("weight", [None, "float32", "half"])
 def test_statistics_have_the_dtype_of_the_weight(torch: Any, half: str, weight: Any) -> None:
     x = torch.randn(2, 4, 4).to(getattr(torch, half))
-    given = (None, None)
+    arguments = (None, None)
     if weight is not None:
         dtype = torch.float32 if weight == "float32" else x.dtype
-        given = (torch.ones(4, dtype=dtype), torch.zeros(4, dtype=dtype))
-    for made in (
-        torch.native_layer_norm(x, (4,), *given, 1e-5),
-        torch.native_group_norm(x, *given, 2, 4, 4, 2, 1e-5),
-        torch.native_batch_norm(x, *given, None, None, True, 0.1, 1e-5),
+        arguments = (torch.ones(4, dtype=dtype), torch.zeros(4, dtype=dtype))
+    for result in (
+        torch.native_layer_norm(x, (4,), *arguments, 1e-5),
+        torch.native_group_norm(x, *arguments, 2, 4, 4, 2, 1e-5),
+        torch.native_batch_norm(x, *arguments, None, None, True, 0.1, 1e-5),
     ):
-        wanted = x.dtype if given[0] is None else given[0].dtype
-        assert [each.dtype for each in made] == [x.dtype, wanted, wanted]
+        expected = x.dtype if arguments[0] is None else arguments[0].dtype
+        assert [each.dtype for each in result] == [x.dtype, expected, expected]
 
 
 def test_grid_sampler_by_numbers(torch: Any) -> None:
     x, grid = torch.randn(1, 2, 4, 4), torch.rand(1, 3, 3, 2) * 3 - 1.5
     for i, mode in enumerate(("bilinear", "nearest", "bicubic")):
         for k, padding in enumerate(("zeros", "border", "reflection")):
-            wanted = torch.nn.functional.grid_sample(x, grid, mode, padding, True)
-            assert torch.equal(torch.grid_sampler_2d(x, grid, i, k, True), wanted)
+            expected = torch.nn.functional.grid_sample(x, grid, mode, padding, True)
+            assert torch.equal(torch.grid_sampler_2d(x, grid, i, k, True), expected)
 
 
 def test_empty_permuted(torch: Any) -> None:
-    made = torch.empty_permuted((2, 3, 4), (2, 0, 1), dtype=torch.float64)
-    assert made.shape == (2, 3, 4) and made.stride() == (3, 1, 6)
-    assert made.dtype == torch.float64
+    result = torch.empty_permuted((2, 3, 4), (2, 0, 1), dtype=torch.float64)
+    assert result.shape == (2, 3, 4) and result.stride() == (3, 1, 6)
+    assert result.dtype == torch.float64
     with pytest.raises(RuntimeError, match="empty_permuted"):
         torch.empty_permuted((2, 3), (0, 0))
 

@@ -16,7 +16,7 @@ from plait import nn
 from plait_torch import _asking_functions
 
 
-def test_without_the_finder_nothing_is_asked() -> None:
+def test_without_the_finder_nothing_is_called() -> None:
     class Loud(plait.Tensor):
         @classmethod
         def __torch_function__(cls, *args: Any) -> Any:
@@ -27,7 +27,7 @@ def test_without_the_finder_nothing_is_asked() -> None:
     assert not hasattr(plait.Tensor, "__torch_function__") and not _asking_functions.are_asking()
 
 
-def test_functions_in_python_change_only_while_somebody_is_asked(torch: Any) -> None:
+def test_functions_in_python_change_only_while_classes_override_them(torch: Any) -> None:
     function, code, signature = F.pad, F.pad.__code__, inspect.signature(F.pad)
     with torch.overrides.BaseTorchFunctionMode():
         assert F.pad is function and F.pad.__code__ is not code
@@ -48,7 +48,7 @@ def test_functions_in_python_change_only_while_somebody_is_asked(torch: Any) -> 
     plait_torch.install()
 
 
-def test_a_foreign_class_is_asked_by_operators_and_then_by_functions(torch: Any) -> None:
+def test_a_foreign_class_is_called_by_operators_and_then_by_functions(torch: Any) -> None:
     class Lazy:
         @classmethod
         def __torch_function__(
@@ -92,7 +92,7 @@ def test_modes_belong_to_threads_and_nest(torch: Any) -> None:
     assert mode.names == ["ones", "ones", "matmul"]
 
 
-def test_nobody_answers(torch: Any) -> None:
+def test_without_an_answer(torch: Any) -> None:
     class Nothing:
         @classmethod
         def __torch_function__(
@@ -235,8 +235,8 @@ def test_dispatch_modes_nest_and_see_classes_of_arguments(torch: Any) -> None:
             x * 3
         x.add_(1)
         plait.exp(x, out=plait.empty(2))
-    wanted = ["aten.mul.Tensor[]", "aten.add_.Tensor[]", "aten.empty.default[]", "aten.exp.out[]"]
-    assert [each.replace("empty.memory_format", "empty.default") for each in outer.seen] == wanted
+    expected = ["aten.mul.Tensor[]", "aten.add_.Tensor[]", "aten.empty.default[]", "aten.exp.out[]"]
+    assert [each.replace("empty.memory_format", "empty.default") for each in outer.seen] == expected
     assert outer.seen == inner.seen
 
     class Refuse(TorchDispatchMode):

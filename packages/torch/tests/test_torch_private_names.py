@@ -191,24 +191,24 @@ def test_callbacks_at_the_end_of_a_pass(torch: Any) -> None:
 
 def test_a_compiled_module_is_a_wrapper(torch: Any) -> None:
     module = torch.nn.Sequential(torch.nn.Linear(2, 1))
-    made = torch.compile(module, backend="eager")
-    assert type(made).__name__ == "OptimizedModule" and made._orig_mod is module
-    assert list(made.state_dict()) == ["_orig_mod.0.weight", "_orig_mod.0.bias"]
-    assert [name for name, _ in made.named_modules()] == ["", "_orig_mod", "_orig_mod.0"]
+    result = torch.compile(module, backend="eager")
+    assert type(result).__name__ == "OptimizedModule" and result._orig_mod is module
+    assert list(result.state_dict()) == ["_orig_mod.0.weight", "_orig_mod.0.bias"]
+    assert [name for name, _ in result.named_modules()] == ["", "_orig_mod", "_orig_mod.0"]
     seen: list[str] = []
     module.register_forward_hook(lambda *_: seen.append("module"))
-    made.register_forward_hook(lambda *_: seen.append("wrapper"))
-    assert made(torch.ones(3, 2)).shape == (3, 1) and seen == ["module", "wrapper"]
-    made.note = 5
-    assert vars(module)["note"] == made.note == 5 and "note" not in vars(made)
-    del made.note
-    assert not hasattr(module, "note") and not hasattr(made, "note") and len(made) == 1
-    made.eval()
-    assert not module.training and not made.training and not module[0].training
-    assert made.double() is made and module[0].weight.dtype == torch.float64
+    result.register_forward_hook(lambda *_: seen.append("wrapper"))
+    assert result(torch.ones(3, 2)).shape == (3, 1) and seen == ["module", "wrapper"]
+    result.note = 5
+    assert vars(module)["note"] == result.note == 5 and "note" not in vars(result)
+    del result.note
+    assert not hasattr(module, "note") and not hasattr(result, "note") and len(result) == 1
+    result.eval()
+    assert not module.training and not result.training and not module[0].training
+    assert result.double() is result and module[0].weight.dtype == torch.float64
     other = pickle.loads(pickle.dumps(copy.deepcopy(torch.compile(torch.nn.Linear(2, 1)))))
-    assert type(other) is type(made) and other.in_features == 2
-    assert "_orig_mod" in dir(made) and repr(made).startswith("OptimizedModule(\n  (_orig_mod)")
+    assert type(other) is type(result) and other.in_features == 2
+    assert "_orig_mod" in dir(result) and repr(result).startswith("OptimizedModule(\n  (_orig_mod)")
     assert torch.compile(mode="default")(module)._orig_mod is module
 
 

@@ -51,7 +51,7 @@ def test_the_programs_are_there() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_program_prints_what_it_prints_on_pytorch(name: str, tmp_path: pathlib.Path) -> None:
+def test_a_program_prints_the_same_as_on_pytorch(name: str, tmp_path: pathlib.Path) -> None:
     path = PROGRAMS / f"{name}.py"
     done = run(path, tmp_path)
     if name == "actor_critic" and importlib.util.find_spec("plait.distributions") is None:

@@ -13,11 +13,11 @@ import pytest
 
 def test_points_of_the_first_dimensions(torch: Any) -> None:
     engine = torch.quasirandom.SobolEngine(5)
-    wanted = [[0, 0, 0, 0, 0], [0.5, 0.5, 0.5, 0.5, 0.5], [0.75, 0.25, 0.25, 0.25, 0.75]]
-    assert engine.draw(3).tolist() == wanted and engine.num_generated == 3
+    expected = [[0, 0, 0, 0, 0], [0.5, 0.5, 0.5, 0.5, 0.5], [0.75, 0.25, 0.25, 0.25, 0.75]]
+    assert engine.draw(3).tolist() == expected and engine.num_generated == 3
     assert engine.draw(dtype=torch.float64).dtype is torch.float64
     out = torch.empty(0)
-    assert engine.reset().draw(3, out=out) is out and out.tolist() == wanted
+    assert engine.reset().draw(3, out=out) is out and out.tolist() == expected
     assert repr(engine) == "SobolEngine(dimension=5)"
 
 

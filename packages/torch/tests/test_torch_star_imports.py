@@ -91,10 +91,12 @@ ELSEWHERE = ("plait.array_api", "plait.core.array_api", "plait.ops")
 
 def test_own_modules_hide_no_other_builtin() -> None:
     """In a process of its own, as tests import what is optional."""
-    made = subprocess.run([sys.executable, "-c", FIND], capture_output=True, text=True, check=True)
-    found: dict[str, list[str]] = json.loads(made.stdout)
-    assert len(found) > 20
-    for module, hidden in found.items():
+    output = subprocess.run(
+        [sys.executable, "-c", FIND], capture_output=True, text=True, check=True
+    )
+    result: dict[str, list[str]] = json.loads(output.stdout)
+    assert len(result) > 20
+    for module, hidden in result.items():
         if module.startswith(ELSEWHERE):
             continue
         short = module.replace("plait.core", "plait", 1).replace("plait", "torch", 1)

@@ -40,13 +40,13 @@ def test_classes_of_results(torch: Any) -> None:
     assert type(torch.max(x, 0)) is types.max and type(x.sort()) is types.sort
     assert type(torch.linalg.eigh(x)) is types.linalg_eigh
     assert isinstance(torch.topk(x, 1), types.topk) and not isinstance(x.max(0), types.min)
-    made = types.max((x, x))
-    assert made.values is x and made.indices is x
-    found = types.all_return_types
-    assert len(set(found)) == len(found) >= 30 and types.lu_unpack in found
-    assert all(kind in torch.utils._pytree.SUPPORTED_NODES for kind in found)
+    output = types.max((x, x))
+    assert output.values is x and output.indices is x
+    result = types.all_return_types
+    assert len(set(result)) == len(result) >= 30 and types.lu_unpack in result
+    assert all(kind in torch.utils._pytree.SUPPORTED_NODES for kind in result)
     assert {"max", "linalg_qr", "all_return_types"} <= set(dir(types))
-    assert [kind.__name__ for kind in found][:2] == ["cummax", "cummin"]
+    assert [kind.__name__ for kind in result][:2] == ["cummax", "cummin"]
     types.pytree_register_structseq(types.svd)
     with pytest.raises(TypeError, match="a class of results"):
         types.pytree_register_structseq(int)

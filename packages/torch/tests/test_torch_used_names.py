@@ -19,10 +19,10 @@ def test_products_of_bytes_are_exact(torch: Any) -> None:
         info = np.iinfo(dtype)
         a = rng.integers(info.min, info.max + 1, (20, 300), dtype=dtype)
         b = rng.integers(-128, 128, (300, 8), dtype=np.int8)
-        found = torch._int_mm(torch.from_numpy(a), torch.from_numpy(b))
-        assert found.dtype == torch.int32
-        assert np.array_equal(found.numpy(), a.astype(np.int32) @ b.astype(np.int32))
-    for out in (torch.zeros(40, 300, dtype=torch.int32), torch.zeros(found.shape)):
+        result = torch._int_mm(torch.from_numpy(a), torch.from_numpy(b))
+        assert result.dtype == torch.int32
+        assert np.array_equal(result.numpy(), a.astype(np.int32) @ b.astype(np.int32))
+    for out in (torch.zeros(40, 300, dtype=torch.int32), torch.zeros(result.shape)):
         with pytest.raises(RuntimeError, match=r"_int_mm: `out` must have the dtype int32"):
             torch._int_mm(torch.from_numpy(a), torch.from_numpy(b), out=out)
     with pytest.raises(RuntimeError, match="_int_mm: int8 or uint8, and int8"):
@@ -35,10 +35,10 @@ def test_grouped_products(torch: Any) -> None:
     grouped_mm = torch.nn.functional.grouped_mm
     a, b = torch.randn(6, 4, requires_grad=True), torch.randn(3, 4, 5)
     offs = torch.tensor([2, 2, 5], dtype=torch.int32)
-    found = grouped_mm(a, b, offs=offs)
+    result = grouped_mm(a, b, offs=offs)
     expected = torch.cat([a[:2] @ b[0], a[2:5] @ b[2], torch.zeros(1, 5)])
-    assert torch.allclose(found, expected) and torch._grouped_mm is grouped_mm
-    found.sum().backward()
+    assert torch.allclose(result, expected) and torch._grouped_mm is grouped_mm
+    result.sum().backward()
     assert torch.allclose(a.grad[3], b[2].sum(1)) and a.grad[5].abs().sum() == 0
     a = a.detach()
     along = grouped_mm(a.t(), torch.ones(6, 2), offs=offs)
@@ -56,8 +56,8 @@ def test_derivative_of_softmax_and_rows_of_csr(torch: Any) -> None:
     x, grad = torch.randn(3, 4, requires_grad=True), torch.randn(3, 4)
     y = x.softmax(1)
     y.backward(grad)
-    found = torch._softmax_backward_data(grad, y.detach(), 1, torch.float32)
-    assert torch.allclose(found, x.grad, atol=1e-6)
+    result = torch._softmax_backward_data(grad, y.detach(), 1, torch.float32)
+    assert torch.allclose(result, x.grad, atol=1e-6)
     matrix = (torch.arange(12).reshape(3, 4) % 3).float()
     csr = matrix.to_sparse_csr()
     pairs = torch._convert_indices_from_csr_to_coo(
@@ -142,8 +142,8 @@ def test_tensors_of_other_classes_and_their_text(torch: Any) -> None:
     class Named(torch.Tensor):
         pass
 
-    made = torch._tensor._rebuild_from_type_v2(torch.ones, Named, (2,), ({"a": 1}, {"b": 2}))
-    assert type(made) is Named and (made.a, made.b) == (1, 2) and made.tolist() == [1, 1]
+    result = torch._tensor._rebuild_from_type_v2(torch.ones, Named, (2,), ({"a": 1}, {"b": 2}))
+    assert type(result) is Named and (result.a, result.b) == (1, 2) and result.tolist() == [1, 1]
     text = torch._tensor_str
     with text.printoptions(precision=1):
         assert repr(torch.tensor([0.25])) == "tensor([0.2])"
@@ -151,7 +151,7 @@ def test_tensors_of_other_classes_and_their_text(torch: Any) -> None:
     for x in (torch.ones(2), torch.ones(2, dtype=torch.int8), torch.ones(1, requires_grad=True)):
         contents = text._tensor_str(x, len("tensor("))
         assert text._str_intern(x, tensor_contents=contents) == repr(x)
-    assert text._str_intern(made, tensor_contents="...") == "Named(...)"
+    assert text._str_intern(result, tensor_contents="...") == "Named(...)"
     x = torch.zeros(4)
     assert torch._C._is_alias_of(x[:2], x[2:]) and not torch._C._is_alias_of(x, x.clone())
     raw = np.array([1, 250], np.uint8).tobytes()
@@ -163,19 +163,19 @@ def test_masks_and_casts(torch: Any) -> None:
     mask = torch.tensor([True, False])
     arguments = ("mask", functional._none_or_dtype(torch.ones(1)), "other", torch.float32)
     with pytest.warns(UserWarning, match="mask is of"):
-        found = functional._canonical_mask(mask, *arguments)
-    assert found.tolist() == [-float("inf"), 0.0]
+        result = functional._canonical_mask(mask, *arguments)
+    assert result.tolist() == [-float("inf"), 0.0]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert functional._canonical_mask(found, *arguments) is found
+        assert functional._canonical_mask(result, *arguments) is result
     assert functional._none_or_dtype(None) is None
     with pytest.raises(AssertionError, match="mask must be bool or floating point"):
         functional._canonical_mask(mask.int(), *arguments)
     cast = torch.amp.autocast_mode._cast
     values = {"a": (torch.ones(1), torch.ones(1).double()), "b": [torch.ones(1).int(), 3]}
-    found = cast(values, "cpu", torch.bfloat16)
-    assert [x.dtype for x in found["a"]] == [torch.bfloat16, torch.float64]
-    assert found["b"][0].dtype == torch.int32 and found["b"][1] == 3
+    result = cast(values, "cpu", torch.bfloat16)
+    assert [x.dtype for x in result["a"]] == [torch.bfloat16, torch.float64]
+    assert result["b"][0].dtype == torch.int32 and result["b"][1] == 3
     x = values["a"][0]
     assert torch.cuda.amp.autocast_mode._cast(x, torch.float16) is x
 
@@ -277,7 +277,7 @@ def test_names_of_settings(torch: Any) -> None:
 
 
 def test_the_larger_of_an_int_and_a_float_is_a_float(torch: Any) -> None:
-    for found, wanted in (
+    for result, expected in (
         (torch.sym_max(2, 1.0), 2.0), (torch.sym_min(1, 2.0), 1.0), (torch.sym_max(1, 2), 2),
     ):  # fmt: skip
-        assert (found, type(found)) == (wanted, type(wanted))
+        assert (result, type(result)) == (expected, type(expected))

@@ -95,8 +95,8 @@ def test_pooling_and_its_derivative(vision: Any, name: str, rest: tuple[Any, ...
     rng = plait.Generator().manual_seed(0)
     images = plait.randn(2, 8, 5, 6, generator=rng, requires_grad=True)
     rois = plait.tensor(ROIS)
-    made = getattr(vision, name)(images, rois, 1.0, 2, 2, *rest)
-    parts = made if isinstance(made, tuple) else (made,)
+    result = getattr(vision, name)(images, rois, 1.0, 2, 2, *rest)
+    parts = result if isinstance(result, tuple) else (result,)
     assert parts[0].shape == (2, 2 if name.startswith("ps") else 8, 2, 2)
     grad = plait.randn(*parts[0].shape, generator=rng)
     parts[0].backward(grad)
@@ -127,20 +127,20 @@ def test_deformable_convolution_and_its_derivative(vision: Any, use_mask: bool) 
         return plait.randn(*shape, generator=rng, requires_grad=True)
 
     mask = draw(1, 8, 2, 3) if use_mask else plait.zeros(1, 1).requires_grad_()
-    given = (draw(1, 4, 3, 4), draw(6, 2, 2, 2), draw(1, 16, 2, 3), mask, draw(6))
+    arguments = (draw(1, 4, 3, 4), draw(6, 2, 2, 2), draw(1, 16, 2, 3), mask, draw(6))
     rest = (1, 1, 0, 0, 1, 1, 2, 2, use_mask)
-    made = vision.deform_conv2d(*given, *rest)
-    grad = plait.randn(*made.shape, generator=rng)
-    made.backward(grad)
-    back = vision._deform_conv2d_backward(grad, *given, *rest)
-    for each, x in zip(back, given, strict=True):
+    result = vision.deform_conv2d(*arguments, *rest)
+    grad = plait.randn(*result.shape, generator=rng)
+    result.backward(grad)
+    back = vision._deform_conv2d_backward(grad, *arguments, *rest)
+    for each, x in zip(back, arguments, strict=True):
         assert each.shape == x.shape
         want = plait.zeros_like(x) if x.grad is None else x.grad
         np.testing.assert_array_equal(each.numpy(), want.numpy())
-    plain = plait.nn.functional.conv2d(given[0], given[1], given[4], groups=2)
+    plain = plait.nn.functional.conv2d(arguments[0], arguments[1], arguments[4], groups=2)
     whole = plait.zeros(1, 16, 2, 3)
     ones = plait.ones_like(mask)
-    same = vision.deform_conv2d(given[0], given[1], whole, ones, given[4], *rest)
+    same = vision.deform_conv2d(arguments[0], arguments[1], whole, ones, arguments[4], *rest)
     np.testing.assert_allclose(same.detach().numpy(), plain.detach().numpy(), **DIGITS)
 
 
@@ -197,13 +197,13 @@ def test_recursive_filter(audio: Any, began: bool) -> None:
     want = padded.copy()
     for t in range(9):
         want[:, :, t + 3] = signal[:, :, t] - (want[:, :, t : t + 3] * factors[:, :3]).sum(-1)
-    made = plait.from_numpy(padded)
-    given = plait.from_numpy(signal)
-    assert audio._lfilter_core_loop(given, plait.from_numpy(factors), made) is made
-    np.testing.assert_allclose(made.numpy(), want, atol=1e-12)
-    np.testing.assert_array_equal(given.numpy(), signal)
+    result = plait.from_numpy(padded)
+    tensor_signal = plait.from_numpy(signal)
+    assert audio._lfilter_core_loop(tensor_signal, plait.from_numpy(factors), result) is result
+    np.testing.assert_allclose(result.numpy(), want, atol=1e-12)
+    np.testing.assert_array_equal(tensor_signal.numpy(), signal)
     with pytest.raises(RuntimeError, match=r"_lfilter_core_loop.*\(2, 3, 9\).*\(2, 3, 11\)"):
-        audio._lfilter_core_loop(given, plait.from_numpy(factors), made[:, :, :11])
+        audio._lfilter_core_loop(tensor_signal, plait.from_numpy(factors), result[:, :, :11])
 
 
 def test_overdrive(audio: Any) -> None:
@@ -260,9 +260,9 @@ def test_transducer_loss(audio: Any, fused: bool) -> None:
             for b in range(2)
         ]
 
-    made, gradient = audio.rnnt_loss_forward(plait.from_numpy(logits), *rest, -1.0, fused)
-    np.testing.assert_allclose(made.numpy(), costs(logits), rtol=1e-5)
-    assert gradient.dtype == made.dtype == plait.float32 and not made.requires_grad
+    result, gradient = audio.rnnt_loss_forward(plait.from_numpy(logits), *rest, -1.0, fused)
+    np.testing.assert_allclose(result.numpy(), costs(logits), rtol=1e-5)
+    assert gradient.dtype == result.dtype == plait.float32 and not result.requires_grad
     direction = rng.standard_normal(logits.shape)
     up, down = (sum(costs(logits + sign * 1e-3 * direction)) for sign in (1, -1))
     want = (up - down) / 2e-3
@@ -286,8 +286,8 @@ def test_forced_alignment(audio: Any, labels: list[int]) -> None:
     best = max(paths, key=lambda path: sum(scores[0, t, k] for t, k in enumerate(path)))
     targets = plait.tensor([labels], dtype=plait.int32)
     lengths = plait.tensor([5]), plait.tensor([len(labels)])
-    made, again = audio.forced_align(plait.from_numpy(scores), targets, *lengths, 0)
-    assert made.tolist() == [list(best)] and made.dtype == plait.int32
+    result, again = audio.forced_align(plait.from_numpy(scores), targets, *lengths, 0)
+    assert result.tolist() == [list(best)] and result.dtype == plait.int32
     assert again.shape == scores.shape
 
 
@@ -305,7 +305,7 @@ def test_alignments_that_do_not_fit(audio: Any) -> None:
 
 
 # ---- extensions in C++
-def test_extensions_say_what_to_write_instead(torch: Any) -> None:
+def test_errors_of_extensions_name_the_replacement(torch: Any) -> None:
     from torch.utils import cpp_extension
 
     assert cpp_extension.CUDA_HOME is None and cpp_extension.is_ninja_available() in (True, False)

@@ -1,4 +1,4 @@
-"""`torch.utils.weak`, `swap_tensors`, rebuilt tensors, and what transforms are asked."""
+"""`torch.utils.weak`, `swap_tensors`, rebuilt tensors, and queries about transforms."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 
-def test_dicts_whose_keys_go(torch: Any) -> None:
+def test_dicts_whose_keys_are_freed(torch: Any) -> None:
     from torch.utils.weak import TensorWeakRef, WeakIdKeyDictionary, WeakIdRef
 
     x, y = torch.ones(2), torch.ones(2)
@@ -46,14 +46,14 @@ def test_swapped_tensors(torch: Any) -> None:
 
 def test_rebuilt_tensors(torch: Any) -> None:
     utils, x = torch._utils, torch.arange(6)
-    made = utils._rebuild_tensor_v2(x.storage(), 1, (2, 2), (3, 1), False, {})
-    assert made.tolist() == [[1, 2], [4, 5]] and made.data_ptr() == x[1:].data_ptr()
+    result = utils._rebuild_tensor_v2(x.storage(), 1, (2, 2), (3, 1), False, {})
+    assert result.tolist() == [[1, 2], [4, 5]] and result.data_ptr() == x[1:].data_ptr()
     assert utils._rebuild_tensor(x.storage(), 0, (), ()).item() == 0
     assert isinstance(x.storage(), torch.storage.TypedStorage)
     assert isinstance(x.untyped_storage(), torch.storage.UntypedStorage)
 
 
-def test_questions_about_transforms(torch: Any) -> None:
+def test_queries_about_transforms(torch: Any) -> None:
     functorch, x = torch._C._functorch, torch.ones(1)
     assert not functorch.is_batchedtensor(x) and not functorch.is_gradtrackingtensor(x)
     assert functorch.maybe_get_level(x) == functorch.maybe_get_bdim(x) == -1

@@ -20,11 +20,11 @@ namespace {
 using collectives::Outcome;
 using collectives::World;
 
-constexpr double stop_seconds = 2;  // for what was begun when a world ends
+constexpr double stop_seconds = 2;  // for running operations when a world ends
 
 const plait_runtime *runtime = nullptr;
 
-// A world that ends when nobody uses it: its communicators and works hold it.
+// A world that ends when it is unused: its communicators and works hold it.
 struct Used {
   std::shared_ptr<World> world;
   explicit Used(std::shared_ptr<World> w) : world(std::move(w)) {}
@@ -32,7 +32,7 @@ struct Used {
   ~Used();
 };
 
-// A process that meets the others: its worker, and the world when all have told their addresses.
+// A process that meets the others: its worker, and the world when all addresses are known.
 struct Preparation {
   std::string where;
   uint32_t rank = 0;
@@ -49,8 +49,8 @@ struct Registry {
   int64_t pid = 0;  // of the process that has worlds
 };
 Registry &registry() {
-  static auto *made = new Registry();  // used until the process ends
-  return *made;
+  static auto *result = new Registry();  // used until the process ends
+  return *result;
 }
 
 void stop_in_background(std::shared_ptr<World> world) {
@@ -86,10 +86,10 @@ std::shared_ptr<Used> known_world(const std::string &where) {
   if (r.pid != getpid()) return nullptr;
   for (size_t at = where.find_last_of("/!"); at != std::string::npos && at > 0;
        at = where.find_last_of("/!", at - 1)) {
-    const auto found = r.worlds.find(where.substr(0, at));
-    if (found == r.worlds.end()) continue;
-    if (auto used = found->second.lock()) return used;
-    r.worlds.erase(found);
+    const auto it = r.worlds.find(where.substr(0, at));
+    if (it == r.worlds.end()) continue;
+    if (auto used = it->second.lock()) return used;
+    r.worlds.erase(it);
   }
   return nullptr;
 }
@@ -133,12 +133,12 @@ class Ucx : public collectives::Provider {
 };
 
 Ucx &provider() {
-  static auto *made = new Ucx();  // used until the process ends
-  return *made;
+  static auto *result = new Ucx();  // used until the process ends
+  return *result;
 }
 
-plait_status init(const plait_runtime *given, const plait_plugin *self) {
-  runtime = given;
+plait_status init(const plait_runtime *host_runtime, const plait_plugin *self) {
+  runtime = host_runtime;
   return runtime->provide(runtime->thread(), "communicator", kDLCPU, &provider().table.h, self,
                           nullptr);
 }
@@ -150,9 +150,9 @@ const char *keep_text(const std::string &text) {
   return kept.c_str();
 }
 
-Preparation *begin(const char *where, uint32_t rank, const char *devices, const char *&why) try {
+Preparation *begin(const char *where, uint32_t rank, const char *devices, const char *&reason) try {
   if (is_child_of_user()) {
-    why =
+    reason =
         "this process is a fork of one that used UCX at that time, which UCX does not allow; start "
         "processes with the method \"spawn\"";
     return nullptr;
@@ -162,14 +162,14 @@ Preparation *begin(const char *where, uint32_t rank, const char *devices, const 
   p->where = where;
   p->rank = rank;
   p->transport = UcxTransport::open(devices, text);
-  why = keep_text(text);
+  reason = keep_text(text);
   if (!p->transport) return nullptr;
   Registry &r = registry();
   const std::lock_guard<ForkMutex> lock(r.mutex);
   r.prepared.insert(p.get());
   return p.release();
 } catch (const std::exception &error) {
-  why = keep_text(error.what());
+  reason = keep_text(error.what());
   return nullptr;
 }
 
@@ -232,10 +232,10 @@ PLAIT_EXPORT void plait_ucx_set_library(const char *path) { plait::ucx::set_libr
 
 // The three numbers of UCX's version; NULL, or why UCX cannot be used.
 PLAIT_EXPORT const char *plait_ucx_version(unsigned *numbers) {
-  static std::string why;
-  why.clear();
-  const plait::ucx::Functions *f = plait::ucx::library(why);
-  if (!f) return why.c_str();
+  static std::string reason;
+  reason.clear();
+  const plait::ucx::Functions *f = plait::ucx::library(reason);
+  if (!f) return reason.c_str();
   for (int i = 0; i < 3; i++) numbers[i] = f->version[i];
   return nullptr;
 }
@@ -254,8 +254,8 @@ PLAIT_EXPORT int plait_ucx_is_open(const char *where) {
 // Prepares a member of the group that `open` will name by `where` and `rank`, on devices that UCX
 // knows by these names. NULL, with a text that is valid until the thread's next call, if it fails.
 PLAIT_EXPORT void *plait_ucx_begin(const char *where, uint32_t rank, const char *devices,
-                                   const char **why) {
-  return plait::ucx::begin(where, rank, devices, *why);
+                                   const char **reason) {
+  return plait::ucx::begin(where, rank, devices, *reason);
 }
 
 // What the other members need of this one.

@@ -31,7 +31,7 @@ class TemporaryVariable {
   bool is_set_here_;
 };
 
-void *open_first(const std::vector<std::string> &paths, std::string &path, std::string &why) {
+void *open_first(const std::vector<std::string> &paths, std::string &path, std::string &reason) {
   // UCX must not replace Python's signal handlers, and must not log: its errors are raised.
   const TemporaryVariable handlers("UCX_ERROR_SIGNALS", ""), level("UCX_LOG_LEVEL", "fatal"),
       unused("UCX_WARN_UNUSED_ENV_VARS", "n");
@@ -41,46 +41,46 @@ void *open_first(const std::vector<std::string> &paths, std::string &path, std::
       return handle;
     }
     const char *error = dlerror();
-    why += (why.empty() ? "" : "; ") + std::string(error ? error : "it cannot be opened");
+    reason += (reason.empty() ? "" : "; ") + std::string(error ? error : "it cannot be opened");
   }
   return nullptr;
 }
 
 template <class F>
-bool find(void *handle, const char *name, F &function, std::string &why) {
+bool find(void *handle, const char *name, F &function, std::string &reason) {
   function = reinterpret_cast<F>(dlsym(handle, name));
-  if (!function) why = std::string("it has no function ") + name;
+  if (!function) reason = std::string("it has no function ") + name;
   return function;
 }
 
-bool find_all(void *h, Functions &f, std::string &why) {
-  return find(h, "ucp_get_version", f.get_version, why) &&
-         find(h, "ucp_config_read", f.config_read, why) &&
-         find(h, "ucp_config_modify", f.config_modify, why) &&
-         find(h, "ucp_config_release", f.config_release, why) &&
-         find(h, "ucp_init_version", f.init_version, why) &&
-         find(h, "ucp_cleanup", f.cleanup, why) &&
-         find(h, "ucp_worker_create", f.worker_create, why) &&
-         find(h, "ucp_worker_destroy", f.worker_destroy, why) &&
-         find(h, "ucp_worker_get_address", f.worker_get_address, why) &&
-         find(h, "ucp_worker_release_address", f.worker_release_address, why) &&
-         find(h, "ucp_worker_get_efd", f.worker_get_efd, why) &&
-         find(h, "ucp_worker_arm", f.worker_arm, why) &&
-         find(h, "ucp_worker_progress", f.worker_progress, why) &&
-         find(h, "ucp_worker_signal", f.worker_signal, why) &&
-         find(h, "ucp_ep_create", f.ep_create, why) &&
-         find(h, "ucp_ep_close_nbx", f.ep_close_nbx, why) &&
-         find(h, "ucp_tag_send_nbx", f.tag_send_nbx, why) &&
-         find(h, "ucp_tag_recv_nbx", f.tag_recv_nbx, why) &&
-         find(h, "ucp_tag_probe_nb", f.tag_probe_nb, why) &&
-         find(h, "ucp_tag_msg_recv_nbx", f.tag_msg_recv_nbx, why) &&
-         find(h, "ucp_request_check_status", f.request_check_status, why) &&
-         find(h, "ucp_request_cancel", f.request_cancel, why) &&
-         find(h, "ucp_request_free", f.request_free, why);
+bool find_all(void *h, Functions &f, std::string &reason) {
+  return find(h, "ucp_get_version", f.get_version, reason) &&
+         find(h, "ucp_config_read", f.config_read, reason) &&
+         find(h, "ucp_config_modify", f.config_modify, reason) &&
+         find(h, "ucp_config_release", f.config_release, reason) &&
+         find(h, "ucp_init_version", f.init_version, reason) &&
+         find(h, "ucp_cleanup", f.cleanup, reason) &&
+         find(h, "ucp_worker_create", f.worker_create, reason) &&
+         find(h, "ucp_worker_destroy", f.worker_destroy, reason) &&
+         find(h, "ucp_worker_get_address", f.worker_get_address, reason) &&
+         find(h, "ucp_worker_release_address", f.worker_release_address, reason) &&
+         find(h, "ucp_worker_get_efd", f.worker_get_efd, reason) &&
+         find(h, "ucp_worker_arm", f.worker_arm, reason) &&
+         find(h, "ucp_worker_progress", f.worker_progress, reason) &&
+         find(h, "ucp_worker_signal", f.worker_signal, reason) &&
+         find(h, "ucp_ep_create", f.ep_create, reason) &&
+         find(h, "ucp_ep_close_nbx", f.ep_close_nbx, reason) &&
+         find(h, "ucp_tag_send_nbx", f.tag_send_nbx, reason) &&
+         find(h, "ucp_tag_recv_nbx", f.tag_recv_nbx, reason) &&
+         find(h, "ucp_tag_probe_nb", f.tag_probe_nb, reason) &&
+         find(h, "ucp_tag_msg_recv_nbx", f.tag_msg_recv_nbx, reason) &&
+         find(h, "ucp_request_check_status", f.request_check_status, reason) &&
+         find(h, "ucp_request_cancel", f.request_cancel, reason) &&
+         find(h, "ucp_request_free", f.request_free, reason);
 }
 
-bool load(Functions &f, std::string &why) {
-  why.clear();
+bool load(Functions &f, std::string &reason) {
+  reason.clear();
   std::vector<std::string> paths;
   if (const char *chosen = std::getenv("PLAIT_UCX_LIBRARY"); chosen && *chosen) {
     paths = {chosen};  // no other one is tried
@@ -88,22 +88,22 @@ bool load(Functions &f, std::string &why) {
     if (!chosen_path.empty()) paths.push_back(chosen_path);
     paths.emplace_back("libucp.so.0");
   }
-  void *handle = open_first(paths, f.path, why);
+  void *handle = open_first(paths, f.path, reason);
   if (!handle) {
-    why = "UCX is not available: " + why +
-          "; install libucx-cu13 with pip, or the system's package of UCX (libucx0), or set "
-          "PLAIT_UCX_LIBRARY to the path of libucp.so.0";
+    reason = "UCX is not available: " + reason +
+             "; install libucx-cu13 with pip, or the system's package of UCX (libucx0), or set "
+             "PLAIT_UCX_LIBRARY to the path of libucp.so.0";
     return false;
   }
-  if (!find_all(handle, f, why)) {
-    why = f.path + " is not a UCX library that plait can use: " + why;
+  if (!find_all(handle, f, reason)) {
+    reason = f.path + " is not a UCX library that plait can use: " + reason;
     return false;
   }
   f.get_version(&f.version[0], &f.version[1], &f.version[2]);
   if (f.version[0] != 1 || f.version[1] < first_minor) {
-    why = f.path + " is of UCX " + std::to_string(f.version[0]) + "." +
-          std::to_string(f.version[1]) + "; 1." + std::to_string(first_minor) +
-          " or a later 1.x is required";
+    reason = f.path + " is of UCX " + std::to_string(f.version[0]) + "." +
+             std::to_string(f.version[1]) + "; 1." + std::to_string(first_minor) +
+             " or a later 1.x is required";
     return false;
   }
   return true;
@@ -116,13 +116,13 @@ void set_library_path(const char *path) {
   chosen_path = path ? path : "";
 }
 
-const Functions *library(std::string &why) {
+const Functions *library(std::string &reason) {
   static Functions *loaded = nullptr;
   const std::lock_guard<std::mutex> lock(mutex);
   if (!loaded) {
     static Functions functions;
     functions = {};
-    if (!load(functions, why)) return nullptr;
+    if (!load(functions, reason)) return nullptr;
     loaded = &functions;
   }
   return loaded;

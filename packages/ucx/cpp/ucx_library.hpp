@@ -124,7 +124,7 @@ inline Status status_of(const void *p) {
 const char *status_text(Status);
 
 // Opens the library at its first call; NULL with a text if it is not there or of another kind.
-const Functions *library(std::string &why);
+const Functions *library(std::string &reason);
 void set_library_path(const char *);  // of libucp, tried before the system's
 
 }  // namespace plait::ucx

@@ -36,17 +36,17 @@ RequestParams host_memory() {
 
 }  // namespace
 
-std::unique_ptr<UcxTransport> UcxTransport::open(const std::string &devices, std::string &why) {
-  const Functions *f = library(why);
+std::unique_ptr<UcxTransport> UcxTransport::open(const std::string &devices, std::string &reason) {
+  const Functions *f = library(reason);
   if (!f) return nullptr;
-  std::unique_ptr<UcxTransport> made(new UcxTransport(*f));
-  if (!made->start(devices, why)) return nullptr;
-  return made;
+  std::unique_ptr<UcxTransport> result(new UcxTransport(*f));
+  if (!result->start(devices, reason)) return nullptr;
+  return result;
 }
 
-bool UcxTransport::start(const std::string &devices, std::string &why) {
-  const auto check = [&](Status s, const char *what) {
-    if (s != status_ok) why = std::string("UCX: ") + what + ": " + status_text(s);
+bool UcxTransport::start(const std::string &devices, std::string &reason) {
+  const auto check = [&](Status s, const char *subject) {
+    if (s != status_ok) reason = std::string("UCX: ") + subject + ": " + status_text(s);
     return s == status_ok;
   };
   void *config = nullptr;
@@ -80,7 +80,7 @@ bool UcxTransport::start(const std::string &devices, std::string &why) {
   if (!check(ucp_.worker_get_efd(worker_, &events_), "the worker cannot be waited for"))
     return false;
   wake_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (wake_ < 0) why = "UCX: no more files can be opened";
+  if (wake_ < 0) reason = "UCX: no more files can be opened";
   return wake_ >= 0;
 }
 
@@ -119,10 +119,10 @@ void UcxTransport::on_error(void *peer, void *, Status s) {
   p->owner->fail(*p, status_text(s));
 }
 
-void UcxTransport::fail(Peer &p, const std::string &why) {
+void UcxTransport::fail(Peer &p, const std::string &explanation) {
   if (p.lost || p.failed) return;
   p.failed = true;
-  p.why = why;
+  p.explanation = explanation;
   any_failed_ = true;
 }
 
@@ -307,7 +307,7 @@ bool UcxTransport::tell_losses(collectives::Listener &listener) {
   for (Peer &p : peers_) {
     if (!p.failed) continue;
     lose(p);
-    listener.lost(p.rank, p.why);
+    listener.lost(p.rank, p.explanation);
   }
   return true;
 }

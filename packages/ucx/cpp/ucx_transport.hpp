@@ -14,7 +14,7 @@ namespace plait::ucx {
 class UcxTransport : public collectives::Transport {
  public:
   // Opens UCX on the devices of these names; NULL with a text if it cannot.
-  static std::unique_ptr<UcxTransport> open(const std::string &devices, std::string &why);
+  static std::unique_ptr<UcxTransport> open(const std::string &devices, std::string &explanation);
   ~UcxTransport() override;
   // How many there are in this process, also while they are destroyed.
   static size_t alive();
@@ -46,8 +46,8 @@ class UcxTransport : public collectives::Transport {
     uint32_t rank = 0;
     std::string address;
     void *endpoint = nullptr;
-    bool lost = false, failed = false;  // failed: UCX said so, and it was not told yet
-    std::string why;
+    bool lost = false, failed = false;  // failed: UCX reported it, and it was not passed on yet
+    std::string explanation;
     std::deque<Letter> arriving;
   };
   struct Active {  // a transfer that UCX has; Transfer::handle
@@ -59,10 +59,10 @@ class UcxTransport : public collectives::Transport {
   };
 
   explicit UcxTransport(const Functions &);
-  bool start(const std::string &devices, std::string &why);
+  bool start(const std::string &devices, std::string &explanation);
   static void on_error(void *peer, void *endpoint, Status);
   void *endpoint_of(Peer &);
-  void fail(Peer &, const std::string &why);
+  void fail(Peer &, const std::string &explanation);
   void lose(Peer &);
   void begin(uint32_t peer, collectives::Transfer *, bool sends, void *result);
   bool take_letters(collectives::Listener &);

@@ -50,8 +50,8 @@ def meet(
     ends = []
     for i, rank in enumerate(ranks):
         end, other = context.Pipe()
-        given = (other, where[i % len(where)], rank, sizes[i % len(sizes)], timeout, secrets[i])
-        context.Process(target=_serve, args=given, daemon=True).start()
+        arguments = (other, where[i % len(where)], rank, sizes[i % len(sizes)], timeout, secrets[i])
+        context.Process(target=_serve, args=arguments, daemon=True).start()
         other.close()
         ends.append(end)
     return [end.recv() if end.poll(60) else "it hangs" for end in ends]
@@ -77,21 +77,21 @@ def test_processes_meet_by_a_name_or_a_port() -> None:
 
 
 def test_secrets_must_be_the_same() -> None:
-    found = meet([fresh()], [0, 1], [2], 1.5, ["one", "another"])
-    assert found[0].startswith("TimeoutError") and "for rank 1 at local:test-" in found[0]
-    assert "another secret: PLAIT_JOB_SECRET must be the same" in found[1]
+    result = meet([fresh()], [0, 1], [2], 1.5, ["one", "another"])
+    assert result[0].startswith("TimeoutError") and "for rank 1 at local:test-" in result[0]
+    assert "another secret: PLAIT_JOB_SECRET must be the same" in result[1]
 
 
 def test_groups_that_differ() -> None:
-    found = meet([fresh()], [0, 1], [2, 3])
-    assert all("says that the group has 3 members, rank 0 says 2" in each for each in found)
+    result = meet([fresh()], [0, 1], [2, 3])
+    assert all("says that the group has 3 members, rank 0 says 2" in each for each in result)
     port = free_port()
     places = [f"tcp://localhost:{port}/a", f"tcp://localhost:{port}/b"]
-    found = meet(places, [0, 1], [2], 1.5)
-    assert found[0].startswith("TimeoutError: ") and "for rank 1" in found[0]
-    assert 'another group than "a" meets at' in found[1]
-    found = meet([fresh()], [0, 1, 1], [3])
-    assert sum("rank 1 is there already" in each for each in found) == 3
+    result = meet(places, [0, 1], [2], 1.5)
+    assert result[0].startswith("TimeoutError: ") and "for rank 1" in result[0]
+    assert 'another group than "a" meets at' in result[1]
+    result = meet([fresh()], [0, 1, 1], [3])
+    assert sum("rank 1 is there already" in each for each in result) == 3
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_other_hosts_need_a_secret(monkeypatch: pytest.MonkeyPatch, tmp_path: An
         plait_abi.Communicator.open("ucx", "tcp://192.0.2.1:29500/a", 1, 2, 1.0)
 
 
-def test_who_never_comes() -> None:
+def test_the_error_names_a_missing_rank() -> None:
     with pytest.raises(TimeoutError, match=r"waited 0\.3 s for rank 1, rank 2 at local:"):
         plait_abi.Communicator.open("ucx", fresh(), 0, 3, 0.3)
     with pytest.raises(TimeoutError, match=r"waited 0\.3 s for rank 0 at local:"):
@@ -178,7 +178,9 @@ def test_strangers_are_not_heard() -> None:
 
 
 @pytest.mark.parametrize("descriptors", [0, 70], ids=["many descriptors", "few descriptors"])
-def test_strangers_keep_nobody_out(descriptors: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_connections_do_not_block_members(
+    descriptors: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if descriptors:
         monkeypatch.setenv(DESCRIPTORS, str(descriptors))
     name = fresh()
@@ -199,7 +201,7 @@ def member(name: str) -> Iterator[Channel]:
         yield channel
 
 
-def said(name: str, rank: int, size: int) -> bytes:
+def message_of(name: str, rank: int, size: int) -> bytes:
     """Return what a process says of itself, with the address ``abc``."""
     return (
         json.dumps({"place": f"{name}/{name[6:]}", "rank": rank, "size": size}).encode() + b"\nabc"
@@ -226,7 +228,7 @@ def test_a_forged_message_is_not_heard() -> None:
     with waiting_host(name, 3) as host:
         with member(name) as channel:
             channel._key = b"another"
-            channel.send(said(name, 1, 3))
+            channel.send(message_of(name, 1, 3))
             with pytest.raises((EOFError, ConnectionResetError)):
                 channel.receive()
         assert not host.poll(0.1)
@@ -236,7 +238,7 @@ def test_a_process_that_dies_while_others_meet_is_named() -> None:
     name = fresh()
     with waiting_host(name, 3) as host:
         with member(name) as channel:
-            channel.send(said(name, 1, 3))
+            channel.send(message_of(name, 1, 3))
         assert host.poll(20)
         assert "rank 1 ended while the processes met" in host.recv()
 

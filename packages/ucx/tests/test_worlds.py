@@ -49,16 +49,16 @@ def total(group: plait_abi.Communicator, value: float) -> float:
 
 
 def made_again(where: str, rank: int) -> list[float]:
-    found = []
+    results = []
     for name in (where, where, f"{where}~1"):  # each is a world of its own
         group = opened(name, rank)
-        found.append(total(group, rank))
+        results.append(total(group, rank))
         if rank:
             part = opened(f"{name}/1", rank - 1, 2)
-            found.append(total(part, rank))
+            results.append(total(part, rank))
             part.close()
         group.close()
-    return found
+    return results
 
 
 def test_groups_are_made_again() -> None:

@@ -28,15 +28,15 @@ class G2P(nn.Module):
         """Return a row of logits for each phoneme, the end included."""
         letters = [LETTERS.index(each) for each in [*word, "</s>"]]
         _, hidden = self.encoder(self.enc_emb(plait.tensor([letters])))
-        hidden, chosen, rows = hidden[0], plait.tensor([PHONEMES.index("<s>")]), []
+        hidden, choice, rows = hidden[0], plait.tensor([PHONEMES.index("<s>")]), []
         while len(rows) < steps:
-            hidden = self.decoder(self.dec_emb(chosen), hidden)
+            hidden = self.decoder(self.dec_emb(choice), hidden)
             rows.append(self.fc(hidden))
-            chosen = rows[-1].argmax(1)
-            if chosen.item() == PHONEMES.index("</s>"):
+            choice = rows[-1].argmax(1)
+            if choice.item() == PHONEMES.index("</s>"):
                 break
         return plait.cat(rows)
 
     def phonemes(self, word: str) -> list[str]:
-        chosen = [PHONEMES[i] for i in self.logits(word).argmax(1).tolist()]
-        return chosen[: chosen.index("</s>")] if "</s>" in chosen else chosen
+        selection = [PHONEMES[i] for i in self.logits(word).argmax(1).tolist()]
+        return selection[: selection.index("</s>")] if "</s>" in selection else selection

@@ -34,8 +34,8 @@ class Silero(nn.Module):
     def speech(self, sound: Tensor) -> Tensor:
         """Return the probability of each window of ``sound``, of shape (batch, samples)."""
         padded = F.pad(sound, (CONTEXT, -sound.shape[1] % WINDOW))
-        state, found = None, []
+        state, result = None, []
         for start in range(CONTEXT, padded.shape[1], WINDOW):
             chance, state = self(padded[:, start - CONTEXT : start + WINDOW], state)
-            found.append(chance)
-        return plait.cat(found, 1)
+            result.append(chance)
+        return plait.cat(result, 1)

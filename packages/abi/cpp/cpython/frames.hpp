@@ -31,9 +31,9 @@ class Frames {
     return PyFrame_GetLasti(frame_);
 #else
     PyObject *offset = PyObject_GetAttrString(reinterpret_cast<PyObject *>(frame_), "f_lasti");
-    const int64_t found = offset ? PyLong_AsLongLong(offset) : -1;
+    const int64_t result = offset ? PyLong_AsLongLong(offset) : -1;
     Py_XDECREF(offset);
-    return found;
+    return result;
 #endif
   }
   void next() {

@@ -1,5 +1,5 @@
 // Arguments whose classes want to make the call themselves (docs/design/0033): which they are, in
-// which order they are asked, and modes, which are asked about every call of their thread.
+// which order they see a call, and modes, which see every call of their thread.
 #include <vector>
 
 #include "binding.hpp"
@@ -7,8 +7,8 @@
 namespace plait::python {
 namespace {
 
-// What the attribute is called by which classes ask for calls of their own kind, who answers for
-// them, and the value by which a class says that it does not ask. All nullptr: nobody does.
+// The name of the attribute by which a class requests to see calls, the function that handles these
+// calls, and the value of the attribute that means no request. All nullptr: there is no protocol.
 struct Protocol {
   PyObject *name, *handler, *disabled;
 };
@@ -22,23 +22,23 @@ thread_local int off = everybody_asked;
 
 using Asking = std::vector<PyObject *>;
 
-// Adds an argument that is asked: one of each class, subclasses before their bases, else from the
-// left to the right.
-void add(Asking &found, PyObject *o) {
-  for (PyObject *other : found)
+// Adds an argument that sees the call: one of each class, subclasses before their bases, else from
+// the left to the right.
+void add(Asking &result, PyObject *o) {
+  for (PyObject *other : result)
     if (Py_TYPE(other) == Py_TYPE(o)) return;
-  auto position = found.begin();
-  while (position != found.end() && !PyType_IsSubtype(Py_TYPE(o), Py_TYPE(*position))) ++position;
-  found.insert(position, o);
+  auto position = result.begin();
+  while (position != result.end() && !PyType_IsSubtype(Py_TYPE(o), Py_TYPE(*position))) ++position;
+  result.insert(position, o);
 }
 
 // Those of one kind among arguments and in their tuples and lists.
 Asking asking_in(PyObject *const *args, Py_ssize_t n, int kind) {
-  Asking found;
+  Asking result;
   const auto look = [&](PyObject *o) {
     const int asks = overrides(o);
     if (asks < 0) PyErr_Clear();
-    if (asks == kind) add(found, o);
+    if (asks == kind) add(result, o);
   };
   for (Py_ssize_t i = 0; i < n; i++) {
     if (!PyTuple_Check(args[i]) && !PyList_Check(args[i])) {
@@ -49,7 +49,7 @@ Asking asking_in(PyObject *const *args, Py_ssize_t n, int kind) {
     if (!items.valid()) PyErr_Clear();
     for (Py_ssize_t k = 0; k < items.size(); k++) look(items[k]);
   }
-  return found;
+  return result;
 }
 
 Object tuple_of(const Asking &list) {
@@ -60,11 +60,11 @@ Object tuple_of(const Asking &list) {
 }
 
 // The handler's answer for modes and for classes with the protocol's attribute, as a new reference;
-// nullptr without an exception: nobody answered.
-PyObject *ask_handler(PyObject *function, const Asking &found, PyObject *args, PyObject *kwargs) {
+// nullptr without an exception: no class answered.
+PyObject *ask_handler(PyObject *function, const Asking &result, PyObject *args, PyObject *kwargs) {
   PyObject *handler = protocol().handler;
-  if (!handler || (found.empty() && !any_mode())) return nullptr;
-  const Object list = tuple_of(found);
+  if (!handler || (result.empty() && !any_mode())) return nullptr;
+  const Object list = tuple_of(result);
   if (!list) return nullptr;
   Object answer(PyObject_CallFunctionObjArgs(handler, function, list.get(), args, kwargs, nullptr));
   return answer && answer.get() != Py_NotImplemented ? answer.release() : nullptr;
@@ -107,22 +107,22 @@ PyObject *ask_function(PyObject *, PyObject *const *args, Py_ssize_t n) {
   Py_ssize_t at = 0;
   PyObject *key, *value;
   while (PyDict_Next(args[2], &at, &key, &value)) values.push_back(value);
-  const Asking found = asking_in(values.data(), Py_ssize_t(values.size()), asks_by_protocol);
-  PyObject *answer = off == nobody_asked ? nullptr : ask_handler(args[0], found, args[1], args[2]);
+  const Asking result = asking_in(values.data(), Py_ssize_t(values.size()), asks_by_protocol);
+  PyObject *answer = off == nobody_asked ? nullptr : ask_handler(args[0], result, args[1], args[2]);
   return answer || PyErr_Occurred() ? answer : new_reference(Py_NotImplemented);
 }
 
 PyObject *asking_function(PyObject *, PyObject *sequence) {
   Object list(sequence_of(sequence, "asking: an iterable of arguments is required"));
   if (!list) return nullptr;
-  Asking found;
+  Asking result;
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(list.get()); i++) {
     PyObject *o = PySequence_Fast_GET_ITEM(list.get(), i);
     const int asks = overrides(o);
     if (asks < 0) return nullptr;
-    if (asks == asks_by_protocol) add(found, o);
+    if (asks == asks_by_protocol) add(result, o);
   }
-  return tuple_of(found).release();
+  return tuple_of(result).release();
 }
 
 PyMethodDef functions[] = {
@@ -137,7 +137,7 @@ PyMethodDef functions[] = {
     {"ask", function(entry<ask_function>), METH_FASTCALL,
      "ask(function, args, kwargs, /)\n--\n\nThe handler's answer to a call, or NotImplemented."},
     {"asking", entry<asking_function>, METH_O,
-     "asking(arguments, /)\n--\n\nThe arguments that are asked, in their order."},
+     "asking(arguments, /)\n--\n\nThe arguments that see the call, in their order."},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
@@ -145,8 +145,8 @@ PyMethodDef functions[] = {
 int asks_by(PyTypeObject *type) {
   const Protocol &now = protocol();
   if (!now.name) return 0;
-  Object found(PyObject_GetAttr(reinterpret_cast<PyObject *>(type), now.name));
-  if (found) return found.get() != now.disabled ? asks_by_protocol : 0;
+  Object result(PyObject_GetAttr(reinterpret_cast<PyObject *>(type), now.name));
+  if (result) return result.get() != now.disabled ? asks_by_protocol : 0;
   if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return -1;
   PyErr_Clear();
   return 0;
@@ -155,7 +155,7 @@ int asks_by(PyTypeObject *type) {
 bool protocol_is_off() { return off != everybody_asked; }
 
 // Asks modes and arguments about a call, until one does not return NotImplemented. nullptr without
-// an exception: nobody answered.
+// an exception: no class answered.
 PyObject *ask_overrides(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *kwnames) {
   const Py_ssize_t all = n + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
   const Asking by_protocol = asking_in(args, all, asks_by_protocol),

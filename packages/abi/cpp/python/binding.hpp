@@ -28,7 +28,7 @@ struct State {
   int (*traverse)(plait_tensor *, visitproc, void *);  // set by the engine's package
   void (*untie)(plait_tensor *);
   uint64_t unlocked;  // calls that run without the GIL
-  uint64_t modes;  // modes of all threads that are asked about calls
+  uint64_t modes;  // number of modes, of all threads, that see calls
 };
 extern State state;
 
@@ -110,11 +110,11 @@ PyObject *dtype_object(DLDataType);
 bool add_devices(PyObject *module);
 int device_from(PyObject *, DLDevice *);
 PyObject *device_object(DLDevice);
-// Whether a device is there; `who`, which is to use it, raises an exception if not.
-bool is_there(DLDevice, const char *who);
+// Whether a device is there; `caller`, which is to use it, raises an exception if not.
+bool is_there(DLDevice, const char *caller);
 // What an argument names that means an accelerator: a device, a number of the current accelerator,
 // or None, which is the current one, or the CPU if there is none. False with an exception.
-bool accelerator_from(PyObject *, const char *who, DLDevice *);
+bool accelerator_from(PyObject *, const char *caller, DLDevice *);
 bool add_ranges(PyObject *module);   // ranges.cpp
 bool add_streams(PyObject *module);  // streams.cpp
 bool add_generators(PyObject *module);
@@ -139,9 +139,9 @@ inline plait_tensor *handle_of(PyObject *o, const plait_tensor_type *type) {
   return type->unwrap(o);
 }
 void forget_facts();
-int overrides(PyObject *);  // how its class asks now; -1 with an exception
+int overrides(PyObject *);  // the protocol by which its class sees calls; -1 with an exception
 
-// From asking.cpp: who makes a call in the place of plait.
+// From asking.cpp: classes and modes that handle calls in the place of plait.
 enum { asks_by_function = 1, asks_by_protocol = 2 };  // by `__plait_function__`, or by set_protocol
 enum { everybody_asked = 0, modes_asked = 1, nobody_asked = 2 };
 int asks_by(PyTypeObject *);  // asks_by_protocol or 0; -1 with an exception
@@ -158,7 +158,7 @@ plait_tensor *import_array(plait_thread *, PyObject *);
 plait_tensor *import_dlpack(plait_thread *, PyObject *capsule);
 // takes the struct over, also on failure
 plait_tensor *import_managed(plait_thread *, DLManagedTensorVersioned *);
-PyObject *ask_dlpack(PyObject *array, const DLDevice *wanted, PyObject *copy);
+PyObject *ask_dlpack(PyObject *array, const DLDevice *required, PyObject *copy);
 PyObject *export_dlpack(plait_tensor *, int versioned, uint64_t flags);
 DLManagedTensorVersioned *export_managed(plait_tensor *, uint64_t flags);
 // the same without the GIL and without an exception; nullptr if there is no memory. The tensor is

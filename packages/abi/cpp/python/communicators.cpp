@@ -62,7 +62,7 @@ struct WorkObject {
   PyObject_HEAD Running *running;
 };
 
-// Collectives that go on though nobody holds their Work: their tensors stay until they end.
+// Running collectives whose Work was freed: they hold their tensors until they end.
 std::vector<Running *> dropped;
 HostLock dropped_lock;
 void keep_until_done(Running *r) {
@@ -145,23 +145,23 @@ PyObject *open(PyObject *, PyObject *args) {
 // start(kind, inputs, outputs, reduction, peer, tag, timeout, asynchronous): Work | None
 PyObject *start(PyObject *self, PyObject *args) {
   const auto c = communicator_in(self);
-  plait_collective asked{};
-  asked.size = sizeof asked;
+  plait_collective request{};
+  request.size = sizeof request;
   PyObject *inputs = nullptr, *outputs = nullptr;
   int asynchronous = 0;
   long long tag = 0;
-  if (!c || !PyArg_ParseTuple(args, "IO!O!IILdp", &asked.kind, &PyTuple_Type, &inputs,
-                              &PyTuple_Type, &outputs, &asked.reduction, &asked.peer, &tag,
-                              &asked.timeout, &asynchronous))
+  if (!c || !PyArg_ParseTuple(args, "IO!O!IILdp", &request.kind, &PyTuple_Type, &inputs,
+                              &PyTuple_Type, &outputs, &request.reduction, &request.peer, &tag,
+                              &request.timeout, &asynchronous))
     return nullptr;
   sweep_dropped();
   auto running = std::make_unique<Running>();
   if (!running->in.take(inputs) || !running->out.take(outputs)) return nullptr;
-  asked.tag = tag;
-  asked.in = running->in.data();
-  asked.n_in = running->in.size();
-  asked.out = running->out.data();
-  asked.n_out = running->out.size();
+  request.tag = tag;
+  request.in = running->in.data();
+  request.n_in = running->in.size();
+  request.out = running->out.data();
+  request.n_out = running->out.size();
   plait_stream *stream = nullptr;
   plait_thread *thread = state.runtime->thread();
   for (const Tensors *some : {&running->in, &running->out})
@@ -170,7 +170,7 @@ PyObject *start(PyObject *self, PyObject *args) {
   plait_status s = PLAIT_OK;
   {
     const Unlocked others;
-    s = c->table->start(c->table->ctx, thread, c.get(), &asked, stream,
+    s = c->table->start(c->table->ctx, thread, c.get(), &request, stream,
                         asynchronous ? running->work.out() : nullptr);
   }
   running->out.touched();
@@ -200,9 +200,9 @@ PyObject *split(PyObject *self, PyObject *args) {
   return new_communicator(part);
 }
 
-PyObject *abort(PyObject *self, PyObject *why) {
+PyObject *abort(PyObject *self, PyObject *reason) {
   const auto c = communicator_in(self);
-  const char *text = PyUnicode_AsUTF8(why);
+  const char *text = PyUnicode_AsUTF8(reason);
   if (!c || !text) return nullptr;
   {
     const Unlocked others;
@@ -217,13 +217,13 @@ PyObject *interrupt(PyObject *self, PyObject *function) {
   const char *where = PyUnicode_AsUTF8(function);
   if (!c || !where) return nullptr;
   const plait_collectives *table = c->table;
-  const std::string why = "rank " + std::to_string(c->rank) + " was interrupted during " + where;
+  const std::string reason = "rank " + std::to_string(c->rank) + " was interrupted during " + where;
   {
     const Unlocked others;
     if (PLAIT_HAS(plait_collectives, table, interrupt))
       table->interrupt(table->ctx, c.get(), where);
     else
-      table->abort(table->ctx, c.get(), why.c_str());
+      table->abort(table->ctx, c.get(), reason.c_str());
   }
   Py_RETURN_NONE;
 }

@@ -34,14 +34,14 @@ int type_of(const char *text, size_t n) {
   const auto is = [&](const char *name) {
     return name && strlen(name) == n && strncmp(name, text, n) == 0;
   };
-  int found = -1;
+  int result = -1;
   for (int i = PLAIT_MAX_DEVICE_TYPES - 1; i >= 0; i--) {
     if (is(device_name(state.runtime, i))) return i;
-    if (is(known_device_name(i))) found = i;  // also where its plug-in has another name for it
+    if (is(known_device_name(i))) result = i;  // also where its plug-in has another name for it
   }
-  for (size_t i = 0; found < 0 && i < std::size(absent_names); i++)
-    if (is(absent_names[i])) found = first_absent + int(i);
-  return found;
+  for (size_t i = 0; result < 0 && i < std::size(absent_names); i++)
+    if (is(absent_names[i])) result = first_absent + int(i);
+  return result;
 }
 
 int parse(PyObject *o, DLDevice *out) {
@@ -75,12 +75,12 @@ int named_device(PyObject *o, DLDevice *out) {
   return PyUnicode_Check(o) ? parse(o, out) : PLAIT_NOT_CONVERTIBLE;
 }
 // false with an exception for a device that is a name only
-bool refuse_absent(DLDevice d, const char *who) {
+bool refuse_absent(DLDevice d, const char *caller) {
   if (!is_absent(d)) return true;
   PyErr_Format(PyExc_NotImplementedError,
                "%s: no component for the device %s:%d is installed; "
                "without it, only the device cpu can be used",
-               who, type_name(d), int(d.device_id));
+               caller, type_name(d), int(d.device_id));
   return false;
 }
 
@@ -202,14 +202,15 @@ PyObject *accelerator(PyObject *, PyObject *) {
   return is_accelerator(d) ? device_object(d) : new_reference(Py_None);
 }
 // What `accelerator_from` gives, whether it is there or not.
-bool accelerator_named(PyObject *o, const char *who, DLDevice *out) {
+bool accelerator_named(PyObject *o, const char *caller, DLDevice *out) {
   if (o == Py_None) return *out = current_accelerator(), true;
   if (PyLong_Check(o) && !PyBool_Check(o)) {
     *out = current_accelerator();
     const long index = PyLong_AsLong(o);
     if (index == -1 && PyErr_Occurred()) return false;
     if (!is_accelerator(*out) || index < 0 || index > 4095) {
-      PyErr_Format(PyExc_ValueError, "%s: there is no accelerator with the number %ld", who, index);
+      PyErr_Format(PyExc_ValueError, "%s: there is no accelerator with the number %ld", caller,
+                   index);
       return false;
     }
     out->device_id = int32_t(index);
@@ -217,7 +218,7 @@ bool accelerator_named(PyObject *o, const char *who, DLDevice *out) {
   }
   const int done = named_device(o, out);
   if (done == PLAIT_NOT_CONVERTIBLE)
-    PyErr_Format(PyExc_TypeError, "%s: `device` must be a device, int or None, got %s", who,
+    PyErr_Format(PyExc_TypeError, "%s: `device` must be a device, int or None, got %s", caller,
                  Py_TYPE(o)->tp_name);
   return done == PLAIT_CONVERTED;
 }
@@ -229,10 +230,10 @@ PyObject *device_count(PyObject *, PyObject *o) {
 }
 
 PyObject *check_device(PyObject *, PyObject *args) {
-  const char *who;
+  const char *caller;
   PyObject *device;
-  if (!PyArg_ParseTuple(args, "sO!:check_device", &who, state.device_type, &device) ||
-      !is_there(value_of(device), who))
+  if (!PyArg_ParseTuple(args, "sO!:check_device", &caller, state.device_type, &device) ||
+      !is_there(value_of(device), caller))
     return nullptr;
   Py_RETURN_NONE;
 }
@@ -354,26 +355,26 @@ int device_from(PyObject *o, DLDevice *out) {
   return done == PLAIT_CONVERTED && !refuse_absent(*out, "device") ? PLAIT_CONVERSION_FAILED : done;
 }
 
-bool is_there(DLDevice d, const char *who) {
-  if (!refuse_absent(d, who)) return false;
+bool is_there(DLDevice d, const char *caller) {
+  if (!refuse_absent(d, caller)) return false;
   if (!is_accelerator(d)) return true;
   const auto *table = role<plait_device>(state.runtime, int32_t(d.device_type));
   const int32_t n = table ? table->count(table->ctx) : 0;
   if (d.device_id < n) return true;
   plait_thread *thread = state.runtime->thread();
   const std::string text = device_text(state.runtime, d);
-  raise(thread, table ? state.runtime->raise(thread, PLAIT_VALUE_ERROR, who,
+  raise(thread, table ? state.runtime->raise(thread, PLAIT_VALUE_ERROR, caller,
                                              "there is no device %s: %s has %d", text.c_str(),
                                              table->name, int(n))
-                      : state.runtime->raise(thread, PLAIT_NOT_IMPLEMENTED, who,
+                      : state.runtime->raise(thread, PLAIT_NOT_IMPLEMENTED, caller,
                                              "no component for the device %s is installed; "
                                              "without it, only the device cpu can be used",
                                              text.c_str()));
   return false;
 }
 
-bool accelerator_from(PyObject *o, const char *who, DLDevice *out) {
-  return accelerator_named(o, who, out) && is_there(*out, who);
+bool accelerator_from(PyObject *o, const char *caller, DLDevice *out) {
+  return accelerator_named(o, caller, out) && is_there(*out, caller);
 }
 
 bool add_devices(PyObject *module) {

@@ -124,10 +124,10 @@ PyObject *dlpack_data_type(PyObject *self, PyObject *) {
 }
 
 PyObject *shown_module_(PyObject *, PyObject *args) {
-  const char *wanted = nullptr;
-  if (!PyArg_ParseTuple(args, "|z:shown_module", &wanted)) return nullptr;
+  const char *required = nullptr;
+  if (!PyArg_ParseTuple(args, "|z:shown_module", &required)) return nullptr;
   PyObject *before = PyUnicode_FromString(shown_module().c_str());
-  if (before && wanted) shown_module() = wanted;
+  if (before && required) shown_module() = required;
   return before;
 }
 

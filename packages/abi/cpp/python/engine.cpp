@@ -10,12 +10,12 @@ namespace {
 // Sets whether this thread records operators, and returns the old setting. Without an engine
 // nothing is recorded, and the answer is true, as an engine starts with recording on.
 PyObject *set_grad_enabled(PyObject *, PyObject *on) {
-  const int wanted = PyObject_IsTrue(on);
-  if (wanted < 0) return nullptr;
+  const int required = PyObject_IsTrue(on);
+  if (required < 0) return nullptr;
   const plait_engine *e = role<plait_engine>(state.runtime);
   plait_thread *thread = e ? state.runtime->thread() : nullptr;
   const bool before = !e || e->enabled(e->ctx, thread);
-  if (e) e->set_enabled(e->ctx, thread, wanted);
+  if (e) e->set_enabled(e->ctx, thread, required);
   return PyBool_FromLong(before);
 }
 
@@ -39,15 +39,15 @@ bool tensors_from(PyObject *o, const char *name, bool optional, std::vector<plai
 }
 
 // A tuple of the tensors; takes their references.
-PyObject *wrapped(std::vector<plait_tensor *> &found) {
-  Object result(PyTuple_New(Py_ssize_t(found.size())));
-  for (size_t i = 0; i < found.size(); i++) {
-    PyObject *o = !result ? nullptr : found[i] ? wrap(found[i]) : new_reference(Py_None);
+PyObject *wrapped(std::vector<plait_tensor *> &results) {
+  Object result(PyTuple_New(Py_ssize_t(results.size())));
+  for (size_t i = 0; i < results.size(); i++) {
+    PyObject *o = !result ? nullptr : results[i] ? wrap(results[i]) : new_reference(Py_None);
     if (o) {
       PyTuple_SET_ITEM(result.get(), Py_ssize_t(i), o);
       continue;
     }
-    for (size_t k = i + (result ? 1 : 0); k < found.size(); k++) plait_release(found[k]);
+    for (size_t k = i + (result ? 1 : 0); k < results.size(); k++) plait_release(results[k]);
     return nullptr;
   }
   return result.release();
@@ -72,12 +72,12 @@ PyObject *run_backward(PyObject *, PyObject *args) {
   const plait_engine *e = engine();
   if (!e) return nullptr;
   plait_thread *thread = state.runtime->thread();
-  std::vector<plait_tensor *> found(inputs.size(), nullptr);
+  std::vector<plait_tensor *> results(inputs.size(), nullptr);
   const plait_status s = e->backward(
       e->ctx, thread, roots.data(), grads.empty() ? nullptr : grads.data(), uint32_t(roots.size()),
-      inputs.empty() ? nullptr : inputs.data(), uint32_t(inputs.size()), flags, found.data());
+      inputs.empty() ? nullptr : inputs.data(), uint32_t(inputs.size()), flags, results.data());
   drain();
-  return s < 0 ? raise(thread, s) : wrapped(found);
+  return s < 0 ? raise(thread, s) : wrapped(results);
 }
 
 PyMethodDef functions[] = {

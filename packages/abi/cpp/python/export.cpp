@@ -12,7 +12,7 @@ namespace {
 // Exported storages, by their first byte. An array of another library that lies within one of them
 // is imported as that storage, so that writes through it raise the storage's version. An export
 // keeps its storage alive, so every entry with exports is alive. One without exports stays for a
-// while, for the next export of the same bytes: nobody reads its storage.
+// while, for the next export of the same bytes: its storage is not read.
 struct Out {
   plait_storage *storage;
   uint64_t exports;
@@ -138,9 +138,9 @@ int hand_over(plait_tensor *t, PyObject *stream) {
                 (d.device_type == kDLCUDA && number == 0) ||
                 (d.device_type == kDLROCM && (number == 1 || number == 2)));
   if (refused) {
-    const char *what = is_accelerator(d) ? "the number of a stream, -1 or None" : "None or -1";
+    const char *subject = is_accelerator(d) ? "the number of a stream, -1 or None" : "None or -1";
     PyErr_Format(PyExc_BufferError, "__dlpack__: `stream` must be %s for a tensor on %s, got %R",
-                 what, device_text(state.runtime, d).c_str(), stream);
+                 subject, device_text(state.runtime, d).c_str(), stream);
     return -1;
   }
   if (!is_accelerator(d)) return 0;
@@ -216,7 +216,7 @@ DLManagedTensor *new_unversioned(plait_tensor *tensor) {
         "__dlpack__: a read-only tensor needs a consumer of DLPack 1.0 (max_version=(1, 0))");
     return nullptr;
   }
-  Exported *e = new_export(t, [](Exported *made) { return &made->managed.old.dl_tensor; });
+  Exported *e = new_export(t, [](Exported *result) { return &result->managed.old.dl_tensor; });
   if (!e) return PyErr_SetString(PyExc_MemoryError, "out of memory"), nullptr;
   e->managed.old.manager_ctx = nullptr;
   e->managed.old.deleter = [](DLManagedTensor *self) { drop(reinterpret_cast<Exported *>(self)); };
@@ -226,7 +226,8 @@ DLManagedTensor *new_unversioned(plait_tensor *tensor) {
 }  // namespace
 
 DLManagedTensorVersioned *new_managed(plait_tensor *t, uint64_t flags) {
-  Exported *e = new_export(t, [](Exported *made) { return &made->managed.versioned.dl_tensor; });
+  Exported *e =
+      new_export(t, [](Exported *result) { return &result->managed.versioned.dl_tensor; });
   if (!e) return nullptr;
   DLManagedTensorVersioned &m = e->managed.versioned;
   m.version = {DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION};
@@ -242,18 +243,18 @@ DLManagedTensorVersioned *export_managed(plait_tensor *t, uint64_t flags) {
   const Steady steady(t);
   t = steady.get();
   if (!t) return nullptr;
-  DLManagedTensorVersioned *made = new_managed(t, flags);
-  if (!made) PyErr_SetString(PyExc_MemoryError, "out of memory");
-  return made;
+  DLManagedTensorVersioned *result = new_managed(t, flags);
+  if (!result) PyErr_SetString(PyExc_MemoryError, "out of memory");
+  return result;
 }
 
 PyObject *export_dlpack(plait_tensor *t, int versioned, uint64_t flags) {
   if (!has_bytes(t)) return nullptr;
-  void *made = versioned ? static_cast<void *>(export_managed(t, flags)) : new_unversioned(t);
-  if (!made) return nullptr;
+  void *result = versioned ? static_cast<void *>(export_managed(t, flags)) : new_unversioned(t);
+  if (!result) return nullptr;
   PyObject *capsule =
-      PyCapsule_New(made, versioned ? "dltensor_versioned" : "dltensor", end_capsule);
-  if (!capsule) drop(static_cast<Exported *>(made));
+      PyCapsule_New(result, versioned ? "dltensor_versioned" : "dltensor", end_capsule);
+  if (!capsule) drop(static_cast<Exported *>(result));
   return capsule;
 }
 

@@ -236,7 +236,7 @@ PyObject *call_dlpack(PyObject *array, PyObject *keywords) {
 
 }  // namespace
 
-PyObject *ask_dlpack(PyObject *array, const DLDevice *wanted, PyObject *copy) {
+PyObject *ask_dlpack(PyObject *array, const DLDevice *required, PyObject *copy) {
   DLDevice here;
   Object keywords(PyDict_New()), more(PyDict_New());
   if (!keywords || !more || !device_of(array, &here)) return nullptr;
@@ -248,9 +248,9 @@ PyObject *ask_dlpack(PyObject *array, const DLDevice *wanted, PyObject *copy) {
   // what libraries older than DLPack 1.0 do not know
   if (!set(more, state.str_max_version, Object(new_reference(state.max_version))) ||
       (copy && copy != Py_None && !set(more, state.str_copy, Object(new_reference(copy)))) ||
-      (wanted && !same(*wanted, here) && is_accelerator(here) &&
+      (required && !same(*required, here) && is_accelerator(here) &&
        !set(more, state.str_dl_device,
-            Object(Py_BuildValue("ii", int(wanted->device_type), int(wanted->device_id))))) ||
+            Object(Py_BuildValue("ii", int(required->device_type), int(required->device_id))))) ||
       PyDict_Update(more.get(), keywords.get()) < 0)
     return nullptr;
   PyObject *capsule = call_dlpack(array, more.get());

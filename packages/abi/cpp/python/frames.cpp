@@ -67,17 +67,17 @@ bool is_own_file(PyObject *path) {
 
 void find_user_code(plait_site *out) {
   *out = {nullptr, 0};
-  PyCodeObject *found = nullptr;
+  PyCodeObject *result = nullptr;
   int64_t offset = 0;
   for (Frames frames; PyCodeObject *code = frames.code(); frames.next()) {
     const bool user = !is_ours(code);
-    if (user || !found) {
-      found = code;  // it runs, so it stays
+    if (user || !result) {
+      result = code;  // it runs, so it stays
       offset = frames.offset();
     }
     if (user) break;
   }
-  if (found) *out = {hold_code(found), offset};
+  if (result) *out = {hold_code(result), offset};
 }
 
 }  // namespace plait::python

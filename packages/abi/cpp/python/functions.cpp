@@ -1,5 +1,6 @@
-// Function: a function written in Python that does not bind to instances, as functions written in C
-// do not. What it shows and keeps, its name, signature and attributes, are the function's.
+// Function: wraps a function written in Python so that it does not bind to instances, like
+// functions written in C. It has the name, the signature and the attributes of the wrapped
+// function.
 #include <cstring>
 
 #include "binding.hpp"
@@ -19,7 +20,7 @@ PyObject *vectorcall(PyObject *self, PyObject *const *args, size_t nargsf, PyObj
   return PyObject_Vectorcall(self_of(self)->function, args, nargsf, kwnames);
 }
 
-// What the type itself has: all other attributes are the function's.
+// Whether an attribute is the wrapper's. All others are those of the wrapped function.
 bool is_own(PyObject *name) {
   for (const char *own : {"__class__", "__wrapped__", "__call__", "__reduce__", "__reduce_ex__",
                           "__repr__", "__hash__", "__eq__", "__ne__"})
@@ -74,7 +75,7 @@ void dealloc(PyObject *self) {
 }
 
 PyObject *repr(PyObject *self) { return PyObject_Repr(self_of(self)->function); }
-// A global name: pickles look it up.
+// pickle stores the global name and looks it up.
 PyObject *reduce(PyObject *self, PyObject *) {
   return PyObject_GetAttrString(self_of(self)->function, "__qualname__");
 }

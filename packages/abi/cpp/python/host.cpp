@@ -42,9 +42,9 @@ void release_wrapper(void *, void *object) {
   if (!w) return;
   w->object = static_cast<PyObject *>(object);
   w->release.run = [](Release *r) {
-    auto *mine = reinterpret_cast<Wrapper *>(r);
-    PyObject *o = mine->object;
-    std::free(mine);
+    auto *own = reinterpret_cast<Wrapper *>(r);
+    PyObject *o = own->object;
+    std::free(own);
     Py_DECREF(o);
   };
   release_later(&w->release);
@@ -118,9 +118,9 @@ plait_status apply(void *, plait_thread *thread, plait_object *callable, plait_t
     if (!o) return keep(thread);
     PyTuple_SET_ITEM(args.get(), i, o);
   }
-  PyObject *found = nullptr;
-  if (args) wait_for_lock([&] { found = PyObject_Call(function, args.get(), nullptr); });
-  Object result(found);
+  PyObject *match = nullptr;
+  if (args) wait_for_lock([&] { match = PyObject_Call(function, args.get(), nullptr); });
+  Object result(match);
   Object name(result ? PyObject_GetAttrString(function, "__name__") : nullptr);
   if (result && !name) PyErr_Clear();
   const char *text = name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get())

@@ -109,7 +109,7 @@ PyMethodDef functions[] = {
 }  // namespace
 
 PyObject *register_kernel(const char *name, PyObject *where, const char *owner, plait_kernel fn,
-                          std::unique_ptr<Registered> made) {
+                          std::unique_ptr<Registered> result) {
   plait_thread *thread = state.runtime->thread();
   const plait_op *op = state.runtime->op(name);
   DLDevice device;
@@ -121,14 +121,14 @@ PyObject *register_kernel(const char *name, PyObject *where, const char *owner, 
   else if (op->flags & PLAIT_OP_VIEW)
     PyErr_Format(PyExc_ValueError, "kernel: %s is a view, which no kernel runs for", name);
   if (PyErr_Occurred()) return nullptr;
-  const plait_plugin *who = plugin_of(owner);
-  plait_status s = state.runtime->attach(thread, who);
+  const plait_plugin *plugin = plugin_of(owner);
+  plait_status s = state.runtime->attach(thread, plugin);
   if (s >= 0)
-    s = state.runtime->implement(thread, op, uint32_t(device.device_type), fn, made.get(), who,
-                                 &made->undo);
+    s = state.runtime->implement(thread, op, uint32_t(device.device_type), fn, result.get(), plugin,
+                                 &result->undo);
   if (s < 0) return raise(thread, s);
-  made->open = true;
-  return PyCapsule_New(made.release(), capsule_name, nullptr);
+  result->open = true;
+  return PyCapsule_New(result.release(), capsule_name, nullptr);
 }
 
 bool add_kernels(PyObject *module) { return PyModule_AddFunctions(module, functions) == 0; }

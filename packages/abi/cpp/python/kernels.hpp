@@ -24,7 +24,7 @@ class Registered {
 // Registers a kernel for an operator; `owner` names the plug-in that it stands under. The capsule
 // that `retract` takes, or nullptr with an exception.
 PyObject *register_kernel(const char *name, PyObject *device, const char *owner, plait_kernel fn,
-                          std::unique_ptr<Registered> made);
+                          std::unique_ptr<Registered> result);
 
 class BelowLayers {  // operators that a kernel calls are not recorded
  public:

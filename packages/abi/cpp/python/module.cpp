@@ -34,9 +34,9 @@ bool open_runtime() {
   auto *refusal = reinterpret_cast<const char *(*)()>(dlsym(library, "plait_runtime_refusal"));
   state.runtime = get ? get() : nullptr;
   if (!state.runtime) {
-    const char *why = refusal ? refusal() : nullptr;
+    const char *reason = refusal ? refusal() : nullptr;
     PyErr_Format(PyExc_ImportError, "plait_abi: %s",
-                 why ? why : "the library is not plait's runtime");
+                 reason ? reason : "the library is not plait's runtime");
     return false;
   }
   if (state.runtime->h.major == PLAIT_ABI_MAJOR && state.runtime->h.minor == PLAIT_ABI_MINOR)
@@ -147,8 +147,8 @@ PyObject *provided(PyObject *, PyObject *role) {
   const char *s = PyUnicode_AsUTF8(role);
   if (!s) return nullptr;
   const auto *table = PLAIT_ROLE(NamedTable, state.runtime->role(s, kDLCPU));
-  const char *found = table ? table->name : nullptr;
-  return found ? PyUnicode_FromString(found) : new_reference(Py_None);
+  const char *result = table ? table->name : nullptr;
+  return result ? PyUnicode_FromString(result) : new_reference(Py_None);
 }
 
 PyObject *set_type(PyObject *, PyObject *type) {

@@ -38,10 +38,11 @@ bool require_grad(plait_call &c) {
   return e && (s >= 0 || releases(s, c));
 }
 
-// The new tensor `made`, which is taken over, in pinned memory: what its method `pin_memory` gives.
-PyObject *pinned(PyObject *made, bool requires_grad) {
-  Object owned(made);
-  Object result(made ? PyObject_CallMethod(made, "pin_memory", nullptr) : nullptr);
+// The new tensor `output`, which is taken over, in pinned memory: what its method `pin_memory`
+// gives.
+PyObject *pinned(PyObject *output, bool requires_grad) {
+  Object owned(output);
+  Object result(output ? PyObject_CallMethod(output, "pin_memory", nullptr) : nullptr);
   if (result && requires_grad &&
       PyObject_SetAttr(result.get(), state.str_requires_grad, Py_True) < 0)
     return nullptr;
@@ -87,8 +88,8 @@ PyObject *run_into(const Overload &o, Bound &b) {
     before[i].assign(t.shape, t.shape + t.ndim);
     some[i] = numel(target[i]) > 0;
   }
-  Object made(run(o, b));
-  for (int i = 0; made && i < n; i++) {
+  Object result(run(o, b));
+  for (int i = 0; result && i < n; i++) {
     const DLTensor &t = target[i]->dl;
     if (!some[i] || std::equal(before[i].begin(), before[i].end(), t.shape, t.shape + t.ndim))
       continue;
@@ -99,7 +100,7 @@ PyObject *run_into(const Overload &o, Bound &b) {
                          shape_text(target[i]).c_str()) < 0)
       return nullptr;
   }
-  return made.release();
+  return result.release();
 }
 
 // Functions in Python that make the calls of an operator with a keyword that its schema has not:
@@ -192,7 +193,7 @@ PyObject *copy(PyObject *self, PyObject *) {
   return self;
 }
 
-PyObject *operator_named(PyTypeObject *type, const char *who, PyObject *name);
+PyObject *operator_named(PyTypeObject *type, const char *caller, PyObject *name);
 
 std::string default_text(const plait_arg &a) {
   const plait_value &v = a.value;
@@ -330,7 +331,8 @@ PyGetSetDef getters[] = {
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyMethodDef methods[] = {
     {"plain", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(entry<plain>)),
-     METH_FASTCALL | METH_KEYWORDS, "The call itself: no mode and no argument is asked."},
+     METH_FASTCALL | METH_KEYWORDS,
+     "Call the operator without asking modes or classes of arguments."},
     {"__reduce__", entry<reduce>, METH_NOARGS, nullptr},
     {"__copy__", entry<copy>, METH_NOARGS, nullptr},
     {"__deepcopy__", entry<copy>, METH_O, nullptr},
@@ -402,10 +404,10 @@ PyObject *make_operator(PyTypeObject *type, const char *name, uint32_t form) {
 }
 
 // The operator of a name in Python, which says the in-place form by `_` at its end.
-PyObject *operator_named(PyTypeObject *type, const char *who, PyObject *name) {
+PyObject *operator_named(PyTypeObject *type, const char *caller, PyObject *name) {
   const char *s = PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : nullptr;
   if (!s)
-    return PyErr_Format(PyExc_TypeError, "%s: `name` must be a str, got %s", who,
+    return PyErr_Format(PyExc_TypeError, "%s: `name` must be a str, got %s", caller,
                         Py_TYPE(name)->tp_name);
   PyObject *o = make_operator(type, s, PLAIT_FUNCTION);
   if (o || !PyErr_ExceptionMatches(PyExc_AttributeError)) return o;
@@ -466,16 +468,16 @@ constexpr std::pair<const char *, uint64_t> named_flags[] = {
 };
 
 PyObject *operators_with(PyObject *, PyObject *flag) {
-  uint64_t wanted = 0;
+  uint64_t required = 0;
   for (const auto &[name, bit] : named_flags)
-    if (PyUnicode_Check(flag) && PyUnicode_CompareWithASCIIString(flag, name) == 0) wanted = bit;
-  if (!wanted) return PyErr_Format(PyExc_ValueError, "operators_with: there is no flag %R", flag);
+    if (PyUnicode_Check(flag) && PyUnicode_CompareWithASCIIString(flag, name) == 0) required = bit;
+  if (!required) return PyErr_Format(PyExc_ValueError, "operators_with: there is no flag %R", flag);
   std::vector<const plait_op *> ops(state.runtime->ops(nullptr, 0));
   state.runtime->ops(ops.data(), ops.size());
   Object list(PyList_New(0));
   for (const plait_op *op : ops) {
     if (!list) return nullptr;
-    if (!(op->flags & wanted)) continue;
+    if (!(op->flags & required)) continue;
     const char *words = variants_of(op->flags, PLAIT_OP_FUNCTION);
     const Object item(Py_BuildValue("ss", op->name, words));
     if (!item || PyList_Append(list.get(), item.get()) < 0) return nullptr;

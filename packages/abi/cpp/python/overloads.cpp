@@ -66,18 +66,18 @@ int bind_out(const Overload &o, PyObject *out, Bound &b, Mismatch &m) {
   return PLAIT_CONVERTED;
 }
 
-int bind_keywords(const Overload &o, PyObject *const *values, PyObject *kwnames, uint32_t &given,
+int bind_keywords(const Overload &o, PyObject *const *values, PyObject *kwnames, uint32_t &bound,
                   Bound &b, Mismatch &m) {
   for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(kwnames); k++) {
     PyObject *keyword = PyTuple_GET_ITEM(kwnames, k);
     const int i = find(o, keyword);
     int done = PLAIT_CONVERTED;
     if (i >= 0) {
-      if (given >> i & 1) return mismatch(m, Mismatch::twice, i, keyword);
+      if (bound >> i & 1) return mismatch(m, Mismatch::twice, i, keyword);
       done = convert(o.op->args[i], values[k], b, b.in + i);
       if (done != PLAIT_CONVERTED) mismatch(m, Mismatch::type, i, values[k]);
       if (done == PLAIT_NOT_CONVERTIBLE) return done;
-      given |= 1u << i;
+      bound |= 1u << i;
     } else if ((o.op->flags & PLAIT_OP_OUT) && b.form == PLAIT_FUNCTION &&
                is(keyword, state.str_out)) {
       done = bind_out(o, values[k], b, m);
@@ -111,18 +111,18 @@ int bind_varargs(const Overload &o, PyObject *const *args, Py_ssize_t n, Bound &
   return PLAIT_CONVERTED;
 }
 
-int bind_positional(const Overload &o, PyObject *const *args, Py_ssize_t n, uint32_t &given,
+int bind_positional(const Overload &o, PyObject *const *args, Py_ssize_t n, uint32_t &bound,
                     Bound &b, Mismatch &m) {
   for (Py_ssize_t i = 0; i < n; i++) {
     if (i == o.varargs && n - i > 1) {
-      given |= 1u << i;
+      bound |= 1u << i;
       return bind_varargs(o, args + i, n - i, b, m);
     }
     if (i >= o.n_positional) return mismatch(m, Mismatch::too_many, -1, nullptr, n);
     const int done = convert(o.op->args[i], args[i], b, b.in + i);
     if (__builtin_expect(done != PLAIT_CONVERTED, 0))
       return mismatch(m, Mismatch::type, int(i), args[i]), done;
-    given |= 1u << i;
+    bound |= 1u << i;
   }
   return PLAIT_CONVERTED;
 }
@@ -154,14 +154,14 @@ std::string describe(PyObject *o) {
 
 int bind(const Overload &o, uint32_t form, PyObject *const *args, Py_ssize_t n, PyObject *kwnames,
          Bound &b, Mismatch &m) {
-  uint32_t given = 0;
+  uint32_t bound = 0;
   b.form = form;
-  int done = bind_positional(o, args, n, given, b, m);
-  if (done == PLAIT_CONVERTED && kwnames) done = bind_keywords(o, args + n, kwnames, given, b, m);
+  int done = bind_positional(o, args, n, bound, b, m);
+  if (done == PLAIT_CONVERTED && kwnames) done = bind_keywords(o, args + n, kwnames, bound, b, m);
   if (done != PLAIT_CONVERTED) return done;
   const int count = o.op->n_args;
   const uint32_t all = count == 32 ? ~0u : (1u << count) - 1;
-  for (uint32_t missing = all & ~given; missing; missing &= missing - 1) {
+  for (uint32_t missing = all & ~bound; missing; missing &= missing - 1) {
     const int i = __builtin_ctz(missing);
     const plait_arg &a = o.op->args[i];
     if (a.flags & PLAIT_ARG_DEFAULT)

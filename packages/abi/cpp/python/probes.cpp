@@ -1,5 +1,5 @@
 // Probes: what the kernels that one provider registered for an operator do with its calls. The
-// conformance kit asks them, and so may a plug-in's own tests.
+// conformance kit reads them, and a plug-in's own tests may.
 #include <cstring>
 #include <string>
 
@@ -49,7 +49,7 @@ bool each_element(const DLTensor &t, F &&f) {
   }
 }
 
-// Results whose old bytes nobody may read: those that share no storage with an argument.
+// Results whose old bytes are not read: those that share no storage with an argument.
 template <class F>
 void each_fresh_result(const plait_call *c, F &&f) {
   each_tensor(c->out, c->n_out, [&](plait_tensor *out) {
@@ -96,7 +96,7 @@ plait_status run(plait_call *c) {
   const bool poisoned = fill(c);
   plait_status s = PLAIT_DECLINE;
   for (const plait_entry *e = self->prev; e && s == PLAIT_DECLINE; e = e->prev) {
-    if (e->fn == run) continue;  // another probe is told below
+    if (e->fn == run) continue;  // another probe is notified below
     c->self = e;
     s = e->fn(c);
     const bool left = s == PLAIT_OK && poisoned && untouched(c);

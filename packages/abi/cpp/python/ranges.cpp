@@ -7,7 +7,7 @@
 namespace plait::python {
 namespace {
 
-struct Open {  // an event that has begun; n is 0 where nobody watched
+struct Open {  // an event that has begun; n is 0 if there was no observer
   plait_event event;
   uint64_t tokens[PLAIT_TOKENS];
   uint64_t n;

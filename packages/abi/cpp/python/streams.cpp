@@ -9,14 +9,14 @@ namespace {
 
 PyTypeObject *stream_class, *event_class;
 
-struct Entered {  // a `with` that has begun
+struct Entered {  // a `with` block that was entered
   unsigned long thread;
   plait_stream *previous;  // owned; nullptr: the default stream
 };
 struct StreamObject {
   PyObject_HEAD DLDevice device;
   plait_stream *stream;  // owned; nullptr: the default stream
-  std::vector<Entered> *entered;  // made at the first `with`
+  std::vector<Entered> *entered;  // created by the first `with`
 };
 struct EventObject {
   PyObject_HEAD DLDevice device;
@@ -38,18 +38,18 @@ PyObject *native_number(const void *native) {
   return PyLong_FromVoidPtr(const_cast<void *>(native));
 }
 
-bool is_of(PyObject *o, PyTypeObject *type, const char *who, const char *argument,
+bool is_of(PyObject *o, PyTypeObject *type, const char *caller, const char *argument,
            const char *name) {
   if (PyObject_TypeCheck(o, type)) return true;
-  PyErr_Format(PyExc_TypeError, "%s: `%s` must be %s, got %s", who, argument, name,
+  PyErr_Format(PyExc_TypeError, "%s: `%s` must be %s, got %s", caller, argument, name,
                Py_TYPE(o)->tp_name);
   return false;
 }
-bool is_stream(PyObject *o, const char *who) {
-  return is_of(o, stream_class, who, "stream", "a Stream");
+bool is_stream(PyObject *o, const char *caller) {
+  return is_of(o, stream_class, caller, "stream", "a Stream");
 }
-bool is_event(PyObject *o, const char *who) {
-  return is_of(o, event_class, who, "event", "an Event");
+bool is_event(PyObject *o, const char *caller) {
+  return is_of(o, event_class, caller, "event", "an Event");
 }
 
 // Makes an object of one of the two classes, or of a class derived from it.
@@ -131,9 +131,9 @@ PyObject *stream_wait_stream(PyObject *self, PyObject *other) {
   return none_or_raise(thread, s);
 }
 
-bool record(const EventObject *event, DLDevice device, plait_stream *stream, const char *who) {
+bool record(const EventObject *event, DLDevice device, plait_stream *stream, const char *caller) {
   if (!same(event->device, device)) {
-    PyErr_Format(PyExc_ValueError, "%s: the event is of %s, the stream of %s", who,
+    PyErr_Format(PyExc_ValueError, "%s: the event is of %s, the stream of %s", caller,
                  text_of(event->device).c_str(), text_of(device).c_str());
     return false;
   }
@@ -145,14 +145,15 @@ bool record(const EventObject *event, DLDevice device, plait_stream *stream, con
 PyObject *event_object(PyTypeObject *type, DLDevice, uint64_t flags);
 
 PyObject *stream_record_event(PyObject *self, PyObject *args, PyObject *kwargs) {
-  PyObject *given = Py_None;
+  PyObject *argument = Py_None;
   static const char *names[] = {"event", nullptr};
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:record_event", const_cast<char **>(names),
-                                   &given))
+                                   &argument))
     return nullptr;
   const StreamObject *o = as_stream(self);
-  if (given != Py_None && !is_event(given, "record_event")) return nullptr;
-  Object event(given == Py_None ? event_object(event_class, o->device, 0) : new_reference(given));
+  if (argument != Py_None && !is_event(argument, "record_event")) return nullptr;
+  Object event(argument == Py_None ? event_object(event_class, o->device, 0)
+                                   : new_reference(argument));
   if (!event || !record(as_event(event.get()), o->device, o->stream, "record_event"))
     return nullptr;
   return event.release();
@@ -210,7 +211,7 @@ PyObject *stream_repr(PyObject *self) {
                               native_of(o));
 }
 
-// Two objects are one stream if they are one of the runtime, or wrap one of the device's.
+// Two objects are equal if they have the same stream of the runtime, or of the device.
 PyObject *stream_compare(PyObject *a, PyObject *b, int op) {
   if (!PyObject_TypeCheck(b, stream_class) || (op != Py_EQ && op != Py_NE))
     Py_RETURN_NOTIMPLEMENTED;
@@ -263,16 +264,16 @@ void event_dealloc(PyObject *self) {
 
 // The stream that an argument of a method of Event names: the current one of the event's device if
 // it is None.
-bool stream_argument(PyObject *self, PyObject *args, PyObject *kwargs, const char *who,
+bool stream_argument(PyObject *self, PyObject *args, PyObject *kwargs, const char *caller,
                      const char *format, DLDevice *device, plait_stream **stream) {
-  PyObject *given = Py_None;
+  PyObject *argument = Py_None;
   static const char *names[] = {"stream", nullptr};
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, format, const_cast<char **>(names), &given))
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, format, const_cast<char **>(names), &argument))
     return false;
-  if (given != Py_None && !is_stream(given, who)) return false;
-  *device = given == Py_None ? as_event(self)->device : as_stream(given)->device;
-  *stream =
-      given == Py_None ? runtime().stream(runtime().thread(), *device) : as_stream(given)->stream;
+  if (argument != Py_None && !is_stream(argument, caller)) return false;
+  *device = argument == Py_None ? as_event(self)->device : as_stream(argument)->device;
+  *stream = argument == Py_None ? runtime().stream(runtime().thread(), *device)
+                                : as_stream(argument)->stream;
   return true;
 }
 
@@ -445,7 +446,7 @@ PyType_Slot stream_slots[] = {
          "Stream(device=None, priority=0)\n--\n\nA queue of work on a device, which runs in order; "
          "work in different streams may run at the same time."
          "\n\nIn a ``with`` block it is the current stream of this thread. On the CPU, and on a "
-         "device without streams, it stands for the only one there is."
+         "device without streams, it is the device's only stream."
          "\n\nArgs:\n"
          "    device: where it runs; None is the current accelerator, or the CPU if there is "
          "none.\n"
@@ -526,7 +527,7 @@ PyType_Slot event_slots[] = {
          "all work before it is done."
          "\n\nOn the CPU work is done when a call returns, so that its events are always reached."
          "\n\nArgs:\n"
-         "    device: whose streams it is for; None is the current accelerator, or the CPU if "
+         "    device: the device of its streams; None is the current accelerator, or the CPU if "
          "there "
          "is none.\n"
          "    enable_timing: whether `elapsed_time` will be asked for."

@@ -67,10 +67,10 @@ class Call {
  private:
   const plait_runtime *runtime() const { return thread_->runtime; }
   const plait_arg *argument(uint32_t i) const { return plait_arg_at(to_->op, i); }
-  plait_status refuse(uint32_t i, const char *what, const Any &got) {
+  plait_status refuse(uint32_t i, const char *subject, const Any &got) {
     return runtime()->raise(thread_, PLAIT_TYPE_ERROR, to_->op->name,
                             "`%s` must be %s, got a value of tvm-ffi's type %d", argument(i)->name,
-                            what, int(got.type));
+                            subject, int(got.type));
   }
 
   plait_status fill_one(uint32_t i, const Any &a, plait_value *to);
@@ -234,9 +234,9 @@ plait_status Call::number(uint32_t i, const Any &a, plait_value *to) {
 }
 
 plait_status Call::fill_one(uint32_t i, const Any &a, plait_value *to) {
-  const plait_arg *wanted = argument(i);
-  if (a.type == type_none && wanted->flags & PLAIT_ARG_OPTIONAL) return PLAIT_OK;
-  switch (wanted->kind) {
+  const plait_arg *required = argument(i);
+  if (a.type == type_none && required->flags & PLAIT_ARG_OPTIONAL) return PLAIT_OK;
+  switch (required->kind) {
     case PLAIT_KIND_TENSOR: return is_tensor(a) ? tensor(a, to) : refuse(i, "a tensor", a);
     case PLAIT_KIND_OPERAND: return is_tensor(a) ? tensor(a, to) : number(i, a, to);
     case PLAIT_KIND_TENSORS: return tensor_list(i, a, to);
@@ -384,18 +384,18 @@ int function_of(void *, const Any *args, int32_t n, Any *result) {
     lib->set_error("TypeError", "plait.operator: the name of an operator is required");
     return -1;
   }
-  Exported found{state.runtime->op(name.c_str()), PLAIT_FUNCTION};
-  if (!found.op && !name.empty() && name.back() == '_') {
-    found = {state.runtime->op(name.substr(0, name.size() - 1).c_str()), PLAIT_INPLACE};
-    if (found.op && !(found.op->flags & PLAIT_OP_INPLACE)) found.op = nullptr;
+  Exported match{state.runtime->op(name.c_str()), PLAIT_FUNCTION};
+  if (!match.op && !name.empty() && name.back() == '_') {
+    match = {state.runtime->op(name.substr(0, name.size() - 1).c_str()), PLAIT_INPLACE};
+    if (match.op && !(match.op->flags & PLAIT_OP_INPLACE)) match.op = nullptr;
   }
-  if (!found.op) {
+  if (!match.op) {
     lib->set_error("AttributeError", ("no operator named " + name + " is defined").c_str());
     return -1;
   }
   const auto drop = [](void *exported) { delete static_cast<Exported *>(exported); };
   *result = {};
-  const int code = lib->new_function(new Exported(found), call_operator, drop, &result->v.p);
+  const int code = lib->new_function(new Exported(match), call_operator, drop, &result->v.p);
   if (code == 0) result->type = type_function;
   return code;
 }

@@ -39,9 +39,9 @@ bool find_all(void *from, Library *to) {
 }  // namespace
 
 const Library *library() {  // with the GIL
-  static Library found;
+  static Library result;
   static std::atomic<bool> ready{false};
-  if (ready) return &found;
+  if (ready) return &result;
   void *handle = dlopen(library_name, RTLD_NOW | RTLD_NOLOAD);
   if (!handle) {
     PyErr_SetString(PyExc_ImportError, "plait_abi: the library of tvm_ffi is not loaded");
@@ -49,19 +49,19 @@ const Library *library() {  // with the GIL
   }
   Library fresh;
   if (!find_all(handle, &fresh)) return nullptr;
-  found = fresh;
+  result = fresh;
   ready = true;
-  return &found;
+  return &result;
 }
 
 void *array_of(const Library *lib, Any *items, size_t n) {
   static const Bytes name{"ffi.Array", 9};
   void *make = nullptr;
-  Any made{};
+  Any result{};
   if (lib->global_function(&name, &make) != 0 || !make) return nullptr;
-  const int code = lib->call(make, items, int32_t(n), &made);
+  const int code = lib->call(make, items, int32_t(n), &result);
   lib->release(make);
-  return code == 0 ? made.v.p : nullptr;
+  return code == 0 ? result.v.p : nullptr;
 }
 
 void *tensor_of(const Library *lib, plait_thread *thread, plait_tensor *t) {
@@ -72,8 +72,8 @@ void *tensor_of(const Library *lib, plait_thread *thread, plait_tensor *t) {
     return nullptr;
   }
   DLManagedTensorVersioned *managed = new_managed(t, 0);
-  void *made = nullptr;
-  if (managed && lib->tensor_from_dlpack(managed, 0, 0, &made) == 0) return made;
+  void *result = nullptr;
+  if (managed && lib->tensor_from_dlpack(managed, 0, 0, &result) == 0) return result;
   if (managed) managed->deleter(managed);
   runtime->raise(thread, PLAIT_MEMORY_ERROR, "tvm_ffi", "the tensor cannot be handed over");
   return nullptr;
@@ -179,18 +179,18 @@ class Arguments {
   plait_status list(Any *to, uint32_t count, F &&item) {
     std::vector<Any> items(count);
     for (uint32_t i = 0; i < count; i++) items[i] = item(i);
-    void *made = array_of(lib_, items.data(), count);
-    if (!made) return call_->thread->runtime->fail(call_, PLAIT_MEMORY_ERROR, "out of memory");
+    void *result = array_of(lib_, items.data(), count);
+    if (!result) return call_->thread->runtime->fail(call_, PLAIT_MEMORY_ERROR, "out of memory");
     to->type = type_array;
-    to->v.p = owned_.keep(made);
+    to->v.p = owned_.keep(result);
     return PLAIT_OK;
   }
   // a Tensor, and no borrowed DLTensor: functions keep them, and Python's crash over the others
   plait_status tensor(Any *to, plait_tensor *t) {
-    void *made = tensor_of(lib_, call_->thread, t);
-    if (!made) return call_->thread->error->code;
+    void *result = tensor_of(lib_, call_->thread, t);
+    if (!result) return call_->thread->error->code;
     to->type = type_tensor;
-    to->v.p = owned_.keep(made);
+    to->v.p = owned_.keep(result);
     return PLAIT_OK;
   }
   plait_status tensors(Any *to, const plait_value &v) {
@@ -287,9 +287,9 @@ PyObject *implement(PyObject *, PyObject *args) {
   if (!PyArg_ParseTuple(args, "sKO", &name, &function, &where)) return nullptr;
   const Library *lib = library();
   if (!lib) return nullptr;
-  auto made =
+  auto result =
       std::make_unique<TvmKernel>(lib, reinterpret_cast<void *>(static_cast<uintptr_t>(function)));
-  return register_kernel(name, where, "tvm_ffi", run, std::move(made));
+  return register_kernel(name, where, "tvm_ffi", run, std::move(result));
 }
 
 PyMethodDef functions[] = {

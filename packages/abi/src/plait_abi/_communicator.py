@@ -27,7 +27,7 @@ REDUCTIONS = {"sum": 0, "mean": 1, "product": 2, "min": 3, "max": 4, "and": 5, "
 
 
 class Work:
-    """A collective that was started and goes on by itself; `Communicator.start` makes it.
+    """A collective that runs in the background; `Communicator.start` makes it.
 
     Dropping it does not stop the collective.
 
@@ -55,7 +55,7 @@ class Work:
 class Communicator:
     """One member of a group of processes that compute together: the role as it is.
 
-    It asks a provider for what `plait/abi.h` describes, and serves providers' tests;
+    It calls a provider's functions, which `plait/abi.h` describes. Tests of providers use it;
     `plait_multiprocessing.Communicator` is for programs.
 
     Example:
@@ -74,7 +74,8 @@ class Communicator:
 
     @classmethod
     def prepare_with(cls, provider: str, prepare: Preparation) -> None:
-        """Let `open` call a function before it asks a provider: one whose processes meet in Python.
+        """Let `open` call a function before it calls a provider: one whose processes meet in
+        Python.
 
         Args:
             provider: its name.

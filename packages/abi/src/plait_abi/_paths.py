@@ -31,8 +31,8 @@ def paths(package: str = "plait_abi") -> dict[str, str]:
             f"paths: an installed package is required, got {package!r}", name=package
         )
     root = pathlib.Path(folders[0]).resolve()
-    found = {
+    results = {
         name: str(root / name) for name in ("include", "lib", "pkgconfig") if (root / name).is_dir()
     }
-    found.update({path.name: str(path) for path in sorted((root / "lib").glob("lib*.so"))})
-    return found
+    results.update({path.name: str(path) for path in sorted((root / "lib").glob("lib*.so"))})
+    return results

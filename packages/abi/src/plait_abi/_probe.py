@@ -1,4 +1,4 @@
-"""What the kernels that a provider registered do with the calls of an operator."""
+"""Counts of the calls of an operator that a provider's kernels accept, decline or fail."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from plait_abi import binding
 
 
 class Counts(NamedTuple):
-    """What happened to calls: every one was accepted, declined, or failed with an error.
+    """The outcomes of calls: every one was accepted, declined, or failed with an error.
 
     ``poisoned`` counts those accepted ones whose results had been filled with bytes that no
     operator gives, and ``untouched`` those of them that still had these bytes afterwards.
@@ -32,9 +32,9 @@ class Counts(NamedTuple):
 class Probe(AbstractContextManager["Probe"]):
     """Watches the kernels of one provider for one operator until `close`, or for a ``with`` block.
 
-    Kernels are asked in their order, as without a probe. Before that, results in memory that no
+    Kernels are called in their order, as without a probe. Before that, results in memory that no
     argument shares are filled with bytes that no operator gives: a kernel that reads them, or
-    leaves some as they are, gives wrong results. Where every kernel declines they are asked once
+    leaves some as they are, gives wrong results. If every kernel declines, they are called once
     more, which is not counted.
 
     Args:

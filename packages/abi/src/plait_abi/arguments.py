@@ -23,7 +23,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 class _Tensor:
-    """What `Tensor` stands for in annotations, of whatever package it is."""
+    """The meaning of `Tensor` in annotations, for any package's tensors."""
 
 
 _KNOWN = {
@@ -50,17 +50,19 @@ def name_arguments(module: dict[str, Any]) -> None:
         ...     print(error)
         half: `input` must be a Tensor, got int
     """
-    made: dict[FunctionType, Any] = {}  # two names of a function stay one
+    result: dict[FunctionType, Any] = {}  # two names of a function stay one
     for name in module["__all__"]:
-        given = module.get(name)  # None: found on demand
-        function = given.__wrapped__ if isinstance(given, Function) else given
+        argument = module.get(name)  # None: found on demand
+        function = argument.__wrapped__ if isinstance(argument, Function) else argument
         if isinstance(function, FunctionType) and not hasattr(function, "__wrapped__"):
-            if function in made:
-                module[name] = made[function]
+            if function in result:
+                module[name] = result[function]
             elif _has_annotations(function) and not hasattr(function, "_passes_on"):
-                naming = _naming(function, function.__name__)
+                naming = _with_name(function, function.__name__)
                 naming.__module__ = module["__name__"]  # where pickles find it
-                module[name] = made[function] = naming if function is given else Function(naming)
+                module[name] = result[function] = (
+                    naming if function is argument else Function(naming)
+                )
 
 
 def passes_on(function: _F) -> _F:
@@ -99,18 +101,20 @@ def name_constructor(cls: type, constructor: Callable[..., Any]) -> Callable[...
     """
     if not isinstance(constructor, FunctionType):
         return constructor
-    return _naming(constructor, cls.__name__)
+    return _with_name(constructor, cls.__name__)
 
 
-def _naming(function: FunctionType, shown: str) -> Callable[..., Any]:
+def _with_name(function: FunctionType, public_name: str) -> Callable[..., Any]:
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             return function(*args, **kwargs)
         except (AttributeError, TypeError, ValueError) as error:
-            if str(error).startswith(f"{shown}: ") or _is_raised(error):
+            if str(error).startswith(f"{public_name}: ") or _is_raised(error):
                 raise
-            text = _complaint(function, shown, args, kwargs, not isinstance(error, AttributeError))
+            text = _complaint(
+                function, public_name, args, kwargs, not isinstance(error, AttributeError)
+            )
             if not text:
                 raise
         raise TypeError(text)
@@ -138,7 +142,7 @@ def _is_raised(error: Exception) -> bool:
 
 def _complaint(
     function: FunctionType,
-    shown: str,
+    public_name: str,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     arrays_pass: bool,
@@ -153,79 +157,79 @@ def _complaint(
     notes = _annotations(function)
     for name, value in bound.items():
         kind = signature.parameters[name].kind
-        wanted = notes.get(name, Any)
+        required = notes.get(name, Any)
         if kind is inspect.Parameter.VAR_KEYWORD:
             continue
         if kind is inspect.Parameter.VAR_POSITIONAL:
-            wanted = Sequence[wanted]  # type: ignore[valid-type]
-        wrong = _wrong(value, wanted, arrays_pass)
+            required = Sequence[required]  # type: ignore[valid-type]
+        wrong = _wrong(value, required, arrays_pass)
         if wrong:
             got = "None" if wrong[0] is None else type(wrong[0]).__name__
             inside = "" if wrong[0] is value else " in it"
-            return f"{shown}: `{name}` must be {_text(wanted)}, got {got}{inside}"
+            return f"{public_name}: `{name}` must be {_text(required)}, got {got}{inside}"
     return ""
 
 
 def _annotations(function: FunctionType) -> dict[str, Any]:
     """Return the annotations, without those of names that are only there for type checkers."""
-    found = {}
+    results = {}
     for name, note in function.__annotations__.items():
         one = types.SimpleNamespace(__annotations__={name: note})
         space = {**function.__globals__, **_KNOWN}
         try:
-            found.update(typing.get_type_hints(one, space))
+            results.update(typing.get_type_hints(one, space))
         except (NameError, TypeError, AttributeError):
             continue
-    return found
+    return results
 
 
-def _options(wanted: Any) -> tuple[Any, ...]:
-    if typing.get_origin(wanted) in (typing.Union, types.UnionType):
-        return typing.get_args(wanted)
-    return (wanted,)
+def _options(required: Any) -> tuple[Any, ...]:
+    if typing.get_origin(required) in (typing.Union, types.UnionType):
+        return typing.get_args(required)
+    return (required,)
 
 
-def _wrong(value: Any, wanted: Any, arrays_pass: bool) -> list[Any]:
+def _wrong(value: Any, required: Any, arrays_pass: bool) -> list[Any]:
     """Return what does not fit an annotation, the value or one in it: one object, or none."""
-    options = _options(wanted)
-    found = [_wrong_for(value, each, arrays_pass) for each in options]
-    if any(not each for each in found):
+    options = _options(required)
+    results = [_wrong_for(value, each, arrays_pass) for each in options]
+    if any(not each for each in results):
         return []
-    inside = [each for each in found if each[0] is not value]
+    inside = [each for each in results if each[0] is not value]
     return inside[0] if inside else [value]
 
 
-def _wrong_for(value: Any, wanted: Any, arrays_pass: bool) -> list[Any]:
-    origin = typing.get_origin(wanted)
-    if origin in _SEQUENCES or wanted in _SEQUENCES:
+def _wrong_for(value: Any, required: Any, arrays_pass: bool) -> list[Any]:
+    origin = typing.get_origin(required)
+    if origin in _SEQUENCES or required in _SEQUENCES:
         if isinstance(value, (str, bytes, Mapping)) or not hasattr(value, "__iter__"):
             return [value]
-        element = next(iter(typing.get_args(wanted)), Any)
+        element = next(iter(typing.get_args(required)), Any)
         if not isinstance(value, (list, tuple)):
             return []
         return next((w for each in value if (w := _wrong(each, element, arrays_pass))), [])
-    if wanted is _Tensor:
+    if required is _Tensor:
         kind = type(value)
         fits = hasattr(kind, "__plait_tensor__") or (arrays_pass and hasattr(kind, "__dlpack__"))
         return [] if fits else [value]
-    if wanted in _METHODS:
-        fits = hasattr(value, _METHODS[wanted]) and not isinstance(value, type)
-    elif wanted is NoneType:
+    if required in _METHODS:
+        fits = hasattr(value, _METHODS[required]) and not isinstance(value, type)
+    elif required is NoneType:
         fits = value is None
-    elif wanted is str:
+    elif required is str:
         fits = isinstance(value, str)
     elif origin is Callable or origin is typing.get_origin(Callable[..., Any]):
         fits = callable(value)
-    elif isinstance(wanted, type) and wanted not in (Any, bool, object):
-        fits = _is_instance(value, wanted)
+    elif isinstance(required, type) and required not in (Any, bool, object):
+        fits = _is_instance(value, required)
     else:
         fits = True
     return [] if fits else [value]
 
 
-def _is_instance(value: Any, wanted: type) -> bool:
+def _is_instance(value: Any, required: type) -> bool:
     try:
-        return isinstance(value, wanted)
+        return isinstance(value, required)
     except TypeError:  # a protocol, or another type that only checkers know
         return True
 
@@ -243,23 +247,23 @@ _PLURAL = {
 }  # fmt: skip
 
 
-def _text(wanted: Any, several: bool = False) -> str:
+def _text(required: Any, several: bool = False) -> str:
     texts: list[str] = []
-    for each in _options(wanted):
+    for each in _options(required):
         text = _text_of(each, several)
         if text not in texts:
             texts.append(text)
     return " or ".join([each for each in texts if each != "None"] + ["None"] * ("None" in texts))
 
 
-def _text_of(wanted: Any, several: bool) -> str:
-    if typing.get_origin(wanted) in _SEQUENCES or wanted in _SEQUENCES:
-        inner = next(iter(typing.get_args(wanted)), Any)
+def _text_of(required: Any, several: bool) -> str:
+    if typing.get_origin(required) in _SEQUENCES or required in _SEQUENCES:
+        inner = next(iter(typing.get_args(required)), Any)
         return "sequences" if several else f"a sequence of {_text(inner, True)}"
-    if wanted in _SINGULAR:
-        return (_PLURAL if several else _SINGULAR)[wanted]
-    if callable(wanted) and isinstance(wanted, type):
-        return f"{wanted.__name__}s" if several else f"a {wanted.__name__}"
-    if typing.get_origin(wanted) is typing.get_origin(Callable[..., Any]):
+    if required in _SINGULAR:
+        return (_PLURAL if several else _SINGULAR)[required]
+    if callable(required) and isinstance(required, type):
+        return f"{required.__name__}s" if several else f"a {required.__name__}"
+    if typing.get_origin(required) is typing.get_origin(Callable[..., Any]):
         return "functions" if several else "a function"
     return "objects" if several else "an object"

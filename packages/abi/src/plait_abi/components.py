@@ -64,7 +64,7 @@ def use(*, fallback: str | Iterable[str] | _Unchanged | None = _UNCHANGED, **mod
         **modules: import name for each component, as in ``use(nn="other_nn")``.
 
     Raises:
-        LookupError: if there is no such component; the text names those that there are.
+        LookupError: if there is no such component; the text names the known ones.
         ValueError: if `fallback` names no type of accelerator.
         ModuleNotFoundError: if there is no such package.
         RuntimeError: if the component is already loaded from another package.
@@ -76,8 +76,8 @@ def use(*, fallback: str | Iterable[str] | _Unchanged | None = _UNCHANGED, **mod
             ...
         LookupError: use: there is no component 'optimiser'; did you mean 'optim'? ...
     """
-    wanted = {_known("use", name): module for name, module in modules.items()}
-    for component, module in wanted.items():
+    required = {_require_known("use", name): module for name, module in modules.items()}
+    for component, module in required.items():
         if importlib.util.find_spec(module) is None:
             raise ModuleNotFoundError(
                 f"use: {component}={module!r} names a package that is not installed", name=module
@@ -91,7 +91,7 @@ def use(*, fallback: str | Iterable[str] | _Unchanged | None = _UNCHANGED, **mod
             )
     if not isinstance(fallback, _Unchanged):
         _set_fallback(fallback)
-    _used.update(wanted)
+    _used.update(required)
 
 
 def _set_fallback(types: str | Iterable[str] | None) -> None:
@@ -123,16 +123,16 @@ def choose(component: str) -> str:
     name = _used.get(component) or _from_environment().get(component) or DEFAULTS.get(component)
     if name:
         return name
-    found = offers(component)
-    if not found:
+    result = offers(component)
+    if not result:
         raise LookupError(f"plait: no installed package offers the component {component!r}")
-    if len(found) > 1:
-        names = " and ".join(f"{module} (from {package})" for module, package in found)
+    if len(result) > 1:
+        names = " and ".join(f"{module} (from {package})" for module, package in result)
         raise LookupError(
             f"plait: {component!r} is offered by {names}; "
             f"choose with plait_abi.use({component}=...) or PLAIT_COMPONENTS={component}=..."
         )
-    return found[0][0]
+    return result[0][0]
 
 
 def offers(component: str) -> list[tuple[str, str]]:
@@ -149,13 +149,13 @@ def offers(component: str) -> list[tuple[str, str]]:
     return sorted({(point.value, point.dist.name if point.dist else "?") for point in points})
 
 
-def _known(origin: str, name: str) -> str:
-    """Return the component that `name` means; a role means the component that brings it."""
+def _require_known(origin: str, name: str) -> str:
+    """Return the component that `name` means; a role means the component that provides it."""
     name = ROLES.get(name, name)
     if name in DEFAULTS:
         return name
     import difflib
-    import importlib.metadata  # both slow to import, and rarely asked
+    import importlib.metadata  # both slow to import, and rarely needed
 
     offered = {point.name for point in importlib.metadata.entry_points(group=GROUP)}
     if name in offered:
@@ -209,7 +209,7 @@ def _from_environment() -> dict[str, str]:
     return _parse(text) if text else {}
 
 
-@functools.lru_cache(maxsize=1)  # what a collective or a hook requires is asked many times a step
+@functools.lru_cache(maxsize=1)  # collectives and hooks look up components many times in a step
 def _parse(text: str) -> dict[str, str]:
     result: dict[str, str] = {}
     for item in filter(None, (part.strip() for part in text.split(","))):
@@ -219,5 +219,5 @@ def _parse(text: str) -> dict[str, str]:
                 "PLAIT_COMPONENTS: component=package, separated by commas, is required; "
                 f"got {item!r}"
             )
-        result[_known("PLAIT_COMPONENTS", component.strip())] = module.strip()
+        result[_require_known("PLAIT_COMPONENTS", component.strip())] = module.strip()
     return result

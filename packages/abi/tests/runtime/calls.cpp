@@ -67,22 +67,22 @@ TEST(what_must_not_be_written_is_refused) {
           error_has({"expanded", "(3,)"}));
 }
 
-int asked;
+int request;
 TEST(a_provider_may_decline) {
   define_basics();
   uint64_t undo = 0;
   const auto decline = [](plait_call *) -> plait_status {
-    asked++;
+    request++;
     return PLAIT_DECLINE;
   };
   check(rt->implement(th, rt->op("twice"), kDLCPU, decline, nullptr, nullptr, &undo));
   const Tensor x = make({1}, {2});
   plait_value out = none();
-  REQUIRE(run("twice", {value(x)}, &out) == PLAIT_OK && asked == 1 &&
+  REQUIRE(run("twice", {value(x)}, &out) == PLAIT_OK && request == 1 &&
           static_cast<float *>(out.u.t->dl.data)[0] == 4);
   rt->release_value(&out);
   check(rt->retract(th, undo));
-  REQUIRE(run("twice", {value(x)}, &out) == PLAIT_OK && asked == 1);
+  REQUIRE(run("twice", {value(x)}, &out) == PLAIT_OK && request == 1);
   rt->release_value(&out);
   REQUIRE(rt->retract(th, undo) == PLAIT_VALUE_ERROR);
   define("lonely(Tensor self) -> Tensor", 0, like_shape, nullptr);

@@ -59,20 +59,20 @@ TEST(memory_is_freed_at_once) {
 }
 TEST(handles_cross_threads) {
   std::vector<std::thread> workers;
-  std::vector<std::vector<Tensor>> made(4);
-  for (auto &list : made)
+  std::vector<std::vector<Tensor>> result(4);
+  for (auto &list : result)
     workers.emplace_back([&list] {
-      plait_thread *mine = rt->thread();
+      plait_thread *own = rt->thread();
       const Dims size{8};
       for (int i = 0; i < 500; i++) {
         Tensor t;
-        check(rt->tensor_new(mine, dtype::float32, 1, size.data(), nullptr, kCpu, t.out()));
+        check(rt->tensor_new(own, dtype::float32, 1, size.data(), nullptr, kCpu, t.out()));
         list.push_back(t);
       }
     });
   for (auto &w : workers) w.join();
-  for (auto &list : made) REQUIRE(list.size() == 500);
-  made.clear();  // freed on one thread, made on another
+  for (auto &list : result) REQUIRE(list.size() == 500);
+  result.clear();  // freed on one thread, made on another
 }
 
 }  // namespace

@@ -5,7 +5,7 @@ namespace {
 
 int lent;
 TEST(an_allocator_can_be_replaced_and_taken_back) {
-  const plait_allocator mine{
+  const plait_allocator own{
       PLAIT_HEADER(plait_allocator),
       "mine",
       nullptr,
@@ -21,7 +21,7 @@ TEST(an_allocator_can_be_replaced_and_taken_back) {
       nullptr,
       nullptr};
   uint64_t undo = 0;
-  check(rt->provide(th, "allocator", kDLCPU, &mine.h, nullptr, &undo));
+  check(rt->provide(th, "allocator", kDLCPU, &own.h, nullptr, &undo));
   Tensor small = make({1}, {1}), large = make({100});
   REQUIRE(lent == 2);
   check(rt->retract(th, undo));
@@ -34,15 +34,15 @@ const plait_plugin default_plugin{PLAIT_HEADER(plait_plugin), "default", "1",
                                   PLAIT_PLUGIN_DEFAULT,       nullptr,   nullptr};
 TEST(a_default_takes_no_role_from_what_was_chosen_before) {
   const plait_executor *built_in = role<plait_executor>(th->runtime);
-  plait_executor mine = *built_in, theirs = *built_in, later = *built_in;
+  plait_executor own = *built_in, theirs = *built_in, later = *built_in;
   uint64_t of_mine = 0, of_theirs = 0, of_later = 0;
-  check(rt->provide(th, "executor", 0, &mine.h, &chosen_plugin, &of_mine));
+  check(rt->provide(th, "executor", 0, &own.h, &chosen_plugin, &of_mine));
   check(rt->provide(th, "executor", 0, &theirs.h, &default_plugin, &of_theirs));
-  REQUIRE(role<plait_executor>(th->runtime) == &mine);
+  REQUIRE(role<plait_executor>(th->runtime) == &own);
   check(rt->provide(th, "executor", 0, &later.h, &chosen_plugin, &of_later));
   REQUIRE(role<plait_executor>(th->runtime) == &later);  // among equals the latest
   check(rt->retract(th, of_later));
-  REQUIRE(role<plait_executor>(th->runtime) == &mine);
+  REQUIRE(role<plait_executor>(th->runtime) == &own);
   check(rt->retract(th, of_mine));
   REQUIRE(role<plait_executor>(th->runtime) == &theirs);
   check(rt->retract(th, of_theirs));
@@ -108,7 +108,7 @@ plait_status failing_init(const plait_runtime *r, const plait_plugin *self) {
   static const plait_observer o{PLAIT_HEADER(plait_observer), nullptr, PLAIT_EVENT_OP,
                                 [](void *, const plait_event *, uint64_t *) { events_of_plugin++; },
                                 nullptr};
-  static plait_executor mine = *role<plait_executor>(r);
+  static plait_executor own = *role<plait_executor>(r);
   static const plait_op_def def = definition("half_way(Tensor self) -> Tensor", 0, like_shape);
   const auto count = [](plait_call *) -> plait_status {
     calls_of_plugin++;
@@ -116,7 +116,7 @@ plait_status failing_init(const plait_runtime *r, const plait_plugin *self) {
   };
   check(r->define(th, &def, nullptr));
   check(r->implement(th, r->op("twice"), kDLCPU, count, nullptr, self, nullptr));
-  check(r->provide(th, "executor", 0, &mine.h, nullptr, nullptr));  // found by whose `init` runs
+  check(r->provide(th, "executor", 0, &own.h, nullptr, nullptr));  // found by whose `init` runs
   check(r->observe(th, &o, 1));
   return r->raise(th, PLAIT_VALUE_ERROR, self->name, "no licence");
 }
@@ -184,13 +184,13 @@ TEST(tables_without_a_function_are_refused) {
 TEST(memory_that_breaks_its_contract_is_an_error) {
   define_basics();
   static plait_status status;
-  static void *given;
+  static void *buffer;
   static const plait_allocator bad{
       PLAIT_HEADER(plait_allocator),
       "bad",
       nullptr,
       [](void *, DLDevice, uint64_t, plait_stream *, void **data, void **block) -> plait_status {
-        *data = given, *block = nullptr;
+        *data = buffer, *block = nullptr;
         return status;
       },
       [](void *, void *, uint64_t, void *) {},
@@ -207,13 +207,13 @@ TEST(memory_that_breaks_its_contract_is_an_error) {
     Tensor t;
     return rt->tensor_new(th, dtype::float32, 1, size.data(), nullptr, kCpu, t.out());
   };
-  status = 1, given = room;
+  status = 1, buffer = room;
   REQUIRE(ask() == PLAIT_MEMORY_ERROR);
-  status = PLAIT_OK, given = nullptr;
+  status = PLAIT_OK, buffer = nullptr;
   REQUIRE(ask() == PLAIT_ERROR && error_has({"`bad`", "64"}));
-  given = room + 8;
+  buffer = room + 8;
   REQUIRE(ask() == PLAIT_ERROR && error_has({"`bad`", "64"}));
-  given = room;
+  buffer = room;
   REQUIRE(ask() == PLAIT_OK);
   check(rt->retract(th, undo));
 }
@@ -224,16 +224,16 @@ plait_status defines_one(const plait_runtime *r, const plait_plugin *self) {
   return s < 0 ? s : r->implement(th, op, kDLCPU, twice_kernel, nullptr, self, nullptr);
 }
 TEST(a_plugin_that_defines_operators_can_come_again) {
-  static const plait_plugin mine{PLAIT_HEADER(plait_plugin), "mine", "1", 0, defines_one, nullptr};
+  static const plait_plugin own{PLAIT_HEADER(plait_plugin), "mine", "1", 0, defines_one, nullptr};
   static const plait_plugin other{
       PLAIT_HEADER(plait_plugin), "other", "1", 0, defines_one, nullptr};
-  check(rt->attach(th, &mine));
+  check(rt->attach(th, &own));
   const plait_op *op = rt->op("of_a_plugin");
   check(rt->detach(th, "mine"));
   plait_value out;
   const Tensor x = make({1}, {3});
   REQUIRE(run("of_a_plugin", {value(x)}, &out) == PLAIT_NOT_IMPLEMENTED);
-  check(rt->attach(th, &mine));
+  check(rt->attach(th, &own));
   REQUIRE(rt->op("of_a_plugin") == op && run("of_a_plugin", {value(x)}, &out) == PLAIT_OK &&
           *at(out.u.t, 0) == 6);
   rt->release_value(&out);

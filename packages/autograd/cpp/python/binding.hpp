@@ -27,9 +27,9 @@ extern State state;
 inline plait_thread *this_thread() { return state.runtime->thread(); }
 const plait_engine *engine();                 // NULL with an exception
 const Introspection *introspection();  // NULL without an exception if the engine isn't ours
-plait_tensor *tensor_from(PyObject *, const char *what);  // borrowed; NULL with an exception
+plait_tensor *tensor_from(PyObject *, const char *subject);  // borrowed; NULL with an exception
 // Sequences of tensors, None allowed where `optional`; pointers are borrowed from the objects.
-bool tensors_from(PyObject *, const char *what, bool optional, std::vector<plait_tensor *> &);
+bool tensors_from(PyObject *, const char *subject, bool optional, std::vector<plait_tensor *> &);
 inline PyObject *raise(plait_status s) { return state.python->raise(this_thread(), s); }
 PyObject *wrap_new(plait_tensor *);  // takes a new reference, or None for NULL
 

@@ -58,10 +58,10 @@ PyObject *unpack_dual(PyObject *, PyObject *tensor) {
 
 PyObject *tangent(PyObject *, PyObject *tensor) {
   const Forward *f = forward_mode();
-  plait_tensor *t = f ? tensor_from(tensor, "jvp: an argument") : nullptr, *found = nullptr;
+  plait_tensor *t = f ? tensor_from(tensor, "jvp: an argument") : nullptr, *result = nullptr;
   if (!t) return nullptr;
-  if (const plait_status s = f->tangent(this_thread(), t, &found); s < 0) return raise(s);
-  return wrap_new(found);
+  if (const plait_status s = f->tangent(this_thread(), t, &result); s < 0) return raise(s);
+  return wrap_new(result);
 }
 
 PyObject *set_tangent(PyObject *, PyObject *args) {
@@ -77,9 +77,9 @@ PyObject *set_tangent(PyObject *, PyObject *args) {
 }
 
 PyObject *carry_tangents(PyObject *, PyObject *on) {
-  const int wanted = PyObject_IsTrue(on);
-  const Forward *f = wanted < 0 ? nullptr : forward_mode();
-  return f ? PyBool_FromLong(f->carry(this_thread(), wanted)) : nullptr;
+  const int required = PyObject_IsTrue(on);
+  const Forward *f = required < 0 ? nullptr : forward_mode();
+  return f ? PyBool_FromLong(f->carry(this_thread(), required)) : nullptr;
 }
 
 }  // namespace
@@ -87,7 +87,7 @@ PyObject *carry_tangents(PyObject *, PyObject *on) {
 PyMethodDef dual_functions[] = {
     {"enter_level", entry<enter_level>, METH_VARARGS,
      "enter_level(recorded=True): enter a dual level; return its number."},
-    {"exit_level", entry<exit_level>, METH_NOARGS, "Leave it."},
+    {"exit_level", entry<exit_level>, METH_NOARGS, "Leave the dual level."},
     {"level", entry<level>, METH_NOARGS, "Return the number of this thread's dual level, or 0."},
     {"make_dual", entry<make_dual>, METH_VARARGS, "make_dual(tensor, tangent)"},
     {"unpack_dual", entry<unpack_dual>, METH_O, "Return a copy without tangent, and the tangent."},
@@ -95,7 +95,7 @@ PyMethodDef dual_functions[] = {
     {"set_tangent", entry<set_tangent>, METH_VARARGS,
      "set_tangent(tensor, tangent, written=False)"},
     {"carry_tangents", entry<carry_tangents>, METH_O,
-     "Set whether this thread does; return whether it did."},
+     "Set whether operators of this thread compute tangents; return the old setting."},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace plait::autograd::python

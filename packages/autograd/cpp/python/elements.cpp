@@ -122,14 +122,14 @@ PyObject *is_complex(PyObject *, PyObject *o) {
 }
 
 PyObject *zeros_like(PyObject *, PyObject *o) {
-  plait_tensor *t = tensor_from(o, "gradcheck: argument"), *made = nullptr;
+  plait_tensor *t = tensor_from(o, "gradcheck: argument"), *result = nullptr;
   if (!t) return nullptr;
   plait_status s = state.runtime->tensor_new(this_thread(), t->dl.dtype, t->dl.ndim, t->dl.shape,
-                                             nullptr, t->dl.device, &made);
+                                             nullptr, t->dl.device, &result);
   if (s < 0) return raise(s);
-  s = write("fill_", {value(made), value(0.0)});
-  if (s < 0) return plait_release(made), raise(s);
-  return state.python->wrap(made);
+  s = write("fill_", {value(result), value(0.0)});
+  if (s < 0) return plait_release(result), raise(s);
+  return state.python->wrap(result);
 }
 
 }  // namespace

@@ -33,10 +33,10 @@ PyObject *describe(PyObject *, PyObject *o) {
 }
 
 PyObject *alias(PyObject *, PyObject *o) {
-  plait_tensor *t = tensor_from(o, "alias: argument"), *made = nullptr;
+  plait_tensor *t = tensor_from(o, "alias: argument"), *result = nullptr;
   if (!t) return nullptr;
-  const plait_status s = state.runtime->tensor_alias(this_thread(), t, &made);
-  return s < 0 ? raise(s) : state.python->wrap(made);
+  const plait_status s = state.runtime->tensor_alias(this_thread(), t, &result);
+  return s < 0 ? raise(s) : state.python->wrap(result);
 }
 
 PyObject *is_view(PyObject *, PyObject *o) {
@@ -73,7 +73,7 @@ PyObject *become(PyObject *, PyObject *args) {
   if (s >= 0) s = state.runtime->tensor_repoint(this_thread(), t, bare.get());
   if (s >= 0) std::swap(t->base, base);
   plait_release(base);
-  if (s >= 0) wrote(t);  // who has saved the tensor must not read it with this layout
+  if (s >= 0) wrote(t);  // nodes that saved the tensor must not read it with this layout
   if (s >= 0 && node) s = engine->attach(this_thread(), node, index, t);
   plait_release_object(node);
   if (s < 0) return raise(s);
@@ -83,21 +83,21 @@ PyObject *become(PyObject *, PyObject *args) {
 
 // Another tensor on the bytes of `o`, whose history is set later.
 PyObject *share(PyObject *, PyObject *o) {
-  plait_tensor *t = tensor_from(o, "share: argument"), *made = nullptr;
+  plait_tensor *t = tensor_from(o, "share: argument"), *result = nullptr;
   if (!t) return nullptr;
-  const plait_status s = state.runtime->tensor_alias(this_thread(), t, &made);
+  const plait_status s = state.runtime->tensor_alias(this_thread(), t, &result);
   if (s < 0) return raise(s);
-  made->base = t->base ? t->base : t;
-  plait_retain(made->base);
-  made->flags |= PLAIT_TENSOR_VIEW | PLAIT_TENSOR_CUT;
-  return state.python->wrap(made);
+  result->base = t->base ? t->base : t;
+  plait_retain(result->base);
+  result->flags |= PLAIT_TENSOR_VIEW | PLAIT_TENSOR_CUT;
+  return state.python->wrap(result);
 }
 
 // The argument if it is a leaf, else another handle with the same history. The call depends on the
 // argument as it was before forward, which may change the argument's history by writes, detach_ or
 // recorded operators.
 PyObject *hold(PyObject *, PyObject *o) {
-  plait_tensor *t = tensor_from(o, "hold: argument"), *made = nullptr;
+  plait_tensor *t = tensor_from(o, "hold: argument"), *result = nullptr;
   if (!t) return nullptr;
   const plait_engine *e = engine();
   const bool inner = e && requires_grad_in(e, t) && !e->is_leaf(e->ctx, t);
@@ -105,14 +105,14 @@ PyObject *hold(PyObject *, PyObject *o) {
   plait_object *node = nullptr;
   uint32_t index = 0;
   plait_status s = engine ? engine->gradient_edge(this_thread(), t, &node, &index) : PLAIT_OK;
-  if (s >= 0 && node) s = state.runtime->tensor_alias(this_thread(), t, &made);
-  if (s >= 0 && node) s = engine->attach(this_thread(), node, index, made);
+  if (s >= 0 && node) s = state.runtime->tensor_alias(this_thread(), t, &result);
+  if (s >= 0 && node) s = engine->attach(this_thread(), node, index, result);
   plait_release_object(node);
   if (s < 0) {
-    plait_release(made);
+    plait_release(result);
     return raise(s);
   }
-  return made ? state.python->wrap(made) : Py_NewRef(o);
+  return result ? state.python->wrap(result) : Py_NewRef(o);
 }
 
 // record(name, callable, inputs, outputs, sparse) -> what the recorded node is known by without
@@ -136,12 +136,12 @@ PyObject *record(PyObject *, PyObject *args) {
                 outputs.data(), uint32_t(outputs.size()), &node);
   plait_release_object(held);
   if (s < 0) return raise(s);
-  const bool made = node != nullptr;
-  const Introspection *engine = made ? introspection() : nullptr;
+  const bool result = node != nullptr;
+  const Introspection *engine = result ? introspection() : nullptr;
   if (engine && sparse) engine->set_sparse(node);
-  for (Py_ssize_t i = 0; made && i < PyTuple_GET_SIZE(outputs_object); i++)
+  for (Py_ssize_t i = 0; result && i < PyTuple_GET_SIZE(outputs_object); i++)
     if (outputs[size_t(i)]) track(PyTuple_GET_ITEM(outputs_object, i));
-  PyObject *weak = made ? weak_node(node) : Py_NewRef(Py_None);
+  PyObject *weak = result ? weak_node(node) : Py_NewRef(Py_None);
   plait_release_object(node);
   return weak;
 }
@@ -171,11 +171,11 @@ PyObject *account(PyObject *, PyObject *args) {
   if (!PyArg_ParseTuple(args, "OK", &o, &version)) return nullptr;
   const plait_tensor *t = o == Py_None ? nullptr : tensor_from(o, "account: argument");
   if (!t && o != Py_None) return nullptr;
-  char by[640] = "", made[640] = "";
+  char by[640] = "", result[640] = "";
   const Introspection *engine = introspection();
   if (engine)
-    engine->account(engine->running(), t ? t->storage : nullptr, version, by, made, sizeof by);
-  return Py_BuildValue("(ss)", by, made);
+    engine->account(engine->running(), t ? t->storage : nullptr, version, by, result, sizeof by);
+  return Py_BuildValue("(ss)", by, result);
 }
 
 // as_output(tensor, index, context): a new handle that has the history of that output of the node
@@ -184,20 +184,20 @@ PyObject *as_output(PyObject *, PyObject *args) {
   PyObject *o, *context;
   unsigned index = 0;
   if (!PyArg_ParseTuple(args, "OIO", &o, &index, &context)) return nullptr;
-  plait_tensor *t = tensor_from(o, "as_output: argument"), *made = nullptr;
+  plait_tensor *t = tensor_from(o, "as_output: argument"), *result = nullptr;
   if (!t || lost()) return nullptr;
   const Introspection *engine = introspection();
   plait_object *node = engine ? engine->running() : nullptr;
   const NodeReference own = node || !engine ? NodeReference(nullptr) : node_from(context);
   if (!node) node = own.get();
   PyErr_Clear();  // the node is gone
-  plait_status s = state.runtime->tensor_alias(this_thread(), t, &made);
-  if (s >= 0 && node) s = engine->attach(this_thread(), node, index, made);
+  plait_status s = state.runtime->tensor_alias(this_thread(), t, &result);
+  if (s >= 0 && node) s = engine->attach(this_thread(), node, index, result);
   if (s < 0) {
-    plait_release(made);
+    plait_release(result);
     return raise(s);
   }
-  PyObject *wrapped = state.python->wrap(made);
+  PyObject *wrapped = state.python->wrap(result);
   if (wrapped && node) track(wrapped);  // a context that keeps the output is a reference cycle
   return wrapped;
 }
@@ -207,17 +207,17 @@ PyObject *as_input(PyObject *, PyObject *args) {
   PyObject *o;
   unsigned index = 0;
   if (!PyArg_ParseTuple(args, "OI", &o, &index)) return nullptr;
-  plait_tensor *t = tensor_from(o, "as_input: argument"), *made = nullptr;
+  plait_tensor *t = tensor_from(o, "as_input: argument"), *result = nullptr;
   if (!t || lost()) return nullptr;
   const Introspection *engine = introspection();
   plait_object *node = engine ? engine->running() : nullptr;
-  plait_status s = state.runtime->tensor_alias(this_thread(), t, &made);
+  plait_status s = state.runtime->tensor_alias(this_thread(), t, &result);
   uint32_t output = 0;
   plait_object *to = s >= 0 && node ? engine->edge(node, index, &output) : nullptr;
-  if (to) s = engine->attach(this_thread(), to, output, made);
+  if (to) s = engine->attach(this_thread(), to, output, result);
   plait_release_object(to);
-  if (s >= 0) return state.python->wrap(made);
-  plait_release(made);
+  if (s >= 0) return state.python->wrap(result);
+  plait_release(result);
   return raise(s);
 }
 
@@ -232,9 +232,9 @@ PyObject *stand_in(PyObject *, PyObject *args) {
   if (!engine)
     return PyErr_Format(PyExc_NotImplementedError,
                         "gradient edges belong to plait_autograd's engine, and another is in use");
-  plait_tensor *made = nullptr;
-  const plait_status s = engine->stand_in(this_thread(), node.get(), index, &made);
-  return s < 0 ? raise(s) : state.python->wrap(made);
+  plait_tensor *result = nullptr;
+  const plait_status s = engine->stand_in(this_thread(), node.get(), index, &result);
+  return s < 0 ? raise(s) : state.python->wrap(result);
 }
 
 }  // namespace

@@ -18,12 +18,12 @@ void drop_capsule(PyObject *capsule) {
 
 PyObject *hook(const Introspection *engine, plait_object *node, unsigned when, unsigned index,
                PyObject *callable) {
-  plait_object *what = state.python->hold(callable), *made = nullptr;
-  const plait_status s = engine->hook(this_thread(), node, when, index, what, &made);
-  plait_release_object(what);
+  plait_object *object = state.python->hold(callable), *result = nullptr;
+  const plait_status s = engine->hook(this_thread(), node, when, index, object, &result);
+  plait_release_object(object);
   if (s < 0) return raise(s);
-  PyObject *capsule = PyCapsule_New(made, kHook, drop_capsule);
-  if (!capsule) plait_release_object(made);
+  PyObject *capsule = PyCapsule_New(result, kHook, drop_capsule);
+  if (!capsule) plait_release_object(result);
   return capsule;
 }
 
@@ -63,10 +63,10 @@ PyObject *hook_tensor(PyObject *, PyObject *args) {
 }
 
 PyObject *unhook(PyObject *, PyObject *capsule) {
-  auto *made = static_cast<plait_object *>(PyCapsule_GetPointer(capsule, kHook));
-  const Introspection *engine = made ? introspection() : nullptr;
+  auto *result = static_cast<plait_object *>(PyCapsule_GetPointer(capsule, kHook));
+  const Introspection *engine = result ? introspection() : nullptr;
   if (PyErr_Occurred()) return nullptr;
-  if (engine) engine->unhook(made);
+  if (engine) engine->unhook(result);
   Py_RETURN_NONE;
 }
 
@@ -80,18 +80,18 @@ PyObject *gradient_edge(PyObject *, PyObject *o) {
   uint32_t index = 0;
   const plait_status s = engine->gradient_edge(this_thread(), t, &node, &index);
   if (s < 0) return raise(s);
-  Object found(node_object(node));
-  return found ? Py_BuildValue("(OI)", found.get(), unsigned(index)) : nullptr;
+  Object result(node_object(node));
+  return result ? Py_BuildValue("(OI)", result.get(), unsigned(index)) : nullptr;
 }
 
 PyObject *retained(PyObject *, PyObject *o) {
   const Introspection *engine = introspection();
   if (!engine) Py_RETURN_FALSE;
   plait_tensor *t = tensor_from(o, "retains_grad: argument");
-  int found = 0;
-  const plait_status s = t ? engine->retained(this_thread(), t, &found) : plait_status(PLAIT_OK);
+  int result = 0;
+  const plait_status s = t ? engine->retained(this_thread(), t, &result) : plait_status(PLAIT_OK);
   if (s < 0) return raise(s);
-  return t ? PyBool_FromLong(found) : nullptr;
+  return t ? PyBool_FromLong(result) : nullptr;
 }
 
 PyObject *pass(PyObject *, PyObject *) {

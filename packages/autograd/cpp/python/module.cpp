@@ -14,21 +14,22 @@ const Introspection *introspection() {
   return table && table->h.size == sizeof(Introspection) ? table : nullptr;
 }
 
-plait_tensor *tensor_from(PyObject *o, const char *what) {
+plait_tensor *tensor_from(PyObject *o, const char *subject) {
   plait_tensor *t = state.python->unwrap(o);
   if (!t && !PyErr_Occurred())
-    PyErr_Format(PyExc_TypeError, "%s must be a tensor, got %s", what, Py_TYPE(o)->tp_name);
+    PyErr_Format(PyExc_TypeError, "%s must be a tensor, got %s", subject, Py_TYPE(o)->tp_name);
   return t;
 }
 
-bool tensors_from(PyObject *o, const char *what, bool optional, std::vector<plait_tensor *> &out) {
+bool tensors_from(PyObject *o, const char *subject, bool optional,
+                  std::vector<plait_tensor *> &out) {
   if (!PyTuple_Check(o))
-    return PyErr_Format(PyExc_TypeError, "%s must be a tuple of tensors", what), false;
+    return PyErr_Format(PyExc_TypeError, "%s must be a tuple of tensors", subject), false;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); i++) {
     PyObject *item = PyTuple_GET_ITEM(o, i);
     plait_tensor *t = nullptr;
     if (item != Py_None || !optional) {
-      t = tensor_from(item, what);
+      t = tensor_from(item, subject);
       if (!t) return false;
     }
     out.push_back(t);

@@ -66,8 +66,8 @@ PyObject *metadata(PyObject *self, void *) {
   if (!engine) return PyDict_New();
   plait_object *held = engine->metadata(node_in(self), nullptr);
   if (!held) {
-    Object made(PyDict_New());
-    plait_object *hold = made ? state.python->hold(made.get()) : nullptr;
+    Object result(PyDict_New());
+    plait_object *hold = result ? state.python->hold(result.get()) : nullptr;
     if (!hold) return nullptr;
     held = engine->metadata(node_in(self), hold);
     plait_release_object(hold);

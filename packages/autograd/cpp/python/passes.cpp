@@ -10,12 +10,12 @@ PyObject *is_enabled(PyObject *, PyObject *) {
 }
 
 PyObject *set_enabled(PyObject *, PyObject *on) {
-  const int wanted = PyObject_IsTrue(on);
-  const plait_engine *e = wanted < 0 ? nullptr : engine();
+  const int required = PyObject_IsTrue(on);
+  const plait_engine *e = required < 0 ? nullptr : engine();
   if (!e) return nullptr;
   plait_thread *thread = this_thread();
   const int before = e->enabled(e->ctx, thread);
-  e->set_enabled(e->ctx, thread, wanted);
+  e->set_enabled(e->ctx, thread, required);
   return PyBool_FromLong(before);
 }
 
@@ -33,18 +33,18 @@ PyObject *run_pass(PyObject *, PyObject *args) {
     return nullptr;
   const plait_engine *e = engine();
   if (!e) return nullptr;
-  std::vector<plait_tensor *> found(inputs.size() + 1, nullptr);
+  std::vector<plait_tensor *> results(inputs.size() + 1, nullptr);
   const plait_status s =
       e->backward(e->ctx, this_thread(), roots.data(), grads.empty() ? nullptr : grads.data(),
                   uint32_t(roots.size()), inputs.empty() ? nullptr : inputs.data(),
-                  uint32_t(inputs.size()), flags, found.data());
+                  uint32_t(inputs.size()), flags, results.data());
   state.python->drain();
   if (s < 0) return raise(s);
   Object result(PyTuple_New(Py_ssize_t(inputs.size())));
   for (size_t i = 0; i < inputs.size(); i++) {
-    PyObject *o = wrap_new(found[i]);
+    PyObject *o = wrap_new(results[i]);
     if (!result || !o) {
-      for (size_t k = i + 1; k < inputs.size(); k++) plait_release(found[k]);
+      for (size_t k = i + 1; k < inputs.size(); k++) plait_release(results[k]);
       Py_XDECREF(o);
       return nullptr;
     }

@@ -99,9 +99,9 @@ plait_object *site() {
   if (!python_thread()) return nullptr;
   const Gil gil;
   const PendingError pending;
-  const Object found(stack());
-  if (!found) PyErr_Clear();
-  return found ? state.python->hold(found.get()) : nullptr;
+  const Object result(stack());
+  if (!result) PyErr_Clear();
+  return result ? state.python->hold(result.get()) : nullptr;
 }
 
 std::string line(PyObject *pair) {
@@ -121,16 +121,16 @@ void describe(plait_object *held, int full, char *text, uint64_t size) {
   PyObject *site = state.python->held(held);
   if (!site || !PyTuple_Check(site) || PyTuple_GET_SIZE(site) != 2) return;
   PyObject *frames = PyTuple_GET_ITEM(site, 1);
-  std::string found;
+  std::string result;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(frames); i++) {
     PyObject *pair = PyTuple_GET_ITEM(frames, i);
-    found += (found.empty() ? "" : "\n") + line(pair);
+    result += (result.empty() ? "" : "\n") + line(pair);
     if (!full) break;
   }
   const char *path = PyUnicode_AsUTF8(PyTuple_GET_ITEM(site, 0));
-  if (!full && path && *path) found += std::string(" (module ") + path + ")";
+  if (!full && path && *path) result += std::string(" (module ") + path + ")";
   PyErr_Clear();
-  std::snprintf(text, size, "%s", found.c_str());
+  std::snprintf(text, size, "%s", result.c_str());
 }
 
 void failed(const char *node, plait_object *held) {
@@ -185,18 +185,18 @@ PyObject *set_callbacks(PyObject *, PyObject *args) {
   Py_RETURN_NONE;
 }
 
-bool refused(const char *what) {
+bool refused(const char *subject) {
   PyErr_Format(PyExc_NotImplementedError,
-               "%s: the engine in use has none; plait_autograd's is required", what);
+               "%s: the engine in use has none; plait_autograd's is required", subject);
   return true;
 }
 
 PyObject *set_packing(PyObject *, PyObject *depth) {
-  const long wanted = PyLong_AsLong(depth);
+  const long required = PyLong_AsLong(depth);
   const Introspection *engine = introspection();
-  if (PyErr_Occurred() || (wanted > 0 && !engine && refused("hooks of saved tensors")))
+  if (PyErr_Occurred() || (required > 0 && !engine && refused("hooks of saved tensors")))
     return nullptr;
-  return PyLong_FromLong(engine ? engine->set_packing(int(wanted)) : 0);
+  return PyLong_FromLong(engine ? engine->set_packing(int(required)) : 0);
 }
 
 PyObject *set_anomaly(PyObject *, PyObject *args) {

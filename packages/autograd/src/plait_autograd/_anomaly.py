@@ -252,13 +252,13 @@ def _origin(node: Node, argument: str, leaf: str, shape: tuple[int, ...] | None)
 
 def _not_known(unknown: int, nodes: int, named: bool) -> str:
     if nodes:
-        what = f"{unknown} recorded calls were not looked at for NaN"
+        reason = f"{unknown} recorded calls were not looked at for NaN"
     else:
-        what = "the tensor has no recorded history"
+        reason = "the tensor has no recorded history"
     leaves = "the given leaves have no NaN" if named else "give `named_leaves` to look at leaves"
     return (
-        f"find_nan: {what}; run the forward pass within detect_anomaly() (check_nan=True) and with "
-        f"a gradient to record; {leaves}"
+        f"find_nan: {reason}; run the forward pass within detect_anomaly() (check_nan=True) and "
+        f"with a gradient to record; {leaves}"
     )
 
 

@@ -93,8 +93,8 @@ def grad(
         grad_outputs: the gradient of each output; None stands for 1 where it has one element.
         retain_graph: keep the saved values; the default is ``create_graph``.
         create_graph: record the pass, so that its results can be differentiated. They require grad
-            also where their derivatives are zero, but for what a `Function` or a hook computed from
-            values that were not recorded.
+            also where their derivatives are zero. An exception are results that a `Function` or a
+            hook computed from unrecorded values.
         only_inputs: for PyTorch's signature; must be True. `backward` adds to other leaves.
         allow_unused: return None for inputs that the outputs do not depend on; otherwise they are
             an error, or get zeros if the outputs were computed from gradients of a recorded pass.

@@ -135,22 +135,22 @@ def _check_passes(
     """
     with enable_grad():
         outputs = [y for y in outputs_of(fn(*args)) if _autograd.requires_grad(y)]
-    chosen = [args[i] for i in positions]
+    selection = [args[i] for i in positions]
     for k, output in enumerate(outputs):
         seed = _weights(output)
         first, second = (
-            grad(output, chosen, seed, retain_graph=True, allow_unused=True) for _ in range(2)
+            grad(output, selection, seed, retain_graph=True, allow_unused=True) for _ in range(2)
         )
         for i, a, b in zip(positions, first, second, strict=True):
             if a is None or b is None:
                 continue
-            apart = max(
+            difference = max(
                 (abs(x - y) for x, y in zip(numbers_of(a), numbers_of(b), strict=True)), default=0
             )
-            if apart > nondet_tol:
+            if difference > nondet_tol:
                 raise GradcheckError(
                     f"gradcheck: two passes must give gradients of input {i} that differ by at "
-                    f"most nondet_tol={nondet_tol}; those of output {k} differ by {apart:.9g}"
+                    f"most nondet_tol={nondet_tol}; those of output {k} differ by {difference:.9g}"
                 )
             if check_dtypes and a.dtype != args[i].dtype:
                 raise GradcheckError(
@@ -216,9 +216,9 @@ def gradgradcheck(
                 y for y in outputs_of(fn(*values[: len(args)])) if _autograd.requires_grad(y)
             ]
             weights = list(values[len(args) :]) or [_weights(y) for y in outputs]
-            chosen = [values[i] for i in positions]
+            selection = [values[i] for i in positions]
             result: tuple[Any, ...] = grad(
-                outputs, chosen, weights, create_graph=True, materialize_grads=True
+                outputs, selection, weights, create_graph=True, materialize_grads=True
             )
         return result
 

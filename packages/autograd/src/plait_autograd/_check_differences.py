@@ -133,11 +133,11 @@ class Elements(Differences):
 
     def compare_gradients(self, k: int, output: Any) -> None:
         """Compare the gradients of a backward pass for every number of output ``k``."""
-        chosen = [self._args[i] for i in self._positions]
+        selection = [self._args[i] for i in self._positions]
         for n, (j, part) in enumerate(_directions(output)):
             one = _autograd.zeros_like(output)
             _autograd.set_element(one, j, part)
-            result = grad(output, chosen, one, retain_graph=True, allow_unused=True)
+            result = grad(output, selection, one, retain_graph=True, allow_unused=True)
             for i, gradient in zip(self._positions, result, strict=True):
                 rows = self._slopes[i]
                 numbers = [0.0] * len(rows) if gradient is None else numbers_of(gradient)
@@ -222,8 +222,8 @@ class Directions(Differences):
         u = self._draw(output)
         if not u:
             return
-        chosen = [self._args[i] for i in self._positions]
-        result = grad(output, chosen, _filled(output, u), retain_graph=True, allow_unused=True)
+        selection = [self._args[i] for i in self._positions]
+        result = grad(output, selection, _filled(output, u), retain_graph=True, allow_unused=True)
         for i, gradient in zip(self._positions, result, strict=True):
             v = self._directions[i]
             row = [0.0] * len(v) if gradient is None else numbers_of(gradient)

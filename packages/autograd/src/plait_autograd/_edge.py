@@ -27,7 +27,7 @@ class GradientEdge(NamedTuple):
     node: Any
     output_nr: int
     ownership_token: Any = None
-    """What keeps the node alive where ``node`` is a `FunctionContext`, which does not."""
+    """The object that keeps the node alive if ``node`` is a `FunctionContext`, which does not."""
 
 
 def tensor_at(value: Any) -> Any:

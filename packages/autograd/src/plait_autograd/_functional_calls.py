@@ -12,14 +12,14 @@ from plait_autograd._backward import grad
 Tensors = tuple[Any, ...]
 
 
-def as_tuple(value: Any, function: str, what: str) -> tuple[bool, Tensors]:
+def as_tuple(value: Any, function: str, subject: str) -> tuple[bool, Tensors]:
     """Return whether a value is a sequence, and its items as a tuple."""
     if _autograd.is_tensor(value):
         return False, (value,)
     if isinstance(value, (tuple, list)) and all(_autograd.is_tensor(v) for v in value):
         return True, tuple(value)
     raise TypeError(
-        f"{function}: {what} must be a tensor or a tuple of tensors, got {type(value).__name__}"
+        f"{function}: {subject} must be a tensor or a tuple of tensors, got {type(value).__name__}"
     )
 
 
@@ -48,21 +48,22 @@ def run(
     return many_in, fresh, many_out, outputs
 
 
-def vector_for(v: Any, like: Tensors, name: str, what: str) -> Tensors:
+def vector_for(v: Any, like: Tensors, name: str, subject: str) -> Tensors:
     """Return a vector after a check of its shapes; None stands for 1 for a single number."""
     if v is None:
         if len(like) == 1 and like[0].numel() == 1:
             return (zeros_like(like[0]) + 1,)
-        raise RuntimeError(f"{name}: `v` may be left out only if {what} is a single number")
+        raise RuntimeError(f"{name}: `v` may be left out only if {subject} is a single number")
     _, vectors = as_tuple(v, name, "`v`")
     if len(vectors) != len(like):
         raise RuntimeError(
-            f"{name}: `v` must have {len(like)} tensors, as {what}; got {len(vectors)}"
+            f"{name}: `v` must have {len(like)} tensors, as {subject}; got {len(vectors)}"
         )
     for i, (a, b) in enumerate(zip(vectors, like, strict=True)):
         if tuple(a.shape) != tuple(b.shape):
             raise RuntimeError(
-                f"{name}: `v` {i} must have shape {tuple(b.shape)}, as {what}; got {tuple(a.shape)}"
+                f"{name}: `v` {i} must have shape {tuple(b.shape)}, as {subject}; "
+                f"got {tuple(a.shape)}"
             )
     return vectors
 
@@ -91,17 +92,19 @@ def _varies(g: Any) -> bool:
     return _autograd.requires_grad(g) and (node is None or bool(node.next_functions))
 
 
-def finished(
-    derivatives: Tensors, like: Tensors, create: bool, strict: bool, name: str, what: str
+def finish(
+    derivatives: Tensors, like: Tensors, create: bool, strict: bool, name: str, subject: str
 ) -> Tensors:
     """Replace None by zeros, and detach the results without create_graph, and constants."""
     result = []
     for i, (g, x) in enumerate(zip(derivatives, like, strict=True)):
         if g is None and strict:
-            raise RuntimeError(f"{name}: with strict=True {what} {i} must take part in the result")
+            raise RuntimeError(
+                f"{name}: with strict=True {subject} {i} must take part in the result"
+            )
         if create and strict and not _varies(g):
             raise RuntimeError(
-                f"{name}: with strict=True and create_graph=True the derivative for {what} {i} "
+                f"{name}: with strict=True and create_graph=True the derivative for {subject} {i} "
                 "must depend on the inputs"
             )
         if g is None:

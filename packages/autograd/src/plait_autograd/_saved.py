@@ -80,7 +80,7 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
     """A context manager in which `saved_tensors_hooks` raises ``RuntimeError(error_message)``.
 
     Raises:
-        RuntimeError: hooks are in force when it is entered.
+        RuntimeError: hooks are active when it is entered.
 
     Example:
         >>> import plait_autograd as pa
@@ -103,8 +103,8 @@ class save_on_cpu(saved_tensors_hooks):  # noqa: N801
     """A context manager in which values saved for derivatives are kept in the CPU's memory.
 
     Args:
-        pin_memory: whether copies of a device's tensors lie in pinned memory; then the host waits
-            for none of them.
+        pin_memory: whether copies of a device's tensors lie in pinned memory; then the host does
+            not wait for the copies.
 
     Example:
         >>> import plait_core as pc, plait_autograd as pa

@@ -70,10 +70,10 @@ def exit_dual_level(*, level: int | None = None) -> None:
         >>> level = forward_ad.enter_dual_level()
         >>> forward_ad.exit_dual_level(level=level)
     """
-    present = _autograd.level()
-    if level is not None and level != present:
+    current = _autograd.level()
+    if level is not None and level != current:
         raise RuntimeError(
-            f"exit_dual_level: `level` must be the one that is entered, {present}; got {level}"
+            f"exit_dual_level: `level` must be the one that is entered, {current}; got {level}"
         )
     _autograd.exit_level()
 
@@ -121,10 +121,10 @@ def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
         ...     forward_ad.unpack_dual(x**2).tangent.item()
         6.0
     """
-    present = _autograd.level()
-    if level is not None and level != present:
+    current = _autograd.level()
+    if level is not None and level != current:
         raise RuntimeError(
-            f"make_dual: `level` must be the one that is entered, {present}; got {level}"
+            f"make_dual: `level` must be the one that is entered, {current}; got {level}"
         )
     return _autograd.make_dual(tensor, tangent)
 
@@ -148,8 +148,8 @@ def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
 
 
 def __getattr__(name: str) -> Any:
-    # PyTorch's name, which libraries read: -1 outside a level, 0 in the one that there can be;
-    # here each level has another number
+    # Libraries read this name of PyTorch: -1 outside of a level, 0 inside. Levels cannot be nested.
+    # Here each level has another number.
     if name == "_current_level":
         return 0 if _autograd.level() else -1
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -10,7 +10,7 @@ from plait_autograd import _autograd
 from plait_autograd._functional_calls import (
     Tensors,
     as_tuple,
-    finished,
+    finish,
     gradients,
     of_one_number,
     one_or_all,
@@ -51,7 +51,7 @@ def vjp(
         many_in, fresh, many_out, outputs = run(func, inputs, create_graph, "vjp")
         vectors = vector_for(v, outputs, "vjp", "the result of `func`")
         result = gradients(outputs, fresh, vectors, create_graph)
-        result = finished(result, fresh, create_graph, strict, "vjp", "input")
+        result = finish(result, fresh, create_graph, strict, "vjp", "input")
         values = outputs if create_graph else tuple(_autograd.alias(y) for y in outputs)
     return one_or_all(many_out, values), one_or_all(many_in, result)
 
@@ -114,7 +114,7 @@ def jvp(
         except NotImplementedError:
             _, fresh, many_out, outputs = run(func, inputs, create_graph, "jvp")
             result = _double(outputs, fresh, vectors, create_graph, strict)
-        result = finished(result, outputs, create_graph, strict, "jvp", "result")
+        result = finish(result, outputs, create_graph, strict, "jvp", "result")
         values = outputs if create_graph else tuple(_autograd.alias(y) for y in outputs)
     return one_or_all(many_out, values), one_or_all(many_out, result)
 
@@ -181,7 +181,7 @@ def _hessian_product(
         if positions:
             rows, seeds = tuple(first[i] for i in positions), tuple(vectors[i] for i in positions)
             result = gradients(rows, fresh, seeds, create_graph)
-        result = finished(result, fresh, create_graph, strict, name, "input")
+        result = finish(result, fresh, create_graph, strict, name, "input")
         value = outputs[0] if create_graph else _autograd.alias(outputs[0])
     return value, one_or_all(many_in, result)
 
@@ -209,7 +209,7 @@ def _forward_jacobian(func: Callable[..., Any], inputs: Any, create_graph: bool)
                 many_out, outputs, value = run_forward(
                     func, inputs, vectors, create_graph, "jacobian"
                 )
-                columns.append(finished(value, outputs, create_graph, False, "jacobian", "result"))
+                columns.append(finish(value, outputs, create_graph, False, "jacobian", "result"))
             blocks.append(columns)
         result = tuple(
             tuple(
@@ -270,7 +270,7 @@ def jacobian(
             flat = reshape(y, (-1,))
             for j in range(int(y.numel())):
                 value = gradients((flat[j],), fresh, None, create_graph, True)
-                rows.append(finished(value, fresh, create_graph, strict, "jacobian", "input"))
+                rows.append(finish(value, fresh, create_graph, strict, "jacobian", "input"))
             result.append(
                 tuple(
                     reshape(stack([row[i] for row in rows]), (*y.shape, *x.shape))
@@ -290,7 +290,7 @@ def hessian(
     vectorize: bool = False,
     outer_jacobian_strategy: str = "reverse-mode",
 ) -> Any:
-    r"""Return :math:`\partial^2 y / \partial x_i \partial x_j` of a function with one number.
+    r"""Return :math:`\partial^2 y / \partial x_i \partial x_j` of a function to a number.
 
     For inputs a and b the result is a tuple of tuples; that for (a, b) has the shape
     ``(*a.shape, *b.shape)``.

@@ -30,10 +30,10 @@ def call(operator: Operator, args: Any, kwargs: Any, suffix: str = "") -> Any:
 
 
 class Host:
-    """Where calls are made: here, arguments are the arrays, and results are read in place."""
+    """The place of calls: here, arguments are the arrays, and results are read in place."""
 
     def put(self, array: Any) -> Any:
-        """Return an array of the host as calls take it."""
+        """Return an array of the host in the form of an argument."""
         return array
 
     def relayouts(self) -> dict[str, Callable[[Any], Any]]:
@@ -45,11 +45,11 @@ class Host:
         return as_arrays(results)
 
     def call(self, operator: Operator, args: Any, kwargs: Any, suffix: str = "") -> Any:
-        """Call the operator there."""
+        """Call the operator at this place."""
         return call(operator, args, kwargs, suffix)
 
     def synchronize(self) -> None:
-        """Wait until what was called is done."""
+        """Wait until all calls are done."""
 
 
 HOST = Host()
@@ -88,11 +88,11 @@ def expected(case: Case) -> Arrays:
         )
 
 
-def assert_same(case: Case, got: Arrays, want: Arrays, what: str) -> None:
+def assert_same(case: Case, got: Arrays, want: Arrays, label: str) -> None:
     """Compare shapes, dtypes and values."""
-    assert len(got) == len(want), f"{case}: {what}: {len(got)} results, {len(want)} are expected"
+    assert len(got) == len(want), f"{case}: {label}: {len(got)} results, {len(want)} are expected"
     for number, (a, b) in enumerate(zip(got, want, strict=True)):
-        where = f"{case}: {what}, result {number}"
+        where = f"{case}: {label}, result {number}"
         assert a.shape == b.shape, f"{where}: shape {a.shape}, expected {b.shape}"
         assert a.dtype == b.dtype, f"{where}: dtype {a.dtype}, expected {b.dtype}"
         if a.dtype == bool:
@@ -129,8 +129,8 @@ def check_values(case: Case, where: Host = HOST) -> None:
 
 
 def check_unpredictable(case: Case, where: Host = HOST) -> None:
-    """Results have the reference's shapes and dtypes; what is random repeats from the same seed,
-    whatever the memory that it is written to held before.
+    """Results have the reference's shapes and dtypes; random values are the same for the same seed,
+    for any old content of the memory of the results.
     """
     want, result = expected(case), []
     for fill in (None, 0):

@@ -52,7 +52,7 @@ class Device(Host):
 
     @property
     def count(self) -> int:
-        """How many devices of this type there are."""
+        """The number of devices of this type."""
         return int(self.table.count(self.table.ctx))
 
     # Arrays.
@@ -118,13 +118,15 @@ class Device(Host):
         """Wait for all streams of the device."""
         runtime()("synchronize", self.handle)
 
-    def wait_by_table(self, function: str, *what: Any) -> None:
+    def wait_by_table(self, function: str, *arguments: Any) -> None:
         """Call a function of the device's table that waits.
 
         The runtime asks the device until the work is done, so that a signal can end the wait, and
         calls the function then.
         """
-        status = getattr(self.table, function)(self.table.ctx, runtime().plain("thread"), *what)
+        status = getattr(self.table, function)(
+            self.table.ctx, runtime().plain("thread"), *arguments
+        )
         runtime().check(status, function)
 
     def stream(self, priority: int = 0) -> Stream:

@@ -23,7 +23,7 @@ class Executor:
 
     @property
     def width(self) -> int:
-        """How many threads may run at once, by what it tells this thread."""
+        """The number of threads that may run at the same time, as the executor reports it."""
         return int(self.table.width(self.table.ctx))
 
     @contextmanager

@@ -66,7 +66,7 @@ def check_serves(kernel: Registered) -> None:
     counts = kernel.probe.counts
     label = f"{kernel.provider}: its kernel of {kernel.name}"
     assert counts.calls, (
-        f"{label} was never called: kernels that are asked before it took all calls, or the "
+        f"{label} was never called: kernels before it took all calls, or the "
         "runtime does not ask for one here"
     )
     assert counts.accepted, (

@@ -32,7 +32,7 @@ LONG = 120.0  # seconds after which a member counts as hanging
 
 
 class Provider(NamedTuple):
-    """What is tested, and how its groups are named."""
+    """The tested provider, and the names of its groups."""
 
     name: str
     where: str  # with {} for a fresh text

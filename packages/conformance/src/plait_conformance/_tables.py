@@ -225,7 +225,7 @@ EXCEPTIONS: dict[int, type[Exception]] = {
     MEMORY_ERROR: plait_abi.OutOfMemoryError,
     -8: NotImplementedError,
 }
-"""What the kinds of status are in Python; the others are a RuntimeError."""
+"""The Python exception of each kind of status; the others are a RuntimeError."""
 
 
 def pointer_of(capsule: Any) -> int:

@@ -58,13 +58,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--provider",
         default=None,
         help="the plug-in that is tested, package:Class,... of optimizers, or the name of a "
-        "communicator; default: what is in force",
+        "communicator; default: the active one",
     )
     group.addoption(
         "--device",
         default=None,
-        help="the device that is tested, or whose allocator is; default: the first one that is no "
-        "CPU, and the CPU's allocator",
+        help="the device that is tested, or that of the tested allocator; default: the first one "
+        "that is no CPU, and the CPU's allocator",
     )
     group.addoption(
         "--operators",
@@ -144,7 +144,7 @@ def start_engine(config: pytest.Config) -> None:
 
 
 def communicator_under_test(config: pytest.Config) -> Provider:
-    """Load what was asked for, and find the communicator."""
+    """Load the requested libraries and modules, and find the communicator."""
     from plait_abi import binding
     from plait_conformance._members import Provider, load_provider
 
@@ -159,7 +159,7 @@ def communicator_under_test(config: pytest.Config) -> Provider:
 
 
 def kernels_under_test(config: pytest.Config) -> list[Registered]:
-    """Load what was asked for; watch the provider's kernels, or those that come first."""
+    """Load the requested libraries; watch the provider's kernels, or those that come first."""
     if KERNELS in config.stash:
         return config.stash[KERNELS]
     from plait_conformance._kernels import registered
@@ -176,7 +176,7 @@ def kernels_under_test(config: pytest.Config) -> list[Registered]:
 
 
 def device_under_test(config: pytest.Config) -> Device:
-    """Load what was asked for; return the device of ``--device``, or the first one."""
+    """Load the requested libraries; return the device of ``--device``, or the first one."""
     if DEVICE in config.stash:
         return config.stash[DEVICE]
     load(config)
@@ -212,7 +212,7 @@ def check_provider(config: pytest.Config) -> None:
 
 
 def allocator_under_test(config: pytest.Config) -> Pool:
-    """Load what was asked for; return the allocator of ``--device``, or the CPU's."""
+    """Load the requested libraries; return the allocator of ``--device``, or the CPU's."""
     load(config)
     from plait_conformance._memory import Pool
 
@@ -225,7 +225,7 @@ def allocator_under_test(config: pytest.Config) -> Pool:
 
 
 def executor_under_test(config: pytest.Config) -> Executor:
-    """Load what was asked for; return the executor in force."""
+    """Load the requested libraries; return the executor in force."""
     load(config)
     from plait_conformance._executor import Executor
 
@@ -234,7 +234,7 @@ def executor_under_test(config: pytest.Config) -> Executor:
 
 
 def operators_under_test(config: pytest.Config) -> set[str]:
-    """Name the operators that the kernels are for; without a provider all that can have one."""
+    """Return the operators of the kernels; without a provider all that can have a kernel."""
     from plait_ops import specs
 
     if config.getoption("--role") == "device":

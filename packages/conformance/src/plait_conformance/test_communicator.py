@@ -41,7 +41,7 @@ REDUCTIONS: dict[str, Callable[[Any], Any]] = {
 
 @pytest.fixture(scope="session")
 def provider(pytestconfig: pytest.Config) -> m.Provider:
-    """What is tested."""
+    """The tested provider."""
     return communicator_under_test(pytestconfig)
 
 
@@ -143,14 +143,14 @@ def test_the_output_may_be_the_input(members: m.Members, size: int, kind: str) -
             np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
 
 
-def test_the_bits_do_not_depend_on_who_comes_first(members: m.Members, size: int) -> None:
+def test_the_bits_do_not_depend_on_the_order_of_arrival(members: m.Members, size: int) -> None:
     result = {
         bits for all_bits in results(members, size, m.reduce_with_delays) for bits in all_bits
     }
     assert len(result) == 1
 
 
-def test_works_are_waited_for_in_any_order(members: m.Members, size: int) -> None:
+def test_works_can_be_waited_for_in_any_order(members: m.Members, size: int) -> None:
     counts = (10, 300_007, 1, 5000, 1000, 3)
     for result in results(members, size, m.wait_out_of_order):
         for count, got in zip(counts, result, strict=True):
@@ -158,12 +158,12 @@ def test_works_are_waited_for_in_any_order(members: m.Members, size: int) -> Non
             np.testing.assert_allclose(got, want)
 
 
-def test_a_work_is_done_when_all_have_come(members: m.Members, several: int) -> None:
+def test_a_work_is_done_when_all_members_have_called(members: m.Members, several: int) -> None:
     assert results(members, several, m.query_unfinished) == [True] * several
 
 
 @pytest.mark.parametrize("count", [0, 1, 1000, 1_000_003])
-def test_messages_around(members: m.Members, several: int, count: int) -> None:
+def test_messages_around_a_ring(members: m.Members, several: int, count: int) -> None:
     for rank, got in enumerate(results(members, several, m.exchange_with_neighbours, count)):
         np.testing.assert_array_equal(got, m.input_of((rank - 1) % several, count, "float32"))
 
@@ -173,7 +173,7 @@ def test_messages_of_a_tag_arrive_in_order(members: m.Members, several: int) -> 
     assert result[1] == [20, -30, 10, 11, 21, -29, -28, 22, 12]
 
 
-def test_parts_work_at_once(members: m.Members, size: int) -> None:
+def test_subgroups_work_at_the_same_time(members: m.Members, size: int) -> None:
     for rank, values in enumerate(results(members, size, m.use_subgroups)):
         part = range(rank % 2, size, 2)
         assert values == [(float(sum(part) + turn * len(part)), size) for turn in range(4)]
@@ -188,7 +188,9 @@ def test_different_calls_fail_everywhere(members: m.Members, several: int, how: 
 
 
 @pytest.mark.parametrize("asynchronously", [False, True])
-def test_who_does_not_come_is_named(members: m.Members, several: int, asynchronously: bool) -> None:
+def test_errors_name_a_missing_member(
+    members: m.Members, several: int, asynchronously: bool
+) -> None:
     result = members.run(several, m.wait_for_absent, asynchronously)
     waiting = [error for rank, error in enumerate(result) if rank != 1]
     assert all(isinstance(error, m.Failure) for error in waiting), result
@@ -200,7 +202,7 @@ def test_who_does_not_come_is_named(members: m.Members, several: int, asynchrono
 
 
 @pytest.mark.parametrize("kind", ["all_reduce", "recv"])
-def test_who_dies_is_named(members: m.Members, several: int, kind: str) -> None:
+def test_errors_name_a_killed_member(members: m.Members, several: int, kind: str) -> None:
     result = members.run(several, m.wait_for_killed, kind)
     assert result[1] is None
     for rank, error in enumerate(result):
@@ -232,7 +234,7 @@ def test_wrong_arguments_are_refused(members: m.Members, size: int) -> None:
             assert ": " in error.text, error
 
 
-def test_a_group_needs_all(members: m.Members, provider: m.Provider) -> None:
+def test_opening_a_group_needs_all_members(members: m.Members, provider: m.Provider) -> None:
     (errors,) = members.run(1, m.open_incomplete_groups, provider.name, provider.where)
     for call, error in errors[:-1]:
         assert error is not None and error.kind in ("ValueError", "OverflowError"), (call, error)

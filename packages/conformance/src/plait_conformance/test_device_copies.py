@@ -121,7 +121,7 @@ def test_the_host_may_change_its_memory_at_once(device: Device, stream: Stream) 
     np.testing.assert_array_equal(device.take(target)[0], numbers((1000,)))
 
 
-def test_the_host_sees_what_was_copied_at_once(device: Device, stream: Stream) -> None:
+def test_the_host_sees_copies_at_once(device: Device, stream: Stream) -> None:
     source = device.put(numbers((1000,)))
     late, host = device.put(np.zeros(1000, np.float32)), np.zeros(1000, np.float32)
     device.synchronize()

@@ -128,7 +128,7 @@ def test_whoever_waits_is_told_the_error(device: Device) -> None:
     for wait in (
         device.default.synchronize,
         lambda: event.record(device.default).synchronize(),
-        lambda: device.take(x),  # a copy to the host waits for what was called before
+        lambda: device.take(x),  # a copy to the host waits for earlier calls
     ):
         with pytest.raises(IndexError, match="gather"):
             call_wrongly(device, wait)

@@ -49,11 +49,11 @@ class Track:
         with stream.current():
             plait_abi.operator("copy_")(to, source)
 
-    def check(self, tensor: Any, what: str) -> None:
+    def check(self, tensor: Any, message: str) -> None:
         """The tensor has ones, for a reader that waits for nothing."""
         with self.reader.current():
             (array,) = self.device.take(tensor)
-        np.testing.assert_array_equal(array, np.ones(ELEMENTS, np.float32), err_msg=what)
+        np.testing.assert_array_equal(array, np.ones(ELEMENTS, np.float32), err_msg=message)
 
     def close(self) -> None:
         self.device.synchronize()

@@ -58,7 +58,7 @@ def test_dropout_uses_its_own_mask(core: Any) -> None:
 
 
 # ---- leaves --------------------------------------------------------------------------------------
-def test_a_leaf_says_what_it_is(core: Any) -> None:
+def test_the_text_of_a_leaf(core: Any) -> None:
     x = leaf([1.0, 2.0])
     y = x * 2
     assert (x.requires_grad, x.is_leaf, x.grad, x.grad_fn) == (True, True, None, None)
@@ -240,7 +240,7 @@ def test_unused_inputs_are_an_error_or_none() -> None:
     assert result[0].tolist() == [2] and result[1] is None
 
 
-def test_branches_that_lead_to_no_input_are_left_alone() -> None:
+def test_branches_that_lead_to_no_input_are_not_computed() -> None:
     x, w = leaf([1.0]), leaf([2.0])
     y = w.exp()
     z = y * x
@@ -250,7 +250,7 @@ def test_branches_that_lead_to_no_input_are_left_alone() -> None:
     assert w.grad.tolist() == pytest.approx([np.exp(2.0)])
 
 
-def test_what_was_freed_is_asked_for_a_second_time() -> None:
+def test_a_second_backward_after_freeing_is_an_error() -> None:
     x = leaf([2.0])
     y = (x * x).sum()
     backward(y, flags=RETAIN)

@@ -19,7 +19,7 @@ COUNTS = (0, 1, 2, 3, 7, 8, 64, 1000)
 
 
 class Tally:
-    """How often each index was called."""
+    """The number of calls for each index."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()

@@ -73,7 +73,7 @@ def test_state_is_in_the_dtype_of_its_parameter(optimizer: Case) -> None:
                 assert np.from_dlpack(value).dtype == np.float64
 
 
-def test_a_saved_state_goes_on_where_it_was(optimizer: Case) -> None:
+def test_training_continues_from_a_saved_state(optimizer: Case) -> None:
     first, second = optimizer.problem(*SHAPES), optimizer.problem(*SHAPES)
     result = optimizer.make(first.params)
     for _ in range(3):
@@ -218,18 +218,18 @@ def test_nothing_moves_without_gradients_and_decay(optimizer: Case) -> None:
         np.testing.assert_array_equal(now, old)
 
 
-def test_a_parameter_without_gradient_is_left_alone(optimizer: Case) -> None:
+def test_a_parameter_without_gradient_is_unchanged(optimizer: Case) -> None:
     problem = optimizer.problem(*SHAPES)
     problem.left_out = {1}
     result = optimizer.make(problem.params)
-    begun = result.state_dict()["state"].get(1)
+    initial = result.state_dict()["state"].get(1)
     before = problem.values()
     optimizer.step(result, problem)
     now = problem.values()
     np.testing.assert_array_equal(now[1], before[1])
     assert not np.array_equal(now[0], before[0])
     state = result.state_dict()["state"].get(1)
-    assert state is begun is None or (set(state) == set(begun) and state.get("step", 0) == 0)
+    assert state is initial is None or (set(state) == set(initial) and state.get("step", 0) == 0)
 
 
 def test_parameters_of_no_elements(optimizer: Case) -> None:

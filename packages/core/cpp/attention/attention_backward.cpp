@@ -69,8 +69,8 @@ class Backward {
     query_rows_.fill(head);
     key_rows_.fill(head);
     T *means = means_.as<T>() + head * s_.queries;
-    const Matrix<T> made = made_.of<T>(tensor(c_, 5), head), g = grad_.of<T>(tensor(c_, 0), head);
-    for (int64_t i = 0; i < s_.queries; i++) means[i] = dot(made.at(i, 0), g.at(i, 0), s_.values);
+    const Matrix<T> output = made_.of<T>(tensor(c_, 5), head), g = grad_.of<T>(tensor(c_, 0), head);
+    for (int64_t i = 0; i < s_.queries; i++) means[i] = dot(output.at(i, 0), g.at(i, 0), s_.values);
   }
 
   // All gradients to which the keys of one range contribute.

@@ -14,8 +14,8 @@ int forced = kByException;
 Algorithm exception_of(ConvolutionPass pass, int64_t window, int64_t stride, int64_t images,
                        int64_t channels, int64_t filters, int64_t results) {
   if (reproducible()) return Algorithm::ByRule;
-  const int asked = __atomic_load_n(&forced, __ATOMIC_RELAXED);
-  if (asked != kByException) return Algorithm(asked);
+  const int request = __atomic_load_n(&forced, __ATOMIC_RELAXED);
+  if (request != kByException) return Algorithm(request);
   if (stride != 1) return Algorithm::ByRule;
   const bool picture = (channels == 3 || channels == 4) && results >= 64 * 64;
   switch (pass) {

@@ -192,13 +192,13 @@ bool own_products() {
 // which pixels give the same bits. For sums of images the processor does not choose.
 enum class Sums { ByImage, OfImages };
 template <class T>
-Way way_of(const Conv &v, bool pixels, int64_t channels, bool lanes, Sums sums, Algorithm asked) {
+Way way_of(const Conv &v, bool pixels, int64_t channels, bool lanes, Sums sums, Algorithm request) {
   const bool own = own_products();
   pixels = pixels && own;
   lanes = lanes && sizeof(T) == 4 && lanes_fit(v);
-  if (asked == Algorithm::Columns) return Way::Columns;
-  if (asked == Algorithm::Pixels && pixels) return Way::Pixels;
-  if (asked == Algorithm::Lanes && lanes) return Way::Lanes;
+  if (request == Algorithm::Columns) return Way::Columns;
+  if (request == Algorithm::Pixels && pixels) return Way::Pixels;
+  if (request == Algorithm::Lanes && lanes) return Way::Lanes;
   if (is_dense(v)) return Way::Dense;
   if (depthwise_fit(v)) return Way::Depthwise;
   if (own && pointwise_fit(v)) return Way::Pointwise;
@@ -259,17 +259,17 @@ plait_status dense_forward(const plait_call *c, const Conv &v, const T *x, const
 
 // The activation of a convolution whose kernel has none of its own.
 template <class T>
-plait_status activated(const plait_call *c, const Conv &v, T *y, plait_status made) {
-  if (made == PLAIT_OK && v.activation)
+plait_status activated(const plait_call *c, const Conv &v, T *y, plait_status result) {
+  if (result == PLAIT_OK && v.activation)
     parallel_ranges(c, v.n * v.oc * v.oh * v.ow, kChunk,
                     [&](int64_t begin, int64_t end) { v.activation(y + begin, end - begin); });
-  return made;
+  return result;
 }
 
 template <class T>
 bool all_finite(const T *p, int64_t n) {
   Finite<T> finite;
-  finite.see(p, n);
+  finite.add(p, n);
   return finite.all();
 }
 
@@ -295,20 +295,20 @@ plait_status convolve(const plait_call *c, const Conv &v) {
   const DLTensor *bias = tensor(c, 2);
   T *y = data<T>(result(c));
   if (v.patch() == 0) return activated(c, v, y, only_bias<T>(v, bias, y));
-  const Algorithm asked = asked_for<T>(v, ConvolutionPass::Forward);
-  const Way way = way_of<T>(v, channels_forward_fit(v), v.gc(), true, Sums::ByImage, asked);
+  const Algorithm request = asked_for<T>(v, ConvolutionPass::Forward);
+  const Way way = way_of<T>(v, channels_forward_fit(v), v.gc(), true, Sums::ByImage, request);
   Operand<T> x;
   Dense<T> w;
   PLAIT_TRY(x.take(c, tensor(c, 0), way));
   PLAIT_TRY(w.take(c, tensor(c, 1)));
-  const int64_t image = v.c * v.h * v.w, made = v.oc * v.oh * v.ow;
-  if (const int64_t m = winograd_tile<T>(v, asked))
+  const int64_t image = v.c * v.h * v.w, output = v.oc * v.oh * v.ow;
+  if (const int64_t m = winograd_tile<T>(v, request))
     return by_winograd(
         c, v, [&](uint8_t *broken) { return winograd_forward<T>(c, v, m, x, w, bias, y, broken); },
         [&](const Conv &one, int64_t i) {
           const T *from = x;
-          return activated(c, one, y + i * made,
-                           forward<T>(c, one, from + i * image, w, bias, y + i * made));
+          return activated(c, one, y + i * output,
+                           forward<T>(c, one, from + i * image, w, bias, y + i * output));
         });
   switch (way) {
     case Way::Dense: return activated(c, v, y, dense_forward<T>(c, v, x, w, bias, y));
@@ -359,22 +359,23 @@ plait_status conv2d_backward_input(plait_call *c) {
     T *gx = data<T>(out);
     const bool plain = v.sh == 1 && v.sw == 1 && v.dh == 1 && v.dw == 1;
     const int64_t k = v.patch();
-    const Algorithm asked = asked_for<T>(v, ConvolutionPass::ByInput);
-    Way way = way_of<T>(v, channels_input_fit(v), v.goc(), plain, Sums::ByImage, asked);
+    const Algorithm request = asked_for<T>(v, ConvolutionPass::ByInput);
+    Way way = way_of<T>(v, channels_input_fit(v), v.goc(), plain, Sums::ByImage, request);
     Operand<T> g;
     Dense<T> w;
     PLAIT_TRY(g.take(c, gy, way));
     PLAIT_TRY(w.take(c, weight));
-    // windows that are cut at a border skip products of zeros and of what may be no number
+    // windows that are cut at a border skip products of zeros and values that may be infinite or
+    // NaN
     if (way == Way::Lanes && batch_invariant() && !all_finite<T>(w, v.oc * k)) way = Way::Pixels;
-    const int64_t image = v.c * v.h * v.w, made = v.oc * v.oh * v.ow;
-    if (const int64_t m = winograd_tile<T>(v, asked))
+    const int64_t image = v.c * v.h * v.w, output = v.oc * v.oh * v.ow;
+    if (const int64_t m = winograd_tile<T>(v, request))
       return by_winograd(
           c, v,
           [&](uint8_t *broken) { return winograd_backward_input<T>(c, v, m, g, w, gx, broken); },
           [&](const Conv &one, int64_t i) {
             const T *from = g;
-            return backward_input<T>(c, one, from + i * made, w, gx + i * image);
+            return backward_input<T>(c, one, from + i * output, w, gx + i * image);
           });
     switch (way) {
       case Way::Dense:
@@ -401,12 +402,12 @@ plait_status conv2d_backward_weight(plait_call *c) {
     T *gw = data<T>(out);
     const int64_t k = v.patch();
     const bool pixels = channels_weight_fit(v) || panels_weight_fit<T>(v);
-    const Algorithm asked = asked_for<T>(v, ConvolutionPass::ByWeight);
-    const Way way = way_of<T>(v, pixels, v.gc(), true, Sums::OfImages, asked);
+    const Algorithm request = asked_for<T>(v, ConvolutionPass::ByWeight);
+    const Way way = way_of<T>(v, pixels, v.gc(), true, Sums::OfImages, request);
     Operand<T> g, x;
     PLAIT_TRY(g.take(c, gy, way));
     PLAIT_TRY(x.take(c, in, way));
-    if (const int64_t m = winograd_tile<T>(v, asked, true)) {
+    if (const int64_t m = winograd_tile<T>(v, request, true)) {
       bool broken = false;
       PLAIT_TRY(winograd_backward_weight<T>(c, v, m, g, x, gw, &broken));
       if (!broken) return PLAIT_OK;  // else the next way, which does not spread what is not finite

@@ -209,18 +209,18 @@ plait_status channels_forward(const plait_call *c, const Conv &v, const T *x, co
         const int64_t n = v.oh - begin < rows ? v.oh - begin : rows, positions = n * v.ow;
         Frame frame{v.gc(), v.h, v.w, begin * v.sh - v.ph, in_rows, v.pw, width};
         frame.rows = (n - 1) * v.sh + (v.kh - 1) * v.dh + 1;
-        T *made = pixels + room, *to = y + image * v.goc() * area + begin * v.ow;
-        to_pixels(frame, x + image * v.gc() * v.h * v.w, pixels, made);
+        T *result = pixels + room, *to = y + image * v.goc() * area + begin * v.ow;
+        to_pixels(frame, x + image * v.gc() * v.h * v.w, pixels, result);
         each_panels<T>(panels, [&](int64_t j, int64_t columns) {
           const T *of = weights + group * size + j * v.patch(), *first = shift + group * panels + j;
           for (int64_t i = 0; bias && i < positions; i++)
-            memcpy(made + i * columns, first, size_t(columns) * sizeof(T));
+            memcpy(result + i * columns, first, size_t(columns) * sizeof(T));
           for (int64_t i = 0; i < n; i++)
             window_sums(q, v.ow, columns, Matrix<T>{pixels + i * v.sh * pitch, v.sw * v.gc(), 1},
-                        Panels<T>::packed(of, v.patch()), made + i * v.ow * columns, columns,
+                        Panels<T>::packed(of, v.patch()), result + i * v.ow * columns, columns,
                         bias != nullptr);
-          v.activation(made, positions * columns);
-          transposed(to + j * area, area, made, columns, positions,
+          v.activation(result, positions * columns);
+          transposed(to + j * area, area, result, columns, positions,
                      v.goc() - j < columns ? v.goc() - j : columns);
         });
       });
@@ -251,19 +251,19 @@ plait_status channels_backward_input(const plait_call *c, const Conv &v, const T
         const int64_t n = v.h - begin < rows ? v.h - begin : rows;
         Frame frame{depth, v.oh, v.ow, down.least(begin), 0, left, width};
         frame.rows = down.last(begin + n - 1) - frame.first + 1;
-        T *made = pixels + room, *to = gx + image * v.gc() * area + begin * v.w;
-        to_pixels(frame, gy + image * depth * v.oh * v.ow, pixels, made);
+        T *result = pixels + room, *to = gx + image * v.gc() * area + begin * v.w;
+        to_pixels(frame, gy + image * depth * v.oh * v.ow, pixels, result);
         each_panels<T>(panels, [&](int64_t j, int64_t columns) {
           const T *of = weights + group * size + j * taps * depth;
-          memset(made, 0, size_t(n * v.w * columns) * sizeof(T));
+          memset(result, 0, size_t(n * v.w * columns) * sizeof(T));
           for (int64_t i = 0; i < n; i++) {
             const int64_t y = begin + i;
             const bool any = down.taps(down.of(y)) > 0;
             const T *row = pixels + (any ? down.first(y) - frame.first : 0) * pitch;
             input_row(v, down, across, y, columns, row, pitch, left,
-                      Panels<T>::packed(of, taps * depth), made + i * v.w * columns, columns);
+                      Panels<T>::packed(of, taps * depth), result + i * v.w * columns, columns);
           }
-          transposed(to + j * area, area, made, columns, n * v.w,
+          transposed(to + j * area, area, result, columns, n * v.w,
                      v.gc() - j < columns ? v.gc() - j : columns);
         });
       });

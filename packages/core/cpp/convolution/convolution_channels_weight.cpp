@@ -7,7 +7,7 @@ namespace plait::core {
 namespace {
 
 constexpr int64_t kPrepared = 4 << 20;  // elements of images that are rearranged at once
-constexpr int64_t kWanted = 16;  // smallest number of parallel units, if there are enough images
+constexpr int64_t kMinUnits = 16;  // smallest number of parallel units, if there are enough images
 constexpr int64_t kPartials = 4 << 20;  // largest number of partial sums
 
 template <class T>
@@ -35,7 +35,7 @@ struct Cut {
     if (at_once > v.n) at_once = v.n;
     pairs = ceil_div(panels, kPair<T>);
     result = v.groups * pairs * v.patch() * kPair<T>;
-    parts = ceil_div(kWanted, runs * pairs * v.groups);
+    parts = ceil_div(kMinUnits, runs * pairs * v.groups);
     const int64_t most = kPartials / result < at_once ? kPartials / result : at_once;
     if (parts > most) parts = most;
     if (parts < 1) parts = 1;
@@ -69,9 +69,9 @@ plait_status prepare(const plait_call *c, const Conv &v, const Cut<T> &cut, cons
   const Frame frame{v.gc(), v.h, v.w, -v.ph, cut.height, v.pw, cut.width};
   const int64_t grain = kChunk / (cut.image + cut.gradient);
   return with_scratch<T>(
-      c, n * v.groups, grain, cut.height * v.w * v.gc(), [&](int64_t i, T *beside) {
+      c, n * v.groups, grain, cut.height * v.w * v.gc(), [&](int64_t i, T *scratch) {
         const int64_t at = first * v.groups + i;
-        to_pixels(frame, x + at * v.gc() * v.h * v.w, images + i * cut.image, beside);
+        to_pixels(frame, x + at * v.gc() * v.h * v.w, images + i * cut.image, scratch);
         pack_panels(Matrix<T>{gy + at * v.goc() * area, 1, area}, area, v.goc(),
                     gradients + i * cut.gradient);
       });
@@ -107,11 +107,11 @@ template <class T>
 plait_status channels_backward_weight(const plait_call *c, const Conv &v, const T *gy, const T *x,
                                       T *gw) {
   const Cut<T> cut(v);
-  Workspace space, laid;
+  Workspace space, rearranged;
   PLAIT_TRY(space.take(c, uint64_t(cut.parts * cut.result) * sizeof(T)));
   const int64_t each = (cut.image + cut.gradient) * v.groups;
-  PLAIT_TRY(laid.take(c, uint64_t(cut.at_once * each) * sizeof(T)));
-  T *sums = space.as<T>(), *images = laid.as<T>();
+  PLAIT_TRY(rearranged.take(c, uint64_t(cut.at_once * each) * sizeof(T)));
+  T *sums = space.as<T>(), *images = rearranged.as<T>();
   T *gradients = images + cut.at_once * v.groups * cut.image;
   const int64_t runs = v.groups * cut.runs, units = runs * cut.pairs;
   for (int64_t first = 0; first < v.n; first += cut.at_once) {

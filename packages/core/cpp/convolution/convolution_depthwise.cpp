@@ -216,7 +216,7 @@ plait_status depthwise_forward(const plait_call *c, const Conv &v, const T *x, c
   return with_zeros<T>(
       c, v.n * v.c * bands.count, 4 * kChunk / (bands.rows * v.ow * filters) + 1,
       frame_size + (beside ? some * v.ow : 0), [&](int64_t begin, int64_t end, T *frame) {
-        T *made = frame + frame_size;
+        T *result = frame + frame_size;
         for (int64_t u = begin; u < end; u++) {
           const int64_t plane = u / bands.count, first = u % bands.count * bands.rows;
           const int64_t rows = least(bands.rows, v.oh - first), pitch = whole.pitch;
@@ -228,11 +228,11 @@ plait_status depthwise_forward(const plait_call *c, const Conv &v, const T *x, c
             T *own = y + (plane * filters + m) * area + first * v.ow;
             for (int64_t i = 0; i < rows; i += some) {
               const int64_t high = least(some, rows - i), n = high * v.ow;
-              T *to = beside ? made : own + i * v.ow;
+              T *to = beside ? result : own + i * v.ow;
               sum_taps(list, Lines{high, v.ow, pitch, v.ow, past && !beside}.joined(),
                        frame + i * pitch, start, to);
               v.activation(to, n);
-              if (beside) copy_row_past(own + i * v.ow, made, n);
+              if (beside) copy_row_past(own + i * v.ow, result, n);
             }
           }
         }
@@ -291,7 +291,7 @@ plait_status depthwise_backward_input(const plait_call *c, const Conv &v, const 
   return with_zeros<T>(
       c, v.n * v.c * bands.count, 4 * kChunk / work + 1, filters * frame_size + parts + own,
       [&](int64_t begin, int64_t end, T *frame) {
-        T *made = frame + filters * frame_size, *factors = made + parts;
+        T *result = frame + filters * frame_size, *factors = result + parts;
         for (int64_t u = begin; u < end; u++) {
           const int64_t plane = u / bands.count, first = u % bands.count * bands.rows;
           const int64_t height = least(bands.rows, v.h - first);
@@ -314,10 +314,11 @@ plait_status depthwise_backward_input(const plait_call *c, const Conv &v, const 
               all += count;
               if (rows > 0)
                 sum_taps(taps, lines.joined(), frame, T(0),
-                         direct ? to + down * v.w : made + k * apart);
+                         direct ? to + down * v.w : result + k * apart);
             }
             for (int64_t i = 0; i < (direct ? 0 : rows); i++)
-              join_row(made + i * part_pitch, apart, v.sw, v.w, past, to + (down + i * v.sh) * v.w);
+              join_row(result + i * part_pitch, apart, v.sw, v.w, past,
+                       to + (down + i * v.sh) * v.w);
           }
         }
       });

@@ -15,7 +15,7 @@ namespace {
 constexpr int64_t kBand = 1 << 11;  // elements of a plane that are taken at once
 constexpr int64_t kFlat = 64;       // products that are summed up one after the other
 constexpr int64_t kUnits = 16;      // parallel units of a sum over images
-constexpr int64_t kAsked = 1 << 12;  // elements of planes that are asked for ahead
+constexpr int64_t kPrefetched = 1 << 12;  // elements of planes that are prefetched
 constexpr int64_t kPartials = 1 << 20;  // largest number of elements of partial sums
 
 template <class T>
@@ -278,7 +278,7 @@ void window_offsets(const Conv &v, int64_t pitch, int64_t *offsets) {
 // eight planes at once.
 template <bool kWrite, class T>
 PLAIT_INLINE void ask_for(const T *planes, int64_t n) {
-  if (n > kAsked) return;
+  if (n > kPrefetched) return;
   for (int64_t i = 0; i < n; i += 64 / int64_t(sizeof(T))) __builtin_prefetch(planes + i, kWrite);
 }
 
@@ -317,7 +317,7 @@ plait_status depthwise_lanes_forward(const plait_call *c, const Conv &v, const T
   return with_zeros<T>(
       c, units<T>(planes) * bands.count, 2 * kChunk / (bands.rows * v.ow * filters * lanes) + 1,
       frame_size + bands.rows * v.ow * lanes, [&](int64_t begin, int64_t end, T *frame) {
-        T *made = frame + frame_size;
+        T *result = frame + frame_size;
         for (int64_t u = begin; u < end; u++) {
           const Group<T> g(planes, u / bands.count);
           const int64_t first = u % bands.count * bands.rows, channel = g.first % v.c;
@@ -329,9 +329,9 @@ plait_status depthwise_lanes_forward(const plait_call *c, const Conv &v, const T
           const Results r{rows, v.ow, {v.sw * lanes, v.sh * row}, {lanes, v.ow * lanes}};
           for (int64_t m = 0; m < filters; m++) {
             sum_all<T>({offsets, elements + m * taps, factors + channel}, taps, r, frame,
-                       starts + m * table.pitch + channel, made);
-            v.activation(made, rows * v.ow * lanes);
-            one_by_one(g, made, rows * v.ow, y + (g.first * filters + m) * area + first * v.ow,
+                       starts + m * table.pitch + channel, result);
+            v.activation(result, rows * v.ow * lanes);
+            one_by_one(g, result, rows * v.ow, y + (g.first * filters + m) * area + first * v.ow,
                        filters * area);
           }
         }
@@ -363,7 +363,7 @@ plait_status depthwise_lanes_backward_input(const plait_call *c, const Conv &v, 
   return with_zeros<T>(
       c, units<T>(planes) * bands.count, 2 * kChunk / work + 1,
       filters * frame_size + bands.rows * v.w * lanes, [&](int64_t begin, int64_t end, T *frame) {
-        T *made = frame + filters * frame_size;
+        T *result = frame + filters * frame_size;
         for (int64_t u = begin; u < end; u++) {
           const Group<T> g(planes, u / bands.count);
           const int64_t first = u % bands.count * bands.rows, channel = g.first % v.c;
@@ -384,10 +384,10 @@ plait_status depthwise_lanes_backward_input(const plait_call *c, const Conv &v, 
                               {lanes, row},
                               {v.sw * lanes, v.sh * v.w * lanes}};
               sum_all<T>({list.offsets + all, list.elements + all, factors + channel}, count, r,
-                         frame, zeros, made + (down * v.w + k) * lanes);
+                         frame, zeros, result + (down * v.w + k) * lanes);
               all += count;
             }
-          one_by_one(g, made, height * v.w, to, v.h * v.w);
+          one_by_one(g, result, height * v.w, to, v.h * v.w);
         }
       });
 }
@@ -401,8 +401,8 @@ plait_status depthwise_lanes_backward_weight(const plait_call *c, const Conv &v,
   const DepthwiseFrame whole = seen(v, bands.rows, 0);
   const int64_t frame_size = rounded(whole.part() * lanes), row = whole.pitch * lanes;
   // Images in parts with sums of their own, which are added up in order.
-  const int64_t blocks = units<T>(v.c), size = own * lanes, wanted = ceil_div(kUnits, blocks);
-  const int64_t images = ceil_div(v.n, most(least(wanted, kPartials / (blocks * size)), 1));
+  const int64_t blocks = units<T>(v.c), size = own * lanes, required = ceil_div(kUnits, blocks);
+  const int64_t images = ceil_div(v.n, most(least(required, kPartials / (blocks * size)), 1));
   const int64_t parts = ceil_div(v.n, images);
   Workspace list, space;
   PLAIT_TRY(list.take(c, uint64_t(taps) * sizeof(int64_t)));

@@ -12,7 +12,7 @@ constexpr int64_t kPacked = 1 << 17;  // elements of a block, which stays in the
 constexpr int64_t kRows = 48;  // rows of a factor or of results that stay in the caches
 constexpr int64_t kDeep = 768;  // positions of a block of which the weights' gradient is a sum
 constexpr int64_t kWide = 128;  // channels of such a block
-constexpr int64_t kAhead = 8;  // rows of far planes that are asked for before they are needed
+constexpr int64_t kAhead = 8;  // rows of distant planes that are prefetched
 constexpr int64_t kLines = 8;  // channels with strides that are turned together
 constexpr int64_t kUnits = 16;  // parallel units that are wanted
 constexpr int64_t kShare = 256;  // rows for which packing once more does not count
@@ -102,12 +102,12 @@ void pack_columns(Images<T> x, const Grid &grid, int64_t k, int64_t first, int64
 
 // Results at columns [first, first + n), from rows of a buffer, which the activation changes.
 template <class T>
-void spread(const Grid &grid, const Activation &activation, T *made, int64_t pitch, int64_t rows,
+void spread(const Grid &grid, const Activation &activation, T *result, int64_t pitch, int64_t rows,
             int64_t first, int64_t n, T *to, int64_t image, int64_t plane, bool past) {
   for (int64_t r = 0; r < rows; r++) {
-    activation(made + r * pitch, n);
+    activation(result + r * pitch, n);
     each_image(grid.area, first, n, [&](int64_t i, int64_t begin, int64_t end, int64_t at) {
-      const T *from = made + r * pitch + at - begin;
+      const T *from = result + r * pitch + at - begin;
       T *own = to + i * image + r * plane;
       grid.each_run(begin, end, [&](int64_t q, int64_t pixel, int64_t count) {
         if (grid.step == 1 && past) return copy_row_past(own + pixel, from + q, count);
@@ -181,13 +181,13 @@ plait_status mix_channels(const plait_call *c, const Channels<T> &p, const DLTen
   const int64_t image = p.groups * p.m * p.plane;
   const bool past = p.images * image * int64_t(sizeof(T)) >= kPastCaches;
   // Few blocks are packed once for each part of many results.
-  const int64_t wanted = ceil_div(kUnits, p.groups * blocks);
-  const int64_t share = ceil_div(p.m, most(least(wanted, p.m / kShare), 1) * high) * high;
+  const int64_t required = ceil_div(kUnits, p.groups * blocks);
+  const int64_t share = ceil_div(p.m, most(least(required, p.m / kShare), 1) * high) * high;
   const int64_t parts = ceil_div(p.m, share);
   return with_scratch<T>(
       c, p.groups * blocks * parts, kChunk * 8 / (columns * p.k * share / 16 + 1) + 1,
       packed + (high + 1) * columns, [&](int64_t u, T *space) {
-        T *made = space + packed, *line = made + high * columns;
+        T *result = space + packed, *line = result + high * columns;
         const int64_t t = u / parts, group = t / blocks, own = t % pieces * columns;
         const int64_t first = t % blocks / pieces * length + own;
         const int64_t n = least(columns, length - own), wide = whole_panels<T>(n);
@@ -200,11 +200,11 @@ plait_status mix_channels(const plait_call *c, const Channels<T> &p, const DLTen
           const int64_t rows = least(high, p.m - i), row = group * p.m + i;
           for (int64_t r = 0; bias && r < rows; r++) {
             const T shift = data<T>(bias)[(row + r) * bias->strides[0]];
-            for (int64_t j = 0; j < wide; j++) made[r * columns + j] = shift;
+            for (int64_t j = 0; j < wide; j++) result[r * columns + j] = shift;
           }
-          multiply_tile(rows, wide, p.k, a.at(i, 0), Panels<T>::packed(space, p.k), made, columns,
+          multiply_tile(rows, wide, p.k, a.at(i, 0), Panels<T>::packed(space, p.k), result, columns,
                         bias != nullptr);
-          spread(p.to, p.activation, made, columns, rows, first, n, p.y + row * p.plane, image,
+          spread(p.to, p.activation, result, columns, rows, first, n, p.y + row * p.plane, image,
                  p.plane, past);
         }
         if (past) finish_stores();
@@ -240,12 +240,12 @@ Cut cut_of(const Factors<T> &f) {
   cut.wide = ceil_div(panels, ceil_div(panels, most_panels)) * kPanel<T>;
   cut.across = ceil_div(f.n, cut.wide);
   // Rows are cut where these are so many that packing for each of them does not count.
-  const int64_t wanted = ceil_div(kUnits, cut.across * f.groups);
-  cut.down = most(least(wanted, f.m / kShare), 1);
+  const int64_t required = ceil_div(kUnits, cut.across * f.groups);
+  cut.down = most(least(required, f.m / kShare), 1);
   cut.high = ceil_div(f.m, cut.down);
   cut.down = ceil_div(f.m, cut.high);
   const int64_t result = f.groups * f.m * cut.across * cut.wide;
-  cut.parts = least(ceil_div(wanted, cut.down), most(kPartials / result, 1));
+  cut.parts = least(ceil_div(required, cut.down), most(kPartials / result, 1));
   cut.parts = least(cut.parts, cut.pieces);
   cut.parts = ceil_div(cut.pieces, ceil_div(cut.pieces, cut.parts));
   return cut;

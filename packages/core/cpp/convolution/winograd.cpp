@@ -227,7 +227,7 @@ constexpr double kTileCost = 4, kPackCost = 360, kFilterCost = 100, kPointCost =
                  kWeightCost = 14;
 
 template <class T>
-int64_t winograd_tile(const Conv &v, Algorithm asked, bool by_weight) {
+int64_t winograd_tile(const Conv &v, Algorithm request, bool by_weight) {
   const WinogradMode mode = winograd_mode();
   if (v.kh != v.kw || (v.kh != 3 && v.kh != 5)) return 0;
   if (v.sh != 1 || v.sw != 1 || v.dh != 1 || v.dw != 1) return 0;
@@ -241,8 +241,8 @@ int64_t winograd_tile(const Conv &v, Algorithm asked, bool by_weight) {
     case WinogradMode::Auto: break;
   }
   if (sizeof(T) > 4) return 0;
-  if (asked != Algorithm::ByRule) {
-    const int64_t m = int64_t(asked);
+  if (request != Algorithm::ByRule) {
+    const int64_t m = int64_t(request);
     for (const int64_t size : kSizes)
       if (m >= 2 && m == size - less) return m;
     return 0;

@@ -12,11 +12,11 @@
 
 namespace plait::core {
 
-// Whether no number of those that it sees is infinite or nan: all exponents are less than theirs.
+// Checks that numbers are finite: infinity and nan have a larger exponent than all other numbers.
 template <class T>
 class Finite {
  public:
-  void see(const T *p, int64_t n) {
+  void add(const T *p, int64_t n) {
     Bits most = most_;
     for (int64_t i = 0; i < n; i++) {
       Bits bits;
@@ -39,16 +39,16 @@ class Finite {
 };
 
 // The size m of the tiles by which a convolution, or one of its derivatives, is computed; 0: not
-// by this algorithm. It depends on sizes, on the user's choice (winograd_mode.h) and on what a
-// table of measurements asks for alone.
+// by this algorithm. It depends only on the sizes, on the user's choice (winograd_mode.h) and on
+// a table of measurements (`request`).
 template <class T>
-int64_t winograd_tile(const Conv &v, Algorithm asked, bool by_weight = false);
+int64_t winograd_tile(const Conv &v, Algorithm request, bool by_weight = false);
 
-// An infinity or nan reaches results of its tiles that do not depend on it: `broken` has a byte for
-// each image, of which those become 1 where this may have happened. It is seen at two corners of
-// each tile: what is neither in the first nor in the last row and column of a tile's input reaches
-// all its results, what is in one of these all results of the first or last row or column, and what
-// is in both one corner, as it should.
+// With an infinity or nan in a tile, also results of the tile that do not depend on it become
+// wrong. `broken` has a byte for each image, which is set to 1 if this may have happened. Two
+// corners of each tile of results are checked, which suffices: an inner element of the tile's input
+// reaches all results, an element of an outer row or column all results of this row or column, and
+// a corner only the result at this corner, which does depend on it.
 template <class T>
 plait_status winograd_forward(const plait_call *c, const Conv &v, int64_t m, const T *x, const T *w,
                               const DLTensor *bias, T *y, uint8_t *broken);

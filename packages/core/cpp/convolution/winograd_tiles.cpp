@@ -100,8 +100,8 @@ void write_tiles(const Grid &g, SquareMap<T> map, const T *from, SquareSteps sou
       auto at_border = [&](int64_t j) {
         const int64_t x = j * g.step, wide = g.w - x < g.side ? g.w - x : g.side;
         map(1, from + j * source.next, source, patch, patches, shift);
-        finite.see(patch, w);
-        finite.see(patch + (g.side * g.side - 1) * w, w);
+        finite.add(patch, w);
+        finite.add(patch + (g.side * g.side - 1) * w, w);
         for (int64_t r = 0; r < high; r++)
           memcpy(row + (r * g.w + x) * w, patch + r * g.side * w, size_t(wide * w) * sizeof(T));
       };
@@ -109,8 +109,8 @@ void write_tiles(const Grid &g, SquareMap<T> map, const T *from, SquareSteps sou
       if (till > 0) map(till, from, source, row, inside, shift);
       const T *last = row + (g.side - 1) * (g.w + 1) * w;
       for (int64_t j = 0; j < till; j++) {
-        finite.see(row + j * g.step * w, w);
-        finite.see(last + j * g.step * w, w);
+        finite.add(row + j * g.step * w, w);
+        finite.add(last + j * g.step * w, w);
       }
       for (int64_t j = till; j < g.across; j++) at_border(j);
     }

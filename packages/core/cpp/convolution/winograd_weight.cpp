@@ -114,8 +114,8 @@ void finish(const Job<T> &job, int64_t block, const T *sums, T *gw, bool add, T 
                 {job.window * w, w, job.taps() * w}, nullptr);
     Finite<T> finite;
     for (int64_t i = 0; i < high; i++) {
-      finite.see(room + i * job.taps() * w, w);
-      finite.see(room + ((i + 1) * job.taps() - 1) * w, w);
+      finite.add(room + i * job.taps() * w, w);
+      finite.add(room + ((i + 1) * job.taps() - 1) * w, w);
     }
     if (!finite.all()) __atomic_store_n(job.broken, true, __ATOMIC_RELAXED);
     T *to = gw + (k + j) * all + c * job.taps(), *beside = room + size * w;

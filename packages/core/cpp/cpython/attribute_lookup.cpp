@@ -140,7 +140,7 @@ bool is_hooked(PyObject *attributes) {
   return false;
 }
 
-// Whether no code of a class is asked before an instance's __dict__ and the class itself.
+// Whether no code of a class runs before the look-up in an instance's __dict__ and in the class.
 bool looks_up_as_object(PyTypeObject *type) {
   return type->tp_getattro == get_attribute ||
          in_type(type, getattribute_name).get() == usual_getattribute;

@@ -17,7 +17,7 @@ void each_run(const DLTensor *self, const DLTensor *mask, int item, F &&f) {
   p.add(mask, 1);
   if (p.numel == 0) return;
   p.finish(false);
-  int64_t at[PLAIT_MAX_DIMS + 1], found[kRun];
+  int64_t at[PLAIT_MAX_DIMS + 1], result[kRun];
   char *q[kMaxOperands];
   p.seek(0, at, q);
   const int last = p.ndim - 1;
@@ -29,10 +29,10 @@ void each_run(const DLTensor *self, const DLTensor *mask, int item, F &&f) {
       int64_t count = 0;
       // every position is written, and overwritten unless its element is chosen
       for (int64_t i = 0; i < m; i++) {
-        found[count] = i * step;
+        result[count] = i * step;
         count += chosen[i * mask_step] != 0;
       }
-      if (count && !f(q[0] + j * step, found, count)) return;
+      if (count && !f(q[0] + j * step, result, count)) return;
     }
 }
 

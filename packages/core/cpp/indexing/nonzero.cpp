@@ -9,13 +9,13 @@ constexpr int64_t kRun = 256;
 
 // Writes the positions of the nonzero bytes among n <= kRun, and returns their number.
 int64_t nonzero_positions(const uint8_t *p, int64_t n, int64_t *to) {
-  int64_t found = 0;
+  int64_t result = 0;
   // every position is written, and overwritten unless its byte is nonzero
   for (int64_t i = 0; i < n; i++) {
-    to[found] = i;
-    found += p[i] != 0;
+    to[result] = i;
+    result += p[i] != 0;
   }
-  return found;
+  return result;
 }
 
 plait_status write_rows(plait_call *c, int64_t fill) {
@@ -44,14 +44,14 @@ plait_status write_rows(plait_call *c, int64_t fill) {
     p = space.as<uint8_t>();
   }
   const int64_t width = self->shape[ndim - 1];
-  int64_t at[PLAIT_MAX_DIMS] = {}, found[kRun];
+  int64_t at[PLAIT_MAX_DIMS] = {}, match[kRun];
   for (int64_t row = 0; row < n / width && to < end; row++) {
     for (int64_t j = 0; j < width; j += kRun) {
       const int64_t m = width - j < kRun ? width - j : kRun,
-                    count = nonzero_positions(p + row * width + j, m, found);
+                    count = nonzero_positions(p + row * width + j, m, match);
       for (int64_t i = 0; i < count && to < end; i++) {
         for (int d = 0; d < ndim - 1; d++) *to++ = at[d];
-        *to++ = j + found[i];
+        *to++ = j + match[i];
       }
     }
     for (int d = ndim - 2; d >= 0; d--) {

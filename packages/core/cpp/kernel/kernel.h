@@ -15,7 +15,7 @@
 // Registers a kernel: `PLAIT_KERNEL("softmax", softmax);` in any file of the library. The linker
 // collects these records in one array; nothing runs before the plug-in's init function reads it. A
 // kernel for special cases, which declines all others, is registered with PLAIT_KERNEL_SPECIAL: it
-// is asked before the general one.
+// is called before the general one.
 #define PLAIT_KERNEL_IN(part, id, op, function) \
   __attribute__((section(part), used,           \
                  aligned(16))) static const ::plait::core::Registration id = {op, function}
@@ -183,7 +183,7 @@ void store_number(Kind k, const plait_value &v, void *to);
 
 // Memory and threads.
 
-struct Roles {  // who brings them at the moment is read with PLAIT_ROLE
+struct Roles {  // read the current tables with PLAIT_ROLE
   plait_role executor, memory, rng;
 };
 inline Roles roles{};  // set when the library is loaded

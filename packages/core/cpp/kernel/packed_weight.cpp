@@ -14,7 +14,7 @@ constexpr int kDims = 5;
 constexpr uint64_t kSmallest = 4096;  // bytes of weights: to pack fewer takes no time
 constexpr uint64_t kMost = uint64_t(128) << 20;  // bytes that are kept
 constexpr uint32_t kBuckets = 1024;
-// Memory that somebody else may write.
+// Memory that other code may write.
 constexpr uint64_t kForeign = PLAIT_STORAGE_EXTERNAL | PLAIT_STORAGE_SHARED | PLAIT_STORAGE_MAPPED |
                               PLAIT_STORAGE_EXPORTED | PLAIT_STORAGE_PINNED;
 
@@ -40,7 +40,7 @@ struct Key {
 struct KeptBytes {
   KeptBytes *next;  // of the same storage
   Key key;
-  uint64_t version;  // of the storage when the bytes were asked for
+  uint64_t version;  // of the storage when the bytes were requested
   bool asked, making;
   uint32_t users;
   void *data, *block;
@@ -49,7 +49,7 @@ struct KeptBytes {
 
 namespace {
 
-// A storage whose weights have been asked for. Its type is replaced by one whose drop comes here.
+// A storage whose weights were requested. Its type is replaced by one whose drop comes here.
 struct Watched {
   Watched *next;
   plait_storage *storage;
@@ -85,7 +85,7 @@ void drop_watched(plait_object *o) {
     *at = w->next;
   }
   o->type = w->type;
-  while (KeptBytes *k = w->kept) {  // nobody uses them: a call would hold the storage
+  while (KeptBytes *k = w->kept) {  // they are unused: a call would hold the storage
     w->kept = k->next;
     free_bytes(k);
     std::free(k);
@@ -109,7 +109,7 @@ Watched *watch(plait_storage *s) {
   w->storage = s;
   w->type = s->o.type;
   *at = w;
-  s->o.type = &watched_type;  // its last owner, who reads it, lets go after this call
+  s->o.type = &watched_type;  // its last owner, which reads it, releases it after this call
   return w;
 }
 

@@ -1,5 +1,5 @@
 // Weights in the form in which a kernel reads them, packed or transformed, which are kept between
-// calls while nobody writes the weights: see docs/design/0028.
+// calls while the weights are not written: see docs/design/0028.
 #pragma once
 #include "kernel/kernel.h"
 
@@ -24,7 +24,7 @@ class PackedWeight {
 
   // `bytes` bytes that make(void *to), which returns a status, writes of argument `i` of the call.
   // They depend on that tensor, `form` and `bytes` alone. They are kept from the second time on
-  // that they are asked for in a call without gradients, if the weights lie in memory that plait
+  // that they are requested in a call without gradients, if the weights lie in memory that plait
   // alone writes; else they live as long as this object. What is done with them may not depend on
   // which it is.
   template <class F>

@@ -59,8 +59,8 @@ plait_status put(const plait_runtime *runtime, const plait_plugin *self, const p
 #endif
 }
 
-// The last kernel of an operator is asked first. Behind each general kernel the fallback for halves
-// is registered.
+// The last kernel of an operator is called first. Behind each general kernel the fallback for
+// halves is registered.
 plait_status implement(const plait_runtime *runtime, const plait_plugin *self,
                        const Registration *r, const Registration *end, bool general) {
   for (; r != end; r++) {

@@ -17,7 +17,7 @@ char packaged[1024];
 // why the library of PLAIT_BLAS_LIBRARY cannot be used; empty if it can, or is not set
 char refusal[1536];
 pthread_once_t once = PTHREAD_ONCE_INIT;
-ForkMutex opening;  // a child of a fork could not open a library that was being opened
+ForkMutex opening;  // so that no fork happens while a library is being opened
 
 // SciPy's builds of OpenBLAS have prefixed names, so that several copies can live in one process.
 void *symbol(void *library, const char *name) {
@@ -69,20 +69,20 @@ bool open_beside() {
   return open(path);
 }
 
-const char *chosen() {  // the library that the user named, or NULL
+const char *user_library() {  // the path or name in PLAIT_BLAS_LIBRARY, or NULL
   const char *path = getenv("PLAIT_BLAS_LIBRARY");
   return path && *path ? path : nullptr;
 }
 
 void load() {
   const std::lock_guard<ForkMutex> lock(opening);
-  if (const char *path = chosen()) {
+  if (const char *path = user_library()) {
     if (strcmp(path, "none") == 0 || open(path)) return;
-    const char *why = dlerror();
+    const char *reason = dlerror();
     snprintf(refusal, sizeof refusal,
              "PLAIT_BLAS_LIBRARY: the path of a library with cblas_sgemm and cblas_dgemm, or none, "
              "is required; got '%.500s': %.700s",
-             path, why ? why : "it lacks these functions");
+             path, reason ? reason : "it lacks these functions");
     return;
   }
   if (open(packaged) || open_beside()) return;
@@ -99,14 +99,14 @@ const Blas &blas() {
 }
 
 plait_status check_blas(const plait_call *c) {
-  static const bool asked = chosen() != nullptr;
-  if (!asked) return PLAIT_OK;
+  static const bool is_set = user_library() != nullptr;
+  if (!is_set) return PLAIT_OK;
   blas();
   return refusal[0] ? PLAIT_FAIL(c, PLAIT_VALUE_ERROR, "%s", refusal) : PLAIT_OK;
 }
 
 bool names_blas() {
-  static const bool named = chosen() && strcmp(chosen(), "none") != 0;
+  static const bool named = user_library() && strcmp(user_library(), "none") != 0;
   return named;
 }
 
@@ -123,6 +123,6 @@ extern "C" __attribute__((visibility("default"))) const char *plait_core_use_bla
     const char *path) {
   using namespace plait::core;
   snprintf(packaged, sizeof packaged, "%s", path);
-  if (chosen()) blas();
+  if (user_library()) blas();
   return refusal[0] ? refusal : nullptr;
 }

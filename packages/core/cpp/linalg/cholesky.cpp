@@ -71,8 +71,8 @@ plait_status cholesky_inverse(plait_call *c) {
   const int64_t n = l.n;
   const bool upper = integer(c, 1);
   T *to = data<T>(result(c));
-  const char *const why = "is singular: element %d of its diagonal is 0";
-  return l.each<T>(c, double(n) * n * n, why, [&](int64_t i, T *at, Workspaces &) {
+  const char *const reason = "is singular: element %d of its diagonal is 0";
+  return l.each<T>(c, double(n) * n * n, reason, [&](int64_t i, T *at, Workspaces &) {
     char triangle = upper ? 'U' : 'L';
     int rows = int(n), failed = 0;
     if (n) fortran(lapack<T>().potri, &triangle, &rows, at, &rows, &failed, kOne);

@@ -84,7 +84,7 @@ void gemm_serial(const Product<T> &p, const Batch &batch = {});
 template <class T>
 plait_status gemm(const plait_call *c, Product<T> p);
 
-// Whether the user asks for rows that do not depend on other rows.
+// Whether the user requires rows that do not depend on other rows.
 bool batch_invariant();
 
 // Of complex numbers, in gemm_complex.cpp.

@@ -67,8 +67,8 @@ plait_status whole(const plait_call *c, Product<T> p) {
   Workspace space_a, space_b;
   PLAIT_TRY(pack(c, &p.a, p.m, p.k, &space_a));
   PLAIT_TRY(pack(c, &p.b, p.k, p.n, &space_b));
-  const int64_t wanted = p.m * p.n * p.k / kTileWork + 1, most = p.m < 16 ? p.m : 16;
-  const int64_t rows = ceil_div(p.m, wanted < most ? wanted : most);
+  const int64_t required = p.m * p.n * p.k / kTileWork + 1, most = p.m < 16 ? p.m : 16;
+  const int64_t rows = ceil_div(p.m, required < most ? required : most);
   parallel(c, ceil_div(p.m, rows), [&](int64_t t) {
     Product<T> q = p;
     q.a = p.a.at(t * rows, 0);

@@ -85,9 +85,9 @@ void gemm_integers(const Product<T> &p) {
 
 template <class T>
 void gemm_integers(const plait_call *c, const Product<T> &p) {
-  const int64_t wanted = p.m * p.n * p.k / kOneUnit;
-  if (wanted < 2) return gemm_integers(p);
-  const int64_t even = ceil_div(ceil_div(p.m, wanted), kRows) * kRows;
+  const int64_t required = p.m * p.n * p.k / kOneUnit;
+  if (required < 2) return gemm_integers(p);
+  const int64_t even = ceil_div(ceil_div(p.m, required), kRows) * kRows;
   const int64_t rows = even < kBlock ? even : kBlock;
   parallel(c, ceil_div(p.m, rows), [&](int64_t t) {
     Product<T> q = p;

@@ -11,7 +11,8 @@ namespace {
 constexpr uint64_t kLarge = 1 << 24;  // bytes of a result that no core's cache keeps
 constexpr int64_t kUnit = 1 << 18;  // bytes of the result, for one unit of parallel work
 template <class T>
-constexpr int64_t kBeside = 2048 / int64_t(sizeof(T));  // columns, K rows of which stay near
+constexpr int64_t kBlockColumns =
+    2048 / int64_t(sizeof(T));  // columns of a block, of which K rows stay in a cache
 
 template <class T>
 PLAIT_INLINE void store_past(T *to, Vec<T> v) {
@@ -57,10 +58,10 @@ template <class T>
 bool gemm_shallow(const plait_call *c, const Product<T> &p) {
   const uint64_t bytes = uint64_t(p.n) * sizeof(T);
   if (p.k > kFewRows || p.beta != T(0) || p.b.columns != 1) return false;
-  if (p.n < kBeside<T> || uint64_t(p.m) * bytes < kLarge) return false;
-  const int64_t blocks = ceil_div(p.n, kBeside<T>), below = kUnit / 2048;
+  if (p.n < kBlockColumns<T> || uint64_t(p.m) * bytes < kLarge) return false;
+  const int64_t blocks = ceil_div(p.n, kBlockColumns<T>), below = kUnit / 2048;
   parallel(c, ceil_div(p.m, below) * blocks, [&](int64_t unit) {
-    const int64_t j = unit % blocks * kBeside<T>, n = least(kBeside<T>, p.n - j);
+    const int64_t j = unit % blocks * kBlockColumns<T>, n = least(kBlockColumns<T>, p.n - j);
     const int64_t begin = unit / blocks * below, end = least(begin + below, p.m);
     for (int64_t i = begin; i < end; i++) {
       T row[kFewRows];

@@ -33,7 +33,7 @@ struct Tiling {
   bool add;
   T *c;
   int64_t ldc;
-  bool turned;  // result (i, j) is c[j * ldc + i]
+  bool transposed;  // result (i, j) is c[j * ldc + i]
   Source from_rows, from_columns;
   int64_t high, wide;  // rows and columns of a unit's tile
 
@@ -43,7 +43,7 @@ struct Tiling {
     Tiling part = *this;
     part.rows = rows.at(i, l);
     part.columns = columns.at(l, j);
-    part.c = c + (turned ? j * ldc + i : i * ldc + j);
+    part.c = c + (transposed ? j * ldc + i : i * ldc + j);
     part.m = m - i;
     part.n = n - j;
     part.k = k - l;
@@ -74,18 +74,18 @@ void pack_group(Matrix<T> a, int64_t rows, int64_t depth, int64_t stride, T *to)
 // Whether a group of rows can be read where it lies: some processors keep eight lines whose
 // distance is a multiple of 4096 bytes in their first-level cache.
 template <class T>
-bool rows_lie_well(Matrix<T> a) {
+bool rows_avoid_conflicts(Matrix<T> a) {
   return a.columns == 1 && a.rows * int64_t(sizeof(T)) % 2048 != 0;
 }
 
-// About the cycles of a product in one of its two orientations.
+// An estimate of the cycles of a product in one of its two orientations.
 template <class T>
-int64_t cost(int64_t m, int64_t n, int64_t k, Matrix<T> rows, Matrix<T> columns, bool turned) {
+int64_t cost(int64_t m, int64_t n, int64_t k, Matrix<T> rows, Matrix<T> columns, bool transposed) {
   const int64_t groups = ceil_div(m, tile_rows<T>()), each = ceil_div(m, groups);
   const int64_t squares = groups * ceil_div(n, 2 * kPanel<T>) * k * most(each, 4);
   const int64_t packing =
       m * k / (rows.columns == 1 ? 8 : 2) + k * n / (columns.columns == 1 ? 8 : 2);
-  return squares + packing + (turned ? m * n / 2 : 0);
+  return squares + packing + (transposed ? m * n / 2 : 0);
 }
 
 // Memory of a unit of work.
@@ -97,7 +97,7 @@ struct Buffers {
     return least(kDepth<T>, s.k) * (s.from_columns == Source::kByUnit ? s.wide : kPanel<T>);
   }
   static int64_t size_results(const Tiling<T> &s) {
-    return s.high * (s.turned ? s.wide : kPanel<T>);
+    return s.high * (s.transposed ? s.wide : kPanel<T>);
   }
   static int64_t size(const Tiling<T> &s) {
     return size_rows() + size_columns(s) + size_results(s);
@@ -119,12 +119,12 @@ void read_results(const Tiling<T> &s, int64_t m, int64_t from, int64_t to, T *re
                   int64_t width) {
   for (int64_t i = 0; i < m; i++)
     for (int64_t j = from; j < to; j++)
-      results[i * width + j - from] = s.turned ? s.c[j * s.ldc + i] : s.c[i * s.ldc + j];
+      results[i * width + j - from] = s.transposed ? s.c[j * s.ldc + i] : s.c[i * s.ldc + j];
 }
 template <class T>
 void write_results(const Tiling<T> &s, int64_t m, int64_t from, int64_t to, const T *results,
                    int64_t width) {
-  if (s.turned)
+  if (s.transposed)
     return transpose_block(reinterpret_cast<char *>(s.c + from * s.ldc), s.ldc,
                            reinterpret_cast<const char *>(results), width, m, to - from, sizeof(T));
   for (int64_t i = 0; i < m; i++)
@@ -137,7 +137,7 @@ void multiply_unit(const Tiling<T> &s, int64_t m, int64_t n, int64_t depth, Shar
                    Buffers<T> buffers) {
   constexpr int64_t w = kPanel<T>;
   const int64_t whole = n / w * w, padded_n = rounded(n, w);
-  const int64_t direct = s.turned ? 0 : whole, width = padded_n - direct;
+  const int64_t direct = s.transposed ? 0 : whole, width = padded_n - direct;
   const bool panels_apart = s.from_columns == Source::kInPlace && whole < n;
   if (s.add && direct < n) read_results(s, m, direct, n, buffers.results, width);
   const int64_t groups = ceil_div(m, tile_rows<T>()), each = m / groups, larger = m % groups;
@@ -167,8 +167,8 @@ void multiply_unit(const Tiling<T> &s, int64_t m, int64_t n, int64_t depth, Shar
         rows = {buffers.rows, kStride<T>, 1};
       }
       T *buffered = buffers.results + i * width;
-      multiply_tile(height, whole, d, rows, panels, s.turned ? buffered : s.c + i * s.ldc,
-                    s.turned ? width : s.ldc, add);
+      multiply_tile(height, whole, d, rows, panels, s.transposed ? buffered : s.c + i * s.ldc,
+                    s.transposed ? width : s.ldc, add);
       if (whole < n)
         multiply_tile(height, w, d, rows, last, buffered + (whole - direct), width, add);
       i += height;
@@ -193,15 +193,15 @@ Tiling<T> tiling(const Product<T> &p) {
   Tiling<T> s{p.m, p.n, p.k, p.a, p.b, p.beta != T(0), p.c, p.ldc, false, {}, {}, 0, 0};
   if (cost(p.n, p.m, p.k, p.b.transposed(), p.a.transposed(), true) <
       cost(p.m, p.n, p.k, p.a, p.b, false)) {
-    s.turned = true;
+    s.transposed = true;
     s.m = p.n;
     s.n = p.m;
     s.rows = p.b.transposed();
     s.columns = p.a.transposed();
   }
-  const int64_t work = s.m * s.n * s.k, wanted = least(work / kUnit, 64);
+  const int64_t work = s.m * s.n * s.k, required = least(work / kUnit, 64);
   int64_t down = ceil_div(s.m, kHigh), across = ceil_div(s.n, kWide);
-  while (down * across < wanted) {
+  while (down * across < required) {
     const int64_t h = s.m / down, v = s.n / across;
     if (v >= 2 * kNarrow && (v >= h || h < 2 * kLow))
       across *= 2;
@@ -213,15 +213,15 @@ Tiling<T> tiling(const Product<T> &p) {
   s.high = rounded(ceil_div(s.m, down), 12);
   s.wide = rounded(ceil_div(s.n, across), 2 * kPanel<T>);
   const Source packed = work < kShared ? Source::kByUnit : Source::kByAll;
-  s.from_rows = rows_lie_well(s.rows) ? Source::kInPlace
-                : s.across() == 1     ? Source::kByUnit
-                                      : packed;
+  s.from_rows = rows_avoid_conflicts(s.rows) ? Source::kInPlace
+                : s.across() == 1            ? Source::kByUnit
+                                             : packed;
   const bool near = s.columns.columns == 1 && s.k * s.n * int64_t(sizeof(T)) <= kNear;
   s.from_columns = near ? Source::kInPlace : s.down() == 1 ? Source::kByUnit : packed;
   return s;
 }
 
-// Packs what all units use of the first `depth` products.
+// Packs the operands that all units use, for the first `depth` products.
 template <class T>
 void pack_shared(const plait_call *c, const Tiling<T> &s, int64_t depth, int64_t stride, T *rows,
                  T *columns) {
@@ -263,13 +263,13 @@ plait_status multiply_deep(const plait_call *c, Tiling<T> s) {
                       Tiling<T> part = s.at(0, 0, b * kDepth<T>);
                       part.add = false;
                       part.c = sums + b * results;
-                      part.ldc = part.turned ? part.m : part.n;
+                      part.ldc = part.transposed ? part.m : part.n;
                       multiply_unit(part, s.m, s.n, least(kDepth<T>, part.k), {},
                                     Buffers<T>(memory.as<T>(), s));
                     }
                   });
   if (failed) return Workspace::out_of_memory(c, nbytes);
-  const int64_t width = s.turned ? s.m : s.n;
+  const int64_t width = s.transposed ? s.m : s.n;
   for (int64_t r = 0; r < results; r++) {
     T *to = s.c + r / width * s.ldc + r % width, sum = s.add ? *to + sums[r] : sums[r];
     for (int64_t b = 1; b < blocks; b++) sum += sums[b * results + r];

@@ -22,8 +22,8 @@ void *find(char letter, const char *name, void *other) {
   if (!complex && strncmp(name, "hetr", 4) == 0) name = strcmp(name, "hetrf") ? "sytrs" : "sytrf";
   char full[32];
   snprintf(full, sizeof full, "%c%s_", letter, name);
-  void *found = blas_symbol(full);
-  return found || !other ? found : dlsym(other, full);
+  void *result = blas_symbol(full);
+  return result || !other ? result : dlsym(other, full);
 }
 
 void load() {

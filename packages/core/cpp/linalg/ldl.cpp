@@ -21,8 +21,8 @@ plait_status ldl_factor(plait_call *c) {
   T *ld = data<T>(result(c, 0));
   int32_t *pivots = data<int32_t>(result(c, 1)), *info = infos(c, 2);
   const bool hermitian = integer(c, 1), raises = c->n_out > 2 && integer(c, 2);
-  const char *const why = "has a singular factor: D[%d - 1] is 0 on its diagonal";
-  return a.each<T>(c, double(n) * n * n, why, [&](int64_t i, T *at, Workspaces &memory) {
+  const char *const reason = "has a singular factor: D[%d - 1] is 0 on its diagonal";
+  return a.each<T>(c, double(n) * n * n, reason, [&](int64_t i, T *at, Workspaces &memory) {
     for (int64_t y = 1; y < n; y++)
       for (int64_t x = 0; x < y; x++) at[y * n + x] = T(0);  // above the diagonal
     const int failed = n ? factor<T>(hermitian, int(n), at, pivots + i * n, memory) : 0;

@@ -11,8 +11,8 @@ plait_status lu_factor(plait_call *c) {
   const int64_t m = a.m, n = a.n, k = a.k;
   T *lu = data<T>(result(c, 0));
   int32_t *pivots = data<int32_t>(result(c, 1)), *info = infos(c, 2);
-  const char *const why = "has a singular factor: U[%d - 1] is 0 on its diagonal";
-  return a.each<T>(c, double(m) * n * k, why, [&](int64_t i, T *at, Workspaces &) {
+  const char *const reason = "has a singular factor: U[%d - 1] is 0 on its diagonal";
+  return a.each<T>(c, double(m) * n * k, reason, [&](int64_t i, T *at, Workspaces &) {
     const int failed = k ? getrf<T>(int(m), int(n), at, pivots + i * k) : 0;
     to_rows(at, m, m, n, lu + i * m * n);
     if (info) info[i] = failed;

@@ -5,10 +5,10 @@
 namespace plait::core::linalg {
 
 plait_status fail_at(const plait_call *c, const Outcome &o, const Batch &batch, const char *name,
-                     const char *why) {
+                     const char *reason) {
   if (o.code == kNoMemory)
     return PLAIT_FAIL(c, PLAIT_MEMORY_ERROR, "no memory for the workspace of a matrix");
-  char where[512] = "", what[512];
+  char where[512] = "", message[512];
   if (batch.ndim) {
     int64_t at[PLAIT_MAX_DIMS], i = o.index;
     for (int d = batch.ndim - 1; d >= 0; d--) {
@@ -21,8 +21,8 @@ plait_status fail_at(const plait_call *c, const Outcome &o, const Batch &batch, 
                     (long long)(at[d]));
     snprintf(where + n, sizeof where - size_t(n), batch.ndim == 1 ? ",)" : ")");
   }
-  snprintf(what, sizeof what, why, o.code);
-  return PLAIT_FAIL(c, PLAIT_ERROR, "`%s`%s %s", name, where, what);
+  snprintf(message, sizeof message, reason, o.code);
+  return PLAIT_FAIL(c, PLAIT_ERROR, "`%s`%s %s", name, where, message);
 }
 
 plait_status too_large(const plait_call *c) {

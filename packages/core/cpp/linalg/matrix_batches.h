@@ -122,10 +122,10 @@ Outcome each_matrix(const plait_call *c, int64_t count, double work, F &&f) {
   return {first >> 32, int(uint32_t(first))};
 }
 
-// Fails for the matrix of an outcome: "`A` at batch index (1, 0) is singular: ..."; `why` is the
+// Fails for the matrix of an outcome: "`A` at batch index (1, 0) is singular: ..."; `reason` is the
 // reason, with one %d for the code.
 plait_status fail_at(const plait_call *c, const Outcome &o, const Batch &batch, const char *name,
-                     const char *why);
+                     const char *reason);
 
 // Whether LAPACK's int holds the sizes.
 inline bool fits(int64_t m, int64_t n = 0) { return m < INT32_MAX && n < INT32_MAX; }
@@ -141,10 +141,10 @@ struct Matrices {
         k(m < n ? m : n) {}
 
   // Runs `int f(i, T *at, Workspaces &)` for every matrix with a copy in column-major order, which
-  // has room for as many elements as the matrix and `more`. `work` and `why` are those of
+  // has room for as many elements as the matrix and `more`. `work` and `reason` are those of
   // each_matrix and fail_at.
   template <class T, class F>
-  plait_status each(const plait_call *c, double work, const char *why, F &&f,
+  plait_status each(const plait_call *c, double work, const char *reason, F &&f,
                     int64_t more = 0) const {
     if (!fits(m, n)) return too_large(c);
     const Outcome o = each_matrix(c, batch.count, work, [&](int64_t i, Workspaces &memory) {
@@ -153,7 +153,7 @@ struct Matrices {
       part<T>(a, batch, i).copy(at);
       return f(i, at, memory);
     });
-    return o.code ? fail_at(c, o, batch, plait_arg_at(c->op, 0)->name, why) : PLAIT_OK;
+    return o.code ? fail_at(c, o, batch, plait_arg_at(c->op, 0)->name, reason) : PLAIT_OK;
   }
 
   const DLTensor *a;

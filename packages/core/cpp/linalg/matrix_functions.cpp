@@ -99,8 +99,8 @@ plait_status matrix_exp(plait_call *c) {
   const Matrices a(c);
   const int64_t n = a.n;
   T *to = data<T>(result(c));
-  const char *const why = "is too large for its exponential (%d)";
-  return a.each<T>(c, 20.0 * n * n * n, why, [&](int64_t i, T *at, Workspaces &memory) {
+  const char *const reason = "is too large for its exponential (%d)";
+  return a.each<T>(c, 20.0 * n * n * n, reason, [&](int64_t i, T *at, Workspaces &memory) {
     const int failed = n ? exponential<T>(int(n), at, memory) : 0;
     to_rows(at, n, n, n, to + i * n * n);
     return failed;

@@ -6,7 +6,7 @@ namespace {
 constexpr int64_t kRows = 48;  // rows of a block of results that are not written in place
 constexpr int64_t kWork = 1 << 19;  // multiplications for one unit of parallel work
 
-// Copies m x n elements to places whose rows and columns are so far apart.
+// Copies m x n elements; `rows` and `columns` are the strides of the target.
 template <class T>
 void copy_block(int64_t m, int64_t n, Matrix<T> from, T *to, int64_t rows, int64_t columns) {
   for (int64_t i = 0; i < m; i++)
@@ -25,7 +25,7 @@ void multiply(const PackedProduct<T> &p) {
     for (int64_t i = 0; i < p.m; i += kRows) {
       const int64_t m = p.m - i < kRows ? p.m - i : kRows;
       T *to = p.c + i * p.rows + j * p.columns;
-      // what is added to comes first, as in whole panels
+      // the old results are the first summands, as in whole panels
       if (p.add) copy_block<T>(m, wide, {to, p.rows, p.columns}, some, 2 * w, 1);
       multiply_tile(m, panels * w, p.k, p.a.at(i, 0), Panels<T>::packed(p.b + j * p.k, p.k), some,
                     2 * w, p.add);

@@ -17,7 +17,7 @@ constexpr int64_t kMostHigh = 512, kHigh = 96, kBeside = 4;
 constexpr int64_t kUnits = 16;  // so many units are worth their widening
 constexpr int64_t kDeep = 64;  // elements of a row that are widened before they are transposed
 
-constexpr int64_t kRowsAhead = 8, kShortRow = 2048;  // bytes of a row that is asked for
+constexpr int64_t kRowsAhead = 8, kShortRow = 2048;  // bytes of a row that is prefetched
 
 struct Int8 {
   typedef int8_t type;
@@ -116,7 +116,7 @@ void all_rows(const SmallProduct &p, int64_t j, bool ask) {
 
 // One row of weights after the other for one row of a: a stream that the processor fetches ahead.
 // Else some rows at a time, which stay in the first-level cache for all rows of a; short ones are
-// asked for, and are two where that hides the time of memory better than four.
+// prefetched, and are two where that hides the time of memory better than four.
 template <class W>
 void multiply_few(const plait_call *c, const SmallProduct &p) {
   const bool short_rows = p.w_row * int64_t(sizeof(typename W::type)) <= kShortRow;
@@ -197,8 +197,8 @@ void multiply_unit(const SmallProduct &p, int64_t i, int64_t m, int64_t j, UnitM
 template <class W>
 plait_status multiply_many(const plait_call *c, const SmallProduct &p) {
   const int64_t across = ceil_div(p.n, kBeside * kPanel<float>);
-  const int64_t wanted = least(ceil_div(kUnits, across), ceil_div(p.m, kHigh));
-  const int64_t down = most(ceil_div(p.m, kMostHigh), wanted), high = ceil_div(p.m, down);
+  const int64_t required = least(ceil_div(kUnits, across), ceil_div(p.m, kHigh));
+  const int64_t down = most(ceil_div(p.m, kMostHigh), required), high = ceil_div(p.m, down);
   bool failed = false;
   parallel(c, down * across, [&](int64_t t) {
     const int64_t i = t % down * high, j = t / down * kBeside * kPanel<float>;

@@ -41,9 +41,9 @@ plait_status svd(plait_call *c) {
   const int64_t nu = full ? m : k, nv = full ? n : k;
   Real<T> *s = data<Real<T>>(result(c, vectors ? 1 : 0));
   T *u = vectors ? data<T>(result(c, 0)) : nullptr, *v = vectors ? data<T>(result(c, 2)) : nullptr;
-  const char *const why =
+  const char *const reason =
       "has singular values that did not converge (%d); look for infinities and NaN in it";
-  return a.each<T>(c, 10.0 * m * n * k, why, [&](int64_t i, T *at, Workspaces &memory) {
+  return a.each<T>(c, 10.0 * m * n * k, reason, [&](int64_t i, T *at, Workspaces &memory) {
     if (!k) {
       if (vectors) identity(u + i * m * nu, m, nu);
       if (vectors) identity(v + i * nv * n, nv, n);

@@ -212,7 +212,7 @@ bool has_wide_tiles() {
 }
 
 // Whole panels of contiguous rows, side by side, so that lines are read in the order in which they
-// lie. Rows further on are asked for, as they may be pages apart.
+// lie. Later rows are prefetched, as they may be on other pages.
 template <class T>
 void copy_panels(const T *from, int64_t apart, int64_t rows, int64_t panels, T *to) {
   constexpr int64_t w = kPanel<T>, half = kLanes<T>, kAhead = 8;

@@ -21,8 +21,8 @@ struct Panels {
   }
 };
 
-// The number of products that are summed up one after the other: as many rows of a panel, and as
-// many elements of a group of rows, that the latter stays in the first-level cache.
+// The number of products that are summed up one after the other. With this number of elements for
+// each row, a group of rows stays in the first-level cache.
 template <class T>
 constexpr int64_t kDepth = 1536 / int64_t(sizeof(T));
 
@@ -30,8 +30,9 @@ constexpr int64_t kDepth = 1536 / int64_t(sizeof(T));
 template <class T>
 int64_t tile_rows();
 
-// c = a b, or c += a b where `add`: a is m x k of any strides, b is k x n, n whole panels. A result
-// is the sum of its products in their order, in blocks of kDepth, whatever m and n are.
+// c = a b, or c += a b if `add`: a is m x k with any strides, b is k x n, and n is a multiple of
+// the panel's width. A result is the sum of its products in their order, in blocks of kDepth, for
+// any m and n.
 template <class T>
 void multiply_tile(int64_t m, int64_t n, int64_t k, Matrix<T> a, Panels<T> b, T *c, int64_t ldc,
                    bool add);
@@ -42,7 +43,8 @@ struct Rounds {
   int64_t count, a, b;
 };
 
-// How many rounds of `depth` products, of `count` ones, are summed up one after the other.
+// The number of rounds of `depth` products, at most `count`, that are summed up one after the
+// other.
 template <class T>
 int64_t rounds_at_once(int64_t count, int64_t depth) {
   const int64_t fit = kDepth<T> / (depth < 1 ? 1 : depth);

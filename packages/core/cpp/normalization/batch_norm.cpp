@@ -145,11 +145,11 @@ class Derivative {
  private:
   static constexpr bool plain = std::is_same<A, Identity>::value;
 
-  // Where the first reading leaves the gradient of what the activation saw for the second one, or
+  // Where the first reading stores the gradient of the activation's input for the second one, or
   // NULL: a derivative that takes long is not computed twice.
   T *kept() const { return gr_ ? gr_ : A::by_result ? nullptr : gx_; }
 
-  // The gradient of what the activation saw. (Factors come by value, so that writing `to` changes
+  // The gradient of the activation's input. (Factors come by value, so that writing `to` changes
   // none.)
   template <class F>
   static void differentiate(const A activation, const F f, const T *g, const T *x, const T *seen,
@@ -203,7 +203,7 @@ plait_status backward(const plait_call *c, const Inputs &in, const A &activation
   if (in.seen) PLAIT_TRY(seen.take(c, in.seen));
   T *gw = data<T>(result(c, 1)), *gb = data<T>(result(c, 2));
   T *gx = data<T>(result(c)), *g_residual = in.seen ? data<T>(result(c, 3)) : nullptr;
-  const T *g = grad, *x = input, *made = in.seen ? static_cast<const T *>(seen) : nullptr;
+  const T *g = grad, *x = input, *output = in.seen ? static_cast<const T *>(seen) : nullptr;
   const auto factors = [&](int64_t k) {
     return affine(in.weight, in.bias, k, factor(in.mean, k, T(0)), double(factor(in.var, k, T(1))),
                   in.eps);
@@ -217,7 +217,7 @@ plait_status backward(const plait_call *c, const Inputs &in, const A &activation
     gb[k] = T(grad);
     return {mean, T(product * r * r / count), T(grad / count)};
   };
-  const Derivative<T, A> d(s, activation, g, x, made, gx, g_residual);
+  const Derivative<T, A> d(s, activation, g, x, output, gx, g_residual);
   if (s.side_by_side()) {
     each_block(c, s, [&](int64_t first, int64_t channels) {
       const int64_t columns = channels * s.run, begin = first * s.run;

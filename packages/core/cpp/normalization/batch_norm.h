@@ -157,11 +157,11 @@ Moments finite_moments(const Channels &s, const T *x, Moments m) {
 
 template <class T>
 Moments channel_moments(const Channels &s, const T *x) {
-  RunningMoments<T> made;
+  RunningMoments<T> result;
   each_segment<false>(
-      s, [&](int64_t at, int64_t n) { made.add(x + at, n); },
+      s, [&](int64_t at, int64_t n) { result.add(x + at, n); },
       [&](int64_t at) { fetch_run(s, x + at); });
-  return finite_moments(s, x, made.all());
+  return finite_moments(s, x, result.all());
 }
 
 // The moments of adjacent columns. kSegment rows at a time are summed as differences from the mean

@@ -211,7 +211,7 @@ plait_status in_columns(const plait_call *c, int inputs, const F &f) {
   return out.give_back(c);
 }
 
-// The largest elements. Unless it is asked for, a NaN is lost: the sum of exponentials has it.
+// The largest elements. Unless it is requested, a NaN is lost: the sum of exponentials has it.
 template <bool nan = false, class T>
 void largest(const Columns &columns, const T *x, T *top) {
   for (int64_t i = 0; i < columns.padded<T>(); i++) top[i] = Max::start<T>();
@@ -297,9 +297,9 @@ plait_status map_rows(const plait_call *c, F &&f) {
   const int64_t n = from.length();
   auto rows = [&](int64_t begin, int64_t end, T *memory) {
     for (int64_t i = begin; i < end; i++) {
-      T *made = to.place(i, memory);
-      f(from.read(i, memory), n, made);
-      to.round(i, made);
+      T *output = to.place(i, memory);
+      f(from.read(i, memory), n, output);
+      to.round(i, output);
     }
   };
   PLAIT_TRY(parallel_with_memory<T>(c, from.count(), grain(n), from.widens() || to.widens() ? n : 0,
@@ -320,9 +320,9 @@ plait_status map_rows_2(const plait_call *c, F &&f) {
   const bool widens = a.widens() || b.widens() || to.widens();
   auto rows = [&](int64_t begin, int64_t end, T *memory) {
     for (int64_t i = begin; i < end; i++) {
-      T *made = to.place(i, memory + 2 * n);
-      f(a.read(i, memory), b.read(i, memory + n), n, made);
-      to.round(i, made);
+      T *output = to.place(i, memory + 2 * n);
+      f(a.read(i, memory), b.read(i, memory + n), n, output);
+      to.round(i, output);
     }
   };
   PLAIT_TRY(parallel_with_memory<T>(c, a.count(), grain(n), widens ? 3 * n : 0, rows));

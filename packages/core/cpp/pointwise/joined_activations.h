@@ -5,7 +5,7 @@
 
 namespace plait::core {
 
-// What may follow. `derivative(g, x)` is the gradient of what the activation saw, x;
+// Activations that may follow. `derivative(g, x)` is the gradient of the activation's input x;
 // of those that are `by_result` x may as well be the activation's result.
 struct Identity {
   static constexpr bool by_result = true;

@@ -94,9 +94,9 @@ void bounded_loop(char *out, char *const *in, int64_t n, const void *context) {
   }
 }
 
-plait_status check_bounds(const plait_call *c, const Bounds &bounds, const std::atomic<bool> &found,
-                          const std::atomic<double> &outside) {
-  if (PLAIT_LIKELY(!found.load(std::memory_order_acquire))) return PLAIT_OK;
+plait_status check_bounds(const plait_call *c, const Bounds &bounds,
+                          const std::atomic<bool> &result, const std::atomic<double> &outside) {
+  if (PLAIT_LIKELY(!result.load(std::memory_order_acquire))) return PLAIT_OK;
   const double x = outside.load(std::memory_order_relaxed);
   if (bounds.high == HUGE_VAL)
     return PLAIT_FAIL(c, PLAIT_VALUE_ERROR, "elements of `%s` must be at least %g; got %g",
@@ -134,10 +134,10 @@ plait_status run_pointwise(plait_call *c, const PointwiseOp &op, const Bounds *b
   Halves halves;
   const bool half = is_half(k);
   Bounded bounded;
-  std::atomic<bool> found{false};
+  std::atomic<bool> match{false};
   std::atomic<double> outside{0};
   if (PLAIT_UNLIKELY(bounds != nullptr)) {
-    bounded = Bounded{inner.loop, &params, op.n_operands, bounds, &found, &outside};
+    bounded = Bounded{inner.loop, &params, op.n_operands, bounds, &match, &outside};
     inner.loop = k == F64 ? bounded_loop<double> : bounded_loop<float>;
     inner.context = &bounded;
   }
@@ -169,7 +169,7 @@ plait_status run_pointwise(plait_call *c, const PointwiseOp &op, const Bounds *b
       in[i] = v.tag == PLAIT_TENSOR ? static_cast<char *>(v.u.t->dl.data) : number[i];
     }
     inner.loop(static_cast<char *>(out->data), in, 1, inner.context);
-    return bounds ? check_bounds(c, *bounds, found, outside) : PLAIT_OK;
+    return bounds ? check_bounds(c, *bounds, match, outside) : PLAIT_OK;
   }
   Plan plan;
   plan.add(out, inner.item[0]);
@@ -183,7 +183,7 @@ plait_status run_pointwise(plait_call *c, const PointwiseOp &op, const Bounds *b
   }
   plan.finish();
   run_elementwise(c, plan, inner);
-  return bounds ? check_bounds(c, *bounds, found, outside) : PLAIT_OK;
+  return bounds ? check_bounds(c, *bounds, match, outside) : PLAIT_OK;
 }
 
 }  // namespace plait::core

@@ -126,9 +126,9 @@ void pointwise_loop(char *out, char *const *in, int64_t n, const void *context) 
                                 std::make_index_sequence<operands>());
 }
 
-template <class Op, class T, int operands, int params, int to, bool made>
+template <class Op, class T, int operands, int params, int to, bool result>
 constexpr Loop loop_if() {
-  if constexpr (made) {
+  if constexpr (result) {
     return pointwise_loop<Op, T, operands, params, to>;
   } else {
     return nullptr;

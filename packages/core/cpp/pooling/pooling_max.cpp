@@ -214,7 +214,7 @@ plait_status max_pool2d_with_indices(plait_call *c) {
   return PLAIT_OK;
 }
 
-// max_pool2d where nothing is recorded: nobody asks where the elements were
+// max_pool2d without recording, where the indices of the elements are not needed
 plait_status max_pool2d(plait_call *c) {
   const DLTensor *in = tensor(c, 0);
   DLTensor *out = result(c);

@@ -31,14 +31,14 @@ struct Memory {
 };
 
 // The device that an argument names, of which there is the allocator.
-Memory memory_of(const char *who, const py::object &device) {
+Memory memory_of(const char *caller, const py::object &device) {
   DLDevice d = state.runtime->thread()->device;
   const int done = device.is_none() ? int(PLAIT_CONVERTED) : state.python->device(device.ptr(), &d);
   if (done == PLAIT_NOT_CONVERTIBLE)
-    throw py::type_error(std::string(who) + ": `device` must be a device or None, got " +
+    throw py::type_error(std::string(caller) + ": `device` must be a device or None, got " +
                          std::string(py::repr(device)));
   throw_if(done == PLAIT_CONVERSION_FAILED);
-  throw_if(!is_there(d, who));
+  throw_if(!is_there(d, caller));
   return {role<plait_allocator>(state.runtime, int32_t(d.device_type)), d};
 }
 
@@ -213,8 +213,8 @@ py::object use_blas(const std::string &library, const std::string &packaged) {
   if (!handle) return py::none();
   const auto use =
       reinterpret_cast<const char *(*)(const char *)>(dlsym(handle, "plait_core_use_blas"));
-  const char *why = use ? use(packaged.c_str()) : nullptr;
-  py::object refusal = why ? py::object(py::str(why)) : py::object(py::none());
+  const char *reason = use ? use(packaged.c_str()) : nullptr;
+  py::object refusal = reason ? py::object(py::str(reason)) : py::object(py::none());
   dlclose(handle);
   return refusal;
 }

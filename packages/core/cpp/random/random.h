@@ -47,7 +47,7 @@ void fill(const plait_call *c, const DLTensor *out, const Make &make) {
   const bool dense = is_contiguous(out);
   const auto run = [&](int64_t begin, int64_t end) {
     uint32_t words[kWords];
-    T made[Group];
+    T result[Group];
     for (int64_t g = begin; g < end; g++) {
       s.words(g * kPhiloxBlocks, words);
       const int64_t first = g * Group, left = n - first < Group ? n - first : Group;
@@ -55,8 +55,9 @@ void fill(const plait_call *c, const DLTensor *out, const Make &make) {
         make(words, data<T>(out) + first);
         continue;
       }
-      make(words, made);
-      for (int64_t i = 0; i < left; i++) *reinterpret_cast<T *>(element(out, first + i)) = made[i];
+      make(words, result);
+      for (int64_t i = 0; i < left; i++)
+        *reinterpret_cast<T *>(element(out, first + i)) = result[i];
     }
   };
   parallel_ranges(c, groups, kChunk / Group, run);
@@ -77,11 +78,11 @@ void fill_whole(const plait_call *c, const DLTensor *out, const Make &make) {
       s.words(g * kPhiloxBlocks, w);
       for (int64_t i = g * per; i < n && i < (g + 1) * per; i++) {
         char *to = dense ? data<char>(out) + i * item : element(out, i);
-        const int64_t made = make(w, int(i - g * per));
+        const int64_t result = make(w, int(i - g * per));
         if (k == I64)
-          *reinterpret_cast<int64_t *>(to) = made;
+          *reinterpret_cast<int64_t *>(to) = result;
         else
-          store_number(k, plait_value{PLAIT_INT, 0, {made}}, to);
+          store_number(k, plait_value{PLAIT_INT, 0, {result}}, to);
       }
     }
   });

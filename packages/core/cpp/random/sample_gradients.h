@@ -50,8 +50,8 @@ PLAIT_HD_CALL double gamma_gradient_large(double a, double x) {
   const double root = sqrt(a);
   double z = 3 * root * (__builtin_cbrt(x / a) - 1 + 1 / (9 * a));  // Wilson and Hilferty
   for (int k = 0; k < 2; k++) {
-    const double made = a + root * z + (z * z - 1) / 3 + (z * z - 7) * z / (36 * root);
-    z -= (made - x) / (root + 2 * z / 3 + (3 * z * z - 7) / (36 * root));
+    const double result = a + root * z + (z * z - 1) / 3 + (z * z - 7) * z / (36 * root);
+    z -= (result - x) / (root + 2 * z / 3 + (3 * z * z - 7) / (36 * root));
   }
   return 1 + z / (2 * root) - (z * z - 7) * z / (72 * a * root);
 }

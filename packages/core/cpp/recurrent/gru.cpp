@@ -16,12 +16,12 @@ void cell(const T *x, const T *__restrict u, int64_t wide, const T *h0, int64_t 
 #pragma GCC ivdep
   for (int64_t j = 0; j < n; j++) {
     const T r = math::sigmoid(x[j] + u[j]), z = math::sigmoid(x[width + j] + u[wide + j]),
-            own = u[2 * wide + j], made = math::tanh(x[2 * width + j] + r * own);
+            own = u[2 * wide + j], result = math::tanh(x[2 * width + j] + r * own);
     kept[j] = r;
     kept[width + j] = z;
-    kept[2 * width + j] = made;
+    kept[2 * width + j] = result;
     kept[3 * width + j] = own;
-    h[j] = made + z * (h0[j] - made);
+    h[j] = result + z * (h0[j] - result);
   }
 }
 
@@ -77,9 +77,10 @@ void cell_backward(const T *kept, const T *h0, const T *grad, int64_t n, int64_t
                    T *__restrict gh, T *__restrict by_x, T *__restrict by_u) {
 #pragma GCC ivdep
   for (int64_t j = 0; j < n; j++) {
-    const T r = kept[j], z = kept[width + j], made = kept[2 * width + j], own = kept[3 * width + j];
-    const T h = gh[j] + grad[j], by_made = h * (T(1) - z) * (T(1) - made * made);
-    const T by_r = by_made * own * r * (T(1) - r), by_z = h * (h0[j] - made) * z * (T(1) - z);
+    const T r = kept[j], z = kept[width + j], result = kept[2 * width + j],
+            own = kept[3 * width + j];
+    const T h = gh[j] + grad[j], by_made = h * (T(1) - z) * (T(1) - result * result);
+    const T by_r = by_made * own * r * (T(1) - r), by_z = h * (h0[j] - result) * z * (T(1) - z);
     by_x[j] = by_u[j] = by_r;
     by_x[width + j] = by_u[width + j] = by_z;
     by_x[2 * width + j] = by_made;

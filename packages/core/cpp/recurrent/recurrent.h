@@ -160,15 +160,15 @@ void each_step_back(const plait_call *c, const Steps &steps, const Exchange<T> &
                     F &&f) {
   for (int64_t k = steps.count() - 1; k >= -1; k--) {
     const int64_t t = k < 0 ? -1 : steps.at(k), rows = k < 0 ? 0 : steps.size(t);
-    const int64_t made = k + 1 < steps.count() ? steps.size(steps.at(k + 1)) : 0;
-    const int64_t most = rows > made ? rows : made, work = gates * width;
+    const int64_t result = k + 1 < steps.count() ? steps.size(steps.at(k + 1)) : 0;
+    const int64_t most = rows > result ? rows : result, work = gates * width;
     each_block<T>(c, width, most, work, [&](Block u, int64_t first, int64_t end) {
       const int64_t row = u.wide + kPadding;
       const size_t bytes = size_t(u.count) * sizeof(T);
       alignas(64) T tile[kSequences * (kUnits + kPadding)];
       for (; first < end; first += kSequences) {
         const int64_t m = end - first < kSequences ? end - first : kSequences;
-        const int64_t products = made < first ? 0 : made - first < m ? made - first : m;
+        const int64_t products = result < first ? 0 : result - first < m ? result - first : m;
         for (int64_t i = 0; i < m; i++)
           memcpy(tile + i * row, by_h + (first + i) * width + u.first, bytes);
         multiply_tile(products, u.wide, gates * width, gradients.rows(k + 1, first),

@@ -1,7 +1,7 @@
 // Reductions of complex numbers. Linear ones run the real operator on the parts, as a last
-// dimension of two. The kernel of an operator that was registered last is asked first, and files
+// dimension of two. The kernel of an operator that was registered last is called first, and files
 // are linked in the order of their names, so the kernels for real numbers in reductions.cpp and
-// variance.cpp are asked before these.
+// variance.cpp are called before these.
 #include "kernel/copy.h"
 #include "pointwise/math.h"
 #include "reduction/reduce.h"
@@ -39,13 +39,13 @@ plait_status by_parts(plait_call *c) {
   if (!is_complex(tensor(c, 0)) || !is_complex(result(c))) return PLAIT_DECLINE;
   const int ndim = tensor(c, 0)->ndim;
   if (ndim == 0) return copy(c, result(c), tensor(c, 0));
-  Handle self, made;
+  Handle self, output;
   PLAIT_TRY(self.take_parts(c, c->in[0].u.t));
-  PLAIT_TRY(made.take_parts(c, c->out[0].u.t));
+  PLAIT_TRY(output.take_parts(c, c->out[0].u.t));
   plait_value in[PLAIT_MAX_ARGS], out = c->out[0];
   for (int i = 0; i < c->n_in; i++) in[i] = c->in[i];
   in[0].u.t = self.t;
-  out.u.t = made.t;
+  out.u.t = output.t;
   int64_t dims[PLAIT_MAX_DIMS];
   const uint64_t mask = dims_mask(c, 1, ndim);
   uint32_t n = 0;

@@ -80,8 +80,9 @@ Best<T> locate_between(const Reduction &r, const Numbers<T> &from, int64_t base,
       const int64_t first = base + at + i * step;
       if (!whole) from.get(first, step, m, some);
       Best<T> next;
-      const int64_t found = locate<Op>(whole ? from.read(first, m, nullptr) : some, m, &next.value);
-      next.at = position + found;
+      const int64_t result =
+          locate<Op>(whole ? from.read(first, m, nullptr) : some, m, &next.value);
+      next.at = position + result;
       if (position == begin)
         best = next;
       else
@@ -93,7 +94,7 @@ Best<T> locate_between(const Reduction &r, const Numbers<T> &from, int64_t base,
 
 // One long row where it lies: only the piece with the best element is searched for it.
 template <class Op, class T>
-plait_status locate_in_row(const plait_call *c, const T *row, int64_t n, Best<T> *found) {
+plait_status locate_in_row(const plait_call *c, const T *row, int64_t n, Best<T> *result) {
   const int64_t pieces = ceil_div(n, kPiece);
   Workspace space;
   PLAIT_TRY(space.take(c, uint64_t(pieces) * sizeof(T)));
@@ -104,7 +105,7 @@ plait_status locate_in_row(const plait_call *c, const T *row, int64_t n, Best<T>
   T top = best[0];
   for (int64_t k = 1; k < pieces; k++) top = Op::step(top, best[k]);
   const int64_t begin = find(best, pieces, top) * kPiece;
-  *found = {top, begin + find(row + begin, n - begin, top)};
+  *result = {top, begin + find(row + begin, n - begin, top)};
   return PLAIT_OK;
 }
 
@@ -148,10 +149,10 @@ plait_status locate_results(const plait_call *c, const Reduction &r, const Numbe
   const bool in_place =
       r.reduced.inner_size() == n && r.reduced.inner_stride() == 1 && !from.widens();
   if (results == 1 && n > 2 * kPiece && in_place) {
-    Best<T> found;
-    PLAIT_TRY((locate_in_row<Op, T>(c, from.read(0, n, nullptr), n, &found)));
-    indices[0] = found.at;
-    if (values) values->put(0, 1, 1, &found.value);
+    Best<T> result;
+    PLAIT_TRY((locate_in_row<Op, T>(c, from.read(0, n, nullptr), n, &result)));
+    indices[0] = result.at;
+    if (values) values->put(0, 1, 1, &result.value);
     return PLAIT_OK;
   }
   if (results == 1 && n > 2 * kPiece) {

@@ -41,15 +41,15 @@ int64_t index_of_rank(const T *p, int64_t step, int64_t n, int64_t rank) {
 enum class Rank { kKth, kMedian, kNanMedian };
 
 template <class T>
-int64_t ranked(const T *p, int64_t step, int64_t n, Rank what, int64_t k) {
-  if (what == Rank::kKth) return index_of_rank(p, step, n, k - 1);
+int64_t ranked(const T *p, int64_t step, int64_t n, Rank statistic, int64_t k) {
+  if (statistic == Rank::kKth) return index_of_rank(p, step, n, k - 1);
   int64_t numbers = 0, first = -1;
   for (int64_t i = 0; i < n; i++) {
     const bool nan = is_nan(p[i * step]);
     numbers += !nan;
     if (nan && first < 0) first = i;
   }
-  if (numbers < n && (what == Rank::kMedian || numbers == 0)) return first;
+  if (numbers < n && (statistic == Rank::kMedian || numbers == 0)) return first;
   return index_of_rank(p, step, n, (numbers - 1) / 2);
 }
 
@@ -98,9 +98,9 @@ plait_status each_line(const plait_call *c, int dim, int64_t room, F &&f) {
 }
 
 template <class T>
-plait_status rank_lines(const plait_call *c, int dim, Rank what, int64_t k) {
+plait_status rank_lines(const plait_call *c, int dim, Rank statistic, int64_t k) {
   return each_line<T>(c, dim, 0, [=](const T *p, int64_t step, int64_t n, char *) {
-    return ranked(p, step, n, what, k);
+    return ranked(p, step, n, statistic, k);
   });
 }
 template <class T>
@@ -122,12 +122,12 @@ int dim_of(const plait_call *c, int i) {
   const DLTensor *self = tensor(c, 0);
   return self->ndim ? int(wrapped(integer(c, i, -1), self->ndim)) : 0;
 }
-plait_status rank(const plait_call *c, int dim_argument, Rank what, int64_t k) {
+plait_status rank(const plait_call *c, int dim_argument, Rank statistic, int64_t k) {
   const int dim = dim_of(c, dim_argument);
   if (numel(tensor(c, 0)) == 0) return PLAIT_OK;
   const Kind kind_of = kind(tensor(c, 0)->dtype);
-  if (kind_of == Bool) return rank_lines<uint8_t>(c, dim, what, k);
-  PLAIT_NUMERIC(kind_of, return rank_lines<T>(c, dim, what, k))
+  if (kind_of == Bool) return rank_lines<uint8_t>(c, dim, statistic, k);
+  PLAIT_NUMERIC(kind_of, return rank_lines<T>(c, dim, statistic, k))
   return PLAIT_OK;
 }
 

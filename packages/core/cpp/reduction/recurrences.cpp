@@ -74,11 +74,11 @@ template <class T>
 plait_status filter(const plait_call *c) {
   using W = typename Carried<T>::type;
   const DLTensor *self = tensor(c, 0);
-  Dense<T> input, given;
+  Dense<T> input, multiplier;
   PLAIT_TRY(input.take(c, self));
-  PLAIT_TRY(given.take(c, tensor(c, 1)));
+  PLAIT_TRY(multiplier.take(c, tensor(c, 1)));
   const int64_t channels = self->shape[1], n = self->shape[2], p = tensor(c, 1)->shape[1];
-  const T *x = input, *factors = given;
+  const T *x = input, *factors = multiplier;
   T *to = data<T>(result(c));
   return with_scratch<W>(c, self->shape[0] * channels, kSerial / (n * (p + 1)) + 1, n + p,
                          [&](int64_t line, W *y) {

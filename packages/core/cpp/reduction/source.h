@@ -158,8 +158,9 @@ P reduce_converted(const Source<T> &from, int64_t at, int64_t n, int64_t step) {
   return result;
 }
 
-// The sum of squares of n adjacent numbers. Vectors of T have 32 squares a lane at most before they
-// go to float64; a block of float32 of which they leave the range is summed again in float64.
+// The sum of squares of n adjacent numbers. A lane of a vector of T adds at most 32 squares before
+// the sum goes on in float64. A block of float32 that overflows or underflows is summed again in
+// float64.
 template <class T>
 PLAIT_INLINE double sum_of_squares(const T *p, int64_t n) {
   constexpr int64_t w = kLanes<T>;

@@ -196,7 +196,7 @@ void Cache::free(void *data, void *block) {
   if (empty) give(slab->block, &slab_bytes_);
 }
 
-// Of classes that nobody has asked since the last time. Returns whether others have empty slabs.
+// Of size classes that were not used since the last time. Returns whether others have empty slabs.
 bool Cache::drop_idle_slabs() {
   bool others = false;
   for (SlabClass &cls : small_) {

@@ -35,7 +35,7 @@ class ReusePeriod {
   int64_t at(int64_t now) const;
   void reused(int64_t age, int64_t now);         // a free block was taken again
   void released(uint64_t bytes, int64_t freed);  // one was given back to the system
-  void mapped(uint64_t bytes, int64_t now);      // the system was asked for more
+  void mapped(uint64_t bytes, int64_t now);      // more memory was mapped
 
  private:
   static constexpr int kReleases = 16;

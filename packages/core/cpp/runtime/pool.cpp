@@ -158,8 +158,8 @@ void Pool::open(uint64_t n, Task fn, void *arg) {
   __atomic_fetch_or(&gate_, kOpen, __ATOMIC_RELEASE);
   __atomic_fetch_add(&epoch_, 1, __ATOMIC_SEQ_CST);
   if (__atomic_load_n(&sleepers_, __ATOMIC_SEQ_CST)) {
-    const uint32_t wanted = n - 1 < launched_ ? uint32_t(n - 1) : launched_;
-    wake(&epoch_, launched_ + 1 > limit() ? INT_MAX : int(wanted));
+    const uint32_t required = n - 1 < launched_ ? uint32_t(n - 1) : launched_;
+    wake(&epoch_, launched_ + 1 > limit() ? INT_MAX : int(required));
   }
 }
 

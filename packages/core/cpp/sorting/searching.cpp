@@ -64,9 +64,9 @@ plait_status search(const plait_call *c, bool right) {
     for (int64_t i = begin; i < end;) {
       const int64_t row = i / width, stop = (row + 1) * width < end ? (row + 1) * width : end;
       for (; keyed && i + kAtOnce <= stop; i += kAtOnce) {
-        Key<T> wanted[kAtOnce];
-        for (int k = 0; k < kAtOnce; k++) wanted[k] = key_of(x[i + k]);
-        lower_bounds(keys + row * n, n, wanted, right, to + i);
+        Key<T> required[kAtOnce];
+        for (int k = 0; k < kAtOnce; k++) required[k] = key_of(x[i + k]);
+        lower_bounds(keys + row * n, n, required, right, to + i);
       }
       for (; i < stop; i++) to[i] = lower_bound(p + row * n, n, key_of(x[i]), right);
     }

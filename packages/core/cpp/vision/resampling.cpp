@@ -485,7 +485,7 @@ plait_status sum_rows(const plait_call *c, const S &sums, const Table &table, co
   return parallel_with_memory<T>(
       c, groups * blocks, kUnit / ((longest + block) * line) + 1, (longest + block) * line,
       [&](int64_t first, int64_t last, T *memory) {
-        T *made = memory + longest * line;
+        T *result = memory + longest * line;
         if (v.outer % kAtOnce) memset(memory, 0, size_t(longest * line) * sizeof(T));
         for (int64_t unit = first; unit < last; unit++) {
           const int64_t row = unit / blocks * kAtOnce, b = unit % blocks, from = b * block;
@@ -499,8 +499,8 @@ plait_status sum_rows(const plait_call *c, const S &sums, const Table &table, co
                           reinterpret_cast<const char *>(in), old_row, rows,
                           (end - begin) * v.inner, sizeof(T));
           for (int64_t i = 0; i < n; i++)
-            sum_line(sums, made + i * line, memory - begin * line, line, from + i);
-          transpose_block(reinterpret_cast<char *>(out), new_row, reinterpret_cast<char *>(made),
+            sum_line(sums, result + i * line, memory - begin * line, line, from + i);
+          transpose_block(reinterpret_cast<char *>(out), new_row, reinterpret_cast<char *>(result),
                           kAtOnce, n * v.inner, rows, sizeof(T));
         }
       });

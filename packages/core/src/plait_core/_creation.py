@@ -92,7 +92,7 @@ def asarray(
     copy: bool | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Make a tensor from anything, sharing memory or copying as asked.
+    """Make a tensor from anything, sharing memory or copying as requested.
 
     Args:
         obj: a tensor, an array, bytes or another object with the buffer protocol, or data for

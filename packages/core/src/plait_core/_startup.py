@@ -21,13 +21,13 @@ def kernel_library() -> str:
 
     ``PLAIT_CPU=base`` or ``PLAIT_CPU=avx2`` in the environment chooses another one.
     """
-    wanted = os.environ.get("PLAIT_CPU", "")
-    if wanted not in ("", "base", "avx2"):
-        raise ValueError(f"PLAIT_CPU: base or avx2 is required; got {wanted!r}")
-    if wanted == "avx2" and not _core._cpu_supports_avx2():
+    setting = os.environ.get("PLAIT_CPU", "")
+    if setting not in ("", "base", "avx2"):
+        raise ValueError(f"PLAIT_CPU: base or avx2 is required; got {setting!r}")
+    if setting == "avx2" and not _core._cpu_supports_avx2():
         raise ValueError("PLAIT_CPU: this processor does not have avx2")
-    if wanted:
-        return f"plait_cpu_{wanted}"
+    if setting:
+        return f"plait_cpu_{setting}"
     return "plait_cpu_avx2" if _core._cpu_supports_avx2() else "plait_cpu_base"
 
 
@@ -42,9 +42,9 @@ def _check_numbers() -> None:
     threads = os.environ.get("PLAIT_NUM_THREADS") or "1"
     if not (threads.isascii() and threads.isdigit() and int(threads) >= 1):
         raise ValueError(f"PLAIT_NUM_THREADS: a positive integer is required; got {threads!r}")
-    kept = os.environ.get("PLAIT_CACHE_BYTES") or "0"
-    if not (kept.isascii() and kept.isdigit() and int(kept) < 2**63):
-        raise ValueError(f"PLAIT_CACHE_BYTES: a number of bytes is required; got {kept!r}")
+    setting = os.environ.get("PLAIT_CACHE_BYTES") or "0"
+    if not (setting.isascii() and setting.isdigit() and int(setting) < 2**63):
+        raise ValueError(f"PLAIT_CACHE_BYTES: a number of bytes is required; got {setting!r}")
 
 
 def start() -> None:
@@ -105,13 +105,15 @@ def load_devices(libraries: list[str]) -> None:
 
 def _load(path: str | None, package: str) -> None:
     if path is None or not os.path.exists(path):
-        why = ""
+        reason = ""
         if path and os.path.basename(path).startswith("libplait_cpu_"):
-            why = "it was built for one kind of processor (PLAIT_LEVELS=native) or is incomplete: "
+            reason = (
+                "it was built for one kind of processor (PLAIT_LEVELS=native) or is incomplete: "
+            )
         raise ImportError(
             f"plait_core: {package} is installed without its compiled library"
             + (f" {path}" if path else "")
-            + f"; {why}install it again (pip install --force-reinstall {package})"
+            + f"; {reason}install it again (pip install --force-reinstall {package})"
         )
     binding.load(path)
 

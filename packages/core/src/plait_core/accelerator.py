@@ -92,7 +92,7 @@ def current_device_index() -> int:
         >>> if pc.accelerator.is_available():
         ...     assert pc.accelerator.current_device_index() >= 0
     """
-    return _chosen("current_device_index", None).index or 0
+    return _require_device("current_device_index", None).index or 0
 
 
 def current_stream(device: Any = None, /) -> binding.Stream:
@@ -109,7 +109,7 @@ def current_stream(device: Any = None, /) -> binding.Stream:
         >>> if pc.accelerator.is_available():
         ...     pc.accelerator.current_stream().synchronize()
     """
-    return binding.current_stream(_chosen("current_stream", device))
+    return binding.current_stream(_require_device("current_stream", device))
 
 
 def set_stream(stream: binding.Stream) -> None:
@@ -162,7 +162,7 @@ def synchronize(device: Any = None, /) -> None:
         >>> if pc.accelerator.is_available():
         ...     pc.accelerator.synchronize()
     """
-    binding.synchronize(_chosen("synchronize", device))
+    binding.synchronize(_require_device("synchronize", device))
 
 
 # names of PyTorch for the counters of an allocator
@@ -193,7 +193,7 @@ def memory_stats(device: Any = None, /) -> dict[str, int]:
         >>> if pc.accelerator.is_available():
         ...     assert pc.accelerator.memory_stats()["allocated_bytes.all.current"] >= 0
     """
-    result = _core.memory_stats(_chosen("memory_stats", device))
+    result = _core.memory_stats(_require_device("memory_stats", device))
     return {name: sum(result[each] for each in parts) for name, parts in _COUNTERS.items()}
 
 
@@ -247,7 +247,7 @@ def reset_peak_memory_stats(device: Any = None, /) -> None:
         ...     pc.accelerator.reset_peak_memory_stats()
         ...     assert pc.accelerator.max_memory_allocated() == pc.accelerator.memory_allocated()
     """
-    _core.reset_peak_memory_stats(_chosen("reset_peak_memory_stats", device))
+    _core.reset_peak_memory_stats(_require_device("reset_peak_memory_stats", device))
 
 
 def empty_cache() -> None:
@@ -261,10 +261,10 @@ def empty_cache() -> None:
         >>> if pc.accelerator.is_available():
         ...     pc.accelerator.empty_cache()
     """
-    _core.empty_cache(_chosen("empty_cache", None))
+    _core.empty_cache(_require_device("empty_cache", None))
 
 
-def _chosen(name: str, device: Any) -> binding.device:
+def _require_device(name: str, device: Any) -> binding.device:
     """Return the accelerator that an argument `device` names."""
     current = binding.current_accelerator()
     if device is None or (isinstance(device, int) and not isinstance(device, bool)):

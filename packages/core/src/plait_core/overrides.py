@@ -1,9 +1,9 @@
 """Let classes and modes make calls in the place of plait (docs/design/0033).
 
-Plait's own protocol is ``__plait_function__``: an operator asks the classes of its arguments. A
-package that brings another protocol names its attribute here, once, with one function that answers
-for it. From then on operators, attributes and methods of tensors ask arguments whose class has the
-attribute; those whose class is `Tensor` itself are not looked at.
+Plait's own protocol is ``__plait_function__``: an operator calls the function of its arguments'
+classes. A package that brings another protocol names its attribute here, once, with one function
+that answers for it. From then on operators, attributes and methods of tensors ask arguments whose
+class has the attribute; those whose class is `Tensor` itself are not looked at.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def set_protocol(
         handler: a function of ``(function, asking, args, kwargs)``, where `asking` is a tuple of
             the arguments to ask, one of each class, subclasses before their bases, else from left
             to right. Its result is the call's; NotImplemented lets plait make the call.
-        disabled: the attribute's value in classes that are not asked.
+        disabled: the attribute's value in classes that see no calls.
 
     Example:
         >>> import plait_core as pc
@@ -74,8 +74,8 @@ def count_modes(change: int) -> int:
 
 
 def switch_off(level: int) -> int:
-    """Choose who is asked in this thread: `EVERYBODY`, `MODES` alone, or `NOBODY`; return what
-    counted before.
+    """Choose which handlers see this thread's calls: `EVERYBODY`, `MODES` or `NOBODY`; return the
+    old choice.
 
     Example:
         >>> from plait_core import overrides
@@ -88,7 +88,7 @@ def switch_off(level: int) -> int:
 
 @contextmanager
 def asked(level: int) -> Iterator[None]:
-    """A context in which at most `level` is asked, in this thread.
+    """A context in which at most the handlers of `level` see calls, in this thread.
 
     Example:
         >>> from plait_core import overrides
@@ -115,7 +115,7 @@ def ask(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 def asking(arguments: Iterable[Any]) -> tuple[Any, ...]:
-    """Return the arguments that would be asked, in their order.
+    """Return the arguments whose classes would see the call, in their order.
 
     Example:
         >>> import plait_core as pc

@@ -185,11 +185,11 @@ def _compare_elements(
     if not wrong:
         return
     wide = "complex128" if common.is_complex else "float64"
-    apart = (a.to(wide) - b.to(wide)).abs()
-    relative = apart / b.to(wide).abs()
+    difference = (a.to(wide) - b.to(wide)).abs()
+    relative = difference / b.to(wide).abs()
     share = f"{wrong} of {a.numel()} elements differ ({100 * wrong / a.numel():.1f}%)"
     lines = [share]
-    for kind, values, allowed in (("absolute", apart, atol), ("relative", relative, rtol)):
+    for kind, values, allowed in (("absolute", difference, atol), ("relative", relative, rtol)):
         where = int(values.masked_fill(close, -1.0).nan_to_num(float("inf")).argmax())
         at: list[int] = []
         for size in reversed(a.shape):

@@ -130,13 +130,13 @@ def gather(array: Any, indices: Index) -> Any:
     library = library_of(array)
     indices = _in_range(indices, len(array))
     if hasattr(library, "index_select") and hasattr(library, "from_numpy"):
-        return library.index_select(array, 0, _beside(library.from_numpy(indices), array))
+        return library.index_select(array, 0, _as_index(library.from_numpy(indices), array))
     if hasattr(library, "take") and hasattr(library, "asarray"):
-        return library.take(array, _beside(library.asarray(indices), array), axis=0)
+        return library.take(array, _as_index(library.asarray(indices), array), axis=0)
     return NotImplemented
 
 
-def _beside(index: Any, array: Any) -> Any:
+def _as_index(index: Any, array: Any) -> Any:
     """The index on the device of the array, if their library has devices."""
     device = getattr(array, "device", None)
     # the standard's method, and PyTorch's

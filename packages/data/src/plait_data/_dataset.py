@@ -21,7 +21,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Indexable(Protocol[T_co]):
-    """What has samples by index: a `Dataset`, a list, or an object of another class."""
+    """An object with samples by index: a `Dataset`, a list, or an object of another class."""
 
     def __getitem__(self, index: Any, /) -> T_co: ...
 
@@ -141,11 +141,11 @@ def _length(position: int, tensor: Any) -> int:
     try:
         return len(tensor)
     except TypeError:
-        what = type(tensor).__name__
+        got = type(tensor).__name__
         if getattr(tensor, "shape", None) == ():
-            what += " without dimensions"
+            got += " without dimensions"
         raise ValueError(
-            f"TensorDataset: `tensors[{position}]` must have a first dimension; got a {what}"
+            f"TensorDataset: `tensors[{position}]` must have a first dimension; got a {got}"
         ) from None
 
 
@@ -373,10 +373,10 @@ class StackDataset(Dataset[Any]):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if bool(args) == bool(kwargs):
-            what = "both" if args else "none"
+            got = "both" if args else "none"
             raise ValueError(
                 "StackDataset: datasets must be given either by position (samples are tuples) or "
-                f"by name (samples are dicts); got {what}"
+                f"by name (samples are dicts); got {got}"
             )
         self.datasets: tuple[Any, ...] | dict[str, Any] = args or kwargs
         lengths = [len(dataset) for dataset in self._each()]

@@ -1,4 +1,4 @@
-"""The start method of workers where a loader names none."""
+"""The start method of the workers of a loader that names none."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ _source: Callable[[], Any] | None = None
 
 
 def set_default_context(source: Callable[[], Any] | None) -> Callable[[], Any] | None:
-    """Set what the ``multiprocessing_context`` of loaders is that have None.
+    """Set the context of multiprocessing for loaders with ``multiprocessing_context=None``.
 
     Args:
         source: a function that returns a context of multiprocessing, called for each pool of
-            workers; None for new interpreters, which is the default.
+            workers; None: workers are new interpreters, which is the default.
 
     Returns:
         The source that was set before.
@@ -33,5 +33,5 @@ def set_default_context(source: Callable[[], Any] | None) -> Callable[[], Any] |
 
 
 def default_context() -> Any:
-    """Return the context for a new pool of workers; None for new interpreters."""
+    """Return the context for a new pool of workers; None: they are new interpreters."""
     return None if _source is None else _source()

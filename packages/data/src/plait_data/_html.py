@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Shown:
-    """The base class of what notebooks show as a table; subclasses define ``_facts``.
+    """The base class of objects that notebooks show as a table; subclasses define ``_facts``.
 
     A subclass with a ``__repr__`` of its own is shown by that.
     """

@@ -222,7 +222,7 @@ class WorkerIterator(Iterator[Any]):
             )
         try:
             return self._following()
-        except Exception:  # of a sample, or of what ended the iteration
+        except Exception:  # of a sample, or of the end of the iteration
             raise
         except BaseException as error:  # Ctrl-C may have lost a batch, so no other one may follow
             self._end(error)

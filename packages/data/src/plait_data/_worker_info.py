@@ -1,4 +1,6 @@
-"""What programs see of workers: their numbers, and errors if they died or do not answer."""
+"""The part of workers that programs see: their numbers, and errors if they died or do not
+answer.
+"""
 
 from __future__ import annotations
 

@@ -47,17 +47,17 @@ def all_to_all(
         [tensor([1., 1.])]
         >>> dist.destroy_process_group()
     """
-    mine = member_for("all_to_all", group)
-    if mine is None:
+    member = member_for("all_to_all", group)
+    if member is None:
         return None
-    n = mine.size()
+    n = member.size()
     inputs = [
         readable("all_to_all", "input_tensor_list", each)
         for each in tensor_list("all_to_all", "input_tensor_list", input_tensor_list, n)
     ]
-    given = tensor_list("all_to_all", "output_tensor_list", output_tensor_list, n)
-    out = Written("all_to_all", "output_tensor_list", given)
-    return _all_to_all("all_to_all", mine, out.dense, inputs, async_op, out.finish, out.given)
+    tensors = tensor_list("all_to_all", "output_tensor_list", output_tensor_list, n)
+    out = Written("all_to_all", "output_tensor_list", tensors)
+    return _all_to_all("all_to_all", member, out.dense, inputs, async_op, out.finish, out.given)
 
 
 def all_to_all_single(
@@ -92,39 +92,39 @@ def all_to_all_single(
         tensor([1., 1.])
         >>> dist.destroy_process_group()
     """
-    who = "all_to_all_single"
-    mine = member_for(who, group)
-    if mine is None:
+    caller = "all_to_all_single"
+    member = member_for(caller, group)
+    if member is None:
         return None
-    source = readable(who, "input", input)
-    target = check_tensor(who, "output", output)
+    source = readable(caller, "input", input)
+    target = check_tensor(caller, "output", output)
     if not target.is_contiguous():
-        raise ValueError(f"{who}: `output` must be contiguous, got strides {target.stride()}")
-    inputs = _rows(who, "input", source, input_split_sizes, mine.size())
-    outputs = _rows(who, "output", target, output_split_sizes, mine.size())
+        raise ValueError(f"{caller}: `output` must be contiguous, got strides {target.stride()}")
+    inputs = _rows(caller, "input", source, input_split_sizes, member.size())
+    outputs = _rows(caller, "output", target, output_split_sizes, member.size())
     if output_split_sizes or input_split_sizes:
-        return _all_to_all(who, mine, outputs, inputs, async_op, None, [output])
+        return _all_to_all(caller, member, outputs, inputs, async_op, None, [output])
     if inputs[0].numel() != outputs[0].numel():
         raise ValueError(
-            f"{who}: `output` and `input` must have one size without split sizes, got shapes "
+            f"{caller}: `output` and `input` must have one size without split sizes, got shapes "
             f"{tuple(target.shape)} and {tuple(source.shape)}"
         )
-    call = mine.begin_call(who, "", (source,))
-    return mine.run(call, "all_to_all", inputs, outputs, asynchronous=async_op, result=[output])
+    call = member.begin_call(caller, "", (source,))
+    return member.run(call, "all_to_all", inputs, outputs, asynchronous=async_op, result=[output])
 
 
-def _rows(who: str, name: str, x: Any, sizes: Sequence[int] | None, ranks: int) -> list[Any]:
+def _rows(caller: str, name: str, x: Any, sizes: Sequence[int] | None, ranks: int) -> list[Any]:
     length = x.shape[0] if x.ndim else 0
     if not sizes:
         if x.ndim == 0 or length % ranks:
             raise ValueError(
-                f"{who}: `{name}` must have a first dimension that the {ranks} ranks divide, or "
+                f"{caller}: `{name}` must have a first dimension that the {ranks} ranks divide, or "
                 f"`{name}_split_sizes`; got shape {tuple(x.shape)}"
             )
         sizes = [length // ranks] * ranks
     if len(sizes) != ranks or sum(sizes) != length or min(sizes) < 0:
         raise ValueError(
-            f"{who}: `{name}_split_sizes` must be {ranks} lengths with the sum {length}, got "
+            f"{caller}: `{name}_split_sizes` must be {ranks} lengths with the sum {length}, got "
             f"{list(sizes)}"
         )
     parts, first = [], 0
@@ -135,8 +135,8 @@ def _rows(who: str, name: str, x: Any, sizes: Sequence[int] | None, ranks: int) 
 
 
 def _all_to_all(
-    who: str,
-    mine: ProcessGroup,
+    caller: str,
+    own: ProcessGroup,
     outputs: Sequence[Any],
     inputs: Sequence[Any],
     async_op: bool,
@@ -145,11 +145,11 @@ def _all_to_all(
 ) -> Work | None:
     """Parts of any sizes: the largest one's room for each, if they differ."""
     most = _agree_on_sizes(
-        who, mine, [x.numel() for x in inputs], [x.numel() for x in outputs], inputs[0].dtype
+        caller, own, [x.numel() for x in inputs], [x.numel() for x in outputs], inputs[0].dtype
     )
-    call = mine.begin_call(who, f"at most {most} elements", ())
+    call = own.begin_call(caller, f"at most {most} elements", ())
     if most == 0:
-        return mine.run(call, "barrier", (), (), asynchronous=async_op, finish=finish)
+        return own.run(call, "barrier", (), (), asynchronous=async_op, finish=finish)
     if all(x.numel() == most for x in (*inputs, *outputs)):
         sent, received, back = list(inputs), list(outputs), finish
     else:
@@ -165,26 +165,26 @@ def _all_to_all(
             if finish is not None:
                 finish()
 
-    return mine.run(
+    return own.run(
         call, "all_to_all", sent, received, asynchronous=async_op, finish=back, result=result
     )
 
 
 def _agree_on_sizes(
-    who: str, mine: ProcessGroup, sent: list[int], received: list[int], dtype: Any
+    caller: str, own: ProcessGroup, sent: list[int], received: list[int], dtype: Any
 ) -> int:
     """Return the size of the largest part of all ranks; an error on all if any do not fit."""
-    new, n = core(), mine.size()
-    call = mine.begin_call(who, str(dtype), ())
-    told = [new.empty(2 * n, dtype=new.int64) for _ in range(n)]
-    mine.run(call, "all_gather", [new.tensor([*sent, *received], dtype=new.int64)], told)
-    table = [x.tolist() for x in told]
+    new, n = core(), own.size()
+    call = own.begin_call(caller, str(dtype), ())
+    messages = [new.empty(2 * n, dtype=new.int64) for _ in range(n)]
+    own.run(call, "all_gather", [new.tensor([*sent, *received], dtype=new.int64)], messages)
+    table = [x.tolist() for x in messages]
     for a in range(n):
         for b in range(n):
             if table[a][b] != table[b][n + a]:
                 raise MismatchError(
-                    f"{call}: rank {mine.ranks[a]} sends {table[a][b]} elements to rank "
-                    f"{mine.ranks[b]}, which receives {table[b][n + a]}"
+                    f"{call}: rank {own.ranks[a]} sends {table[a][b]} elements to rank "
+                    f"{own.ranks[b]}, which receives {table[b][n + a]}"
                 )
     most: int = max(max(row) for row in table)
     return most

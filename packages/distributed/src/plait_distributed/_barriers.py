@@ -25,11 +25,11 @@ def barrier(group: Any = None, async_op: bool = False, device_ids: Any = None) -
         >>> dist.barrier()
         >>> dist.destroy_process_group()
     """
-    mine = member_for("barrier", group)
-    if mine is None:
+    member = member_for("barrier", group)
+    if member is None:
         return None
-    call = mine.begin_call("barrier", "", ())
-    return mine.run(call, "barrier", (), (), asynchronous=async_op)
+    call = member.begin_call("barrier", "", ())
+    return member.run(call, "barrier", (), (), asynchronous=async_op)
 
 
 def monitored_barrier(group: Any = None, timeout: Any = None, wait_all_ranks: bool = False) -> None:
@@ -50,9 +50,9 @@ def monitored_barrier(group: Any = None, timeout: Any = None, wait_all_ranks: bo
         >>> dist.monitored_barrier(timeout=5)
         >>> dist.destroy_process_group()
     """
-    mine = member_for("monitored_barrier", group)
-    if mine is None:
+    member = member_for("monitored_barrier", group)
+    if member is None:
         return
     seconds = 0.0 if timeout is None else seconds_of("monitored_barrier", timeout)
-    call = mine.begin_call("monitored_barrier", "", ())
-    mine.start(call, "barrier", timeout=seconds)
+    call = member.begin_call("monitored_barrier", "", ())
+    member.start(call, "barrier", timeout=seconds)

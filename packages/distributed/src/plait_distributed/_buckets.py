@@ -14,7 +14,7 @@ def divide(
     """Divide parameters, in an order, into buckets of one dtype.
 
     A bucket is full when it has at least as many bytes as its limit: the first entry of `sizes` for
-    the first bucket of a dtype, the second for the next one, and the last one for all further.
+    the first bucket of a dtype, the second for the next one, and the last one for all others.
 
     Returns:
         The indices of each bucket's parameters, by the buckets' first parameters in the order.
@@ -37,11 +37,11 @@ def divide(
 
 
 class Bucket:
-    """Some parameters, and the memory in which their gradients lie one behind the other.
+    """Some parameters, and the memory in which their gradients are stored one after the other.
 
     Args:
-        indices: of the parameters among all.
-        parameters: of one dtype and device.
+        indices: the positions of the parameters in the list of all.
+        parameters: parameters of one dtype and device.
         zeros: called with a number of elements, a dtype and a device; makes the memory.
     """
 
@@ -66,7 +66,7 @@ class Bucket:
 
 
 class GradBucket:
-    """What a communication hook gets: the gradients of some parameters, flat in one tensor.
+    """The argument of a communication hook: the gradients of some parameters, flat in one tensor.
 
     Example:
         >>> import plait_core as pc, plait_distributed as dist

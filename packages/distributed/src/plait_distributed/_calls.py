@@ -35,14 +35,14 @@ class Call:
         """Return a number, at least 1, that depends on the name and on shapes and dtypes alone."""
         known = _SIGNATURES.get(self._key)
         if known is None:
-            digest = hashlib.blake2b(self.what().encode(), digest_size=7).digest()
+            digest = hashlib.blake2b(self.description().encode(), digest_size=7).digest()
             known = int.from_bytes(digest, "little") + 1
             if len(_SIGNATURES) >= _MOST_SIGNATURES:
                 _SIGNATURES.clear()
             _SIGNATURES[self._key] = known
         return known
 
-    def what(self) -> str:
+    def description(self) -> str:
         """Return the name with the tensors: ``all_reduce(float32[2, 3], sum)``."""
         shapes = [f"{str(d).rpartition('.')[2]}{list(s)}" for s, d in self._key[2]]
         if len(shapes) > 4 and len(set(shapes)) == 1:
@@ -52,9 +52,9 @@ class Call:
             shapes = [*shapes[:4], f"and {len(shapes) - 4} more ({rest})"]
         return f"{self.name}({', '.join([*shapes, *([self.detail] if self.detail else [])])})"
 
-    def where(self) -> str:
+    def location(self) -> str:
         """Return the number and the line: ``#118 at train.py:40``."""
         return f"#{self.number} at {os.path.basename(self._file)}:{self._line}"
 
     def __str__(self) -> str:
-        return f"{self.what()} {self.where()}"
+        return f"{self.description()} {self.location()}"

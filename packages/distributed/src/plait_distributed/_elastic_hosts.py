@@ -28,9 +28,9 @@ class ElasticCoordinator(Coordinator):
     def _hear(self, guest: Guest, message: Any) -> None:
         with self._changed:
             if message["kind"] == "back":
-                told = {k: v for k, v in message.items() if k not in ("kind", "attempt")}
-                said, attempt = read_fields(Introduction, told), Attempt.of(message["attempt"])
-                guest.name, guest.launcher = said.host, said.launcher
+                messages = {k: v for k, v in message.items() if k not in ("kind", "attempt")}
+                text, attempt = read_fields(Introduction, messages), Attempt.of(message["attempt"])
+                guest.name, guest.launcher = text.host, text.launcher
                 guest.size = attempt.sizes[attempt.node]
                 guest.attempt = dict(message["attempt"])
             elif message["kind"] == "at end":
@@ -55,7 +55,7 @@ class ElasticCoordinator(Coordinator):
 
         The job has ended well if it has on one host.
         """
-        told: list[Guest] = []
+        messages: list[Guest] = []
         while True:
             for guest in [each for each in self._guests if each not in hosts and not each.lost]:
                 if guest.attempt is not None:
@@ -64,8 +64,8 @@ class ElasticCoordinator(Coordinator):
                     self._seat(hosts, guest)
             there = [guest for guest in hosts if not guest.lost]
             if self._is_at_end:
-                self._tell([guest for guest in there if guest not in told], kind="at end")
-                told = there
+                self._tell([guest for guest in there if guest not in messages], kind="at end")
+                messages = there
             if there and all(guest.outcome is not None for guest in there):
                 break
             self._changed.wait(0.2)
@@ -76,7 +76,7 @@ class ElasticCoordinator(Coordinator):
         return outcome.code, f"on host {guest.name}, {outcome.report}", outcome.asked
 
     def _welcome_back(self, hosts: list[Guest], guest: Guest) -> None:
-        """Let a launcher go on that was cut off, if nobody has its place."""
+        """Accept a launcher again whose connection was lost, if its place is still free."""
         assert guest.attempt is not None
         node = int(guest.attempt["node"])
         if {**self._begun, "node": node} != guest.attempt:
@@ -92,18 +92,18 @@ class ElasticCoordinator(Coordinator):
     def _seat(self, hosts: list[Guest], guest: Guest) -> None:
         """Give a launcher that has been started the place of one that is lost, if there is one."""
         lost = [node for node, old in enumerate(hosts) if old.lost]
-        wanted = [node for node in lost if guest.wanted in (-1, node)]
+        required = [node for node in lost if guest.wanted in (-1, node)]
         if guest.wanted >= len(hosts):
             return self._refuse(guest, f"--node-rank {guest.wanted} of {len(hosts)} hosts")
-        fits = [node for node in wanted if hosts[node].size == guest.size]
+        fits = [node for node in required if hosts[node].size == guest.size]
         if fits:
             hosts[fits[0]] = guest
             self._tell([guest], kind="start", attempt={**self._begun, "node": fits[0]})
-        elif wanted:
+        elif required:
             self._refuse(
                 guest,
-                f"{guest.size} processes do not fit the place of host {wanted[0]}, which had "
-                f"{hosts[wanted[0]].size}",
+                f"{guest.size} processes do not fit the place of host {required[0]}, which had "
+                f"{hosts[required[0]].size}",
             )
         elif time.monotonic() - guest.came > _WAITING:
             self._refuse(guest, "the job runs, and no host of it whose place is wanted is lost")
@@ -158,7 +158,7 @@ class ElasticHosts(Hosts):
             return
 
     def begin(self) -> Attempt:
-        """As `Hosts.begin`."""
+        """Do the same as `Hosts.begin`."""
         self._attempt = super().begin()
         return self._attempt
 
@@ -175,7 +175,7 @@ class ElasticHosts(Hosts):
     def finish(self, outcome: Outcome) -> tuple[int | None, str]:
         """Tell how the ranks ended here; return the job's exit code when they have everywhere.
 
-        A launcher that was asked to end, or is cut off from the first host's, does not wait.
+        A launcher that got a signal to end, or lost its connection to the first one, does not wait.
         """
         self._outcome = outcome
         if outcome.asked or not self._is_connected:

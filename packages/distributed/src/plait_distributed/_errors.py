@@ -1,4 +1,4 @@
-"""What collectives raise."""
+"""The exceptions of collectives."""
 
 from __future__ import annotations
 

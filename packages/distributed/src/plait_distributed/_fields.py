@@ -1,4 +1,4 @@
-"""Checks of what processes of a job tell each other as JSON: also one that knows the secret may be
+"""Checks of the JSON messages of a job's processes: also one that knows the secret may be
 of another version, and must not end a thread that others wait for.
 """
 

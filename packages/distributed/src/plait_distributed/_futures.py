@@ -12,7 +12,7 @@ class Future:
     """The result of work, or what a function makes of it when it is there.
 
     Functions given to `then` run in the thread that waits, when it waits: a chain that itself calls
-    collectives calls them in the order in which results are asked for, on every rank.
+    collectives calls them in the order in which results are requested, on every rank.
 
     Example:
         >>> import plait_distributed as dist

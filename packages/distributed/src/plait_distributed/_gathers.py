@@ -44,20 +44,20 @@ def broadcast(
         >>> dist.broadcast(pc.ones(2), src=0)
         >>> dist.destroy_process_group()
     """
-    mine = member_for("broadcast", group)
-    if mine is None:
+    member = member_for("broadcast", group)
+    if member is None:
         return None
-    root = root_rank("broadcast", mine, src, group_src, "src")
+    root = root_rank("broadcast", member, src, group_src, "src")
     out = Written("broadcast", "tensor", (tensor,))
-    call = mine.begin_call("broadcast", f"src={mine.ranks[root]}", (tensor,))
-    return mine.run(
+    call = member.begin_call("broadcast", f"src={member.ranks[root]}", (tensor,))
+    return member.run(
         call,
         "broadcast",
         out.dense,
         out.dense,
         peer=root,
         asynchronous=async_op,
-        finish=out.finish if mine.rank() != root else None,
+        finish=out.finish if member.rank() != root else None,
         result=out.given,
     )
 
@@ -89,15 +89,17 @@ def all_gather(
 
 
 def _all_gather(
-    who: str, outputs: Sequence[Any], tensor: Any, group: Any, async_op: bool
+    caller: str, outputs: Sequence[Any], tensor: Any, group: Any, async_op: bool
 ) -> Work | None:
-    mine = member_for(who, group)
-    if mine is None:
+    member = member_for(caller, group)
+    if member is None:
         return None
-    source = readable(who, "tensor", tensor)
-    out = Written(who, "tensor_list", tensor_list(who, "tensor_list", outputs, mine.size(), source))
-    call = mine.begin_call(who, "", (tensor,))
-    return mine.run(
+    source = readable(caller, "tensor", tensor)
+    out = Written(
+        caller, "tensor_list", tensor_list(caller, "tensor_list", outputs, member.size(), source)
+    )
+    call = member.begin_call(caller, "", (tensor,))
+    return member.run(
         call,
         "all_gather",
         [source],
@@ -114,7 +116,7 @@ def all_gather_coalesced(
     group: Any = None,
     async_op: bool = False,
 ) -> Work | None:
-    """As `all_gather`, of several tensors: ``output_tensor_lists[rank][i]`` gets a rank's i-th.
+    """Do an `all_gather` of several tensors: ``output_tensor_lists[rank][i]`` gets a rank's i-th.
 
     Example:
         >>> import plait_core as pc, plait_distributed as dist
@@ -125,21 +127,21 @@ def all_gather_coalesced(
         [[tensor([1., 1.]), tensor([0., 0., 0.])]]
         >>> dist.destroy_process_group()
     """
-    who = "all_gather_coalesced"
-    mine = member_for(who, group)
-    if mine is None:
+    caller = "all_gather_coalesced"
+    member = member_for(caller, group)
+    if member is None:
         return None
-    sources = [readable(who, "input_tensor_list", x) for x in input_tensor_list]
+    sources = [readable(caller, "input_tensor_list", x) for x in input_tensor_list]
     outs = []
     for i, source in enumerate(sources):
         outputs = [each[i] for each in output_tensor_lists]
-        checked = tensor_list(who, "output_tensor_lists", outputs, mine.size(), source)
-        outs.append(Written(who, "output_tensor_lists", checked))
+        checked = tensor_list(caller, "output_tensor_lists", outputs, member.size(), source)
+        outs.append(Written(caller, "output_tensor_lists", checked))
     # One collective, so that ranks whose lists differ do not call different numbers of them.
     new = core()
     packed = [_as_bytes(source) for source in sources]
     joined = new.cat(packed) if packed else new.empty(0, dtype=new.uint8)
-    rooms = [new.empty_like(joined) for _ in range(mine.size())]
+    rooms = [new.empty_like(joined) for _ in range(member.size())]
 
     def finish() -> None:
         for rank, room in enumerate(rooms):
@@ -151,8 +153,8 @@ def all_gather_coalesced(
             if out.finish is not None:
                 out.finish()
 
-    return mine.run(
-        mine.begin_call(who, "", input_tensor_list),
+    return member.run(
+        member.begin_call(caller, "", input_tensor_list),
         "all_gather",
         [joined],
         rooms,
@@ -194,14 +196,14 @@ def all_gather_into_tensor(
         tensor([1., 1.])
         >>> dist.destroy_process_group()
     """
-    who = "all_gather_into_tensor"
-    mine = member_for(who, group)
-    if mine is None:
+    caller = "all_gather_into_tensor"
+    member = member_for(caller, group)
+    if member is None:
         return None
-    source = readable(who, "input_tensor", input_tensor)
-    parts = slices_of(who, "output_tensor", output_tensor, mine.size(), source, "input_tensor")
-    call = mine.begin_call(who, "", (input_tensor,))
-    return mine.run(
+    source = readable(caller, "input_tensor", input_tensor)
+    parts = slices_of(caller, "output_tensor", output_tensor, member.size(), source, "input_tensor")
+    call = member.begin_call(caller, "", (input_tensor,))
+    return member.run(
         call, "all_gather", [source], parts, asynchronous=async_op, result=[output_tensor]
     )
 
@@ -236,20 +238,20 @@ def gather(
         [tensor([1., 1.])]
         >>> dist.destroy_process_group()
     """
-    mine = member_for("gather", group)
-    if mine is None:
+    member = member_for("gather", group)
+    if member is None:
         return None
-    root = root_rank("gather", mine, dst, group_dst, "dst")
+    root = root_rank("gather", member, dst, group_dst, "dst")
     source = readable("gather", "tensor", tensor)
     outputs: Sequence[Any] = ()
-    if mine.rank() == root:
-        given = [] if gather_list is None else gather_list
-        outputs = tensor_list("gather", "gather_list", given, mine.size(), source)
+    if member.rank() == root:
+        tensors = [] if gather_list is None else gather_list
+        outputs = tensor_list("gather", "gather_list", tensors, member.size(), source)
     elif gather_list:
         raise ValueError("gather: `gather_list` must be None on ranks other than `dst`")
     out = Written("gather", "gather_list", outputs)
-    call = mine.begin_call("gather", f"dst={mine.ranks[root]}", (tensor,))
-    return mine.run(
+    call = member.begin_call("gather", f"dst={member.ranks[root]}", (tensor,))
+    return member.run(
         call,
         "gather",
         [source],
@@ -291,22 +293,22 @@ def scatter(
         tensor([1., 1.])
         >>> dist.destroy_process_group()
     """
-    mine = member_for("scatter", group)
-    if mine is None:
+    member = member_for("scatter", group)
+    if member is None:
         return None
-    root = root_rank("scatter", mine, src, group_src, "src")
+    root = root_rank("scatter", member, src, group_src, "src")
     out = Written("scatter", "tensor", (tensor,))
     inputs: list[Any] = []
-    if mine.rank() == root:
-        given = [] if scatter_list is None else scatter_list
+    if member.rank() == root:
+        tensors = [] if scatter_list is None else scatter_list
         inputs = [
             readable("scatter", "scatter_list", each)
-            for each in tensor_list("scatter", "scatter_list", given, mine.size(), tensor)
+            for each in tensor_list("scatter", "scatter_list", tensors, member.size(), tensor)
         ]
     elif scatter_list:
         raise ValueError("scatter: `scatter_list` must be None on ranks other than `src`")
-    call = mine.begin_call("scatter", f"src={mine.ranks[root]}", (tensor,))
-    return mine.run(
+    call = member.begin_call("scatter", f"src={member.ranks[root]}", (tensor,))
+    return member.run(
         call,
         "scatter",
         inputs,

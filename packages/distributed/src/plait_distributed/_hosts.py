@@ -33,7 +33,7 @@ _ENDING = 20.0  # seconds that hosts may take to end their processes
 
 @dataclasses.dataclass(frozen=True)
 class Terms:
-    """What the launchers agree on: numbers of hosts, restarts, and seconds to wait."""
+    """The settings that all launchers share: numbers of hosts, restarts, and seconds to wait."""
 
     fewest: int
     most: int
@@ -43,7 +43,7 @@ class Terms:
 
 @dataclasses.dataclass(frozen=True)
 class Attempt:
-    """How the processes of this host are started."""
+    """The start of the processes of this host."""
 
     number: int
     node: int  # this host's number
@@ -71,7 +71,7 @@ class Attempt:
 
 @dataclasses.dataclass(frozen=True)
 class Introduction:
-    """What a launcher says of itself."""
+    """The introduction of a launcher."""
 
     host: str
     launcher: str  # the name of its process
@@ -81,7 +81,7 @@ class Introduction:
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """How an attempt ended on a host."""
+    """The end of an attempt on a host."""
 
     code: int
     report: str = ""  # of the process that failed
@@ -133,7 +133,7 @@ class Guest:
     link: Link | None = None
     name: str = ""
     launcher: str = ""  # the name of its launcher's process
-    wanted: int = -1  # the number that it asks for
+    wanted: int = -1  # the requested number
     size: int = 0
     ready: bool = False  # for an attempt
     came: float = 0.0  # when it was
@@ -192,9 +192,9 @@ class Coordinator(threading.Thread):
                 guest.lost = True
             elif message["kind"] == "ready":
                 del message["kind"]
-                said = read_fields(Introduction, message)
-                guest.name, guest.wanted, guest.launcher = said.host, said.node, said.launcher
-                guest.size, guest.outcome, guest.ready = said.size, None, True
+                text = read_fields(Introduction, message)
+                guest.name, guest.wanted, guest.launcher = text.host, text.node, text.launcher
+                guest.size, guest.outcome, guest.ready = text.size, None, True
                 guest.came = time.monotonic()
             elif message["kind"] == "outcome":
                 guest.outcome = read_fields(Outcome, message["outcome"])
@@ -209,8 +209,8 @@ class Coordinator(threading.Thread):
                 if hosts is None:
                     return self._finish(1, f"the hosts did not come: {self._missing()}")
                 self._start(attempt, hosts)
-                code, text, asked = self._watch(hosts)
-                again = code != 0 and not asked and attempt < self._terms.restarts
+                code, text, request = self._watch(hosts)
+                again = code != 0 and not request and attempt < self._terms.restarts
                 if not again:
                     return self._finish(code, text)
                 attempt += 1
@@ -382,7 +382,7 @@ class Hosts:
                 self._changed.wait(1.0)
 
     def _self(self) -> dict[str, Any]:
-        """What the coordinator is told of this launcher."""
+        """The description of this launcher for the coordinator."""
         name = socket.gethostname()
         return dataclasses.asdict(Introduction(name, self._launcher, self._node, self._size))
 

@@ -1,4 +1,4 @@
-"""What a launcher tells its processes in environment variables: torchrun, Slurm, MPI's mpiexec."""
+"""The environment variables of launchers for their processes: torchrun, Slurm, MPI's mpiexec."""
 
 from __future__ import annotations
 
@@ -102,17 +102,17 @@ def find_launch(environment: Mapping[str, str] | None = None) -> Launch | None:
     if launcher is None:
         return None
     numbers, job = _LAUNCHERS[launcher]
-    found = [_number(name, environ) for name in numbers]
+    results = [_number(name, environ) for name in numbers]
     if launcher == "Slurm":
-        found = _completed_by_slurm(found, environ)
-    if found[5] < 0 and found[3] == found[1]:
-        found[5] = 1
-    _check(launcher, found)
+        results = _completed_by_slurm(results, environ)
+    if results[5] < 0 and results[3] == results[1]:
+        results[5] = 1
+    _check(launcher, results)
     address = environ.get("MASTER_ADDR")
     if address is None and launcher == "Slurm":
         address = next(iter(_hosts_of_slurm(environ)), None)
     port = _number("MASTER_PORT", environ)
-    rank, size, local_rank, local_size, node_rank, nodes = found
+    rank, size, local_rank, local_size, node_rank, nodes = results
     return Launch(
         launcher,
         rank,
@@ -139,15 +139,15 @@ def _number(name: str, environ: Mapping[str, str]) -> int:
     return int(environ[name])
 
 
-def _check(launcher: str, found: list[int]) -> None:
-    for what, rank, size in (
-        ("rank", found[0], found[1]),
-        ("local rank", found[2], found[3]),
-        ("node's rank", found[4], found[5]),
+def _check(launcher: str, result: list[int]) -> None:
+    for label, rank, size in (
+        ("rank", result[0], result[1]),
+        ("local rank", result[2], result[3]),
+        ("node's rank", result[4], result[5]),
     ):
         if rank >= 0 and 0 <= size <= rank:
             raise ValueError(
-                f"init_process_group: {launcher} says that the {what} is {rank} of {size}"
+                f"init_process_group: {launcher} says that the {label} is {rank} of {size}"
             )
 
 
@@ -166,8 +166,8 @@ def _hosts_of_slurm(environ: Mapping[str, str]) -> list[str]:
     return host_names(_of_slurm("NODELIST", environ))
 
 
-def _completed_by_slurm(found: list[int], environ: Mapping[str, str]) -> list[int]:
-    rank, size, local_rank, local_size, node_rank, nodes = found
+def _completed_by_slurm(result: list[int], environ: Mapping[str, str]) -> list[int]:
+    rank, size, local_rank, local_size, node_rank, nodes = result
     hosts = _hosts_of_slurm(environ)
     if nodes < 0:
         text = _of_slurm("NUM_NODES", environ) or environ.get("SLURM_NNODES", "")
@@ -182,7 +182,7 @@ def _completed_by_slurm(found: list[int], environ: Mapping[str, str]) -> list[in
 
 def _tasks_per_node(text: str) -> list[int]:
     """Return the numbers of a text such as ``4(x2),3``: 4, 4, 3."""
-    found: list[int] = []
+    results: list[int] = []
     for part in filter(None, text.split(",")):
         match = re.fullmatch(r"(\d+)(?:\(x(\d+)\))?", part.strip())
         if match is None:
@@ -190,8 +190,8 @@ def _tasks_per_node(text: str) -> list[int]:
                 "init_process_group: the environment variable SLURM_TASKS_PER_NODE must be like "
                 f"4(x2),3, got {text!r}"
             )
-        found += [int(match[1])] * int(match[2] or 1)
-    return found
+        results += [int(match[1])] * int(match[2] or 1)
+    return results
 
 
 def host_names(text: str) -> list[str]:
@@ -210,16 +210,16 @@ def host_names(text: str) -> list[str]:
         >>> host_names("r[1-2]n[8-9]-ib")
         ['r1n8-ib', 'r1n9-ib', 'r2n8-ib', 'r2n9-ib']
     """
-    found: list[str] = []
+    results: list[str] = []
     for part in _outer_parts(text):
         names = [""]
         for piece in re.findall(r"\[[^\[\]]*\]|[^\[\]]+", part):
             ends = list(_numbers_of(piece[1:-1], text)) if piece[0] == "[" else [piece]
-            if len(names) * len(ends) + len(found) > _MOST_HOSTS:
+            if len(names) * len(ends) + len(results) > _MOST_HOSTS:
                 raise ValueError(f"the list of hosts has more than {_MOST_HOSTS} names: {text!r}")
             names = [name + end for name in names for end in ends]
-        found += names
-    return found
+        results += names
+    return results
 
 
 def _outer_parts(text: str) -> Iterator[str]:

@@ -48,7 +48,7 @@ class _Process:
         self._reader: threading.Thread | None = None
 
     def read_errors(self) -> None:
-        """Begin to pass on what it writes to its standard error."""
+        """Begin to forward its standard error."""
         self._reader = threading.Thread(target=self._copy, daemon=True)
         self._reader.start()
 
@@ -128,7 +128,7 @@ class Job:
 
     @property
     def asked_to_end(self) -> bool:
-        """Whether a signal asked for the end."""
+        """Whether a signal requested the end."""
         return self._asked_to_end != 0
 
     def run(self) -> int:
@@ -142,10 +142,10 @@ class Job:
         """Run all; return how they ended."""
         with contextlib.ExitStack() as stack:
             folder = stack.enter_context(note_folder())
-            told = {"PLAIT_JOB_NOTES": folder}
+            messages = {"PLAIT_JOB_NOTES": folder}
             if self._restarts is not None:  # ranks note there what those in their places must know
-                told["PLAIT_ELASTIC_FOLDER"] = folder
-            self._environments = [{**each, **told} for each in self._environments]
+                messages["PLAIT_ELASTIC_FOLDER"] = folder
+            self._environments = [{**each, **messages} for each in self._environments]
             return self._outcome()
 
     def _outcome(self) -> Outcome:
@@ -254,8 +254,12 @@ class Job:
         process.signal(signal.SIGKILL)  # what it started
         # behind one that has ended well there is nothing left to do
         again = self._restarted < self._restarts and not self._ended_well
-        what = "it is started again" if again else "the others go on"
-        print(f"plait_distributed.run: {process.report()}\n  {what}", file=sys.stderr, flush=True)
+        consequence = "it is started again" if again else "the others go on"
+        print(
+            f"plait_distributed.run: {process.report()}\n  {consequence}",
+            file=sys.stderr,
+            flush=True,
+        )
         if not again:
             return False
         self._restarted += 1

@@ -17,7 +17,7 @@ from plait_distributed._work import Part
 
 
 class Mailbox:
-    """The receives of a group that were begun and that nobody has asked for yet."""
+    """The receives of a group that were begun and whose results were not yet read."""
 
     def __init__(self, group: Any) -> None:  # a ProcessGroup, which has it
         self._group = group
@@ -67,10 +67,10 @@ class FirstOfAll(Part):
         with self._mailbox.lock:
             if self.peer >= 0:
                 return True
-            begun = self._mailbox.begun.setdefault(self._tag, {})
+            unfinished = self._mailbox.begun.setdefault(self._tag, {})
             lost: list[RankLost] = []
-            for peer in [peer for peer in self._peers if peer in begun]:
-                part, room = begun[peer]
+            for peer in [peer for peer in self._peers if peer in unfinished]:
+                part, room = unfinished[peer]
                 try:
                     done = part.query()
                 except RankLost as error:
@@ -80,7 +80,7 @@ class FirstOfAll(Part):
                     self._mailbox.begin(self._call, room, peer, self._tag)
                     continue
                 if done:
-                    del begun[peer]
+                    del unfinished[peer]
                     self._take(peer, room)
                     return True
             if len(lost) == len(self._peers):

@@ -1,4 +1,4 @@
-"""Where processes meet: the rank, the size and the place that a launcher or a program gives."""
+"""The meeting of processes: the rank, the size and the place that a launcher or a program gives."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Meeting:
         """Return the place in the form of a provider of the role `communicator`.
 
         Raises:
-            NotImplementedError: the processes are on several hosts, and shared memory is asked for.
+            NotImplementedError: the processes are on several hosts, and shared memory is requested.
         """
         if provider == "shared_memory":
             if self.several:
@@ -91,9 +91,9 @@ def find_meeting(
             "init_process_group: `init_method` must begin with env://, tcp://, file:// or shm:, "
             f"got {init_method!r}"
         )
-    asked = urllib.parse.parse_qs(url.query)
-    rank = int(asked["rank"][0]) if rank < 0 and "rank" in asked else rank
-    size = int(asked["world_size"][0]) if size < 0 and "world_size" in asked else size
+    request = urllib.parse.parse_qs(url.query)
+    rank = int(request["rank"][0]) if rank < 0 and "rank" in request else rank
+    size = int(request["world_size"][0]) if size < 0 and "world_size" in request else size
     rank, size = _numbers(method, rank, size, environ)
     address = None
     if url.scheme == "file":
@@ -120,11 +120,11 @@ def find_meeting(
 
 
 def _numbers(method: str, rank: int, size: int, environ: Mapping[str, str]) -> tuple[int, int]:
-    found = []
-    for given, argument, names in ((rank, "rank", _RANK), (size, "world_size", _SIZE)):
+    results = []
+    for value, argument, names in ((rank, "rank", _RANK), (size, "world_size", _SIZE)):
         name = next((name for name in names if name in environ), None)
-        if given >= 0:
-            found.append(given)
+        if value >= 0:
+            results.append(value)
         elif name is None:
             raise ValueError(
                 f"init_process_group: `{argument}` is not given, and of the environment variables "
@@ -132,8 +132,8 @@ def _numbers(method: str, rank: int, size: int, environ: Mapping[str, str]) -> t
                 "python -m plait_distributed.run, or give `rank` and `world_size`"
             )
         else:
-            found.append(_integer(name, environ[name]))
-    return found[0], found[1]
+            results.append(_integer(name, environ[name]))
+    return results[0], results[1]
 
 
 def _integer(name: str, text: str) -> int:
@@ -145,13 +145,15 @@ def _integer(name: str, text: str) -> int:
         ) from None
 
 
-def _checked(found: Meeting) -> Meeting:
-    size = found.size
+def _checked(result: Meeting) -> Meeting:
+    size = result.size
     if size < 1:
         raise ValueError(f"init_process_group: `world_size` must be positive, got {size}")
-    if not 0 <= found.rank < size:
-        raise ValueError(f"init_process_group: `rank` must be in [0, {size - 1}], got {found.rank}")
-    return found
+    if not 0 <= result.rank < size:
+        raise ValueError(
+            f"init_process_group: `rank` must be in [0, {size - 1}], got {result.rank}"
+        )
+    return result
 
 
 def _from_environment(
@@ -182,11 +184,14 @@ def _address_in_slurm(environ: Mapping[str, str]) -> tuple[str, int] | None:
     """Return the first host of Slurm's job, with a port that other jobs there do not have."""
     if "SLURM_JOB_ID" not in environ or not _several_hosts(environ):
         return None
-    found = find_launch(environ)
-    if found is None or not found.master_addr:
+    result = find_launch(environ)
+    if result is None or not result.master_addr:
         return None
     job = _integer("SLURM_JOB_ID", environ["SLURM_JOB_ID"])
-    return found.master_addr, 20000 + job % 12000  # below the ports that systems give by themselves
+    return (
+        result.master_addr,
+        20000 + job % 12000,
+    )  # below the ports that systems give by themselves
 
 
 def is_here(host: str) -> bool:
@@ -194,10 +199,10 @@ def is_here(host: str) -> bool:
     if host in ("localhost", "0.0.0.0", "::1", "::", socket.gethostname(), socket.getfqdn()):
         return True
     try:
-        found = {info[4][0] for info in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)}
+        results = {info[4][0] for info in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)}
     except OSError:
         raise ValueError(f"init_process_group: the host {host!r} is not known") from None
-    return any(_is_own_address(str(address)) for address in found)
+    return any(_is_own_address(str(address)) for address in results)
 
 
 def _is_own_address(address: str) -> bool:

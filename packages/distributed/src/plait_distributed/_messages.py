@@ -9,44 +9,50 @@ from plait_distributed._arguments import Written, member_for, readable, root_ran
 from plait_distributed._work import Work
 
 
-def _peer(who: str, mine: Any, rank: int | None, group_rank: int | None, name: str) -> int:
+def _peer(caller: str, own: Any, rank: int | None, group_rank: int | None, name: str) -> int:
     if rank is None and group_rank is None:
-        raise ValueError(f"{who}: `{name}` must be given")
-    peer = root_rank(who, mine, rank, group_rank, name)
-    if peer == mine.rank():
-        raise ValueError(f"{who}: `{name}` must be another rank, got the own one, {rank}")
+        raise ValueError(f"{caller}: `{name}` must be given")
+    peer = root_rank(caller, own, rank, group_rank, name)
+    if peer == own.rank():
+        raise ValueError(f"{caller}: `{name}` must be another rank, got the own one, {rank}")
     return peer
 
 
 def _send(
-    who: str, tensor: Any, dst: int | None, group: Any, tag: int, group_dst: int | None, wait: bool
+    caller: str,
+    tensor: Any,
+    dst: int | None,
+    group: Any,
+    tag: int,
+    group_dst: int | None,
+    wait: bool,
 ) -> Work | None:
-    mine = member_for(who, group)
-    if mine is None:
+    member = member_for(caller, group)
+    if member is None:
         return None
-    peer = _peer(who, mine, dst, group_dst, "dst")
-    source = readable(who, "tensor", tensor)
-    call = mine.begin_message(who, f"dst={mine.ranks[peer]}, tag={tag}", tensor)
-    part = mine.start(call, "send", [source], (), peer=peer, tag=int(tag), asynchronous=not wait)
-    return None if part is None else Work([part], [tensor], source=mine.ranks[mine.rank()])
+    peer = _peer(caller, member, dst, group_dst, "dst")
+    source = readable(caller, "tensor", tensor)
+    call = member.begin_message(caller, f"dst={member.ranks[peer]}, tag={tag}", tensor)
+    part = member.start(call, "send", [source], (), peer=peer, tag=int(tag), asynchronous=not wait)
+    return None if part is None else Work([part], [tensor], source=member.ranks[member.rank()])
 
 
 def _recv(
-    who: str, tensor: Any, src: int | None, group: Any, tag: int, group_src: int | None
+    caller: str, tensor: Any, src: int | None, group: Any, tag: int, group_src: int | None
 ) -> tuple[Work | None, Callable[[], int]]:
     """Begin to receive; return the work, and what says the rank when it is done."""
-    mine = member_for(who, group)
-    if mine is None:
+    member = member_for(caller, group)
+    if member is None:
         return None, lambda: -1
-    out = Written(who, "tensor", (tensor,))
+    out = Written(caller, "tensor", (tensor,))
     if src is None and group_src is None:
-        call = mine.begin_message(who, f"src=any, tag={tag}", tensor)
-        first = mine.mailbox.first_of_all(call, out.dense[0], int(tag))
-        return Work([first], [tensor], out.finish), lambda: mine.ranks[first.peer]
-    peer = _peer(who, mine, src, group_src, "src")
-    call = mine.begin_message(who, f"src={mine.ranks[peer]}, tag={tag}", tensor)
-    part = mine.mailbox.receive(call, out.dense[0], peer, int(tag))
-    source = mine.ranks[peer]
+        call = member.begin_message(caller, f"src=any, tag={tag}", tensor)
+        first = member.mailbox.first_of_all(call, out.dense[0], int(tag))
+        return Work([first], [tensor], out.finish), lambda: member.ranks[first.peer]
+    peer = _peer(caller, member, src, group_src, "src")
+    call = member.begin_message(caller, f"src={member.ranks[peer]}, tag={tag}", tensor)
+    part = member.mailbox.receive(call, out.dense[0], peer, int(tag))
+    source = member.ranks[peer]
     return Work([part], [tensor], out.finish, source), lambda: source
 
 

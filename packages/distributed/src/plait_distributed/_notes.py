@@ -20,7 +20,7 @@ _LOCK = "launcher"
 
 
 class Notes:
-    """What a launcher and its ranks note; without a launcher nothing is.
+    """The notes of a launcher and its ranks; without a launcher there are none.
 
     Args:
         environment: the variables of a rank; None: of this process.
@@ -58,7 +58,7 @@ class Notes:
 
 @contextlib.contextmanager
 def note_folder() -> Iterator[str]:
-    """Make a folder, which is removed at the end, as are those of launchers that are gone."""
+    """Make a folder, which is removed at the end, as are those of launchers that have ended."""
     _remove_abandoned()
     folder = tempfile.mkdtemp(prefix=_PREFIX)
     try:
@@ -73,8 +73,8 @@ def note_folder() -> Iterator[str]:
 
 def _remove_abandoned() -> None:
     with os.scandir(tempfile.gettempdir()) as entries:
-        found = [entry.path for entry in entries if entry.name.startswith(_PREFIX)]
-    for folder in found:
+        results = [entry.path for entry in entries if entry.name.startswith(_PREFIX)]
+    for folder in results:
         with contextlib.suppress(OSError):  # another launcher removes it, or it is another user's
             status = os.lstat(folder)
             if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():

@@ -21,13 +21,13 @@ def _object_of(data: Any, size: int) -> Any:
     return pickle.loads(data[:size].numpy().tobytes())
 
 
-def _sizes(who: str, mine: ProcessGroup, size: int) -> list[int]:
+def _sizes(caller: str, own: ProcessGroup, size: int) -> list[int]:
     """Return the sizes of all ranks."""
     new = core()
-    told = [new.empty(1, dtype=new.int64) for _ in range(mine.size())]
-    call = mine.begin_call(who, "", ())
-    mine.run(call, "all_gather", [new.tensor([size], dtype=new.int64)], told)
-    return [int(x.item()) for x in told]
+    messages = [new.empty(1, dtype=new.int64) for _ in range(own.size())]
+    call = own.begin_call(caller, "", ())
+    own.run(call, "all_gather", [new.tensor([size], dtype=new.int64)], messages)
+    return [int(x.item()) for x in messages]
 
 
 def _padded(data: Any, size: int) -> Any:
@@ -57,16 +57,16 @@ def all_gather_object(object_list: list[Any], obj: Any, group: Any = None) -> No
         [{'loss': 1.5}]
         >>> dist.destroy_process_group()
     """
-    mine = member_for("all_gather_object", group)
-    if mine is None:
+    member = member_for("all_gather_object", group)
+    if member is None:
         return
-    _check_list("all_gather_object", "object_list", object_list, mine.size())
+    _check_list("all_gather_object", "object_list", object_list, member.size())
     data = _bytes_of(obj)
-    sizes = _sizes("all_gather_object", mine, data.numel())
+    sizes = _sizes("all_gather_object", member, data.numel())
     new, most = core(), max(sizes)
     rooms = [new.empty(most, dtype=new.uint8) for _ in sizes]
-    call = mine.begin_call("all_gather_object", f"at most {most} bytes", ())
-    mine.run(call, "all_gather", [_padded(data, most)], rooms)
+    call = member.begin_call("all_gather_object", f"at most {most} bytes", ())
+    member.run(call, "all_gather", [_padded(data, most)], rooms)
     object_list[:] = [_object_of(room, n) for room, n in zip(rooms, sizes, strict=True)]
 
 
@@ -97,19 +97,19 @@ def gather_object(
         ['a']
         >>> dist.destroy_process_group()
     """
-    mine = member_for("gather_object", group)
-    if mine is None:
+    member = member_for("gather_object", group)
+    if member is None:
         return
-    root = root_rank("gather_object", mine, dst, group_dst, "dst")
-    here = mine.rank() == root
+    root = root_rank("gather_object", member, dst, group_dst, "dst")
+    here = member.rank() == root
     if here:
-        _check_list("gather_object", "object_gather_list", object_gather_list, mine.size())
+        _check_list("gather_object", "object_gather_list", object_gather_list, member.size())
     data = _bytes_of(obj)
-    sizes = _sizes("gather_object", mine, data.numel())
+    sizes = _sizes("gather_object", member, data.numel())
     new, most = core(), max(sizes)
     rooms = [new.empty(most, dtype=new.uint8) for _ in sizes] if here else []
-    call = mine.begin_call("gather_object", f"at most {most} bytes, dst={mine.ranks[root]}", ())
-    mine.run(call, "gather", [_padded(data, most)], rooms, peer=root)
+    call = member.begin_call("gather_object", f"at most {most} bytes, dst={member.ranks[root]}", ())
+    member.run(call, "gather", [_padded(data, most)], rooms, peer=root)
     if here and object_gather_list is not None:
         pairs = zip(rooms, sizes, strict=True)
         object_gather_list[:] = [_object_of(room, n) for room, n in pairs]
@@ -139,20 +139,20 @@ def broadcast_object_list(
         >>> dist.broadcast_object_list([1, "a"], src=0)
         >>> dist.destroy_process_group()
     """
-    who = "broadcast_object_list"
-    mine = member_for(who, group)
-    if mine is None:
+    caller = "broadcast_object_list"
+    member = member_for(caller, group)
+    if member is None:
         return
-    root = root_rank(who, mine, src, group_src, "src")
-    new, here = core(), mine.rank() == root
+    root = root_rank(caller, member, src, group_src, "src")
+    new, here = core(), member.rank() == root
     parts = [_bytes_of(each) for each in object_list] if here else []
     lengths = [part.numel() for part in parts] if here else [0] * len(object_list)
     sizes = new.tensor(lengths, dtype=new.int64)
-    detail = f"{len(object_list)} objects, src={mine.ranks[root]}"
-    mine.run(mine.begin_call(who, detail, ()), "broadcast", [sizes], [sizes], peer=root)
+    detail = f"{len(object_list)} objects, src={member.ranks[root]}"
+    member.run(member.begin_call(caller, detail, ()), "broadcast", [sizes], [sizes], peer=root)
     n = int(sizes.sum().item())
     data = new.cat(parts) if parts else new.empty(n, dtype=new.uint8)
-    mine.run(mine.begin_call(who, f"{n} bytes", ()), "broadcast", [data], [data], peer=root)
+    member.run(member.begin_call(caller, f"{n} bytes", ()), "broadcast", [data], [data], peer=root)
     if here:
         return
     first = 0
@@ -188,29 +188,29 @@ def scatter_object_list(
         ['a']
         >>> dist.destroy_process_group()
     """
-    who = "scatter_object_list"
-    mine = member_for(who, group)
-    if mine is None:
+    caller = "scatter_object_list"
+    member = member_for(caller, group)
+    if member is None:
         return
     if not isinstance(scatter_object_output_list, list) or not scatter_object_output_list:
-        raise ValueError(f"{who}: `scatter_object_output_list` must be a list with an entry")
-    root = root_rank(who, mine, src, group_src, "src")
-    new, here = core(), mine.rank() == root
+        raise ValueError(f"{caller}: `scatter_object_output_list` must be a list with an entry")
+    root = root_rank(caller, member, src, group_src, "src")
+    new, here = core(), member.rank() == root
     parts = []
     if here:
-        _check_list(who, "scatter_object_input_list", scatter_object_input_list, mine.size())
+        _check_list(caller, "scatter_object_input_list", scatter_object_input_list, member.size())
         parts = [_bytes_of(each) for each in scatter_object_input_list or ()]
     sizes = new.tensor(
-        [part.numel() for part in parts] if here else [0] * mine.size(), dtype=new.int64
+        [part.numel() for part in parts] if here else [0] * member.size(), dtype=new.int64
     )
-    detail = f"src={mine.ranks[root]}"
-    mine.run(mine.begin_call(who, detail, ()), "broadcast", [sizes], [sizes], peer=root)
+    detail = f"src={member.ranks[root]}"
+    member.run(member.begin_call(caller, detail, ()), "broadcast", [sizes], [sizes], peer=root)
     lengths = sizes.tolist()
     most = max(lengths)
     room = new.empty(most, dtype=new.uint8)
-    call = mine.begin_call(who, f"at most {most} bytes", ())
-    mine.run(call, "scatter", [_padded(part, most) for part in parts], [room], peer=root)
-    scatter_object_output_list[0] = _object_of(room, lengths[mine.rank()])
+    call = member.begin_call(caller, f"at most {most} bytes", ())
+    member.run(call, "scatter", [_padded(part, most) for part in parts], [room], peer=root)
+    scatter_object_output_list[0] = _object_of(room, lengths[member.rank()])
 
 
 def send_object_list(
@@ -264,7 +264,9 @@ def recv_object_list(
     return source
 
 
-def _check_list(who: str, name: str, given: Any, size: int) -> None:
-    if not isinstance(given, (list, tuple)) or len(given) != size:
-        got = f"{len(given)}" if isinstance(given, (list, tuple)) else type(given).__name__
-        raise ValueError(f"{who}: `{name}` must be a list of {size}, one for each rank; got {got}")
+def _check_list(caller: str, name: str, argument: Any, size: int) -> None:
+    if not isinstance(argument, (list, tuple)) or len(argument) != size:
+        got = f"{len(argument)}" if isinstance(argument, (list, tuple)) else type(argument).__name__
+        raise ValueError(
+            f"{caller}: `{name}` must be a list of {size}, one for each rank; got {got}"
+        )

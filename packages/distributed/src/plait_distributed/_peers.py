@@ -64,9 +64,9 @@ class Watch:
 
     def __init__(self) -> None:
         self._stops: dict[int, tuple[float, float]] = {}  # when it was seen, and for how long
-        given = os.environ.get("PLAIT_STOPPED_TIMEOUT", "")
+        setting = os.environ.get("PLAIT_STOPPED_TIMEOUT", "")
         try:
-            self._most = float(given) if float(given) > 0 else _STOPPED_TIMEOUT
+            self._most = float(setting) if float(setting) > 0 else _STOPPED_TIMEOUT
         except ValueError:
             self._most = _STOPPED_TIMEOUT
 
@@ -78,7 +78,7 @@ class Watch:
         return self.look_at_state(process.pid, state)
 
     def look_at_state(self, pid: int, state: str) -> str:
-        """As `look`, with the letter of the process's state."""
+        """Do the same as `look`, with the letter of the process's state."""
         if state != "T":
             self._stops.pop(pid, None)
             return "runs"

@@ -24,7 +24,7 @@ Lost = Sequence[tuple[int, int, int]]
 _MAY_BE_LOSSES = ("", "lost", "timed_out", "broken")
 # the ranks may have called different things, which they then tell each other
 _MAY_BE_MISMATCHES = ("", "mismatch")
-_TEXT_BYTES = 512  # of a call that is told to the other ranks
+_TEXT_BYTES = 512  # of the description of a call for the other ranks
 _PATIENCE = 5.0  # seconds that a rank waits for the others' descriptions of their calls
 
 
@@ -34,7 +34,7 @@ def open_communicator(
     rank: int,
     size: int,
     timeout: float,
-    who: str = "init_process_group",
+    caller: str = "init_process_group",
     parent: ProcessGroup | None = None,
     members: Sequence[int] = (),
 ) -> plait_abi.Communicator:
@@ -55,13 +55,13 @@ def open_communicator(
     try:
         return plait_abi.Communicator.open(provider, where, rank, size, timeout)
     except TimeoutError as error:
-        raise CollectiveTimeout(f"{who}: {error}") from None
+        raise CollectiveTimeout(f"{caller}: {error}") from None
     except plait_abi.PlaitError as error:
-        raise _opening_failed(who, error, rank, parent, members) from None
+        raise _opening_failed(caller, error, rank, parent, members) from None
 
 
 def _opening_failed(
-    who: str,
+    caller: str,
     error: BaseException,
     own: int,
     parent: ProcessGroup | None = None,
@@ -80,8 +80,8 @@ def _opening_failed(
             here = [r for r in everybody if parent.peers[r].is_gone()]
         names, ranks = [parent.name_of(r) for r in here], [parent.ranks[r] for r in here]
     if not ranks:
-        return DistBackendError(f"{who}: {error}", kind)
-    return _loss(names, f"during {who}; {error}", ranks)
+        return DistBackendError(f"{caller}: {error}", kind)
+    return _loss(names, f"during {caller}; {error}", ranks)
 
 
 def _kind_of(error: BaseException) -> str:
@@ -99,9 +99,9 @@ def _ranks_in(parent: ProcessGroup, lost: Lost, members: Sequence[int]) -> Itera
         if 0 <= rank < len(members):
             yield members[rank]
         else:  # it is none of the new group's, or its rank is not known
-            found = [r for r, peer in enumerate(parent.peers) if peer.pid == pid]
+            results = [r for r, peer in enumerate(parent.peers) if peer.pid == pid]
             # processes of several hosts, or containers, may have the same pid
-            yield from found if len(found) == 1 else {process}.intersection(found)
+            yield from results if len(results) == 1 else {process}.intersection(results)
 
 
 class ProcessGroup:
@@ -174,7 +174,7 @@ class ProcessGroup:
 
     @property
     def where(self) -> str:
-        """What the members called the group when they met."""
+        """The name under which the members opened the group."""
         return self._where
 
     @property
@@ -184,7 +184,7 @@ class ProcessGroup:
 
     @property
     def backend(self) -> str:
-        """The name of the backend, as it was asked for."""
+        """The requested name of the backend."""
         return self._backend
 
     @property
@@ -192,17 +192,17 @@ class ProcessGroup:
         """Host and process of each member, by its rank in the group."""
         return self._peers
 
-    def group_rank(self, who: str, rank: int, name: str = "rank") -> int:
+    def group_rank(self, caller: str, rank: int, name: str = "rank") -> int:
         """Return the rank in this group of a rank of the group of all processes."""
         if isinstance(rank, bool) or not hasattr(rank, "__index__"):
-            raise TypeError(f"{who}: `{name}` must be an int, got {rank!r}")
-        found = self._group_rank.get(int(rank))
-        if found is None:
+            raise TypeError(f"{caller}: `{name}` must be an int, got {rank!r}")
+        result = self._group_rank.get(int(rank))
+        if result is None:
             raise ValueError(
-                f"{who}: `{name}` must be a member of the group, one of {list(self._ranks)}; "
+                f"{caller}: `{name}` must be a member of the group, one of {list(self._ranks)}; "
                 f"got {rank}"
             )
-        return found
+        return result
 
     def begin_call(self, name: str, detail: str, tensors: Sequence[Any]) -> Call:
         """Return the description of a collective that is about to be started."""
@@ -272,7 +272,7 @@ class ProcessGroup:
         finish: Callable[[], Any] | None = None,
         result: Any = None,
     ) -> Work | None:
-        """As `start`; return the work if it is asynchronous, else finish it."""
+        """Do the same as `start`; return the work if it is asynchronous, else finish it."""
         part = self.start(
             call, kind, inputs, outputs, reduction=reduction, peer=peer, asynchronous=asynchronous
         )
@@ -307,7 +307,7 @@ class ProcessGroup:
             self._raw.abort(why)
 
     def interrupt(self, where: str) -> None:
-        """As `abort`, because the user interrupts this rank: it is lost for the others."""
+        """Abort because the user interrupts this rank: it is lost for the others."""
         if self._raw is not None:
             self._raw.interrupt(where)
 
@@ -322,13 +322,13 @@ class ProcessGroup:
         """Whether this process has left the group."""
         return self._raw is None
 
-    def _member(self, who: str) -> plait_abi.Communicator:
+    def _member(self, caller: str) -> plait_abi.Communicator:
         if self._raw is None:
-            raise ValueError(f"{who}: the process group is destroyed")
+            raise ValueError(f"{caller}: the process group is destroyed")
         if self._pid != os.getpid():
             raise DistBackendError(
-                f"{who}: the process group is that of the process {self._pid}, of which this one "
-                "is a forked child; a child calls init_process_group itself"
+                f"{caller}: the process group is that of the process {self._pid}, of which this "
+                "one is a forked child; a child calls init_process_group itself"
             )
         return self._raw
 
@@ -339,10 +339,10 @@ class ProcessGroup:
         return [Peer.of(text) for text in texts]
 
     def _plainly(self, error: BaseException) -> BaseException:
-        who = "init_process_group"
+        caller = "init_process_group"
         if isinstance(error, TimeoutError):
-            return CollectiveTimeout(f"{who}: {error}")
-        return _opening_failed(who, error, self._rank)
+            return CollectiveTimeout(f"{caller}: {error}")
+        return _opening_failed(caller, error, self._rank)
 
     def _explained(self, call: Call, error: BaseException) -> BaseException:
         """Return the error that a program gets for an error of the provider."""
@@ -361,11 +361,11 @@ class ProcessGroup:
             names = [self.name_of(r) for r in sorted(left)]
             ranks = [self._ranks[r] for r in sorted(left) if r < len(self._ranks)]
             return _loss(names, f"last collective {call}; {text}", ranks)
-        told = self._told_by_all(call) if kind in _MAY_BE_MISMATCHES else None
-        if told is not None:
-            return MismatchError(told)
-        found = MismatchError if kind == "mismatch" else DistBackendError
-        return found(f"{call}: {self._global(text)}", kind)
+        message = self._told_by_all(call) if kind in _MAY_BE_MISMATCHES else None
+        if message is not None:
+            return MismatchError(message)
+        result = MismatchError if kind == "mismatch" else DistBackendError
+        return result(f"{call}: {self._global(text)}", kind)
 
     def name_of(self, rank: int) -> str:
         """Return a rank of this group with its host and pid, for errors."""
@@ -379,9 +379,9 @@ class ProcessGroup:
         if self._ranks == tuple(range(len(self._ranks))):
             return text
 
-        def swap(found: re.Match[str]) -> str:
-            rank = int(found[1])
-            return f"rank {self._ranks[rank]}" if rank < len(self._ranks) else found[0]
+        def swap(result: re.Match[str]) -> str:
+            rank = int(result[1])
+            return f"rank {self._ranks[rank]}" if rank < len(self._ranks) else result[0]
 
         return re.sub(r"\brank (\d+)", swap, text)
 
@@ -399,17 +399,20 @@ class ProcessGroup:
                 texts = _gather_texts(raw, str(call), lambda error: error)
             finally:
                 raw.close()
-        except Exception:  # others do not look at their result, or are gone
+        except Exception:  # others do not look at their result, or have ended
             return None
-        if len({told.partition(" #")[0] for told in texts}) == 1:
+        if len({message.partition(" #")[0] for message in texts}) == 1:
             return None
         lines = [
-            f"rank {rank} called {told}" for rank, told in zip(self._ranks, texts, strict=True)
+            f"rank {rank} called {message}"
+            for rank, message in zip(self._ranks, texts, strict=True)
         ]
         return "the same call on all ranks is required; " + ", ".join(lines)
 
 
-def tell_interrupt(who: str, groups: Iterable[ProcessGroup], error: BaseException | None) -> None:
+def tell_interrupt(
+    caller: str, groups: Iterable[ProcessGroup], error: BaseException | None
+) -> None:
     """Break groups if steps that their ranks take together ended by an interrupt in this one, as an
     interrupt in a collective does: no other rank waits for this one.
 
@@ -422,7 +425,7 @@ def tell_interrupt(who: str, groups: Iterable[ProcessGroup], error: BaseExceptio
         return
     for group in groups:
         with contextlib.suppress(Exception):
-            group.interrupt(who)
+            group.interrupt(caller)
 
 
 def _loss(names: Sequence[str], text: str, ranks: Sequence[int]) -> RankLost:
@@ -437,10 +440,10 @@ def _gather_texts(
 ) -> list[str]:
     core = require("core")
     data = text.encode(errors="backslashreplace")[:_TEXT_BYTES]  # a path may have any bytes
-    mine = core.frombuffer(bytearray(data.ljust(_TEXT_BYTES, b"\0")), dtype=core.uint8)
+    own = core.frombuffer(bytearray(data.ljust(_TEXT_BYTES, b"\0")), dtype=core.uint8)
     all_of_them = [core.empty(_TEXT_BYTES, dtype=core.uint8) for _ in range(raw.size)]
     try:
-        raw.start("all_gather", [mine], all_of_them)
+        raw.start("all_gather", [own], all_of_them)
     except (plait_abi.PlaitError, TimeoutError) as error:
         raise explain(error) from None
     return [x.numpy().tobytes().rstrip(b"\0").decode(errors="replace") for x in all_of_them]

@@ -89,7 +89,7 @@ class Reducer:
 
     @property
     def comm_hook(self) -> tuple[Any, Callable[[Any, GradBucket], Any]] | None:
-        """What is called in place of the all-reduce, with its state; None if there is nothing."""
+        """The function that replaces the all-reduce, with its state, or None."""
         return self._comm_hook
 
     def register_comm_hook(self, state: Any, hook: Callable[[Any, GradBucket], Any]) -> None:
@@ -107,7 +107,7 @@ class Reducer:
     def contribute_nothing(self) -> None:
         """Take part in the collectives of a pass of other ranks, with zeros."""
         self._unused = set(range(len(self._parameters)))
-        kept = [bucket.buffer for bucket in self.buckets]
+        buffers = [bucket.buffer for bucket in self.buckets]
         for index, bucket in enumerate(self.buckets):
             bucket.buffer = core().zeros_like(bucket.buffer)
             self._launch(index)
@@ -116,7 +116,7 @@ class Reducer:
             wait()
         if used is not None:
             used()
-        for bucket, buffer in zip(self.buckets, kept, strict=True):
+        for bucket, buffer in zip(self.buckets, buffers, strict=True):
             bucket.buffer = buffer
         self._begin()
 
@@ -149,14 +149,14 @@ class Reducer:
         order = new.tensor(self._order, dtype=new.int64)
         call = self._group.begin_call("DistributedDataParallel order", "", (order,))
         self._group.start(call, "broadcast", [order], [order], peer=0)
-        held = {
+        gradients = {
             i: parameter.grad
             for i, parameter in enumerate(self._parameters)
             if parameter.grad is not None
         }
         self._make_buckets(order.tolist())
         self._begin()
-        for i, gradient in held.items():
+        for i, gradient in gradients.items():
             self._take(i, gradient)
 
     def _take(self, i: int, gradient: Any) -> None:
@@ -233,8 +233,8 @@ class Reducer:
         if self._comm_hook is not None:
             state, hook = self._comm_hook
             last = index == len(self.buckets) - 1
-            given = GradBucket(index, bucket.buffer, bucket.views, bucket.parameters, last)
-            self._pending.append((bucket, hook(state, given).wait))
+            grad_bucket = GradBucket(index, bucket.buffer, bucket.views, bucket.parameters, last)
+            self._pending.append((bucket, hook(state, grad_bucket).wait))
             return
         call = self._group.begin_call(
             "DistributedDataParallel gradients", f"bucket {index}", (bucket.buffer,)
@@ -316,8 +316,8 @@ def _copy_result(bucket: Bucket, result: Any) -> None:
 
 def _hook_of(reducer: weakref.ref[Reducer], i: int) -> Callable[[Any], None]:
     def hook(_: Any) -> None:
-        found = reducer()
-        if found is not None:
-            found.arrived(i)
+        result = reducer()
+        if result is not None:
+            result.arrived(i)
 
     return hook

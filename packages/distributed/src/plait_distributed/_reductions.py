@@ -20,7 +20,7 @@ from plait_distributed._work import Work
 
 
 class ReduceOp(Enum):
-    """How the values of all ranks become one.
+    """The operation that combines the values of all ranks.
 
     Halves are summed in float32. For bools a sum or maximum is "or", a product or minimum "and".
 
@@ -51,12 +51,12 @@ ReduceOp.RedOpType = ReduceOp  # type: ignore[attr-defined]
 _NAMES = {op: op.value for op in ReduceOp}
 
 
-def reduction_name(who: str, op: Any) -> str:
+def reduction_name(caller: str, op: Any) -> str:
     """Return the ABI's name of a reduction."""
     name = _NAMES.get(op)
     if name is None:
         raise TypeError(
-            f"{who}: `op` must be one of ReduceOp.{', '.join(each.name for each in ReduceOp)}; "
+            f"{caller}: `op` must be one of ReduceOp.{', '.join(each.name for each in ReduceOp)}; "
             f"got {op!r}"
         )
     return name
@@ -89,13 +89,13 @@ def all_reduce(
         tensor([1., 1.])
         >>> dist.destroy_process_group()
     """
-    mine = member_for("all_reduce", group)
-    if mine is None:
+    member = member_for("all_reduce", group)
+    if member is None:
         return None
     reduction = reduction_name("all_reduce", op)
     out = Written("all_reduce", "tensor", (tensor,))
-    call = mine.begin_call("all_reduce", reduction, (tensor,))
-    return mine.run(
+    call = member.begin_call("all_reduce", reduction, (tensor,))
+    return member.run(
         call,
         "all_reduce",
         out.dense,
@@ -110,7 +110,7 @@ def all_reduce(
 def all_reduce_coalesced(
     tensors: Sequence[Any], op: ReduceOp = ReduceOp.SUM, group: Any = None, async_op: bool = False
 ) -> Work | None:
-    """As `all_reduce`, of several tensors of one dtype at once.
+    """Do an `all_reduce` of several tensors of one dtype at once.
 
     Example:
         >>> import plait_core as pc, plait_distributed as dist
@@ -118,14 +118,14 @@ def all_reduce_coalesced(
         >>> dist.all_reduce_coalesced([pc.ones(2), pc.ones(3, 3)])
         >>> dist.destroy_process_group()
     """
-    mine = member_for("all_reduce_coalesced", group)
-    if mine is None:
+    member = member_for("all_reduce_coalesced", group)
+    if member is None:
         return None
     reduction = reduction_name("all_reduce_coalesced", op)
-    given = tensor_list("all_reduce_coalesced", "tensors", tensors, None)
-    out = Written("all_reduce_coalesced", "tensors", given)
-    call = mine.begin_call("all_reduce_coalesced", reduction, out.dense)
-    return mine.run(
+    argument = tensor_list("all_reduce_coalesced", "tensors", tensors, None)
+    out = Written("all_reduce_coalesced", "tensors", argument)
+    call = member.begin_call("all_reduce_coalesced", reduction, out.dense)
+    return member.run(
         call,
         "all_reduce",
         out.dense,
@@ -145,7 +145,7 @@ def reduce(
     async_op: bool = False,
     group_dst: int | None = None,
 ) -> Work | None:
-    """As `all_reduce`, on the rank `dst` alone; the tensors of the others stay as they are.
+    """Reduce on the rank `dst` alone; the tensors of the others are unchanged.
 
     Example:
         >>> import plait_core as pc, plait_distributed as dist
@@ -153,15 +153,15 @@ def reduce(
         >>> dist.reduce(pc.ones(2), dst=0)
         >>> dist.destroy_process_group()
     """
-    mine = member_for("reduce", group)
-    if mine is None:
+    member = member_for("reduce", group)
+    if member is None:
         return None
     reduction = reduction_name("reduce", op)
-    root = root_rank("reduce", mine, dst, group_dst, "dst")
+    root = root_rank("reduce", member, dst, group_dst, "dst")
     out = Written("reduce", "tensor", (tensor,))
-    call = mine.begin_call("reduce", f"{reduction}, dst={mine.ranks[root]}", (tensor,))
-    here = mine.rank() == root
-    return mine.run(
+    call = member.begin_call("reduce", f"{reduction}, dst={member.ranks[root]}", (tensor,))
+    here = member.rank() == root
+    return member.run(
         call,
         "reduce",
         out.dense,
@@ -202,21 +202,21 @@ def reduce_scatter(
         tensor([1., 1.])
         >>> dist.destroy_process_group()
     """
-    mine = member_for("reduce_scatter", group)
-    if mine is None:
+    member = member_for("reduce_scatter", group)
+    if member is None:
         return None
-    given = tensor_list("reduce_scatter", "input_list", input_list, mine.size(), output)
-    inputs = [readable("reduce_scatter", "input_list", each) for each in given]
-    return _reduce_scatter("reduce_scatter", mine, output, inputs, op, async_op)
+    tensors = tensor_list("reduce_scatter", "input_list", input_list, member.size(), output)
+    inputs = [readable("reduce_scatter", "input_list", each) for each in tensors]
+    return _reduce_scatter("reduce_scatter", member, output, inputs, op, async_op)
 
 
 def _reduce_scatter(
-    who: str, mine: ProcessGroup, output: Any, inputs: list[Any], op: ReduceOp, async_op: bool
+    caller: str, own: ProcessGroup, output: Any, inputs: list[Any], op: ReduceOp, async_op: bool
 ) -> Work | None:
-    reduction = reduction_name(who, op)
-    out = Written(who, "output", (output,))
-    call = mine.begin_call(who, reduction, (output,))
-    return mine.run(
+    reduction = reduction_name(caller, op)
+    out = Written(caller, "output", (output,))
+    call = own.begin_call(caller, reduction, (output,))
+    return own.run(
         call,
         "reduce_scatter",
         inputs,
@@ -231,7 +231,7 @@ def _reduce_scatter(
 def reduce_scatter_tensor(
     output: Any, input: Any, op: ReduceOp = ReduceOp.SUM, group: Any = None, async_op: bool = False
 ) -> Work | None:
-    """As `reduce_scatter`, with the parts for the ranks one behind the other in one tensor.
+    """Do a `reduce_scatter` with the parts for the ranks one after the other in one tensor.
 
     Example:
         >>> import plait_core as pc, plait_distributed as dist
@@ -242,11 +242,11 @@ def reduce_scatter_tensor(
         tensor([1., 1.])
         >>> dist.destroy_process_group()
     """
-    who = "reduce_scatter_tensor"
-    mine = member_for(who, group)
-    if mine is None:
+    caller = "reduce_scatter_tensor"
+    member = member_for(caller, group)
+    if member is None:
         return None
-    source = readable(who, "input", input)
-    part = check_tensor(who, "output", output)
-    parts = slices_of(who, "input", source, mine.size(), part, "output")
-    return _reduce_scatter(who, mine, output, parts, op, async_op)
+    source = readable(caller, "input", input)
+    part = check_tensor(caller, "output", output)
+    parts = slices_of(caller, "input", source, member.size(), part, "output")
+    return _reduce_scatter(caller, member, output, parts, op, async_op)

@@ -81,11 +81,11 @@ class Store:
         """Set a key's value if it is the expected one, or if it is missing and nothing is
         expected; return the value that it has then.
         """
-        expected, wanted = _bytes("compare_set", expected_value), _bytes("set", desired_value)
+        expected, required = _bytes("compare_set", expected_value), _bytes("set", desired_value)
 
         def change(data: dict[str, bytes]) -> bytes:
             if data.get(key, b"") == expected:
-                data[key] = wanted
+                data[key] = required
             return data.get(key, expected)
 
         value: bytes = self._change(change)
@@ -140,12 +140,12 @@ class Store:
         time.sleep(_PAUSE)
 
 
-def _bytes(who: str, value: str | bytes) -> bytes:
+def _bytes(caller: str, value: str | bytes) -> bytes:
     if isinstance(value, str):
         return value.encode()
     if isinstance(value, (bytes, bytearray, memoryview)):
         return bytes(value)
-    raise TypeError(f"{who}: the value must be a str or bytes, got {type(value).__name__}")
+    raise TypeError(f"{caller}: the value must be a str or bytes, got {type(value).__name__}")
 
 
 class HashStore(Store):
@@ -288,7 +288,7 @@ class PrefixStore(Store):
         self._inner.append(self._prefix + key, value)
 
     def compare_set(self, key: str, expected_value: str, desired_value: str) -> bytes:
-        """As `Store.compare_set`."""
+        """Do the same as `Store.compare_set`."""
         return self._inner.compare_set(self._prefix + key, expected_value, desired_value)
 
     def check(self, keys: Sequence[str]) -> bool:

@@ -70,47 +70,47 @@ class _Proof(authentication.SecretProof):
     """A proof that the process knows the job's secret."""
 
     def take(self, data: bytes) -> Any:
-        """Return the connection with who sent this; None if it is no proof."""
+        """Return the connection with the sender of a proof; None if the proof is wrong."""
         channel = super().take(data)
         return None if channel is None else _Messages(channel)
 
 
 class _Place:
-    """Where a store is: a local socket, or with a secret an address of the network."""
+    """The address of a store: a local socket, or with a secret an address of the network."""
 
     def __init__(self, host: str, port: int) -> None:
         self.host, self.port = host, port
-        found = {str(i[4][0]) for i in _resolved(host)}
-        outside = not all(each.startswith("127.") or each == "::1" for each in found)
+        results = {str(i[4][0]) for i in _resolved(host)}
+        outside = not all(each.startswith("127.") or each == "::1" for each in results)
         self.secret = authentication.job_secret() if outside else ""
         if not self.secret and not is_here(host):
             raise ValueError(
                 f"TCPStore: `host_name` {host!r} is of another host, so the environment variable "
                 "PLAIT_JOB_SECRET must be set to a secret text, the same in all processes"
             )
-        self.address: Any = (sorted(found)[0], port) if self.secret else _address(port)
+        self.address: Any = (sorted(results)[0], port) if self.secret else _address(port)
 
     def new_socket(self) -> socket.socket:
         """Return a new socket of the family."""
         if not self.secret:
             return socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         family = socket.AF_INET6 if ":" in self.address[0] else socket.AF_INET
-        made = socket.socket(family, socket.SOCK_STREAM)
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        return made
+        result = socket.socket(family, socket.SOCK_STREAM)
+        result.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        return result
 
     def prove(self, end: socket.socket) -> Proof | None:
-        """Return what who has come has to send; None if it may not connect."""
+        """Return the messages that the new connection must send; None if it may not connect."""
         return _Proof(end, self.secret) if self._is_allowed(end) else None
 
     def _is_allowed(self, end: socket.socket) -> bool:
         return bool(self.secret) or authentication.is_of_this_user(end)
 
     def connect(self) -> _Messages | None:
-        """Return a connection; None if nobody listens."""
-        who = f"TCPStore: who listens at {self.host}:{self.port}"
+        """Return a connection; None if no process listens."""
+        caller = f"TCPStore: who listens at {self.host}:{self.port}"
         try:
-            channel = authentication.reach(self._reach, self.secret, who)
+            channel = authentication.reach(self._reach, self.secret, caller)
         except AuthenticationError as error:
             if not self.secret:  # the process at the local socket ends
                 return None
@@ -135,7 +135,7 @@ def _resolved(host: str) -> list[Any]:
 
 
 class _Server:
-    """The master's side: a thread for those who come, and one for each process that asks."""
+    """The master's side: a thread for new connections, and one for each connected process."""
 
     def __init__(self, place: _Place) -> None:
         self.store = HashStore()
@@ -145,9 +145,9 @@ class _Server:
             self._listening.bind(place.address)
         except OSError as error:
             self._listening.close()
-            what = error.strerror if place.secret else "another store of this user has it"
+            reason = error.strerror if place.secret else "another store of this user has it"
             raise DistNetworkError(
-                f"TCPStore: the port {place.port} cannot be used: {what}"
+                f"TCPStore: the port {place.port} cannot be used: {reason}"
             ) from None
         self._listening.listen(1024)
         self.port: int = self._listening.getsockname()[1] if place.secret else place.port
@@ -315,13 +315,16 @@ class TCPStore(Store):
         return self._world_size
 
     def _ask(self, name: str, *fields: str | bytes) -> list[bytes]:
-        given = [name.encode(), *(f.encode() if isinstance(f, str) else bytes(f) for f in fields)]
+        arguments = [
+            name.encode(),
+            *(f.encode() if isinstance(f, str) else bytes(f) for f in fields),
+        ]
         with self._asking:
             try:
-                self._end.send(given)
+                self._end.send(arguments)
                 failed, *answer = self._end.receive()
             except (EOFError, OSError) as error:
-                raise DistNetworkError(f"TCPStore: the master is gone: {error}") from None
+                raise DistNetworkError(f"TCPStore: the master was lost: {error}") from None
         if failed:
             raise DistStoreError(failed.decode())
         return answer
@@ -346,7 +349,7 @@ class TCPStore(Store):
         self._ask("append", key, value)
 
     def compare_set(self, key: str, expected_value: str, desired_value: str) -> bytes:
-        """As `Store.compare_set`."""
+        """Do the same as `Store.compare_set`."""
         return self._ask("compare_set", key, expected_value, desired_value)[0]
 
     def check(self, keys: Sequence[str]) -> bool:

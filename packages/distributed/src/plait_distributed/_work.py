@@ -11,11 +11,11 @@ from plait_distributed._errors import CollectiveTimeout
 from plait_distributed._futures import Future
 
 
-def seconds_of(who: str, timeout: Any) -> float:
+def seconds_of(caller: str, timeout: Any) -> float:
     """Return a timeout, a `datetime.timedelta` or a number of seconds, in seconds."""
     value = timeout.total_seconds() if hasattr(timeout, "total_seconds") else timeout
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
-        raise ValueError(f"{who}: `timeout` must be positive, got {timeout!r}")
+        raise ValueError(f"{caller}: `timeout` must be positive, got {timeout!r}")
     return float(value)
 
 

@@ -19,7 +19,7 @@ _TIMEOUT = 300.0  # seconds
 
 
 class _World:
-    """What this process has: the group of all, and those that were made since."""
+    """The groups of this process: that of all ranks, and those that were made later."""
 
     def __init__(self) -> None:
         self.default: ProcessGroup | None = None
@@ -100,11 +100,11 @@ def is_torchelastic_launched() -> bool:
     return "TORCHELASTIC_RUN_ID" in os.environ
 
 
-def default_group(who: str) -> ProcessGroup:
+def default_group(caller: str) -> ProcessGroup:
     """Return the group of all processes."""
     if _world.default is None:
         raise ValueError(
-            f"{who}: there is no process group; call init_process_group first, or ask "
+            f"{caller}: there is no process group; call init_process_group first, or ask "
             "is_initialized()"
         )
     return _world.default
@@ -126,14 +126,14 @@ def get_default_group() -> ProcessGroup:
     return default_group("get_default_group")
 
 
-def member_of(who: str, group: Any) -> ProcessGroup | None:
+def member_of(caller: str, group: Any) -> ProcessGroup | None:
     """Return the group that an argument means; None if this process is no member of it."""
     if group is None:
-        return default_group(who)
+        return default_group(caller)
     if isinstance(group, int) and group == GroupMember.NON_GROUP_MEMBER:
         return None
     if not isinstance(group, ProcessGroup):
-        raise TypeError(f"{who}: `group` must be a ProcessGroup or None, got {group!r}")
+        raise TypeError(f"{caller}: `group` must be a ProcessGroup or None, got {group!r}")
     return group
 
 
@@ -148,19 +148,20 @@ def init_process_group(
     pg_options: Any = None,
     device_id: Any = None,
 ) -> None:
-    """Join the other processes of the job, and wait until all have come.
+    """Join the other processes of the job, and wait until all have joined.
 
     Args:
-        backend: who carries the collectives: ``"shared_memory"``, ``"mpi"``, or the name of another
-            provider. ``"gloo"`` and None mean shared memory on one host; on several ``mpi`` if
-            `mpiexec` started the processes and plait-mpi is installed, else ``ucx``. For ``"nccl"``
-            the same is taken, with a warning.
-        init_method: where to meet. ``"env://"``, the default: at MASTER_ADDR and MASTER_PORT, or in
-            the job of Slurm or MPI. ``"tcp://HOST:PORT"`` or ``"file:///PATH"``: a name that the
-            processes of this job share; no file is written, and nothing listens at the port unless
-            the provider is ``ucx`` and the host is not the loopback, where rank 0 listens until all
-            have come, who must know PLAIT_JOB_SECRET.
-            ``"shm:NAME"``: the same, said openly. MPI brings together the processes of its job.
+        backend: the provider of the collectives: ``"shared_memory"``, ``"mpi"``, or the name of
+            another provider. ``"gloo"`` and None mean shared memory on one host; on several ``mpi``
+            if `mpiexec` started the processes and plait-mpi is installed, else ``ucx``. For
+            ``"nccl"`` the same backend is used, with a warning.
+        init_method: the address where processes meet. ``"env://"``, the default: at MASTER_ADDR
+            and MASTER_PORT, or in the job of Slurm or MPI. ``"tcp://HOST:PORT"`` or
+            ``"file:///PATH"``: a name that the processes of this job share; no file is written,
+            and no process listens at the port unless the provider is ``ucx`` and the host is not
+            the loopback. Then rank 0 listens until all have joined; they must know
+            PLAIT_JOB_SECRET. ``"shm:NAME"``: the same, for shared memory. MPI brings together the
+            processes of its job.
         timeout: seconds, or a `datetime.timedelta`, that a process waits for the others, here and
             in each collective; 300 by default.
         world_size: the number of processes. -1: the launcher's WORLD_SIZE.
@@ -255,10 +256,10 @@ def destroy_process_group(group: Any = None) -> None:
         False
     """
     if group is not None and group is not _world.default:
-        mine = member_of("destroy_process_group", group)
-        if mine is not None:
-            mine.close()
-            _world.groups = [each for each in _world.groups if each is not mine]
+        member = member_of("destroy_process_group", group)
+        if member is not None:
+            member.close()
+            _world.groups = [each for each in _world.groups if each is not member]
         return
     default_group("destroy_process_group")
     for each in reversed(_world.groups):
@@ -279,8 +280,8 @@ def get_rank(group: Any = None) -> int:
         0
         >>> dist.destroy_process_group()
     """
-    mine = member_of("get_rank", group)
-    return -1 if mine is None else mine.rank()
+    member = member_of("get_rank", group)
+    return -1 if member is None else member.rank()
 
 
 def get_world_size(group: Any = None) -> int:
@@ -296,8 +297,8 @@ def get_world_size(group: Any = None) -> int:
         1
         >>> dist.destroy_process_group()
     """
-    mine = member_of("get_world_size", group)
-    return -1 if mine is None else mine.size()
+    member = member_of("get_world_size", group)
+    return -1 if member is None else member.size()
 
 
 def get_backend(group: Any = None) -> str:
@@ -310,10 +311,10 @@ def get_backend(group: Any = None) -> str:
         'gloo'
         >>> dist.destroy_process_group()
     """
-    mine = member_of("get_backend", group)
-    if mine is None:
+    member = member_of("get_backend", group)
+    if member is None:
         raise ValueError("get_backend: this process is not a member of the group")
-    return mine.backend
+    return member.backend
 
 
 def get_process_group_ranks(group: Any) -> list[int]:
@@ -326,8 +327,8 @@ def get_process_group_ranks(group: Any) -> list[int]:
         [0]
         >>> dist.destroy_process_group()
     """
-    mine = member_of("get_process_group_ranks", group)
-    return [] if mine is None else list(mine.ranks)
+    member = member_of("get_process_group_ranks", group)
+    return [] if member is None else list(member.ranks)
 
 
 def get_group_rank(group: Any, global_rank: int) -> int:
@@ -343,10 +344,10 @@ def get_group_rank(group: Any, global_rank: int) -> int:
         0
         >>> dist.destroy_process_group()
     """
-    mine = member_of("get_group_rank", group)
-    if mine is None:
+    member = member_of("get_group_rank", group)
+    if member is None:
         raise ValueError("get_group_rank: this process is not a member of the group")
-    return mine.group_rank("get_group_rank", global_rank, "global_rank")
+    return member.group_rank("get_group_rank", global_rank, "global_rank")
 
 
 def get_global_rank(group: Any, group_rank: int) -> int:
@@ -362,14 +363,14 @@ def get_global_rank(group: Any, group_rank: int) -> int:
         0
         >>> dist.destroy_process_group()
     """
-    mine = member_of("get_global_rank", group)
-    if mine is None:
+    member = member_of("get_global_rank", group)
+    if member is None:
         raise ValueError("get_global_rank: this process is not a member of the group")
-    if not 0 <= group_rank < mine.size():
+    if not 0 <= group_rank < member.size():
         raise ValueError(
-            f"get_global_rank: `group_rank` must be in [0, {mine.size() - 1}], got {group_rank}"
+            f"get_global_rank: `group_rank` must be in [0, {member.size() - 1}], got {group_rank}"
         )
-    return mine.ranks[group_rank]
+    return member.ranks[group_rank]
 
 
 def get_node_local_rank(fallback_rank: int | None = None) -> int:
@@ -479,11 +480,11 @@ def _new_group(
     if is_local:
         _world.made_locally[members] = number
     peers = [world.peers[each] for each in members]
-    made = ProcessGroup(
+    result = ProcessGroup(
         raw, where, members, name, provider, seconds, peers, group_desc or "undefined"
     )
-    _world.groups.append(made)
-    return made
+    _world.groups.append(result)
+    return result
 
 
 def _short(members: Sequence[int]) -> str:
@@ -495,11 +496,11 @@ def _digest(text: str) -> str:
     return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
 
 
-def _agree(world: ProcessGroup, mine: str) -> None:
+def _agree(world: ProcessGroup, own: str) -> None:
     """Compare what all processes ask of `new_group`."""
-    asked = world.gather_texts("new_group", mine if len(mine) < 400 else _digest(mine))
-    if len(set(asked)) > 1:
-        lines = [f"rank {rank} asked for {text}" for rank, text in enumerate(asked)]
+    request = world.gather_texts("new_group", own if len(own) < 400 else _digest(own))
+    if len(set(request)) > 1:
+        lines = [f"rank {rank} asked for {text}" for rank, text in enumerate(request)]
         raise MismatchError(
             f"new_group: the same ranks in all processes are required; {', '.join(lines)}"
         )
@@ -576,10 +577,10 @@ def new_subgroups_by_enumeration(
             "new_subgroups_by_enumeration: `ranks_per_subgroup_list` must have each rank in at "
             f"most one group, got {[list(ranks) for ranks in ranks_per_subgroup_list]}"
         )
-    mine, made = None, []
+    own, result = None, []
     for ranks in ranks_per_subgroup_list:
         each = new_group(ranks, timeout, backend, pg_options, group_desc=group_desc)
-        made.append(each)
+        result.append(each)
         if isinstance(each, ProcessGroup):
-            mine = each
-    return mine, made
+            own = each
+    return own, result

@@ -85,14 +85,14 @@ class DeviceMesh:
         world = default_group("DeviceMesh")
         groups: list[ProcessGroup | None] = []
         for dim in range(len(self._shape)):
-            mine: ProcessGroup | None = None
+            own: ProcessGroup | None = None
             for row in self._rows(dim):
                 if row == list(world.ranks):
-                    mine = world
+                    own = world
                     continue
-                made = new_group(row, group_desc=f"mesh {dim}")
-                mine = made if isinstance(made, ProcessGroup) else mine
-            groups.append(mine)
+                result = new_group(row, group_desc=f"mesh {dim}")
+                own = result if isinstance(result, ProcessGroup) else own
+            groups.append(own)
         return groups
 
     def _rows(self, dim: int) -> list[list[int]]:
@@ -179,14 +179,14 @@ class DeviceMesh:
 
     def __getitem__(self, names: str | tuple[str, ...]) -> DeviceMesh:
         """Return the mesh of this process along some dimensions, given by name."""
-        chosen = (names,) if isinstance(names, str) else tuple(names)
-        if len(chosen) == 1 and chosen[0] in self._flattened:
-            return self._flattened[chosen[0]]
-        dims = [self._dim(name) for name in chosen]
-        if chosen == self.mesh_dim_names:
+        choice = (names,) if isinstance(names, str) else tuple(names)
+        if len(choice) == 1 and choice[0] in self._flattened:
+            return self._flattened[choice[0]]
+        dims = [self._dim(name) for name in choice]
+        if choice == self.mesh_dim_names:
             return self
         if dims != sorted(set(dims)):
-            raise KeyError(f"DeviceMesh: dimensions must be in the mesh's order, got {chosen}")
+            raise KeyError(f"DeviceMesh: dimensions must be in the mesh's order, got {choice}")
         here = self.get_coordinate()
         if here is None:
             raise RuntimeError("DeviceMesh: this process is not in the mesh")
@@ -198,7 +198,7 @@ class DeviceMesh:
         ]
         nested = core().tensor(ranks).view([self._shape[dim] for dim in dims])
         groups = [self._groups[dim] for dim in dims]
-        return DeviceMesh(self.device_type, nested, mesh_dim_names=chosen, _groups=groups)
+        return DeviceMesh(self.device_type, nested, mesh_dim_names=choice, _groups=groups)
 
     def _flatten(self, mesh_dim_name: str | None = None) -> DeviceMesh:
         """Return the same ranks in one dimension. All processes of the job call it."""
@@ -267,7 +267,7 @@ def _check_device(device_type: str) -> None:
         )
 
 
-def current_mesh(who: str) -> DeviceMesh:
+def current_mesh(caller: str) -> DeviceMesh:
     """Return the mesh of the innermost ``with``, or that of all processes.
 
     Example:
@@ -280,7 +280,7 @@ def current_mesh(who: str) -> DeviceMesh:
     """
     if _entered:
         return _entered[-1]
-    return DeviceMesh("cpu", list(default_group(who).ranks))
+    return DeviceMesh("cpu", list(default_group(caller).ranks))
 
 
 def init_device_mesh(

@@ -164,7 +164,7 @@ class ZeroRedundancyOptimizer(_Optimizer):  # type: ignore[misc]
         return {"state": state, "param_groups": options}
 
     def load_shards(self, shards: Iterable[dict[str, Any]]) -> None:
-        """Load this rank's share from what `shard_state` returned on any number of ranks."""
+        """Load this rank's share from results of `shard_state` on any number of ranks."""
         every, rank = self._parameters(), self.process_group.rank()
         state: dict[int, Any] = {}
         options: list[dict[str, Any]] = []

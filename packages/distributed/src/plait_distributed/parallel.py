@@ -27,7 +27,7 @@ _BUFFER_BYTES = 25 << 20  # of the parameters that are broadcast at once
 
 
 class _ShadowHook(JoinHook):
-    """What a rank without batches does for the others' passes."""
+    """The part of a rank without batches in the passes of the others."""
 
     def __init__(self, parallel: DistributedDataParallel, by_all: bool) -> None:
         self._parallel = parallel
@@ -328,13 +328,13 @@ class DistributedDataParallel(_Module, Joinable):  # type: ignore[misc]
         return group
 
     def _told(self, active: bool, syncs: bool) -> tuple[int, bool, bool]:
-        """Return the first rank that goes on, and whether passes and buffers are shared."""
+        """Return the first rank that continues, and whether passes and buffers are shared."""
         new, group = core(), self.process_group
-        mine = new.tensor([active, active and syncs, self.require_forward_param_sync])
-        told = [new.empty_like(mine) for _ in range(group.size())]
-        call = group.begin_call("DistributedDataParallel join", "", (mine,))
-        group.start(call, "all_gather", [mine], told)
-        rows = [x.tolist() for x in told]
+        own = new.tensor([active, active and syncs, self.require_forward_param_sync])
+        messages = [new.empty_like(own) for _ in range(group.size())]
+        call = group.begin_call("DistributedDataParallel join", "", (own,))
+        group.start(call, "all_gather", [own], messages)
+        rows = [x.tolist() for x in messages]
         going = [rank for rank, row in enumerate(rows) if row[0]]
         self.reducer.going = len(going)
         return going[0], any(row[1] for row in rows), bool(rows[going[0]][2])
@@ -393,22 +393,22 @@ class DistributedDataParallel(_Module, Joinable):  # type: ignore[misc]
         return [(name, p) for name, p in every if p.requires_grad and name not in ignored]
 
 
-def _refuse(**given: Any) -> None:
-    for name, value in given.items():
+def _refuse(**arguments: Any) -> None:
+    for name, value in arguments.items():
         if value is not None:
             raise NotImplementedError(
                 f"DistributedDataParallel: `{name}` is not supported; leave it out"
             )
 
 
-def _group(given: Any) -> ProcessGroup:
-    if given is None:
+def _group(argument: Any) -> ProcessGroup:
+    if argument is None:
         return default_group("DistributedDataParallel")
-    if not isinstance(given, ProcessGroup):
+    if not isinstance(argument, ProcessGroup):
         raise TypeError(
-            f"DistributedDataParallel: `process_group` must be a ProcessGroup, got {given!r}"
+            f"DistributedDataParallel: `process_group` must be a ProcessGroup, got {argument!r}"
         )
-    return given
+    return argument
 
 
 def _check_devices(named: Sequence[tuple[str, Any]], device_ids: Sequence[Any] | None) -> None:
@@ -429,16 +429,16 @@ def _verify(group: ProcessGroup, named: Sequence[tuple[str, Any]]) -> None:
     """Compare the parameters' names, shapes and dtypes over the ranks."""
     texts = [f"{name} {tuple(p.shape)} {p.dtype}" for name, p in named]
     digest = hashlib.blake2b("\n".join(texts).encode(), digest_size=16).hexdigest()
-    told = group.gather_texts("DistributedDataParallel", digest)
-    if len(set(told)) == 1:
+    message = group.gather_texts("DistributedDataParallel", digest)
+    if len(set(message)) == 1:
         return
     every: list[Any] = [None] * group.size()
     all_gather_object(every, texts, group)
     for rank, other in enumerate(every[1:], 1):
-        apart = sorted(set(every[0]).symmetric_difference(other)) or ["their order"]
+        separate = sorted(set(every[0]).symmetric_difference(other)) or ["their order"]
         if other != every[0]:
             raise MismatchError(
                 "DistributedDataParallel: the same parameters on all ranks are required; rank "
                 f"{group.ranks[rank]} has {len(other)}, rank {group.ranks[0]} has "
-                f"{len(every[0])}; they differ in {'; '.join(apart[:4])}"
+                f"{len(every[0])}; they differ in {'; '.join(separate[:4])}"
             )

@@ -46,12 +46,12 @@ def parser() -> argparse.ArgumentParser:
         >>> flags.nproc_per_node, flags.program, flags.arguments
         ('2', 'train.py', ['--lr', '0.1'])
     """
-    made = argparse.ArgumentParser(
+    result = argparse.ArgumentParser(
         prog="python -m plait_distributed.run",
         description="Start a program in several processes of this host, or of several.",
         allow_abbrev=False,
     )
-    add = made.add_argument
+    add = result.add_argument
     add(
         "-n",
         "--nproc-per-node",
@@ -97,7 +97,7 @@ def parser() -> argparse.ArgumentParser:
     add("--no-python", "--no_python", action="store_true", help="the program is no Python file")
     add("program", help="the path of a Python file")
     add("arguments", nargs=argparse.REMAINDER, help="the program's own")
-    return made
+    return result
 
 
 def main(arguments: Sequence[str] | None = None, prefix: Sequence[str] = ()) -> int:

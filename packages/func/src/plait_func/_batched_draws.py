@@ -57,10 +57,10 @@ def serve_draw(name: str, form: int, args: list[Any], targets: Any, batches: lis
 
 def _levels(batches: list[Any]) -> list[Level]:
     """Return the calls of this thread, and those that have ended, which draw nothing any more."""
-    found = {number: Level(number, size, kind) for number, size, kind in _layer.calls()}
+    results = {number: Level(number, size, kind) for number, size, kind in _layer.calls()}
     for samples, number in batches:
-        found.setdefault(number, Level(number, samples.shape[0], "error"))
-    return [found[number] for number in sorted(found)]
+        results.setdefault(number, Level(number, samples.shape[0], "error"))
+    return [results[number] for number in sorted(results)]
 
 
 class _Draw(Call):
@@ -95,10 +95,10 @@ def _drawn(name: str, args: Any, levels: list[Level]) -> Any:
         return call.run([pc.empty(x.shape, dtype=x.dtype, device=x.device), *args[1:]])
     else:
         rule = _dropout if name == "native_dropout" else _again
-    made = (rule if call.size else for_no_samples(rule))(call)
-    if isinstance(made, (tuple, list)):
-        return [wrapped(each, level.number) for each in made]
-    return wrapped(made, level.number)
+    result = (rule if call.size else for_no_samples(rule))(call)
+    if isinstance(result, (tuple, list)):
+        return [wrapped(each, level.number) for each in result]
+    return wrapped(result, level.number)
 
 
 # ---- draws into a tensor ------------------------------------------------------------------------
@@ -143,10 +143,10 @@ def _blank(like: Any, levels: list[Level]) -> Any:
     """Return a new tensor that is batched where the calls of `vmap` draw different numbers."""
     different = [each for each in levels if each.randomness == "different"]
     sizes = [each.size for each in different]
-    made = pc.empty((*sizes, *like.shape), dtype=like.dtype, device=like.device)
+    result = pc.empty((*sizes, *like.shape), dtype=like.dtype, device=like.device)
     for each in different:
-        made = wrapped(made, each.number)
-    return made
+        result = wrapped(result, each.number)
+    return result
 
 
 # ---- rules --------------------------------------------------------------------------------------
@@ -186,8 +186,8 @@ def _multinomial(call: Call) -> Any:
     x, *rest = call.args
     if x.ndim != 2:
         return leading(call) if x.ndim == 1 else by_loop(call)
-    made = call.run([call.all(x).reshape(-1, x.shape[1]), *rest])
-    return made.reshape(call.size, x.shape[0], *made.shape[1:])
+    result = call.run([call.all(x).reshape(-1, x.shape[1]), *rest])
+    return result.reshape(call.size, x.shape[0], *result.shape[1:])
 
 
 def _dirichlet(call: Call) -> Any:
@@ -199,8 +199,8 @@ def _dropout(call: _Draw) -> Any:
     if call.randomness == "different":
         return call.run([call.all(x), p, generator])
     ones = pc.ones(x.shape, dtype=x.dtype, device=x.device)
-    kept, mask = call.run([ones, p, generator])
-    return call.all(x) * kept, mask.unsqueeze(0).expand(call.size, *mask.shape)
+    scaled, mask = call.run([ones, p, generator])
+    return call.all(x) * scaled, mask.unsqueeze(0).expand(call.size, *mask.shape)
 
 
 # operators that only look at the shape and the dtype of a tensor

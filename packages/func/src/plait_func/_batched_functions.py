@@ -18,7 +18,7 @@ from plait_func.pytree import broadcast_to_and_flatten, tree_flatten, tree_unfla
 
 
 class VmapInfo(NamedTuple):
-    """What the rule of a `Function` gets to know of the call of `vmap`."""
+    """The description of the call of `vmap` for the rule of a `Function`."""
 
     batch_size: int
     randomness: str
@@ -31,8 +31,8 @@ def serve_function(function: type[Any], args: tuple[Any, ...], kwargs: dict[str,
     The rule runs outside of that call of `vmap`, with the history of the samples.
     """
     leaves, spec = tree_flatten(args)
-    found = [each for each in map(level_of, leaves) if each is not None]
-    if not found:
+    results = [each for each in map(level_of, leaves) if each is not None]
+    if not results:
         return NotImplemented
     name = function.__name__
     if kwargs:
@@ -41,15 +41,15 @@ def serve_function(function: type[Any], args: tuple[Any, ...], kwargs: dict[str,
         raise RuntimeError(
             f"{name}: it has a static method vmap, so `generate_vmap_rule` must not be True"
         )
-    samples, level = max(found, key=lambda each: each[1])
+    samples, level = max(results, key=lambda each: each[1])
     size = samples.shape[0]
     entered = find_level(level)
     info = VmapInfo(size, "error" if entered is None else entered.randomness)
-    given = [with_own_history(leaf, level, size) for leaf in leaves]
-    dims = [None if _samples(leaf, level) is None else 0 for leaf in given]
+    inputs = [with_own_history(leaf, level, size) for leaf in leaves]
+    dims = [None if _samples(leaf, level) is None else 0 for leaf in inputs]
     values = [
         leaf if dim is None else leave(leaf, level, size)
-        for leaf, dim in zip(given, dims, strict=True)
+        for leaf, dim in zip(inputs, dims, strict=True)
     ]
     in_dims, arguments = tree_unflatten(dims, spec), tree_unflatten(values, spec)
     result = _layer.outside(level, lambda: function.vmap(info, tuple(in_dims), *arguments))
@@ -74,15 +74,15 @@ def _entered(name: str, outputs: Any, out_dims: Any, level: int, size: int) -> A
             f"{name}: the dimensions that vmap returns must have the structure of its outputs, got "
             f"{out_dims!r}"
         )
-    made = []
+    result = []
     for leaf, dim in zip(leaves, dims, strict=True):
         if dim is None or not pc.is_tensor(leaf):
-            made.append(leaf)
+            result.append(leaf)
             continue
         if not -leaf.ndim <= dim < leaf.ndim or leaf.shape[dim] != size:
             raise RuntimeError(
                 f"{name}: vmap says that dimension {dim} of an output has the {size} samples, and "
                 f"its shape is {tuple(leaf.shape)}"
             )
-        made.append(enter(leaf.movedim(dim, 0), level))
-    return tree_unflatten(made, spec)
+        result.append(enter(leaf.movedim(dim, 0), level))
+    return tree_unflatten(result, spec)

@@ -28,14 +28,14 @@ class Level(NamedTuple):
 
 def innermost() -> Level | None:
     """Return the innermost call of `vmap` that this thread is in."""
-    found = _layer.innermost()
-    return None if found is None else Level(*found)
+    result = _layer.innermost()
+    return None if result is None else Level(*result)
 
 
 def find_level(number: int) -> Level | None:
     """Return the call of this number if this thread is in it."""
-    found = _layer.find(number)
-    return None if found is None else Level(*found)
+    result = _layer.find(number)
+    return None if result is None else Level(*result)
 
 
 within: Callable[[int, str, Callable[[int], Any]], Any] = _layer.within
@@ -50,8 +50,8 @@ wrapped: Callable[[Any, int], Any] = _layer.batch
 
 def samples_of(tensor: Any, level: int) -> Any:
     """Return all samples of a tensor that is batched at this level; None for others."""
-    found = level_of(tensor)
-    return found[0] if found is not None and found[1] == level else None
+    result = level_of(tensor)
+    return result[0] if result is not None and result[1] == level else None
 
 
 def unwrapped(tensor: Any, level: int, size: int) -> Any:
@@ -118,26 +118,26 @@ def enter(value: Any, level: int) -> Any:
     """Return `wrapped` of a tensor, with its history. The larger level stays outermost: of a
     backward pass for several rows at once the rows have it.
     """
-    found = level_of(value)
-    if found is not None and found[1] > level:
-        rows = leave(value, found[1], found[0].shape[0])
-        return enter(enter(rows.transpose(0, 1), level), found[1])
+    result = level_of(value)
+    if result is not None and result[1] > level:
+        rows = leave(value, result[1], result[0].shape[0])
+        return enter(enter(rows.transpose(0, 1), level), result[1])
     return _Enter.apply(value, level) if value.requires_grad else wrapped(value, level)
 
 
 def leave(tensor: Any, level: int, size: int) -> Any:
     """Return `unwrapped` of a tensor, with its history."""
-    found = level_of(tensor)
-    if found is not None and found[1] > level:
-        samples = leave(leave(tensor, found[1], found[0].shape[0]), level, size)
-        return enter(samples.transpose(0, 1), found[1])
+    result = level_of(tensor)
+    if result is not None and result[1] > level:
+        samples = leave(leave(tensor, result[1], result[0].shape[0]), level, size)
+        return enter(samples.transpose(0, 1), result[1])
     samples = samples_of(tensor, level)
     if samples is not None:
         return _Leave.apply(tensor, level) if tensor.requires_grad else samples
     return unwrapped(tensor, level, size)
 
 
-# ---- gradients of what all samples share --------------------------------------------------------
+# ---- gradients of shared tensors -----------------------------------------------------------------
 
 
 def sum_gradients(result: Any, shared: list[tuple[int, list[int]]]) -> None:
@@ -148,8 +148,8 @@ def sum_gradients(result: Any, shared: list[tuple[int, list[int]]]) -> None:
     levels that the input is batched at.
     """
 
-    def change(made: Any, given: Any) -> Any:
-        sums = list(made)
+    def change(output: Any, argument: Any) -> Any:
+        sums = list(output)
         for index, levels in shared:
             if sums[index] is not None:
                 sums[index] = _summed(sums[index], levels)
@@ -177,16 +177,16 @@ def watch_function(function: type[Any], outputs: Any, inputs: Any) -> None:
 
 def _levels_of(tensor: Any) -> list[int]:
     levels = []
-    while (found := level_of(tensor)) is not None:
-        tensor, level = found
+    while (result := level_of(tensor)) is not None:
+        tensor, level = result
         levels.append(level)
     return levels
 
 
-def _summed(gradient: Any, kept: list[int]) -> Any:
-    """Return a gradient without the levels whose calls have ended, but for those in `kept`."""
+def _summed(gradient: Any, levels: list[int]) -> Any:
+    """Return a gradient without the levels whose calls have ended, but for those in `levels`."""
     ended = [
-        level for level in _levels_of(gradient) if level not in kept and not _layer.is_open(level)
+        level for level in _levels_of(gradient) if level not in levels and not _layer.is_open(level)
     ]
     return _summed_over(gradient, ended) if ended else gradient
 

@@ -52,12 +52,12 @@ def within(size: int, randomness: str, func: Callable[[int], Any]) -> Any:
     return _batched_tensor.within(size, randomness, func)
 
 
-def _find(values: Any, found: list[tuple[Any, int]]) -> None:
+def _find(values: Any, result: list[tuple[Any, int]]) -> None:
     for value in values:
         if isinstance(value, (list, tuple)):
-            _find(value, found)
+            _find(value, result)
         elif (batch := level_of(value)) is not None:
-            found.append(batch)
+            result.append(batch)
 
 
 def serve(name: str, form: int, args: Any, targets: Any) -> Any:
@@ -65,14 +65,14 @@ def serve(name: str, form: int, args: Any, targets: Any) -> Any:
 
     The innermost level is taken; the rule's own calls come here again for the others.
     """
-    given: list[tuple[Any, int]] = []
-    _find(args, given)
-    found = list(given)
+    inputs: list[tuple[Any, int]] = []
+    _find(args, inputs)
+    tensors = list(inputs)
     if targets:
-        _find(targets, found)
+        _find(targets, tensors)
     if has_flag(name, "random"):
-        return serve_draw(name, form, list(args), targets, found)
-    samples, level = max(found, key=_number)
+        return serve_draw(name, form, list(args), targets, tensors)
+    samples, level = max(tensors, key=_number)
     call = Call(name, args, level, samples.shape[0])
     if positions := written_arguments(name):
         return _write_arguments(call, positions)
@@ -83,10 +83,12 @@ def serve(name: str, form: int, args: Any, targets: Any) -> Any:
         if form == 0:
             return Ellipsis
         return _into(call, targets, _function_of(call))
-    if form != 0 and not any(each[1] == level for each in given):  # only what is written is batched
+    if form != 0 and not any(
+        each[1] == level for each in inputs
+    ):  # only what is written is batched
         return _into(call, targets, _function_of(call))
-    made = _by_rule(call, rule)
-    return _wrapped(made, level) if form == 0 else _into(call, targets, _wrapped(made, level))
+    result = _by_rule(call, rule)
+    return _wrapped(result, level) if form == 0 else _into(call, targets, _wrapped(result, level))
 
 
 def serve_each(name: str, form: int, args: Any, targets: Any) -> Any:
@@ -113,25 +115,25 @@ def serve_each(name: str, form: int, args: Any, targets: Any) -> Any:
             f"vmap: {public_name(name)} draws random numbers for what must be computed for each "
             "sample by itself"
         )
-    made = [enter(stacked(name, column)[:count], level) for column in results]
-    for target, result in zip(args[:1] if writes else targets, made, strict=False):
+    output = [enter(stacked(name, column)[:count], level) for column in results]
+    for target, result in zip(args[:1] if writes else targets, output, strict=False):
         target.copy_(result)
     if writes or form != 0:
         return args[0] if writes else tuple(targets)
-    return made if several else made[0]
+    return output if several else output[0]
 
 
 def _innermost(args: Any) -> tuple[int, int]:
     """Return the largest level among arguments, and how many samples it has."""
-    found: list[tuple[Any, int]] = []
-    _find(args, found)
-    samples, level = max(found, key=_number)
+    results: list[tuple[Any, int]] = []
+    _find(args, results)
+    samples, level = max(tensors, key=_number)
     return level, samples.shape[0]
 
 
 def _is_at(value: Any, level: int) -> bool:
-    found = level_of(value)
-    return found is not None and found[1] == level
+    result = level_of(value)
+    return result is not None and result[1] == level
 
 
 def _column(value: Any, level: int, size: int) -> list[Any]:
@@ -146,7 +148,7 @@ def _column(value: Any, level: int, size: int) -> list[Any]:
 
 
 def _targets(value: Any, level: int, size: int) -> list[Any]:
-    """Return copies of what is written of each sample."""
+    """Return copies of the written tensors for each sample."""
     # of all samples at once: rows of the value itself would share memory with what is written then
     value = with_own_history(value.clone(), level, size)
     if _is_at(value, level):
@@ -177,10 +179,10 @@ def _function_of(call: Call) -> Any:
     return call.run(call.args)
 
 
-def _wrapped(made: Any, level: int) -> Any:
-    if isinstance(made, (tuple, list)):
-        return [wrapped(each, level) for each in made]
-    return wrapped(made, level)
+def _wrapped(result: Any, level: int) -> Any:
+    if isinstance(result, (tuple, list)):
+        return [wrapped(each, level) for each in result]
+    return wrapped(result, level)
 
 
 def _into(call: Call, targets: Any, results: Any) -> Any:

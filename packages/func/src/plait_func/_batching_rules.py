@@ -77,9 +77,9 @@ class Call:
 
     def single(self) -> Call:
         """Return the call for one sample of zeros, in the place of none."""
-        made = copy.copy(self)
-        made.size = 1
-        return made
+        result = copy.copy(self)
+        result.size = 1
+        return result
 
     def _samples(self, tensor: Any) -> Any:
         samples = samples_of(tensor, self.level)
@@ -258,8 +258,8 @@ def _is_right_for_samples(call: Call) -> bool:
     dims, sizes = call.acted("d"), call.acted("z")
     if not call.args or not pc.is_tensor(call.args[0]):
         return True
-    wanted = call.at("memory_format") if "memory_format" in call.names else ""
-    if _FORMATS.get(wanted, call.args[0].ndim) != call.args[0].ndim:
+    required = call.at("memory_format") if "memory_format" in call.names else ""
+    if _FORMATS.get(required, call.args[0].ndim) != call.args[0].ndim:
         return False
     # of a derivative: those of the input whose gradient it gives
     ndim = len(sizes[0]) if dims and sizes else call.args[0].ndim
@@ -362,15 +362,15 @@ def _linear(call: Call) -> Any:
         return call.run([call.some(x), weight, bias])
     across = call.some(weight).transpose(-1, -2)
     if call.is_batched(weight) and x.ndim == 1:
-        made = pc.matmul(call.all(x).unsqueeze(1), across).squeeze(1)
+        result = pc.matmul(call.all(x).unsqueeze(1), across).squeeze(1)
     elif call.is_batched(weight):
         rows = call.all(x)
         count = math.prod(rows.shape[1:-1])
-        made = pc.matmul(rows.reshape(call.size, count, rows.shape[-1]), across)
-        made = made.reshape(*rows.shape[:-1], across.shape[-1])
+        result = pc.matmul(rows.reshape(call.size, count, rows.shape[-1]), across)
+        result = result.reshape(*rows.shape[:-1], across.shape[-1])
     else:
-        made = pc.matmul(call.some(x), across)
-    return made if bias is None else made + aligned(call, bias, x.ndim)
+        result = pc.matmul(call.some(x), across)
+    return result if bias is None else result + aligned(call, bias, x.ndim)
 
 
 # ---- rows that are independent -------------------------------------------------------------------
@@ -417,30 +417,30 @@ def _conv2d_grouped(call: Call) -> Any:
     fits = x.ndim == weight.ndim == 4 and groups > 0 and x.shape[1] == weight.shape[1] * groups
     if not fits or 0 in weight.shape[:2] or (bias is not None and bias.shape != weight.shape[:1]):
         return by_loop(call)
-    made = pc.conv2d(
+    result = pc.conv2d(
         _to_channels(call.all(x)), _rows(call.all(weight)),
         None if bias is None else _rows(call.all(bias)), stride, padding, dilation,
         groups * call.size,
     )  # fmt: skip
-    return _from_channels(call, made)
+    return _from_channels(call, result)
 
 
 def _conv2d_input_grouped(call: Call) -> Any:
     grad, weight, size, stride, padding, dilation, groups = call.args
-    made = call.run([
+    result = call.run([
         _to_channels(call.all(grad)), _rows(call.all(weight)),
         (size[0], call.size * size[1], *size[2:]), stride, padding, dilation, groups * call.size,
     ])  # fmt: skip
-    return _from_channels(call, made)
+    return _from_channels(call, result)
 
 
 def _conv2d_weight(call: Call) -> Any:
     grad, x, size, stride, padding, dilation, groups = call.args
-    made = call.run([
+    result = call.run([
         _to_channels(call.all(grad)), _to_channels(call.all(x)),
         (call.size * size[0], *size[1:]), stride, padding, dilation, groups * call.size,
     ])  # fmt: skip
-    return _samples(call, made)
+    return _samples(call, result)
 
 
 _GROUPED: dict[str, Rule] = {
@@ -455,8 +455,8 @@ def _batch_norm(call: Call) -> Any:
     x, weight, bias, eps = call.args
     if x.ndim < 2:
         return by_loop(call)
-    made = call.run([_to_channels(call.all(x)), *_of_channels(call, weight, bias), eps])
-    y, mean, var = made
+    result = call.run([_to_channels(call.all(x)), *_of_channels(call, weight, bias), eps])
+    y, mean, var = result
     return _from_channels(call, y), _samples(call, mean), _samples(call, var)
 
 
@@ -466,17 +466,17 @@ def _of_channels(call: Call, *values: Any) -> list[Any]:
 
 def _batch_norm_backward(call: Call) -> Any:
     grad, x, mean, var, weight, eps = call.args
-    made = call.run([
+    result = call.run([
         _to_channels(call.all(grad)), _to_channels(call.all(x)),
         *_of_channels(call, mean, var, weight), eps,
     ])  # fmt: skip
-    return _from_channels(call, made[0]), _samples(call, made[1]), _samples(call, made[2])
+    return _from_channels(call, result[0]), _samples(call, result[1]), _samples(call, result[2])
 
 
 def _layer_norm(call: Call) -> Any:
     x, shape, weight, bias, eps = call.args
-    given = [each for each in (weight, bias) if each is not None]
-    if any(tuple(each.shape) != tuple(shape) or each.dtype is not x.dtype for each in given):
+    arguments = [each for each in (weight, bias) if each is not None]
+    if any(tuple(each.shape) != tuple(shape) or each.dtype is not x.dtype for each in arguments):
         return by_loop(call)
     if not call.is_batched(weight) and not call.is_batched(bias):
         return call.run([call.all(x), shape, weight, bias, eps])
@@ -526,7 +526,7 @@ def _reduced(call: Call, losses: Any, reduction: str, divisor: Callable[[], Any]
 
 
 def _divisor(call: Call, target: Any, weight: Any, ignored: int) -> Callable[[], Any]:
-    """Return a function of what the mean of each sample divides by."""
+    """Return a function that computes the divisor of each sample's mean."""
 
     def count() -> Any:
         classes = call.all(target)
@@ -572,8 +572,8 @@ def _nll_loss_backward(call: Call) -> Any:
     divisor = _divisor(call, target, weight, ignored)
     g = _spread(call, grad, reduction, divisor, (call.size, *target.shape))
     rows = (call.size * size[0], *size[1:]) if several else (call.size, *size)
-    made = call.run([g, classes, weight, rows, "none", ignored])
-    return _samples(call, made) if several else made
+    result = call.run([g, classes, weight, rows, "none", ignored])
+    return _samples(call, result) if several else result
 
 
 def _cross_entropy(call: Call) -> Any:
@@ -596,8 +596,8 @@ def _cross_entropy_backward(call: Call) -> Any:
     divisor = _divisor(call, target, weight, ignored)
     g = _spread(call, grad, reduction, divisor, (call.size, *target.shape))
     rows = [_folded_rows(call, each, several) for each in (x, lse, target)]
-    made = call.run([g, *rows, weight, "none", ignored])
-    return _samples(call, made) if several else made
+    result = call.run([g, *rows, weight, "none", ignored])
+    return _samples(call, result) if several else result
 
 
 # ---- indices -------------------------------------------------------------------------------------
@@ -616,12 +616,12 @@ def _index_select(call: Call) -> Any:
 
 
 def _spread_index(call: Call, index: Any, data: Any, at: int) -> Any:
-    chosen = call.some(index).reshape(call.size, -1)
+    choice = call.some(index).reshape(call.size, -1)
     shape = [1] * data.ndim
-    shape[0], shape[at] = call.size, chosen.shape[1]
+    shape[0], shape[at] = call.size, choice.shape[1]
     full = list(data.shape)
-    full[at] = chosen.shape[1]
-    return chosen.reshape(shape).expand(full)
+    full[at] = choice.shape[1]
+    return choice.reshape(shape).expand(full)
 
 
 def _index_add(call: Call) -> Any:
@@ -631,9 +631,9 @@ def _index_add(call: Call) -> Any:
     data, added, at = call.all(x), call.all(source), dim % x.ndim + 1
     if not call.is_batched(index):
         return call.run([data, at, index, added, alpha])
-    wanted = list(x.shape)
-    wanted[at - 1] = index.numel()
-    if list(source.shape) != wanted or index.ndim > 1 or source.dtype is not x.dtype:
+    required = list(x.shape)
+    required[at - 1] = index.numel()
+    if list(source.shape) != required or index.ndim > 1 or source.dtype is not x.dtype:
         return by_loop(call)
     added = added if alpha == 1 else added * alpha
     return data.scatter_add(at, _spread_index(call, index, data, at), added)
@@ -657,58 +657,61 @@ def _embedding(call: Call) -> Any:
 
 def _embedding_backward(call: Call) -> Any:
     grad, indices, count, padding = call.args
-    made = call.run([call.all(grad), _offsets(call, indices, count), call.size * count, -1])
-    made = _samples(call, made)
+    result = call.run([call.all(grad), _offsets(call, indices, count), call.size * count, -1])
+    result = _samples(call, result)
     if padding >= 0:
-        made[:, padding] = 0
-    return made
+        result[:, padding] = 0
+    return result
 
 
 def _index_tensors(call: Call) -> Any:
     x, indices = call.args
     data = call.all(x)
     if not any(call.is_batched(each) for each in indices):
-        made = call.run([data, [None, *indices]])
-        return made.movedim(_taken(indices), 0) if _apart(indices) else made
-    made = call.run([data, with_samples(call, indices)])
-    return _placed(made, indices)
+        result = call.run([data, [None, *indices]])
+        return result.movedim(_n_indices(indices), 0) if _are_separated(indices) else result
+    result = call.run([data, with_samples(call, indices)])
+    return _placed(result, indices)
 
 
-def _taken(indices: Any) -> int:
+def _n_indices(indices: Any) -> int:
     """Return the number of dimensions that indices become together."""
     return int(max(each.ndim for each in indices if each is not None))
 
 
-def _apart(indices: Any) -> bool:
+def _are_separated(indices: Any) -> bool:
     """Return whether indices have whole dimensions between them; what they take comes first."""
-    given = [i for i, each in enumerate(indices) if each is not None]
-    return given != list(range(given[0], given[-1] + 1))
+    arguments = [i for i, each in enumerate(indices) if each is not None]
+    return arguments != list(range(arguments[0], arguments[-1] + 1))
 
 
 def with_samples(call: Call, indices: Any) -> list[Any]:
     """Return indices into all samples: the sample's number comes first."""
-    count = _taken(indices)
+    count = _n_indices(indices)
     first = pc.arange(call.size).reshape(call.size, *(1,) * count)
     return [first, *(None if each is None else aligned(call, each, count) for each in indices)]
 
 
-def _placed(made: Any, indices: Any) -> Any:
+def _placed(result: Any, indices: Any) -> Any:
     """Move what indices took, which lies behind the samples, to the place of the first of them."""
     took, place = _places(indices)
-    return made.movedim(took, place) if took != place else made
+    return result.movedim(took, place) if took != place else result
 
 
 def _places(indices: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the dimensions that indices take: behind the samples, and where they belong."""
-    first, count = next(i for i, each in enumerate(indices) if each is not None), _taken(indices)
-    first = 0 if _apart(indices) else first
+    first, count = (
+        next(i for i, each in enumerate(indices) if each is not None),
+        _n_indices(indices),
+    )
+    first = 0 if _are_separated(indices) else first
     return tuple(range(1, 1 + count)), tuple(range(1 + first, 1 + first + count))
 
 
 def selected_first(call: Call, values: Any, indices: Any, ndim: int) -> Any:
     """Return values for all samples of the selected elements, as `with_samples` selects them."""
-    taken = sum(each is not None for each in indices)
-    whole = ndim - taken + _taken(indices)
+    n_indexed = sum(each is not None for each in indices)
+    whole = ndim - n_indexed + _n_indices(indices)
     data = call.some(values)
     if not call.is_batched(values):
         data = data.unsqueeze(0)
@@ -722,7 +725,7 @@ def _index_tensors_backward(call: Call) -> Any:
     full = (call.size, *size)
     if not any(call.is_batched(each) for each in indices):
         g = call.all(grad)
-        g = g.movedim(0, _taken(indices)) if _apart(indices) else g
+        g = g.movedim(0, _n_indices(indices)) if _are_separated(indices) else g
         return call.run([g, [None, *indices], full])
     g, (took, place) = call.all(grad), _places(indices)
     g = g.movedim(place, took) if took != place else g
@@ -755,10 +758,10 @@ def _solve(call: Call) -> Any:
     )
     if not vector:
         return _on_matrices(call)
-    made = call.run([*_matrices(call, first, second.unsqueeze(-1)), *rest])
-    if isinstance(made, (tuple, list)):
-        return (made[0].squeeze(-1), *made[1:])
-    return made.squeeze(-1)
+    result = call.run([*_matrices(call, first, second.unsqueeze(-1)), *rest])
+    if isinstance(result, (tuple, list)):
+        return (result[0].squeeze(-1), *result[1:])
+    return result.squeeze(-1)
 
 
 def _qr(call: Call) -> Any:
@@ -773,10 +776,10 @@ def _cat(call: Call) -> Any:
     tensors, dim = call.args
     if not _has_dims(max((each.ndim for each in tensors), default=0), dim):
         return by_loop(call)
-    kept = [each for each in tensors if tuple(each.shape) != (0,)]
-    kept = kept if kept else list(tensors)[:1]
-    ndim = kept[0].ndim
-    return pc.cat([call.all(each) for each in kept], dim % ndim + 1 if ndim else dim)
+    selection = [each for each in tensors if tuple(each.shape) != (0,)]
+    selection = selection if selection else list(tensors)[:1]
+    ndim = selection[0].ndim
+    return pc.cat([call.all(each) for each in selection], dim % ndim + 1 if ndim else dim)
 
 
 def _as_strided(call: Call) -> Any:
@@ -794,14 +797,14 @@ def by_loop(call: Call, before: Callable[[], None] | None = None) -> Any:
     """Call the operator for each sample: for those without a rule. `before` is called before."""
     if not call.size:
         return for_no_samples(lambda call: by_loop(call, before))(call)
-    made = []
+    result = []
     for i in range(call.size):
         if before is not None:
             before()
-        made.append(call.run([one_of(call, each, i) for each in call.args]))
-    if isinstance(made[0], (tuple, list)):
-        return tuple(stacked(call.name, column) for column in zip(*made, strict=True))
-    return stacked(call.name, made)
+        result.append(call.run([one_of(call, each, i) for each in call.args]))
+    if isinstance(result[0], (tuple, list)):
+        return tuple(stacked(call.name, column) for column in zip(*result, strict=True))
+    return stacked(call.name, result)
 
 
 def stacked(name: str, each: Any) -> Any:
@@ -837,10 +840,10 @@ def for_no_samples(rule: Rule) -> Rule:
 
     def none_of(call: Call) -> Any:
         check_shape(call.name)
-        made = rule(call.single())
-        if isinstance(made, (tuple, list)):
-            return tuple(each[:0] for each in made)
-        return made[:0]
+        result = rule(call.single())
+        if isinstance(result, (tuple, list)):
+            return tuple(each[:0] for each in result)
+        return result[:0]
 
     return none_of
 

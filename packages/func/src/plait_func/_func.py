@@ -64,12 +64,12 @@ class _Level:
         """Return the gradient of each leaf, zeros for unused ones."""
         if pc.is_tensor(outputs) and not outputs.requires_grad:
             return [pc.zeros_like(leaf) for leaf in self.leaves]
-        found = autograd.grad(
+        result = autograd.grad(
             outputs, self.leaves, cotangents, create_graph=True, allow_unused=True
         )
         return [
             pc.zeros_like(leaf) if gradient is None else gradient
-            for gradient, leaf in zip(found, self.leaves, strict=True)
+            for gradient, leaf in zip(result, self.leaves, strict=True)
         ]
 
     def outside(self, tree: Any) -> Any:
@@ -121,10 +121,10 @@ def _call(
     numbers = _numbers(name, argnums, len(args))
     level = _Level([args[number] for number in numbers])
     if not level.leaves and numbers:
-        shown = ", ".join(map(_shown, tree_leaves([args[number] for number in numbers])))
+        text = ", ".join(map(_describe, tree_leaves([args[number] for number in numbers])))
         raise RuntimeError(
             f"{name}: floating point or complex tensors are required to differentiate for, got "
-            + (shown or "none")
+            + (text or "none")
         )
     replaced = list(args)
     for number, tree in zip(numbers, level.trees, strict=True):
@@ -145,13 +145,13 @@ def _numbers(name: str, argnums: Any, count: int) -> tuple[int, ...]:
         raise RuntimeError(
             f"{name}: `argnums` {argnums} names an argument that does not exist: {count} were given"
         )
-    found = tuple(each % count for each in numbers)
-    if len(set(found)) != len(found):
+    results = tuple(each % count for each in numbers)
+    if len(set(results)) != len(results):
         raise RuntimeError(f"{name}: `argnums` must not name an argument twice, got {argnums}")
-    return found
+    return results
 
 
-def _shown(value: Any) -> str:
+def _describe(value: Any) -> str:
     """Return what an error says of a value."""
     if pc.is_tensor(value):
         return f"a tensor of shape {tuple(value.shape)} and {value.dtype}"
@@ -163,27 +163,27 @@ def _outputs(name: str, value: Any) -> tuple[list[Any], Any]:
     leaves, spec = tree_flatten(value)
     for each in leaves:
         if not pc.is_tensor(each):
-            raise RuntimeError(f"{name}: `func` must return only tensors, got {_shown(each)}")
+            raise RuntimeError(f"{name}: `func` must return only tensors, got {_describe(each)}")
     return leaves, spec
 
 
-def _refuse_complex(name: str, what: str, tensors: list[Any]) -> None:
+def _refuse_complex(name: str, role: str, tensors: list[Any]) -> None:
     """Raise for complex tensors, of whose derivative a real row or column is only a part."""
     for i, each in enumerate(tensors):
         if each.is_complex():
             raise RuntimeError(
-                f"{name}: all {what} must be real, got {_shown(each)} as {what[:-1]} {i}; use "
+                f"{name}: all {role} must be real, got {_describe(each)} as {role[:-1]} {i}; use "
                 "view_as_real"
             )
 
 
-def _like(name: str, argument: str, given: Any, wanted: Any, of: str) -> list[Any]:
+def _like(name: str, argument: str, arguments: Any, required: Any, of: str) -> list[Any]:
     """Return the leaves of a tree of vectors, which must be like the tensors that they belong to.
 
-    `wanted` are leaves and a structure.
+    `required` are leaves and a structure.
     """
-    tensors, spec = wanted
-    leaves, structure = tree_flatten(given)
+    tensors, spec = required
+    leaves, structure = tree_flatten(arguments)
     if structure != spec:
         raise RuntimeError(
             f"{name}: `{argument}` must have the structure of {of}, {spec}, got {structure}"
@@ -192,7 +192,7 @@ def _like(name: str, argument: str, given: Any, wanted: Any, of: str) -> list[An
         if not pc.is_tensor(each) or each.shape != tensor.shape:
             raise RuntimeError(
                 f"{name}: leaf {i} of `{argument}` must have the shape {tuple(tensor.shape)} of "
-                f"{of}, got {_shown(each)}"
+                f"{of}, got {_describe(each)}"
             )
     return leaves
 
@@ -220,13 +220,13 @@ def grad_and_value(
         value, aux = _parts("grad", result, has_aux)
         if not pc.is_tensor(value) or value.numel() != 1:
             raise RuntimeError(
-                f"grad: `func` must return a tensor of one element, got {_shown(value)}"
+                f"grad: `func` must return a tensor of one element, got {_describe(value)}"
             )
         with autograd.enable_grad():
             gradients = level.outside(level.like_trees(level.gradients(value)))
-        found = gradients[0] if isinstance(argnums, int) else tuple(gradients)
+        entry = gradients[0] if isinstance(argnums, int) else tuple(gradients)
         seen = level.outside((value, aux)) if has_aux else level.outside(value)
-        return found, seen
+        return entry, seen
 
     return derived
 
@@ -250,8 +250,8 @@ def grad(
 
     @functools.wraps(func)
     def derived(*args: Any, **kwargs: Any) -> Any:
-        found, value = both(*args, **kwargs)
-        return (found, value[1]) if has_aux else found
+        result, value = both(*args, **kwargs)
+        return (result, value[1]) if has_aux else result
 
     return derived
 
@@ -279,8 +279,8 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
             return tuple(level.like_trees([pc.zeros_like(leaf) for leaf in level.leaves]))
         recorded, weights = (list(each) for each in zip(*pairs, strict=True))
         with autograd.enable_grad():
-            found = level.gradients(recorded, weights)
-        return tuple(level.outside(level.like_trees(found)))
+            entry = level.gradients(recorded, weights)
+        return tuple(level.outside(level.like_trees(entry)))
 
     seen = level.outside(value)
     return (seen, pull, level.outside(aux)) if has_aux else (seen, pull)
@@ -318,13 +318,13 @@ def jvp(
         >>> jvp(pc.sin, (pc.zeros(2),), (pc.tensor([1.0, 2.0]),))
         (tensor([0., 0.]), tensor([1., 2.]))
     """
-    for argument, given in (("primals", primals), ("tangents", tangents)):
-        if not isinstance(given, tuple):
-            raise RuntimeError(f"jvp: `{argument}` must be a tuple, got {_shown(given)}")
+    for argument, original in (("primals", primals), ("tangents", tangents)):
+        if not isinstance(original, tuple):
+            raise RuntimeError(f"jvp: `{argument}` must be a tuple, got {_describe(original)}")
     if not tree_leaves(primals):
         raise RuntimeError("jvp: `primals` must have at least one tensor, got none")
-    wanted = _differentiable("jvp", primals)
-    vectors = _like("jvp", "tangents", tangents, wanted, "the primals")
+    required = _differentiable("jvp", primals)
+    vectors = _like("jvp", "tangents", tangents, required, "the primals")
     level, result = _call("jvp", func, primals, tuple(range(len(primals))), {})
     value, aux = _parts("jvp", result, has_aux)
     outputs, spec = _outputs("jvp", value)
@@ -338,12 +338,12 @@ def jvp(
 
 def _check_dependence(level: _Level, outputs: list[Any]) -> None:
     for i, out in enumerate(outputs):
-        found: Any = (None,)
+        results: Any = (None,)
         if out.requires_grad:
-            found = autograd.grad(
+            results = autograd.grad(
                 out, level.leaves, pc.zeros_like(out), retain_graph=True, allow_unused=True
             )
-        if all(gradient is None for gradient in found):
+        if all(gradient is None for gradient in results):
             raise RuntimeError(
                 f"jvp: leaf {i} of the outputs does not depend on the primals, and `strict` is True"
             )
@@ -357,12 +357,12 @@ def _differentiable(name: str, primals: tuple[Any, ...]) -> tuple[list[Any], Any
     for i, each in enumerate(leaves):
         if not pc.is_tensor(each):
             raise RuntimeError(
-                f"{name}: leaf {i} of `primals` must be a tensor, got {_shown(each)}"
+                f"{name}: leaf {i} of `primals` must be a tensor, got {_describe(each)}"
             )
         if not (each.dtype.is_floating_point or each.dtype.is_complex):
             raise ValueError(
                 f"{name}: leaf {i} of `primals` must be floating point or complex, got "
-                f"{_shown(each)}"
+                f"{_describe(each)}"
             )
     return leaves, spec
 
@@ -382,21 +382,21 @@ def _linear_map(level: _Level, outputs: list[Any]) -> Callable[[list[Any]], list
     used = [i for i, gradient in enumerate(pulled) if gradient.requires_grad]
 
     def push(tangents: list[Any]) -> list[Any]:
-        found: Any = [None] * len(recorded)
+        result: Any = [None] * len(recorded)
         if used:
             with autograd.enable_grad():
-                found = autograd.grad(
+                result = autograd.grad(
                     [pulled[i] for i in used],
                     cotangents,
                     [tangents[i] for i in used],
                     create_graph=True,
                     allow_unused=True,
                 )
-        rest = iter(found)
-        made = [next(rest) if out.requires_grad else None for out in outputs]
+        rest = iter(result)
+        output = [next(rest) if out.requires_grad else None for out in outputs]
         return [
             pc.zeros_like(out) if direction is None else direction
-            for out, direction in zip(outputs, made, strict=True)
+            for out, direction in zip(outputs, output, strict=True)
         ]
 
     return push
@@ -425,14 +425,14 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
         >>> y, push(pc.tensor([1.0, 2.0])), push(pc.ones(2))
         (tensor([0., 0.]), tensor([1., 2.]), tensor([1., 1.]))
     """
-    wanted = _differentiable("linearize", primals)
+    required = _differentiable("linearize", primals)
     level, value = _call("linearize", func, primals, tuple(range(len(primals))), {})
     outputs, spec = _outputs("linearize", value)
     push = _linear_map(level, outputs)
 
     def jvp_fn(*tangents: Any) -> Any:
-        vectors = _like("linearize", "tangents", tangents, wanted, "the primals")
-        for i, (each, primal) in enumerate(zip(vectors, wanted[0], strict=True)):
+        vectors = _like("linearize", "tangents", tangents, required, "the primals")
+        for i, (each, primal) in enumerate(zip(vectors, required[0], strict=True)):
             if each.dtype is not primal.dtype:
                 raise RuntimeError(
                     f"linearize: leaf {i} of `tangents` must have the dtype {primal.dtype} of the "
@@ -450,7 +450,7 @@ def _parts(name: str, result: Any, has_aux: bool) -> tuple[Any, Any]:
     if not isinstance(result, tuple) or len(result) != 2:
         raise RuntimeError(
             f"{name}: with `has_aux` the function must return a pair of its value and anything, "
-            f"got {_shown(result)}"
+            f"got {_describe(result)}"
         )
     return result
 
@@ -483,8 +483,8 @@ def jacrev(
         _refuse_complex("jacrev", "inputs", level.leaves)
         _refuse_complex("jacrev", "outputs", outputs)
         with autograd.enable_grad():
-            found = level.outside([level.like_trees(r) for r in _rows(level, outputs, chunk_size)])
-        jacobians = [trees[0] if isinstance(argnums, int) else tuple(trees) for trees in found]
+            entry = level.outside([level.like_trees(r) for r in _rows(level, outputs, chunk_size)])
+        jacobians = [trees[0] if isinstance(argnums, int) else tuple(trees) for trees in entry]
         whole = tree_unflatten(jacobians, spec)
         return (whole, level.outside(aux)) if has_aux else whole
 
@@ -502,10 +502,10 @@ def _rows(level: _Level, outputs: list[Any], chunk_size: int | None) -> list[lis
         return rows
     tensors = [outputs[i] for i in recorded]
     sizes = [out.numel() for out in tensors]
-    found = vmap(lambda *given: level.gradients(tensors, given), chunk_size=chunk_size)(
+    result = vmap(lambda *arguments: level.gradients(tensors, arguments), chunk_size=chunk_size)(
         *_basis(tensors, sizes)
     )
-    for k, (of_leaf, leaf) in enumerate(zip(found, level.leaves, strict=True)):
+    for k, (of_leaf, leaf) in enumerate(zip(result, level.leaves, strict=True)):
         for i, part in zip(recorded, pc.split(of_leaf, sizes), strict=True):
             rows[i][k] = part.reshape(*outputs[i].shape, *leaf.shape)
     return rows
@@ -538,25 +538,25 @@ def jacfwd(
         _refuse_complex("jacfwd", "inputs", leaves)
         sizes = [leaf.numel() for leaf in leaves]
 
-        def of(*chosen: Any) -> Any:
+        def of(*selection: Any) -> Any:
             replaced = list(args)
-            for number, value in zip(numbers, chosen, strict=True):
+            for number, value in zip(numbers, selection, strict=True):
                 replaced[number] = value
             return func(*replaced, **kwargs)
 
         def column(*directions: Any) -> Any:
             tangents = tree_unflatten(list(directions), spec)
-            made = jvp(of, primals, tangents, has_aux=has_aux)
-            return (made[1], made[2]) if has_aux else made[1]
+            result = jvp(of, primals, tangents, has_aux=has_aux)
+            return (result[1], result[2]) if has_aux else result[1]
 
         columns = vmap(column, out_dims=(0, None) if has_aux else 0, randomness=randomness)(
             *_basis(leaves, sizes)
         )
         columns, aux = columns if has_aux else (columns, None)
         outputs, shape = tree_flatten(columns)
-        found = [_columns(out, leaves, sizes, spec) for out in outputs]
+        results = [_columns(out, leaves, sizes, spec) for out in outputs]
         whole = tree_unflatten(
-            [each[0] if isinstance(argnums, int) else each for each in found], shape
+            [each[0] if isinstance(argnums, int) else each for each in results], shape
         )
         return (whole, aux) if has_aux else whole
 

@@ -290,10 +290,10 @@ def _dims_of(dims: Any, tree: Any, argument: str) -> list[Any]:
         same = False
     if not same or len(inner) != len(each):
         raise ValueError(f"vmap: `{argument}` must have the structure of the values, got {dims!r}")
-    found: list[Any] = []
+    results: list[Any] = []
     for dim, part in zip(each, inner, strict=True):
-        found += _dims_of(dim, part, argument)
-    return found
+        results += _dims_of(dim, part, argument)
+    return results
 
 
 def _size(leaves: list[Any], dims: list[Any]) -> int:
@@ -303,8 +303,8 @@ def _size(leaves: list[Any], dims: list[Any]) -> int:
             continue
         shape = leaf.shape if _is_value(leaf) else ()
         if not -len(shape) <= dim < len(shape):
-            shown = tuple(leaf.shape) if pc.is_tensor(leaf) else type(leaf).__name__
-            raise ValueError(f"vmap: leaf {index} has no dimension {dim}: {shown}")
+            description = tuple(leaf.shape) if pc.is_tensor(leaf) else type(leaf).__name__
+            raise ValueError(f"vmap: leaf {index} has no dimension {dim}: {description}")
         sizes.add(shape[dim])
     if len(sizes) != 1:
         raise ValueError(

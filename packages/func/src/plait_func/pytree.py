@@ -115,9 +115,9 @@ class TreeSpec(NamedTuple):
         """
         if self.type is None:
             return [tree]
-        found = _get_node_type(tree)
-        if found is not self.type:
-            raise ValueError(f"flatten_up_to: {self.type} is required; got {found}")
+        result = _get_node_type(tree)
+        if result is not self.type:
+            raise ValueError(f"flatten_up_to: {self.type} is required; got {result}")
         children, context = _definition(tree).flatten_fn(tree)  # type: ignore[union-attr]
         if len(children) != self.num_children or context != self.context:
             raise ValueError(f"flatten_up_to: the children of {self} are required; got {tree!r}")
@@ -407,9 +407,9 @@ def tree_is_leaf(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> boo
 
 
 def _definition(value: Any) -> NodeDef | None:
-    found = SUPPORTED_NODES.get(type(value))
-    if found is not None or not isinstance(value, tuple):
-        return found
+    result = SUPPORTED_NODES.get(type(value))
+    if result is not None or not isinstance(value, tuple):
+        return result
     kind = _get_node_type(value)
     if kind not in SUPPORTED_NODES and is_structseq_class(kind):
         SUPPORTED_NODES[kind] = NodeDef(
@@ -471,8 +471,8 @@ def tree_unflatten(leaves: Any, treespec: Any) -> Any:
     def build(spec: TreeSpec) -> Any:
         kind, context, parts = spec
         if kind is not None:
-            made = [build(part) for part in parts]
-            return SUPPORTED_NODES[kind].unflatten_fn(made, context)
+            result = [build(part) for part in parts]
+            return SUPPORTED_NODES[kind].unflatten_fn(result, context)
         try:
             return next(rest)
         except StopIteration:
@@ -532,12 +532,12 @@ def tree_flatten_with_path(
         >>> [(keystr(path), leaf) for path, leaf in leaves]
         [("['a'][0]", 1), ("['a'][1]", 2)]
     """
-    found: list[tuple[KeyPath, Any]] = []
+    results: list[tuple[KeyPath, Any]] = []
 
     def walk(path: KeyPath, value: Any) -> None:
         node = None if is_leaf is not None and is_leaf(value) else _definition(value)
         if node is None:
-            found.append((path, value))
+            results.append((path, value))
             return
         if node.flatten_with_keys_fn is None:
             raise ValueError(
@@ -548,7 +548,7 @@ def tree_flatten_with_path(
             walk((*path, key), child)
 
     walk((), tree)
-    return found, tree_structure(tree, is_leaf)
+    return results, tree_structure(tree, is_leaf)
 
 
 def tree_leaves_with_path(
@@ -622,10 +622,10 @@ def broadcast_to_and_flatten(
     children, context = SUPPORTED_NODES[treespec.type].flatten_fn(tree)
     if len(children) != treespec.num_children or context != treespec.context:
         return None
-    found: list[Any] = []
+    results: list[Any] = []
     for child, spec in zip(children, treespec.children_specs, strict=True):
         part = broadcast_to_and_flatten(child, spec, is_leaf)
         if part is None:
             return None
-        found += part
-    return found
+        results += part
+    return results

@@ -49,8 +49,8 @@ def _offset(field: str) -> int:
 
 def _error_class(name: str) -> int:
     """Return an error class of fault tolerance; 0 where the library has none."""
-    found: int = getattr(MPI, name, MPI.ERR_UNKNOWN)
-    return 0 if found in (MPI.ERR_UNKNOWN, MPI.SUCCESS) else found
+    result: int = getattr(MPI, name, MPI.ERR_UNKNOWN)
+    return 0 if result in (MPI.ERR_UNKNOWN, MPI.SUCCESS) else result
 
 
 def _facts() -> _Facts:
@@ -96,9 +96,9 @@ def _load() -> Any:
     library.plait_mpi_disconnect.restype = None
     library.plait_mpi_lost.argtypes = (ctypes.POINTER(ctypes.c_uint32), ctypes.c_uint32)
     library.plait_mpi_lost.restype = ctypes.c_uint32
-    why = library.plait_mpi_connect(ctypes.byref(_facts()))
-    if why is not None:
-        raise ImportError(f"plait_mpi: {why.decode()}")
+    reason = library.plait_mpi_connect(ctypes.byref(_facts()))
+    if reason is not None:
+        raise ImportError(f"plait_mpi: {reason.decode()}")
     return library
 
 
@@ -139,8 +139,8 @@ def lost() -> list[int]:
         []
     """
     room = (ctypes.c_uint32 * size())()
-    found = _library.plait_mpi_lost(room, size())
-    return sorted(room[:found])
+    result = _library.plait_mpi_lost(room, size())
+    return sorted(room[:result])
 
 
 def library_version() -> str:

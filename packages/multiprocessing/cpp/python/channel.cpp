@@ -25,8 +25,8 @@ unsigned long long open_files() {
   return limit.rlim_cur;
 }
 
-PyObject *failed() {
-  if (errno == ECONNRESET) errno = EPIPE;  // what a pipe says when its reader is gone
+PyObject *raise_errno() {
+  if (errno == ECONNRESET) errno = EPIPE;  // as for a pipe whose reader has ended
   if (errno == ETOOMANYREFS)
     return PyErr_Format(PyExc_OSError,
                         "send: too many messages with tensors are on their way: the limit is that "
@@ -77,7 +77,7 @@ bool send_all(int fd, iovec *parts, size_t n, const std::vector<int> &descriptor
   while (n) {
     ssize_t sent = send_once(fd, parts, n, control, bytes);
     if (sent < 0) {
-      if (errno != EINTR) return failed(), false;
+      if (errno != EINTR) return raise_errno(), false;
       if (PyErr_CheckSignals() < 0) return false;
       continue;
     }
@@ -135,12 +135,12 @@ PyObject *send_message(PyObject *, PyObject *args) {
 
 // The descriptors of a message; the destructor closes those that were not taken over. It allocates
 // no memory, so that arrived descriptors are not lost.
-class Arrived {
+class Descriptors {
  public:
-  Arrived() = default;
-  Arrived(const Arrived &) = delete;
-  Arrived &operator=(const Arrived &) = delete;
-  ~Arrived() {
+  Descriptors() = default;
+  Descriptors(const Descriptors &) = delete;
+  Descriptors &operator=(const Descriptors &) = delete;
+  ~Descriptors() {
     while (count_) close(descriptors_[--count_]);
   }
   void add(int fd) {
@@ -159,7 +159,7 @@ class Arrived {
   size_t count_ = 0;
 };
 
-void take_descriptors(msghdr &m, Arrived &arrived) {
+void take_descriptors(msghdr &m, Descriptors &arrived) {
   for (cmsghdr *c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c)) {
     if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
     const size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
@@ -174,7 +174,7 @@ void take_descriptors(msghdr &m, Arrived &arrived) {
 
 // Reads exactly n bytes; 1, 0 at the end before the first byte, -1 with an exception. Descriptors
 // are received if `arrived` is given.
-int read_all(int fd, char *to, size_t n, Arrived *arrived) {
+int read_all(int fd, char *to, size_t n, Descriptors *arrived) {
   alignas(cmsghdr) char control[CMSG_SPACE(most_descriptors * sizeof(int))];
   size_t got = 0;
   while (got < n) {
@@ -215,8 +215,8 @@ int read_all(int fd, char *to, size_t n, Arrived *arrived) {
   return 1;
 }
 
-// The pins of what arrived, or nullptr with an exception.
-PyObject *pins_of(Arrived &arrived) {
+// A tuple with a pin for each received descriptor, or nullptr with an exception.
+PyObject *pins_of(Descriptors &arrived) {
   Object pins(PyTuple_New(Py_ssize_t(arrived.count())));
   // after the descriptors are safe, as this may allocate memory
   plait_thread *thread = arrived.count() ? state.runtime->thread() : nullptr;
@@ -230,8 +230,8 @@ PyObject *pins_of(Arrived &arrived) {
   return pins.release();
 }
 
-// -2 with an exception, -1 for too long, else the size
-int64_t read_size(int fd, int64_t most, Arrived &arrived) {
+// Returns the size of a message, -1 if it is longer than `most`, or -2 with an exception.
+int64_t read_size(int fd, int64_t most, Descriptors &arrived) {
   uint32_t size = 0;
   uint64_t long_size = 0;
   int got = read_all(fd, reinterpret_cast<char *>(&size), 4, &arrived);
@@ -251,7 +251,7 @@ PyObject *receive_message(PyObject *, PyObject *args) {
   int fd = -1;
   long long most = -1;
   if (!PyArg_ParseTuple(args, "iL", &fd, &most)) return nullptr;
-  Arrived arrived;
+  Descriptors arrived;
   const int64_t size = read_size(fd, most, arrived);
   Object data(size >= 0 ? PyBytes_FromStringAndSize(nullptr, Py_ssize_t(size)) : nullptr);
   if (data && size) {

@@ -34,12 +34,12 @@ void retire(plait_storage *s) {
   drop_retired();
 }
 
-bool on_cpu(const plait_tensor *t, const char *who) {
+bool on_cpu(const plait_tensor *t, const char *caller) {
   if (t->dl.device.device_type == kDLCPU) return true;
   PyErr_Format(PyExc_TypeError,
                "%s: a tensor on the CPU is required, got one on %s, whose memory other processes "
                "cannot share; copy it with .cpu()",
-               who, device_text(state.runtime, t->dl.device).c_str());
+               caller, device_text(state.runtime, t->dl.device).c_str());
   return false;
 }
 

@@ -1,10 +1,10 @@
-"""Forked children that only `_exit` ends.
+"""Forked children that always end by `_exit`.
 
-The standard module forks in Python. What the handler of a signal raises in the child, before the
-child runs its process object, leaves the block that ends the child: it returns into its parent's
-frames. On the main thread it is a second copy of the program. On another thread the thread ends,
-and with it the child, by libc's exit: this runs destructors of the parent's libraries, which may
-wait for threads that the child lacks.
+The standard module forks in Python. A signal handler may raise an exception in the child before the
+child runs its process object. The exception then leaves the block that ends the child, and the
+child returns into frames of its parent. On the main thread it goes on as a second copy of the
+program. On another thread the thread ends, and libc's exit ends the child: it runs destructors of
+the parent's libraries, which may wait for threads that the child does not have.
 
 `plait_data` does the same in Python: it needs no other package of plait, so it cannot share this.
 """

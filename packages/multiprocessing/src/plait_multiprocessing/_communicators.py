@@ -110,7 +110,7 @@ def _integer(value: Any, operation: str, name: str) -> int:
 
 
 class Endpoint:
-    """What all members have, whatever form their collectives have in Python."""
+    """The common part of all members, for any form of collectives in Python."""
 
     def __init__(self, raw: plait_abi.Communicator) -> None:
         self._raw = raw

@@ -148,7 +148,7 @@ class Member(Endpoint):
     def reduce(
         self, tensors: TensorType, root: int = 0, op: str = "sum", async_op: bool = False
     ) -> Any:
-        """As `all_reduce`, on the rank `root` alone; the tensors of the others do not change."""
+        """Reduce on the rank `root` alone; the tensors of the others do not change."""
         return self._in_place("reduce", tensors, op, self._rank(root, "reduce", "root"), async_op)
 
     @overload

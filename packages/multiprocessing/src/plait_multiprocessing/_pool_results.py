@@ -249,10 +249,10 @@ class Results:
         """Handle the end of a worker."""
         while worker.receiver.poll() and self._take(worker):
             pass
-        what, job, index = self._tasks.noted(worker.slot)
-        if what == BUSY and (job, index) in self._waiting:
+        state, job, index = self._tasks.read_state(worker.slot)
+        if state == BUSY and (job, index) in self._waiting:
             self._answer((job, index), (False, self._exited(worker, "in a task")))
-        elif what == STARTING and self.broken is None:
+        elif state == STARTING and self.broken is None:
             error = self._exited(worker, "before its first task")
             self._failed_starts += 1
             if error.exit_code > 0 or self._failed_starts > _MOST_FAILED_STARTS:

@@ -180,9 +180,9 @@ class Tasks:
         return None if job < 0 else Task(job, index, packet[_HEAD.size :], pins)
 
     @contextlib.contextmanager
-    def _locked(self, how: int = 0) -> Iterator[None]:
+    def _locked(self, flags: int = 0) -> Iterator[None]:
         try:
-            fcntl.lockf(self._board, fcntl.LOCK_EX | how)
+            fcntl.lockf(self._board, fcntl.LOCK_EX | flags)
         except (BlockingIOError, PermissionError) as error:
             raise _Busy from error
         try:
@@ -190,15 +190,15 @@ class Tasks:
         finally:
             fcntl.lockf(self._board, fcntl.LOCK_UN)
 
-    def note(self, slot: int, what: int, job: int = -1, index: int = -1) -> None:
+    def note(self, slot: int, state: int, job: int = -1, index: int = -1) -> None:
         """Write a worker's state to the board."""
-        os.pwrite(self._board.fileno(), _ENTRY.pack(what, job, index), slot * _ENTRY.size)
+        os.pwrite(self._board.fileno(), _ENTRY.pack(state, job, index), slot * _ENTRY.size)
 
-    def noted(self, slot: int) -> tuple[int, int, int]:
+    def read_state(self, slot: int) -> tuple[int, int, int]:
         """Return a worker's state, the job and the index of the task in it."""
         entry = os.pread(self._board.fileno(), _ENTRY.size, slot * _ENTRY.size)
-        what, job, index = _ENTRY.unpack(entry)
-        return what, job, index
+        state, job, index = _ENTRY.unpack(entry)
+        return state, job, index
 
     def close(self) -> None:
         """Close the queue, in the pool's process."""

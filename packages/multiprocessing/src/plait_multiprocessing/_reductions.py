@@ -34,7 +34,7 @@ class Message(bytes):
 
 
 class InMessage:
-    """A block as a part of a message; it cannot be pickled otherwise."""
+    """A block as a part of a message; it cannot be pickled in another way."""
 
     __slots__ = ("block",)
 
@@ -123,11 +123,11 @@ class Pickler(reduction.ForkingPickler):
             return NotImplemented  # a class with its own reduction, which contains a plain tensor
         code, bits, offset, shape, strides = _shared.layout(value)
         state = getattr(value, "__dict__", None) or None
-        made_of = (cls if cls is not base else None, base, grad, code, bits, shape)
+        header = (cls if cls is not base else None, base, grad, code, bits, shape)
         if kind == META:
-            return rebuild_meta, made_of, state
+            return rebuild_meta, header, state
         storage = self._by_name(value) if kind == SHARED else self._region(value)
-        return rebuild, (*made_of, storage, offset, strides), state
+        return rebuild, (*header, storage, offset, strides), state
 
     def _by_name(self, tensor: Any) -> _Reference:
         return self._block(_shared.block(tensor))
@@ -156,7 +156,7 @@ class Pickler(reduction.ForkingPickler):
         key, low, high = _shared.span(tensor)
         region = self.regions.get(key)
         if region is None:
-            reference = _Reference(_opened_region, (len(self.regions),))
+            reference = _Reference(_find_region, (len(self.regions),))
             region = self.regions[key] = _Region(tensor, reference)
         region.include(low, high)
         return region.reference
@@ -206,8 +206,9 @@ def receive(*name: int) -> tuple[_shared.Block, int]:
 
 
 def borrow(name: _shared.Name, position: int | None) -> tuple[_shared.Block, int]:
-    """Return the storage on a device of a reference; `position` is that of the descriptor that came
-    along with the message, if one did.
+    """Return the storage on a device of a reference.
+
+    `position` is the index of its descriptor in the message; None: it has none.
     """
     pins = getattr(_opening, "pins", ())
     pin = pins[position] if position is not None and position < len(pins) else None
@@ -223,7 +224,7 @@ def _open(table: list[tuple[_shared.Name, int]], pickled: bytes) -> Any:
         _opening.regions = outer
 
 
-def _opened_region(index: int) -> tuple[_shared.Block, int]:
+def _find_region(index: int) -> tuple[_shared.Block, int]:
     entry: tuple[_shared.Block, int] = _opening.regions[index]
     return entry
 
@@ -242,17 +243,17 @@ def rebuild(
     """Make the tensor of a reference."""
     block, low = storage
     at = offset - low if 0 not in shape else 0
-    return _finished(cls, block.tensor(base, code, bits, at, shape, strides), grad)
+    return _with_gradient(cls, block.tensor(base, code, bits, at, shape, strides), grad)
 
 
 def rebuild_meta(
     cls: Any, base: type, grad: bool, code: int, bits: int, shape: tuple[int, ...]
 ) -> Any:
     """Make a tensor on the device meta."""
-    return _finished(cls, _shared.empty(base, shape, True, code, bits), grad)
+    return _with_gradient(cls, _shared.empty(base, shape, True, code, bits), grad)
 
 
-def _finished(cls: Any, tensor: Any, grad: bool) -> Any:
+def _with_gradient(cls: Any, tensor: Any, grad: bool) -> Any:
     if cls is not None:
         return cls._make_subclass(cls, tensor, grad)
     return tensor.requires_grad_() if grad else tensor
@@ -284,7 +285,7 @@ def dumps(value: Any) -> bytes:
 
 
 def loads(pickled: Any, pins: Sequence[_shared.Pin] | None = None) -> Any:
-    """Unpickle the bytes from a channel; `pins` came along with them, if they do not have them."""
+    """Unpickle bytes from a channel; `pins` are the pins of the message, or None: an attribute."""
     if pins is None:
         pins = getattr(pickled, "pins", ())
     outer = getattr(_opening, "pins", ())
@@ -296,11 +297,11 @@ def loads(pickled: Any, pins: Sequence[_shared.Pin] | None = None) -> Any:
 
 
 def descriptors_of(tickets: Sequence[_shared.Ticket]) -> list[int]:
-    """Return what goes along with a message, in the order that its references count in."""
+    """Return the descriptors of a message, in the order in which its references number them."""
     return list(dict.fromkeys(fd for ticket in tickets for fd in ticket.descriptors))
 
 
-class _Reduced:
+class _Reduction:
     """An object that was reduced already."""
 
     def __init__(self, parts: Any) -> None:
@@ -320,7 +321,7 @@ def pack(parts: Any) -> tuple[Any, ...]:
         getattr(parts[0], "__name__", "") == "__newobj__"
     ):  # pickle checks that the reduction is of the object itself
         parts = (_new, *parts[1:])
-    message = dumps(_Reduced(parts))
+    message = dumps(_Reduction(parts))
     # The start method passes the descriptors on; they stay open as long as its Popen object.
     popen: Any = context.get_spawning_popen()
     popen._plait_message = message

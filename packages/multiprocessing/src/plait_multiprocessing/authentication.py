@@ -59,17 +59,17 @@ def job_secret(environment: Mapping[str, str] | None = None) -> str:
     text, path = environ.get("PLAIT_JOB_SECRET", ""), environ.get("PLAIT_JOB_SECRET_FILE", "")
     if text or not path:
         return text
-    what = f"the file {path} that PLAIT_JOB_SECRET_FILE names"
+    source = f"the file {path} that PLAIT_JOB_SECRET_FILE names"
     try:
         with open(path, encoding="utf-8") as file:
             if os.fstat(file.fileno()).st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-                raise ValueError(f"{what} must be readable by its owner alone (chmod 600)")
-            found = file.read(4096).rstrip()
+                raise ValueError(f"{source} must be readable by its owner alone (chmod 600)")
+            result = file.read(4096).rstrip()
     except OSError as error:
-        raise ValueError(f"{what} cannot be read: {error.strerror}") from None
-    if not found:
-        raise ValueError(f"{what} is empty")
-    return found
+        raise ValueError(f"{source} cannot be read: {error.strerror}") from None
+    if not result:
+        raise ValueError(f"{source} is empty")
+    return result
 
 
 def _mac(key: bytes, *parts: bytes) -> bytes:
@@ -142,10 +142,10 @@ class Channel:
         >>> host.close(); guest.close()
     """
 
-    def __init__(self, end: socket.socket, key: bytes, mine: bytes, theirs: bytes) -> None:
+    def __init__(self, end: socket.socket, key: bytes, own: bytes, theirs: bytes) -> None:
         self._end = end
         self._key = key
-        self._mine, self._theirs = mine, theirs
+        self._mine, self._theirs = own, theirs
         self._sent = self._received = 0
 
     def fileno(self) -> int:
@@ -186,7 +186,7 @@ class Channel:
 
 
 class SecretProof:
-    """What the listening end wants of one that connects: that it knows the secret.
+    """The proof that the listening end requires of a connection: that it knows the secret.
 
     Args:
         end: the connection, which does not wait; the greeting is sent.
@@ -216,7 +216,7 @@ class SecretProof:
         end.sendall(_GREETING + self._nonce)  # into the empty buffer of a new connection
 
     def take(self, data: bytes) -> Channel | None:
-        """Return the channel with who sent this; None if it is no proof."""
+        """Return the channel with the sender of a proof; None if the proof is wrong."""
         nonces = self._nonce + data[:_DIGEST]
         if not hmac.compare_digest(_mac(self._key, b"guest", nonces), data[_DIGEST:]):
             return None
@@ -228,10 +228,10 @@ class SecretProof:
 def reach(
     connect_once: Callable[[], socket.socket | None],
     secret: str,
-    who: str,
+    peer: str,
     deadline: float = math.inf,
 ) -> Channel | None:
-    """Return the channel with who listens; None if nobody does.
+    """Return the channel with the listening process; None if there is none.
 
     A listener that has too many connections closes some: so it is tried again a few times, and not
     by all at the same time.
@@ -255,7 +255,7 @@ def reach(
         if end is None:
             return None
         try:
-            return connect(end, secret, who, deadline)
+            return connect(end, secret, peer, deadline)
         except AuthenticationError:
             pause = _PAUSE * 2**attempt * random.uniform(0.5, 1.5)
             if attempt + 1 == _ATTEMPTS or time.monotonic() + pause > deadline:
@@ -264,8 +264,8 @@ def reach(
     return None
 
 
-def connect(end: socket.socket, secret: str, who: str, deadline: float = math.inf) -> Channel:
-    """Return the channel with who listens.
+def connect(end: socket.socket, secret: str, peer: str, deadline: float = math.inf) -> Channel:
+    """Return the channel with the listening process.
 
     Raises:
         AuthenticationError: it is no process of this job, or did not answer in time.
@@ -287,9 +287,9 @@ def connect(end: socket.socket, secret: str, who: str, deadline: float = math.in
         end.settimeout(min(_HANDSHAKE, max(0.01, deadline - time.monotonic())))
         greeting = exactly(end, len(_GREETING) + _DIGEST)
         if greeting.startswith(_GREETING):
-            mine = secrets.token_bytes(_DIGEST)
-            nonces = greeting[len(_GREETING) :] + mine
-            end.sendall(mine + _mac(key, b"guest", nonces))
+            own = secrets.token_bytes(_DIGEST)
+            nonces = greeting[len(_GREETING) :] + own
+            end.sendall(own + _mac(key, b"guest", nonces))
             if hmac.compare_digest(_mac(key, b"host", nonces), exactly(end, _DIGEST)):
                 end.settimeout(None)
                 return Channel(end, _mac(key, b"key", nonces), b"guest", b"host")
@@ -297,6 +297,6 @@ def connect(end: socket.socket, secret: str, who: str, deadline: float = math.in
         pass
     end.close()
     raise AuthenticationError(
-        f"{who} is not a process of this job, or has another secret: PLAIT_JOB_SECRET must be the "
+        f"{peer} is not a process of this job, or has another secret: PLAIT_JOB_SECRET must be the "
         "same in all processes"
     )

@@ -37,7 +37,7 @@ _sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()  # of all listeners
 
 def _close_in_child() -> None:
     """Close the sockets in a forked child, which would keep address and connections when its parent
-    is lost: others would wait there for nobody.
+    is lost: others would wait there in vain.
     """
     for each in list(_sockets):
         each.close()
@@ -47,7 +47,7 @@ os.register_at_fork(after_in_child=_close_in_child)
 
 
 class _HasFileno(Protocol):
-    """What `select.poll` takes: sockets, channels."""
+    """The type of arguments of `select.poll`: sockets, channels."""
 
     def fileno(self) -> int:
         """Return the descriptor."""
@@ -55,7 +55,7 @@ class _HasFileno(Protocol):
 
 
 class Proof(Protocol):
-    """What a stranger has to send; a new one for each connection."""
+    """The proof that a new connection must send; a new object for each connection."""
 
     wanted: int
     """The number of bytes that it sends."""
@@ -104,11 +104,11 @@ class Listener:
         self._paused_until = 0.0
 
     def step(self, seconds: float, others: Iterable[_HasFileno] = ()) -> list[Any]:
-        """Wait so long at most; return what `Proof.take` returned for those who proved themselves.
+        """Wait for at most `seconds`; return the results of `Proof.take` for correct proofs.
 
         Args:
-            seconds: how long.
-            others: what ends the waiting too when something can be read from it.
+            seconds: the limit of the wait.
+            others: objects that also end the wait when they are readable.
 
         Raises:
             OSError: the sockets were closed.
@@ -128,7 +128,7 @@ class Listener:
         until = now + seconds if is_open else min(now + seconds, self._paused_until)
         if self._strangers:
             until = min(until, self._strangers[0].came + _TIME)
-        found = []
+        results = []
         for descriptor, _ in poll.poll(max(0.0, until - now) * 1000):
             ready = by_descriptor[descriptor]
             if ready is None:
@@ -136,9 +136,9 @@ class Listener:
             if not isinstance(ready, _Stranger):
                 self._accept(ready)
             elif (heard := self._hear(ready)) is not None:
-                found.append(heard)
+                results.append(heard)
         self._end_late()
-        return found
+        return results
 
     def serve(self, welcome: Callable[[Any], None]) -> None:
         """Call a function for each that proves itself, in a thread of its own, until the sockets
@@ -150,7 +150,7 @@ class Listener:
         self.close()
 
     def welcome(self, seconds: float, welcome: Callable[[Any], None]) -> None:
-        """As `step`; call a function for each that proves itself, in a thread of its own."""
+        """Do the same as `step`; call a function for each correct proof, in a thread of its own."""
         for heard in self.step(seconds):
             try:
                 threading.Thread(target=welcome, args=(heard,), daemon=True).start()
@@ -193,7 +193,7 @@ class Listener:
                 self._strangers.append(_Stranger(end, proof))
 
     def _may_make_room(self) -> bool:
-        """Return whether the oldest stranger may go; if not, nobody may connect for a while."""
+        """Return whether the oldest unproved connection may be closed; else new ones wait."""
         now = time.monotonic()
         safe = max(_SAFE, len(self._strangers) / _RATE)
         oldest = self._strangers[0].came + safe if self._strangers else now + _PAUSE
@@ -205,10 +205,10 @@ class Listener:
         """Read what has come, and no more than the proof; return what serves its sender."""
         if stranger not in self._strangers:
             return None
-        wanted = stranger.proof.wanted - len(stranger.data)
+        required = stranger.proof.wanted - len(stranger.data)
         heard = None
         try:
-            data = stranger.end.recv(wanted)
+            data = stranger.end.recv(required)
         except BlockingIOError:
             return None
         except OSError:

@@ -14,7 +14,7 @@ from plait_nn._parameter import Parameter
 _relu, _relu_, _function = pc.relu, pc.relu_, F.relu
 
 
-class _InPlace(Layer, shown="inplace"):
+class _InPlace(Layer, fields="inplace"):
     """An activation whose only argument is ``inplace``."""
 
     inplace: bool
@@ -170,7 +170,7 @@ class Tanhshrink(Module):
         return F.tanhshrink(input)
 
 
-class _AlongDim(Layer, shown="dim"):
+class _AlongDim(Layer, fields="dim"):
     """A function along one dimension."""
 
     dim: int | None
@@ -236,7 +236,7 @@ class Softmax2d(Module):
         return F.softmax(input, -3)
 
 
-class GLU(Layer, shown="dim"):
+class GLU(Layer, fields="dim"):
     """Halve along ``dim`` into ``a, b`` and compute ``a * sigmoid(b)``.
 
     Example:
@@ -253,7 +253,7 @@ class GLU(Layer, shown="dim"):
         return F.glu(input, self.dim)
 
 
-class LeakyReLU(Layer, shown="negative_slope inplace"):
+class LeakyReLU(Layer, fields="negative_slope inplace"):
     """Compute ``x`` where positive, else ``negative_slope * x``.
 
     Example:
@@ -271,7 +271,7 @@ class LeakyReLU(Layer, shown="negative_slope inplace"):
         return F.leaky_relu(input, self.negative_slope, self.inplace)
 
 
-class ELU(Layer, shown="alpha inplace"):
+class ELU(Layer, fields="alpha inplace"):
     """Compute ``x`` where positive, else ``alpha * (exp(x) - 1)``.
 
     Example:
@@ -302,7 +302,7 @@ class CELU(ELU):
         return F.celu(input, self.alpha, self.inplace)
 
 
-class GELU(Layer, shown="approximate"):
+class GELU(Layer, fields="approximate"):
     """Compute ``x`` times the normal distribution function, or its tanh approximation.
 
     Args:
@@ -322,7 +322,7 @@ class GELU(Layer, shown="approximate"):
         return F.gelu(input, approximate=self.approximate)
 
 
-class Softplus(Layer, shown="beta threshold"):
+class Softplus(Layer, fields="beta threshold"):
     """Compute ``log(1 + exp(beta x)) / beta``; ``x`` itself where ``beta x > threshold``.
 
     Example:
@@ -340,7 +340,7 @@ class Softplus(Layer, shown="beta threshold"):
         return F.softplus(input, self.beta, self.threshold)
 
 
-class Hardtanh(Layer, shown="min_val max_val inplace"):
+class Hardtanh(Layer, fields="min_val max_val inplace"):
     """Clip to ``[min_val, max_val]``; ``min_value`` and ``max_value`` are their old names.
 
     Example:
@@ -372,7 +372,7 @@ class Hardtanh(Layer, shown="min_val max_val inplace"):
         return F.hardtanh(input, self.min_val, self.max_val, self.inplace)
 
 
-class ReLU6(Hardtanh, shown="inplace"):
+class ReLU6(Hardtanh, fields="inplace"):
     """Clip to ``[0, 6]``.
 
     Example:
@@ -385,7 +385,7 @@ class ReLU6(Hardtanh, shown="inplace"):
         super().__init__(0.0, 6.0, inplace)
 
 
-class PReLU(Layer, shown="num_parameters"):
+class PReLU(Layer, fields="num_parameters"):
     """Compute ``x`` where positive, else ``weight * x`` with learned weights (He et al. 2015).
 
     Args:
@@ -458,7 +458,7 @@ class Softshrink(Module):
         return f"{self.lambd}"
 
 
-class Threshold(Layer, shown="threshold value inplace"):
+class Threshold(Layer, fields="threshold value inplace"):
     """Compute ``x`` where ``x > threshold``, else ``value``.
 
     Example:
@@ -477,7 +477,7 @@ class Threshold(Layer, shown="threshold value inplace"):
         return F.threshold(input, self.threshold, self.value, self.inplace)
 
 
-class RReLU(Layer, shown="lower upper inplace"):
+class RReLU(Layer, fields="lower upper inplace"):
     """Compute ``x`` where positive, else ``a * x``; see `plait_nn.functional.rrelu`.
 
     Example:

@@ -138,11 +138,11 @@ class Passage:
                     f"input requires grad; got {type(changed).__name__}"
                 )
 
-    def _to_tuple(self, changed: Any, n: int, what: str, name: str) -> Gradients:
+    def _to_tuple(self, changed: Any, n: int, hook: str, name: str) -> Gradients:
         gradients = changed if isinstance(changed, tuple) else (changed,)
         if len(gradients) != n:
             raise RuntimeError(
-                f"{type(self.module).__name__}: a {what} must return None or as many gradients as "
+                f"{type(self.module).__name__}: a {hook} must return None or as many gradients as "
                 f"`{name}` has, {n}; got {len(gradients)}"
             )
         return gradients

@@ -81,7 +81,9 @@ R_co = TypeVar("R_co", covariant=True)
 
 
 class Forwards(Protocol[P, R_co]):
-    """What has a ``forward``: for type checkers, to which a call has its arguments and result."""
+    """An object with a ``forward``: for type checkers, to which a call has its arguments and
+    result.
+    """
 
     @property
     def forward(self) -> Callable[P, R_co]: ...

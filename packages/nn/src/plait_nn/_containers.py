@@ -383,8 +383,8 @@ def _line(name: str, value: Any) -> str:
         return f"({name}): Object of type: {type(value).__name__}"
     size = "x".join(map(str, value.shape))
     kind = str(value.dtype).rpartition(".")[2]
-    what = "Parameter" if isinstance(value, Parameter) else "Tensor"
-    return f"({name}): {what} containing: [{kind} of size {size}]"
+    class_name = "Parameter" if isinstance(value, Parameter) else "Tensor"
+    return f"({name}): {class_name} containing: [{kind} of size {size}]"
 
 
 class ParameterList(Module):

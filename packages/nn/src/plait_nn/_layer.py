@@ -1,4 +1,6 @@
-"""What layers declare: their dimensions, the function that they call, and what their repr shows."""
+"""The declarations of layers: their dimensions, the function that they call, and what their repr
+shows.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +32,8 @@ class Layer(Module):
 
     Class arguments:
         dims: the number of dimensions of a sample, without batch and channels.
-        function: the name in `plait_nn.functional` of what ``self._function`` is.
-        shown: names of attributes that the repr shows; ``inplace`` only if it is true.
+        function: the name of ``self._function`` in `plait_nn.functional`.
+        fields: names of attributes that the repr shows; ``inplace`` only if it is true.
     """
 
     _dims: ClassVar[int]
@@ -43,7 +45,7 @@ class Layer(Module):
         *,
         dims: int | None = None,
         function: str | None = None,
-        shown: str | None = None,
+        fields: str | None = None,
         **options: Any,
     ) -> None:
         super().__init_subclass__(**options)
@@ -51,8 +53,8 @@ class Layer(Module):
             cls._dims = dims
         if function is not None:
             cls._function = LookedUp(function)  # type: ignore[assignment]
-        if shown is not None:
-            cls._shown = tuple(shown.split())
+        if fields is not None:
+            cls._shown = tuple(fields.split())
 
     def extra_repr(self) -> str:
         values = ((name, getattr(self, name)) for name in self._shown)

@@ -35,9 +35,9 @@ def name_of_type(value: object) -> str:
     return "Tensor" if isinstance(value, Tensor) else type(value).__name__
 
 
-def _without_init(module: object, what: str) -> AttributeError:
+def _without_init(module: object, kind_name: str) -> AttributeError:
     return AttributeError(
-        f"{type(module).__name__}: cannot assign {what} before Module.__init__() call"
+        f"{type(module).__name__}: cannot assign {kind_name} before Module.__init__() call"
     )
 
 
@@ -55,9 +55,9 @@ def displace(module: Any, kind: str, name: str) -> None:
 
 def refuse_assignment(module: object, kind: str, name: str, value: object) -> NoReturn:
     """Raise for a value that is assigned to the name of a member and cannot be it."""
-    what, accepted = _ASSIGNED[kind]
+    kind_name, accepted = _ASSIGNED[kind]
     raise TypeError(
-        f"{type(module).__name__}: cannot assign '{name_of_type(value)}' as {what} '{name}' "
+        f"{type(module).__name__}: cannot assign '{name_of_type(value)}' as {kind_name} '{name}' "
         f"({accepted} expected)"
     )
 
@@ -85,16 +85,16 @@ def register_elsewhere(module: Any, name: str, value: Any, persistent: bool) -> 
 
 def check_name(module: object, kind: str, name: str) -> None:
     """Raise for a name under which a member could not be found."""
-    owner, what = type(module).__name__, _WHAT[kind]
+    owner, kind_name = type(module).__name__, _WHAT[kind]
     if kind not in module.__dict__ and kind != "_modules":  # the last name is checked below
-        raise _without_init(module, what)
+        raise _without_init(module, kind_name)
     if not isinstance(name, str):
-        raise TypeError(f"{owner}: {what} name should be a string. Got {name_of_type(name)}")
+        raise TypeError(f"{owner}: {kind_name} name should be a string. Got {name_of_type(name)}")
     if "." in name:
         got = f", got: {name}" if kind == "_modules" else ""
-        raise KeyError(f'{owner}: {what} name can\'t contain "."{got}')
+        raise KeyError(f'{owner}: {kind_name} name can\'t contain "."{got}')
     if name == "":
-        raise KeyError(f'{owner}: {what} name can\'t be empty string ""')
+        raise KeyError(f'{owner}: {kind_name} name can\'t be empty string ""')
     if _has(module, name) and name not in getattr(module, kind):
         raise KeyError(f"{owner}: attribute '{name}' already exists")
 

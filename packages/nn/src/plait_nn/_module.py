@@ -62,29 +62,33 @@ _FORWARD, _FORWARD_PRE = GLOBAL._forward_hooks, GLOBAL._forward_pre_hooks
 
 def _required(module: Module, name: str) -> Any:
     """Return an attribute of a module on the way along a path."""
-    found = getattr(module, name, _ABSENT)
-    if found is _ABSENT:
+    result = getattr(module, name, _ABSENT)
+    if result is _ABSENT:
         raise AttributeError(f"{module._get_name()} has no attribute `{name}`")
-    return found
+    return result
 
 
 def _name_constructor(cls: type) -> None:
     """Let errors of a layer's constructor name the layer and the argument, also where a private
     base class defines it.
     """
-    made = cls.__init__  # type: ignore[misc]
-    own = "__init__" in vars(cls) or made.__qualname__.startswith("_")
+    result = cls.__init__  # type: ignore[misc]
+    own = "__init__" in vars(cls) or result.__qualname__.startswith("_")
     if (
         cls.__module__.startswith("plait_nn.")
         and not cls.__name__.startswith("_")
-        and isinstance(made, FunctionType)
+        and isinstance(result, FunctionType)
         and own
     ):
         function = FunctionType(
-            made.__code__, made.__globals__, made.__name__, made.__defaults__, made.__closure__
+            result.__code__,
+            result.__globals__,
+            result.__name__,
+            result.__defaults__,
+            result.__closure__,
         )
-        function.__kwdefaults__, function.__doc__ = made.__kwdefaults__, made.__doc__
-        function.__annotations__, function.__module__ = made.__annotations__, made.__module__
+        function.__kwdefaults__, function.__doc__ = result.__kwdefaults__, result.__doc__
+        function.__annotations__, function.__module__ = result.__annotations__, result.__module__
         function.__qualname__ = f"{cls.__qualname__}.__init__"
         cls.__init__ = name_constructor(cls, function)  # type: ignore[misc]
 
@@ -169,9 +173,9 @@ class Module:
         super().__init_subclass__(**kwargs)
         _name_constructor(cls)
         _look_up_in_c(cls, _GETATTR)
-        made: Any = cls
-        if made._call_impl is not _CALL and made.__call__ is _CALL:
-            made.__call__ = made._wrapped_call_impl
+        result: Any = cls
+        if result._call_impl is not _CALL and result.__call__ is _CALL:
+            result.__call__ = result._wrapped_call_impl
         _call_in_c(cls, _CALL, note_module, GLOBAL.__dict__)
 
     # ---- calling -------------------------------------------------------------------------------
@@ -429,7 +433,7 @@ class Module:
         recurse: bool = True,
         remove_duplicate: bool = True,
     ) -> Iterator[tuple[str, Any]]:
-        """Iterate over ``(dotted name, member)`` of what a function returns for each module."""
+        """Iterate over ``(dotted name, member)`` of a function's result for each module."""
         seen: set[int] = set()
         modules = (
             self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate)
@@ -653,10 +657,10 @@ class Module:
         """
         if args:
             warn("Positional args are being deprecated, use kwargs instead.", FutureWarning)
-            given: tuple[Any, ...] = (destination, prefix, keep_vars)
-            destination, prefix, keep_vars = (*args, *given[len(args) :])
-        found: dict[str, Any] = run(collect(self, destination, prefix, keep_vars), "state_dict")
-        return found
+            defaults: tuple[Any, ...] = (destination, prefix, keep_vars)
+            destination, prefix, keep_vars = (*args, *defaults[len(args) :])
+        result: dict[str, Any] = run(collect(self, destination, prefix, keep_vars), "state_dict")
+        return result
 
     def load_state_dict(
         self, state_dict: Any, strict: bool = True, assign: bool = False
@@ -827,7 +831,7 @@ class Module:
         """Call a hook before ``load_state_dict`` reads the module's members.
 
         It is called as ``hook(module, state_dict, prefix, local_metadata, strict, missing_keys,
-        unexpected_keys, error_msgs)`` and may change ``state_dict``, a copy of what was given.
+        unexpected_keys, error_msgs)`` and may change ``state_dict``, a copy of the argument.
 
         Example:
             >>> import plait_core as pc, plait_nn as nn
@@ -876,9 +880,9 @@ class Module:
     def __setstate__(self, state: dict[str, Any]) -> None:
         attributes = self.__dict__
         attributes.update(state)
-        for name, made in _OF_NEWER_STATES.items():  # states of old versions of PyTorch lack them
+        for name, result in _OF_NEWER_STATES.items():  # states of old versions of PyTorch lack them
             if name not in attributes:
-                setattr(self, name, made())
+                setattr(self, name, result())
 
     def _replicate_for_data_parallel(self: M) -> M:
         """Return a copy that shares the members, without parameters of its own."""
@@ -915,16 +919,16 @@ def _children_first(module: Module, method: str) -> Iterator[tuple[Module, bool]
     """Return a module and those below it, children first, and whether `method` of each is
     `Module`'s own. Of others, whose method does the rest, the modules below are left out.
     """
-    found: list[tuple[Module, bool]] = []
+    results: list[tuple[Module, bool]] = []
     waiting = [(module, 0)]
     while waiting:
         each, depth = waiting.pop()
         is_own = each is module or _inherits(each, method)
-        found.append((each, is_own))
+        results.append((each, is_own))
         if is_own and each._modules:
             check_depth(depth, method)
             waiting += [(child, depth + 1) for child in each.children()]
-    return reversed(found)
+    return reversed(results)
 
 
 def _convert(module: Module, fn: Callable[[Tensor], Tensor]) -> None:

@@ -43,7 +43,7 @@ class _Pad(Layer):
         return f"{self.padding}"
 
 
-class _ConstantPad(_Pad, shown="padding value"):
+class _ConstantPad(_Pad, fields="padding value"):
     value: float
     _mode = "constant"
 

@@ -12,7 +12,7 @@ from plait_nn.functional._checks import Sizes, sizes_of
 
 
 class MaxPool2d(
-    Layer, function="max_pool2d", shown="kernel_size stride padding dilation ceil_mode"
+    Layer, function="max_pool2d", fields="kernel_size stride padding dilation ceil_mode"
 ):
     """Take the maximum of every window; see `plait_nn.functional.max_pool2d`.
 
@@ -51,7 +51,7 @@ class MaxPool2d(
         )
 
 
-class _Windowed(Layer, shown="kernel_size stride padding"):
+class _Windowed(Layer, fields="kernel_size stride padding"):
     """Pooling whose repr shows size, stride and padding of its windows only."""
 
     kernel_size: Sizes
@@ -98,7 +98,7 @@ class AvgPool2d(_Windowed, function="avg_pool2d"):
         return result
 
 
-class _AdaptivePool(Layer, shown="output_size"):
+class _AdaptivePool(Layer, fields="output_size"):
     """Pooling to a fixed output size by ``_pool``."""
 
     def __init__(self, output_size: Any) -> None:
@@ -199,7 +199,7 @@ class AvgPool3d(AvgPool2d, function="avg_pool3d"):
     """
 
 
-class _LPPool(Layer, shown="norm_type kernel_size stride ceil_mode"):
+class _LPPool(Layer, fields="norm_type kernel_size stride ceil_mode"):
     _function: ClassVar[Callable[..., Tensor]]
 
     def __init__(

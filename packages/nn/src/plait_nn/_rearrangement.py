@@ -12,7 +12,7 @@ from plait_nn._module import Module
 from plait_nn.functional._checks import Sizes
 
 
-class Flatten(Layer, shown="start_dim end_dim"):
+class Flatten(Layer, fields="start_dim end_dim"):
     """Make one dimension of those from ``start_dim`` to ``end_dim``.
 
     Example:
@@ -30,7 +30,7 @@ class Flatten(Layer, shown="start_dim end_dim"):
         return input.flatten(self.start_dim, self.end_dim)
 
 
-class Unflatten(Layer, shown="dim unflattened_size"):
+class Unflatten(Layer, fields="dim unflattened_size"):
     """Make dimensions of sizes ``unflattened_size`` of one; one of them may be -1.
 
     Example:
@@ -66,7 +66,7 @@ class Unflatten(Layer, shown="dim unflattened_size"):
         return input.reshape((*shape[:dim], *self.unflattened_size, *shape[dim + 1 :]))
 
 
-class PixelShuffle(Layer, shown="upscale_factor"):
+class PixelShuffle(Layer, fields="upscale_factor"):
     """Rearrange channels to pixels; see `plait_nn.functional.pixel_shuffle`.
 
     Example:
@@ -83,7 +83,7 @@ class PixelShuffle(Layer, shown="upscale_factor"):
         return F.pixel_shuffle(input, self.upscale_factor)
 
 
-class PixelUnshuffle(Layer, shown="downscale_factor"):
+class PixelUnshuffle(Layer, fields="downscale_factor"):
     """Rearrange pixels to channels; see `plait_nn.functional.pixel_unshuffle`.
 
     Example:
@@ -100,7 +100,7 @@ class PixelUnshuffle(Layer, shown="downscale_factor"):
         return F.pixel_unshuffle(input, self.downscale_factor)
 
 
-class ChannelShuffle(Layer, shown="groups"):
+class ChannelShuffle(Layer, fields="groups"):
     """Mix the channels of groups; see `plait_nn.functional.channel_shuffle`.
 
     Example:
@@ -117,7 +117,7 @@ class ChannelShuffle(Layer, shown="groups"):
         return F.channel_shuffle(input, self.groups)
 
 
-class Unfold(Layer, shown="kernel_size dilation padding stride"):
+class Unfold(Layer, fields="kernel_size dilation padding stride"):
     """Make every window a column; see `plait_nn.functional.unfold`.
 
     Example:
@@ -139,7 +139,7 @@ class Unfold(Layer, shown="kernel_size dilation padding stride"):
         return F.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
 
 
-class Fold(Layer, shown="output_size kernel_size dilation padding stride"):
+class Fold(Layer, fields="output_size kernel_size dilation padding stride"):
     """Add columns up at the positions of their windows; see `plait_nn.functional.fold`.
 
     Example:

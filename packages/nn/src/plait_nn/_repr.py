@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from plait_nn._nesting import Steps, run
 
-# A line, or a name with what is in its parentheses: labels and texts, each on a line.
+# A line, or a name with the content of its parentheses: labels and texts, each on a line.
 Text = str | tuple[str, list[tuple[str, "Text"]]]
 
 

@@ -128,7 +128,7 @@ class RNNBase(Module):
 
     @property
     def _flat_weights(self) -> list[Any]:
-        """What a call uses as weights, by ``_flat_weights_names``; an assignment sets them."""
+        """The weights of a call, by ``_flat_weights_names``; an assignment sets them."""
         return [getattr(self, name, None) for name in self._flat_weights_names]
 
     @_flat_weights.setter

@@ -1,4 +1,5 @@
-"""What cost functions share: bytes of tensors, logarithms, and LAPACK's counts for matrices.
+"""The common part of cost functions: bytes of tensors, logarithms, and LAPACK's counts for
+matrices.
 
 The counts are those of the algorithms that LAPACK uses (Anderson et al., LAPACK Working Note 41;
 Golub and Van Loan, Matrix Computations), without terms of lower order. Those of eigenvalues and of

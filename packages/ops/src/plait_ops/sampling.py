@@ -65,10 +65,10 @@ class Sample:
         if len({x.shape for x in arrays}) != 1:
             return None
         sizes = [np.abs(x) for x in arrays]
-        kept = np.logical_and.reduce([(x == 0) | ((x > 1e-3) & (x < 1e3)) for x in sizes])
-        if not kept.any():
+        usable = np.logical_and.reduce([(x == 0) | ((x > 1e-3) & (x < 1e3)) for x in sizes])
+        if not usable.any():
             return None
-        return dataclasses.replace(self.mapped(lambda x: x[kept]), gradient=True)
+        return dataclasses.replace(self.mapped(lambda x: x[usable]), gradient=True)
 
     def loosely(self, factor: float) -> Sample:
         """Return the same call with a tolerance that is `factor` times wider."""

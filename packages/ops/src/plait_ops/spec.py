@@ -45,7 +45,7 @@ NAMESPACES = ("linalg", "fft", "special")
 """Namespaces: the operator ``linalg_solve`` is ``linalg.solve`` for users (docs/design/0008)."""
 
 VARIANTS = ("function", "function_", "method")
-"""How users can call an operator; see `Operator`."""
+"""The ways in which users can call an operator; see `Operator`."""
 
 
 class SpecError(ValueError):
@@ -288,8 +288,8 @@ class Operator:
 
     @property
     def slice_letters(self) -> str:
-        """How calls are cut, a letter for each argument and after ">" for each result: a digit, "d"
-        for "dim", "+" for "sum", "." for what is not cut. Empty if nothing is.
+        """The way in which calls are cut, a letter for each argument and after ">" for each result:
+        a digit, "d" for "dim", "+" for "sum", "." for what is not cut. Empty if nothing is.
         """
         if not self.slice_dims:
             return ""

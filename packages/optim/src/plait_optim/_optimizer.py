@@ -75,7 +75,7 @@ class Optimizer:
     """Options that come first in the groups; the others follow in the order of the signature."""
 
     instead_of_sparse: ClassVar[str] = ""
-    """What the error for sparse gradients advises, of an optimizer that does not take them."""
+    """The advice in the error for sparse gradients, if an optimizer does not accept them."""
 
     gradient_factor: Any = 1.0
     """The factor of gradients in `update`: less than 1 while ``step(max_norm=...)`` clips. A float;

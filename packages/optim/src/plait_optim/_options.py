@@ -68,16 +68,16 @@ def check_arguments(cls: type, constructor: Callable[..., Any]) -> Callable[...,
     return checking
 
 
-def not_negative(what: str, value: Any) -> None:
+def not_negative(label: str, value: Any) -> None:
     """Raise for an option that is not a number, or is below 0 or nan."""
     try:
         if has_text(value):
             raise TypeError
         number = float(value)
     except (TypeError, ValueError):
-        raise TypeError(f"{what} must be a number; got {value!r}") from None
+        raise TypeError(f"{label} must be a number; got {value!r}") from None
     if not number >= 0.0:
-        raise ValueError(f"Invalid {what}: {value}")
+        raise ValueError(f"Invalid {label}: {value}")
 
 
 def _fractions(betas: tuple[float, float]) -> None:
@@ -99,8 +99,8 @@ class Option(NamedTuple):
     """Whether it may be true; flags of PyTorch that are not implemented may not."""
 
 
-def _number(text: str, what: str) -> Option:
-    return Option(text, lambda value: not_negative(what, value))
+def _number(text: str, label: str) -> Option:
+    return Option(text, lambda value: not_negative(label, value))
 
 
 COMMON = {

@@ -1,4 +1,4 @@
-"""A recording from what the recorder and child processes wrote."""
+"""A recording from the rows that the recorder and child processes wrote."""
 
 from __future__ import annotations
 

@@ -116,19 +116,19 @@ class _Lanes:
             self._label("thread_sort_index", pid, tid, sort_index=number)
             self.texts.append(b'"pid":%d,"tid":%d,' % (pid, tid))
 
-    def _new_process(self, taken: dict[tuple[int, int], int], process: int, device: int) -> int:
+    def _new_process(self, numbers: dict[tuple[int, int], int], process: int, device: int) -> int:
         """Return the number of a process, or one for its part of a device, and label it."""
         if device:
-            pid = (1 << 22) + len(taken)
-            name, order = f"{device_name(device)} (process {process})", SORT + len(taken)
+            pid = (1 << 22) + len(numbers)
+            name, order = f"{device_name(device)} (process {process})", SORT + len(numbers)
         else:
-            pid, name, order = process, f"process {process}", len(taken)
+            pid, name, order = process, f"process {process}", len(numbers)
         self._label("process_name", pid, 0, name=name)
         self._label("process_sort_index", pid, 0, sort_index=order)
         return pid
 
-    def _label(self, what: str, pid: int, tid: int, **args: Any) -> None:
-        self._labels.append({"ph": "M", "name": what, "pid": pid, "tid": tid, "args": args})
+    def _label(self, label: str, pid: int, tid: int, **args: Any) -> None:
+        self._labels.append({"ph": "M", "name": label, "pid": pid, "tid": tid, "args": args})
 
     def labels(self) -> bytes:
         return b"".join(json.dumps(label).encode() + b",\n" for label in self._labels)
@@ -279,12 +279,12 @@ def _write_arrows(
 
 def _write_memory(recording: Recording, offset: np.uint64, file: BinaryIO) -> None:
     """Write a counter of the bytes held on each device, and of those taken from the system."""
-    for (process, device), (times, held) in held_bytes(recording).items():
+    for (process, device), (times, sizes) in held_bytes(recording).items():
         begin = b'{"ph":"C","name":"%s memory","pid":%d,"ts":'
         begin %= (device_name(device).encode(), process)
         for part in chunks(np.arange(len(times))):
             stamps = microseconds(times[part].astype(np.uint64) + offset)
-            lines = fields(begin, stamps, b',"args":{"bytes":', decimals(held[part]), b"}},\n")
+            lines = fields(begin, stamps, b',"args":{"bytes":', decimals(sizes[part]), b"}},\n")
             file.write(b"".join(lines))
     process = int(recording.rows["process"][0]) if len(recording.rows) else 0
     for time, size in recording.reserved:

@@ -104,13 +104,13 @@ def _row(
     count_a, count_b = (x.count if x else 0 for x in (before, after))
     change = time_b - time_a
     if before is None or after is None:
-        by_count, what = change, "new" if before is None else "gone"
+        by_count, label = change, "new" if before is None else "gone"
     else:
         by_count = (count_b - count_a) * time_a / count_a if count_a else 0.0
-        what = _what(change, by_count, change - by_count)
+        label = _describe(change, by_count, change - by_count)
     return {
         "key": key,
-        "what": what,
+        "what": label,
         "change": change,
         "by_count": by_count,
         "by_speed": change - by_count,
@@ -121,7 +121,7 @@ def _row(
     }
 
 
-def _what(change: float, by_count: float, by_speed: float) -> str:
+def _describe(change: float, by_count: float, by_speed: float) -> str:
     if not by_count and not by_speed:
         return ""
     if abs(by_count) > abs(by_speed):

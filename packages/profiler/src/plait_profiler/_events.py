@@ -91,7 +91,7 @@ class Event(Rates):
 
     @property
     def kind(self) -> Kind:
-        """What it is."""
+        """The kind of the event."""
         return Kind(self._row["kind"])
 
     @property
@@ -146,7 +146,7 @@ class Event(Rates):
 
     @property
     def sequence(self) -> int | None:
-        """The number of the node: that ran for a NODE, that it recorded for an operator."""
+        """The number of the node that ran, or that the operator recorded."""
         return int(self._row["link"]) or None
 
     @property
@@ -212,7 +212,7 @@ class Event(Rates):
 
     @property
     def cpu_time_total(self) -> float:
-        """From begin to end."""
+        """The time from begin to end."""
         return float(self._row["duration"]) / 1e3
 
     @property
@@ -222,12 +222,12 @@ class Event(Rates):
 
     @property
     def device_time_total(self) -> float:
-        """Of the work on accelerators that it and the events within it launched."""
+        """The time of the work on accelerators that it and the events within it launched."""
         return float(self._all.device_time[self.id]) / 1e3
 
     @property
     def self_device_time_total(self) -> float:
-        """Of the work on accelerators that it launched itself."""
+        """The time of the work on accelerators that it launched itself."""
         return float(self._all.tree.device_time[self.id]) / 1e3
 
     @property
@@ -272,7 +272,7 @@ def _is_tensor(value: Any) -> bool:
 
 
 class _Events(Sequence[Event]):
-    """The events of a recording in the order of their begins, made when they are asked for."""
+    """The events of a recording in the order of their begins, created at the first access."""
 
     def __init__(self, recording: Recording) -> None:
         self.recording = recording
@@ -297,7 +297,7 @@ class _Events(Sequence[Event]):
 
     @functools.cached_property
     def contexts(self) -> Array:
-        """As `contexts_of`."""
+        """The result of `contexts_of`."""
         return contexts_of(self.recording)
 
     @functools.cached_property

@@ -1,4 +1,4 @@
-"""What memory is for, over time: by category, line, module and operator."""
+"""The use of memory over time: by category, line, module and operator."""
 
 from __future__ import annotations
 
@@ -173,13 +173,13 @@ class MemoryProfile:
         at = _nanoseconds(time)
         return np.flatnonzero((self.blocks.begin <= at) & (self.blocks.end > at))
 
-    def _table(self, which: Array, by: str, what: str, time: float) -> Table:
+    def _table(self, which: Array, by: str, title_start: str, time: float) -> Table:
         if by not in _BY:
             raise ValueError(f"memory: `by` must be one of {', '.join(_BY)}; got {by!r}")
         size = self.blocks.size[which]
         total = int(size.sum())
         since = time - self._began() / 1e3
-        title = f"{what}: {bytes_text(total)} at {time_text(since)} of the recording"
+        title = f"{title_start}: {bytes_text(total)} at {time_text(since)} of the recording"
         rows = self._each(which) if by == "block" else self._grouped(which, by)
         for row in rows:
             row["share"] = row["bytes"] / total if total else 0.0
@@ -268,8 +268,8 @@ class MemoryProfile:
         around = np.where(around >= 0, around, tree.parents)
         each, first = numbered(recording.signatures, lambda signature: signature.name)
         names = [recording.signatures[i].name for i in first]
-        apart = tree.backward & ~is_any_of(tree.kind, Kind.NODE, Kind.BACKWARD)
-        number = each[tree.signature[around]] * 2 + apart[around]
+        separate = tree.backward & ~is_any_of(tree.kind, Kind.NODE, Kind.BACKWARD)
+        number = each[tree.signature[around]] * 2 + separate[around]
         number = np.where(around >= 0, number, 2 * len(names))
         texts = [text for name in names for text in (name, f"{name} (backward)")]
         return number, [*texts, "(outside of operators)"]

@@ -36,7 +36,7 @@ def export_memory_timeline(
 ) -> None:
     """Write the memory of each category over time.
 
-    The end of the path tells the format, which is PyTorch's:
+    The end of the path determines the format, which is PyTorch's:
 
     - ``.html``: a picture, drawn as SVG in a page that needs nothing else;
     - ``.json``, ``.json.gz``: ``[times, sizes]``: microseconds, and for each a list of 0 and the
@@ -100,9 +100,9 @@ def _changes(memory: MemoryProfile) -> list[list[int]]:
     index = np.array([_INDEX[category] for category in Category])[blocks.category]
     action = np.where(blocks.row >= 0, _CREATE, _PREEXISTING)
     rows = np.stack([np.where(blocks.row >= 0, blocks.begin, -1), action, blocks.size, index], 1)
-    gone = blocks.end < NEVER
-    size = -blocks.size[gone]
-    freed = np.stack([blocks.end[gone], np.full(len(size), _DESTROY), size, index[gone]], 1)
+    is_freed = blocks.end < NEVER
+    size = -blocks.size[is_freed]
+    freed = np.stack([blocks.end[is_freed], np.full(len(size), _DESTROY), size, index[is_freed]], 1)
     changes = np.concatenate([rows, freed])
     ordered: list[list[int]] = changes[np.argsort(changes[:, 0], kind="stable")].tolist()
     return ordered
@@ -154,8 +154,8 @@ def _thinned(timeline: MemoryTimeline) -> tuple[Array, Array]:
     part = ((times - times[0]) * (1999 / (times[-1] - times[0]))).astype(np.int64)
     order = np.lexsort((sizes.sum(1), part))
     last = np.append(np.flatnonzero(np.diff(part[order])), len(order) - 1)
-    chosen = np.union1d(order[last], [len(times) - 1])
-    return times[chosen], sizes[chosen]
+    choice = np.union1d(order[last], [len(times) - 1])
+    return times[choice], sizes[choice]
 
 
 def _y(size: float, highest: float) -> float:

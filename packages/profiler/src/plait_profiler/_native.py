@@ -96,7 +96,7 @@ def load_recording(path: str | os.PathLike[str]) -> Recording:
 
 
 class _Damaged(Exception):
-    """What is wrong with a file; the message continues "the file"."""
+    """The fault of a file; the message continues "the file"."""
 
 
 def _read(file: BinaryIO, pool: ThreadPoolExecutor) -> Recording:

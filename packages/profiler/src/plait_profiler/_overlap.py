@@ -1,4 +1,6 @@
-"""What ran alone while others could have run: one thread of a backward pass, a waiting device."""
+"""Work that ran alone while other work could have run: one thread of a backward pass, a waiting
+device.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,7 @@ def overlap(recording: Recording) -> Table:
         if len(passes):
             time, busy, passing = _counts(spans, passes)
             in_passes += _sum_over(time, passing > 0)
-            alone[here] = _over(time, (busy == 1) & (passing > 0), spans)
+            alone[here] = _busy_time(time, (busy == 1) & (passing > 0), spans)
         works = np.flatnonzero((tree.kind == Kind.DEVICE) & (tree.process == process))
         if len(works):
             on_device = _spans(tree, works)
@@ -65,7 +67,7 @@ def overlap(recording: Recording) -> Table:
             waits = running == 0
             waits &= (time >= on_device[:, 0].min()) & (time < on_device[:, 1].max())
             in_waits += _sum_over(time, waits)
-            idle[here] = _over(time, waits, spans)
+            idle[here] = _busy_time(time, waits, spans)
     columns = [
         Column("key", "Name", left=True, width=70),
         Column("count", "# of Calls"),
@@ -116,7 +118,7 @@ def _sum_over(time: Array, flag: Array) -> float:
     return float((np.diff(time, append=time[-1]) * flag).sum())
 
 
-def _over(time: Array, flag: Array, spans: Array) -> Array:
+def _busy_time(time: Array, flag: Array, spans: Array) -> Array:
     """Return for each span for how long the flag is true in it, nanoseconds."""
     until = np.concatenate([[0], np.cumsum(np.diff(time) * flag[:-1])])
     return np.asarray(

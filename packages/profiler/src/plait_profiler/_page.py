@@ -90,7 +90,7 @@ class _Columns:
 
 
 def _facts(recording: Recording, columns: _Columns) -> dict[str, Any]:
-    """Add columns, and return the rest of what the page needs, which becomes JSON."""
+    """Add columns, and return the other data of the page, which become JSON."""
     tracks_shown = tracks(recording)
     order = np.concatenate([np.zeros(0, np.int64), *[track.rows for track in tracks_shown]])
     rows = recording.rows[order]

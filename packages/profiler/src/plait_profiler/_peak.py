@@ -1,4 +1,4 @@
-"""How far operators are from what the machine can do."""
+"""Speeds of operators, compared with the peak of the machine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from plait_profiler._tables import Column, Table, count_text, dropped_notes, per
 
 
 class Peak(NamedTuple):
-    """What a device reaches: ``flops``, floating-point operations in a second, and ``bandwidth``,
+    """The peak of a device: ``flops``, floating-point operations in a second, and ``bandwidth``,
     bytes in a second, read and written together.
 
     Example:

@@ -169,7 +169,8 @@ def _counter_track(process: int, device: int, name: str) -> list[bytes]:
 
 
 class _Texts:
-    """What rows name by a number: names, categories, and annotations of signatures and contexts.
+    """The objects to which rows refer by a number: names, categories, and annotations of signatures
+    and contexts.
 
     Attributes:
         of_signature: annotations, by the signature's number.
@@ -237,7 +238,7 @@ def _flows(recording: Recording, space: int, sources: Array, targets: Array) -> 
 def _borders(recording: Recording, track: Track) -> Iterator[tuple[Array, Array]]:
     """Yield rows and whether they end, in an order in which events lie within one another.
 
-    Perfetto sorts by time and keeps the order of what happens at one time. That is why the order
+    Perfetto sorts by time and keeps the order of events with the same time. That is why the order
     is computed from depths: an event ends behind the last one within it.
     """
     depth = recording.rows["depth"][track.rows].astype(np.int64)
@@ -353,8 +354,8 @@ def _optional(pieces: list[list[bytes]], numbers: Array, *parts: bytes | Array) 
 
 def _write_counters(recording: Recording, file: BinaryIO) -> None:
     series = [
-        (_counter_uuid(process, device), times, held)
-        for (process, device), (times, held) in held_bytes(recording).items()
+        (_counter_uuid(process, device), times, nbytes)
+        for (process, device), (times, nbytes) in held_bytes(recording).items()
     ]
     if len(recording.reserved) and len(recording.rows):
         times, sizes = np.array(recording.reserved, np.uint64).T

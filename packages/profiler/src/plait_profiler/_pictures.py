@@ -110,16 +110,16 @@ def memory_figure(recording: Recording, *, width: float = 10.0, height: float = 
     begin = min(recording.begin, int(timeline.times[0] * 1e3))
     end = max(recording.end, int(timeline.times[-1] * 1e3), begin + 1)
     edges = np.linspace(0, end - begin, POINTS)
-    held = _stacked(timeline, begin, edges)
-    used = [c for c in MEMORY_COLOURS if held[c].any()]
+    nbytes = _stacked(timeline, begin, edges)
+    used = [c for c in MEMORY_COLOURS if nbytes[c].any()]
     unit, name = _time_unit(end - begin)
-    most = max([held.sum(axis=0).max(), *[size for _, size in recording.reserved]])
+    most = max([nbytes.sum(axis=0).max(), *[size for _, size in recording.reserved]])
     size, size_name = _size_unit(float(most))
     figure = new_figure(figsize=(width, height), layout="constrained")
     axes = figure.add_subplot()
     axes.stackplot(
         edges / unit,
-        [held[category] / size for category in used],
+        [nbytes[category] / size for category in used],
         colors=[MEMORY_COLOURS[category] for category in used],
         labels=[category.name.lower().replace("_", " ") for category in used],
         step="post",
@@ -151,8 +151,8 @@ def _figure_class(function: str) -> Any:
 def _borders(recording: Recording, first_step: int, steps: int) -> tuple[int, int]:
     """Return the times between which the steps are."""
     rows = recording.rows
-    chosen = rows[rows["kind"] == Kind.STEP]
-    if not len(chosen):
+    choice = rows[rows["kind"] == Kind.STEP]
+    if not len(choice):
         if not len(rows):
             return 0, 1
         ends = [
@@ -160,11 +160,11 @@ def _borders(recording: Recording, first_step: int, steps: int) -> tuple[int, in
         ]
         begin = int(rows["start"].min())
         return begin, max([begin + 1, *ends])
-    first = chosen["process"] == chosen["process"][0]
-    chosen = np.sort(chosen[first], order="start")[first_step : first_step + steps]
-    if not len(chosen):
+    first = choice["process"] == choice["process"][0]
+    choice = np.sort(choice[first], order="start")[first_step : first_step + steps]
+    if not len(choice):
         return 0, 0
-    return int(chosen["start"][0]), int(chosen["start"][-1] + chosen["duration"][-1])
+    return int(choice["start"][0]), int(choice["start"][-1] + choice["duration"][-1])
 
 
 def _within(recording: Recording, track: Track, begin: int, end: int) -> Array:

@@ -1,6 +1,7 @@
-"""What child processes record: each writes rows and texts into files, which their parent joins.
+"""The recordings of child processes: each writes rows and texts into files, which their parent
+joins.
 
-A forked child goes on with its parent's recorder; another one finds in its environment that it is
+A forked child continues with its parent's recorder; another one finds in its environment that it is
 to load the recorder.
 """
 
@@ -22,7 +23,7 @@ from plait_profiler._library import observer
 
 
 class Journal(NamedTuple):
-    """What one process wrote.
+    """The output of one process.
 
     Attributes:
         rows: bytes of rows; those whose kind is 0 are not there yet.
@@ -33,7 +34,7 @@ class Journal(NamedTuple):
     texts: dict[str, dict[int, str]]
 
 
-_lock = threading.RLock()  # of what follows; a profile may be freed, and stop, within it
+_lock = threading.RLock()  # of the variables below; a profile may be freed, and stop, within it
 _sessions = 0  # recordings that run
 _folder: pathlib.Path | None = None
 _holder = -1  # the open file by which other processes see that the folder is in use

@@ -29,7 +29,8 @@ _RECORDS = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 
 
 class ProfilerActivity(enum.Enum):
-    """What a profile can record. Accelerators that give times are recorded in any case.
+    """The kinds of activity that a profile can record. Accelerators that give times are recorded in
+    any case.
 
     Example:
         >>> from plait_profiler import ProfilerActivity, profile

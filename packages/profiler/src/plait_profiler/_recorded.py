@@ -1,4 +1,4 @@
-"""What can be asked of a recording: tables, timelines, memory, files."""
+"""The results of a recording: tables, timelines, memory, files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _WRITERS = {
     ".plaitprof": "save",
 }
 ENDINGS = tuple(_WRITERS)
-"""Of paths that `Recorded.export` takes."""
+"""The suffixes of paths that `Recorded.export` accepts."""
 
 
 class Recorded:
@@ -147,7 +147,7 @@ class Recorded:
         export_memory_timeline(self.recording(), path, device)
 
     def export(self, path: Path) -> None:
-        """Write a file whose format the end of the path tells.
+        """Write a file; the end of the path determines the format.
 
         ``.html`` is a page, ``.json`` and ``.json.gz`` a Chrome trace, ``.pftrace`` and
         ``.perfetto-trace`` a Perfetto trace, ``.plaitprof`` the recording as it is.

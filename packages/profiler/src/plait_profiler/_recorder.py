@@ -49,7 +49,7 @@ class Recorder:
 
         Raises:
             RuntimeError, or another error: of work on an accelerator that was not done yet.
-            MemoryError: if there is none for what was recorded.
+            MemoryError: if there is no memory for the recorded rows.
         """
         if not self._runs:
             return

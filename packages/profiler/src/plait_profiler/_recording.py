@@ -1,4 +1,4 @@
-"""What a profile has recorded: events as columns, and the tables that their numbers refer to.
+"""The recording of a profile: events as columns, and the tables that their numbers refer to.
 
 The recorder writes these rows while a program runs; reports and exports compute from them. An event
 is one row of `ROW`. Texts are never in rows: a row has the numbers of a signature and a context,
@@ -48,7 +48,7 @@ ROW = np.dtype(
 
 
 class Kind(enum.IntEnum):
-    """What an event is. The first eight have the numbers of `plait_event_kind`.
+    """The kinds of events. The first eight have the numbers of `plait_event_kind`.
 
     Example:
         >>> from plait_profiler import Kind
@@ -81,7 +81,7 @@ class Kind(enum.IntEnum):
 
 
 class Category(enum.IntEnum):
-    """What a storage's memory is for. MARK rows tell the first five; reports find the rest.
+    """The categories of memory. MARK rows tell the first five; reports find the rest.
 
     Example:
         >>> from plait_profiler import Category
@@ -102,8 +102,8 @@ class Category(enum.IntEnum):
 
 @dataclass(frozen=True)
 class Signature:
-    """What calls have in common: the operator with the shapes and dtypes of its arguments, or the
-    name of a range.
+    """The common properties of calls: the operator with the shapes and dtypes of its arguments, or
+    the name of a range.
 
     Attributes:
         name: of the operator (``mul``), the node (``MulBackward``), or as given to a range.
@@ -153,7 +153,7 @@ class Context:
         module: the path of the module whose forward ran, such as ``Net.layers.0``; "" outside.
         module_type: the name of that module's class.
         stack: the lines of the program, innermost first: ``("net.py", 12, "forward")``. Empty
-            unless stacks were asked for.
+            unless stacks were requested.
 
     Example:
         >>> from plait_profiler import Context

@@ -183,8 +183,8 @@ def _by_name(
     kind = tree.kind[rows]
     bit = np.zeros(max(Kind) + 1, np.int64)
     bit[[int(each) for each in _KINDS]] = range(len(_KINDS))
-    apart = tree.backward[rows] & ~is_any_of(kind, Kind.NODE, Kind.BACKWARD)
-    key = (name[tree.signature[rows]] * len(_KINDS) + bit[kind]) * 2 + apart
+    separate = tree.backward[rows] & ~is_any_of(kind, Kind.NODE, Kind.BACKWARD)
+    key = (name[tree.signature[rows]] * len(_KINDS) + bit[kind]) * 2 + separate
     if stack:
         key = key * len(first_place) + place[contexts_of(recording)[rows]]
     present, group = _dense(key)

@@ -93,7 +93,8 @@ class Measurement:
             title += f", {more}" if more else ""
         text = (
             f"<Measurement: {title}>\n"
-            f"  {shown(self.median)} median, {shown(self.iqr)} between the quartiles, "
+            f"  {seconds_text(self.median)} median, "
+            f"{seconds_text(self.iqr)} between the quartiles, "
             f"{len(self.times)} samples of {self.number_per_run} runs, {self.num_threads} threads"
         )
         if self.has_warnings:
@@ -152,7 +153,8 @@ class TimerComparison:
         verdict = "a significant" if self.significant else "no significant"
         return (
             f"<TimerComparison: {self.first.stmt} / {self.second.stmt}>\n"
-            f"  {shown(self.first.median)} / {shown(self.second.median)} = {self.ratio:.3f}, "
+            f"  {seconds_text(self.first.median)} / "
+            f"{seconds_text(self.second.median)} = {self.ratio:.3f}, "
             f"95 % between {low:.3f} and {high:.3f} in {len(self.first.times)} rounds: "
             f"{verdict} difference"
         )
@@ -163,7 +165,7 @@ class Timer:
 
     It warms up, runs the statement often enough in a sample for the clock, switches the garbage
     collector off, waits for an accelerator before it looks at the clock, and uses one thread unless
-    it is asked for more.
+    more are requested.
 
     Args:
         stmt: code, or a function without arguments.
@@ -363,12 +365,12 @@ def _quiet(threads: int | None) -> Iterator[None]:
             sys.modules["plait_core"].set_num_threads(before)
 
 
-def shown(seconds: float) -> str:
+def seconds_text(seconds: float) -> str:
     """Return a time with a unit that suits it.
 
     Example:
-        >>> from plait_profiler._timer import shown
-        >>> shown(0.00123)
+        >>> from plait_profiler._timer import seconds_text
+        >>> seconds_text(0.00123)
         '1.23 ms'
     """
     for unit, factor in (("s", 1.0), ("ms", 1e3), ("us", 1e6)):

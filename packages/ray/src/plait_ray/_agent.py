@@ -147,7 +147,7 @@ class Agent:
         deadline = time.monotonic() + seconds if seconds > 0 else None
         ray, message = library(), self._packed(to, (function, args, kwargs))
         reference = to.mailbox.call.remote(message)
-        what = getattr(function, "__qualname__", None) or repr(function)
+        name = getattr(function, "__qualname__", None) or repr(function)
 
         def fetch() -> Any:
             left = None if deadline is None else max(0.0, deadline - time.monotonic())
@@ -155,12 +155,12 @@ class Agent:
                 return self._result(to, ray.get(reference, timeout=left))
             except ray.exceptions.GetTimeoutError:
                 raise RuntimeError(
-                    f"rpc: the call of {what} in {to} ran for more than {seconds:g} s; it goes on "
+                    f"rpc: the call of {name} in {to} ran for more than {seconds:g} s; it goes on "
                     "there"
                 ) from None
             except (ray.exceptions.RayActorError, ray.exceptions.ObjectLostError) as error:
                 raise WorkerLost(
-                    f"rpc: {to} died or left before it answered the call of {what}: {reason(error)}"
+                    f"rpc: {to} died or left before it answered the call of {name}: {reason(error)}"
                 ) from None
 
         return CallFuture(fetch, lambda: bool(ray.wait([reference], timeout=0)[0]))

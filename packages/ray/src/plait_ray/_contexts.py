@@ -104,11 +104,11 @@ def joined(number: int) -> Context:
         return _contexts[number]
 
 
-def known(who: str, number: int) -> Context:
+def known(caller: str, number: int) -> Context:
     """Return the context of that number."""
     with _lock:
         if number not in _contexts:
-            raise RuntimeError(f"{who}: there is no context {number!r} in this process")
+            raise RuntimeError(f"{caller}: there is no context {number!r} in this process")
         return _contexts[number]
 
 

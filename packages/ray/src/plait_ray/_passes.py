@@ -72,10 +72,10 @@ def _discover(context_id: int, first: Name) -> dict[Part, list[Part]]:
 
 
 def _by_rank(parts: Sequence[Part]) -> dict[int, list[Name]]:
-    found: dict[int, list[Name]] = defaultdict(list)
+    result: dict[int, list[Name]] = defaultdict(list)
     for rank, name in parts:
-        found[rank].append(name)
-    return found
+        result[rank].append(name)
+    return result
 
 
 def _run_in_order(context_id: int, first: Name, uses: dict[Part, list[Part]]) -> None:

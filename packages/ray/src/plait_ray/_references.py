@@ -18,27 +18,27 @@ Key = tuple[int, int]  # the rank that made the reference, and a number of its o
 _numbers = itertools.count(1)
 
 
-class _Held:
-    """A value that this process owns, and how many references to it there are."""
+class _OwnedValue:
+    """A value that this process owns, and its number of references."""
 
     def __init__(self) -> None:
         self.future = dist.Future()
         self.references = 1
 
 
-_held: dict[Key, _Held] = {}
+_owned: dict[Key, _OwnedValue] = {}
 _lock = threading.Lock()
 
 
 def forget_all() -> None:
     """Drop all values."""
     with _lock:
-        _held.clear()
+        _owned.clear()
 
 
 def _value(key: Key) -> Any:
     with _lock:
-        entry = _held.get(key)
+        entry = _owned.get(key)
     if entry is None:
         raise RuntimeError(f"RRef: the value {key} is not in this process any more")
     return entry.future.wait()
@@ -46,25 +46,25 @@ def _value(key: Key) -> Any:
 
 def _fork(key: Key) -> None:
     with _lock:
-        _held[key].references += 1
+        _owned[key].references += 1
 
 
 def _drop(key: Key) -> None:
     with _lock:
-        entry = _held.get(key)
+        entry = _owned.get(key)
         if entry is None:
             return
         entry.references -= 1
         if entry.references == 0:
-            del _held[key]
+            del _owned[key]
     # the value's own finalizers run here, without the lock
 
 
 def _begin(key: Key, function: Callable[..., Any], args: Any, kwargs: Any) -> None:
     """Compute a value in a thread of its own, in this thread's context."""
-    entry, context = _Held(), _contexts.current()
+    entry, context = _OwnedValue(), _contexts.current()
     with _lock:
-        _held[key] = entry
+        _owned[key] = entry
 
     def run() -> None:
         with _contexts.inside(context):
@@ -102,10 +102,10 @@ class RRef(Generic[T]):
     def __init__(self, value: T, type_hint: Any = None) -> None:
         here = agent("RRef")
         self._begin(here, here.rank, (here.rank, next(_numbers)))
-        entry = _Held()
+        entry = _OwnedValue()
         entry.future.set_result(value)
         with _lock:
-            _held[self._key] = entry
+            _owned[self._key] = entry
 
     def _begin(self, here: Agent, owner: int, key: Key, accepted: Any = None) -> None:
         self._agent, self._owner, self._key, self._accepted = here, owner, key, accepted
@@ -142,12 +142,12 @@ class RRef(Generic[T]):
         """Return the value, copied to this process if it is another's.
 
         Args:
-            timeout: seconds; 0: as long as it takes; -1: as `init_rpc` was told.
+            timeout: seconds; 0: without a limit; -1: the timeout of `init_rpc`.
 
         Raises:
             WorkerLost: the owner has died.
             RuntimeError: the time is over.
-            Exception: what the function raised that computes the value.
+            Exception: the exception of the function that computes the value.
         """
         if self.is_owner():
             return self.local_value()
@@ -213,14 +213,14 @@ class _StandIn:
         def call(*args: Any, **kwargs: Any) -> Any:
             reference._confirm()
             here = reference._agent
-            what = (reference, name, args, kwargs)
-            return end(here.call(here.peers[reference._owner], _invoke, what, {}, timeout))
+            request = (reference, name, args, kwargs)
+            return end(here.call(here.peers[reference._owner], _invoke, request, {}, timeout))
 
         return call
 
 
 class _RemoteStandIn:
-    """Calls methods of a reference's value, and leaves the results there."""
+    """Calls methods of a reference's value, and leaves the results at the owner."""
 
     def __init__(self, reference: RRef[Any]) -> None:
         self._reference = reference
@@ -238,7 +238,7 @@ class _RemoteStandIn:
 
 
 def create(here: Agent, owner: int, function: Any, args: Any, kwargs: Any) -> RRef[Any]:
-    """Return a reference to what a function will return in a process."""
+    """Return a reference to the later result of a function in a process."""
     result: RRef[Any] = RRef.__new__(RRef)
     key = (here.rank, next(_numbers))
     peer = here.peers[owner]
@@ -266,7 +266,7 @@ def _replace(here: Agent, name: Any) -> RRef[Any]:
 
 
 def _release(here: Agent) -> None:
-    """Tell owners of references that are gone."""
+    """Tell owners which references were freed."""
     for _ in range(len(here.released)):
         owner, key, accepted = here.released.popleft()
         if accepted is not None and not accepted.done():

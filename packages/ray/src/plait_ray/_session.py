@@ -1,4 +1,4 @@
-"""What a training function asks and tells, in each process of a job."""
+"""The functions that a training function calls in each process of a job."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def open_session(session: Session) -> None:
     _open[:] = [session]
 
 
-def _session(who: str) -> Session:
+def _session(caller: str) -> Session:
     if not _open:
-        raise RuntimeError(f"{who}: this process is not a worker of a plait_ray.Trainer")
+        raise RuntimeError(f"{caller}: this process is not a worker of a plait_ray.Trainer")
     return _open[0]
 
 
@@ -73,10 +73,10 @@ def report(metrics: Mapping[str, Any], state: Any = None) -> None:
         raise Resized
 
 
-def _agreed_to_stop(mine: Session) -> bool:
+def _agreed_to_stop(own: Session) -> bool:
     """Wait until rank 0 has saved; return whether the job is to begin anew from there."""
     new = require("core")
-    votes = new.tensor([int(mine.elastic and mine.stop)])
+    votes = new.tensor([int(own.elastic and own.stop)])
     dist.broadcast(votes, 0)
     return bool(votes.item())
 

@@ -67,7 +67,7 @@ class DistributedOptimizer:
             for owner, references in by_owner.items()
         ]
         for each in self.remote_optimizers:
-            rpc.rpc_sync(each.owner(), _made, args=(each,))
+            rpc.rpc_sync(each.owner(), _wait_until_made, args=(each,))
 
     def step(self, context_id: int) -> None:
         """Take a step in all processes, with the gradients of a context."""
@@ -78,6 +78,6 @@ class DistributedOptimizer:
                 step.wait()
 
 
-def _made(reference: Any) -> None:
+def _wait_until_made(reference: Any) -> None:
     """Wait until the optimizer is made; raise the error if it could not be."""
     reference.local_value()

@@ -6,7 +6,7 @@
     reference = remote("worker1", Model)  # stays there: reference.rpc_sync().forward(x)
     shutdown()
 
-Arguments and results are pickled, and unpickled in the other process, which runs what it is told:
+Arguments and results are pickled, and unpickled in the other process, which runs the function:
 all processes of a job must be trusted. Tensors travel through Ray's object store, on one host
 without a copy where they are read.
 """
@@ -164,9 +164,9 @@ def init_rpc(
         raise
 
 
-def _number(argument: str, given: int, variable: str) -> int:
-    if given >= 0:
-        return given
+def _number(argument: str, value: int, variable: str) -> int:
+    if value >= 0:
+        return value
     text = os.environ.get(variable, "")
     if not text.isdigit():
         raise ValueError(
@@ -177,7 +177,7 @@ def _number(argument: str, given: int, variable: str) -> int:
 
 
 def _place(method: str, size: int) -> str:
-    """Return what names the job among others, and where rank 0 tells Ray's address."""
+    """Return the key of the job, and the place where rank 0 stores Ray's address."""
     scheme, _, rest = method.partition("://")
     if scheme == "tcp" and rest.rpartition(":")[2].isdigit():
         return rest
@@ -274,7 +274,7 @@ def rpc_async(
             program that the other process does not run are sent with their code.
         args: a tuple of arguments.
         kwargs: a dict of arguments.
-        timeout: seconds; 0: as long as it takes; -1: as `init_rpc` was told.
+        timeout: seconds; 0: without a limit; -1: the timeout of `init_rpc`.
 
     Raises:
         ValueError: there is no such process.
@@ -291,20 +291,20 @@ def rpc_async(
     return _begin("rpc_async", to, func, args, kwargs, timeout)
 
 
-def _begin(who: str, to: Any, func: Any, args: Any, kwargs: Any, timeout: float) -> Any:
-    here = agent(who)
-    peer = here.peer(who, to)
-    _check(who, func, args, kwargs)
+def _begin(caller: str, to: Any, func: Any, args: Any, kwargs: Any, timeout: float) -> Any:
+    here = agent(caller)
+    peer = here.peer(caller, to)
+    _check(caller, func, args, kwargs)
     return here.call(peer, func, tuple(args or ()), kwargs or {}, None if timeout < 0 else timeout)
 
 
-def _check(who: str, func: Any, args: Any, kwargs: Any) -> None:
+def _check(caller: str, func: Any, args: Any, kwargs: Any) -> None:
     if not callable(func):
-        raise TypeError(f"{who}: `func` must be a function, got {func!r}")
+        raise TypeError(f"{caller}: `func` must be a function, got {func!r}")
     if args is not None and not isinstance(args, (tuple, list)):
-        raise TypeError(f"{who}: `args` must be a tuple, got {type(args).__name__}")
+        raise TypeError(f"{caller}: `args` must be a tuple, got {type(args).__name__}")
     if kwargs is not None and not isinstance(kwargs, dict):
-        raise TypeError(f"{who}: `kwargs` must be a dict, got {type(kwargs).__name__}")
+        raise TypeError(f"{caller}: `kwargs` must be a dict, got {type(kwargs).__name__}")
 
 
 def rpc_sync(

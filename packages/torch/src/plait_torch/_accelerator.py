@@ -52,8 +52,8 @@ def device_index(device: int | None) -> AbstractContextManager[Any]:
     current = plait.accelerator.current_accelerator()
     if device is None or current is None:
         return nullcontext()
-    chosen: AbstractContextManager[Any] = plait.device(current.type, device)
-    return chosen
+    choice: AbstractContextManager[Any] = plait.device(current.type, device)
+    return choice
 
 
 def _number(device: Any) -> int:
@@ -146,8 +146,8 @@ class _Module(ModuleType):
 
 def _module(name: str, **names: Any) -> ModuleType:
     module = _Module(f"torch.{name}", f"Questions about the device {name}.")
-    shown = [each for each in names if not each.startswith("_")]
-    module.__dict__.update(names, __all__=shown, __path__=[])  # a package: torch.cpu.amp
+    visible = [each for each in names if not each.startswith("_")]
+    module.__dict__.update(names, __all__=visible, __path__=[])  # a package: torch.cpu.amp
     return module
 
 
@@ -192,13 +192,13 @@ def absent(
     """Return the module of a type of device that is not available: questions have answers, orders
     raise. `without` are names that it does not have, the other texts names that others do not have.
     """
-    found: dict[str, Any] = {"_initialized": False}
-    found |= dict.fromkeys(_YES_OR_NO.split(), _none)
-    found |= dict.fromkeys(f"{_COUNTS} {counts}".split(), _zero)
-    found |= dict.fromkeys(f"{_WITHOUT_EFFECT} {without_effect}".split(), _nothing)
-    found |= {name: refused(kind, name, error) for name in f"{_ORDERS} {orders}".split()}
-    found |= {"get_rng_state_all": returning(list), "memory_stats": returning(dict), **names}
-    return _module(kind, **{name: found[name] for name in found if name not in without.split()})
+    results: dict[str, Any] = {"_initialized": False}
+    results |= dict.fromkeys(_YES_OR_NO.split(), _none)
+    results |= dict.fromkeys(f"{_COUNTS} {counts}".split(), _zero)
+    results |= dict.fromkeys(f"{_WITHOUT_EFFECT} {without_effect}".split(), _nothing)
+    results |= {name: refused(kind, name, error) for name in f"{_ORDERS} {orders}".split()}
+    results |= {"get_rng_state_all": returning(list), "memory_stats": returning(dict), **names}
+    return _module(kind, **{name: results[name] for name in results if name not in without.split()})
 
 
 mps = absent("mps")

@@ -153,8 +153,8 @@ def _cast(value: Any, device_type: str, dtype: Any) -> Any:
         (plait.bfloat16, plait.float64, 'a')
     """
     if isinstance(value, plait.Tensor):
-        chosen = value.dtype.is_floating_point and value.device.type == device_type
-        return value.to(dtype) if chosen and value.dtype != plait.float64 else value
+        choice = value.dtype.is_floating_point and value.device.type == device_type
+        return value.to(dtype) if choice and value.dtype != plait.float64 else value
     if isinstance(value, Mapping):
         return {
             _cast(key, device_type, dtype): _cast(each, device_type, dtype)
@@ -279,8 +279,8 @@ class GradScaler:
         if state["stage"] is OptState.UNSCALED:
             raise RuntimeError("GradScaler: unscale_() was called twice since the last update()")
         inverse = plait.tensor(1.0 / float(self._scale), device=self._scale.device)
-        found = plait.zeros((), device=self._scale.device)
-        state["found_inf_per_device"] = self._unscale_grads_(optimizer, inverse, found, False)
+        result = plait.zeros((), device=self._scale.device)
+        state["found_inf_per_device"] = self._unscale_grads_(optimizer, inverse, result, False)
         state["stage"] = OptState.UNSCALED
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
@@ -316,10 +316,10 @@ class GradScaler:
             return optimizer.step(*args, **{**kwargs, "grad_scaler": self})
         if state["stage"] is OptState.READY:
             self._check_inf_per_device(optimizer)
-        found = list(state["found_inf_per_device"].values())
+        results = list(state["found_inf_per_device"].values())
         scale = self._get_scale_async()
         optimizer.grad_scale = scale if state["stage"] is OptState.READY else None
-        optimizer.found_inf = sum(found[1:], found[0])
+        optimizer.found_inf = sum(results[1:], results[0])
         try:
             return optimizer.step(*args, **kwargs)
         finally:
@@ -331,12 +331,14 @@ class GradScaler:
             return
         self._check_scale_growth_tracker("update")
         states = self._per_optimizer_states.values()
-        found = [float(each) for state in states for each in state["found_inf_per_device"].values()]
+        results = [
+            float(each) for state in states for each in state["found_inf_per_device"].values()
+        ]
         if new_scale is not None:
             self._scale.fill_(float(new_scale))
-        elif not found:
+        elif not results:
             raise RuntimeError("GradScaler: update() needs a step() or unscale_() before it")
-        elif any(found):
+        elif any(results):
             self._scale.mul_(self._backoff_factor)
             self._growth_tracker.zero_()
         else:
@@ -437,7 +439,7 @@ class GradScaler:
         self, optimizer: Any, inv_scale: Any, found_inf: Any, allow_fp16: bool
     ) -> dict[Any, Any]:
         """Multiply the gradients, and return for each device whether some are not finite."""
-        found: dict[Any, Any] = {}
+        results: dict[Any, Any] = {}
         with plait.no_grad():
             for group in optimizer.param_groups:
                 for parameter in group["params"]:
@@ -448,10 +450,10 @@ class GradScaler:
                         gradient = gradient._values()
                     device = gradient.device
                     infinite = 0.0 if bool(plait.isfinite(gradient).all()) else 1.0
-                    if device not in found:
-                        found[device] = found_inf.to(device, copy=True)
-                    found[device].clamp_(min=infinite)
-        return found
+                    if device not in results:
+                        results[device] = found_inf.to(device, copy=True)
+                    results[device].clamp_(min=infinite)
+        return results
 
     def _maybe_opt_step(
         self, optimizer: Any, optimizer_state: dict[str, Any], *args: Any, **kwargs: Any
@@ -462,9 +464,9 @@ class GradScaler:
 
     def _check_inf_per_device(self, optimizer: Any) -> dict[Any, Any]:
         scale, _ = self._check_scale_growth_tracker("_check_inf_per_device")
-        one, found = plait.ones((), device=scale.device), plait.zeros((), device=scale.device)
+        one, result = plait.ones((), device=scale.device), plait.zeros((), device=scale.device)
         state = self._per_optimizer_states[id(optimizer)]
-        state["found_inf_per_device"] = self._unscale_grads_(optimizer, one, found, True)
+        state["found_inf_per_device"] = self._unscale_grads_(optimizer, one, result, True)
         found_infs: dict[Any, Any] = state["found_inf_per_device"]
         return found_infs
 

@@ -1,10 +1,10 @@
-"""Functions written in Python that ask ``__torch_function__``, while somebody has one.
+"""Functions written in Python that call ``__torch_function__``, while a class or mode has it.
 
-Operators ask by themselves. A function in Python would go on to its first operator, and show that
-one to the class that is asked. So while a mode is entered, and once a class with a
-``__torch_function__`` of its own exists, such functions get other code: it asks, and calls the
-function's own code if nobody answers. The function object stays the same, wherever it was imported
-to. A program without modes and such classes runs the functions as they are.
+Operators call it by themselves. A function in Python would run up to its first operator, and a
+class would see this operator in place of the function. So while a mode is entered, and once a class
+with a ``__torch_function__`` of its own exists, such functions get other code, which calls the
+handlers, and the function's own code if none answers. The function object stays the same in all
+modules that imported it. A program without modes and such classes runs the functions unchanged.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _users = 0  # modes that are entered
 _kept = False  # a class exists
 _unbound: dict[Any, Function] = {}  # what `torch` shows of functions that do not bind
 _codes: dict[FunctionType, CodeType] = {}  # the own code of functions that ask
-# who is asked if no mode and no argument answered; it returns NotImplemented if it does not either
+# called if no mode and no argument answered; returns NotImplemented if it does not answer either
 _last: list[Callable[[Any, Any, Any], Any]] = []
 
 # methods that programs call on classes, or that Python calls while an object is made
@@ -35,7 +35,7 @@ _NOT_METHODS = frozenset({
     "__dir__", "__getstate__", "__init__", "__init_subclass__", "__new__", "__reduce__",
     "__subclasshook__", "__torch_dispatch__", "__torch_function__", "as_subclass",
 })  # fmt: skip
-# functions of `torch` that take no tensors, or are asked about objects of any kind
+# functions of `torch` that take no tensors, or accept objects of any kind
 _NOT_FUNCTIONS = frozenset({
     "broadcast_shapes", "can_cast", "compile", "compiled_with_cxx11_abi", "dtype_of", "explain",
     "fork", "from_dlpack", "initial_seed", "is_distributed", "is_fusion_enabled", "is_storage",
@@ -70,17 +70,17 @@ def functions() -> list[tuple[FunctionType, str]]:
     """Return the functions in Python that ask, with their names in PyTorch; those of properties
     too, and those that do not bind.
     """
-    found: list[tuple[FunctionType, str]] = []
+    results: list[tuple[FunctionType, str]] = []
     for value, name in _names():
         if isinstance(value, Function):
-            found.append((value.__wrapped__, name))
+            results.append((value.__wrapped__, name))
             _unbound[value.__wrapped__] = value
         elif isinstance(value, FunctionType):
-            found.append((value, name))
+            results.append((value, name))
         elif isinstance(value, property):
             both = ((value.fget, "__get__"), (value.fset, "__set__"))
-            found += [(f, f"{name}.{kind}") for f, kind in both if isinstance(f, FunctionType)]
-    return found
+            results += [(f, f"{name}.{kind}") for f, kind in both if isinstance(f, FunctionType)]
+    return results
 
 
 _MARK = 0x706C616974  # stands for the function to call, in the code below
@@ -107,8 +107,8 @@ def _template(free: tuple[str, ...]) -> CodeType:
     return code
 
 
-def _asker(function: FunctionType, shown: Any) -> Any:
-    """Return what asks about calls of a function, and else calls its own code."""
+def _asker(function: FunctionType, public_function: Any) -> Any:
+    """Return code that calls the handlers of a function, and its own code if none answers."""
     own = FunctionType(
         function.__code__,
         function.__globals__,
@@ -120,17 +120,17 @@ def _asker(function: FunctionType, shown: Any) -> Any:
     ask = overrides.ask
 
     def asking(*args: Any, **kwargs: Any) -> Any:
-        answer = ask(shown, args, kwargs)
+        answer = ask(public_function, args, kwargs)
         for each in _last:
             if answer is NotImplemented:
-                answer = each(shown, args, kwargs)
+                answer = each(public_function, args, kwargs)
         return own(*args, **kwargs) if answer is NotImplemented else answer
 
     return asking
 
 
-def _shown(function: FunctionType, name: str) -> Any:
-    """Return what those who are asked see: the function, or the method of a property."""
+def _find_public(function: FunctionType, name: str) -> Any:
+    """Return the function for handlers: the function itself, or the method of a property."""
     first, _, last = name.rpartition(".")
     if last not in ("__get__", "__set__"):
         return _unbound.get(function, function)
@@ -142,7 +142,7 @@ def _place() -> None:
     for function, name in functions():
         if function in _codes:
             continue
-        asker = _asker(function, _shown(function, name))
+        asker = _asker(function, _find_public(function, name))
         try:
             signature = inspect.signature(function)
         except (TypeError, ValueError):
@@ -180,7 +180,7 @@ def begin() -> None:
 
 
 def end() -> None:
-    """Let functions run their own code again, if nobody else wants them to ask."""
+    """Let functions run their own code again, if nothing else needs the handlers."""
     global _users
     with _lock:
         _users -= 1
@@ -224,15 +224,17 @@ def _with_all() -> frozenset[int]:
     """Return the ids of functions that PyTorch shows with all arguments, those with defaults as
     keywords.
     """
-    shown = ("torch.nn.functional.", "torch.functional.")
+    visible = ("torch.nn.functional.", "torch.functional.")
     methods = {f"torch.Tensor.{name}" for name in _METHODS_WITH_ALL}
-    return frozenset(id(f) for f, name in functions() if name.startswith(shown) or name in methods)
+    return frozenset(
+        id(f) for f, name in functions() if name.startswith(visible) or name in methods
+    )
 
 
 def arguments(function: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
-    """Return the arguments as PyTorch shows them to those who are asked."""
-    asked = function.__wrapped__ if isinstance(function, Function) else function
-    if id(asked) not in _with_all():
+    """Return the arguments as PyTorch passes them to handlers."""
+    request = function.__wrapped__ if isinstance(function, Function) else function
+    if id(request) not in _with_all():
         return args, kwargs
     from plait_torch import _fx_recording
 

@@ -90,13 +90,13 @@ def _split(text: str) -> list[str]:
 def _schema_text(name: str, overload: str = "") -> str:
     """Return plait's schema of an operator, or of one without arguments."""
     try:
-        found = operator(name)
+        result = operator(name)
     except AttributeError:
         return f"{name}() -> Tensor"
-    for each in found.schemas:
+    for each in result.schemas:
         if each.partition("(")[0] == f"{name.rstrip('_')}.{overload}":
             return str(each)
-    return str(found.schemas[0])
+    return str(result.schemas[0])
 
 
 class OpOverload:
@@ -183,7 +183,7 @@ class OpOverloadPacket:
         return self.__dict__[overload]  # type: ignore[no-any-return]
 
     def overloads(self) -> list[str]:
-        """Return the names of the overloads that were asked for."""
+        """Return the names of the requested overloads."""
         return [name for name, each in self.__dict__.items() if isinstance(each, OpOverload)]
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
@@ -399,8 +399,8 @@ def of_call(name: str, form: int, args: Any, targets: Any) -> tuple[OpOverload, 
         return _SPECIAL[base](args)  # type: ignore[no-any-return]
     named = packet(f"{base}_" if form == 1 else base)
     schema = FunctionSchema(base, overload, _schema_text(base, overload), False)
-    chosen = "out" if form == 2 else _overload(base, overload, args)
+    choice = "out" if form == 2 else _overload(base, overload, args)
     short, kwargs = _shortened(schema, args)
     if form == 2:
         kwargs["out"] = targets[0] if len(targets) == 1 else tuple(targets)
-    return getattr(named, chosen), short, kwargs
+    return getattr(named, choice), short, kwargs

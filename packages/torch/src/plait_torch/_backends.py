@@ -55,7 +55,7 @@ def _no_version() -> None:
     return None
 
 
-def _nothing(mode: bool = True) -> None:
+def _ignore_setting(mode: bool = True) -> None:
     return None
 
 
@@ -64,7 +64,7 @@ def _false() -> bool:
 
 
 class SDPAParams:
-    """The arguments of `scaled_dot_product_attention`, about which backends are asked."""
+    """The arguments of `scaled_dot_product_attention`, by which backends are checked."""
 
     def __init__(
         self,
@@ -112,10 +112,10 @@ cuda = Flags(
         allow_bf16_reduced_precision_reduction=True,
         fp32_precision="none",
     ),
-    enable_flash_sdp=_nothing,
-    enable_math_sdp=_nothing,
-    enable_mem_efficient_sdp=_nothing,
-    enable_cudnn_sdp=_nothing,
+    enable_flash_sdp=_ignore_setting,
+    enable_math_sdp=_ignore_setting,
+    enable_mem_efficient_sdp=_ignore_setting,
+    enable_cudnn_sdp=_ignore_setting,
     flash_sdp_enabled=_false,
     math_sdp_enabled=lambda: True,
     mem_efficient_sdp_enabled=_false,

@@ -32,9 +32,9 @@ def _settled(options: dict[str, Any]) -> dict[str, Any]:
         raise NotImplementedError(
             "torch.utils.checkpoint: `context_fn` is not available; everything is computed again"
         )
-    kept = {name: value for name, value in options.items() if name not in _OPTIONS}
-    kept["use_reentrant"] = bool(kept.get("use_reentrant"))
-    return kept
+    selection = {name: value for name, value in options.items() if name not in _OPTIONS}
+    selection["use_reentrant"] = bool(selection.get("use_reentrant"))
+    return selection
 
 
 def checkpoint(function: Any, *args: Any, **options: Any) -> Any:
@@ -115,7 +115,7 @@ def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def check_backward_validity(inputs: Any) -> None:
-    """Do nothing: `checkpoint` gives the gradients of what its function uses in any case."""
+    """Do nothing: `checkpoint` always gives the gradients of all tensors that its function uses."""
 
 
 class CheckpointPolicy(Enum):

@@ -156,13 +156,13 @@ class NumberPair(Pair):
             self._fail(AssertionError, f"The (d)types do not match: {type(one)} != {type(two)}.")
         if one == two or (self.equal_nan and one != one and two != two):
             return
-        apart = abs(one - two)
-        if math.isfinite(abs(two)) and apart <= self.atol + self.rtol * abs(two):
+        difference = abs(one - two)
+        if math.isfinite(abs(two)) and difference <= self.atol + self.rtol * abs(two):
             return
         self._fail(
             AssertionError,
-            f"Scalars are not close!\n\nExpected {two} but got {one}.\nAbsolute difference: {apart}"
-            f" (up to {self.atol} allowed)",
+            f"Scalars are not close!\n\nExpected {two} but got {one}.\n"
+            f"Absolute difference: {difference} (up to {self.atol} allowed)",
         )
 
 
@@ -225,12 +225,12 @@ class TensorLikePair(Pair):
         self._compare_values(*self._equalize_attributes(self.actual, self.expected))
 
     def _compare_attributes(self, actual: Any, expected: Any) -> None:
-        asked = [("shape", True), ("device", self.check_device), ("dtype", self.check_dtype)]
-        for name, wanted in [*asked, ("layout", self.check_layout)]:
+        requests = [("shape", True), ("device", self.check_device), ("dtype", self.check_dtype)]
+        for name, required in [*requests, ("layout", self.check_layout)]:
             one, two = getattr(actual, name), getattr(expected, name)
-            if wanted and one != two:
-                what = f"The values for attribute '{name}' do not match: {one} != {two}."
-                self._fail(AssertionError, what)
+            if required and one != two:
+                message = f"The values for attribute '{name}' do not match: {one} != {two}."
+                self._fail(AssertionError, message)
         if self.check_stride and actual.stride() != expected.stride():
             one, two = actual.stride(), expected.stride()
             self._fail(AssertionError, f"The strides do not match: {one} != {two}.")
@@ -263,7 +263,7 @@ def originate_pairs(
     id: tuple[Any, ...] = (),
     **options: Any,
 ) -> list[Pair]:
-    """Return the pairs of two values, or of what two sequences or mappings hold.
+    """Return the pairs of two values, or of the items of two sequences or mappings.
 
     Raises:
         ErrorMeta: if they hold different numbers or keys, or no class of `pair_types` takes a pair.
@@ -290,10 +290,10 @@ def originate_pairs(
                 continue
         text = f"No comparison pair takes values of types {type(actual)} and {type(expected)}."
         raise ErrorMeta(TypeError, text, id=id)
-    found: list[Pair] = []
+    results: list[Pair] = []
     for key in keys:
-        found += originate_pairs(actual[key], expected[key], id=(*id, key), **kinds, **options)
-    return found
+        results += originate_pairs(actual[key], expected[key], id=(*id, key), **kinds, **options)
+    return results
 
 
 def not_close_error_metas(
@@ -327,13 +327,13 @@ def not_close_error_metas(
         )
     except ErrorMeta as error:
         return [error]
-    found = []
+    results = []
     for pair in pairs:
         try:
             pair.compare()
         except ErrorMeta as error:
-            found.append(error)
-    return found
+            results.append(error)
+    return results
 
 
 def assert_equal(

@@ -32,8 +32,8 @@ def _gradients(dims: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
     ) -> Any:
         x = weight.new_zeros(tuple(input_size), requires_grad=True)
         with plait.enable_grad():
-            made = convolve(x, weight.detach(), None, stride, padding, dilation, groups)
-        return plait.autograd.grad(made, x, grad_output)[0]
+            result = convolve(x, weight.detach(), None, stride, padding, dilation, groups)
+        return plait.autograd.grad(result, x, grad_output)[0]
 
     def by_weight(
         input: Any,
@@ -46,12 +46,14 @@ def _gradients(dims: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
     ) -> Any:
         weight = input.new_zeros(tuple(weight_size), requires_grad=True)
         with plait.enable_grad():
-            made = convolve(input.detach(), weight, None, stride, padding, dilation, groups)
-        return plait.autograd.grad(made, weight, grad_output)[0]
+            result = convolve(input.detach(), weight, None, stride, padding, dilation, groups)
+        return plait.autograd.grad(result, weight, grad_output)[0]
 
-    for function, what in ((by_input, "input"), (by_weight, "weight")):
-        function.__name__ = function.__qualname__ = f"conv{dims}d_{what}"
-        function.__doc__ = f"Return the gradient of a `conv{dims}d` by its {what}, of a given size."
+    for function, argument in ((by_input, "input"), (by_weight, "weight")):
+        function.__name__ = function.__qualname__ = f"conv{dims}d_{argument}"
+        function.__doc__ = (
+            f"Return the gradient of a `conv{dims}d` by its {argument}, of a given size."
+        )
     return by_input, by_weight
 
 

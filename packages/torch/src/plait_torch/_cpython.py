@@ -1,4 +1,4 @@
-"""What an attribute or an iteration is asked for, read from the code of the asking frame.
+"""The purpose of an attribute access or an iteration, read from the code of the calling frame.
 
 Python has no documented way to know. This is the one file of the package that reads instructions of
 CPython, 3.10 to 3.14. Elsewhere the answers are "no": then ``from torch import name`` fails with

@@ -216,8 +216,8 @@ def _is_replaced(kind: type) -> bool:
 
 def _choose_iterator() -> None:
     """Let loaders call the steps that a program has put into the classes, if there are any."""
-    chosen: Any = _iterator_of_steps if any(map(_is_replaced, _PLAIN_STEPS)) else _PLAIN_ITERATOR
-    DataLoader._get_iterator = chosen  # type: ignore[method-assign]
+    choice: Any = _iterator_of_steps if any(map(_is_replaced, _PLAIN_STEPS)) else _PLAIN_ITERATOR
+    DataLoader._get_iterator = choice  # type: ignore[method-assign]
 
 
 def _iterator_of_steps(loader: Any) -> Any:

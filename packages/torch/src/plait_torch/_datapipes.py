@@ -212,8 +212,8 @@ class _Collator(_Mapper):
     def __init__(
         self, datapipe: Any, conversion: Any = None, collate_fn: Callable[..., Any] | None = None
     ) -> None:
-        given = conversion if callable(conversion) else collate_fn
-        super().__init__(datapipe, given or default_collate)
+        collate = conversion if callable(conversion) else collate_fn
+        super().__init__(datapipe, collate or default_collate)
 
 
 @functional_datapipe("filter")
@@ -317,16 +317,16 @@ class _Shuffler(IterDataPipe):
         seed = int(plait.randint(1 << 62, ()).item()) if self._seed is None else self._seed
         self._seed = None
         source = random.Random(seed)
-        chosen: list[Any] = []
+        selection: list[Any] = []
         for each in self.datapipe:
-            if len(chosen) < self.buffer_size:
-                chosen.append(each)
+            if len(selection) < self.buffer_size:
+                selection.append(each)
                 continue
-            place = source.randrange(len(chosen))
-            yield chosen[place]
-            chosen[place] = each
-        source.shuffle(chosen)
-        yield from chosen
+            place = source.randrange(len(selection))
+            yield selection[place]
+            selection[place] = each
+        source.shuffle(selection)
+        yield from selection
 
     def __len__(self) -> int:
         return _length(self.datapipe)

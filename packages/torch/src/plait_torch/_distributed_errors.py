@@ -15,7 +15,7 @@ class ChildFailedError(Exception):
 
 
 def record(fn: Main, error_handler: Any = None) -> Main:
-    """Return the function: plait's launcher reads tracebacks from what processes write.
+    """Return the function: plait's launcher reads tracebacks from the output of processes.
 
     Example:
         >>> from plait_torch._distributed_errors import record

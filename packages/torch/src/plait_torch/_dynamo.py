@@ -56,15 +56,15 @@ def _patch(arg: Any = None, value: Any = None, **changes: Any) -> Iterator[None]
         >>> config.cache_size_limit
         8
     """
-    given = {arg: value} if isinstance(arg, str) else dict(arg or {})
-    given.update(changes)
+    argument = {arg: value} if isinstance(arg, str) else dict(arg or {})
+    argument.update(changes)
     settings = config.__dict__
-    before = {name: settings[name] for name in given if name in settings}
-    settings.update(given)
+    before = {name: settings[name] for name in argument if name in settings}
+    settings.update(argument)
     try:
         yield
     finally:
-        for name in given:
+        for name in argument:
             settings.pop(name, None)
         settings.update(before)
 

@@ -137,8 +137,8 @@ def while_loop(
     """
     values = tuple(carried_inputs)
     while cond_fn(*values):
-        made = body_fn(*values)
-        values = tuple(made) if isinstance(made, (tuple, list)) else (made,)
+        result = body_fn(*values)
+        values = tuple(result) if isinstance(result, (tuple, list)) else (result,)
     return values
 
 

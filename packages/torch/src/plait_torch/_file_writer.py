@@ -182,7 +182,7 @@ class Archive:
 
     def __init__(self, value: Any, weights_only: bool = True) -> None:
         if weights_only:
-            Encoder().encode(value)  # raises for what is not data
+            Encoder().encode(value)  # raises if the value is not plain data
         text = _Pickler(weights_only)
         try:
             text.dump(value)

@@ -32,8 +32,8 @@ _NOTHING = object()
 def resolve(source: str) -> ModuleType:
     """Return the module of a source, which may be an attribute of another module: "module:name"."""
     module, _, name = source.partition(":")
-    found = importlib.import_module(module)
-    return getattr(found, name) if name else found
+    result = importlib.import_module(module)
+    return getattr(result, name) if name else result
 
 
 class Facade(ModuleType):
@@ -140,10 +140,10 @@ def _read_by_layers(module: str, name: str) -> ModuleType | None:
     place = {"torch": "plait_core", "torch.nn.functional": "plait_nn.functional"}.get(module)
     if place is None:
         return None
-    found = importlib.import_module(place)
-    function = getattr(found, name, None)
+    result = importlib.import_module(place)
+    function = getattr(result, name, None)
     is_read = function is not None if module != "torch" else _makes_tensors(function)
-    return found if is_read else None
+    return result if is_read else None
 
 
 def _makes_tensors(function: Any) -> bool:

@@ -77,9 +77,9 @@ def _of_blocks(counts: Any, indices: Any, block: tuple[int, int], lengths: tuple
     wide = max(columns, -(-lengths[1] // block[1]))
     listed = plait.arange(columns) < counts[..., None]
     # what is not listed is written to a column behind the last
-    chosen = plait.where(listed, indices.to(plait.int64), wide)
+    choice = plait.where(listed, indices.to(plait.int64), wide)
     dense = plait.zeros((*indices.shape[:-1], wide + 1), dtype=plait.bool)
-    dense = dense.scatter(-1, chosen, True)[..., :wide]
+    dense = dense.scatter(-1, choice, True)[..., :wide]
     pairs = dense.repeat_interleave(block[0], dim=-2).repeat_interleave(block[1], dim=-1)
     return pairs[..., : lengths[0], : lengths[1]]
 
@@ -114,7 +114,7 @@ class BlockMask:
 
         Args:
             kv_num_blocks: how many of `kv_indices` count, of shape ``(B, H, rows)``.
-            kv_indices: the blocks in which `mask_mod` is asked, ``(B, H, rows, columns)``.
+            kv_indices: the blocks in which `mask_mod` is called, ``(B, H, rows, columns)``.
             full_kv_num_blocks, full_kv_indices: blocks that are attended to as a whole.
             BLOCK_SIZE: the sizes of a block.
             mask_mod: the function for pairs; None masks none.
@@ -169,10 +169,10 @@ class BlockMask:
         return self
 
     def __getitem__(self, index: Any) -> BlockMask:
-        found = self._mask[index]
-        while found.dim() < 4:
-            found = found[None]
-        return BlockMask(found, self.mask_mod, self.BLOCK_SIZE)
+        result = self._mask[index]
+        while result.dim() < 4:
+            result = result[None]
+        return BlockMask(result, self.mask_mod, self.BLOCK_SIZE)
 
     def __repr__(self) -> str:
         return f"BlockMask(shape={self.shape}, sparsity={self.sparsity():.2f}%)"

@@ -97,10 +97,10 @@ def _bounded(operation: str, inplace: bool) -> Callable[..., Any]:
 
     def one(tensor: Any, other: Any) -> Any:
         if not plait.is_tensor(other):
-            found = plait.clamp(tensor, **{option: other})
+            result = plait.clamp(tensor, **{option: other})
         else:
-            found = function(tensor, other)
-        return tensor.copy_(found) if inplace else found
+            result = function(tensor, other)
+        return tensor.copy_(result) if inplace else result
 
     return one
 

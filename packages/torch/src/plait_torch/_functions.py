@@ -1,4 +1,4 @@
-"""Functions of `torch` that are elsewhere in plait, and older names."""
+"""Functions of `torch` that plait has in other modules, and older names."""
 
 from __future__ import annotations
 

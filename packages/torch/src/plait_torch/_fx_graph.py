@@ -283,7 +283,7 @@ class Graph:
             return
         to_erase._set((), {})
         before, after = to_erase._prev, to_erase._next
-        before._next, after._prev = after, before  # its own links stay, for those who walk
+        before._next, after._prev = after, before  # its own links stay, for loops over the nodes
         to_erase._erased = True
         self._len -= 1
 
@@ -336,14 +336,14 @@ class Graph:
             seen[node] = None
             names.add(node.name)
             if self.owning_module is not None and node.op in ("get_attr", "call_module"):
-                found = self.owning_module
+                result = self.owning_module
                 for atom in node.target.split("."):
-                    if not hasattr(found, atom):
+                    if not hasattr(result, atom):
                         raise RuntimeError(
                             f"Node {node} target {node.target} references nonexistent attribute "
                             f"{atom}"
                         )
-                    found = getattr(found, atom)
+                    result = getattr(result, atom)
 
     # ---- text
 
@@ -398,14 +398,14 @@ class _Writer:
             return hint[9:]
         if hint.startswith("torch."):
             *places, name = hint.split(".")[1:]
-            found: Any = self._torch
+            result: Any = self._torch
             path = "torch"
             for place in places:
                 path = f"{path}.{place}"
-                if place not in vars(found):
-                    setattr(found, place, Names(path))
-                found = vars(found)[place]
-            setattr(found, name, value)
+                if place not in vars(result):
+                    setattr(result, place, Names(path))
+                result = vars(result)[place]
+            setattr(result, name, value)
             return hint
         name = re.sub(r"\W", "_", hint)
         base, number = name, 0
@@ -448,10 +448,10 @@ class _Writer:
         )
 
     def _attribute(self, path: str) -> str:
-        found = self._root
+        result = self._root
         for atom in path.split("."):
-            found = f"{found}.{atom}" if atom.isidentifier() else f'getattr({found}, "{atom}")'
-        return found
+            result = f"{result}.{atom}" if atom.isidentifier() else f'getattr({result}, "{atom}")'
+        return result
 
     def _call(self, node: Node) -> str:
         args = node.args

@@ -107,10 +107,10 @@ class Interpreter:
 
     def fetch_attr(self, target: str) -> Any:
         """Return what the module has under a dotted name."""
-        found = self.module
+        result = self.module
         for atom in target.split("."):
-            found = getattr(found, atom)
-        return found
+            result = getattr(result, atom)
+        return result
 
     def fetch_args_kwargs_from_env(self, n: Node) -> tuple[Any, Any]:
         """Return a node's arguments with values in the place of nodes."""
@@ -171,7 +171,7 @@ class Transformer(Interpreter):
         return self.tracer.create_proxy("call_function", target, args, kwargs)
 
     def transform(self) -> GraphModule:
-        """Run the graph on proxies; return a module of what they recorded."""
+        """Run the graph on proxies; return a module with the recorded graph."""
         # functions stay themselves, for methods that compare targets with them
         result = super().run(enable_io_processing=False)
         if result is not None:

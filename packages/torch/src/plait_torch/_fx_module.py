@@ -76,9 +76,9 @@ class GraphModule(nn.Module):
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         # each has a class of its own, which holds its `forward`
-        made = type("GraphModuleImpl", (_plain_class(cls),), {"_is_generated": True})
-        made.__module__, made.__qualname__ = cls.__module__, f"{cls.__name__}.GraphModuleImpl"
-        return super().__new__(made)
+        result = type("GraphModuleImpl", (_plain_class(cls),), {"_is_generated": True})
+        result.__module__, result.__qualname__ = cls.__module__, f"{cls.__name__}.GraphModuleImpl"
+        return super().__new__(result)
 
     def __init__(self, root: Any, graph: Graph, class_name: str = "GraphModule") -> None:
         super().__init__()
@@ -122,24 +122,24 @@ class GraphModule(nn.Module):
 
     def recompile(self) -> PythonCode:
         """Write the code of the graph again."""
-        made = self.graph.python_code("self")
-        self.__dict__["_code"] = made.src
+        result = self.graph.python_code("self")
+        self.__dict__["_code"] = result.src
         name = f"<eval_with_key>.{next(_numbers)}"
-        linecache.cache[name] = (len(made.src), None, made.src.splitlines(True), name)
-        space = dict(made.globals)
-        exec(compile(made.src, name, "exec"), space)
+        linecache.cache[name] = (len(result.src), None, result.src.splitlines(True), name)
+        space = dict(result.globals)
+        exec(compile(result.src, name, "exec"), space)
         type(self).forward = space["forward"]
-        return made
+        return result
 
     def add_submodule(self, target: str, m: Any) -> bool:
         """Add a module under a dotted name; return whether its place is free of other things."""
         *places, name = target.split(".")
         module: Any = self
         for place in places:
-            found = getattr(module, place, None)
-            if found is None:
+            result = getattr(module, place, None)
+            if result is None:
                 module.add_module(place, nn.Module())
-            elif not isinstance(found, nn.Module):
+            elif not isinstance(result, nn.Module):
                 return False
             module = getattr(module, place)
         module.add_module(name, m)
@@ -191,11 +191,11 @@ class GraphModule(nn.Module):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         graph = copy.deepcopy(self.graph, memo)
-        made = _restore(
+        result = _restore(
             _plain_class(type(self)), type(self).__name__, copy.deepcopy(self._state(), memo), graph
         )
-        memo[id(self)] = made
-        return made
+        memo[id(self)] = result
+        return result
 
     def __copy__(self) -> Any:
         return _restore(
@@ -217,11 +217,11 @@ def _plain_class(cls: Any) -> Any:
 
 
 def _restore(cls: Any, name: str, state: dict[str, Any], graph: Graph) -> Any:
-    made = cls.__new__(cls)
-    type(made).__name__ = name
-    made.__setstate__(state)
-    made.graph = graph
-    return made
+    result = cls.__new__(cls)
+    type(result).__name__ = name
+    result.__setstate__(state)
+    result.graph = graph
+    return result
 
 
 def _make_graph_module(root: Any, graph: Graph, class_name: str = "GraphModule") -> GraphModule:

@@ -31,7 +31,7 @@ _OF_FUNCTIONAL = (
     "broadcast_tensors", "cartesian_prod", "cdist", "chain_matmul", "einsum", "lu", "meshgrid",
     "norm", "split", "stft", "tensordot", "unique", "unique_consecutive", "unravel_index",
 )  # fmt: skip
-# functions that are asked about objects of any kind, and record nothing
+# functions that accept objects of any kind, and record nothing
 _PLAIN = frozenset({"is_tensor", "is_storage", "typename", "compile", "is_fx_tracing"})
 
 _RESERVED = frozenset({
@@ -49,7 +49,7 @@ def functions() -> dict[int, tuple[Any, str]]:
     """Return the functions of `torch` and its namespaces, and PyTorch's names of them, by id."""
     from plait_torch._module_names import PLACES
 
-    found: dict[int, tuple[Any, str]] = {}
+    results: dict[int, tuple[Any, str]] = {}
 
     def add(place: str, rename: Any) -> None:
         for source in PLACES[place]:
@@ -61,7 +61,7 @@ def functions() -> dict[int, tuple[Any, str]]:
                 if callable(value) and not isinstance(value, type) and name not in _PLAIN:
                     home = getattr(value, "__module__", None) or ""
                     if home.startswith("plait") and getattr(value, "__name__", name) == name:
-                        found.setdefault(id(value), (value, rename(name)))
+                        results.setdefault(id(value), (value, rename(name)))
 
     functional = plait.nn.functional
     own = {
@@ -74,14 +74,14 @@ def functions() -> dict[int, tuple[Any, str]]:
             if name == "logsigmoid":
                 own[name] = "torch._C._nn.log_sigmoid"
             if name in own:
-                found[id(value)] = (value, own[name])
+                results[id(value)] = (value, own[name])
             elif isinstance(value, (FunctionType, Function)):
-                found[id(value)] = (value, f"torch.nn.functional.{name}")
+                results[id(value)] = (value, f"torch.nn.functional.{name}")
     add("torch", lambda name: f"torch.functional.{name}" if name in _OF_FUNCTIONAL
         else f"torch.{name}")  # fmt: skip
     for place in ("torch.nn.functional", "torch.linalg", "torch.fft", "torch.special"):
         add(place, lambda name, place=place: f"{place}.{name}")
-    return found
+    return results
 
 
 def qualified(target: Any) -> str:
@@ -151,5 +151,5 @@ def constant(value: Any, text: Any = repr) -> str:
     if isinstance(value, plait.device):
         index = f", index={value.index}" if value.index is not None else ""
         return f"device(type={value.type!r}{index})"
-    found = text(value)
-    return f"torch.{found[6:]}" if found.startswith("plait.") else str(found)
+    result = text(value)
+    return f"torch.{result[6:]}" if result.startswith("plait.") else str(result)

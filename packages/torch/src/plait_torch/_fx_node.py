@@ -1,4 +1,4 @@
-"""`torch.fx.node`: one operation of a graph, its arguments, and who uses its value."""
+"""`torch.fx.node`: one operation of a graph, its arguments, and the nodes that use its value."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def has_side_effect(fn: Any) -> Any:
 
 
 def map_aggregate(a: Any, fn: Callable[[Any], Any]) -> Any:
-    """Return tuples, lists, dicts and slices rebuilt with `fn` applied to what they hold.
+    """Return tuples, lists, dicts and slices rebuilt with `fn` applied to their items.
 
     Example:
         >>> from plait_torch._fx_node import map_aggregate
@@ -283,8 +283,8 @@ class Namespace:
         candidate = re.sub(r"[^0-9a-zA-Z_]+", "_", candidate) or "_unnamed"
         if candidate[0].isdigit():
             candidate = f"_{candidate}"
-        found = re.match(r"(.*)_(\d+)$", candidate)
-        base, number = (found[1], int(found[2])) if found else (candidate, None)
+        match = re.match(r"(.*)_(\d+)$", candidate)
+        base, number = (match[1], int(match[2])) if match else (candidate, None)
         name = candidate if number is not None else base
         if number is None:
             number = self._counts.get(base, 0)
@@ -309,6 +309,6 @@ _MODULES_OF_BUILTINS = frozenset({"__name__"})
 
 def nodes_in(argument: Any) -> Iterator[Node]:
     """Yield the nodes in an argument."""
-    found: list[Node] = []
-    map_arg(argument, lambda node: found.append(node))
-    yield from found
+    results: list[Node] = []
+    map_arg(argument, lambda node: results.append(node))
+    yield from results

@@ -52,8 +52,8 @@ class _CodeOnlyModule(plait.nn.Module):
 
 
 def compatibility(is_backward_compatible: bool, **options: Any) -> Callable[[T], T]:
-    """Return a decorator that returns what it gets."""
-    return lambda what: what
+    """Return a decorator that returns its argument."""
+    return lambda function: function
 
 
 class PassResult(NamedTuple):
@@ -142,7 +142,7 @@ def _submodules(module: Any) -> dict[str, Any]:
 
 
 def get_attr(module: Any, target: str) -> Any:
-    """Return what a module holds under a dotted name."""
+    """Return the attribute of a module with a dotted name."""
     for name in target.split("."):
         module = getattr(module, name)
     return module
@@ -219,7 +219,7 @@ def remove_dropout(model: Any) -> Any:
 
 
 class _Partition:
-    """The nodes of one part, and what goes in and out of it."""
+    """The nodes of one part, its inputs and its outputs."""
 
     def __init__(self, name: str) -> None:
         self.name = f"submod_{name}"
@@ -232,7 +232,7 @@ class _Partition:
 
 
 def _partitions(nodes: list[Node], callback: Callable[[Node], Any]) -> dict[str, _Partition]:
-    """Return the parts by their names, with the values that go from one to another."""
+    """Return the parts by their names, with the values that one passes to another."""
     parts: dict[str, _Partition] = {}
     place = {}
     for node in nodes:
@@ -256,14 +256,14 @@ def _partitions(nodes: list[Node], callback: Callable[[Node], Any]) -> dict[str,
 
 def _ordered(parts: dict[str, _Partition]) -> list[_Partition]:
     """Return the parts so that each comes after those it needs."""
-    found: dict[str, _Partition] = {}
+    results: dict[str, _Partition] = {}
     waiting = dict(parts)
     while waiting:
-        ready = [name for name, part in waiting.items() if all(n in found for n in part.needs)]
+        ready = [name for name, part in waiting.items() if all(n in results for n in part.needs)]
         if not ready:
             raise RuntimeError("cycle exists between partitions!")
-        found[ready[0]] = waiting.pop(ready[0])
-    return list(found.values())
+        results[ready[0]] = waiting.pop(ready[0])
+    return list(results.values())
 
 
 def split_module(
@@ -273,7 +273,7 @@ def split_module(
 
     Args:
         m: a `GraphModule`.
-        root_m: the module that holds what the graph names.
+        root_m: the module with the attributes that the graph uses.
         split_callback: a function from a node to the number or name of its part.
         args, options: have no effect.
 
@@ -296,7 +296,7 @@ def split_module(
         if node.op == "placeholder":
             values[node] = whole.node_copy(node)
     children: dict[str, Any] = {}
-    for node in nodes:  # what the module holds itself stays outside of the parts
+    for node in nodes:  # attributes of the module itself stay outside of the parts
         if node.op == "get_attr":
             values[node] = whole.node_copy(node)
             children[str(node.target)] = get_attr(root_m, str(node.target))
@@ -306,8 +306,8 @@ def split_module(
         for node in part.nodes:
             part.copies[node] = part.graph.node_copy(node, part.copies.__getitem__)
         outputs = list(part.outputs)
-        made = tuple(part.copies[node] for node in outputs)
-        part.graph.output(made[0] if len(made) == 1 else made)
+        output = tuple(part.copies[node] for node in outputs)
+        part.graph.output(output[0] if len(output) == 1 else output)
         children[part.name] = GraphModule(root_m, part.graph)
         called = whole.call_module(part.name, tuple(values[node] for node in part.inputs))
         for i, node in enumerate(outputs):

@@ -71,9 +71,9 @@ def tree_flatten_spec(pytree: Any, spec: TreeSpec) -> list[Any]:
     if spec.type is None:
         return [pytree]
     if spec.type not in SUPPORTED_NODES:
-        leaves, found = tree_flatten(pytree)
-        if found != spec:
-            raise RuntimeError(f"tree_flatten_spec: {spec} is required; got {found}")
+        leaves, result = tree_flatten(pytree)
+        if result != spec:
+            raise RuntimeError(f"tree_flatten_spec: {spec} is required; got {result}")
         return leaves
     children = SUPPORTED_NODES[spec.type](pytree, spec)
     pairs = zip(children, spec.children_specs, strict=False)

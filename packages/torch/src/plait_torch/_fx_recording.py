@@ -122,19 +122,19 @@ def recorder(function: Any) -> Any:
 
 
 def _add(function: Any) -> Any:
-    found = _wrappers.get(id(function))
-    if found is None:
-        found = _wrappers[id(function)] = recorder(function)
-        _originals[id(found)] = function
-    return found
+    result = _wrappers.get(id(function))
+    if result is None:
+        result = _wrappers[id(function)] = recorder(function)
+        _originals[id(result)] = function
+    return result
 
 
 def _swap(names: dict[str, Any], new: dict[int, Any]) -> None:
     """Replace values of a namespace by identity."""
     for name, value in list(names.items()):
-        found = new.get(id(value))
-        if found is not None:
-            names[name] = found
+        result = new.get(id(value))
+        if result is not None:
+            names[name] = result
 
 
 @contextmanager
@@ -203,10 +203,10 @@ def _watch_modules() -> None:
 
 
 def _with_subclasses(cls: Any) -> list[Any]:
-    found = [cls]
-    for each in found:
-        found += [kind for kind in each.__subclasses__() if kind not in found]
-    return found
+    results = [cls]
+    for each in results:
+        results += [kind for kind in each.__subclasses__() if kind not in results]
+    return results
 
 
 def read_in_python(cls: Any) -> set[Any]:

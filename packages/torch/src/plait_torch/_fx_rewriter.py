@@ -1,4 +1,4 @@
-"""`torch.fx.replace_pattern`: parts of a graph that look like a function become another.
+"""`torch.fx.replace_pattern`: replaces the parts of a graph that match a pattern.
 
 torchao, brevitas and nncf use it.
 """
@@ -17,7 +17,7 @@ __all__ = ["Match", "ReplacedPatterns", "replace_pattern", "replace_pattern_with
 
 
 class Match(NamedTuple):
-    """A place that was replaced: the last node of it, and the node of each node of the pattern."""
+    """A replaced part: its last node, and its node for each node of the pattern."""
 
     anchor: Node
     nodes_map: dict[Node, Node]
@@ -25,7 +25,7 @@ class Match(NamedTuple):
 
 @dataclass
 class ReplacedPatterns:
-    """A `Match`, and the nodes in its place."""
+    """A `Match`, and the nodes that replace it."""
 
     anchor: Node
     nodes_map: dict[Node, Node]
@@ -38,29 +38,31 @@ def _graph_of(source: Any) -> Graph:
     return source.graph if isinstance(source, GraphModule) else symbolic_trace(source).graph
 
 
-def _same(pattern: Any, value: Any, found: dict[Node, Any]) -> bool:
-    """Return whether a value looks like a value of the pattern; put its nodes into `found`."""
+def _same(pattern: Any, value: Any, result: dict[Node, Any]) -> bool:
+    """Return whether a value looks like a value of the pattern; put its nodes into `result`."""
     if isinstance(pattern, Node):
-        if pattern in found:
-            return found[pattern] is value
+        if pattern in result:
+            return result[pattern] is value
         if pattern.op == "placeholder":
-            found[pattern] = value
+            result[pattern] = value
             return True
         if not isinstance(value, Node) or (pattern.op, pattern.target) != (value.op, value.target):
             return False
-        found[pattern] = value
-        return _same(pattern.args, value.args, found) and _same(pattern.kwargs, value.kwargs, found)
+        result[pattern] = value
+        return _same(pattern.args, value.args, result) and _same(
+            pattern.kwargs, value.kwargs, result
+        )
     if isinstance(pattern, (tuple, list)):
         return (
             isinstance(value, (tuple, list))
             and len(pattern) == len(value)
-            and all(_same(p, v, found) for p, v in zip(pattern, value, strict=True))
+            and all(_same(p, v, result) for p, v in zip(pattern, value, strict=True))
         )
     if isinstance(pattern, dict):
         return (
             isinstance(value, dict)
             and pattern.keys() == value.keys()
-            and all(_same(p, value[key], found) for key, p in pattern.items())
+            and all(_same(p, value[key], result) for key, p in pattern.items())
         )
     return type(pattern) is type(value) and bool(pattern == value)
 
@@ -71,30 +73,30 @@ def replace_pattern_with_filters(
     """Replace the parts of a graph that look like `pattern` and that all filters accept; see
     `replace_pattern`. Filters are called with the match, the graph and the pattern's graph.
     """
-    wanted, new = _graph_of(pattern), _graph_of(replacement)
-    results = list(nodes_in(wanted.output_node().args))
-    inputs = wanted.find_nodes(op="placeholder")
-    made: list[ReplacedPatterns] = []
+    required, new = _graph_of(pattern), _graph_of(replacement)
+    results = list(nodes_in(required.output_node().args))
+    inputs = required.find_nodes(op="placeholder")
+    output: list[ReplacedPatterns] = []
     used: set[Node] = set()
     now: dict[Node, Node] = {}  # nodes that earlier replacements put in the place of others
     if len(results) != 1:
         raise NotImplementedError("replace_pattern: a pattern with one result is required")
     for node in list(gm.graph.nodes):
-        found: dict[Node, Any] = {}
-        if node._erased or not _same(results[0], node, found):
+        entries: dict[Node, Any] = {}
+        if node._erased or not _same(results[0], node, entries):
             continue
-        inner = {v for p, v in found.items() if p.op != "placeholder"}
+        inner = {v for p, v in entries.items() if p.op != "placeholder"}
         hidden = inner - {node}
         if inner & used or any(user not in inner for each in hidden for user in each.users):
             continue
-        match = Match(node, found)
-        if not all(accept(match, gm.graph, wanted) for accept in match_filters or ()):
+        match = Match(node, entries)
+        if not all(accept(match, gm.graph, required) for accept in match_filters or ()):
             continue
         used |= inner
         values: dict[Node, Any] = dict(
             zip(new.find_nodes(op="placeholder"),
-                [now.get(found[each], found[each]) if isinstance(found.get(each), Node)
-                 else found.get(each) for each in inputs], strict=True)
+                [now.get(entries[each], entries[each]) if isinstance(entries.get(each), Node)
+                 else entries.get(each) for each in inputs], strict=True)
         )  # fmt: skip
         before = set(gm.graph.nodes)
         with gm.graph.inserting_before(node):
@@ -105,14 +107,14 @@ def replace_pattern_with_filters(
             if each in inner and not each.users:
                 gm.graph.erase_node(each)
         added = [each for each in gm.graph.nodes if each not in before]
-        made.append(ReplacedPatterns(node, found, added))
+        output.append(ReplacedPatterns(node, entries, added))
     source = replacement if isinstance(replacement, nn.Module) else None
     if source is not None:
         for each in gm.graph.nodes:
             if each.op in ("get_attr", "call_module") and not _holds(gm, each.target):
                 _copy_attr(source, gm, each.target)
     gm.recompile()
-    return made
+    return output
 
 
 def _holds(module: Any, path: str) -> bool:

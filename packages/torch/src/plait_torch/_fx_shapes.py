@@ -46,16 +46,16 @@ class ShapeProp(Interpreter):
     def run_node(self, n: Node) -> Any:
         """Run one node and store what its value is."""
         result = super().run_node(n)
-        found = []
+        results = []
 
         def look(value: Any) -> Any:
             if isinstance(value, plait.Tensor):
-                found.append(value)
+                results.append(value)
                 return _of(value)
             return value
 
         meta = map_aggregate(result, look)
-        if found:
+        if results:
             n.meta["tensor_meta"] = meta
         n.meta["type"] = type(result)
         return result

@@ -22,7 +22,7 @@ class TraceError(ValueError):
 
 
 class _Placeholder:
-    """The mark of `concrete_args` for what stays an argument."""
+    """The mark of `concrete_args` for values that remain arguments."""
 
     def __repr__(self) -> str:
         return "PH"
@@ -445,7 +445,7 @@ class Tracer(TracerBase):
         if is_method:
             args, parameters = [self.root], parameters[1:]
         rank = {"VAR_POSITIONAL": 1, "VAR_KEYWORD": 2}
-        made: dict[str, Any] = {}
+        result: dict[str, Any] = {}
         count = 0
         for each in sorted(parameters, key=lambda p: rank.get(p.kind.name, 0)):
             star = {"VAR_POSITIONAL": "*", "VAR_KEYWORD": "**"}.get(each.kind.name, "")
@@ -453,14 +453,14 @@ class Tracer(TracerBase):
             default = () if each.default is each.empty else (self.create_arg(each.default),)
             if each.name in concrete and concrete[each.name] is not PH:
                 count += 1
-                value = made[each.name] = concrete[each.name]
+                value = result[each.name] = concrete[each.name]
                 proxy = self.create_proxy("placeholder", f"{each.name}_{count}", default, {})
                 self._hold(each.name, proxy, value)
             else:
-                made[each.name] = self.create_proxy(
+                result[each.name] = self.create_proxy(
                     "placeholder", star + each.name, default, {}, type_expr=kind
                 )
-        args += [made[name] for name in made]
+        args += [result[name] for name in result]
         return args
 
     def _hold(self, name: str, proxy: Any, value: Any) -> None:
@@ -473,13 +473,13 @@ class Tracer(TracerBase):
 
 def _annotation(function: Any, name: str) -> Any:
     """Return what an annotation means, also of one written as text; None if it says nothing."""
-    found = getattr(function, "__annotations__", {}).get(name)
-    if isinstance(found, str):
+    result = getattr(function, "__annotations__", {}).get(name)
+    if isinstance(result, str):
         try:
-            found = eval(found, getattr(function, "__globals__", {}))
+            result = eval(result, getattr(function, "__globals__", {}))
         except Exception:  # names that are there for type checkers only
             return None
-    return None if found is Any else found
+    return None if result is Any else result
 
 
 _STARS = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS

@@ -169,7 +169,7 @@ def _get_cudnn_enabled() -> bool:
 
 
 def _get_privateuse1_backend_name() -> str:
-    """Return the name of a kind of device that nobody has named."""
+    """Return the default name of the device type for private backends."""
     return "privateuseone"
 
 

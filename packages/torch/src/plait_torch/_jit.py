@@ -189,8 +189,8 @@ def boolean_dispatch(
     """
 
     def dispatch(*args: Any, **kwargs: Any) -> Any:
-        chosen = args[arg_index] if len(args) > arg_index else kwargs.get(arg_name, default)
-        return (if_true if chosen else if_false)(*args, **kwargs)
+        choice = args[arg_index] if len(args) > arg_index else kwargs.get(arg_name, default)
+        return (if_true if choice else if_false)(*args, **kwargs)
 
     dispatch.__name__ = dispatch.__qualname__ = func_name
     dispatch.__doc__ = if_true.__doc__ or if_false.__doc__

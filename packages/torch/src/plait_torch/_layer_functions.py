@@ -75,11 +75,13 @@ def _in_order(function: Callable[..., Any], order: str, **fixed: Any) -> Callabl
     signature = inspect.Signature([inspect.Parameter(name, kind) for name in own])
 
     def call(*args: Any, **options: Any) -> Any:
-        given = signature.bind_partial(*args, **options).arguments
-        given.pop("cudnn_enabled", None)
-        if "reduction" in given:
-            given["reduction"] = _reduction(given["reduction"])
-        return function(**{own[name] or name: value for name, value in given.items()}, **fixed)
+        bound_arguments = signature.bind_partial(*args, **options).arguments
+        bound_arguments.pop("cudnn_enabled", None)
+        if "reduction" in bound_arguments:
+            bound_arguments["reduction"] = _reduction(bound_arguments["reduction"])
+        return function(
+            **{own[name] or name: value for name, value in bound_arguments.items()}, **fixed
+        )
 
     call.__doc__ = f"`nn.functional.{function.__name__}` with the arguments {', '.join(own)}."
     return call
@@ -146,7 +148,7 @@ def embedding_bag(
         >>> sums.tolist(), bag_of.tolist(), size.tolist()
         ([[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]], [0, 0, 1], [2, 1])
     """
-    made = F.embedding_bag(
+    result = F.embedding_bag(
         indices,
         weight,
         offsets,
@@ -161,7 +163,7 @@ def embedding_bag(
     ends = plait.cat([starts[1:], starts.new_full((1,), indices.numel())])
     places = plait.arange(indices.numel())
     bag_of = plait.searchsorted(starts.long(), places, right=True) - 1
-    return made, bag_of.to(indices.dtype), ends - starts, indices.new_empty(0)
+    return result, bag_of.to(indices.dtype), ends - starts, indices.new_empty(0)
 
 
 instance_norm = _in_order(
@@ -190,13 +192,13 @@ def native_batch_norm(
         >>> native_batch_norm(x, None, None, None, None, True, 0.1, 0.0)[1:]
         (tensor([2.]), tensor([1.]))
     """
-    made = F.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
+    result = F.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
     x = input if weight is None else input.to(weight.dtype)
     if not training:
-        return made, x.new_empty(0), x.new_empty(0)
+        return result, x.new_empty(0), x.new_empty(0)
     dims = [dim for dim in range(x.ndim) if dim != 1]
     deviation = (x.var(dims, correction=0) + eps).rsqrt()
-    return made, x.mean(dims), deviation
+    return result, x.mean(dims), deviation
 
 
 def adaptive_max_pool1d(input: Any, output_size: Any) -> tuple[Any, Any]:
@@ -286,11 +288,11 @@ resize_as_ = _method("resize_as_")
 def _cell(kind: Callable[..., Any], **options: Any) -> Callable[..., Any]:
     def cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Any:
         module = kind(w_ih.shape[1], w_hh.shape[1], b_ih is not None, device="meta", **options)
-        given = {"weight_ih": w_ih, "weight_hh": w_hh}
+        arguments = {"weight_ih": w_ih, "weight_hh": w_hh}
         if b_ih is not None:
-            given |= {"bias_ih": b_ih, "bias_hh": b_hh}
+            arguments |= {"bias_ih": b_ih, "bias_hh": b_hh}
         state = tuple(hx) if isinstance(hx, (list, tuple)) else hx
-        return functional_call(module, given, (input, state))
+        return functional_call(module, arguments, (input, state))
 
     return cell
 
@@ -307,22 +309,22 @@ def _layer(kind: Callable[..., Any], gates: int, **own: Any) -> Callable[..., An
         # PyTorch has a second form, with the sizes of a packed sequence's batches
         packed = len(args) > 2 and isinstance(args[2], (list, tuple))
         sizes, hx, *rest = args if packed else (None, *args)
-        given = dict(zip([*names, "batch_first"], rest, strict=False)) | options
-        params = list(given["params"])
+        argument = dict(zip([*names, "batch_first"], rest, strict=False)) | options
+        params = list(argument["params"])
         rows = params[0].shape[0] // gates
         projected = kind is plait.nn.LSTM and params[1].shape[1] != rows
         module = kind(
             params[0].shape[1],
             rows,
-            given["num_layers"],
-            bias=given["has_biases"],
-            batch_first=given.get("batch_first", False),
-            dropout=given["dropout"],
-            bidirectional=given["bidirectional"],
+            argument["num_layers"],
+            bias=argument["has_biases"],
+            batch_first=argument.get("batch_first", False),
+            dropout=argument["dropout"],
+            bidirectional=argument["bidirectional"],
             device="meta",
             **({"proj_size": params[1].shape[1]} if projected else {}),
             **own,
-        ).train(given["train"])
+        ).train(argument["train"])
         weights = dict(zip((name for name, _ in module.named_parameters()), params, strict=True))
         state = tuple(hx) if isinstance(hx, (list, tuple)) else hx
         whole = input if sizes is None else PackedSequence(input, sizes)

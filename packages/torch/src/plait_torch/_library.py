@@ -234,13 +234,13 @@ class _Namespace(ModuleType):
     """``torch.ops.namespace``: its operators."""
 
     def __getattr__(self, name: str) -> Any:
-        found = _operators.get((self.__name__, name))
-        if found is None or not found._kernels:
+        result = _operators.get((self.__name__, name))
+        if result is None or not result._kernels:
             raise AttributeError(
                 f"plait_torch: torch.ops.{self.__name__}.{name} is not available; operators of "
                 "PyTorch's own are functions of `torch` and of `torch.nn.functional`"
             )
-        return found
+        return result
 
 
 class _Inner(ModuleType):

@@ -43,7 +43,7 @@ def _filled(input: Any, mask: Any, value: Any, dtype: Any = None) -> Any:
 
 
 def _dims(input: Any, dim: Any) -> tuple[int, ...]:
-    """All dimensions for None and (), else the ones asked for."""
+    """All dimensions for None and (), else the requested ones."""
     if dim is None or dim == ():
         return tuple(range(input.ndim))
     return tuple(d % max(input.ndim, 1) for d in (dim if isinstance(dim, Sequence) else (dim,)))
@@ -98,7 +98,7 @@ def prod(
 
 
 def _reduction(name: str, fill: Any, kind_of: Any = None, all_dims: bool = True) -> Any:
-    """Return a reduction: the method of a tensor in which `fill` stands for what is not chosen."""
+    """Return a reduction: the method of a tensor in which `fill` replaces masked elements."""
 
     def reduce(
         input: Any, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None

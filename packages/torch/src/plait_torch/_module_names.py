@@ -50,12 +50,12 @@ _BESIDE = {"torch.multiprocessing": ("plait_torch._multiprocessing",)}
 
 def sources(fullname: str) -> tuple[str, ...] | None:
     """Return where the names of a torch module are looked up; None: there is no such module."""
-    found: list[str] = []
+    results: list[str] = []
     for package, places in _WITH.items():
         if fullname in places and _is_there(package):
-            found += places[fullname]
-    if found:  # before what exists by name only
-        return tuple(dict.fromkeys([*found, *PLACES.get(fullname, ())]))
+            results += places[fullname]
+    if results:  # before what exists by name only
+        return tuple(dict.fromkeys([*results, *PLACES.get(fullname, ())]))
     if fullname in PLACES:
         return PLACES[fullname]
     for name, real in _OPTIONAL.items():

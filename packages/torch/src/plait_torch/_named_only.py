@@ -237,7 +237,7 @@ class _Names(ModuleType):
 
 def __getattr__(name: str) -> Any:
     if name == "torch" or name in places():
-        made = _Names("" if name == "torch" else name)
-        sys.modules[__name__].__dict__[name] = made
-        return made
+        result = _Names("" if name == "torch" else name)
+        sys.modules[__name__].__dict__[name] = result
+        return result
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

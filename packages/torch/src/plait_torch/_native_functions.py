@@ -100,8 +100,8 @@ def empty_permuted(size: Sequence[int], physical_layout: Sequence[int], **option
             f"empty_permuted: `physical_layout` must be a permutation of {len(size)} dimensions; "
             f"got {tuple(physical_layout)}"
         )
-    made = plait.empty(tuple(size[dim] for dim in physical_layout), **options)
-    return made.permute(*(list(physical_layout).index(dim) for dim in range(len(size))))
+    result = plait.empty(tuple(size[dim] for dim in physical_layout), **options)
+    return result.permute(*(list(physical_layout).index(dim) for dim in range(len(size))))
 
 
 def _convert_indices_from_coo_to_csr(

@@ -44,7 +44,7 @@ def _get_current_function_mode() -> Any:
 
 
 def has_torch_function(relevant_args: Iterable[Any]) -> bool:
-    """Return whether the class of an argument is asked, or a mode is.
+    """Return whether the class of an argument, or a mode, sees the call.
 
     Example:
         >>> import plait, plait_torch
@@ -60,26 +60,26 @@ def has_torch_function(relevant_args: Iterable[Any]) -> bool:
 
 
 def has_torch_function_unary(argument: Any) -> bool:
-    """Return whether the class of the argument is asked, or a mode is."""
+    """Return whether the class of the argument, or a mode, sees the call."""
     return has_torch_function((argument,))
 
 
 def has_torch_function_variadic(*arguments: Any) -> bool:
-    """Return whether the class of one of the arguments is asked, or a mode is."""
+    """Return whether the class of one of the arguments, or a mode, sees the call."""
     return has_torch_function(arguments)
 
 
 def handle_torch_function(
     public_api: Callable[..., Any], relevant_args: Iterable[Any], *args: Any, **kwargs: Any
 ) -> Any:
-    """Return what those who are asked answer to ``public_api(*args, **kwargs)``.
+    """Return the answer of modes and classes to ``public_api(*args, **kwargs)``.
 
     Args:
         public_api: the function.
-        relevant_args: the arguments that may be asked.
+        relevant_args: the arguments whose classes may see the call.
 
     Raises:
-        TypeError: nobody answered.
+        TypeError: no class or mode answered.
 
     Example:
         >>> import plait_torch
@@ -104,7 +104,7 @@ def handle_torch_function(
 def redispatch_torch_function(
     public_api: Callable[..., Any], relevant_args: Iterable[Any], *args: Any, **kwargs: Any
 ) -> Any:
-    """Return what those who are asked answer; `handle_torch_function` by another name."""
+    """Return the answer of modes and classes; another name of `handle_torch_function`."""
     return handle_torch_function(public_api, relevant_args, *args, **kwargs)
 
 
@@ -162,16 +162,16 @@ def _accessors() -> Iterator[tuple[str, Any]]:
 
 @functools.cache
 def _methods() -> dict[Any, str]:
-    found: dict[Any, str] = {}
+    results: dict[Any, str] = {}
     skipped = ("__class__", "__dict__", "__doc__", "__module__", "__weakref__", "__init_subclass__")
     for name in dir(plait.Tensor):
         value = getattr(plait.Tensor, name)
         hashable = getattr(value, "__hash__", None) is not None
         if name not in skipped and hashable and callable(value) and not isinstance(value, type):
-            found.setdefault(value, name)
+            results.setdefault(value, name)
     for name, value in _accessors():
-        found.setdefault(value, name)
-    return found
+        results.setdefault(value, name)
+    return results
 
 
 def is_tensor_method_or_property(func: Callable[..., Any]) -> bool:
@@ -206,7 +206,7 @@ def resolve_name(f: Callable[..., Any]) -> str | None:
 
 
 def get_ignored_functions() -> set[Callable[..., Any]]:
-    """Return functions of `torch` that ask nobody."""
+    """Return functions of `torch` that call no handlers."""
     asking = {id(f) for f, _ in _asking_functions.functions()}
     names = _fx_names.functions().values()
     return {f for f, _ in names if inspect.isfunction(f) and id(f) not in asking}
@@ -215,14 +215,14 @@ def get_ignored_functions() -> set[Callable[..., Any]]:
 def get_overridable_functions() -> dict[Any, list[Callable[..., Any]]]:
     """Return the functions that ask, by the namespace that shows them."""
     ignored = get_ignored_functions()
-    found: dict[Any, list[Callable[..., Any]]] = {}
+    results: dict[Any, list[Callable[..., Any]]] = {}
     for function, name in _fx_names.functions().values():
         if function not in ignored:
             place = name.rpartition(".")[0].replace("torch._C._nn", "torch.nn.functional")
             module = importlib.import_module(place) if _is_installed() else place
-            found.setdefault(module, []).append(function)
-    found[plait.Tensor] = list(_methods())
-    return found
+            results.setdefault(module, []).append(function)
+    results[plait.Tensor] = list(_methods())
+    return results
 
 
 def _is_installed() -> bool:
@@ -232,7 +232,9 @@ def _is_installed() -> bool:
 
 
 def get_testing_overrides() -> dict[Callable[..., Any], Callable[..., Any]]:
-    """Return a function of the same arguments for each function that asks; it returns -1."""
+    """Return a function of the same arguments for each function that calls handlers; it returns
+    -1.
+    """
 
     def stand_in(function: Any) -> Callable[..., Any]:
         def replacement(*args: Any, **kwargs: Any) -> int:

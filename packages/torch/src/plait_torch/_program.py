@@ -55,9 +55,9 @@ def run(arguments: Sequence[str]) -> None:
         runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
         return
     if not arguments or arguments[0].startswith("-"):
-        asked = arguments[:1] in (["-h"], ["--help"])
-        print(_USAGE, file=sys.stdout if asked else sys.stderr)
-        raise SystemExit(0 if asked else 2)
+        request = arguments[:1] in (["-h"], ["--help"])
+        print(_USAGE, file=sys.stdout if request else sys.stderr)
+        raise SystemExit(0 if request else 2)
     script = arguments[0]
     if not os.path.exists(script):
         raise FileNotFoundError(f"plait_torch: no such script: {script!r}")

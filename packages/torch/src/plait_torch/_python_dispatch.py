@@ -110,11 +110,11 @@ def return_and_correct_aliasing(func: Any, args: Any, kwargs: Any, out: Any) -> 
         return kwargs["out"]
     if not written:
         return out
-    found = [
+    results = [
         kwargs[name] if name in (kwargs or {}) else args[i] for i, name in written
         if name in (kwargs or {}) or i < len(args)
     ]  # fmt: skip
-    return found[0] if len(found) == 1 and not isinstance(out, (tuple, list)) else out
+    return results[0] if len(results) == 1 and not isinstance(out, (tuple, list)) else out
 
 
 @contextmanager

@@ -168,10 +168,10 @@ def _encoded_class(kind: type[Any]) -> dict[str, str]:
 
 
 def _decoded_class(module: str, name: str) -> Any:
-    found: Any = importlib.import_module(module)
+    result: Any = importlib.import_module(module)
     for part in name.split("."):
-        found = getattr(found, part)
-    return found
+        result = getattr(result, part)
+    return result
 
 
 def _encoded(spec: TreeSpec) -> dict[str, Any]:

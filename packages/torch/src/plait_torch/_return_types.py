@@ -30,7 +30,7 @@ __all__ = [  # noqa: PLE0604 - names of tables
 ]
 
 
-all_return_types: list[type[Any]]  # made when it is asked for
+all_return_types: list[type[Any]]  # made at the first access
 
 
 def _call(name: str) -> Any:

@@ -51,8 +51,8 @@ def associative_scan(
     def combine(one: list[Any], two: list[Any]) -> list[Any]:
         return tree_flatten(combine_fn(tree_unflatten(one, spec), tree_unflatten(two, spec)))[0]
 
-    found = _scan(combine, leaves, dim)
-    return tree_unflatten([leaf.flip(dim) for leaf in found] if reverse else found, spec)
+    result = _scan(combine, leaves, dim)
+    return tree_unflatten([leaf.flip(dim) for leaf in result] if reverse else result, spec)
 
 
 def _part(leaves: list[Any], dim: int, start: int, stop: int, step: int) -> list[Any]:

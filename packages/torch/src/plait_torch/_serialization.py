@@ -120,9 +120,9 @@ def load(
         raise type(error)(_advice(error), error.module, error.name) from error
 
 
-def _weights_only(asked: bool | None, pickle_module: Any) -> bool:
+def _weights_only(request: bool | None, pickle_module: Any) -> bool:
     """Return the value that the arguments and the environment give."""
-    only = pickle_module is None if asked is None else bool(asked)
+    only = pickle_module is None if request is None else bool(request)
     always = os.getenv("TORCH_FORCE_WEIGHTS_ONLY_LOAD", "0").lower() in _TRUE
     never = os.getenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "0").lower() in _TRUE
     if always and never:
@@ -132,7 +132,7 @@ def _weights_only(asked: bool | None, pickle_module: Any) -> bool:
         )
     if always:
         only = True
-    elif never and asked is None:
+    elif never and request is None:
         warn(
             "torch.load: `TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD` is set and `weights_only` was not "
             "passed, so weights_only=False: the file may execute any code",
@@ -151,14 +151,15 @@ def _advice(error: Any) -> str:
     name = f"{error.module}.{error.name}"
     if error.module in BLOCKED:
         return f"Weights only load failed. GLOBAL {name} whose module {error.module} is blocked."
-    shown = error.name if error.module in ("builtins", "__builtin__") else name
+    public_name = error.name if error.module in ("builtins", "__builtin__") else name
     return (
         "Weights only load failed. Do one of two things only if you trust the source of the file: "
         "(1) torch.load with `weights_only=False`, which executes what the file says; "
-        f"(2) WeightsUnpickler error: Unsupported global: GLOBAL {shown} was not an allowed global "
-        f"by default. Please use `torch.serialization.add_safe_globals([{shown}])` or the "
-        f"`torch.serialization.safe_globals([{shown}])` context manager to allowlist this global "
-        "if you trust this class/function."
+        f"(2) WeightsUnpickler error: Unsupported global: GLOBAL {public_name} was not an allowed "
+        f"global by default. "
+        f"Please use `torch.serialization.add_safe_globals([{public_name}])` or the "
+        f"`torch.serialization.safe_globals([{public_name}])` context manager to allowlist this "
+        "global if you trust this class/function."
     )
 
 
@@ -173,16 +174,16 @@ def _of_torch(module: str, name: str) -> Any:
     """Return what PyTorch calls ``module.name`` if it is plait's; no module is imported for it but
     plait's own.
     """
-    found = None
+    result = None
     if module == "torch" or module.startswith("torch."):
         for source in _module_names.sources(module) or ():
             place, _, inner = source.partition(":")
-            found = importlib.import_module(place)
+            result = importlib.import_module(place)
             for part in (*inner.split("."), *name.split(".")) if inner else name.split("."):
-                found = getattr(found, part, None)
-            if found is not None:
+                result = getattr(result, part, None)
+            if result is not None:
                 break
-    return found
+    return result
 
 
 def add_safe_globals(safe_globals: Sequence[Any]) -> None:

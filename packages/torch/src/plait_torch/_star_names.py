@@ -15,8 +15,8 @@ import pathlib
 def table() -> dict[str, str]:
     """Return the names by module, those of one module in one text."""
     file = pathlib.Path(__file__).with_name("star_names.json")
-    found: dict[str, str] = json.loads(file.read_text(encoding="utf-8"))
-    return found
+    result: dict[str, str] = json.loads(file.read_text(encoding="utf-8"))
+    return result
 
 
 def left_by(module: str, known: list[str]) -> list[str]:

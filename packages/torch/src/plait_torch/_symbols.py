@@ -58,8 +58,8 @@ def sym_min(a: Any, b: Any) -> Any:
     return _of_common_type(min(a, b), a, b)
 
 
-def _of_common_type(found: Any, *given: Any) -> Any:
-    return float(found) if any(isinstance(each, float) for each in given) else found
+def _of_common_type(result: Any, *arguments: Any) -> Any:
+    return float(result) if any(isinstance(each, float) for each in arguments) else result
 
 
 def sym_not(a: Any) -> bool:

@@ -56,12 +56,12 @@ def _get_device_index(device: Any, optional: bool = False, allow_cpu: bool = Fal
     if device is None and optional:
         index: int = plait.accelerator.current_device_index()
         return index
-    found = plait.device(device) if device is not None else None
-    if found is not None and found.type == "cpu" and allow_cpu:
+    result = plait.device(device) if device is not None else None
+    if result is not None and result.type == "cpu" and allow_cpu:
         return -1
-    if found is None or found.type == "cpu":
+    if result is None or result.type == "cpu":
         raise ValueError(f"_get_device_index: a device with a number is required, got {device!r}")
-    return found.index or 0
+    return result.index or 0
 
 
 def _rebuild_parameter(data: Any, requires_grad: bool, backward_hooks: Iterable[Any]) -> Any:
@@ -81,8 +81,8 @@ def _rebuild_tensor(
         >>> _rebuild_tensor(TypedStorage(plait.arange(4)), 1, (2,), (2,))
         tensor([1, 3])
     """
-    made = plait.empty(0, dtype=storage.dtype)
-    return made.set_(storage.untyped(), storage_offset, tuple(size), tuple(stride))
+    result = plait.empty(0, dtype=storage.dtype)
+    return result.set_(storage.untyped(), storage_offset, tuple(size), tuple(stride))
 
 
 def _rebuild_tensor_v2(
@@ -99,7 +99,7 @@ def _rebuild_tensor_v2(
 
 
 class ExceptionWrapper:
-    """An exception that is raised again elsewhere, such as in another thread, with its text.
+    """An exception that is raised again, for example in another thread, with its text.
 
     Example:
         >>> from plait_torch._tensor_lists import ExceptionWrapper

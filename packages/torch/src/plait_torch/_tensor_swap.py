@@ -34,19 +34,19 @@ def swap_tensors(t1: Any, t2: Any) -> None:
         )
     if not (t1.is_leaf and t2.is_leaf):
         raise RuntimeError("swap_tensors: tensors without a history are required")
-    wanted = t1.requires_grad, t2.requires_grad
+    required = t1.requires_grad, t2.requires_grad
     grads = t1.grad, t2.grad
     t1.grad = t2.grad = None
     t1.requires_grad_(False)
     t2.requires_grad_(False)
     t1.data, t2.data = t2.data, t1.data
-    for tensor, asked, grad in ((t2, wanted[0], grads[0]), (t1, wanted[1], grads[1])):
-        tensor.requires_grad_(asked)
+    for tensor, request, grad in ((t2, required[0], grads[0]), (t1, required[1], grads[1])):
+        tensor.requires_grad_(request)
         tensor.grad = grad
     one, two = getattr(t1, "__dict__", None), getattr(t2, "__dict__", None)
     if one is not None and two is not None:
-        kept = dict(one)
+        attributes = dict(one)
         one.clear()
         one.update(two)
         two.clear()
-        two.update(kept)
+        two.update(attributes)

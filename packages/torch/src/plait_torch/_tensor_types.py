@@ -99,7 +99,7 @@ ShortTensor = _make("ShortTensor")
 OF_CUDA = {name: _make(name, "cuda") for name in _NAMES}
 
 
-def dtype_of(kind: Any, asked: str) -> Any:
+def dtype_of(kind: Any, request: str) -> Any:
     """Return the dtype of a tensor type, of its name, or a dtype itself.
 
     Raises:
@@ -113,13 +113,13 @@ def dtype_of(kind: Any, asked: str) -> Any:
     if not isinstance(kind, str):
         return kind
     if kind.startswith("torch.cuda."):
-        raise RuntimeError(f"{asked}: {kind} needs CUDA; ask torch.cuda.is_available() first")
+        raise RuntimeError(f"{request}: {kind} needs CUDA; ask torch.cuda.is_available() first")
     name = kind.removeprefix("torch.")
     if name in _NAMES:
         return getattr(plait, _NAMES[name])
     if name in _NAMES.values():
         return getattr(plait, name)
-    raise ValueError(f"{asked}: a type such as 'torch.FloatTensor' is required, got {kind!r}")
+    raise ValueError(f"{request}: a type such as 'torch.FloatTensor' is required, got {kind!r}")
 
 
 def name_of(tensor: Any) -> str:

@@ -27,13 +27,13 @@ def assert_allclose(
         >>> nan = float("nan")
         >>> assert_allclose(plait.tensor([1.0, nan]), [1.0, nan])
     """
-    given = actual if isinstance(actual, plait.Tensor) else plait.tensor(actual)
-    wanted = expected
+    actual_tensor = actual if isinstance(actual, plait.Tensor) else plait.tensor(actual)
+    required = expected
     if not isinstance(expected, plait.Tensor):
-        wanted = plait.tensor(expected, dtype=given.dtype)
+        required = plait.tensor(expected, dtype=actual_tensor.dtype)
     rules = {"check_device": True, "check_dtype": False, "check_stride": False}
     options: dict[str, Any] = {"rtol": rtol, "atol": atol, "equal_nan": equal_nan, **rules}
-    assert_close(given, wanted, msg=msg or None, **options)
+    assert_close(actual_tensor, required, msg=msg or None, **options)
 
 
 def make_tensor(

@@ -197,8 +197,8 @@ def _softmax_backward_data(
         tensor([ 0.1875, -0.1875])
     """
     product = grad_output * output
-    found = (product - output * product.sum(dim, keepdim=True)).to(input_dtype)
-    return found if grad_input is None else grad_input.copy_(found)
+    result = (product - output * product.sum(dim, keepdim=True)).to(input_dtype)
+    return result if grad_input is None else grad_input.copy_(result)
 
 
 def _convert_indices_from_csr_to_coo(
@@ -289,10 +289,10 @@ def __getattr__(name: str) -> Any:
         return sys.modules["torch"]
     if _foreach.has(name):
         return _foreach.make(name)
-    found = sys.modules[__name__].__dict__.get(name)
-    if found is None:
+    result = sys.modules[__name__].__dict__.get(name)
+    if result is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return found
+    return result
 
 
 assert __version__

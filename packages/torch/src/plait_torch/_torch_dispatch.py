@@ -40,7 +40,7 @@ def disabled(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
 def _with_dispatch(values: Any) -> list[Any]:
     """Return one instance of each class that sees calls, subclasses first."""
     tensor = plait.Tensor
-    found: list[Any] = []
+    results: list[Any] = []
     todo = list(values)
     while todo:
         value = todo.pop(0)
@@ -49,11 +49,11 @@ def _with_dispatch(values: Any) -> list[Any]:
         elif isinstance(value, tensor) and type(value) is not tensor:
             kind = type(value)
             seen = getattr(kind, "__torch_dispatch__", disabled)
-            if seen is disabled or any(type(each) is kind for each in found):
+            if seen is disabled or any(type(each) is kind for each in results):
                 continue
-            at = next((i for i, each in enumerate(found) if issubclass(kind, type(each))), None)
-            found.insert(len(found) if at is None else at, value)
-    return found
+            at = next((i for i, each in enumerate(results) if issubclass(kind, type(each))), None)
+            results.insert(len(results) if at is None else at, value)
+    return results
 
 
 def ask(func: Any, args: Any, kwargs: Any) -> Any:
@@ -61,8 +61,8 @@ def ask(func: Any, args: Any, kwargs: Any) -> Any:
     none.
     """
     watch = overrides.watch_thread
-    asked = _with_dispatch([*args, *kwargs.values()])
-    types = tuple(type(each) for each in asked)
+    request = _with_dispatch([*args, *kwargs.values()])
+    types = tuple(type(each) for each in request)
     stack = modes()
     if stack:
         mode = stack.pop()
@@ -74,11 +74,11 @@ def ask(func: Any, args: Any, kwargs: Any) -> Any:
         if answer is not NotImplemented:
             return answer
     watch(bool(stack))
-    for each in asked:
+    for each in request:
         answer = type(each).__torch_dispatch__(func, types, args, kwargs)
         if answer is not NotImplemented:
             return answer
-    if asked or stack:
+    if request or stack:
         raise TypeError(
             f"{func}: no implementation found on types that implement __torch_dispatch__: "
             f"{[kind.__qualname__ for kind in types] or [type(stack[-1]).__qualname__]}"

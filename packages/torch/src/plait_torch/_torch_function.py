@@ -1,4 +1,4 @@
-"""``__torch_function__``: who is asked about calls of the functions of `torch`, and in which order.
+"""``__torch_function__``: the classes and modes that see calls of `torch`, and their order.
 
 Plait's core finds the arguments whose class has the attribute (`plait_core.overrides`); this module
 answers for them: first the modes of the thread, the innermost first, then the arguments.
@@ -50,9 +50,7 @@ def modes() -> list[Any]:
 
 
 def disabled(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-    """Return ``func(*args, **kwargs)``: as a class's ``__torch_function__`` it says that the class
-    is not asked.
-    """
+    """Return ``func(*args, **kwargs)``. A class with this ``__torch_function__`` sees no calls."""
     return func(*args, **(kwargs or {}))
 
 
@@ -61,12 +59,12 @@ def _operators() -> dict[str, Any]:
     """Return the operators that `torch` shows, by name: functions, and methods without one."""
     from plait_nn import functional
 
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     for place in (core, functional, core.linalg, core.fft, core.special, core.Tensor):
         for value in vars(place).values():
             if isinstance(value, Operator):
-                found.setdefault(value.__name__, value)
-    return found
+                results.setdefault(value.__name__, value)
+    return results
 
 
 def canonical(function: Any) -> Any:
@@ -80,8 +78,8 @@ def canonical(function: Any) -> Any:
 
 
 @contextmanager
-def _popped() -> Iterator[Any]:
-    """Take the innermost mode away while it answers."""
+def _without_innermost() -> Iterator[Any]:
+    """Remove the innermost mode while its function runs."""
     stack = modes()
     mode = stack.pop()
     count = overrides.count_modes
@@ -101,10 +99,10 @@ def handle(function: Any, asking: tuple[Any, ...], args: Any, kwargs: Any) -> An
     if isinstance(function, (FunctionType, Function)):
         args, kwargs = _asking_functions.arguments(function, args, kwargs)
     elif asking and not _asking_functions.are_asking():
-        _asking_functions.keep()  # a class that is no tensor was not seen before
+        _asking_functions.keep()  # a class that is no tensor is new
     types = tuple(type(each) for each in asking)
     if modes():
-        with _popped() as mode:
+        with _without_innermost() as mode:
             answer = mode.__torch_function__(function, types, args, kwargs)
         if answer is not NotImplemented:
             return answer
@@ -119,8 +117,8 @@ def handle(function: Any, asking: tuple[Any, ...], args: Any, kwargs: Any) -> An
     )
 
 
-class _Switched:
-    """A context in which arguments, or modes too, are not asked; nested ones do not ask more."""
+class _Disabled:
+    """A context in which classes of arguments, or modes too, see no calls; it can be nested."""
 
     level = "MODES"
 
@@ -136,8 +134,8 @@ class _Switched:
         overrides.switch_off(self._before.pop())
 
 
-class DisableTorchFunctionSubclass(_Switched):
-    """A context in which the classes of arguments are not asked.
+class DisableTorchFunctionSubclass(_Disabled):
+    """A context in which the classes of arguments see no calls.
 
     Example:
         >>> from plait_torch._torch_function import DisableTorchFunctionSubclass
@@ -146,14 +144,14 @@ class DisableTorchFunctionSubclass(_Switched):
     """
 
 
-class DisableTorchFunction(_Switched):
-    """A context in which neither modes nor the classes of arguments are asked."""
+class DisableTorchFunction(_Disabled):
+    """A context in which neither modes nor the classes of arguments see calls."""
 
     level = "NOBODY"
 
 
 class TorchFunctionMode:
-    """A context that is asked about every call of a function of `torch` in its thread.
+    """A context that sees every call of a function of `torch` in its thread.
 
     Example:
         >>> import plait, plait_torch
@@ -245,8 +243,9 @@ def _torch_function(cls: Any, func: Any, types: Any, args: Any = (), kwargs: Any
 
 
 def _composed(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-    """Return ``func(*args, **kwargs)`` for a class that only has ``__torch_dispatch__``, which sees
-    what PyTorch composes the function of.
+    """Return ``func(*args, **kwargs)`` for a class that has only ``__torch_dispatch__``.
+
+    Such a class sees the functions of which PyTorch composes this one.
     """
     with DisableTorchFunctionSubclass():
         return _torch_dispatch.composed(func, args)(*args, **(kwargs or {}))
@@ -265,14 +264,14 @@ def _init_subclass(cls: Any, /, **options: Any) -> None:
     plain = own is None or getattr(own, "__func__", own) is disabled
     if not plain and not hasattr(cls, "__plait_function__"):
         _asking_functions.keep()
-    found = cls.__torch_function__
-    if getattr(found, "__func__", found) is disabled and _torch_dispatch.sees_calls(cls):
+    result = cls.__torch_function__
+    if getattr(result, "__func__", result) is disabled and _torch_dispatch.sees_calls(cls):
         cls.__torch_function__ = staticmethod(_composed)
     _torch_dispatch.watch(cls)
 
 
 def _not_asked() -> list[Any]:
-    """Return the classes of plait whose instances are not asked, as far as they are imported."""
+    """Return the classes of plait that see no calls, as far as they are imported."""
     module = sys.modules.get("plait_nn")
     return [] if module is None else [getattr(module, name) for name in _NOT_ASKED]
 
@@ -291,7 +290,7 @@ _METHODS = {
 
 
 def bind() -> None:
-    """Ask classes with ``__torch_function__`` from now on."""
+    """Let classes with ``__torch_function__`` see calls from now on."""
     for name, method in _METHODS.items():
         setattr(plait.Tensor, name, method)
     for kind in _not_asked():
@@ -301,7 +300,7 @@ def bind() -> None:
 
 
 def unbind() -> None:
-    """Restore what was before `bind`."""
+    """Restore the state before `bind`."""
     _asking_functions.forget()
     overrides.set_protocol(None)
     _parameters.unbind()
@@ -324,13 +323,13 @@ def _rebuild_from_type_v2(func: Any, new_type: Any, args: Any, state: Any) -> An
         >>> type(x).__name__, x.name
         ('Named', 'a')
     """
-    made = func(*args)
-    if type(made) is not new_type:
-        made = made.as_subclass(new_type)
-    if hasattr(type(made), "__setstate__"):
-        made.__setstate__(state)
-        return made
+    result = func(*args)
+    if type(result) is not new_type:
+        result = result.as_subclass(new_type)
+    if hasattr(type(result), "__setstate__"):
+        result.__setstate__(state)
+        return result
     attributes, slots = state if isinstance(state, tuple) else (state, None)
     for name, value in {**(attributes or {}), **(slots or {})}.items():
-        setattr(made, name, value)
-    return made
+        setattr(result, name, value)
+    return result

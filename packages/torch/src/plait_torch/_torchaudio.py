@@ -70,8 +70,8 @@ def _transducer_costs(scores: Any, targets: Any, times: Any, places: Any, blank:
     batch, longest, width, _ = scores.shape
     steps = longest + width - 1
     stay = scores[..., blank]
-    wanted = targets.to(plait.int64).clamp(min=0)[:, None, :, None]
-    emit = scores[:, :, :-1].gather(3, wanted.expand((batch, longest, width - 1, 1)))[..., 0]
+    required = targets.to(plait.int64).clamp(min=0)[:, None, :, None]
+    emit = scores[:, :, :-1].gather(3, required.expand((batch, longest, width - 1, 1)))[..., 0]
     never = plait.full((batch, 1), _NEVER, dtype=scores.dtype)
     stay_by, emit_by = _diagonals(stay, steps), _diagonals(emit, steps)
     row = plait.cat([plait.zeros_like(never), never.expand((batch, width - 1))], 1)
@@ -113,12 +113,12 @@ def _rnnt_loss_forward(
             f"{tuple(targets.shape)}, inputs of {times.tolist()} steps, targets of "
             f"{places.tolist()}, blank {blank}"
         )
-    given = logits.detach().requires_grad_()
+    leaf = logits.detach().requires_grad_()
     with plait.enable_grad():
-        scores = given.to(plait.float64)
+        scores = leaf.to(plait.float64)
         scores = plait.log_softmax(scores, -1) if fused_log_softmax else scores
         costs = _transducer_costs(scores, targets, times, places, blank)
-        (gradient,) = plait.autograd.grad(costs.sum(), given)
+        (gradient,) = plait.autograd.grad(costs.sum(), leaf)
     if clamp > 0:
         gradient = gradient.clamp(-clamp, clamp)
     return costs.detach().to(logits.dtype), gradient
@@ -159,13 +159,13 @@ def _forced_align(
 
 def _best_path(log_probs: Any, labels: Any, blank: int) -> list[int]:
     steps, states = log_probs.shape[0], 2 * len(labels) + 1
-    wanted = plait.full((states,), blank, dtype=plait.int64)
-    wanted[1::2] = labels
+    required = plait.full((states,), blank, dtype=plait.int64)
+    required[1::2] = labels
     # a label may follow the label before the blank before it, if that is another one
     skips = plait.zeros(states, dtype=plait.bool)
     skips[3::2] = labels[1:] != labels[:-1]
     scores = log_probs.float() if log_probs.itemsize < 4 else log_probs
-    scores = scores[:, wanted]
+    scores = scores[:, required]
     never = plait.full((2,), -float("inf"), dtype=scores.dtype)
     best = plait.cat([scores[0, :2], never[:1].expand((max(states - 2, 0),))])
     back = []
@@ -182,7 +182,7 @@ def _best_path(log_probs: Any, labels: Any, blank: int) -> list[int]:
     for came in reversed(back):
         state -= came[state]
         path.append(state)
-    classes = wanted.tolist()
+    classes = required.tolist()
     return [classes[each] for each in reversed(path)]
 
 

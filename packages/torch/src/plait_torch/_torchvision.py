@@ -93,8 +93,8 @@ def _deform_conv2d(
 def _deform_conv2d_backward(
     grad: Any, input: Any, weight: Any, offset: Any, mask: Any, bias: Any, *rest: Any
 ) -> Any:
-    given = (input, weight, offset, mask, bias)
-    inputs = [x.detach().requires_grad_() for x in given]
+    arguments = (input, weight, offset, mask, bias)
+    inputs = [x.detach().requires_grad_() for x in arguments]
     with plait.enable_grad():
         result = _deform_conv2d(*inputs, *rest)
     return plait.autograd.grad(result, inputs, grad, materialize_grads=True)

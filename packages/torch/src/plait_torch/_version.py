@@ -56,10 +56,10 @@ def _release(version: Any) -> tuple[int, ...]:
     """Return the numbers of a version: (2, 13, 0) of "2.13.0+plait" and of (2, 13, 0)."""
     if isinstance(version, tuple):
         return tuple(int(part) for part in version if str(part).isdigit())
-    found = re.match(r"\s*v?(\d+(?:\.\d+)*)", str(version))
-    if found is None:
+    match = re.match(r"\s*v?(\d+(?:\.\d+)*)", str(version))
+    if match is None:
         raise TypeError(f"TorchVersion: a version such as '2.4' is required, got {version!r}")
-    return tuple(int(part) for part in found.group(1).split("."))
+    return tuple(int(part) for part in match.group(1).split("."))
 
 
 __version__ = TorchVersion("2.13.0+plait")

@@ -51,10 +51,10 @@ def _written(result: Any, out: Any) -> Any:
 
 def _of_view(name: str, view: Callable[..., Any]) -> Callable[..., Any]:
     def copy(input: Any, *args: Any, out: Any = None, **options: Any) -> Any:
-        made = view(input, *args, **options)
-        if isinstance(made, plait.Tensor):
-            return _written(made.clone(memory_format=plait.contiguous_format), out)
-        parts = [part.clone(memory_format=plait.contiguous_format) for part in made]
+        result = view(input, *args, **options)
+        if isinstance(result, plait.Tensor):
+            return _written(result.clone(memory_format=plait.contiguous_format), out)
+        parts = [part.clone(memory_format=plait.contiguous_format) for part in result]
         return _written(tuple(parts) if name == "unbind" else parts, out)
 
     copy.__name__ = copy.__qualname__ = f"{name}_copy"

@@ -38,7 +38,7 @@ class WeakIdRef(weakref.ref[Any]):
 
 
 class TensorWeakRef:
-    """A weak reference to a tensor; a call returns the tensor, or None when it is gone.
+    """A weak reference to a tensor; a call returns the tensor, or None after it was freed.
 
     Example:
         >>> import plait
@@ -112,10 +112,10 @@ class WeakIdKeyDictionary(MutableMapping[Any, Any]):
 
     def copy(self) -> WeakIdKeyDictionary:
         """Return another dict with the same entries."""
-        made = type(self)(ref_type=self.ref_type)
+        result = type(self)(ref_type=self.ref_type)
         for key in self:
-            made[key] = self[key]
-        return made
+            result[key] = self[key]
+        return result
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {len(self)} entries>"

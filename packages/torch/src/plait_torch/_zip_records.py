@@ -135,8 +135,8 @@ class PyTorchFileReader:
     def _header(self, offset: int) -> bytes:
         file: Any = self._zip.fp
         file.seek(offset)
-        found: bytes = file.read(30)
-        return found
+        result: bytes = file.read(30)
+        return result
 
     def get_all_records(self) -> list[str]:
         """Return the names of all records."""

@@ -69,8 +69,8 @@ class _File(io.RawIOBase):
 def _described(reference: Any) -> tuple[str, str, str, int, Any]:
     """Return dtype, key, location, number of elements and view of a reference to a storage."""
     if type(reference) is not tuple or len(reference) not in (5, 6) or reference[0] != "storage":
-        what = reference[0] if type(reference) is tuple and reference else reference
-        raise CheckpointError(f"load: the pickle refers to a {shown(what)}, which is refused")
+        problem = reference[0] if type(reference) is tuple and reference else reference
+        raise CheckpointError(f"load: the pickle refers to a {shown(problem)}, which is refused")
     _, kind, key, location, count = reference[:5]
     name = kind.name.removeprefix("torch.") if type(kind) is Named else ""
     if name not in STORAGES or type(key) is not str or type(location) is not str:
@@ -113,9 +113,9 @@ def _sparse_unchecked(kind: Any, parts: Any) -> Any:
     return SparseTensor(indices, values, tuple(shape), bool(coalesced and coalesced[0]))
 
 
-def _without_elements(found: Named) -> Callable[..., Any]:
+def _without_elements(result: Named) -> Callable[..., Any]:
     """Return the functions that build tensors whose elements are read later."""
-    if found.name == "torch._utils._rebuild_sparse_tensor":
+    if result.name == "torch._utils._rebuild_sparse_tensor":
         return _sparse_unchecked
 
     def call(*args: Any) -> Any:
@@ -124,7 +124,7 @@ def _without_elements(found: Named) -> Callable[..., Any]:
                 "load: a tensor of the older format that is noted as conjugated or negated needs "
                 "weights_only=True"
             )
-        return found.call(*args)
+        return result.call(*args)
 
     return call
 
@@ -286,12 +286,12 @@ def _prefix(records: dict[str, Any], name: str) -> str:
             prefix = record.removesuffix("data.pkl")
             break
     else:
-        what = (
+        problem = (
             "NumPy's npz, which numpy.load reads"
             if any(record.endswith(".npy") for record in records)
             else "a zip file, but none of torch.save: it has no data.pkl"
         )
-        raise CheckpointError(f"load: {name} is {what}")
+        raise CheckpointError(f"load: {name} is {problem}")
     if f"{prefix}constants.pkl" in records:
         raise CheckpointError(
             f"load: {name} is a TorchScript archive, a program, which is refused; save the "

@@ -37,7 +37,7 @@ __all__ = ["Library", "MissingUse", "Use", "first_missing", "library", "missing"
 
 _CAUGHT = {"ImportError", "ModuleNotFoundError", "AttributeError", "Exception", "BaseException"}
 _QUESTIONS = ("hasattr", "getattr", "version", "available", "TORCH_GE", "TORCH_2", "_greater")
-# names below these are made as they are asked for
+# names below these are made at their first access
 _OPEN = ("torch.ops", "torch.classes")
 
 
@@ -154,17 +154,17 @@ class _Reader(ast.NodeVisitor):
     ) -> None:
         text = ast.unparse(test)
         types = text.endswith("TYPE_CHECKING") and not text.startswith("not ")
-        asked = any(word in text for word in _QUESTIONS)
-        with self._guarded("asked" if asked else ""):
+        request = any(word in text for word in _QUESTIONS)
+        with self._guarded("asked" if request else ""):
             self.visit(test)
-        with self._guarded("types" if types else "asked" if asked else ""):
+        with self._guarded("types" if types else "asked" if request else ""):
             self._visit_all(body)
-        with self._guarded("asked" if asked else ""):
+        with self._guarded("asked" if request else ""):
             self._visit_all(orelse)
 
     def visit_BoolOp(self, node: ast.BoolOp) -> None:
-        asked = any(word in ast.unparse(node) for word in _QUESTIONS[:2])
-        with self._guarded("asked" if asked else ""):
+        request = any(word in ast.unparse(node) for word in _QUESTIONS[:2])
+        with self._guarded("asked" if request else ""):
             self._visit_all(node.values)
 
     def _annotation(self, node: ast.AST | None) -> None:
@@ -234,21 +234,21 @@ def first_missing(name: str) -> str:
     if name.startswith(tuple(f"{each}." for each in _OPEN)):
         return ""
     path, *parts = name.split(".")
-    found: object = importlib.import_module(path)
+    result: object = importlib.import_module(path)
     for part in parts:
-        if not isinstance(found, (ModuleType, type)):
+        if not isinstance(result, (ModuleType, type)):
             return ""
         path = f"{path}.{part}"
         try:
-            found = getattr(found, part)
+            result = getattr(result, part)
         except (AttributeError, ImportError):
             try:
-                found = importlib.import_module(path)
+                result = importlib.import_module(path)
             except Exception:  # a module of PyTorch may need what is not installed
                 return path
-        if isinstance(found, ModuleType):  # an import may find a module with more names
+        if isinstance(result, ModuleType):  # an import may find a module with more names
             with suppress(Exception):
-                found = importlib.import_module(path)
+                result = importlib.import_module(path)
     return ""
 
 
@@ -325,7 +325,7 @@ def missing(libraries: Iterable[Library], pytorch: bool = False) -> list[Missing
         pytorch: leave out the names that the installed PyTorch lacks as well.
     """
     read = [(each.name, _uses_of(file)) for each in libraries for file in each.files]
-    names = sorted({use.name for _, found in read for use in found})
+    names = sorted({use.name for _, value in read for use in value})
     with warnings.catch_warnings(), installed():
         warnings.simplefilter("ignore")
         lacking = {name: first for name in names if (first := first_missing(name))}
@@ -333,16 +333,16 @@ def missing(libraries: Iterable[Library], pytorch: bool = False) -> list[Missing
         there = set(_in_pytorch(sorted(set(lacking.values()))))
         lacking = {name: first for name, first in lacking.items() if first in there}
     result: dict[str, MissingUse] = {}
-    for who, found in read:
+    for caller, value in read:
         in_file = set()
-        for use in found:
+        for use in value:
             if use.name not in lacking:
                 continue
             entry = result.setdefault(lacking[use.name], MissingUse(lacking[use.name]))
             if use.guard:
                 entry.guarded[use.guard] = entry.guarded.get(use.guard, 0) + 1
                 continue
-            entry.libraries.add(who)
+            entry.libraries.add(caller)
             entry.uses += 1
             entry.on_import += use.on_import
             in_file.add(entry.name)
@@ -364,18 +364,18 @@ print('\\n' + json.dumps([n for n in json.load(sys.stdin) if not f(n)]))"
 
 
 def _in_pytorch(names: list[str]) -> list[str]:
-    """Return those names that PyTorch has, asked in a process of its own."""
-    asked = subprocess.run(
+    """Return those names that PyTorch has, read in a separate process."""
+    request = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", _ASK],
         input=json.dumps(names),
         capture_output=True,
         text=True,
         check=False,
     )
-    if asked.returncode:
-        raise RuntimeError(f"names: PyTorch cannot be asked:\n{asked.stderr}")
-    found: list[str] = json.loads(asked.stdout.rpartition("\n[")[2].join(["[", ""]))
-    return found
+    if request.returncode:
+        raise RuntimeError(f"names: PyTorch cannot be asked:\n{request.stderr}")
+    result: list[str] = json.loads(request.stdout.rpartition("\n[")[2].join(["[", ""]))
+    return result
 
 
 def _guards(entry: MissingUse) -> str:
@@ -390,9 +390,11 @@ def _show(entries: list[MissingUse], markdown: bool) -> None:
     else:
         print(f"{'libraries':>9} {'files':>5} {'uses':>5} {'on import':>9}  name")
     for e in entries:
-        who = ", ".join(sorted(e.libraries))
+        caller = ", ".join(sorted(e.libraries))
         if markdown:
-            print(f"| `{e.name}` | {who} | {e.files} | {e.uses} | {e.on_import} | {_guards(e)} |")
+            print(
+                f"| `{e.name}` | {caller} | {e.files} | {e.uses} | {e.on_import} | {_guards(e)} |"
+            )
         else:
             rest = f"  (guarded: {_guards(e)})" if e.guarded else ""
             counts = f"{len(e.libraries):9} {e.files:5} {e.uses:5} {e.on_import:9}"

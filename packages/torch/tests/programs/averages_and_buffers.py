@@ -19,25 +19,25 @@ from torch.optim.swa_utils import (
 from torch.testing import assert_allclose
 
 
-def show(what, call, words=()):
+def show(label, call, words=()):
     try:
         result = call()
         if isinstance(result, torch.Tensor):
             result = str(result.dtype), result.tolist()
-        print(what, result)
+        print(label, result)
     except Exception as error:
         kinds = (ValueError, TypeError, AssertionError, AttributeError, BufferError, RuntimeError)
         kind = next(k.__name__ for k in kinds if isinstance(error, k))
         if words:
-            print(what, "refused", [each in str(error) for each in words])
+            print(label, "refused", [each in str(error) for each in words])
         else:
-            print(what, "refused" if kind in ("ValueError", "RuntimeError") else kind)
+            print(label, "refused" if kind in ("ValueError", "RuntimeError") else kind)
 
 
 # ---- averaged models
 
 
-def made():
+def make_model():
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))
     with torch.no_grad():
@@ -57,7 +57,7 @@ CHOICES = {
 for (name, choice), use_buffers in itertools.product(CHOICES.items(), (False, True)):
     if use_buffers and name == "swa of lists":  # PyTorch cannot average the count of batches
         continue
-    model = made()
+    model = make_model()
     average = AveragedModel(model, use_buffers=use_buffers, **choice)
     for step in range(3):
         with torch.no_grad():
@@ -72,14 +72,14 @@ print(sorted(average.state_dict()), [k for k, _ in average.named_children()])
 print([k for k, _ in average.named_parameters()], sorted(nn.Sequential(average).state_dict()))
 print(average.double().n_averaged.dtype, average.train(False).module.training)
 average.float()
-other = AveragedModel(made())
+other = AveragedModel(make_model())
 print(other.load_state_dict(average.state_dict()), other.n_averaged)
 print(other.n_averaged is other._buffers["n_averaged"], copy.deepcopy(other).n_averaged)
 other.n_averaged = torch.tensor(7)
 print(other.state_dict()["n_averaged"])
 show("missing", lambda: other.load_state_dict({}))
 show("attribute", lambda: other.running_mean)
-other = pickle.loads(pickle.dumps(AveragedModel(made())))
+other = pickle.loads(pickle.dumps(AveragedModel(make_model())))
 print(other.n_averaged, other(torch.ones(2, 2)).shape)
 update_bn([torch.rand(4, 2), torch.rand(4, 2)], other)
 print(other.module[1].num_batches_tracked)

@@ -22,7 +22,7 @@ KEYS = {
 }  # fmt: skip
 
 
-def shown(call):
+def outcome(call):
     try:
         return call().tolist()
     except (IndexError, RuntimeError, TypeError, ValueError):
@@ -36,12 +36,12 @@ def written(data, key, value):
 
 
 for (name, key), (what, data) in itertools.product(KEYS.items(), (("x", x), ("table", table))):
-    print(what, name, shown(lambda data=data, key=key: data[key]))
-    count = data[key].numel() if shown(lambda data=data, key=key: data[key]) != "refused" else 0
+    print(what, name, outcome(lambda data=data, key=key: data[key]))
+    count = data[key].numel() if outcome(lambda data=data, key=key: data[key]) != "refused" else 0
     values = torch.arange(100.0, 100.0 + count)
     if count > 1 and name not in ("true", "new"):
         values = values.reshape(data[key].shape)
-        print("  written", shown(lambda d=data, k=key, v=values: written(d, k, v)))
+        print("  written", outcome(lambda d=data, k=key, v=values: written(d, k, v)))
 
 for name, key in (("mask", (mask,)), ("rows", (byte(1, 1, 0),)), ("index", (torch.tensor([0]),))):
     values = torch.arange(1.0, 1.0 + len(x[key]))
@@ -54,7 +54,7 @@ for name, key in (("mask", (mask,)), ("rows", (byte(1, 1, 0),)), ("index", (torc
         print(name, torch.ops.aten.index_put_(x.clone(), key, values, accumulate).tolist())
 one = np.uint8(1)  # a number, as an int is
 print(x[one].tolist(), table[one].tolist(), table[one, np.uint8(0)].tolist())
-print(written(table, one, 7.0).tolist(), table[:, one].tolist(), shown(lambda: x[[one, one]]))
+print(written(table, one, 7.0).tolist(), table[:, one].tolist(), outcome(lambda: x[[one, one]]))
 leaf = torch.ones(3, requires_grad=True)
 (leaf[mask] * 2).sum().backward()
 print(leaf.grad.tolist())

@@ -134,45 +134,45 @@ def flat(result):
 
 def outcome(make, put, use):
     torch.manual_seed(1)
-    made = make()
+    result = make()
     try:
-        put(made)
+        put(result)
         torch.manual_seed(2)
-        return str(flat(use(made)))
+        return str(flat(use(result)))
     except (RuntimeError, ValueError, TypeError, AssertionError, LookupError, AttributeError):
         return "refused"
 
 
-def show(what, make, members, use):
+def show(label, make, members, use):
     """Print which changes have an effect, and which are refused."""
     torch.manual_seed(1)
-    plain, found = outcome(make, lambda made: None, use), {"effect": [], "refused": []}
-    assert plain != "refused", what
+    plain, entry = outcome(make, lambda output: None, use), {"effect": [], "refused": []}
+    assert plain != "refused", label
     for name, (value, put) in members(make()).items():
         other = changed(value)
         if other is None:
             continue
-        result = outcome(make, lambda made, put=put, other=other: put(made, other), use)
+        result = outcome(make, lambda output, put=put, other=other: put(output, other), use)
         if result != plain:
-            found["refused" if result == "refused" else "effect"].append(name)
-    print(what, *(f"{kind}: {' '.join(sorted(names))};" for kind, names in found.items()))
+            entry["refused" if result == "refused" else "effect"].append(name)
+    print(label, *(f"{kind}: {' '.join(sorted(names))};" for kind, names in entry.items()))
 
 
-def attributes(made):
+def attributes(result):
     """Return the public attributes of an object; of a distribution its parameters."""
-    names = getattr(made, "arg_constraints", None) or vars(made)
+    names = getattr(result, "arg_constraints", None) or vars(result)
     return {
-        name: (getattr(made, name), lambda made, value, name=name: setattr(made, name, value))
+        name: (getattr(result, name), lambda result, value, name=name: setattr(result, name, value))
         for name in sorted(names)
         if not name.startswith("_") and name not in SIZES
     }
 
 
-def options(made):
+def options(result):
     """Return the options of an optimizer's group."""
     return {
-        name: (value, lambda made, value, name=name: made.param_groups[0].update({name: value}))
-        for name, value in made.param_groups[0].items()
+        name: (value, lambda result, value, name=name: result.param_groups[0].update({name: value}))
+        for name, value in result.param_groups[0].items()
         if name not in ("params", "capturable", "differentiable", "fused", "foreach")
     }
 
@@ -182,40 +182,40 @@ def optimizer(name):
     return getattr(torch.optim, name)([parameter], lr=0.1)
 
 
-def three_steps(made):
-    parameter = made.param_groups[0]["params"][0]
+def three_steps(result):
+    parameter = result.param_groups[0]["params"][0]
 
     def loss():
-        made.zero_grad()
+        result.zero_grad()
         value = (parameter**2 + parameter).sum()
         value.backward()
         return value
 
     for _ in range(3):
         loss()
-        made.step(loss if type(made).__name__ == "LBFGS" else None)
+        result.step(loss if type(result).__name__ == "LBFGS" else None)
     return parameter
 
 
-def rates(made):
+def rates(result):
     values = []
     for epoch in range(8):
-        made.optimizer.step()
-        if isinstance(made, lr_scheduler.ReduceLROnPlateau):
-            made.step(1.0 + (epoch > 5))
-            values.append(made.num_bad_epochs)
+        result.optimizer.step()
+        if isinstance(result, lr_scheduler.ReduceLROnPlateau):
+            result.step(1.0 + (epoch > 5))
+            values.append(result.num_bad_epochs)
         else:
-            made.step()
-        values.append(made.optimizer.param_groups[0]["lr"])
+            result.step()
+        values.append(result.optimizer.param_groups[0]["lr"])
     return values
 
 
-def uses(made):
-    point = made.sample()
-    values = [point, made.log_prob(point)]
+def uses(result):
+    point = result.sample()
+    values = [point, result.log_prob(point)]
     for name in ("mean", "variance", "entropy"):
         try:
-            value = getattr(made, name)
+            value = getattr(result, name)
             values.append(value() if callable(value) else value)
         except NotImplementedError:
             pass

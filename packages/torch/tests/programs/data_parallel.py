@@ -1,4 +1,4 @@
-"""Programs that ask for several devices, and take what there is."""
+"""Programs that use several devices if they are available."""
 
 import os
 

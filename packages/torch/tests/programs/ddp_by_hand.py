@@ -61,9 +61,9 @@ def run(rank, size):
     part = torch.zeros(2)
     parts = [torch.full((2,), 10.0 * i) for i in range(size)] if rank == 1 else None
     dist.scatter(part, scatter_list=parts, src=1)
-    mine = torch.arange(size) + 10 * rank
+    own = torch.arange(size) + 10 * rank
     out = torch.empty(size, dtype=torch.int64)
-    dist.all_to_all_single(out, mine)
+    dist.all_to_all_single(out, own)
     work = dist.broadcast(part, src=2, async_op=True)
     work.wait()
     objects = [{"lr": 0.1}, "adam"] if rank == 0 else [None, None]

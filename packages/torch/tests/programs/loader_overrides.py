@@ -49,12 +49,12 @@ def batches(loader, most=5):
     return [batch.tolist() if isinstance(batch, torch.Tensor) else batch for batch in first]
 
 
-def show(what, call):
+def show(label, call):
     try:
-        print(what, call())
+        print(label, call())
     except Exception as error:
         kinds = [k for k in (ValueError, TypeError, NotImplementedError) if isinstance(error, k)]
-        print(what, "refused", kinds[0].__name__ if kinds else type(error).__name__)
+        print(label, "refused", kinds[0].__name__ if kinds else type(error).__name__)
 
 
 # ---- attributes of a loader that are replaced afterwards

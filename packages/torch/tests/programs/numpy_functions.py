@@ -129,9 +129,9 @@ def copied(value):
     return [each.clone() for each in value] if isinstance(value, list) else value
 
 
-def shown(value):
+def text_of(value):
     if isinstance(value, (tuple, list)):
-        return [shown(each) for each in value]
+        return [text_of(each) for each in value]
     if not hasattr(value, "tolist"):
         return repr(value)
     # a bool tensor of PyTorch comes out of a ufunc as uint8
@@ -143,7 +143,7 @@ def shown(value):
 for form, (arguments, names) in CALLS.items():
     for name in names.split():
         result = operator.attrgetter(name)(np)(*map(copied, arguments))
-        print(f"np.{name}({form})", shown(result))
+        print(f"np.{name}({form})", text_of(result))
 
 pieces = [torch.tensor([1.0, 2.0]), torch.tensor([2.0, 3.0])]
 print(np.stack(pieces).std(), np.stack(pieces).astype(int).tolist())

@@ -245,10 +245,10 @@ def counted(name, function):
     return call
 
 
-def show(what, call):
+def show(label, call):
     counts.clear()
     call()
-    print(what, *(f"{name}:{count}" for name, count in sorted(counts.items())))
+    print(label, *(f"{name}:{count}" for name, count in sorted(counts.items())))
 
 
 originals = {name: getattr(F, name) for name in NAMES}
@@ -288,9 +288,9 @@ overloads = copy.deepcopy({aten.addmm.default: "overload of addmm"})
 
 class Counts(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        for key, found in ((func._overloadpacket, table), (func, overloads)):
-            if key in found:
-                counts[found[key]] += 1
+        for key, result in ((func._overloadpacket, table), (func, overloads)):
+            if key in result:
+                counts[result[key]] += 1
         return func(*args, **(kwargs or {}))
 
 

@@ -20,11 +20,11 @@ def made_layers():
     ]  # fmt: skip
 
 
-def show(what, layers):
+def show(label, layers):
     for layer in layers:
         state = layer.state_dict().values()
-        found = sorted({(str(each.dtype), each.device.type) for each in state})
-        print(what, type(layer).__name__, found)
+        results = sorted({(str(each.dtype), each.device.type) for each in state})
+        print(label, type(layer).__name__, results)
 
 
 # ---- functions that were not used before, for the time of a context

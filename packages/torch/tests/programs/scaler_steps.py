@@ -75,8 +75,8 @@ class Asking(torch.optim.SGD):
     _step_supports_amp_scaling = True
 
     def step(self, closure=None, grad_scaler=None):
-        found = grad_scaler._check_inf_per_device(self)
-        return grad_scaler is scaler, [float(each) for each in found.values()]
+        result = grad_scaler._check_inf_per_device(self)
+        return grad_scaler is scaler, [float(each) for each in result.values()]
 
 
 for kind in (Scaling, Asking):

@@ -26,8 +26,8 @@ class ContrastiveLoss(nn.Module):
     def forward(self, a, b, label):
         distance = F.pairwise_distance(a, b, keepdim=True)
         same = (1 - label) * torch.pow(distance, 2)
-        apart = label * torch.pow(torch.clamp(self.margin - distance, min=0.0), 2)
-        return torch.mean(same + apart)
+        difference = label * torch.pow(torch.clamp(self.margin - distance, min=0.0), 2)
+        return torch.mean(same + difference)
 
 
 model = Embedder()

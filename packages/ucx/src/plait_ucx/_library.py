@@ -67,10 +67,10 @@ _disconnect_at_exit()
 def _path_in_wheel() -> str | None:
     """Return the path of libucp in the package libucx, which libucx-cu12 and -cu13 install."""
     try:
-        found = importlib.util.find_spec("libucx")
+        result = importlib.util.find_spec("libucx")
     except (ImportError, ValueError):
         return None
-    for folder in (found.submodule_search_locations or ()) if found is not None else ():
+    for folder in (result.submodule_search_locations or ()) if result is not None else ():
         path = os.path.join(folder, "lib", "libucp.so.0")
         if os.path.exists(path):
             return path
@@ -102,10 +102,12 @@ def _prepare(where: str, rank: int, size: int, timeout: float) -> Iterator[None]
         yield
         return
     place = Place.parse(where)
-    why = ctypes.c_char_p()
-    own = _library.plait_ucx_begin(name, rank, _devices_towards(place).encode(), ctypes.byref(why))
+    reason = ctypes.c_char_p()
+    own = _library.plait_ucx_begin(
+        name, rank, _devices_towards(place).encode(), ctypes.byref(reason)
+    )
     if not own:
-        raise plait_abi.PlaitError(f"open: {(why.value or b'').decode(errors='replace')}")
+        raise plait_abi.PlaitError(f"open: {(reason.value or b'').decode(errors='replace')}")
     try:
         length = ctypes.c_size_t()
         address = _library.plait_ucx_address(own, ctypes.byref(length))
@@ -142,9 +144,9 @@ def library_version() -> tuple[int, int, int]:
         True
     """
     numbers = (ctypes.c_uint * 3)()
-    why = _library.plait_ucx_version(numbers)
-    if why is not None:
-        raise RuntimeError(f"plait_ucx: {why.decode(errors='replace')}")
+    reason = _library.plait_ucx_version(numbers)
+    if reason is not None:
+        raise RuntimeError(f"plait_ucx: {reason.decode(errors='replace')}")
     return numbers[0], numbers[1], numbers[2]
 
 

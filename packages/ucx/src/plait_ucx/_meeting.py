@@ -34,7 +34,7 @@ _MAX_ADDRESS_BYTES = 64 << 10  # of the address of a process
 _MESSAGE_TIMEOUT = 10.0  # seconds to send or to receive a message
 _CONNECT_TIMEOUT = 5.0  # seconds of one attempt to connect to rank 0
 _BIND_TIMEOUT = 2.0  # seconds in which another meeting at the same address may end
-_GRACE = 2.0  # seconds after the deadline in which rank 0 can say who is missing
+_GRACE = 2.0  # seconds after the deadline in which rank 0 can report missing ranks
 _PAUSE = 0.02  # seconds between attempts
 # what reading raises if an authenticated process sends a malformed message
 _MALFORMED = (ValueError, TypeError, KeyError, OverflowError, RecursionError)
@@ -75,14 +75,14 @@ class Place:
             raise ValueError(wrong)
         bare = host[1:-1] if host.startswith("[") else host
         try:
-            found = socket.getaddrinfo(bare, int(port), type=socket.SOCK_STREAM)
+            result = socket.getaddrinfo(bare, int(port), type=socket.SOCK_STREAM)
         except OSError as error:
             raise ValueError(f"open: the host {bare} is not known: {error.strerror}") from None
-        ips = [ipaddress.ip_address(str(each[4][0]).partition("%")[0]) for each in found]
+        ips = [ipaddress.ip_address(str(each[4][0]).partition("%")[0]) for each in result]
         if any(ip.is_unspecified for ip in ips):
             raise ValueError(f'open: `where` must have an address of one interface, got "{where}"')
         is_local = all(ip.is_loopback for ip in ips)
-        addresses = () if is_local else tuple((each[0], each[4]) for each in found)
+        addresses = () if is_local else tuple((each[0], each[4]) for each in result)
         return cls(f"tcp://{base}", name, addresses)
 
     def candidates(self) -> tuple[tuple[Any, Any], ...]:
@@ -187,9 +187,9 @@ class _Host:
             data = b""
             try:
                 self._gather(listener)
-                found = [self._addresses[rank] for rank in range(self._own.size)]
-                answer, data = {"sizes": [len(each) for each in found]}, b"".join(found)
-                return found
+                results = [self._addresses[rank] for rank in range(self._own.size)]
+                answer, data = {"sizes": [len(each) for each in results]}, b"".join(results)
+                return results
             except TimeoutError as error:
                 answer = {"late": str(error)}
                 raise
@@ -215,10 +215,10 @@ class _Host:
                     return end
                 except OSError as error:
                     end.close()
-                    why = error
-            if why.errno != errno.EADDRINUSE or time.monotonic() > until:
+                    reason = error
+            if reason.errno != errno.EADDRINUSE or time.monotonic() > until:
                 raise PlaitError(
-                    f"open: rank 0 cannot listen at {self._place.text}: {why.strerror}"
+                    f"open: rank 0 cannot listen at {self._place.text}: {reason.strerror}"
                 )
             time.sleep(_PAUSE)  # a meeting that has just ended may not have closed its socket yet
 
@@ -313,9 +313,9 @@ def _join(place: Place, own: _Own) -> list[bytes]:
     with contextlib.closing(channel):
         message = {"place": place.text + "/" + place.name, "rank": own.rank, "size": own.size}
         channel.settimeout(_MESSAGE_TIMEOUT)
-        with contextlib.suppress(OSError):  # a process that is refused is told why
+        with contextlib.suppress(OSError):  # a refused process gets the reason
             channel.send(_pack(message, own.address))
-        # rank 0 knows who is missing, and tells it when its time is over
+        # rank 0 knows the missing ranks, and names them after its timeout
         channel.settimeout(max(0.0, own.deadline - time.monotonic()) + _GRACE)
         try:
             answer, data = _unpack(channel.receive())
@@ -327,24 +327,24 @@ def _join(place: Place, own: _Own) -> list[bytes]:
         raise TimeoutError(answer["late"])
     if "error" in answer:
         raise _failed(answer["error"], answer.get("lost", ()))
-    found, at = [], 0
+    result, at = [], 0
     for size in answer["sizes"]:
-        found.append(data[at : at + size])
+        result.append(data[at : at + size])
         at += size
-    return found
+    return result
 
 
-def _late(place: Place, own: _Own, why: str = "") -> TimeoutError:
-    reason = f": {why}" if why else ""
+def _late(place: Place, own: _Own, explanation: str = "") -> TimeoutError:
+    reason = f": {explanation}" if explanation else ""
     return TimeoutError(f"open: waited {own.timeout:g} s for rank 0 at {place.text}{reason}")
 
 
 def _connect(place: Place, own: _Own) -> Channel:
     """Return the channel to rank 0; wait until it listens."""
-    why = ""
+    reason = ""
 
     def connect_once() -> socket.socket | None:
-        nonlocal why
+        nonlocal reason
         for family, address in place.candidates():
             end = socket.socket(family, socket.SOCK_STREAM)
             end.settimeout(_CONNECT_TIMEOUT)
@@ -352,9 +352,9 @@ def _connect(place: Place, own: _Own) -> Channel:
                 end.connect(address)
                 if family != socket.AF_UNIX or is_of_this_user(end):
                     return end
-                why = "a process of another user listens there"
+                reason = "a process of another user listens there"
             except OSError as error:
-                why = error.strerror or str(error)
+                reason = error.strerror or str(error)
             end.close()
         return None
 
@@ -368,5 +368,5 @@ def _connect(place: Place, own: _Own) -> Channel:
         if channel is not None:
             return channel
         if time.monotonic() > own.deadline:
-            raise _late(place, own, why)
+            raise _late(place, own, reason)
         time.sleep(_PAUSE)

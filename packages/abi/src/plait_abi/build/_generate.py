@@ -21,7 +21,7 @@ def generate(step: Generate, number: int, root: pathlib.Path, out: pathlib.Path)
     """Fill ``out`` with what ``step`` writes; return whether it had to run."""
     stamp = out.parent / f"generated-{number}.json"
     key = _key(step, root, out)
-    before, old = _known(stamp)
+    before, old = _read_stamp(stamp)
     if step.inputs and before == key and all((out / name).exists() for name in old):
         return False
     fresh = out.parent / f"generated-{number}.new"
@@ -88,7 +88,7 @@ def _key(step: Generate, root: pathlib.Path, out: pathlib.Path) -> str:
     return key.hexdigest()
 
 
-def _known(stamp: pathlib.Path) -> tuple[str, list[str]]:
+def _read_stamp(stamp: pathlib.Path) -> tuple[str, list[str]]:
     """Return the key and the files of the last run."""
     try:
         key, files = json.loads(stamp.read_text())

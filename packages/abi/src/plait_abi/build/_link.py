@@ -39,7 +39,7 @@ def link(
         status = path.stat()
         key.update(f"{path} {status.st_size} {status.st_mtime_ns}".encode())
     now = key.hexdigest()
-    if output.exists() and _known(record) == [now, *_stamp(output)]:
+    if output.exists() and _read_record(record) == [now, *_stamp(output)]:
         return False
     output.parent.mkdir(parents=True, exist_ok=True)
     unfinished = output.with_name(f".{output.name}.{os.getpid()}")
@@ -58,7 +58,7 @@ def _stamp(path: pathlib.Path) -> list[int]:
     return [status.st_size, status.st_mtime_ns]
 
 
-def _known(record: pathlib.Path) -> list[object] | None:
+def _read_record(record: pathlib.Path) -> list[object] | None:
     try:
         entries: list[object] = json.loads(record.read_text())
     except (OSError, ValueError):

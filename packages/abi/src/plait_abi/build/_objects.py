@@ -120,7 +120,7 @@ def _compile(job: Compile, folder: pathlib.Path) -> tuple[str, str]:
     job.object.parent.mkdir(parents=True, exist_ok=True)
     unfinished = job.object.with_suffix(f".{os.getpid()}.o")
     depfile = unfinished.with_suffix(".d")
-    begun = time.time_ns()
+    start = time.time_ns()
     clock = time.monotonic()
     outputs = ["-MMD", "-MF", str(depfile), "-MT", "object", "-c", str(job.source)]
     code, text = run([*job.command, *outputs, "-o", str(unfinished)], folder)
@@ -133,7 +133,7 @@ def _compile(job: Compile, folder: pathlib.Path) -> tuple[str, str]:
         path = pathlib.Path(os.path.normpath(folder / name))  # ccache writes ../
         status = path.stat()
         # A file saved while the compiler read it must not count as compiled.
-        stamp = status.st_mtime_ns if status.st_mtime_ns < begun else 0
+        stamp = status.st_mtime_ns if status.st_mtime_ns < start else 0
         inputs[job.folders.shorten(str(path))] = [
             status.st_size,
             stamp,

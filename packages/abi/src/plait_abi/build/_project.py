@@ -32,10 +32,10 @@ class Project:
 
     @property
     def build_dir(self) -> pathlib.Path:
-        """Where objects and generated files lie: ``build/plait``, or below PLAIT_BUILD_DIR."""
-        chosen = os.environ.get("PLAIT_BUILD_DIR", "")
+        """The folder of objects and generated files: ``build/plait``, or below PLAIT_BUILD_DIR."""
+        choice = os.environ.get("PLAIT_BUILD_DIR", "")
         return (
-            pathlib.Path(chosen).resolve() / self.package if chosen else self.root / "build/plait"
+            pathlib.Path(choice).resolve() / self.package if choice else self.root / "build/plait"
         )
 
     @property
@@ -59,14 +59,14 @@ class Project:
 
     def outputs(self) -> list[pathlib.Path]:
         """Return every file a build makes, below ``src``; complete once generators have run."""
-        made = [self.output(target) for target in self.targets]
+        result = [self.output(target) for target in self.targets]
         if not self.generated.exists():
-            return made
-        return made + [name for _, name in _generate.package_files(self.generate, self.generated)]
+            return result
+        return result + [name for _, name in _generate.package_files(self.generate, self.generated)]
 
     def build(self, out: pathlib.Path, *, keep_going: bool = False) -> None:
         """Build everything into ``out`` (the package's ``src``, or a wheel's folder)."""
-        begun = time.monotonic()
+        start = time.monotonic()
         self.build_dir.mkdir(parents=True, exist_ok=True)
         with self._alone():
             toolchain = _toolchain.find_toolchain()
@@ -88,7 +88,7 @@ class Project:
             names = ", ".join(job.label for job in failed)
             raise BuildError(f"{self.package}: compiling failed: {names}")
         names = ", ".join(self.output(target).name for target in linked) or "nothing to do"
-        self.log(f"{self.package}: {names} ({time.monotonic() - begun:.1f} s)")
+        self.log(f"{self.package}: {names} ({time.monotonic() - start:.1f} s)")
 
     @contextmanager
     def _alone(self) -> Iterator[None]:

@@ -116,14 +116,14 @@ def _build(project: Project, command: str, arguments: Sequence[str]) -> int:
         parser.add_argument("folder", type=pathlib.Path, help="gets PACKAGE/lib/libNAME.so")
     parser.add_argument("-j", "--jobs", type=int, help="compilers at once")
     parser.add_argument("-k", "--keep-going", action="store_true", help="go on after an error")
-    chosen = parser.parse_args(arguments)
-    if chosen.jobs:
-        os.environ["PLAIT_BUILD_JOBS"] = str(chosen.jobs)
+    flags = parser.parse_args(arguments)
+    if flags.jobs:
+        os.environ["PLAIT_BUILD_JOBS"] = str(flags.jobs)
     out = project.root / "src"
     if command == "build_libraries":
-        project, out = dataclasses.replace(project, extensions=()), chosen.folder.resolve()
+        project, out = dataclasses.replace(project, extensions=()), flags.folder.resolve()
     try:
-        project.build(out, keep_going=chosen.keep_going)
+        project.build(out, keep_going=flags.keep_going)
     except BuildError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

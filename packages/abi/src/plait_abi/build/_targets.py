@@ -114,7 +114,7 @@ def expand(
     """Return the sorted files that ``patterns`` name below ``root``."""
     if isinstance(patterns, str):
         raise BuildError(f"sources: a sequence of patterns is required; got {patterns!r}")
-    chosen: set[pathlib.Path] = set()
+    selection: set[pathlib.Path] = set()
     for pattern in patterns:
         drop = pattern.startswith("!")
         text = pattern[1:] if drop else pattern
@@ -122,10 +122,10 @@ def expand(
         if text.startswith("{generated}/"):
             base, text = generated, text.removeprefix("{generated}/")
         if drop:
-            chosen = {path for path in chosen if not _matches(path, base, text)}
+            selection = {path for path in selection if not _matches(path, base, text)}
         else:
-            chosen |= {path for path in base.glob(text) if path.is_file()}
-    return sorted(chosen)
+            selection |= {path for path in base.glob(text) if path.is_file()}
+    return sorted(selection)
 
 
 def _matches(path: pathlib.Path, base: pathlib.Path, pattern: str) -> bool:

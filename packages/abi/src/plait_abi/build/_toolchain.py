@@ -44,7 +44,7 @@ int main(void) { return (int)(uint8_t)0; }
 
 @dataclasses.dataclass(frozen=True)
 class Toolchain:
-    """A C and a C++ compiler (either may be absent until it is asked for) and the user's flags."""
+    """A C and a C++ compiler (either may be absent until it is needed) and the user's flags."""
 
     cc: tuple[str, ...]
     cxx: tuple[str, ...]

@@ -100,7 +100,8 @@ void release_buffer(PyObject *, Py_buffer *view) {
 
 // NumPy.
 
-// Whether this thread records no calls: then arrays may share the memory of what requires grad.
+// Whether this thread records no calls: then arrays may share the memory of tensors that require
+// grad.
 bool records_nothing() {
   const plait_engine *e = role<plait_engine>(state.runtime);
   return e && !e->enabled(e->ctx, state.runtime->thread());
@@ -177,7 +178,7 @@ int copies_to_host(plait_tensor *t, PyObject *o, bool may_copy) {
   if (type == int(t->dl.device.device_type) && id == t->dl.device.device_id) return 0;
   if (type == kDLCPU && id == 0 && may_copy && t->dl.device.device_type != PLAIT_META) return 1;
   PyErr_Format(PyExc_BufferError,
-               "__dlpack__: the tensor is on DLPack device (%d, %d); (%d, %d) was asked for",
+               "__dlpack__: the tensor is on DLPack device (%d, %d); (%d, %d) was requested",
                int(t->dl.device.device_type), t->dl.device.device_id, type, id);
   return -1;
 }
@@ -218,10 +219,10 @@ PyObject *dlpack_device(PyObject *self, PyObject *) {
   return Py_BuildValue("ii", int(d.device_type), int(d.device_id));
 }
 
-PyObject *capsule_of(PyObject *source, const DLDevice *wanted, PyObject *copy) {
+PyObject *capsule_of(PyObject *source, const DLDevice *required, PyObject *copy) {
   if (PyCapsule_CheckExact(source)) return new_reference(source);
   if (PyObject_HasAttrString(source, "__dlpack__"))
-    return state.python->ask_dlpack(source, wanted, copy);
+    return state.python->ask_dlpack(source, required, copy);
   return PyErr_Format(PyExc_TypeError,
                       "from_dlpack: an array with `__dlpack__` is required, got %s",
                       Py_TYPE(source)->tp_name);
@@ -272,22 +273,22 @@ PyObject *from_dlpack(PyObject *, PyObject *args, PyObject *kwargs) {
 }  // namespace
 
 PyObject *numpy() {
-  static PyObject *found = nullptr;  // once imported, for the life of the process
-  PyObject *module = __atomic_load_n(&found, __ATOMIC_ACQUIRE);
+  static PyObject *result = nullptr;  // once imported, for the life of the process
+  PyObject *module = __atomic_load_n(&result, __ATOMIC_ACQUIRE);
   if (module) return module;
   module = PyImport_ImportModule("numpy");
-  if (module) __atomic_store_n(&found, module, __ATOMIC_RELEASE);
+  if (module) __atomic_store_n(&result, module, __ATOMIC_RELEASE);
   return module;
 }
 
-bool refuse_grad(plait_tensor *t, const char *who, PyObject *exception) {
-  if (!refuse_batched(t, who)) return false;
+bool refuse_grad(plait_tensor *t, const char *caller, PyObject *exception) {
+  if (!refuse_batched(t, caller)) return false;
   const plait_engine *e = role<plait_engine>(state.runtime);
   if (!e || !((t->layers >> e->layer & 1) || (t->base && !e->is_leaf(e->ctx, t)))) return true;
   PyErr_Format(exception,
                "%s: a tensor that requires no grad is required; call detach() first, as in "
                "x.detach().numpy()",
-               who);
+               caller);
   return false;
 }
 
@@ -328,7 +329,7 @@ PyMethodDef exchange_functions[] = {
      "    tensor([7, 2])"},
     {"from_dlpack", function(entry<from_dlpack>), METH_VARARGS | METH_KEYWORDS,
      "from_dlpack(x, /, *, device=None, copy=None)\n--\n\nA tensor on the memory of another "
-     "library's array, or a copy of it where another device is asked for. The current stream of an "
+     "library's array, or a copy of it if another device is requested. The current stream of an "
      "accelerator waits for the work that makes the array."
      "\n\nRaises:\n"
      "    TypeError: if `x` is no array with ``__dlpack__``.\n"

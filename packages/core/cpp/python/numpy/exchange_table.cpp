@@ -144,7 +144,7 @@ plait_tensor *import_by_table(PyObject *source) {
     PyErr_Clear();
     return nullptr;
   }
-  // on an accelerator the streams must wait for each other, which `__dlpack__` is asked for
+  // on an accelerator the streams must wait for each other, which `__dlpack__` does
   if (managed->dl_tensor.device.device_type != kDLCPU) {
     if (managed->deleter) managed->deleter(managed);
     return nullptr;

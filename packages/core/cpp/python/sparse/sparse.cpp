@@ -15,7 +15,7 @@ using plait::python::HostGuard;
 using plait::python::Gil;
 
 struct SparseObject {
-  PyObject_HEAD plait_tensor *handle;  // its box, once somebody has asked for it
+  PyObject_HEAD plait_tensor *handle;  // its box, once it was requested
 };
 
 struct Box : plait_sparse {
@@ -332,7 +332,7 @@ bool is_sparse(PyObject *o) { return base_type && PyType_IsSubtype(Py_TYPE(o), b
 
 plait_tensor *sparse_handle(PyObject *o) {
   plait_tensor *&handle = sparse_object(o)->handle;
-  if (handle && !box_of(handle)) unbox(o);  // somebody wrote to it: it is dense
+  if (handle && !box_of(handle)) unbox(o);  // it was written: it is dense
   if (!handle) handle = make_box(o);
   return handle;
 }

@@ -49,7 +49,7 @@ PyObject *get_mt(PyObject *self, void *) {
 }
 
 PyObject *get_data(PyObject *self, void *) {
-  // the elements are behind the class that a layer asks
+  // the class that a layer watches has the elements
   if (!is_exact(self) && handle_of(self)->layers & state.watching_layer)
     return PyObject_CallMethod(self, "detach", nullptr);
   plait_thread *thread = state.runtime->thread();

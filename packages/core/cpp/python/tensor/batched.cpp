@@ -25,13 +25,13 @@ PyMethodDef functions[] = {
 
 }  // namespace
 
-bool refuse_batched(const plait_tensor *t, const char *who) {
+bool refuse_batched(const plait_tensor *t, const char *caller) {
   if (!is_batched(t)) return true;
   PyErr_Format(PyExc_RuntimeError,
                "vmap: %s: the function reads the elements of a sample in Python (item(), float(), "
                "bool(), tolist() or numpy(), as in `if x > 0`); that is not possible for all "
                "samples at once: use where() and other operators",
-               who);
+               caller);
   return false;
 }
 

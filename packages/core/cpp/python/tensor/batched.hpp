@@ -13,7 +13,7 @@ inline bool is_batched(const plait_tensor *t) {
   return ask && ask(t);
 }
 // False, with an exception, for a batched tensor: its elements cannot be read.
-bool refuse_batched(const plait_tensor *, const char *who);
+bool refuse_batched(const plait_tensor *, const char *caller);
 // Says that a tensor was made by other means than an operator.
 inline void note_new(const plait_tensor *t) {
   if (const auto note = __atomic_load_n(&batched.note_new, __ATOMIC_ACQUIRE)) note(t);

@@ -152,8 +152,8 @@ plait_tensor *cast_away(plait_tensor *t, DLDataType d) {  // steals
   return out;
 }
 
-plait_tensor *from_numbers(PyObject *data, const DLDataType *wanted, const Scan &s) {
-  const DLDataType d = wanted ? *wanted : dtype_of(s.kind, s);
+plait_tensor *from_numbers(PyObject *data, const DLDataType *required, const Scan &s) {
+  const DLDataType d = required ? *required : dtype_of(s.kind, s);
   const DLDataType stored = is_storable(d) ? d : dtype::float32;
   plait_tensor *t = new_dense(stored, s.shape);
   if (!t) return nullptr;
@@ -166,7 +166,7 @@ plait_tensor *from_numbers(PyObject *data, const DLDataType *wanted, const Scan 
 }
 
 // an array of another library, or something NumPy can make one of
-plait_tensor *from_array(PyObject *data, const DLDataType *wanted) {
+plait_tensor *from_array(PyObject *data, const DLDataType *required) {
   plait_thread *thread = state.runtime->thread();
   Object array(new_reference(data));
   const auto through_numpy = [&](const char *how) {
@@ -183,16 +183,16 @@ plait_tensor *from_array(PyObject *data, const DLDataType *wanted) {
                                               : nullptr;
   }
   if (!view) return nullptr;
-  plait_tensor *t = wanted && !same(*wanted, view->dl.dtype) ? cast(view, *wanted)
-                                                             : call(op_clone, {value(view)});
+  plait_tensor *t = required && !same(*required, view->dl.dtype) ? cast(view, *required)
+                                                                 : call(op_clone, {value(view)});
   plait_release(view);
   return t;
 }
 
 // Sequences that hold tensors are stacked, which promotes as operators do.
-plait_tensor *from_tensors(PyObject *data, const DLDataType *wanted) {
+plait_tensor *from_tensors(PyObject *data, const DLDataType *required) {
   // the parts may be on several devices
-  if (!is_list(data)) return moved(from_data(data, wanted), {kDLCPU, 0});
+  if (!is_list(data)) return moved(from_data(data, required), {kDLCPU, 0});
   std::vector<plait_tensor *> parts;
   const auto release = [&] {
     for (plait_tensor *t : parts) plait_release(t);
@@ -207,12 +207,12 @@ plait_tensor *from_tensors(PyObject *data, const DLDataType *wanted) {
   }
   plait_tensor *stacked = call(op_stack, {tensors(parts.data(), parts.size())});
   release();
-  return wanted ? cast_away(stacked, *wanted) : stacked;
+  return required ? cast_away(stacked, *required) : stacked;
 }
 
 }  // namespace
 
-bool is_there(DLDevice d, const char *who) {
+bool is_there(DLDevice d, const char *caller) {
   if (!is_accelerator(d)) return true;
   int32_t n = 0;
   plait_thread *thread = state.runtime->thread();
@@ -221,10 +221,10 @@ bool is_there(DLDevice d, const char *who) {
   const std::string device = device_text(state.runtime, d);
   const std::string type = device.substr(0, device.find(':'));
   if (s >= 0 && n)
-    s = state.runtime->raise(thread, PLAIT_VALUE_ERROR, who, "there is no device %s: %s has %d",
+    s = state.runtime->raise(thread, PLAIT_VALUE_ERROR, caller, "there is no device %s: %s has %d",
                              device.c_str(), type.c_str(), int(n));
   else if (s >= 0)
-    s = state.runtime->raise(thread, PLAIT_NOT_IMPLEMENTED, who,
+    s = state.runtime->raise(thread, PLAIT_NOT_IMPLEMENTED, caller,
                              "no component for the device %s is installed; "
                              "without it, only the device cpu can be used",
                              device.c_str());
@@ -248,14 +248,14 @@ plait_tensor *moved(plait_tensor *t, DLDevice to) {
   return there;
 }
 
-plait_tensor *from_data(PyObject *data, const DLDataType *wanted) {
+plait_tensor *from_data(PyObject *data, const DLDataType *required) {
   if (is_tensor(data)) {
     plait_tensor *t = handle_of(data), *plain = nullptr;
     plait_thread *thread = state.runtime->thread();
     const plait_status s = state.runtime->tensor_alias(thread, t, &plain);  // a copy has no history
     if (s < 0) return raise(thread, s), nullptr;
-    plait_tensor *out = wanted && !same(*wanted, t->dl.dtype) ? cast(plain, *wanted)
-                                                              : call(op_clone, {value(plain)});
+    plait_tensor *out = required && !same(*required, t->dl.dtype) ? cast(plain, *required)
+                                                                  : call(op_clone, {value(plain)});
     plait_release(plain);
     return out;
   }
@@ -269,10 +269,10 @@ plait_tensor *from_data(PyObject *data, const DLDataType *wanted) {
   if (is_list(data) || category(data) != of_other) {
     Scan s;
     if (!first_path(data, s) || !scan(data, 0, s)) return nullptr;
-    if (s.numbers) return from_numbers(data, wanted, s);
-    if (s.tensors && is_list(data)) return from_tensors(data, wanted);
+    if (s.numbers) return from_numbers(data, required, s);
+    if (s.tensors && is_list(data)) return from_tensors(data, required);
   }
-  return from_array(data, wanted);
+  return from_array(data, required);
 }
 
 }  // namespace plait::core

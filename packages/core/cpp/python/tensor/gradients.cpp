@@ -219,13 +219,13 @@ PyObject *backward(PyObject *self, PyObject *args, PyObject *kwargs) {
                         Py_TYPE(gradient)->tp_name);
   const int keep_graph = retain == Py_None ? create : PyObject_IsTrue(retain);
   Object list;
-  std::vector<plait_tensor *> wanted;
+  std::vector<plait_tensor *> required;
   const plait_engine *e =
-      keep_graph < 0 || !take_inputs(inputs, list, wanted) ? nullptr : state.python->engine();
+      keep_graph < 0 || !take_inputs(inputs, list, required) ? nullptr : state.python->engine();
   if (!e) return nullptr;
-  std::vector<plait_tensor *> gradients(wanted.size(), nullptr);
+  std::vector<plait_tensor *> gradients(required.size(), nullptr);
   plait_thread *thread = state.runtime->thread();
-  for (plait_tensor *t : wanted) {  // what is no leaf gets its gradient during the pass
+  for (plait_tensor *t : required) {  // what is no leaf gets its gradient during the pass
     if (e->is_leaf(e->ctx, t)) continue;
     const plait_status s = e->retain_grad(e->ctx, thread, t);
     if (s < 0) return raise(thread, s);
@@ -235,11 +235,11 @@ PyObject *backward(PyObject *self, PyObject *args, PyObject *kwargs) {
                          (create ? PLAIT_BACKWARD_CREATE : 0) | PLAIT_BACKWARD_ALLOW_UNUSED |
                          PLAIT_BACKWARD_ACCUMULATE;
   plait_status s =  // releases the GIL itself
-      e->backward(e->ctx, thread, &root, &grad, 1, wanted.empty() ? nullptr : wanted.data(),
-                  uint32_t(wanted.size()), flags, gradients.empty() ? nullptr : gradients.data());
+      e->backward(e->ctx, thread, &root, &grad, 1, required.empty() ? nullptr : required.data(),
+                  uint32_t(required.size()), flags, gradients.empty() ? nullptr : gradients.data());
   for (size_t i = 0; i < gradients.size(); i++) {
-    if (s >= 0 && gradients[i] && e->is_leaf(e->ctx, wanted[i]))
-      s = accumulate(e, thread, wanted[i], gradients[i]);
+    if (s >= 0 && gradients[i] && e->is_leaf(e->ctx, required[i]))
+      s = accumulate(e, thread, required[i], gradients[i]);
     plait_release(gradients[i]);
   }
   if (s < 0) return raise(thread, s);

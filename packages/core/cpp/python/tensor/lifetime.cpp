@@ -82,7 +82,7 @@ bool resurrect(TensorObject *o) {
   return true;
 }
 
-// The wrapper is being freed: nobody gets it by its handle any more.
+// The wrapper is being freed: the handle does not return it any more.
 void leave_handle(PyObject *self, plait_tensor *t) {
   if (!is_shared(t)) {
     if (t->slot[1] == self) t->slot[1] = nullptr;
@@ -93,10 +93,10 @@ void leave_handle(PyObject *self, plait_tensor *t) {
 }
 
 // What to do about slot[1] of a handle.
-enum class Known { nobody, wrapper, dying };
+enum class Known { none, wrapper, dying };
 Known look_at_slot(plait_tensor *t) {
   auto *w = static_cast<TensorObject *>(t->slot[1]);
-  if (!w) return Known::nobody;
+  if (!w) return Known::none;
   if (__atomic_load_n(&t->flags, __ATOMIC_RELAXED) & PLAIT_TENSOR_OWNS_WRAPPER)
     return take_back(w, t), Known::wrapper;
   if (!is_owned_now(reinterpret_cast<PyObject *>(w))) return Known::dying;
@@ -135,7 +135,7 @@ PyObject *exchange_wrapper(plait_tensor *t, TensorObject *fresh) {
 }
 
 PyObject *living_wrapper(plait_tensor *t) {
-  // nobody else could make one
+  // no other thread could make one
   if (!is_shared(t) && !t->slot[1]) return nullptr;
   return exchange_wrapper(t, nullptr);
 }

@@ -7,24 +7,24 @@ namespace plait::core {
 namespace {
 
 // an optional `dim` from a fast call; false with an exception
-bool take_dim(const char *who, plait_tensor *t, PyObject *const *args, Py_ssize_t n,
+bool take_dim(const char *caller, plait_tensor *t, PyObject *const *args, Py_ssize_t n,
               PyObject *kwnames, int *dim) {
   const Py_ssize_t all = n + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
   *dim = -1;
   if (all == 0 || (all == 1 && args[0] == Py_None)) return true;
   if (all > 1 ||
       (!n && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(kwnames, 0), "dim") != 0)) {
-    PyErr_Format(PyExc_TypeError, "%s: only `dim` is accepted", who);
+    PyErr_Format(PyExc_TypeError, "%s: only `dim` is accepted", caller);
     return false;
   }
   const Py_ssize_t d = PyNumber_AsSsize_t(args[0], PyExc_IndexError);
   if (d == -1 && PyErr_Occurred()) return false;
   if (d < -t->dl.ndim || d >= t->dl.ndim) {
     if (t->dl.ndim)
-      PyErr_Format(PyExc_IndexError, "%s: `dim` must be in [%d, %d] for shape %s; got %zd", who,
+      PyErr_Format(PyExc_IndexError, "%s: `dim` must be in [%d, %d] for shape %s; got %zd", caller,
                    -t->dl.ndim, t->dl.ndim - 1, shape_text(t).c_str(), d);
     else
-      PyErr_Format(PyExc_IndexError, "%s: a 0-d tensor has no `dim` %zd", who, d);
+      PyErr_Format(PyExc_IndexError, "%s: a 0-d tensor has no `dim` %zd", caller, d);
     return false;
   }
   *dim = int(d < 0 ? d + t->dl.ndim : d);

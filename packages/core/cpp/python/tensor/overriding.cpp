@@ -1,5 +1,5 @@
 // Asking about calls of Tensor's attributes: finds the attribute that a table's function stands
-// for, and hands the call to plait_abi, which knows who is asked.
+// for, and hands the call to plait_abi, which knows the classes and modes to call.
 #include "tensor/overriding.hpp"
 
 #include <memory>
@@ -15,7 +15,7 @@ Object of_tensor(const char *name) {
   return Object(PyObject_GetAttrString(reinterpret_cast<PyObject *>(state.tensor_type), name));
 }
 
-// The answer, a new reference; nullptr without an exception if nobody gave one. Takes the function
+// The answer, a new reference; nullptr without an exception if there is none. Takes the function
 // and the arguments over.
 PyObject *ask(Object function, Object args, Object kwargs) {
   if (!kwargs && !PyErr_Occurred()) kwargs = Object(PyDict_New());

@@ -12,8 +12,8 @@ inline bool is_plain(PyObject *o) {
 }
 
 using Code = void (*)();
-// Each is true if somebody answered or raised: the result is in the last argument then. Tables are
-// searched for the function `code`, to find the attribute's name.
+// Each is true if a class or mode answered or raised: the result is in the last argument then.
+// Tables are searched for the function `code`, to find the attribute's name.
 bool asked_get(Code code, PyObject *self, PyObject **answer);
 bool asked_set(Code code, PyObject *self, PyObject *value, int *answer);
 bool asked_call(Code code, PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *kwnames,
@@ -24,12 +24,12 @@ bool asked_call(Code code, PyObject *self, PyObject *args, PyObject *kwargs, PyO
 bool asked_name(const char *name, std::initializer_list<PyObject *> args, PyObject **answer);
 bool asked_name(const char *name, std::initializer_list<PyObject *> args, Py_ssize_t *answer);
 bool asked_name(const char *name, std::initializer_list<PyObject *> args, int *answer);
-// Whether an operand of a Python operator is asked about, or any mode is.
+// Whether the class of an operand of a Python operator, or any mode, sees the call.
 bool is_asked(PyObject *);
 // A call of a method in Tensor's name or its reflected form; NotImplemented for a TypeError.
 bool asked_operator(const char *name, const char *reflected, PyObject *a, PyObject *b,
                     PyObject **answer);
-// Whether the number in a tensor was asked of the class that a layer watches: *number is it then,
+// Whether the class that a layer watches gave the number in a tensor: *number is it then,
 // or nullptr with an exception.
 bool read_watched(plait_tensor *, PyObject **number);
 bool add_overriding(PyObject *module);

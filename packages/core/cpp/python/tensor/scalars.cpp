@@ -136,26 +136,26 @@ bool write_element(DLDataType d, void *p, PyObject *o) {
   }
 }
 
-OnHost::OnHost(plait_tensor *t, const char *who) {
+OnHost::OnHost(plait_tensor *t, const char *caller) {
   if (t->dl.device.device_type == PLAIT_META) {
     PyErr_Format(PyExc_RuntimeError,
-                 "%s: a tensor with bytes is required, got one on the device meta", who);
+                 "%s: a tensor with bytes is required, got one on the device meta", caller);
     return;
   }
-  if (!refuse_batched(t, who)) return;
+  if (!refuse_batched(t, caller)) return;
   plait_thread *thread = state.runtime->thread();
   const plait_status s = state.runtime->host_copy(thread, t, &here_);
   if (s < 0) raise(thread, s);
 }
 
-PyObject *item(plait_tensor *t, const char *who) {
+PyObject *item(plait_tensor *t, const char *caller) {
   if (numel(t) != 1)
     return PyErr_Format(PyExc_RuntimeError,
-                        "%s: a tensor with one element is required, got shape %s", who,
+                        "%s: a tensor with one element is required, got shape %s", caller,
                         shape_text(t).c_str());
   PyObject *number;
   if (read_watched(t, &number)) return number;
-  const OnHost here(t, who);
+  const OnHost here(t, caller);
   return here ? read_element(t->dl.dtype, here.data()) : nullptr;
 }
 

@@ -7,7 +7,7 @@
 namespace plait::core {
 namespace {
 
-bool take_ints(PyObject *o, const char *who, const char *what, std::vector<int64_t> &out) {
+bool take_ints(PyObject *o, const char *caller, const char *subject, std::vector<int64_t> &out) {
   Object list(sequence_of(o, "a sequence of ints is required"));
   for (Py_ssize_t i = 0; list && i < PySequence_Fast_GET_SIZE(list.get()); i++) {
     const Py_ssize_t x = PyNumber_AsSsize_t(PySequence_Fast_GET_ITEM(list.get(), i), nullptr);
@@ -15,7 +15,7 @@ bool take_ints(PyObject *o, const char *who, const char *what, std::vector<int64
     out.push_back(x);
   }
   if (!PyErr_Occurred() && out.size() <= PLAIT_MAX_DIMS) return true;
-  PyErr_Format(PyExc_TypeError, "%s: `%s` must be at most %d ints, got %R", who, what,
+  PyErr_Format(PyExc_TypeError, "%s: `%s` must be at most %d ints, got %R", caller, subject,
                PLAIT_MAX_DIMS, o);
   return false;
 }

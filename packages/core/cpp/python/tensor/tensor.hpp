@@ -69,8 +69,8 @@ struct State {  // filled at import; the operators when plait_core starts
   PyTypeObject *tensor_type, *size_type, *node_type;
   destructor subtype_dealloc;  // CPython's tp_dealloc of classes written in Python
   const plait_op *op[op_count];
-  const plait_op *fast[op_count];  // `op`, or NULL while a mode is asked about every call
-  uint64_t modes;  // of all threads, that are asked about every call
+  const plait_op *fast[op_count];  // `op`, or NULL while a mode sees every call
+  uint64_t modes;  // the number of modes of all threads
   // Calls on instances of classes that have this attribute, with another value than this one, are
   // seen by this layer. NULL: there is none.
   PyObject *watched_attribute, *unwatched_value;
@@ -141,7 +141,7 @@ PyObject *read_element(DLDataType, const void *);
 // stores a Python number; false with an exception
 bool write_element(DLDataType, void *, PyObject *);
 bool is_storable(DLDataType);  // the dtypes of write_element
-PyObject *item(plait_tensor *, const char *who);
+PyObject *item(plait_tensor *, const char *caller);
 PyObject *tolist(plait_tensor *);
 int truth(PyObject *);
 PyObject *as_int(PyObject *);
@@ -152,7 +152,7 @@ PyObject *as_index(PyObject *);
 // that reads values goes through it.
 class OnHost {
  public:
-  OnHost(plait_tensor *, const char *who);
+  OnHost(plait_tensor *, const char *caller);
   OnHost(const OnHost &) = delete;
   ~OnHost() { plait_release(here_); }
   explicit operator bool() const { return here_; }  // false with an exception
@@ -186,11 +186,11 @@ plait_tensor *from_data(PyObject *data,
                         const DLDataType *);  // nested lists, numbers, arrays: always a copy
 // the tensor on a device: itself, or a copy, through which gradients flow; steals
 plait_tensor *moved(plait_tensor *, DLDevice);
-// Whether a device is there; `who`, which is to use it, raises an exception if not.
-bool is_there(DLDevice, const char *who);
+// Whether a device is there; `caller`, which is to use it, raises an exception if not.
+bool is_there(DLDevice, const char *caller);
 extern PyBufferProcs buffer_methods;
 extern PyMethodDef exchange_methods[], exchange_functions[];
-bool refuse_grad(plait_tensor *, const char *who, PyObject *exception);
+bool refuse_grad(plait_tensor *, const char *caller, PyObject *exception);
 // numpy/bfloat.cpp: through ml_dtypes, where it is installed
 plait_tensor *import_array(PyObject *);  // a new handle on an array's own bytes
 PyObject *bfloat_to_numpy(plait_tensor *);
@@ -198,7 +198,7 @@ PyObject *numpy();  // the module, imported at its first use; borrowed; NULL wit
 // From numpy/exchange_table.cpp: __dlpack_c_exchange_api__, ours and those of other libraries.
 bool add_exchange_table();
 // A handle on the bytes of an array on the CPU, by the table of its class; nullptr, with an
-// exception or without one, where `__dlpack__` has to be asked.
+// exception or without one, where `__dlpack__` has to be called.
 plait_tensor *import_by_table(PyObject *);
 
 // From storages.cpp.

@@ -96,10 +96,10 @@ class Replacement:
 
     def _open(self) -> None:
         # The token of an index is in the names of its parts.
-        taken = "" if self._is_part else " ".join(names_in(self.folder))
+        names = "" if self._is_part else " ".join(names_in(self.folder))
         while True:
             self.token = secrets.token_hex(4)
-            if self.token in taken:
+            if self.token in names:
                 continue
             self._temporary = os.path.join(self.folder, f".{self.name}.{self.token}.partial")
             try:
@@ -129,7 +129,7 @@ class Replacement:
         os.replace(self._temporary, self.path)
 
     def take_new_name(self) -> None:
-        """As `take_name`; raise FileExistsError if there is a file of the name."""
+        """Do the same as `take_name`; raise FileExistsError if there is a file of the name."""
         assert self._file is not None
         os.fsync(self._file.fileno())
         try:
@@ -209,9 +209,9 @@ def _check_kind(path: str) -> None:
         )
 
 
-def _no_folder(path: str, said: str) -> CheckpointError:
+def _no_folder(path: str, text: str) -> CheckpointError:
     error = IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
-    return system_error(f"save: a file is required, {path!r} {said}", error)
+    return system_error(f"save: a file is required, {path!r} {text}", error)
 
 
 def path_of(f: str | os.PathLike[Any], function: str) -> str:

@@ -37,7 +37,7 @@ class CheckpointOSError(CheckpointError, OSError):
         return str(self.args[0])
 
     def __reduce__(self) -> Any:
-        return _made, (type(self), self.args[0], self.errno, self.strerror, self.filename)
+        return _new_error, (type(self), self.args[0], self.errno, self.strerror, self.filename)
 
 
 class CheckpointNotFoundError(CheckpointOSError, FileNotFoundError):
@@ -64,7 +64,7 @@ _KINDS: dict[type[OSError], type[CheckpointOSError]] = {
 }
 
 
-def _made(
+def _new_error(
     kind: type[CheckpointOSError], text: str, number: Any, reason: Any, filename: Any
 ) -> CheckpointOSError:
     error = kind(text)
@@ -75,4 +75,6 @@ def _made(
 def system_error(text: str, error: OSError) -> CheckpointError:
     """Return the `CheckpointError` that says `text` and is of the class of `error` too."""
     kinds = (ours for theirs, ours in _KINDS.items() if isinstance(error, theirs))
-    return _made(next(kinds, CheckpointOSError), text, error.errno, error.strerror, error.filename)
+    return _new_error(
+        next(kinds, CheckpointOSError), text, error.errno, error.strerror, error.filename
+    )

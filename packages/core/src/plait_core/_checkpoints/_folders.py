@@ -89,7 +89,7 @@ class FolderSave:
             self._check_new(self.path)
             raise
         for name in self._old:
-            with contextlib.suppress(OSError):  # it stays, as a file that nobody reads
+            with contextlib.suppress(OSError):  # it stays as an unused file
                 os.unlink(os.path.join(os.path.dirname(self.path), name))
 
     @property

@@ -1,4 +1,4 @@
-"""What a package that reads and writes another format of checkpoints is built of."""
+"""The parts of a package that reads and writes another format of checkpoints."""
 
 from __future__ import annotations
 

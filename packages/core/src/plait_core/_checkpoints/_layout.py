@@ -58,13 +58,13 @@ def _text(value: Any) -> bytes:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=True).encode()
 
 
-def marked(content: dict[str, Any], said: dict[str, Any], pad: bool = True) -> bytes:
-    """Return JSON with `said` in its metadata, and with a digest of all of it.
+def marked(content: dict[str, Any], message: dict[str, Any], pad: bool = True) -> bytes:
+    """Return JSON with `message` in its metadata, and with a digest of all of it.
 
-    A mark that the file is plait's stands before `said` and after it, far enough apart that damage
-    of one leaves the other: a file with at least one mark must have the digest.
+    A mark that the file is plait's stands before `message` and after it. The two are far enough
+    apart that damage of one leaves the other: a file with at least one mark must have the digest.
     """
-    inner = json.dumps(said, separators=(",", ":"), allow_nan=False).ljust(_DISTANCE)
+    inner = json.dumps(message, separators=(",", ":"), allow_nan=False).ljust(_DISTANCE)
     metadata = _metadata(inner)
     text = _text({"__metadata__": metadata, **content})
     if pad:
@@ -78,7 +78,7 @@ def _metadata(inner: str) -> dict[str, str]:
 
 
 def _lengths(metadata: dict[str, str]) -> list[int]:
-    """Return the lengths of all keys and values except those of `said`."""
+    """Return the lengths of all keys and values except those of the text of `marked`."""
     pairs = enumerate(metadata.items())
     return [n for i, (key, value) in pairs for n in (len(key), len(value) if i != 2 else 0)]
 
@@ -138,7 +138,7 @@ def checked_size(text: bytes) -> bytes:
 
 
 def header_bytes(
-    entries: Iterable[tuple[str, str, tuple[int, ...], int]], said: dict[str, Any]
+    entries: Iterable[tuple[str, str, tuple[int, ...], int]], message: dict[str, Any]
 ) -> bytes:
     """Return length and header for entries (name, dtype, shape, nbytes) in order of their bytes."""
     content: dict[str, Any] = {}
@@ -150,11 +150,11 @@ def header_bytes(
             "data_offsets": [begin, begin + nbytes],
         }
         begin += nbytes
-    text = checked_size(marked(content, said))
+    text = checked_size(marked(content, message))
     return len(text).to_bytes(8, "little") + text
 
 
-def _no_second(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result = dict(pairs)
     if len(result) != len(pairs):
         raise ValueError("a key occurs twice")
@@ -164,7 +164,7 @@ def _no_second(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def parse_json(text: bytes, name: str) -> dict[str, Any]:
     """Return the JSON object in `text`."""
     try:
-        result = json.loads(text.decode("utf-8"), object_pairs_hook=_no_second)
+        result = json.loads(text.decode("utf-8"), object_pairs_hook=_unique_keys)
     except (ValueError, RecursionError) as error:
         raise CheckpointError(f"load: the header of {name} is damaged ({error})") from error
     if not isinstance(result, dict):
@@ -230,7 +230,8 @@ def _check_cover(entries: dict[str, Entry], source: Source, size: int) -> None:
             raise CheckpointError(f"load: {source.name}: the header of {key!r} is damaged (offset)")
         position = entry.end
     if position != size:
-        what = "is cut off" if size < position else "is longer than its header says"
+        problem = "is cut off" if size < position else "is longer than its header says"
         raise CheckpointError(
-            f"load: {source.name} {what}: {position} bytes of tensors are required, it has {size}"
+            f"load: {source.name} {problem}: {position} bytes of tensors are required, "
+            f"it has {size}"
         )

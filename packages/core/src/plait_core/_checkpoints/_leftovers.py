@@ -164,9 +164,9 @@ def _mentioned(path: str, tokens: set[str], known: bool) -> set[str]:
         state = _state(result)
         if _no_indexes.get(path) == state:
             return set()
-        if _found(file, [_KEY]):
+        if _words_in(file, [_KEY]):
             words = {f"-{token}-".encode(): token for token in tokens}
-            return {words[word] for word in _found(file, words)}
+            return {words[word] for word in _words_in(file, words)}
         if _state(os.fstat(file)) == state and _is_settled(result):
             if len(_no_indexes) >= _MOST_KNOWN:
                 _no_indexes.clear()
@@ -176,7 +176,7 @@ def _mentioned(path: str, tokens: set[str], known: bool) -> set[str]:
         os.close(file)
 
 
-def _found(file: int, words: Iterable[bytes]) -> set[bytes]:
+def _words_in(file: int, words: Iterable[bytes]) -> set[bytes]:
     """Return the words, none longer than the key, that occur in a file that may be an index.
 
     The file is read in blocks into the same memory, each after the end of the one before.
@@ -197,11 +197,11 @@ def _found(file: int, words: Iterable[bytes]) -> set[bytes]:
     return result
 
 
-def _state(found: os.stat_result) -> tuple[int, ...]:
+def _state(result: os.stat_result) -> tuple[int, ...]:
     """Return size, times and inode of a file, which change when the file changes."""
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    return result.st_dev, result.st_ino, result.st_size, result.st_mtime_ns, result.st_ctime_ns
 
 
-def _is_settled(found: os.stat_result) -> bool:
+def _is_settled(result: os.stat_result) -> bool:
     """Return whether a later change of the file would change its times: a clock ticks in steps."""
-    return time.time_ns() - max(found.st_mtime_ns, found.st_ctime_ns) > _SETTLED
+    return time.time_ns() - max(result.st_mtime_ns, result.st_ctime_ns) > _SETTLED

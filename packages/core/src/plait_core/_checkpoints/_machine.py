@@ -429,7 +429,7 @@ def run(
         find: returns the table's entry for a module and a name; raises for other names.
         persistent: returns the storage for a persistent id.
         build: sets the state of an object of the table and returns it, or NotImplemented.
-        safe: what the program listed, asked for the names that the table does not have.
+        safe: the names that the program listed, for names that the table does not have.
     """
     m = Machine(data, position, find, persistent, build, safe or SafeGlobals())
     try:

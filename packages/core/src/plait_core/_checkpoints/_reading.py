@@ -74,19 +74,19 @@ def _failure_of(error: Exception, name: str, options: Options) -> Exception:
 def _loaded(source: Source, options: Options, f: Any) -> Any:
     start = source.read(0, min(source.size, 512))
     if start.startswith(_STARTS_OF_TORCH):
-        what = f"load: {source.name} is a file of torch.save, or another zip"
-        return torch_files(what).load(source, options)
+        description = f"load: {source.name} is a file of torch.save, or another zip"
+        return torch_files(description).load(source, options)
     if start[:1] == b"{" and isinstance(f, (str, os.PathLike)):
         return load_index(source, options, os.fsdecode(f))
     if start[8:9] == b"{":
         return load_weights(source, options)
     raise CheckpointError(
         "load: a checkpoint is required (safetensors, or a file of torch.save); "
-        f"{source.name} {_what(start)}"
+        f"{source.name} {_describe(start)}"
     )
 
 
-def _what(start: bytes) -> str:
+def _describe(start: bytes) -> str:
     if start[:1] == b"\x80":
         return "is a pickle of another program, which is refused; nothing was executed"
     if start[257:262] == b"ustar":

@@ -1,4 +1,4 @@
-"""The objects that a program lets a file name: `safe_globals` of `load`."""
+"""The classes and functions that a file may refer to: `safe_globals` of `load`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def full_name(module: str, name: str) -> tuple[str, str]:
 
 
 class SafeGlobals:
-    """Listed classes and functions, which a file may name, call and fill with state.
+    """Listed classes and functions, which a file may refer to, call and fill with state.
 
     Args:
         objects: classes, functions, or pairs of an object and the name that files give it.
@@ -34,7 +34,7 @@ class SafeGlobals:
         for value in objects:
             name, result = _named(value)
             self._names[name] = result
-        # the objects are in `_names`, so that their identities stay theirs
+        # `_names` refers to the objects, so that no other object gets the same id
         self._listed = {id(value) for value in self._names.values()}
         self._elsewhere = elsewhere
 
@@ -57,7 +57,7 @@ class SafeGlobals:
         result = self._names.get(f"{module}.{name}")
         if result is not None:
             return result
-        candidates = [_held(module, name)]
+        candidates = [_lookup(module, name)]
         if self._elsewhere is not None:
             candidates.append(self._elsewhere(module, name))
         return next((each for each in candidates if self.lists(each)), None)
@@ -84,8 +84,8 @@ def _named(value: Any) -> tuple[str, Any]:
         ) from None
 
 
-def _held(module: str, name: str) -> Any:
-    """Return what an imported module holds under a dotted name, without running its code."""
+def _lookup(module: str, name: str) -> Any:
+    """Return the object of an imported module with a dotted name, without running code."""
     result: Any = sys.modules.get(module)
     for part in name.split("."):
         result = getattr(result, "__dict__", {}).get(part)

@@ -177,7 +177,7 @@ REAL: dict[str, Any] = {
 
 
 class RefusedName(CheckpointError, UnpicklingError):
-    """A file asks for a name that is not in the table and not listed."""
+    """A file refers to a name that is not in the table and not listed."""
 
     def __init__(self, text: str, module: str = "", name: str = "") -> None:
         super().__init__(text)
@@ -234,7 +234,7 @@ class Names:
         return result
 
     def finding(self, safe: SafeGlobals) -> Callable[[str, str], Any]:
-        """Return `find` with what the program listed."""
+        """Return `find` with the objects that the program listed."""
         return lambda module, name: self.find(module, name, safe)
 
 

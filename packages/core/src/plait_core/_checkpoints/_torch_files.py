@@ -9,10 +9,10 @@ from plait_abi.components import require
 from plait_core._checkpoints._errors import CheckpointError
 
 
-def torch_files(what: str) -> Any:
-    """Return the module with `load` and `Archive` for PyTorch's files; `what` needs it."""
+def torch_files(description: str) -> Any:
+    """Return the module with `load` and `Archive` for PyTorch's files; `description` needs it."""
     try:
         package = require("torch").__name__
     except ModuleNotFoundError as error:
-        raise CheckpointError(f"{what}: {error}") from error
+        raise CheckpointError(f"{description}: {error}") from error
     return importlib.import_module(f"{package}.files")

@@ -104,7 +104,7 @@ class Encoder:
         if encoder is None and isinstance(value, np.generic):
             encoder = _encode_scalar
         if encoder is None and isinstance(value, np.dtype) and not value.hasobject:
-            encoder = _tagged("numpy_dtype", lambda found: found.str)
+            encoder = _tagged("numpy_dtype", lambda result: result.str)
         if encoder is None:
             raise CheckpointError(refusal(path or "the object", value))
         return encoder(self, value, path, depth + 1)
@@ -213,37 +213,37 @@ _ENCODERS: dict[type, Callable[..., Any]] = {
 }
 
 
-def decode(tree: Any, found: Callable[[int], Any]) -> Any:
-    """Return the object that `tree` describes; `found` returns tensors and arrays by index."""
+def decode(tree: Any, entry: Callable[[int], Any]) -> Any:
+    """Return the object that `tree` describes; `entry` returns tensors and arrays by index."""
     if type(tree) is list:
-        return [decode(value, found) for value in tree]
+        return [decode(value, entry) for value in tree]
     if type(tree) is not dict:
         return tree
     if not tree:
         raise CheckpointError("load: the tree of the data is damaged: no tag")
     tag, value = next(iter(tree.items()))
     if tag == "ordered":
-        result = OrderedDict(_pairs(value, found))
+        result = OrderedDict(_pairs(value, entry))
         if "metadata" in tree:
-            result._metadata = decode(tree["metadata"], found)  # type: ignore[attr-defined]
+            result._metadata = decode(tree["metadata"], entry)  # type: ignore[attr-defined]
         return result
-    return _DECODERS[tag](value, found)
+    return _DECODERS[tag](value, entry)
 
 
-def _pairs(pairs: Any, found: Callable[[int], Any]) -> dict[Any, Any]:
-    return {decode(key, found): decode(value, found) for key, value in pairs}
+def _pairs(pairs: Any, result: Callable[[int], Any]) -> dict[Any, Any]:
+    return {decode(key, result): decode(value, result) for key, value in pairs}
 
 
-def _bytes(value: Any, found: Callable[[int], Any]) -> bytes:
-    return base64.b64decode(value) if isinstance(value, str) else found(value).tobytes()
+def _bytes(value: Any, result: Callable[[int], Any]) -> bytes:
+    return base64.b64decode(value) if isinstance(value, str) else result(value).tobytes()
 
 
-def _scalar(value: Any, found: Callable[[int], Any]) -> Any:
+def _scalar(value: Any, result: Callable[[int], Any]) -> Any:
     return np.frombuffer(base64.b64decode(value[1]), np.dtype(value[0]))[0]
 
 
-def _sparse(value: Any, found: Callable[[int], Any]) -> SparseTensor:
-    indices, values, shape, coalesced = decode(value, found)
+def _sparse(value: Any, result: Callable[[int], Any]) -> SparseTensor:
+    indices, values, shape, coalesced = decode(value, result)
     return sparse_of(indices, values, tuple(shape), bool(coalesced))
 
 
@@ -256,8 +256,8 @@ def sparse_of(
     return sparse_coo_tensor(indices, values, shape, is_coalesced=coalesced)
 
 
-def _compressed(value: Any, found: Callable[[int], Any]) -> CompressedTensor:
-    bounds, places, values, shape, kind = decode(value, found)
+def _compressed(value: Any, result: Callable[[int], Any]) -> CompressedTensor:
+    bounds, places, values, shape, kind = decode(value, result)
     return compressed_of(bounds, places, values, tuple(shape), kind)
 
 
@@ -269,7 +269,7 @@ def compressed_of(
 
 
 def _of(build: Callable[[Any], Any]) -> Callable[..., Any]:
-    return lambda value, found: build(decode(value, found))
+    return lambda value, result: build(decode(value, result))
 
 
 _DECODERS: dict[str, Callable[[Any, Callable[[int], Any]], Any]] = {

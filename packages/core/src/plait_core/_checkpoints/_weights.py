@@ -62,7 +62,7 @@ class File:
     def __init__(self, source: Source, options: Options) -> None:
         self.source, self.options = source, options
         self.entries, metadata, self._start, ours = read_header(source, options.verify)
-        self.said = _said(metadata, source.name) if ours else {}
+        self.said = _read_metadata(metadata, source.name) if ours else {}
         if options.verify and not ours:
             raise CheckpointError(
                 f"load: {source.name} has no digests, which verify=True asks for; verify=False "
@@ -118,17 +118,17 @@ class File:
         return from_numpy(data)
 
 
-def _said(metadata: dict[str, str], name: str) -> dict[str, Any]:
+def _read_metadata(metadata: dict[str, str], name: str) -> dict[str, Any]:
     """Return plait's metadata."""
-    said = parse_json(metadata.get("plait", "{}").encode(), name)
-    if said.get("version") != VERSION:
+    text = parse_json(metadata.get("plait", "{}").encode(), name)
+    if text.get("version") != VERSION:
         raise CheckpointError(
-            f"load: {name} has version {said.get('version')!r} of the format, this plait reads "
+            f"load: {name} has version {text.get('version')!r} of the format, this plait reads "
             f"{VERSION}"
         )
-    if not isinstance(said.get("digests", {}), dict):
+    if not isinstance(text.get("digests", {}), dict):
         raise CheckpointError(f"load: the header of {name} is damaged: digests")
-    return said
+    return text
 
 
 class Builder:
@@ -221,12 +221,12 @@ def _flat(files: dict[str, File], options: Options) -> dict[str, Tensor]:
     return {name: builder(number) for number, name in enumerate(files)}
 
 
-def _restored(said: dict[str, Any], files: dict[str, File], options: Options, name: str) -> Any:
-    table = said.get("tensors")
+def _restored(message: dict[str, Any], files: dict[str, File], options: Options, name: str) -> Any:
+    table = message.get("tensors")
     if not isinstance(table, list) or not all(isinstance(row, dict) for row in table):
         raise CheckpointError(f"load: the header of {name} is damaged: the table of tensors")
     builder = Builder(files, table, options)
-    tree = said["tree"]
+    tree = message["tree"]
     if not (isinstance(tree, dict) and "pickle" in tree):
         return decode(tree, builder)
     text = builder(tree["pickle"]).tobytes()
@@ -261,7 +261,7 @@ def load_index(source: Source, options: Options, path: str) -> Any:
     index = parse_json(text, source.name)
     metadata = metadata_of(index, source.name)
     ours = verify_marked(text, metadata, index, source.name, options.verify)
-    description = _said(metadata, source.name) if ours else {}
+    description = _read_metadata(metadata, source.name) if ours else {}
     if ours and "tree" not in description:
         raise CheckpointError(
             f"load: {source.name} is the index of a checkpoint that several ranks wrote into a "

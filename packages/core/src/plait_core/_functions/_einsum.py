@@ -102,13 +102,13 @@ def _sizes(terms: list[Term]) -> dict[Label, int]:
     return sizes
 
 
-def _summed(term: Term, kept: set[Label]) -> Term:
+def _summed(term: Term, output_labels: set[Label]) -> Term:
     """Sum over the dimensions that neither the output nor other terms have."""
     tensor, labels = term
-    gone = [i for i, label in enumerate(labels) if label not in kept]
-    if gone:
-        tensor = tensor.sum(gone, dtype=tensor.dtype)
-    return tensor, [label for label in labels if label in kept]
+    sum_dims = [i for i, label in enumerate(labels) if label not in output_labels]
+    if sum_dims:
+        tensor = tensor.sum(sum_dims, dtype=tensor.dtype)
+    return tensor, [label for label in labels if label in output_labels]
 
 
 def _arranged(term: Term, order: Sequence[Label]) -> Any:
@@ -116,11 +116,14 @@ def _arranged(term: Term, order: Sequence[Label]) -> Any:
     return tensor.permute([labels.index(label) for label in order]) if labels else tensor
 
 
-def _pair(a: Term, b: Term, kept: set[Label], sizes: dict[Label, int]) -> Term:
+def _pair(a: Term, b: Term, output_labels: set[Label], sizes: dict[Label, int]) -> Term:
     """Multiply two terms; sum over the dimensions that neither the output nor other terms have."""
-    a, b = _summed(a, kept | set(b[1])), _summed(b, kept | set(a[1]))
+    a, b = _summed(a, output_labels | set(b[1])), _summed(b, output_labels | set(a[1]))
     both = [x for x in a[1] if x in b[1]]
-    batch, inner = [x for x in both if x in kept], [x for x in both if x not in kept]
+    batch, inner = (
+        [x for x in both if x in output_labels],
+        [x for x in both if x not in output_labels],
+    )
     left, right = [x for x in a[1] if x not in both], [x for x in b[1] if x not in both]
     result = batch + left + right
 

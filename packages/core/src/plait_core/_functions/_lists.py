@@ -10,7 +10,7 @@ from plait_abi.binding import operator
 from plait_core._core import Size, Tensor, is_tensor
 
 
-def _listed(tensors: tuple[Any, ...]) -> list[Tensor]:
+def _as_list(tensors: tuple[Any, ...]) -> list[Tensor]:
     """Return the tensors of ``f(a, b)`` and of ``f([a, b])``."""
     if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
         return list(tensors[0])
@@ -22,7 +22,7 @@ def _atleast(name: str, tensors: tuple[Any, ...]) -> Any:
     if len(tensors) == 1 and not isinstance(tensors[0], (tuple, list)):
         result: Tensor = each(tensors[0])
         return result
-    return tuple(each(tensor) for tensor in _listed(tensors))
+    return tuple(each(tensor) for tensor in _as_list(tensors))
 
 
 def atleast_1d(*tensors: Any) -> Any:
@@ -69,7 +69,7 @@ def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
         >>> pc.broadcast_tensors(pc.tensor([1, 2]), pc.tensor([[3], [4]]))[1].tolist()
         [[3, 3], [4, 4]]
     """
-    return tuple(operator("broadcast_tensors")(_listed(tensors)))
+    return tuple(operator("broadcast_tensors")(_as_list(tensors)))
 
 
 def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
@@ -89,7 +89,7 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
         >>> pc.meshgrid(pc.tensor([1, 2]), pc.tensor([3, 4, 5]))[0].tolist()
         [[1, 1, 1], [2, 2, 2]]
     """
-    return tuple(operator("meshgrid")(_listed(tensors), indexing=indexing or "ij"))
+    return tuple(operator("meshgrid")(_as_list(tensors), indexing=indexing or "ij"))
 
 
 def cartesian_prod(*tensors: Any) -> Tensor:
@@ -103,7 +103,7 @@ def cartesian_prod(*tensors: Any) -> Tensor:
         >>> pc.cartesian_prod(pc.tensor([1, 2]), pc.tensor([3, 4])).tolist()
         [[1, 3], [1, 4], [2, 3], [2, 4]]
     """
-    return operator("cartesian_prod")(_listed(tensors))  # type: ignore[no-any-return]
+    return operator("cartesian_prod")(_as_list(tensors))  # type: ignore[no-any-return]
 
 
 def broadcast_shapes(*shapes: int | Sequence[int]) -> Size:

@@ -1,4 +1,4 @@
-"""NumPy's own functions on tensors: for what plait has no operator.
+"""NumPy's own functions on tensors, for functions without an operator of plait.
 
 They run on arrays that share the tensors' memory. Arrays and numbers in the result become tensors,
 so that every function of NumPy takes tensors and gives tensors. There are no gradients.

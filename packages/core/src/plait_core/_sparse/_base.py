@@ -1,4 +1,6 @@
-"""What all sparse tensors have in common: facts about the stored values, and arithmetic on them."""
+"""The common part of all sparse tensors: properties of the stored values, and arithmetic on
+them.
+"""
 
 from __future__ import annotations
 
@@ -31,9 +33,9 @@ def wrap_dim(name: str, dim: int, ndim: int) -> int:
     return dim % ndim
 
 
-def text_of(self: Any, parts: dict[str, Tensor], apart: bool) -> str:
-    """Return the text of a sparse tensor: its parts, then what else there is to know; `apart`: on a
-    line of its own.
+def text_of(self: Any, parts: dict[str, Tensor], separate: bool) -> str:
+    """Return the text of a sparse tensor: its parts, then its other properties; `separate`: these
+    are on a line of their own.
     """
     lines = []
     for name, part in parts.items():
@@ -55,8 +57,8 @@ def text_of(self: Any, parts: dict[str, Tensor], apart: bool) -> str:
         notes.append("requires_grad=True")
     last = len(text) - text.rfind("\n") + 1
     for note in notes:
-        if apart or last + len(note) + 2 > _repr.linewidth():
-            text, last, apart = f"{text},\n       {note}", 7 + len(note), False
+        if separate or last + len(note) + 2 > _repr.linewidth():
+            text, last, separate = f"{text},\n       {note}", 7 + len(note), False
         else:
             text, last = f"{text}, {note}", last + len(note) + 2
     return text + ")"

@@ -92,8 +92,8 @@ class CompressedTensor(SparseBase):
 
     def _part(self, name: str, part: Tensor, by_rows: bool) -> Tensor:
         if (self._layout in _BY_ROWS) != by_rows:
-            wanted = "sparse_csr or sparse_bsr" if by_rows else "sparse_csc or sparse_bsc"
-            raise RuntimeError(f"{name}: the layout {wanted} is required, got {self._layout}")
+            required = "sparse_csr or sparse_bsr" if by_rows else "sparse_csc or sparse_bsc"
+            raise RuntimeError(f"{name}: the layout {required} is required, got {self._layout}")
         return part
 
     def crow_indices(self) -> Tensor:
@@ -740,7 +740,7 @@ def _of(
     size: Sequence[int] | None,
     options: dict[str, Any],
 ) -> CompressedTensor:
-    chosen = options.pop("layout", kind)
-    if chosen not in (None, kind, strided) or chosen == strided:
-        raise ValueError(f"{kind}_tensor: `layout` must be {kind}, got {chosen}")
+    choice = options.pop("layout", kind)
+    if choice not in (None, kind, strided) or choice == strided:
+        raise ValueError(f"{kind}_tensor: `layout` must be {kind}, got {choice}")
     return sparse_compressed_tensor(compressed, plain, values, size, layout=kind, **options)

@@ -20,8 +20,8 @@ def _joined(start: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
     the member of each place.
     """
     ranges = operator("arange")(counts.shape[0], device=counts.device).repeat_interleave(counts)
-    begun = (counts.cumsum(0) - counts).index_select(0, ranges)
-    step = operator("arange")(ranges.shape[0], device=counts.device) - begun
+    starts = (counts.cumsum(0) - counts).index_select(0, ranges)
+    step = operator("arange")(ranges.shape[0], device=counts.device) - starts
     return ranges, start.index_select(0, ranges) + step
 
 
@@ -268,9 +268,9 @@ class SparseTensor(SparseBase, _core._Sparse):
             inner = at - self.sparse_dim() + 1
             return self._with(self._stored.index_select(inner, index.reshape(-1)))
         positions, order = operator("sort")(self._indices()[at])
-        wanted = index.reshape(-1).contiguous()
-        first = operator("searchsorted")(positions, wanted)
-        counts = operator("searchsorted")(positions, wanted, right=True) - first
+        required = index.reshape(-1).contiguous()
+        first = operator("searchsorted")(positions, required)
+        counts = operator("searchsorted")(positions, required, right=True) - first
         row, member = _joined(first, counts)
         source = order.index_select(0, member)
         picked = [row if i == at else each[source] for i, each in enumerate(self._indices())]
@@ -347,9 +347,9 @@ class SparseTensor(SparseBase, _core._Sparse):
         if dtype is not None:
             return self.to(dtype).sum(dim)
         dims = range(self.ndim) if dim is None else (dim,) if isinstance(dim, int) else dim
-        n, gone = self.sparse_dim(), {wrap_dim("sum", each, self.ndim) for each in dims}
-        left = [i for i in range(n) if i not in gone]
-        dense = [i - n + 1 for i in gone if i >= n]
+        n, sum_dims = self.sparse_dim(), {wrap_dim("sum", each, self.ndim) for each in dims}
+        left = [i for i in range(n) if i not in sum_dims]
+        dense = [i - n + 1 for i in sum_dims if i >= n]
         if not left:
             return self._stored.sum([0, *dense])
         stored = self._stored.sum(dense) if dense else self._stored

@@ -20,9 +20,9 @@ def _is_on(kind: str) -> property:
     return property(lambda self: self.device.type == kind, doc=doc)
 
 
-def _never(name: str, what: str) -> property:
+def _never(name: str, kind: str) -> property:
     example_text = example(f">>> pc.zeros(2).{name}\nFalse")
-    doc = f"False: plait has no {what} tensors of this class.\n\n{example_text}"
+    doc = f"False: plait has no {kind} tensors of this class.\n\n{example_text}"
     return property(lambda self: False, doc=doc)
 
 

@@ -44,7 +44,7 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     targets = _targets(args, kwargs)
     dtype, device, copy, order, _ = targets
     if device is not None and device != self.device:
-        return _elsewhere(self, device, targets)
+        return _on_device(self, device, targets)
     changed = dtype is not None and dtype is not self.dtype
     result: Tensor = self._cast(dtype) if changed else self
     if order != "preserve_format":
@@ -104,7 +104,7 @@ def _is_dtype(value: Any) -> bool:
     return isinstance(value, str) and any(value == known.name for known in binding.dtypes)
 
 
-def _elsewhere(self: Tensor, device: binding.device, targets: _Targets) -> Tensor:
+def _on_device(self: Tensor, device: binding.device, targets: _Targets) -> Tensor:
     dtype, order = targets.dtype or self.dtype, targets.memory_format
     if self.device.type == "meta":
         raise NotImplementedError(

@@ -9,7 +9,7 @@ from plait_core._core import Tensor
 from plait_core.engine import part
 
 
-def _asked(self: Tensor, name: str, otherwise: Any) -> Any:
+def _ask_engine(self: Tensor, name: str, otherwise: Any) -> Any:
     """Return what a function of the engine's package says of a tensor with a history."""
     if self.is_leaf:
         return otherwise
@@ -31,7 +31,7 @@ def _retains_grad(self: Tensor) -> bool:
         >>> y.retains_grad
         True
     """
-    return bool(_asked(self, "retains_grad", False))
+    return bool(_ask_engine(self, "retains_grad", False))
 
 
 def _output_nr(self: Tensor) -> int:
@@ -44,7 +44,7 @@ def _output_nr(self: Tensor) -> int:
         >>> values.output_nr
         0
     """
-    return int(_asked(self, "output_nr", 0))
+    return int(_ask_engine(self, "output_nr", 0))
 
 
 def no_gradient(self: Tensor) -> None:
@@ -52,7 +52,7 @@ def no_gradient(self: Tensor) -> None:
 
     There is no warning if the engine does not say whether gradients are kept.
     """
-    if not _asked(self, "retains_grad", True):
+    if not _ask_engine(self, "retains_grad", True):
         warn(
             f"grad: a leaf is required, or a tensor on which retain_grad() was called; this tensor "
             f"of shape {tuple(self.shape)} was made by an operator, and no backward pass sets its "

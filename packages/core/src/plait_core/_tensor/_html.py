@@ -57,8 +57,8 @@ def _bytes_text(self: Tensor) -> str:
 
 def _table(data: Tensor) -> str:
     shape = tuple(data.shape)
-    shown, write = _repr.shown_elements(data, [size > FULL for size in shape])
-    rows = shown if len(shape) == 2 else [shown if len(shape) == 1 else [shown]]
+    items, write = _repr.shown_elements(data, [size > FULL for size in shape])
+    rows = items if len(shape) == 2 else [items if len(shape) == 1 else [items]]
     lines = []
     if shape:
         names = _indices(shape[-1])

@@ -48,8 +48,8 @@ class memory_format(_Constant):  # noqa: N801
 
 
 class layout(_Constant):  # noqa: N801
-    """How a tensor stores its elements: `strided`, `sparse_coo` for a `SparseTensor`, or one of
-    `sparse_csr`, `sparse_csc`, `sparse_bsr` and `sparse_bsc` for a `CompressedTensor`.
+    """The way in which a tensor stores its elements: `strided`, `sparse_coo` for a `SparseTensor`,
+    or one of `sparse_csr`, `sparse_csc`, `sparse_bsr` and `sparse_bsc` for a `CompressedTensor`.
 
     Example:
         >>> import plait_core as pc

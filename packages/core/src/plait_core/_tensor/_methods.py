@@ -119,11 +119,11 @@ def pin_memory(self: Tensor, device: Any = None) -> Tensor:
     """
     if self.device.type != "cpu":
         raise RuntimeError(f"pin_memory: a tensor on the CPU is required, got one on {self.device}")
-    chosen = binding.current_accelerator() if device is None else binding.device(device)
-    if chosen is None or self._is_pinned():
+    choice = binding.current_accelerator() if device is None else binding.device(device)
+    if choice is None or self._is_pinned():
         return self
-    binding.check_device("pin_memory", chosen)
-    return self._pinned_like(self.dtype, chosen).copy_(self)
+    binding.check_device("pin_memory", choice)
+    return self._pinned_like(self.dtype, choice).copy_(self)
 
 
 def record_stream(self: Tensor, stream: binding.Stream) -> None:

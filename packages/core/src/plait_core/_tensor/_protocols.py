@@ -11,7 +11,7 @@ from plait_abi import binding
 from plait_core._core import Tensor, is_tensor
 from plait_core._tensor._html import shows_own_text, tensor_html
 from plait_core._tensor._repr import text_of
-from plait_core._tensor._storages import rebuild_on, taken_apart
+from plait_core._tensor._storages import rebuild_on, reduce_arguments
 from plait_core.engine import loaded_part
 
 
@@ -20,7 +20,7 @@ def __reduce_ex__(self: Tensor, protocol: int) -> tuple[Any, ...]:  # noqa: N807
 
     Tensors that share a storage share it again when they were pickled together.
     """
-    return rebuild_on, taken_apart(self), self.__dict__ or None
+    return rebuild_on, reduce_arguments(self), self.__dict__ or None
 
 
 def rebuild(
@@ -35,7 +35,7 @@ def rebuild(
 
 def _copied(self: Tensor, memo: dict[int, Any]) -> Tensor:
     if _core._samples(self) is None:
-        return rebuild_on(*taken_apart(self, memo))
+        return rebuild_on(*reduce_arguments(self, memo))
     # in vmap: the memory has the elements of no sample
     result = self.detach().clone()
     return result.requires_grad_() if self.requires_grad else result

@@ -14,7 +14,7 @@ from plait_core._core import Tensor
 
 
 class PrintOptions:
-    """How tensors are printed; see `set_printoptions`."""
+    """Options of printing tensors; see `set_printoptions`."""
 
     def __init__(self, precision: int = 4, threshold: float = 1000, edgeitems: int = 3) -> None:
         self.precision = precision
@@ -67,7 +67,7 @@ def set_printoptions(
         )
     if sci_mode is not None and not isinstance(sci_mode, bool):
         raise TypeError(f"set_printoptions: `sci_mode` must be a bool or None, got {sci_mode!r}")
-    chosen = {
+    selection = {
         "precision": _whole("precision", precision, 0, 1000),
         "threshold": _count("threshold", threshold),
         "edgeitems": _whole("edgeitems", edgeitems, 1, sys.maxsize),
@@ -76,7 +76,7 @@ def set_printoptions(
     # all options are checked before one is set
     if profile is not None:
         vars(_options).update(vars(_PROFILES[profile]))
-    for name, value in chosen.items():
+    for name, value in selection.items():
         if value is not None:
             setattr(_options, name, value)
     if sci_mode is not None or profile is None:
@@ -178,7 +178,7 @@ def shown_elements(data: Tensor, cut: list[bool]) -> tuple[Any, Callable[[Any], 
         data = _edges(data, long)
     if data.dtype.name == "bfloat16":
         data = data._cast(binding.dtype("float32"))
-    elements = _shown(data.cpu().numpy(), long)
+    elements = _visible_elements(data.cpu().numpy(), long)
     return elements, _formatter(list(_leaves(elements)), data.dtype)
 
 
@@ -192,23 +192,27 @@ def _edges(data: Tensor, long: tuple[bool, ...]) -> Tensor:
     return data
 
 
-def _shown(array: Any, long: tuple[bool, ...]) -> Any:
+def _visible_elements(array: Any, long: tuple[bool, ...]) -> Any:
     """Return nested lists of numbers, with an Ellipsis in dimensions that are too long."""
     if array.ndim == 0:
         return array.item()
     edge = _options.edgeitems
     if not long[0]:
-        return [_shown(row, long[1:]) for row in array] if array.ndim > 1 else array.tolist()
-    head = [_shown(row, long[1:]) for row in array[:edge]]
-    return [*head, ..., *(_shown(row, long[1:]) for row in array[len(array) - edge :])]
+        return (
+            [_visible_elements(row, long[1:]) for row in array]
+            if array.ndim > 1
+            else array.tolist()
+        )
+    head = [_visible_elements(row, long[1:]) for row in array[:edge]]
+    return [*head, ..., *(_visible_elements(row, long[1:]) for row in array[len(array) - edge :])]
 
 
-def _leaves(shown: Any) -> Iterator[Any]:
-    if isinstance(shown, list):
-        for item in shown:
+def _leaves(items: Any) -> Iterator[Any]:
+    if isinstance(items, list):
+        for item in items:
             yield from _leaves(item)
-    elif shown is not ...:
-        yield shown
+    elif items is not ...:
+        yield items
 
 
 def _formatter(values: list[Any], dtype: binding.dtype) -> Callable[[Any], str]:
@@ -250,20 +254,20 @@ def _float_formatter(values: list[float]) -> Callable[[float], str]:
     return lambda value: write(value).rjust(width)
 
 
-def _nest(shown: Any, write: Callable[[Any], str], indent: int) -> str:
-    if not isinstance(shown, list):
-        return write(shown).strip()
-    if not any(isinstance(item, list) for item in shown):
-        return _line([" ..." if item is ... else write(item) for item in shown], indent)
-    parts = ["..." if item is ... else _nest(item, write, indent + 1) for item in shown]
-    depth = _depth(shown)
+def _nest(items: Any, write: Callable[[Any], str], indent: int) -> str:
+    if not isinstance(items, list):
+        return write(items).strip()
+    if not any(isinstance(item, list) for item in items):
+        return _line([" ..." if item is ... else write(item) for item in items], indent)
+    parts = ["..." if item is ... else _nest(item, write, indent + 1) for item in items]
+    depth = _depth(items)
     return "[" + ("," + "\n" * (depth - 1) + " " * (indent + 1)).join(parts) + "]"
 
 
-def _depth(shown: Any) -> int:
-    if not isinstance(shown, list):
+def _depth(items: Any) -> int:
+    if not isinstance(items, list):
         return 0
-    return 1 + max((_depth(item) for item in shown), default=0)
+    return 1 + max((_depth(item) for item in items), default=0)
 
 
 def _line(words: list[str], indent: int) -> str:

@@ -163,8 +163,8 @@ class UntypedStorage:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, UntypedStorage):
             return NotImplemented
-        mine, theirs = self._bytes._storage_extent(), other._bytes._storage_extent()
-        return self is other or (bool(mine[0]) and mine == theirs)
+        own, theirs = self._bytes._storage_extent(), other._bytes._storage_extent()
+        return self is other or (bool(own[0]) and own == theirs)
 
     def __hash__(self) -> int:
         return hash(self._bytes._storage_extent())
@@ -214,12 +214,11 @@ def _empty(nbytes: int) -> UntypedStorage:
     return UntypedStorage(binding.operator("empty")((nbytes,), dtype="uint8", device="meta"))
 
 
-# The live UntypedStorage of each storage. Pickle and deepcopy go by identity, so they write a
-# storage once for all tensors on it.
+# The live UntypedStorage of each storage. Pickle and deepcopy compare objects by identity, so they
+# write a storage once for all tensors on it.
 class _Known:
-    """A table of living objects. Unlike `weakref.WeakValueDictionary` it runs no Python code when
-    one is freed: Ctrl-C that comes then would be handled there, and what it raises printed and
-    lost.
+    """A table of live objects. Unlike `weakref.WeakValueDictionary` it runs no Python code when one
+    is freed: there, the KeyboardInterrupt of Ctrl-C would be printed and lost.
     """
 
     def __init__(self) -> None:
@@ -232,7 +231,7 @@ class _Known:
         return None if reference is None else reference()
 
     def add(self, extent: tuple[int, int], storage: UntypedStorage) -> None:
-        """Add an object; now and then, remove those that are gone."""
+        """Add an object; from time to time, remove those that were freed."""
         self._references[extent] = weakref.ref(storage)
         if len(self._references) > self._most:
             for key, reference in list(self._references.items()):
@@ -241,18 +240,18 @@ class _Known:
             self._most = 2 * len(self._references) + 64
 
     def move(self, before: tuple[int, int], extent: tuple[int, int]) -> None:
-        """Give the object of an extent another one."""
+        """Change the extent of an object."""
         self._references[extent] = self._references.pop(before)
 
 
 _known = _Known()
 
 
-def refuse_batched(tensor: Tensor, who: str) -> None:
+def refuse_batched(tensor: Tensor, caller: str) -> None:
     """Raise RuntimeError for a tensor in `vmap`, whose memory has the elements of no sample."""
     if _core._samples(tensor) is not None:
         raise RuntimeError(
-            f"vmap: {who}: a tensor that stands for all samples has no memory of its own; use "
+            f"vmap: {caller}: a tensor that stands for all samples has no memory of its own; use "
             "operators, or call it on what vmap returns"
         )
 
@@ -279,14 +278,14 @@ def rebuild_on(
     stride: tuple[int, ...],
     grad: bool,
 ) -> Tensor:
-    """Make a tensor from the arguments that `taken_apart` returned."""
+    """Make a tensor from the arguments that `reduce_arguments` returned."""
     result = storage.tensor(dtype, offset, size, stride)
     if cls is not Tensor:
         return Tensor._make_subclass(cls, result, grad)
     return result.requires_grad_() if grad else result
 
 
-def taken_apart(tensor: Tensor, memo: dict[int, Any] | None = None) -> tuple[Any, ...]:
+def reduce_arguments(tensor: Tensor, memo: dict[int, Any] | None = None) -> tuple[Any, ...]:
     """Return the arguments of `rebuild_on`; with a memo of deepcopy, on a copy of the storage."""
     storage = storage_of(tensor)
     if memo is not None:

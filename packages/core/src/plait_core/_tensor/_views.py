@@ -75,10 +75,12 @@ def _scaled(
         *(["all strides but the last"] if any(each % ratio for each in strides[:-1]) else []),
     ]
     if wrong or strides[-1] != 1:
-        what = f"{wrong[0]} must be divisible by {ratio}" if wrong else "the last stride must be 1"
+        requirement = (
+            f"{wrong[0]} must be divisible by {ratio}" if wrong else "the last stride must be 1"
+        )
         raise ShapeError(
-            f"view: {what} to see {names}, got shape {tuple(shape)}, strides {tuple(strides)} and "
-            f"offset {offset}"
+            f"view: {requirement} to see {names}, got shape {tuple(shape)}, "
+            f"strides {tuple(strides)} and offset {offset}"
         )
     shape[-1] //= ratio
     return shape, [each // ratio for each in strides[:-1]] + [1], offset // ratio

@@ -26,7 +26,7 @@ kinds: dict[str, tuple[str, ...]] = {
 
 
 class _Info:
-    """What `finfo` and `iinfo` return: the fields of the standard, with `dtype` a dtype."""
+    """The result of `finfo` and `iinfo`: the fields of the standard, with `dtype` a dtype."""
 
     def __init__(self, limits: Any, fields: tuple[str, ...]) -> None:
         self.dtype = binding.dtype(limits.dtype)

@@ -29,5 +29,5 @@ def attach(names: dict[str, Any]) -> None:
         function = getattr(names[space], short) if space else names[name]
         if not function.__doc__:  # python -OO
             continue
-        shown = example(text, "plait_core.array_api as xp")
-        function.__doc__ = f"{inspect.cleandoc(function.__doc__)}\n\n{shown}"
+        block = example(text, "plait_core.array_api as xp")
+        function.__doc__ = f"{inspect.cleandoc(function.__doc__)}\n\n{block}"

@@ -12,7 +12,7 @@ _MOST_DESCRIPTORS = 4
 
 
 def send_message(connection: socket.socket, message: bytes) -> None:
-    """Send a complete message, waiting if necessary. ConnectionError: the reader is gone."""
+    """Send a complete message, waiting if necessary. ConnectionError: the reader has ended."""
     connection.sendall(_LENGTH.pack(len(message)) + message)
 
 
@@ -43,7 +43,7 @@ def _exactly(connection: socket.socket, size: int) -> bytes | None:
 
 
 class Channel:
-    """The parent's end, which sends and receives without waiting and keeps the rest.
+    """The parent's end, which sends and receives without waiting and stores unfinished messages.
 
     A worker may wait until the parent reads, so the parent must never wait for the worker.
     """
@@ -74,13 +74,16 @@ class Channel:
         self.flush()
 
     def flush(self) -> None:
-        """Send more of the rest. OSError: the system call fails although the worker is alive."""
+        """Send more of the stored messages.
+
+        OSError: the system call fails although the worker is alive.
+        """
         while self._unsent:
             try:
                 count = self._socket.send(self._unsent[0])
             except BlockingIOError:
                 return
-            # the worker is gone; the reader will see the end of the connection
+            # the worker has ended; the reader will see the end of the connection
             except ConnectionError:
                 self._unsent.clear()
                 return
@@ -117,5 +120,5 @@ class Channel:
         return messages
 
     def close(self) -> None:
-        """End the connection, which tells the worker to end."""
+        """End the connection, which also ends the worker."""
         self._socket.close()

@@ -133,8 +133,8 @@ class Worker:
         """Load the job, then serve tasks until the end."""
         self._guarded(self._prepare, -1, partial(self._where, None))
         while (content := receive_message(self._connection)) is not None:
-            what, *task = pickle.loads(content)
-            if what == "epoch":
+            kind, *task = pickle.loads(content)
+            if kind == "epoch":
                 self._begin(*task)
             else:
                 self._serve(*task)

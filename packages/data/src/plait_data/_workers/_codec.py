@@ -208,7 +208,7 @@ class Message:
     Attributes:
         kind: `BATCH`, `END` (of a stream), `ERROR` or `READY`.
         epoch: of the task, -1 before the first.
-        number: of the task, -1 for what a worker does before its first.
+        number: the number of the task; -1 before the worker's first task.
     """
 
     def __init__(self, content: bytes, window: Window) -> None:

@@ -106,10 +106,13 @@ class WorkerTraceback(Exception):
         return f'\n"""\n{self.text}"""'
 
 
-def capture(error: BaseException, what: str) -> Failure:
-    """The data of an exception in a worker, to be sent; ``what`` describes the worker's action."""
+def capture(error: BaseException, action: str) -> Failure:
+    """Return the data of an exception in a worker, to be sent.
+
+    ``action`` says what the worker did when the exception was raised.
+    """
     trace = "".join(traceback.format_exception(type(error), error, error.__traceback__))
-    return _pickled(error), what, trace
+    return _pickled(error), action, trace
 
 
 def _pickled(error: BaseException) -> bytes:
@@ -148,7 +151,7 @@ def _bare(kind: type[BaseException], arguments: tuple[Any, ...], state: dict[str
 
 def restore(failure: Failure, worker: int, pid: int | None) -> BaseException:
     """The exception, with the worker's traceback as its cause and a note that names the worker."""
-    content, what, trace = failure
+    content, action, trace = failure
     error: Any = None
     if content:
         try:
@@ -157,7 +160,7 @@ def restore(failure: Failure, worker: int, pid: int | None) -> BaseException:
                 error = error[0](*error[1])
         except Exception:
             error = None
-    phase = f"in worker {worker} (pid {pid}) of the DataLoader, {what}"
+    phase = f"in worker {worker} (pid {pid}) of the DataLoader, {action}"
     if not isinstance(error, BaseException):
         error = RuntimeError(f"DataLoader: an exception that can't be sent {phase}:\n{trace}")
     if hasattr(error, "add_note"):  # Python 3.11 and later

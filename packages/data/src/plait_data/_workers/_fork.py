@@ -71,7 +71,7 @@ class _Fork(popen_fork.Popen):
 
 
 def _fork_to_run(run: Callable[[], int]) -> int:
-    """Fork; return the child's pid. The child calls the function and exits with what it returns."""
+    """Fork; return the child's pid. The child calls the function and exits with its result."""
     process, signals = os.getpid(), signal.pthread_sigmask(signal.SIG_BLOCK, ())
     try:
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
@@ -87,7 +87,7 @@ def _fork_to_run(run: Callable[[], int]) -> int:
 
 
 def run_to_exit(run: Callable[[], int], signals: Iterable[int]) -> NoReturn:
-    """Call the function in a child of a fork with all signals blocked; exit with what it returns.
+    """Call the function in a child of a fork with all signals blocked; exit with its result.
 
     `signals` are those that are blocked while it runs.
     """

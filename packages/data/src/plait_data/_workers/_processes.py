@@ -65,7 +65,7 @@ class ProcessPool:
 
     @property
     def size(self) -> int:
-        """How many workers there are."""
+        """The number of workers."""
         return len(self._members)
 
     @property
@@ -190,10 +190,10 @@ class ProcessPool:
         for member in self._members:
             mask = flags | select.POLLOUT if member.channel.waiting else flags
             self._poll.modify(member.channel.fileno(), mask)
-        begun = time.monotonic()
+        start = time.monotonic()
         events = self._poll.poll(timeout * 1000 if timeout else None)
         if not events:
-            stopped_itself = time.monotonic() - begun > timeout + 1
+            stopped_itself = time.monotonic() - start > timeout + 1
             if not stopped_itself and not self._members[owing].starting():
                 raise self._no_answer(timeout, owing)
             return

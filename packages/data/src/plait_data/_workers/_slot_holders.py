@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 
 class Hold:
-    """A slot in use; ``free`` is called once, when the last holder is gone."""
+    """A slot in use; ``free`` is called once, when the last holder is freed."""
 
     __slots__ = ("_count", "_free", "_process")
 

@@ -67,16 +67,16 @@ def where(phase: int, batch: int, position: int, indices: Any) -> str:
     """
     if phase in _OTHERWISE:
         return _OTHERWISE[phase]
-    what = "sent" if phase == SENDING else "collated" if phase == COLLATING else "made"
+    action = "sent" if phase == SENDING else "collated" if phase == COLLATING else "made"
     if indices is None:
         if phase == WORKING and position >= 0:
             return f"at sample {position} of batch {batch} of its stream"
-        return f"while it {what} batch {batch} of its stream"
+        return f"while it {action} batch {batch} of its stream"
     sample = sample_at(position, indices)
     if phase == WORKING and sample is not None:
         return f"at sample {sample!r} (position {max(position, 0)} of batch {batch})"
     if not isinstance(indices, Sequence) or isinstance(indices, str):  # batch_size=None: one sample
-        return f"while it {what} sample {indices!r} (batch {batch})"
+        return f"while it {action} sample {indices!r} (batch {batch})"
     first = list(indices[:_SHOWN])
     more = f" and {len(indices) - _SHOWN} more" if len(indices) > _SHOWN else ""
-    return f"while it {what} batch {batch} of samples {first}{more}"
+    return f"while it {action} batch {batch} of samples {first}{more}"

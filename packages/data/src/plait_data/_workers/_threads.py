@@ -49,7 +49,7 @@ class ThreadPool:
 
     @property
     def size(self) -> int:
-        """How many workers there are."""
+        """The number of workers."""
         return len(self._threads)
 
     @property
@@ -124,10 +124,10 @@ class _Thread(threading.Thread):
             if not self._guarded(self._initialise, -1, -1, None):
                 return
             while (task := self.work.get()) is not None:
-                what, epoch, *rest = task
+                kind, epoch, *rest = task
                 if self.stop or epoch != self.epoch:
                     continue
-                if what == "epoch":
+                if kind == "epoch":
                     self._begin(*rest)
                 else:
                     number, indices = rest

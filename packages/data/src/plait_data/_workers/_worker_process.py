@@ -12,7 +12,7 @@ from typing import Any
 
 
 def dump_signal() -> int:
-    """The signal that asks a worker for a stack dump."""
+    """The signal by which a worker writes a stack dump."""
     return signal.SIGRTMAX - 1
 
 

@@ -29,8 +29,9 @@ class JoinHook:
 
 
 class Joinable:
-    """The base class of what takes part in `Join`; it calls `Join.notify_join_context` once in each
-    iteration, before its collectives.
+    """The base class of objects that take part in `Join`.
+
+    An object calls `Join.notify_join_context` once in each iteration, before its collectives.
 
     Example:
         >>> from plait_distributed.algorithms.join import Joinable
@@ -144,10 +145,10 @@ class Join:
         if context._active(True) < context._group.size() and context._throws:
             context._raise()
 
-    def _active(self, mine: bool) -> int:
+    def _active(self, own: bool) -> int:
         """Return how many ranks begin an iteration."""
         new = core()
-        count = new.tensor([int(mine)], dtype=new.int64)
+        count = new.tensor([int(own)], dtype=new.int64)
         call = self._group.begin_call("Join", "", (count,))
         self._group.start(call, "all_reduce", [count], [count])
         return int(count.item())

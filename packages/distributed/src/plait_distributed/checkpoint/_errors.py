@@ -6,7 +6,7 @@ from plait_distributed._process_group import ProcessGroup, tell_interrupt
 
 
 class CheckpointException(RuntimeError):
-    """What a rank could not save or load, on every rank.
+    """The errors of saving or loading of all ranks, raised on every rank.
 
     Args:
         message: what was done.
@@ -20,15 +20,15 @@ class CheckpointException(RuntimeError):
 
     def __init__(self, message: str, failures: dict[int, str] | None = None) -> None:
         self.failures = dict(failures or {})
-        told = "; ".join(f"rank {rank}: {text}" for rank, text in self.failures.items())
-        super().__init__(f"{message}: {told}" if told else message)
+        notice = "; ".join(f"rank {rank}: {text}" for rank, text in self.failures.items())
+        super().__init__(f"{message}: {notice}" if notice else message)
 
 
 class Together:
     """The steps of ranks that save or load together, in each of which all call `agree`.
 
     As a context it lets no other rank wait for this one when an interrupt ends the steps and the
-    others were not told of it: their groups are broken then, as by an interrupt in a collective.
+    others did not learn of it: their groups are broken then, as by an interrupt in a collective.
 
     Args:
         who: the function that the program called.
@@ -37,9 +37,9 @@ class Together:
     """
 
     def __init__(
-        self, who: str, group: ProcessGroup | None, later: ProcessGroup | None = None
+        self, caller: str, group: ProcessGroup | None, later: ProcessGroup | None = None
     ) -> None:
-        self._who, self.group = who, group
+        self._who, self.group = caller, group
         self._groups = [each for each in (group, later) if each is not None]
         self._told: BaseException | None = None
 
@@ -50,15 +50,15 @@ class Together:
         if error is not self._told:
             tell_interrupt(self._who, self._groups, error)
 
-    def agree(self, error: BaseException | None, said: str = "") -> list[str]:
+    def agree(self, error: BaseException | None, message: str = "") -> list[str]:
         """Raise on every rank if any has an error, else return what each rank said.
 
         The errors of `CheckpointException.failures` are by the ranks of the group of all processes.
         """
-        mine = f"+{said}" if error is None else f"-{type(error).__name__}: {error}"
+        own = f"+{message}" if error is None else f"-{type(error).__name__}: {error}"
         group = self.group
         try:
-            texts = [mine] if group is None else group.gather_texts(f"{self._who} result", mine)
+            texts = [own] if group is None else group.gather_texts(f"{self._who} result", own)
             self._told = error
         except BaseException as other:
             if error is not None and not isinstance(error, Exception):

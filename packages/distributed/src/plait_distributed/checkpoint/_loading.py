@@ -99,17 +99,17 @@ class _Load:
         text, missing = b"", ""
         for _ in range(_TRIES):
             error: BaseException | None = None
-            told: tuple[bytes, Any] = (b"", None)
+            messages: tuple[bytes, Any] = (b"", None)
             try:
                 if reader is None:
                     reader = _reader(checkpoint_id, storage_reader)
                     self.filled = states_of(self.state_dict)
                     self._entries = flattened("load", self.filled)
-                told = self._index(reader, text, missing)
+                messages = self._index(reader, text, missing)
             except BaseException as caught:
                 error = caught
             self.together.agree(error)
-            text, index = self._shared(told)
+            text, index = self._shared(messages)
             missing = self._fill_together(reader, index, planner)
             if not missing:
                 return
@@ -119,18 +119,18 @@ class _Load:
         """Return the text of the index and what it says, on the lowest rank."""
         if self.group is not None and self.group.rank() != 0:
             return b"", None
-        told = reader.read_index()
-        if missing and told[0] == text:
+        message = reader.read_index()
+        if missing and message[0] == text:
             raise FileNotFoundError(missing)
-        return told
+        return message
 
-    def _shared(self, told: tuple[bytes, Any]) -> tuple[bytes, Any]:
+    def _shared(self, message: tuple[bytes, Any]) -> tuple[bytes, Any]:
         if self.group is None:
-            return told
-        several: list[Any] = [told] * self.group.size()
-        all_gather_object(several, told, self.group)
-        found: tuple[bytes, Any] = several[0]
-        return found
+            return message
+        several: list[Any] = [message] * self.group.size()
+        all_gather_object(several, message, self.group)
+        result: tuple[bytes, Any] = several[0]
+        return result
 
     def _fill_together(self, reader: FileSystemReader, index: Any, planner: Any) -> str:
         """Fill this rank's state; return which part was missing on any rank, or nothing."""
@@ -144,8 +144,8 @@ class _Load:
             missing = str(caught)
         except BaseException as caught:
             error = caught
-        said = self.together.agree(error, missing)
-        return next((text for text in said if text), "")
+        message = self.together.agree(error, missing)
+        return next((text for text in message if text), "")
 
 
 _Needed = dict[str, list[tuple[Entry, Any]]]  # by file: entries, and the part; None: a value
@@ -164,9 +164,9 @@ def _needed(
             needed.setdefault(index["values"][key], []).append((entry, None))
         elif not partial:
             there = key in index["values"] or saved is not None
-            what = "is not a tensor" if saved is None else "is a tensor"
+            problem = "is not a tensor" if saved is None else "is a tensor"
             raise KeyError(
-                f"{reader.path}: {key} {what if there else 'is missing'} in the checkpoint"
+                f"{reader.path}: {key} {problem if there else 'is missing'} in the checkpoint"
             )
     return needed
 

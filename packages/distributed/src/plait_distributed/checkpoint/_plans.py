@@ -12,7 +12,7 @@ from plait_distributed.tensor.placement_types import Partial
 
 
 class DefaultSavePlanner:
-    """How `save` divides a state: the only way there is.
+    """The way in which `save` divides a state; there is only one.
 
     Args:
         flatten_state_dict, flatten_sharded_tensors: unused: dicts are taken apart.
@@ -37,7 +37,7 @@ class DefaultSavePlanner:
 
 
 class DefaultLoadPlanner:
-    """How `load` fills a state.
+    """The way in which `load` fills a state.
 
     Args:
         flatten_state_dict, flatten_sharded_tensors: unused.
@@ -82,7 +82,7 @@ class Piece:
 
     @property
     def where(self) -> tuple[str, tuple[int, ...], tuple[int, ...]]:
-        """What pieces of several ranks have in common that are the same."""
+        """The key by which equal pieces of several ranks are recognised."""
         return self.key, self.first, self.sizes
 
 
@@ -110,16 +110,16 @@ def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[Entry]:
             yield Entry(".".join(inner), each, value, name)
 
 
-def flattened(who: str, state: dict[str, Any]) -> dict[str, Entry]:
+def flattened(caller: str, state: dict[str, Any]) -> dict[str, Entry]:
     """Return the leaves of a state, by their dotted paths."""
     if not isinstance(state, dict):
-        raise TypeError(f"{who}: `state_dict` must be a dict, got {type(state).__name__}")
-    found: dict[str, Entry] = {}
+        raise TypeError(f"{caller}: `state_dict` must be a dict, got {type(state).__name__}")
+    results: dict[str, Entry] = {}
     for entry in _leaves(state, ()):
-        if entry.key in found:
-            raise ValueError(f"{who}: two entries of `state_dict` have the path {entry.key!r}")
-        found[entry.key] = entry
-    return found
+        if entry.key in results:
+            raise ValueError(f"{caller}: two entries of `state_dict` have the path {entry.key!r}")
+        results[entry.key] = entry
+    return results
 
 
 def _name(key: str, first: tuple[int, ...], is_whole: bool) -> str:
@@ -127,7 +127,7 @@ def _name(key: str, first: tuple[int, ...], is_whole: bool) -> str:
     return key if is_whole and "@" not in key else f"{key}@{'.'.join(map(str, first))}"
 
 
-def piece_of(who: str, key: str, value: Any) -> Piece:
+def piece_of(caller: str, key: str, value: Any) -> Piece:
     """Return which part of a tensor this rank has."""
     if not is_tensor(value):
         return Piece(key, None)
@@ -137,7 +137,7 @@ def piece_of(who: str, key: str, value: Any) -> Piece:
         return Piece(key, shape, str(value.dtype), first, shape, _name(key, first, True))
     if any(isinstance(place, Partial) for place in value.placements):
         raise NotImplementedError(
-            f"{who}: {key} is a DTensor with {value.placements}; redistribute() it"
+            f"{caller}: {key} is a DTensor with {value.placements}; redistribute() it"
         )
     shape = tuple(value.shape)
     sizes, first = local_shape(shape, value.device_mesh, value.placements)
@@ -145,8 +145,9 @@ def piece_of(who: str, key: str, value: Any) -> Piece:
     return Piece(key, shape, str(value.dtype), first, sizes, name)
 
 
-def owned(who: str, plans: list[list[Piece]], ranks: Sequence[int]) -> list[list[Piece]]:
-    """Return what each rank writes: of what several have, the lowest one. Errors name `ranks`.
+def owned(caller: str, plans: list[list[Piece]], ranks: Sequence[int]) -> list[list[Piece]]:
+    """Return the pieces that each rank writes: the lowest rank of those that have a piece. Errors
+    name `ranks`.
 
     Raises:
         ValueError: ranks have tensors of other shapes under one path, or no rank has some elements
@@ -157,34 +158,34 @@ def owned(who: str, plans: list[list[Piece]], ranks: Sequence[int]) -> list[list
     boxes: dict[str, list[Any]] = {}
     result: list[list[Piece]] = []
     for rank, plan in zip(ranks, plans, strict=True):
-        mine = []
+        own = []
         for piece in plan:
             kind = (piece.shape, piece.dtype)
             first, other = kinds.setdefault(piece.key, (rank, kind))
             if other != kind:
                 raise ValueError(
-                    f"{who}: {piece.key} is {_text(kind)} on rank {rank}, and {_text(other)} on "
+                    f"{caller}: {piece.key} is {_text(kind)} on rank {rank}, and {_text(other)} on "
                     f"rank {first}"
                 )
             if piece.where in seen or (piece.shape is not None and not piece.name):
                 continue
             seen.add(piece.where)
             boxes.setdefault(piece.key, []).append((piece.first, piece.sizes))
-            mine.append(piece)
-        result.append(mine)
+            own.append(piece)
+        result.append(own)
     for key, (_, (shape, _)) in kinds.items():
         if shape is not None:
-            _check_cover(who, key, shape, boxes.get(key, []), len(plans))
+            _check_cover(caller, key, shape, boxes.get(key, []), len(plans))
     return result
 
 
-def _check_cover(who: str, key: str, shape: Any, boxes: list[Any], count: int) -> None:
+def _check_cover(caller: str, key: str, shape: Any, boxes: list[Any], count: int) -> None:
     hole = first_hole(((0,) * len(shape), shape), boxes, key)
     if hole is not None:
         ranks = "the rank that saves" if count == 1 else f"the {count} ranks that save"
         raise ValueError(
-            f"{who}: {key} has shape {shape}, and {ranks} do{'es' if count == 1 else ''} not have "
-            f"its elements {text_of(*hole)}: all ranks that hold a part must save together"
+            f"{caller}: {key} has shape {shape}, and {ranks} do{'es' if count == 1 else ''} not "
+            f"have its elements {text_of(*hole)}: all ranks that hold a part must save together"
         )
 
 

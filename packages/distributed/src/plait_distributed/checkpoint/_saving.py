@@ -26,14 +26,14 @@ from plait_distributed.checkpoint.stateful import Stateful
 from plait_distributed.tensor._dtensor import DTensor
 
 
-def group_of(who: str, process_group: Any, no_dist: bool) -> ProcessGroup | None:
+def group_of(caller: str, process_group: Any, no_dist: bool) -> ProcessGroup | None:
     """Return the ranks that save or load together; None: this process alone."""
     if no_dist or (process_group is None and not is_initialized()):
         return None
-    found = member_of(who, process_group)
-    if found is None:
-        raise ValueError(f"{who}: this process is not a member of the group")
-    return found
+    result = member_of(caller, process_group)
+    if result is None:
+        raise ValueError(f"{caller}: this process is not a member of the group")
+    return result
 
 
 def states_of(state_dict: dict[str, Any]) -> dict[str, Any]:
@@ -55,15 +55,15 @@ class _Save:
 
     def __init__(
         self,
-        who: str,
+        caller: str,
         state_dict: dict[str, Any],
         checkpoint_id: Any,
         storage_writer: Any,
         together: Together,
     ) -> None:
-        self.who, self.group = who, together.group
+        self.who, self.group = caller, together.group
         self.together = together
-        self._failure: BaseException | None = None  # of which the other ranks are not told yet
+        self._failure: BaseException | None = None  # the other ranks do not know it yet
         self.rank = 0 if self.group is None else self.group.rank()
         self._folder: Any = None  # the save in the folder, on the lowest rank
         self._encoded: Any = None
@@ -94,16 +94,16 @@ class _Save:
         except BaseException as caught:
             error = caught
         self.together.agree(error)
-        told: list[Any] = [(names, plan)]
+        messages: list[Any] = [(names, plan)]
         if self.group is not None:
-            told *= self.group.size()
-            all_gather_object(told, (names, plan), self.group)
+            messages *= self.group.size()
+            all_gather_object(messages, (names, plan), self.group)
         self.index = folders().path_of_index(writer.path)
-        self.names: list[str] = told[0][0]
+        self.names: list[str] = messages[0][0]
         ranks = (0,) if self.group is None else self.group.ranks
         self._content: dict[str, Any] = {"tensors": {}, "values": {}}
         try:
-            self.plans = owned(self.who, [plan for _, plan in told], ranks)
+            self.plans = owned(self.who, [plan for _, plan in messages], ranks)
             self._collect(entries)
         except ValueError:  # every rank finds it
             raise
@@ -150,8 +150,8 @@ class _Save:
             try:
                 index = index_of(self.names, self.plans)
                 if self.rank == 0:
-                    found = {n: int(s) for n, s in zip(self.names, sizes, strict=True) if s}
-                    self._folder.commit(index, found)
+                    results = {n: int(s) for n, s in zip(self.names, sizes, strict=True) if s}
+                    self._folder.commit(index, results)
             except BaseException as caught:
                 error = caught
             self.together.agree(self.end(error))
@@ -185,14 +185,14 @@ class _Save:
         return error
 
 
-def _writer(who: str, checkpoint_id: Any, storage_writer: Any) -> FileSystemWriter:
+def _writer(caller: str, checkpoint_id: Any, storage_writer: Any) -> FileSystemWriter:
     if storage_writer is None:
         if checkpoint_id is None:
-            raise ValueError(f"{who}: give `checkpoint_id` or `storage_writer`")
+            raise ValueError(f"{caller}: give `checkpoint_id` or `storage_writer`")
         return FileSystemWriter(checkpoint_id)
     if not isinstance(storage_writer, FileSystemWriter):
         raise NotImplementedError(
-            f"{who}: `storage_writer` must be a FileSystemWriter, got {storage_writer!r}"
+            f"{caller}: `storage_writer` must be a FileSystemWriter, got {storage_writer!r}"
         )
     if checkpoint_id is not None:
         return FileSystemWriter(checkpoint_id, overwrite=storage_writer.overwrite)
@@ -211,7 +211,7 @@ def save(
 ) -> Any:
     """Write the state of all ranks into a folder, together. All ranks call it.
 
-    Of a `DTensor` each rank writes its part; of what several ranks have, the lowest one writes it.
+    Of a `DTensor` each rank writes its part; the lowest rank writes values that several ranks have.
     What only one rank has, such as the state of its generator, needs a path of its own. The files
     are safetensors files with digests. A crash at any time leaves the old checkpoint, if there was
     one, or the new one. Of two saves into one folder at the same time, each is complete, and the
@@ -272,12 +272,14 @@ def _background_group(group: ProcessGroup | None) -> ProcessGroup | None:
     """Return a group for the thread that writes: collectives of both may mix."""
     if group is None:
         return None
-    found = _background.get(group)
-    if found is None or found not in open_groups():
+    result = _background.get(group)
+    if result is None or result not in open_groups():
         alone = group is default_group("async_save")
-        found = new_group(group.ranks, use_local_synchronization=not alone, group_desc="async_save")
-        _background[group] = found
-    return found
+        result = new_group(
+            group.ranks, use_local_synchronization=not alone, group_desc="async_save"
+        )
+        _background[group] = result
+    return result
 
 
 def async_save(
@@ -292,7 +294,7 @@ def async_save(
     no_dist: bool = False,
     use_collectives: bool = True,
 ) -> BackgroundFuture[Any]:
-    """As `save`, in a thread, from a copy of the state: the program may go on and change it.
+    """Save in a thread, from a copy of the state: the program may continue and change it.
 
     Saves of one process are written one behind the other, and `save` into the same folder waits for
     them. Wait for the result before `destroy_process_group`.
@@ -303,7 +305,7 @@ def async_save(
         async_checkpointer_type, async_stager: unused: a thread writes.
 
     Returns:
-        A future of what `save` returns.
+        A future with the result of `save`.
 
     Example:
         >>> import tempfile, plait_core as pc

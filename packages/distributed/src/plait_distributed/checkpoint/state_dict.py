@@ -1,7 +1,7 @@
 """States of models and optimizers by the names of parameters, sharded or whole.
 
-Names are those of the plain model, whatever wraps it; so a state can be loaded with another number
-of ranks, another kind of sharding, or none.
+Names are those of the plain model, without its wrappers; so a state can be loaded with another
+number of ranks, another kind of sharding, or none.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _WRAPPERS = ("_fsdp_wrapped_module.", "_checkpoint_wrapped_module.", "_orig_mod.
 
 @dataclass
 class StateDictOptions:
-    """Which state is taken or given.
+    """The part and the form of a state that is saved or loaded.
 
     Args:
         full_state_dict: whole tensors, in place of each rank's parts.
@@ -63,7 +63,7 @@ class StateDictOptions:
 
 
 def _plain(model: Any, name: str) -> str:
-    """Return a parameter's name in the model that wrappers hold."""
+    """Return a parameter's name in the wrapped model."""
     for wrapper in _WRAPPERS:
         name = name.replace(wrapper, "")
     return name.removeprefix("module.") if _is_parallel(model) else name
@@ -74,24 +74,24 @@ def _is_parallel(model: Any) -> bool:
 
 
 def _options(options: StateDictOptions | None) -> StateDictOptions:
-    found = options or StateDictOptions()
-    if found.flatten_optimizer_state_dict:
+    result = options or StateDictOptions()
+    if result.flatten_optimizer_state_dict:
         raise NotImplementedError("StateDictOptions: `flatten_optimizer_state_dict` must be False")
-    if found.broadcast_from_rank0 and not found.full_state_dict:
+    if result.broadcast_from_rank0 and not result.full_state_dict:
         raise ValueError("StateDictOptions: `broadcast_from_rank0` needs `full_state_dict`")
-    return found
+    return result
 
 
 def _whole(value: Any, options: StateDictOptions) -> Any:
-    """Return tensors whole, if that is asked for; all ranks of a mesh call it."""
+    """Return whole tensors, if the options request it; all ranks of a mesh call it."""
     if isinstance(value, DTensor) and options.full_state_dict:
         with require("autograd").no_grad():
             return value.detach().full_tensor()
     return value
 
 
-def _kept(state: dict[str, Any], options: StateDictOptions) -> dict[str, Any]:
-    """Return a whole state on the lowest rank alone, if that is asked for."""
+def _filter(state: dict[str, Any], options: StateDictOptions) -> dict[str, Any]:
+    """Return a whole state on the lowest rank alone, if the options request it."""
     alone = options.full_state_dict and options.cpu_offload
     return {} if alone and is_initialized() and get_rank() != 0 else state
 
@@ -103,8 +103,8 @@ def get_model_state_dict(
 
     Args:
         model: a module, sharded, parallel or plain.
-        submodules: None.
-        options: which state.
+        submodules: must be None.
+        options: the part and the form of the state.
 
     Example:
         >>> import plait_nn as nn
@@ -114,18 +114,20 @@ def get_model_state_dict(
     """
     if submodules is not None:
         raise NotImplementedError("get_model_state_dict: `submodules` must be None")
-    chosen = _options(options)
+    choice = _options(options)
     frozen = {name for name, p in model.named_parameters() if not p.requires_grad}
     state = {
-        _plain(model, name): _whole(value, chosen)
+        _plain(model, name): _whole(value, choice)
         for name, value in _sharded_state(model).items()
-        if not (chosen.ignore_frozen_params and name in frozen)
+        if not (choice.ignore_frozen_params and name in frozen)
     }
-    return _kept(state, chosen)
+    return _filter(state, choice)
 
 
 def _sharded_state(model: Any) -> dict[str, Any]:
-    """Return the state with each rank's parts, whatever a wrapper returns by default."""
+    """Return the state with each rank's parts, also if a wrapper returns another form by
+    default.
+    """
     take = getattr(model, "_sharded_state_dict", model.state_dict)
     state: dict[str, Any] = take()
     return state
@@ -139,10 +141,10 @@ def set_model_state_dict(
     Args:
         model: a module, sharded, parallel or plain.
         model_state_dict: by the names of the plain model; parts or whole tensors.
-        options: with `broadcast_from_rank0` the state of rank 0 is taken.
+        options: with `broadcast_from_rank0` the state of rank 0 is used.
 
     Returns:
-        What ``load_state_dict`` returns: missing and unexpected keys.
+        The result of ``load_state_dict``: missing and unexpected keys.
 
     Example:
         >>> import plait_nn as nn
@@ -151,21 +153,21 @@ def set_model_state_dict(
         >>> set_model_state_dict(nn.Linear(1, 1), state)
         <All keys matched successfully>
     """
-    chosen = _options(options)
+    choice = _options(options)
     own = _sharded_state(model)
-    given = _from_first(model_state_dict) if chosen.broadcast_from_rank0 else model_state_dict
+    argument = _from_first(model_state_dict) if choice.broadcast_from_rank0 else model_state_dict
     names = {_plain(model, name): name for name in own}
     state = {}
-    for name, value in given.items():
+    for name, value in argument.items():
         like = own.get(names.get(name, ""))
         state[names.get(name, name)] = _laid_out(value, like)
     load = getattr(model, "_load_sharded_state_dict", model.load_state_dict)
-    strict = chosen.strict and not chosen.ignore_frozen_params
+    strict = choice.strict and not choice.ignore_frozen_params
     return load(state, strict=strict)
 
 
 def _laid_out(value: Any, like: Any) -> Any:
-    """Return a value as another one lies on the ranks."""
+    """Return a value with the placements of another one."""
     if isinstance(like, DTensor):
         if isinstance(value, DTensor):
             if value.placements == like.placements and value.device_mesh == like.device_mesh:
@@ -191,8 +193,8 @@ def _from_first(state: dict[str, Any]) -> dict[str, Any]:
             return _Stand(len(tensors) - 1, tuple(value.shape), str(value.dtype))
         return value
 
-    told = [take(state) if get_rank() == 0 else None]
-    broadcast_object_list(told, src=0)
+    messages = [take(state) if get_rank() == 0 else None]
+    broadcast_object_list(messages, src=0)
     first = get_rank() == 0
 
     def give(value: Any) -> Any:
@@ -205,7 +207,7 @@ def _from_first(state: dict[str, Any]) -> dict[str, Any]:
         broadcast(tensor, src=0)
         return tensor
 
-    result: dict[str, Any] = give(told[0])
+    result: dict[str, Any] = give(messages[0])
     return result
 
 
@@ -226,16 +228,16 @@ def _optimizers(optimizers: Any) -> list[Any]:
 
 
 def _names(model: Any) -> dict[int, str]:
-    found: dict[int, str] = {}
+    results: dict[int, str] = {}
     for name, parameter in model.named_parameters():
-        found.setdefault(id(parameter), _plain(model, name))
-    return found
+        results.setdefault(id(parameter), _plain(model, name))
+    return results
 
 
 def _start(optimizer: Any) -> None:
     """Let an optimizer make its state: a step without gradients and rates, which changes nothing.
 
-    As PyTorch does, so that a state can be loaded into an optimizer that has made no step.
+    PyTorch does the same, so that a state can be loaded into an optimizer that has made no step.
     """
     every = [p for group in optimizer.param_groups for p in group["params"]]
     if any(optimizer.state[p] for p in every if p in optimizer.state):
@@ -259,7 +261,7 @@ def _start(optimizer: Any) -> None:
     optimizer.zero_grad(set_to_none=True)
 
 
-def _held(value: Any, parameter: Any) -> Any:
+def _local_value(value: Any, parameter: Any) -> Any:
     """Return state of a sharded parameter as a DTensor."""
     if not isinstance(parameter, DTensor) or isinstance(value, DTensor):
         return value
@@ -278,8 +280,8 @@ def get_optimizer_state_dict(
     Args:
         model: the module whose parameters they update.
         optimizers: an optimizer, or a list of them.
-        submodules: None.
-        options: which state.
+        submodules: must be None.
+        options: the part and the form of the state.
 
     Returns:
         ``{"state": {name: {...}}, "param_groups": [{"lr": ..., "params": [names]}]}``.
@@ -294,7 +296,7 @@ def get_optimizer_state_dict(
     """
     if submodules is not None:
         raise NotImplementedError("get_optimizer_state_dict: `submodules` must be None")
-    chosen = _options(options)
+    choice = _options(options)
     names = _names(model)
     state: dict[str, Any] = {}
     groups: list[dict[str, Any]] = []
@@ -309,12 +311,12 @@ def get_optimizer_state_dict(
                     )
                 if optimizer.state.get(p):
                     state[names[id(p)]] = {
-                        key: _whole(_held(value, p), chosen)
+                        key: _whole(_local_value(value, p), choice)
                         for key, value in optimizer.state[p].items()
                     }
             options_of = {key: value for key, value in group.items() if key != "params"}
             groups.append({**options_of, "params": [names[id(p)] for p in group["params"]]})
-    return _kept({"state": state, "param_groups": groups}, chosen)
+    return _filter({"state": state, "param_groups": groups}, choice)
 
 
 def set_optimizer_state_dict(
@@ -330,7 +332,7 @@ def set_optimizer_state_dict(
         model: the module whose parameters they update.
         optimizers: an optimizer, or a list of them.
         optim_state_dict: parts or whole tensors, by the names of parameters.
-        options: with `broadcast_from_rank0` the state of rank 0 is taken.
+        options: with `broadcast_from_rank0` the state of rank 0 is used.
 
     Raises:
         KeyError: a parameter is in no group of the state.
@@ -343,10 +345,10 @@ def set_optimizer_state_dict(
         >>> state = dcp.get_optimizer_state_dict(model, optimizer)
         >>> dcp.set_optimizer_state_dict(model, optimizer, state)
     """
-    chosen = _options(options)
-    given = _from_first(optim_state_dict) if chosen.broadcast_from_rank0 else optim_state_dict
+    choice = _options(options)
+    argument = _from_first(optim_state_dict) if choice.broadcast_from_rank0 else optim_state_dict
     names = _names(model)
-    of_group = {name: group for group in given["param_groups"] for name in group["params"]}
+    of_group = {name: group for group in argument["param_groups"] for name in group["params"]}
     for optimizer in _optimizers(optimizers):
         number, state, groups = 0, {}, []
         for group in optimizer.param_groups:
@@ -356,11 +358,11 @@ def set_optimizer_state_dict(
                 name = names[id(p)]
                 if name in of_group:
                     saved = of_group[name]
-                elif chosen.strict:
+                elif choice.strict:
                     raise KeyError(f"set_optimizer_state_dict: {name} is in no group of the state")
-                if name in given["state"]:
+                if name in argument["state"]:
                     lay_out = functools.partial(_as_parameter, parameter=p)
-                    state[number] = {k: lay_out(v) for k, v in given["state"][name].items()}
+                    state[number] = {k: lay_out(v) for k, v in argument["state"][name].items()}
                 numbers.append(number)
                 number += 1
             options_of = {k: v for k, v in (saved or group).items() if k != "params"}
@@ -369,7 +371,7 @@ def set_optimizer_state_dict(
 
 
 def _as_parameter(value: Any, parameter: Any) -> Any:
-    """Return state as its parameter lies on the ranks."""
+    """Return state with the placements of its parameter."""
     if isinstance(value, DTensor) or getattr(value, "shape", None) == parameter.shape:
         return _laid_out(value, parameter)
     return value

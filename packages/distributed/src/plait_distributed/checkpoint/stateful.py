@@ -9,7 +9,7 @@ __all__ = ["Stateful"]
 
 @runtime_checkable
 class Stateful(Protocol):
-    """An object in a state that `save` asks for its own state, and `load` gives it back.
+    """An object in a state: `save` calls its `state_dict`, and `load` its `load_state_dict`.
 
     Example:
         >>> import plait_nn as nn

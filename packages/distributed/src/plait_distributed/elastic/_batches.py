@@ -14,7 +14,7 @@ from plait_distributed.elastic._shards import kept_whole, sharded_states
 
 
 def sample_seed(seed: int, epoch: int, index: int, stream: str = "") -> int:
-    """Return a seed that depends on these numbers alone: the same on whatever rank asks.
+    """Return a seed that depends on these numbers alone: the same on every rank.
 
     Args:
         seed: of the run.
@@ -99,13 +99,13 @@ class Batch:
         epoch: int,
         number: int,
         indices: Sequence[int],
-        mine: list[Part],
+        own: list[Part],
         is_even: bool = True,
     ) -> None:
         self.epoch = epoch
         self.number = number
         self.indices = list(indices)
-        self.mine = mine
+        self.mine = own
         self._is_even = is_even  # all ranks have as many parts
 
     def parts(self, model: Any = None) -> Iterator[Part]:
@@ -230,7 +230,7 @@ class Batches:
         self.position = 0
 
     def part_indices(self) -> list[list[int]]:
-        """Return the samples of this rank's parts for what is left of the epoch, in order.
+        """Return the samples of this rank's parts for the rest of the epoch, in order.
 
         It serves as the `batch_sampler` of a `DataLoader`, which is iterated over beside the parts.
 
@@ -254,12 +254,12 @@ class Batches:
                 f"Batches: `parts` must be at least the number of ranks, {size}; got {self.parts}"
             )
         n, parts = len(indices), self.parts
-        mine = []
+        own = []
         for i in range(rank * parts // size, (rank + 1) * parts // size):
             some = indices[i * n // parts : (i + 1) * n // parts]
             seed = sample_seed(self.seed, self.epoch, number, f"part {i}")
-            mine.append(Part(i, some, len(some) * size / n, seed))
-        return Batch(self.epoch, number, indices, mine, parts % size == 0)
+            own.append(Part(i, some, len(some) * size / n, seed))
+        return Batch(self.epoch, number, indices, own, parts % size == 0)
 
     def _permutation(self) -> list[int]:
         if self._order[0] != self.epoch:

@@ -1,4 +1,4 @@
-"""The coordinator of an elastic job: it waits for the ranks that are left and says who goes on."""
+"""The coordinator of an elastic job: it waits for remaining ranks and decides which continue."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _GRACE = 10.0  # seconds for a rank that left its group, but runs, to come
 
 
 class Terms:
-    """What the program asks for: numbers of ranks, and seconds."""
+    """The settings of the program: numbers of ranks, and seconds."""
 
     def __init__(self, size: int, min_size: int, patience: float, timeout: float) -> None:
         self.size = size
@@ -32,7 +32,7 @@ class Terms:
 
 
 class Coordinator(threading.Thread):
-    """Serves the members that connect, until it has told them a decision.
+    """Serves the members that connect, until it has sent them a decision.
 
     If there are fewer then than at first, it stays, as a door at which others wait for the next
     meeting. Whoever has not proved that it knows the job's secret waits for nothing there.
@@ -58,7 +58,7 @@ class Coordinator(threading.Thread):
         self._host = socket.gethostname()
         self._lock = threading.Lock()
         self._guests: list[tuple[Channel, Member]] = []
-        self._callers: set[Channel] = set()  # who have not said yet who they are
+        self._callers: set[Channel] = set()  # connections that have not introduced themselves
         self._watch = Watch()
         self._has_decided = threading.Event()
         self._begin(alone)
@@ -69,8 +69,8 @@ class Coordinator(threading.Thread):
         self._stays_open = False
         self._network = HostWatch(self._place)
         self._began = time.monotonic()
-        self._occupied: float | None = None  # since when somebody is here
-        self._settled: float | None = None  # since when nobody is waited for but new ranks
+        self._occupied: float | None = None  # when the first member arrived
+        self._settled: float | None = None  # since when only new ranks are missing
         self._reported: dict[str, float] = {}  # when a process was first said to be lost
         self._has_decided.clear()
 
@@ -94,7 +94,7 @@ class Coordinator(threading.Thread):
             return bool(self._guests or self._callers)
 
     def close(self) -> None:
-        """End: decide nothing, and let nobody wait here any more."""
+        """End without a decision, and close all connections."""
         self._is_asked_to_end = True
         self.join()
 
@@ -125,7 +125,7 @@ class Coordinator(threading.Thread):
             listening.close()
 
     def _serve(self, channel: Channel) -> None:
-        """Hear one member, and notice when it is gone."""
+        """Read messages of one member, and notice the end of its connection."""
         guest = None
         try:
             with self._lock:
@@ -150,7 +150,7 @@ class Coordinator(threading.Thread):
     # ---- the decision ----------------------------------------------------------------------------
 
     def _present(self) -> list[Member]:
-        """Return who is here, one for each place."""
+        """Return the connected members, one for each place."""
         by_place: dict[int, Member] = {}
         with self._lock:
             for _, member in self._guests:
@@ -158,7 +158,7 @@ class Coordinator(threading.Thread):
         return [by_place[place] for place in sorted(by_place)]
 
     def _decide(self) -> bool:
-        """Tell the members who goes on, if it is time; return whether it is done."""
+        """Send the members the decision, if it is time; return whether it was sent."""
         present = self._present()
         now, terms = time.monotonic(), self._terms
         late = now - self._began > terms.timeout
@@ -177,11 +177,11 @@ class Coordinator(threading.Thread):
         if missing and not late:
             self._settled = None
             return False
-        if missing:  # they are lost, if those who came are enough without them
+        if missing:  # they are lost if the members that arrived are enough
             present = [member for member in present if member.place not in missing]
             if not ended and (not present or _outvoted(present, self._host, missing)):
-                who = ", ".join(f"rank {place} {process}" for place, process in missing.items())
-                text = f"waited {terms.timeout:g} s for {who}, which run but do not come"
+                caller = ", ".join(f"rank {place} {process}" for place, process in missing.items())
+                text = f"waited {terms.timeout:g} s for {caller}, which run but do not come"
                 return self._tell(self._present(), text)
         if self._settled is None:
             self._settled = now
@@ -205,7 +205,7 @@ class Coordinator(threading.Thread):
 
     def _missing(self, present: list[Member], now: float) -> dict[int, Peer]:
         """Return the members of the last group that may still come, by place."""
-        found = {}
+        results = {}
         last = max(present, key=lambda member: member.generation)
         here = {member.process for member in present}
         again = {member.place for member in present if member.is_new}
@@ -221,21 +221,21 @@ class Coordinator(threading.Thread):
                 known = any(text in each for each in beside) if beside else text in lost
                 known = known or (not beside and self._network.is_cut_off(address))
                 if not known and place not in again:
-                    found[place] = process
+                    results[place] = process
                 continue
             state = self._watch.look(process)
             if state == "lost" or (state == "stopped" and text in lost):
                 end_process(process.pid, process.started)
-                found[place] = process  # until it has ended
+                results[place] = process  # until it has ended
             elif state != "ended":
                 since = self._reported.setdefault(text, now) if text in lost else now
                 if now - since < _GRACE or state == "stopped":
-                    found[place] = process
-        return found
+                    results[place] = process
+        return results
 
     def _stopped(self, present: list[Member]) -> dict[int, Peer]:
         """Return members that are here, but stopped, by place."""
-        found = {}
+        results = {}
         for member in present:
             process = Peer.of(member.process)
             if process.host != self._host:
@@ -244,8 +244,8 @@ class Coordinator(threading.Thread):
             if state == "lost":
                 end_process(process.pid, process.started)
             if state != "runs":
-                found[member.place] = process
-        return found
+                results[member.place] = process
+        return results
 
     def _tell(self, present: list[Member], error: str = "") -> bool:
         self._stays_open = len(present) < self._terms.size and not error
@@ -258,9 +258,9 @@ class Coordinator(threading.Thread):
         """Tell members a decision; they are no guests any more."""
         generation = 1 + max(member.generation for member in present)
         decision = Decision(generation, present, error, is_elsewhere)
-        told = {id(member) for member in present}
+        messages = {id(member) for member in present}
         with self._lock:
-            guests = [guest for guest in self._guests if id(guest[1]) in told]
+            guests = [guest for guest in self._guests if id(guest[1]) in messages]
             self._guests = [guest for guest in self._guests if guest not in guests]
         for channel, _ in guests:
             with contextlib.suppress(OSError):
@@ -276,29 +276,29 @@ def _outvoted(present: list[Member], here: str, missing: Collection[int] = ()) -
     """Say why these members may not go on: ranks of which they know nothing may.
 
     Of the last group the part with more than half of the ranks goes on, or with half of them and
-    rank 0; so two parts never do. It is the last group that anybody here was told, even if it
+    rank 0; so two parts never do. It is the last group that a member here received, even if it
     could not be opened here: others may have, and go on in it. A rank counts if it is in the part
     or has surely ended: it was started again, or somebody of its host is in the part, and would be
     waited for if he did not say so.
 
     Args:
         present: the members.
-        here: the host of the coordinator, who looks at its processes.
+        here: the host of the coordinator, which checks the processes of this host.
         missing: places of ranks that run, but are no longer waited for.
     """
     group = max(present, key=lambda member: member.generation).group
     again = {member.place for member in present if member.is_new}
-    gone = []
+    missing = []
     for i, (place, text, _) in enumerate(group):
         host = Peer.of(text).host
         vouched = place in again or host == here or _of_host(present, host)
         if place in missing or not vouched:
-            gone.append(i)
-    if 2 * len(gone) < len(group) or (2 * len(gone) == len(group) and 0 not in gone):
+            missing.append(i)
+    if 2 * len(missing) < len(group) or (2 * len(missing) == len(group) and 0 not in missing):
         return ""
-    names = ", ".join(f"rank {i} {Peer.of(group[i][1])}" for i in gone)
+    names = ", ".join(f"rank {i} {Peer.of(group[i][1])}" for i in missing)
     return (
-        f"lost {names}, and no rank of those hosts came: they are {len(gone)} of the last group's "
-        f"{len(group)} ranks, so they may go on, and these ranks end; begin again from a "
+        f"lost {names}, and no rank of those hosts came: they are {len(missing)} of the last "
+        f"group's {len(group)} ranks, so they may go on, and these ranks end; begin again from a "
         "checkpoint if they do not"
     )

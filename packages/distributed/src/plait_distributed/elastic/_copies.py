@@ -119,10 +119,10 @@ class Copy:
         _broadcast(group, "elastic size", size, root)
         n = int(size.item())
         data = new.frombuffer(bytearray(header), dtype=new.uint8) if here else None
-        told = new.empty(n, dtype=new.uint8) if data is None else data
-        _broadcast(group, "elastic header", told, root)
+        message = new.empty(n, dtype=new.uint8) if data is None else data
+        _broadcast(group, "elastic header", message, root)
         if not here:
-            self.expect(told.numpy().tobytes())
+            self.expect(message.numpy().tobytes())
         if self._block.numel():
             _broadcast(group, "elastic state", self._block, root)
 

@@ -15,7 +15,7 @@ _PAUSE = 0.02  # seconds between attempts to reach a coordinator
 _CHECK_INTERVAL = 0.1  # seconds between checks of the coordinator's process
 _MIN_ALONE = 3.0  # least seconds that a coordinator waits with too few ranks
 _JOB_ADDRESS_ONLY = 5.0  # seconds in which only the job's address is tried
-_GRACE = 10.0  # seconds after the timeout in which a coordinator can report who is missing
+_GRACE = 10.0  # seconds after the timeout in which a coordinator can report missing ranks
 
 
 class MeetingFailed(CollectiveTimeout):

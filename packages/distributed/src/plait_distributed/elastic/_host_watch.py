@@ -1,4 +1,4 @@
-"""Which hosts answer: one that does not is gone, or cut off from this one."""
+"""Find out which hosts answer. A host that does not is down or cannot be reached from here."""
 
 from __future__ import annotations
 
@@ -18,18 +18,20 @@ _ANSWERS = (0, errno.ECONNREFUSED)
 
 
 class HostWatch:
-    """Asks hosts again and again, each in threads of its own, from the first question on.
+    """Tries again and again to connect to hosts, to each in threads of its own.
 
-    It also waits at the door of each: ranks that train there may not know of this meeting.
+    It also connects to the socket of each host that announces new ranks: ranks that train there may
+    not know of this meeting.
 
     Args:
-        place: whose port no host hides; one that is there refuses, or takes, the connection.
+        place: its port is open to the other hosts; a host that runs accepts or refuses a
+            connection.
     """
 
     def __init__(self, place: Place) -> None:
         self._place, self._port = place, place.port()
-        self._channels: dict[str, Channel] = {}  # to the doors
-        self._answered: dict[str, float] = {}  # when a host answered, or was first asked
+        self._channels: dict[str, Channel] = {}  # to the sockets that announce new ranks
+        self._answered: dict[str, float] = {}  # when a host last answered, or was first tried
         self._ends = threading.Event()
 
     def is_cut_off(self, address: str) -> bool:
@@ -64,7 +66,7 @@ class HostWatch:
             channel.close()
 
     def close(self) -> None:
-        """Ask no more, and wait nowhere."""
+        """End all connections and attempts."""
         self._ends.set()
         for channel in list(self._channels.values()):
             channel.close()

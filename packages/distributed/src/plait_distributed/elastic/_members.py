@@ -1,4 +1,4 @@
-"""Members of an elastic job, what they say when they meet, and what they are told."""
+"""Members of an elastic job, their introductions, and the decisions that they receive."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from plait_multiprocessing.authentication import Channel
 
 @dataclasses.dataclass
 class Member:
-    """What a rank says of itself.
+    """The introduction of a rank.
 
     place: the launcher's RANK, which a rank that is started again keeps.
     process: host, pid and start time, as `describe_self` has them.
     address: host and port where ranks can meet at it, if they are on several hosts.
-    generation: the number of the last group that it was told, or the process before it in its
+    generation: the number of the last group that it received, or the process before it in its
         place; -1: none that is known.
     group: the members of that group, by rank: place, process, and the address of its host, '' on
         one host.

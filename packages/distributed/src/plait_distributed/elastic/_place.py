@@ -30,7 +30,7 @@ def readable(ends: Sequence[socket.socket], seconds: float) -> list[socket.socke
 
 
 class Place:
-    """Where a coordinator listens, and how the others reach it.
+    """The address of a coordinator, and connections to it.
 
     It has a name in no folder, with the user's number in it, for processes of its own host. In a
     job on several hosts it listens at a port, too, for those of others.
@@ -77,23 +77,23 @@ class Place:
         places: list[tuple[int, Any]] = [(socket.AF_UNIX, self._name)]
         if self._address is not None:
             places.append((_family(self._address), self._address))
-        found = []
+        results = []
         for family, at in places:
             end = socket.socket(family, socket.SOCK_STREAM)
-            found.append(end)
+            results.append(end)
             try:
                 if family != socket.AF_UNIX:
                     end.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 end.bind(at)
                 end.listen(1024)
             except OSError:
-                for each in found:
+                for each in results:
                     each.close()
                 return []
-        return found
+        return results
 
     def ask_for_proof(self, end: socket.socket) -> Proof | None:
-        """Return what who has connected has to send; None if it is of another user."""
+        """Return the messages that the peer must send; None if it belongs to another user."""
         if end.family != socket.AF_UNIX:
             _keep_alive(end)
         elif not authentication.is_of_this_user(end):

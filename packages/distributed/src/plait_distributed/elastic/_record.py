@@ -1,4 +1,4 @@
-"""What a rank was told last, kept for the process that the launcher starts in its place."""
+"""The last decision that a rank received, stored for the process that replaces it."""
 
 from __future__ import annotations
 

@@ -29,11 +29,11 @@ _TIMEOUT = 300.0  # seconds
 _PATIENCE = 30.0  # seconds for a rank that the launcher starts again
 _FOLLOWING = 0.3  # seconds
 _ATTEMPTS = 3  # of the same processes to open their group
-_OPENING = 10.0  # seconds in which ranks that have just been told open their group
+_OPENING = 10.0  # seconds in which ranks open their group after a decision
 
 
 class Session:
-    """What this process knows of the job.
+    """The state of the job in this process.
 
     Args:
         meeting: the job's name and address, and this process's rank at first.
@@ -83,7 +83,7 @@ class Session:
         self._record.remove()
 
     def close_door(self) -> None:
-        """Let nobody in any more."""
+        """Accept no new connections."""
         if self._door is not None:
             self._door.close()
         self._door = None
@@ -151,10 +151,10 @@ def _stands_still(process: Peer) -> bool:
 _session: Session | None = None
 
 
-def current_session(who: str) -> Session:
+def current_session(caller: str) -> Session:
     """Return the job of which this process is a rank."""
     if _session is None:
-        raise ValueError(f"{who}: call elastic.init_process_group first")
+        raise ValueError(f"{caller}: call elastic.init_process_group first")
     return _session
 
 

@@ -1,4 +1,6 @@
-"""What is divided among the ranks: taken from each, and put together for other numbers of ranks."""
+"""State that is divided among the ranks: collected, and divided again for other numbers of
+ranks.
+"""
 
 from __future__ import annotations
 
@@ -39,13 +41,13 @@ class _Rows:
     def __init__(self, rank: int, size: int) -> None:
         self._rank, self._size = rank, size
 
-    def fill(self, mine: Any, shape: tuple[int, ...], rank: int, size: int, given: Any) -> None:
+    def fill(self, own: Any, shape: tuple[int, ...], rank: int, size: int, argument: Any) -> None:
         """Copy what of another rank's rows this rank has."""
         first, n = shard_bounds(shape[0], self._size, self._rank)
         other, m = shard_bounds(shape[0], size, rank)
         begin, end = max(first, other), min(first + n, other + m)
         if begin < end:
-            mine[begin - first : end - first].copy_(given[begin - other : end - other])
+            own[begin - first : end - first].copy_(argument[begin - other : end - other])
 
     def empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
         """Return room for this rank's rows of a tensor."""
@@ -53,10 +55,10 @@ class _Rows:
         return core().zeros((n, *shape[1:]), dtype=dtype)
 
 
-def _rows_of(what: str, value: DTensor) -> tuple[tuple[int, ...], Any]:
+def _rows_of(label: str, value: DTensor) -> tuple[tuple[int, ...], Any]:
     if value.placements != (Shard(0),):
         raise NotImplementedError(
-            f"elastic.State: {what} is a DTensor with {value.placements}; of those on one "
+            f"elastic.State: {label} is a DTensor with {value.placements}; of those on one "
             "dimension of ranks, divided by rows as `fully_shard` divides them, copies are kept"
         )
     return tuple(value.shape), value.detach().local()
@@ -82,8 +84,8 @@ class _Model:
                 state.group.reshard()
         if isinstance(self._module, FullyShardedDataParallel):
             return self._module._sharded_state_dict()
-        found: dict[str, Any] = self._module.state_dict()
-        return found
+        result: dict[str, Any] = self._module.state_dict()
+        return result
 
     def shard_state(self) -> dict[str, Any]:
         """Return this rank's rows, and what each rank has for itself."""
@@ -104,11 +106,11 @@ class _Model:
         group = self._group()
         rank, size = group.rank(), group.size()
         rows, rest = _Rows(rank, size), {}
-        mine = {k: v.detach().local() for k, v in self._entries().items() if isinstance(v, DTensor)}
+        own = {k: v.detach().local() for k, v in self._entries().items() if isinstance(v, DTensor)}
         with require("autograd").no_grad():
             for shard in shards:
-                for key, (shape, given) in shard["rows"].items():
-                    rows.fill(mine[key], shape, shard["rank"], shard["size"], given)
+                for key, (shape, argument) in shard["rows"].items():
+                    rows.fill(own[key], shape, shard["rank"], shard["size"], argument)
                 if shard["rank"] == rank * shard["size"] // size:
                     rest = shard["rest"]
             self._module.load_state_dict(rest, strict=False)
@@ -135,14 +137,14 @@ class _State:
     def shard_state(self) -> dict[str, Any]:
         """Return the rows of this rank's parameters, and the options."""
         mesh = self._one.device_mesh
-        found = self._optimizer.state_dict()
+        result = self._optimizer.state_dict()
         rows: dict[int, Any] = {}
         rest: dict[int, Any] = {}
-        for number, values in found["state"].items():
+        for number, values in result["state"].items():
             for key, value in values.items():
                 if isinstance(value, DTensor):
-                    what = f"{key} of parameter {number} of {self._name!r}"
-                    rows.setdefault(number, {})[key] = _rows_of(what, value)
+                    label = f"{key} of parameter {number} of {self._name!r}"
+                    rows.setdefault(number, {})[key] = _rows_of(label, value)
                 else:
                     rest.setdefault(number, {})[key] = value
         return {
@@ -150,7 +152,7 @@ class _State:
             "size": mesh.size(),
             "rows": rows,
             "rest": rest,
-            "param_groups": found["param_groups"],
+            "param_groups": result["param_groups"],
         }
 
     def load_shards(self, shards: Iterable[dict[str, Any]]) -> None:
@@ -164,13 +166,13 @@ class _State:
             for number, values in shard["rest"].items():
                 state.setdefault(number, {}).update(values)
             for number, values in shard["rows"].items():
-                mine = state.setdefault(number, {})
-                for key, (shape, given) in values.items():
-                    if key not in mine:
-                        local = rows.empty(shape, given.dtype)
-                        mine[key] = wrap_local(local, mesh, (Shard(0),), shape)
-                    place = mine[key].local()
-                    rows.fill(place, shape, shard["rank"], shard["size"], given)
+                own = state.setdefault(number, {})
+                for key, (shape, argument) in values.items():
+                    if key not in own:
+                        local = rows.empty(shape, argument.dtype)
+                        own[key] = wrap_local(local, mesh, (Shard(0),), shape)
+                    place = own[key].local()
+                    rows.fill(place, shape, shard["rank"], shard["size"], argument)
         self._optimizer.load_state_dict({"state": state, "param_groups": options})
 
 
@@ -184,8 +186,8 @@ def sharded_states(model: Any) -> list[ShardedState]:
 def divided(name: str, entry: Any) -> Divided | None:
     """Return the `Divided` of an entry of a state; None if it is the same on all ranks."""
     if hasattr(entry, "load_shards"):
-        found: Divided = entry
-        return found
+        result: Divided = entry
+        return result
     if any(state.group is not None for state in sharded_states(entry)):
         return _Model(name, entry)
     groups = getattr(entry, "param_groups", ())
@@ -202,12 +204,12 @@ def kept_whole(model: Any, last: bool) -> Iterator[None]:
     reduce the gradients at their last one: so their collectives are the same.
     """
     states = sharded_states(model)
-    kept = [(s.reshard_after_forward, s.reshard_after_backward, s.syncs) for s in states]
+    flags = [(s.reshard_after_forward, s.reshard_after_backward, s.syncs) for s in states]
     for each in states:
         each.reshard_after_forward = False
         each.reshard_after_backward = each.syncs = last
     try:
         yield
     finally:
-        for each, before in zip(states, kept, strict=True):
+        for each, before in zip(states, flags, strict=True):
             each.reshard_after_forward, each.reshard_after_backward, each.syncs = before

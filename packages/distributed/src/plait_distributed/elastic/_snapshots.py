@@ -22,7 +22,7 @@ class Snapshot:
 
     Attributes:
         name: generation and commit.
-        replicated: the copy of what is the same on all ranks.
+        replicated: the copy of the values that are the same on all ranks.
         own: the copies of this rank's shards, by the names of their objects.
         other: those of the rank before it, complete or on their way.
     """
@@ -52,19 +52,19 @@ class Snapshot:
                 self.other.setdefault(key, Copy())
                 self._exchange(group, behind, self.own[key], self.other[key])
 
-    def _exchange(self, group: ProcessGroup, behind: int, mine: Copy, other: Copy) -> None:
+    def _exchange(self, group: ProcessGroup, behind: int, own: Copy, other: Copy) -> None:
         new = core()
-        header = new.frombuffer(bytearray(mine.header()), dtype=new.uint8)
+        header = new.frombuffer(bytearray(own.header()), dtype=new.uint8)
         size = new.tensor([0])
         sends = [
             _start(group, "send", new.tensor([header.numel()]), behind),
             _start(group, "send", header, behind),
         ]
         _start(group, "recv", size, self._before).wait()
-        told = new.empty(int(size.item()), dtype=new.uint8)
-        _start(group, "recv", told, self._before).wait()
-        other.expect(told.numpy().tobytes())
-        sends.append(_start(group, "send", mine.block, behind))
+        message = new.empty(int(size.item()), dtype=new.uint8)
+        _start(group, "recv", message, self._before).wait()
+        other.expect(message.numpy().tobytes())
+        sends.append(_start(group, "send", own.block, behind))
         sends.append(_start(group, "recv", other.block, self._before))
         self._pending += sends
 
@@ -84,7 +84,7 @@ class Snapshot:
         self._complete = self._complete or (done and bool(self._pending))
         self._pending = []
         if not self._complete:
-            self.other = {}  # what still comes goes into memory that nobody reads
+            self.other = {}  # later messages are written to unused memory
 
     def shards(self) -> list[tuple[int, int, int, int]]:
         """Return generation, commit, rank and number of ranks of each shard that is here."""
@@ -156,7 +156,7 @@ def choose(members: Sequence[Member]) -> Source | None:
             for g, c, rank, size in member.shards:
                 if (g, c) == name:
                     owners.setdefault(size, {}).setdefault(rank, i)
-        for size, found in owners.items():
-            if len(found) == size:
-                return Source(name, holders, [found[r] for r in range(size)], size)
+        for size, result in owners.items():
+            if len(result) == size:
+                return Source(name, holders, [result[r] for r in range(size)], size)
     return None

@@ -136,14 +136,14 @@ class State:
         session, group = current_session("commit"), default_group("commit")
         shards = {name: x.shard_state() for name, x in self._sharded().items()}
         # a snapshot with shards is complete when another rank has a copy, so keep the one before it
-        kept = self._snapshots[: 1 if shards else 0]
-        old = self._snapshots[len(kept) : len(kept) + 1] or [Snapshot()]
-        for snapshot in kept:
+        recent = self._snapshots[: 1 if shards else 0]
+        old = self._snapshots[len(recent) : len(recent) + 1] or [Snapshot()]
+        for snapshot in recent:
             snapshot.wait()
         if shards:  # no rank overwrites the snapshot before until that is complete on all ranks
             group.start(group.begin_call("elastic copies", "", ()), "barrier")
         old[0].take((session.generation, self._commits), self._replicated(), shards, group)
-        self._snapshots = [old[0], *kept]
+        self._snapshots = [old[0], *recent]
 
     def _load(self, copy: Copy) -> None:
         state = copy.thing()

@@ -37,7 +37,7 @@ class UnshardHandle:
 
 
 class FSDPModule(_Module):  # type: ignore[misc]
-    """What modules are besides their own class behind `fully_shard`.
+    """The second class of modules after `fully_shard`.
 
     Example:
         >>> import plait_nn as nn, plait_distributed as dist
@@ -115,7 +115,7 @@ class FSDPModule(_Module):  # type: ignore[misc]
             state.reshard_after_backward = reshard_after_backward
 
     def set_gradient_divide_factor(self, factor: float) -> None:
-        """Choose by what sums of gradients are divided, in place of the number of ranks."""
+        """Set the divisor of sums of gradients, in place of the number of ranks."""
         for state in self._states():
             if state.group is not None:
                 state.group.factor = state.group.mesh.size() / factor
@@ -173,7 +173,7 @@ def _sharded_class(cls: type) -> type:
 
 def _own_parameters(module: Any, ignored: set[int]) -> list[GroupedParameter]:
     """Return the parameters of a module that no sharded module inside it has."""
-    found: dict[int, tuple[str, Any, list[tuple[Any, str]]]] = {}
+    results: dict[int, tuple[str, Any, list[tuple[Any, str]]]] = {}
 
     def visit(each: Any, prefix: str) -> None:
         for name, parameter in each._parameters.items():
@@ -186,7 +186,7 @@ def _own_parameters(module: Any, ignored: set[int]) -> list[GroupedParameter]:
                     f"fully_shard: the parameter {prefix + name} is also {sharded_as} of a module "
                     "that was sharded before; shard a module that contains both instead"
                 )
-            entry = found.setdefault(id(parameter), (prefix + name, parameter, []))
+            entry = results.setdefault(id(parameter), (prefix + name, parameter, []))
             entry[2].append((each, name))
         for name, child in each._modules.items():
             if child is not None and not isinstance(child, FSDPModule):
@@ -194,7 +194,7 @@ def _own_parameters(module: Any, ignored: set[int]) -> list[GroupedParameter]:
 
     visit(module, "")
     parameters = []
-    for name, parameter, slots in found.values():
+    for name, parameter, slots in results.values():
         if str(parameter.device) != "cpu":
             raise NotImplementedError(
                 f"fully_shard: parameters must be on the CPU, {name} is on {parameter.device}"

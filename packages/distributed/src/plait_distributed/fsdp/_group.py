@@ -105,14 +105,14 @@ class _Flat:
                         place, p.sharded.device_mesh, p.sharded.placements, p.shape
                     )
 
-    def begin(self, who: str) -> None:
+    def begin(self, caller: str) -> None:
         """Begin to gather all ranks' rows."""
         self.collect()
         source = self.buffer.to(self.compute)
         n, size = source.numel(), self.group.size()
         self.result = core().empty(size * n, dtype=self.compute)
         parts = [self.result[i * n : (i + 1) * n] for i in range(size)]
-        call = self.group.begin_call("fully_shard parameters", who, (source,))
+        call = self.group.begin_call("fully_shard parameters", caller, (source,))
         self.part = self.group.start(call, "all_gather", [source], parts, asynchronous=True)
 
     def finish(self) -> None:
@@ -139,9 +139,9 @@ class _Reduction:
         parameters: Sequence[GroupedParameter],
         dtype: Any,
         replicas: ProcessGroup | None,
-        who: str,
+        caller: str,
     ) -> None:
-        self.flat, self.parameters, self.replicas, self.who = flat, parameters, replicas, who
+        self.flat, self.parameters, self.replicas, self.who = flat, parameters, replicas, caller
         group = flat.group
         size = group.size()
         self.firsts: list[int] = []
@@ -155,7 +155,7 @@ class _Reduction:
             p.whole.grad = None
         self.mine = core().empty(at, dtype=dtype)
         self.rows = rows
-        names = f"{who}, {len(parameters)} parameters"
+        names = f"{caller}, {len(parameters)} parameters"
         call = group.begin_call("fully_shard gradients", names, (self.mine,))
         parts = [rows[i] for i in range(size)]
         self.part: Any = group.start(
@@ -171,14 +171,14 @@ class _Reduction:
         """Wait, and add this rank's rows to the gradients of its parameters."""
         self.part.wait()
         self.rows = None
-        mine = self.mine
+        own = self.mine
         if self.replicas is not None:
-            call = self.replicas.begin_call("fully_shard replicas", self.who, (mine,))
-            self.replicas.start(call, "all_reduce", [mine], [mine], reduction="mean")
+            call = self.replicas.begin_call("fully_shard replicas", self.who, (own,))
+            self.replicas.start(call, "all_reduce", [own], [own], reduction="mean")
         if factor != 1.0:
-            mine.mul_(factor)
+            own.mul_(factor)
         for p, first in zip(self.parameters, self.firsts, strict=True):
-            gradient = self.flat.view(mine, p, first).to(p.dtype)
+            gradient = self.flat.view(own, p, first).to(p.dtype)
             before = p.sharded.grad
             if before is None:
                 p.sharded.grad = gradient
@@ -342,13 +342,13 @@ class ParameterGroup:
 
     def reduce(self) -> list[_Reduction]:
         """Begin to reduce the gradients that are there."""
-        found = []
+        results = []
         for flat in self.flats:
             some = [p for p in flat.parameters if p.whole.grad is not None]
             if some:
                 dtype = self.policy.reduce_dtype or some[0].whole.grad.dtype
-                found.append(_Reduction(flat, some, dtype, self.replicas, self.name))
-        return found
+                results.append(_Reduction(flat, some, dtype, self.replicas, self.name))
+        return results
 
 
 def check_not_sharded(name: str, parameter: Any) -> None:

@@ -1,4 +1,4 @@
-"""In which dtypes sharded modules compute, and where their parameters lie between uses."""
+"""The dtypes in which sharded modules compute, and the device of parameters between uses."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ class MixedPrecisionPolicy:
     """The dtypes of a module that `fully_shard` shards; parameters keep theirs between uses.
 
     Args:
-        param_dtype: in which parameters are gathered and the module computes; None: their own.
-        reduce_dtype: in which gradients are reduced; None: that of the computation. Sums of halves
-            are done in float32 in any case.
-        output_dtype: of the module's floating outputs; None: as they come.
+        param_dtype: the dtype of gathered parameters and of the computation; None: their own.
+        reduce_dtype: the dtype in which gradients are reduced; None: that of the computation. Sums
+            of halves are computed in float32 in any case.
+        output_dtype: the dtype of the module's floating outputs; None: they are not cast.
         cast_forward_inputs: whether floating inputs are cast to `param_dtype`.
 
     Example:
@@ -43,7 +43,7 @@ class OffloadPolicy:
 
 @dataclass
 class CPUOffloadPolicy(OffloadPolicy):
-    """Parameters lie on the CPU between uses, as they do in any case here.
+    """Parameters are on the CPU between uses; here they always are.
 
     Args:
         pin_memory: unused.

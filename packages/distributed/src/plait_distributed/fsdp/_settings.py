@@ -8,7 +8,7 @@ from typing import Any
 
 
 class ShardingStrategy(Enum):
-    """What is divided among the ranks.
+    """The tensors that are divided among the ranks.
 
     ``FULL_SHARD`` (ZeRO 3): parameters, gradients and optimizer state; parameters are gathered for
     each use. ``SHARD_GRAD_OP`` (ZeRO 2): parameters stay whole between forward and backward.
@@ -82,7 +82,7 @@ class CPUOffload:
 
 
 class OptimStateKeyType(Enum):
-    """By what `FullyShardedDataParallel.rekey_optim_state_dict` names parameters.
+    """The keys of parameters for `FullyShardedDataParallel.rekey_optim_state_dict`.
 
     Example:
         >>> from plait_distributed.fsdp import OptimStateKeyType
@@ -95,7 +95,7 @@ class OptimStateKeyType(Enum):
 
 
 class StateDictType(Enum):
-    """What ``state_dict`` of `FullyShardedDataParallel` returns: whole tensors or DTensors.
+    """The result of ``state_dict`` of `FullyShardedDataParallel`: whole tensors or DTensors.
 
     Example:
         >>> from plait_distributed.fsdp import StateDictType
@@ -199,7 +199,7 @@ class ShardedOptimStateDictConfig(OptimStateDictConfig):
 
 @dataclass
 class StateDictSettings:
-    """What `FullyShardedDataParallel.state_dict_type` sets.
+    """The settings of `FullyShardedDataParallel.state_dict_type`.
 
     Example:
         >>> from plait_distributed.fsdp import StateDictSettings

@@ -1,4 +1,4 @@
-"""What happens around the calls of sharded modules, and during backward passes."""
+"""The hooks around the calls of sharded modules, and during backward passes."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class _Pass:
         graph = require("autograd").graph
         self.expected: dict[int, set[int]] = {}
         for group in groups:
-            found = {
+            results = {
                 id(p)
                 for p in group.parameters
                 if p.node is not None and p.whole.requires_grad and graph.will_run(p.node)
             }
-            if found:
-                self.expected[id(group)] = found
+            if results:
+                self.expected[id(group)] = results
 
 
 class Root:
@@ -96,10 +96,10 @@ class Root:
         return graph.saved_tensors_hooks(self._pack, self._unpack)
 
     def _pack(self, tensor: Any) -> Any:
-        found = self._whole_at.get(tensor._storage_extent()[0]) if tensor.numel() else None
-        if found is None or found[1].whole.dtype != tensor.dtype:
+        result = self._whole_at.get(tensor._storage_extent()[0]) if tensor.numel() else None
+        if result is None or result[1].whole.dtype != tensor.dtype:
             return tensor
-        group, p = found
+        group, p = result
         view = (tuple(tensor.shape), tensor.stride(), tensor.storage_offset())
         return group, p, view, p.sharded._version
 
@@ -131,10 +131,10 @@ class Root:
     def _running(self) -> _Pass:
         """Return the pass that runs."""
         number = self._autograd.graph.running_pass()
-        found = self._passes.get(number)
-        if found is None:
-            found = self._passes[number] = _Pass(self.groups)
-        return found
+        result = self._passes.get(number)
+        if result is None:
+            result = self._passes[number] = _Pass(self.groups)
+        return result
 
     def arrived(self, group: ParameterGroup, p: GroupedParameter) -> None:
         """The gradient of a parameter is there."""
@@ -203,8 +203,8 @@ class ShardedState:
     def find_root(self, states: Callable[[], list[ShardedState]]) -> Root:
         """Return the root of the call that runs; this module, if no other one is."""
         if self.root is None or (self.root.depth == 0 and self.root.states[0] is not self):
-            found = states()
-            root = Root([self, *(s for s in found if s is not self)])
+            result = states()
+            root = Root([self, *(s for s in result if s is not self)])
             for state in root.states:
                 state.root = root
         assert self.root is not None

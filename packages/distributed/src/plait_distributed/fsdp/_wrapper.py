@@ -41,7 +41,7 @@ _ZERO2 = (ShardingStrategy.SHARD_GRAD_OP, ShardingStrategy._HYBRID_SHARD_ZERO2)
 class FullyShardedDataParallel(_Module):  # type: ignore[misc]
     """A module whose parameters, gradients and optimizer state are divided among processes.
 
-    It is `fully_shard` around a module: see there for what is gathered and reduced when. Give an
+    It is `fully_shard` around a module: see there for the times of gathering and reducing. Give an
     optimizer its parameters, which are DTensors.
 
     Args:
@@ -123,10 +123,10 @@ class FullyShardedDataParallel(_Module):  # type: ignore[misc]
             )
 
         if auto_wrap_policy is not None:
-            chosen = auto_wrap_policy
-            if not callable(chosen):
-                chosen = ModuleWrapPolicy(chosen)
-            shard_inside(module, chosen, shard)
+            choice = auto_wrap_policy
+            if not callable(choice):
+                choice = ModuleWrapPolicy(choice)
+            shard_inside(module, choice, shard)
         if not isinstance(module, FSDPModule):
             shard(module, policy)
         if self.mixed_precision.buffer_dtype is not None:
@@ -162,11 +162,11 @@ class FullyShardedDataParallel(_Module):  # type: ignore[misc]
     @staticmethod
     def fsdp_modules(module: Any, root_only: bool = False) -> list[Any]:
         """Return the wrappers in a module, or the outermost ones alone."""
-        found = [m for m in module.modules() if isinstance(m, FullyShardedDataParallel)]
+        results = [m for m in module.modules() if isinstance(m, FullyShardedDataParallel)]
         if not root_only:
-            return found
-        inside = {id(m) for each in found for m in each.module.modules()}
-        return [m for m in found if id(m) not in inside]
+            return results
+        inside = {id(m) for each in results for m in each.module.modules()}
+        return [m for m in results if id(m) not in inside]
 
     @contextlib.contextmanager
     def no_sync(self) -> Iterator[None]:
@@ -282,8 +282,8 @@ class FullyShardedDataParallel(_Module):  # type: ignore[misc]
     @staticmethod
     def get_state_dict_type(module: Any) -> StateDictSettings:
         """Return what ``state_dict`` returns."""
-        found = FullyShardedDataParallel.fsdp_modules(module, root_only=True)
-        settings: StateDictSettings = found[0]._settings if found else StateDictSettings()
+        result = FullyShardedDataParallel.fsdp_modules(module, root_only=True)
+        settings: StateDictSettings = result[0]._settings if result else StateDictSettings()
         return settings
 
     @staticmethod
@@ -397,15 +397,15 @@ class FullyShardedDataParallel(_Module):  # type: ignore[misc]
         listed = [model.parameters()] if groups is None else groups
         parameters: list[Any] = []
         for each in listed:
-            found = each["params"] if isinstance(each, dict) else each
-            parameters += [found] if isinstance(found, core().Tensor) else list(found)
+            result = each["params"] if isinstance(each, dict) else each
+            parameters += [result] if isinstance(result, core().Tensor) else list(result)
         by_name = optim_state_key_type is OptimStateKeyType.PARAM_NAME
         keys: dict[Any, Any] = {i: names[id(each)] for i, each in enumerate(parameters)}
         if not by_name:
             keys = {name: i for i, name in keys.items()}
-        wanted = str if by_name else int
+        required = str if by_name else int
         state = optim_state_dict["state"]
-        if state and all(isinstance(key, wanted) for key in state):
+        if state and all(isinstance(key, required) for key in state):
             return optim_state_dict
         changed = [
             {**group, "params": sorted(keys[key] for key in group["params"])}

@@ -68,7 +68,7 @@ def size_based_auto_wrap_policy(
     """Shard modules with many parameters that no module inside them has sharded.
 
     Args:
-        module: asked about.
+        module: the module in question.
         recurse: whether the question is to look inside it.
         nonwrapped_numel: its parameters' elements that are not sharded inside.
         min_num_params: how many are many.

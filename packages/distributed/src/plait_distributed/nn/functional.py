@@ -31,26 +31,26 @@ __all__ = [
 _Function: Any = require("autograd").Function
 
 
-def _member(who: str, group: Any) -> ProcessGroup:
-    mine = member_of(who, group)
-    if mine is None:
-        raise ValueError(f"{who}: this process is not a member of the group")
-    return mine
+def _member(caller: str, group: Any) -> ProcessGroup:
+    member = member_of(caller, group)
+    if member is None:
+        raise ValueError(f"{caller}: this process is not a member of the group")
+    return member
 
 
-def _check_linear(who: str, op: ReduceOp, tensors: Sequence[Any]) -> None:
+def _check_linear(caller: str, op: ReduceOp, tensors: Sequence[Any]) -> None:
     if op not in (ReduceOp.SUM, ReduceOp.AVG) and any(x.requires_grad for x in tensors):
         raise NotImplementedError(
-            f"{who}: the derivative is there for `op` SUM and AVG, got {op}; detach() the tensor"
+            f"{caller}: the derivative is there for `op` SUM and AVG, got {op}; detach() the tensor"
         )
 
 
 class _AllReduce(_Function):  # type: ignore[misc]
     @staticmethod
-    def forward(ctx: Any, mine: ProcessGroup, op: ReduceOp, tensor: Any) -> Any:
-        ctx.mine, ctx.op = mine, op
+    def forward(ctx: Any, member: ProcessGroup, op: ReduceOp, tensor: Any) -> Any:
+        ctx.mine, ctx.op = member, op
         result = tensor.clone(memory_format=core().contiguous_format)
-        _reductions.all_reduce(result, op, mine)
+        _reductions.all_reduce(result, op, member)
         return result
 
     @staticmethod
@@ -80,10 +80,10 @@ def all_reduce(tensor: Any, op: ReduceOp = ReduceOp.SUM, group: Any = None) -> A
 
 class _Broadcast(_Function):  # type: ignore[misc]
     @staticmethod
-    def forward(ctx: Any, mine: ProcessGroup, src: int, tensor: Any) -> Any:
-        ctx.mine, ctx.src = mine, src
+    def forward(ctx: Any, member: ProcessGroup, src: int, tensor: Any) -> Any:
+        ctx.mine, ctx.src = member, src
         result = tensor.clone(memory_format=core().contiguous_format)
-        _gathers.broadcast(result, src, mine)
+        _gathers.broadcast(result, src, member)
         return result
 
     @staticmethod
@@ -107,11 +107,11 @@ def broadcast(tensor: Any, src: int, group: Any = None) -> Any:
 
 class _Reduce(_Function):  # type: ignore[misc]
     @staticmethod
-    def forward(ctx: Any, mine: ProcessGroup, dst: int, op: ReduceOp, tensor: Any) -> Any:
-        ctx.mine, ctx.dst, ctx.op = mine, dst, op
+    def forward(ctx: Any, member: ProcessGroup, dst: int, op: ReduceOp, tensor: Any) -> Any:
+        ctx.mine, ctx.dst, ctx.op = member, dst, op
         result = tensor.clone(memory_format=core().contiguous_format)
-        _reductions.reduce(result, dst, op, mine)
-        if mine.ranks[mine.rank()] != dst:
+        _reductions.reduce(result, dst, op, member)
+        if member.ranks[member.rank()] != dst:
             result.zero_()
         return result
 
@@ -143,10 +143,10 @@ def reduce(tensor: Any, dst: int, op: ReduceOp = ReduceOp.SUM, group: Any = None
 
 class _AllGather(_Function):  # type: ignore[misc]
     @staticmethod
-    def forward(ctx: Any, mine: ProcessGroup, tensor: Any) -> Any:
-        ctx.mine = mine
-        results = [core().empty(tensor.shape, dtype=tensor.dtype) for _ in range(mine.size())]
-        _gathers.all_gather(results, tensor, mine)
+    def forward(ctx: Any, member: ProcessGroup, tensor: Any) -> Any:
+        ctx.mine = member
+        results = [core().empty(tensor.shape, dtype=tensor.dtype) for _ in range(member.size())]
+        _gathers.all_gather(results, tensor, member)
         return tuple(results)
 
     @staticmethod
@@ -171,11 +171,11 @@ def all_gather(tensor: Any, group: Any = None) -> tuple[Any, ...]:
 
 class _ReduceScatter(_Function):  # type: ignore[misc]
     @staticmethod
-    def forward(ctx: Any, mine: ProcessGroup, op: ReduceOp, *tensors: Any) -> Any:
-        ctx.mine, ctx.op = mine, op
-        first = tensors[mine.rank()]
+    def forward(ctx: Any, member: ProcessGroup, op: ReduceOp, *tensors: Any) -> Any:
+        ctx.mine, ctx.op = member, op
+        first = tensors[member.rank()]
         result = core().empty(first.shape, dtype=first.dtype)
-        _reductions.reduce_scatter(result, list(tensors), op, mine)
+        _reductions.reduce_scatter(result, list(tensors), op, member)
         return result
 
     @staticmethod
@@ -214,11 +214,11 @@ def reduce_scatter(
 
 class _AllToAll(_Function):  # type: ignore[misc]
     @staticmethod
-    def forward(ctx: Any, mine: ProcessGroup, shapes: Sequence[Any], *tensors: Any) -> Any:
-        ctx.mine = mine
+    def forward(ctx: Any, member: ProcessGroup, shapes: Sequence[Any], *tensors: Any) -> Any:
+        ctx.mine = member
         ctx.shapes = [tuple(tensor.shape) for tensor in tensors]
         results = [core().empty(shape, dtype=tensors[0].dtype) for shape in shapes]
-        _all_to_all.all_to_all(results, list(tensors), mine)
+        _all_to_all.all_to_all(results, list(tensors), member)
         return tuple(results)
 
     @staticmethod
@@ -245,8 +245,8 @@ def all_to_all(
         >>> dist.destroy_process_group()
     """
     shapes = [tuple(tensor.shape) for tensor in output_tensor_list]
-    mine = _member("all_to_all", group)
-    results: tuple[Any, ...] = _AllToAll.apply(mine, shapes, *input_tensor_list)
+    own = _member("all_to_all", group)
+    results: tuple[Any, ...] = _AllToAll.apply(own, shapes, *input_tensor_list)
     return results
 
 
@@ -257,7 +257,7 @@ def all_to_all_single(
     input_split_sizes: Sequence[int] | None = None,
     group: Any = None,
 ) -> Any:
-    """As `all_to_all`, with the parts in one tensor, divided in its first dimension.
+    """Do an `all_to_all` with the parts in one tensor, divided in its first dimension.
 
     Example:
         >>> import plait_core as pc, plait_distributed as dist
@@ -267,11 +267,11 @@ def all_to_all_single(
         tensor([1., 1.])
         >>> dist.destroy_process_group()
     """
-    mine = _member("all_to_all_single", group)
-    n = mine.size()
+    own = _member("all_to_all_single", group)
+    n = own.size()
     outputs = output.split(list(output_split_sizes or [output.shape[0] // n] * n))
     inputs = input.split(list(input_split_sizes or [input.shape[0] // n] * n))
-    return core().cat(all_to_all(outputs, inputs, mine))
+    return core().cat(all_to_all(outputs, inputs, own))
 
 
 def gather(tensor: Any, dst: int = 0, group: Any = None) -> tuple[Any, ...]:
@@ -291,12 +291,12 @@ def gather(tensor: Any, dst: int = 0, group: Any = None) -> tuple[Any, ...]:
 
 class _Gather(_Function):  # type: ignore[misc]
     @staticmethod
-    def forward(ctx: Any, mine: ProcessGroup, dst: int, tensor: Any) -> Any:
-        ctx.mine, ctx.dst = mine, dst
-        here = mine.ranks[mine.rank()] == dst
+    def forward(ctx: Any, member: ProcessGroup, dst: int, tensor: Any) -> Any:
+        ctx.mine, ctx.dst = member, dst
+        here = member.ranks[member.rank()] == dst
         new = core()
-        results = [new.zeros(tensor.shape, dtype=tensor.dtype) for _ in range(mine.size())]
-        _gathers.gather(tensor, results if here else None, dst, mine)
+        results = [new.zeros(tensor.shape, dtype=tensor.dtype) for _ in range(member.size())]
+        _gathers.gather(tensor, results if here else None, dst, member)
         return tuple(results)
 
     @staticmethod
@@ -306,11 +306,11 @@ class _Gather(_Function):  # type: ignore[misc]
 
 class _Scatter(_Function):  # type: ignore[misc]
     @staticmethod
-    def forward(ctx: Any, mine: ProcessGroup, src: int, *tensors: Any) -> Any:
-        ctx.mine, ctx.src = mine, src
-        here = mine.ranks[mine.rank()] == src
+    def forward(ctx: Any, member: ProcessGroup, src: int, *tensors: Any) -> Any:
+        ctx.mine, ctx.src = member, src
+        here = member.ranks[member.rank()] == src
         result = core().empty(tensors[0].shape, dtype=tensors[0].dtype)
-        _gathers.scatter(result, list(tensors) if here else None, src, mine)
+        _gathers.scatter(result, list(tensors) if here else None, src, member)
         return result
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""In which order a stage computes micro-batches."""
+"""The order in which a stage computes micro-batches."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class PipelineScheduleSingle:
             raise ValueError(f"{type(self).__name__}: `loss_fn` must be given on the last stage")
         parts, named, targets = self._divided(args, kwargs, target)
         outputs: list[Any] = [None] * n
-        found: list[Any] = [None] * n
+        result: list[Any] = [None] * n
         scale = 1.0 / n if self.scale_grads else 1.0
         done = 0
         try:
@@ -95,18 +95,18 @@ class PipelineScheduleSingle:
                     outputs[chunk] = stage.forward(chunk, parts[chunk], named[chunk])
                     if stage.is_last:
                         assert self._loss_fn is not None
-                        found[chunk] = self._loss_fn(outputs[chunk], targets[chunk])
+                        result[chunk] = self._loss_fn(outputs[chunk], targets[chunk])
                         outputs[chunk] = _detached(outputs[chunk]) if return_outputs else None
                     continue
                 done += 1
-                stage.backward(chunk, found[chunk], scale, done == n)
-                found[chunk] = found[chunk].detach() if stage.is_last else None
+                stage.backward(chunk, result[chunk], scale, done == n)
+                result[chunk] = result[chunk].detach() if stage.is_last else None
             stage.flush()
         except BaseException:
             stage.forget()
             raise
         if stage.is_last and losses is not None:
-            losses[:] = found
+            losses[:] = result
         return _merged(outputs) if stage.is_last and return_outputs else None
 
     def eval(
@@ -115,16 +115,16 @@ class PipelineScheduleSingle:
         """Compute a batch without gradients; see `step`."""
         stage, n = self._stage, self._n_microbatches
         parts, named, targets = self._divided(args, kwargs, target)
-        outputs, found = [], []
+        outputs, result = [], []
         with require("autograd").no_grad():
             for chunk in range(n):
                 # described as chunks of their own: nothing of them needs a gradient
                 outputs.append(stage.forward(n + chunk, parts[chunk], named[chunk]))
                 if stage.is_last and losses is not None and self._loss_fn is not None:
-                    found.append(self._loss_fn(outputs[-1], targets[chunk]))
+                    result.append(self._loss_fn(outputs[-1], targets[chunk]))
             stage.flush()
         if losses is not None and stage.is_last:
-            losses[:] = found
+            losses[:] = result
         return _merged(outputs) if stage.is_last else None
 
     def _divided(
@@ -137,19 +137,20 @@ class PipelineScheduleSingle:
                 f"{name}: the batch {where} on stage {self._stage.stage_index} of "
                 f"{self._stage.num_stages}"
             )
-        given = [_chunks(name, x, n) for x in args]
-        parts = [tuple(x[i] for x in given) for i in range(n)]
+        arguments = [_chunks(name, x, n) for x in args]
+        parts = [tuple(x[i] for x in arguments) for i in range(n)]
         of_names = {key: _chunks(name, x, n) for key, x in kwargs.items()}
         named = [{key: x[i] for key, x in of_names.items()} for i in range(n)]
         return parts, named, _chunks(name, target, n)
 
 
-def _chunks(who: str, value: Any, n: int) -> list[Any]:
+def _chunks(caller: str, value: Any, n: int) -> list[Any]:
     if not hasattr(value, "requires_grad") or value.ndim == 0:
         return [value] * n
     if value.shape[0] < n:
         raise ValueError(
-            f"{who}: a batch of shape {tuple(value.shape)} can't be divided into {n} micro-batches"
+            f"{caller}: a batch of shape {tuple(value.shape)} can't be divided into {n} "
+            "micro-batches"
         )
     return list(core().tensor_split(value, n))
 

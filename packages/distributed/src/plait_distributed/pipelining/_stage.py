@@ -1,4 +1,4 @@
-"""One stage of a pipeline: some layers, what comes into them, and what goes on."""
+"""One stage of a pipeline: some layers, their inputs, and the outputs for the next stage."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ class PipelineStage:
 
     Args:
         submodule: the layers; they take what those of the stage before return.
-        stage_index: from 0.
+        stage_index: the position of the stage, from 0.
         num_stages: as many as the group has ranks; stage i is on the group's rank i.
-        device: of the CPU.
-        input_args, output_args: unused: shapes are told at the first batch.
-        dw_builder: None.
-        group: None: all processes.
+        device: must be the CPU.
+        input_args, output_args: unused; the first batch tells each stage the shapes.
+        dw_builder: must be None.
+        group: the ranks of the stages; None: all processes.
 
     Raises:
-        ValueError: numbers do not fit.
+        ValueError: the numbers do not fit the group.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn, plait_distributed as dist
@@ -59,29 +59,29 @@ class PipelineStage:
         group: Any = None,
         dw_builder: Any = None,
     ) -> None:
-        found = member_of("PipelineStage", group)
-        if found is None:
+        result = member_of("PipelineStage", group)
+        if result is None:
             raise ValueError("PipelineStage: this process is not a member of the group")
         if str(device).partition(":")[0] != "cpu":
             raise NotImplementedError(f"PipelineStage: `device` must be 'cpu', got {device!r}")
         if dw_builder is not None:
             raise NotImplementedError("PipelineStage: `dw_builder` must be None")
-        self.group: ProcessGroup = found
-        if num_stages != found.size():
+        self.group: ProcessGroup = result
+        if num_stages != result.size():
             raise ValueError(
-                f"PipelineStage: `num_stages` must be the number of ranks, {found.size()}; got "
+                f"PipelineStage: `num_stages` must be the number of ranks, {result.size()}; got "
                 f"{num_stages}"
             )
-        if stage_index != found.rank():
+        if stage_index != result.rank():
             raise ValueError(
-                f"PipelineStage: `stage_index` must be this process's rank, {found.rank()}; got "
+                f"PipelineStage: `stage_index` must be this process's rank, {result.rank()}; got "
                 f"{stage_index}"
             )
         self.submod = submodule
         self.stage_index, self.num_stages = stage_index, num_stages
         self.is_first, self.is_last = stage_index == 0, stage_index == num_stages - 1
-        self._comes: dict[int, list[dict[str, Any]]] = {}  # descriptions of inputs, by chunk
-        self._goes: dict[int, list[dict[str, Any]]] = {}
+        self._input_descriptions: dict[int, list[dict[str, Any]]] = {}  # by chunk
+        self._output_descriptions: dict[int, list[dict[str, Any]]] = {}
         self._inputs: dict[int, tuple[Any, ...]] = {}
         self._outputs: dict[int, tuple[Any, ...]] = {}
         self._sent: list[tuple[Work, Any]] = []  # messages under way, with their tensors
@@ -95,60 +95,61 @@ class PipelineStage:
         self._sent.append((work, dense))
 
     def flush(self) -> None:
-        """Wait until all that was sent has come."""
+        """Wait until all messages that were sent have arrived."""
         sent, self._sent = self._sent, []
         for work, _ in sent:
             work.wait()
 
     def forget(self) -> None:
-        """Drop what a step that failed has left."""
+        """Drop the inputs, outputs and messages of a step that failed."""
         self._inputs, self._outputs, self._sent = {}, {}, []
 
     def _describe(self, chunk: int, outputs: Sequence[Any]) -> None:
-        """Tell the next stage what comes, the first time; later it must be the same."""
-        said = [
+        """Send the next stage the shapes of the outputs, once; later ones must have the same."""
+        description = [
             {"shape": list(x.shape), "dtype": str(x.dtype), "grad": bool(x.requires_grad)}
             for x in outputs
         ]
-        known = self._goes.get(chunk)
+        known = self._output_descriptions.get(chunk)
         if known is None:
-            self._goes[chunk] = said
-            text = json.dumps(said).encode()
-            if len(said) > _MOST or len(text) > _HEADER:
-                raise ValueError(f"PipelineStage: {len(said)} outputs are too many")
+            self._output_descriptions[chunk] = description
+            text = json.dumps(description).encode()
+            if len(description) > _MOST or len(text) > _HEADER:
+                raise ValueError(f"PipelineStage: {len(description)} outputs are too many")
             data = bytearray(text.ljust(_HEADER))
             header = core().frombuffer(data, dtype=core().uint8)
             self._send(header, self.stage_index + 1, _tag(_DESCRIPTION, chunk))
-        elif known != said:
+        elif known != description:
             raise ValueError(
-                f"PipelineStage: stage {self.stage_index} gave {said} for micro-batch {chunk}, and "
-                f"{known} before; make a new stage for other shapes, or for training behind eval()"
+                f"PipelineStage: stage {self.stage_index} gave {description} for micro-batch "
+                f"{chunk}, and {known} before; make a new stage for other shapes, or for training "
+                "after eval()"
             )
 
     def _receive(self, chunk: int) -> tuple[Any, ...]:
-        before = self.stage_index - 1
-        if chunk not in self._comes:
+        previous = self.stage_index - 1
+        if chunk not in self._input_descriptions:
             header = core().empty(_HEADER, dtype=core().uint8)
-            recv(header, group=self.group, group_src=before, tag=_tag(_DESCRIPTION, chunk))
-            self._comes[chunk] = json.loads(header.numpy().tobytes())
+            recv(header, group=self.group, group_src=previous, tag=_tag(_DESCRIPTION, chunk))
+            self._input_descriptions[chunk] = json.loads(header.numpy().tobytes())
         tensors, works = [], []
-        for i, said in enumerate(self._comes[chunk]):
-            dtype = getattr(core(), said["dtype"].rpartition(".")[2])
-            tensor = core().empty(said["shape"], dtype=dtype)
+        for i, text in enumerate(self._input_descriptions[chunk]):
+            dtype = getattr(core(), text["dtype"].rpartition(".")[2])
+            tensor = core().empty(text["shape"], dtype=dtype)
             tag = _tag(_ACTIVATION, chunk, i)
-            works.append(irecv(tensor, group=self.group, group_src=before, tag=tag))
+            works.append(irecv(tensor, group=self.group, group_src=previous, tag=tag))
             tensors.append(tensor)
         for work in works:
             assert work is not None
             work.wait()
-        for tensor, said in zip(tensors, self._comes[chunk], strict=True):
-            tensor.requires_grad = said["grad"]
+        for tensor, text in zip(tensors, self._input_descriptions[chunk], strict=True):
+            tensor.requires_grad = text["grad"]
         return tuple(tensors)
 
     # ---- a micro-batch ---------------------------------------------------------------------------
 
     def forward(self, chunk: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Compute a micro-batch, and send what comes of it."""
+        """Compute a micro-batch, and send its outputs to the next stage."""
         inputs = args if self.is_first else self._receive(chunk)
         result = self.submod(*inputs, **kwargs)
         if self.is_last:
@@ -169,7 +170,7 @@ class PipelineStage:
         return None
 
     def backward(self, chunk: int, loss: Any, scale: float, last: bool) -> None:
-        """Compute the gradients of a micro-batch, and send those of what came."""
+        """Compute the gradients of a micro-batch, and send those of its inputs."""
         autograd = require("autograd")
         with self._reducing(last):
             if self.is_last:
@@ -190,8 +191,8 @@ class PipelineStage:
         gradients, works = [], []
         for i, x in enumerate(outputs):
             gradient = core().empty(x.shape, dtype=x.dtype)
-            behind, tag = self.stage_index + 1, _tag(_GRADIENT, chunk, i)
-            works.append(irecv(gradient, group=self.group, group_src=behind, tag=tag))
+            next_stage, tag = self.stage_index + 1, _tag(_GRADIENT, chunk, i)
+            works.append(irecv(gradient, group=self.group, group_src=next_stage, tag=tag))
             gradients.append(gradient)
         for work in works:
             assert work is not None
@@ -200,7 +201,7 @@ class PipelineStage:
 
     @contextlib.contextmanager
     def _reducing(self, last: bool) -> Any:
-        """Let data-parallel layers reduce the gradients of all micro-batches, with the last one."""
+        """Let data-parallel layers reduce gradients once, with the last micro-batch."""
         sync = getattr(self.submod, "set_requires_gradient_sync", None)
         if sync is not None:
             sync(last)

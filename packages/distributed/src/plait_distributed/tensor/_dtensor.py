@@ -31,27 +31,27 @@ def set_rules(call: Callable[..., Any]) -> None:
     _rules[:] = [call]
 
 
-def place(who: str, placements: Any, mesh: DeviceMesh, ndim: int) -> tuple[Placement, ...]:
+def place(caller: str, placements: Any, mesh: DeviceMesh, ndim: int) -> tuple[Placement, ...]:
     """Check placements, one for each dimension of the mesh; negative dimensions become others."""
-    given = (Replicate(),) * mesh.ndim if placements is None else tuple(placements)
-    if len(given) != mesh.ndim:
+    full_placements = (Replicate(),) * mesh.ndim if placements is None else tuple(placements)
+    if len(full_placements) != mesh.ndim:
         raise ValueError(
-            f"{who}: `placements` must have one for each of the mesh's {mesh.ndim} dimensions, "
-            f"got {given}"
+            f"{caller}: `placements` must have one for each of the mesh's {mesh.ndim} dimensions, "
+            f"got {full_placements}"
         )
-    found: list[Placement] = []
-    for each in given:
+    results: list[Placement] = []
+    for each in full_placements:
         if isinstance(each, Shard):
             if not -ndim <= each.dim < ndim:
                 raise ValueError(
-                    f"{who}: {each} is out of range for a tensor with {ndim} dimensions"
+                    f"{caller}: {each} is out of range for a tensor with {ndim} dimensions"
                 )
-            found.append(Shard(each.dim % ndim))
+            results.append(Shard(each.dim % ndim))
         elif isinstance(each, (Replicate, Partial)):
-            found.append(each)
+            results.append(each)
         else:
-            raise TypeError(f"{who}: `placements` must be placements, got {each!r}")
-    return tuple(found)
+            raise TypeError(f"{caller}: `placements` must be placements, got {each!r}")
+    return tuple(results)
 
 
 def local_shape(
@@ -108,7 +108,7 @@ class DTensor(_Tensor):  # type: ignore[misc]
 
     @property
     def placements(self) -> tuple[Placement, ...]:
-        """How each dimension of the mesh holds it."""
+        """The placement for each dimension of the mesh."""
         return self._places
 
     @property
@@ -176,14 +176,14 @@ class DTensor(_Tensor):  # type: ignore[misc]
                 default. `Partial` in place of `Replicate`: each rank will have a part of a sum.
         """
         local = self.local()
-        for dim, given in enumerate(grad_placements or ()):
-            kept = self._places[dim]
-            if isinstance(given, Partial) and isinstance(kept, Replicate):
+        for dim, argument in enumerate(grad_placements or ()):
+            placement = self._places[dim]
+            if isinstance(argument, Partial) and isinstance(placement, Replicate):
                 local = _transfers.sum_gradients(local, self._mesh.get_group(dim))
-            elif given != kept and not isinstance(kept, Partial):
+            elif argument != placement and not isinstance(placement, Partial):
                 raise NotImplementedError(
-                    f"DTensor.to_local: a gradient with {given} for a tensor with {kept} is not "
-                    "supported"
+                    f"DTensor.to_local: a gradient with {argument} for a tensor with {placement} "
+                    "is not supported"
                 )
         return local
 
@@ -246,7 +246,7 @@ class DTensor(_Tensor):  # type: ignore[misc]
             forward_dtype, backward_dtype: None.
 
         Raises:
-            NotImplementedError: another mesh, or a partial sum is asked for.
+            NotImplementedError: another mesh, or a partial sum is requested.
         """
         if device_mesh is not None and device_mesh != self._mesh:
             raise NotImplementedError("DTensor.redistribute: another mesh is not supported")
@@ -308,11 +308,11 @@ class DTensor(_Tensor):  # type: ignore[misc]
         """Return the tensor in bfloat16."""
         return self.to(core().bfloat16)
 
-    def _replicated(self, who: str) -> Any:
+    def _replicated(self, caller: str) -> Any:
         if not all(isinstance(each, Replicate) for each in self._places):
             raise NotImplementedError(
-                f"{who}: a DTensor with {self._places} is not a whole tensor; use full_tensor() or "
-                "to_local()"
+                f"{caller}: a DTensor with {self._places} is not a whole tensor; use full_tensor() "
+                "or to_local()"
             )
         return self.local()
 
@@ -437,13 +437,13 @@ def _to_be_whole(now: Sequence[Placement], want: Sequence[Placement]) -> list[in
     A dimension of the tensor that several ones of the mesh divide is divided by the first one
     first, so a change there touches those behind it.
     """
-    found = {dim for dim in range(len(now)) if now[dim] != want[dim]}
-    changed = {p.dim for dim in found for p in (now[dim], want[dim]) if isinstance(p, Shard)}
-    first = min(found, default=len(now))
+    results = {dim for dim in range(len(now)) if now[dim] != want[dim]}
+    changed = {p.dim for dim in results for p in (now[dim], want[dim]) if isinstance(p, Shard)}
+    first = min(results, default=len(now))
     for dim, place_of in enumerate(now):
         if dim > first and isinstance(place_of, Shard) and place_of.dim in changed:
-            found.add(dim)
-    return [dim for dim in sorted(found, reverse=True) if not isinstance(now[dim], Replicate)]
+            results.add(dim)
+    return [dim for dim in sorted(results, reverse=True) if not isinstance(now[dim], Replicate)]
 
 
 def _to_whole(

@@ -67,8 +67,8 @@ def _arguments(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     first_names = {name: first for first, second in names for name in (first, second) if name}
     if len(args) > len(names) or not kwargs.keys() <= first_names.keys():
         raise _no_rule(operator.__name__, list(_parts((args, kwargs))))
-    found = dict(zip((first for first, _ in names), args, strict=False))
-    return {**found, **{first_names[name]: value for name, value in kwargs.items()}}
+    results = dict(zip((first for first, _ in names), args, strict=False))
+    return {**results, **{first_names[name]: value for name, value in kwargs.items()}}
 
 
 def _parts(value: Any) -> Iterator[DTensor]:
@@ -98,10 +98,10 @@ def _local(x: DTensor) -> Any:
 
 def call(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Return the result of an operator on DTensors."""
-    given = list(_parts((args, kwargs)))
+    arguments = list(_parts((args, kwargs)))
     name = operator.__name__
-    mesh = given[0].device_mesh
-    if any(x.device_mesh != mesh for x in given):
+    mesh = arguments[0].device_mesh
+    if any(x.device_mesh != mesh for x in arguments):
         raise NotImplementedError(f"{name}: DTensors must be on one mesh, got several")
     kind = _rule(operator)[:1]
     if kind == "e" and operator.schemas[0].endswith("-> ()"):
@@ -112,12 +112,12 @@ def call(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return _draw(operator, args, kwargs)
     if kind == "e":
         elements = _along_dimensions if "d" in _rule(operator) else _pointwise
-        return elements(operator, args, kwargs, given)
-    if all(isinstance(p, Replicate) for x in given for p in x.placements):
+        return elements(operator, args, kwargs, arguments)
+    if all(isinstance(p, Replicate) for x in arguments for p in x.placements):
         return _wrapped(operator(*_map(args, _local), **_map(kwargs, _local)), mesh)
     rule = _CODE.get(name) or _BY_KIND.get(kind)
     if rule is None:
-        raise _no_rule(name, given)
+        raise _no_rule(name, arguments)
     return rule(operator, args, kwargs)
 
 
@@ -127,11 +127,11 @@ def _draws(name: str) -> bool:
     return any(each == name for each, _ in binding.operators_with("random"))
 
 
-def _no_rule(name: str, given: list[DTensor]) -> NotImplementedError:
-    held = ", ".join(f"{tuple(x.shape)} {x.placements}" for x in given)
+def _no_rule(name: str, tensors: list[DTensor]) -> NotImplementedError:
+    description = ", ".join(f"{tuple(x.shape)} {x.placements}" for x in tensors)
     return NotImplementedError(
-        f"{name}: there is no rule for DTensors with these placements: {held}; redistribute() them "
-        "to Replicate, or compute with to_local()"
+        f"{name}: there is no rule for DTensors with these placements: {description}; "
+        "redistribute() them to Replicate, or compute with to_local()"
     )
 
 
@@ -187,24 +187,24 @@ def _dropout(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
 
 
 def _pointwise(
-    operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any], given: list[DTensor]
+    operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any], argument: list[DTensor]
 ) -> Any:
     """Call an operator whose result depends on the elements at the same index alone."""
-    name, mesh = operator.__name__, given[0].device_mesh
-    whole = _broadcast(given)
-    first = next((x for x in given if tuple(x.shape) == whole), given[0])
+    name, mesh = operator.__name__, argument[0].device_mesh
+    whole = _broadcast(argument)
+    first = next((x for x in argument if tuple(x.shape) == whole), argument[0])
     places = first.placements
-    for x in given:
+    for x in argument:
         if not _is_divided_alike(x, places, whole):
-            raise _no_rule(name, given)
+            raise _no_rule(name, argument)
     plain = [x for x in (*args, *kwargs.values()) if hasattr(x, "requires_grad")]
     if any(not isinstance(x, DTensor) and getattr(x, "ndim", 0) for x in plain):
         raise NotImplementedError(
             f"{name}: DTensors and plain tensors together; make them DTensors by distribute_tensor"
         )
     partial = any(isinstance(p, Partial) for p in places)
-    if partial and not _is_linear(operator, args, kwargs, given):
-        raise _no_rule(name, given)
+    if partial and not _is_linear(operator, args, kwargs, argument):
+        raise _no_rule(name, argument)
 
     def change(x: DTensor) -> Any:
         local = x.local()
@@ -215,42 +215,42 @@ def _pointwise(
 
     into = args[0] if name.endswith("_") else kwargs.get("out")
     if isinstance(into, DTensor) and tuple(into.shape) != whole:
-        raise _no_rule(name, given)
+        raise _no_rule(name, argument)
     result = operator(*_map(args, change), **_map(kwargs, change))
     if isinstance(result, (list, tuple)):  # of another form, as where(condition)
-        raise _no_rule(name, given)
+        raise _no_rule(name, argument)
     return into if isinstance(into, DTensor) else wrap_local(result, mesh, places, whole)
 
 
 def _is_linear(
-    operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any], given: list[DTensor]
+    operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any], argument: list[DTensor]
 ) -> bool:
     """Return whether the results of terms of sums are the terms of the sum of results: all DTensors
     are such terms, and so is each argument in which the operator is linear with others.
     """
     terms, others = (_arguments_with_letter(operator, args, kwargs, letter) for letter in "ln")
     linear = bool(terms) and all(isinstance(x, DTensor) for x in terms)
-    return linear and len(terms) == len(given) and all(x is None for x in others)
+    return linear and len(terms) == len(argument) and all(x is None for x in others)
 
 
 def _along_dimensions(
-    operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any], given: list[DTensor]
+    operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any], argument: list[DTensor]
 ) -> Any:
     """Call an operator on parts of one tensor. Elements depend on each other along some dimensions;
     no rank may have a part of these.
     """
-    x, *more = given
+    x, *more = argument
     for dim in _arguments_with_letter(operator, args, kwargs, "d"):
         if more or dim is None:
-            raise _no_rule(operator.__name__, given)
+            raise _no_rule(operator.__name__, argument)
         if any(isinstance(p, Partial) or p == Shard(dim % max(x.ndim, 1)) for p in x.placements):
-            raise _no_rule(operator.__name__, given)
+            raise _no_rule(operator.__name__, argument)
     result = operator(*_map(args, _local), **_map(kwargs, _local))
     return wrap_local(result, x.device_mesh, x.placements, x.shape)
 
 
-def _broadcast(given: list[DTensor]) -> tuple[int, ...]:
-    shapes = [tuple(x.shape) for x in given]
+def _broadcast(argument: list[DTensor]) -> tuple[int, ...]:
+    shapes = [tuple(x.shape) for x in argument]
     if len(set(shapes)) == 1:
         return shapes[0]
     return max(shapes, key=len)
@@ -285,14 +285,14 @@ def _dims(x: DTensor, dim: Any) -> set[int]:
 
 
 def _sum(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    found = _arguments(operator, args, kwargs)
-    x = found["self"]
-    if dims := _dims(x, found.get("dim")):
-        return _sum_of_dims(operator, found, dims)
+    result = _arguments(operator, args, kwargs)
+    x = result["self"]
+    if dims := _dims(x, result.get("dim")):
+        return _sum_of_dims(operator, result, dims)
     ops = {place.reduce_op for place in x.placements if isinstance(place, Partial)}
-    if found.get("keepdim") or not ops <= {"sum"}:
+    if result.get("keepdim") or not ops <= {"sum"}:
         raise _no_rule(operator.__name__, [x])
-    dtype = {"dtype": found.get("dtype")}
+    dtype = {"dtype": result.get("dtype")}
     if _rule(operator)[0] == "a":
         local = _share_of_mean(operator, x, dtype)
     else:
@@ -311,9 +311,9 @@ def _share_of_mean(operator: Any, x: DTensor, dtype: dict[str, Any]) -> Any:
     return operator(local, **dtype) * (local.numel() / max(x.numel(), 1))
 
 
-def _sum_of_dims(operator: Any, found: dict[str, Any], dims: set[int]) -> Any:
+def _sum_of_dims(operator: Any, result: dict[str, Any], dims: set[int]) -> Any:
     """Reduce dimensions that every rank has whole."""
-    x, keeps = found["self"], bool(found.get("keepdim"))
+    x, keeps = result["self"], bool(result.get("keepdim"))
     places: list[Placement] = []
     for place in x.placements:
         if isinstance(place, Shard):
@@ -325,14 +325,14 @@ def _sum_of_dims(operator: Any, found: dict[str, Any], dims: set[int]) -> Any:
             places.append(place)
     shape = [1 if dim in dims else n for dim, n in enumerate(x.shape)]
     whole = shape if keeps else [n for dim, n in enumerate(x.shape) if dim not in dims]
-    return wrap_local(operator(**{**found, "self": x.local()}), x.device_mesh, places, whole)
+    return wrap_local(operator(**{**result, "self": x.local()}), x.device_mesh, places, whole)
 
 
 def _extreme(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    found, name = _arguments(operator, args, kwargs), operator.__name__
-    x = found["self"]
+    result, name = _arguments(operator, args, kwargs), operator.__name__
+    x = result["self"]
     is_partial = any(isinstance(p, Partial) for p in x.placements)
-    if is_partial or found.get("keepdim") or _dims(x, found.get("dim")):
+    if is_partial or result.get("keepdim") or _dims(x, result.get("dim")):
         raise _no_rule(name, [x])
     if x.requires_grad:
         raise NotImplementedError(
@@ -361,15 +361,15 @@ def _weakest(x: DTensor, op: ReduceOp) -> Any:
 
 def _norm(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The norm of all elements, from the sum of their powers."""
-    found = _arguments(operator, args, kwargs)
-    x, order = args[0], found.get("ord", found.get("p", 2.0))
+    result = _arguments(operator, args, kwargs)
+    x, order = args[0], result.get("ord", result.get("p", 2.0))
     order = 2.0 if order in (None, "fro") else order
-    all_of_it = not found.get("keepdim") and not _dims(x, found.get("dim"))
+    all_of_it = not result.get("keepdim") and not _dims(x, result.get("dim"))
     if not all_of_it or isinstance(order, str) or order in (0, float("-inf")):
         raise _no_rule(operator.__name__, [x])
     operator(core().ones(1, dtype=x.dtype), *args[1:], **kwargs)  # raises if the dtype is wrong
-    if found.get("dtype") is not None:
-        x = x.to(found["dtype"])
+    if result.get("dtype") is not None:
+        x = x.to(result["dtype"])
     if order == float("inf"):
         return x.abs().max()
     dtype, order = x.dtype, float(order)
@@ -395,16 +395,16 @@ def _by_name(names: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[
     return {**dict(zip(names.split(), args, strict=False)), **kwargs}
 
 
-def _mesh_of(found: dict[str, Any]) -> DeviceMesh:
-    return next(_parts(found)).device_mesh
+def _mesh_of(result: dict[str, Any]) -> DeviceMesh:
+    return next(_parts(result)).device_mesh
 
 
 def _linear(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``x @ weight.T + bias``: parts of columns, parts of a sum, or parts of a batch."""
-    found = _by_name("input weight bias", args, kwargs)
-    mesh, bias = _mesh_of(found), found.get("bias")
-    x, at_x = _local_and_placements(found["input"], mesh)
-    weight, at_w = _local_and_placements(found["weight"], mesh)
+    result = _by_name("input weight bias", args, kwargs)
+    mesh, bias = _mesh_of(result), result.get("bias")
+    x, at_x = _local_and_placements(result["input"], mesh)
+    weight, at_w = _local_and_placements(result["weight"], mesh)
     b, at_b = _local_and_placements(bias, mesh)
     last = x.ndim - 1
     places: list[Placement] = []
@@ -426,18 +426,18 @@ def _linear(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
         elif kinds == (Replicate(), Replicate()) and added in (None, Replicate()):
             places.append(Replicate())
         else:
-            raise _no_rule("linear", list(_parts(found)))
-    shape = (*found["input"].shape[:-1], found["weight"].shape[0])
+            raise _no_rule("linear", list(_parts(result)))
+    shape = (*result["input"].shape[:-1], result["weight"].shape[0])
     return wrap_local(operator(x, weight, b), mesh, places, shape)
 
 
 def _embedding(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Look up rows of a table that is divided by columns or by rows."""
-    found = _by_name("weight input padding_idx scale_grad_by_freq sparse", args, kwargs)
-    mesh = _mesh_of(found)
-    index, at_i = _local_and_placements(found["input"], mesh)
-    weight, at_w = _local_and_placements(found["weight"], mesh)
-    rest = {k: v for k, v in found.items() if k not in ("input", "weight")}
+    value = _by_name("weight input padding_idx scale_grad_by_freq sparse", args, kwargs)
+    mesh = _mesh_of(value)
+    index, at_i = _local_and_placements(value["input"], mesh)
+    weight, at_w = _local_and_placements(value["weight"], mesh)
+    rest = {k: v for k, v in value.items() if k not in ("input", "weight")}
     rest = {k: v for k, v in rest.items() if v not in (None, False, -1)}
     places: list[Placement] = []
     rows: list[int] = []
@@ -454,13 +454,13 @@ def _embedding(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
         elif kinds == (Replicate(), Replicate()):
             places.append(Replicate())
         else:
-            raise _no_rule("embedding", list(_parts(found)))
-    shape = (*found["input"].shape, found["weight"].shape[1])
+            raise _no_rule("embedding", list(_parts(value)))
+    shape = (*value["input"].shape, value["weight"].shape[1])
     if not rows:
         return wrap_local(operator(weight, index, **rest), mesh, places, shape)
     if len(rows) > 1 or rest:
-        raise _no_rule("embedding", list(_parts(found)))
-    result = _lookup_local_rows(operator, index, weight, found["weight"])
+        raise _no_rule("embedding", list(_parts(value)))
+    result = _lookup_local_rows(operator, index, weight, value["weight"])
     return wrap_local(result, mesh, places, shape)
 
 
@@ -477,26 +477,26 @@ def _lookup_local_rows(operator: Any, index: Any, weight: Any, table: DTensor) -
 
 def _layer_norm(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A normalization over dimensions that every rank has whole."""
-    found = _by_name("input normalized_shape weight bias", args, kwargs)
-    mesh = _mesh_of(found)
-    x, at_x = _local_and_placements(found["input"], mesh)
-    shape = found["normalized_shape"]
+    result = _by_name("input normalized_shape weight bias", args, kwargs)
+    mesh = _mesh_of(result)
+    x, at_x = _local_and_placements(result["input"], mesh)
+    shape = result["normalized_shape"]
     n = 1 if isinstance(shape, int) else len(shape)
     for name in ("weight", "bias"):
-        if found.get(name) is None:
+        if result.get(name) is None:
             continue
-        value, at = _local_and_placements(found[name], mesh)
+        value, at = _local_and_placements(result[name], mesh)
         for dim, place in enumerate(at_x):
             if not isinstance(at[dim], Replicate):
-                raise _no_rule(operator.__name__, list(_parts(found)))
+                raise _no_rule(operator.__name__, list(_parts(result)))
             if isinstance(place, Shard):
                 value = _transfers.sum_gradients(value, mesh.get_group(dim))
-        found[name] = value
+        result[name] = value
     for place in at_x:
         if isinstance(place, Partial) or (isinstance(place, Shard) and place.dim >= x.ndim - n):
-            raise _no_rule(operator.__name__, list(_parts(found)))
-    whole = found["input"].shape
-    return wrap_local(operator(**{**found, "input": x}), mesh, at_x, whole)
+            raise _no_rule(operator.__name__, list(_parts(result)))
+    whole = result["input"].shape
+    return wrap_local(operator(**{**result, "input": x}), mesh, at_x, whole)
 
 
 _BY_KIND: dict[str, Callable[..., Any]] = {

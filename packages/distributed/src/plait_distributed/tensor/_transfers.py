@@ -30,9 +30,9 @@ def _padded(tensor: Any, dim: int, length: int) -> Any:
 
 def _gather(tensor: Any, dim: int, length: int, group: ProcessGroup) -> Any:
     chunk = -(-length // group.size())
-    mine = _padded(tensor, dim, chunk)
-    parts = [core().empty(mine.shape, dtype=mine.dtype) for _ in range(group.size())]
-    _gathers.all_gather(parts, mine, group)
+    own = _padded(tensor, dim, chunk)
+    parts = [core().empty(own.shape, dtype=own.dtype) for _ in range(group.size())]
+    _gathers.all_gather(parts, own, group)
     return core().cat(parts, dim).narrow(dim, 0, length)
 
 
@@ -46,9 +46,9 @@ def _scatter_sum(tensor: Any, dim: int, op: ReduceOp, group: ProcessGroup) -> An
     chunk = -(-length // n)
     parts = _padded(tensor, dim, chunk * n).split(chunk, dim) if chunk else [tensor] * n
     parts = [part.contiguous() for part in parts]
-    mine = core().empty(parts[0].shape, dtype=tensor.dtype)
-    _reductions.reduce_scatter(mine, parts, op, group)
-    return mine.narrow(dim, 0, shard_bounds(length, n, group.rank())[1])
+    own = core().empty(parts[0].shape, dtype=tensor.dtype)
+    _reductions.reduce_scatter(own, parts, op, group)
+    return own.narrow(dim, 0, shard_bounds(length, n, group.rank())[1])
 
 
 def _sum(tensor: Any, op: ReduceOp, group: ProcessGroup) -> Any:

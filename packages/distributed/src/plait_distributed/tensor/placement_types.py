@@ -1,4 +1,4 @@
-"""How one dimension of a mesh holds a tensor."""
+"""The placement of a tensor along one dimension of a mesh."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["Partial", "Placement", "Replicate", "Shard", "shard_bounds"]
 
 
 class Placement:
-    """How one dimension of a mesh holds a tensor.
+    """The placement of a tensor along one dimension of a mesh.
 
     Example:
         >>> from plait_distributed.tensor import Shard

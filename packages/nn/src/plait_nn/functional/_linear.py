@@ -169,7 +169,7 @@ def renormalize(input: Tensor, weight: Tensor, max_norm: float, norm_type: float
     recording.
     """
     values = weight.detach()
-    used = input.reshape((-1,))  # a row that is there twice is written twice with the same values
+    used = input.reshape((-1,))  # a row that occurs twice is written twice with the same values
     rows = values.index_select(0, used)
     wide = widened(rows)
     norms = pc.norm(wide, norm_type, 1, True)
@@ -178,7 +178,7 @@ def renormalize(input: Tensor, weight: Tensor, max_norm: float, norm_type: float
 
 
 def scaled_by_frequency(vectors: Tensor, input: Tensor, rows: int, enabled: bool) -> Tensor:
-    """Divide the gradients of ``found`` by the counts of their rows in ``input``."""
+    """Divide the gradients of ``vectors`` by the counts of their rows in ``input``."""
     if enabled and vectors.requires_grad:
         flat = input.reshape((-1,)).to(pc.int64)
         none = pc.zeros(rows, dtype=pc.int64, device=flat.device)

@@ -23,17 +23,17 @@ from plait_ops.emit import (
 def main() -> None:
     """Write the requested files below the output folder."""
     parser = argparse.ArgumentParser(
-        prog="plait_ops.emit", description="Emit what follows from the operator specs."
+        prog="plait_ops.emit", description="Generate files from the operator specs."
     )
     parser.add_argument("outdir", type=pathlib.Path)
-    what = parser.add_mutually_exclusive_group()
-    what.add_argument(
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument(
         "--kernels", action="store_true", help="pointwise kernel units for a kernel library"
     )
-    what.add_argument(
+    group.add_argument(
         "--stubs", action="store_true", help="text of .pyi files for a Tensor provider"
     )
-    what.add_argument("--pages", action="store_true", help="reference pages")
+    group.add_argument("--pages", action="store_true", help="reference pages")
     arguments = parser.parse_args()
     operators = list(specs.all())
     if arguments.kernels:

@@ -17,7 +17,7 @@ from plait_ops.spec import Operator, Pointwise
 
 __all__ = ["emit", "scalar_name"]
 
-# The number of units, for parallel builds. One for each family took a sixth longer in all.
+# The number of units, for parallel builds. With a unit for each family the build took longer.
 UNITS = 11
 DTYPES = {
     "any": "ANY",

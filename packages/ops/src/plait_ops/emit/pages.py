@@ -32,7 +32,7 @@ def _markdown(doc: str) -> str:
     return re.sub(r"(?<!\n)\n(Shapes?|Dtypes|Raises): ", r"\n\n\1: ", "\n\n".join(fenced))
 
 
-def _shown(operator: Operator) -> str:
+def _public_name(operator: Operator) -> str:
     """Return the name as users write it: ``linalg.solve``."""
     space, _, rest = operator.name.partition("_")
     return f"{space}.{rest}" if space in NAMESPACES and rest else operator.name
@@ -41,7 +41,8 @@ def _shown(operator: Operator) -> str:
 def _calls(operator: Operator) -> str:
     """Return how it is called, in place too: ``plait.exp``, ``Tensor.exp``, ``Tensor.exp_``.
 
-    Of what has no variant the example shows whether it is a function of `plait.nn.functional`.
+    If the operator has no variant, its example shows whether it is a function of
+    `plait.nn.functional`.
     """
     space, _, rest = operator.schema.base.partition("_")
     base = f"{space}.{rest}" if space in NAMESPACES and rest else operator.schema.base
@@ -66,7 +67,7 @@ def _entry(operator: Operator) -> str:
         )
     elif operator.composite:
         marks.append("made of other operators")
-    text = f"## {_shown(operator)}\n\n```text\n{operator.schema.text}\n```\n\n"
+    text = f"## {_public_name(operator)}\n\n```text\n{operator.schema.text}\n```\n\n"
     text += f"{_markdown(operator.doc)}\n\n*{'; '.join(marks)}.*\n"
     if operator.kernel:
         text += f"\nFor kernels: {operator.kernel}\n"
@@ -77,7 +78,7 @@ def _entry(operator: Operator) -> str:
 
 
 def _files(family: str, root: pathlib.Path) -> str:
-    """Return a line with links to the family's files, relative to its page; empty without any."""
+    """Return a line with links to the family's files, relative to its page, or ""."""
     ops, core = "packages/ops/src/plait_ops", "packages/core/cpp"
     files = {"definition": f"{ops}/specs/{family}.py", "test data": f"{ops}/samples/{family}.py"}
     kernels = sorted(
@@ -108,7 +109,9 @@ def emit(operators: Sequence[Operator], root: pathlib.Path | None = None) -> dic
         title = family.rpartition("/")[2].replace("_", " ").capitalize()
         entries = "\n".join(_entry(operator) for operator in members)
         files[f"{family}.md"] = f"# {title}\n\n{_files(family, root)}{entries}"
-        names = ", ".join(f"`{_shown(operator)}`" for operator in members if not operator.internal)
+        names = ", ".join(
+            f"`{_public_name(operator)}`" for operator in members if not operator.internal
+        )
         rows.append(f"| [{title}]({family}.md) | {names} |")
     toc = "\n".join([*sorted(families), "derivatives", "facts", "words"])
     files["index.md"] = (

@@ -61,14 +61,16 @@ class Signature:
         star = (self.star,) if self.keywords or self.star != "*" else ()
         return ", ".join((*self.positional, *star, *self.keywords))
 
-    def taking(self, *keywords: str) -> Signature:
+    def with_keywords(self, *keywords: str) -> Signature:
         """Return the signature with more keyword parameters."""
         return dataclasses.replace(self, keywords=(*self.keywords, *keywords))
 
 
 def _signatures(operator: Operator, method: bool) -> list[Signature]:
-    """Return the parameter lists: one for each choice of names of arguments that have two, and for
-    varargs.
+    """Return the parameter lists.
+
+    If arguments have a second name, there is a list with the first names and one with the second.
+    An argument that is a list of ints can be the last of its list as ``*name``.
     """
     arguments = operator.schema.arguments[1 if method else 0 :]
     receiver = ("self",) if method else ()
@@ -134,7 +136,7 @@ def _with_requires_grad(signature: Signature, operator: Operator) -> Signature:
     devices = any(argument.type == "device" for argument in operator.schema.arguments)
     if not devices or len(operator.schema.results) != 1:
         return signature
-    return signature.taking(
+    return signature.with_keywords(
         "layout: Any = None", "pin_memory: bool = False", "requires_grad: bool = False"
     )
 
@@ -144,7 +146,7 @@ def _with_out(signature: Signature, operator: Operator) -> Signature:
     if not operator.out:
         return signature
     kind = "Tensor" if len(operator.schema.results) == 1 else "tuple[Tensor, ...]"
-    return signature.taking(f"out: {kind} | None = None")
+    return signature.with_keywords(f"out: {kind} | None = None")
 
 
 def _namespace_of(operator: Operator) -> tuple[str, str]:

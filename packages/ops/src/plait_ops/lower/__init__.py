@@ -27,7 +27,7 @@ from plait_ops.words import WORDS
 
 __all__ = ["cost", "decompose", "jvp", "to_cpp", "reads_values", "result_dtypes", "shape", "vjp"]
 
-# Who asks for costs asks once for all calls that have these in common.
+# Costs are computed once for all calls that have these in common.
 SIZES = (
     Kind.TENSOR,
     Kind.TENSORS,

@@ -126,9 +126,9 @@ class Expressions:
         self.scope: dict[str, ir.Variable] = {}
 
     # ---- errors and conversions ------------------------------------------------------------------
-    def error(self, node: ast.AST, why: str) -> SpecError:
+    def error(self, node: ast.AST, reason: str) -> SpecError:
         line = self.source.first_line + getattr(node, "lineno", 1) - 1
-        return SpecError(f"{self.source.path}:{line}: {self.operator.name}: {why}")
+        return SpecError(f"{self.source.path}:{line}: {self.operator.name}: {reason}")
 
     def refuse(self, node: ast.AST) -> SpecError:
         return self.error(node, f"`{ast.unparse(node)}` cannot be translated")

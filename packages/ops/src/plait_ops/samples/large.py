@@ -1,7 +1,7 @@
-"""Sample calls made large: the arrays of a sample are repeated along dimensions that may grow.
+"""Large calls: the arrays of a sample are repeated along some of their dimensions.
 
-A call is known to be valid only when it ran, so `enlargements` yields what may work, in the order
-in which to try, and `repeat` makes a call of any size of one of them.
+Whether a large call is valid is known only after it ran. So `enlargements` yields several ways to
+enlarge a call, in the order in which to try them, and `repeat` applies one of them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Enlargement:
 
 def distinct_samples(operator: Operator, count: int) -> list[Sample]:
     """Return samples of `operator` that differ in more than numbers, at most `count`."""
-    found: dict[Any, Sample] = {}
+    results: dict[Any, Sample] = {}
     for sample in draw(operator):
         arrays = _arrays(sample)
         if any(x.size == 0 or x.dtype.kind == "c" or x.dtype.itemsize == 2 for x in arrays):
@@ -44,8 +44,8 @@ def distinct_samples(operator: Operator, count: int) -> list[Sample]:
             continue
         names = operator.schema.bind(sample.args, sample.kwargs)
         kinds = {name: _kind(value) for name, value in names.items()}
-        found.setdefault(repr(kinds), sample)
-    return list(found.values())[:count]
+        results.setdefault(repr(kinds), sample)
+    return list(results.values())[:count]
 
 
 def _arrays(sample: Sample) -> list[npt.NDArray[Any]]:
@@ -60,7 +60,7 @@ def _arrays(sample: Sample) -> list[npt.NDArray[Any]]:
 
 
 def _kind(value: Any) -> Any:
-    """Return what distinguishes a call: the presence of tensors, texts, truth values, integers."""
+    """Return the kind of an argument: for a tensor or a float a word, else the value itself."""
     if hasattr(value, "ndim"):
         return "array" if value.ndim else "0-d"
     if isinstance(value, (list, tuple)):
@@ -69,7 +69,7 @@ def _kind(value: Any) -> Any:
 
 
 def enlargements(sample: Sample) -> Iterator[Enlargement]:
-    """Yield ways in which the call may grow, the more telling ones first."""
+    """Yield ways in which the call may grow, the most useful ones first."""
     arrays = _arrays(sample)
     every = (True,) * len(arrays)
     first = (True,) + (False,) * (len(arrays) - 1)
@@ -85,7 +85,7 @@ def enlargements(sample: Sample) -> Iterator[Enlargement]:
     yield Enlargement(first, "first")
     yield Enlargement(every, "square")
     yield from (
-        Enlargement(chosen, dims) for chosen in (first, alike) for dims in ("last", "first")
+        Enlargement(choice, dims) for choice in (first, alike) for dims in ("last", "first")
     )
     yield from (Enlargement(every, dims) for dims in ("last", "first"))
     if all(x.ndim > 1 for x in arrays):
@@ -93,8 +93,9 @@ def enlargements(sample: Sample) -> Iterator[Enlargement]:
 
 
 def repeat(sample: Sample, how: Enlargement, elements: int) -> Sample:
-    """Return the call with about `elements` in the largest array that grows, or with the size that
-    it is given multiplied until it has as many.
+    """Return the call with about `elements` elements in its largest enlarged array.
+
+    In a call without arrays the argument that says the size is enlarged.
     """
     import numpy as np
 

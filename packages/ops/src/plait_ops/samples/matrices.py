@@ -92,24 +92,26 @@ def _ldl(x: Any, conj: Any) -> tuple[Any, list[int], int]:
 def ldl(a: Any, hermitian: bool = False) -> tuple[Any, Any, Any]:
     """Return the factors of `a`, its pivots and info, as `linalg.ldl_factor_ex` does."""
     wide = "complex128" if a.dtype.kind == "c" else "float64"
-    made, pivots = a.astype(wide), np.zeros(a.shape[:-1], "int32")
+    result, pivots = a.astype(wide), np.zeros(a.shape[:-1], "int32")
     info = np.zeros(a.shape[:-2], "int32")
     for at in np.ndindex(*a.shape[:-2]):
-        made[at], pivots[at], info[at] = _ldl(made[at].copy(), np.conj if hermitian else np.array)
-    return made.astype(a.dtype), pivots, info
+        result[at], pivots[at], info[at] = _ldl(
+            result[at].copy(), np.conj if hermitian else np.array
+        )
+    return result.astype(a.dtype), pivots, info
 
 
-def unldl(made: Any, pivots: Any, hermitian: bool = False) -> Any:
+def unldl(result: Any, pivots: Any, hermitian: bool = False) -> Any:
     """Return the matrices of which `ldl` made the factors."""
     conj = np.conj if hermitian else np.array
-    out = np.zeros(made.shape, made.dtype)
-    for at in np.ndindex(*made.shape[:-2]):
-        x, p, n = made[at], pivots[at], made.shape[-1]
+    out = np.zeros(result.shape, result.dtype)
+    for at in np.ndindex(*result.shape[:-2]):
+        x, p, n = result[at], pivots[at], result.shape[-1]
         starts, k = [], 0
         while k < n:
             starts.append((k, 1 if p[k] > 0 else 2))
             k += starts[-1][1]
-        full = np.zeros((n, n), made.dtype)
+        full = np.zeros((n, n), result.dtype)
         for k, step in reversed(starts):
             end = k + step
             block = np.tril(x[k:end, k:end])

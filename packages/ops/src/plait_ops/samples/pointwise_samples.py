@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["NONFINITE", "error_facts", "predicate", "samples"]
 
 NONFINITE = [0.0, -0.0, 1.0, -1.0, math.inf, -math.inf, math.nan, 1e-30]
-"""What tests of single numbers, and functions with limits at infinity, must get right."""
+"""Inputs for tests of single numbers, and of functions with limits at infinity."""
 
 
 def predicate(operator: Pointwise, reference: Callable[[Any], Any]) -> None:
@@ -31,9 +31,9 @@ def predicate(operator: Pointwise, reference: Callable[[Any], Any]) -> None:
 
 
 def _dtypes(operator: Pointwise) -> list[str]:
-    wanted = ["float32", "float64", "int64", "uint8", "int16", "bool"]
-    wanted += ["float16", "complex64", "complex128"]
-    return [dtype for dtype in wanted if dtype in promotion.group(operator.dtypes)]
+    required = ["float32", "float64", "int64", "uint8", "int16", "bool"]
+    required += ["float16", "complex64", "complex128"]
+    return [dtype for dtype in required if dtype in promotion.group(operator.dtypes)]
 
 
 def samples(operator: Pointwise, s: Sampler) -> Iterator[Sample]:
@@ -92,11 +92,11 @@ def _special_values(operator: Pointwise, s: Sampler) -> Iterator[Sample]:
             tiny = np.finfo(kind).smallest_subnormal
             values = [np.nan, np.inf, -np.inf, 0.0, -0.0, tiny, -tiny, 1.0, -1.0, low, high]
             inside = [x for x in values if not low > x and not x > high]
-            chosen = values if operator.domain == (-3.0, 3.0) else inside
+            selection = values if operator.domain == (-3.0, 3.0) else inside
         else:
             limits = np.iinfo(kind)
-            chosen = sorted({limits.min, limits.max, limits.max - 1, 0, 1, max(limits.min, -1)})
-        grids = np.meshgrid(*[np.array(chosen, kind)] * min(len(operator.operands), 2))
+            selection = sorted({limits.min, limits.max, limits.max - 1, 0, 1, max(limits.min, -1)})
+        grids = np.meshgrid(*[np.array(selection, kind)] * min(len(operator.operands), 2))
         flat = [grid.reshape(-1) for grid in grids]
         arrays = [flat[min(i, len(flat) - 1)] for i in range(len(operator.operands))]
         for i, argument in enumerate(operator.operands):

@@ -35,11 +35,11 @@ def samples(operator: Reduction, s: Sampler) -> Iterator[Sample]:
     rest = (dims[0],) if required else ()
     for dtype in dtypes:
         yield s(s.array(3, 4, dtype=dtype), *rest)
-    for apart in ("float16", "complex64", "complex128"):
-        if apart in group:
-            sample = s(s.array(3, 4, dtype=apart), *rest)
-            yield sample.without_gradient() if apart == "float16" else sample
-            long = s.array(20, 600, dtype=apart, low=-1, high=1)[::-2].T
+    for separate in ("float16", "complex64", "complex128"):
+        if separate in group:
+            sample = s(s.array(3, 4, dtype=separate), *rest)
+            yield sample.without_gradient() if separate == "float16" else sample
+            long = s.array(20, 600, dtype=separate, low=-1, high=1)[::-2].T
             yield s(long, *rest).without_gradient()
     first = dtypes[0]
     draw = s.distinct if first.startswith("float") else s.array

@@ -1,4 +1,4 @@
-"""Words of dtypes."""
+"""Words (functions for specs) about dtypes."""
 
 from __future__ import annotations
 
@@ -73,8 +73,9 @@ def complex_dtype(dtype: AnyDType) -> AnyDType:
 
 @word()
 def wide_dtype(dtype: AnyDType) -> AnyDType:
-    """Return float32 for float16 and bfloat16: what numbers of theirs are computed in, and what
-    results for a derivative are kept in. Other dtypes are returned as they are.
+    """Return float32 for float16 and bfloat16, and other dtypes as they are.
+
+    Kernels compute in this dtype, and results that a derivative needs are stored in it.
     """
     return "float32" if str(dtype) in ("float16", "bfloat16") else dtype
 
@@ -101,7 +102,7 @@ def dtype_of(number: Scalar) -> AnyDType:
 
 @word()
 def accumulated(dtype: AnyDType) -> AnyDType:
-    """Return the dtype of a sum: int64 for bool and integers (uint64 for itself), else the same."""
+    """Return the dtype of a sum: int64 for bool and integers except uint64, else `dtype`."""
     if str(dtype) == "uint64":
         return "uint64"
     return "int64" if is_integral(dtype) else str(dtype)

@@ -1,4 +1,4 @@
-"""Words of shapes: broadcasting, reductions, and inferred sizes."""
+"""Words (functions for specs) about shapes: broadcasting, reductions, and inferred sizes."""
 
 from __future__ import annotations
 

@@ -69,11 +69,11 @@ inline Forks::Forks() {
 // A lock of one word, 0 while it is free, for short waits and for objects that are made and freed
 // often. It belongs to the process that locked it: a child treats a lock of its parent as free.
 inline void take_word(uint32_t &word) noexcept {
-  const uint32_t mine = forks.number.load(std::memory_order_relaxed);
+  const uint32_t own = forks.number.load(std::memory_order_relaxed);
   for (int i = 0;; i++) {
     uint32_t seen = __atomic_load_n(&word, __ATOMIC_RELAXED);
-    if (seen != mine &&
-        __atomic_compare_exchange_n(&word, &seen, mine, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+    if (seen != own &&
+        __atomic_compare_exchange_n(&word, &seen, own, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
       return;
     if (i < 1000) continue;
     const timespec pause{0, i < 2000 ? 0 : 50000};

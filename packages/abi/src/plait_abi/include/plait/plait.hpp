@@ -104,7 +104,8 @@ template <>
 inline constexpr const char *role_name<plait_collectives> = "communicator";
 
 // The table in force of a role that there is once, as in role<plait_engine>(runtime); NULL where
-// nobody fills it. Read it once, use that: plug-ins come and go while other threads call.
+// it is not provided. Read the table once and use that one: plug-ins are added and removed while
+// other threads call.
 template <class T>
 const T *role(const plait_runtime *runtime) {
   static const plait_role at = runtime->role(role_name<T>, 0);
@@ -126,7 +127,7 @@ inline bool same(DLDevice a, DLDevice b) {
 inline bool is_accelerator(DLDevice d) {
   return d.device_type > kDLCPU && uint32_t(d.device_type) < PLAIT_MAX_DEVICE_TYPES;
 }
-// The names of DLPack's device types, where nobody brings the device; NULL for other types.
+// The names of DLPack's device types, for devices without a component; NULL for other types.
 inline const char *known_device_name(int32_t type) {
   switch (type) {
     case int32_t(PLAIT_META): return "meta";
@@ -155,7 +156,7 @@ inline std::string device_text(const plait_runtime *runtime, DLDevice d) {
                                                        : text + ":" + std::to_string(d.device_id);
 }
 
-// What comes later in the stream `after` of `to` waits for what is in `before` of `from` by now.
+// Later work in the stream `after` of `to` waits for the work that is now in `before` of `from`.
 // The host does not, unless the devices are of two types.
 inline plait_status wait_between(plait_thread *thread, DLDevice from, plait_stream *before,
                                  DLDevice to, plait_stream *after) {

@@ -107,7 +107,7 @@ typedef struct plait_python {
   /* exchange with devices */
   /* the DLPack capsule of an array, whose bytes work in our current stream may use; `wanted`: the
    * device to ask for, or NULL, where the array is; `copy`: what to ask for, or NULL */
-  PyObject *(*ask_dlpack)(PyObject *array, const DLDevice *wanted, PyObject *copy);
+  PyObject *(*ask_dlpack)(PyObject *array, const DLDevice *required, PyObject *copy);
   /* lets the stream that a consumer names (`__dlpack__(stream=...)`, NULL: none was named) wait for
    * the work in our current one; -1 with an exception */
   int (*hand_over)(plait_tensor *, PyObject *stream);
@@ -181,13 +181,13 @@ inline PyObject *new_reference(PyObject *p) {
  */
 inline PyObject *value_in(PyObject *dict, PyObject *key) {
 #if PY_VERSION_HEX >= 0x030D0000
-  PyObject *found = nullptr;
-  PyDict_GetItemRef(dict, key, &found);
-  return found;
+  PyObject *result = nullptr;
+  PyDict_GetItemRef(dict, key, &result);
+  return result;
 #else
-  PyObject *found = PyDict_GetItemWithError(dict, key);
-  Py_XINCREF(found);
-  return found;
+  PyObject *result = PyDict_GetItemWithError(dict, key);
+  Py_XINCREF(result);
+  return result;
 #endif
 }
 

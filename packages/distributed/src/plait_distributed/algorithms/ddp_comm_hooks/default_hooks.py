@@ -24,9 +24,9 @@ Hook = Callable[[Any, GradBucket], Future]
 
 
 def _mean(group: Any, tensor: Any) -> Future:
-    mine = group if group is not None else default_group("a communication hook")
-    tensor.div_(mine.size())
-    work = all_reduce(tensor, group=mine, async_op=True)
+    own = group if group is not None else default_group("a communication hook")
+    tensor.div_(own.size())
+    work = all_reduce(tensor, group=own, async_op=True)
     assert work is not None
     return work.get_future().then(lambda future: future.value()[0])
 

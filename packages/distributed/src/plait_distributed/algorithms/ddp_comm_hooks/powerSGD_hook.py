@@ -128,7 +128,7 @@ def powerSGD_hook(  # noqa: N802 - PyTorch's name
         error = state.error_dict.get(number)
         if error is not None:
             buffer.add_(error)
-        given = buffer.clone()
+        clone = buffer.clone()
     group = state.process_group or default_group("powerSGD_hook")
     matrices = [x.view(x.shape[0], -1) for x in bucket.gradients() if _compressible(x, state)]
     others = [x for x in bucket.gradients() if not _compressible(x, state)]
@@ -147,7 +147,7 @@ def powerSGD_hook(  # noqa: N802 - PyTorch's name
         if state.warm_start:
             state.q_memory_dict[number] = rows
         if state.use_error_feedback:
-            state.error_dict[number] = given - buffer
+            state.error_dict[number] = clone - buffer
         return buffer
 
     ready = Future()

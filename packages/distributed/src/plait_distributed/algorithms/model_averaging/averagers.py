@@ -72,9 +72,9 @@ class PeriodicModelAverager(ModelAverager):
         """Average parameters, or those of an optimizer's groups, in every `period`-th call."""
         due = self.step >= self.warmup_steps
         if due and (self.step - self.warmup_steps) % self.period == 0:
-            found = [q for p in params for q in (p["params"] if isinstance(p, dict) else [p])]
+            results = [q for p in params for q in (p["params"] if isinstance(p, dict) else [p])]
             with require("autograd").no_grad():
-                _average(found, self.process_group)
+                _average(results, self.process_group)
         self.step += 1
 
 

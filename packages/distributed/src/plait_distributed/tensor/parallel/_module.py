@@ -55,12 +55,12 @@ def parallelize_module(
     check_styles("parallelize_module", list(parallelize_plan.values()))
     for pattern, style in parallelize_plan.items():
         style.src_data_rank = src_data_rank
-        found = [each for name, each in module.named_modules() if _matches(name, pattern)]
-        if not found:
+        results = [each for name, each in module.named_modules() if _matches(name, pattern)]
+        if not results:
             raise ValueError(
                 f"parallelize_module: {type(module).__name__} has no module {pattern!r}"
             )
-        for each in found:
+        for each in results:
             style._apply(each, mesh)
     return module
 

@@ -1,4 +1,4 @@
-"""How a layer's parameters, inputs and outputs lie on the ranks of a mesh."""
+"""The placements of a layer's parameters, inputs and outputs on the ranks of a mesh."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from plait_distributed.tensor.placement_types import Placement, Replicate, Shard
 
 
 class ParallelStyle:
-    """What `parallelize_module` does to a module.
+    """The change that `parallelize_module` makes to a module.
 
     Example:
         >>> from plait_distributed.tensor.parallel import ColwiseParallel, ParallelStyle
@@ -46,14 +46,14 @@ def _shard(
         module._parameters[name] = shared.__plait_parameter__(parameter.requires_grad)
 
 
-def _kind(who: str, module: Any) -> str:
+def _kind(caller: str, module: Any) -> str:
     nn = require("nn")
     if isinstance(module, nn.Linear):
         return "linear"
     if isinstance(module, nn.Embedding):
         return "embedding"
     raise NotImplementedError(
-        f"{who}: a Linear or Embedding is required, got {type(module).__name__}"
+        f"{caller}: a Linear or Embedding is required, got {type(module).__name__}"
     )
 
 
@@ -63,11 +63,11 @@ class _Layer(ParallelStyle):
     places: ClassVar[dict[str, dict[str, Placement]]]
 
     def __init__(
-        self, given: Placement, taken: Placement, output: Placement, use_local_output: bool
+        self, argument: Placement, desired: Placement, output: Placement, use_local_output: bool
     ) -> None:
         super().__init__()
-        self.input_layouts = (given,)
-        self.desired_input_layouts = (taken,)
+        self.input_layouts = (argument,)
+        self.desired_input_layouts = (desired,)
         self.output_layouts = (output,)
         self.use_local_output = use_local_output
 
@@ -290,15 +290,15 @@ class PrepareModuleInputOutput(ParallelStyle):
         plain = self.use_local_input
 
         def before(_: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-            given = self.given or (None,) * len(inputs)
-            if len(given) != len(inputs):
+            layouts = self.given or (None,) * len(inputs)
+            if len(layouts) != len(inputs):
                 raise ValueError(
-                    f"{type(self).__name__}: `input_layouts` has {len(given)}, the module got "
+                    f"{type(self).__name__}: `input_layouts` has {len(layouts)}, the module got "
                     f"{len(inputs)} inputs"
                 )
             moved = tuple(
                 self._move(x, device_mesh, now, want, plain)
-                for x, now, want in zip(inputs, given, self.taken or given, strict=True)
+                for x, now, want in zip(inputs, layouts, self.taken or layouts, strict=True)
             )
             named = {
                 name: self._move(
@@ -373,15 +373,15 @@ class PrepareModuleOutput(PrepareModuleInputOutput):
         )
 
 
-def _check_mesh(who: str, mesh: DeviceMesh) -> None:
+def _check_mesh(caller: str, mesh: DeviceMesh) -> None:
     if mesh.ndim != 1:
         raise ValueError(
-            f"{who}: `device_mesh` must have one dimension, such as mesh['tp']; got {mesh}"
+            f"{caller}: `device_mesh` must have one dimension, such as mesh['tp']; got {mesh}"
         )
 
 
-def check_styles(who: str, styles: Sequence[Any]) -> None:
+def check_styles(caller: str, styles: Sequence[Any]) -> None:
     """Check that all are styles."""
     for style in styles:
         if not isinstance(style, ParallelStyle):
-            raise TypeError(f"{who}: a ParallelStyle is required, got {style!r}")
+            raise TypeError(f"{caller}: a ParallelStyle is required, got {style!r}")

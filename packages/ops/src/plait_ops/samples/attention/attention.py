@@ -43,18 +43,18 @@ def _(grad, query, key, value, mask, output, lse, is_causal, scale):
     by_scores = weights * (by_weights - (weights * by_weights).sum(-1, keepdims=True))
     gq = by_scores @ key * scale
     gk = np.swapaxes(by_scores, -1, -2) @ query * scale
-    made = gq, gk, np.swapaxes(weights, -1, -2) @ grad
-    return tuple(each.astype(grad.dtype) for each in made)
+    result = gq, gk, np.swapaxes(weights, -1, -2) @ grad
+    return tuple(each.astype(grad.dtype) for each in result)
 
 
 @attention_mask_backward.reference
 def _(grad, query, key, value, mask, is_causal, scale):
     weights, _ = _weights(_scores(query, key, mask, is_causal, scale))
     by_weights = grad @ np.swapaxes(value, -1, -2).astype("float64")
-    made = weights * (by_weights - (weights * by_weights).sum(-1, keepdims=True))
-    lead = tuple(range(made.ndim - mask.ndim))
+    result = weights * (by_weights - (weights * by_weights).sum(-1, keepdims=True))
+    lead = tuple(range(result.ndim - mask.ndim))
     single = tuple(i for i, n in enumerate(mask.shape) if n == 1)
-    return made.sum(lead).sum(single, keepdims=True).astype(grad.dtype)
+    return result.sum(lead).sum(single, keepdims=True).astype(grad.dtype)
 
 
 @scaled_dot_product_attention.reference
@@ -140,15 +140,15 @@ def _(s):
         ((2,), {"queries": 0}, None, False),
     ):
         q, k, v = _heads(s, *lead, **options)
-        made, lse = attention_forward(q, k, v, mask, is_causal, 0.5)
+        result, lse = attention_forward(q, k, v, mask, is_causal, 0.5)
         yield (
-            s(s.array(*made.shape), q, k, v, mask, made, lse, is_causal, 0.5)
+            s(s.array(*result.shape), q, k, v, mask, result, lse, is_causal, 0.5)
             .loosely(16)
             .without_gradient()
         )
     q, k, v, g = (s.array(2, n, 3, 16).transpose(0, 2, 1, 3) for n in (6, 5, 5, 6))
-    made, lse = attention_forward(q, k, v, None, False, 0.3)
-    yield s(g, q, k, v, None, made, lse, False, 0.3).loosely(16).without_gradient()
+    result, lse = attention_forward(q, k, v, None, False, 0.3)
+    yield s(g, q, k, v, None, result, lse, False, 0.3).loosely(16).without_gradient()
 
 
 @attention_mask_backward.samples

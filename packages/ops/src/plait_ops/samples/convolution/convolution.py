@@ -43,14 +43,14 @@ def _(input, weight, bias=None, stride=(1, 1), padding=(0, 0), dilation=(1, 1), 
         if patches.size
         else np.zeros((n, groups, weight.shape[1], *kernel, *out), input.dtype)
     )
-    made = np.einsum(
+    result = np.einsum(
         "ngcijyx,gocij->ngoyx",
         grouped,
         weight.reshape(groups, -1, *weight.shape[1:]),
         optimize=True,
     )
-    made = made.reshape(n, o, *out).astype(input.dtype)
-    return made if bias is None else made + bias[:, None, None]
+    result = result.reshape(n, o, *out).astype(input.dtype)
+    return result if bias is None else result + bias[:, None, None]
 
 
 @conv2d_activation.reference
@@ -67,14 +67,14 @@ def _(
     max_val,
     negative_slope,
 ):
-    made = conv2d(input, weight, bias, stride, padding, dilation, groups)
-    return activated(made, activation, min_val, max_val, negative_slope).astype(input.dtype)
+    result = conv2d(input, weight, bias, stride, padding, dilation, groups)
+    return activated(result, activation, min_val, max_val, negative_slope).astype(input.dtype)
 
 
 @conv2d_backward_input.reference
 def _(grad, weight, size, stride, padding, dilation, groups):
     kernel, out = weight.shape[2:], grad.shape[2:]
-    made = np.zeros(
+    result = np.zeros(
         (size[0], size[1], size[2] + 2 * padding[0], size[3] + 2 * padding[1]), grad.dtype
     )
     parts = np.einsum(
@@ -86,10 +86,10 @@ def _(grad, weight, size, stride, padding, dilation, groups):
     for i in range(kernel[0]):
         for j in range(kernel[1]):
             y, x = i * dilation[0], j * dilation[1]
-            made[
+            result[
                 :, :, y : y + stride[0] * out[0] : stride[0], x : x + stride[1] * out[1] : stride[1]
             ] += parts[:, :, i, j]
-    return made[:, :, padding[0] : padding[0] + size[2], padding[1] : padding[1] + size[3]]
+    return result[:, :, padding[0] : padding[0] + size[2], padding[1] : padding[1] + size[3]]
 
 
 @conv2d_backward_weight.reference

@@ -8,11 +8,11 @@ from plait_ops.specs.convolution.unfolding import unfold, unfold_backward
 
 @unfold_backward.reference
 def _(grad, input_size, dim, size, step):
-    made = np.zeros(input_size, grad.dtype)
+    result = np.zeros(input_size, grad.dtype)
     at = dim % len(input_size)
     for k in range(size):
-        slice_along(made, at, k, k + (grad.shape[at] - 1) * step + 1, step)[...] += grad[..., k]
-    return made
+        slice_along(result, at, k, k + (grad.shape[at] - 1) * step + 1, step)[...] += grad[..., k]
+    return result
 
 
 @unfold.reference

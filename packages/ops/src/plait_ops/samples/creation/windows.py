@@ -31,8 +31,8 @@ def _reference(formula):
         if window_length < 2:
             return np.ones(window_length, dtype or "float32")
         last = window_length if periodic else window_length - 1
-        made = formula(np.arange(window_length) / last, **numbers)
-        return made.astype(dtype or "float32")
+        result = formula(np.arange(window_length) / last, **numbers)
+        return result.astype(dtype or "float32")
 
     return reference
 

@@ -30,10 +30,10 @@ def _(self, sizes, dim):
     shape = list(self.shape)
     for size, at in zip(sizes, dim, strict=True):
         shape[at] = size
-    made = np.zeros(shape, self.dtype)
-    kept = tuple(slice(min(a, b)) for a, b in zip(shape, self.shape, strict=True))
-    made[kept] = self[kept]
-    return made
+    result = np.zeros(shape, self.dtype)
+    region = tuple(slice(min(a, b)) for a, b in zip(shape, self.shape, strict=True))
+    result[region] = self[region]
+    return result
 
 
 fft_resized_.samples(lambda s: iter([s(s.array(3, 4), [5, 2], [0, 1]), s(s.array(3, 4), [4], [1])]))
@@ -45,11 +45,11 @@ def _wide(x):
     return x.astype("float64") if x.dtype.kind in "bui" or x.dtype == "float16" else x
 
 
-def _narrow(made, like):
+def _narrow(result, like):
     wide = like.dtype in ("float64", "complex128")
-    if made.dtype.kind == "c":
-        return made.astype("complex128" if wide else "complex64")
-    return made.astype("float64" if wide else "float32")
+    if result.dtype.kind == "c":
+        return result.astype("complex128" if wide else "complex64")
+    return result.astype("float64" if wide else "float32")
 
 
 def _reference(name, hermitian):

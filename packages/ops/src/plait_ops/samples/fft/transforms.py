@@ -5,23 +5,23 @@ import numpy as np
 from plait_ops.specs.fft.transforms import fft_c2c, fft_c2r, fft_r2c
 
 
-def _as(made, like, complex_=True):
+def _as(result, like, complex_=True):
     wide = like.dtype in ("float64", "complex128")
-    return made.astype(
+    return result.astype(
         ("complex128" if wide else "complex64") if complex_ else "float64" if wide else "float32"
     )
 
 
 @fft_c2c.reference
 def _(self, dim, norm, forward):
-    made = (np.fft.fftn if forward else np.fft.ifftn)(self, axes=tuple(dim), norm=norm)
-    return _as(made, self)
+    result = (np.fft.fftn if forward else np.fft.ifftn)(self, axes=tuple(dim), norm=norm)
+    return _as(result, self)
 
 
 @fft_r2c.reference
 def _(self, dim, norm, onesided):
-    made = (np.fft.rfftn if onesided else np.fft.fftn)(self, axes=tuple(dim), norm=norm)
-    return _as(made, self)
+    result = (np.fft.rfftn if onesided else np.fft.fftn)(self, axes=tuple(dim), norm=norm)
+    return _as(result, self)
 
 
 @fft_c2r.reference

@@ -7,9 +7,9 @@ from plait_ops.specs.indexing.embedding import embedding, embedding_backward, on
 
 @embedding_backward.reference
 def _(grad, indices, num_weights, padding_idx):
-    made = np.zeros((num_weights, grad.shape[-1]), grad.dtype)
-    np.add.at(made, indices, np.where((indices == padding_idx)[..., None], 0, grad))
-    return made
+    result = np.zeros((num_weights, grad.shape[-1]), grad.dtype)
+    np.add.at(result, indices, np.where((indices == padding_idx)[..., None], 0, grad))
+    return result
 
 
 embedding.reference(lambda weight, indices, padding_idx=-1: weight[indices])

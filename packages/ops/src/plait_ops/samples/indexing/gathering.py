@@ -47,15 +47,15 @@ index_select_.error(
 
 @index_add_.reference
 def _(self, dim, index, source, alpha=1):
-    made = self.copy()
+    result = self.copy()
     if not self.ndim:
-        return made + alpha * source
+        return result + alpha * source
     np.add.at(
-        np.moveaxis(made, dim, 0),
+        np.moveaxis(result, dim, 0),
         np.atleast_1d(index),
         np.moveaxis((alpha * source).astype(self.dtype), dim, 0),
     )
-    return made
+    return result
 
 
 @index_add_.samples

@@ -17,18 +17,18 @@ from plait_ops.specs.indexing.index_writes import (
 )
 
 
-def _tested(pair, reference, samples, errors):
+def _define_tests(pair, reference, samples, errors):
     """Set reference, samples and errors of both forms."""
     writes, copies = pair
 
     @functools.wraps(reference)
-    def run(**given):
-        return reference(**{**given, "self": given["self"].copy()})
+    def run(**arguments):
+        return reference(**{**arguments, "self": arguments["self"].copy()})
 
     @functools.wraps(reference)
-    def write(**given):
-        given["self"][...] = run(**given)
-        return given["self"]
+    def write(**arguments):
+        arguments["self"][...] = run(**arguments)
+        return arguments["self"]
 
     writes.reference(write)
     copies.reference(run)
@@ -83,7 +83,7 @@ def _slice_errors(source):
     ]
 
 
-_tested(
+_define_tests(
     (index_copy_, index_copy),
     _slices,
     _slice_samples(lambda s, *shape: s.array(*shape)),
@@ -96,7 +96,7 @@ _tested(
         ),
     ],
 )
-_tested(
+_define_tests(
     (index_fill_, index_fill),
     lambda self, dim, index, value: _slices(self, dim, index, value),
     _slice_samples(lambda s, *shape: 2.5 if len(shape) == 1 else s.array()),
@@ -106,13 +106,13 @@ _tested(
 
 @index_put.reference
 def _(self, indices, values, accumulate=False):
-    made = self.copy()
+    result = self.copy()
     key = tuple(slice(None) if each is None else each for each in indices)
     if accumulate:
-        np.add.at(made, key, np.asarray(values).astype(made.dtype))
+        np.add.at(result, key, np.asarray(values).astype(result.dtype))
     else:
-        made[key] = values
-    return made
+        result[key] = values
+    return result
 
 
 @index_put.samples
@@ -143,7 +143,7 @@ def _mask_samples(s):
     yield s(s.array(0, 3), s.array(3, dtype="bool"), s.array(0))
 
 
-_tested(
+_define_tests(
     (masked_scatter_, masked_scatter),
     _masked,
     _mask_samples,
@@ -183,7 +183,7 @@ def _put_samples(s):
     yield s(s.array(), np.array([0]), s.array(1))
 
 
-_tested(
+_define_tests(
     (put_, put),
     _put,
     _put_samples,

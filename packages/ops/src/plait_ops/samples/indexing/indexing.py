@@ -14,13 +14,13 @@ from plait_ops.specs.indexing.indexing import (
 
 
 def _columns(self, indices):
-    made = []
+    result = []
     for each in indices:
         if each is not None and each.dtype == bool:
-            made.extend(np.nonzero(each))
+            result.extend(np.nonzero(each))
         else:
-            made.append(each)
-    return made
+            result.append(each)
+    return result
 
 
 index_columns_.reference(_columns)
@@ -45,9 +45,9 @@ def _key(indices):
 
 @index_tensors_backward.reference
 def _(grad, indices, size):
-    made = np.zeros(size, grad.dtype)
-    np.add.at(made, _key(indices), grad)
-    return made
+    result = np.zeros(size, grad.dtype)
+    np.add.at(result, _key(indices), grad)
+    return result
 
 
 index_.reference(lambda self, indices: np.array(self[_key(indices)]))

@@ -51,9 +51,9 @@ argwhere.error("TypeError", lambda s: s("a"), contains=["argwhere", "self"])
 @nonzero_static.reference
 def _(self, size, fill_value=-1):
     rows = np.stack(np.nonzero(np.atleast_1d(self)), 1)[:, : self.ndim][:size]
-    made = np.full((size, self.ndim), fill_value, "int64")
-    made[: len(rows)] = rows
-    return made
+    result = np.full((size, self.ndim), fill_value, "int64")
+    result[: len(rows)] = rows
+    return result
 
 
 @nonzero_static.samples

@@ -27,16 +27,16 @@ def _ufunc(reduce):
 
 @scatter_reduce_.reference
 def _(self, dim, index, src, reduce, include_self=True):
-    made = self.reshape(self.shape or (1,)).copy()
+    result = self.reshape(self.shape or (1,)).copy()
     index, src = index.reshape(index.shape or (1,)), src.reshape(src.shape or (1,))
     where = list(np.indices(index.shape))
-    where[dim] = np.where(index < 0, index + made.shape[dim], index)
+    where[dim] = np.where(index < 0, index + result.shape[dim], index)
     values = src[tuple(slice(0, n) for n in index.shape)]
-    counts = np.zeros(made.shape, "int64")
+    counts = np.zeros(result.shape, "int64")
     np.add.at(counts, tuple(where), 1)
     if not include_self:
-        least = made.dtype.kind in "bui"
-        info = np.iinfo(made.dtype if made.dtype.kind != "b" else "uint8") if least else None
+        least = result.dtype.kind in "bui"
+        info = np.iinfo(result.dtype if result.dtype.kind != "b" else "uint8") if least else None
         identity = {
             "sum": 0,
             "mean": 0,
@@ -44,12 +44,12 @@ def _(self, dim, index, src, reduce, include_self=True):
             "amax": info.min if least else -np.inf,
             "amin": info.max if least else np.inf,
         }[reduce if reduce in ("sum", "mean", "prod") else f"a{reduce.lstrip('a')}"]
-        made[counts > 0] = identity
-    _ufunc(reduce).at(made, tuple(where), values)
+        result[counts > 0] = identity
+    _ufunc(reduce).at(result, tuple(where), values)
     if reduce == "mean":
         n = np.maximum(counts + include_self, 1)
-        made = (made // n if made.dtype.kind in "iu" else made / n).astype(made.dtype)
-    return made.reshape(self.shape)
+        result = (result // n if result.dtype.kind in "iu" else result / n).astype(result.dtype)
+    return result.reshape(self.shape)
 
 
 @scatter_reduce_.samples
@@ -111,8 +111,8 @@ def _(grad, self, dim, index, src, result, include_self):
         )
 
     # the product is linear in each element: the difference between 1 and 0 is its derivative
-    for made, first in ((own, True), (each, False)):
-        for at in np.ndindex(made.shape):
+    for output, first in ((own, True), (each, False)):
+        for at in np.ndindex(output.shape):
             low, high = (
                 (self if first else src).astype("float64"),
                 (self if first else src).astype("float64"),
@@ -120,7 +120,7 @@ def _(grad, self, dim, index, src, result, include_self):
             low[at], high[at] = 0, 1
             x, y = self.astype("float64"), src.astype("float64")
             change = run(high, y) - run(low, y) if first else run(x, high) - run(x, low)
-            made[at] = (grad * change).sum()
+            output[at] = (grad * change).sum()
     return own, each
 
 

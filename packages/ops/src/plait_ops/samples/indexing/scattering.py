@@ -22,18 +22,18 @@ pad_end.error(
 
 
 def _put(self, dim, index, src, add):
-    made = self.copy()
+    result = self.copy()
     if not self.ndim:
-        made[...] = made + src if add else src
-        return made
+        result[...] = result + src if add else src
+        return result
     where = list(np.indices(index.shape))
     where[dim] = index
     values = src[tuple(slice(0, n) for n in index.shape)] if isinstance(src, np.ndarray) else src
     if add:
-        np.add.at(made, tuple(where), values)
+        np.add.at(result, tuple(where), values)
     else:
-        made[tuple(where)] = values
-    return made
+        result[tuple(where)] = values
+    return result
 
 
 scatter_.reference(lambda self, dim, index, src: _put(self, dim, index, src, False))

@@ -8,9 +8,9 @@ from plait_ops.words import promote_all
 
 @cat.reference
 def _(tensors, dim=0):
-    kept = [t for t in tensors if t.shape != (0,)] or list(tensors)
+    non_empty = [t for t in tensors if t.shape != (0,)] or list(tensors)
     dtype = promoted(tensors)
-    return np.concatenate([t.astype(dtype) for t in kept], axis=dim)
+    return np.concatenate([t.astype(dtype) for t in non_empty], axis=dim)
 
 
 def promoted(tensors):

@@ -185,8 +185,8 @@ linalg_solve_triangular_.error(
 @triangular_solve.reference
 def _(self, A, upper=True, transpose=False, unitriangular=False):
     a, high = (A.swapaxes(-1, -2), not upper) if transpose else (A, upper)
-    made = linalg_solve_triangular_(a, self, upper=high, unitriangular=unitriangular)
-    return made, A.copy()
+    result = linalg_solve_triangular_(a, self, upper=high, unitriangular=unitriangular)
+    return result, A.copy()
 
 
 triangular_solve.samples(

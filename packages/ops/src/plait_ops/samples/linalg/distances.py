@@ -18,12 +18,12 @@ def _norm(x, p, axis=-1, keepdims=False):
     with np.errstate(all="ignore"):
         size = abs(x).astype("float64")
         if p == 0:
-            made = (size != 0).sum(axis, keepdims=keepdims)
+            result = (size != 0).sum(axis, keepdims=keepdims)
         elif math.isinf(p):
-            made = size.max(axis, keepdims=keepdims)
+            result = size.max(axis, keepdims=keepdims)
         else:
-            made = (size**p).sum(axis, keepdims=keepdims) ** (1 / p)
-    return np.asarray(made).astype(x.dtype)
+            result = (size**p).sum(axis, keepdims=keepdims) ** (1 / p)
+    return np.asarray(result).astype(x.dtype)
 
 
 @cdist_.reference

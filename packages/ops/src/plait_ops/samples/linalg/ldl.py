@@ -55,9 +55,9 @@ def _(s):
         (_symmetric(s.array(3, 3, dtype="complex128")), False),
         (_hermitian(s.array(3, 3, dtype="complex128")), True),
     ):
-        made, pivots, _ = ldl(a, hermitian)
+        result, pivots, _ = ldl(a, hermitian)
         b = s.array(3, 2, dtype=str(a.dtype))
-        yield s(made, pivots, b, hermitian=hermitian).loosely(100).without_gradient()
+        yield s(result, pivots, b, hermitian=hermitian).loosely(100).without_gradient()
 
 
 linalg_ldl_solve.error(

@@ -124,8 +124,8 @@ linear.error(
 def _added(self, product, beta, alpha):
     if self.dtype.kind in "biu":
         beta, alpha = int(beta), int(alpha)
-    made = (alpha * product).astype(self.dtype)
-    return made if beta == 0 else (beta * self + made).astype(self.dtype)
+    result = (alpha * product).astype(self.dtype)
+    return result if beta == 0 else (beta * self + result).astype(self.dtype)
 
 
 addmv.reference(

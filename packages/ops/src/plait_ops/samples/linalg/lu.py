@@ -20,10 +20,10 @@ def _(A, pivot=True):
 
 @linalg_lu_factor_ex.reference
 def _(A, pivot=True, check_errors=False):
-    made, pivots = lu(A)
-    diagonal = np.diagonal(made, axis1=-2, axis2=-1) == 0
+    result, pivots = lu(A)
+    diagonal = np.diagonal(result, axis1=-2, axis2=-1) == 0
     info = np.where(diagonal.any(-1), diagonal.argmax(-1) + 1, 0) if diagonal.shape[-1] else 0
-    return made, pivots, np.broadcast_to(info, A.shape[:-2]).astype("int32")
+    return result, pivots, np.broadcast_to(info, A.shape[:-2]).astype("int32")
 
 
 def _factor_samples(s):

@@ -14,13 +14,13 @@ from plait_ops.specs.linalg.matrix_functions import (
 @linalg_matrix_exp_.reference
 def _(A):
     x = A.astype("complex128" if A.dtype.kind == "c" else "float64") / 2**10
-    made = term = np.broadcast_to(np.eye(A.shape[-1]), A.shape)
+    result = term = np.broadcast_to(np.eye(A.shape[-1]), A.shape)
     for k in range(1, 20):
         term = term @ x / k
-        made = made + term
+        result = result + term
     for _ in range(10):
-        made = made @ made
-    return made.astype(A.dtype)
+        result = result @ result
+    return result.astype(A.dtype)
 
 
 @linalg_matrix_exp_.samples

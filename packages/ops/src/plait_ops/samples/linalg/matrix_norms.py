@@ -29,9 +29,9 @@ def _(x, ord=2, dim=None, keepdim=False, dtype=None):
     axes = tuple(range(x.ndim)) if axes is None else tuple(a % x.ndim for a in axes)
     rest = tuple(i for i in range(x.ndim) if i not in axes)
     flat = abs(y).transpose(rest + axes).reshape([y.shape[i] for i in rest] + [-1])
-    made = np.linalg.norm(flat, ord, -1)
+    result = np.linalg.norm(flat, ord, -1)
     shape = [1 if i in axes else n for i, n in enumerate(x.shape) if keepdim or i not in axes]
-    return np.asarray(made).reshape(shape).astype(y.real.dtype)
+    return np.asarray(result).reshape(shape).astype(y.real.dtype)
 
 
 @linalg_vector_norm_.samples

@@ -51,8 +51,8 @@ trace.error("ShapeError", lambda s: s(s.array(3)), contains=["trace", "`self`", 
 
 @bilinear.reference
 def _(input1, input2, weight, bias=None):
-    made = np.einsum("...i,kij,...j->...k", input1, weight, input2)
-    return (made if bias is None else made + bias).astype(input1.dtype)
+    result = np.einsum("...i,kij,...j->...k", input1, weight, input2)
+    return (result if bias is None else result + bias).astype(input1.dtype)
 
 
 bilinear.samples(

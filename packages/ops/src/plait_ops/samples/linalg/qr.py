@@ -140,14 +140,14 @@ ormqr.error(
 @linalg_householder_product_.reference
 def _(A, tau):
     *batch, m, n = A.shape
-    made = np.zeros((*batch, m, n), A.dtype)
+    result = np.zeros((*batch, m, n), A.dtype)
     for at in np.ndindex(*batch):
         q = np.eye(m, dtype=A.dtype)
         for i in range(tau.shape[-1]):
             v = np.concatenate([np.zeros(i), [1], A[at][i + 1 :, i]])
             q = q @ (np.eye(m) - tau[at][i] * np.outer(v, v.conj()))
-        made[at] = q[:, :n]
-    return made
+        result[at] = q[:, :n]
+    return result
 
 
 orgqr.reference(lambda self, tau: linalg_householder_product_(self, tau))

@@ -35,8 +35,8 @@ def _(input, target, weight, reduction, ignore_index):
 @cross_entropy_backward.reference
 def _(grad, input, lse, target, weight, reduction, ignore_index):
     c = 1 if input.ndim > 1 else 0
-    chosen = op.nll_loss_backward(grad, target, weight, input.shape, reduction, ignore_index)
-    return chosen - np.exp(input - np.expand_dims(lse, c)) * chosen.sum(c, keepdims=True)
+    choice = op.nll_loss_backward(grad, target, weight, input.shape, reduction, ignore_index)
+    return choice - np.exp(input - np.expand_dims(lse, c)) * choice.sum(c, keepdims=True)
 
 
 @cross_entropy_forward.samples
@@ -71,8 +71,8 @@ def _(input, target, weight=None, ignore_index=-100, reduction="mean", label_smo
     logs = _log_softmax(input, c)
     columns = (1,) * c + (-1,) + (1,) * (input.ndim - 1 - c)
     if target.dtype.kind == "f":
-        wanted = target * (1 - label_smoothing) + label_smoothing / input.shape[c]
-        each = -(logs * wanted * (1 if weight is None else weight.reshape(columns))).sum(c)
+        required = target * (1 - label_smoothing) + label_smoothing / input.shape[c]
+        each = -(logs * required * (1 if weight is None else weight.reshape(columns))).sum(c)
         return reduce_loss_of(np.asarray(each).astype(input.dtype), reduction)
     weights = weights_of_classes(target, weight, input.dtype, ignore_index)
     sharp = negative_log_likelihood(logs, target, weight, "none", ignore_index)

@@ -7,8 +7,8 @@ from plait_ops.specs.loss.nll_loss import class_indices, class_weights, nll_loss
 
 def weights_of_classes(target, weight, dtype, ignore_index):
     counts = target != ignore_index
-    chosen = np.ones(target.shape, dtype) if weight is None else weight[np.where(counts, target, 0)]
-    return np.where(counts, chosen, 0).astype(dtype)
+    choice = np.ones(target.shape, dtype) if weight is None else weight[np.where(counts, target, 0)]
+    return np.where(counts, choice, 0).astype(dtype)
 
 
 def negative_log_likelihood(input, target, weight=None, reduction="mean", ignore_index=-100):
@@ -29,11 +29,13 @@ def negative_log_likelihood(input, target, weight=None, reduction="mean", ignore
 def _(grad, target, weight, size, reduction, ignore_index):
     c = 1 if len(size) > 1 else 0
     weights = weights_of_classes(target, weight, grad.dtype, ignore_index)
-    made = np.zeros(size, grad.dtype)
+    result = np.zeros(size, grad.dtype)
     safe = np.where(target == ignore_index, 0, target)
     each = -weights * (grad / weights.sum() if reduction == "mean" else grad)
-    np.put_along_axis(made, np.expand_dims(safe, c), np.expand_dims(each, c).astype(grad.dtype), c)
-    return made
+    np.put_along_axis(
+        result, np.expand_dims(safe, c), np.expand_dims(each, c).astype(grad.dtype), c
+    )
+    return result
 
 
 nll_loss.reference(negative_log_likelihood)

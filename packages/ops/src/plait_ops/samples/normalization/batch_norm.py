@@ -30,10 +30,10 @@ def _(input, weight, bias, eps):
     x, wide = input.astype("float64"), _channels(input)
     with np.errstate(all="ignore"):
         m, v = x.mean(axis=_apart(x)), x.var(axis=_apart(x))
-        made = (x - m.reshape(wide)) / np.sqrt(v.reshape(wide) + eps)
-    made = made if weight is None else made * weight.reshape(wide)
-    made = made if bias is None else made + bias.reshape(wide)
-    return made.astype(input.dtype), m.astype(input.dtype), v.astype(input.dtype)
+        result = (x - m.reshape(wide)) / np.sqrt(v.reshape(wide) + eps)
+    result = result if weight is None else result * weight.reshape(wide)
+    result = result if bias is None else result + bias.reshape(wide)
+    return result.astype(input.dtype), m.astype(input.dtype), v.astype(input.dtype)
 
 
 @batch_norm_backward.reference
@@ -55,30 +55,32 @@ def _(
     if input.ndim == 1:
         return input.copy()
     if training:
-        made, m, v = native_batch_norm(input, weight, bias, eps)
+        result, m, v = native_batch_norm(input, weight, bias, eps)
         if running_mean is not None:
             n = input.size // input.shape[1]
             running_mean[...] = (1 - momentum) * running_mean + momentum * m
             running_var[...] = (1 - momentum) * running_var + momentum * v * n / (n - 1)
-        return made
+        return result
     return normalized_by(input, running_mean, running_var, weight, bias, eps)
 
 
 @normalized_by.reference
 def _(input, mean, var, weight, bias, eps):
     wide = _channels(input)
-    made = (input - mean.reshape(wide)) / np.sqrt(var.reshape(wide) + np.asarray(eps, input.dtype))
-    made = made if weight is None else made * weight.reshape(wide)
-    return made if bias is None else made + bias.reshape(wide)
+    result = (input - mean.reshape(wide)) / np.sqrt(
+        var.reshape(wide) + np.asarray(eps, input.dtype)
+    )
+    result = result if weight is None else result * weight.reshape(wide)
+    return result if bias is None else result + bias.reshape(wide)
 
 
 @normalized_by.samples
 def _(s):
     for shape in ((40, 2), (4, 3, 20)):
         c = shape[1]
-        given = s.array(*shape), s.array(c), s.array(c, low=0.5, high=2.0)
-        yield s(*given, s.array(c), s.array(c), 1e-5)
-        yield s(*given, None, None, 0.1)
+        arguments = s.array(*shape), s.array(c), s.array(c, low=0.5, high=2.0)
+        yield s(*arguments, s.array(c), s.array(c), 1e-5)
+        yield s(*arguments, None, None, 0.1)
 
 
 normalized_by.error(
@@ -117,16 +119,16 @@ def _slopes(x, activation, low, high, slope):
 @native_batch_norm_activation.reference
 def _(input, weight, bias, eps, activation, min_val, max_val, negative_slope):
     x = input.astype("float64")
-    made, m, v = native_batch_norm(x, weight, bias, eps)
-    made = activated(made, activation, min_val, max_val, negative_slope)
-    return tuple(each.astype(input.dtype) for each in (made, m, v))
+    result, m, v = native_batch_norm(x, weight, bias, eps)
+    result = activated(result, activation, min_val, max_val, negative_slope)
+    return tuple(each.astype(input.dtype) for each in (result, m, v))
 
 
 @native_batch_norm_add_activation.reference
 def _(input, residual, weight, bias, eps, activation, min_val, max_val, negative_slope):
-    made, m, v = native_batch_norm(input.astype("float64"), weight, bias, eps)
-    made = activated(made + residual, activation, min_val, max_val, negative_slope)
-    return tuple(each.astype(input.dtype) for each in (made, m, v))
+    result, m, v = native_batch_norm(input.astype("float64"), weight, bias, eps)
+    result = activated(result + residual, activation, min_val, max_val, negative_slope)
+    return tuple(each.astype(input.dtype) for each in (result, m, v))
 
 
 @batch_norm_activation_backward.reference
@@ -140,8 +142,8 @@ def _(grad, input, mean, var, weight, bias, eps, activation, min_val, max_val, n
 
 
 @batch_norm_add_activation_backward.reference
-def _(grad, made, input, mean, var, weight, eps, activation, min_val, max_val, negative_slope):
-    passed = grad * _slopes(made, activation, min_val, max_val, negative_slope)
+def _(grad, result, input, mean, var, weight, eps, activation, min_val, max_val, negative_slope):
+    passed = grad * _slopes(result, activation, min_val, max_val, negative_slope)
     passed = passed.astype(grad.dtype)
     return *batch_norm_backward(passed, input, mean, var, weight, eps), passed
 
@@ -163,10 +165,10 @@ def _(
     max_val=6.0,
     negative_slope=0.01,
 ):
-    made = batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
-    made = made if residual is None else made + residual
-    made = activated(made, activation, min_val, max_val, negative_slope)
-    return made.astype(input.dtype)
+    result = batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
+    result = result if residual is None else result + residual
+    result = activated(result, activation, min_val, max_val, negative_slope)
+    return result.astype(input.dtype)
 
 
 # ---- samples -------------------------------------------------------------------------------------

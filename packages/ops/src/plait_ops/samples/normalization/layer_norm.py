@@ -25,10 +25,10 @@ def _(input, normalized_shape, weight, bias, eps):
     dims = tuple(range(input.ndim - len(normalized_shape), input.ndim))
     with np.errstate(all="ignore"):
         m, r = _statistics(input, dims, eps)
-        made = (input - m) * r
-    made = made if weight is None else made * weight
-    made = made if bias is None else made + bias
-    return made.astype(input.dtype), m.astype(input.dtype), r.astype(input.dtype)
+        result = (input - m) * r
+    result = result if weight is None else result * weight
+    result = result if bias is None else result + bias
+    return result.astype(input.dtype), m.astype(input.dtype), r.astype(input.dtype)
 
 
 layer_norm.reference(

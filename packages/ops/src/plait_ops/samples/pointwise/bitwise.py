@@ -16,10 +16,10 @@ def _shift(function):
     def shift(a, b):
         bits = a.dtype.itemsize * 8
         limit = np.clip(b, 0, bits - 1)
-        made = function(a, limit)
+        result = function(a, limit)
         if function is np.left_shift:
-            return np.where((b < 0) | (b >= bits), 0, made)
-        return np.where((b < 0) | (b >= bits), np.where(a < 0, -1, 0), made)
+            return np.where((b < 0) | (b >= bits), 0, result)
+        return np.where((b < 0) | (b >= bits), np.where(a < 0, -1, 0), result)
 
     return shift
 

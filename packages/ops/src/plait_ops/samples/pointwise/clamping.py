@@ -12,8 +12,8 @@ clamp_between.reference(lambda x, low, high: np.minimum(np.maximum(x, low), high
 @clamp.reference
 @clip.reference
 def _(self, min=None, max=None):
-    made = self if min is None else clamp_min(self, min)
-    return made if max is None else clamp_max(made, max)
+    result = self if min is None else clamp_min(self, min)
+    return result if max is None else clamp_max(result, max)
 
 
 @clamp.samples

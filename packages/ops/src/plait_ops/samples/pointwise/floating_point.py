@@ -59,8 +59,8 @@ nextafter.error(
 @ldexp.reference
 def _(self, other):
     kinds = [x.dtype for x in (self, other) if x.dtype.kind == "f"]
-    made = np.result_type(*kinds) if kinds else np.dtype("float32")
-    return (self.astype("float64") * np.exp2(other.astype("float64"))).astype(made)
+    result = np.result_type(*kinds) if kinds else np.dtype("float32")
+    return (self.astype("float64") * np.exp2(other.astype("float64"))).astype(result)
 
 
 @ldexp.samples

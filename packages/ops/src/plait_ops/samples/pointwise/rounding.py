@@ -39,8 +39,8 @@ def _(self, decimals=0):
     if decimals == 0:
         return np.round(self).astype(self.dtype)
     scale = 10.0 ** abs(decimals)
-    made = np.round(self * scale) / scale if decimals > 0 else np.round(self / scale) * scale
-    return made.astype(self.dtype)
+    result = np.round(self * scale) / scale if decimals > 0 else np.round(self / scale) * scale
+    return result.astype(self.dtype)
 
 
 @decimals_.samples

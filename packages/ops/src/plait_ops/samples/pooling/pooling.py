@@ -27,8 +27,8 @@ def _max_pool(input, kernel_size, stride=None, padding=(0, 0), dilation=(1, 1), 
     h, w = input.shape[-2:]
     ys = _starts(h, kernel_size[0], stride[0], padding[0], dilation[0], ceil_mode)
     xs = _starts(w, kernel_size[1], stride[1], padding[1], dilation[1], ceil_mode)
-    made = np.zeros((*input.shape[:-2], len(ys), len(xs)), input.dtype)
-    where = np.zeros(made.shape, "int64")
+    result = np.zeros((*input.shape[:-2], len(ys), len(xs)), input.dtype)
+    where = np.zeros(result.shape, "int64")
     for a, y in enumerate(ys):
         for b, x in enumerate(xs):
             rows = [
@@ -38,16 +38,18 @@ def _max_pool(input, kernel_size, stride=None, padding=(0, 0), dilation=(1, 1), 
                 x + j * dilation[1] for j in range(kernel_size[1]) if 0 <= x + j * dilation[1] < w
             ]
             if not rows or not columns:
-                made[..., a, b] = -np.inf if input.dtype.kind == "f" else np.iinfo(input.dtype).min
+                result[..., a, b] = (
+                    -np.inf if input.dtype.kind == "f" else np.iinfo(input.dtype).min
+                )
                 where[..., a, b] = -1
                 continue
             window = input[..., rows, :][..., columns].reshape(
                 *input.shape[:-2], len(rows) * len(columns)
             )
             at = window.argmax(-1)
-            made[..., a, b] = np.take_along_axis(window, at[..., None], -1)[..., 0]
+            result[..., a, b] = np.take_along_axis(window, at[..., None], -1)[..., 0]
             where[..., a, b] = np.array([r * w + c for r in rows for c in columns])[at]
-    return made, where
+    return result, where
 
 
 max_pool2d_with_indices.reference(_max_pool)
@@ -61,35 +63,35 @@ def _corners(shape, stride, padding):
 
 @native_max_pool2d.reference
 def _(input, kernel_size, stride=None, padding=(0, 0), dilation=(1, 1), ceil_mode=False):
-    made, where = _max_pool(input, kernel_size, stride, padding, dilation, ceil_mode)
-    top, left = _corners(made.shape, stride or kernel_size, padding)
+    result, where = _max_pool(input, kernel_size, stride, padding, dilation, ceil_mode)
+    top, left = _corners(result.shape, stride or kernel_size, padding)
     down, across = where // input.shape[-1] - top, where % input.shape[-1] - left
     number = down // dilation[0] * kernel_size[1] + across // dilation[1]
-    return made, np.where(where < 0, 255, number).astype("uint8")
+    return result, np.where(where < 0, 255, number).astype("uint8")
 
 
 @native_max_pool2d_backward.reference
 def _(grad, numbers, size, kernel_size, stride, padding, dilation):
-    made = np.zeros(size, grad.dtype).reshape(-1, size[-2], size[-1])
+    result = np.zeros(size, grad.dtype).reshape(-1, size[-2], size[-1])
     top, left = _corners(grad.shape, stride, padding)
     wide = numbers.astype("int64")
     down = wide // kernel_size[1] * dilation[0] + top
     across = wide % kernel_size[1] * dilation[1] + left
     flat = (-1, *grad.shape[-2:])
-    parts = (made, down.reshape(flat), across.reshape(flat), grad.reshape(flat))
+    parts = (result, down.reshape(flat), across.reshape(flat), grad.reshape(flat))
     for image, y, x, g in zip(*parts, strict=True):
         seen = (y >= 0) & (y < size[-2]) & (x >= 0) & (x < size[-1])
         np.add.at(image, (y[seen], x[seen]), g[seen])
-    return made.reshape(size)
+    return result.reshape(size)
 
 
 @max_pool2d_backward.reference
 def _(grad, indices, size):
-    made = np.zeros((int(np.prod(size[:-2])), size[-2] * size[-1]), grad.dtype)
-    planes = (len(made), grad.shape[-2] * grad.shape[-1])
-    for row, at, g in zip(made, indices.reshape(planes), grad.reshape(planes), strict=True):
+    result = np.zeros((int(np.prod(size[:-2])), size[-2] * size[-1]), grad.dtype)
+    planes = (len(result), grad.shape[-2] * grad.shape[-1])
+    for row, at, g in zip(result, indices.reshape(planes), grad.reshape(planes), strict=True):
         np.add.at(row, at[at >= 0], g[at >= 0])
-    return made.reshape(size)
+    return result.reshape(size)
 
 
 @max_pool2d.reference
@@ -197,22 +199,22 @@ def _(input, kernel_size, stride=None, padding=(0, 0), ceil_mode=False, count_in
     h, w = input.shape[-2:]
     oh = len(_starts(h, kernel_size[0], stride[0], padding[0], 1, ceil_mode))
     ow = len(_starts(w, kernel_size[1], stride[1], padding[1], 1, ceil_mode))
-    made = np.zeros((*input.shape[:-2], oh, ow), input.dtype)
+    result = np.zeros((*input.shape[:-2], oh, ow), input.dtype)
     for a, b, rows, columns, n in _averages(
         h, w, kernel_size, stride, padding, ceil_mode, count_include_pad
     ):
-        made[..., a, b] = input[..., rows, columns].sum((-2, -1)) / n
-    return made
+        result[..., a, b] = input[..., rows, columns].sum((-2, -1)) / n
+    return result
 
 
 @avg_pool2d_backward.reference
 def _(grad, size, kernel_size, stride, padding, ceil_mode, count_include_pad):
-    made = np.zeros(size, grad.dtype)
+    result = np.zeros(size, grad.dtype)
     for a, b, rows, columns, n in _averages(
         *size[-2:], kernel_size, stride, padding, ceil_mode, count_include_pad
     ):
-        made[..., rows, columns] += grad[..., a, b, None, None] / n
-    return made
+        result[..., rows, columns] += grad[..., a, b, None, None] / n
+    return result
 
 
 @avg_pool2d.samples
@@ -258,14 +260,14 @@ avg_pool2d_backward.error(
 @adaptive_avg_pool2d.reference
 def _(input, output_size):
     (h, w), (oh, ow) = input.shape[-2:], output_size
-    made = np.zeros((*input.shape[:-2], oh, ow), input.dtype)
+    result = np.zeros((*input.shape[:-2], oh, ow), input.dtype)
     for i in range(oh):
         for j in range(ow):
             window = input[
                 ..., i * h // oh : -(-(i + 1) * h // oh), j * w // ow : -(-(j + 1) * w // ow)
             ]
-            made[..., i, j] = window.mean((-2, -1))
-    return made
+            result[..., i, j] = window.mean((-2, -1))
+    return result
 
 
 adaptive_avg_pool2d.samples(

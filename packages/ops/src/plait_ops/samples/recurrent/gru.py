@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from plait_ops.samples.recurrent.lstm import layers, logistic, run_sequences, shown
+from plait_ops.samples.recurrent.lstm import layers, logistic, outputs_of, run_sequences
 from plait_ops.specs.recurrent.gru import gru_backward, gru_forward, gru_sequence
 
 
@@ -20,16 +20,16 @@ def _(gates, hx, weight, bias, sizes, reverse=False):
 def _gru_samples(s):
     for k, (gates, (hx,), weight, sizes, reverse, large) in enumerate(layers(s, 3, 1)):
         bias = s.array(len(weight), dtype=str(gates.dtype)) if k % 3 else None
-        yield shown(s(gates, hx, weight, bias, sizes, reverse), large)
+        yield outputs_of(s(gates, hx, weight, bias, sizes, reverse), large)
 
 
 @gru_backward.samples
 def _(s):
     for k, (gates, (hx,), weight, sizes, reverse, _) in enumerate(layers(s, 3, 1)):
         bias = s.array(len(weight), dtype=str(gates.dtype)) if k % 3 else None
-        made, _, activated = gru_forward(gates, hx, weight, bias, sizes, reverse)
-        grads = [s.array(*each.shape, dtype=str(gates.dtype)) for each in (made, hx)]
-        operands = [*grads, gates, hx, weight, bias, made, activated]
+        result, _, activated = gru_forward(gates, hx, weight, bias, sizes, reverse)
+        grads = [s.array(*each.shape, dtype=str(gates.dtype)) for each in (result, hx)]
+        operands = [*grads, gates, hx, weight, bias, result, activated]
         yield s(*operands, sizes, reverse).loosely(32).without_gradient()
 
 

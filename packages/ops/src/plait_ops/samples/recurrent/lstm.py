@@ -12,17 +12,17 @@ def logistic(x):
 def run_sequences(step, gates, state, sizes, reverse):
     """Run each sequence by itself; return the outputs' rows and the last states."""
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(int)
-    made = np.zeros((len(gates), state[0].shape[1]))
+    result = np.zeros((len(gates), state[0].shape[1]))
     last = [np.zeros(each.shape) for each in state]
     for row in range(len(state[0])):
         now = [each[row].astype("float64") for each in state]
         own = [at for at, n in enumerate(sizes) if n > row]
         for at in reversed(own) if reverse else own:
             now = step(gates[starts[at] + row].astype("float64"), now)
-            made[starts[at] + row] = now[0]
+            result[starts[at] + row] = now[0]
         for target, value in zip(last, now, strict=True):
             target[row] = value
-    return [each.astype(gates.dtype) for each in (made, *last)]
+    return [each.astype(gates.dtype) for each in (result, *last)]
 
 
 @lstm_sequence.reference
@@ -65,23 +65,23 @@ def layers(s, parts, states):
     yield empty, state, weight, [0, 0], False, False
 
 
-def shown(sample, large):
+def outputs_of(sample, large):
     return sample.loosely(16).without_gradient() if large else sample.loosely(8)
 
 
 def _lstm_samples(s):
     for gates, (hx, cx), weight, sizes, reverse, large in layers(s, 4, 2):
-        yield shown(s(gates, hx, cx, weight, sizes, reverse), large)
+        yield outputs_of(s(gates, hx, cx, weight, sizes, reverse), large)
 
 
 @lstm_backward.samples
 def _(s):
     # the results of the forward pass depend on the operands here
     for gates, (hx, cx), weight, sizes, reverse, _ in layers(s, 4, 2):
-        made, _, _, cells, activated = lstm_forward(gates, hx, cx, weight, sizes, reverse)
+        result, _, _, cells, activated = lstm_forward(gates, hx, cx, weight, sizes, reverse)
         dtype = str(gates.dtype)
-        grads = [s.array(*each.shape, dtype=dtype) for each in (made, hx, cx)]
-        operands = [*grads, gates, hx, cx, weight, made, cells, activated]
+        grads = [s.array(*each.shape, dtype=dtype) for each in (result, hx, cx)]
+        operands = [*grads, gates, hx, cx, weight, result, cells, activated]
         yield s(*operands, sizes, reverse).loosely(32).without_gradient()
 
 

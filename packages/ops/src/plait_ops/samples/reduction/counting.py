@@ -7,10 +7,10 @@ from plait_ops.specs.reduction.counting import bincount, histc, histogram
 
 @bincount.reference
 def _(self, weights=None, minlength=0):
-    made = np.bincount(self, weights, minlength)
+    result = np.bincount(self, weights, minlength)
     if weights is None:
-        return made.astype("int64")
-    return made.astype("float32" if weights.dtype == "float32" else "float64")
+        return result.astype("int64")
+    return result.astype("float32" if weights.dtype == "float32" else "float64")
 
 
 bincount.samples(
@@ -72,10 +72,10 @@ histc.error(
 
 @histogram.reference
 def _(self, bins, weight=None, density=False):
-    made, edges = np.histogram(
+    result, edges = np.histogram(
         self.reshape(-1), bins, None, density, None if weight is None else weight.reshape(-1)
     )
-    return made.astype(self.dtype), edges.astype(self.dtype)
+    return result.astype(self.dtype), edges.astype(self.dtype)
 
 
 histogram.samples(

@@ -65,12 +65,12 @@ def _along(operator, reference, arg):
 
 @index_backward.reference
 def _(grad, index, size, dim, keepdim):
-    made = np.zeros(size, grad.dtype)
+    result = np.zeros(size, grad.dtype)
     at = dim % len(size)
     if not keepdim:
         index, grad = np.expand_dims(index, at), np.expand_dims(grad, at)
-    np.put_along_axis(made, index, grad, at)
-    return made
+    np.put_along_axis(result, index, grad, at)
+    return result
 
 
 index_backward.samples(

@@ -13,7 +13,7 @@ from plait_ops.specs.reduction.integrals import (
 
 
 def _halves(y, x, dx, dim):
-    made = np.moveaxis(y, dim, -1)
+    result = np.moveaxis(y, dim, -1)
     dtype = y.dtype if y.dtype.kind in "fc" else np.dtype("float32")
     if x is None:
         steps = dx
@@ -21,7 +21,7 @@ def _halves(y, x, dx, dim):
         steps = np.diff(x)
     else:
         steps = np.diff(np.moveaxis(x, dim, -1), axis=-1)
-    return ((made[..., 1:] + made[..., :-1]) * steps / 2).astype(dtype)
+    return ((result[..., 1:] + result[..., :-1]) * steps / 2).astype(dtype)
 
 
 for _each in (trapezoid_, trapz):

@@ -15,7 +15,7 @@ def _reduction(operator, reference):
 
     @operator.reference
     def _(self, dim=None, keepdim=False, dtype=None):
-        made = dtype or ("int64" if self.dtype.kind in "biu" else self.dtype)
+        result = dtype or ("int64" if self.dtype.kind in "biu" else self.dtype)
         with np.errstate(all="ignore"):
             return np.asarray(
                 reference(
@@ -23,7 +23,7 @@ def _reduction(operator, reference):
                     axis=_axes(dim),
                     keepdims=keepdim,
                 )
-            ).astype(made)
+            ).astype(result)
 
     @operator.samples
     def _(s):

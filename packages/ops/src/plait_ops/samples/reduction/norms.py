@@ -19,12 +19,12 @@ def _(self, p=2, dim=None, keepdim=False, dtype=None):
     over = {"axis": _axes(dim), "keepdims": keepdim}
     with np.errstate(all="ignore"):
         if p == 0:
-            made = (x != 0).sum(**over)
+            result = (x != 0).sum(**over)
         elif math.isinf(p):
-            made = x.max(**over) if p > 0 else x.min(**over)
+            result = x.max(**over) if p > 0 else x.min(**over)
         else:
-            made = (x.astype("float64") ** p).sum(**over) ** (1 / p)
-    return np.asarray(made).astype(x.dtype)
+            result = (x.astype("float64") ** p).sum(**over) ** (1 / p)
+    return np.asarray(result).astype(x.dtype)
 
 
 @norm.samples
@@ -95,10 +95,10 @@ def _(self, dim, keepdim=False):
     if self.dtype.kind in "bui":
         self = self.astype("float32")
     with np.errstate(all="ignore"):
-        made = np.logaddexp.reduce(
+        result = np.logaddexp.reduce(
             self.astype("float64").reshape(self.shape or (1,)), axis=_axes(dim), keepdims=keepdim
         )
-    return np.asarray(made).reshape(() if not self.ndim else np.shape(made)).astype(self.dtype)
+    return np.asarray(result).reshape(() if not self.ndim else np.shape(result)).astype(self.dtype)
 
 
 @logsumexp.samples

@@ -12,8 +12,8 @@ def _quantile(operator):
     @operator.reference
     def _(self, q, dim=None, keepdim=False, interpolation="linear"):
         at = dim if self.ndim else None
-        made = np.asarray(reference(self, q, axis=at, keepdims=keepdim, method=interpolation))
-        return made.astype(self.dtype)
+        result = np.asarray(reference(self, q, axis=at, keepdims=keepdim, method=interpolation))
+        return result.astype(self.dtype)
 
     @operator.samples
     def _(s):

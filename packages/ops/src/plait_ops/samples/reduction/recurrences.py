@@ -9,13 +9,13 @@ from plait_ops.specs.reduction.recurrences import all_pole_filter, recurrence
 def _(factors, terms, dim, reverse):
     kind = "complex128" if factors.dtype.kind == "c" else "float64"
     f = np.moveaxis(factors.reshape(factors.shape or (1,)), dim, 0).astype(kind)
-    made = np.moveaxis(terms.reshape(terms.shape or (1,)), dim, 0).astype(kind)
-    for i in range(1, len(made)):
+    result = np.moveaxis(terms.reshape(terms.shape or (1,)), dim, 0).astype(kind)
+    for i in range(1, len(result)):
         if reverse:
-            made[-1 - i] += f[-i] * made[-i]
+            result[-1 - i] += f[-i] * result[-i]
         else:
-            made[i] += f[i] * made[i - 1]
-    return np.moveaxis(made, 0, dim).reshape(terms.shape).astype(terms.dtype)
+            result[i] += f[i] * result[i - 1]
+    return np.moveaxis(result, 0, dim).reshape(terms.shape).astype(terms.dtype)
 
 
 @recurrence.samples
@@ -55,11 +55,11 @@ recurrence.error(
 
 @all_pole_filter.reference
 def _(self, factors):
-    made = self.astype("float64")
+    result = self.astype("float64")
     for t in range(self.shape[2]):
         for k in range(min(factors.shape[1], t)):
-            made[:, :, t] -= factors[:, k] * made[:, :, t - 1 - k]
-    return made.astype(self.dtype)
+            result[:, :, t] -= factors[:, k] * result[:, :, t - 1 - k]
+    return result.astype(self.dtype)
 
 
 @all_pole_filter.samples

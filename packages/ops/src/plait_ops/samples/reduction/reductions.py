@@ -29,8 +29,8 @@ def _axes(dim):
 
 @sum_.reference
 def _(self, dim=None, keepdim=False, dtype=None):
-    made = dtype or ("int64" if self.dtype.kind in "biu" else self.dtype)
-    return np.sum(self.astype(made), axis=_axes(dim), keepdims=keepdim, dtype=made)
+    result = dtype or ("int64" if self.dtype.kind in "biu" else self.dtype)
+    return np.sum(self.astype(result), axis=_axes(dim), keepdims=keepdim, dtype=result)
 
 
 @mean.reference
@@ -57,14 +57,16 @@ sum_.error("TypeError", lambda s: s(s.array(2, 3), "a"), contains=["sum", "dim"]
 
 @prod.reference
 def _(self, dtype=None):
-    made = dtype or ("int64" if self.dtype.kind in "biu" else self.dtype)
-    return np.prod(self.astype(made), dtype=made)
+    result = dtype or ("int64" if self.dtype.kind in "biu" else self.dtype)
+    return np.prod(self.astype(result), dtype=result)
 
 
 @prod_dim.reference
 def _(self, dim, keepdim=False, dtype=None):
-    made = dtype or ("int64" if self.dtype.kind in "biu" else self.dtype)
-    return np.prod(self.astype(made), axis=dim if self.ndim else None, keepdims=keepdim, dtype=made)
+    result = dtype or ("int64" if self.dtype.kind in "biu" else self.dtype)
+    return np.prod(
+        self.astype(result), axis=dim if self.ndim else None, keepdims=keepdim, dtype=result
+    )
 
 
 @prod_backward.reference

@@ -107,10 +107,10 @@ def _scan(operator, reference):
 
     @operator.reference
     def _(self, dim, dtype=None):
-        made = dtype or ("int64" if self.dtype.kind in "biu" else self.dtype)
-        inner = "float32" if made == "float16" else made
+        result = dtype or ("int64" if self.dtype.kind in "biu" else self.dtype)
+        inner = "float32" if result == "float16" else result
         x = self.astype(inner).reshape(self.shape or (1,))
-        return reference(x, axis=dim, dtype=inner).reshape(self.shape).astype(made)
+        return reference(x, axis=dim, dtype=inner).reshape(self.shape).astype(result)
 
     @operator.samples
     def _(s):
@@ -135,11 +135,11 @@ def _scan(operator, reference):
 def _(self, dim, reverse):
     x = np.flip(self, dim) if reverse else self
     x = np.moveaxis(x, dim, 0)
-    made = np.concatenate([np.ones_like(x[:1]), np.cumprod(x, axis=0, dtype=x.dtype)[:-1]])[
+    result = np.concatenate([np.ones_like(x[:1]), np.cumprod(x, axis=0, dtype=x.dtype)[:-1]])[
         : len(x)
     ]
-    made = np.moveaxis(made, 0, dim)
-    return np.flip(made, dim) if reverse else made
+    result = np.moveaxis(result, 0, dim)
+    return np.flip(result, dim) if reverse else result
 
 
 exclusive_prod.samples(
@@ -158,11 +158,11 @@ def _(grad, self, dim):
     if self.ndim == 0:
         return grad
     g, x = np.moveaxis(grad, dim, 0), np.moveaxis(self, dim, 0)
-    made = np.zeros_like(x)
+    result = np.zeros_like(x)
     for i in range(len(x)):
         for k in range(i, len(x)):
-            made[i] += g[k] * np.prod(np.delete(x[: k + 1], i, axis=0), axis=0)
-    return np.moveaxis(made, 0, dim)
+            result[i] += g[k] * np.prod(np.delete(x[: k + 1], i, axis=0), axis=0)
+    return np.moveaxis(result, 0, dim)
 
 
 cumprod_backward.samples(

@@ -10,10 +10,10 @@ def _(sorted_sequence, input, right):
     side = "right" if right else "left"
     if sorted_sequence.ndim == 1:
         return np.asarray(np.searchsorted(sorted_sequence, input, side), "int64")
-    made = np.empty(input.shape, "int64")
+    result = np.empty(input.shape, "int64")
     for i in np.ndindex(input.shape[:-1]):
-        made[i] = np.searchsorted(sorted_sequence[i], input[i], side)
-    return made
+        result[i] = np.searchsorted(sorted_sequence[i], input[i], side)
+    return result
 
 
 def _sequences(s):
@@ -43,8 +43,8 @@ search_sorted_.error(
 @searchsorted_.reference
 def _(sorted_sequence, input, out_int32=False, right=False, side=None, sorter=None):
     x = sorted_sequence if sorter is None else np.take_along_axis(sorted_sequence, sorter, -1)
-    made = search_sorted_(x, np.asarray(input), right or side == "right")
-    return made.astype("int32") if out_int32 else made
+    result = search_sorted_(x, np.asarray(input), right or side == "right")
+    return result.astype("int32") if out_int32 else result
 
 
 bucketize_.reference(

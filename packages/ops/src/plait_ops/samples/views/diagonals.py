@@ -15,11 +15,11 @@ from plait_ops.specs.views.diagonals import (
 @diag_embed_.reference
 def _(self, offset=0, dim1=-2, dim2=-1):
     n = self.shape[-1] + abs(offset)
-    made = np.zeros((*self.shape[:-1], n, n), self.dtype)
-    line = np.diagonal(made, offset, -2, -1)
+    result = np.zeros((*self.shape[:-1], n, n), self.dtype)
+    line = np.diagonal(result, offset, -2, -1)
     line.setflags(write=True)
     line[...] = self
-    return np.moveaxis(made, (-2, -1), (dim1, dim2))
+    return np.moveaxis(result, (-2, -1), (dim1, dim2))
 
 
 @diag_embed_.samples
@@ -55,11 +55,11 @@ diagflat.error(
 
 @diagonal_backward.reference
 def _(grad, size, offset, dim1, dim2):
-    made = np.zeros(size, grad.dtype)
-    d = np.diagonal(made, offset, dim1, dim2)
+    result = np.zeros(size, grad.dtype)
+    d = np.diagonal(result, offset, dim1, dim2)
     d.setflags(write=True)
     d[...] = grad
-    return made
+    return result
 
 
 diagonal.reference(lambda self, offset=0, dim1=0, dim2=1: np.diagonal(self, offset, dim1, dim2))

@@ -11,9 +11,9 @@ def _select(self, dim, index):
 
 @select_backward.reference
 def _(grad, size, dim, index):
-    made = np.zeros(size, grad.dtype)
-    made[(slice(None),) * (dim % made.ndim) + (index,)] = grad
-    return made
+    result = np.zeros(size, grad.dtype)
+    result[(slice(None),) * (dim % result.ndim) + (index,)] = grad
+    return result
 
 
 select.reference(lambda self, dim, index: _select(self, dim, index))
@@ -51,9 +51,9 @@ def slice_along(self, dim, start=None, end=None, step=1):
 
 @slice_backward.reference
 def _(grad, size, dim, start=None, end=None, step=1):
-    made = np.zeros(size, grad.dtype)
-    slice_along(made, dim, start, end, step)[...] = grad
-    return made
+    result = np.zeros(size, grad.dtype)
+    slice_along(result, dim, start, end, step)[...] = grad
+    return result
 
 
 slice_.reference(slice_along)

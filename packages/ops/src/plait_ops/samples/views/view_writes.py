@@ -13,25 +13,25 @@ from plait_ops.specs.views.view_writes import (
 
 @select_scatter_.reference
 def _(self, src, dim, index):
-    made = self.copy()
-    made[(slice(None),) * (dim % self.ndim) + (index,)] = src
-    return made
+    result = self.copy()
+    result[(slice(None),) * (dim % self.ndim) + (index,)] = src
+    return result
 
 
 @slice_scatter_.reference
 def _(self, src, dim=0, start=None, end=None, step=1):
-    made = self.copy()
-    made[(slice(None),) * (dim % self.ndim) + (slice(start, end, step),)] = src
-    return made
+    result = self.copy()
+    result[(slice(None),) * (dim % self.ndim) + (slice(start, end, step),)] = src
+    return result
 
 
 @diagonal_scatter_.reference
 def _(self, src, offset=0, dim1=0, dim2=1):
-    made = self.copy()
-    line = np.diagonal(made, offset, dim1, dim2)
+    result = self.copy()
+    line = np.diagonal(result, offset, dim1, dim2)
     line.setflags(write=True)
     line[...] = src
-    return made
+    return result
 
 
 @select_scatter_.samples
@@ -90,11 +90,11 @@ diagonal_scatter_.error(
 
 @as_strided_scatter.reference
 def _(self, src, size, stride, storage_offset=None):
-    made = np.array(self, order="C")
-    step = [n * made.itemsize for n in stride]
-    flat = made.reshape(-1)[storage_offset or 0 :]
+    result = np.array(self, order="C")
+    step = [n * result.itemsize for n in stride]
+    flat = result.reshape(-1)[storage_offset or 0 :]
     np.lib.stride_tricks.as_strided(flat, size, step)[...] = src
-    return made
+    return result
 
 
 @as_strided_scatter.samples

@@ -8,8 +8,8 @@ import numpy as np
 from plait_ops.specs.vision.boxes import box_iou_rotated, nms, nms_kept
 
 
-def _kept(boxes, order, iou_threshold):
-    """What is kept, by the table of all overlaps."""
+def _select_boxes(boxes, order, iou_threshold):
+    """Return the selected boxes, from the table of all overlaps."""
     x1, y1, x2, y2 = boxes.T[:, :, None]
     width = np.minimum(x2, x2.T) - np.maximum(x1, x1.T)
     height = np.minimum(y2, y2.T) - np.maximum(y1, y1.T)
@@ -17,24 +17,24 @@ def _kept(boxes, order, iou_threshold):
     areas = (x2 - x1) * (y2 - y1)
     with np.errstate(invalid="ignore", divide="ignore"):
         too_near = both / (areas + areas.T - both) > iou_threshold
-    kept = []
+    indices = []
     for i in order.tolist():
-        if not any(too_near[k, i] for k in kept):
-            kept.append(i)
-    return np.array(kept, "int64")
+        if not any(too_near[k, i] for k in indices):
+            indices.append(i)
+    return np.array(indices, "int64")
 
 
 @nms.reference
 def _(boxes, scores, iou_threshold):
-    return _kept(boxes, np.argsort(-scores, kind="stable"), iou_threshold)
+    return _select_boxes(boxes, np.argsort(-scores, kind="stable"), iou_threshold)
 
 
 @nms_kept.reference
 def _(boxes, order, iou_threshold):
-    kept = _kept(boxes, order, iou_threshold)
-    made = np.zeros(len(order), "int64")
-    made[: len(kept)] = kept
-    return made, np.array(len(kept), "int64")
+    indices = _select_boxes(boxes, order, iou_threshold)
+    result = np.zeros(len(order), "int64")
+    result[: len(indices)] = indices
+    return result, np.array(len(indices), "int64")
 
 
 def _boxes(s, n, dtype="float32", side=10.0):
@@ -143,13 +143,13 @@ def _shared(one, two):
 
 @box_iou_rotated.reference
 def _(boxes1, boxes2):
-    made = np.zeros((len(boxes1), len(boxes2)), "float32")
+    result = np.zeros((len(boxes1), len(boxes2)), "float32")
     for i, j in itertools.product(range(len(boxes1)), range(len(boxes2))):
         one, two = boxes1[i].astype("float64"), boxes2[j].astype("float64")
         both = _shared(_polygon(one), _polygon(two))
         if one[2] * one[3] > 0 and two[2] * two[3] > 0:
-            made[i, j] = both / (one[2] * one[3] + two[2] * two[3] - both)
-    return made
+            result[i, j] = both / (one[2] * one[3] + two[2] * two[3] - both)
+    return result
 
 
 def _rotated(s, n, dtype="float32"):

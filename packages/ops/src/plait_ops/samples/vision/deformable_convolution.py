@@ -38,24 +38,24 @@ def _weights(size, offset, kernel_size, stride, padding, dilation, along_y, alon
 @deform_sample.reference
 def _(input, offset, kernel_size, stride, padding, dilation, along_y, along_x):
     n, c = input.shape[:2]
-    made = np.zeros((n, c, math.prod(kernel_size), math.prod(offset.shape[2:])), input.dtype)
+    result = np.zeros((n, c, math.prod(kernel_size), math.prod(offset.shape[2:])), input.dtype)
     split = c // (offset.shape[1] // (2 * math.prod(kernel_size)))
     rest = (kernel_size, stride, padding, dilation, along_y, along_x)
     for b, g, k, at, weights in _weights(input.shape, offset, *rest):
         own = slice(g * split, (g + 1) * split)
-        made[b, own, k, at] = (input[b, own] * weights).sum((1, 2))
-    return made
+        result[b, own, k, at] = (input[b, own] * weights).sum((1, 2))
+    return result
 
 
 @deform_scatter.reference
 def _(grad, offset, size, kernel_size, stride, padding, dilation, along_y, along_x):
-    made = np.zeros(size, grad.dtype)
+    result = np.zeros(size, grad.dtype)
     split = size[1] // (offset.shape[1] // (2 * math.prod(kernel_size)))
     rest = (kernel_size, stride, padding, dilation, along_y, along_x)
     for b, g, k, at, weights in _weights(size, offset, *rest):
         own = slice(g * split, (g + 1) * split)
-        made[b, own] += (grad[b, own, k, at][:, None, None] * weights).astype(grad.dtype)
-    return made
+        result[b, own] += (grad[b, own, k, at][:, None, None] * weights).astype(grad.dtype)
+    return result
 
 
 @deform_conv2d.reference
@@ -74,7 +74,7 @@ def _(
     n, c = input.shape[:2]
     o, per, kh, kw = weight.shape
     oh, ow = offset.shape[2:]
-    made = np.zeros((n, o, oh * ow))
+    result = np.zeros((n, o, oh * ow))
     rest = ((kh, kw), stride, padding, dilation, False, False)
     for b, g, k, at, weights in _weights(input.shape, offset, *rest):
         for ch in range(g * c // offset_groups, (g + 1) * c // offset_groups):
@@ -83,10 +83,10 @@ def _(
                 seen *= mask[b, g * kh * kw + k].reshape(-1)[at]
             group = ch // per
             own = slice(group * o // groups, (group + 1) * o // groups)
-            made[b, own, at] += seen * weight[own, ch % per, k // kw, k % kw]
+            result[b, own, at] += seen * weight[own, ch % per, k // kw, k % kw]
     if bias is not None:
-        made += bias[:, None]
-    return made.reshape(n, o, oh, ow).astype(input.dtype)
+        result += bias[:, None]
+    return result.reshape(n, o, oh, ow).astype(input.dtype)
 
 
 def _offsets(s, *shape, dtype="float32"):

@@ -21,17 +21,17 @@ from plait_ops.specs.vision.region_pooling import (
 def _weights(start, length, bins, ratio, pixels):
     """The sum of the weights of each pixel for each bin, (bins, pixels), and the samples of one."""
     grid = ratio if ratio > 0 else math.ceil(length / bins)
-    made = np.zeros((bins, pixels))
+    result = np.zeros((bins, pixels))
     for b, i in itertools.product(range(bins), range(max(grid, 0))):
         y = start + (b + (i + 0.5) / grid) * length / bins
         if not -1 <= y <= pixels:
             continue
         y = min(max(y, 0), pixels - 1)
         low = min(int(y), pixels - 1)
-        made[b, low] += low + 1 - y
+        result[b, low] += low + 1 - y
         if low + 1 < pixels:
-            made[b, low + 1] += y - low
-    return made, grid
+            result[b, low + 1] += y - low
+    return result, grid
 
 
 def _tables(roi, size, scale, bins, ratio, aligned, least):
@@ -50,23 +50,23 @@ def _tables(roi, size, scale, bins, ratio, aligned, least):
 @roi_align.reference
 def _(input, rois, spatial_scale, pooled_height, pooled_width, sampling_ratio=-1, aligned=False):
     bins = (pooled_height, pooled_width)
-    made = np.zeros((len(rois), input.shape[1], *bins), input.dtype)
+    result = np.zeros((len(rois), input.shape[1], *bins), input.dtype)
     for r, roi in enumerate(rois):
         rows, columns = _tables(
             roi, input.shape, spatial_scale, bins, sampling_ratio, aligned, True
         )
-        made[r] = rows @ input[int(roi[0])] @ columns.T
-    return made
+        result[r] = rows @ input[int(roi[0])] @ columns.T
+    return result
 
 
 @roi_align_backward.reference
 def _(grad, rois, size, spatial_scale, pooled_height, pooled_width, sampling_ratio, aligned):
-    made = np.zeros(size, grad.dtype)
+    result = np.zeros(size, grad.dtype)
     for g, roi in zip(grad, rois, strict=True):
         bins = (pooled_height, pooled_width)
         rows, columns = _tables(roi, size, spatial_scale, bins, sampling_ratio, aligned, True)
-        made[int(roi[0])] += (rows.T @ g @ columns).astype(grad.dtype)
-    return made
+        result[int(roi[0])] += (rows.T @ g @ columns).astype(grad.dtype)
+    return result
 
 
 def _by_bin(images, bins):
@@ -77,22 +77,22 @@ def _by_bin(images, bins):
 @ps_roi_align.reference
 def _(input, rois, spatial_scale, pooled_height, pooled_width, sampling_ratio=-1):
     bins = (pooled_height, pooled_width)
-    made = np.zeros((len(rois), input.shape[1] // math.prod(bins), *bins), input.dtype)
+    result = np.zeros((len(rois), input.shape[1] // math.prod(bins), *bins), input.dtype)
     for r, roi in enumerate(rois):
         rows, columns = _tables(roi, input.shape, spatial_scale, bins, sampling_ratio, True, False)
-        made[r] = np.einsum("iy,oijyx,jx->oij", rows, _by_bin(input[int(roi[0])], bins), columns)
-    return made
+        result[r] = np.einsum("iy,oijyx,jx->oij", rows, _by_bin(input[int(roi[0])], bins), columns)
+    return result
 
 
 @ps_roi_align_backward.reference
 def _(grad, rois, size, spatial_scale, pooled_height, pooled_width, sampling_ratio):
-    made = np.zeros(size, grad.dtype)
+    result = np.zeros(size, grad.dtype)
     for g, roi in zip(grad, rois, strict=True):
         bins = (pooled_height, pooled_width)
         rows, columns = _tables(roi, size, spatial_scale, bins, sampling_ratio, True, False)
         part = np.einsum("iy,oij,jx->oijyx", np.nan_to_num(rows), g, columns)
-        made[int(roi[0])] += part.reshape(size[1:]).astype(grad.dtype)
-    return made
+        result[int(roi[0])] += part.reshape(size[1:]).astype(grad.dtype)
+    return result
 
 
 # ---- whole pixels --------------------------------------------------------------------------------
@@ -121,46 +121,46 @@ def _windows(roi, scale, bins, more, size, less):
 @roi_pool.reference
 def _(input, rois, spatial_scale, pooled_height, pooled_width):
     bins = (pooled_height, pooled_width)
-    made = np.zeros((len(rois), input.shape[1], *bins), input.dtype)
-    where = np.full(made.shape, -1, "int32")
+    result = np.zeros((len(rois), input.shape[1], *bins), input.dtype)
+    where = np.full(result.shape, -1, "int32")
     places = np.arange(input.shape[2] * input.shape[3]).reshape(input.shape[2:])
     for r, roi in enumerate(rois):
         for i, j, down, across in _windows(roi, spatial_scale, bins, 1, input.shape, 0):
             seen = input[int(roi[0]), :, down, across].reshape(input.shape[1], -1)
-            made[r, :, i, j] = seen.max(1)
+            result[r, :, i, j] = seen.max(1)
             where[r, :, i, j] = places[down, across].reshape(-1)[seen.argmax(1)]
-    return made, where
+    return result, where
 
 
 @roi_pool_backward.reference
 def _(grad, rois, argmax, size):
-    made = np.zeros(size, grad.dtype)
+    result = np.zeros(size, grad.dtype)
     for g, roi, at in zip(grad, rois, argmax, strict=True):
-        for plane, values, each in zip(made[int(roi[0])], g, at, strict=True):
+        for plane, values, each in zip(result[int(roi[0])], g, at, strict=True):
             np.add.at(plane.reshape(-1), each[each >= 0], values[each >= 0])
-    return made
+    return result
 
 
 @ps_roi_pool.reference
 def _(input, rois, spatial_scale, pooled_height, pooled_width):
     bins = (pooled_height, pooled_width)
-    made = np.zeros((len(rois), input.shape[1] // math.prod(bins), *bins), input.dtype)
+    result = np.zeros((len(rois), input.shape[1] // math.prod(bins), *bins), input.dtype)
     for r, roi in enumerate(rois):
         images = _by_bin(input[int(roi[0])], bins)
         for i, j, down, across in _windows(roi, spatial_scale, bins, 0, input.shape, 1):
-            made[r, :, i, j] = images[:, i, j, down, across].mean((1, 2))
-    return made
+            result[r, :, i, j] = images[:, i, j, down, across].mean((1, 2))
+    return result
 
 
 @ps_roi_pool_backward.reference
 def _(grad, rois, size, spatial_scale, pooled_height, pooled_width):
-    made, bins = np.zeros(size, grad.dtype), (pooled_height, pooled_width)
+    result, bins = np.zeros(size, grad.dtype), (pooled_height, pooled_width)
     for g, roi in zip(grad, rois, strict=True):
-        images = _by_bin(made[int(roi[0])], bins)
+        images = _by_bin(result[int(roi[0])], bins)
         for i, j, down, across in _windows(roi, spatial_scale, bins, 0, size, 1):
             area = (down.stop - down.start) * (across.stop - across.start)
             images[:, i, j, down, across] += g[:, i, j, None, None] / area
-    return made
+    return result
 
 
 # ---- calls ---------------------------------------------------------------------------------------

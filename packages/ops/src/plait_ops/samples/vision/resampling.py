@@ -19,13 +19,13 @@ def _polynomial(x, mode, a):
 
 def _matrix(old, new, step, mode, align_corners, antialias, dtype):
     """The weight of each old element for each new one."""
-    made = np.zeros((new, old))
+    result = np.zeros((new, old))
     if mode.startswith("nearest"):
         number = np.float64 if dtype == np.float64 else np.float32
         for i in range(new):
             at = number(i + 0.5 if mode == "nearest-exact" else i) * number(step)
-            made[i, min(int(at), old - 1)] = 1
-        return made
+            result[i, min(int(at), old - 1)] = 1
+        return result
     if align_corners:
         step = (old - 1) / (new - 1) if new > 1 else 0.0
     wide = max(step, 1.0) if antialias else 1.0
@@ -35,9 +35,9 @@ def _matrix(old, new, step, mode, align_corners, antialias, dtype):
         ends = math.floor(place + 1 - reach), math.floor(place + 1 + reach)
         for j in range(max(ends[0], 0), min(ends[1], old)) if antialias else range(*ends):
             weight = _polynomial((j - place) / wide, mode, -0.5 if antialias else -0.75)
-            made[i, min(max(j, 0), old - 1)] += weight
-        made[i] /= made[i].sum()
-    return made
+            result[i, min(max(j, 0), old - 1)] += weight
+        result[i] /= result[i].sum()
+    return result
 
 
 def _whole(weights):

@@ -145,19 +145,19 @@ class Arguments {
 
   // each element that is written has its own place
   plait_status check_memory(const Collective &out) const {
-    const Overlap found = find_overlap(out.in, out.n_in, out.out, out.n_out, by_rank());
-    if (found.kind == Overlap::within_outputs)
+    const Overlap result = find_overlap(out.in, out.n_in, out.out, out.n_out, by_rank());
+    if (result.kind == Overlap::within_outputs)
       return fail(
           PLAIT_VALUE_ERROR,
           "`outputs[%u]` of shape %s must have a place for each element, got several in one "
           "place, or in another output's; clone() it first",
-          found.index, shape_text(out.out[found.index]).c_str());
-    if (found.kind == Overlap::with_input)
+          result.index, shape_text(out.out[result.index]).c_str());
+    if (result.kind == Overlap::with_input)
       return fail(
           PLAIT_VALUE_ERROR,
           "`inputs[%u]` of shape %s must be an output exactly or lie apart from all, got one "
           "that overlaps an output; clone() it first",
-          found.index, shape_text(out.in[found.index]).c_str());
+          result.index, shape_text(out.in[result.index]).c_str());
     return PLAIT_OK;
   }
 
@@ -191,8 +191,8 @@ class Arguments {
 
 // What is to run, with the tensors of this rank that take part; or an error.
 inline plait_status check_arguments(plait_thread *thread, uint32_t rank, uint32_t size,
-                                    const plait_collective &asked, Collective &out) {
-  return checking::Arguments(thread, rank, size, asked).check(out);
+                                    const plait_collective &request, Collective &out) {
+  return checking::Arguments(thread, rank, size, request).check(out);
 }
 
 }  // namespace plait::collectives

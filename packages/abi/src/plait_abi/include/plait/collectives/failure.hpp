@@ -38,24 +38,24 @@ struct LostRank {  // a process that died, left, is stopped or was interrupted
 };
 
 // The text of a failure, with its kind and the lost ranks if these are its reason.
-struct Why : std::string {
+struct Explanation : std::string {
   std::vector<LostRank> lost;
   FailureKind kind = FAILURE_UNKNOWN;
-  Why() = default;
-  Why(const char *text) : std::string(text) {}
-  Why(std::string text, std::vector<LostRank> ranks = {})
+  Explanation() = default;
+  Explanation(const char *text) : std::string(text) {}
+  Explanation(std::string text, std::vector<LostRank> ranks = {})
       : std::string(std::move(text)),
         lost(std::move(ranks)),
         kind(lost.empty() ? FAILURE_UNKNOWN : FAILURE_LOST) {}
-  Why(std::string text, FailureKind k) : std::string(std::move(text)), kind(k) {}
+  Explanation(std::string text, FailureKind k) : std::string(std::move(text)), kind(k) {}
 };
 
 // The same processes, with their ranks in a group made of these members of theirs.
 inline std::vector<LostRank> in_subgroup(std::vector<LostRank> lost,
                                          const std::vector<uint32_t> &members) {
   for (LostRank &each : lost) {
-    const auto found = std::find(members.begin(), members.end(), each.rank);
-    each.rank = found == members.end() ? -1 : found - members.begin();
+    const auto it = std::find(members.begin(), members.end(), each.rank);
+    each.rank = it == members.end() ? -1 : it - members.begin();
   }
   return lost;
 }
@@ -78,9 +78,9 @@ inline const GroupFailure *failure_of(const plait_object *cause) {
 }
 
 // Gives the error that the thread has just raised the failure as its cause.
-inline void add_failure(plait_thread *thread, FailureKind kind, const Why &why) {
+inline void add_failure(plait_thread *thread, FailureKind kind, const Explanation &explanation) {
   struct Object : GroupFailure {
-    Why why;
+    Explanation explanation;
   };
   static const plait_type type{PLAIT_HEADER(plait_type), failure_type_name, [](plait_object *o) {
                                  delete static_cast<Object *>(reinterpret_cast<GroupFailure *>(o));
@@ -89,11 +89,11 @@ inline void add_failure(plait_thread *thread, FailureKind kind, const Why &why) 
   // the error for no memory is shared
   if (!error || error->code == PLAIT_MEMORY_ERROR || error->cause) return;
   auto object = std::make_unique<Object>();
-  object->why = why;
-  object->e = {{1, &type}, PLAIT_ERROR, 0, object->why.c_str(), nullptr, nullptr, nullptr};
+  object->explanation = explanation;
+  object->e = {{1, &type}, PLAIT_ERROR, 0, object->explanation.c_str(), nullptr, nullptr, nullptr};
   object->kind = kind;
-  object->count = object->why.lost.size();
-  object->lost = object->why.lost.data();
+  object->count = object->explanation.lost.size();
+  object->lost = object->explanation.lost.data();
   error->cause = &object.release()->e.o;
 }
 

@@ -68,7 +68,7 @@ class Group : public Members {
   }
   bool has_left(uint32_t rank) const { return members_[rank].left; }
   // Whether the communicator is gone, and all that others may wait for is done. Receives do not
-  // keep a member: nobody asks for them any more.
+  // keep a member: their results are not needed any more.
   bool ended() const { return closing_ && !owes(); }
 
   void join(uint32_t rank, const Member &m, uint32_t channel) {
@@ -100,15 +100,15 @@ class Group : public Members {
   uint64_t group_of(uint32_t rank) const { return members_[rank].group; }
 
   // Why, and who was lost since.
-  Why broken_text() const {
-    Why why = reason_text();
+  Explanation broken_text() const {
+    Explanation explanation = reason_text();
     for (uint32_t r = 0; r < size_; r++)
       if (members_[r].lost && !(broken_->cause == CAUSE_DIED && broken_->of == r) &&
           !(ended_by_member() && broken_->by == r)) {
-        why += ", " + name_of(r) + " died";
-        why.lost.push_back(lost_member(r));
+        explanation += ", " + name_of(r) + " died";
+        explanation.lost.push_back(lost_member(r));
       }
-    return why;
+    return explanation;
   }
 
   // ---- what the program asks for
@@ -143,12 +143,12 @@ class Group : public Members {
   bool ended_by_other() const { return ended_by_member() && broken_->by != rank_; }
   void write_break() const { write_to_all(LETTER_BREAK, &*broken_, sizeof *broken_, abort_text_); }
   void close() { closing_ = true; }
-  void say_goodbye(const Why &why) {
-    if (owes() && !broken_)  // the others wait for what does not come any more
-      give_up({rank_, rank_, CAUSE_LEFT}, Outcome::broken, why);
+  void say_goodbye(const Explanation &explanation) {
+    if (owes() && !broken_)  // the others wait for messages that will not be sent
+      give_up({rank_, rank_, CAUSE_LEFT}, Outcome::broken, explanation);
     else
       write_to_all(LETTER_LEFT, &began_, sizeof began_);
-    messages_.fail_all(Outcome::broken, why);
+    messages_.fail_all(Outcome::broken, explanation);
   }
   void out_of_memory() {
     if (!broken_) give_up({rank_, rank_, CAUSE_INTERRUPTED}, Outcome::broken, "out of memory");
@@ -210,13 +210,13 @@ class Group : public Members {
       }
   }
   // the others count this process as lost
-  void expelled(const std::string &why) {
+  void expelled(const std::string &explanation) {
     if (broken_) return;
-    expelled_ = why;
-    give_up({rank_, rank_, CAUSE_INTERRUPTED}, Outcome::broken, why);
+    expelled_ = explanation;
+    give_up({rank_, rank_, CAUSE_INTERRUPTED}, Outcome::broken, explanation);
   }
 
-  // Moves on what can move.
+  // Makes progress with all operations that can.
   void step(double t) {
     while (!broken_ && (run_ || !queue_.empty())) {
       if (!run_) begin(t);
@@ -224,12 +224,12 @@ class Group : public Members {
     }
     if (broken_ || messages_.idle()) return;
     Outcome o = Outcome::done;
-    std::string why;
+    std::string explanation;
     uint32_t r = 0;
     double waited = 0;
-    if (!messages_.step(t, o, why, r, waited)) return;
+    if (!messages_.step(t, o, explanation, r, waited)) return;
     if (o == Outcome::timed_out)
-      give_up({rank_, r, CAUSE_TIMED_OUT, 0, waited}, o, why);
+      give_up({rank_, r, CAUSE_TIMED_OUT, 0, waited}, o, explanation);
     else
       give_up({rank_, r, CAUSE_DIED}, o, loss_of(r, " died"));
   }
@@ -345,9 +345,9 @@ class Group : public Members {
     }
     if (t <= run_->deadline) return false;
     uint32_t first = rank_;
-    const std::string who = missing(first);
+    const std::string names = missing(first);
     give_up({rank_, first, CAUSE_TIMED_OUT, 0, run_->op->timeout}, Outcome::timed_out,
-            "waited " + seconds(run_->op->timeout) + " s for " + who);
+            "waited " + seconds(run_->op->timeout) + " s for " + names);
     return true;
   }
 
@@ -355,10 +355,11 @@ class Group : public Members {
   bool agree(double t) {
     const auto &all = calls();
     if (std::any_of(all.begin(), all.end(), [&](auto &c) { return c.call != run_->call; })) {
-      std::string why = "the same call on all ranks is required;";
+      std::string explanation = "the same call on all ranks is required;";
       for (uint32_t r = 0; r < size_; r++)
-        why += (r ? ", rank " : " rank ") + std::to_string(r) + " calls " + describe(all[r].call);
-      return finish(Outcome::mismatch, why);
+        explanation +=
+            (r ? ", rank " : " rank ") + std::to_string(r) + " calls " + describe(all[r].call);
+      return finish(Outcome::mismatch, explanation);
     }
     if (run_->algorithm.is_short()) {
       std::vector<const char *> bytes(size_);
@@ -383,17 +384,17 @@ class Group : public Members {
     return move(t);
   }
 
-  bool finish(Outcome o, const Why &why) {
+  bool finish(Outcome o, const Explanation &explanation) {
     for (Called &c : calls()) c = {};
     turn().all_share = true;
     turn().round = turn().sent = 0;
     turn().rounds.clear();
     turn().told = turn().asked = false;
     count_++;
-    end_run(o, why);
+    end_run(o, explanation);
     return true;
   }
-  void end_run(Outcome o, const Why &why) {
+  void end_run(Outcome o, const Explanation &explanation) {
     const std::shared_ptr<Operation> op = run_->op;
     if (run_->schedule && run_->schedule->running()) {
       run_->schedule->abandon();
@@ -404,7 +405,7 @@ class Group : public Members {
                     o == Outcome::done ? PLAIT_OK : PLAIT_ERROR);
     run_.reset();
     queue_.pop_front();
-    op->finish(o, why);
+    op->finish(o, explanation);
   }
   void observe() {
     if (!(__atomic_load_n(runtime_->observed, __ATOMIC_RELAXED) & PLAIT_EVENT_COLLECTIVE)) return;
@@ -424,13 +425,13 @@ class Group : public Members {
       run_->schedule->each_running([&](const Action &a) { absent[a.rank] = true; });
     else
       for (uint32_t r = 0; r < size_; r++) absent[r] = !calls()[r].here && !calls()[r].waits;
-    std::string who;
+    std::string names;
     for (uint32_t r = 0; r < size_; r++) {
       if (!absent[r]) continue;
-      if (who.empty()) first = r;
-      who += (who.empty() ? "" : ", ") + name_of(r);
+      if (names.empty()) first = r;
+      names += (names.empty() ? "" : ", ") + name_of(r);
     }
-    return who;
+    return names;
   }
 
   void called(uint32_t from, Reading letter) {
@@ -560,15 +561,15 @@ class Group : public Members {
   // the group; of messages only its own fail.
   void check_left(uint32_t rank) {
     if (broken_) return;
-    const Why why = loss_of(rank, " left the group");
+    const Explanation explanation = loss_of(rank, " left the group");
     if (run_ && !run_->schedule && !calls()[rank].here && members_[rank].began <= count_)
-      give_up({rank_, rank, CAUSE_LEFT}, Outcome::broken, why);
+      give_up({rank_, rank, CAUSE_LEFT}, Outcome::broken, explanation);
     else
-      messages_.fail_those_of(rank, why);
+      messages_.fail_those_of(rank, explanation);
   }
 
-  // This member breaks the group: what it waits for fails with the text, and the others are told.
-  void give_up(const Reason &reason, Outcome o, const Why &text) {
+  // This member breaks the group: its operations fail with the text, and the others get a message.
+  void give_up(const Reason &reason, Outcome o, const Explanation &text) {
     broken_ = reason;
     write_break();
     fail_all(o, text.empty() ? broken_text() : text);
@@ -580,14 +581,14 @@ class Group : public Members {
     abort_text_ = letter.text();
     fail_all(Outcome::broken, broken_text());
   }
-  void fail_all(Outcome o, const Why &why) {
-    if (run_) end_run(o, why);
+  void fail_all(Outcome o, const Explanation &explanation) {
+    if (run_) end_run(o, explanation);
     while (!queue_.empty()) {
       const auto op = queue_.front();
       queue_.pop_front();
       op->finish(Outcome::broken, broken_text());
     }
-    messages_.fail_all(o, why);
+    messages_.fail_all(o, explanation);
   }
 
   LostRank lost_member(uint32_t r) const {
@@ -595,13 +596,15 @@ class Group : public Members {
     if (!m.joined) return {r, -1, 0};
     return {r, m.peer, m.pid};
   }
-  Why loss_of(uint32_t r, const char *what) const { return {name_of(r) + what, {lost_member(r)}}; }
+  Explanation loss_of(uint32_t r, const char *event) const {
+    return {name_of(r) + event, {lost_member(r)}};
+  }
 
-  Why reason_text() const {
+  Explanation reason_text() const {
     const Reason &reason = *broken_;
     const std::string text = "the group is broken: ";
-    const auto loss = [&](uint32_t r, const char *what) -> Why {
-      return {text + name_of(r) + what, {lost_member(r)}};
+    const auto loss = [&](uint32_t r, const char *event) -> Explanation {
+      return {text + name_of(r) + event, {lost_member(r)}};
     };
     switch (reason.cause) {
       case CAUSE_LEFT: return loss(reason.of, " left it");

@@ -13,7 +13,7 @@ namespace plait::collectives {
 
 enum LetterKind : uint32_t {
   // of processes
-  LETTER_HELLO = 0x706c7401,  // the first one: who this is
+  LETTER_HELLO = 0x706c7401,  // the first one: the sender's identity
   LETTER_BYE,                 // this process ends as it should
   LETTER_BEAT,                // it lives
   LETTER_LOST,                // a process does not
@@ -103,7 +103,7 @@ enum Cause : uint32_t {
   CAUSE_ABORTED
 };
 struct Reason {  // why a group is broken
-  uint32_t by, of;  // ranks: who noticed, and who is missing
+  uint32_t by, of;  // the rank that noticed, and the rank that is missing
   Cause cause;
   uint32_t unused = 0;
   double waited = 0;

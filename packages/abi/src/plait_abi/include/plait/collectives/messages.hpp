@@ -102,15 +102,15 @@ class Messages {
   }
   // A member does not send, or answer, any more. Bytes that are on their way come though it has
   // left meanwhile: its goodbye is a letter, and may overtake them.
-  void fail_those_of(uint32_t rank, const Why &why) {
+  void fail_those_of(uint32_t rank, const Explanation &reason) {
     for (auto it = open_.begin(); it != open_.end();) {
       const auto m = it++;
-      if (m->rank == rank && !m->schedule) finish(m, Outcome::broken, why);
+      if (m->rank == rank && !m->schedule) finish(m, Outcome::broken, reason);
     }
   }
 
   // moves messages on; the text and rank of one that failed, or was cut off by its timeout
-  bool step(double t, Outcome &o, std::string &why, uint32_t &rank, double &waited) {
+  bool step(double t, Outcome &o, std::string &reason, uint32_t &rank, double &waited) {
     for (auto it = open_.begin(); it != open_.end();) {
       const auto m = it++;
       if (m->schedule) {
@@ -136,7 +136,7 @@ class Messages {
         rank = m->rank;
         waited = m->op->timeout;
         o = Outcome::timed_out;
-        why = text;
+        reason = text;
         return true;
       }
       take_back(*m);
@@ -161,8 +161,8 @@ class Messages {
     return false;
   }
 
-  void fail_all(Outcome o, const Why &why) {
-    while (!open_.empty()) finish(open_.begin(), o, why);
+  void fail_all(Outcome o, const Explanation &reason) {
+    while (!open_.empty()) finish(open_.begin(), o, reason);
   }
 
  private:
@@ -188,13 +188,13 @@ class Messages {
     return it;
   }
   static std::string different(int64_t tag, uint32_t sender, uint64_t elements, uint32_t dtype,
-                               uint32_t receiver, uint64_t wanted, uint32_t wanted_dtype) {
+                               uint32_t receiver, uint64_t required, uint32_t wanted_dtype) {
     const auto what = [](uint64_t n, uint32_t d) {
       return std::to_string(n) + " elements of " + dtype_name(d);
     };
     return "the same tensor on both ranks is required (tag " + std::to_string(tag) + "); rank " +
            std::to_string(sender) + " sends " + what(elements, dtype) + ", rank " +
-           std::to_string(receiver) + " receives " + what(wanted, wanted_dtype);
+           std::to_string(receiver) + " receives " + what(required, wanted_dtype);
   }
 
   void offer(Open m) {
@@ -275,7 +275,7 @@ class Messages {
     members_.write_to(m.rank, LETTER_TAKE_BACK, nullptr, &reply, {});
   }
 
-  void finish(std::list<Open>::iterator it, Outcome o, Why why) {
+  void finish(std::list<Open>::iterator it, Outcome o, Explanation reason) {
     Open m = std::move(*it);
     open_.erase(it);
     if (m.schedule && m.schedule->running()) {
@@ -283,7 +283,7 @@ class Messages {
       lingering_.push_back(m.schedule);
     }
     m.schedule.reset();  // before the message is done, as it has the tensors
-    m.op->finish(o, std::move(why));
+    m.op->finish(o, std::move(reason));
   }
 
   Members &members_;

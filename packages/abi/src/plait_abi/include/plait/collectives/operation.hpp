@@ -36,12 +36,12 @@ struct Operation {
   std::condition_variable changed;
   bool done = false;
   Outcome outcome = Outcome::done;
-  Why why;
+  Explanation explanation;
 
-  void finish(Outcome o, Why text) {
+  void finish(Outcome o, Explanation text) {
     const std::lock_guard<std::mutex> lock(mutex);
     outcome = o;
-    why = std::move(text);
+    explanation = std::move(text);
     done = true;
     changed.notify_all();
   }

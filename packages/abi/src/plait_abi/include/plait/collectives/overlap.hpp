@@ -131,8 +131,8 @@ inline Overlap find_overlap(plait_tensor *const *in, uint32_t n_in, plait_tensor
     uintptr_t high = 0;
     for (; end < all.size() && (end == begin || all[end].low < high); end++)
       high = std::max(high, all[end].high);
-    const Overlap found = look_at(all.data() + begin, all.data() + end, any_index);
-    if (found.kind != Overlap::none) return found;
+    const Overlap result = look_at(all.data() + begin, all.data() + end, any_index);
+    if (result.kind != Overlap::none) return result;
   }
   return {};
 }

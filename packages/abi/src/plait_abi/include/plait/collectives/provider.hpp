@@ -72,7 +72,7 @@ class Provider {
   // Waits as the program's thread; `give_up` is called once if the user wants to stop. An operation
   // that is left undone, as the transport does not return, keeps its tensors.
   template <class F>
-  static plait_status wait_for(plait_thread *thread, const char *who, World &world, Operation &o,
+  static plait_status wait_for(plait_thread *thread, const char *caller, World &world, Operation &o,
                                F &&give_up) {
     Signals signals(thread);
     std::unique_lock<std::mutex> lock(o.mutex);
@@ -81,23 +81,25 @@ class Provider {
       o.changed.wait_for(lock, pause);
       if (o.done) continue;
       lock.unlock();  // asking may wait for the interpreter's lock
-      const std::string why = world.stuck();
+      const std::string explanation = world.stuck();
       if (!asked && (asked = signals.asked()) && give_up())
-        return status_of(thread, who, Outcome::interrupted, "interrupted");
+        return status_of(thread, caller, Outcome::interrupted, "interrupted");
       lock.lock();
-      if (!why.empty() && !o.done)
-        return status_of(thread, who, asked ? Outcome::interrupted : Outcome::broken, why);
+      if (!explanation.empty() && !o.done)
+        return status_of(thread, caller, asked ? Outcome::interrupted : Outcome::broken,
+                         explanation);
     }
     o.release(lock);
-    return status_of(thread, who,
-                     asked && o.outcome != Outcome::done ? Outcome::interrupted : o.outcome, o.why);
+    return status_of(thread, caller,
+                     asked && o.outcome != Outcome::done ? Outcome::interrupted : o.outcome,
+                     o.explanation);
   }
 
-  plait_status join(plait_thread *thread, const char *who, const std::shared_ptr<World> &world,
+  plait_status join(plait_thread *thread, const char *caller, const std::shared_ptr<World> &world,
                     const std::string &name, uint32_t rank, uint32_t size, double patience,
                     double timeout, const World::Parent &parent, plait_communicator **out) const {
     const auto opening = world->open(name, rank, size, patience, timeout, parent);
-    const plait_status s = wait_for(thread, who, *world, *opening, [&] {
+    const plait_status s = wait_for(thread, caller, *world, *opening, [&] {
       world->withdraw(opening);
       return false;
     });
@@ -142,8 +144,8 @@ class Provider {
         });
         if (s < 0) return s;
         size = uint32_t(found->living.size());
-        const auto mine = std::find(found->living.begin(), found->living.end(), world->rank());
-        rank = uint32_t(mine - found->living.begin());
+        const auto own = std::find(found->living.begin(), found->living.end(), world->rank());
+        rank = uint32_t(own - found->living.begin());
       }
       if (size > world->size())
         return fail("`size` must be at most %u, the number of processes, got %u", world->size(),
@@ -180,11 +182,11 @@ class Provider {
     });
   }
 
-  static plait_status split(void *ctx, plait_thread *thread, plait_communicator *given,
+  static plait_status split(void *ctx, plait_thread *thread, plait_communicator *handle,
                             int64_t color, int64_t key, plait_communicator **out) {
     return border(thread, "split", [&]() -> plait_status {
       *out = nullptr;
-      Communicator &c = *of(given);
+      Communicator &c = *of(handle);
       if (is_forked(*c.world)) return refuse_child(thread, c.world->pid(), "split");
       const uint32_t size = c.size;
       const int64_t three = 3;
@@ -195,10 +197,10 @@ class Provider {
                                           t.out()));
         handles.push_back(t.get());
       }
-      auto *mine = tensors[size].data<int64_t>();
-      mine[0] = color;
-      mine[1] = key;
-      mine[2] = c.splits++;
+      auto *own = tensors[size].data<int64_t>();
+      own[0] = color;
+      own[1] = key;
+      own[2] = c.splits++;
       const Collective call{split_kind,   0, 0, 1, size, handles.data() + size, handles.data(),
                             dtype::int64, 3, 0};
       const auto op = begin(thread, c, call, 0, c.group->timeout());
@@ -221,23 +223,23 @@ class Provider {
     });
   }
 
-  static void abort(void *, plait_communicator *given, const char *why) {
-    Communicator &c = *of(given);
+  static void abort(void *, plait_communicator *handle, const char *explanation) {
+    Communicator &c = *of(handle);
     if (!is_forked(*c.world))
-      c.world->abort(c.group, CAUSE_ABORTED, why ? why : "no reason was given");
+      c.world->abort(c.group, CAUSE_ABORTED, explanation ? explanation : "no reason was given");
   }
-  static void interrupt(void *, plait_communicator *given, const char *where) {
-    Communicator &c = *of(given);
+  static void interrupt(void *, plait_communicator *handle, const char *where) {
+    Communicator &c = *of(handle);
     if (!is_forked(*c.world)) c.world->abort(c.group, CAUSE_INTERRUPTED, where ? where : "");
   }
 
-  static plait_status start(void *ctx, plait_thread *thread, plait_communicator *given,
+  static plait_status start(void *ctx, plait_thread *thread, plait_communicator *handle,
                             const plait_collective *collective, plait_stream *, plait_work **work) {
     plait_collective asked{};
     std::memcpy(&asked, collective, std::min<size_t>(collective->size, sizeof asked));
     return border(thread, kind_name(asked.kind), [&]() -> plait_status {
       if (work) *work = nullptr;
-      Communicator &c = *of(given);
+      Communicator &c = *of(handle);
       if (is_forked(*c.world)) return refuse_child(thread, c.world->pid(), kind_name(asked.kind));
       Collective call;
       const plait_status s = check_arguments(thread, c.rank, c.size, asked, call);
@@ -255,27 +257,28 @@ class Provider {
     });
   }
 
-  static plait_status query(void *, plait_thread *thread, plait_work *given, int32_t *done) {
+  static plait_status query(void *, plait_thread *thread, plait_work *handle, int32_t *done) {
     return border(thread, "query", [&]() -> plait_status {
-      const auto &w = *static_cast<Work *>(given);
+      const auto &w = *static_cast<Work *>(handle);
       if (is_forked(*w.world)) return refuse_child(thread, w.world->pid(), "query");
       Operation &o = *w.operation;
       std::unique_lock<std::mutex> lock(o.mutex);
       *done = o.done;
       if (o.done) {
         o.release(lock);
-        return status_of(thread, kind_name(o.call.kind), o.outcome, o.why);
+        return status_of(thread, kind_name(o.call.kind), o.outcome, o.explanation);
       }
       lock.unlock();
-      const std::string why = w.world->stuck();
-      *done = !why.empty();
-      return *done ? status_of(thread, kind_name(o.call.kind), Outcome::broken, why) : PLAIT_OK;
+      const std::string explanation = w.world->stuck();
+      *done = !explanation.empty();
+      return *done ? status_of(thread, kind_name(o.call.kind), Outcome::broken, explanation)
+                   : PLAIT_OK;
     });
   }
 
-  static plait_status wait(void *, plait_thread *thread, plait_work *given) {
+  static plait_status wait(void *, plait_thread *thread, plait_work *handle) {
     return border(thread, "wait", [&]() -> plait_status {
-      const auto &w = *static_cast<Work *>(given);
+      const auto &w = *static_cast<Work *>(handle);
       if (is_forked(*w.world)) return refuse_child(thread, w.world->pid(), "wait");
       // the collective goes on if the user stops
       return wait_for(thread, kind_name(w.operation->call.kind), *w.world, *w.operation,

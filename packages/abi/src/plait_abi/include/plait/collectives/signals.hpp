@@ -14,12 +14,12 @@ constexpr auto pause = std::chrono::milliseconds(20);
 
 enum class Outcome { done, broken, mismatch, timed_out, interrupted };
 
-inline FailureKind kind_of(Outcome o, const Why &why) {
+inline FailureKind kind_of(Outcome o, const Explanation &reason) {
   switch (o) {
     case Outcome::mismatch: return FAILURE_MISMATCH;
     case Outcome::timed_out: return FAILURE_TIMED_OUT;
     case Outcome::interrupted: return FAILURE_INTERRUPTED;
-    default: return why.kind ? why.kind : FAILURE_BROKEN;
+    default: return reason.kind ? reason.kind : FAILURE_BROKEN;
   }
 }
 
@@ -49,19 +49,21 @@ class Signals {
 };
 
 // The status of an outcome, with its text as the thread's error.
-inline plait_status status_of(plait_thread *thread, const char *who, Outcome o, const Why &why) {
+inline plait_status status_of(plait_thread *thread, const char *caller, Outcome o,
+                              const Explanation &reason) {
   if (o == Outcome::done) return PLAIT_OK;
   // the exception of a signal's handler
   if (o == Outcome::interrupted && thread->error && thread->error->host) return PLAIT_HOST_ERROR;
-  const plait_status s = thread->runtime->raise(
-      thread, o == Outcome::timed_out ? PLAIT_TIMEOUT_ERROR : PLAIT_ERROR, who, "%s", why.c_str());
-  add_failure(thread, kind_of(o, why), why);
+  const plait_status s =
+      thread->runtime->raise(thread, o == Outcome::timed_out ? PLAIT_TIMEOUT_ERROR : PLAIT_ERROR,
+                             caller, "%s", reason.c_str());
+  add_failure(thread, kind_of(o, reason), reason);
   return s;
 }
 
-inline plait_status refuse_child(plait_thread *thread, int64_t pid, const char *who) {
+inline plait_status refuse_child(plait_thread *thread, int64_t pid, const char *caller) {
   return thread->runtime->raise(
-      thread, PLAIT_ERROR, who,
+      thread, PLAIT_ERROR, caller,
       "the communicator is that of the process %lld, of which this one is a forked child; a child "
       "opens or joins one itself",
       static_cast<long long>(pid));

@@ -25,29 +25,29 @@ struct Subgroup {
 // `find` returns the open group of a name, or nullptr; `size` its number of members.
 template <class Parent, class Find, class Size>
 Subgroup<Parent> find_parent(const std::string &text, uint32_t members, Find &&find, Size &&size) {
-  Subgroup<Parent> found{text, Parent{}, {}, false};
+  Subgroup<Parent> result{text, Parent{}, {}, false};
   const size_t end = text.find_last_not_of("0123456789,");
   const bool listed =
       end != std::string::npos && end + 1 < text.size() && (text[end] == '@' || text[end] == '&');
   const std::string name = listed ? text.substr(0, end) : text;
-  for (size_t at = name.find_last_of("/!"); at != std::string::npos && at > 0 && !found.parent;
+  for (size_t at = name.find_last_of("/!"); at != std::string::npos && at > 0 && !result.parent;
        at = name.find_last_of("/!", at - 1))
-    found.parent = find(name.substr(0, at));
-  if (!found.parent) return found;
-  found.name = name;
-  found.by_all = !listed || text[end] == '@';
-  const uint32_t all = size(found.parent);
+    result.parent = find(name.substr(0, at));
+  if (!result.parent) return result;
+  result.name = name;
+  result.by_all = !listed || text[end] == '@';
+  const uint32_t all = size(result.parent);
   for (size_t at = end + 1; listed && at < text.size();) {
     const size_t comma = std::min(text.find(',', at), text.size());
     const std::string number = text.substr(at, comma - at);
     if (number.empty() || number.size() > 9 || std::stoul(number) >= all) break;
-    found.ranks.push_back(uint32_t(std::stoul(number)));
+    result.ranks.push_back(uint32_t(std::stoul(number)));
     at = comma + 1;
   }
   if (!listed && members == all)
-    for (uint32_t r = 0; r < all; r++) found.ranks.push_back(r);
-  if (found.ranks.size() != members) found.ranks.clear();  // they are not known
-  return found;
+    for (uint32_t r = 0; r < all; r++) result.ranks.push_back(r);
+  if (result.ranks.size() != members) result.ranks.clear();  // they are not known
+  return result;
 }
 
 }  // namespace plait::collectives

@@ -33,12 +33,12 @@ class Listener {  // whom a transport tells, from `progress` alone
   // The bytes stay where they are until this returns.
   virtual void letter(uint32_t peer, const char *data, size_t bytes) = 0;
   // No more comes from the peer, and nothing reaches it: once for each peer.
-  virtual void lost(uint32_t peer, const std::string &why) = 0;
+  virtual void lost(uint32_t peer, const std::string &reason) = 0;
 };
 
 // Processes that reach each other, numbered from 0. All functions but `wake` are called by one
 // thread, without the interpreter's lock. None waits, apart from `wait`; none throws but
-// std::bad_alloc. What goes wrong is told as `lost`.
+// std::bad_alloc. Errors are reported as `lost`.
 //
 // Letters are short and come unasked. Transfers are of any size, and both sides have begun them:
 // the collectives agree on them by letters before. So a transport needs no buffers for transfers.
@@ -64,7 +64,7 @@ class Transport {
   // Whether all posted letters have left this process, so that they arrive though it ends.
   virtual bool has_sent() const { return true; }
 
-  // Moves on what is under way; true if anything happened.
+  // Makes progress with running transfers; true if anything happened.
   virtual bool progress(Listener &) = 0;
   // Waits until there may be something for `progress`, or somebody calls `wake`, at most this
   // long. `busy`: letters or transfers are expected, so that it must be woken by them soon (some

@@ -178,7 +178,7 @@ class World : private Listener {
   struct Peer {
     bool known = false, gone = false, lost = false;
     int64_t pid = 0;
-    std::string host, why;
+    std::string host, explanation;
     NameDigest place;
     double heard = 0;
   };
@@ -317,13 +317,14 @@ class World : private Listener {
   }
   // The program was told that it waits in vain, so nothing that it began may go on.
   void break_all() {
-    const std::string why = "the transport did not return for some time";
-    for (const Pending &p : std::list<Pending>(pending_)) fail(p, Outcome::broken, why);
-    for (const Counting &c : std::exchange(countings_, {})) c.opening->finish(Outcome::broken, why);
-    for (auto &[number, group] : groups_) group->expelled(why);
+    const std::string explanation = "the transport did not return for some time";
+    for (const Pending &p : std::list<Pending>(pending_)) fail(p, Outcome::broken, explanation);
+    for (const Counting &c : std::exchange(countings_, {}))
+      c.opening->finish(Outcome::broken, explanation);
+    for (auto &[number, group] : groups_) group->expelled(explanation);
   }
 
-  // ---- who lives
+  // ---- which processes live
 
   void introduce() {
     Hello hello{};
@@ -374,19 +375,19 @@ class World : private Listener {
       }
   }
 
-  void lost(uint32_t p, const std::string &why) override {
+  void lost(uint32_t p, const std::string &explanation) override {
     Peer &peer = peers_[p];
     if (p == rank() || peer.lost || peer.gone) return;
-    const std::string text = why.substr(0, 400);
+    const std::string text = explanation.substr(0, 400);
     const Letter letter = Letter(LETTER_LOST).add(Lost{p}).add(text.data(), text.size());
-    letter.send(*transport_, p);  // in case that it goes on
+    letter.send(*transport_, p);  // if it still runs
     for (auto &[number, group] : groups_)
       if (group->is_ended_by(p)) group->write_break();
     for (const auto &group : left_broken_)
       if (group->is_ended_by(p)) group->write_break();
     forget_left(p);
     peer.lost = true;
-    peer.why = text;
+    peer.explanation = text;
     {
       const std::lock_guard<std::mutex> lock(mutex_);
       lost_.push_back(p);
@@ -402,9 +403,9 @@ class World : private Listener {
     Lost l{};
     if (!letter.take(l) || l.peer >= size()) return;
     if (l.peer != rank())
-      return read_later([this, l, why = letter.text()] {
+      return read_later([this, l, explanation = letter.text()] {
         if (peers_[l.peer].lost) return;
-        lost(l.peer, why);
+        lost(l.peer, explanation);
         transport_->give_up(l.peer);
       });
     for (auto &[number, group] : groups_)
@@ -425,9 +426,9 @@ class World : private Listener {
     peer.heard = now();
     if (peer.lost && head.kind != LETTER_LOST) return;
     if (head.kind >= LETTER_CALL) {
-      const auto read = [this, head](Reading what) {
+      const auto read = [this, head](Reading reading) {
         const auto it = groups_.find(head.group);
-        if (it != groups_.end()) it->second->read(head, what);
+        if (it != groups_.end()) it->second->read(head, reading);
       };
       if (head.kind != LETTER_BREAK || !Group::says_died(letter)) return read(letter);
       return read_later(
@@ -495,9 +496,9 @@ class World : private Listener {
   }
 
   void begin_open(const std::shared_ptr<Opening> &opening, const std::string &text, uint32_t rank,
-                  uint32_t size, double timeout, const Parent &given) {
+                  uint32_t size, double timeout, const Parent &outer) {
     if (opening->done) return;
-    const Parent parent = given.parent ? given : parent_of(text, size);
+    const Parent parent = outer.parent ? outer : parent_of(text, size);
     const NameDigest name(parent.name);
     for (const Pending &p : pending_)
       if (p.name == name)
@@ -598,17 +599,17 @@ class World : private Listener {
     p.opening->finish(Outcome::done, "");
   }
 
-  void fail(const Pending &pending, Outcome o, Why why) {
+  void fail(const Pending &pending, Outcome o, Explanation explanation) {
     const Pending p = pending;
     // whoever ended the other group may have left behind that
     if (o == Outcome::broken && p.parent.by_all && p.parent.parent->ended_by_member())
-      why = parent_text(p);
+      explanation = parent_text(p);
     pending_.remove_if([&](const Pending &x) { return x.opening == p.opening; });
     groups_.erase(p.group->number());
     free_channels_.push_back(p.group->channel());
     if (p.mine.size > 1)
       write_to_living(Letter(LETTER_WITHDRAW).add(Withdraw{p.name, p.mine.group}));
-    p.opening->finish(o, why);
+    p.opening->finish(o, explanation);
   }
 
   // What a process announced for a group that it did not join before it ended; groups that wait for
@@ -623,31 +624,31 @@ class World : private Listener {
     for (const Pending &p : std::list<Pending>(pending_))
       if (p.mine.size > 1 && p.peers.empty())
         fail(p, Outcome::broken,
-             {name_of(peer) + " died while the group was made: " + peers_[peer].why,
+             {name_of(peer) + " died while the group was made: " + peers_[peer].explanation,
               {{-1, peer, peers_[peer].pid}}});
     for (auto it = announced_.begin(); it != announced_.end();) {
       it->second.remove_if([&](const Entry &e) { return e.peer == peer; });
       it = it->second.empty() ? announced_.erase(it) : std::next(it);
     }
   }
-  void fail_announced(uint32_t peer, const NameDigest &name, const char *what) {
+  void fail_announced(uint32_t peer, const NameDigest &name, const char *event) {
     for (const Pending &p : std::list<Pending>(pending_)) {
       if (p.mine.size == 1 || !(p.name == name)) continue;
       for (const Entry &e : first_entries(p.name))
         if (e.peer == peer) {
-          fail(p, Outcome::broken, loss_of(e.announce.rank, peer, e.announce.pid, what));
+          fail(p, Outcome::broken, loss_of(e.announce.rank, peer, e.announce.pid, event));
           break;
         }
     }
   }
 
-  static Why loss_of(uint32_t r, uint32_t peer, int64_t pid, const char *what) {
-    return {"rank " + std::to_string(r) + " (pid " + std::to_string(pid) + ")" + what,
+  static Explanation loss_of(uint32_t r, uint32_t peer, int64_t pid, const char *event) {
+    return {"rank " + std::to_string(r) + " (pid " + std::to_string(pid) + ")" + event,
             {{r, peer, pid}}};
   }
 
   // Why a group that is being made waits for a member that does not come; '' if there is no reason.
-  Why absence(const Pending &p) {
+  Explanation absence(const Pending &p) {
     std::set<uint32_t> here{rank()};
     for (const Entry &e : first_entries(p.name)) here.insert(e.peer);
     for (uint32_t r = 0; r < p.peers.size(); r++) {
@@ -661,39 +662,40 @@ class World : private Listener {
     return parent_text(p);
   }
   // why the group is broken of whose members another one is made
-  static Why parent_text(const Pending &p) {
-    Why why = p.parent.parent->broken_text();
-    why.lost = in_subgroup(why.lost, p.parent.ranks);
-    return why;
+  static Explanation parent_text(const Pending &p) {
+    Explanation explanation = p.parent.parent->broken_text();
+    explanation.lost = in_subgroup(explanation.lost, p.parent.ranks);
+    return explanation;
   }
 
   void give_up_late(double t) {
     for (const Pending &p : std::list<Pending>(pending_))
       if (p.parent.parent)
-        if (const Why why = absence(p); !why.empty()) fail(p, Outcome::broken, why);
+        if (const Explanation explanation = absence(p); !explanation.empty())
+          fail(p, Outcome::broken, explanation);
     for (const Pending &p : std::list<Pending>(pending_)) {
       if (t <= p.opening->deadline) continue;
       std::set<uint32_t> here{p.mine.rank};
       for (const Entry &e : first_entries(p.name)) here.insert(e.announce.rank);
-      std::string who;
+      std::string names;
       for (uint32_t r = 0; r < p.mine.size; r++)
-        if (!here.count(r)) who += (who.empty() ? "rank " : ", rank ") + std::to_string(r);
-      fail(p, Outcome::timed_out, "waited " + seconds(p.opening->timeout) + " s for " + who);
+        if (!here.count(r)) names += (names.empty() ? "rank " : ", rank ") + std::to_string(r);
+      fail(p, Outcome::timed_out, "waited " + seconds(p.opening->timeout) + " s for " + names);
     }
     for (const Counting &c : std::list<Counting>(countings_)) {
       if (t <= c.opening->deadline) continue;
-      std::string who;
+      std::string names;
       for (uint32_t p = 0; p < size(); p++)
         if (p != rank() && lives(p) && !told_living_[c.name].count(p))
-          who += (who.empty() ? "" : ", ") + name_of(p);
+          names += (names.empty() ? "" : ", ") + name_of(p);
       countings_.remove_if([&](const Counting &x) { return x.opening == c.opening; });
       c.opening->finish(Outcome::timed_out,
                         "waited " + seconds(c.opening->timeout) + " s for " +
-                            (who.empty() ? "agreement on the processes that live" : who));
+                            (names.empty() ? "agreement on the processes that live" : names));
     }
   }
 
-  // ---- agreeing on who lives
+  // ---- agreement on the processes that live
 
   std::set<uint32_t> dead() const {
     std::set<uint32_t> found;
