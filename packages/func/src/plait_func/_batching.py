@@ -125,8 +125,8 @@ def serve_each(name: str, form: int, args: Any, targets: Any) -> Any:
 
 def _innermost(args: Any) -> tuple[int, int]:
     """Return the largest level among arguments, and how many samples it has."""
-    results: list[tuple[Any, int]] = []
-    _find(args, results)
+    tensors: list[tuple[Any, int]] = []
+    _find(args, tensors)
     samples, level = max(tensors, key=_number)
     return level, samples.shape[0]
 
