@@ -28,6 +28,7 @@ __all__ = ["TCPStore"]
 
 _NUMBER = struct.Struct("<I")
 _PAUSE = 0.02  # seconds between attempts to reach the master
+_FINISHING = 1.0  # seconds in which the master does what was asked when a call is interrupted
 
 
 def _address(port: int) -> str:
@@ -62,6 +63,10 @@ class _Messages:
             fields.append(data[at : at + size])
             at += size
         return fields
+
+    def finish(self, seconds: float) -> None:
+        """Close the connection when the other end has done what was asked, or after so long."""
+        self._channel.finish(seconds)
 
     def close(self) -> None:
         """Close the connection."""
@@ -273,7 +278,8 @@ class TCPStore(Store):
         self._port = place.port if self._server is None else self._server.port
         self._place = _Place(host_name, self._port)
         self._asking = threading.Lock()
-        self._end = self._connect()
+        # None while a request is open, and behind one that was interrupted
+        self._end: _Messages | None = self._connect()
         if world_size is not None and world_size > 0:
             self.add("plait/came", 1)
             if wait_for_workers and is_master:
@@ -320,12 +326,32 @@ class TCPStore(Store):
         given = [name.encode(), *(f.encode() if isinstance(f, str) else bytes(f) for f in fields)]
         with self._asking:
             try:
-                self._end.send(given)
-                failed, *answer = self._end.receive()
+                failed, *answer = self._exchange(given)
             except (EOFError, OSError) as error:
                 raise DistNetworkError(f"TCPStore: the master is gone: {error}") from None
         if failed:
             raise DistStoreError(failed.decode())
+        return answer
+
+    def _exchange(self, request: list[bytes]) -> list[bytes]:
+        """Send a request and return its answer.
+
+        Whatever ends this early, as an exception of a signal's handler, leaves no connection, on
+        which the next request would get the answer to this one. A change is made before the next
+        one, or never.
+        """
+        end, self._end = self._end, None
+        if end is None:
+            end = self._place.connect()
+            if end is None:
+                raise EOFError("nobody listens")
+        try:
+            end.send(request)
+            answer = end.receive()
+        except BaseException:
+            end.finish(0.0 if request[0] == b"wait" else _FINISHING)
+            raise
+        self._end = end
         return answer
 
     def set(self, key: str, value: str | bytes) -> None:
