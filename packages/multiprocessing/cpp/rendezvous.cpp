@@ -219,7 +219,7 @@ class Comer {
           continue;
         }
         if (is_lost(r, why)) {
-          group.abort(why);  // tells those who have come
+          group.abort(why, CAUSE_TOLD);  // tells those who have come
           return Outcome::broken;
         }
         if (!count++) first = r;
@@ -236,7 +236,7 @@ class Comer {
                              "interrupted");
       accept_all(fd);
       if (answer_all(s, group, why)) continue;
-      group.abort(why);  // tells those who have come
+      group.abort(why, CAUSE_TOLD);  // tells those who have come
       return Outcome::broken;
     }
   }
