@@ -164,19 +164,21 @@ class HashStore(Store):
     def __init__(self, timeout: Any = 300.0) -> None:
         super().__init__(timeout)
         self._data: dict[str, bytes] = {}
-        self._changed = threading.Condition()
+        # taken in one step, as an interrupt may come between the steps of a Condition's `with`
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
 
     def _look(self) -> dict[str, bytes]:
         return self._data
 
     def _change(self, change: Callable[[dict[str, bytes]], Any]) -> Any:
-        with self._changed:
+        with self._lock:
             result = change(self._data)
             self._changed.notify_all()
         return result
 
     def _pause(self) -> None:
-        with self._changed:
+        with self._lock:
             self._changed.wait(_PAUSE)
 
 
