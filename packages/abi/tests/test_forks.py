@@ -157,7 +157,7 @@ print(seen == [KeyboardInterrupt], held, status_of(child))
     assert out == "True False 3\n"
 
 
-# Registered before plait's, so that it runs behind it: the import of the thread begins or ends in it.
+# A hook that is registered before plait's, so that it runs behind it.
 FOREIGN_HOOK = """
 import os, threading
 hooked, done = threading.Event(), threading.Event()

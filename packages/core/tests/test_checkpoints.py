@@ -360,7 +360,7 @@ def test_containers_that_occur_often_are_visited_once() -> None:
     while isinstance(back[0], list):
         back = back[1]
     assert back[2]["w"].tolist() == [1, 1]
-    with pytest.raises(pc.CheckpointError, match='occurs several times.*format="torch"'):
+    with pytest.raises(pc.CheckpointError, match=r'occurs several times.*format="torch"'):
         pc.save(doubled([1.5], 60), io.BytesIO())
     for inner in (doubled({"a": 1}, 60), doubled((1,), 60), doubled({1}, 60)):
         with pytest.raises(pc.CheckpointError, match="at most 100000000 bytes"):

@@ -241,3 +241,21 @@ def test_an_interrupted_change_of_a_file_is_made_everywhere_or_nowhere(tmp_path:
         store._change(change)
     assert store.get("n") == b"1" and store.add("n", 1) == 2
     assert dist.FileStore(str(tmp_path / "store")).get("n") == b"2"
+
+
+def test_a_forked_child_asks_over_its_own_connection() -> None:
+    master = dist.TCPStore("localhost", 0, is_master=True)
+    store = dist.TCPStore("localhost", master.port)
+    store.multi_set(["parent", "child"], ["of the parent", "of the child"])
+
+    def ask(copy: Any) -> None:
+        for _ in range(200):
+            assert copy.get("child") == b"of the child"
+        copy.__del__()
+
+    process = multiprocessing.get_context("fork").Process(target=ask, args=(store,))
+    process.start()
+    for _ in range(200):
+        assert store.get("parent") == b"of the parent"
+    process.join()
+    assert process.exitcode == 0 and store.num_keys() == 2

@@ -38,7 +38,7 @@ def _wait_for_imports(_: str) -> int:
         if time.monotonic() > end:
             warnings.warn(
                 f"plait: a process is forked while another thread has imported {name} for "
-                f"{_MOST_SECONDS:g} s; the child imports it anew, which compiled modules may refuse",
+                f"{_MOST_SECONDS:g} s; the child imports it anew, which may fail",
                 RuntimeWarning,
                 stacklevel=2,
             )

@@ -270,6 +270,7 @@ class TCPStore(Store):
         use_libuv: bool = True,
     ) -> None:
         super().__init__(timeout)
+        self._pid = os.getpid()
         place = _Place(host_name, int(port))
         if is_master and port == 0 and not place.secret:
             place = _Place(host_name, secrets.randbelow(1 << 30) + (1 << 16))
@@ -340,6 +341,8 @@ class TCPStore(Store):
         which the next request would get the answer to this one. A change is made before the next
         one, or never.
         """
+        if self._pid != os.getpid():  # the connection is that of the process that forked
+            self._end, self._pid = None, os.getpid()
         end, self._end = self._end, None
         if end is None:
             end = self._place.connect()
@@ -396,6 +399,8 @@ class TCPStore(Store):
 
     def __del__(self) -> None:
         end, server = getattr(self, "_end", None), getattr(self, "_server", None)
+        if getattr(self, "_pid", 0) != os.getpid():
+            return
         if end is not None:
             end.close()
         if server is not None:

@@ -154,9 +154,15 @@ def Pipe(duplex: bool = True) -> tuple[Connection, Connection]:  # noqa: N802
     )
 
 
+def _handle_of(end: Any) -> int:
+    """Take the descriptor from a connection, which is closed then."""
+    handle: int = end._handle
+    end._handle = None
+    return handle
+
+
 def _taken_over(end: Any) -> Connection:
-    handle, end._handle = end._handle, None
-    return Connection(handle)
+    return Connection(_handle_of(end))
 
 
 class Requests(Connection):
@@ -187,9 +193,7 @@ class Requests(Connection):
     @classmethod
     def over(cls, connect: Callable[[], Connection]) -> Requests:
         """Return a connection that `connect` makes."""
-        end = connect()
-        handle, end._handle = end._handle, None
-        requests = cls(handle)
+        requests = cls(_handle_of(connect()))
         requests._connect = connect
         return requests
 
@@ -214,7 +218,7 @@ class Requests(Connection):
         if self._greeting is not None:
             end.send(self._greeting)
             end.recv()
-        self._handle, end._handle = end._handle, None
+        self._handle = _handle_of(end)
 
 
 class Listener(connection.Listener):
