@@ -268,7 +268,10 @@ def test_the_first_killed_rank_is_named(outcomes: Any, phase: Any, tmp_path: pat
 
 
 def _abort(rank: int, folder: pathlib.Path) -> Any:
+    (folder / f"here{rank}").touch()
     if rank == 0:
+        for other in range(4):  # they have ended the barrier
+            _wait_for_file(folder / f"here{other}")
         dist.get_default_group().abort("the step")
         (folder / "ended").touch()
     elif rank == 1:
@@ -316,6 +319,7 @@ def test_the_text_of_an_abort_does_not_grow(outcomes: Any) -> None:
     def work(rank: int) -> Any:
         groups = [dist.new_group([first, first + 1]) for first in range(3)]
         dist.barrier()
+        time.sleep(0.1)  # all have ended it
         if rank == 0:
             groups[0].abort("the step")
             return ""

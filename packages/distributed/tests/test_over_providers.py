@@ -37,6 +37,7 @@ MODULES = (
 LEFT_OUT = (
     *("killed_rank", "who_never_comes", "made_again", "store_as_meeting_place", "backends"),
     *("interrupt_at_any_line", "ends_the_group_and_itself"),
+    "states_no_facts",
 )
 inside = any(name in os.environ for name in ("PLAIT_TEST_OVER_MPI", "PLAIT_TEST_BACKEND"))
 

@@ -142,7 +142,10 @@ class _Stop(Exception):
 
 
 class _Alarm:
-    """Raises an exception in a call, from a signal's handler."""
+    """Raises an exception in a call, from a signal's handler.
+
+    Again and again: a signal that comes just before a system call does not end it.
+    """
 
     def __init__(self) -> None:
         self._armed = False
@@ -150,17 +153,17 @@ class _Alarm:
 
     def _handle(self, number: int, frame: Any) -> None:
         if self._armed:
-            self._armed = False
             raise _Stop
 
     def stops(self, call: Any, seconds: float) -> bool:
         """Return whether a call was stopped behind so many seconds."""
         try:
             self._armed = True
-            signal.setitimer(signal.ITIMER_REAL, seconds)
+            signal.setitimer(signal.ITIMER_REAL, seconds, 0.05)
             call()
             self._armed = False
         except _Stop:
+            self._armed = False
             return True
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
