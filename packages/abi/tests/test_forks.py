@@ -155,3 +155,86 @@ print(seen == [KeyboardInterrupt], held, status_of(child))
 """,
     )
     assert out == "True False 3\n"
+
+
+# A hook that is registered before plait's, so that it runs behind it.
+FOREIGN_HOOK = """
+import os, threading
+hooked, done = threading.Event(), threading.Event()
+def wait():
+    hooked.set()
+    assert done.wait(30)
+os.register_at_fork(before=wait)
+"""
+
+
+def test_a_hook_of_others_may_wait_for_a_thread_that_imports(fresh: Callable[[str], str]) -> None:
+    out = fresh(
+        FOREIGN_HOOK
+        + START.format(folder="")
+        + """
+def imports():
+    hooked.wait()
+    import colorsys
+    done.set()
+thread = threading.Thread(target=imports)
+thread.start()
+child = os.fork()
+if child == 0:
+    os._exit(4)
+print(done.is_set(), status_of(child))
+"""
+    )
+    assert out == "True 4\n"
+
+
+def test_logging_may_import_under_its_lock(fresh: Callable[[str], str]) -> None:
+    out = fresh(
+        "import logging, logging.config\n"
+        + START.format(folder="")
+        + """
+class Filter(logging.Filter):
+    def __init__(self):  # made by dictConfig, under logging's lock
+        begun.set()
+        time.sleep(0.2)  # the fork waits for the lock by now
+        import colorsys
+config = {"version": 1, "filters": {"f": {"()": Filter}}}
+thread = threading.Thread(target=logging.config.dictConfig, args=(config,))
+thread.start()
+begun.wait()
+child = os.fork()
+if child == 0:
+    os._exit(4)
+thread.join()
+print(status_of(child))
+"""
+    )
+    assert out == "4\n"
+
+
+def test_an_import_that_begins_in_a_hook_of_others_is_forgotten(
+    fresh: Callable[[str], str], tmp_path: Path
+) -> None:
+    (tmp_path / "plait_slow.py").write_text(SLOW.replace("test.begun.set()", "test.done.set()"))
+    out = fresh(
+        FOREIGN_HOOK
+        + START.format(folder=str(tmp_path))
+        + """
+def imports():
+    hooked.wait()
+    import plait_slow
+thread = threading.Thread(target=imports)
+thread.start()
+child = os.fork()
+if child == 0:
+    go.set()
+    import plait_slow
+    os._exit(plait_slow.value)
+print(status_of(child))
+go.set()
+thread.join()
+import plait_slow
+print(plait_slow.value)
+"""
+    )
+    assert out == "1\n1\n"

@@ -346,6 +346,40 @@ def test_cycles_and_depth() -> None:
     assert there_and_back(deep) == deep
 
 
+def doubled(value: Any, times: int) -> Any:
+    """Return a list that holds another one twice, and so on."""
+    for _ in range(times):
+        value = [value, value]
+    return value
+
+
+def test_containers_that_occur_often_are_visited_once() -> None:
+    value = doubled([1.5, (2, "x"), {"w": pc.ones(2)}], 10)
+    back = there_and_back(value)
+    assert same(back, value) and back[0] is not back[1]  # as two lists
+    while isinstance(back[0], list):
+        back = back[1]
+    assert back[2]["w"].tolist() == [1, 1]
+    with pytest.raises(pc.CheckpointError, match=r'occurs several times.*format="torch"'):
+        pc.save(doubled([1.5], 60), io.BytesIO())
+    for inner in (doubled({"a": 1}, 60), doubled((1,), 60), doubled({1}, 60)):
+        with pytest.raises(pc.CheckpointError, match="at most 100000000 bytes"):
+            pc.save({"inner": inner}, io.BytesIO())
+
+
+def test_the_depth_counts_where_a_container_occurs_again() -> None:
+    inner: Any = 1
+    for _ in range(100):
+        inner = [inner]
+    outer = inner
+    for _ in range(99):
+        outer = [outer]
+    assert there_and_back([inner, outer]) == [inner, outer]
+    for value in ([inner, [[outer]]], [outer, [[outer]]]):
+        with pytest.raises(pc.CheckpointError, match="nested more than 200 deep"):
+            pc.save(value, io.BytesIO())
+
+
 def test_object_arrays_and_records() -> None:
     for array in (np.array([{}], object), np.zeros(2, "i4,f8")):
         with pytest.raises(pc.CheckpointError, match="save: a is a"):

@@ -244,3 +244,11 @@ def test_what_is_missing(tmp_path: Path) -> None:
         dcp.save({"a": 1}, storage_writer=writer)
     with pytest.raises(CheckpointException, match="two entries"):
         dcp.save({"a": {"b": 1}, "a.b": 2}, checkpoint_id=tmp_path)
+
+
+def test_lists_that_occur_often_are_visited_once(alone: None, tmp_path: Path) -> None:
+    value: Any = [1.5]
+    for _ in range(60):
+        value = [value, value]
+    with pytest.raises(CheckpointException, match="occurs several times"):
+        dcp.save({"value": value}, checkpoint_id=tmp_path / "checkpoint")

@@ -160,7 +160,7 @@ def test_a_rank_that_ends_the_group_and_itself(
     ("failure", "dies", "expected"),
     [
         ("", True, dist.RankLost),
-        ("timed_out", True, dist.RankLost),
+        ("timed_out", True, dist.DistBackendError),
         ("aborted", True, dist.DistBackendError),
         ("", False, dist.DistBackendError),
     ],
@@ -193,6 +193,159 @@ def test_errors_of_a_provider_that_states_no_facts(
 
     error, _ = outcomes(2, work, timeout=TIMEOUT)
     assert type(error) is expected and text in str(error)
+
+
+def _outcome_of(call: Any) -> tuple[str, str, Any, str]:
+    try:
+        call()
+    except dist.DistBackendError as error:
+        return type(error).__name__, error.failure, getattr(error, "ranks", ()), str(error)
+    return "no error", "", (), ""
+
+
+def _wait_for_file(path: pathlib.Path) -> None:
+    deadline = time.monotonic() + TIMEOUT
+    while not path.exists():
+        assert time.monotonic() < deadline, path
+        time.sleep(0.002)
+
+
+def _leaves_behind_the_loss(rank: int, folder: pathlib.Path) -> Any:
+    """2 dies; 1 hears of it in another group, leaves all and lives; then the others look."""
+    group = dist.new_group([1, 2, 3])
+    dist.barrier()
+    if rank == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if rank == 1:
+        found = _outcome_of(lambda: dist.barrier(group=group))
+        dist.destroy_process_group()
+        (folder / "left").touch()
+        _wait_for_file(folder / "looked0")
+        return found
+    _wait_for_file(folder / "left")
+    found = _outcome_of(lambda: dist.barrier(group=group if rank == 3 else None))
+    (folder / f"looked{rank}").touch()
+    return found
+
+
+def _leaves_without_a_look(rank: int, folder: pathlib.Path) -> Any:
+    """2 dies; 1 leaves and was in no collective since."""
+    pids = [peer.pid for peer in dist.get_default_group().peers]
+    dist.barrier()
+    if rank == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    _wait_for_end(pids[2])
+    if rank == 1:
+        time.sleep(0.5)  # over UCX it hears of the end
+        dist.destroy_process_group()
+        (folder / "left").touch()
+        return "RankLost", "lost", (2,), "rank 2 (pid"
+    _wait_for_file(folder / "left")
+    return _outcome_of(dist.barrier)
+
+
+def _ends_while_a_group_opens(rank: int, folder: pathlib.Path) -> Any:
+    """2 dies while the group opens; 1, its first rank, hears of it and ends."""
+    dist.barrier()
+    if rank == 2:
+        dying_ranks.strike_at(
+            plait_abi.Communicator, "open", lambda: os.kill(os.getpid(), signal.SIGKILL)
+        )
+    if rank == 0:
+        return "RankLost", "lost", (2,), "rank 2 (pid"
+    return _outcome_of(lambda: dist.new_group([1, 2, 3], use_local_synchronization=True))
+
+
+@pytest.mark.parametrize(
+    "phase", [_leaves_behind_the_loss, _leaves_without_a_look, _ends_while_a_group_opens]
+)
+def test_the_first_killed_rank_is_named(outcomes: Any, phase: Any, tmp_path: pathlib.Path) -> None:
+    found = outcomes(4, lambda rank: phase(rank, tmp_path), timeout=TIMEOUT)
+    for rank in (0, 1, 3):
+        kind, failure, ranks, text = found[rank]
+        assert (kind, failure, ranks) == ("RankLost", "lost", (2,)), (rank, found[rank])
+        assert "rank 2 (pid" in text and "rank 1 (pid" not in text and "rank 3" not in text
+
+
+def _abort(rank: int, folder: pathlib.Path) -> Any:
+    (folder / f"here{rank}").touch()
+    if rank == 0:
+        for other in range(4):  # they have ended the barrier
+            _wait_for_file(folder / f"here{other}")
+        dist.get_default_group().abort("the step")
+        (folder / "ended").touch()
+    elif rank == 1:
+        _wait_for_file(folder / "ended")
+    return dist.barrier
+
+
+def _wait_in_vain(rank: int, folder: pathlib.Path) -> Any:
+    group = dist.new_group([0, 1, 2, 3], timeout=0.5)
+    dist.barrier()
+    if rank == 1:
+        with pytest.raises(dist.CollectiveTimeout):
+            dist.barrier(group=group)
+    return lambda: dist.barrier(group=group)
+
+
+@pytest.mark.parametrize(
+    ("phase", "failure", "says"),
+    [(_abort, "aborted", "rank 0 (pid"), (_wait_in_vain, "timed_out", "rank 1 (pid")],
+)
+def test_a_killed_rank_is_not_the_reason_of_an_earlier_end(
+    outcomes: Any, phase: Any, failure: str, says: str, tmp_path: pathlib.Path
+) -> None:
+    """Rank 1 ends because the group was ended, or behind its own timeout."""
+
+    def work(rank: int) -> Any:
+        pid = dist.get_default_group().peers[1].pid
+        dist.barrier()
+        call = phase(rank, tmp_path)
+        if rank == 1:
+            _outcome_of(call)
+            os.kill(os.getpid(), signal.SIGKILL)
+        _wait_for_end(pid)
+        time.sleep(0.3)  # over UCX others hear of the end
+        return _outcome_of(call)
+
+    for kind, why, ranks, text in [
+        each for i, each in enumerate(outcomes(4, work, timeout=TIMEOUT)) if i != 1
+    ]:
+        assert (kind, why, ranks) == ("DistBackendError", failure, ()), text
+        assert says in text and "died" not in text
+
+
+def test_the_text_of_an_abort_does_not_grow(outcomes: Any) -> None:
+    def work(rank: int) -> Any:
+        groups = [dist.new_group([first, first + 1]) for first in range(3)]
+        dist.barrier()
+        time.sleep(0.1)  # all have ended it
+        if rank == 0:
+            groups[0].abort("the step")
+            return ""
+        _, failure, _, text = _outcome_of(lambda: dist.barrier(group=groups[rank - 1]))
+        assert failure == "aborted"
+        if rank < 3:
+            groups[rank].abort(text)
+        return text
+
+    texts = outcomes(4, work, timeout=TIMEOUT)
+    for rank in (1, 2, 3):
+        assert texts[rank].count("aborted the group: the step") == 1, texts
+        assert texts[rank].count("aborted") == 1 and f"rank {rank - 1} (pid" in texts[rank]
+
+
+def test_ranks_in_the_programs_own_text_stay(outcomes: Any) -> None:
+    def work(rank: int) -> Any:
+        group = dist.new_group([1, 2])
+        if rank == 0:
+            return ""
+        if rank == 1:
+            group.abort("rank 1 has no data")
+        return _outcome_of(lambda: dist.barrier(group=group))[3]
+
+    for text in outcomes(3, work)[1:]:
+        assert "rank 1 (pid" in text and text.endswith("aborted the group: rank 1 has no data")
 
 
 def _come(answers: Any, where: str, rank: int) -> None:

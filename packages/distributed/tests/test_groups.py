@@ -264,3 +264,37 @@ def test_an_interrupt_at_any_line_of_new_group(ranks: Any, tmp_path: pathlib.Pat
 
     first, second = ranks(2, work)
     assert first == second > 20
+
+
+def _shared_bytes() -> int:
+    """Return how many bytes of memory this process shares with others."""
+    total = 0
+    for line in pathlib.Path("/proc/self/maps").read_text().splitlines():
+        bounds, rights = line.split()[:2]
+        if rights == "rw-s":
+            low, high = (int(text, 16) for text in bounds.split("-"))
+            total += high - low
+    return total
+
+
+@pytest.mark.parametrize("way", ["abort", "interrupt"])
+def test_groups_that_a_member_ends_leave_no_memory(ranks: Any, way: str) -> None:
+    def work(rank: int) -> Any:
+        x, found = pc.ones(1 << 20), []
+        for _ in range(8):
+            group = dist.new_group([0, 1, 2])
+            for _ in range(2):  # the second time in memory that the host's ranks share
+                dist.all_reduce(x, group=group)
+            dist.barrier()
+            if rank == 0:
+                getattr(group, way)("the step")
+            with pytest.raises(dist.DistBackendError):
+                dist.all_reduce(x, group=group)
+            dist.destroy_process_group(group)
+            del group
+            dist.barrier()
+            time.sleep(0.1)  # a thread gives the memory back
+            found.append(_shared_bytes())
+        return found[-1] - found[1]
+
+    assert max(ranks(3, work)) < 32 << 20

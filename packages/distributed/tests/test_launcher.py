@@ -25,6 +25,10 @@ names = ("LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "TORCHELASTIC_RUN_ID")
 open(f"out{rank}", "w").write(f"{x.item()} " + " ".join(os.environ[n] for n in names))
 if way == "raises" and rank == 1:
     raise KeyError("the first to fail")
+if way == "aborts" and rank == 1:
+    dist.get_default_group().abort("the loss is not finite")
+    time.sleep(0.5)  # the others fail before
+    raise ArithmeticError("of the rank that aborts")
 if way == "killed" and rank == 1:
     os.kill(os.getpid(), 9)
 if way == "waits":
@@ -82,6 +86,13 @@ def test_the_first_failure_is_reported(
     report = done.stderr[done.stderr.rindex("plait_distributed.run: ") :]
     assert before in report and after in report
     assert ("the first to fail" in report) == (way == "raises") and "RankLost" not in report
+
+
+def test_a_rank_that_aborts_is_reported_though_others_fail_before(program: pathlib.Path) -> None:
+    done = launch(program, "-n", "3", str(program), "aborts")
+    report = done.stderr.rpartition("plait_distributed.run: ")[2]
+    assert done.returncode == 1 and report.startswith("rank 1 (pid "), done.stderr
+    assert "of the rank that aborts" in report
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])

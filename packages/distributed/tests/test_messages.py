@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pathlib
+import time
 from typing import Any
 
 import pytest
@@ -182,3 +184,41 @@ def test_all_others_are_lost(outcomes: Any) -> None:
 
     lost, *_ = outcomes(3, work)
     assert isinstance(lost, dist.RankLost)
+
+
+def test_of_any_rank_the_first_that_left_is_named(outcomes: Any, tmp_path: pathlib.Path) -> None:
+    def work(rank: int) -> Any:
+        dist.barrier()
+        if rank == 0:
+            with pytest.raises(dist.RankLost) as caught:
+                dist.recv(pc.empty(2))
+            return caught.value.ranks
+        time.sleep(0.4 * (3 - rank))
+        dist.destroy_process_group()
+        return None
+
+    assert outcomes(3, work)[0] == (2,)
+
+
+def test_a_loss_that_the_program_does_not_get_is_not_noted(
+    outcomes: Any, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PLAIT_JOB_NOTES", str(tmp_path))
+
+    def work(rank: int) -> Any:
+        monkeypatch.setenv("RANK", str(rank))
+        dist.barrier()
+        if rank == 1:
+            dist.destroy_process_group()
+        if rank == 2:
+            time.sleep(0.5)
+            dist.send(pc.ones(2), 0)
+        if rank:
+            return None
+        source = dist.recv(pc.empty(2))
+        noted = list(tmp_path.glob("lost-*"))
+        with pytest.raises(dist.RankLost):
+            dist.recv(pc.empty(2))
+        return source, len(noted), len(list(tmp_path.glob("lost-*")))
+
+    assert outcomes(3, work)[0] == (2, 0, 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -35,10 +36,21 @@ MODULES = (
 )
 # in a job of MPI: what ends processes, or takes names that processes make for themselves
 LEFT_OUT = (
-    *("killed_rank", "who_never_comes", "made_again", "store_as_meeting_place", "backends"),
+    *(
+        "killed_rank",
+        "rank_that_never_connects",
+        "made_again",
+        "store_as_meeting_place",
+        "backends",
+    ),
     *("interrupt_at_any_line", "ends_the_group_and_itself", "states_no_facts"),
 )
 inside = any(name in os.environ for name in ("PLAIT_TEST_OVER_MPI", "PLAIT_TEST_BACKEND"))
+
+
+def test_there_are_tests_of_these_names() -> None:
+    text = "".join((HERE / name).read_text() for name in MODULES)
+    assert [name for name in LEFT_OUT if not re.search(rf"def test_\w*{name}", text)] == []
 
 
 def need(*packages: str) -> None:

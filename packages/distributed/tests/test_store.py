@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import multiprocessing
+import random
+import signal
 import threading
 import time
 from typing import Any
@@ -133,3 +135,130 @@ def test_a_value_that_is_too_long_is_refused() -> None:
     with pytest.raises(ValueError, match="at most 67108864 bytes"):
         store.set("b", part + part)
     assert store.add("count", 2) == 2
+
+
+class _Stop(Exception):
+    pass
+
+
+class _Alarm:
+    """Raises an exception in a call, from a signal's handler.
+
+    Again and again: a signal that comes just before a system call does not end it.
+    """
+
+    def __init__(self) -> None:
+        self._armed = False
+        self._before = signal.signal(signal.SIGALRM, self._handle)
+
+    def _handle(self, number: int, frame: Any) -> None:
+        if self._armed:
+            raise _Stop
+
+    def stops(self, call: Any, seconds: float) -> bool:
+        """Return whether a call was stopped behind so many seconds."""
+        try:
+            self._armed = True
+            signal.setitimer(signal.ITIMER_REAL, seconds, 0.05)
+            call()
+            self._armed = False
+        except _Stop:
+            self._armed = False
+            return True
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        return False
+
+    def close(self) -> None:
+        signal.signal(signal.SIGALRM, self._before)
+
+
+CALLS: dict[str, Any] = {
+    "set": lambda s: s.set("i", "interrupted"),
+    "get": lambda s: s.get("here"),
+    "get that waits": lambda s: s.get("missing"),
+    "add": lambda s: s.add("count", 1),
+    "append": lambda s: s.append("grows", "x"),
+    "compare_set": lambda s: s.compare_set("here", "there", "gone"),
+    "check": lambda s: s.check(["here", "missing"]),
+    "wait": lambda s: s.wait(["missing"]),
+    "delete_key": lambda s: s.delete_key("missing"),
+    "num_keys": lambda s: s.num_keys(),
+    "multi_set": lambda s: s.multi_set(["a", "b"], ["1", "2"]),
+    "multi_get": lambda s: s.multi_get(["here", "there"]),
+}
+
+
+def _call_at_random(store: dist.Store, numbers: random.Random, known: dict[str, bytes]) -> None:
+    """Make one call, whose answer is known."""
+    key = f"r{numbers.randrange(4)}"
+    value = b"%d" % numbers.randrange(1000)
+    kind = numbers.randrange(6)
+    if kind == 0 or key not in known:
+        store.set(key, value)
+        known[key] = value
+    elif kind == 1:
+        known[key] = b"%d" % (int(known[key]) + 3)
+        assert store.add(key, 3) == int(known[key])
+    elif kind == 2:
+        assert store.compare_set(key, "no number", "x") == known[key]
+    elif kind == 3:
+        assert store.check([key]) and not store.check([key, "missing"])
+    elif kind == 4:
+        assert store.delete_key(key)
+        del known[key]
+    else:
+        assert store.multi_get(sorted(known)) == [known[each] for each in sorted(known)]
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("kind", ["tcp", "hash"])
+def test_calls_behind_an_interrupted_one_are_right(call: str, kind: str) -> None:
+    if kind == "tcp":
+        master = dist.TCPStore("localhost", 0, is_master=True)
+        store: dist.Store = dist.TCPStore("localhost", master.port)
+    else:
+        store = dist.HashStore()
+    store.multi_set(["here", "there"], ["here", "there"])
+    alarm, numbers, known, stopped = _Alarm(), random.Random(0), dict[str, bytes](), 0
+    try:
+        for i in range(40):
+            seconds = 0.02 if i == 0 else numbers.uniform(5e-6, 4e-4)
+            stopped += alarm.stops(lambda: CALLS[call](store), seconds)
+            for _ in range(20):
+                _call_at_random(store, numbers, known)
+    finally:
+        alarm.close()
+    assert stopped or call not in ("wait", "get that waits")
+
+
+def test_an_interrupted_change_of_a_file_is_made_everywhere_or_nowhere(tmp_path: Any) -> None:
+    store = dist.FileStore(str(tmp_path / "store"))
+    store.set("n", "1")
+
+    def change(data: dict[str, bytes]) -> None:
+        data["n"] = b"2"
+        raise _Stop
+
+    with pytest.raises(_Stop):
+        store._change(change)
+    assert store.get("n") == b"1" and store.add("n", 1) == 2
+    assert dist.FileStore(str(tmp_path / "store")).get("n") == b"2"
+
+
+def test_a_forked_child_asks_over_its_own_connection() -> None:
+    master = dist.TCPStore("localhost", 0, is_master=True)
+    store = dist.TCPStore("localhost", master.port)
+    store.multi_set(["parent", "child"], ["of the parent", "of the child"])
+
+    def ask(copy: Any) -> None:
+        for _ in range(200):
+            assert copy.get("child") == b"of the child"
+        copy.__del__()
+
+    process = multiprocessing.get_context("fork").Process(target=ask, args=(store,))
+    process.start()
+    for _ in range(200):
+        assert store.get("parent") == b"of the parent"
+    process.join()
+    assert process.exitcode == 0 and store.num_keys() == 2

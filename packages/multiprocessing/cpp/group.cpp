@@ -1,6 +1,8 @@
 #include "group.hpp"
 
-#include "arena.hpp"
+#include <plait/fork.hpp>
+
+#include "table.hpp"
 
 #include <linux/futex.h>
 #include <sys/random.h>
@@ -14,11 +16,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <new>
+#include <set>
 
 namespace plait::multiprocessing {
 namespace {
 
-constexpr uint64_t group_magic = 0x34307072676c7070;
+constexpr uint64_t group_magic = 0x35307072676c7070;
 constexpr uint64_t control_bytes = 512;
 constexpr int spins = 2000;          // number of spins, some microseconds, before sleeping
 constexpr long slice = 50'000'000;   // nanoseconds between checks of the other process
@@ -60,6 +63,15 @@ uint64_t lanes_at(uint32_t size) { return outboxes_at(size) + sizeof(Outbox) * s
 uint64_t part_bytes(uint64_t chunk) { return std::min(chunk, most_part); }
 uint64_t staging_at(uint32_t size, uint64_t chunk) {
   return lanes_at(size) + 2 * lanes * part_bytes(chunk) * size;
+}
+
+struct Groups {  // of this process
+  ForkMutex mutex;
+  std::set<Group *> all;
+};
+Groups &groups() {
+  static auto *made = new Groups();  // used until the process ends
+  return *made;
 }
 
 }  // namespace
@@ -120,6 +132,24 @@ Group::Group(plait_storage *s, uint32_t rank)
   lanes_ = begin + lanes_at(size());
   data_ = begin + staging_at(size(), chunk());
   stops_.resize(size());
+  const std::lock_guard<ForkMutex> lock(groups().mutex);
+  groups().all.insert(this);
+}
+
+Group::~Group() {
+  {
+    const std::lock_guard<ForkMutex> lock(groups().mutex);
+    groups().all.erase(this);
+  }
+  if (!storage_) return;
+  leave();
+  give_back_holds_of_dead();
+  plait_release(storage_);
+}
+
+void leave_groups() {
+  const std::lock_guard<ForkMutex> lock(groups().mutex);
+  for (Group *group : groups().all) group->leave();
 }
 
 char *Group::staging(uint32_t r, uint64_t turn) const {
@@ -149,11 +179,14 @@ bool Group::take(Explanation &reason) {
   own.pid = getpid();
   process_stat(getpid(), state, own.started);
   own.state.store(SLOT_JOINED, std::memory_order_release);
-  return true;
+  return taken_ = true;
 }
 
 void Group::leave() {
-  if (slot(rank_).pid.load() != getpid()) return;  // a forked child's copy is not a member
+  // a forked child's copy is not a member
+  if (!taken_ || slot(rank_).pid.load() != getpid()) return;
+  if (slot(rank_).state.load() != SLOT_JOINED) return;
+  note_known_loss();
   slot(rank_).state.store(SLOT_LEFT, std::memory_order_release);
   wake(slot(rank_).step);
   for (uint32_t r = 0; r < size(); r++) ring(r);
@@ -166,7 +199,9 @@ void Group::abort(const Explanation &text, Cause cause) {
     return;
   std::snprintf(control_->aborted, sizeof control_->aborted, "%s", text.c_str());
   if (!text.lost.empty()) control_->lost = text.lost[0];
-  control_->kind = text.kind ? text.kind : FAILURE_ABORTED;
+  control_->kind = text.kind                ? text.kind
+                   : cause == CAUSE_ABORTED ? FAILURE_ABORTED
+                                            : FAILURE_BROKEN;
   Explanation reason;
   give_up(Outcome::broken, {rank_, rank_, cause}, 0, reason, "");
 }
@@ -220,22 +255,59 @@ bool Group::is_stopped_too_long(uint32_t r, bool stopped) {
   return s.length > stopped_timeout_;
 }
 
-// Whether a rank died, left, or is stopped.
-bool Group::is_lost(uint32_t r, Cause &cause) {
+// Whether the process of a rank that has joined has ended; its state, if it has not.
+bool Group::has_died(uint32_t r, char *state) const {
   const Slot &other = slot(r);
-  const uint32_t state = other.state.load(std::memory_order_acquire);
-  cause = CAUSE_LEFT;
-  if (state == SLOT_LEFT) return true;
-  if (state != SLOT_JOINED) return false;
-  cause = CAUSE_DIED;
   char letter = 0;
   uint64_t started = 0;
   // without /proc the member could not store its start time
   const bool found = process_stat(other.pid, letter, started);
   const bool runs = found && letter != 'Z' && letter != 'X' && started == other.started;
-  if (other.started ? !runs : !is_alive(other.pid)) return true;
-  cause = CAUSE_STOPPED;  // by a signal; a process that a debugger holds has the letter t
-  return is_stopped_too_long(r, runs && letter == 'T');
+  if (state) *state = runs ? letter : '?';
+  return other.started ? !runs : !is_alive(other.pid);
+}
+
+// Whether a rank died, left, or is stopped. One that left because of another's loss says so: the
+// loss is that of the other one.
+bool Group::is_lost(uint32_t r, Loss &loss) {
+  const uint32_t state = slot(r).state.load(std::memory_order_acquire);
+  loss = {r, CAUSE_LEFT};
+  if (state == SLOT_LEFT) {
+    if (const uint32_t known = slot(r).known_loss.load()) loss = Loss::unpacked(known);
+    return true;
+  }
+  if (state != SLOT_JOINED) return false;
+  loss.cause = CAUSE_DIED;
+  char letter = 0;
+  if (has_died(r, &letter)) return true;
+  loss.cause = CAUSE_STOPPED;  // by a signal; a process that a debugger holds has the letter t
+  return is_stopped_too_long(r, letter == 'T');
+}
+
+// Before this rank leaves. A broken group says itself why.
+void Group::note_known_loss() {
+  Loss loss{};
+  for (uint32_t r = 0; r < size() && !control_->broken.load(); r++) {
+    if (r == rank_ || !is_lost(r, loss) || loss.cause == CAUSE_LEFT || loss.of == rank_) continue;
+    slot(rank_).known_loss = loss.packed();
+    return;
+  }
+}
+
+// A process that was killed holds the block for ever. Whoever ends as it should has left before its
+// hold is given back.
+void Group::give_back_holds_of_dead() {
+  if (!plait_shared_is_block(storage_)) return;
+  for (uint32_t r = 0; r < size(); r++) {
+    Slot &dead = slot(r);
+    if (dead.state.load(std::memory_order_acquire) != SLOT_JOINED || !dead.started) continue;
+    // ranks of one process have one hold
+    bool first = true;
+    for (uint32_t other = 0; other < r; other++)
+      first &= slot(other).pid.load() != dead.pid.load() || slot(other).started != dead.started;
+    if (first && has_died(r) && !dead.returned.exchange(1))
+      step_back(block_of(storage_)->arena, block_of(storage_)->offset);
+  }
 }
 
 // The error text, which names the missing rank and not only the one that gave up first.
@@ -251,9 +323,10 @@ Explanation Group::broken_text() const {
       return loss_of(reason.by, text + name(reason.by) + " was interrupted" +
                                     during(is_told ? control_->aborted : ""));
     }
-    case CAUSE_ABORTED: {
-      Explanation explanation(name(reason.by) + " aborted the group: " + control_->aborted,
-                              control_->kind);
+    case CAUSE_ABORTED:
+      return {name(reason.by) + " aborted the group: " + control_->aborted, FAILURE_ABORTED};
+    case CAUSE_TOLD: {
+      Explanation explanation(control_->aborted, control_->kind);
       if (control_->lost.pid) explanation.lost = {control_->lost};
       return explanation;
     }
@@ -280,14 +353,14 @@ std::string Group::missing(uint32_t step, uint32_t &first) const {
 
 Outcome Group::check(uint32_t r, const std::function<bool()> &came, Explanation &reason,
                      const std::function<bool()> &ends_alone) {
-  Cause cause;
-  const bool lost = is_lost(r, cause);
+  Loss loss{};
+  const bool lost = is_lost(r, loss);
   // what broke the group comes first: its members leave it then, or end
   const bool broken = control_->broken.load();
   if ((!lost && !broken) || came()) return Outcome::done;  // or the rank did its part before
-  reason = broken ? broken_text() : loss_text(r, cause);
-  if (broken || (cause == CAUSE_LEFT && ends_alone())) return Outcome::broken;
-  return give_up(Outcome::broken, {rank_, r, cause}, 0, reason, Explanation(reason));
+  reason = broken ? broken_text() : loss_text(loss);
+  if (broken || (loss.cause == CAUSE_LEFT && ends_alone())) return Outcome::broken;
+  return give_up(Outcome::broken, {rank_, loss.of, loss.cause}, 0, reason, Explanation(reason));
 }
 
 Explanation Group::loss_of(uint32_t r, const std::string &text) const {
@@ -295,16 +368,16 @@ Explanation Group::loss_of(uint32_t r, const std::string &text) const {
   return {text, {{r, -1, joined ? slot(r).pid.load() : 0}}};
 }
 
-Explanation Group::loss_text(uint32_t r, Cause cause) const {
-  return loss_of(r, name(r) + (cause == CAUSE_LEFT   ? " left the group"
-                               : cause == CAUSE_DIED ? " died"
-                                                     : " is stopped"));
+Explanation Group::loss_text(const Loss &loss) const {
+  return loss_of(loss.of, name(loss.of) + (loss.cause == CAUSE_LEFT   ? " left the group"
+                                           : loss.cause == CAUSE_DIED ? " died"
+                                                                      : " is stopped"));
 }
 
 bool Group::find_loss(uint32_t r, Explanation &reason) {
-  Cause cause;
-  if (!is_lost(r, cause)) return false;
-  reason = loss_text(r, cause);
+  Loss loss{};
+  if (!is_lost(r, loss)) return false;
+  reason = loss_text(loss);
   return true;
 }
 

@@ -31,6 +31,8 @@ struct alignas(128) Slot {     // the slot of one rank, which only that rank wri
   // start time of the process in clock ticks since boot, which differs if a pid is reused
   uint64_t started;
   double waited;  // seconds, before this rank gave up
+  std::atomic<uint32_t> known_loss;  // when it left: a packed Loss of another rank, or 0
+  std::atomic<uint32_t> returned;    // whether the hold of its dead process was given back
   Call call[2];   // of even and odd operations, as no member is two operations ahead
 };
 static_assert(sizeof(Slot) == 128);
@@ -92,7 +94,8 @@ enum Cause : uint32_t {
   CAUSE_TIMED_OUT,
   CAUSE_INTERRUPTED,
   CAUSE_ABORTED,
-  CAUSE_STOPPED
+  CAUSE_STOPPED,
+  CAUSE_TOLD  // the text of the abort says all: the members do not meet
 };
 struct Reason {  // packed into one word, so that it is read at once
   uint32_t by, of;  // ranks; `of` is the missing one
@@ -103,6 +106,14 @@ struct Reason {  // packed into one word, so that it is read at once
   Reason(uint32_t by_, uint32_t of_, Cause cause_) : by(by_), of(of_), cause(cause_) {}
 };
 
+struct Loss {  // of a rank
+  uint32_t of;
+  Cause cause;
+  uint32_t packed() const { return uint32_t(cause) << 16 | of; }
+  static Loss unpacked(uint32_t word) { return {word & 0xffff, Cause(word >> 16)}; }
+};
+static_assert(most_ranks <= 1 << 16);
+
 using collectives::Outcome;
 using collectives::Patience;
 
@@ -110,7 +121,7 @@ class Group {
  public:
   Group(plait_storage *s, uint32_t rank);
   Group(const Group &) = delete;
-  ~Group() { plait_release(storage_); }
+  ~Group();
   void abandon() { plait_release(std::exchange(storage_, nullptr)); }  // in a forked child
   uint32_t size() const { return control_->size; }
   uint32_t rank() const { return rank_; }
@@ -155,12 +166,15 @@ class Group {
   Outcome wait_for(uint32_t r, uint32_t step, double deadline, const Patience &,
                    Explanation &reason);
   Outcome check_all(uint32_t step, Explanation &reason);
-  bool is_lost(uint32_t r, Cause &cause);
+  bool has_died(uint32_t r, char *state = nullptr) const;
+  bool is_lost(uint32_t r, Loss &loss);
+  void note_known_loss();
+  void give_back_holds_of_dead();
   bool is_stopped_too_long(uint32_t r, bool stopped);
   std::string missing(uint32_t step, uint32_t &first) const;
   Explanation broken_text() const;
   Explanation loss_of(uint32_t r, const std::string &text) const;
-  Explanation loss_text(uint32_t r, Cause cause) const;
+  Explanation loss_text(const Loss &) const;
   plait_storage *storage_;
   Control *control_;
   Slot *slots_;
@@ -168,6 +182,7 @@ class Group {
   Outbox *outboxes_;
   char *lanes_, *data_;
   uint32_t rank_;
+  bool taken_ = false;  // its slot, by this object
   // how long this process has seen the others stopped; its threads look at them
   struct Stop {
     double seen = 0;  // when it was last looked at and was stopped, or 0
@@ -185,5 +200,6 @@ bool process_stat(int64_t pid, char &state, uint64_t &started);
 uint64_t group_bytes(uint32_t size, uint64_t chunk);
 void format_group(void *at, uint32_t size, uint64_t chunk, double timeout);
 bool is_group(const plait_storage *);
+void leave_groups();  // all of this process, before it ends
 
 }  // namespace plait::multiprocessing

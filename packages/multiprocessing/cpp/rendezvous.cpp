@@ -222,7 +222,7 @@ class Comer {
           continue;
         }
         if (is_lost(r, explanation)) {
-          group.abort(explanation);  // tells the members that have joined
+          group.abort(explanation, CAUSE_TOLD);  // tells those who have come
           return Outcome::broken;
         }
         if (!count++) first = r;
@@ -239,7 +239,7 @@ class Comer {
                              "interrupted");
       accept_all(fd);
       if (answer_all(s, group, explanation)) continue;
-      group.abort(explanation);  // tells the members that have joined
+      group.abort(explanation, CAUSE_TOLD);  // tells those who have come
       return Outcome::broken;
     }
   }

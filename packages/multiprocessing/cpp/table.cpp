@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "device_memory.hpp"
+#include "group.hpp"
 #include "member.hpp"
 
 namespace plait::multiprocessing {
@@ -261,6 +262,7 @@ PLAIT_EXPORT void plait_shared_get_stats(plait_shared_stats *out) {
 PLAIT_EXPORT void plait_shared_before_fork(void) { fork_with_python = true; }
 
 PLAIT_EXPORT void plait_shared_leave(void) {
+  leave_groups();
   try {
     finish_borrowing();
   } catch (const std::bad_alloc &) {  // then calls on borrowed memory are not waited for

@@ -541,3 +541,43 @@ def test_members_have_all_of_it() -> None:
         assert sums == [[3.0, 3.0], [3]] and size == (2 if rank else 0)
     for process in processes:
         process.join()
+
+
+def test_killed_members_leave_no_memory() -> None:
+    """A process that is killed does not say that it needs the group's memory no more."""
+    context = mp.get_context("fork")
+    committed = []
+
+    def child(where: str, way: str) -> None:
+        group = mp.Communicator.open(where, 1, 2)
+        group.all_reduce(pc.ones(1 << 16))
+        if way == "killed":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if way == "leaves":
+            group.leave()
+
+    for way in ("killed", "leaves", "ends") * 3:
+        where = fresh()
+        process = context.Process(target=child, args=(where, way))
+        process.start()
+        with mp.Communicator.open(where, 0, 2) as group:
+            group.all_reduce(pc.ones(1 << 16))
+            with pytest.raises(mp.GroupError) as caught:
+                group.barrier()
+            assert caught.value.ranks == (1,)
+        process.join()
+        del group, caught
+        gc.collect()
+        committed.append(mp.memory_stats().committed)
+    assert max(committed[1:]) == committed[0]
+
+
+def test_who_did_not_get_a_rank_does_not_leave_for_its_owner() -> None:
+    group = mp.Group(2)
+    first, second = group.join(0), group.join(1)
+    with pytest.raises(ValueError, match="has it"):
+        group.join(1)
+    works = [member.barrier(async_op=True) for member in (first, second)]
+    for work in works:
+        assert work is not None
+        work.wait()

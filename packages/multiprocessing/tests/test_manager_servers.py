@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import resource
+import signal
 import socket
 import threading
 import time
@@ -16,7 +18,7 @@ import pytest
 
 from plait_multiprocessing import _manager_server
 from plait_multiprocessing._manager_server import Server
-from plait_multiprocessing.managers import BaseManager
+from plait_multiprocessing.managers import BaseManager, SyncManager
 
 KEY = b"the key"
 
@@ -88,3 +90,42 @@ def test_a_slow_stranger_has_to_go(monkeypatch: pytest.MonkeyPatch) -> None:
             pass
     assert ask(server.address) == 1
     server.listener.close()
+
+
+class Stop(Exception):
+    pass
+
+
+# what a handler raises in a destructor is lost
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_request_behind_an_interrupted_one_gets_its_own_answer() -> None:
+    armed = False
+
+    def handle(number: int, frame: Any) -> None:
+        if armed:
+            raise Stop
+
+    before = signal.signal(signal.SIGALRM, handle)
+    numbers, stopped = random.Random(0), 0
+    try:
+        with SyncManager() as manager:
+            queue, shared = manager.Queue(), manager.dict()
+            for i in range(100):
+                try:
+                    armed = True
+                    signal.setitimer(signal.ITIMER_REAL, numbers.uniform(5e-6, 4e-4), 0.05)
+                    shared[f"interrupted {i}"] = -i
+                    shared.get(f"interrupted {i}")
+                    if i == 0:
+                        queue.get()  # there is never anything
+                    armed = False
+                except Stop:
+                    armed = False
+                    stopped += 1
+                shared["k"] = i
+                assert shared["k"] == i and shared.get("missing", i + 0.5) == i + 0.5
+                assert queue.qsize() == 0
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert stopped

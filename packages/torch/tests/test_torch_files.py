@@ -265,3 +265,14 @@ def test_attributes_of_an_ordered_dict_are_no_data() -> None:
     state.more = 1  # type: ignore[attr-defined]
     back = there_and_back(state)
     assert back == state and vars(back) == {"_metadata": {"version": 2}}
+
+
+def test_a_list_that_occurs_often_is_one_list() -> None:
+    value: Any = [1.5]
+    for _ in range(60):
+        value = [value, (value, {"x": value})]
+    back = there_and_back(value)
+    for _ in range(60):
+        assert back[0] is back[1][0] is back[1][1]["x"]
+        back = back[0]
+    assert back == [1.5]

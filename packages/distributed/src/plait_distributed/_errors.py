@@ -17,6 +17,7 @@ class DistBackendError(DistError):
     """
 
     failure = ""
+    is_of_another_rank = False  # which is lost, or ended the group
 
     def __init__(self, text: str = "", failure: str = "") -> None:
         super().__init__(text)
@@ -54,6 +55,7 @@ class RankLost(DistBackendError):
     """
 
     failure = "lost"
+    is_of_another_rank = True
 
     def __init__(self, text: str = "", ranks: Iterable[int] = ()) -> None:
         super().__init__(text)

@@ -61,6 +61,7 @@ class FirstOfAll(Part):
         self._mailbox, self._call, self._tensor, self._tag = mailbox, call, tensor, tag
         self._peers, self._timeout = peers, timeout
         self.peer = -1  # which one it was
+        self._lost: dict[int, RankLost] = {}  # by peer; the one that was found first is first
 
     def query(self) -> bool:
         """Return whether a message has come; then it is in the tensor."""
@@ -68,13 +69,12 @@ class FirstOfAll(Part):
             if self.peer >= 0:
                 return True
             unfinished = self._mailbox.begun.setdefault(self._tag, {})
-            lost: list[RankLost] = []
             for peer in [peer for peer in self._peers if peer in unfinished]:
                 part, room = unfinished[peer]
                 try:
                     done = part.query()
                 except RankLost as error:
-                    lost.append(error)
+                    self._lost.setdefault(peer, error)
                     continue
                 except CollectiveTimeout:  # begun for an earlier call, whose time is over
                     self._mailbox.begin(self._call, room, peer, self._tag)
@@ -83,8 +83,8 @@ class FirstOfAll(Part):
                     del unfinished[peer]
                     self._take(peer, room)
                     return True
-            if len(lost) == len(self._peers):
-                raise lost[0]
+            if len(self._lost) == len(self._peers):
+                raise next(iter(self._lost.values()))
             return False
 
     def _take(self, peer: int, room: Any) -> None:

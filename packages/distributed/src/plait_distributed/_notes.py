@@ -40,11 +40,11 @@ class Notes:
         return bool(self._folder) and pathlib.Path(self._folder, name).exists()
 
     def note_loss(self) -> None:
-        """Note that another rank was lost for this one."""
+        """Note that another rank was lost for this one, or ended the group."""
         self._note(f"lost-{self._process}")
 
     def has_noted_loss(self) -> bool:
-        """Return whether another rank was lost for this one, which may fail because of that."""
+        """Return whether this rank may fail because of another one: of a loss, or an abort."""
         return self._has(f"lost-{self._process}")
 
     def note_end(self) -> None:
@@ -54,6 +54,12 @@ class Notes:
     def has_ended(self) -> bool:
         """Return whether a rank has come to the end of its program: it does not wait for others."""
         return self._has("ended")
+
+
+def note_cause(error: BaseException) -> None:
+    """Note if another rank is the cause of an error that the program gets."""
+    if getattr(error, "is_of_another_rank", False):
+        Notes().note_loss()
 
 
 @contextlib.contextmanager

@@ -14,18 +14,20 @@ from plait_abi.components import require
 from plait_distributed._calls import Call
 from plait_distributed._errors import CollectiveTimeout, DistBackendError, MismatchError, RankLost
 from plait_distributed._mailbox import Mailbox
-from plait_distributed._notes import Notes
+from plait_distributed._notes import note_cause
 from plait_distributed._peers import Peer, describe_self
 from plait_distributed._work import Part, Work
 
 # of `PlaitError.lost`: (rank, process, pid)
 Lost = Sequence[tuple[int, int, int]]
 # of `PlaitError.failure`: a member that has ended since may be the reason
-_MAY_BE_LOSSES = ("", "lost", "timed_out", "broken")
+_MAY_BE_LOSSES = ("", "lost", "broken")
 # the ranks may have called different things, which they then tell each other
 _MAY_BE_MISMATCHES = ("", "mismatch")
 _TEXT_BYTES = 512  # of the description of a call for the other ranks
 _PATIENCE = 5.0  # seconds that a rank waits for the others' descriptions of their calls
+_RANK = re.compile(r"\brank (\d+)(?: \(pid (\d+)\))?")  # in a provider's text
+_ABORTED = " aborted the group: "  # a provider's text, behind the rank and before the reason
 
 
 def open_communicator(
@@ -57,7 +59,9 @@ def open_communicator(
     except TimeoutError as error:
         raise CollectiveTimeout(f"{caller}: {error}") from None
     except plait_abi.PlaitError as error:
-        raise _opening_failed(caller, error, rank, parent, members) from None
+        failed = _opening_failed(caller, error, rank, parent, members)
+        note_cause(failed)
+        raise failed from None
 
 
 def _opening_failed(
@@ -68,20 +72,21 @@ def _opening_failed(
     members: Sequence[int] = (),
 ) -> DistBackendError:
     """Return the error that a program gets where a group is not made."""
-    lost, kind = _lost_of(error), _kind_of(error)
+    lost, kind, text = _lost_of(error), _kind_of(error), str(error)
     if parent is None:
-        numbers = {rank if rank >= 0 else process for rank, process, _ in lost}
-        ranks = sorted(numbers - {own, -1})
+        numbers = dict.fromkeys(rank if rank >= 0 else process for rank, process, _ in lost)
+        ranks = [rank for rank in numbers if rank not in (own, -1)]
         names = [f"rank {rank}" for rank in ranks]
     else:
         everybody = [r for r in range(parent.size()) if r != parent.rank()]
-        here = sorted({*_ranks_in(parent, lost, members)}.intersection(everybody))
+        here = [r for r in dict.fromkeys(_ranks_in(parent, lost, members)) if r in everybody]
         if not here and kind in _MAY_BE_LOSSES:
             here = [r for r in everybody if parent.peers[r].is_gone()]
         names, ranks = [parent.name_of(r) for r in here], [parent.ranks[r] for r in here]
+        text = parent.with_global_ranks(text, kind, members)
     if not ranks:
-        return DistBackendError(f"{caller}: {error}", kind)
-    return _loss(names, f"during {caller}; {error}", ranks)
+        return _failed(f"{caller}: {text}", kind)
+    return _loss(names, f"during {caller}; {text}", ranks)
 
 
 def _kind_of(error: BaseException) -> str:
@@ -138,6 +143,7 @@ class ProcessGroup:
         self._timeout = timeout
         self._lock = threading.Lock()
         self._calls = 0
+        self._has_aborted = False
         self._pid = os.getpid()
         self.mailbox = Mailbox(self)
         self.group_desc = description
@@ -250,7 +256,9 @@ class ProcessGroup:
                 asynchronous=asynchronous,
             )
         except (plait_abi.PlaitError, TimeoutError) as error:
-            raise self._explained(call, error) from None
+            explained = self._explained(call, error)
+            note_cause(explained)
+            raise explained from None
         except (ValueError, TypeError):
             if not is_message:
                 self._count(call, -1)
@@ -304,7 +312,9 @@ class ProcessGroup:
     def abort(self, why: str = "abort was called") -> None:
         """End all collectives of the group, in every process, with an error of this text."""
         if self._raw is not None:
-            self._raw.abort(why)
+            self._has_aborted = True
+            # of an error that says so itself only the reason: texts do not grow from group to group
+            self._raw.abort(why.rpartition(_ABORTED)[2])
 
     def interrupt(self, where: str) -> None:
         """Abort because the user interrupts this rank: it is lost for the others."""
@@ -348,24 +358,27 @@ class ProcessGroup:
         """Return the error that a program gets for an error of the provider."""
         text, kind = str(error), _kind_of(error)
         if isinstance(error, TimeoutError):
-            return CollectiveTimeout(f"{call}: {self._global(text)}")
+            return CollectiveTimeout(f"{call}: {self.with_global_ranks(text, kind)}")
         if not isinstance(error, plait_abi.PlaitError):
             return error
-        left = {rank for rank, _, _ in _lost_of(error) if rank >= 0}
-        left.discard(self._rank)
+        text = self.with_global_ranks(text, kind)
+        # the first one first
+        left = [r for r in dict.fromkeys(r for r, _, _ in _lost_of(error)) if r >= 0]
+        left = [r for r in left if r != self._rank]
         # one that has ended since, because of the loss, is not named beside it
         if not left and kind in _MAY_BE_LOSSES:
             everybody = enumerate(self._peers)
-            left = {r for r, peer in everybody if r != self._rank and peer.is_gone()}
+            left = [r for r, peer in everybody if r != self._rank and peer.is_gone()]
         if left:
-            names = [self.name_of(r) for r in sorted(left)]
-            ranks = [self._ranks[r] for r in sorted(left) if r < len(self._ranks)]
+            names = [self.name_of(r) for r in left]
+            ranks = [self._ranks[r] for r in left if r < len(self._ranks)]
             return _loss(names, f"last collective {call}; {text}", ranks)
-        message = self._told_by_all(call) if kind in _MAY_BE_MISMATCHES else None
-        if message is not None:
-            return MismatchError(message)
-        result = MismatchError if kind == "mismatch" else DistBackendError
-        return result(f"{call}: {self._global(text)}", kind)
+        told = self._told_by_all(call) if kind in _MAY_BE_MISMATCHES else None
+        if told is not None:
+            return MismatchError(told)
+        if kind == "mismatch":
+            return MismatchError(f"{call}: {text}", kind)
+        return _failed(f"{call}: {text}", kind, by_this_rank=self._has_aborted)
 
     def name_of(self, rank: int) -> str:
         """Return a rank of this group with its host and pid, for errors."""
@@ -374,16 +387,31 @@ class ProcessGroup:
         here = f"rank {self._ranks[rank]}"
         return f"{here} {self._peers[rank]}" if rank < len(self._peers) else here
 
-    def _global(self, text: str) -> str:
-        """Replace the group's ranks in a provider's text by those among all processes."""
-        if self._ranks == tuple(range(len(self._ranks))):
+    def with_global_ranks(self, text: str, kind: str, members: Sequence[int] | None = None) -> str:
+        """Replace ranks in a provider's text by those among all processes.
+
+        Args:
+            text: of an error.
+            kind: `PlaitError.failure`. Behind the first rank of one that is aborted, the text is
+                the program's, which has global ranks.
+            members: the text is about a group that is made of these ranks of this one. What it says
+                of this one has the ranks here, so processes are found by their pids.
+        """
+        in_order = members is None or tuple(members) == tuple(range(len(members)))
+        if in_order and self._ranks == tuple(range(len(self._ranks))):
             return text
+        numbers = range(len(self._ranks)) if members is None else members
 
-        def swap(result: re.Match[str]) -> str:
-            rank = int(result[1])
-            return f"rank {self._ranks[rank]}" if rank < len(self._ranks) else result[0]
+        def swap(match: re.Match[str]) -> str:
+            rank, pid = int(match[1]), match[2] and int(match[2])
+            here = [r for r, peer in enumerate(self._peers) if peer.pid == pid]
+            if len(here) != 1:  # the text has no pid, or several hosts have it
+                here = [numbers[rank]] if rank < len(numbers) else []
+            is_known = bool(here) and here[0] < len(self._ranks)
+            name = f"rank {self._ranks[here[0]]}" if is_known else f"rank {rank}"
+            return f"{name} (pid {pid})" if pid else name
 
-        return re.sub(r"\brank (\d+)", swap, text)
+        return _RANK.sub(swap, text, count=1 if kind == "aborted" else 0)
 
     def _told_by_all(self, call: Call) -> str | None:
         """Meet the others under a name of this call, and say which rank called what; None if all
@@ -428,9 +456,14 @@ def tell_interrupt(
             group.interrupt(caller)
 
 
+def _failed(text: str, kind: str, *, by_this_rank: bool = False) -> DistBackendError:
+    error = DistBackendError(text, kind)
+    error.is_of_another_rank = kind == "aborted" and not by_this_rank
+    return error
+
+
 def _loss(names: Sequence[str], text: str, ranks: Sequence[int]) -> RankLost:
-    """Return the error for ranks that are lost, and note it for the launcher."""
-    Notes().note_loss()
+    """Return the error for ranks that are lost."""
     verb = "was lost" if len(names) == 1 else "were lost"
     return RankLost(f"{', '.join(names)} {verb}; {text}", ranks)
 
@@ -445,5 +478,7 @@ def _gather_texts(
     try:
         raw.start("all_gather", [own], all_of_them)
     except (plait_abi.PlaitError, TimeoutError) as error:
-        raise explain(error) from None
+        explained = explain(error)
+        note_cause(explained)
+        raise explained from None
     return [x.numpy().tobytes().rstrip(b"\0").decode(errors="replace") for x in all_of_them]

@@ -162,19 +162,21 @@ class HashStore(Store):
     def __init__(self, timeout: Any = 300.0) -> None:
         super().__init__(timeout)
         self._data: dict[str, bytes] = {}
-        self._changed = threading.Condition()
+        # taken in one step, as an interrupt may come between the steps of a Condition's `with`
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
 
     def _look(self) -> dict[str, bytes]:
         return self._data
 
     def _change(self, change: Callable[[dict[str, bytes]], Any]) -> Any:
-        with self._changed:
+        with self._lock:
             result = change(self._data)
             self._changed.notify_all()
         return result
 
     def _pause(self) -> None:
-        with self._changed:
+        with self._lock:
             self._changed.wait(_PAUSE)
 
 
@@ -230,15 +232,15 @@ class FileStore(Store):
     def _change(self, change: Callable[[dict[str, bytes]], Any]) -> Any:
         with self._lock, open(self._path, "r+b") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
-            data = self._catch_up(file)
-            before = dict(data)
+            before = self._catch_up(file)
+            data = dict(before)  # in case that this is interrupted before the file is written
             result = change(data)
             changed = {key: value for key, value in data.items() if before.get(key) != value}
             records = [_record(key, value) for key, value in changed.items()]
             records += [_record(key, None) for key in before if key not in data]
             file.write(b"".join(records))
             file.flush()
-            self._read = file.tell()
+            self._data, self._read = data, file.tell()
         return result
 
 

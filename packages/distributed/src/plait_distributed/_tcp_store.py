@@ -26,6 +26,7 @@ from plait_multiprocessing.listener import Listener, Proof
 
 _NUMBER = struct.Struct("<I")
 _PAUSE = 0.02  # seconds between attempts to reach the master
+_FINISHING = 1.0  # seconds in which the master does what was asked when a call is interrupted
 
 
 def _address(port: int) -> str:
@@ -60,6 +61,10 @@ class _Messages:
             fields.append(data[at : at + size])
             at += size
         return fields
+
+    def finish(self, seconds: float) -> None:
+        """Close the connection when the other end has done what was asked, or after so long."""
+        self._channel.finish(seconds)
 
     def close(self) -> None:
         """Close the connection."""
@@ -263,6 +268,7 @@ class TCPStore(Store):
         use_libuv: bool = True,
     ) -> None:
         super().__init__(timeout)
+        self._pid = os.getpid()
         place = _Place(host_name, int(port))
         if is_master and port == 0 and not place.secret:
             place = _Place(host_name, secrets.randbelow(1 << 30) + (1 << 16))
@@ -271,7 +277,8 @@ class TCPStore(Store):
         self._port = place.port if self._server is None else self._server.port
         self._place = _Place(host_name, self._port)
         self._asking = threading.Lock()
-        self._end = self._connect()
+        # None while a request is open, and behind one that was interrupted
+        self._end: _Messages | None = self._connect()
         if world_size is not None and world_size > 0:
             self.add("plait/came", 1)
             if wait_for_workers and is_master:
@@ -321,12 +328,34 @@ class TCPStore(Store):
         ]
         with self._asking:
             try:
-                self._end.send(arguments)
-                failed, *answer = self._end.receive()
+                failed, *answer = self._exchange(arguments)
             except (EOFError, OSError) as error:
                 raise DistNetworkError(f"TCPStore: the master was lost: {error}") from None
         if failed:
             raise DistStoreError(failed.decode())
+        return answer
+
+    def _exchange(self, request: list[bytes]) -> list[bytes]:
+        """Send a request and return its answer.
+
+        Whatever ends this early, as an exception of a signal's handler, leaves no connection, on
+        which the next request would get the answer to this one. A change is made before the next
+        one, or never.
+        """
+        if self._pid != os.getpid():  # the connection is that of the process that forked
+            self._end, self._pid = None, os.getpid()
+        end, self._end = self._end, None
+        if end is None:
+            end = self._place.connect()
+            if end is None:
+                raise EOFError("nobody listens")
+        try:
+            end.send(request)
+            answer = end.receive()
+        except BaseException:
+            end.finish(0.0 if request[0] == b"wait" else _FINISHING)
+            raise
+        self._end = end
         return answer
 
     def set(self, key: str, value: str | bytes) -> None:
@@ -371,6 +400,8 @@ class TCPStore(Store):
 
     def __del__(self) -> None:
         end, server = getattr(self, "_end", None), getattr(self, "_server", None)
+        if getattr(self, "_pid", 0) != os.getpid():
+            return
         if end is not None:
             end.close()
         if server is not None:

@@ -7,8 +7,9 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from plait_distributed._errors import CollectiveTimeout
+from plait_distributed._errors import CollectiveTimeout, DistBackendError
 from plait_distributed._futures import Future
+from plait_distributed._notes import note_cause
 
 
 def seconds_of(caller: str, timeout: Any) -> float:
@@ -87,14 +88,25 @@ class Work:
         """
         if timeout is not None:
             self._wait_at_most(seconds_of("wait", timeout))
-        for part in self.parts:
-            part.wait()
+        try:
+            for part in self.parts:
+                part.wait()
+        except DistBackendError as error:
+            note_cause(error)
+            raise
         self._end()
         return True
 
+    def _query(self) -> bool:
+        try:
+            return all(part.query() for part in self.parts)
+        except DistBackendError as error:
+            note_cause(error)
+            raise
+
     def _wait_at_most(self, seconds: float) -> None:
         deadline, pause = time.monotonic() + seconds, 0.0001
-        while not all(part.query() for part in self.parts):
+        while not self._query():
             if time.monotonic() > deadline:
                 raise CollectiveTimeout(f"wait: it is not done after {seconds:g} s; it goes on")
             time.sleep(pause)
@@ -108,7 +120,7 @@ class Work:
 
     def is_completed(self) -> bool:
         """Return whether it is done; raise its error if it failed."""
-        if not all(part.query() for part in self.parts):
+        if not self._query():
             return False
         self._end()
         return True

@@ -7,6 +7,7 @@ import io
 import os
 import resource
 import socket
+from collections.abc import Callable
 from multiprocessing import connection, reduction
 from typing import Any, NoReturn
 
@@ -148,9 +149,71 @@ def Pipe(duplex: bool = True) -> tuple[Connection, Connection]:  # noqa: N802
     return (Connection(first.detach(), writable=False), Connection(second.detach(), readable=False))
 
 
+def _handle_of(end: Any) -> int:
+    """Take the descriptor from a connection, which is closed then."""
+    handle: int = end._handle
+    end._handle = None
+    return handle
+
+
 def _taken_over(end: Any) -> Connection:
-    handle, end._handle = end._handle, None
-    return Connection(handle)
+    return Connection(_handle_of(end))
+
+
+class Requests(Connection):
+    """A connection to a server, which answers each request; `connect` makes it again.
+
+    An exception of a signal's handler may end the wait for an answer. The next request must not get
+    that answer: it goes over a new connection.
+
+    Example:
+        >>> import plait_multiprocessing as mp
+        >>> from plait_multiprocessing._connections import Requests
+        >>> ends = []
+        >>> def connect():
+        ...     first, second = mp.Pipe()
+        ...     ends.append(second)
+        ...     return first
+        >>> requests = Requests.over(connect)
+        >>> requests.send("first")  # and nobody waits for the answer
+        >>> requests.send("second")
+        >>> len(ends), ends[1].recv()
+        (2, 'second')
+    """
+
+    _connect: Callable[[], Connection]
+    _waits = False  # for an answer
+    _greeting: Any = None  # what a server of proxies must be told first
+
+    @classmethod
+    def over(cls, connect: Callable[[], Connection]) -> Requests:
+        """Return a connection that `connect` makes."""
+        requests = cls(_handle_of(connect()))
+        requests._connect = connect
+        return requests
+
+    def send(self, obj: Any) -> None:
+        """Send a request."""
+        if self._waits:
+            self._replace()
+        if self._greeting is None and obj[1:2] == ("accept_connection",):
+            self._greeting = obj
+        self._waits = True
+        super().send(obj)
+
+    def recv(self) -> Any:
+        """Receive the answer."""
+        answer = super().recv()
+        self._waits = False
+        return answer
+
+    def _replace(self) -> None:
+        self.close()
+        end = self._connect()
+        if self._greeting is not None:
+            end.send(self._greeting)
+            end.recv()
+        self._handle = _handle_of(end)
 
 
 class Listener(connection.Listener):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from multiprocessing import managers
 from typing import Any, ClassVar
 
-from plait_multiprocessing._connections import Client, Listener
+from plait_multiprocessing._connections import Client, Listener, Requests
 from plait_multiprocessing._manager_server import Server
 
 
@@ -18,9 +19,13 @@ class _Channel(str):
         return _channel, ()
 
 
+def _requests(address: Any, authkey: bytes | None = None) -> Requests:
+    return Requests.over(functools.partial(Client, address, authkey=authkey))
+
+
 _CHANNEL = _Channel("plait")
 _channels: Any = managers
-_channels.listener_client[_CHANNEL] = (Listener, Client)
+_channels.listener_client[_CHANNEL] = (Listener, _requests)
 
 
 def _channel() -> _Channel:

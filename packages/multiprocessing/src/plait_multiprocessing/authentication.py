@@ -178,6 +178,18 @@ class Channel:
             raise EOFError
         return data
 
+    def finish(self, seconds: float) -> None:
+        """End the connection when the other end has done so, which has read all that was sent
+        then; after so long in any case.
+        """
+        deadline = time.monotonic() + seconds
+        with contextlib.suppress(OSError):
+            self._end.shutdown(socket.SHUT_WR)
+            self._end.settimeout(seconds)
+            while self._end.recv(1 << 16) and time.monotonic() < deadline:
+                pass
+        self.close()
+
     def close(self) -> None:
         """End the connection; one that another thread reads from, too."""
         with contextlib.suppress(OSError):

@@ -12,12 +12,13 @@ import numpy as np
 from plait_core._checkpoints._atomic import Writer
 from plait_core._checkpoints._digest import ALGORITHM, digest_of
 from plait_core._checkpoints._errors import CheckpointError
-from plait_core._checkpoints._layout import DTYPES, header_bytes
+from plait_core._checkpoints._layout import DTYPES, LARGEST_HEADER, header_bytes
 from plait_core._checkpoints._regions import Region, RegionView, c_strides, regions_of
 from plait_core._checkpoints._tree import Encoder, is_parameter
 from plait_core._core import Tensor, is_tensor
 
 VERSION = 2
+_FEWEST_BYTES = 1.5  # of a value in the tree, on average: a list of one digit has 3
 _CODES = {name: code for code, name in DTYPES.items()}
 # dtypes that are written with a last dimension of 2
 _CODES |= {"complex64": "F32", "complex128": "F64"}
@@ -64,6 +65,12 @@ def to_checkpoint(value: Any, weights_only: bool) -> Checkpoint:
     """Convert an object to a checkpoint: its entries, table and tree."""
     encoder = Encoder()
     tree = encoder.encode(value) if weights_only else {"pickle": _pickled(value, encoder)}
+    if _FEWEST_BYTES * encoder.count > LARGEST_HEADER:
+        raise CheckpointError(
+            f"save: nested data must take at most {LARGEST_HEADER} bytes, and a container that "
+            f"occurs several times is written each time: these would be {encoder.count} values; "
+            'save with format="torch", which writes it once'
+        )
     names = _unique([path or "tensor" for path, _ in encoder.found])
     numbers = [i for i, (_, result) in enumerate(encoder.found) if is_tensor(result)]
     tensors = [encoder.found[i][1] for i in numbers]

@@ -70,11 +70,18 @@ def refusal(path: str, value: Any) -> str:
 
 
 class Encoder:
-    """An encoder that makes the tree and collects tensors and arrays with their paths."""
+    """An encoder that makes the tree and collects tensors and arrays with their paths.
+
+    A container that occurs several times is encoded once: all its places in the tree are one list.
+    """
 
     def __init__(self) -> None:
         self.found: list[tuple[str, Any]] = []
+        self.count = 0  # of the values in the tree, each as often as it occurs
         self._numbers: dict[int, int] = {}
+        # of containers, by id: themselves, their trees, how deep these are, and their counts
+        self._encoded: dict[int, tuple[Any, Any, int, int]] = {}
+        self._deepest = 0  # that a value was
 
     def number(self, path: str, value: Any) -> int:
         """Return the index of a tensor or array in the table, the same for the same object."""
@@ -92,10 +99,8 @@ class Encoder:
 
     def encode(self, value: Any, path: str = "", depth: int = 0) -> Any:
         """Return the JSON for `value`."""
-        if depth > DEEPEST:
-            raise CheckpointError(
-                f"save: {path[:60]}... is nested more than {DEEPEST} deep, or contains itself"
-            )
+        self._note_depth(path, depth)
+        self.count += 1
         if value is None or value is True or value is False or type(value) is str:
             return value
         if is_tensor(value):
@@ -107,7 +112,27 @@ class Encoder:
             encoder = _tagged("numpy_dtype", lambda result: result.str)
         if encoder is None:
             raise CheckpointError(refusal(path or "the object", value))
-        return encoder(self, value, path, depth + 1)
+        known = self._encoded.get(id(value))
+        if known is None:
+            deepest, count, self._deepest = self._deepest, self.count, depth
+            tree = encoder(self, value, path, depth + 1)
+            # the value is kept alive, so that its id is not used again
+            known = value, tree, self._deepest - depth, self.count - count
+            if type(tree) in (list, dict):
+                self._encoded[id(value)] = known
+            self._deepest = max(deepest, self._deepest)
+            return tree
+        _, tree, height, count = known
+        self._note_depth(path, depth + height)
+        self.count += count
+        return tree
+
+    def _note_depth(self, path: str, depth: int) -> None:
+        if depth > DEEPEST:
+            raise CheckpointError(
+                f"save: {path[:60]}... is nested more than {DEEPEST} deep, or contains itself"
+            )
+        self._deepest = max(self._deepest, depth)
 
     def items(self, values: Any, path: str, depth: int) -> list[Any]:
         """Encode the members of a sequence."""

@@ -91,12 +91,15 @@ def is_tensor(value: Any) -> bool:
     return hasattr(value, "requires_grad") and hasattr(value, "is_contiguous")
 
 
-def _holds_tensors(value: Any) -> bool:
-    if isinstance(value, dict):
-        return any(_holds_tensors(each) for each in value.values())
-    if isinstance(value, (list, tuple)):
-        return any(_holds_tensors(each) for each in value)
-    return is_tensor(value)
+def _holds_tensors(value: Any, seen: set[int]) -> bool:
+    """Return whether a tensor is in a value, beside containers that were seen already."""
+    if not isinstance(value, (dict, list, tuple)):
+        return is_tensor(value)
+    if id(value) in seen:
+        return False
+    seen.add(id(value))
+    inner = value.values() if isinstance(value, dict) else value
+    return any(_holds_tensors(each, seen) for each in inner)
 
 
 def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[Entry]:
@@ -104,7 +107,7 @@ def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[Entry]:
     for name, each in pairs:
         inner = (*path, str(name))
         plain = isinstance(each, dict) and all(isinstance(key, (str, int)) for key in each)
-        if (plain and each) or (isinstance(each, list) and _holds_tensors(each)):
+        if (plain and each) or (isinstance(each, list) and _holds_tensors(each, set())):
             yield from _leaves(each, inner)
         else:
             yield Entry(".".join(inner), each, value, name)

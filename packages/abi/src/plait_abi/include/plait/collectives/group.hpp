@@ -99,12 +99,13 @@ class Group : public Members {
   uint32_t peer_of(uint32_t rank) const { return members_[rank].peer; }
   uint64_t group_of(uint32_t rank) const { return members_[rank].group; }
 
-  // Why, and who was lost since.
+  // Explanation, and who was lost since, if that may be so: the others of a host that is cut off, or the
+  // one that was waited for. Behind an abort or a timeout members end, and are not the reason.
   Explanation broken_text() const {
     Explanation explanation = reason_text();
     for (uint32_t r = 0; r < size_; r++)
-      if (members_[r].lost && !(broken_->cause == CAUSE_DIED && broken_->of == r) &&
-          !(ended_by_member() && broken_->by == r)) {
+      if (members_[r].lost && ((broken_->cause == CAUSE_DIED && broken_->of != r) ||
+                               (broken_->cause == CAUSE_TIMED_OUT && broken_->of == r))) {
         explanation += ", " + name_of(r) + " died";
         explanation.lost.push_back(lost_member(r));
       }
@@ -143,8 +144,13 @@ class Group : public Members {
   bool ended_by_other() const { return ended_by_member() && broken_->by != rank_; }
   void write_break() const { write_to_all(LETTER_BREAK, &*broken_, sizeof *broken_, abort_text_); }
   void close() { closing_ = true; }
+  // of a broken group that this process has left, and which may still tell others explanation
+  void release_memory() {
+    stage_.reset();
+    for (Turn &turn : turns_) turn = {};
+  }
   void say_goodbye(const Explanation &explanation) {
-    if (owes() && !broken_)  // the others wait for messages that will not be sent
+    if (owes() && !broken_)  // the others wait for what does not come any more
       give_up({rank_, rank_, CAUSE_LEFT}, Outcome::broken, explanation);
     else
       write_to_all(LETTER_LEFT, &began_, sizeof began_);
@@ -156,10 +162,10 @@ class Group : public Members {
 
   // ---- what others write
 
-  // whether a LETTER_BREAK says that a member died
-  static bool says_died(Reading letter) {
+  // whether a LETTER_BREAK says that a member died or left
+  static bool says_lost(Reading letter) {
     Reason reason{};
-    return letter.take(reason) && reason.cause == CAUSE_DIED;
+    return letter.take(reason) && (reason.cause == CAUSE_DIED || reason.cause == CAUSE_LEFT);
   }
   void read(const LetterHead &head, Reading letter) {
     const uint32_t from = head.from;

@@ -297,7 +297,10 @@ class World : private Listener {
     group.say_goodbye("interrupted, as this process left the group");
     // bytes may be on their way in the channels of a broken group
     if (!group.broken()) free_channels_.push_back(group.channel());
-    if (group.ended_by_other()) left_broken_.push_back(it->second);
+    if (group.ended_by_other()) {
+      group.release_memory();
+      left_broken_.push_back(it->second);
+    }
     return groups_.erase(it);
   }
 
@@ -370,12 +373,15 @@ class World : private Listener {
     watched_.swap(watched);
     for (const uint32_t p : std::set<uint32_t>(watched_))
       if ((peers_[p].known || all_met_) && t - peers_[p].heard > silence_seconds) {
-        lost(p, "it was silent for " + seconds(silence_seconds) + " s");
+        note_lost(p, "it was silent for " + seconds(silence_seconds) + " s");
         transport_->give_up(p);
       }
   }
 
   void lost(uint32_t p, const std::string &explanation) override {
+    read_later([this, p, explanation] { note_lost(p, explanation); });
+  }
+  void note_lost(uint32_t p, const std::string &explanation) {
     Peer &peer = peers_[p];
     if (p == rank() || peer.lost || peer.gone) return;
     const std::string text = explanation.substr(0, 400);
@@ -405,15 +411,15 @@ class World : private Listener {
     if (l.peer != rank())
       return read_later([this, l, explanation = letter.text()] {
         if (peers_[l.peer].lost) return;
-        lost(l.peer, explanation);
+        note_lost(l.peer, explanation);
         transport_->give_up(l.peer);
       });
     for (auto &[number, group] : groups_)
       group->expelled(name_of(from) + " gave this process up: " + letter.text());
   }
 
-  // What another process says of a loss counts when all letters that have come are read: the lost
-  // one may have said before why it would go.
+  // Losses count when all letters that have come are read, in the order in which they came: whoever
+  // left, or is lost, may have said before why it would go, and who was lost first.
   void read_later(std::function<void()> read) { later_.push_back(std::move(read)); }
 
   // ---- letters
@@ -430,7 +436,9 @@ class World : private Listener {
         const auto it = groups_.find(head.group);
         if (it != groups_.end()) it->second->read(head, reading);
       };
-      if (head.kind != LETTER_BREAK || !Group::says_died(letter)) return read(letter);
+      const bool is_loss =
+          head.kind == LETTER_LEFT || (head.kind == LETTER_BREAK && Group::says_lost(letter));
+      if (!is_loss) return read(letter);
       return read_later(
           [read, copy = std::vector<char>(letter.data(), letter.data() + letter.left())] {
             read(Reading(copy.data(), copy.size()));
@@ -448,11 +456,14 @@ class World : private Listener {
         return;
       }
       case LETTER_BYE: {
-        peer.gone = true;
-        forget_left(from);
-        NameDigest name;
-        while (letter.take(name)) forget_ended(from, name);
-        return count_living();
+        std::vector<NameDigest> names;
+        for (NameDigest name; letter.take(name);) names.push_back(name);
+        return read_later([this, from, names] {
+          peers_[from].gone = true;
+          forget_left(from);
+          for (const NameDigest &name : names) forget_ended(from, name);
+          count_living();
+        });
       }
       case LETTER_LOST: return read_lost(from, letter);
       case LETTER_ANNOUNCE: {
@@ -467,8 +478,9 @@ class World : private Listener {
         erase_entries(
             w.name, [&](const Entry &e) { return e.peer == from && e.announce.group == w.group; });
         // it met the others already
-        for (auto &[number, group] : groups_) group->left(from, w.group);
-        return;
+        return read_later([this, from, w] {
+          for (auto &[number, group] : groups_) group->left(from, w.group);
+        });
       }
       case LETTER_LIVING: {
         NameDigest name;
