@@ -99,8 +99,9 @@ class Group : public Members {
   uint32_t peer_of(uint32_t rank) const { return members_[rank].peer; }
   uint64_t group_of(uint32_t rank) const { return members_[rank].group; }
 
-  // Explanation, and who was lost since, if that may be so: the others of a host that is cut off, or the
-  // one that was waited for. Behind an abort or a timeout members end, and are not the reason.
+  // The reason, and the members that were lost since if they may be a part of it: the others of a
+  // host that is cut off, or the member that was waited for. Members that end after an abort or a
+  // timeout are not the reason.
   Explanation broken_text() const {
     Explanation explanation = reason_text();
     for (uint32_t r = 0; r < size_; r++)
