@@ -139,11 +139,11 @@ def _number(name: str, environ: Mapping[str, str]) -> int:
     return int(environ[name])
 
 
-def _check(launcher: str, result: list[int]) -> None:
+def _check(launcher: str, numbers: list[int]) -> None:
     for label, rank, size in (
-        ("rank", result[0], result[1]),
-        ("local rank", result[2], result[3]),
-        ("node's rank", result[4], result[5]),
+        ("rank", numbers[0], numbers[1]),
+        ("local rank", numbers[2], numbers[3]),
+        ("node's rank", numbers[4], numbers[5]),
     ):
         if rank >= 0 and 0 <= size <= rank:
             raise ValueError(
@@ -166,8 +166,8 @@ def _hosts_of_slurm(environ: Mapping[str, str]) -> list[str]:
     return host_names(_of_slurm("NODELIST", environ))
 
 
-def _completed_by_slurm(result: list[int], environ: Mapping[str, str]) -> list[int]:
-    rank, size, local_rank, local_size, node_rank, nodes = result
+def _completed_by_slurm(numbers: list[int], environ: Mapping[str, str]) -> list[int]:
+    rank, size, local_rank, local_size, node_rank, nodes = numbers
     hosts = _hosts_of_slurm(environ)
     if nodes < 0:
         text = _of_slurm("NUM_NODES", environ) or environ.get("SLURM_NNODES", "")

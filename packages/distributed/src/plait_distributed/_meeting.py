@@ -145,15 +145,15 @@ def _integer(name: str, text: str) -> int:
         ) from None
 
 
-def _checked(result: Meeting) -> Meeting:
-    size = result.size
+def _checked(meeting: Meeting) -> Meeting:
+    size = meeting.size
     if size < 1:
         raise ValueError(f"init_process_group: `world_size` must be positive, got {size}")
-    if not 0 <= result.rank < size:
+    if not 0 <= meeting.rank < size:
         raise ValueError(
-            f"init_process_group: `rank` must be in [0, {size - 1}], got {result.rank}"
+            f"init_process_group: `rank` must be in [0, {size - 1}], got {meeting.rank}"
         )
-    return result
+    return meeting
 
 
 def _from_environment(

@@ -197,11 +197,11 @@ def _words_in(file: int, words: Iterable[bytes]) -> set[bytes]:
     return result
 
 
-def _state(result: os.stat_result) -> tuple[int, ...]:
+def _state(status: os.stat_result) -> tuple[int, ...]:
     """Return size, times and inode of a file, which change when the file changes."""
-    return result.st_dev, result.st_ino, result.st_size, result.st_mtime_ns, result.st_ctime_ns
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
-def _is_settled(result: os.stat_result) -> bool:
+def _is_settled(status: os.stat_result) -> bool:
     """Return whether a later change of the file would change its times: a clock ticks in steps."""
-    return time.time_ns() - max(result.st_mtime_ns, result.st_ctime_ns) > _SETTLED
+    return time.time_ns() - max(status.st_mtime_ns, status.st_ctime_ns) > _SETTLED

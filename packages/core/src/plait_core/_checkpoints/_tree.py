@@ -255,20 +255,20 @@ def decode(tree: Any, entry: Callable[[int], Any]) -> Any:
     return _DECODERS[tag](value, entry)
 
 
-def _pairs(pairs: Any, result: Callable[[int], Any]) -> dict[Any, Any]:
-    return {decode(key, result): decode(value, result) for key, value in pairs}
+def _pairs(pairs: Any, entry: Callable[[int], Any]) -> dict[Any, Any]:
+    return {decode(key, entry): decode(value, entry) for key, value in pairs}
 
 
-def _bytes(value: Any, result: Callable[[int], Any]) -> bytes:
-    return base64.b64decode(value) if isinstance(value, str) else result(value).tobytes()
+def _bytes(value: Any, entry: Callable[[int], Any]) -> bytes:
+    return base64.b64decode(value) if isinstance(value, str) else entry(value).tobytes()
 
 
-def _scalar(value: Any, result: Callable[[int], Any]) -> Any:
+def _scalar(value: Any, entry: Callable[[int], Any]) -> Any:
     return np.frombuffer(base64.b64decode(value[1]), np.dtype(value[0]))[0]
 
 
-def _sparse(value: Any, result: Callable[[int], Any]) -> SparseTensor:
-    indices, values, shape, coalesced = decode(value, result)
+def _sparse(value: Any, entry: Callable[[int], Any]) -> SparseTensor:
+    indices, values, shape, coalesced = decode(value, entry)
     return sparse_of(indices, values, tuple(shape), bool(coalesced))
 
 
@@ -281,8 +281,8 @@ def sparse_of(
     return sparse_coo_tensor(indices, values, shape, is_coalesced=coalesced)
 
 
-def _compressed(value: Any, result: Callable[[int], Any]) -> CompressedTensor:
-    bounds, places, values, shape, kind = decode(value, result)
+def _compressed(value: Any, entry: Callable[[int], Any]) -> CompressedTensor:
+    bounds, places, values, shape, kind = decode(value, entry)
     return compressed_of(bounds, places, values, tuple(shape), kind)
 
 
@@ -294,7 +294,7 @@ def compressed_of(
 
 
 def _of(build: Callable[[Any], Any]) -> Callable[..., Any]:
-    return lambda value, result: build(decode(value, result))
+    return lambda value, entry: build(decode(value, entry))
 
 
 _DECODERS: dict[str, Callable[[Any, Callable[[int], Any]], Any]] = {

@@ -311,9 +311,9 @@ def _share_of_mean(operator: Any, x: DTensor, dtype: dict[str, Any]) -> Any:
     return operator(local, **dtype) * (local.numel() / max(x.numel(), 1))
 
 
-def _sum_of_dims(operator: Any, result: dict[str, Any], dims: set[int]) -> Any:
+def _sum_of_dims(operator: Any, arguments: dict[str, Any], dims: set[int]) -> Any:
     """Reduce dimensions that every rank has whole."""
-    x, keeps = result["self"], bool(result.get("keepdim"))
+    x, keeps = arguments["self"], bool(arguments.get("keepdim"))
     places: list[Placement] = []
     for place in x.placements:
         if isinstance(place, Shard):
@@ -325,7 +325,7 @@ def _sum_of_dims(operator: Any, result: dict[str, Any], dims: set[int]) -> Any:
             places.append(place)
     shape = [1 if dim in dims else n for dim, n in enumerate(x.shape)]
     whole = shape if keeps else [n for dim, n in enumerate(x.shape) if dim not in dims]
-    return wrap_local(operator(**{**result, "self": x.local()}), x.device_mesh, places, whole)
+    return wrap_local(operator(**{**arguments, "self": x.local()}), x.device_mesh, places, whole)
 
 
 def _extreme(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -395,8 +395,8 @@ def _by_name(names: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[
     return {**dict(zip(names.split(), args, strict=False)), **kwargs}
 
 
-def _mesh_of(result: dict[str, Any]) -> DeviceMesh:
-    return next(_parts(result)).device_mesh
+def _mesh_of(arguments: dict[str, Any]) -> DeviceMesh:
+    return next(_parts(arguments)).device_mesh
 
 
 def _linear(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
