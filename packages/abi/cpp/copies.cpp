@@ -44,7 +44,7 @@ plait_status copy_bytes(plait_thread *thread, plait_tensor *to, plait_tensor *fr
   for (const DLDevice each : {here, there}) {
     if (!is_accelerator(each)) continue;
     if (!device_table(each)) return no_device(thread, each);
-    if (is_forked(each)) return forked(thread, each);
+    if (is_gone(each)) return gone(thread, each);
     // what the source is known to have failed at is not carried on
     if (const plait_status s = late_error(thread, each); s < 0) return s;
   }

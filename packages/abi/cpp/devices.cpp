@@ -19,8 +19,10 @@ struct InFlight {
   plait_storage *storage;
 };
 
+constexpr uint32_t kEnded = ~uint32_t(0);  // no process uses it any more
+
 struct State {
-  std::atomic<uint32_t> process;  // the `forks.number` of the process that uses it, or 0
+  std::atomic<uint32_t> process;  // the `forks.number` of the process that uses it, 0 or kEnded
   std::atomic<int64_t> live;      // storages, streams and events
   std::atomic<uint64_t> launches;
   std::atomic<uint64_t> reached;  // the last launch before an event that is known to be reached
@@ -62,7 +64,7 @@ void drop_stream(plait_object *o) {
   auto *s = reinterpret_cast<StreamBlock *>(o);
   unlocked([s]() -> plait_status {  // a device may wait for its work
     delist(s);
-    if (s->table && !is_forked(s->device)) s->table->stream_free(s->table->ctx, s);
+    if (s->table && !is_gone(s->device)) s->table->stream_free(s->table->ctx, s);
     return PLAIT_OK;
   });
   count_live(s->device, -1);
@@ -70,7 +72,7 @@ void drop_stream(plait_object *o) {
 }
 void drop_event(plait_object *o) {
   auto *e = reinterpret_cast<EventBlock *>(o);
-  if (e->table && !is_forked(e->device)) e->table->event_free(e->table->ctx, e);
+  if (e->table && !is_gone(e->device)) e->table->event_free(e->table->ctx, e);
   count_live(e->device, -1);
   std::free(e);
 }
@@ -117,12 +119,22 @@ plait_status told(plait_thread *thread, DLDevice d, const char *what, plait_stat
                "%s: `%s` failed with status %d and gave no text", device_text(d).c_str(), what, s);
 }
 
-bool is_forked(DLDevice d) {
+bool is_gone(DLDevice d) {
   const uint32_t process = states[d.device_type].process.load(std::memory_order_relaxed);
   return process && process != forks.number.load(std::memory_order_relaxed);
 }
 
-plait_status forked(plait_thread *thread, DLDevice d) {
+void start_use(int32_t device_type) {
+  uint32_t none = 0;
+  states[device_type].process.compare_exchange_strong(none, forks.number.load());
+}
+void end_use(int32_t device_type) { states[device_type].process = kEnded; }
+
+plait_status gone(plait_thread *thread, DLDevice d) {
+  if (states[d.device_type].process == kEnded)
+    return raise(thread, PLAIT_ERROR, nullptr,
+                 "the process ends, and %s was stopped; copy what is required later before the end",
+                 device_text(d).c_str());
   return raise(thread, PLAIT_ERROR, nullptr,
                "%s was in use when the process forked, and cannot be used in the child; start the "
                "process with the method \"spawn\" or \"forkserver\"",
@@ -178,14 +190,13 @@ plait_status late_error(plait_thread *thread, DLDevice d) {
 }
 
 plait_status begin_use(plait_thread *thread, DLDevice d) {
-  if (is_forked(d)) return forked(thread, d);
+  if (is_gone(d)) return gone(thread, d);
   const plait_device *table = device_table(d);
   const int32_t n = table ? table->count(table->ctx) : d.device_id + 1;
   if (d.device_id < 0 || d.device_id >= n)
     return raise(thread, PLAIT_VALUE_ERROR, nullptr, "there is no device %s: %s has %d",
                  device_text(d).c_str(), table ? table->name : "its type", n);
-  State &state = states[d.device_type];
-  if (!state.process.load(std::memory_order_relaxed)) state.process = forks.number.load();
+  if (!states[d.device_type].process.load(std::memory_order_relaxed)) start_use(d.device_type);
   return PLAIT_OK;
 }
 
@@ -366,7 +377,7 @@ plait_status event_new(plait_thread *thread, DLDevice d, uint64_t flags, plait_d
 plait_status event_record(plait_thread *thread, plait_device_event *event, plait_stream *stream) {
   if (!event) return PLAIT_OK;
   auto *b = static_cast<EventBlock *>(event);
-  if (is_forked(b->device)) return forked(thread, b->device);
+  if (is_gone(b->device)) return gone(thread, b->device);
   b->launch = states[b->device.device_type].launches;
   b->recorded = true;
   if (!b->table) return PLAIT_OK;
@@ -386,7 +397,7 @@ plait_status event_query(plait_thread *thread, plait_device_event *event, int32_
   *done = 1;
   auto *b = static_cast<EventBlock *>(event);
   if (!b || !b->recorded) return PLAIT_OK;
-  if (is_forked(b->device)) return forked(thread, b->device);
+  if (is_gone(b->device)) return gone(thread, b->device);
   const plait_status s =
       b->table ? asked(thread, b->device, "event_query",
                        [&] { return b->table->event_query(b->table->ctx, thread, b, done); })
@@ -398,7 +409,7 @@ plait_status event_query(plait_thread *thread, plait_device_event *event, int32_
 plait_status event_wait(plait_thread *thread, plait_device_event *event) {
   auto *b = static_cast<EventBlock *>(event);
   if (!b || !b->recorded) return PLAIT_OK;
-  if (is_forked(b->device)) return forked(thread, b->device);
+  if (is_gone(b->device)) return gone(thread, b->device);
   const plait_status s =
       b->table ? asked(thread, b->device, "event_wait",
                        [&] {
@@ -417,7 +428,7 @@ plait_status stream_wait(plait_thread *thread, DLDevice d, plait_stream *stream,
   auto *b = static_cast<EventBlock *>(event);
   if (!b || !b->table || !b->recorded) return PLAIT_OK;
   if (!is_accelerator(d)) return event_wait(thread, event);  // the host is its own stream
-  if (is_forked(d)) return forked(thread, d);
+  if (is_gone(d)) return gone(thread, d);
   if (d.device_type != b->device.device_type) return event_wait(thread, event);
   return asked(thread, d, "stream_wait",
                [&] { return b->table->stream_wait(b->table->ctx, thread, d, stream, b); });
@@ -445,7 +456,7 @@ plait_status event_elapsed(plait_thread *thread, plait_device_event *from, plait
 // Memory.
 
 void record_use(plait_storage *storage, plait_stream *stream) {
-  if (!is_accelerator(storage->device) || !storage->allocator || is_forked(storage->device)) return;
+  if (!is_accelerator(storage->device) || !storage->allocator || is_gone(storage->device)) return;
   if (stream_of(storage) == stream) return;
   const plait_allocator *a = storage->allocator;
   if (PLAIT_HAS(plait_allocator, a, record_use))

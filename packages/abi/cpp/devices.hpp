@@ -13,11 +13,14 @@ inline const plait_device *device_table(DLDevice d) {
   return is_accelerator(d) ? in_force(roles.device[d.device_type]) : nullptr;
 }
 
-// A device that was used before a fork is not there in the child. `begin_use` refuses it, and one
-// whose number is too large; each call, allocation, stream and event begins with it.
+// A device that was used before a fork is gone in the child, and so is one whose plug-in was
+// stopped at the end of the process: none of its functions is called. `begin_use` refuses it, and
+// one whose number is too large; each call, allocation, stream and event begins with it.
 plait_status begin_use(plait_thread *, DLDevice);
-bool is_forked(DLDevice);
-plait_status forked(plait_thread *, DLDevice);     // the error
+void start_use(int32_t device_type);
+void end_use(int32_t device_type);
+bool is_gone(DLDevice);
+plait_status gone(plait_thread *, DLDevice);       // the error
 plait_status no_device(plait_thread *, DLDevice);  // the error where nobody brings it
 
 // A status of the device's function `what`: errors without a text get one. `before` was the

@@ -61,7 +61,7 @@ void drop_storage(plait_object *o) {
   if (s->allocator || s->data == inline_elements(s)) watch_memory(PLAIT_EVENT_FREE, s);
   const bool on_device = is_accelerator(s->device);
   if (on_device) count_live(s->device, -1);
-  if (on_device && is_forked(s->device)) {
+  if (on_device && is_gone(s->device)) {
     // its memory is the parent's
   } else if (s->allocator) {
     s->allocator->free(s->allocator->ctx, s->data, s->nbytes, s->block);

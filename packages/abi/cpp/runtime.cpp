@@ -166,6 +166,7 @@ plait_runtime runtime{
     &default_dtype,
     &settings,
     cost,
+    quiesce,
 };
 
 }  // namespace plait::abi

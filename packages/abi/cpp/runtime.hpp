@@ -205,6 +205,8 @@ void retract_ops_of(const plait_plugin *);  // these three remove all that one p
 void retract_roles_of(const plait_plugin *);
 // whether a plug-in may go: not while tensors have the memory of a device that it brought
 plait_status may_retract(plait_thread *, const plait_plugin *);
+bool has_gone_device(const plait_plugin *);  // that it brought, and that cannot be used any more
+void end_devices_of(const plait_plugin *);
 void forget_observers_of(plait_thread *, const plait_plugin *);
 void report_roles(std::vector<plait_record> &);
 // A package's defaults come after what a user chose, whatever is loaded first.
@@ -222,6 +224,7 @@ plait_status load(plait_thread *, const char *);
 plait_status attach(plait_thread *, const plait_plugin *);
 void report_plugins(std::vector<plait_record> &);
 plait_status detach(plait_thread *, const char *);
+void quiesce();  // of all plug-ins, once
 const plait_plugin *initialising();  // the plug-in whose init runs on this thread, or nullptr
 bool version_fits(plait_thread *, const char *what, const plait_header &);
 // whether a struct is as long as that of version 0.3, whose last field ends at `required`

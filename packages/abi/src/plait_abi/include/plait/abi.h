@@ -732,6 +732,14 @@ typedef struct plait_engine {
                          uint32_t n_out, plait_object **node);
 } plait_engine;
 
+/** Flags of a ::plait_device. */
+enum {
+  /** The driver runs when the table is provided, with its threads and locks: the device counts as
+   * used, and a child of a later fork refuses it. Without the flag it counts as used from the first
+   * allocation, stream or event on, and a child that was forked before may use it. Since 0.5. */
+  PLAIT_DEVICE_STARTED = 1,
+};
+
 /** Flags of plait_device::copy. */
 enum {
   /** The host memory is pinned and stays unchanged until the copy is done: `copy` need not wait. */
@@ -768,7 +776,7 @@ typedef struct plait_device {
   plait_header h;
   const char *name; /**< "cuda": the devices are called "cuda:0", "cuda:1", ... */
   void *ctx;
-  uint64_t flags; /**< 0: no flag exists yet */
+  uint64_t flags; /**< PLAIT_DEVICE_*; 0 before 0.5 */
   /** Return the number of devices. */
   int32_t (*count)(void *ctx);
   /** Copy bytes between the host and a device, or between two devices of this type.
@@ -991,7 +999,10 @@ typedef struct plait_plugin {
   uint64_t flags;             /**< PLAIT_PLUGIN_* */
   /** Or NULL: register what the plug-in brings. If it fails, the runtime takes all of that back. */
   plait_status (*init)(const struct plait_runtime *, const struct plait_plugin *);
-  /** Or NULL: stop threads before the process exits. Libraries are never unloaded. */
+  /** Or NULL: stop threads, and wait for work in flight, before the process exits.
+   *
+   * plait_runtime::quiesce calls it, once. The devices of the plug-in refuse every use from then
+   * on, and none of their functions is called. Libraries are never unloaded. */
   void (*quiesce)(void);
 } plait_plugin;
 
@@ -1232,6 +1243,13 @@ typedef struct plait_runtime {
    * operator makes views. Operations: one for each element that a pointwise operator writes.
    * Then plait_op_def::cost corrects the numbers. */
   void (*cost)(const plait_call *, plait_cost *);
+#if PLAIT_TARGET >= PLAIT_VERSION(0, 5)
+  /** Stop all plug-ins, the latest first, before the process ends. Since 0.5.
+   *
+   * A host calls it at its own end, which is before the libraries of drivers end. Without that, a
+   * handler of `exit` does it, which was registered behind the `init` of each plug-in. */
+  void (*quiesce)(void);
+#endif
 } plait_runtime;
 
 /** Return the runtime: the function that libplait_abi.so exports.
