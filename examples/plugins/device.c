@@ -861,6 +861,8 @@ static plait_status launch(plait_call *c) {
   return PLAIT_OK;
 }
 
+extern const plait_plugin plait_plugin_v1;
+
 /* ---- the tables --------------------------------------------------------------------------------
  */
 static int32_t device_count(void *ctx) {
@@ -891,6 +893,11 @@ static const plait_device device = {PLAIT_HEADER(plait_device),
                                     share,
                                     share_open,
                                     share_close};
+
+/* Brings the kernel of an operator that is defined later, such as the step of an optimizer. */
+EXPORT int example_device_implement(const char *name) {
+  return rt->implement_named(rt->thread(), name, TYPE, launch, NULL, &plait_plugin_v1, NULL);
+}
 
 static plait_status init(const plait_runtime *runtime, const plait_plugin *self) {
   rt = runtime;

@@ -130,6 +130,10 @@ plait_status decomposed(plait_call *c, Layers layers, bool kept) {
     out[0].u.t = c->out[0].u.t;
   }
   if (layers == Layers::off) c->thread->excluded = ~uint64_t(0);
+  // errors that a device finds later name what was called
+  auto *thread = static_cast<Thread *>(c->thread);
+  const plait_op *outer = thread->composite;
+  if (!outer && !(c->op->flags & PLAIT_OP_INTERNAL)) thread->composite = c->op;
   const plait_error *before = c->thread->error;
   plait_status s = judged(c, c->op->def->decompose(&inner), before);
   if (s == PLAIT_OK && c->form != PLAIT_FUNCTION) {
@@ -157,6 +161,7 @@ plait_status decomposed(plait_call *c, Layers layers, bool kept) {
     release_all(out, c->n_out);
   }
   c->thread->excluded = excluded;
+  thread->composite = outer;
   if (s < 0) name_caller(c);
   return s == PLAIT_DECLINE ? no_kernel(c) : s;
 }

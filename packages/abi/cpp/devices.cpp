@@ -1,5 +1,4 @@
-// Devices: what the runtime knows of each device type, its streams and events, and the errors that
-// a device tells after the call that made them has returned.
+// Devices: what the runtime knows of each device type, its streams and events.
 #include "devices.hpp"
 
 #include <algorithm>
@@ -7,11 +6,6 @@
 
 namespace plait::abi {
 namespace {
-
-struct Launch {
-  std::atomic<uint64_t> number;
-  std::atomic<const plait_op *> op;
-};
 
 // A storage of the host that a device copies from or to.
 struct InFlight {
@@ -24,9 +18,6 @@ constexpr uint32_t kEnded = ~uint32_t(0);  // no process uses it any more
 struct State {
   std::atomic<uint32_t> process;  // the `forks.number` of the process that uses it, 0 or kEnded
   std::atomic<int64_t> live;      // storages, streams and events
-  std::atomic<uint64_t> launches;
-  std::atomic<uint64_t> reached;  // the last launch before an event that is known to be reached
-  Launch ring[kRememberedLaunches];
   ProcessLock lock;  // of the lists
   std::vector<InFlight> in_flight;
   std::vector<plait_stream *> streams;  // all that live, but the default ones
@@ -42,6 +33,7 @@ struct StreamBlock : plait_stream {
 struct EventBlock : plait_device_event {
   const plait_device *table;  // nullptr: the device has no events, all are reached
   uint64_t launch;            // the last one before it was recorded
+  const plait_stream *stream;  // where it was recorded, to compare with: it may be freed
   bool recorded;
 };
 
@@ -95,20 +87,6 @@ plait_status usable(plait_thread *thread, DLDevice d, const plait_device **table
   return *table ? begin_use(thread, d) : no_device(thread, d);
 }
 
-// The operators that were launched behind the last event that is known to be reached.
-std::string launched_since(DLDevice d) {
-  const State &state = states[d.device_type];
-  const uint64_t last = state.launches;
-  uint64_t n = state.reached;
-  std::string names;
-  if (last - n > kRememberedLaunches) n = last - kRememberedLaunches, names = "...";
-  while (n < last) {
-    const plait_op *op = launched(d, ++n);
-    if (op) names += (names.empty() ? "" : ", ") + std::string(op->name);
-  }
-  return names.empty() ? "nothing" : names;
-}
-
 }  // namespace
 
 plait_status told(plait_thread *thread, DLDevice d, const char *what, plait_status s,
@@ -153,42 +131,6 @@ void count_live(DLDevice d, int64_t change) {
 }
 int64_t live_on(int32_t device_type) { return states[device_type].live; }
 
-// Launches.
-
-uint64_t launch(const plait_op *op, DLDevice d) {
-  State &state = states[d.device_type];
-  const uint64_t number = ++state.launches;
-  Launch &at = state.ring[number % kRememberedLaunches];
-  at.op.store(op, std::memory_order_relaxed);
-  at.number.store(number, std::memory_order_release);
-  return number;
-}
-
-const plait_op *launched(DLDevice d, uint64_t number) {
-  const Launch &at = states[d.device_type].ring[number % kRememberedLaunches];
-  return at.number.load(std::memory_order_acquire) == number ? at.op.load() : nullptr;
-}
-
-plait_status late_error(plait_thread *thread, DLDevice d) {
-  const plait_device *table = device_table(d);
-  if (!table || !PLAIT_HAS(plait_device, table, take_error)) return PLAIT_OK;
-  plait_device_error e{};
-  e.size = sizeof e;
-  if (!table->take_error(table->ctx, d, &e)) return PLAIT_OK;
-  e.text[sizeof e.text - 1] = 0;
-  const plait_status code = is_own_code(e.code) ? e.code : PLAIT_ERROR;
-  const plait_op *op = e.launch ? launched(d, e.launch) : nullptr;
-  const std::string name = op ? static_cast<const Op *>(op)->parsed.base : "";
-  const char *origin = op ? name.c_str() : nullptr;
-  if (e.fatal)
-    return raise(thread, code, origin,
-                 "%s failed and does no more work: %s; launched since the last event that was "
-                 "reached: %s",
-                 device_text(d).c_str(), e.text, launched_since(d).c_str());
-  return raise(thread, code, origin, "%s (found by %s after the call had returned)", e.text,
-               device_text(d).c_str());
-}
-
 plait_status begin_use(plait_thread *thread, DLDevice d) {
   if (is_gone(d)) return gone(thread, d);
   const plait_device *table = device_table(d);
@@ -203,7 +145,7 @@ plait_status begin_use(plait_thread *thread, DLDevice d) {
 plait_status enter_device(plait_call *c) {
   if (const plait_status s = begin_use(c->thread, c->device); s < 0) return named(c, s);
   c->stream = current_stream(c->thread, c->device);
-  return late_error(c->thread, c->device);
+  return late_error(c->thread, c->device, Waits::no);
 }
 
 // The streams of a thread.
@@ -287,11 +229,11 @@ plait_status stream_query(plait_thread *thread, DLDevice d, plait_stream *stream
   const plait_device *table = nullptr;
   if (!is_accelerator(d)) return PLAIT_OK;
   if (const plait_status s = usable(thread, d, &table); s < 0) return s;
-  if (!table->stream_new) return late_error(thread, d);
+  if (!table->stream_new) return late_error(thread, d, Waits::stream, stream);
   const plait_status s = asked(thread, d, "stream_query", [&] {
     return table->stream_query(table->ctx, thread, d, stream, done);
   });
-  return s < 0 ? s : late_error(thread, d);
+  return s < 0 ? s : late_error(thread, d, *done ? Waits::stream : Waits::no, stream);
 }
 
 plait_status stream_synchronize(plait_thread *thread, DLDevice d, plait_stream *stream) {
@@ -305,7 +247,7 @@ plait_status stream_synchronize(plait_thread *thread, DLDevice d, plait_stream *
     });
   });
   let_go(thread, d);
-  return s < 0 ? s : late_error(thread, d);
+  return s < 0 ? s : late_error(thread, d, Waits::stream, stream);
 }
 
 // Waits for what is in all streams of a device now, as far as they are known here.
@@ -333,7 +275,7 @@ plait_status synchronize(plait_thread *thread, DLDevice d) {
   const plait_device *table = nullptr;
   if (!is_accelerator(d)) return PLAIT_OK;
   if (const plait_status s = usable(thread, d, &table); s < 0) return s;
-  const uint64_t last = states[d.device_type].launches;
+  const uint64_t last = last_launch(d);
   const plait_status s = asked(thread, d, "synchronize", [&] {
     return unlocked([&] {
       const plait_status done = until_all_done(thread, table, d);
@@ -342,19 +284,12 @@ plait_status synchronize(plait_thread *thread, DLDevice d) {
   });
   let_go(thread, d);
   if (s < 0) return s;
-  const plait_status late = late_error(thread, d);
+  const plait_status late = late_error(thread, d, Waits::device);
   if (late >= 0 && table->count(table->ctx) == 1) reach(d, last);
   return late;
 }
 
 // Events.
-
-void reach(DLDevice d, uint64_t launch) {
-  std::atomic<uint64_t> &reached = states[d.device_type].reached;
-  uint64_t seen = reached;
-  while (seen < launch && !reached.compare_exchange_weak(seen, launch)) {
-  }
-}
 
 plait_status event_new(plait_thread *thread, DLDevice d, uint64_t flags, plait_device_event **out) {
   *out = nullptr;
@@ -378,7 +313,8 @@ plait_status event_record(plait_thread *thread, plait_device_event *event, plait
   if (!event) return PLAIT_OK;
   auto *b = static_cast<EventBlock *>(event);
   if (is_gone(b->device)) return gone(thread, b->device);
-  b->launch = states[b->device.device_type].launches;
+  b->launch = last_launch(b->device);
+  b->stream = stream;
   b->recorded = true;
   if (!b->table) return PLAIT_OK;
   return asked(thread, b->device, "event_record",
@@ -388,7 +324,7 @@ plait_status event_record(plait_thread *thread, plait_device_event *event, plait
 // Behind an event: the error that is known by now, or all calls before it are done.
 static plait_status passed(plait_thread *thread, const plait_device_event *event) {
   const auto *b = static_cast<const EventBlock *>(event);
-  const plait_status late = late_error(thread, b->device);
+  const plait_status late = late_error(thread, b->device, Waits::stream, b->stream);
   if (late >= 0) reach(b->device, b->launch);
   return late;
 }

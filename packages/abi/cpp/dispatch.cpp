@@ -109,7 +109,7 @@ plait_status run_kernels(Frame *f) {
   if (__builtin_expect(f->op->flags & PLAIT_OP_ANY_DEVICE, 0) && f->op == op_copy && goes_across(f))
     return copy_across(f);
   if (__builtin_expect(is_accelerator(f->device), 0)) {
-    f->launch = launch(f->op, f->device);
+    f->launch = launch(f);
     record_uses(f);
   }
   const plait_error *before = f->thread->error;

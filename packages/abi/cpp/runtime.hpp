@@ -67,10 +67,15 @@ struct Thread : plait_thread {
   BlockCache tensors, storages;
   std::vector<CurrentStream> streams;  // of devices other than the CPU
   const Uses *uses = nullptr;  // of its innermost call, while the host has no global lock
+  const plait_op *composite = nullptr;  // the outermost one that runs as its decomposition
+  bool host_copies = false;  // a device declined a copy, which runs on the CPU
+  uint64_t number = 0;       // from 1; no other thread has had it
   int64_t live = 0, peak = 0;  // blocks from malloc that this thread took minus those it freed, and
                                // the largest value of that number
 };
 Thread *this_thread();  // made on first use
+bool is_alive(uint64_t thread);
+void forget_thread(uint64_t thread);  // late_errors.cpp
 Thread *this_thread_if_alive();  // nullptr if there is no memory, or while the thread ends
 
 // Objects.
@@ -157,6 +162,7 @@ struct Registration {
   uint64_t id;
   uint32_t slot;
   plait_entry entry;
+  std::string name;  // of `implement_named`: that of the operator
 };
 struct Op : plait_op {
   const plait_plugin *who;  // whose `init` defined it, or nullptr
@@ -171,6 +177,8 @@ const plait_op *find_op(const char *name);
 uint64_t list_ops(const plait_op **, uint64_t);
 plait_status implement(plait_thread *, const plait_op *, uint32_t, plait_kernel, void *,
                        const plait_plugin *, uint64_t *);
+plait_status implement_named(plait_thread *, const char *, uint32_t, plait_kernel, void *,
+                             const plait_plugin *, uint64_t *);
 plait_status retract(plait_thread *, uint64_t);
 plait_status layer(plait_thread *, const char *, uint32_t, uint32_t *);
 // Whether a tensor's bytes are not its elements: a layer below 16 serves it. Objects of classes

@@ -827,7 +827,8 @@ typedef struct plait_device {
   void (*pinned_free)(void *ctx, void *data, uint64_t nbytes);
   /** Or NULL, kernels find all errors before they return: take the oldest error.
    *
-   * The runtime asks at every call on the device and after every wait.
+   * The runtime asks at every call on the device and after every wait. It tells the error to the
+   * thread that made the launch, and to another thread that waits for the stream of the launch.
    * @return 1 and the error, which is not reported again; or 0 */
   int32_t (*take_error)(void *ctx, DLDevice, plait_device_error *);
   /** Or NULL, other processes cannot open its memory: describe memory for another process.
@@ -1249,6 +1250,13 @@ typedef struct plait_runtime {
    * A host calls it at its own end, which is before the libraries of drivers end. Without that, a
    * handler of `exit` does it, which was registered behind the `init` of each plug-in. */
   void (*quiesce)(void);
+  /** As `implement`, for the operator of that name ("adam_step", "max.dim"), even if it is defined
+   * later. Since 0.5.
+   *
+   * A kernel counts from the definition on. One for an operator that makes views is never called;
+   * it is refused where the operator is there. */
+  plait_status (*implement_named)(plait_thread *, const char *name, uint32_t slot, plait_kernel,
+                                  void *ctx, const plait_plugin *, uint64_t *undo);
 #endif
 } plait_runtime;
 
