@@ -282,6 +282,26 @@ def test_kernels_of_operators_that_are_defined_later(libraries: list[str]) -> No
     run_program(START + LOAD + textwrap.dedent(code), libraries)
 
 
+def test_a_device_that_is_loaded_before_any_operator(libraries: list[str]) -> None:
+    code = """
+    import ctypes, sys
+    import plait_abi
+
+    plait_abi.load(sys.argv[1])
+    device = ctypes.CDLL(sys.argv[1])
+    device.example_device_get.restype = ctypes.c_int64
+    assert device.example_device_implement(b"mse_loss") == 0  # of no package that is imported yet
+    import plait
+
+    x = plait.ones(3, device="ext")
+    before = device.example_device_get(b"launches")
+    y = plait.nn.functional.mse_loss(x, x)
+    assert device.example_device_get(b"launches") - before == 1
+    assert y.cpu().tolist() == 0.0 and (x.t() + 1).double().cpu().tolist() == [2.0] * 3
+    """
+    run_program(code, libraries)
+
+
 def test_memory_ends_without_harm(run: Callable[[str], None]) -> None:
     run("""
     ask("limit", asked("live_bytes") + (1 << 20))

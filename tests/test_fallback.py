@@ -170,6 +170,21 @@ def test_an_error_lists_dtypes_where_there_are_tensors() -> None:
         x.sin()
 
 
+def test_an_error_says_which_dtypes_the_kernels_declined(bare: ctypes.CDLL) -> None:
+    x, undo = plait.tensor([1.0]).to("bare"), ctypes.c_uint64()
+    plait.equal(x, x)  # needs no kernel
+    for name, call, dtypes in (
+        ("exp", x.exp, "float32 -> float32"),
+        ("cast", lambda: x.to(plait.float64), "float32 -> float64"),
+        ("full", lambda: plait.full((1,), 2, device="bare"), "-> int64"),
+    ):
+        assert bare.bare_device_decline(name.encode(), ctypes.byref(undo)) == 0
+        text = rf"{name}: the kernels for bare:0 declined the call, with dtypes \({dtypes}\); plait"
+        with pytest.raises(NotImplementedError, match=text):
+            call()
+        assert bare.bare_device_retract(undo) == 0
+
+
 def test_a_device_without_streams() -> None:
     stream, event = plait.Stream("bare"), plait.Event("bare")
     assert stream == plait.accelerator.current_stream("bare") and stream.stream_id == 0

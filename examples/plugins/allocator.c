@@ -48,7 +48,7 @@ static void stats(void *ctx, DLDevice d, plait_alloc_stats *s) {
 
 /* inline_below 0: even the smallest tensor's bytes come from here */
 static const plait_allocator allocator = {
-    PLAIT_HEADER(plait_allocator), "guarded malloc", NULL, take, give, NULL, stats, 0, NULL, NULL};
+    PLAIT_HEADER(plait_allocator), "guarded malloc", NULL, take, give, NULL, stats, 0, NULL, NULL, NULL};
 
 static plait_status init(const plait_runtime *runtime, const plait_plugin *self) {
   return runtime->provide(runtime->thread(), "allocator", kDLCPU, &allocator.h, self, NULL);

@@ -131,7 +131,7 @@ static void stats(void *ctx, DLDevice d, plait_alloc_stats *s) {
 }
 
 static const plait_allocator allocator = {
-    PLAIT_HEADER(plait_allocator), "guard pages", NULL, take, give, trim, stats, 0, NULL, NULL};
+    PLAIT_HEADER(plait_allocator), "guard pages", NULL, take, give, trim, stats, 0, NULL, NULL, NULL};
 
 static plait_status init(const plait_runtime *runtime, const plait_plugin *self) {
   page = (uint64_t)sysconf(_SC_PAGESIZE);

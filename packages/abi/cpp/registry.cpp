@@ -18,7 +18,7 @@ namespace {
 auto &by_name = *new std::unordered_map<std::string, Op *>;
 auto &all_ops = *new std::vector<Op *>;
 auto &layer_bits = *new std::unordered_map<std::string, uint32_t>;
-std::atomic<uint64_t> layers_without_elements{0};
+std::atomic<uint64_t> layers_without_elements{0}, passive_bits{0};
 auto &for_all_ops = *new std::vector<Registration>;  // layers and kernels registered with op NULL
 auto &for_names = *new std::vector<Registration>;  // those that `implement_named` registered
 uint64_t undo_counter = 0;
@@ -312,7 +312,10 @@ bool has_no_elements(const plait_tensor *t) {
   return t->layers & layers_without_elements.load(std::memory_order_relaxed);
 }
 
-plait_status layer(plait_thread *thread, const char *name, uint32_t wanted, uint32_t *bit) {
+uint64_t passive_layers() { return passive_bits.load(std::memory_order_relaxed); }
+
+plait_status layer(plait_thread *thread, const char *name, uint32_t position, uint32_t *bit) {
+  const uint32_t wanted = position & ~uint32_t(PLAIT_LAYER_PASSIVE);
   return border(thread, "layer", [&]() -> plait_status {
     const std::lock_guard<ForkMutex> lock(registry_mutex);
     if (const auto it = layer_bits.find(name); it != layer_bits.end()) {
@@ -327,6 +330,8 @@ plait_status layer(plait_thread *thread, const char *name, uint32_t wanted, uint
       layer_bits[name] = *bit = b;
       if (b < 16 && strcmp(name, "python") != 0)
         layers_without_elements.fetch_or(uint64_t(1) << b, std::memory_order_relaxed);
+      if (position & PLAIT_LAYER_PASSIVE)
+        passive_bits.fetch_or(uint64_t(1) << b, std::memory_order_relaxed);
       return PLAIT_OK;
     }
     return raise(thread, PLAIT_ERROR, "layer", "no free layer at or above position %u for `%s`",

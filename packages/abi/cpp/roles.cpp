@@ -63,7 +63,8 @@ const plait_allocator plain{PLAIT_HEADER(plait_allocator),
                             plain_stats,
                             65,
                             nullptr,
-                            plain_reset_peak};
+                            plain_reset_peak,
+                            nullptr};
 
 void counter_reserve(void *, plait_generator *, uint64_t, uint64_t *, uint64_t *);
 plait_generator *default_generator = nullptr;

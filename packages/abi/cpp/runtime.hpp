@@ -181,6 +181,7 @@ plait_status implement_named(plait_thread *, const char *, uint32_t, plait_kerne
                              const plait_plugin *, uint64_t *);
 plait_status retract(plait_thread *, uint64_t);
 plait_status layer(plait_thread *, const char *, uint32_t, uint32_t *);
+uint64_t passive_layers();  // bits of those that only look at calls
 // Whether a tensor's bytes are not its elements: a layer below 16 serves it. Objects of classes
 // with __torch_dispatch__ ("python") may have bytes of their own, and are no such tensors.
 bool has_no_elements(const plait_tensor *);

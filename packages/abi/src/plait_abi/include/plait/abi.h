@@ -261,18 +261,22 @@ typedef struct plait_allocator {
   void *ctx;
   /** Allocate memory for work in a stream.
    *
-   * A block that was freed in the stream may be given out again for that stream at once.
+   * A block that was freed in the stream may be given out again for that stream at once. It runs on
+   * the thread of the call, whose state plait_runtime::thread returns.
    * @param nbytes number of bytes, more than 0
    * @param stream the stream that will use the memory, or NULL
-   * @param data its address, a multiple of 64
+   * @param data its address, a multiple of 64 and not NULL. Tensors add byte offsets to it and
+   *        compare the results, so the numbers from `data` to `data` + `nbytes` belong to the block
+   *        alone, even if nobody can read there. A device whose memory has handles chooses them
    * @param block a value that `free` gets back
-   * @return PLAIT_MEMORY_ERROR without an error object if there is no memory; every status but
-   *        PLAIT_OK counts as that */
+   * @return PLAIT_MEMORY_ERROR without an error object if there is no memory; since 0.5 another
+   *        status is another error, which the function may raise. Before 0.5 every status but
+   *        PLAIT_OK meant that there is no memory */
   plait_status (*alloc)(void *ctx, DLDevice, uint64_t nbytes, plait_stream *, void **data,
                         void **block);
   /** Free memory of `alloc`. Any thread. */
   void (*free)(void *ctx, void *data, uint64_t nbytes, void *block);
-  /** Or NULL, the allocator caches nothing: give cached memory back to the system. */
+  /** Or NULL, the allocator caches nothing: give cached memory of all devices back to the system. */
   void (*trim)(void *ctx);
   /** Or NULL, the allocator counts nothing: fill the counters of a device. */
   void (*stats)(void *ctx, DLDevice, plait_alloc_stats *);
@@ -286,6 +290,10 @@ typedef struct plait_allocator {
   void (*record_use)(void *ctx, void *data, void *block, plait_stream *);
   /** Or NULL, the peak is that of the process: set `peak_bytes` to `live_bytes`. */
   void (*reset_peak)(void *ctx, DLDevice);
+#if PLAIT_TARGET >= PLAIT_VERSION(0, 5)
+  /** Or NULL, `trim` serves all devices: give cached memory of one device back. Since 0.5. */
+  void (*trim_device)(void *ctx, DLDevice);
+#endif
 } plait_allocator;
 
 /* ---- values and calls ---------------------------------------------------------------------- */
@@ -777,7 +785,9 @@ typedef struct plait_device {
   const char *name; /**< "cuda": the devices are called "cuda:0", "cuda:1", ... */
   void *ctx;
   uint64_t flags; /**< PLAIT_DEVICE_*; 0 before 0.5 */
-  /** Return the number of devices. */
+  /** Return the number of devices.
+   *
+   * The runtime asks at every call, and in a child of a fork, so it should read a variable. */
   int32_t (*count)(void *ctx);
   /** Copy bytes between the host and a device, or between two devices of this type.
    *
@@ -1019,6 +1029,14 @@ typedef struct plait_record {
 /** Slots of plait_runtime::implement: a DLDeviceType, or PLAIT_SLOT_LAYER + the bit of a layer. */
 enum { PLAIT_SLOT_LAYER = 0x100 };
 
+/** Flags in `wanted` of plait_runtime::layer. */
+enum {
+  /** The layer only looks at calls, such as a recorder or a profiler: its functions hand each call
+   * to `call_below`, unchanged, and keep none of its tensors. A composite that has a kernel is not
+   * taken apart for it. Since 0.5. */
+  PLAIT_LAYER_PASSIVE = 0x100,
+};
+
 /** Bits of plait_runtime::settings. */
 enum {
   PLAIT_SETTING_BATCH_INVARIANT = 1, /**< rows of a result do not depend on the other rows */
@@ -1043,7 +1061,10 @@ typedef struct plait_runtime {
    * @param def must stay valid until the process ends
    * @param op the operator; may be NULL */
   plait_status (*define)(plait_thread *, const plait_op_def *, const plait_op **);
-  /** Return an operator, or NULL; "max" gives the first overload of that base name. */
+  /** Return an operator, or NULL; "max" gives the first overload of that base name.
+   *
+   * A plug-in may be loaded before the package that defines the operator: `implement_named` does not
+   * depend on the order. */
   const plait_op *(*op)(const char *name);
   /** List all operators in the order of definition.
    * @param room length of `list`
@@ -1068,12 +1089,15 @@ typedef struct plait_runtime {
    *
    * A higher bit runs earlier. Bits below 16, and 36 to 39 (since 0.5), are for tensors whose bytes
    * have another meaning; such a layer also sees aliases of its tensors (since 0.4).
-   * @param wanted the preferred bit; the next free one above it is taken
+   * @param wanted the preferred bit, with PLAIT_LAYER_*; the next free bit above it is taken
    * @param bit the bit in plait_tensor::layers */
   plait_status (*layer)(plait_thread *, const char *name, uint32_t wanted, uint32_t *bit);
   /** Call an operator. It fills `todo` from the tensors and the thread and runs the layers. */
   plait_status (*call)(plait_call *);
-  /** Continue a call within a layer: run the layers that `todo` still holds, then the kernel. */
+  /** Continue a call within a layer: run the layers that `todo` still holds, then the kernel.
+   *
+   * Since 0.5 call->self is afterwards the kernel that served the call; NULL if none did, as for a
+   * view or a decomposition. */
   plait_status (*call_below)(plait_call *);
   /** Run the decomposition of a call, whose operators all layers see.
    *
