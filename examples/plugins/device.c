@@ -542,17 +542,17 @@ static void trim_device(void *ctx, DLDevice d) {
 static void trim(void *ctx) {
   for (int i = 0; i < DEVICES; i++) trim_device(ctx, (DLDevice){TYPE, i});
 }
-static const plait_allocator allocator = {PLAIT_HEADER(plait_allocator),
-                                          "ext",
-                                          NULL,
-                                          take,
-                                          give,
-                                          trim,
-                                          stats,
-                                          0,
-                                          record_use,
-                                          reset_peak,
-                                          trim_device};
+static const plait_allocator allocator = {.h = PLAIT_HEADER(plait_allocator),
+                                          .name = "ext",
+                                          .alloc = take,
+                                          .free = give,
+                                          .trim = trim,
+                                          .stats = stats,
+                                          .record_use = record_use,
+#if PLAIT_TARGET >= PLAIT_VERSION(0, 5)
+                                          .trim_device = trim_device,
+#endif
+                                          .reset_peak = reset_peak};
 
 static plait_status pinned_alloc(void *ctx, plait_thread *thread, uint64_t nbytes, void **data) {
   (void)ctx;
@@ -925,10 +925,12 @@ static const plait_device device = {PLAIT_HEADER(plait_device),
                                     share_open,
                                     share_close};
 
+#if PLAIT_TARGET >= PLAIT_VERSION(0, 5)
 /* Brings the kernel of an operator that is defined later, such as the step of an optimizer. */
 EXPORT int example_device_implement(const char *name) {
   return rt->implement_named(rt->thread(), name, TYPE, launch, NULL, &plait_plugin_v1, NULL);
 }
+#endif
 
 static plait_status init(const plait_runtime *runtime, const plait_plugin *self) {
   rt = runtime;

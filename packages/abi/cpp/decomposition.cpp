@@ -124,7 +124,8 @@ plait_status decomposed(plait_call *c, Layers layers, bool kept) {
   inner.form = PLAIT_FUNCTION;
   inner.reusable = 0;
   const uint64_t excluded = c->thread->excluded;
-  const bool unseen = layers == Layers::off || (!kept && !(c->thread->included & ~excluded & ~passive_layers()));
+  const bool unseen =
+      layers == Layers::off || (!kept && !(c->thread->included & ~excluded & ~passive_layers()));
   if (c->form != PLAIT_FUNCTION && c->n_out == 1 && unseen) {
     out[0].n = c->form;  // the last call may write into the target
     out[0].u.t = c->out[0].u.t;

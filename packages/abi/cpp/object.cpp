@@ -200,12 +200,12 @@ plait_status fresh_extent(plait_thread *thread, DLDataType dtype, int32_t ndim,
   return PLAIT_OK;
 }
 
-// Gives a storage memory. PLAIT_MEMORY_ERROR without an error in the thread says that there is none.
+// Gives a storage memory. PLAIT_MEMORY_ERROR without an error in the thread says that there is
+// none.
 plait_status allocate(plait_thread *thread, const plait_allocator *a, plait_storage *s,
                       plait_stream *stream) {
   const plait_error *before = thread->error;
-  const plait_status status =
-      a->alloc(a->ctx, s->device, s->nbytes, stream, &s->data, &s->block);
+  const plait_status status = a->alloc(a->ctx, s->device, s->nbytes, stream, &s->data, &s->block);
   if (status == PLAIT_OK || (is_code(status) && thread->error && thread->error != before))
     return status;
   clear(thread);

@@ -238,8 +238,8 @@ int fused, parts;
 TEST(a_passive_layer_changes_nothing_and_sees_who_served_a_call) {
   define_basics();
   const plait_op *op =
-      define("twice_twice(Tensor self) -> Tensor", PLAIT_OP_COMPOSITE | PLAIT_OP_INPLACE, like_shape,
-             nullptr, [](plait_call *c) -> plait_status {
+      define("twice_twice(Tensor self) -> Tensor", PLAIT_OP_COMPOSITE | PLAIT_OP_INPLACE,
+             like_shape, nullptr, [](plait_call *c) -> plait_status {
                parts++;
                plait_value two;
                plait_status s = try_call(c->thread, rt->op("twice"), c->in, 1, &two);
