@@ -97,6 +97,25 @@ def test_a_child_of_a_fork_does_not_stop_what_its_parent_uses(drivers: dict[str,
     assert run_python(code, drivers["used"]) == text
 
 
+def test_the_kit_finds_a_driver_that_init_starts(drivers: dict[str, str], tmp_path: Path) -> None:
+    flags = ["-shared", "-fPIC", "-pthread", "-DSTARTS_IN_INIT"]
+    silent = compiled(HERE / "driver_device.c", tmp_path / "silent.so", *flags)
+    kit = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--role", "device"]
+    kit += ["--device", "driver", "-k", "before_the_first_use or in_flight"]
+    module = ["--pyargs", "plait_conformance.test_device_memory"]
+    for library, outcome in (
+        (silent, "1 failed, 1 passed"),
+        (drivers["started"], "2 passed"),
+        (drivers["used"], "2 passed"),
+    ):
+        done = subprocess.run(
+            [*kit, "--load", library, *module], capture_output=True, text=True, timeout=200
+        )
+        text = done.stdout + done.stderr
+        assert outcome in text, text
+        assert ("must set PLAIT_DEVICE_STARTED" in text) == (library == silent), text
+
+
 HOST = """
 #include <plait/abi.h>
 #include <string.h>
