@@ -1,4 +1,5 @@
-/* The least that a device brings: memory, copies, and not one kernel. It works as it is called. */
+/* The least that a device brings: memory, copies, and not one kernel. It works as it is called.
+ * bare_device_decline gives it kernels that serve no call. */
 #include <plait/abi.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +40,17 @@ static void give(void *ctx, void *data, uint64_t nbytes, void *block) {
 static const plait_allocator allocator = {
     .h = PLAIT_HEADER(plait_allocator), .name = "bare", .alloc = take, .free = give};
 
-static plait_status init(const plait_runtime *rt, const plait_plugin *self) {
+static const plait_runtime *rt;
+static plait_status decline(plait_call *call) { return (void)call, PLAIT_DECLINE; }
+__attribute__((visibility("default"))) int bare_device_decline(const char *name, uint64_t *undo) {
+  return rt->implement_named(rt->thread(), name, TYPE, decline, NULL, NULL, undo);
+}
+__attribute__((visibility("default"))) int bare_device_retract(uint64_t undo) {
+  return rt->retract(rt->thread(), undo);
+}
+
+static plait_status init(const plait_runtime *runtime, const plait_plugin *self) {
+  rt = runtime;
   plait_thread *thread = rt->thread();
   const plait_status s = rt->provide(thread, "device", TYPE, &device.h, self, NULL);
   return s < 0 ? s : rt->provide(thread, "allocator", TYPE, &allocator.h, self, NULL);

@@ -95,6 +95,17 @@ static plait_kernel whole_kernel;
 static plait_status decline_products(plait_call *c) {
   return strcmp(c->op->name, "mm") ? whole_kernel(c) : PLAIT_DECLINE;
 }
+static int is_double(const plait_value *values, uint16_t n) {
+  for (uint16_t i = 0; i < n; i++)
+    if (values[i].tag == PLAIT_TENSOR && values[i].u.t->dl.dtype.code == kDLFloat &&
+        values[i].u.t->dl.dtype.bits == 64)
+      return 1;
+  return 0;
+}
+static plait_status decline_double(plait_call *c) {
+  const int declines = is_double(c->in, c->n_in) || is_double(c->out, c->n_out);
+  return declines ? PLAIT_DECLINE : whole_kernel(c);
+}
 
 /* ---- allocators ---- */
 static plait_status misaligned(void *ctx, DLDevice d, uint64_t nbytes, plait_stream *s, void **data,

@@ -159,3 +159,15 @@ def test_operators_without_a_kernel_are_listed(tmp_path: Path) -> None:
     code, text = run_kit("device", *options, modules=("test_device_kernels",))
     assert code == 0, text
     assert re.search(r"1 operators are missing on ext:0 =+\nmm\n", text), text
+    assert "declined dtypes" not in text
+
+
+def test_dtypes_without_a_kernel_are_listed(tmp_path: Path) -> None:
+    library = build(tmp_path, "device", "broken_kernel = decline_double")
+    options = ("--device", "ext", "--load", str(library), "--operators", "exp,cast")
+    code, text = run_kit("device", *options, modules=("test_device_kernels",))
+    assert code == 0, text
+    assert "missing on" not in text
+    listed = re.search(r"\d operators declined dtypes on ext:0 =+\n((?:\w+: .*\n)+)", text)
+    assert listed and "\nexp: float64 -> float64\n" in "\n" + listed[1], text
+    assert re.search(r"^cast: .*float32 -> float64", listed[1], re.MULTILINE), text

@@ -25,10 +25,6 @@ device, observer = (ctypes.CDLL(path) for path in sys.argv[1:3])
 device.example_device_get.restype = ctypes.c_int64
 device.example_device_set.argtypes = [ctypes.c_char_p, ctypes.c_int64]
 observer.example_observer_device_milliseconds.restype = ctypes.c_double
-# the kernels of steps are there before the device, which then runs them instead of what they are
-# made of
-plait.optim.SGD([plait.zeros(1)]).step(grads=[plait.zeros(1)])
-plait_abi.load(sys.argv[1])
 
 def asked(name):
     return device.example_device_get(name.encode())
@@ -45,6 +41,14 @@ def refused(kind, call, *texts):
         return
     raise AssertionError(f"no {kind.__name__}")
 """
+STEPS = """
+# the kernels of steps are there before the device, which then runs them instead of what they are
+# made of
+plait.optim.SGD([plait.zeros(1)]).step(grads=[plait.zeros(1)])
+"""
+LOAD = """
+plait_abi.load(sys.argv[1])
+"""
 
 
 @pytest.fixture(scope="session")
@@ -60,19 +64,17 @@ def libraries(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     return paths
 
 
+def run_program(code: str, libraries: list[str]) -> None:
+    program = textwrap.dedent(code) + "\nprint('done')"
+    done = subprocess.run(
+        [sys.executable, "-c", program, *libraries], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0 and done.stdout.endswith("done\n"), done.stdout + done.stderr
+
+
 @pytest.fixture
 def run(libraries: list[str]) -> Callable[[str], None]:
-    def run(code: str) -> None:
-        program = START + textwrap.dedent(code) + "\nprint('done')"
-        done = subprocess.run(
-            [sys.executable, "-c", program, *libraries],
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-        assert done.returncode == 0 and done.stdout.endswith("done\n"), done.stdout + done.stderr
-
-    return run
+    return lambda code: run_program(START + STEPS + LOAD + textwrap.dedent(code), libraries)
 
 
 def test_training_has_the_bits_of_the_cpu_and_never_waits(run: Callable[[str], None]) -> None:
@@ -162,6 +164,142 @@ def test_late_errors_name_the_operator_and_the_device_goes_on(run: Callable[[str
     device.example_device_revive()
     assert (x + 1).cpu().tolist() == [2.0] * 4
     """)
+
+
+def test_late_errors_belong_to_the_thread_that_made_the_call(run: Callable[[str], None]) -> None:
+    run("""
+    import threading
+
+    def in_thread(work):
+        failed = []
+        def guarded():
+            try:
+                work()
+            except BaseException as error:
+                failed.append(error)
+        thread = threading.Thread(target=guarded)
+        thread.start()
+        thread.join()
+        if failed:
+            raise failed[0]
+
+    x = plait.ones(4, device="ext")
+    x.cpu()
+
+    def fail():
+        ask("fail_in", 1)
+        y = x.exp()
+        while asked("fail_in"):
+            pass
+        # work behind it, which is done
+        event = plait.Event("ext")
+        event.record(plait.accelerator.current_stream("ext"))
+        ctypes.CDLL(None).usleep(20000)
+        return y
+
+    # another thread calls, and reads what another stream has computed
+    side = plait.Stream("ext")
+    def other():
+        with side:
+            for _ in range(3):
+                assert (plait.ones(3, device="ext") + 1).cpu().tolist() == [2.0] * 3
+            side.synchronize()
+    y = fail()
+    in_thread(other)
+    in_thread(lambda: x + 1)
+    refused(ValueError, y.cpu, "exp: the pretend device was told to fail")
+    assert (x + 1).cpu().tolist() == [2.0] * 4
+
+    # a thread that waits for the stream is told too, once
+    for wait in (
+        lambda: y.cpu(),
+        lambda: plait.accelerator.synchronize("ext"),
+        lambda: plait.accelerator.current_stream("ext").synchronize(),
+    ):
+        y = fail()
+        in_thread(lambda: refused(ValueError, wait, "exp: the pretend device was told to fail"))
+        in_thread(wait)
+        refused(ValueError, lambda: x + 1, "exp: the pretend device was told to fail")
+        assert (x + 1).cpu().tolist() == [2.0] * 4
+
+    # what a thread left behind is told to the next one that asks
+    in_thread(fail)
+    def calls():  # the thread may take a while to end
+        for _ in range(500):
+            x + 1
+            ctypes.CDLL(None).usleep(10000)
+    refused(ValueError, calls, "exp: the pretend device was told to fail")
+    assert (x + 1).cpu().tolist() == [2.0] * 4
+    """)
+
+
+def test_late_errors_name_the_composite_that_was_called(run: Callable[[str], None]) -> None:
+    run("""
+    x = plait.ones(4, device="ext", requires_grad=True)
+    y = plait.zeros(4, device="ext")
+    plait.accelerator.synchronize("ext")
+    ask("fail_in", 1)
+    # its kernel on the device does not run, because the gradient is recorded
+    refused(ValueError, lambda: F.mse_loss(x, y).cpu(), "mse_loss: sub: the pretend device")
+    # a call whose part finds the error is not named: it is not the cause
+    ask("fail_in", 1)
+    z = y.exp()
+    ctypes.CDLL(None).usleep(50000)
+    try:
+        F.mse_loss(x, y)
+    except ValueError as error:
+        assert str(error).startswith("exp: the pretend"), error
+    else:
+        raise AssertionError
+    """)
+
+
+def test_kernels_of_operators_that_are_defined_later(libraries: list[str]) -> None:
+    code = """
+    import gc
+
+    def providers():
+        records = [r for r in plait_abi.records() if r.kind == "kernel" and r.name == "adam_step"]
+        return {r.device: r.provider for r in records if r.active}
+
+    assert device.example_device_implement(b"adam_step") == 0
+    assert device.example_device_implement(b"narrow") < 0  # it makes views
+    assert providers() == {}  # the operator is defined at the first step of an optimizer
+    p = plait.ones(3, device="ext", requires_grad=True)
+    steps = plait.optim.Adam([p], lr=0.5)
+    p.grad = plait.ones(3, device="ext")
+    steps.step()
+    assert providers() == {"cpu": "plait_optim", "ext": "example-device"}
+    before = asked("launches")
+    steps.step()
+    assert asked("launches") - before == 1
+    assert p.detach().cpu().tolist() == [0.0] * 3
+    del p, steps
+    gc.collect()
+    plait_abi.detach("example-device")
+    assert providers() == {"cpu": "plait_optim"}
+    """
+    run_program(START + LOAD + textwrap.dedent(code), libraries)
+
+
+def test_a_device_that_is_loaded_before_any_operator(libraries: list[str]) -> None:
+    code = """
+    import ctypes, sys
+    import plait_abi
+
+    plait_abi.load(sys.argv[1])
+    device = ctypes.CDLL(sys.argv[1])
+    device.example_device_get.restype = ctypes.c_int64
+    assert device.example_device_implement(b"mse_loss") == 0  # of no package that is imported yet
+    import plait
+
+    x = plait.ones(3, device="ext")
+    before = device.example_device_get(b"launches")
+    y = plait.nn.functional.mse_loss(x, x)
+    assert device.example_device_get(b"launches") - before == 1
+    assert y.cpu().tolist() == 0.0 and (x.t() + 1).double().cpu().tolist() == [2.0] * 3
+    """
+    run_program(code, libraries)
 
 
 def test_memory_ends_without_harm(run: Callable[[str], None]) -> None:

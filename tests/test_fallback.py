@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 import subprocess
@@ -16,7 +17,7 @@ import plait_abi
 
 
 @pytest.fixture(scope="module", autouse=True)
-def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ctypes.CDLL]:
     path = tmp_path_factory.mktemp("bare") / "bare.so"
     source = Path(__file__).with_name("bare_device.c")
     flags = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
@@ -24,9 +25,20 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     cc = os.environ.get("CC", "cc").split()
     subprocess.run([*cc, *flags, include, str(source), "-o", str(path)], check=True)
     plait_abi.load(str(path))
-    yield
+    yield ctypes.CDLL(str(path))
     gc.collect()
     plait_abi.detach("bare-device")
+
+
+@pytest.fixture
+def declined(bare: ctypes.CDLL) -> Iterator[None]:
+    """The device has kernels of what copies are made of, which decline all dtypes."""
+    undo = [ctypes.c_uint64() for _ in range(5)]
+    for name, number in zip(("copy_", "dense", "cast", "clone", "fill_"), undo, strict=True):
+        assert bare.bare_device_decline(name.encode(), ctypes.byref(number)) == 0
+    yield
+    for number in undo:
+        assert bare.bare_device_retract(number) == 0
 
 
 @pytest.fixture(autouse=True)
@@ -97,6 +109,20 @@ def test_copies_with_strides_need_no_kernel() -> None:
             x.copy_(here)
 
 
+def test_copies_whose_kernels_decline(declined: None) -> None:
+    plait.use(fallback="bare")
+    test_copies_with_strides_need_no_kernel()
+    here = plait.arange(12.0).reshape(3, 4)
+    x, y = here.to("bare"), plait.zeros(4, 3, dtype=plait.float16, device="bare")
+    y.copy_(x.t())  # on the device, with strides and another dtype
+    assert y.cpu().tolist() == here.t().tolist()
+    x[:, 1:].fill_(7)
+    assert x.t().clone().contiguous().cpu().tolist() == x.cpu().t().tolist()
+    assert x.cpu()[:, 1:].tolist() == [[7.0] * 3] * 3
+    plait.use(fallback=None)
+    assert refused(lambda: y.copy_(x.t()))
+
+
 def test_tensors_made_of_nothing_on_the_default_device() -> None:
     plait.use(fallback="bare")
     with plait.device("bare"):
@@ -142,6 +168,21 @@ def test_an_error_lists_dtypes_where_there_are_tensors() -> None:
         NotImplementedError, match=r"sin: no kernel for bare:0 and dtypes \(float32"
     ):
         x.sin()
+
+
+def test_an_error_says_which_dtypes_the_kernels_declined(bare: ctypes.CDLL) -> None:
+    x, undo = plait.tensor([1.0]).to("bare"), ctypes.c_uint64()
+    plait.equal(x, x)  # needs no kernel
+    for name, call, dtypes in (
+        ("exp", x.exp, "float32 -> float32"),
+        ("cast", lambda: x.to(plait.float64), "float32 -> float64"),
+        ("full", lambda: plait.full((1,), 2, device="bare"), "-> int64"),
+    ):
+        assert bare.bare_device_decline(name.encode(), ctypes.byref(undo)) == 0
+        text = rf"{name}: the kernels for bare:0 declined the call, with dtypes \({dtypes}\); plait"
+        with pytest.raises(NotImplementedError, match=text):
+            call()
+        assert bare.bare_device_retract(undo) == 0
 
 
 def test_a_device_without_streams() -> None:

@@ -130,7 +130,7 @@ static void give(void *ctx, void *data, uint64_t nbytes, void *block) {
   free(block);
 }
 static const plait_allocator allocator = {
-    PLAIT_HEADER(plait_allocator), "plain", NULL, take, give, NULL, NULL, 0, NULL, NULL};
+    .h = PLAIT_HEADER(plait_allocator), .name = "plain", .alloc = take, .free = give};
 static plait_status init(const plait_runtime *runtime, const plait_plugin *self) {
   return runtime->provide(runtime->thread(), "allocator", kDLCPU, &allocator.h, self, NULL);
 }

@@ -13,7 +13,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -346,6 +346,46 @@ def test_the_accelerator(library: ctypes.CDLL) -> None:
     assert accelerator.memory_stats("ext")["allocated_bytes.all.current"] > 0
     assert accelerator.memory_reserved(0) >= accelerator.memory_allocated(0)
     accelerator.empty_cache()
+
+
+def test_the_cache_of_one_device_is_emptied(library: ctypes.CDLL) -> None:
+    def reserved(index: int) -> int:
+        unused = plait.accelerator.memory_reserved(index)
+        return unused - plait.accelerator.memory_allocated(index)
+
+    for index in (0, 1):
+        plait.ones(100_000, device=f"ext:{index}")  # freed at once
+        assert reserved(index) >= 400_000
+    before = reserved(0)
+    with plait.device("ext", 1):
+        plait.accelerator.empty_cache()
+    assert reserved(1) == 0 and reserved(0) == before
+    for index in (1, 0):  # what is given out again has the right values
+        assert plait.ones(100_000, device=f"ext:{index}").cpu().sum() == 100_000
+
+
+def test_equal_and_allclose_compare_on_the_device(library: ctypes.CDLL) -> None:
+    def copies(call: Callable[[], object]) -> int:
+        before = library.example_device_get(b"copies")
+        call()
+        return int(library.example_device_get(b"copies") - before)
+
+    here = plait.randn(1000, 600)
+    x, y = here.to("ext"), here.to("ext")
+    assert plait.equal(x, y) and plait.allclose(x, y) and x.equal(y)
+    assert copies(lambda: plait.equal(x, y)) == copies(lambda: plait.allclose(x, y[:1])) == 1
+    y[999, 599] += 1e-6
+    assert not plait.equal(x, y) and plait.allclose(x, y)
+    assert not plait.allclose(x, y, rtol=0, atol=1e-8)
+    y[0, 0] = float("nan")
+    assert not plait.allclose(x, y) and plait.allclose(y, y, equal_nan=True)
+    assert not plait.equal(y, y) and not plait.equal(x, x[1:])
+    assert plait.allclose(x[:0], y[:0]) and plait.equal(x[:0], y[:0])
+    # what is on two devices, or of two dtypes, is compared on the host
+    assert plait.equal(x, here) and plait.allclose(here, x) and plait.equal(x, here.to("ext:1"))
+    assert plait.equal(x.bool(), x.bool().int()) and plait.allclose(x.double(), x)
+    with pytest.raises(plait_abi.ShapeError, match=r"allclose: shapes must broadcast"):
+        plait.allclose(x, x[1:])
 
 
 def test_each_device_counts_its_own_memory(library: ctypes.CDLL) -> None:

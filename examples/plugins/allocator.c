@@ -47,8 +47,11 @@ static void stats(void *ctx, DLDevice d, plait_alloc_stats *s) {
 }
 
 /* inline_below 0: even the smallest tensor's bytes come from here */
-static const plait_allocator allocator = {
-    PLAIT_HEADER(plait_allocator), "guarded malloc", NULL, take, give, NULL, stats, 0, NULL, NULL};
+static const plait_allocator allocator = {.h = PLAIT_HEADER(plait_allocator),
+                                          .name = "guarded malloc",
+                                          .alloc = take,
+                                          .free = give,
+                                          .stats = stats};
 
 static plait_status init(const plait_runtime *runtime, const plait_plugin *self) {
   return runtime->provide(runtime->thread(), "allocator", kDLCPU, &allocator.h, self, NULL);

@@ -375,7 +375,7 @@ typedef struct use { /* work in another stream than the block's own */
 typedef struct block {
   struct block *next;
   void *data;
-  int device, class;
+  int device, class, trimmed;
   stream *s; /* whose work comes in order with it */
   use *uses;
 } block;
@@ -460,14 +460,14 @@ static plait_status take(void *ctx, DLDevice d, uint64_t nbytes, plait_stream *o
   block *b = NULL;
   if (has_file() && (!limit || counted[d.device_id].live_bytes + size <= limit)) {
     b = reused(d.device_id, class, s);
-    const int is_fresh = !b;
-    if (is_fresh && fresh + size <= DISTANCE && (b = calloc(1, sizeof *b))) {
+    const int is_fresh = !b || b->trimmed;
+    if (!b && fresh + size <= DISTANCE && (b = calloc(1, sizeof *b))) {
       b->data = shown + fresh;
       b->device = d.device_id;
       b->class = class;
       fresh += size;
     }
-    if (b) count_taken(&counted[d.device_id], size, is_fresh);
+    if (b) b->trimmed = 0, count_taken(&counted[d.device_id], size, is_fresh);
   }
   pthread_mutex_unlock(&memory_lock);
   if (!b) return PLAIT_MEMORY_ERROR;
@@ -509,7 +509,7 @@ static void stats(void *ctx, DLDevice d, plait_alloc_stats *s) {
   plait_alloc_stats all = counted[d.device_id];
   for (int c = 0; c < CLASSES; c++)
     for (const block *b = freed[c]; b; b = b->next)
-      if (b->device == d.device_id) all.largest_cached = (uint64_t)1 << c;
+      if (b->device == d.device_id && !b->trimmed) all.largest_cached = (uint64_t)1 << c;
   pthread_mutex_unlock(&memory_lock);
   all.size = s->size;
   memcpy(s, &all, s->size < sizeof all ? s->size : sizeof all);
@@ -520,8 +520,39 @@ static void reset_peak(void *ctx, DLDevice d) {
   counted[d.device_id].peak_bytes = counted[d.device_id].live_bytes;
   pthread_mutex_unlock(&memory_lock);
 }
-static const plait_allocator allocator = {
-    PLAIT_HEADER(plait_allocator), "ext", NULL, take, give, NULL, stats, 0, record_use, reset_peak};
+/* Free blocks keep their addresses and lose their pages, once no stream works on them. */
+static void trim_device(void *ctx, DLDevice d) {
+  (void)ctx;
+  const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+  pthread_mutex_lock(&memory_lock);
+  take_back();
+  for (int c = 0; c < CLASSES; c++)
+    for (block *b = freed[c]; b; b = b->next) {
+      if (b->device != d.device_id || b->trimmed) continue;
+      drain(b->s);
+      const uintptr_t at = (uintptr_t)real(b->data);
+      const uintptr_t begin = (at + page - 1) / page * page;
+      const uintptr_t end = (at + ((uintptr_t)1 << c)) / page * page;
+      if (begin < end) madvise((void *)begin, end - begin, MADV_REMOVE);
+      counted[d.device_id].cached_bytes -= (uint64_t)1 << c;
+      b->trimmed = 1;
+    }
+  pthread_mutex_unlock(&memory_lock);
+}
+static void trim(void *ctx) {
+  for (int i = 0; i < DEVICES; i++) trim_device(ctx, (DLDevice){TYPE, i});
+}
+static const plait_allocator allocator = {.h = PLAIT_HEADER(plait_allocator),
+                                          .name = "ext",
+                                          .alloc = take,
+                                          .free = give,
+                                          .trim = trim,
+                                          .stats = stats,
+                                          .record_use = record_use,
+#if PLAIT_TARGET >= PLAIT_VERSION(0, 5)
+                                          .trim_device = trim_device,
+#endif
+                                          .reset_peak = reset_peak};
 
 static plait_status pinned_alloc(void *ctx, plait_thread *thread, uint64_t nbytes, void **data) {
   (void)ctx;
@@ -860,6 +891,8 @@ static plait_status launch(plait_call *c) {
   return PLAIT_OK;
 }
 
+extern const plait_plugin plait_plugin_v1;
+
 /* ---- the tables --------------------------------------------------------------------------------
  */
 static int32_t device_count(void *ctx) {
@@ -890,6 +923,13 @@ static const plait_device device = {PLAIT_HEADER(plait_device),
                                     share,
                                     share_open,
                                     share_close};
+
+#if PLAIT_TARGET >= PLAIT_VERSION(0, 5)
+/* Brings the kernel of an operator that is defined later, such as the step of an optimizer. */
+EXPORT int example_device_implement(const char *name) {
+  return rt->implement_named(rt->thread(), name, TYPE, launch, NULL, &plait_plugin_v1, NULL);
+}
+#endif
 
 static plait_status init(const plait_runtime *runtime, const plait_plugin *self) {
   rt = runtime;

@@ -131,8 +131,12 @@ static void stats(void *ctx, DLDevice d, plait_alloc_stats *s) {
   s->allocations = s->system_allocations = guard_blocks;
 }
 
-static const plait_allocator allocator = {
-    PLAIT_HEADER(plait_allocator), "guard pages", NULL, take, give, trim, stats, 0, NULL, NULL};
+static const plait_allocator allocator = {.h = PLAIT_HEADER(plait_allocator),
+                                          .name = "guard pages",
+                                          .alloc = take,
+                                          .free = give,
+                                          .trim = trim,
+                                          .stats = stats};
 
 static plait_status init(const plait_runtime *runtime, const plait_plugin *self) {
   page = (uint64_t)sysconf(_SC_PAGESIZE);

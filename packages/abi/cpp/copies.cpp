@@ -44,9 +44,12 @@ plait_status copy_bytes(plait_thread *thread, plait_tensor *to, plait_tensor *fr
   for (const DLDevice each : {here, there}) {
     if (!is_accelerator(each)) continue;
     if (!device_table(each)) return no_device(thread, each);
-    if (is_forked(each)) return forked(thread, each);
+    if (is_gone(each)) return gone(thread, each);
     // what the source is known to have failed at is not carried on
-    if (const plait_status s = late_error(thread, each); s < 0) return s;
+    if (const plait_status s =
+            late_error(thread, each, Waits::stream, current_stream(thread, each));
+        s < 0)
+      return s;
   }
   const plait_device *table = device_table(d);
   const bool between = on_device && is_accelerator(there) && !same(here, there);
@@ -70,7 +73,7 @@ plait_status copy_bytes(plait_thread *thread, plait_tensor *to, plait_tensor *fr
   if (s >= 0 && async) s = keep_until_done(thread, d, stream, host->storage);
   let_go(thread, d);
   // the host has waited for earlier work, which may have failed
-  if (s >= 0 && on_device && host && !async) s = late_error(thread, d);
+  if (s >= 0 && on_device && host && !async) s = late_error(thread, d, Waits::stream, stream);
   return s;
 }
 
@@ -88,8 +91,11 @@ plait_status move_bytes(plait_thread *thread, plait_tensor *to, plait_tensor *fr
 }
 
 // Whether a device has a kernel for copy_, which deals with strides. With the fallback to the CPU
-// it may have none.
-bool has_copy(DLDevice d) { return !is_accelerator(d) || backend_entry(op_copy, d.device_type); }
+// it may have none, or one that declined.
+bool has_copy(const plait_thread *thread, DLDevice d) {
+  if (!is_accelerator(d)) return true;
+  return backend_entry(op_copy, d.device_type) && !static_cast<const Thread *>(thread)->host_copies;
+}
 
 // A tensor with strides on a device that has no kernel for copy_: all bytes between its first and
 // its last, and the same on the CPU.
@@ -125,11 +131,11 @@ plait_status copy(plait_thread *thread, plait_tensor *to, plait_tensor *from) {
 plait_status across(plait_thread *thread, plait_tensor *to, plait_tensor *from, bool async) {
   if (numel(to) == 0) return PLAIT_OK;
   Span span;
-  if (!has_copy(from->dl.device) && !same_order(to, from)) {
+  if (!has_copy(thread, from->dl.device) && !same_order(to, from)) {
     const plait_status s = span.fetch(thread, from);
     return s < 0 ? s : copy(thread, to, span.tensor.get());
   }
-  if (!has_copy(to->dl.device) && !same_order(to, from)) {
+  if (!has_copy(thread, to->dl.device) && !same_order(to, from)) {
     plait_status s = span.fetch(thread, to);
     if (s >= 0) s = copy(thread, span.tensor.get(), from);
     return s < 0 ? s : move_bytes(thread, span.there.get(), span.here.get(), false);

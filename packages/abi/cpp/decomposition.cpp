@@ -125,12 +125,17 @@ plait_status decomposed(plait_call *c, Layers layers, bool kept) {
   inner.form = PLAIT_FUNCTION;
   inner.reusable = 0;
   const uint64_t excluded = c->thread->excluded;
-  const bool unseen = layers == Layers::off || (!kept && !(c->thread->included & ~excluded));
+  const bool unseen =
+      layers == Layers::off || (!kept && !(c->thread->included & ~excluded & ~passive_layers()));
   if (c->form != PLAIT_FUNCTION && c->n_out == 1 && unseen) {
     out[0].n = c->form;  // the last call may write into the target
     out[0].u.t = c->out[0].u.t;
   }
   if (layers == Layers::off) c->thread->excluded = ~uint64_t(0);
+  // errors that a device finds later name what was called
+  auto *thread = static_cast<Thread *>(c->thread);
+  const plait_op *outer = thread->composite;
+  if (!outer && !(c->op->flags & PLAIT_OP_INTERNAL)) thread->composite = c->op;
   const plait_error *before = c->thread->error;
   plait_status s = judged(c, c->op->def->decompose(&inner), before);
   if (s == PLAIT_OK && c->form != PLAIT_FUNCTION) {
@@ -158,6 +163,7 @@ plait_status decomposed(plait_call *c, Layers layers, bool kept) {
     release_all(out, c->n_out);
   }
   c->thread->excluded = excluded;
+  thread->composite = outer;
   if (s < 0) name_caller(c);
   return s == PLAIT_DECLINE ? no_kernel(c) : s;
 }

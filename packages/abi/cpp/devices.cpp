@@ -1,5 +1,4 @@
-// Devices: what the runtime knows of each device type, its streams and events, and the errors that
-// a device tells after the call that made them has returned.
+// Devices: what the runtime knows of each device type, its streams and events.
 #include "devices.hpp"
 
 #include <algorithm>
@@ -8,23 +7,17 @@
 namespace plait::abi {
 namespace {
 
-struct Launch {
-  std::atomic<uint64_t> number;
-  std::atomic<const plait_op *> op;
-};
-
 // A storage of the host that a device copies from or to.
 struct InFlight {
   plait_device_event *event;
   plait_storage *storage;
 };
 
+constexpr uint32_t kEnded = ~uint32_t(0);  // no process uses it any more
+
 struct State {
-  std::atomic<uint32_t> process;  // the `forks.number` of the process that uses it, or 0
+  std::atomic<uint32_t> process;  // the `forks.number` of the process that uses it, 0 or kEnded
   std::atomic<int64_t> live;      // storages, streams and events
-  std::atomic<uint64_t> launches;
-  std::atomic<uint64_t> reached;  // the last launch before an event that is known to be reached
-  Launch ring[kRememberedLaunches];
   ProcessLock lock;  // of the lists
   std::vector<InFlight> in_flight;
   std::vector<plait_stream *> streams;  // all that live, but the default ones
@@ -40,6 +33,7 @@ struct StreamBlock : plait_stream {
 struct EventBlock : plait_device_event {
   const plait_device *table;  // nullptr: the device has no events, all are reached
   uint64_t launch;            // the last one before it was recorded
+  const plait_stream *stream;  // where it was recorded, to compare with: it may be freed
   bool recorded;
 };
 
@@ -62,7 +56,7 @@ void drop_stream(plait_object *o) {
   auto *s = reinterpret_cast<StreamBlock *>(o);
   unlocked([s]() -> plait_status {  // a device may wait for its work
     delist(s);
-    if (s->table && !is_forked(s->device)) s->table->stream_free(s->table->ctx, s);
+    if (s->table && !is_gone(s->device)) s->table->stream_free(s->table->ctx, s);
     return PLAIT_OK;
   });
   count_live(s->device, -1);
@@ -70,7 +64,7 @@ void drop_stream(plait_object *o) {
 }
 void drop_event(plait_object *o) {
   auto *e = reinterpret_cast<EventBlock *>(o);
-  if (e->table && !is_forked(e->device)) e->table->event_free(e->table->ctx, e);
+  if (e->table && !is_gone(e->device)) e->table->event_free(e->table->ctx, e);
   count_live(e->device, -1);
   std::free(e);
 }
@@ -95,20 +89,6 @@ plait_status usable(plait_thread *thread, DLDevice d, const plait_device **table
   return *table ? begin_use(thread, d) : no_device(thread, d);
 }
 
-// The operators that were launched behind the last event that is known to be reached.
-std::string launched_since(DLDevice d) {
-  const State &state = states[d.device_type];
-  const uint64_t last = state.launches;
-  uint64_t n = state.reached;
-  std::string names;
-  if (last - n > kRememberedLaunches) n = last - kRememberedLaunches, names = "...";
-  while (n < last) {
-    const plait_op *op = launched(d, ++n);
-    if (op) names += (names.empty() ? "" : ", ") + std::string(op->name);
-  }
-  return names.empty() ? "nothing" : names;
-}
-
 }  // namespace
 
 plait_status complete_error(plait_thread *thread, DLDevice d, const char *subject, plait_status s,
@@ -120,12 +100,22 @@ plait_status complete_error(plait_thread *thread, DLDevice d, const char *subjec
                s);
 }
 
-bool is_forked(DLDevice d) {
+bool is_gone(DLDevice d) {
   const uint32_t process = states[d.device_type].process.load(std::memory_order_relaxed);
   return process && process != forks.number.load(std::memory_order_relaxed);
 }
 
-plait_status forked(plait_thread *thread, DLDevice d) {
+void start_use(int32_t device_type) {
+  uint32_t none = 0;
+  states[device_type].process.compare_exchange_strong(none, forks.number.load());
+}
+void end_use(int32_t device_type) { states[device_type].process = kEnded; }
+
+plait_status gone(plait_thread *thread, DLDevice d) {
+  if (states[d.device_type].process == kEnded)
+    return raise(thread, PLAIT_ERROR, nullptr,
+                 "the process ends, and %s was stopped; copy what is required later before the end",
+                 device_text(d).c_str());
   return raise(thread, PLAIT_ERROR, nullptr,
                "%s was in use when the process forked, and cannot be used in the child; start the "
                "process with the method \"spawn\" or \"forkserver\"",
@@ -144,58 +134,21 @@ void count_live(DLDevice d, int64_t change) {
 }
 int64_t live_on(int32_t device_type) { return states[device_type].live; }
 
-// Launches.
-
-uint64_t launch(const plait_op *op, DLDevice d) {
-  State &state = states[d.device_type];
-  const uint64_t number = ++state.launches;
-  Launch &at = state.ring[number % kRememberedLaunches];
-  at.op.store(op, std::memory_order_relaxed);
-  at.number.store(number, std::memory_order_release);
-  return number;
-}
-
-const plait_op *launched(DLDevice d, uint64_t number) {
-  const Launch &at = states[d.device_type].ring[number % kRememberedLaunches];
-  return at.number.load(std::memory_order_acquire) == number ? at.op.load() : nullptr;
-}
-
-plait_status late_error(plait_thread *thread, DLDevice d) {
-  const plait_device *table = device_table(d);
-  if (!table || !PLAIT_HAS(plait_device, table, take_error)) return PLAIT_OK;
-  plait_device_error e{};
-  e.size = sizeof e;
-  if (!table->take_error(table->ctx, d, &e)) return PLAIT_OK;
-  e.text[sizeof e.text - 1] = 0;
-  const plait_status code = is_own_code(e.code) ? e.code : PLAIT_ERROR;
-  const plait_op *op = e.launch ? launched(d, e.launch) : nullptr;
-  const std::string name = op ? static_cast<const Op *>(op)->parsed.base : "";
-  const char *origin = op ? name.c_str() : nullptr;
-  if (e.fatal)
-    return raise(thread, code, origin,
-                 "%s failed and does no more work: %s; launched since the last event that was "
-                 "reached: %s",
-                 device_text(d).c_str(), e.text, launched_since(d).c_str());
-  return raise(thread, code, origin, "%s (found by %s after the call had returned)", e.text,
-               device_text(d).c_str());
-}
-
 plait_status begin_use(plait_thread *thread, DLDevice d) {
-  if (is_forked(d)) return forked(thread, d);
+  if (is_gone(d)) return gone(thread, d);
   const plait_device *table = device_table(d);
   const int32_t n = table ? table->count(table->ctx) : d.device_id + 1;
   if (d.device_id < 0 || d.device_id >= n)
     return raise(thread, PLAIT_VALUE_ERROR, nullptr, "there is no device %s: %s has %d",
                  device_text(d).c_str(), table ? table->name : "its type", n);
-  State &state = states[d.device_type];
-  if (!state.process.load(std::memory_order_relaxed)) state.process = forks.number.load();
+  if (!states[d.device_type].process.load(std::memory_order_relaxed)) start_use(d.device_type);
   return PLAIT_OK;
 }
 
 plait_status enter_device(plait_call *c) {
   if (const plait_status s = begin_use(c->thread, c->device); s < 0) return named(c, s);
   c->stream = current_stream(c->thread, c->device);
-  return late_error(c->thread, c->device);
+  return late_error(c->thread, c->device, Waits::no);
 }
 
 // The streams of a thread.
@@ -279,11 +232,11 @@ plait_status stream_query(plait_thread *thread, DLDevice d, plait_stream *stream
   const plait_device *table = nullptr;
   if (!is_accelerator(d)) return PLAIT_OK;
   if (const plait_status s = usable(thread, d, &table); s < 0) return s;
-  if (!table->stream_new) return late_error(thread, d);
+  if (!table->stream_new) return late_error(thread, d, Waits::stream, stream);
   const plait_status s = call_device(thread, d, "stream_query", [&] {
     return table->stream_query(table->ctx, thread, d, stream, done);
   });
-  return s < 0 ? s : late_error(thread, d);
+  return s < 0 ? s : late_error(thread, d, *done ? Waits::stream : Waits::no, stream);
 }
 
 plait_status stream_synchronize(plait_thread *thread, DLDevice d, plait_stream *stream) {
@@ -297,7 +250,7 @@ plait_status stream_synchronize(plait_thread *thread, DLDevice d, plait_stream *
     });
   });
   let_go(thread, d);
-  return s < 0 ? s : late_error(thread, d);
+  return s < 0 ? s : late_error(thread, d, Waits::stream, stream);
 }
 
 // Waits for the work that is in all known streams of a device now.
@@ -325,7 +278,7 @@ plait_status synchronize(plait_thread *thread, DLDevice d) {
   const plait_device *table = nullptr;
   if (!is_accelerator(d)) return PLAIT_OK;
   if (const plait_status s = usable(thread, d, &table); s < 0) return s;
-  const uint64_t last = states[d.device_type].launches;
+  const uint64_t last = last_launch(d);
   const plait_status s = call_device(thread, d, "synchronize", [&] {
     return unlocked([&] {
       const plait_status done = until_all_done(thread, table, d);
@@ -334,19 +287,12 @@ plait_status synchronize(plait_thread *thread, DLDevice d) {
   });
   let_go(thread, d);
   if (s < 0) return s;
-  const plait_status late = late_error(thread, d);
+  const plait_status late = late_error(thread, d, Waits::device);
   if (late >= 0 && table->count(table->ctx) == 1) reach(d, last);
   return late;
 }
 
 // Events.
-
-void reach(DLDevice d, uint64_t launch) {
-  std::atomic<uint64_t> &reached = states[d.device_type].reached;
-  uint64_t seen = reached;
-  while (seen < launch && !reached.compare_exchange_weak(seen, launch)) {
-  }
-}
 
 plait_status event_new(plait_thread *thread, DLDevice d, uint64_t flags, plait_device_event **out) {
   *out = nullptr;
@@ -369,8 +315,9 @@ plait_status event_new(plait_thread *thread, DLDevice d, uint64_t flags, plait_d
 plait_status event_record(plait_thread *thread, plait_device_event *event, plait_stream *stream) {
   if (!event) return PLAIT_OK;
   auto *b = static_cast<EventBlock *>(event);
-  if (is_forked(b->device)) return forked(thread, b->device);
-  b->launch = states[b->device.device_type].launches;
+  if (is_gone(b->device)) return gone(thread, b->device);
+  b->launch = last_launch(b->device);
+  b->stream = stream;
   b->recorded = true;
   if (!b->table) return PLAIT_OK;
   return call_device(thread, b->device, "event_record",
@@ -380,7 +327,7 @@ plait_status event_record(plait_thread *thread, plait_device_event *event, plait
 // Behind an event: the error that is known by now, or all calls before it are done.
 static plait_status passed(plait_thread *thread, const plait_device_event *event) {
   const auto *b = static_cast<const EventBlock *>(event);
-  const plait_status late = late_error(thread, b->device);
+  const plait_status late = late_error(thread, b->device, Waits::stream, b->stream);
   if (late >= 0) reach(b->device, b->launch);
   return late;
 }
@@ -389,7 +336,7 @@ plait_status event_query(plait_thread *thread, plait_device_event *event, int32_
   *done = 1;
   auto *b = static_cast<EventBlock *>(event);
   if (!b || !b->recorded) return PLAIT_OK;
-  if (is_forked(b->device)) return forked(thread, b->device);
+  if (is_gone(b->device)) return gone(thread, b->device);
   const plait_status s =
       b->table ? call_device(thread, b->device, "event_query",
                              [&] { return b->table->event_query(b->table->ctx, thread, b, done); })
@@ -401,7 +348,7 @@ plait_status event_query(plait_thread *thread, plait_device_event *event, int32_
 plait_status event_wait(plait_thread *thread, plait_device_event *event) {
   auto *b = static_cast<EventBlock *>(event);
   if (!b || !b->recorded) return PLAIT_OK;
-  if (is_forked(b->device)) return forked(thread, b->device);
+  if (is_gone(b->device)) return gone(thread, b->device);
   const plait_status s =
       b->table
           ? call_device(thread, b->device, "event_wait",
@@ -421,7 +368,7 @@ plait_status stream_wait(plait_thread *thread, DLDevice d, plait_stream *stream,
   auto *b = static_cast<EventBlock *>(event);
   if (!b || !b->table || !b->recorded) return PLAIT_OK;
   if (!is_accelerator(d)) return event_wait(thread, event);  // the host is its own stream
-  if (is_forked(d)) return forked(thread, d);
+  if (is_gone(d)) return gone(thread, d);
   if (d.device_type != b->device.device_type) return event_wait(thread, event);
   return call_device(thread, d, "stream_wait",
                      [&] { return b->table->stream_wait(b->table->ctx, thread, d, stream, b); });
@@ -450,7 +397,7 @@ plait_status event_elapsed(plait_thread *thread, plait_device_event *from, plait
 // Memory.
 
 void record_use(plait_storage *storage, plait_stream *stream) {
-  if (!is_accelerator(storage->device) || !storage->allocator || is_forked(storage->device)) return;
+  if (!is_accelerator(storage->device) || !storage->allocator || is_gone(storage->device)) return;
   if (stream_of(storage) == stream) return;
   const plait_allocator *a = storage->allocator;
   if (PLAIT_HAS(plait_allocator, a, record_use))

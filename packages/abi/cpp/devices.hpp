@@ -6,18 +6,19 @@ namespace plait::abi {
 
 struct Frame;
 
-constexpr uint64_t kRememberedLaunches = 1024;  // whose operators an error may name
-
 // The table of the device's type, or nullptr.
 inline const plait_device *device_table(DLDevice d) {
   return is_accelerator(d) ? in_force(roles.device[d.device_type]) : nullptr;
 }
 
-// A device that was used before a fork is not there in the child. `begin_use` refuses it, and one
-// whose number is too large; each call, allocation, stream and event begins with it.
+// A device that was used before a fork is gone in the child, and so is one whose plug-in was
+// stopped at the end of the process: none of its functions is called. `begin_use` refuses it, and
+// one whose number is too large; each call, allocation, stream and event begins with it.
 plait_status begin_use(plait_thread *, DLDevice);
-bool is_forked(DLDevice);
-plait_status forked(plait_thread *, DLDevice);     // the error
+void start_use(int32_t device_type);
+void end_use(int32_t device_type);
+bool is_gone(DLDevice);
+plait_status gone(plait_thread *, DLDevice);       // the error
 plait_status no_device(plait_thread *, DLDevice);  // the error if no component provides it
 
 // A status of the device's function `function`: errors without a text get one. `before` was the
@@ -38,14 +39,6 @@ int64_t live_on(int32_t device_type);
 
 // Before a call on a device: its stream, and the errors of earlier calls.
 plait_status enter_device(plait_call *);
-// Gives a call on a device its number; `launched` is the operator of one of the last numbers, or
-// nullptr.
-uint64_t launch(const plait_op *, DLDevice);
-const plait_op *launched(DLDevice, uint64_t number);
-// The error that the device reports now, or PLAIT_OK.
-plait_status late_error(plait_thread *, DLDevice);
-// All launches up to this one are done.
-void reach(DLDevice, uint64_t launch);
 
 plait_stream *current_stream(plait_thread *, DLDevice);  // borrowed
 
@@ -83,6 +76,19 @@ plait_status until_done(plait_thread *, const plait_device *, DLDevice, plait_st
 // An event behind what is in the stream now, or nullptr if that is done or cannot be queried.
 plait_status event_behind(plait_thread *, const plait_device *, DLDevice, plait_stream *,
                           plait_device_event **);
+
+// From late_errors.cpp.
+
+// Gives a call on a device its number.
+uint64_t launch(const Frame *);
+uint64_t last_launch(DLDevice);
+// All launches up to this one are done.
+void reach(DLDevice, uint64_t launch);
+
+// What the thread has waited for: it is told errors of other threads there.
+enum class Waits { no, stream, device };
+// The error of an earlier call that the thread is told now, or PLAIT_OK.
+plait_status late_error(plait_thread *, DLDevice, Waits, const plait_stream * = nullptr);
 
 // From copies.cpp.
 

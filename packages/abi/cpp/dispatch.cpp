@@ -109,7 +109,7 @@ plait_status run_kernels(Frame *f) {
   if (__builtin_expect(f->op->flags & PLAIT_OP_ANY_DEVICE, 0) && f->op == op_copy && goes_across(f))
     return copy_across(f);
   if (__builtin_expect(is_accelerator(f->device), 0)) {
-    f->launch = launch(f->op, f->device);
+    f->launch = launch(f);
     record_uses(f);
   }
   const plait_error *before = f->thread->error;
@@ -183,6 +183,7 @@ plait_status check_arguments(plait_call *c) {
 
 plait_status base(plait_call *c) {
   const plait_op *op = c->op;
+  c->self = nullptr;
   if (op->def->decompose && !backend_entry(op, c->device.device_type) &&
       !(op->flags & PLAIT_OP_VIEW)) {
     const plait_status refused = op->def->shape ? check_arguments(c) : PLAIT_OK;
@@ -203,22 +204,26 @@ plait_status base(plait_call *c) {
     for (uint16_t i = 0; i < c->n_out; i++) wrote(c->out[i].u.t);
   release_casts(&f);
   if (s == PLAIT_OK && c->form == PLAIT_FUNCTION) {
+    c->self = f.self;
     for (uint16_t i = 0; i < c->n_out; i++) c->out[i] = f.out_[i];
     return PLAIT_OK;
   }
+  if (s != PLAIT_DECLINE) c->self = f.self;
+  const bool is_refused = s == PLAIT_DECLINE && !op->def->decompose && !falls_back(c->device);
+  if (is_refused) s = no_kernel(c, f.out_);
   release_all(f.out_, c->n_out);
   if (s != PLAIT_DECLINE) return s;
-  if (op->def->decompose) return decomposed(c, Layers::off);
-  return falls_back(c->device) ? run_on_cpu(c) : no_kernel(c);
+  return op->def->decompose ? decomposed(c, Layers::off) : run_on_cpu(c);
 }
 
 plait_status layered(plait_call *c) {
   const plait_op *op = c->op;
   // a composite's own kernel runs only if no layer needs to see the operators that it is made of;
   // its form out= has no derivative, which the layers themselves must see
-  if (op->flags & PLAIT_OP_COMPOSITE && !(c->form == PLAIT_OUT && c->todo)) {
-    const bool fused = backend_entry(op, c->device.device_type) && (!c->todo || op->def->vjp);
-    if (!fused) return decomposed(c, Layers::on, c->todo);
+  if (op->flags & PLAIT_OP_COMPOSITE) {
+    const uint64_t todo = c->todo & ~passive_layers();
+    const bool fused = backend_entry(op, c->device.device_type) && (!todo || op->def->vjp);
+    if (!fused && !(c->form == PLAIT_OUT && todo)) return decomposed(c, Layers::on, todo);
   }
   return call_below(c);
 }
@@ -239,19 +244,33 @@ plait_status watched(plait_call *c) {
 
 }  // namespace
 
-plait_status no_kernel(const plait_call *c) {
-  std::string dtypes;
-  each_tensor(c->in, c->n_in, [&](const plait_tensor *t, const plait_value *) {
-    dtypes += (dtypes.empty() ? "" : ", ") + std::string(plait::name(t->dl.dtype));
+namespace {
+std::string dtypes_of(const plait_value *values, uint16_t n) {
+  std::string text;
+  each_tensor(values, n, [&](const plait_tensor *t, const plait_value *) {
+    text += (text.empty() ? "" : ", ") + std::string(plait::name(t->dl.dtype));
   });
+  return text;
+}
+}  // namespace
+
+plait_status no_kernel(const plait_call *c, const plait_value *results) {
+  std::string dtypes = dtypes_of(c->in, c->n_in);
   const std::string device = device_text(c->device);
   const std::string hint = is_accelerator(c->device)
                                ? "; plait.use(fallback=\"" + device.substr(0, device.find(':')) +
                                      "\") lets the CPU run what the device can't"
                                : "";
-  const std::string of = dtypes.empty() ? "" : " and dtypes (" + dtypes + ")";
-  return fail(c, PLAIT_NOT_IMPLEMENTED, "no kernel for %s%s is installed%s", device.c_str(),
-              of.c_str(), hint.c_str());
+  if (!backend_entry(c->op, c->device.device_type)) {
+    const std::string of = dtypes.empty() ? "" : " and dtypes (" + dtypes + ")";
+    return fail(c, PLAIT_NOT_IMPLEMENTED, "no kernel for %s%s is installed%s", device.c_str(),
+                of.c_str(), hint.c_str());
+  }
+  // a result may have the dtype that is not served, as that of a cast
+  const std::string made = results ? dtypes_of(results, c->n_out) : "";
+  if (!made.empty()) dtypes += (dtypes.empty() ? "-> " : " -> ") + made;
+  return fail(c, PLAIT_NOT_IMPLEMENTED, "the kernels for %s declined the call, with dtypes (%s)%s",
+              device.c_str(), dtypes.c_str(), hint.c_str());
 }
 
 plait_status judged(const plait_call *c, plait_status s, const plait_error *before) {

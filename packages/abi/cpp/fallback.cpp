@@ -70,6 +70,22 @@ class HostInputs {
   uint64_t owned_ = 0;
 };
 
+// What a device declined to copy cannot be brought to the CPU by the device's own copies.
+class HostCopies {
+ public:
+  explicit HostCopies(const plait_call *c)
+      : thread_(static_cast<Thread *>(c->thread)), before_(thread_->host_copies) {
+    thread_->host_copies |= c->op == op_copy || c->op == op_dense;
+  }
+  ~HostCopies() { thread_->host_copies = before_; }
+  HostCopies(const HostCopies &) = delete;
+  HostCopies &operator=(const HostCopies &) = delete;
+
+ private:
+  Thread *thread_;
+  bool before_;
+};
+
 plait_status write(plait_thread *thread, plait_tensor *to, plait_tensor *from) {
   if (to == from) return PLAIT_OK;
   plait_value in[] = {value(to), value(from)}, out[PLAIT_MAX_RESULTS];
@@ -134,6 +150,7 @@ bool falls_back(DLDevice d) { return is_accelerator(d) && allowed[d.device_type]
 
 plait_status run_on_cpu(plait_call *c) {
   return border(c->thread, c->op->name, [&]() -> plait_status {
+    const HostCopies copies(c);
     HostInputs inputs;
     if (const plait_status s = inputs.make(c); s < 0) return s;
     const DefaultDevice host(c->thread, {kDLCPU, 0});  // of calls that make tensors of nothing

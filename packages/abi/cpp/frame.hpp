@@ -55,8 +55,9 @@ plait_status judged(const plait_call *, plait_status, const plait_error *before)
 plait_status base_call(const plait_op *op, plait_thread *, plait_value *in, uint16_t n,
                        plait_value *out);
 
-// The error of a call for which there is no kernel.
-plait_status no_kernel(const plait_call *);
+// The error of a call for which there is no kernel; `results` are those that the shape function
+// made, or nullptr.
+plait_status no_kernel(const plait_call *, const plait_value *results = nullptr);
 
 // From decomposition.cpp.
 

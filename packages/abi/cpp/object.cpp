@@ -61,7 +61,7 @@ void drop_storage(plait_object *o) {
   if (s->allocator || s->data == inline_elements(s)) watch_memory(PLAIT_EVENT_FREE, s);
   const bool on_device = is_accelerator(s->device);
   if (on_device) count_live(s->device, -1);
-  if (on_device && is_forked(s->device)) {
+  if (on_device && is_gone(s->device)) {
     // its memory is the parent's
   } else if (s->allocator) {
     s->allocator->free(s->allocator->ctx, s->data, s->nbytes, s->block);
@@ -200,6 +200,23 @@ plait_status fresh_extent(plait_thread *thread, DLDataType dtype, int32_t ndim,
   return PLAIT_OK;
 }
 
+// Gives a storage memory. PLAIT_MEMORY_ERROR without an error in the thread says that there is
+// none.
+plait_status allocate(plait_thread *thread, const plait_allocator *a, plait_storage *s,
+                      plait_stream *stream) {
+  const plait_error *before = thread->error;
+  const plait_status status = a->alloc(a->ctx, s->device, s->nbytes, stream, &s->data, &s->block);
+  if (status == PLAIT_OK || (is_code(status) && thread->error && thread->error != before))
+    return status;
+  clear(thread);
+  // before 0.5 every status meant that there is no memory
+  const bool is_new = a->h.major || a->h.minor >= 5;
+  if (!is_new || status > 0 || status == PLAIT_MEMORY_ERROR) return PLAIT_MEMORY_ERROR;
+  return raise(thread, is_own_code(status) ? status : PLAIT_ERROR, nullptr,
+               "`alloc` of the allocator `%s` failed with status %d and gave no text", a->name,
+               status);
+}
+
 }  // namespace
 
 plait_stream *stream_of(const plait_storage *s) {
@@ -253,8 +270,9 @@ plait_status storage_new(plait_thread *thread, DLDevice device, uint64_t nbytes,
   }
   if (type == kDLCPU && nbytes <= kInlineBytes && nbytes < a->inline_below) {
     s->data = inline_elements(s);
-  } else if (a->alloc(a->ctx, device, nbytes, stream, &s->data, &s->block) != PLAIT_OK) {
+  } else if (const plait_status refused = allocate(thread, a, s, stream); refused != PLAIT_OK) {
     give_back(s);
+    if (refused != PLAIT_MEMORY_ERROR || thread->error) return refused;
     plait_alloc_stats stats{};
     stats.size = sizeof stats;
     if (a->stats) a->stats(a->ctx, device, &stats);

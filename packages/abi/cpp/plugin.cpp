@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "devices.hpp"
 #include "runtime.hpp"
 #include "uses.hpp"
 
@@ -18,11 +19,40 @@ auto &by_path = *new std::unordered_map<std::string, const plait_plugin *>;
 
 thread_local const plait_plugin *in_init = nullptr;
 
-void quiesce_all() {
-  for (const plait_plugin *p : plugins)
-    if (p->quiesce) p->quiesce();
+// In the order of their starts; a plug-in that was detached may still have threads.
+auto &to_quiesce = *new std::vector<const plait_plugin *>;
+
+// Handlers of `exit` run in reverse order, so this one runs before the destructors of the plug-in's
+// library and of the drivers that its `init` started.
+plait_status quiesce_at_exit(plait_thread *thread, const plait_plugin *p) {
+  if (!p->quiesce) return PLAIT_OK;
+  const std::lock_guard<ForkMutex> lock(plugins_mutex);
+  for (const plait_plugin *each : to_quiesce)
+    if (each == p) return PLAIT_OK;
+  if (std::atexit(quiesce))
+    return raise(thread, PLAIT_MEMORY_ERROR, "attach", "out of memory for an exit handler");
+  to_quiesce.push_back(p);
+  return PLAIT_OK;
 }
 }  // namespace
+
+void quiesce() {
+  const auto stop = []() -> plait_status {
+    std::vector<const plait_plugin *> list;
+    {
+      const std::lock_guard<ForkMutex> lock(plugins_mutex);
+      list.swap(to_quiesce);
+    }
+    for (auto p = list.rbegin(); p != list.rend(); ++p) {  // later ones may use earlier ones
+      if (has_gone_device(*p)) continue;  // its threads are those of the parent
+      forget_observers_of(this_thread(), *p);
+      end_devices_of(*p);
+      (*p)->quiesce();
+    }
+    return PLAIT_OK;
+  };
+  unlocked(stop);  // threads may need the host language's lock to end
+}
 
 bool version_fits(plait_thread *thread, const char *subject, const plait_header &h) {
   const bool too_old = h.major == 0 && h.minor < 3;  // 0.3 is the first that later ones run
@@ -111,7 +141,6 @@ plait_status attach(plait_thread *thread, const plait_plugin *p) {
                        "a plug-in `%s` (version %s) is loaded already; detach it first", p->name,
                        each->version);
       }
-      if (plugins.empty()) std::atexit(quiesce_all);
       if (!is_known) plugins.push_back(p);
       if (!is_known) starting.push_back({p, thread, forks.number});
     }
@@ -119,8 +148,9 @@ plait_status attach(plait_thread *thread, const plait_plugin *p) {
     const plait_plugin *outer = in_init;
     const plait_error *before = thread->error;
     in_init = p;
-    const plait_status s = p->init ? p->init(&runtime, p) : PLAIT_OK;
+    plait_status s = p->init ? p->init(&runtime, p) : PLAIT_OK;
     in_init = outer;
+    if (s == PLAIT_OK) s = quiesce_at_exit(thread, p);
     if (s == PLAIT_OK) return end_start(p), PLAIT_OK;
     take_back(thread, p);
     undefine_ops_of(p);

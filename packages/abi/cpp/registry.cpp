@@ -18,11 +18,22 @@ namespace {
 auto &by_name = *new std::unordered_map<std::string, Op *>;
 auto &all_ops = *new std::vector<Op *>;
 auto &layer_bits = *new std::unordered_map<std::string, uint32_t>;
-std::atomic<uint64_t> layers_without_elements{0};
+std::atomic<uint64_t> layers_without_elements{0}, passive_bits{0};
 auto &for_all_ops = *new std::vector<Registration>;  // layers and kernels registered with op NULL
+auto &for_names = *new std::vector<Registration>;  // those that `implement_named` registered
 uint64_t undo_counter = 0;
 
 using Table = const plait_entry *;
+
+// The registrations for one operator, the oldest first.
+std::vector<Registration> registrations_of(const Op *op) {
+  std::vector<Registration> all = op->registrations;
+  for (const Registration &r : for_names)
+    if (r.name == op->parsed.name) all.push_back(r);
+  std::sort(all.begin(), all.end(),
+            [](const Registration &a, const Registration &b) { return a.id < b.id; });
+  return all;
+}
 
 // Builds one chain for each slot: the latest registration is called first, and packages' defaults
 // after all others.
@@ -41,12 +52,15 @@ void publish(Op *op) {
   const bool served = op->flags & PLAIT_OP_VIEW || op->def->decompose;
   for (const Registration &r : for_all_ops)
     if (r.slot < PLAIT_SLOT_LAYER && !served) add(r);
-  for (const bool defaults : {true, false})
-    for (const auto *list : {&for_all_ops, &op->registrations})
-      for (const Registration &r : *list)
-        if ((list != &for_all_ops || r.slot >= PLAIT_SLOT_LAYER) &&
-            is_default(r.entry.who) == defaults)
-          add(r);
+  const std::vector<Registration> own = registrations_of(op);
+  const bool is_view = op->flags & PLAIT_OP_VIEW;
+  for (const bool defaults : {true, false}) {
+    const auto add_some = [&](const Registration &r, bool kernels) {
+      if ((kernels || r.slot >= PLAIT_SLOT_LAYER) && is_default(r.entry.who) == defaults) add(r);
+    };
+    for (const Registration &r : for_all_ops) add_some(r, false);
+    for (const Registration &r : own) add_some(r, !is_view);
+  }
   static const Table empty[64] = {};
   static_assert(PLAIT_MAX_DEVICE_TYPES <= 64, "the empty table serves both");
   const auto keep = [](const std::vector<Table> &v) -> Table const * {
@@ -194,20 +208,30 @@ uint64_t list_ops(const plait_op **list, uint64_t room) {
   return all_ops.size();
 }
 
+namespace {
+
+plait_status check_registration(plait_thread *thread, const plait_op *op, uint32_t slot,
+                                plait_kernel fn) {
+  const bool is_layer = slot >= PLAIT_SLOT_LAYER && slot < PLAIT_SLOT_LAYER + 64;
+  if (!fn || (!is_layer && slot >= PLAIT_MAX_DEVICE_TYPES))
+    return raise(thread, PLAIT_VALUE_ERROR, "implement",
+                 "a function and a device type or layer are required");
+  if (op && !is_layer && op->flags & PLAIT_OP_VIEW)
+    return raise(thread, PLAIT_VALUE_ERROR, "implement",
+                 "`%s` makes views in its shape function: a kernel for it would never run",
+                 op->name);
+  return PLAIT_OK;
+}
+
+}  // namespace
+
 plait_status implement(plait_thread *thread, const plait_op *op, uint32_t slot, plait_kernel fn,
                        void *ctx, const plait_plugin *plugin, uint64_t *undo) {
   return border(thread, "implement", [&]() -> plait_status {
-    const bool is_layer = slot >= PLAIT_SLOT_LAYER && slot < PLAIT_SLOT_LAYER + 64;
-    if (!fn || (!is_layer && slot >= PLAIT_MAX_DEVICE_TYPES))
-      return raise(thread, PLAIT_VALUE_ERROR, "implement",
-                   "a function and a device type or layer are required");
-    if (op && !is_layer && op->flags & PLAIT_OP_VIEW)
-      return raise(thread, PLAIT_VALUE_ERROR, "implement",
-                   "`%s` makes views in its shape function: a kernel for it would never run",
-                   op->name);
+    if (const plait_status s = check_registration(thread, op, slot, fn); s < 0) return s;
     if (!plugin) plugin = initialising();
     const std::lock_guard<ForkMutex> lock(registry_mutex);
-    const Registration r{next_undo(), slot, {fn, ctx, plugin, nullptr}};
+    const Registration r{next_undo(), slot, {fn, ctx, plugin, nullptr}, ""};
     if (undo) *undo = r.id;
     if (op) {
       auto *own = const_cast<Op *>(static_cast<const Op *>(op));
@@ -217,6 +241,23 @@ plait_status implement(plait_thread *thread, const plait_op *op, uint32_t slot, 
       for_all_ops.push_back(r);
       for (Op *each : all_ops) publish(each);
     }
+    return PLAIT_OK;
+  });
+}
+
+plait_status implement_named(plait_thread *thread, const char *name, uint32_t slot, plait_kernel fn,
+                             void *ctx, const plait_plugin *plugin, uint64_t *undo) {
+  return border(thread, "implement", [&]() -> plait_status {
+    if (!name)
+      return raise(thread, PLAIT_VALUE_ERROR, "implement", "the name of an operator is required");
+    if (!plugin) plugin = initialising();
+    const std::lock_guard<ForkMutex> lock(registry_mutex);
+    const auto known = by_name.find(name);
+    Op *op = known != by_name.end() && known->second->parsed.name == name ? known->second : nullptr;
+    if (const plait_status s = check_registration(thread, op, slot, fn); s < 0) return s;
+    for_names.push_back({next_undo(), slot, {fn, ctx, plugin, nullptr}, name});
+    if (undo) *undo = for_names.back().id;
+    if (op) publish(op);
     return PLAIT_OK;
   });
 }
@@ -231,7 +272,7 @@ plait_status retract(plait_thread *thread, uint64_t undo) {
       list.erase(it);
       return true;
     };
-    if (drop(for_all_ops)) {
+    if (drop(for_all_ops) || drop(for_names)) {
       for (Op *each : all_ops) publish(each);
       return PLAIT_OK;
     }
@@ -262,7 +303,7 @@ void retract_ops_of(const plait_plugin *who) {
     list.erase(end, list.end());
     return any;
   };
-  const bool everywhere = drop(for_all_ops);
+  const bool everywhere = drop(for_all_ops) | drop(for_names);
   for (Op *op : all_ops)
     if (drop(op->registrations) || everywhere) publish(op);
 }
@@ -271,7 +312,10 @@ bool has_no_elements(const plait_tensor *t) {
   return t->layers & layers_without_elements.load(std::memory_order_relaxed);
 }
 
-plait_status layer(plait_thread *thread, const char *name, uint32_t required, uint32_t *bit) {
+uint64_t passive_layers() { return passive_bits.load(std::memory_order_relaxed); }
+
+plait_status layer(plait_thread *thread, const char *name, uint32_t position, uint32_t *bit) {
+  const uint32_t required = position & ~uint32_t(PLAIT_LAYER_PASSIVE);
   return border(thread, "layer", [&]() -> plait_status {
     const std::lock_guard<ForkMutex> lock(registry_mutex);
     if (const auto it = layer_bits.find(name); it != layer_bits.end()) {
@@ -286,6 +330,8 @@ plait_status layer(plait_thread *thread, const char *name, uint32_t required, ui
       layer_bits[name] = *bit = b;
       if (b < 16 && strcmp(name, "python") != 0)
         layers_without_elements.fetch_or(uint64_t(1) << b, std::memory_order_relaxed);
+      if (position & PLAIT_LAYER_PASSIVE)
+        passive_bits.fetch_or(uint64_t(1) << b, std::memory_order_relaxed);
       return PLAIT_OK;
     }
     return raise(thread, PLAIT_ERROR, "layer", "no free layer at or above position %u for `%s`",

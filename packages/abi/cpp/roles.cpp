@@ -63,7 +63,8 @@ const plait_allocator plain{PLAIT_HEADER(plait_allocator),
                             plain_stats,
                             65,
                             nullptr,
-                            plain_reset_peak};
+                            plain_reset_peak,
+                            nullptr};
 
 void counter_reserve(void *, plait_generator *, uint64_t, uint64_t *, uint64_t *);
 plait_generator *default_generator = nullptr;
@@ -280,6 +281,8 @@ plait_status provide(plait_thread *thread, const char *role, int32_t device_type
     provided.push_back({rank, next_undo(), role, of, table, who});
     if (undo) *undo = provided.back().undo;
     put(role, of);
+    if (is_device && reinterpret_cast<const plait_device *>(table)->flags & PLAIT_DEVICE_STARTED)
+      start_use(of);
     return PLAIT_OK;
   });
 }
@@ -317,6 +320,20 @@ plait_status may_retract(plait_thread *thread, const plait_plugin *who) {
                    who->name, (long long)n, name_of(p.table));
   }
   return PLAIT_OK;
+}
+
+bool has_gone_device(const plait_plugin *who) {
+  const std::lock_guard<ForkMutex> lock(registry_mutex);
+  for (const Provided &p : provided)
+    if (p.who == who && p.role == "device" && is_gone({DLDeviceType(p.device_type), 0}))
+      return true;
+  return false;
+}
+
+void end_devices_of(const plait_plugin *who) {
+  const std::lock_guard<ForkMutex> lock(registry_mutex);
+  for (const Provided &p : provided)
+    if (p.who == who && p.role == "device") end_use(p.device_type);
 }
 
 bool retract_role(uint64_t undo) {

@@ -7,6 +7,7 @@
 #include <climits>
 #include <cstdlib>
 #include <new>
+#include <unordered_set>
 
 #include "runtime.hpp"
 
@@ -20,6 +21,10 @@ std::string own_path, refusal;
 __thread Thread *current_thread __attribute__((tls_model("initial-exec"))) = nullptr;
 __thread bool thread_gone __attribute__((tls_model("initial-exec"))) = false;
 
+ForkMutex threads_mutex;
+auto &live_threads = *new std::unordered_set<uint64_t>;  // their numbers; never destroyed
+uint64_t threads = 0;
+
 struct ThreadEnd {  // its destructor runs at thread exit
   ~ThreadEnd() {
     Thread *t = current_thread;
@@ -28,6 +33,11 @@ struct ThreadEnd {  // its destructor runs at thread exit
     if (!t) return;
     clear(t);
     release_streams(t);
+    {
+      const std::lock_guard<ForkMutex> lock(threads_mutex);
+      live_threads.erase(t->number);
+    }
+    forget_thread(t->number);
     delete t;
   }
 };
@@ -40,6 +50,10 @@ Thread *make_thread() {
   t->h = PLAIT_HEADER(plait_thread);
   t->runtime = &runtime;
   t->device = {kDLCPU, 0};
+  {
+    const std::lock_guard<ForkMutex> lock(threads_mutex);
+    live_threads.insert(t->number = ++threads);
+  }
   return current_thread = t;
 }
 
@@ -87,6 +101,11 @@ bool start() {
 }
 
 }  // namespace
+
+bool is_alive(uint64_t thread) {
+  const std::lock_guard<ForkMutex> lock(threads_mutex);
+  return live_threads.count(thread);
+}
 
 Thread *this_thread() { return current_thread ? current_thread : make_thread(); }
 Thread *this_thread_if_alive() {
@@ -166,6 +185,8 @@ plait_runtime runtime{
     &default_dtype,
     &settings,
     cost,
+    quiesce,
+    implement_named,
 };
 
 }  // namespace plait::abi

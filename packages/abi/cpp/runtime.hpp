@@ -67,10 +67,15 @@ struct Thread : plait_thread {
   BlockCache tensors, storages;
   std::vector<CurrentStream> streams;  // of devices other than the CPU
   const Uses *uses = nullptr;  // of its innermost call, while the host has no global lock
+  const plait_op *composite = nullptr;  // the outermost one that runs as its decomposition
+  bool host_copies = false;  // a device declined a copy, which runs on the CPU
+  uint64_t number = 0;       // from 1; no other thread has had it
   int64_t live = 0, peak = 0;  // blocks from malloc that this thread took minus those it freed, and
                                // the largest value of that number
 };
 Thread *this_thread();  // made on first use
+bool is_alive(uint64_t thread);
+void forget_thread(uint64_t thread);  // late_errors.cpp
 Thread *this_thread_if_alive();  // nullptr if there is no memory, or while the thread ends
 
 // Objects.
@@ -157,6 +162,7 @@ struct Registration {
   uint64_t id;
   uint32_t slot;
   plait_entry entry;
+  std::string name;  // of `implement_named`: that of the operator
 };
 struct Op : plait_op {
   const plait_plugin *who;  // whose `init` defined it, or nullptr
@@ -171,8 +177,11 @@ const plait_op *find_op(const char *name);
 uint64_t list_ops(const plait_op **, uint64_t);
 plait_status implement(plait_thread *, const plait_op *, uint32_t, plait_kernel, void *,
                        const plait_plugin *, uint64_t *);
+plait_status implement_named(plait_thread *, const char *, uint32_t, plait_kernel, void *,
+                             const plait_plugin *, uint64_t *);
 plait_status retract(plait_thread *, uint64_t);
 plait_status layer(plait_thread *, const char *, uint32_t, uint32_t *);
+uint64_t passive_layers();  // bits of those that only look at calls
 // Whether a tensor's bytes are not its elements: a layer below 16 serves it. Objects of classes
 // with __torch_dispatch__ ("python") may have bytes of their own, and are no such tensors.
 bool has_no_elements(const plait_tensor *);
@@ -205,6 +214,8 @@ void retract_ops_of(const plait_plugin *);  // these three remove all that one p
 void retract_roles_of(const plait_plugin *);
 // whether a plug-in may go: not while tensors have the memory of a device that it brought
 plait_status may_retract(plait_thread *, const plait_plugin *);
+bool has_gone_device(const plait_plugin *);  // that it brought, and that cannot be used any more
+void end_devices_of(const plait_plugin *);
 void forget_observers_of(plait_thread *, const plait_plugin *);
 void report_roles(std::vector<plait_record> &);
 // A package's defaults come after what a user chose, whatever is loaded first.
@@ -222,6 +233,7 @@ plait_status load(plait_thread *, const char *);
 plait_status attach(plait_thread *, const plait_plugin *);
 void report_plugins(std::vector<plait_record> &);
 plait_status detach(plait_thread *, const char *);
+void quiesce();  // of all plug-ins, once
 const plait_plugin *initialising();  // the plug-in whose init runs on this thread, or nullptr
 bool version_fits(plait_thread *, const char *subject, const plait_header &);
 // whether a struct is as long as that of version 0.3, whose last field ends at `required`

@@ -29,6 +29,7 @@ const plait_allocator grown_memory{PLAIT_HEADER(plait_allocator),
                                    nullptr,
                                    0,
                                    nullptr,
+                                   nullptr,
                                    nullptr};
 
 // The layout of a sample of a value.

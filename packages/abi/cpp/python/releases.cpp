@@ -15,12 +15,15 @@ int drain_pending(void *) {
 }
 PyObject *begin_exit(PyObject *, PyObject *) {
   drain_waiting();
+  // here and not at the end of the process, where libraries of drivers end before the plug-ins
+  state.runtime->quiesce();
+  drain_waiting();
   __atomic_store_n(&exiting, 1, __ATOMIC_RELEASE);
   Py_RETURN_NONE;
 }
 PyMethodDef begin_exit_def{
     "_begin_exit", entry<begin_exit>, METH_NOARGS,
-    "From here on what C++ drops is leaked: there may be no interpreter to ask."};
+    "Plug-ins stop. From here on what C++ drops is leaked: there may be no interpreter to ask."};
 
 }  // namespace
 

@@ -229,9 +229,72 @@ TEST(a_kernel_for_all_operators_serves_what_nothing_else_does) {
   REQUIRE(catch_all_calls == 1 && *at(out.u.t, 1) == 4);
   rt->release_value(&out);
   REQUIRE(run("never", {value(x)}, &out) == PLAIT_NOT_IMPLEMENTED &&
-          error_has({"never", "no kernel"}));
+          error_has({"never", "declined"}));
   check(rt->retract(th, undo));
   REQUIRE(run("twice_later", {value(x)}, &out) == PLAIT_NOT_IMPLEMENTED && catch_all_calls == 2);
+}
+std::vector<const plait_entry *> served;
+int fused, parts;
+TEST(a_passive_layer_changes_nothing_and_sees_who_served_a_call) {
+  define_basics();
+  const plait_op *op =
+      define("twice_twice(Tensor self) -> Tensor", PLAIT_OP_COMPOSITE | PLAIT_OP_INPLACE,
+             like_shape, nullptr, [](plait_call *c) -> plait_status {
+               parts++;
+               plait_value two;
+               plait_status s = try_call(c->thread, rt->op("twice"), c->in, 1, &two);
+               if (s >= 0) s = try_call(c->thread, rt->op("twice"), &two, 1, c->out);
+               rt->release_value(&two);
+               return s;
+             });
+  const auto kernel = [](plait_call *c) -> plait_status {
+    fused++;
+    for (int64_t i = 0; i < numel(c->out[0].u.t); i++)
+      *at(c->out[0].u.t, i) = 4 * *at(c->in[0].u.t, i);
+    return PLAIT_OK;
+  };
+  const auto note = [](plait_call *c) -> plait_status {
+    const plait_status s = rt->call_below(c);
+    served.push_back(c->self);
+    return s;
+  };
+  uint64_t undo = 0;
+  check(rt->implement(th, op, kDLCPU, kernel, nullptr, nullptr, &undo));
+  const Tensor x = make({1}, {2});
+  const auto go = [&](plait_form form) {
+    plait_value out = none();
+    fused = parts = 0;
+    served.clear();
+    if (form == PLAIT_INPLACE) {
+      const float before = *at(x.get(), 0);
+      REQUIRE(run_into("twice_twice", x, x, form) == PLAIT_OK && *at(x.get(), 0) == 4 * before);
+      return;
+    }
+    REQUIRE(run("twice_twice", {value(x)}, &out) == PLAIT_OK &&
+            *at(out.u.t, 0) == 4 * *at(x.get(), 0));
+    rt->release_value(&out);
+  };
+  uint32_t passive = 0, active = 0;
+  check(rt->layer(th, "recorder", 40 | PLAIT_LAYER_PASSIVE, &passive));
+  check(rt->layer(th, "changer", 41, &active));
+  REQUIRE(passive == 40);
+  for (const uint32_t bit : {passive, active})
+    check(rt->implement(th, nullptr, PLAIT_SLOT_LAYER + bit, note, nullptr, nullptr, nullptr));
+  for (const plait_form form : {PLAIT_FUNCTION, PLAIT_INPLACE}) {
+    x->layers = uint64_t(1) << passive;
+    go(form);
+    REQUIRE(fused == 1 && !parts && served.size() == 1 && served[0] == op->backend[kDLCPU]);
+    x->layers = uint64_t(1) << passive | uint64_t(1) << active;
+    go(form);
+    REQUIRE(!fused && parts == 1 && served.size() >= 2);
+    for (const plait_entry *each : served) REQUIRE(each && each != op->backend[kDLCPU]);
+  }
+  check(rt->retract(th, undo));
+  x->layers = uint64_t(1) << passive;
+  go(PLAIT_FUNCTION);  // by its parts, of which the layer sees those that have its bit
+  REQUIRE(!fused && parts == 1 && served.size() == 1 &&
+          served[0] == rt->op("twice")->backend[kDLCPU]);
+  x->layers = 0;
 }
 int fused_calls;
 TEST(a_kernel_of_a_composite_runs) {

@@ -92,6 +92,7 @@ const plait_allocator memory{PLAIT_HEADER(plait_allocator),
                              nullptr,
                              0,
                              record_use,
+                             nullptr,
                              nullptr};
 uint64_t launched;
 plait_status twice(plait_call *c) {

@@ -19,6 +19,7 @@ TEST(an_allocator_can_be_replaced_and_taken_back) {
       nullptr,
       0,
       nullptr,
+      nullptr,
       nullptr};
   uint64_t undo = 0;
   check(rt->provide(th, "allocator", kDLCPU, &own.h, nullptr, &undo));
@@ -185,7 +186,7 @@ TEST(memory_that_breaks_its_contract_is_an_error) {
   define_basics();
   static plait_status status;
   static void *buffer;
-  static const plait_allocator bad{
+  static plait_allocator bad{
       PLAIT_HEADER(plait_allocator),
       "bad",
       nullptr,
@@ -198,6 +199,7 @@ TEST(memory_that_breaks_its_contract_is_an_error) {
       nullptr,
       0,
       nullptr,
+      nullptr,
       nullptr};
   alignas(64) static char room[256];
   uint64_t undo = 0;
@@ -208,7 +210,25 @@ TEST(memory_that_breaks_its_contract_is_an_error) {
     return rt->tensor_new(th, dtype::float32, 1, size.data(), nullptr, kCpu, t.out());
   };
   status = 1, buffer = room;
-  REQUIRE(ask() == PLAIT_MEMORY_ERROR);
+  REQUIRE(ask() == PLAIT_MEMORY_ERROR && error_has({"out of memory"}));
+  status = PLAIT_MEMORY_ERROR;
+  REQUIRE(ask() == PLAIT_MEMORY_ERROR && error_has({"out of memory"}));
+  status = PLAIT_VALUE_ERROR;
+  REQUIRE(ask() == PLAIT_VALUE_ERROR && error_has({"`alloc`", "`bad`", "-4"}));
+  static bool raises = false;
+  bad.alloc = [](void *, DLDevice, uint64_t, plait_stream *, void **data,
+                 void **block) -> plait_status {
+    *data = buffer, *block = nullptr;
+    if (!raises) return status;
+    return rt->raise(rt->thread(), status, "bad", "the driver was lost");
+  };
+  raises = true;
+  for (const plait_status each : {PLAIT_VALUE_ERROR, PLAIT_MEMORY_ERROR})
+    REQUIRE((status = each, ask()) == each && error_has({"bad: the driver was lost"}));
+  raises = false;
+  bad.h.minor = 4;  // which knew one error
+  status = PLAIT_VALUE_ERROR;
+  REQUIRE(ask() == PLAIT_MEMORY_ERROR && error_has({"out of memory"}));
   status = PLAIT_OK, buffer = nullptr;
   REQUIRE(ask() == PLAIT_ERROR && error_has({"`bad`", "64"}));
   buffer = room + 8;

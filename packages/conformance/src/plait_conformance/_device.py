@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ MAX_DEVICE_TYPES = 32
 TIMED = 1  # PLAIT_EVENT_TIMED
 BUSY_SECONDS = 0.2
 PATIENCE = 60.0
+_DECLINED = re.compile(r"declined the call, with dtypes \((.*?)\)")
 
 
 def devices_in_force() -> dict[str, int]:
@@ -45,10 +47,27 @@ class Device(Host):
         assert table is not None, f"the role `device` is not filled for {name}"
         self.table = table
         self.burden: tuple[Any, Any, int] | None = None
-        self.missing: dict[str, str] = {}
+        self.without_kernel: set[str] = set()  # names of operators
+        self.declined: dict[str, set[str]] = {}  # the dtypes that kernels of operators declined
+        self.tests: dict[str, bool] = {}  # whether a test of an operator has passed
 
     def __str__(self) -> str:
         return self.name
+
+    def note(self, error: NotImplementedError, test: str) -> None:
+        """Keep what the device lacks, as the error of a call says."""
+        name, _, reason = str(error).rpartition(": ")  # "cov: mm: no kernel for ..."
+        operator = name.rpartition(": ")[2] or test
+        dtypes = _DECLINED.search(reason)
+        if dtypes:
+            self.declined.setdefault(operator, set()).add(dtypes[1])
+        else:
+            self.without_kernel.add(operator)
+
+    @property
+    def missing(self) -> set[str]:
+        """Operators without a kernel, or with one that declined all calls of their tests."""
+        return self.without_kernel | {name for name in self.declined if not self.tests.get(name, 1)}
 
     @property
     def count(self) -> int:

@@ -94,6 +94,7 @@ class AllocatorTable(ctypes.Structure):
         ("inline_below", c_uint64),
         ("record_use", CFUNCTYPE(None, c_void_p, c_void_p, c_void_p, c_void_p)),
         ("reset_peak", CFUNCTYPE(None, c_void_p, DLDevice)),
+        ("trim_device", CFUNCTYPE(None, c_void_p, DLDevice)),
     )
 
 

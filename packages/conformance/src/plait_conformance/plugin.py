@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from plait_conformance._cases import Case
     from plait_conformance._device import Device
     from plait_conformance._executor import Executor
     from plait_conformance._kernels import Registered
@@ -319,15 +320,32 @@ def parametrize_calls(metafunc: pytest.Metafunc, fixture: str) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
-    """Skip the test of an operator that the device lacks; the summary lists it."""
-    try:
+    """Skip the test of an operator or dtype that the device lacks; the summary lists it."""
+    device = item.config.stash.get(DEVICE, None)
+    if device is None:
         return (yield)
+    arguments = getattr(item, "funcargs", {})
+    cases = [arguments[name] for name in ("case", "any_case", "draw_case") if name in arguments]
+    names = [case.operator.name for case in cases]
+    for name in names:
+        device.tests.setdefault(name, False)
+    try:
+        result = yield
+        # a test of a form may call nothing, and results without elements need no kernel
+        for case in cases if item.name.startswith(("test_values", "test_unpredictable")) else ():
+            name = case.operator.name
+            device.tests[name] |= case.operator.unpredictable or has_elements(case)
+        return result
     except NotImplementedError as error:
-        if DEVICE not in item.config.stash:
-            raise
-        name, _, reason = str(error).rpartition(": ")  # "cov: mm: no kernel for ..."
-        item.config.stash[DEVICE].missing[name.rpartition(": ")[2] or item.name] = reason
+        device.note(error, names[0] if names else item.name)
         pytest.skip(f"missing: {error}")
+
+
+def has_elements(case: Case) -> bool:
+    """Whether a result of a case has elements."""
+    from plait_conformance._checks import expected
+
+    return any(array.size for array in expected(case))
 
 
 def pytest_report_header(config: pytest.Config) -> str:
@@ -339,9 +357,15 @@ def pytest_report_header(config: pytest.Config) -> str:
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    """List the operators that the device under test does not have."""
-    if DEVICE not in config.stash or not config.stash[DEVICE].missing:
+    """List the operators and dtypes that the device under test does not have."""
+    if DEVICE not in config.stash:
         return
-    missing = config.stash[DEVICE].missing
-    terminalreporter.section(f"{len(missing)} operators are missing on {config.stash[DEVICE]}")
-    terminalreporter.line(", ".join(sorted(missing)))
+    device = config.stash[DEVICE]
+    if device.missing:
+        terminalreporter.section(f"{len(device.missing)} operators are missing on {device}")
+        terminalreporter.line(", ".join(sorted(device.missing)))
+    declined = {n: dtypes for n, dtypes in device.declined.items() if n not in device.missing}
+    if declined:
+        terminalreporter.section(f"{len(declined)} operators declined dtypes on {device}")
+        for name, dtypes in sorted(declined.items()):
+            terminalreporter.line(f"{name}: {'; '.join(sorted(dtypes))}")

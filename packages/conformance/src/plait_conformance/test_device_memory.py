@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -17,6 +19,36 @@ from plait_conformance._device import Device, Stream
 from plait_conformance._memory import Pool, in_child
 
 NBYTES = 4096
+# A process that begins with the device unused.
+START = """
+import os, signal, sys, warnings
+from plait_conformance.plugin import load_libraries
+load_libraries(sys.argv[2:])
+from plait_conformance._device import Device
+from plait_conformance._memory import Pool
+device = Device(sys.argv[1])
+"""
+FORK_BEFORE_USE = """
+warnings.simplefilter("ignore")  # threads of other libraries
+child = os.fork()
+if child == 0:
+    signal.alarm(20)
+    try:
+        device.event().close()
+    except RuntimeError as error:
+        os._exit(0 if "fork" in str(error) else 1)
+    Pool(device).take(64).write(b"x" * 64)
+    device.synchronize()
+    os._exit(0)
+status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+print("the child hangs" if status == -signal.SIGALRM else f"the child ended with {status}")
+"""
+END_WITH_WORK = """
+block = Pool(device).take(1 << 20)
+for _ in range(50):
+    block.write(b"x" * (1 << 20))
+print("the program ended")
+"""
 ELEMENTS = 1024
 
 
@@ -163,3 +195,27 @@ def test_the_device_says_that_it_is_dead_after_a_fork(device: Device) -> None:
     in_child(work)
     np.testing.assert_array_equal(device.take(tensors[0])[0], [1, 1, 1])
     event.close()
+
+
+def run_program(device: Device, config: pytest.Config, code: str) -> str:
+    libraries = [os.path.abspath(path) for path in config.getoption("--load")]
+    command = [sys.executable, "-c", START + code, device.name, *libraries]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, f"exit {done.returncode}: {done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def test_a_child_of_a_fork_before_the_first_use(
+    device: Device, pytestconfig: pytest.Config
+) -> None:
+    """It may use the device, or is refused by PLAIT_DEVICE_STARTED."""
+    if not hasattr(os, "fork"):
+        pytest.skip("there is no fork")
+    text = run_program(device, pytestconfig, FORK_BEFORE_USE)
+    assert "the child ended with 0" in text, (
+        f"{text}: a device whose driver `init` starts must set PLAIT_DEVICE_STARTED"
+    )
+
+
+def test_a_process_ends_with_work_in_flight(device: Device, pytestconfig: pytest.Config) -> None:
+    assert "the program ended" in run_program(device, pytestconfig, END_WITH_WORK)

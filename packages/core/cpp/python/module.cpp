@@ -63,8 +63,11 @@ py::dict memory_stats(const py::object &device) {
 }
 
 void empty_cache(const py::object &device) {
-  const plait_allocator *a = memory_of("empty_cache", device).allocator;
-  if (a && a->trim) a->trim(a->ctx);
+  const auto [a, d] = memory_of("empty_cache", device);
+  if (a && PLAIT_HAS(plait_allocator, a, trim_device))
+    a->trim_device(a->ctx, d);
+  else if (a && a->trim)
+    a->trim(a->ctx);
 }
 
 void reset_peak_memory_stats(const py::object &device) {

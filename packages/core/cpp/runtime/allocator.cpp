@@ -313,7 +313,8 @@ const plait_allocator kTable = {PLAIT_HEADER(plait_allocator),
                                 cache_stats,
                                 65,  // up to 64 bytes may live beside their storage object
                                 nullptr,
-                                cache_reset_peak};
+                                cache_reset_peak,
+                                nullptr};
 
 }  // namespace
 

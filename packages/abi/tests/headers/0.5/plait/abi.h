@@ -261,18 +261,22 @@ typedef struct plait_allocator {
   void *ctx;
   /** Allocate memory for work in a stream.
    *
-   * A block that was freed in the stream may be given out again for that stream at once.
+   * A block that was freed in the stream may be given out again for that stream at once. It runs on
+   * the thread of the call, whose state plait_runtime::thread returns.
    * @param nbytes number of bytes, more than 0
    * @param stream the stream that will use the memory, or NULL
-   * @param data its address, a multiple of 64
+   * @param data its address, a multiple of 64 and not NULL. Tensors add byte offsets to it and
+   *        compare the results, so the numbers from `data` to `data` + `nbytes` belong to the block
+   *        alone, even if nobody can read there. A device whose memory has handles chooses them
    * @param block a value that `free` gets back
-   * @return PLAIT_MEMORY_ERROR without an error object if there is no memory; every status but
-   *        PLAIT_OK counts as that */
+   * @return PLAIT_MEMORY_ERROR without an error object if there is no memory; since 0.5 another
+   *        status is another error, which the function may raise. Before 0.5 every status but
+   *        PLAIT_OK meant that there is no memory */
   plait_status (*alloc)(void *ctx, DLDevice, uint64_t nbytes, plait_stream *, void **data,
                         void **block);
   /** Free memory of `alloc`. Any thread. */
   void (*free)(void *ctx, void *data, uint64_t nbytes, void *block);
-  /** Or NULL, the allocator caches nothing: give cached memory back to the system. */
+  /** Or NULL, the allocator caches nothing: give cached memory of all devices back to the system. */
   void (*trim)(void *ctx);
   /** Or NULL, the allocator counts nothing: fill the counters of a device. */
   void (*stats)(void *ctx, DLDevice, plait_alloc_stats *);
@@ -286,6 +290,10 @@ typedef struct plait_allocator {
   void (*record_use)(void *ctx, void *data, void *block, plait_stream *);
   /** Or NULL, the peak is that of the process: set `peak_bytes` to `live_bytes`. */
   void (*reset_peak)(void *ctx, DLDevice);
+#if PLAIT_TARGET >= PLAIT_VERSION(0, 5)
+  /** Or NULL, `trim` serves all devices: give cached memory of one device back. Since 0.5. */
+  void (*trim_device)(void *ctx, DLDevice);
+#endif
 } plait_allocator;
 
 /* ---- values and calls ---------------------------------------------------------------------- */
@@ -732,6 +740,14 @@ typedef struct plait_engine {
                          uint32_t n_out, plait_object **node);
 } plait_engine;
 
+/** Flags of a ::plait_device. */
+enum {
+  /** The driver runs when the table is provided, with its threads and locks: the device counts as
+   * used, and a child of a later fork refuses it. Without the flag it counts as used from the first
+   * allocation, stream or event on, and a child that was forked before may use it. Since 0.5. */
+  PLAIT_DEVICE_STARTED = 1,
+};
+
 /** Flags of plait_device::copy. */
 enum {
   /** The host memory is pinned and stays unchanged until the copy is done: `copy` need not wait. */
@@ -768,8 +784,10 @@ typedef struct plait_device {
   plait_header h;
   const char *name; /**< "cuda": the devices are called "cuda:0", "cuda:1", ... */
   void *ctx;
-  uint64_t flags; /**< 0: no flag exists yet */
-  /** Return the number of devices. */
+  uint64_t flags; /**< PLAIT_DEVICE_*; 0 before 0.5 */
+  /** Return the number of devices.
+   *
+   * The runtime asks at every call, and in a child of a fork, so it should read a variable. */
   int32_t (*count)(void *ctx);
   /** Copy bytes between the host and a device, or between two devices of this type.
    *
@@ -819,7 +837,8 @@ typedef struct plait_device {
   void (*pinned_free)(void *ctx, void *data, uint64_t nbytes);
   /** Or NULL, kernels find all errors before they return: take the oldest error.
    *
-   * The runtime asks at every call on the device and after every wait.
+   * The runtime asks at every call on the device and after every wait. It tells the error to the
+   * thread that made the launch, and to another thread that waits for the stream of the launch.
    * @return 1 and the error, which is not reported again; or 0 */
   int32_t (*take_error)(void *ctx, DLDevice, plait_device_error *);
   /** Or NULL, other processes cannot open its memory: describe memory for another process.
@@ -991,7 +1010,10 @@ typedef struct plait_plugin {
   uint64_t flags;             /**< PLAIT_PLUGIN_* */
   /** Or NULL: register what the plug-in brings. If it fails, the runtime takes all of that back. */
   plait_status (*init)(const struct plait_runtime *, const struct plait_plugin *);
-  /** Or NULL: stop threads before the process exits. Libraries are never unloaded. */
+  /** Or NULL: stop threads, and wait for work in flight, before the process exits.
+   *
+   * plait_runtime::quiesce calls it, once. The devices of the plug-in refuse every use from then
+   * on, and none of their functions is called. Libraries are never unloaded. */
   void (*quiesce)(void);
 } plait_plugin;
 
@@ -1006,6 +1028,14 @@ typedef struct plait_record {
 
 /** Slots of plait_runtime::implement: a DLDeviceType, or PLAIT_SLOT_LAYER + the bit of a layer. */
 enum { PLAIT_SLOT_LAYER = 0x100 };
+
+/** Flags in `wanted` of plait_runtime::layer. */
+enum {
+  /** The layer only looks at calls, such as a recorder or a profiler: its functions hand each call
+   * to `call_below`, unchanged, and keep none of its tensors. A composite that has a kernel is not
+   * taken apart for it. Since 0.5. */
+  PLAIT_LAYER_PASSIVE = 0x100,
+};
 
 /** Bits of plait_runtime::settings. */
 enum {
@@ -1031,7 +1061,10 @@ typedef struct plait_runtime {
    * @param def must stay valid until the process ends
    * @param op the operator; may be NULL */
   plait_status (*define)(plait_thread *, const plait_op_def *, const plait_op **);
-  /** Return an operator, or NULL; "max" gives the first overload of that base name. */
+  /** Return an operator, or NULL; "max" gives the first overload of that base name.
+   *
+   * A plug-in may be loaded before the package that defines the operator: `implement_named` does not
+   * depend on the order. */
   const plait_op *(*op)(const char *name);
   /** List all operators in the order of definition.
    * @param room length of `list`
@@ -1056,12 +1089,15 @@ typedef struct plait_runtime {
    *
    * A higher bit runs earlier. Bits below 16, and 36 to 39 (since 0.5), are for tensors whose bytes
    * have another meaning; such a layer also sees aliases of its tensors (since 0.4).
-   * @param wanted the preferred bit; the next free one above it is taken
+   * @param wanted the preferred bit, with PLAIT_LAYER_*; the next free bit above it is taken
    * @param bit the bit in plait_tensor::layers */
   plait_status (*layer)(plait_thread *, const char *name, uint32_t wanted, uint32_t *bit);
   /** Call an operator. It fills `todo` from the tensors and the thread and runs the layers. */
   plait_status (*call)(plait_call *);
-  /** Continue a call within a layer: run the layers that `todo` still holds, then the kernel. */
+  /** Continue a call within a layer: run the layers that `todo` still holds, then the kernel.
+   *
+   * Since 0.5 call->self is afterwards the kernel that served the call; NULL if none did, as for a
+   * view or a decomposition. */
   plait_status (*call_below)(plait_call *);
   /** Run the decomposition of a call, whose operators all layers see.
    *
@@ -1232,6 +1268,20 @@ typedef struct plait_runtime {
    * operator makes views. Operations: one for each element that a pointwise operator writes.
    * Then plait_op_def::cost corrects the numbers. */
   void (*cost)(const plait_call *, plait_cost *);
+#if PLAIT_TARGET >= PLAIT_VERSION(0, 5)
+  /** Stop all plug-ins, the latest first, before the process ends. Since 0.5.
+   *
+   * A host calls it at its own end, which is before the libraries of drivers end. Without that, a
+   * handler of `exit` does it, which was registered behind the `init` of each plug-in. */
+  void (*quiesce)(void);
+  /** As `implement`, for the operator of that name ("adam_step", "max.dim"), even if it is defined
+   * later. Since 0.5.
+   *
+   * A kernel counts from the definition on. One for an operator that makes views is never called;
+   * it is refused where the operator is there. */
+  plait_status (*implement_named)(plait_thread *, const char *name, uint32_t slot, plait_kernel,
+                                  void *ctx, const plait_plugin *, uint64_t *undo);
+#endif
 } plait_runtime;
 
 /** Return the runtime: the function that libplait_abi.so exports.
