@@ -61,14 +61,17 @@ inline std::vector<LostRank> in_subgroup(std::vector<LostRank> lost,
 }
 
 // The cause of an error: an error with the facts behind it. The name of its type stands for this
-// layout, so a `plait_error` that has grown needs another name.
+// layout. A later `plait_error` may be larger, and then the facts are still where they were.
 struct GroupFailure {
-  plait_error e;
+  union {
+    plait_error e;
+    unsigned char room[128];
+  };
   uint64_t kind;  // FailureKind
   uint64_t count;
   const LostRank *lost;
 };
-static_assert(sizeof(plait_error) == 56, "GroupFailure needs another name");
+static_assert(sizeof(plait_error) <= 128, "GroupFailure needs another name");
 constexpr const char *failure_type_name = "group_failure";
 
 // NULL if the cause of an error is something else.
