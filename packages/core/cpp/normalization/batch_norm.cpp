@@ -292,7 +292,7 @@ plait_status batch_norm_activation_backward(plait_call *c) {
   });
 }
 
-// batch_norm_add_activation_backward(grad, made, input, mean, var, weight, eps, activation, its
+// batch_norm_add_activation_backward(grad, output, input, mean, var, weight, eps, activation, its
 // numbers)
 plait_status batch_norm_add_activation_backward(plait_call *c) {
   const Inputs in = {tensor(c, 0), tensor(c, 1), tensor(c, 2), tensor(c, 3),

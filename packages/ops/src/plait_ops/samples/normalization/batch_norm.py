@@ -142,8 +142,8 @@ def _(grad, input, mean, var, weight, bias, eps, activation, min_val, max_val, n
 
 
 @batch_norm_add_activation_backward.reference
-def _(grad, result, input, mean, var, weight, eps, activation, min_val, max_val, negative_slope):
-    passed = grad * _slopes(result, activation, min_val, max_val, negative_slope)
+def _(grad, output, input, mean, var, weight, eps, activation, min_val, max_val, negative_slope):
+    passed = grad * _slopes(output, activation, min_val, max_val, negative_slope)
     passed = passed.astype(grad.dtype)
     return *batch_norm_backward(passed, input, mean, var, weight, eps), passed
 

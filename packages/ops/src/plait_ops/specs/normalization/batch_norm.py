@@ -365,10 +365,10 @@ batch_norm_activation_backward.slices(
     grad=1, input=1, mean=0, var=0, weight=0, bias=0, result0=1, result1=0, result2=0
 )
 batch_norm_add_activation_backward = Operator(
-    "batch_norm_add_activation_backward(Tensor grad, Tensor made, Tensor input, Tensor mean, Tensor var, Tensor? weight,"
+    "batch_norm_add_activation_backward(Tensor grad, Tensor output, Tensor input, Tensor mean, Tensor var, Tensor? weight,"
     f" float eps, {_ACTIVATION}) -> (Tensor, Tensor, Tensor, Tensor)",
     doc="""
-    The derivatives of `native_batch_norm_add_activation` with respect to input, weight, bias and residual; `made` is its
+    The derivatives of `native_batch_norm_add_activation` with respect to input, weight, bias and residual; `output` is its
     result.
     """,
     dtypes="floating",
@@ -377,7 +377,7 @@ batch_norm_add_activation_backward = Operator(
     libm="wide",
 )
 batch_norm_add_activation_backward.slices(
-    grad=1, made=1, input=1, mean=0, var=0, weight=0, result0=1, result1=0, result2=0, result3=1
+    grad=1, output=1, input=1, mean=0, var=0, weight=0, result0=1, result1=0, result2=0, result3=1
 )
 
 
