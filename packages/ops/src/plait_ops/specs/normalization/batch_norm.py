@@ -131,10 +131,10 @@ def _(input, weight, bias, eps):
     v = op.var(x, dims, correction=0)
     r = op.rsqrt(v + eps)
     scale = r if weight is None else r * weight
-    made = (x - op.reshape(m, wide)) * op.reshape(scale, wide)
+    y = (x - op.reshape(m, wide)) * op.reshape(scale, wide)
     if bias is not None:
-        made = made + op.reshape(bias, wide)
-    return to_dtype(made, input.dtype), m, v
+        y = y + op.reshape(bias, wide)
+    return to_dtype(y, input.dtype), m, v
 
 
 @native_batch_norm.vjp("input", "weight", "bias")
@@ -282,9 +282,9 @@ def _(input, running_mean, running_var, weight, bias, training, momentum, eps):
     check_running(input, running_mean, running_var)
     if training:
         check_trainable(input)
-        made, m, v = native_batch_norm(input, weight, bias, eps)
+        y, m, v = native_batch_norm(input, weight, bias, eps)
         update_running(input, running_mean, running_var, m, v, momentum)
-        return made
+        return y
     check(
         running_mean is not None,
         "`running_mean` and `running_var` must be given unless `training`",
@@ -448,8 +448,8 @@ def _(input, bias):
 
 @native_batch_norm_activation.decompose
 def _(input, weight, bias, eps, activation, min_val, max_val, negative_slope):
-    made, m, v = native_batch_norm(input, weight, bias, eps)
-    return activated(made, activation, min_val, max_val, negative_slope), m, v
+    y, m, v = native_batch_norm(input, weight, bias, eps)
+    return activated(y, activation, min_val, max_val, negative_slope), m, v
 
 
 @native_batch_norm_activation.vjp("input", "weight", "bias")
@@ -506,8 +506,8 @@ def _(input, bias):
 
 @native_batch_norm_add_activation.decompose
 def _(input, residual, weight, bias, eps, activation, min_val, max_val, negative_slope):
-    made, m, v = native_batch_norm(input, weight, bias, eps)
-    return activated(made + residual, activation, min_val, max_val, negative_slope), m, v
+    y, m, v = native_batch_norm(input, weight, bias, eps)
+    return activated(y + residual, activation, min_val, max_val, negative_slope), m, v
 
 
 @native_batch_norm_add_activation.vjp("input", "weight", "bias", "residual")
@@ -531,12 +531,12 @@ def _(
 
 
 @batch_norm_add_activation_backward.shape
-def _(grad, made, input, mean, var, weight, activation, negative_slope):
+def _(grad, output, input, mean, var, weight, activation, negative_slope):
     check_gradient(grad, input, mean, var, weight)
-    require_same("grad", grad, "made", made)
+    require_same("grad", grad, "output", output)
     check(
-        made.shape == input.shape,
-        f"`made` of shape {made.shape} must have the shape of `input`, {input.shape}",
+        output.shape == input.shape,
+        f"`output` of shape {output.shape} must have the shape of `input`, {input.shape}",
     )
     check_result_tells(activation, negative_slope)
     c = input.shape[1]
@@ -554,8 +554,8 @@ def _(grad):
 
 
 @batch_norm_add_activation_backward.decompose
-def _(grad, made, input, mean, var, weight, eps, activation, min_val, max_val, negative_slope):
-    passed = activation_gradient(grad, made, activation, min_val, max_val, negative_slope)
+def _(grad, output, input, mean, var, weight, eps, activation, min_val, max_val, negative_slope):
+    passed = activation_gradient(grad, output, activation, min_val, max_val, negative_slope)
     gx, gw, gb = batch_norm_backward(passed, input, mean, var, weight, eps)
     return gx, gw, gb, passed
 
@@ -584,23 +584,23 @@ def _(
 ):
     check_activation(activation)
     if not training or input.ndim < 2:
-        made = batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
+        y = batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
         if residual is not None:
-            made = made + residual
-        return activated(made, activation, min_val, max_val, negative_slope)
+            y = y + residual
+        return activated(y, activation, min_val, max_val, negative_slope)
     check_running(input, running_mean, running_var)
     check_trainable(input)
     kept = activation == "silu" or activation == "hardswish" or negative_slope < 0.0
     if residual is None:
-        made, m, v = native_batch_norm_activation(
+        y, m, v = native_batch_norm_activation(
             input, weight, bias, eps, activation, min_val, max_val, negative_slope
         )
     elif kept:
         plain, m, v = native_batch_norm(input, weight, bias, eps)
-        made = activated(plain + residual, activation, min_val, max_val, negative_slope)
+        y = activated(plain + residual, activation, min_val, max_val, negative_slope)
     else:
-        made, m, v = native_batch_norm_add_activation(
+        y, m, v = native_batch_norm_add_activation(
             input, residual, weight, bias, eps, activation, min_val, max_val, negative_slope
         )
     update_running(input, running_mean, running_var, m, v, momentum)
-    return made
+    return y
