@@ -4,9 +4,12 @@ import pytest
 
 import plait_core as pc
 import plait_nn as nn
+from plait_nn._layer import Layer
 
 TEXTS = [
     (nn.Identity(), "Identity()"),
+    (nn.ConstantPad1d(2, 3.5), "ConstantPad1d(padding=(2, 2), value=3.5)"),
+    (nn.ZeroPad1d(2), "ZeroPad1d((2, 2))"),
     (nn.Linear(2, 3), "Linear(in_features=2, out_features=3, bias=True)"),
     (nn.Linear(2, 3, bias=False), "Linear(in_features=2, out_features=3, bias=False)"),
     (
@@ -110,3 +113,16 @@ def test_absent_submodules_are_shown():
     net = nn.Module()
     net.register_module("skip", None)
     assert repr(net) == "Module(\n  (skip): None\n)"
+
+
+def test_layers_show_their_fields() -> None:
+    def subclasses(kind: type) -> set[type]:
+        below = set(kind.__subclasses__())
+        return below.union(*map(subclasses, below))
+
+    hidden = {
+        kind.__name__
+        for kind in subclasses(Layer)
+        if "_shown" in vars(kind) and kind.extra_repr is not Layer.extra_repr
+    }
+    assert not hidden

@@ -46,6 +46,7 @@ class _Pad(Layer):
 class _ConstantPad(_Pad, fields="padding value"):
     value: float
     _mode = "constant"
+    extra_repr = Layer.extra_repr
 
     def __init__(self, padding: int | Sequence[int], value: float) -> None:
         Module.__init__(self)
