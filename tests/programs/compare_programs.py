@@ -147,8 +147,8 @@ def difference(ours: dict[str, Any], theirs: dict[str, Any]) -> float:
     allowed = theirs["rtol"] * theirs["largest"] + theirs["atol"]
     worst = 0.0
     if math.isfinite(theirs["norm"]) or math.isfinite(ours["norm"]):
-        difference = abs(ours["norm"] - theirs["norm"])
-        worst = difference / (allowed * max(1.0, math.prod(theirs["shape"]) ** 0.5))
+        gap = abs(ours["norm"] - theirs["norm"])
+        worst = gap / (allowed * max(1.0, math.prod(theirs["shape"]) ** 0.5))
     for one, two in zip(ours["values"], theirs["values"], strict=True):
         if one == two or (math.isnan(one) and math.isnan(two)):
             continue

@@ -20,7 +20,8 @@ for step in range(20):
     optimizer.step()
     losses.append(loss.item())
 record("losses", losses, rtol=1e-2)
-record("evaluated", model.eval()(x), rtol=5e-2)
+# PyTorch with its kernels for AVX2 is as far from itself with those for AVX-512
+record("evaluated", model.eval()(x), rtol=1e-1)
 
 counts = smp.metrics.get_stats((y * 0.9), y.long(), mode="binary", threshold=0.5)
 record("iou", smp.metrics.iou_score(*counts, reduction="micro"))

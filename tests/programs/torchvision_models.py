@@ -20,7 +20,8 @@ for _ in range(20):
     optimizer.step()
     losses.append(loss.item())
 record("losses", losses, rtol=1e-2)
-record("evaluated", model.eval()(x), rtol=1e-2)
+# PyTorch with its kernels for AVX2 is as far from itself with those for AVX-512
+record("evaluated", model.eval()(x), rtol=2e-2)
 
 image = (array(1, 3, 20, 24).abs() * 80).clamp(0, 255).to(torch.uint8)
 steps = v2.Compose(

@@ -260,6 +260,8 @@ def _ends_while_a_group_opens(rank: int, folder: pathlib.Path) -> Any:
     "phase", [_leaves_behind_the_loss, _leaves_without_a_look, _ends_while_a_group_opens]
 )
 def test_the_first_killed_rank_is_named(outcomes: Any, phase: Any, tmp_path: pathlib.Path) -> None:
+    if phase is _ends_while_a_group_opens and "PLAIT_TEST_BACKEND" in os.environ:
+        pytest.skip("over UCX rank 3 may hear that 1 left before it finds that 2 died")
     found = outcomes(4, lambda rank: phase(rank, tmp_path), timeout=TIMEOUT)
     for rank in (0, 1, 3):
         kind, failure, ranks, text = found[rank]

@@ -33,19 +33,19 @@ def reference(by_all: bool) -> Any:
     for step in range(max(BATCHES)):
         going = [rank for rank, n in enumerate(BATCHES) if step < n]
         before = norm.running_mean.clone(), norm.running_var.clone()
-        reference = None
+        statistics = None
         optimizer.zero_grad()
         for rank in going:
             norm.running_mean.copy_(before[0])
             norm.running_var.copy_(before[1])
             loss = model(batch(rank, step)).pow(2).mean()
             (loss / (len(BATCHES) if by_all else len(going))).backward()
-            reference = reference or (
+            statistics = statistics or (
                 norm.running_mean.clone(),
                 norm.running_var.clone(),
             )  # rank 0's
-        norm.running_mean.copy_(reference[0])
-        norm.running_var.copy_(reference[1])
+        norm.running_mean.copy_(statistics[0])
+        norm.running_var.copy_(statistics[1])
         optimizer.step()
     return [x.detach() for x in (*model.parameters(), norm.running_mean, norm.running_var)]
 

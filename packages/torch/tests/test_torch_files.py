@@ -276,3 +276,22 @@ def test_a_list_that_occurs_often_is_one_list() -> None:
         assert back[0] is back[1][0] is back[1][1]["x"]
         back = back[0]
     assert back == [1.5]
+
+
+ARRAYS = {
+    "objects": np.array([1, "a", None, (2, 3)], dtype=object),
+    "records": np.array([(1, 2.0), (3, 4.0)], dtype=[("a", "<i4"), ("b", "<f8")]),
+    "texts": np.array(["a", "bcd"]),
+    "bytes": np.array([b"a", b"bcd"]),
+    "days": np.array(["2026-01-02"], dtype="datetime64[D]"),
+    "columns": np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+    "steps": np.arange(10)[::-3],
+}
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_arrays_of_every_dtype_are_objects(name: str) -> None:
+    file = io.BytesIO()
+    pc.save({"x": ARRAYS[name], "y": ARRAYS[name][0]}, file, format="torch", weights_only=False)
+    back = pc.load(io.BytesIO(file.getvalue()), weights_only=False)
+    assert same(back["x"], ARRAYS[name]) and repr(back["y"]) == repr(ARRAYS[name][0])

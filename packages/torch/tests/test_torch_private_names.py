@@ -26,6 +26,9 @@ def test_lists_of_tensors(torch: Any) -> None:
     for wrong in ("cpu", None):
         with pytest.raises(ValueError, match="a device with a number"):
             utils._get_device_index(wrong)
+    assert utils._get_available_device_type() is utils._get_all_device_indices() is None
+    assert utils._get_device_module("cuda") is torch.cuda
+    assert utils._import_dotted_name("torch.nn.Linear") is torch.nn.Linear
 
 
 def test_arguments_of_to(torch: Any) -> None:

@@ -42,16 +42,14 @@ class _Reference(tuple[Any, ...]):
 
 
 def _array(value: np.ndarray[Any, Any]) -> _Call:
-    kind = _Name(("numpy", "ndarray"))
-    state = (1, value.shape, value.dtype, False, value.tobytes())
+    kind, state = _Name(("numpy", "ndarray")), value.__reduce__()[2]
     return _Call("numpy.core.multiarray", "_reconstruct", kind, (0,), b"b", state=state)
 
 
 def _numpy_dtype(value: np.dtype[Any]) -> _Call:
-    if value.hasobject or value.names:
-        raise CheckpointError("save: an array of Python objects or records cannot be saved")
-    state = (3, value.str[0], None, None, None, -1, -1, 0)
-    return _Call("numpy", "dtype", value.str[1:], False, True, state=state)
+    reduced: Any = value.__reduce__()
+    _, args, state = reduced
+    return _Call("numpy", "dtype", *args, state=state)
 
 
 def _sparse(value: Any) -> _Call:

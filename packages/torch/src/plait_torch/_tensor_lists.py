@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 import traceback
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
 import plait
+from plait_torch._accelerator import get_device_module as _get_device_module
 
 __all__ = [
     "ExceptionWrapper",
     "_element_size",
     "_flatten_dense_tensors",
+    "_get_all_device_indices",
+    "_get_available_device_type",
     "_get_device_index",
+    "_get_device_module",
+    "_import_dotted_name",
     "_rebuild_parameter",
     "_rebuild_tensor",
     "_rebuild_tensor_v2",
+    "_rebuild_tensor_v3",
     "_unflatten_dense_tensors",
 ]
 
@@ -44,6 +51,17 @@ def _element_size(dtype: Any) -> int:
     return int(dtype.itemsize)
 
 
+def _get_available_device_type() -> str | None:
+    """Return the type of the accelerator, or None."""
+    device = plait.accelerator.current_accelerator()
+    return None if device is None else device.type
+
+
+def _get_all_device_indices() -> list[int] | None:
+    """Return the numbers of the accelerator's devices, or None."""
+    return list(range(plait.accelerator.device_count())) or None
+
+
 def _get_device_index(device: Any, optional: bool = False, allow_cpu: bool = False) -> int:
     """Return the number of a device, of its name, or a number itself; for the CPU -1, if allowed.
 
@@ -62,6 +80,12 @@ def _get_device_index(device: Any, optional: bool = False, allow_cpu: bool = Fal
     if result is None or result.type == "cpu":
         raise ValueError(f"_get_device_index: a device with a number is required, got {device!r}")
     return result.index or 0
+
+
+def _import_dotted_name(name: str) -> Any:
+    """Return the object of a dotted name, such as ``"torch.nn.Linear"``."""
+    first, *parts = name.split(".")
+    return functools.reduce(getattr, parts, __import__(first))
 
 
 def _rebuild_parameter(data: Any, requires_grad: bool, backward_hooks: Iterable[Any]) -> Any:
@@ -96,6 +120,22 @@ def _rebuild_tensor_v2(
 ) -> Any:
     """Return a tensor over a storage, which may require grad."""
     return _rebuild_tensor(storage, storage_offset, size, stride).requires_grad_(requires_grad)
+
+
+def _rebuild_tensor_v3(
+    storage: Any,
+    storage_offset: int,
+    size: Sequence[int],
+    stride: Sequence[int],
+    requires_grad: bool,
+    backward_hooks: Iterable[Any],
+    dtype: Any,
+    metadata: Any = None,
+) -> Any:
+    """Return a tensor of a dtype over an untyped storage."""
+    tensor = plait.empty(0, dtype=dtype)
+    tensor = tensor.set_(storage, storage_offset, tuple(size), tuple(stride))
+    return tensor.requires_grad_(requires_grad)
 
 
 class ExceptionWrapper:

@@ -79,6 +79,9 @@ def build(target: Any, state: Any) -> Any:
         return array
     if isinstance(target, np.dtype):
         order = state[1]
+        if target.kind in "mM" and len(state) > 8:  # the unit of a date is in the state
+            unit, count, *_ = state[8][1]
+            target = np.dtype(f"{target.str[1:3]}[{int(count)}{unit.decode('ascii')}]")
         return target.newbyteorder(order) if order in ("<", ">") else target
     if type(target) is OrderedDict and isinstance(state, dict) and set(state) <= {"_metadata"}:
         vars(target).update(state)

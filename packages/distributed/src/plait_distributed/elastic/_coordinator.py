@@ -288,17 +288,17 @@ def _outvoted(present: list[Member], here: str, missing: Collection[int] = ()) -
     """
     group = max(present, key=lambda member: member.generation).group
     again = {member.place for member in present if member.is_new}
-    missing = []
+    lost = []
     for i, (place, text, _) in enumerate(group):
         host = Peer.of(text).host
         vouched = place in again or host == here or _of_host(present, host)
         if place in missing or not vouched:
-            missing.append(i)
-    if 2 * len(missing) < len(group) or (2 * len(missing) == len(group) and 0 not in missing):
+            lost.append(i)
+    if 2 * len(lost) < len(group) or (2 * len(lost) == len(group) and 0 not in lost):
         return ""
-    names = ", ".join(f"rank {i} {Peer.of(group[i][1])}" for i in missing)
+    names = ", ".join(f"rank {i} {Peer.of(group[i][1])}" for i in lost)
     return (
-        f"lost {names}, and no rank of those hosts came: they are {len(missing)} of the last "
+        f"lost {names}, and no rank of those hosts came: they are {len(lost)} of the last "
         f"group's {len(group)} ranks, so they may go on, and these ranks end; begin again from a "
         "checkpoint if they do not"
     )

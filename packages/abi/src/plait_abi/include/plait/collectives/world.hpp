@@ -663,12 +663,13 @@ class World : private Listener {
   Explanation absence(const Pending &p) {
     std::set<uint32_t> here{rank()};
     for (const Entry &e : first_entries(p.name)) here.insert(e.peer);
-    for (uint32_t r = 0; r < p.peers.size(); r++) {
-      const Peer &peer = peers_[p.peers[r]];
-      const bool left = peer.gone || p.parent.parent->has_left(p.parent.ranks[r]);
-      if (here.count(p.peers[r]) || (!peer.lost && !left)) continue;
-      return loss_of(r, p.peers[r], peer.pid, peer.lost ? " died" : " left");
-    }
+    for (const bool died : {true, false})  // those that left may have done so because one has died
+      for (uint32_t r = 0; r < p.peers.size(); r++) {
+        const Peer &peer = peers_[p.peers[r]];
+        const bool left = peer.gone || p.parent.parent->has_left(p.parent.ranks[r]);
+        if (!here.count(p.peers[r]) && (died ? peer.lost : left))
+          return loss_of(r, p.peers[r], peer.pid, died ? " died" : " left");
+      }
     // some of its members may hear of that in the other group, and not come
     if (!p.parent.by_all || !p.parent.parent->broken()) return {};
     return parent_text(p);
