@@ -32,4 +32,4 @@ for kind in (smp.FPN, smp.Linknet, smp.DeepLabV3Plus, smp.Segformer):
     net = fill(kind("mobilenet_v2", encoder_weights=None)).eval()
     record(kind.__name__, net(x), rtol=1e-2)
 model.save_pretrained("unet")
-record("loaded", smp.from_pretrained("unet").eval()(x), rtol=5e-2)
+record("loaded", smp.from_pretrained("unet").eval()(x), rtol=1e-1)
