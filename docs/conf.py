@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 import sys
 
 import plait_abi
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))  # the extensions beside this file
+# Stubs of compiled modules are for type checkers: they do not run as modules.
+os.environ["SPHINX_AUTODOC_IGNORE_NATIVE_MODULE_TYPE_STUBS"] = "1"
 
 project = "plait"
 author = "the plait authors"
