@@ -104,6 +104,7 @@ def test_functions_that_keep_zeros(matrix: Any) -> None:
 
 
 def test_files_of_pytorch(matrix: Any) -> None:
+    pytest.importorskip("plait_torch")
     for options in ({}, {"format": "torch"}):
         file = io.BytesIO()
         pc.save({"x": matrix, "layout": matrix.layout}, file, **options)
@@ -304,6 +305,7 @@ def test_products_by_other_reductions() -> None:
 
 
 def test_compressed_tensors_have_the_members_of_tensors_with_coordinates() -> None:
+    pytest.importorskip("plait_autograd")
     dense = pc.tensor([[0.0, 2.0], [3.0, 4.0]])
     x = dense.to_sparse_csr()
     assert pc.equal(x.mT.to_dense(), dense.mT)
