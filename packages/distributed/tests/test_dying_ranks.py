@@ -5,7 +5,6 @@ The timeout of the groups is longer than the limit of the test: no rank may wait
 
 from __future__ import annotations
 
-import contextlib
 import os
 import pathlib
 import secrets
@@ -350,29 +349,28 @@ def test_ranks_in_the_programs_own_text_stay(outcomes: Any) -> None:
         assert "rank 1 (pid" in text and text.endswith("aborted the group: rank 1 has no data")
 
 
-def _come(answers: Any, where: str, rank: int) -> None:
+def _come(answers: Any, where: str, rank: int, met: Any) -> None:
+    backend = os.environ.get("PLAIT_TEST_BACKEND", "gloo")
+    if backend == "ucx":
+        _tell_when_met(met)
     try:
-        backend = os.environ.get("PLAIT_TEST_BACKEND", "gloo")
         dist.init_process_group(backend, where, TIMEOUT, 4, rank)
     except Exception as error:
         answers.send((type(error).__name__, getattr(error, "ranks", ()), str(error)))
 
 
-def _connections(pid: int) -> set[str]:
-    """Return the inodes of a process's sockets that are connected to another one."""
-    links, result = set(), set()
-    for path in pathlib.Path(f"/proc/{pid}/fd").iterdir():
-        with contextlib.suppress(FileNotFoundError):  # it was closed meanwhile
-            links.add(os.readlink(path))
-    for table, state, connected, inode in (
-        ("unix", 5, "03", 6),
-        ("tcp", 3, "01", 9),
-        ("tcp6", 3, "01", 9),
-    ):
-        lines = pathlib.Path(f"/proc/net/{table}").read_text().splitlines()[1:]
-        rows = [line.split() for line in lines]
-        result |= {f"socket:[{row[inode]}]" for row in rows if row[state] == connected}
-    return result & links
+def _tell_when_met(met: Any) -> None:
+    """Set an event when rank 0 has the messages of two others; they have proved the secret."""
+    from plait_ucx._meeting import _Host
+
+    receive = _Host._receive
+
+    def receive_and_count(host: Any, channel: Any) -> None:
+        receive(host, channel)
+        if len(host._addresses) == 3:
+            met.set()
+
+    _Host._receive = receive_and_count  # type: ignore[method-assign]
 
 
 def _shared_memory(pid: int) -> set[str]:
@@ -385,17 +383,14 @@ def _state(pid: int) -> str:
     return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0]
 
 
-def _wait_until_met(pids: list[int]) -> None:
-    """Wait until all have joined, and wait for messages.
-
-    Then they have a block of shared memory, or over UCX all are connected to one of them.
-    """
-    connected, shared = _connections(os.getpid()), _shared_memory(os.getpid())  # inherited
+def _wait_until_met(pids: list[int], met: Any) -> None:
+    """Wait until three ranks have joined; in shared memory they have a block of it, and sleep."""
+    if os.environ.get("PLAIT_TEST_BACKEND") == "ucx":
+        assert met.wait(TIMEOUT / 2), "the ranks do not meet"
+        return
+    shared = _shared_memory(os.getpid())  # inherited
     deadline = time.monotonic() + TIMEOUT / 2
-    while not (
-        set.intersection(*map(_shared_memory, pids)) - shared
-        or any(len(_connections(pid) - connected) >= len(pids) - 1 for pid in pids)
-    ):
+    while not set.intersection(*map(_shared_memory, pids)) - shared:
         assert time.monotonic() < deadline, "the ranks do not meet"
         time.sleep(0.02)
     for pid in pids:  # a joined process identifies itself before it sleeps
@@ -409,14 +404,15 @@ def test_the_other_ranks_name_a_killed_rank(victim: int) -> None:
     """The fourth rank does not join, so that the others still wait."""
     context = mp.get_context("fork")
     where = f"shm:tests {secrets.token_hex(8)}"
+    met = context.Event()
     processes, ends = [], []
     for rank in range(3):
         receiver, sender = context.Pipe(False)
-        processes.append(context.Process(target=_come, args=(sender, where, rank)))
+        processes.append(context.Process(target=_come, args=(sender, where, rank, met)))
         processes[-1].start()
         sender.close()
         ends.append(receiver)
-    _wait_until_met([process.pid for process in processes])
+    _wait_until_met([process.pid for process in processes], met)
     os.kill(processes[victim].pid, signal.SIGKILL)
     for rank in range(3):
         if rank != victim:
