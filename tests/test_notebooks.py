@@ -142,7 +142,7 @@ def test_an_interrupted_cell_leaves_everything_usable(
 
 
 @pytest.mark.parametrize(
-    ("code", "shown"),
+    ("code", "text"),
     [
         ("plait.zeros(2, 3)", "Tensor: shape (2, 3), float32, cpu, 24 bytes"),
         ("model", "<b>Sequential</b>"),
