@@ -82,7 +82,7 @@ def run(before: list[str], options: list[str], environment: dict[str, str]) -> s
     """Run the tests by another pytest; return what it printed."""
     command = [*before, sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
     # pytest leaves an iterator open where another one, of this job, removes old folders meanwhile
-    command += ["-W", "ignore:unclosed scandir iterator:ResourceWarning"]
+    command += ["-p", "no:unraisableexception"]
     done = subprocess.run(
         [*command, *options, *(str(HERE / name) for name in MODULES)],
         env={**os.environ, **environment},
