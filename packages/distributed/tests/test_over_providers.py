@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 
 import pytest
 
@@ -78,18 +79,27 @@ def need_ucx() -> None:
         pytest.skip(str(error))
 
 
+# Ranks of a job end at the same time. Each has a folder for temporary files: in one for all they
+# would remove each other's, and pytest fails for it.
+PYTEST = """
+import os, sys, pytest
+folder, *words = sys.argv[1:]
+rank = os.environ.get("OMPI_COMM_WORLD_RANK", "0")
+sys.exit(pytest.main(["-q", "-x", "-p", "no:cacheprovider", f"--basetemp={folder}/{rank}", *words]))
+"""
+
+
 def run(before: list[str], options: list[str], environment: dict[str, str]) -> str:
     """Run the tests by another pytest; return what it printed."""
-    command = [*before, sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
-    # pytest leaves an iterator open where another one, of this job, removes old folders meanwhile
-    command += ["-p", "no:unraisableexception"]
-    done = subprocess.run(
-        [*command, *options, *(str(HERE / name) for name in MODULES)],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        command = [*before, sys.executable, "-c", PYTEST, folder]
+        done = subprocess.run(
+            [*command, *options, *(str(HERE / name) for name in MODULES)],
+            env={**os.environ, **environment},
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
     assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
     return done.stdout
 
