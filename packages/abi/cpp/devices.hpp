@@ -85,9 +85,9 @@ uint64_t last_launch(DLDevice);
 // All launches up to this one are done.
 void reach(DLDevice, uint64_t launch);
 
-// What the thread has waited for: it is told errors of other threads there.
+// What the thread has waited for; errors of other threads' calls there are raised, too.
 enum class Waits { no, stream, device };
-// The error of an earlier call that the thread is told now, or PLAIT_OK.
+// The error of an earlier call, or PLAIT_OK.
 plait_status late_error(plait_thread *, DLDevice, Waits, const plait_stream * = nullptr);
 
 // From copies.cpp.

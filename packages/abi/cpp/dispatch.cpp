@@ -203,12 +203,11 @@ plait_status base(plait_call *c) {
   if (ran && c->form != PLAIT_FUNCTION)
     for (uint16_t i = 0; i < c->n_out; i++) wrote(c->out[i].u.t);
   release_casts(&f);
+  c->self = s == PLAIT_DECLINE ? nullptr : f.self;
   if (s == PLAIT_OK && c->form == PLAIT_FUNCTION) {
-    c->self = f.self;
     for (uint16_t i = 0; i < c->n_out; i++) c->out[i] = f.out_[i];
     return PLAIT_OK;
   }
-  if (s != PLAIT_DECLINE) c->self = f.self;
   const bool is_refused = s == PLAIT_DECLINE && !op->def->decompose && !falls_back(c->device);
   if (is_refused) s = no_kernel(c, f.out_);
   release_all(f.out_, c->n_out);
@@ -267,8 +266,8 @@ plait_status no_kernel(const plait_call *c, const plait_value *results) {
                 of.c_str(), hint.c_str());
   }
   // a result may have the dtype that is not served, as that of a cast
-  const std::string made = results ? dtypes_of(results, c->n_out) : "";
-  if (!made.empty()) dtypes += (dtypes.empty() ? "-> " : " -> ") + made;
+  const std::string to = results ? dtypes_of(results, c->n_out) : "";
+  if (!to.empty()) dtypes += (dtypes.empty() ? "-> " : " -> ") + to;
   return fail(c, PLAIT_NOT_IMPLEMENTED, "the kernels for %s declined the call, with dtypes (%s)%s",
               device.c_str(), dtypes.c_str(), hint.c_str());
 }

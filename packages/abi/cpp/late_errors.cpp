@@ -1,6 +1,6 @@
-// The numbers of calls on a device, and the errors that a device tells after such a call has
-// returned. An error belongs to the thread that made the call, which is told it in any case, and to
-// the stream that the call ran in: another thread that waits for that stream is told it, too.
+// The numbers of calls on a device, and the errors that a device reports after such a call has
+// returned. An error belongs to the thread that made the call, where it is raised in any case, and
+// to the stream of the call: it is also raised once in another thread that waits for that stream.
 #include <algorithm>
 
 #include "devices.hpp"
@@ -19,14 +19,14 @@ struct Launch {
   std::atomic<const plait_stream *> stream;  // to compare with: it may be freed
 };
 
-// An error that its thread was not told yet.
+// An error that was not raised yet in the thread that made the call.
 struct LateError {
   plait_device_error error;
   DLDevice device;
   std::string names;  // of the operators
   uint64_t thread;  // Thread::number; 0: not known, or the thread has ended
   const plait_stream *stream;  // as in Launch
-  bool told;  // to another thread
+  bool raised;  // in another thread
 };
 
 struct Launches {
@@ -74,7 +74,7 @@ bool concerns(const LateError &e, const plait_thread *thread, DLDevice d, Waits 
               const plait_stream *stream) {
   if (!same(e.device, d)) return false;
   if (!e.thread || e.thread == static_cast<const Thread *>(thread)->number) return true;
-  if (e.told) return false;
+  if (e.raised) return false;
   return waits == Waits::device || (waits == Waits::stream && e.stream == stream);
 }
 
@@ -106,9 +106,9 @@ bool take(const plait_device *table, DLDevice d, LateError *out) {
   return true;
 }
 
-// Tells the oldest error in the list that concerns the thread. It stays there until its own thread
-// is told.
-plait_status tell_kept(plait_thread *thread, DLDevice d, Waits waits, const plait_stream *stream) {
+// Raises the oldest error in the list that concerns the thread. It stays there until it is raised
+// in its own thread.
+plait_status raise_kept(plait_thread *thread, DLDevice d, Waits waits, const plait_stream *stream) {
   Launches &launches = of_type[d.device_type];
   if (!launches.n_errors.load(std::memory_order_acquire)) return PLAIT_OK;
   LateError e{};
@@ -119,7 +119,7 @@ plait_status tell_kept(plait_thread *thread, DLDevice d, Waits waits, const plai
         [&](const LateError &each) { return concerns(each, thread, d, waits, stream); });
     if (at == launches.errors.end()) return PLAIT_OK;
     e = *at;
-    at->told = true;
+    at->raised = true;
     if (!e.thread || e.thread == static_cast<Thread *>(thread)->number) launches.errors.erase(at);
     launches.n_errors = launches.errors.size();
   }
@@ -157,13 +157,13 @@ plait_status late_error(plait_thread *thread, DLDevice d, Waits waits, const pla
     Launches &launches = of_type[d.device_type];
     LateError e;
     for (int i = 0; i < kMostAtOnce && take(table, d, &e); i++) {
-      if (e.error.fatal) return raise_late(thread, e);  // it is told to all, for ever
+      if (e.error.fatal) return raise_late(thread, e);  // in every call, for ever
       const std::lock_guard<ProcessLock> lock(launches.lock);
       launches.errors.push_back(e);
       launches.n_errors = launches.errors.size();
       if (concerns(e, thread, d, waits, stream)) break;
     }
-    return tell_kept(thread, d, waits, stream);
+    return raise_kept(thread, d, waits, stream);
   });
 }
 
@@ -176,7 +176,7 @@ void forget_thread(uint64_t number) {
     for (LateError &e : list)
       if (e.thread == number) e.thread = 0;
     list.erase(std::remove_if(list.begin(), list.end(),
-                              [](const LateError &e) { return !e.thread && e.told; }),
+                              [](const LateError &e) { return !e.thread && e.raised; }),
                list.end());
     launches.n_errors = list.size();
   }

@@ -66,7 +66,7 @@ struct Fabric {
     const std::lock_guard<std::mutex> lock(mutex);
     boxes[rank].locked = true;
   }
-  // It returns, and has come again.
+  // Lets the locked thread of this member return; waits until it has called the transport again.
   void unlock(uint32_t rank) {
     std::unique_lock<std::mutex> lock(mutex);
     boxes[rank].locked = false;

@@ -111,7 +111,8 @@ class Derivative {
     sum.join();
     return sum;
   }
-  // The same of adjacent columns.
+  // The sums of gradients and of products with the input, of adjacent columns of which the first
+  // begins at `first`.
   void column_sums(int64_t first, int64_t columns, const AffineRow<T> f, double *grads,
                    double *products) const {
     T grad[kColumns], product[kColumns], room[kColumns];

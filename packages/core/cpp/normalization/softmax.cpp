@@ -437,8 +437,10 @@ plait_status logsumexp(plait_call *c) {
                        r.reduced.inner_stride() != 1 && r.kept.ndim && r.kept.inner_stride() == 1 &&
                        r.kept.inner_size() >= 8;
   Workspace space;
-  if (!columns) r = Reduction();
-  if (!columns) PLAIT_TRY(prepare(c, in, mask, k, Layout::kRow, &space, &r));
+  if (!columns) {
+    r = Reduction();
+    PLAIT_TRY(prepare(c, in, mask, k, Layout::kRow, &space, &r));
+  }
   PLAIT_FLOATING(k, {
     if (columns)
       logsumexp_columns<T>(c, r, data<T>(out));
