@@ -84,7 +84,10 @@ void drop_tensor(plait_object *o) {
   give_block(&Thread::tensors, t);
 }
 
-void drop_generator(plait_object *o) { std::free(o); }
+void drop_generator(plait_object *o) {
+  plait_release_object(reinterpret_cast<plait_generator *>(o)->state);
+  std::free(o);
+}
 const plait_type generator_type{PLAIT_HEADER(plait_type), "generator", drop_generator};
 
 plait_storage *storage_block(DLDevice device, uint64_t nbytes) {
@@ -463,7 +466,7 @@ void touched(plait_storage *s) {
 
 plait_generator *generator_new(uint64_t seed) {
   auto *g = static_cast<plait_generator *>(std::malloc(sizeof(plait_generator)));
-  if (g) *g = {{1, &generator_type}, seed, 0, {kDLCPU, 0}};
+  if (g) *g = {{1, &generator_type}, seed, 0, {kDLCPU, 0}, nullptr};
   return g;
 }
 

@@ -155,7 +155,8 @@ typedef struct plait_stream {
 
 /** Flags of a ::plait_device_event. */
 enum {
-  PLAIT_EVENT_TIMED = 1, /**< plait_runtime::event_elapsed will be asked for its time */
+  PLAIT_EVENT_TIMED = 1,  /**< plait_runtime::event_elapsed will be asked for its time */
+  PLAIT_EVENT_SHARED = 2, /**< other processes may open it; never with PLAIT_EVENT_TIMED; since 0.5 */
 };
 
 /** A point in a stream. The event is reached when all work before that point is done.
@@ -165,7 +166,7 @@ typedef struct plait_device_event {
   plait_object o;
   DLDevice device;
   void *native;   /**< handle of the device, such as a cudaEvent_t */
-  uint64_t flags; /**< PLAIT_EVENT_TIMED or 0 */
+  uint64_t flags; /**< PLAIT_EVENT_* */
 } plait_device_event;
 
 /* ---- memory -------------------------------------------------------------------------------- */
@@ -250,6 +251,23 @@ typedef struct plait_alloc_stats {
       largest_cached;               /**< size of the largest free block */
 } plait_alloc_stats;
 
+/** Flags of a ::plait_memory_block. */
+enum {
+  PLAIT_BLOCK_LIVE = 1,    /**< a storage has it */
+  PLAIT_BLOCK_WAITING = 2, /**< freed, but work in another stream may still use it */
+  PLAIT_BLOCK_PRIVATE = 4, /**< of a pool that plait_allocator::pool_new created */
+};
+
+/** A block of an allocator, for plait_allocator::snapshot. Since 0.5. */
+typedef struct plait_memory_block {
+  void *data;         /**< first byte */
+  uint64_t nbytes;    /**< of the block */
+  uint64_t requested; /**< of the request that the block serves; 0 if it is free */
+  void *segment;      /**< first byte of the memory of the system that the block lies in */
+  uint64_t stream;    /**< a number that blocks of one stream have in common; 0: the default one */
+  uint64_t flags;     /**< PLAIT_BLOCK_* */
+} plait_memory_block;
+
 /** Role "allocator": memory of one device type.
  *
  * In this table and in all other tables of roles, a function may be NULL only where its block
@@ -293,6 +311,23 @@ typedef struct plait_allocator {
 #if PLAIT_TARGET >= PLAIT_VERSION(0, 5)
   /** Or NULL, `trim` serves all devices: give cached memory of one device back. Since 0.5. */
   void (*trim_device)(void *ctx, DLDevice);
+  /** Or NULL, the allocator has no pools: create a private pool of memory of a device. Since 0.5.
+   *
+   * A recorded graph (plait_device::capture_begin) runs on the addresses that it was recorded with,
+   * so its memory must not be given to others while the graph lives.
+   * @return the pool, or NULL if there is no memory */
+  void *(*pool_new)(void *ctx, DLDevice);
+  /** NULL only without `pool_new`: from now on take memory for the stream from the pool; NULL: from
+   * the common memory again. Since 0.5. */
+  void (*pool_use)(void *ctx, DLDevice, plait_stream *, void *pool);
+  /** NULL only without `pool_new`: give up the pool. What lives in it stays valid. Since 0.5. */
+  void (*pool_free)(void *ctx, void *pool);
+  /** Or NULL: describe every block of a device, also the free ones. Since 0.5.
+   * @param room length of `list`
+   * @param block_size sizeof(plait_memory_block) of the caller
+   * @return the number of blocks, which may exceed `room` */
+  uint64_t (*snapshot)(void *ctx, DLDevice, plait_memory_block *list, uint64_t room,
+                       uint64_t block_size);
 #endif
 } plait_allocator;
 
@@ -625,6 +660,11 @@ typedef struct plait_generator {
   uint64_t seed;
   uint64_t offset; /**< in blocks of four 32-bit words; atomic */
   DLDevice device;
+#if PLAIT_TARGET >= PLAIT_VERSION(0, 5)
+  /** What the role "rng" keeps for the generator, owned; or NULL. Its lock is the role's. Since
+   * 0.5. */
+  plait_object *state;
+#endif
 } plait_generator;
 
 /** Role "rng": the source of the bits from which kernels compute random numbers. */
@@ -647,6 +687,22 @@ typedef struct plait_rng {
    * @param turn 0, or the number of the further draw from the same block (rejection methods) */
   void (*fill)(void *ctx, uint64_t seed, uint64_t offset, uint32_t turn, uint64_t blocks,
                uint32_t *words);
+#if PLAIT_TARGET >= PLAIT_VERSION(0, 5)
+  /** Or NULL, all devices draw from one generator: return the default generator of a device,
+   * borrowed. Since 0.5. */
+  plait_generator *(*device_generator)(void *ctx, DLDevice);
+  /** Or NULL, the state is `seed` and `offset` of the generator, 16 bytes: return the number of bytes
+   * of a state. A table with it also has the three functions after it. Since 0.5. */
+  uint64_t (*state_size)(void *ctx, plait_generator *);
+  /** NULL only without `state_size`: write the state of a generator. Since 0.5. */
+  plait_status (*get_state)(void *ctx, struct plait_thread *, plait_generator *, void *state,
+                            uint64_t nbytes);
+  /** NULL only without `state_size`: set it; a state that is none is an error. Since 0.5. */
+  plait_status (*set_state)(void *ctx, struct plait_thread *, plait_generator *, const void *state,
+                            uint64_t nbytes);
+  /** NULL only without `state_size`: begin the stream of numbers of a seed. Since 0.5. */
+  plait_status (*set_seed)(void *ctx, struct plait_thread *, plait_generator *, uint64_t seed);
+#endif
 } plait_rng;
 
 /** The line of a program that made a call. It never holds a frame. Frozen at 16 bytes. */
@@ -776,6 +832,42 @@ typedef struct plait_shared_memory {
   char handle[128];
 } plait_shared_memory;
 
+/** Flags of ::plait_device_properties. */
+enum {
+  PLAIT_DEVICE_UNIFIED = 1, /**< host and device have one memory */
+  PLAIT_DEVICE_PEERS = 2,   /**< devices of this type read one another's memory */
+};
+
+/** What a device is. The caller sets `size` and zeroes the rest. Since 0.5. */
+typedef struct plait_device_properties {
+  uint64_t size;
+  uint64_t memory;         /**< bytes */
+  uint64_t flags;          /**< PLAIT_DEVICE_UNIFIED, PLAIT_DEVICE_PEERS */
+  uint64_t shared_memory;  /**< bytes of fast memory that the threads of a block share; or 0 */
+  uint32_t major, minor;   /**< version of the instruction set, such as 9.0 */
+  uint32_t units;          /**< number of multiprocessors */
+  uint32_t threads;        /**< number of threads that a multiprocessor holds; or 0 */
+  char name[128];          /**< of the product; ends with NUL */
+  uint8_t uuid[16];        /**< or zeros */
+} plait_device_properties;
+
+/** Kinds of a ::plait_activity. */
+enum plait_activity_kind {
+  PLAIT_ACTIVITY_KERNEL = 1, PLAIT_ACTIVITY_COPY = 2, PLAIT_ACTIVITY_FILL = 3,
+};
+
+/** Something that a device did, as its own clock measured it. Since 0.5. */
+typedef struct plait_activity {
+  uint32_t size, kind;  /**< sizeof, set by the device; plait_activity_kind */
+  uint64_t launch;      /**< plait_call::launch of the call that it belongs to, or 0 */
+  uint64_t begin, end;  /**< nanoseconds of the host's CLOCK_MONOTONIC */
+  uint64_t queued;      /**< when the host put it into the stream, by the same clock, or 0 */
+  uint64_t stream;      /**< a number that work of one stream has in common; 0: the default one */
+  uint64_t nbytes;      /**< of a copy; else 0 */
+  const char *name;     /**< of the kernel; valid during the call */
+  DLDevice device;
+} plait_activity;
+
 /** Role "device": a device type other than the CPU, which needs no table.
  *
  * Arguments belong to this device: streams and events have the `native` that this table filled.
@@ -858,6 +950,60 @@ typedef struct plait_device {
                              void **opened);
   /** NULL only without `share`: close what `share_open` opened. Any thread. */
   void (*share_close)(void *ctx, DLDevice, void *data, uint64_t nbytes, void *opened);
+#if PLAIT_TARGET >= PLAIT_VERSION(0, 5)
+  /** Or NULL: start the driver. The runtime calls it once in a process, before the first allocation,
+   * stream, event or copy of the type. If it fails, that use fails, and the next one calls it
+   * again. Since 0.5. */
+  plait_status (*start)(void *ctx, struct plait_thread *);
+  /** Or NULL: describe a device. Since 0.5. */
+  plait_status (*properties)(void *ctx, struct plait_thread *, DLDevice,
+                             plait_device_properties *);
+  /** Or NULL, there are no priorities: give the lowest and the highest one of streams. Lower
+   * numbers are served first, so `highest` is at most `lowest`. Since 0.5. */
+  plait_status (*priorities)(void *ctx, struct plait_thread *, DLDevice, int32_t *lowest,
+                             int32_t *highest);
+  /** Or NULL: take memory from the driver, for an allocator that caches it. A table with it also has
+   * the two functions after it. Since 0.5.
+   * @return PLAIT_MEMORY_ERROR without an error object if there is no memory */
+  plait_status (*memory_alloc)(void *ctx, struct plait_thread *, DLDevice, uint64_t nbytes,
+                               void **data);
+  /** NULL only without `memory_alloc`: give memory back. It may wait for work. Any thread.
+   * Since 0.5. */
+  void (*memory_free)(void *ctx, DLDevice, void *data, uint64_t nbytes);
+  /** NULL only without `memory_alloc`: give the free and the total bytes of a device, of all
+   * processes. Since 0.5. */
+  plait_status (*memory_info)(void *ctx, struct plait_thread *, DLDevice, uint64_t *free_bytes,
+                              uint64_t *total_bytes);
+  /** Or NULL: describe an event with PLAIT_EVENT_SHARED for another process. Since 0.5. */
+  plait_status (*event_share)(void *ctx, struct plait_thread *, plait_device_event *,
+                              plait_shared_memory *);
+  /** NULL only without `event_share`: fill `native` of a new event from the description of another
+   * process. Since 0.5. */
+  plait_status (*event_open)(void *ctx, struct plait_thread *, const plait_shared_memory *,
+                             plait_device_event *);
+  /** Or NULL, nothing can be recorded: from now on record the work of the stream, and of those that
+   * wait for its events, instead of doing it. A table with it also has the four functions after it.
+   * Since 0.5. */
+  plait_status (*capture_begin)(void *ctx, struct plait_thread *, DLDevice, plait_stream *);
+  /** NULL only without `capture_begin`: end that and give the recorded graph; NULL after work that
+   * cannot be recorded, with an error. Since 0.5. */
+  plait_status (*capture_end)(void *ctx, struct plait_thread *, DLDevice, plait_stream *,
+                              void **graph);
+  /** NULL only without `capture_begin`: return whether work in the stream is recorded. Since 0.5. */
+  int32_t (*capture_query)(void *ctx, DLDevice, plait_stream *);
+  /** NULL only without `capture_begin`: do what was recorded, in the stream. Since 0.5. */
+  plait_status (*graph_launch)(void *ctx, struct plait_thread *, void *graph, DLDevice,
+                               plait_stream *);
+  /** NULL only without `capture_begin`: free a graph. Any thread. Since 0.5. */
+  void (*graph_free)(void *ctx, void *graph);
+  /** Or NULL, rows of the profiler are the gaps between events: record what the device does. A table
+   * with it also has `activity_stop`. Since 0.5. */
+  plait_status (*activity_start)(void *ctx, struct plait_thread *, DLDevice);
+  /** NULL only without `activity_start`: wait for the device, end that and report each record, in
+   * any order. Since 0.5. */
+  plait_status (*activity_stop)(void *ctx, struct plait_thread *, DLDevice,
+                                void (*each)(void *arg, const plait_activity *), void *arg);
+#endif
 } plait_device;
 
 /* ---- collectives --------------------------------------------------------------------------- */
@@ -1040,6 +1186,12 @@ enum {
 /** Bits of plait_runtime::settings. */
 enum {
   PLAIT_SETTING_BATCH_INVARIANT = 1, /**< rows of a result do not depend on the other rows */
+  /** Products of float32 may round their operands to 10 bits of mantissa (TF32). Since 0.5. */
+  PLAIT_SETTING_TF32_PRODUCTS = 2,
+  /** Convolutions of float32 may not do that. Since 0.5. */
+  PLAIT_SETTING_EXACT_CONVOLUTIONS = 4,
+  /** The same bits from run to run on every device, or an error. Since 0.5. */
+  PLAIT_SETTING_DETERMINISTIC = 8,
 };
 
 /* ---- the runtime --------------------------------------------------------------------------- */
@@ -1178,7 +1330,7 @@ typedef struct plait_runtime {
   /** Wait for the work in all streams of the device. A signal ends the wait with an error. */
   plait_status (*synchronize)(plait_thread *, DLDevice);
   /** Create an event.
-   * @param flags PLAIT_EVENT_TIMED or 0 */
+   * @param flags PLAIT_EVENT_* */
   plait_status (*event_new)(plait_thread *, DLDevice, uint64_t flags, plait_device_event **);
   /** Put the event behind the work in the stream. */
   plait_status (*event_record)(plait_thread *, plait_device_event *, plait_stream *);
