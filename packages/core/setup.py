@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import shutil
 
 from plait_abi.build import Extension, Generate, Library, setup
 
@@ -33,6 +34,20 @@ NOTHING_FUSED = [
     *(f"!cpp/reduction/{name}.cpp" for name in ("bounds", "extremes", "ranking", "reductions")),
     "!cpp/reduction/scans_extremes.cpp",
 ]
+
+# What kernels of other devices are compiled with: scalar functions, and what reads a call.
+HEADERS = ["cpp/pointwise/*.h", "cpp/random/philox.h"]
+HEADERS += [f"cpp/kernel/{name}.h" for name in ("fused", "fused_exact", "kernel", "plan")]
+
+
+def copy_headers(out: pathlib.Path) -> None:
+    """Copy the headers for kernel libraries of other packages, with their folders."""
+    for pattern in HEADERS:
+        for header in pathlib.Path().glob(pattern):
+            target = out / "headers" / header.relative_to("cpp")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(header, target)
+
 
 LEVELS = [
     Library(
@@ -103,6 +118,11 @@ setup(
             inputs=["stubs/*"],
             requires=["plait_ops"],
             package_files={"stubs": "plait_core"},
+        ),
+        Generate(
+            copy_headers,
+            inputs=HEADERS,
+            package_files={"headers": "plait_core/include/kernels"},
         ),
     ],
     libraries=[

@@ -64,6 +64,10 @@ const plait_allocator plain{PLAIT_HEADER(plait_allocator),
                             65,
                             nullptr,
                             plain_reset_peak,
+                            nullptr,
+                            nullptr,
+                            nullptr,
+                            nullptr,
                             nullptr};
 
 void counter_reserve(void *, plait_generator *, uint64_t, uint64_t *, uint64_t *);
@@ -81,8 +85,17 @@ void counter_reserve(void *ctx, plait_generator *g, uint64_t blocks, uint64_t *s
   *seed = __atomic_load_n(&g->seed, __ATOMIC_RELAXED);
   *offset = __atomic_fetch_add(&g->offset, blocks, __ATOMIC_RELAXED);
 }
-const plait_rng counter{PLAIT_HEADER(plait_rng), "counter",       nullptr,
-                        counter_reserve,         counter_default, nullptr};
+const plait_rng counter{PLAIT_HEADER(plait_rng),
+                        "counter",
+                        nullptr,
+                        counter_reserve,
+                        counter_default,
+                        nullptr,
+                        nullptr,
+                        nullptr,
+                        nullptr,
+                        nullptr,
+                        nullptr};
 
 // The providers of each role.
 

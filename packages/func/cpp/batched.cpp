@@ -30,6 +30,10 @@ const plait_allocator grown_memory{PLAIT_HEADER(plait_allocator),
                                    0,
                                    nullptr,
                                    nullptr,
+                                   nullptr,
+                                   nullptr,
+                                   nullptr,
+                                   nullptr,
                                    nullptr};
 
 // The layout of a sample of a value.

@@ -93,6 +93,10 @@ const plait_allocator memory{PLAIT_HEADER(plait_allocator),
                              0,
                              record_use,
                              nullptr,
+                             nullptr,
+                             nullptr,
+                             nullptr,
+                             nullptr,
                              nullptr};
 uint64_t launched;
 plait_status twice(plait_call *c) {

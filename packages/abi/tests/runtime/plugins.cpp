@@ -20,6 +20,10 @@ TEST(an_allocator_can_be_replaced_and_taken_back) {
       0,
       nullptr,
       nullptr,
+      nullptr,
+      nullptr,
+      nullptr,
+      nullptr,
       nullptr};
   uint64_t undo = 0;
   check(rt->provide(th, "allocator", kDLCPU, &own.h, nullptr, &undo));

@@ -28,8 +28,17 @@ void reserve(void *, plait_generator *generator, uint64_t blocks, uint64_t *seed
 
 plait_generator *default_generator(void *) { return default_; }
 
-const plait_rng kTable = {
-    PLAIT_HEADER(plait_rng), "plait_core.philox", nullptr, reserve, default_generator, nullptr};
+const plait_rng kTable = {PLAIT_HEADER(plait_rng),
+                          "plait_core.philox",
+                          nullptr,
+                          reserve,
+                          default_generator,
+                          nullptr,
+                          nullptr,
+                          nullptr,
+                          nullptr,
+                          nullptr,
+                          nullptr};
 
 }  // namespace
 
