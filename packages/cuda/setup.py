@@ -1,0 +1,39 @@
+"""Build plait_cuda: the library of the device, its kernels, and the emulation of the driver."""
+
+import importlib.util
+import pathlib
+
+from plait_abi.build import Generate, Library, setup
+
+
+def folder_of(package: str) -> pathlib.Path:
+    """Return the folder of an installed package."""
+    spec = importlib.util.find_spec(package)
+    if spec is None or spec.origin is None:
+        raise SystemExit(f"plait_cuda: building needs the package {package}")
+    return pathlib.Path(spec.origin).parent
+
+
+# Scalar functions of pointwise operators, and what reads a call: those of the CPU's kernels.
+HEADERS = str(folder_of("plait_core") / "include" / "kernels")
+FLAGS = ["-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-Wno-psabi"]
+SOURCES = ["cpp/kernels/**/*.cpp", "{generated}/kernels/pointwise_*.cpp"]
+
+setup(
+    package="plait_cuda",
+    generate=[
+        Generate(
+            ["python", "-m", "plait_ops.emit", "--kernels", "{out}/kernels"],
+            inputs=["setup.py"],
+            requires=["plait_ops"],
+        ),
+    ],
+    libraries=[
+        Library(
+            "plait_cuda",
+            ["cpp/driver/*.cpp", "cpp/host/*.cpp", *SOURCES],
+            flags=["-DPLAIT_HOST=1", "-O2", *FLAGS],
+            include_dirs=["cpp", HEADERS],
+        ),
+    ],
+)
