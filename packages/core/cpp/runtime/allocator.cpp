@@ -314,6 +314,10 @@ const plait_allocator kTable = {PLAIT_HEADER(plait_allocator),
                                 65,  // up to 64 bytes may live beside their storage object
                                 nullptr,
                                 cache_reset_peak,
+                                nullptr,
+                                nullptr,
+                                nullptr,
+                                nullptr,
                                 nullptr};
 
 }  // namespace
