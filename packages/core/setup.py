@@ -36,7 +36,8 @@ NOTHING_FUSED = [
 ]
 
 # What kernels of other devices are compiled with: scalar functions, and what reads a call.
-HEADERS = ["cpp/pointwise/*.h", "cpp/random/philox.h"]
+HEADERS = ["cpp/pointwise/*.h", "cpp/*/sample_gradients.h"]
+HEADERS += [f"cpp/{name}.h" for name in ("loss/binary_losses", "reduction/covariance")]
 HEADERS += [f"cpp/kernel/{name}.h" for name in ("fused", "fused_exact", "kernel", "plan")]
 
 

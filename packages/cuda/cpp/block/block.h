@@ -30,7 +30,8 @@
 //            shuffle(v, lane) shuffle_down(v, by) shuffle_xor(v, mask) ballot(bool)
 //            shared<T>(n): memory that the block shares; each call gives the next n elements of the
 //            launch's dynamic shared memory, in the same order on all threads
-//   Global   load(i) store(i, v); load_vector<N>(i) store_vector<N>(i, v): N elements from element i,
+//   Global   load(i) store(i, v); load_vector<N>(i) store_vector<N>(i, v): N elements from element
+//   i,
 //            whose address must be a multiple of N * sizeof(T), at most 16 bytes
 //            add(i, v) minimum(i, v) maximum(i, v): atomic; exchange(i, v), compare_exchange(...)
 //   Shared   load(i) store(i, v) add(i, v)
@@ -57,7 +58,7 @@ enum FaultCode : uint32_t {
   kNoFault = 0,
   kIndexFault = 1,  // index `value` is not in [low, high)
   kBoundsFault = 2,  // element `value` is not in [low, high]
-  kMathFault = 3,    // the number `value` of a matrix of a batch: see the operator
+  kMathFault = 3,  // the number `value` of a matrix of a batch: see the operator
 };
 struct FaultRecord {  // in memory of the host that the device writes
   uint32_t code;

@@ -7,11 +7,11 @@
 // One entry point for each element type, called name_f32 and so on.
 #define PLAIT_DEVICE_KERNEL(name, Args, max_threads, kinds) \
   PLAIT_EACH_##kinds(PLAIT_DEVICE_INSTANCE, name, Args, max_threads) static_assert(true, "")
-#define PLAIT_DEVICE_INSTANCE(suffix, T, name, Args, max_threads)                    \
-  extern "C" __global__ void __launch_bounds__(max_threads)                          \
-      name##_##suffix(const __grid_constant__ Args a) {                              \
-    static_assert(sizeof(Args) <= 4096, "arguments of a kernel have at most 4 KB");  \
-    ::plait::cuda::run_kernel<name<T>, Args>(a);                                          \
+#define PLAIT_DEVICE_INSTANCE(suffix, T, name, Args, max_threads)                   \
+  extern "C" __global__ void __launch_bounds__(max_threads)                         \
+      name##_##suffix(const __grid_constant__ Args a) {                             \
+    static_assert(sizeof(Args) <= 4096, "arguments of a kernel have at most 4 KB"); \
+    ::plait::cuda::run_kernel<name<T>, Args>(a);                                    \
   }
 
 namespace plait::cuda {
@@ -31,15 +31,23 @@ class Global {
   PLAIT_DEVICE void store_vector(int64_t i, const Vector<Element, N> &v) const {
     *reinterpret_cast<Vector<Element, N> *>(data_ + i) = v;
   }
-  PLAIT_DEVICE Element add(int64_t i, Element v) const { return update(i, [v](Compute<Element> x) { return x + widen(v); }); }
+  PLAIT_DEVICE Element add(int64_t i, Element v) const {
+    return update(i, [v](Compute<Element> x) { return x + widen(v); });
+  }
   PLAIT_DEVICE Element minimum(int64_t i, Element v) const {
-    return update(i, [v](Compute<Element> x) { const auto y = widen(v); return y < x || y != y ? y : x; });
+    return update(i, [v](Compute<Element> x) {
+      const auto y = widen(v);
+      return y < x || y != y ? y : x;
+    });
   }
   PLAIT_DEVICE Element maximum(int64_t i, Element v) const {
-    return update(i, [v](Compute<Element> x) { const auto y = widen(v); return y > x || y != y ? y : x; });
+    return update(i, [v](Compute<Element> x) {
+      const auto y = widen(v);
+      return y > x || y != y ? y : x;
+    });
   }
-  // Replaces element i by f(element) as one step, and returns what it was. Elements of 1, 2, 4 and 8
-  // bytes.
+  // Replaces element i by f(element) as one step, and returns what it was. Elements of 1, 2, 4 and
+  // 8 bytes.
   template <class F>
   PLAIT_DEVICE Element update(int64_t i, F f) const;
 

@@ -6,7 +6,6 @@
 #include <cstdint>
 
 #include "kernel/kernel.h"
-#include "pointwise/complex.h"
 #include "pointwise/math.h"
 
 namespace plait::cuda {
@@ -92,13 +91,13 @@ PLAIT_HD T narrow(Compute<T> x) {
 
 // Lists of instances: each entry is the suffix of the kernel's name and the element type. The host
 // makes the suffix from the kind of a dtype (host/launch.h), or from the size of an element.
-#define PLAIT_EACH_FLOATING(X, ...)     \
-  X(f32, float, __VA_ARGS__)            \
-  X(f64, double, __VA_ARGS__)           \
+#define PLAIT_EACH_FLOATING(X, ...)        \
+  X(f32, float, __VA_ARGS__)               \
+  X(f64, double, __VA_ARGS__)              \
   X(f16, ::plait::cuda::Half, __VA_ARGS__) \
   X(bf16, ::plait::cuda::BFloat, __VA_ARGS__)
-#define PLAIT_EACH_COMPLEX(X, ...)               \
-  X(c64, ::plait::cuda::Complex64, __VA_ARGS__)  \
+#define PLAIT_EACH_COMPLEX(X, ...)              \
+  X(c64, ::plait::cuda::Complex64, __VA_ARGS__) \
   X(c128, ::plait::cuda::Complex128, __VA_ARGS__)
 #define PLAIT_EACH_INTEGERS(X, ...) \
   X(u8, uint8_t, __VA_ARGS__)       \
@@ -109,6 +108,12 @@ PLAIT_HD T narrow(Compute<T> x) {
   X(i32, int32_t, __VA_ARGS__)      \
   X(u64, uint64_t, __VA_ARGS__)     \
   X(i64, int64_t, __VA_ARGS__)
+#define PLAIT_EACH_INTEGRAL(X, ...)   \
+  PLAIT_EACH_INTEGERS(X, __VA_ARGS__) \
+  PLAIT_EACH_BOOLEAN(X, __VA_ARGS__)
+#define PLAIT_EACH_ARITHMETIC(X, ...) \
+  PLAIT_EACH_NUMERIC(X, __VA_ARGS__)  \
+  PLAIT_EACH_COMPLEX(X, __VA_ARGS__)
 #define PLAIT_EACH_BOOLEAN(X, ...) X(bool, bool, __VA_ARGS__)
 #define PLAIT_EACH_WIDE(X, ...) /* float32 and float64 */ \
   X(f32, float, __VA_ARGS__)                              \

@@ -60,9 +60,9 @@ struct IpcHandle {
 
 // Attributes of devices.
 enum : int {
-  kMaxSharedMemory = 8,         // of a block, in bytes, without opting in
+  kMaxSharedMemory = 8,  // of a block, in bytes, without opting in
   kMaxThreadsPerUnit = 39,
-  kUnits = 16,                  // number of multiprocessors
+  kUnits = 16,  // number of multiprocessors
   kPciDomain = 50,
   kMajor = 75,
   kMinor = 76,
@@ -79,7 +79,7 @@ enum : int {
 enum : int { kPointerMemoryType = 2, kPointerOrdinal = 9 };
 // Flags.
 enum : unsigned {
-  kStreamNonBlocking = 1,     // it does not wait for the default stream
+  kStreamNonBlocking = 1,  // it does not wait for the default stream
   kEventNoTiming = 2,
   kEventInterprocess = 4,
   kPinnedPortable = 1,

@@ -1,0 +1,158 @@
+#include "host/launch.h"
+
+#include <cstdio>
+#include <mutex>
+#include <string>
+
+#include "host/device.h"
+
+namespace plait::cuda {
+namespace {
+
+const char *const kSuffixes[kKinds] = {"bool", "u8",  "i8",  "u16", "i16",  "u32", "i32", "u64",
+                                       "i64",  "f32", "f64", "f16", "bf16", "c64", "c128"};
+const char *const kSizes[] = {"b1", "b2", "b4", "b8", "b16"};
+
+// "cpp/kernels/normalization/softmax.cpp" -> "normalization_softmax"
+std::string module_of(const char *file) {
+  std::string text(file);
+  const size_t folder = text.rfind("kernels/");
+  if (folder != std::string::npos) text = text.substr(folder + 8);
+  text.resize(text.rfind('.'));
+  for (char &each : text)
+    if (each == '/') each = '_';
+  return text;
+}
+
+struct LoadedModule {
+  std::string name;
+  driver::Module module;
+  LoadedModule *next;
+};
+LoadedModule *modules[kMaxDevices];  // under the lock
+std::mutex &lock() {
+  static auto *mutex = new std::mutex();  // used until the process ends
+  return *mutex;
+}
+
+// Under the lock: the image of kernels of one file, loaded once on each device.
+plait_status module(plait_thread *thread, int device, const std::string &name,
+                    driver::Module *out) {
+  for (const LoadedModule *each = modules[device]; each; each = each->next)
+    if (each->name == name) return *out = each->module, PLAIT_OK;
+  const std::string path = std::string(driver::folder()) + "../kernels/" + name + ".fatbin";
+  const driver::Result result = driver::api.module_load(out, path.c_str());
+  if (result == driver::kNoBinaryForGpu)
+    return runtime->raise(thread, PLAIT_ERROR, "cuda",
+                          "%s has no code for a device of compute capability %d.%d", path.c_str(),
+                          used_state(device).facts.major, used_state(device).facts.minor);
+  if (result != driver::kSuccess) {
+    const std::string what = "loading " + path;
+    return driver::fail(thread, result, what.c_str());
+  }
+  modules[device] = new LoadedModule{name, *out, modules[device]};
+  return PLAIT_OK;
+}
+
+}  // namespace
+
+plait_status DeviceKernel::function(plait_thread *thread, int device, int instance,
+                                    driver::Function *out) const {
+  std::atomic<driver::Function> &cached = functions_[device][instance];
+  if (PLAIT_LIKELY((*out = cached.load(std::memory_order_acquire)) != nullptr)) return PLAIT_OK;
+  const bool by_size = strstr(suffixes_, " b1 ") != nullptr;
+  const std::string suffix = by_size ? kSizes[instance] : kSuffixes[instance];
+  if (!strstr(suffixes_, (" " + suffix + " ").c_str())) return PLAIT_DECLINE;
+  const std::lock_guard<std::mutex> hold(lock());
+  driver::Module image;
+  PLAIT_TRY(module(thread, device, module_of(file_), &image));
+  const std::string name = std::string(name_) + "_" + suffix;
+  const driver::Result result = driver::api.module_function(out, image, name.c_str());
+  if (result != driver::kSuccess) return driver::fail(thread, result, name.c_str());
+  // a block may ask for all shared memory that the device has
+  driver::api.function_set(*out, driver::kFunctionDynamicShared,
+                           int(used_state(device).facts.shared_memory));
+  cached.store(*out, std::memory_order_release);
+  return PLAIT_OK;
+}
+
+plait_status launch_bytes(const plait_call *c, const DeviceKernel &kernel, int instance,
+                          const void *args, Grid grid, int threads, int64_t shared) {
+  if (grid.x <= 0 || grid.y <= 0 || grid.z <= 0) return PLAIT_OK;
+  if (instance < 0) return PLAIT_DECLINE;
+  driver::Function function;
+  PLAIT_TRY(use(c->thread, c->device));
+  PLAIT_TRY(kernel.function(c->thread, c->device.device_id, instance, &function));
+  void *parameters[] = {const_cast<void *>(args)};
+  const driver::Result result = driver::api.launch(
+      function, unsigned(grid.x), unsigned(grid.y), unsigned(grid.z), unsigned(threads), 1, 1,
+      unsigned(shared), stream_of(c), parameters, nullptr);
+  if (PLAIT_UNLIKELY(result != driver::kSuccess))
+    return fail_on(c->thread, c->device, result, kernel.name());
+  return PLAIT_OK;
+}
+
+Fault fault_of(const plait_call *c) {
+  return Fault{used_state(c->device.device_id).fault_address, c->launch};
+}
+
+const Facts &facts(int device) { return used_state(device).facts; }
+
+driver::Stream stream_of(const plait_call *c) { return native(c->stream); }
+
+DeviceWorkspace::~DeviceWorkspace() {
+  if (data_) from_->free(from_->ctx, data_, nbytes_, block_);
+}
+plait_status DeviceWorkspace::take(const plait_call *c, int64_t nbytes) {
+  static const plait_role role = runtime->role("allocator", kDLCUDA);
+  if (nbytes <= 0) return PLAIT_OK;
+  from_ = PLAIT_ROLE(plait_allocator, role);
+  nbytes_ = uint64_t(nbytes);
+  const plait_status status =
+      from_->alloc(from_->ctx, c->device, nbytes_, c->stream, &data_, &block_);
+  if (status == PLAIT_OK) return PLAIT_OK;
+  data_ = nullptr;
+  if (c->thread->error) return status;
+  return Workspace::out_of_memory(c, nbytes_);
+}
+
+plait_status fill_bytes(const plait_call *c, void *to, int value, int64_t nbytes) {
+  if (nbytes <= 0) return PLAIT_OK;
+  PLAIT_TRY(use(c->thread, c->device));
+  PLAIT_CUDA(c->thread, c->device, "filling memory",
+             fill_bytes(driver::Address(to), static_cast<unsigned char>(value), size_t(nbytes),
+                        stream_of(c)));
+  return PLAIT_OK;
+}
+plait_status copy_bytes(const plait_call *c, void *to, const void *from, int64_t nbytes) {
+  if (nbytes <= 0) return PLAIT_OK;
+  PLAIT_TRY(use(c->thread, c->device));
+  PLAIT_CUDA(
+      c->thread, c->device, "copying memory",
+      copy_on_device(driver::Address(to), driver::Address(from), size_t(nbytes), stream_of(c)));
+  return PLAIT_OK;
+}
+plait_status read_bytes(const plait_call *c, void *to, const void *from, int64_t nbytes) {
+  PLAIT_TRY(use(c->thread, c->device));
+  PLAIT_CUDA(c->thread, c->device, "reading a result",
+             copy_to_host(to, driver::Address(from), size_t(nbytes), stream_of(c)));
+  PLAIT_CUDA(c->thread, c->device, "waiting for a result", stream_synchronize(stream_of(c)));
+  return PLAIT_OK;
+}
+
+plait_status call_operator(const plait_call *c, const char *name, plait_value *in, int n_in,
+                           plait_value *out, int n_out) {
+  const plait_op *op = runtime->op(name);
+  if (!op) return PLAIT_FAIL(c, PLAIT_NOT_IMPLEMENTED, "there is no operator %s", name);
+  const uint64_t excluded = c->thread->excluded;
+  c->thread->excluded = ~uint64_t(0);  // a kernel's own calls are not recorded
+  plait_call inner{};
+  inner.size = sizeof inner;
+  inner.n_in = uint16_t(n_in), inner.n_out = uint16_t(n_out);
+  inner.op = op, inner.in = in, inner.out = out, inner.thread = c->thread;
+  const plait_status status = runtime->call(&inner);
+  c->thread->excluded = excluded;
+  return status;
+}
+
+}  // namespace plait::cuda

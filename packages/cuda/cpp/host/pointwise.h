@@ -1,0 +1,37 @@
+// The host's side of a pointwise operator: checks nothing, as shape functions did, and launches.
+#pragma once
+#include "block/block.h"
+#include "host/walk.h"
+#include "pointwise/pointwise.h"
+
+namespace plait::cuda {
+
+struct PointwiseFacts {
+  const DeviceKernel *kernel;
+  int n_params, to;
+  bool is_bounded;
+  double low, high;
+};
+
+template <int operands>
+plait_status run_pointwise(plait_call *c, const PointwiseFacts &f);
+extern template plait_status run_pointwise<1>(plait_call *, const PointwiseFacts &);
+extern template plait_status run_pointwise<2>(plait_call *, const PointwiseFacts &);
+extern template plait_status run_pointwise<3>(plait_call *, const PointwiseFacts &);
+extern template plait_status run_pointwise<4>(plait_call *, const PointwiseFacts &);
+
+}  // namespace plait::cuda
+
+#define PLAIT_POINTWISE_AS(function, op, n_operands, n_params, to, dtypes, bounded, argument, low, \
+                           high)                                                                   \
+  namespace plait::cuda {                                                                          \
+  namespace {                                                                                      \
+  using Args_##function = PointwiseArgs<n_operands>;                                               \
+  PLAIT_DEVICE_KERNEL(pointwise_##function, Args_##function, 256, dtypes);                         \
+  plait_status call_##function(plait_call *c) {                                                    \
+    return run_pointwise<n_operands>(                                                              \
+        c, {&pointwise_##function##_kernel, n_params, result_as::to, bounded >= 0, low, high});    \
+  }                                                                                                \
+  PLAIT_KERNEL(op, call_##function);                                                               \
+  }                                                                                                \
+  }
