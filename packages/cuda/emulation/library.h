@@ -25,7 +25,7 @@ struct Driver {
 struct BlockState;
 
 struct Entry {
-  const char *name;
+  const char *name, *file;
   uint32_t max_threads, args_size;
   bool has_barriers;  // it takes a Block: each thread needs a stack
   // Runs the threads [first, last) of a block.
@@ -49,7 +49,7 @@ struct Trap {
 struct Library {
   const Entry *begin, *end;
   void (*launch)(const Launch &launch, Trap *trap);  // returns when all blocks have run
-  int64_t (*threads)();                              // how many threads of the host it has started
+  int64_t (*threads)();  // how many threads of the host it has started
 };
 
 }  // namespace plait::cuda::emulation

@@ -12,18 +12,26 @@
 // One record for each element type, called name_f32 and so on. The linker collects them.
 #define PLAIT_DEVICE_KERNEL(name, Args, max_threads, kinds) \
   PLAIT_EACH_##kinds(PLAIT_DEVICE_INSTANCE, name, Args, max_threads) static_assert(true, "")
-#define PLAIT_DEVICE_INSTANCE(suffix, T, name, Args, max_threads)                              \
-  static_assert(sizeof(Args) <= 4096, "arguments of a kernel have at most 4 KB");              \
-  static_assert(max_threads > 0 && max_threads <= 1024, "a block has at most 1024 threads");   \
-  __attribute__((section("plait_device_kernels"), used, aligned(alignof(                       \
-                            ::plait::cuda::emulation::Entry)))) static const                   \
-      ::plait::cuda::emulation::Entry name##_##suffix = {                                      \
-          #name "_" #suffix, max_threads, uint32_t(sizeof(Args)),                              \
-          ::plait::cuda::emulation::takes_block<decltype(&name<T>), Args>,                     \
-          &::plait::cuda::emulation::run_threads<&name<T>, Args>};
+#define PLAIT_DEVICE_INSTANCE(suffix, T, name, Args, max_threads)                                  \
+  static_assert(sizeof(Args) <= 4096, "arguments of a kernel have at most 4 KB");                  \
+  static_assert(max_threads > 0 && max_threads <= 1024, "a block has at most 1024 threads");       \
+  __attribute__((                                                                                  \
+      section("plait_device_kernels"), used,                                                       \
+      aligned(                                                                                     \
+          alignof(::plait::cuda::emulation::Entry)))) static const ::plait::cuda::emulation::Entry \
+      name##_##suffix = {#name "_" #suffix,                                                        \
+                         __FILE__,                                                                 \
+                         max_threads,                                                              \
+                         uint32_t(sizeof(Args)),                                                   \
+                         ::plait::cuda::emulation::takes_block<decltype(&name<T>), Args>,          \
+                         &::plait::cuda::emulation::run_threads<&name<T>, Args>};
 
 // Where in the source a call stands: parameters with defaults that the caller leaves out.
 #define PLAIT_SITE const char *file = __builtin_FILE(), int line = __builtin_LINE()
+
+namespace plait::cuda {
+class Thread;
+}
 
 namespace plait::cuda::emulation {
 
@@ -53,8 +61,8 @@ struct GlobalView {
 };
 
 struct GlobalRange {
-  char *host;      // of the element 0
-  int64_t low;     // the first element in the memory
+  char *host;  // of the element 0
+  int64_t low;  // the first element in the memory
   uint64_t count;  // elements that need no further look
 };
 GlobalRange global_range(const GlobalView &view);
@@ -126,23 +134,19 @@ class Global {
   }
   Element minimum(int64_t i, Element v, PLAIT_SITE) const {
     const auto y = widen(v);
-    return update(
-        i, [y](Compute<Element> x) { return y < x || y != y ? y : x; }, file, line);
+    return update(i, [y](Compute<Element> x) { return y < x || y != y ? y : x; }, file, line);
   }
   Element maximum(int64_t i, Element v, PLAIT_SITE) const {
     const auto y = widen(v);
-    return update(
-        i, [y](Compute<Element> x) { return y > x || y != y ? y : x; }, file, line);
+    return update(i, [y](Compute<Element> x) { return y > x || y != y ? y : x; }, file, line);
   }
   Element exchange(int64_t i, Element v, PLAIT_SITE) const {
     const auto y = widen(v);
-    return update(
-        i, [y](Compute<Element>) { return y; }, file, line);
+    return update(i, [y](Compute<Element>) { return y; }, file, line);
   }
   Element compare_exchange(int64_t i, Element expected, Element v, PLAIT_SITE) const {
     const auto y = widen(v), e = widen(expected);
-    return update(
-        i, [y, e](Compute<Element> x) { return x == e ? y : x; }, file, line);
+    return update(i, [y, e](Compute<Element> x) { return x == e ? y : x; }, file, line);
   }
   // Replaces element i by f(element) as one step, and returns what it was.
   template <class F>
@@ -202,9 +206,8 @@ class Shared {
     __builtin_memcpy(at(i, emulation::kWrite, file, line), &v, sizeof v);
   }
   T add(int64_t i, T v, PLAIT_SITE) const {
-    return Global<T>::update_at(
-        at(i, emulation::kAtomic, file, line),
-        [v](Compute<T> x) { return Compute<T>(x + widen(v)); });
+    return Global<T>::update_at(at(i, emulation::kAtomic, file, line),
+                                [v](Compute<T> x) { return Compute<T>(x + widen(v)); });
   }
 
  private:

@@ -18,9 +18,9 @@ void trap(const BlockState &state, int thread, Site site, driver::Result code, c
   trapped.trap.code = code;
   char *text = trapped.trap.text;
   const int size = int(sizeof trapped.trap.text);
-  int n = snprintf(text, size_t(size), "%s, %s:%d, block (%u, %u, %u), thread %d: ",
-                   state.launch->entry->name, stem(site.file), site.line, state.x, state.y, state.z,
-                   thread);
+  int n = snprintf(text, size_t(size),
+                   "%s, %s:%d, block (%u, %u, %u), thread %d: ", state.launch->entry->name,
+                   stem(site.file), site.line, state.x, state.y, state.z, thread);
   n = n < size ? n : size - 1;
   va_list rest;
   va_start(rest, format);
@@ -78,14 +78,16 @@ void check_global(const GlobalView &view, int64_t i, int count, Access access, S
   const int64_t low = -(int64_t(view.address - range.begin) / view.size);
   const int64_t high = int64_t(range.end - view.address) / view.size;
   if (i < low || i > high - count) {
-    snprintf(why, sizeof why, "the allocation has %zu bytes from 0x%llx, which are elements %lld "
-             "to %lld", size_t(range.end - range.begin),
-             static_cast<unsigned long long>(range.begin), static_cast<long long>(low),
-             static_cast<long long>(high - 1));
+    snprintf(why, sizeof why,
+             "the allocation has %zu bytes from 0x%llx, which are elements %lld "
+             "to %lld",
+             size_t(range.end - range.begin), static_cast<unsigned long long>(range.begin),
+             static_cast<long long>(low), static_cast<long long>(high - 1));
     refuse(driver::kIllegalAddress, why);
   }
-  const int alignment = count > 1 ? view.size * count : access == kAtomic ? view.size
-                                                                          : view.alignment;
+  const int alignment = count > 1           ? view.size * count
+                        : access == kAtomic ? view.size
+                                            : view.alignment;
   if (address % unsigned(alignment)) {
     snprintf(why, sizeof why, "the address is no multiple of %d", alignment);
     refuse(driver::kMisalignedAddress, why);
@@ -96,8 +98,8 @@ void check_global(const GlobalView &view, int64_t i, int count, Access access, S
 
 SharedRange take_shared(BlockState &state, int thread, uint32_t *used, int64_t n, int size,
                         int alignment, Site site) {
-  const uint32_t offset = (*used + unsigned(alignment) - 1) / unsigned(alignment) *
-                          unsigned(alignment);
+  const uint32_t offset =
+      (*used + unsigned(alignment) - 1) / unsigned(alignment) * unsigned(alignment);
   const uint32_t all = state.launch->shared;
   if (n < 0 || n > (int64_t(all) - int64_t(offset)) / size)
     trap(state, thread, site, driver::kIllegalAddress,
@@ -130,7 +132,9 @@ bool conflicts(const Touch &before, const Touch &now) {
   trap(state, now.thread, site, driver::kLaunchFailed,
        "it %s byte %u of shared memory, which thread %u %s at %s:%u; no barrier is between them",
        verb(access), offset, unsigned(before.thread),
-       before.atomic ? "updated" : wrote ? "wrote" : "read",
+       before.atomic ? "updated"
+       : wrote       ? "wrote"
+                     : "read",
        f < team.files_count ? stem(team.files[f]) : "?", before.place & 0xffffff);
 }
 

@@ -76,8 +76,8 @@ void run_blocks(Job &job) {
   try {
     for (uint64_t i; !job.stopped && (i = job.next++) < job.blocks;) {
       // 128 bits: blocks are up to 2^63
-      place(state, launch, uint64_t((unsigned __int128)(i) * job.step % job.blocks + job.offset) %
-                               job.blocks);
+      place(state, launch,
+            uint64_t((unsigned __int128)(i)*job.step % job.blocks + job.offset) % job.blocks);
       if (launch.entry->has_barriers) {
         Trap trap;
         if (!run_team(own_team(), state, &trap)) return job.fail(trap);

@@ -37,7 +37,6 @@ void prepare(Team &team, int thread) {
   char *top = team.stacks + size_t(thread + 1) * (kStack + kGuard);
   void **p = reinterpret_cast<void **>(top);
 #if defined(__x86_64__)
-  *--p = nullptr;
   *--p = nullptr;  // the return address of begin(); the stack is aligned as after a call
   *--p = reinterpret_cast<void *>(&begin);
   for (int i = 0; i < 6; i++) *--p = nullptr;
@@ -151,8 +150,7 @@ bool run_team(Team &team, BlockState &state, Trap *out) {
       if (!team.warp[w].ready) continue;
       any = true;
       team.current = w * kWarp + __builtin_ctz(team.warp[w].ready);
-      plait_emulation_switch(&team.host_stack_pointer,
-                             team.fibre[team.current].stack_pointer);
+      plait_emulation_switch(&team.host_stack_pointer, team.fibre[team.current].stack_pointer);
     }
     if (!any) explain(team);
   }

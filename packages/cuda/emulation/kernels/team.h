@@ -23,10 +23,10 @@ inline const char *stem(const char *file) {  // the name of a file without its f
 
 // Who touched a byte of shared memory last, between which barriers.
 struct Touch {
-  uint32_t epoch = 0;   // 0: nobody. It counts the barriers of all blocks that this host thread runs
-  uint32_t place = 0;   // line, and the number of the file
+  uint32_t epoch = 0;  // 0: nobody. It counts the barriers of all blocks that this host thread runs
+  uint32_t place = 0;  // line, and the number of the file
   uint16_t thread = 0;
-  uint16_t phase = 0;   // of the warp: how many warp barriers
+  uint16_t phase = 0;  // of the warp: how many warp barriers
   bool atomic = false;
 };
 struct Cell {
@@ -41,8 +41,8 @@ struct Fibre {
 struct Warp {
   uint32_t all, ready, done;
   uint32_t at_barrier;  // they wait for the block
-  uint32_t arrived;     // they wait for the warp
-  uint32_t turn;        // of the slots, for each lane
+  uint32_t arrived;  // they wait for the warp
+  uint32_t turn;  // of the slots, for each lane
   uint16_t phase;
   Meeting kind;
   Site site;
