@@ -34,7 +34,9 @@
 //   i,
 //            whose address must be a multiple of N * sizeof(T), at most 16 bytes
 //            add(i, v) minimum(i, v) maximum(i, v): atomic; exchange(i, v), compare_exchange(...)
-//   Shared   load(i) store(i, v) add(i, v)
+//   Shared   load(i) store(i, v) add(i, v); load_vector<N>(i) store_vector<N>(i, v); the first
+//   element
+//            of each `shared` is aligned to 16 bytes
 //
 // All threads of a block must reach each barrier, and all lanes of a warp each shuffle.
 #pragma once
