@@ -159,6 +159,22 @@ PyObject *stream_record_event(PyObject *self, PyObject *args, PyObject *kwargs) 
   return event.release();
 }
 
+PyObject *wrap(PyObject *, PyObject *args) {
+  PyObject *device;
+  unsigned long long handle;
+  DLDevice d;
+  if (!PyArg_ParseTuple(args, "OK:wrap_stream", &device, &handle)) return nullptr;
+  if (!accelerator_from(device, "wrap_stream", &d)) return nullptr;
+  plait_stream *stream = nullptr;
+  plait_thread *thread = runtime().thread();
+  if (handle) {
+    const plait_status s =
+        runtime().stream_wrap(thread, d, reinterpret_cast<void *>(uintptr_t(handle)), &stream);
+    if (s < 0) return raise(thread, s);
+  }
+  return stream_object(stream_class, d, stream);
+}
+
 PyObject *make_current(DLDevice device, plait_stream *stream) {
   plait_thread *thread = runtime().thread();
   plait_stream *previous = nullptr;
@@ -431,6 +447,8 @@ PyGetSetDef stream_getters[] = {
     {"device", entry<stream_device>, nullptr, "the device that the stream belongs to", nullptr},
     {"stream_id", entry<stream_native>, nullptr,
      "a number that no other stream of the device has; 0 is the default stream", nullptr},
+    {"cuda_stream", entry<stream_native>, nullptr,
+     "the handle of the device as a number, under PyTorch's name", nullptr},
     {"native_handle", entry<stream_native>, nullptr,
      "the address of the device's own object, such as a cudaStream_t; 0 is the default stream",
      nullptr},
@@ -516,6 +534,8 @@ PyMethodDef event_methods[] = {
     {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef event_getters[] = {
     {"device", entry<event_device>, nullptr, "the device that the event belongs to", nullptr},
+    {"cuda_event", entry<event_native>, nullptr,
+     "the handle of the device as a number, under PyTorch's name", nullptr},
     {"event_id", entry<event_native>, nullptr,
      "the address of the device's own object, such as a cudaEvent_t", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
@@ -554,6 +574,10 @@ PyType_Spec event_spec{"plait_abi.Event", sizeof(EventObject), 0,
 PyMethodDef functions[] = {
     {"current_stream", entry<current>, METH_O,
      "current_stream(device, /)\n--\n\nThe stream in which this thread's calls on a device run."},
+    {"wrap_stream", entry<wrap>, METH_VARARGS,
+     "wrap_stream(device, handle, /)\n--\n\nA stream that another library created, by its handle "
+     "as "
+     "a number; 0 is the default one."},
     {"set_stream", entry<set_current>, METH_O,
      "set_stream(stream, /)\n--\n\nMake a stream the current one of this thread."},
     {"synchronize", entry<synchronize>, METH_O,
