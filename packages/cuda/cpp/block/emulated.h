@@ -48,8 +48,8 @@ struct BlockState {
   uint32_t x, y, z;
   Range recent[4];  // memory that was asked for last
   unsigned next_recent;
-  bool tracks;  // every access of global memory is recorded
-  struct Team *team;  // what the threads of the block share; emulation/kernels/team.h
+  struct Shadow *shadow;  // where accesses of global memory are recorded, or NULL
+  struct Team *team;      // what the threads of the block share
 };
 
 // A Global as the functions below see it.

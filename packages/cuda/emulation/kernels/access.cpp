@@ -2,6 +2,7 @@
 #include <cstdarg>
 #include <cstdio>
 
+#include "emulation/kernels/shadow.h"
 #include "emulation/kernels/team.h"
 
 namespace plait::cuda::emulation {
@@ -51,7 +52,7 @@ GlobalRange global_range(const GlobalView &view) {
   Range range;
   if (!find(*view.state, view.address, &range)) return {nullptr, 0, 0};
   GlobalRange result = {reinterpret_cast<char *>(view.address + uintptr_t(range.distance)), 0, 0};
-  if (view.address % unsigned(view.alignment) || view.state->tracks) return result;
+  if (view.address % unsigned(view.alignment) || view.state->shadow) return result;
   const int64_t after = int64_t(range.end - view.address) / view.size;
   if (view.n < 0) result.low = -(int64_t(view.address - range.begin) / view.size);
   result.count = uint64_t((view.n < 0 || view.n > after ? after : view.n) - result.low);
@@ -92,6 +93,7 @@ void check_global(const GlobalView &view, int64_t i, int count, Access access, S
     snprintf(why, sizeof why, "the address is no multiple of %d", alignment);
     refuse(driver::kMisalignedAddress, why);
   }
+  if (state.shadow) record_global(view, i, count, access, site);
 }
 
 // ---- shared memory
