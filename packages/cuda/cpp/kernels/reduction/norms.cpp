@@ -3,7 +3,7 @@
 // Squares of float64 are added in three sums, of large, of ordinary and of small numbers, the first
 // and the last scaled by powers of 2, so that none overflows or vanishes (Blue 1978, "A portable
 // Fortran program to find the Euclidean norm of a vector").
-#include "block/reduce.h"
+#include "block/softmax.h"
 #if PLAIT_HOST
 #include "host/reduce.h"
 #endif
@@ -135,51 +135,22 @@ PLAIT_DEVICE void reduce_scaled_norm(Block &t, const ReduceArgs &a) {
   reduce<ScaledNorm<T>>(t, a);
 }
 
-// log(sum(exp(x))) as the largest number and the sum of exp(x - that).
-template <class T>
-struct LogSum {
-  T top, sum;
-};
-template <class T>
-PLAIT_DEVICE T finite_or_zero(T x) {
-  return x - x == T(0) ? x : T(0);
-}
 template <class E>
 struct LogSumExp : Elements<E> {
   using T = Compute<E>;
   using Value = LogSum<T>;
   using Elements<E>::Elements;
-  PLAIT_DEVICE Value start() const { return {-T(scalar::math::kInf), T(0)}; }
-  PLAIT_DEVICE Value step(const Value &a, const Value &b) const {
-    const T top = a.top > b.top ? a.top : b.top, base = finite_or_zero(top);
-    return {top, part(a, base) + part(b, base)};
-  }
-  // the sum of exponentials of differences from another base
-  static PLAIT_DEVICE T part(const Value &v, T base) {
-    return v.sum == T(0) ? T(0) : v.sum * scalar::math::exp(finite_or_zero(v.top) - base);
-  }
+  PLAIT_DEVICE Value start() const { return no_log_sum<T>(); }
+  PLAIT_DEVICE Value step(const Value &a, const Value &b) const { return join_log_sums(a, b); }
   template <int N, int width>
   PLAIT_DEVICE void fold(Value &value, const E *x, int64_t, int64_t) const {
-    T some[N], top = -T(scalar::math::kInf);
+    T some[N];
 #pragma unroll
-    for (int k = 0; k < N; k++) {
-      some[k] = widen(x[k]);
-      top = some[k] > top ? some[k] : top;
-    }
-    const T base = finite_or_zero(top);
-#pragma unroll
-    for (int k = 0; k < N; k++) some[k] = scalar::math::exp(some[k] - base);
-#pragma unroll
-    for (int half = N / 2; half > 0; half /= 2) {
-#pragma unroll
-      for (int k = 0; k < half; k++) some[k] += some[k + half];
-    }
-    value = step(value, Value{top, some[0]});
+    for (int k = 0; k < N; k++) some[k] = widen(x[k]);
+    value = join_log_sums(value, log_sum_of<N>(some));
   }
-  PLAIT_DEVICE void finish(Thread &t, const ReduceArgs &a, int64_t i, const Value &v) const {
-    const bool infinite = v.top - v.top != T(0) && v.sum == v.sum;
-    const T y = infinite ? v.top : finite_or_zero(v.top) + scalar::math::log(v.sum);
-    t.global<E>(a.out).store(i, narrow<E>(y));
+  PLAIT_DEVICE void finish(Thread &t, const ReduceArgs &a, int64_t i, const Value &value) const {
+    t.global<E>(a.out).store(i, narrow<E>(value_of(value)));
   }
 };
 template <class T>
