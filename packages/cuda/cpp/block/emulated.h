@@ -82,7 +82,7 @@ char *touch_shared(BlockState &state, int thread, const SharedRange &range, int6
 void meet_block(BlockState &state, int thread, Site site);
 // Two places of 16 bytes for each lane, which take turns.
 struct Slots {
-  char (*bytes)[16];
+  char (*bytes)[32];
   int lanes;
 };
 Slots meet_warp(BlockState &state, int thread, Meeting kind, const void *value, int size,
@@ -297,7 +297,7 @@ class Block : public Thread {
  private:
   template <class T>
   T exchange(T v, int from, const char *file, int line) {
-    static_assert(sizeof(T) <= 16, "a value that lanes exchange has at most 16 bytes");
+    static_assert(sizeof(T) <= 32, "a value that lanes exchange has at most 32 bytes");
     const auto slots = emulation::meet_warp(*state_, thread_, emulation::kShuffle, &v,
                                             int(sizeof(T)), {file, line});
     __builtin_memcpy(&v, slots.bytes[from], sizeof v);

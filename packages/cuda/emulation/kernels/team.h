@@ -46,7 +46,7 @@ struct Warp {
   uint16_t phase;
   Meeting kind;
   Site site;
-  char slots[2][kWarp][16];
+  char slots[2][kWarp][32];
 };
 
 struct Team {
