@@ -35,5 +35,24 @@ setup(
             flags=["-DPLAIT_HOST=1", "-O2", *FLAGS],
             include_dirs=["cpp", HEADERS],
         ),
+        # The driver, emulated, and the kernels for it (docs/design/0050).
+        Library(
+            "plait_cuda_driver",
+            ["emulation/driver/*.cpp"],
+            flags=["-O2"],
+            include_dirs=[".", "cpp"],
+            exports=["cu*", "plait_emulation_*"],
+            output="emulation/libcuda.so.1",
+        ),
+        Library(
+            "plait_cuda_kernels",
+            ["emulation/kernels/*.cpp", *SOURCES],
+            flags={
+                "*.cpp": ["-DPLAIT_KERNELS=1", "-O1", *FLAGS],
+                "emulation/kernels/*.cpp": ["-O2"],
+            },
+            include_dirs=[".", "cpp", HEADERS],
+            output="emulation/libplait_cuda_kernels.so",
+        ),
     ],
 )

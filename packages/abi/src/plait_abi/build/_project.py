@@ -53,7 +53,7 @@ class Project:
     def output(self, target: Target) -> pathlib.Path:
         """Return the path of a target's file below ``src``."""
         if isinstance(target, Library):
-            return pathlib.Path(self.package, "lib", f"lib{target.name}.so")
+            return pathlib.Path(self.package, target.output or f"lib/lib{target.name}.so")
         suffix = str(sysconfig.get_config_var("EXT_SUFFIX"))
         return pathlib.Path(*target.name.split(".")).with_suffix(suffix)
 
@@ -178,7 +178,7 @@ class Project:
         flags: list[str] = []
         if isinstance(target, Library):
             symbols = list(target.exports)
-            flags.append(f"-Wl,-soname,lib{target.name}.so")
+            flags.append(f"-Wl,-soname,{output.name}")
             if "-fsanitize" not in " ".join(toolchain.extra):
                 flags.append("-Wl,-z,defs")
         else:

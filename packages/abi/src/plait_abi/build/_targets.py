@@ -31,6 +31,8 @@ class Library:
             compiler, and this one by default.
         exports: the C symbols that stay visible. All others are local, so that no inline
             function compiled for one instruction set can stand in for another library's.
+        output: the file below ``src/<package>``, for a library that is opened by a name of its
+            own, such as ``"emulation/libcuda.so.1"``; its name is the soname.
 
     Example:
         >>> from plait_abi.build import Library
@@ -46,6 +48,7 @@ class Library:
     link_flags: Sequence[str] = ()
     machine: str | None = None
     exports: Sequence[str] = ("plait_*",)
+    output: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,0 +1,124 @@
+"""The functions of the emulated driver, by their exported names, for tests."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from array import array
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Driver", "DriverError"]
+
+
+class DriverError(Exception):
+    """A result of the driver that is not success."""
+
+    def __init__(self, name: str, code: int) -> None:
+        super().__init__(f"{name}: error {code}")
+        self.code = code
+
+
+class Driver:
+    """A loaded libcuda.so.1, started, with a current context on device 0."""
+
+    def __init__(self, path: Path) -> None:
+        self.library = ctypes.CDLL(str(path))
+        self.library.plait_emulation_get.restype = ctypes.c_int64
+        self.library.plait_emulation_trap.restype = ctypes.c_char_p
+        self.memory: list[int] = []
+        self.module: int | None = None
+        self.call("cuInit", 0)
+        self.context = self.handle("cuDevicePrimaryCtxRetain", 0)
+        self.call("cuCtxSetCurrent", ctypes.c_void_p(self.context))
+
+    def close(self) -> None:
+        """Wait, free memory, and forget faults."""
+        for name in ("alloc_fails_in", "launch_fails_in", "lost_in", "delay_us"):
+            self.set(name, 0)
+        self.library.plait_emulation_revive()
+        for address in self.memory:
+            self.result("cuMemFree_v2", ctypes.c_uint64(address))
+
+    def result(self, name: str, *arguments: Any) -> int:
+        """Call a function and return its result."""
+        return int(getattr(self.library, name)(*arguments))
+
+    def call(self, name: str, *arguments: Any) -> None:
+        """Call a function, which must succeed."""
+        code = self.result(name, *arguments)
+        if code:
+            raise DriverError(name, code)
+
+    def handle(self, name: str, *arguments: Any) -> int:
+        """Call a function whose first argument is where it puts a handle; return that."""
+        out = ctypes.c_void_p()
+        self.call(name, ctypes.byref(out), *arguments)
+        return out.value or 0
+
+    def set(self, name: str, value: int) -> None:
+        """Set a number of the emulation."""
+        assert self.library.plait_emulation_set(name.encode(), ctypes.c_int64(value))
+
+    def get(self, name: str) -> int:
+        """Return a number of the emulation."""
+        return int(self.library.plait_emulation_get(name.encode()))
+
+    def trap(self) -> str:
+        """Return the text of the last fault."""
+        return bytes(self.library.plait_emulation_trap()).decode()
+
+    # Memory
+
+    def alloc(self, nbytes: int) -> int:
+        """Take memory of the device until the test ends."""
+        address = self.handle("cuMemAlloc_v2", ctypes.c_size_t(nbytes))
+        self.memory.append(address)
+        return address
+
+    def put(self, values: array[Any], stream: int = 0) -> int:
+        """Copy an array to new memory of the device."""
+        nbytes = len(values) * values.itemsize
+        address = self.alloc(nbytes)
+        data = ctypes.c_void_p(values.buffer_info()[0])
+        pieces = (ctypes.c_uint64(address), data, ctypes.c_size_t(nbytes), ctypes.c_void_p(stream))
+        self.call("cuMemcpyHtoDAsync_v2", *pieces)
+        return address
+
+    def take(self, address: int, n: int, code: str = "f", stream: int = 0) -> list[Any]:
+        """Copy n numbers from the device, behind the work of the stream."""
+        values = array(code, bytes(n * array(code).itemsize))
+        data = ctypes.c_void_p(values.buffer_info()[0])
+        nbytes = ctypes.c_size_t(n * values.itemsize)
+        self.call("cuMemcpyDtoHAsync_v2", data, ctypes.c_uint64(address), nbytes,
+                  ctypes.c_void_p(stream))
+        return values.tolist()
+
+    # Work
+
+    def function(self, name: str) -> int:
+        """Return the handle of a kernel."""
+        if self.module is None:
+            self.module = self.handle("cuModuleLoad", b"anywhere/samples.fatbin")
+        return self.handle("cuModuleGetFunction", ctypes.c_void_p(self.module), name.encode())
+
+    def launch(self, name: str, x: int = 0, y: int = 0, n: int = 0, factor: float = 0, *,
+               grid: tuple[int, int, int] = (1, 1, 1), threads: int = 32, shared: int = 0,
+               stream: int = 0) -> int:
+        """Launch a kernel of samples.cpp with its arguments and return the result."""
+        args = ctypes.create_string_buffer(struct.pack("QQqd", x, y, n, factor))
+        parameters = (ctypes.c_void_p * 1)(ctypes.addressof(args))
+        return self.result("cuLaunchKernel", ctypes.c_void_p(self.function(name)), *grid, threads,
+                           1, 1, shared, ctypes.c_void_p(stream), parameters, None)
+
+    def synchronize(self) -> int:
+        """Wait for the device and return the result."""
+        return self.result("cuCtxSynchronize")
+
+    def stream(self, flags: int = 1) -> int:
+        """Create a stream that does not wait for the default stream."""
+        return self.handle("cuStreamCreateWithPriority", flags, 0)
+
+    def event(self, flags: int = 0) -> int:
+        """Create an event."""
+        return self.handle("cuEventCreate", flags)
