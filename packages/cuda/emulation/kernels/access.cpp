@@ -100,8 +100,9 @@ void check_global(const GlobalView &view, int64_t i, int count, Access access, S
 
 SharedRange take_shared(BlockState &state, int thread, uint32_t *used, int64_t n, int size,
                         int alignment, Site site) {
-  const uint32_t offset =
-      (*used + unsigned(alignment) - 1) / unsigned(alignment) * unsigned(alignment);
+  // as on a device, vectors of any element are aligned
+  const unsigned step = alignment < 16 ? 16 : unsigned(alignment);
+  const uint32_t offset = (*used + step - 1) / step * step;
   const uint32_t all = state.launch->shared;
   if (n < 0 || n > (int64_t(all) - int64_t(offset)) / size)
     trap(state, thread, site, driver::kIllegalAddress,
@@ -110,6 +111,12 @@ SharedRange take_shared(BlockState &state, int thread, uint32_t *used, int64_t n
          static_cast<long long>(n), size, offset, all);
   *used = offset + uint32_t(n) * unsigned(size);
   return {offset, uint32_t(n)};
+}
+
+void refuse_unaligned(BlockState &state, int thread, int64_t i, int count, Site site) {
+  trap(state, thread, site, driver::kMisalignedAddress,
+       "a vector of %d elements in shared memory begins at element %lld, at no multiple of its size",
+       count, static_cast<long long>(i));
 }
 
 namespace {
