@@ -159,6 +159,10 @@ plait_status begin_use(plait_thread *thread, DLDevice d) {
   if (is_gone(d)) return gone(thread, d);
   const plait_device *table = device_table(d);
   const int32_t n = table ? table->count(table->ctx) : d.device_id + 1;
+  if (table && !n && PLAIT_HAS(plait_device, table, start)) {  // it knows why there is none
+    const auto start = [&] { return table->start(table->ctx, thread); };
+    if (const plait_status s = call_device(thread, d, "start", start); s < 0) return s;
+  }
   if (d.device_id < 0 || d.device_id >= n)
     return raise(thread, PLAIT_VALUE_ERROR, nullptr, "there is no device %s: %s has %d",
                  device_text(d).c_str(), table ? table->name : "its type", n);
