@@ -16,7 +16,8 @@ def folder_of(package: str) -> pathlib.Path:
 
 # Scalar functions of pointwise operators, and what reads a call: those of the CPU's kernels.
 HEADERS = str(folder_of("plait_core") / "include" / "kernels")
-FLAGS = ["-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-Wno-psabi", "-Wno-unknown-pragmas"]
+FLAGS = ["-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-Wno-psabi"]
+FLAGS += ["-Wno-unknown-pragmas"]  # "unroll" is for nvcc
 SOURCES = ["cpp/kernels/**/*.cpp", "{generated}/kernels/pointwise_*.cpp"]
 
 setup(

@@ -105,12 +105,24 @@ void record_uses(const Frame *f) {
 
 bool goes_across(const Frame *f) { return !same(f->in[0].u.t->dl.device, f->in[1].u.t->dl.device); }
 
+// A random operator without a generator draws from that of its device, if the role has one for it.
+void choose_generator(Frame *f) {
+  const plait_rng *rng = in_force(roles.rng);
+  if (!PLAIT_HAS(plait_rng, rng, device_generator)) return;
+  for (uint16_t i = 0; i < f->n_in; i++) {
+    if (f->in_[i].tag != PLAIT_NONE || f->op->args[i].kind != PLAIT_KIND_GENERATOR) continue;
+    f->in_[i].tag = PLAIT_OBJECT;
+    f->in_[i].u.o = &rng->device_generator(rng->ctx, f->device)->o;
+  }
+}
+
 plait_status run_kernels(Frame *f) {
   if (__builtin_expect(f->op->flags & PLAIT_OP_ANY_DEVICE, 0) && f->op == op_copy && goes_across(f))
     return copy_across(f);
   if (__builtin_expect(is_accelerator(f->device), 0)) {
     f->launch = launch(f);
     record_uses(f);
+    if (f->op->flags & PLAIT_OP_RANDOM) choose_generator(f);
   }
   const plait_error *before = f->thread->error;
   for (const plait_entry *e = backend_entry(f->op, f->device.device_type); e; e = e->prev) {

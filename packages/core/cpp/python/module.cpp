@@ -16,6 +16,7 @@ namespace plait::core {
 
 State state;
 
+void add_autocast(py::module_ &m);          // autocast.cpp
 void add_checkpoint_files(py::module_ &m);  // checkpoints/checkpoint_files.cpp
 void add_attribute_lookup(py::module_ &m);  // cpython/attribute_lookup.cpp
 
@@ -426,6 +427,7 @@ PYBIND11_MODULE(_core, m, py::mod_gil_not_used()) {
            !add_node(m.ptr()) || !add_tensor(m.ptr()) || !add_sparse(m.ptr()) ||
            PyModule_AddFunctions(m.ptr(), exchange_functions) < 0);
   add_functions(m);
+  add_autocast(m);
   add_checkpoint_files(m);
   add_attribute_lookup(m);
 }

@@ -1,5 +1,7 @@
 #include "host/reduce.h"
 
+#include <initializer_list>
+
 namespace plait::cuda {
 namespace {
 
@@ -16,11 +18,12 @@ int power_of_two(int64_t n, int most) {
 }
 
 // Whether elements can be read 16 bytes at a time along the reduced dimensions.
-bool is_vector(const Reduction &r, const void *data, int item) {
+bool is_vector(const Reduction &r, const ReduceArgs &a, int item) {
   const int64_t width = 16 / item;
   const Axes &in = r.reduced;
   if (in.ndim == 0 || in.stride[in.ndim - 1] != 1 || in.count < width) return false;
-  if (reinterpret_cast<uintptr_t>(data) % 16) return false;
+  for (const void *data : {a.data, a.other, a.third})
+    if (reinterpret_cast<uintptr_t>(data) % 16) return false;
   if (in.ndim > 1 && in.size[in.ndim - 1] % width) return false;
   for (int d = 0; d + 1 < in.ndim; d++)
     if (in.stride[d] % width) return false;
@@ -129,7 +132,7 @@ plait_status launch_reduction(const plait_call *c, const DeviceKernel &kernel, c
                       kWalkDims);
   a.step = r.reduced.ndim ? r.reduced.stride[r.reduced.ndim - 1] : 1;
   a.columns = by_columns(r, item);
-  a.is_vector = !a.columns && is_vector(r, t->data, item);
+  a.is_vector = !a.columns && is_vector(r, a, item);
   cut(item, &a);
   const auto grid = [](const ReduceArgs &args) {
     const int64_t groups = ceil_div(args.results, kReduceThreads / args.lanes);

@@ -2,6 +2,7 @@
 #include <cstdarg>
 #include <cstdio>
 
+#include "emulation/kernels/shadow.h"
 #include "emulation/kernels/team.h"
 
 namespace plait::cuda::emulation {
@@ -51,7 +52,7 @@ GlobalRange global_range(const GlobalView &view) {
   Range range;
   if (!find(*view.state, view.address, &range)) return {nullptr, 0, 0};
   GlobalRange result = {reinterpret_cast<char *>(view.address + uintptr_t(range.distance)), 0, 0};
-  if (view.address % unsigned(view.alignment) || view.state->tracks) return result;
+  if (view.address % unsigned(view.alignment) || view.state->shadow) return result;
   const int64_t after = int64_t(range.end - view.address) / view.size;
   if (view.n < 0) result.low = -(int64_t(view.address - range.begin) / view.size);
   result.count = uint64_t((view.n < 0 || view.n > after ? after : view.n) - result.low);
@@ -92,14 +93,16 @@ void check_global(const GlobalView &view, int64_t i, int count, Access access, S
     snprintf(why, sizeof why, "the address is no multiple of %d", alignment);
     refuse(driver::kMisalignedAddress, why);
   }
+  if (state.shadow) record_global(view, i, count, access, site);
 }
 
 // ---- shared memory
 
 SharedRange take_shared(BlockState &state, int thread, uint32_t *used, int64_t n, int size,
                         int alignment, Site site) {
-  const uint32_t offset =
-      (*used + unsigned(alignment) - 1) / unsigned(alignment) * unsigned(alignment);
+  // as on a device, vectors of any element are aligned
+  const unsigned step = alignment < 16 ? 16 : unsigned(alignment);
+  const uint32_t offset = (*used + step - 1) / step * step;
   const uint32_t all = state.launch->shared;
   if (n < 0 || n > (int64_t(all) - int64_t(offset)) / size)
     trap(state, thread, site, driver::kIllegalAddress,
@@ -108,6 +111,12 @@ SharedRange take_shared(BlockState &state, int thread, uint32_t *used, int64_t n
          static_cast<long long>(n), size, offset, all);
   *used = offset + uint32_t(n) * unsigned(size);
   return {offset, uint32_t(n)};
+}
+
+void refuse_unaligned(BlockState &state, int thread, int64_t i, int count, Site site) {
+  trap(state, thread, site, driver::kMisalignedAddress,
+       "a vector of %d elements in shared memory begins at element %lld, at no multiple of its size",
+       count, static_cast<long long>(i));
 }
 
 namespace {

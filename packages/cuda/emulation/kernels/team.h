@@ -46,7 +46,7 @@ struct Warp {
   uint16_t phase;
   Meeting kind;
   Site site;
-  char slots[2][kWarp][16];
+  char slots[2][kWarp][32];
 };
 
 struct Team {
@@ -57,7 +57,8 @@ struct Team {
   bool stopped;  // a thread was trapped: the others are left where they are
   Trap *trap;
   BlockState *state;
-  void *host_stack_pointer;
+  void *host_stack_pointer, *host_stack = nullptr;
+  size_t host_stack_size = 0;
   char *stacks = nullptr;
   int stacks_count = 0;
   Warp warp[kMaxWarps];

@@ -47,21 +47,6 @@ struct ProductPartsArgs {
 
 // Rows of few-row products that a thread keeps sums of.
 constexpr int kFew = 4;
-constexpr int kLargeTile = 128, kSmallTile = 64;
-
-// Elements of one access, and the depth of a tile.
-template <class E>
-constexpr int kVector = sizeof(E) <= 4 ? 4 : int(16 / sizeof(E));
-template <class S>
-constexpr int kDepth = sizeof(S) >= 16 ? 8 : 16;
-// A row of a tile has some elements more, against conflicts of banks.
-template <class S, int tile>
-constexpr int kPitch = tile + int(16 / sizeof(S));
-
-// Bytes of shared memory: two tiles of each operand, one being read while the other is written.
-constexpr int64_t shared_bytes(int tile, int size) {
-  return int64_t(4) * (size >= 16 ? 8 : 16) * (tile + 16 / size) * size;
-}
 
 }  // namespace plait::cuda
 
@@ -157,21 +142,6 @@ struct TilePart {
   }
 };
 
-// `per` elements of row l of a tile, in groups of four: those of thread `at` of 16.
-template <class S, int tile, int per>
-PLAIT_DEVICE void tile_row(const Shared<S> &from, int first, int l, int at, S *to) {
-  constexpr int kW = int(16 / sizeof(S));
-#pragma unroll
-  for (int g = 0; g < per / 4; g++)
-#pragma unroll
-    for (int i = 0; i < 4; i += kW) {
-      const Vector<S, kW> v = from.template load_vector<kW>(first + l * kPitch<S, tile> +
-                                                            g * (tile / (per / 4)) + at * 4 + i);
-#pragma unroll
-      for (int e = 0; e < kW; e++) to[g * 4 + i + e] = v.at[e];
-    }
-}
-
 // Stores the sums of a thread: four neighbouring columns at once where the result allows it.
 template <class E, int tile, int per>
 PLAIT_DEVICE void store_tile(Block &t, const ProductArgs &a, const Sum<E> (&sum)[per][per],
@@ -250,16 +220,7 @@ PLAIT_DEVICE void product_tile(Block &t, const ProductArgs &a) {
     t.barrier();  // the other tile has been read by all: each thread stored after reading it
     more = left > 0;
     if (more) load();
-#pragma unroll
-    for (int d = 0; d < kDepth<S>; d++) {
-      S x[per], y[per];
-      tile_row<S, tile, per>(a_tile, which * kSize, d, t.thread() / 16, x);
-      tile_row<S, tile, per>(b_tile, which * kSize, d, t.thread() % 16, y);
-#pragma unroll
-      for (int i = 0; i < per; i++)
-#pragma unroll
-        for (int j = 0; j < per; j++) sum[i][j] = multiply_add(x[i], y[j], sum[i][j]);
-    }
+    add_tile<S, tile, per>(t, a_tile, b_tile, which * kSize, sum);
   }
   store_tile<E, tile, per>(t, a, sum, part, z, row, column);
 }

@@ -150,6 +150,30 @@ template <class T>
 PLAIT_DEVICE void numbers(Thread &t, const Args &a) {  // in which order blocks come
   if (t.thread() == 0) t.global<T>(a.y).store(t.block(), t.global<T>(a.y).add(a.n, T(1)));
 }
+// The last block adds what each block has left: n + 1 elements, the last one counts blocks.
+template <class T>
+PLAIT_DEVICE void last_block(Block &b, const Args &a) {
+  const auto y = b.global<T>(a.y);
+  const auto is_last = b.shared<int32_t>(1);
+  if (b.thread() == 0) {
+    y.store(b.block(), T(b.block()));
+    is_last.store(0, y.add(b.blocks(), T(1)) == T(b.blocks() - 1));
+  }
+  b.barrier();
+  if (!is_last.load(0) || b.thread() != 0) return;
+  T sum = 0;
+  for (int64_t i = 0; i < b.blocks(); i++) sum += y.load(i);
+  y.store(0, sum);
+}
+template <class T>
+PLAIT_DEVICE void neighbours(Block &b, const Args &a) {  // through global memory, with a barrier
+  const auto y = b.global<T>(a.y);
+  y.store(b.index(), T(b.index()));
+  b.barrier();
+  const T v = y.load(b.block() * b.threads() + (b.thread() + 1) % b.threads());
+  b.barrier();
+  y.store(b.index(), v);
+}
 #endif
 
 PLAIT_DEVICE_KERNEL(scale, Args, 1024, FLOATING);
@@ -170,6 +194,8 @@ PLAIT_DEVICE_KERNEL(outside_shared, Args, 256, WIDE);
 PLAIT_DEVICE_KERNEL(deep, Args, 1024, WIDE);
 PLAIT_DEVICE_KERNEL(reports, Args, 256, WIDE);
 PLAIT_DEVICE_KERNEL(global_race, Args, 256, WIDE);
+PLAIT_DEVICE_KERNEL(last_block, Args, 256, WIDE);
+PLAIT_DEVICE_KERNEL(neighbours, Args, 256, WIDE);
 PLAIT_DEVICE_KERNEL(numbers, Args, 256, WIDE);
 
 }  // namespace
