@@ -46,6 +46,13 @@ class Global {
       return y > x || y != y ? y : x;
     });
   }
+  PLAIT_DEVICE Element exchange(int64_t i, Element v) const {
+    return update(i, [v](Compute<Element>) { return widen(v); });
+  }
+  PLAIT_DEVICE Element compare_exchange(int64_t i, Element expected, Element v) const {
+    return update(
+        i, [expected, v](Compute<Element> x) { return x == widen(expected) ? widen(v) : x; });
+  }
   // Replaces element i by f(element) as one step, and returns what it was. Elements of 1, 2, 4 and
   // 8 bytes.
   template <class F>
