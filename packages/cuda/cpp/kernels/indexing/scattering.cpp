@@ -279,6 +279,7 @@ plait_status Scatter::plan(const plait_call *c, const IndexSpace &s, const DLTen
     if (!is_rest) (s.self[d] < 0 ? lowest : highest) += (s.shape[d] - 1) * s.self[d];
   }
   a.entries = entry.numel, a.rest = other.numel, a.n = a.entries * a.rest;
+  if (a.n == 0) return PLAIT_OK;
   if (a.entries > INT32_MAX)
     return PLAIT_FAIL(c, PLAIT_NOT_IMPLEMENTED, "there must be fewer than 2**31 indices; got %lld",
                       (long long)a.entries);
