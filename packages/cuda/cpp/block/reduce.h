@@ -15,6 +15,8 @@ constexpr int kValueBytes = 32;  // at most, of a value that pieces of a reducti
 struct ReduceArgs {
   const void *data;
   const void *other, *third;  // operands that lie as `data` does
+  const void *extra[4];  // of the operator
+  void *workspace;
   void *out, *second;  // the results; `second` is a second result or NULL
   void *partial;  // values of pieces: those of one result lie side by side
   int64_t results, n;  // and elements of each result
@@ -89,6 +91,7 @@ PLAIT_DEVICE P reduce_columns(Block &t, P value, int beside, Shared<P> room, Ste
 // at a position, and Value, what elements become, and
 //   Element load(int64_t at) const
 //   kWidth, void load_vector(int64_t at, Element *to) const: kWidth neighbouring elements
+//   void begin(int64_t i): called before the elements of result i are folded
 //   Value start() const
 //   Value step(Value, Value) const
 //   void fold<N, width>(Value &, const Element *, int64_t first, int64_t apart) const: takes N
@@ -102,6 +105,7 @@ struct Elements {
   static constexpr int kWidth = int(16 / sizeof(E));
   Global<const E> x;
   PLAIT_DEVICE Elements(Thread &t, const ReduceArgs &a) : x(t.global<const E>(a.data)) {}
+  PLAIT_DEVICE void begin(int64_t) {}
   PLAIT_DEVICE E load(int64_t at) const { return x.load(at); }
   PLAIT_DEVICE void load_vector(int64_t at, E *to) const {
     const auto v = x.template load_vector<kWidth>(at);
@@ -191,7 +195,7 @@ template <class R>
 PLAIT_DEVICE void reduce(Block &t, const ReduceArgs &a) {
   using Value = typename R::Value;
   static_assert(sizeof(Value) <= kValueBytes, "pieces leave values of at most so many bytes");
-  const R r(t, a);
+  R r(t, a);
   const auto room = t.shared<Value>(t.threads());
   const int beside = t.threads() / a.lanes;
   const int own = a.columns ? t.thread() % beside : t.thread() / a.lanes;
@@ -208,6 +212,7 @@ PLAIT_DEVICE void reduce(Block &t, const ReduceArgs &a) {
         value = r.step(value, partial.load(i * a.n + k));
     } else if (i < a.results) {
       const int64_t base = offset_of(a.kept, i);
+      r.begin(i);
       const bool is_line = a.reduced.dims <= 1;
       if (is_line && a.is_vector)
         reduce_vectors<R, true>(r, a, base, begin, end, lane, value);
