@@ -30,6 +30,12 @@ class RowPart {
   // How many elements a thread holds, the same for all threads of the row.
   PLAIT_DEVICE int items() const { return items_; }
 
+  // Whether element k is one of the row; the elements of a vector all are.
+  PLAIT_DEVICE bool is_inside(int k, int width) const {
+    return is_vector_ ? (int64_t(k / width) * lanes_ + lane_) * width < n_
+                      : int64_t(k) * lanes_ + lane_ < n_;
+  }
+
   // Reads elements of the row at `base`; those behind its end are `absent`.
   template <class E>
   PLAIT_DEVICE void load(const Global<const E> &x, int64_t base, Compute<E> absent,
