@@ -117,3 +117,59 @@ def test_layer_norm_far_from_zero_and_of_nothing() -> None:
         check(lambda t, n=n: tuple(forward(t[:, :n], [n], None, None, 1e-5)), x, tolerance=1e-4)
     check(lambda t: tuple(forward(t, [3], None, None, 1e-5)), pc.zeros((0, 3)))
     check(lambda t: tuple(forward(t, [4], None, None, 1e-5)), pc.full((2, 4), 1e30))
+
+
+SHAPES = [(4, 3), (300, 33), (2, 5, 16), (3, 4, 7, 9), (20, 3, 40, 40), (1, 2, 3), (2, 64, 2, 2)]
+ACTIVATIONS = ["relu", "hardtanh", "leaky_relu", "silu", "hardswish"]
+LIMITS = (-0.5, 0.7, 0.1)
+
+
+@pytest.mark.parametrize("dtype", FLOATING)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_batch_norm(shape: tuple[int, ...], dtype: str) -> None:
+    forward, backward = internal("native_batch_norm"), internal("batch_norm_backward")
+    x, g = numbers(shape, dtype), numbers(shape, dtype, 1)
+    w, b = factors(shape[1], dtype)
+    half = dtype in ("float16", "bfloat16")
+    check(lambda *a: tuple(forward(*a, 1e-5)), x, w, b, tolerance=3e-2 if half else None)
+    check(lambda t: tuple(forward(t, None, None, 1e-5)), x, tolerance=3e-2 if half else None)
+    _, mean, var = forward(x, w, b, 1e-5)
+    bound = 5e-2 if half else 2e-5 if dtype == "float32" else None
+    check(lambda *a: tuple(backward(*a, 1e-5)), g, x, mean, var, w, tolerance=bound)
+    check(lambda *a: tuple(backward(*a, None, 1e-5)), g, x, mean, var, tolerance=bound)
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_batch_norm_with_what_follows(shape: tuple[int, ...], activation: str) -> None:
+    forward = internal("native_batch_norm_activation")
+    added = internal("native_batch_norm_add_activation")
+    x, g, r = (numbers(shape, "float32", seed) for seed in range(3))
+    w, b = factors(shape[1], "float32")
+    rest = (1e-5, activation, *LIMITS)
+    check(lambda *a: tuple(forward(*a, *rest)), x, w, b)
+    _, mean, var = forward(x, w, b, *rest)
+    backward = internal("batch_norm_activation_backward")
+    check(lambda *a: tuple(backward(*a, *rest)), g, x, mean, var, w, b, tolerance=2e-5)
+    if activation in ("silu", "hardswish"):
+        return
+    check(lambda *a: tuple(added(*a, *rest)), x, r, w, b)
+    y, mean, var = added(x, r, w, b, *rest)
+    backward = internal("batch_norm_add_activation_backward")
+    check(lambda *a: tuple(backward(*a, *rest)), g, y, x, mean, var, w, tolerance=2e-5)
+
+
+def test_batch_norm_of_views_and_nothing() -> None:
+    forward, backward = internal("native_batch_norm"), internal("batch_norm_backward")
+    x = numbers((6, 8, 5, 4), "float32")
+    w, b = factors(4, "float32")
+    check(lambda t, w, b: tuple(forward(t.permute(1, 3, 2, 0), w, b, 1e-5)), x, w, b)
+    check(lambda t, w, b: tuple(forward(t[:, ::2], w[::1], b, 0.1)), x, w, b)
+    y, mean, var = forward(x.permute(1, 3, 2, 0), w, b, 1e-5)
+    check(
+        lambda g, x, m, v, w: tuple(backward(g, x.permute(1, 3, 2, 0), m, v, w, 1e-5)),
+        *(y * y, x, mean, var, w),
+        tolerance=2e-5,
+    )
+    check(lambda t: tuple(forward(t, None, None, 1e-5)), pc.zeros((0, 3, 4)))
+    check(lambda t: tuple(forward(t, None, None, 1e-5)), pc.zeros((2, 0, 4)))

@@ -15,8 +15,7 @@ constexpr int kValueBytes = 32;  // at most, of a value that pieces of a reducti
 struct ReduceArgs {
   const void *data;
   const void *other, *third;  // operands that lie as `data` does
-  const void *extra[4];  // of the operator
-  void *workspace;
+  const void *extra[2];  // of the operator
   void *out, *second;  // the results; `second` is a second result or NULL
   void *partial;  // values of pieces: those of one result lie side by side
   int64_t results, n;  // and elements of each result
@@ -87,8 +86,9 @@ PLAIT_DEVICE P reduce_columns(Block &t, P value, int beside, Shared<P> room, Ste
   return value;
 }
 
-// A reduction is a struct R(Thread &, const ReduceArgs &). It has the types Element, what is read
-// at a position, and Value, what elements become, and
+// A reduction is a struct R(Thread &, const Args &), where Args is ReduceArgs or a struct whose
+// member `reduce` is that. It has the types Element, what is read at a position, and Value, what
+// elements become, and
 //   Element load(int64_t at) const
 //   kWidth, void load_vector(int64_t at, Element *to) const: kWidth neighbouring elements
 //   void begin(int64_t i): called before the elements of result i are folded
@@ -191,11 +191,11 @@ PLAIT_DEVICE void reduce_elements(const R &r, const ReduceArgs &a, int64_t base,
 }
 
 // The kernel of a reduction: block_y is the piece.
-template <class R>
-PLAIT_DEVICE void reduce(Block &t, const ReduceArgs &a) {
+template <class R, class Args>
+PLAIT_DEVICE void reduce(Block &t, const Args &args, const ReduceArgs &a) {
   using Value = typename R::Value;
   static_assert(sizeof(Value) <= kValueBytes, "pieces leave values of at most so many bytes");
-  R r(t, a);
+  R r(t, args);
   const auto room = t.shared<Value>(t.threads());
   const int beside = t.threads() / a.lanes;
   const int own = a.columns ? t.thread() % beside : t.thread() / a.lanes;
@@ -231,6 +231,11 @@ PLAIT_DEVICE void reduce(Block &t, const ReduceArgs &a) {
     else
       r.finish(t, a, i, value);
   }
+}
+
+template <class R>
+PLAIT_DEVICE void reduce(Block &t, const ReduceArgs &a) {
+  reduce<R>(t, a, a);
 }
 
 // Writes a real number as an element of a floating-point kind.
