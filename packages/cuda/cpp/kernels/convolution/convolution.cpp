@@ -274,7 +274,7 @@ PLAIT_DEVICE void store_convolution(Block &t, const ConvolutionArgs &a,
 template <class E, int tile, int per, Pass pass>
 PLAIT_DEVICE void convolution_tile(Block &t, const ConvolutionArgs &a) {
   using S = Sum<E>;
-  constexpr int kSize = kDepth<S> * kPitch<S, tile>;
+  constexpr int kSize = kTileSize<S, tile>;
   const auto a_tile = t.template shared<S>(2 * kSize), b_tile = t.template shared<S>(2 * kSize);
   const int64_t down = (a.m + tile - 1) / tile, across = (a.n + tile - 1) / tile;
   const int32_t row = int32_t(t.block() % down) * tile;
