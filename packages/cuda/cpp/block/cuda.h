@@ -4,14 +4,16 @@
 
 #define PLAIT_DEVICE __device__ __forceinline__
 
-// One entry point for each element type, called name_f32 and so on.
+// One entry point for each element type, called name_f32 and so on. At least 512 threads fit on a
+// multiprocessor, so a thread has at most 128 registers.
 #define PLAIT_DEVICE_KERNEL(name, Args, max_threads, kinds) \
   PLAIT_EACH_##kinds(PLAIT_DEVICE_INSTANCE, name, Args, max_threads) static_assert(true, "")
-#define PLAIT_DEVICE_INSTANCE(suffix, T, name, Args, max_threads)                   \
-  extern "C" __global__ void __launch_bounds__(max_threads)                         \
-      name##_##suffix(const __grid_constant__ Args a) {                             \
-    static_assert(sizeof(Args) <= 4096, "arguments of a kernel have at most 4 KB"); \
-    ::plait::cuda::run_kernel<name<T>, Args>(a);                                    \
+#define PLAIT_DEVICE_INSTANCE(suffix, T, name, Args, max_threads)                             \
+  extern "C" __global__ void __launch_bounds__(max_threads,                                   \
+                                               (max_threads) < 512 ? 512 / (max_threads) : 1) \
+      name##_##suffix(const __grid_constant__ Args a) {                                       \
+    static_assert(sizeof(Args) <= 4096, "arguments of a kernel have at most 4 KB");           \
+    ::plait::cuda::run_kernel<name<T>, Args>(a);                                              \
   }
 
 namespace plait::cuda {
