@@ -157,7 +157,7 @@ Frame frame_for(plait_call *c) {
   Frame f;
   static_cast<plait_call &>(f) = known_part(c);
   f.size = sizeof f;
-  f.owned = 0;
+  f.owned = f.launch = 0;
   for (uint16_t i = 0; i < c->n_in; i++) f.in_[i] = c->in[i];
   for (uint16_t i = 0; i < c->n_out; i++) {
     f.out_[i] = none();
@@ -216,6 +216,7 @@ plait_status base(plait_call *c) {
     for (uint16_t i = 0; i < c->n_out; i++) wrote(c->out[i].u.t);
   release_casts(&f);
   c->self = s == PLAIT_DECLINE ? nullptr : f.self;
+  c->launch = f.launch;
   if (s == PLAIT_OK && c->form == PLAIT_FUNCTION) {
     for (uint16_t i = 0; i < c->n_out; i++) c->out[i] = f.out_[i];
     return PLAIT_OK;
