@@ -203,7 +203,9 @@ def _operator(operator: Operator) -> tuple[list[str], list[str]]:
                 f"void {inner}([[maybe_unused]] const Scope &x, [[maybe_unused]] plait_call *c) "
                 f"{{\n{lower.to_cpp(translate(operator))}\n}}"
             )
-            if kind == "decompose" and operator.widens:
+            if kind == "decompose" and isinstance(operator, Pointwise):
+                inner = f"promoted<{inner}>"
+            elif kind == "decompose" and operator.widens:
                 inner = f"widened<{inner}, plait_call>"
             if kind == "decompose" and "shape" in functions:
                 inner = f"shape_{operator.identifier}_body, {inner}"

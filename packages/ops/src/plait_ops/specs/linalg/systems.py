@@ -218,3 +218,31 @@ def _(g, A, B, result, left):
 def _(g0, A, B, result0, left):
     made = _solve_gradients(g0, A, B, result0, left)
     return made[0], made[1]
+
+
+@linalg_solve_.decompose
+def _(A, B, left):
+    X, _info = linalg_solve_ex(A, B, left=left, check_errors=True)
+    return X
+
+
+@linalg_solve_ex.decompose
+def _(A, B, left, check_errors):
+    LU, pivots, info = op.linalg_lu_factor_ex(A, check_errors=check_errors)
+    vectors = are_vectors(A, B)
+    columns = op.unsqueeze(B, -1) if vectors else B
+    X = op.linalg_lu_solve(LU, pivots, columns, left=left)
+    each = op.expand(info, X.shape[:-2])
+    return op.squeeze_dim(X, [-1]) if vectors else X, op.clone(each)
+
+
+@linalg_inv_.decompose
+def _(A):
+    inverse_, _info = linalg_inv_ex(A, check_errors=True)
+    return inverse_
+
+
+@linalg_inv_ex.decompose
+def _(A, check_errors):
+    one = op.eye(A.shape[-1], dtype=A.dtype, device=A.device)
+    return linalg_solve_ex(A, one, check_errors=check_errors)

@@ -1,5 +1,7 @@
 """Complex numbers: their parts as views, and how they are made."""
 
+import math
+
 from plait_ops import calls as op
 from plait_ops.spec import Composite, Pointwise, View
 from plait_ops.unary import predicate
@@ -17,6 +19,9 @@ from plait_ops.words import (
     view,
     view_parts,
 )
+
+PI = math.pi
+
 
 real_ = View(
     "real(Tensor(a) self) -> Tensor(a)",
@@ -232,6 +237,20 @@ def _(g, self):
         return op.zeros_like(g)
     slope = op.complex(-imag(self), real_(self)) / op.square(op.abs(self))
     return op.where(op.eq(self, 0), 0.0, g * slope)
+
+
+@conj_.decompose
+def _(self):
+    if not is_complex(self.dtype):
+        return op.clone(self)
+    return op.complex(real_(self), -imag(self))
+
+
+@angle.decompose
+def _(self):
+    if is_complex(self.dtype):
+        return op.atan2(imag(self), real_(self))
+    return op.where(op.ne(self, self), self, to_dtype(op.lt(self, 0), self.dtype) * PI)
 
 
 @real_.vjp("self")

@@ -5,6 +5,7 @@ from plait_ops.spec import Composite, Pointwise
 from plait_ops.unary import predicate
 from plait_ops.words import bfloat16, float16, float64, is_complex, is_floating
 
+INF = float("inf")
 LARGEST_64, LARGEST_32 = 1.7976931348623157e308, 3.4028234663852886e38
 LARGEST_BFLOAT16, LARGEST_16 = 3.3895313892515355e38, 65504.0
 
@@ -29,6 +30,13 @@ replace_nonfinite = Pointwise(
 @replace_nonfinite.vjp("self")
 def _(g, self):
     return op.mul(g, op.isfinite(self))
+
+
+@replace_nonfinite.decompose
+def _(self, nan, posinf, neginf):
+    low = op.where(op.eq(self, -INF), neginf, self)
+    finite = op.where(op.eq(self, INF), posinf, low)
+    return op.where(op.ne(self, self), nan, finite)
 
 
 nan_to_num = Composite(

@@ -21,6 +21,8 @@ from plait_ops.words import (
     result,
     result_as,
     sizes,
+    to_dtype,
+    wide_dtype,
 )
 
 _SIZE_ERRORS = "Raises: ShapeError for a bad `size`, DTypeError for other dtypes."
@@ -258,6 +260,12 @@ def _(g):
     return op.zeros_like(g)
 
 
+@bernoulli.decompose
+def _(self, generator):
+    drawn = op.empty_like(self, dtype=wide_dtype(self.dtype))
+    return to_dtype(op.lt(op.uniform_(drawn, generator=generator), self), self.dtype)
+
+
 uniform = random_fill(
     "uniform_",
     ", float low|from=0, float high|to=1",
@@ -302,3 +310,9 @@ def _(self, p):
     require("self", self.dtype, "all")
     check(0.0 <= p <= 1.0, f"`p` must be in [0, 1]; got {p}", "ValueError")
     return self
+
+
+@bernoulli_fill.decompose
+def _(self, p, generator):
+    drawn = op.empty(self.shape, device=self.device)
+    return op.copy_(self, op.lt(op.uniform_(drawn, generator=generator), p))

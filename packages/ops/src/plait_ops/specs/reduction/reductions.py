@@ -2,7 +2,16 @@
 
 from plait_ops import calls as op
 from plait_ops.spec import Composite, Reduction
-from plait_ops.words import check, conjugate, numel, reduce_dims, reduced, to_dtype, wrap_dim
+from plait_ops.words import (
+    check,
+    conjugate,
+    numel,
+    reduce_dims,
+    reduced,
+    to_dtype,
+    wide_dtype,
+    wrap_dim,
+)
 
 sum_ = Reduction(
     "sum(Tensor self, int[]? dim|axis=None, bool keepdim|keepdims=False, *, dtype? dtype=None) -> Tensor",
@@ -50,6 +59,15 @@ def _(g, self, dim, keepdim):
     small = reduced(self.shape, dims, True)
     n = numel(self.shape) / max(numel(small), 1)
     return to_dtype(op.expand(op.reshape(g / n, small), self.shape), self.dtype)
+
+
+@mean.decompose
+def _(self, dim, keepdim, dtype):
+    wanted = dtype if dtype is not None else self.dtype
+    dims = reduce_dims("dim", dim, self.shape)
+    n = numel(self.shape) / max(numel(reduced(self.shape, dims, True)), 1)
+    x = to_dtype(self, wide_dtype(wanted))
+    return to_dtype(op.sum(x, dims, keepdim) / n, wanted)
 
 
 prod = Reduction(
@@ -118,6 +136,11 @@ def _(grad, self, result, dim):
     )
     others = op.exclusive_prod(self, dim, False) * op.exclusive_prod(self, dim, True)
     return grad * conjugate(others)
+
+
+@prod.decompose
+def _(self, dtype):
+    return prod_dim(op.reshape(self, [-1]), 0, dtype=dtype)
 
 
 def _truth(name, text, example):

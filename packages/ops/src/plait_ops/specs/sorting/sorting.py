@@ -90,6 +90,14 @@ def _(self, dim, descending, stable):
     return places
 
 
+@topk.decompose
+def _(self, k, dim, largest):
+    values, places = sort(self, dim, largest, True)
+    if self.ndim == 0:
+        return values, places
+    return op.clone(op.narrow(values, dim, 0, k)), op.clone(op.narrow(places, dim, 0, k))
+
+
 argsort_rows = Operator(
     "argsort_rows(Tensor self) -> Tensor",
     doc="The indices that sort the rows of a matrix in ascending order. Rows are compared from their first element on; equal rows keep their order.",
