@@ -243,6 +243,15 @@ void run_promoted(plait_call *c, void (*decomposition)(const Scope &, plait_call
 
 // Derivatives.
 
+plait_status no_derivative(plait_vjp *v) {
+  return border(v->thread, v->op->name, [&]() -> plait_status {
+    fail({v->thread, v->op, nullptr}, PLAIT_NOT_IMPLEMENTED,
+         std::string("the derivative of ") + v->op->name +
+             " is not implemented; detach() its inputs if no gradient should pass");
+  });
+}
+void saves_nothing(const plait_call *, uint64_t, plait_needs *) {}
+
 uint64_t broadcast_bits(const plait_call *c, uint64_t need) {
   const uint32_t operands = definition(c->op)->pointwise.operands;
   const uint32_t conditions = definition(c->op)->pointwise.conditions;

@@ -3,6 +3,7 @@
 from plait_ops import calls as op
 from plait_ops.linear_words import require_matrix, require_square
 from plait_ops.spec import Composite, Operator
+from plait_ops.specs.linalg.systems import batch_index, failed_matrix
 from plait_ops.words import broadcast, check, conjugate, int32, numel, require_same, result, sum_to
 
 _DEFINITE = (
@@ -136,7 +137,20 @@ def _(A, upper):
 
 @cholesky.decompose
 def _(self, upper):
-    L, _info = linalg_cholesky_ex(self, upper=upper, check_errors=True)
+    L, info = linalg_cholesky_ex(self, upper=upper)
+    position = failed_matrix(info)
+    if position >= 0:
+        place = batch_index(position, info.shape)
+        check(
+            info.ndim > 0,
+            "`self` is not positive definite; add a multiple of the identity, or use linalg.eigh or linalg.lu_factor",
+            "RuntimeError",
+        )
+        check(
+            False,
+            f"`self` at batch index {tuple(place)} is not positive definite; add a multiple of the identity, or use linalg.eigh or linalg.lu_factor",
+            "RuntimeError",
+        )
     return L
 
 

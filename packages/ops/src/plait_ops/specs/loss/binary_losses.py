@@ -46,14 +46,6 @@ def _(g, grad, input):
     return -g * grad / op.clamp_min(input * (1.0 - input), 1e-12)
 
 
-@bce_elements.decompose
-def _(input, target):
-    # where there is a kernel it refuses what is no probability; here that gives nan
-    yes = op.clamp_min(op.log(input), -100.0)
-    no = op.clamp_min(op.log1p(-input), -100.0)
-    return (target - 1.0) * no - target * yes
-
-
 @bce_backward.decompose
 def _(grad, input, target):
     return grad * (input - target) / op.clamp_min(input * (1.0 - input), 1e-12)

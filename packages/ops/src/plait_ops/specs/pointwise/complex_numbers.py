@@ -6,6 +6,7 @@ from plait_ops import calls as op
 from plait_ops.spec import Composite, Pointwise, View
 from plait_ops.unary import predicate
 from plait_ops.words import (
+    bool_,
     broadcast,
     check,
     complex_dtype,
@@ -279,3 +280,10 @@ isreal = predicate(
     "[True, True]",
     "any",
 )
+
+
+@isreal.decompose
+def _(self):
+    if is_complex(self.dtype):
+        return op.eq(imag(self), 0)
+    return op.ones_like(self, dtype=bool_)

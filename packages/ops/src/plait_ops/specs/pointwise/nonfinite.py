@@ -18,6 +18,16 @@ isneginf = predicate(
 )
 
 
+@isposinf.decompose
+def _(self):
+    return op.eq(self, INF)
+
+
+@isneginf.decompose
+def _(self):
+    return op.eq(self, -INF)
+
+
 replace_nonfinite = Pointwise(
     "replace_nonfinite(Tensor self, float nan=0, float posinf=0, float neginf=0) -> Tensor",
     doc="`self` with the given numbers in place of nan, inf and -inf: a part of `nan_to_num`.",
@@ -105,3 +115,22 @@ def _predicate(name, text, example, zero_preserving=False):
 isnan = _predicate("isnan", "nan", "[False, True, False]", zero_preserving=True)
 isinf = _predicate("isinf", "inf or -inf", "[False, False, True]", zero_preserving=True)
 isfinite_ = _predicate("isfinite", "neither nan nor infinite", "[True, False, False]")
+
+
+@isnan.decompose
+def _(self):
+    return op.ne(self, self)
+
+
+@isinf.decompose
+def _(self):
+    if is_complex(self.dtype):
+        return op.logical_or(isinf(op.real(self)), isinf(op.imag(self)))
+    return op.eq(op.abs(self), INF)
+
+
+@isfinite_.decompose
+def _(self):
+    if is_complex(self.dtype):
+        return op.logical_and(isfinite_(op.real(self)), isfinite_(op.imag(self)))
+    return op.lt(op.abs(self), INF)

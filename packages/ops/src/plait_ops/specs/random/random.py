@@ -21,8 +21,6 @@ from plait_ops.words import (
     result,
     result_as,
     sizes,
-    to_dtype,
-    wide_dtype,
 )
 
 _SIZE_ERRORS = "Raises: ShapeError for a bad `size`, DTypeError for other dtypes."
@@ -258,12 +256,6 @@ def _(self):
 @bernoulli.vjp("self")
 def _(g):
     return op.zeros_like(g)
-
-
-@bernoulli.decompose
-def _(self, generator):
-    drawn = op.empty_like(self, dtype=wide_dtype(self.dtype))
-    return to_dtype(op.lt(op.uniform_(drawn, generator=generator), self), self.dtype)
 
 
 uniform = random_fill(

@@ -180,6 +180,29 @@ any_, any_dim = _truth("any", "an element is", "True")
 all_, all_dim = _truth("all", "all elements are", "False")
 
 
+@any_.decompose
+def _(self):
+    return any_dim(self, None)
+
+
+@all_.decompose
+def _(self):
+    return all_dim(self, None)
+
+
+@any_dim.decompose
+def _(self, dim, keepdim):
+    true = op.ne(self, 0)
+    if dim is not None and len(dim) == 0:
+        return true
+    return op.gt(sum_(true, dim, keepdim), 0)
+
+
+@all_dim.decompose
+def _(self, dim, keepdim):
+    return op.logical_not(any_dim(op.eq(self, 0), dim, keepdim))
+
+
 count_nonzero = Reduction(
     "count_nonzero(Tensor self, int[]? dim|axis=None, bool keepdim|keepdims=False) -> Tensor",
     doc="""

@@ -113,6 +113,17 @@ def _(self):
     return result([self.shape[0]], int64)
 
 
+@argsort_rows.decompose
+def _(self):
+    # by the last column first: a stable order by the columns before it keeps that of equal elements
+    order = op.arange(self.shape[0], device=self.device)
+    for column in reversed(range(self.shape[1])):
+        elements = op.index_select(op.select(self, 1, column), 0, order)
+        _values, places = sort(elements, 0, False, True)
+        order = op.index_select(order, 0, places)
+    return order
+
+
 msort = Composite(
     "msort(Tensor self) -> Tensor",
     doc="""
