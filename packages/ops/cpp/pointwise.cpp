@@ -226,8 +226,10 @@ void run_promoted(plait_call *c, void (*decomposition)(const Scope &, plait_call
   operands.each(rule.operands, [&](uint32_t i) {
     if (!is_tensor(in[i])) return;
     const bool condition = rule.conditions >> i & 1;
-    casts.push_back(
-        to_dtype(outer, in[i].u.t, condition ? dtype::bool_ : rounds ? dtype::float32 : compute));
+    casts.push_back(to_dtype(outer, in[i].u.t,
+                             condition ? dtype::bool_
+                             : rounds  ? dtype::float32
+                                       : compute));
     in[i] = value(casts.back().get());
   });
   // the caller's target takes what the last call makes, unless that is rounded afterwards
