@@ -1306,8 +1306,9 @@ static plait_status init(const plait_runtime *runtime, const plait_plugin *self)
   }
   plait_status s = runtime->provide(thread, "device", TYPE, &device.h, self, NULL);
   if (s >= 0) s = runtime->provide(thread, "allocator", TYPE, &allocator.h, self, NULL);
-  /* what is defined later, and has no decomposition */
+  /* what has no decomposition, also if it is defined later */
   if (s >= 0) s = runtime->implement(thread, NULL, TYPE, launch, NULL, self, NULL);
+#ifndef EXAMPLE_PRIMITIVES_ALONE
   /* what the CPU has a kernel for, so that nothing is decomposed that is not decomposed there */
   const uint64_t n = runtime->ops(NULL, 0);
   const plait_op **ops = calloc(n, sizeof *ops);
@@ -1317,6 +1318,7 @@ static plait_status init(const plait_runtime *runtime, const plait_plugin *self)
     if (ops[i]->backend[kDLCPU] && !(ops[i]->flags & PLAIT_OP_VIEW))
       s = runtime->implement(thread, ops[i], TYPE, launch, NULL, self, NULL);
   free(ops);
+#endif
   return s;
 }
 

@@ -157,7 +157,7 @@ Frame frame_for(plait_call *c) {
   Frame f;
   static_cast<plait_call &>(f) = known_part(c);
   f.size = sizeof f;
-  f.owned = 0;
+  f.owned = f.launch = 0;
   for (uint16_t i = 0; i < c->n_in; i++) f.in_[i] = c->in[i];
   for (uint16_t i = 0; i < c->n_out; i++) {
     f.out_[i] = none();
@@ -196,8 +196,9 @@ plait_status check_arguments(plait_call *c) {
 plait_status base(plait_call *c) {
   const plait_op *op = c->op;
   c->self = nullptr;
+  // on meta a shape function makes the results that a kernel would have, without any other call
   if (op->def->decompose && !backend_entry(op, c->device.device_type) &&
-      !(op->flags & PLAIT_OP_VIEW)) {
+      !(op->flags & PLAIT_OP_VIEW) && !(c->device.device_type == PLAIT_META && op->def->shape)) {
     const plait_status refused = op->def->shape ? check_arguments(c) : PLAIT_OK;
     return refused < 0 ? refused : decomposed(c, Layers::off);
   }
@@ -216,6 +217,7 @@ plait_status base(plait_call *c) {
     for (uint16_t i = 0; i < c->n_out; i++) wrote(c->out[i].u.t);
   release_casts(&f);
   c->self = s == PLAIT_DECLINE ? nullptr : f.self;
+  c->launch = f.launch;
   if (s == PLAIT_OK && c->form == PLAIT_FUNCTION) {
     for (uint16_t i = 0; i < c->n_out; i++) c->out[i] = f.out_[i];
     return PLAIT_OK;

@@ -110,6 +110,26 @@ bool is_batch_invariant() {
 void set_reproducible(bool mode) { change_setting(kReproducible, mode); }
 bool is_reproducible() { return (*state.runtime->settings & kReproducible) != 0; }
 
+// The settings of accelerators' kernels; those of the CPU always compute in full and the same bits.
+struct Setting {
+  const char *name;
+  uint64_t bit;
+};
+constexpr Setting device_settings[] = {{"tf32_products", PLAIT_SETTING_TF32_PRODUCTS},
+                                       {"exact_convolutions", PLAIT_SETTING_EXACT_CONVOLUTIONS},
+                                       {"deterministic", PLAIT_SETTING_DETERMINISTIC}};
+uint64_t setting_named(const std::string &name) {
+  for (const Setting &each : device_settings)
+    if (name == each.name) return each.bit;
+  throw py::value_error("there is no setting `" + name + "`");
+}
+void set_device_setting(const std::string &name, bool mode) {
+  change_setting(setting_named(name), mode);
+}
+bool has_device_setting(const std::string &name) {
+  return (__atomic_load_n(state.runtime->settings, __ATOMIC_RELAXED) & setting_named(name)) != 0;
+}
+
 void set_weight_cache(bool mode) { change_setting(kPackWeightsAnew, !mode); }
 bool is_weight_cache_enabled() {
   return !(*state.runtime->settings & plait::core::kPackWeightsAnew);
@@ -322,6 +342,8 @@ void add_functions(py::module_ &m) {
         "    >>> import plait_core as pc\n"
         "    >>> pc.is_reproducible()\n"
         "    False");
+  m.def("_set_device_setting", set_device_setting, py::arg("name"), py::arg("mode"));
+  m.def("_has_device_setting", has_device_setting, py::arg("name"));
   m.def(
       "set_weight_cache", set_weight_cache, py::arg("mode"),
       "Let kernels keep what they make of weights in calls without gradients.\n\n"

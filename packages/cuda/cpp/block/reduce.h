@@ -15,6 +15,7 @@ constexpr int kValueBytes = 32;  // at most, of a value that pieces of a reducti
 struct ReduceArgs {
   const void *data;
   const void *other, *third;  // operands that lie as `data` does
+  const void *extra[2];  // of the operator
   void *out, *second;  // the results; `second` is a second result or NULL
   void *partial;  // values of pieces: those of one result lie side by side
   int64_t results, n;  // and elements of each result
@@ -85,10 +86,12 @@ PLAIT_DEVICE P reduce_columns(Block &t, P value, int beside, Shared<P> room, Ste
   return value;
 }
 
-// A reduction is a struct R(Thread &, const ReduceArgs &). It has the types Element, what is read
-// at a position, and Value, what elements become, and
+// A reduction is a struct R(Thread &, const Args &), where Args is ReduceArgs or a struct whose
+// member `reduce` is that. It has the types Element, what is read at a position, and Value, what
+// elements become, and
 //   Element load(int64_t at) const
 //   kWidth, void load_vector(int64_t at, Element *to) const: kWidth neighbouring elements
+//   void begin(int64_t i): called before the elements of result i are folded
 //   Value start() const
 //   Value step(Value, Value) const
 //   void fold<N, width>(Value &, const Element *, int64_t first, int64_t apart) const: takes N
@@ -102,6 +105,7 @@ struct Elements {
   static constexpr int kWidth = int(16 / sizeof(E));
   Global<const E> x;
   PLAIT_DEVICE Elements(Thread &t, const ReduceArgs &a) : x(t.global<const E>(a.data)) {}
+  PLAIT_DEVICE void begin(int64_t) {}
   PLAIT_DEVICE E load(int64_t at) const { return x.load(at); }
   PLAIT_DEVICE void load_vector(int64_t at, E *to) const {
     const auto v = x.template load_vector<kWidth>(at);
@@ -187,11 +191,11 @@ PLAIT_DEVICE void reduce_elements(const R &r, const ReduceArgs &a, int64_t base,
 }
 
 // The kernel of a reduction: block_y is the piece.
-template <class R>
-PLAIT_DEVICE void reduce(Block &t, const ReduceArgs &a) {
+template <class R, class Args>
+PLAIT_DEVICE void reduce(Block &t, const Args &args, const ReduceArgs &a) {
   using Value = typename R::Value;
   static_assert(sizeof(Value) <= kValueBytes, "pieces leave values of at most so many bytes");
-  const R r(t, a);
+  R r(t, args);
   const auto room = t.shared<Value>(t.threads());
   const int beside = t.threads() / a.lanes;
   const int own = a.columns ? t.thread() % beside : t.thread() / a.lanes;
@@ -208,6 +212,7 @@ PLAIT_DEVICE void reduce(Block &t, const ReduceArgs &a) {
         value = r.step(value, partial.load(i * a.n + k));
     } else if (i < a.results) {
       const int64_t base = offset_of(a.kept, i);
+      r.begin(i);
       const bool is_line = a.reduced.dims <= 1;
       if (is_line && a.is_vector)
         reduce_vectors<R, true>(r, a, base, begin, end, lane, value);
@@ -226,6 +231,11 @@ PLAIT_DEVICE void reduce(Block &t, const ReduceArgs &a) {
     else
       r.finish(t, a, i, value);
   }
+}
+
+template <class R>
+PLAIT_DEVICE void reduce(Block &t, const ReduceArgs &a) {
+  reduce<R>(t, a, a);
 }
 
 // Writes a real number as an element of a floating-point kind.

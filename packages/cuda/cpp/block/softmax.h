@@ -1,19 +1,6 @@
-// Sums of exponentials, and rows of elements that threads hold in registers.
+// Sums of exponentials, which do not overflow: relative to the largest exponent.
 #pragma once
-#include "block/reduce.h"
-
-namespace plait::cuda {
-
-constexpr int kRowItems = 16;  // elements of a row that a thread holds at most
-
-// How the rows of dense tensors are shared: `lanes` threads, a power of 2, hold a row.
-struct RowShape {
-  int64_t rows, n;  // and elements of a row
-  int32_t lanes;
-  int32_t is_vector;  // rows are read 16 bytes at a time
-};
-
-}  // namespace plait::cuda
+#include "block/block.h"
 
 #if PLAIT_KERNELS
 namespace plait::cuda {
@@ -63,102 +50,6 @@ PLAIT_DEVICE T value_of(const LogSum<T> &v) {
   const bool infinite = v.top - v.top != T(0) && v.sum == v.sum;
   return infinite ? v.top : finite_or_zero(v.top) + scalar::math::log(v.sum);
 }
-
-// The elements of a row that one thread holds.
-class RowPart {
- public:
-  PLAIT_DEVICE RowPart(const RowShape &s, int lane, int width)
-      : n_(s.n), lanes_(s.lanes), lane_(lane), is_vector_(s.is_vector) {
-    const int64_t each = int64_t(s.lanes) * (is_vector_ ? width : 1);
-    items_ = int((s.n + each - 1) / each) * (is_vector_ ? width : 1);
-  }
-  // How many elements a thread holds, the same for all threads of the row.
-  PLAIT_DEVICE int items() const { return items_; }
-
-  // Reads elements of the row at `base`; those behind its end are `absent`.
-  template <class E>
-  PLAIT_DEVICE void load(const Global<const E> &x, int64_t base, Compute<E> absent,
-                         Compute<E> *to) const {
-    constexpr int kWidth = int(16 / sizeof(E));
-    if (is_vector_) {
-#pragma unroll
-      for (int u = 0; u < kRowItems / kWidth; u++) {
-        const int64_t at = (int64_t(u) * lanes_ + lane_) * kWidth;
-        Vector<E, kWidth> v;
-        if (at < n_) v = x.template load_vector<kWidth>(base + at);
-#pragma unroll
-        for (int e = 0; e < kWidth; e++) to[u * kWidth + e] = at < n_ ? widen(v.at[e]) : absent;
-      }
-      return;
-    }
-#pragma unroll
-    for (int k = 0; k < kRowItems; k++) {
-      const int64_t at = int64_t(k) * lanes_ + lane_;
-      to[k] = at < n_ ? widen(x.load(base + at)) : absent;
-    }
-  }
-  template <class E>
-  PLAIT_DEVICE void store(const Global<E> &y, int64_t base, const Compute<E> *from) const {
-    constexpr int kWidth = int(16 / sizeof(E));
-    if (is_vector_) {
-#pragma unroll
-      for (int u = 0; u < kRowItems / kWidth; u++) {
-        const int64_t at = (int64_t(u) * lanes_ + lane_) * kWidth;
-        Vector<E, kWidth> v;
-#pragma unroll
-        for (int e = 0; e < kWidth; e++) v.at[e] = narrow<E>(from[u * kWidth + e]);
-        if (at < n_) y.template store_vector<kWidth>(base + at, v);
-      }
-      return;
-    }
-#pragma unroll
-    for (int k = 0; k < kRowItems; k++) {
-      const int64_t at = int64_t(k) * lanes_ + lane_;
-      if (at < n_) y.store(base + at, narrow<E>(from[k]));
-    }
-  }
-
- private:
-  int64_t n_;
-  int lanes_, lane_, items_;
-  bool is_vector_;
-};
-
-// A step for each element that a thread holds: f(k).
-template <class F>
-PLAIT_DEVICE void each_item(int items, F f) {
-#pragma unroll
-  for (int k = 0; k < kRowItems; k++)
-    if (k < items) f(k);
-}
-
-// Joins values of the `lanes` threads of a row; each of them gets the result. The step is
-// commutative. `room` has a value for each warp, and is free again afterwards.
-template <class P, class Step>
-PLAIT_DEVICE P reduce_row(Block &t, P value, int lanes, Shared<P> room, Step step) {
-  value = reduce_lanes(t, value, lanes < kWarp ? lanes : kWarp, step);
-  if (lanes <= kWarp) return value;
-  if (t.lane() == 0) room.store(t.warp(), value);
-  t.barrier();
-  const int warps = lanes / kWarp, first = t.warp() / warps * warps;
-  value = room.load(first);
-  for (int w = 1; w < warps; w++) value = step(value, room.load(first + w));
-  t.barrier();
-  return value;
-}
-
-struct Larger {
-  template <class T>
-  PLAIT_DEVICE T operator()(T a, T b) const {
-    return b > a ? b : a;
-  }
-};
-struct Plus {
-  template <class T>
-  PLAIT_DEVICE T operator()(T a, T b) const {
-    return a + b;
-  }
-};
 
 }  // namespace plait::cuda
 #endif

@@ -10,11 +10,17 @@ void add_dimension(IndexSpace *s, int64_t size, int64_t self, int64_t index) {
   s->other[s->ndim++] = 0;
 }
 
+void widen_range(IndexSpace *s, int64_t size, int64_t step) {
+  const int64_t most = size > 0 ? (size - 1) * step : 0;
+  (most < 0 ? s->lowest : s->highest) += most;
+}
+
 void set_index(IndexSpace *s, const DLTensor *self, const DLTensor *index, int64_t dim) {
   s->indices = data<int64_t>(index);
   s->size = self->ndim ? self->shape[dim] : 1;
   s->step = self->ndim ? self->strides[dim] : 0;
   s->low = -s->size;
+  widen_range(s, s->size, s->step);
 }
 
 }  // namespace
@@ -57,14 +63,13 @@ plait_status TensorIndices::make_offsets(const plait_call *c, const DLTensor *se
   for (int d = 0; d < ndim; d++) n *= shape[d];
   PLAIT_TRY(offsets_.take(c, (n ? n : 1) * 8));
   for (int i = 0; i < n_axes_; i++)
-    PLAIT_TRY(add_index_offsets(c, axes_[i].index.tensor(), shape, ndim,
-                                self->shape[axes_[i].dim], self->strides[axes_[i].dim], i == 0,
-                                offsets_.data<int64_t>()));
+    PLAIT_TRY(add_index_offsets(c, axes_[i].index.tensor(), shape, ndim, self->shape[axes_[i].dim],
+                                self->strides[axes_[i].dim], i == 0, offsets_.data<int64_t>()));
   return PLAIT_OK;
 }
 
-plait_status TensorIndices::take(const plait_call *c, const DLTensor *self,
-                                 const plait_value &list, IndexSpace *s) {
+plait_status TensorIndices::take(const plait_call *c, const DLTensor *self, const plait_value &list,
+                                 IndexSpace *s) {
   bool is_indexed[PLAIT_MAX_DIMS] = {};
   int64_t shape[PLAIT_MAX_DIMS];  // to which the indices broadcast
   int ndim = 0, first = -1, last = -1;
@@ -110,6 +115,8 @@ plait_status TensorIndices::take(const plait_call *c, const DLTensor *self,
   }
   PLAIT_TRY(make_offsets(c, self, shape, ndim));
   if (n_axes_ == 0) PLAIT_TRY(fill_bytes(c, offsets_.data(), 0, 8));
+  for (int i = 0; i < n_axes_; i++)
+    widen_range(s, self->shape[axes_[i].dim], self->strides[axes_[i].dim]);
   s->indices = offsets_.data<int64_t>();
   s->is_checked = false;
   return PLAIT_OK;

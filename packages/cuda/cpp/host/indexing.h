@@ -15,6 +15,7 @@ struct IndexSpace {
   const int64_t *indices = nullptr;
   int64_t step = 1, low = 0, size = 0;  // indices are in [low, size)
   bool is_checked = true;               // false: indices are offsets, which were checked
+  int64_t lowest = 0, highest = 0;      // what an index adds to the offset in self
 
   int64_t numel() const {
     int64_t n = 1;

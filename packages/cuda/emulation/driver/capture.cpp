@@ -1,5 +1,5 @@
-// Captures and graphs. A graph is run by one thread, in the order in which its nodes were made: that
-// keeps all their dependencies.
+// Captures and graphs. A graph is run by one thread, in the order in which its nodes were made:
+// that keeps all their dependencies.
 #include "emulation/driver/capture.h"
 
 #include <algorithm>
@@ -84,6 +84,12 @@ Result check_default_stream(const StreamPtr &stream) {
 }
 
 }  // namespace
+
+void end_captures() {
+  Captures &all = captures();
+  const std::lock_guard<std::mutex> hold(all.lock);
+  while (!all.active.empty()) end(all.active.back());
+}
 
 Result submit(const StreamPtr &stream, Task task) {
   Captures &all = captures();

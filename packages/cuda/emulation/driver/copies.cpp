@@ -16,9 +16,7 @@ struct End {
   int device;  // whose peers may be used; -1: any memory
   Address address;
 };
-char *host_of(const End &end, size_t bytes) {
-  return host_address(end.device, end.address, bytes);
-}
+char *host_of(const End &end, size_t bytes) { return host_address(end.device, end.address, bytes); }
 End pinned(const void *address) { return {-1, reinterpret_cast<uintptr_t>(address)}; }
 
 void run_on_memory(ContextHandle &context, std::initializer_list<End> ends, size_t bytes,

@@ -38,9 +38,7 @@ struct Snapshot {
   uint64_t number;  // of the record of a shared event; 0: never recorded
 
   bool is_recorded() const { return point || number; }
-  bool is_reached() const {
-    return shared ? shared->reached >= number : driver::is_reached(point);
-  }
+  bool is_reached() const { return shared ? shared->reached >= number : driver::is_reached(point); }
   void await() const {
     if (!shared) return driver::await(point);
     while (shared->reached < number && !is_ending()) {
@@ -161,7 +159,8 @@ Result event_elapsed(float *milliseconds, Event from, Event to) {
   if (const Result r = entered()) return r;
   const EventPtr a = find_event(from), b = find_event(to);
   if (!milliseconds) return kInvalidValue;
-  if (!a || !b || a->home != b->home || ((a->flags | b->flags) & kEventNoTiming)) return kInvalidHandle;
+  if (!a || !b || a->home != b->home || ((a->flags | b->flags) & kEventNoTiming))
+    return kInvalidHandle;
   const Snapshot first = snapshot(*a), second = snapshot(*b);
   if (first.captured.capture || second.captured.capture) return kCapturedEvent;
   if (!first.point || !second.point) return kInvalidHandle;

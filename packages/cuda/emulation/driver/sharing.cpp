@@ -106,8 +106,8 @@ Result share_memory(IpcHandle *out, Address address) {
   Allocation range;
   if (!out || !find_allocation(uintptr_t(address), &range) || range.device < 0 || range.opened)
     return kInvalidValue;
-  Content content = {{}, getpid(), file_of(range.device), range.device, offset_of(range),
-                     range.end - range.begin};
+  Content content = {{},           getpid(),         file_of(range.device),
+                     range.device, offset_of(range), range.end - range.begin};
   memcpy(content.kind, kMemory, sizeof content.kind);
   *out = handle_of(content);
   return kSuccess;
@@ -188,8 +188,8 @@ Result open_event(Event *out, IpcHandle handle) {
   event->flags = kEventNoTiming | kEventInterprocess;
   event->shared = all + content.offset;
   event->opened = true;
-  event->mapping = std::shared_ptr<void>(
-      all, [](void *data) { munmap(data, kEvents * sizeof(SharedEvent)); });
+  event->mapping =
+      std::shared_ptr<void>(all, [](void *data) { munmap(data, kEvents * sizeof(SharedEvent)); });
   *out = add_event(std::move(event));
   return kSuccess;
 }

@@ -137,6 +137,7 @@ Result submit(const StreamPtr &stream, Task task);
 // Whether a call is allowed now that a capture may forbid: one that waits, asks, or changes memory.
 // `stream` is the one that it is about, or NULL. A capture that forbids the call is broken.
 Result check_capture(const StreamPtr &stream = nullptr);
+void end_captures();
 void drain(const StreamPtr &stream);
 void drain_device(ContextHandle &context);
 // Runs work that touches memory, unless the device has met a fault.

@@ -22,13 +22,17 @@ bool conflicts(const Shadow &shadow, const GlobalTouch &before, const GlobalTouc
   trap(*view.state, view.thread, site, driver::kLaunchFailed,
        "it %s element %lld of global memory at 0x%llx, which thread %u of block (%llu, %llu, %llu) "
        "%s at %s:%d; nothing orders them",
-       access == kRead ? "reads" : access == kWrite ? "writes" : "updates",
+       access == kRead    ? "reads"
+       : access == kWrite ? "writes"
+                          : "updates",
        static_cast<long long>(i), static_cast<unsigned long long>(view.address),
        unsigned(before.thread), static_cast<unsigned long long>(before.block % launch.grid[0]),
        static_cast<unsigned long long>(before.block / launch.grid[0] % launch.grid[1]),
        static_cast<unsigned long long>(before.block / launch.grid[0] / launch.grid[1]),
-       before.atomic ? "updated" : wrote ? "wrote" : "read", stem(before.site.file),
-       before.site.line);
+       before.atomic ? "updated"
+       : wrote       ? "wrote"
+                     : "read",
+       stem(before.site.file), before.site.line);
 }
 
 GlobalTouch touch_of(const GlobalView &view, Access access, Site site) {

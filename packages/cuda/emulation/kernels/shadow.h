@@ -18,9 +18,9 @@ struct GlobalCell {
   GlobalTouch write, read[2];  // two readers that differ
 };
 
-// Blocks run one after the other here. Two threads of different blocks are ordered if the first one's
-// block updated something atomically after the access, and the second one's block before its own:
-// that is how blocks tell each other that they have finished. Which element they update is not
+// Blocks run one after the other here. Two threads of different blocks are ordered if the first
+// one's block updated something atomically after the access, and the second one's block before its
+// own: that is how blocks tell each other that they have finished. Which element they update is not
 // looked at.
 struct Shadow {
   std::unordered_map<uintptr_t, GlobalCell> cells;  // by address, in steps of up to 4 bytes

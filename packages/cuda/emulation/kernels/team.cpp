@@ -48,8 +48,8 @@ void enter() {}
 
 void jump_to_fibre(Team &team, void **from, int to) {
   team.current = to;
-  jump(from, team.fibre[to].stack_pointer,
-       team.stacks + size_t(to) * (kStack + kGuard) + kGuard, kStack);
+  jump(from, team.fibre[to].stack_pointer, team.stacks + size_t(to) * (kStack + kGuard) + kGuard,
+       kStack);
 }
 
 // The first frame of a fibre.
@@ -105,6 +105,18 @@ void reserve_stacks(Team &team) {
     mprotect(team.stacks + size_t(i) * each, kGuard, PROT_NONE);
 }
 
+void reserve_shared(Team &team, size_t bytes) {
+  const size_t words = (bytes + 3) / 4;
+  if (team.words.size() < words) {
+    team.words.resize(words);
+    team.bytes.resize(words * 4);
+    team.split.resize(words);
+    team.shared.resize(words / 2 + 3);
+  }
+  const auto first = reinterpret_cast<uintptr_t>(team.shared.data());
+  team.shared_data = reinterpret_cast<char *>((first + 15) / 16 * 16);
+}
+
 // Continues with another lane of the warp that can run, or else with the host's stack.
 void leave(Team &team) {
   const int from = team.current;
@@ -133,10 +145,7 @@ void start(Team &team, BlockState &state, Trap *out) {
   team.trap = out;
   team.state = &state;
   state.team = &team;
-  if (team.shared.size() < launch.shared) {
-    team.shared.resize(launch.shared);
-    team.cells.resize(launch.shared);
-  }
+  reserve_shared(team, launch.shared);
   reserve_stacks(team);
   if (!team.host_stack) find_host_stack(team);
   for (int w = 0; w < team.warps; w++) {
@@ -190,8 +199,7 @@ bool run_team(Team &team, BlockState &state, Trap *out) {
       const int w = (first + i) % team.warps;
       if (!team.warp[w].ready) continue;
       any = true;
-      jump_to_fibre(team, &team.host_stack_pointer,
-                    w * kWarp + __builtin_ctz(team.warp[w].ready));
+      jump_to_fibre(team, &team.host_stack_pointer, w * kWarp + __builtin_ctz(team.warp[w].ready));
     }
     if (!any) explain(team);
   }

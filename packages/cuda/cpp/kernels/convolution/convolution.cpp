@@ -52,7 +52,7 @@ namespace plait::cuda {
 struct Pixel {
   int32_t image, at, y, x;  // `at`: its number within the image
 };
-PLAIT_DEVICE Pixel pixel_of(const ConvolutionArgs &a, int64_t i) {
+PLAIT_DEVICE Pixel pixel_of(const ConvolutionArgs &a, int32_t i) {
   const uint32_t image = quotient(a.by_area, uint32_t(i));
   const uint32_t at = uint32_t(i) - image * a.by_area.divisor, y = quotient(a.by_width, at);
   return {int32_t(image), int32_t(at), int32_t(y), int32_t(at - y * a.by_width.divisor)};
@@ -61,7 +61,7 @@ PLAIT_DEVICE Pixel pixel_of(const ConvolutionArgs &a, int64_t i) {
 struct Place {
   int32_t channel, in_window, i, j;  // of a patch
 };
-PLAIT_DEVICE Place place_of(const ConvolutionArgs &a, int64_t l) {
+PLAIT_DEVICE Place place_of(const ConvolutionArgs &a, int32_t l) {
   const uint32_t channel = quotient(a.by_window, uint32_t(l));
   const uint32_t rest = uint32_t(l) - channel * a.by_window.divisor, i = quotient(a.by_kw, rest);
   return {int32_t(channel), int32_t(rest), int32_t(i), int32_t(rest - i * a.by_kw.divisor)};
@@ -111,9 +111,9 @@ struct DensePart {
   static constexpr int kCount = tile * kDepth<S> / 256, kStep = 256 / kDepth<S>;
   E at[kCount];
 
-  PLAIT_DEVICE void load(Block &t, const ConvolutionArgs &a, int64_t group, int64_t row,
-                         int64_t l_from, int64_t l_end) {
-    const int64_t l = l_from + t.thread() % kDepth<S>;
+  PLAIT_DEVICE void load(Block &t, const ConvolutionArgs &a, int64_t group, int32_t row,
+                         int32_t l_from, int32_t l_end) {
+    const int32_t l = l_from + t.thread() % kDepth<S>;
     const int first = t.thread() / kDepth<S>, left = int(a.m - row < tile ? a.m - row : tile);
     int64_t start = 0, step;
     if constexpr (pass == Pass::Forward) {
@@ -167,30 +167,30 @@ struct GatheredPart {
     return pass == Pass::ByInput ? int64_t(a.oh) * a.ow : int64_t(a.h) * a.w;
   }
 
-  PLAIT_DEVICE void start(Block &t, const ConvolutionArgs &a, int64_t group, int64_t column) {
+  PLAIT_DEVICE void start(Block &t, const ConvolutionArgs &a, int64_t group, int32_t column) {
     const int64_t many = pass == Pass::ByInput ? a.filters : a.channels;
     if constexpr (kByWeight) {
       base = group * many * area(a);
 #pragma unroll
       for (int g = 0; g < kCount; g++) {
-        const int64_t at_column = column + column_of(t, g);
+        const int32_t at_column = column + column_of(t, g);
         const bool is_inside = at_column < a.n;
         const Place p = place_of(a, is_inside ? at_column : 0);
         plane[g] = is_inside ? p.channel : -1;
         i[g] = int16_t(p.i), j[g] = int16_t(p.j);
       }
     } else {
-      const int64_t at_column = column + column_of(t, 0);
+      const int32_t at_column = column + column_of(t, 0);
       const bool is_inside = at_column < a.n;
       const Pixel p = pixel_of(a, is_inside ? at_column : 0);
       base = (int64_t(p.image) * a.groups + group) * many * area(a);
       y = is_inside ? p.y : -1, x = p.x;
     }
   }
-  PLAIT_DEVICE void load(Block &t, const ConvolutionArgs &a, int64_t l_from, int64_t l_end) {
+  PLAIT_DEVICE void load(Block &t, const ConvolutionArgs &a, int32_t l_from, int32_t l_end) {
     const auto from = t.global<const E>(pass == Pass::ByInput ? a.grad : a.image);
     if constexpr (kByWeight) {
-      const int64_t l = l_from + row_of(t, 0);
+      const int32_t l = l_from + row_of(t, 0);
       const Pixel p = pixel_of(a, l < l_end ? l : l_from);
       const int64_t image = base + int64_t(p.image) * a.groups * a.channels * area(a);
 #pragma unroll
@@ -202,7 +202,7 @@ struct GatheredPart {
     } else {
 #pragma unroll
       for (int g = 0; g < kCount; g++) {
-        const int64_t l = l_from + row_of(t, g);
+        const int32_t l = l_from + row_of(t, g);
         const Place p = place_of(a, l < l_end ? l : l_from);
         const int32_t in_plane = l < l_end && y >= 0 ? gathered<pass>(a, y, x, p.i, p.j) : -1;
         at[g] = in_plane >= 0 ? from.load(base + p.channel * area(a) + in_plane) : E{};
@@ -218,7 +218,7 @@ struct GatheredPart {
 
 // Where column `column` of the result begins; its rows are row_step apart.
 template <Pass pass>
-PLAIT_DEVICE int64_t column_start(const ConvolutionArgs &a, int64_t group, int64_t column) {
+PLAIT_DEVICE int64_t column_start(const ConvolutionArgs &a, int64_t group, int32_t column) {
   if constexpr (pass == Pass::ByWeight) {
     return group * a.m * a.n + column;
   } else {
@@ -230,14 +230,14 @@ PLAIT_DEVICE int64_t column_start(const ConvolutionArgs &a, int64_t group, int64
 template <class E, int tile, int per, Pass pass>
 PLAIT_DEVICE void store_convolution(Block &t, const ConvolutionArgs &a,
                                     const Sum<E> (&sum)[per][per], int64_t group, int64_t part,
-                                    int64_t row, int64_t column) {
+                                    int32_t row, int32_t column) {
   constexpr int kV = kVector<E>, kGap = tile / (per / 4);
   const int across = t.thread() % 16, down = t.thread() / 16;
   const int64_t row_step = pass == Pass::ByWeight ? a.n : int64_t(a.by_area.divisor);
   const auto to = t.template global<E>(a.out);
 #pragma unroll
   for (int g = 0; g < per; g += kV) {
-    const int64_t y = column + g / 4 * kGap + across * 4 + g % 4;
+    const int32_t y = column + g / 4 * kGap + across * 4 + g % 4;
     if (y >= a.n) continue;
     int64_t start[kV];
 #pragma unroll
@@ -246,7 +246,7 @@ PLAIT_DEVICE void store_convolution(Block &t, const ConvolutionArgs &a,
     start[0] = column_start<pass>(a, group, y);
 #pragma unroll
     for (int i = 0; i < per; i++) {
-      const int64_t x = row + i / 4 * kGap + down * 4 + i % 4;
+      const int32_t x = row + i / 4 * kGap + down * 4 + i % 4;
       if (x >= a.m) continue;
       if (a.parts > 1) {
         const auto sums = t.template global<Sum<E>>(a.out);
@@ -274,13 +274,14 @@ PLAIT_DEVICE void store_convolution(Block &t, const ConvolutionArgs &a,
 template <class E, int tile, int per, Pass pass>
 PLAIT_DEVICE void convolution_tile(Block &t, const ConvolutionArgs &a) {
   using S = Sum<E>;
-  constexpr int kSize = kDepth<S> * kPitch<S, tile>;
+  constexpr int kSize = kTileSize<S, tile>;
   const auto a_tile = t.template shared<S>(2 * kSize), b_tile = t.template shared<S>(2 * kSize);
   const int64_t down = (a.m + tile - 1) / tile, across = (a.n + tile - 1) / tile;
-  const int64_t row = t.block() % down * tile, column = t.block() / down % across * tile;
+  const int32_t row = int32_t(t.block() % down) * tile;
+  const int32_t column = int32_t(t.block() / down % across) * tile;
   const int64_t rest = t.block() / down / across, part = rest % a.parts, group = rest / a.parts;
-  int64_t l = part * a.depth;
-  const int64_t end = l + a.depth < a.k ? l + a.depth : a.k;
+  int32_t l = int32_t(part * a.depth);
+  const int32_t end = int32_t(l + a.depth < a.k ? l + a.depth : a.k);
   DensePart<E, tile, pass> dense;
   GatheredPart<E, tile, pass> image;
   S sum[per][per];
@@ -381,10 +382,10 @@ PLAIT_DEVICE void convolution_weight_each(Block &t, const ConvolutionArgs &a) {
   const auto grad = t.template global<const E>(a.grad), image = t.template global<const E>(a.image);
   const auto sums = t.template shared<S>(4);
   const int64_t at = t.block(), o = at / a.n, group = o / a.m;
-  const Place place = place_of(a, at % a.n);
+  const Place place = place_of(a, int32_t(at % a.n));
   const int64_t area = a.by_area.divisor, plane = int64_t(a.h) * a.w;
   S sum = S(0);
-  for (int64_t l = t.thread(); l < a.k; l += t.threads()) {
+  for (int32_t l = t.thread(); l < a.k; l += t.threads()) {
     const Pixel p = pixel_of(a, l);
     const int32_t in_plane = gathered<Pass::ByWeight>(a, p.y, p.x, place.i, place.j);
     if (in_plane < 0) continue;

@@ -4,6 +4,9 @@
 // the work of one block, and is kept in shared memory if it fits, else read twice. Along other
 // dimensions than the last one neighbouring threads have neighbouring columns.
 #include "block/softmax.h"
+
+#include "block/reduce.h"
+#include "block/rows.h"
 #if PLAIT_HOST
 #include "host/copy.h"
 #include "host/rows.h"
@@ -16,7 +19,7 @@ struct SoftmaxArgs {
   void *y;
   RowShape shape;
   int64_t inner;  // columns: elements of a row are so far apart
-  int32_t is_log, is_shared;
+  int32_t is_log, is_kept;
 };
 
 #if PLAIT_KERNELS
@@ -77,87 +80,28 @@ PLAIT_DEVICE void softmax_rows(Block &t, const SoftmaxArgs &a) {
   }
 }
 
-// A block has the row block(). f(at, element) for the elements of its threads.
-template <class E, class F>
-PLAIT_DEVICE void each_vector_of_row(Block &t, const RowShape &s, const Global<const E> &x,
-                                     int64_t base, F f) {
-  constexpr int kWidth = int(16 / sizeof(E));
-  if (s.is_vector) {
-    for (int64_t i = t.thread() * kWidth; i < s.n; i += t.threads() * kWidth) {
-      const auto v = x.template load_vector<kWidth>(base + i);
-      Compute<E> some[kWidth];
-#pragma unroll
-      for (int e = 0; e < kWidth; e++) some[e] = widen(v.at[e]);
-      f(i, some);
-    }
-    return;
-  }
-  for (int64_t i = t.thread(); i < s.n; i += t.threads() * kWidth) {
-    Compute<E> some[kWidth];
-#pragma unroll
-    for (int e = 0; e < kWidth; e++) {
-      const int64_t at = i + int64_t(e) * t.threads();
-      some[e] = at < s.n ? widen(x.load(base + at)) : -Compute<E>(scalar::math::kInf);
-    }
-    f(i, some);
-  }
-}
-template <class E>
-PLAIT_DEVICE void store_vector_of_row(Block &t, const RowShape &s, const Global<E> &y, int64_t base,
-                                      int64_t i, const Compute<E> *from) {
-  constexpr int kWidth = int(16 / sizeof(E));
-  if (s.is_vector) {
-    Vector<E, kWidth> v;
-#pragma unroll
-    for (int e = 0; e < kWidth; e++) v.at[e] = narrow<E>(from[e]);
-    y.template store_vector<kWidth>(base + i, v);
-    return;
-  }
-#pragma unroll
-  for (int e = 0; e < kWidth; e++) {
-    const int64_t at = i + int64_t(e) * t.threads();
-    if (at < s.n) y.store(base + at, narrow<E>(from[e]));
-  }
-}
-
 template <class E>
 PLAIT_DEVICE void softmax_long_rows(Block &t, const SoftmaxArgs &a) {
   using T = Compute<E>;
-  constexpr int kWidth = int(16 / sizeof(E));
+  using Row = LongRow<E>;
   const auto x = t.global<const E>(a.x);
   const auto y = t.global<E>(a.y);
   const auto room = t.shared<LogSum<T>>(t.warps());
-  const auto kept = t.shared<T>(a.is_shared ? (a.shape.n + 2048) : 1);
+  const Row own(t, a.shape, a.is_kept);
+  const T absent = -T(scalar::math::kInf);
   for (int64_t row = t.block(); row < a.shape.rows; row += t.blocks()) {
     const int64_t base = row * a.shape.n;
     LogSum<T> value = no_log_sum<T>();
-    int64_t own = t.thread();  // threads keep elements where only they read them
-    each_vector_of_row<E>(t, a.shape, x, base, [&](int64_t, T *v) {
-      if (a.is_shared) {
-#pragma unroll
-        for (int e = 0; e < kWidth; e++, own += t.threads()) kept.store(own, v[e]);
-      }
-      value = join_log_sums(value, log_sum_of<kWidth>(v));
+    own.first_pass(x, base, absent, [&](int64_t, T *v) {
+      value = join_log_sums(value, log_sum_of<Row::kWidth>(v));
     });
     value = reduce_row(t, value, t.threads(), room,
                        [](const LogSum<T> &p, const LogSum<T> &q) { return join_log_sums(p, q); });
     const SoftmaxOf<T> f(value.top, sum_or_nan(value), a.is_log);
-    if (a.is_shared) {
-      own = t.thread();
-      const int64_t step = t.threads() * int64_t(kWidth);
-      for (int64_t i = a.shape.is_vector ? t.thread() * kWidth : t.thread(); i < a.shape.n;
-           i += step) {
-        T v[kWidth];
+    own.next_pass(x, base, absent, [&](int64_t i, T *v) {
 #pragma unroll
-        for (int e = 0; e < kWidth; e++, own += t.threads()) v[e] = f(kept.load(own));
-        store_vector_of_row<E>(t, a.shape, y, base, i, v);
-      }
-      continue;
-    }
-    each_vector_of_row<E>(t, a.shape, x, base, [&](int64_t i, T *v) {
-#pragma unroll
-      for (int e = 0; e < kWidth; e++) v[e] = f(v[e]);
-      store_vector_of_row<E>(t, a.shape, y, base, i, v);
+      for (int e = 0; e < Row::kWidth; e++) v[e] = f(v[e]);
+      own.store(y, base, i, v);
     });
   }
 }
@@ -282,9 +226,6 @@ PLAIT_DEVICE_KERNEL(softmax_backward_columns, SoftmaxArgs, 256, FLOATING);
 #if PLAIT_HOST
 namespace {
 
-constexpr int64_t kMostBlocks = 1 << 20;
-int64_t at_most(int64_t n) { return n < kMostBlocks ? n : kMostBlocks; }
-
 // Threads of columns: 32 neighbouring ones where there are so many, and lanes that read 4 elements
 // each. A row that is longer than registers hold is a column of neighbours.
 void share_columns(SoftmaxArgs *a) {
@@ -297,23 +238,22 @@ void share_columns(SoftmaxArgs *a) {
 
 plait_status forward(const plait_call *c, Kind k, SoftmaxArgs a) {
   if (a.inner == 1 && a.shape.n <= kHeldRow)
-    return launch(c, softmax_rows_kernel, k, a, at_most(row_blocks(a.shape)), kRowThreads, 1024);
+    return launch(c, softmax_rows_kernel, k, a, row_blocks(a.shape), kRowThreads, 1024);
   if (a.inner == 1) {
-    const int64_t bytes = (a.shape.n + 2048) * (k == F64 ? 8 : 4) + 1024;
-    a.is_shared = bytes <= facts(c->device.device_id).shared_memory;
-    return launch(c, softmax_long_rows_kernel, k, a, at_most(a.shape.rows), kRowThreads,
-                  a.is_shared ? bytes : 1024);
+    const int64_t bytes = long_row_bytes(c, a.shape.n, k);
+    a.is_kept = bytes > 0, a.shape.lanes = kRowThreads;
+    return launch(c, softmax_long_rows_kernel, k, a, row_blocks(a.shape), kRowThreads,
+                  bytes ? bytes : 1024);
   }
   share_columns(&a);
-  return launch(c, softmax_columns_kernel, k, a, at_most(row_blocks(a.shape)), kRowThreads,
+  return launch(c, softmax_columns_kernel, k, a, row_blocks(a.shape), kRowThreads,
                 kRowThreads * 16);
 }
 plait_status backward(const plait_call *c, Kind k, SoftmaxArgs a) {
   if (a.inner == 1 && a.shape.n <= kHeldRow)
-    return launch(c, softmax_backward_rows_kernel, k, a, at_most(row_blocks(a.shape)), kRowThreads,
-                  1024);
+    return launch(c, softmax_backward_rows_kernel, k, a, row_blocks(a.shape), kRowThreads, 1024);
   share_columns(&a);
-  return launch(c, softmax_backward_columns_kernel, k, a, at_most(row_blocks(a.shape)), kRowThreads,
+  return launch(c, softmax_backward_columns_kernel, k, a, row_blocks(a.shape), kRowThreads,
                 kRowThreads * 8);
 }
 

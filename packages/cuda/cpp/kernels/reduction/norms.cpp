@@ -3,6 +3,7 @@
 // Squares of float64 are added in three sums, of large, of ordinary and of small numbers, the first
 // and the last scaled by powers of 2, so that none overflows or vanishes (Blue 1978, "A portable
 // Fortran program to find the Euclidean norm of a vector").
+#include "block/reduce.h"
 #include "block/softmax.h"
 #if PLAIT_HOST
 #include "host/reduce.h"

@@ -113,10 +113,12 @@ PLAIT_DEVICE void radix_move(Block &t, const RadixArgs &a) {
   const int64_t digit_at = line * kDigits + t.thread();
   uint32_t all;
   for (int w = 0; w < kSortWarps; w++) counts.store(w * kDigits + t.thread(), 0);
-  const uint32_t below =
-      exclusive_sum(t, room, t.global<const uint32_t>(a.totals).load(digit_at), &all);
-  base.store(t.thread(),
-             below + t.global<const uint32_t>(a.counts).load(digit_at * a.tiles + tile));
+  if (a.tiles > 1) {
+    const uint32_t below =
+        exclusive_sum(t, room, t.global<const uint32_t>(a.totals).load(digit_at), &all);
+    base.store(t.thread(),
+               below + t.global<const uint32_t>(a.counts).load(digit_at * a.tiles + tile));
+  }
   t.barrier();
   const int64_t own = first + t.warp() * (kPerThread * kWarp);
   RadixTile<K> x;
@@ -128,7 +130,9 @@ PLAIT_DEVICE void radix_move(Block &t, const RadixArgs &a) {
     counts.store(w * kDigits + t.thread(), sum);
     sum += each;
   }
-  local.store(t.thread(), exclusive_sum(t, room, sum, &all));
+  const uint32_t begin = exclusive_sum(t, room, sum, &all);
+  local.store(t.thread(), begin);
+  if (a.tiles == 1) base.store(t.thread(), begin);  // a tile is the line
   t.barrier();
 #pragma unroll
   for (int k = 0; k < kPerThread; k++) {
@@ -217,8 +221,10 @@ plait_status RadixSort::sort(const plait_call *c, int bits) {
                       n_,
                       tiles_,
                       shift};
-    PLAIT_TRY(launch(c, radix_count_kernel, k, a, lines_ * tiles_, kSortThreads, kDigits * 4));
-    PLAIT_TRY(launch(c, radix_sum_kernel, k, a, digits, kSortThreads, kSortWarps * 4));
+    if (tiles_ > 1) {
+      PLAIT_TRY(launch(c, radix_count_kernel, k, a, lines_ * tiles_, kSortThreads, kDigits * 4));
+      PLAIT_TRY(launch(c, radix_sum_kernel, k, a, digits, kSortThreads, kSortWarps * 4));
+    }
     PLAIT_TRY(launch(c, radix_move_kernel, k, a, lines_ * tiles_, kSortThreads, shared));
     now_ = 1 - now_;
   }
