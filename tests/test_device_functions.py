@@ -7,6 +7,7 @@ from __future__ import annotations
 import copy
 import ctypes
 import gc
+import json
 import multiprocessing
 import multiprocessing.reduction
 import os
@@ -254,7 +255,7 @@ def test_an_event_is_timed_or_of_several_processes(device: ctypes.CDLL) -> None:
 
 
 def test_records_of_the_device_are_rows_with_the_time_in_the_queue(
-    device: ctypes.CDLL, ask: Callable[[str, int], None]
+    device: ctypes.CDLL, ask: Callable[[str, int], None], tmp_path: Path
 ) -> None:
     x = pc.ones(3, device="ext")
     pc.accelerator.synchronize()
@@ -268,9 +269,13 @@ def test_records_of_the_device_are_rows_with_the_time_in_the_queue(
     names = [recording.signatures[each].name for each in rows["signature"]]
     assert names == ["mul", "add", "copy"]
     # a record lies within the program's time, and does not contain the delay before its begin
-    [mul], [add] = (event.kernels for event in prof.events() if event.kernels)
-    assert mul.name == "mul" and mul.duration > 0
-    assert mul.queue_time >= 20_000 and add.queue_time >= 40_000 > add.duration
+    mul, add = (event for event in prof.events() if event.kernels)
+    assert mul.kernels[0].name == "mul" and mul.device_time_total > 0
+    assert mul.queue_time >= 20_000 and add.queue_time >= 40_000 > add.device_time_total
+    prof.export_chrome_trace(tmp_path / "trace.json")
+    trace = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    queued = [row["args"]["queue time (us)"] for row in trace if row.get("cat") == "kernel"]
+    assert len(queued) == 3 and queued[0] == pytest.approx(mul.queue_time, abs=1)
     assert rows[2]["a"] == 0  # no call of an operator launched it
 
 
