@@ -303,5 +303,18 @@ plait_status argsort_rows(plait_call *c) {
 PLAIT_KERNEL("argsort_rows", argsort_rows);
 
 }  // namespace
+
+plait_status sort_rows(const plait_call *c, Kind k, const void *rows, int64_t lines, int64_t n,
+                       int64_t keep, void *values, int64_t *indices) {
+  SortArgs a{};
+  a.from = rows, a.values = values, a.indices = indices;
+  a.lines = lines, a.n = n, a.keep = keep, a.from_step = a.values_step = 1;
+  Plan p;
+  p.operands = 2, p.ndim = 1, p.numel = p.size[0] = lines;
+  p.stride[0][0] = keep, p.stride[1][0] = n;
+  make_walk(p, &a.line);
+  return sort_lines(c, k, a);
+}
+
 }  // namespace plait::cuda
 #endif
