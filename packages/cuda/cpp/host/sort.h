@@ -36,4 +36,8 @@ plait_status sum_counts(const plait_call *c, int64_t *counts, int64_t n);
 plait_status sort_rows(const plait_call *c, Kind k, const void *rows, int64_t lines, int64_t n,
                        int64_t keep, void *values, int64_t *indices);
 
+// All lines of a tensor along a dimension, sorted: matrices in C order.
+plait_status sort_dimension(const plait_call *c, const DLTensor *self, int dim, void *values,
+                            int64_t *indices);
+
 }  // namespace plait::cuda

@@ -130,8 +130,7 @@ plait_status randperm(plait_call *c) {  // randperm(n, ...)
   PLAIT_TRY(reserve_blocks(c, blocks_of_groups(n, 2), &a.stream));
   if (n == 0) return PLAIT_OK;
   if (n > UINT32_MAX)
-    return PLAIT_FAIL(c, PLAIT_NOT_IMPLEMENTED, "`n` must be below 2**32; got %lld",
-                      (long long)n);
+    return PLAIT_FAIL(c, PLAIT_NOT_IMPLEMENTED, "`n` must be below 2**32; got %lld", (long long)n);
   int rounds = 0;
   while (n > 2048 && int64_t(1) << rounds / 2 < n) rounds++;
   DLTensor whole = *out;

@@ -66,8 +66,7 @@ PLAIT_DEVICE double poisson_of(double rate, Draws &d) {
     const double k = floor((2 * a / us + b) * u + rate + 0.43);
     if (us >= 0.07 && v <= squeeze) return k;
     if (k < 0 || (us < 0.013 && v > us)) continue;
-    if (log(v * inverse / (a / (us * us) + b)) <= k * log(rate) - rate - log_gamma(k + 1))
-      return k;
+    if (log(v * inverse / (a / (us * us) + b)) <= k * log(rate) - rate - log_gamma(k + 1)) return k;
   }
 }
 
@@ -169,9 +168,9 @@ PLAIT_DEVICE void sum_weights(Block &t, const WeightArgs &a) {
       if (i < a.n && a.again) sums.store(row * a.n + i, before + sum);
       // Without replacement: the order in which exponential clocks with these rates ring.
       if (i < a.n && !a.again)
-        sums.store(row * a.n + i,
-                   w > 0 ? -log(uniform_draw(a.stream.seed, block + uint64_t(row), i)) / w
-                         : kInfinity);
+        sums.store(
+            row * a.n + i,
+            w > 0 ? -log(uniform_draw(a.stream.seed, block + uint64_t(row), i)) / w : kInfinity);
       before += all;
     }
     uint32_t choices;
@@ -268,8 +267,8 @@ plait_status multinomial(plait_call *c) {  // multinomial(self, num_samples, rep
   PLAIT_TRY(sums.take(c, a.rows * a.n * 8));
   a.weights = self->data, a.sums = sums.data<double>(), a.to = data<int64_t>(out);
   a.row_step = a.n, a.step = 1, a.fault = fault_of(c);
-  PLAIT_TRY(launch(c, sum_weights_kernel, F64, a, a.rows < 65536 ? a.rows : 65536, 256,
-                   8 * (8 + 4)));
+  PLAIT_TRY(
+      launch(c, sum_weights_kernel, F64, a, a.rows < 65536 ? a.rows : 65536, 256, 8 * (8 + 4)));
   if (a.again)
     return launch(c, draw_again_kernel, F64, a, blocks_for(c, a.rows * a.count, 256), 256);
   PLAIT_TRY(times.take(c, a.rows * a.count * 8));
