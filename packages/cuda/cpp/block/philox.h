@@ -36,9 +36,7 @@ PLAIT_HD uint64_t long_word(const RandomWords &w, int i) {
 }
 
 // Number i of a block: from one word each (float32), or from two. [0, 1):
-PLAIT_HD float unit(const RandomWords &w, int i, float) {
-  return float(w.at[i] >> 8) * 0x1p-24f;
-}
+PLAIT_HD float unit(const RandomWords &w, int i, float) { return float(w.at[i] >> 8) * 0x1p-24f; }
 PLAIT_HD double unit(const RandomWords &w, int i, double) {
   return double(long_word(w, i) >> 11) * 0x1p-53;
 }

@@ -16,8 +16,4 @@ inline int64_t blocks_of_groups(int64_t n, int64_t each) {
   return ceil_div(n, each * kPhiloxBlocks) * kPhiloxBlocks;
 }
 
-// The first `keep` elements of each sorted line of a dense matrix, and the indices that they had.
-plait_status sort_rows(const plait_call *c, Kind k, const void *rows, int64_t lines, int64_t n,
-                       int64_t keep, void *values, int64_t *indices);
-
 }  // namespace plait::cuda

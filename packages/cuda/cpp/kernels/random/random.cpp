@@ -269,8 +269,7 @@ plait_status bernoulli_fill(plait_call *c) {  // bernoulli_(self, p, *, generato
   plait_value one{PLAIT_INT, 0, {0}};
   one.u.i = 1;
   store_number(kind(self->dtype), one, a.one);
-  return fill_random(c, random_choices_kernel, instance_of_size(self->dtype.bits / 8), self, 4,
-                     &a);
+  return fill_random(c, random_choices_kernel, instance_of_size(self->dtype.bits / 8), self, 4, &a);
 }
 plait_status bernoulli(plait_call *c) {  // bernoulli(self, *, generator): of probabilities
   Operand chances;
@@ -313,8 +312,7 @@ plait_status random_from(plait_call *c) {  // random_.from(self, low, high, *, g
   const bool is_open = c->in[2].tag == PLAIT_NONE;  // up to the largest number of the dtype
   RandomArgs a{};
   a.low = uint64_t(integer(c, 1));
-  a.range =
-      (is_open ? uint64_t(largest(kind(self->dtype))) + 1 : uint64_t(integer(c, 2))) - a.low;
+  a.range = (is_open ? uint64_t(largest(kind(self->dtype))) + 1 : uint64_t(integer(c, 2))) - a.low;
   return fill_whole(c, self, &a);
 }
 plait_status randint(plait_call *c) {  // randint(low, high, size, ...): in [low, high)
