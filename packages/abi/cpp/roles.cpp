@@ -54,21 +54,18 @@ void plain_stats(void *, DLDevice, plait_alloc_stats *s) {
   std::memcpy(s, &all, std::min<size_t>(s->size, sizeof all));
 }
 void plain_reset_peak(void *, DLDevice) { peak_bytes = live_bytes.load(); }
-const plait_allocator plain{PLAIT_HEADER(plait_allocator),
-                            "malloc",
-                            nullptr,
-                            plain_alloc,
-                            plain_free,
-                            nullptr,
-                            plain_stats,
-                            65,
-                            nullptr,
-                            plain_reset_peak,
-                            nullptr,
-                            nullptr,
-                            nullptr,
-                            nullptr,
-                            nullptr};
+// Tables are filled by name, so that code compiles on when a struct grows.
+const plait_allocator plain = [] {
+  plait_allocator t{};
+  t.h = PLAIT_HEADER(plait_allocator);
+  t.name = "malloc";
+  t.alloc = plain_alloc;
+  t.free = plain_free;
+  t.stats = plain_stats;
+  t.inline_below = 65;
+  t.reset_peak = plain_reset_peak;
+  return t;
+}();
 
 void counter_reserve(void *, plait_generator *, uint64_t, uint64_t *, uint64_t *);
 plait_generator *default_generator = nullptr;
@@ -85,17 +82,14 @@ void counter_reserve(void *ctx, plait_generator *g, uint64_t blocks, uint64_t *s
   *seed = __atomic_load_n(&g->seed, __ATOMIC_RELAXED);
   *offset = __atomic_fetch_add(&g->offset, blocks, __ATOMIC_RELAXED);
 }
-const plait_rng counter{PLAIT_HEADER(plait_rng),
-                        "counter",
-                        nullptr,
-                        counter_reserve,
-                        counter_default,
-                        nullptr,
-                        nullptr,
-                        nullptr,
-                        nullptr,
-                        nullptr,
-                        nullptr};
+const plait_rng counter = [] {
+  plait_rng t{};
+  t.h = PLAIT_HEADER(plait_rng);
+  t.name = "counter";
+  t.reserve = counter_reserve;
+  t.default_generator = counter_default;
+  return t;
+}();
 
 // The providers of each role.
 

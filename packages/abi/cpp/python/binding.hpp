@@ -112,6 +112,9 @@ int device_from(PyObject *, DLDevice *);
 PyObject *device_object(DLDevice);
 // Whether a device is there; `caller`, which is to use it, raises an exception if not.
 bool is_there(DLDevice, const char *caller);
+// Imports the installed package that offers a device type which no plug-in brings yet, once. False
+// with an exception.
+bool load_component(DLDevice);
 // What an argument names that means an accelerator: a device, a number of the current accelerator,
 // or None, which is the current one, or the CPU if there is none. False with an exception.
 bool accelerator_from(PyObject *, const char *caller, DLDevice *);

@@ -52,30 +52,26 @@ int32_t take_error(void *, DLDevice, plait_device_error *out) {
   if (!error.fatal) error.code = 0;
   return 1;
 }
-plait_device table{PLAIT_HEADER(plait_device),
-                   "mini",
-                   nullptr,
-                   0,
-                   count,
-                   copy,
-                   synchronize,
-                   stream_synchronize,
-                   stream_new,
-                   stream_free,
-                   stream_query,
-                   event_new,
-                   event_free,
-                   event_record,
-                   event_query,
-                   event_wait,
-                   stream_wait,
-                   nullptr,
-                   nullptr,
-                   nullptr,
-                   take_error,
-                   nullptr,
-                   nullptr,
-                   nullptr};
+plait_device table = [] {
+  plait_device t{};
+  t.h = PLAIT_HEADER(plait_device);
+  t.name = "mini";
+  t.count = count;
+  t.copy = copy;
+  t.synchronize = synchronize;
+  t.stream_synchronize = stream_synchronize;
+  t.stream_new = stream_new;
+  t.stream_free = stream_free;
+  t.stream_query = stream_query;
+  t.event_new = event_new;
+  t.event_free = event_free;
+  t.event_record = event_record;
+  t.event_query = event_query;
+  t.event_wait = event_wait;
+  t.stream_wait = stream_wait;
+  t.take_error = take_error;
+  return t;
+}();
 plait_status alloc(void *, DLDevice, uint64_t n, plait_stream *s, void **data, void **block) {
   *data = *block = std::aligned_alloc(64, (n + 63) / 64 * 64);
   log.push_back("alloc for " + name(s));
@@ -83,21 +79,15 @@ plait_status alloc(void *, DLDevice, uint64_t n, plait_stream *s, void **data, v
 }
 void free_block(void *, void *data, uint64_t, void *) { std::free(data); }
 void record_use(void *, void *, void *, plait_stream *s) { log.push_back("used on " + name(s)); }
-const plait_allocator memory{PLAIT_HEADER(plait_allocator),
-                             "mini",
-                             nullptr,
-                             alloc,
-                             free_block,
-                             nullptr,
-                             nullptr,
-                             0,
-                             record_use,
-                             nullptr,
-                             nullptr,
-                             nullptr,
-                             nullptr,
-                             nullptr,
-                             nullptr};
+const plait_allocator memory = [] {
+  plait_allocator t{};
+  t.h = PLAIT_HEADER(plait_allocator);
+  t.name = "mini";
+  t.alloc = alloc;
+  t.free = free_block;
+  t.record_use = record_use;
+  return t;
+}();
 uint64_t launched;
 plait_status twice(plait_call *c) {
   launched = c->launch;

@@ -28,17 +28,14 @@ void reserve(void *, plait_generator *generator, uint64_t blocks, uint64_t *seed
 
 plait_generator *default_generator(void *) { return default_; }
 
-const plait_rng kTable = {PLAIT_HEADER(plait_rng),
-                          "plait_core.philox",
-                          nullptr,
-                          reserve,
-                          default_generator,
-                          nullptr,
-                          nullptr,
-                          nullptr,
-                          nullptr,
-                          nullptr,
-                          nullptr};
+const plait_rng kTable = [] {
+  plait_rng t{};
+  t.h = PLAIT_HEADER(plait_rng);
+  t.name = "plait_core.philox";
+  t.reserve = reserve;
+  t.default_generator = default_generator;
+  return t;
+}();
 
 }  // namespace
 

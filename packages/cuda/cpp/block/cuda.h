@@ -46,6 +46,13 @@ class Global {
       return y > x || y != y ? y : x;
     });
   }
+  PLAIT_DEVICE Element exchange(int64_t i, Element v) const {
+    return update(i, [v](Compute<Element>) { return widen(v); });
+  }
+  PLAIT_DEVICE Element compare_exchange(int64_t i, Element expected, Element v) const {
+    return update(
+        i, [expected, v](Compute<Element> x) { return x == widen(expected) ? widen(v) : x; });
+  }
   // Replaces element i by f(element) as one step, and returns what it was. Elements of 1, 2, 4 and
   // 8 bytes.
   template <class F>
@@ -61,6 +68,14 @@ class Shared {
   PLAIT_DEVICE explicit Shared(T *data) : data_(data) {}
   PLAIT_DEVICE T load(int64_t i) const { return data_[i]; }
   PLAIT_DEVICE void store(int64_t i, T v) const { data_[i] = v; }
+  template <int N>
+  PLAIT_DEVICE Vector<T, N> load_vector(int64_t i) const {
+    return *reinterpret_cast<const Vector<T, N> *>(data_ + i);
+  }
+  template <int N>
+  PLAIT_DEVICE void store_vector(int64_t i, const Vector<T, N> &v) const {
+    *reinterpret_cast<Vector<T, N> *>(data_ + i) = v;
+  }
   PLAIT_DEVICE T add(int64_t i, T v) const { return Global<T>(data_).add(i, v); }
 
  private:
@@ -120,7 +135,7 @@ class Block : public Thread {
   template <class T>
   PLAIT_DEVICE Shared<T> shared(int64_t n) {
     extern __shared__ __align__(16) char plait_shared_memory[];
-    used_ = (used_ + int64_t(alignof(T)) - 1) / int64_t(alignof(T)) * int64_t(alignof(T));
+    used_ = (used_ + 15) / 16 * 16;  // vectors of any element are aligned
     T *data = reinterpret_cast<T *>(plait_shared_memory + used_);
     used_ += n * int64_t(sizeof(T));
     return Shared<T>(data);

@@ -1,0 +1,87 @@
+// Copies and fills that kernels of other families use, and operands as a kernel wants them.
+#pragma once
+#include "host/launch.h"
+
+namespace plait::cuda {
+
+// `from` broadcasts to the shape of `to`; dtypes and strides may differ. The memory does not
+// overlap, or is the same. A tensor of the CPU has one element.
+plait_status copy_tensor(const plait_call *c, const DLTensor *to, const DLTensor *from);
+
+// `value`, rounded to the dtype of `to`, for all elements; it may be a 0-d tensor.
+plait_status fill_tensor(const plait_call *c, const DLTensor *to, const plait_value &value);
+plait_status fill_tensor(const plait_call *c, const DLTensor *to, int64_t value);
+
+// The element of a 0-d tensor of the CPU. `parts` has room for those of a complex number.
+void read_number(const DLTensor *t, plait_value *to, double *parts);
+
+// The strides of a tensor in C order, in elements.
+inline void dense_strides(const DLTensor *t, int64_t *strides) {
+  int64_t step = 1;
+  for (int d = t->ndim - 1; d >= 0; d--) {
+    strides[d] = step;
+    step *= t->shape[d];
+  }
+}
+
+// An operand in memory of the device: the tensor itself, or a copy. A 0-d tensor of the CPU is
+// always copied; others are if they must be in C order, or have another dtype.
+class Operand {
+ public:
+  plait_status take(const plait_call *c, const DLTensor *t);        // any strides
+  plait_status take_dense(const plait_call *c, const DLTensor *t);  // in C order
+  plait_status take_as(const plait_call *c, const DLTensor *t, DLDataType dtype);  // in C order
+  const DLTensor *tensor() const { return &tensor_; }
+  template <class T = void>
+  const T *data() const {
+    return static_cast<const T *>(tensor_.data);
+  }
+
+ private:
+  DLTensor tensor_{};
+  int64_t strides_[PLAIT_MAX_DIMS + 1];
+  DeviceWorkspace space_;
+};
+
+// A result in C order: its own memory, or other memory that `finish` copies from.
+class DenseResult {
+ public:
+  plait_status take(const plait_call *c, const DLTensor *t);
+  plait_status finish(const plait_call *c) const;
+  template <class T = void>
+  T *data() const {
+    return static_cast<T *>(tensor_.data);
+  }
+
+ private:
+  const DLTensor *to_ = nullptr;
+  DLTensor tensor_{};
+  int64_t strides_[PLAIT_MAX_DIMS + 1];
+  DeviceWorkspace space_;
+};
+
+// Makes elements of up to 16 bytes of several neighbouring ones, where all operands of a finished
+// plan allow it. Returns their size.
+inline int join_elements(Plan *p, int item) {
+  const int last = p->ndim - 1;
+  uint64_t all = uint64_t(p->size[last]) * uint64_t(item);
+  for (int k = 0; k < p->operands; k++) {
+    if (p->stride[k][last] != item) return item;
+    all |= reinterpret_cast<uintptr_t>(p->data[k]);
+    for (int d = 0; d < last; d++) all |= uint64_t(p->stride[k][d]);
+  }
+  int wide = 16;
+  while (all % uint64_t(wide)) wide /= 2;
+  if (wide <= item) return item;
+  p->size[last] /= wide / item;
+  p->numel /= wide / item;
+  for (int k = 0; k < p->operands; k++) p->stride[k][last] = wide;
+  return wide;
+}
+
+inline plait_status too_many_dimensions(const plait_call *c) {
+  return PLAIT_FAIL(c, PLAIT_NOT_IMPLEMENTED,
+                    "operands of more than %d dimensions that cannot be merged have no kernel", 12);
+}
+
+}  // namespace plait::cuda
