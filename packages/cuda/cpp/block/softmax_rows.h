@@ -32,11 +32,6 @@ struct SoftmaxOf {
     return is_log ? (x - top) - factor : scalar::math::exp(x - top) * factor;
   }
 };
-// What a row with an infinite largest element has no softmax of.
-template <class T>
-PLAIT_DEVICE T sum_or_nan(const LogSum<T> &v) {
-  return v.top - v.top == T(0) ? v.sum : T(scalar::math::kNan);
-}
 // What follows: `row(i)` gives a function of an element's place in row i and of its softmax.
 struct Nothing {
   struct Row {
