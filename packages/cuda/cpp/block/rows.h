@@ -30,11 +30,12 @@ class RowPart {
   // How many elements a thread holds, the same for all threads of the row.
   PLAIT_DEVICE int items() const { return items_; }
 
-  // Whether element k is one of the row; the elements of a vector all are.
-  PLAIT_DEVICE bool is_inside(int k, int width) const {
-    return is_vector_ ? (int64_t(k / width) * lanes_ + lane_) * width < n_
-                      : int64_t(k) * lanes_ + lane_ < n_;
+  // The place of element k in the row.
+  PLAIT_DEVICE int64_t place(int k, int width) const {
+    return is_vector_ ? (int64_t(k / width) * lanes_ + lane_) * width + k % width
+                      : int64_t(k) * lanes_ + lane_;
   }
+  PLAIT_DEVICE bool is_inside(int k, int width) const { return place(k, width) < n_; }
 
   // Reads elements of the row at `base`; those behind its end are `absent`.
   template <class E>
@@ -189,10 +190,12 @@ class LongRow {
       if (place(i, e) < n_) y.store(base + place(i, e), narrow<E>(from[e]));
   }
 
- private:
+  // The place of element e of those that begin at i.
   PLAIT_DEVICE int64_t place(int64_t i, int e) const {
     return is_vector_ ? i + e : i + int64_t(e) * t_.threads();
   }
+
+ private:
   template <class F>
   PLAIT_DEVICE void each(F f) const {
     const int64_t step = int64_t(t_.threads()) * kWidth;
