@@ -41,6 +41,7 @@ class Device(Host):
     def __init__(self, name: str) -> None:
         base, _, index = name.partition(":")
         self.name = f"{base}:{index or 0}"
+        plait_abi.device(self.name)  # an installed package may bring it
         self.type = devices_in_force()[base]
         self.handle = DLDevice(self.type, int(index or 0))
         table = table_in_force(DeviceTable, "device", self.type)

@@ -184,11 +184,11 @@ def device_under_test(config: pytest.Config) -> Device:
     from plait_abi import components
     from plait_conformance._device import Device, devices_in_force
 
-    name = config.getoption("--device") or ""
-    if name.partition(":")[0] not in ("", *devices_in_force()):
-        components.load_device(name.partition(":")[0])  # an installed package may offer it
+    choice = (config.getoption("--device") or "").partition(":")[0]
+    if choice not in ("", "cpu", *devices_in_force()):
+        components.load_device(choice)  # an installed package may bring it
     result = list(devices_in_force())
-    name = name or (result[0] if result else "")
+    name = config.getoption("--device") or (result[0] if result else "")
     if name.partition(":")[0] not in result:
         raise pytest.UsageError(
             f"there is no device {name!r}, only {['cpu', *result]}: load one with --load PATH"

@@ -7,7 +7,7 @@
 namespace plait::cuda {
 
 // A reserved part of a generator's stream. During the capture of a graph `base` is memory of the
-// device whose number is added to the offset; else NULL.
+// device with two words: a number that is added to the offset, and the seed. Else it is NULL.
 struct RandomStream {
   uint64_t seed, offset;
   const uint64_t *base;
@@ -15,6 +15,18 @@ struct RandomStream {
 struct RandomWords {
   uint32_t at[4];
 };
+
+#if PLAIT_KERNELS
+// The first block and the seed that a kernel draws from.
+template <class Thread>
+PLAIT_DEVICE uint64_t first_block(Thread &t, const RandomStream &s) {
+  return s.offset + (s.base ? t.template global<const uint64_t>(s.base).load(0) : 0);
+}
+template <class Thread>
+PLAIT_DEVICE uint64_t seed_of(Thread &t, const RandomStream &s) {
+  return s.base ? t.template global<const uint64_t>(s.base).load(1) : s.seed;
+}
+#endif
 
 // Block `block` of the stream; `turn` counts the further draws from it.
 PLAIT_HD RandomWords philox(uint64_t seed, uint64_t block, uint32_t turn) {

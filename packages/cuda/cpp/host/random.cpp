@@ -1,5 +1,8 @@
 #include "host/random.h"
 
+#include "host/capture.h"
+#include "host/device.h"
+
 namespace plait::cuda {
 
 plait_status reserve_blocks(const plait_call *c, int64_t blocks, RandomStream *out) {
@@ -12,6 +15,12 @@ plait_status reserve_blocks(const plait_call *c, int64_t blocks, RandomStream *o
   if (rng->fill)
     return PLAIT_FAIL(c, PLAIT_NOT_IMPLEMENTED,
                       "the random numbers of %s are not computed on this device", rng->name);
+  if (!generator)
+    generator = PLAIT_HAS(plait_rng, rng, device_generator)
+                    ? rng->device_generator(rng->ctx, c->device)
+                    : rng->default_generator(rng->ctx);
+  const plait_status s = reserve_in_graph(c, generator, uint64_t(blocks), &out->offset, &out->base);
+  if (s != PLAIT_DECLINE) return s;
   out->base = nullptr;
   rng->reserve(rng->ctx, generator, uint64_t(blocks), &out->seed, &out->offset);
   return PLAIT_OK;

@@ -26,10 +26,9 @@ PLAIT_DEVICE void drop_elements(Thread &t, const DropoutArgs &a) {
   const auto to = t.global<T>(a.to);
   const auto kept = t.global<bool>(a.kept);
   const V scale = V(a.scale);
-  const uint64_t first =
-      a.stream.offset + (a.stream.base ? t.global<const uint64_t>(a.stream.base).load(0) : 0);
+  const uint64_t first = first_block(t, a.stream), seed = seed_of(t, a.stream);
   for (int64_t b = t.index(); b < (a.n + 3) / 4; b += t.stride()) {
-    const RandomWords w = philox(a.stream.seed, first + uint64_t(b), 0);
+    const RandomWords w = philox(seed, first + uint64_t(b), 0);
     if constexpr (sizeof(T) <= 4) {
       if (a.is_dense && 4 * b + 4 <= a.n) {
         const auto x = from.template load_vector<4>(4 * b);

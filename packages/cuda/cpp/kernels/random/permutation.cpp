@@ -28,10 +28,10 @@ class Shuffle {
       : a_(a),
         elements_(t.global<int64_t>(a.elements)),
         claims_(t.global<uint64_t>(a.claims)),
-        first_(a.stream.offset +
-               (a.stream.base ? t.global<const uint64_t>(a.stream.base).load(0) : 0)) {}
+        first_(first_block(t, a.stream)),
+        seed_(seed_of(t, a.stream)) {}
   PLAIT_DEVICE int64_t partner(int64_t i) const {
-    const RandomWords w = philox(a_.stream.seed, first_ + uint64_t(i / 2), 0);
+    const RandomWords w = philox(seed_, first_ + uint64_t(i / 2), 0);
     return i + int64_t(below(w, int(i % 2), uint64_t(a_.n - i)));
   }
   // Claims of later rounds are smaller than those of earlier ones.
@@ -55,7 +55,7 @@ class Shuffle {
   const ShuffleArgs &a_;
   Global<int64_t> elements_;
   Global<uint64_t> claims_;
-  uint64_t first_;
+  uint64_t first_, seed_;
 };
 
 template <class T>

@@ -27,17 +27,14 @@ struct RandomArgs {
 };
 
 #if PLAIT_KERNELS
-PLAIT_DEVICE uint64_t first_block(Thread &t, const RandomStream &s) {
-  return s.offset + (s.base ? t.global<const uint64_t>(s.base).load(0) : 0);
-}
-
 // Calls f(words, first element) for each block of words, of which each makes `each` elements.
 template <int each, class F>
 PLAIT_DEVICE void each_block(Thread &t, const RandomArgs &a, F f) {
   const uint64_t first = first_block(t, a.stream);
+  const uint64_t seed = seed_of(t, a.stream);
   const int64_t blocks = (a.n + each - 1) / each;
   for (int64_t b = t.index(); b < blocks; b += t.stride())
-    f(philox(a.stream.seed, first + uint64_t(b), 0), b * each);
+    f(philox(seed, first + uint64_t(b), 0), b * each);
 }
 
 // Writes neighbouring elements, those that exist.
@@ -97,11 +94,12 @@ PLAIT_DEVICE void random_pairs(Thread &t, const RandomArgs &a) {
   constexpr int made = kMade<T>, half = 16;
   const auto to = t.global<T>(a.to);
   const uint64_t first = first_block(t, a.stream);
+  const uint64_t seed = seed_of(t, a.stream);
   const int64_t groups = (a.n + 2 * half * made - 1) / (2 * half * made);
   for (int64_t i = t.index(); i < groups * half; i += t.stride()) {
     const int64_t block = i / half * 2 * half + i % half;
-    const RandomWords radii = philox(a.stream.seed, first + uint64_t(block), 0),
-                      angles = philox(a.stream.seed, first + uint64_t(block + half), 0);
+    const RandomWords radii = philox(seed, first + uint64_t(block), 0),
+                      angles = philox(seed, first + uint64_t(block + half), 0);
     Vector<T, made> cosines, sines;
 #pragma unroll
     for (int k = 0; k < made; k++) {
@@ -275,7 +273,7 @@ plait_status bernoulli(plait_call *c) {  // bernoulli(self, *, generator): of pr
   Operand chances;
   PLAIT_TRY(chances.take(c, tensor(c, 0)));
   RandomArgs a{};
-  a.chances = chances.data(), a.fault = fault_of(c);
+  a.chances = chances.data(), a.fault = fault_of(c, 0);
   return fill_random(c, random_chances_kernel, kind(result(c)->dtype), result(c), 4, &a,
                      chances.tensor());
 }

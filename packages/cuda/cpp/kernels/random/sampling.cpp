@@ -32,9 +32,6 @@ constexpr double kHuge = 0x1p53;  // above this number not every whole number is
 constexpr double kInfinity = scalar::math::kInf, kNotANumber = scalar::math::kNan;
 constexpr int kThreads = 256;
 
-PLAIT_DEVICE uint64_t first_block(Thread &t, const RandomStream &s) {
-  return s.offset + (s.base ? t.global<const uint64_t>(s.base).load(0) : 0);
-}
 PLAIT_DEVICE double log_gamma(double x) {
 #if defined(__CUDA_ARCH__)
   return lgamma(x);
@@ -129,10 +126,11 @@ PLAIT_DEVICE void sample_elements(Thread &t, const SampleArgs &a) {
   const auto first = t.global<const T>(a.first);
   const auto second = t.global<const T>(a.second ? a.second : a.first);
   const uint64_t block = first_block(t, a.stream);
+  const uint64_t seed = seed_of(t, a.stream);
   for (int64_t i = t.index(); i < a.n; i += t.stride()) {
     int64_t offset[3];
     a.walk.seek(i, offset);
-    Draws d(a.stream.seed, block + uint64_t(i));
+    Draws d(seed, block + uint64_t(i));
     const double x = double(widen(first.load(offset[1])));
     double made;
     if (a.distribution == kPoisson)
@@ -153,6 +151,7 @@ PLAIT_DEVICE void sum_weights(Block &t, const WeightArgs &a) {
   const auto weights = t.global<const T>(a.weights);
   const auto sums = t.global<double>(a.sums);
   const uint64_t block = first_block(t, a.stream);
+  const uint64_t seed = seed_of(t, a.stream);
   for (int64_t row = t.block(); row < a.rows; row += t.blocks()) {
     double before = 0, all;
     uint32_t possible = 0;
@@ -168,9 +167,8 @@ PLAIT_DEVICE void sum_weights(Block &t, const WeightArgs &a) {
       if (i < a.n && a.again) sums.store(row * a.n + i, before + sum);
       // Without replacement: the order in which exponential clocks with these rates ring.
       if (i < a.n && !a.again)
-        sums.store(
-            row * a.n + i,
-            w > 0 ? -log(uniform_draw(a.stream.seed, block + uint64_t(row), i)) / w : kInfinity);
+        sums.store(row * a.n + i,
+                   w > 0 ? -log(uniform_draw(seed, block + uint64_t(row), i)) / w : kInfinity);
       before += all;
     }
     uint32_t choices;
@@ -187,10 +185,11 @@ PLAIT_DEVICE void draw_again(Thread &t, const WeightArgs &a) {
   const auto sums = t.global<const double>(a.sums);
   const auto weights = t.global<const T>(a.weights);
   const uint64_t block = first_block(t, a.stream);
+  const uint64_t seed = seed_of(t, a.stream);
   for (int64_t i = t.index(); i < a.rows * a.count; i += t.stride()) {
     const int64_t row = i / a.count, first = row * a.n;
     const double total = sums.load(first + a.n - 1);
-    const double u = uniform_draw(a.stream.seed, block + uint64_t(row), i - row * a.count) * total;
+    const double u = uniform_draw(seed, block + uint64_t(row), i - row * a.count) * total;
     int64_t low = 0, high = a.n;  // the first sum above u
     while (low < high) {
       const int64_t middle = low + (high - low) / 2;
@@ -266,7 +265,7 @@ plait_status multinomial(plait_call *c) {  // multinomial(self, num_samples, rep
   DeviceWorkspace sums, times;
   PLAIT_TRY(sums.take(c, a.rows * a.n * 8));
   a.weights = self->data, a.sums = sums.data<double>(), a.to = data<int64_t>(out);
-  a.row_step = a.n, a.step = 1, a.fault = fault_of(c);
+  a.row_step = a.n, a.step = 1, a.fault = fault_of(c, 0);
   PLAIT_TRY(
       launch(c, sum_weights_kernel, F64, a, a.rows < 65536 ? a.rows : 65536, 256, 8 * (8 + 4)));
   if (a.again)
