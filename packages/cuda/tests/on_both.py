@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import plait_cuda  # noqa: F401 - brings the device
 
 import plait_core as pc
+import plait_cuda  # noqa: F401 - brings the device
 
 TOLERANCE = {"float16": 2e-3, "bfloat16": 1.6e-2, "float32": 1e-5, "float64": 1e-12}
 TOLERANCE |= {"complex64": 1e-5, "complex128": 1e-12}

@@ -26,7 +26,9 @@ def test_absent_devices_are_objects(torch: Any, name: str) -> None:
         lambda: torch.set_default_device(device),
     )
     for call in calls:
-        with pytest.raises(RuntimeError, match=f"no component for the device {kind}:|{kind}: there is no"):
+        with pytest.raises(
+            RuntimeError, match=f"no component for the device {kind}:|{kind}: there is no"
+        ):
             call()
     assert torch.zeros(2).device.type == "cpu"
 

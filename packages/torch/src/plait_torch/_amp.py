@@ -11,11 +11,14 @@ from types import ModuleType
 from typing import Any
 
 import plait
-from plait_torch._autocast import autocast as autocast
-from plait_torch._autocast import get_autocast_dtype as get_autocast_dtype
-from plait_torch._autocast import is_autocast_available as is_autocast_available
-from plait_torch._autocast import is_autocast_enabled as is_autocast_enabled
-from plait_torch._autocast import is_there, warn_once
+from plait_torch._autocast import (
+    autocast as autocast,
+    get_autocast_dtype as get_autocast_dtype,
+    is_autocast_available as is_autocast_available,
+    is_autocast_enabled as is_autocast_enabled,
+    is_there,
+    warn_once,
+)
 
 __all__ = [
     "OptState",
@@ -28,6 +31,7 @@ __all__ = [
     "is_autocast_available",
     "is_autocast_enabled",
 ]
+
 
 class _DeviceAutocast(autocast):
     """`torch.cuda.amp.autocast` and `torch.cpu.amp.autocast`: the device is in the name."""
@@ -94,7 +98,9 @@ def custom_fwd(
         >>> import plait
         >>> from plait_torch._amp import autocast, custom_fwd
         >>> class Context: pass
-        >>> forward = custom_fwd(lambda ctx, x: x.dtype, device_type="cpu", cast_inputs=plait.float32)
+        >>> def forward(ctx, x):
+        ...     return x.dtype
+        >>> forward = custom_fwd(forward, device_type="cpu", cast_inputs=plait.float32)
         >>> with autocast("cpu"):
         ...     forward(Context(), plait.ones(1).half())
         plait.float32
@@ -112,7 +118,9 @@ def custom_fwd(
             return fwd(ctx, *args, **words)
         with autocast(device_type, enabled=False):
             return fwd(
-                ctx, *_cast(args, device_type, cast_inputs), **_cast(words, device_type, cast_inputs)
+                ctx,
+                *_cast(args, device_type, cast_inputs),
+                **_cast(words, device_type, cast_inputs),
             )
 
     return forward
@@ -288,7 +296,9 @@ class GradScaler:
         does not wait for the answer.
         """
         infinite = sum(results[1:], results[0]) > 0
-        steps = plait.where(infinite, plait.zeros_like(self._growth_tracker), self._growth_tracker + 1)
+        steps = plait.where(
+            infinite, plait.zeros_like(self._growth_tracker), self._growth_tracker + 1
+        )
         grows = steps == self._growth_interval
         grown = self._scale * self._growth_factor
         grown = plait.where(plait.isfinite(grown), grown, self._scale)  # else it stays infinite

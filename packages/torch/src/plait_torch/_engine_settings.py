@@ -6,8 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import plait
-from plait_torch._autocast import set_autocast_dtype as set_autocast_dtype
-from plait_torch._autocast import set_autocast_enabled as set_autocast_enabled
+from plait_torch._autocast import (
+    set_autocast_dtype as set_autocast_dtype,
+    set_autocast_enabled as set_autocast_enabled,
+)
 from plait_torch._jit import ScriptFunction, ScriptModule, fork, wait
 from plait_torch._zip_records import PyTorchFileReader, PyTorchFileWriter
 

@@ -86,8 +86,7 @@ def _graphed(function: Any, args: tuple[Any, ...], warmups: int, unused: bool, p
             recorded.backward.replay()
             results = iter(recorded.gradients)
             return tuple(
-                _detached(next(results)) if each.requires_grad else None
-                for each in recorded.inputs
+                _detached(next(results)) if each.requires_grad else None for each in recorded.inputs
             )
 
     parameters = recorded.inputs[len(args) :]
