@@ -2,7 +2,7 @@
 // numbers that the CPU's kernels draw: element i of a tensor, in C order, depends on the stream's
 // position and on i alone.
 #pragma once
-#include "block/types.h"
+#include "block/block.h"
 
 namespace plait::cuda {
 
