@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from emulation_control import Emulation
+from emulation_control import Emulation, run_program
 
 import plait_core as pc
 
@@ -241,3 +241,45 @@ def test_the_current_device() -> None:
         assert pc.ones(2).device.type == "cuda"
     finally:
         pc.set_default_device(None)
+
+
+def test_a_context_that_another_library_made_current_is_noticed() -> None:
+    x = pc.ones(3, device="cuda")
+    Emulation().call("cuCtxSetCurrent", None)
+    y = x + 1
+    event = cuda.Event()
+    Emulation().call("cuCtxSetCurrent", None)
+    event.record()
+    event.synchronize()
+    assert y.cpu().tolist() == [2, 2, 2]
+
+
+def test_two_devices() -> None:
+    run_program(
+        """
+        cuda = plait.cuda
+        assert cuda.device_count() == 2 and cuda.can_device_access_peer(0, 1) in (True, False)
+        x = plait.arange(1000.0, device="cuda:0")
+        y = x.to("cuda:1")
+        assert y.device.index == 1 and plait.equal(y.cpu(), x.cpu())
+        cuda.set_device(1)
+        assert plait.ones(2, device="cuda").device.index == cuda.current_device() == 1
+        with cuda.device(0):
+            assert plait.ones(2).cuda().device.index == 0
+        assert cuda.current_device() == 1
+        refused(ValueError, lambda: x + y, "cuda:1")
+        with cuda.stream(cuda.Stream(0)), cuda.stream(cuda.Stream(1)):
+            z = (x * 2).to("cuda:1") + y
+            assert plait.equal(z.cpu(), x.cpu() * 3)
+        assert cuda.memory_allocated(0) > 0 and cuda.memory_allocated(1) > 0
+        cuda.manual_seed_all(3)
+        a, b = plait.rand(5, device="cuda:0"), plait.rand(5, device="cuda:1")
+        assert plait.equal(a.cpu(), b.cpu())
+        import threading
+        seen = []
+        thread = threading.Thread(target=lambda: seen.append(cuda.current_device()))
+        thread.start(), thread.join()
+        assert seen == [0]  # each thread has a current device of its own
+        """,
+        PLAIT_CUDA_DEVICES="2",
+    )
