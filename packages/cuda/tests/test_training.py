@@ -44,7 +44,7 @@ MODELS: dict[str, tuple[Callable[[], Any], tuple[int, ...]]] = {
     "mlp": (lambda: nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 3)), (20, 8)),
     "cnn": (
         lambda: nn.Sequential(
-            nn.Conv2d(1, 4, 3, padding=1),
+            nn.Conv2d(1, 4, 3, padding=1, bias=False),  # a bias before a norm has no gradient
             nn.BatchNorm2d(4),
             nn.ReLU(),
             nn.MaxPool2d(2),
