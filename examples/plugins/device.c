@@ -39,12 +39,13 @@ enum {
   OPENED,     /* memory of other processes that is mapped now */
   STARTS,     /* how often the driver was started */
   FAIL_START, /* the n-th start from now fails */
+  FAIL_COPY,  /* the n-th copy from now finds an error */
   REPLAYS,    /* graphs that were put into a stream */
   NUMBERS
 };
 static const char *const number_names[NUMBERS] = {
-    "delay_us",   "fail_in",      "fatal_in", "limit",  "launches",   "copies", "waits",
-    "live_bytes", "pinned_bytes", "opened",   "starts", "fail_start", "replays"};
+    "delay_us",   "fail_in",      "fatal_in", "limit",  "launches",   "copies",    "waits",
+    "live_bytes", "pinned_bytes", "opened",   "starts", "fail_start", "fail_copy", "replays"};
 static int64_t numbers[NUMBERS];
 
 static int number_at(const char *name) {
@@ -828,10 +829,14 @@ typedef struct copy_work {
   void *to, *staged;
   const void *from;
   uint64_t nbytes;
+  int device;
 } copy_work;
 static void run_copy(work *w) {
   copy_work *c = (copy_work *)w;
-  memcpy(c->to, c->from, c->nbytes);
+  if (is_due(FAIL_COPY))
+    found(c->device, c->w.launch, PLAIT_ERROR, 0, "the pretend device was told to fail at a copy");
+  else
+    memcpy(c->to, c->from, c->nbytes);
 }
 static void drop_copy(work *w) {
   free(((copy_work *)w)->staged);
@@ -853,6 +858,8 @@ static plait_status copy(void *ctx, plait_thread *thread, void *to, DLDevice the
                    .from = from_host ? from : real(from),
                    .nbytes = nbytes};
   c->w.kind = PLAIT_ACTIVITY_COPY;
+  c->w.launch = PLAIT_KNOWS(plait_thread, thread->h.size, launch) ? thread->launch : 0;
+  c->device = (from_host ? there : here).device_id;
   if (from_host && !(flags & PLAIT_COPY_ASYNC)) { /* the caller may change its memory at once */
     c->staged = malloc(nbytes);
     if (!c->staged) {

@@ -48,6 +48,7 @@ plait_status enlist(plait_thread *thread, plait_stream *s) {
   });
 }
 void delist(const plait_stream *s) {
+  forget_stream(s);
   State &state = states[s->device.device_type];
   const std::lock_guard<ProcessLock> lock(state.lock);
   const auto at = std::find(state.streams.begin(), state.streams.end(), s);
@@ -454,8 +455,10 @@ plait_status stream_wait(plait_thread *thread, DLDevice d, plait_stream *stream,
   if (!is_accelerator(d)) return event_wait(thread, event);  // the host is its own stream
   if (is_gone(d)) return gone(thread, d);
   if (d.device_type != b->device.device_type) return event_wait(thread, event);
-  return call_device(thread, d, "stream_wait",
-                     [&] { return b->table->stream_wait(b->table->ctx, thread, d, stream, b); });
+  const plait_status s = call_device(thread, d, "stream_wait", [&] {
+    return b->table->stream_wait(b->table->ctx, thread, d, stream, b);
+  });
+  return s < 0 || !same(d, b->device) ? s : note_wait(thread, d, stream, b->stream, b->launch);
 }
 
 plait_status event_elapsed(plait_thread *thread, plait_device_event *from, plait_device_event *to,
