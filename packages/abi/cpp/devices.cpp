@@ -534,13 +534,15 @@ void let_go(plait_thread *thread, DLDevice d) {
 
 namespace {
 struct Pinned {
+  DLDevice device;
   const plait_device *table;
   void *data;
   uint64_t nbytes;
 };
 void free_pinned(void *p) {
   auto *pinned = static_cast<Pinned *>(p);
-  pinned->table->pinned_free(pinned->table->ctx, pinned->data, pinned->nbytes);
+  if (!is_gone(pinned->device))
+    pinned->table->pinned_free(pinned->table->ctx, pinned->data, pinned->nbytes);
   delete pinned;
 }
 }  // namespace
@@ -556,7 +558,7 @@ plait_status pinned_new(plait_thread *thread, DLDevice d, uint64_t nbytes, plait
       if (s >= 0) (*out)->flags |= PLAIT_STORAGE_PINNED;
       return s;
     }
-    auto pinned = std::make_unique<Pinned>(Pinned{table, nullptr, nbytes});
+    auto pinned = std::make_unique<Pinned>(Pinned{d, table, nullptr, nbytes});
     plait_status s = call_device(thread, d, "pinned_alloc", [&] {
       return table->pinned_alloc(table->ctx, thread, nbytes, &pinned->data);
     });
