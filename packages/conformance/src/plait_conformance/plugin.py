@@ -35,7 +35,8 @@ ROLES = {
     "communicator": ("test_communicator",),
     "device": (
         *("test_device_kernels", "test_device_streams", "test_device_copies"),
-        *("test_device_memory", "test_device_sharing", "test_allocator"),
+        *("test_device_functions", "test_device_memory", "test_device_sharing"),
+        "test_allocator",
     ),
     "allocator": ("test_allocator",),
     "executor": ("test_executor",),
