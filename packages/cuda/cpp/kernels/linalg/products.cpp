@@ -23,10 +23,6 @@
 
 namespace plait::cuda {
 
-// How a tile of an operand is read: neighbouring threads go along k or along the other dimension,
-// and each reads a vector or single elements.
-enum : int32_t { kAlongDepth = 1, kByVectors = 2 };
-
 struct ProductArgs {
   const void *a, *b, *addend;
   void *c;  // the result, or the sums of parts of k: [part][batch][m][n]
@@ -47,21 +43,6 @@ struct ProductPartsArgs {
 
 // Rows of few-row products that a thread keeps sums of.
 constexpr int kFew = 4;
-constexpr int kLargeTile = 128, kSmallTile = 64;
-
-// Elements of one access, and the depth of a tile.
-template <class E>
-constexpr int kVector = sizeof(E) <= 4 ? 4 : int(16 / sizeof(E));
-template <class S>
-constexpr int kDepth = sizeof(S) >= 16 ? 8 : 16;
-// A row of a tile has some elements more, against conflicts of banks.
-template <class S, int tile>
-constexpr int kPitch = tile + int(16 / sizeof(S));
-
-// Bytes of shared memory: two tiles of each operand, one being read while the other is written.
-constexpr int64_t shared_bytes(int tile, int size) {
-  return int64_t(4) * (size >= 16 ? 8 : 16) * (tile + 16 / size) * size;
-}
 
 }  // namespace plait::cuda
 
@@ -91,85 +72,6 @@ PLAIT_DEVICE void store_sum(Thread &t, const ProductArgs &a, Sum<E> sum, int64_t
   } else {
     t.global<Sum<E>>(a.c).store(((part * a.batch + z) * a.m + i) * a.n + j, sum);
   }
-}
-
-// One operand's part of a tile that a thread moves from global to shared memory. `o` is the
-// dimension that is not k.
-template <class E, int tile>
-struct TilePart {
-  using S = Sum<E>;
-  static constexpr int kV = kVector<E>, kElements = tile * kDepth<S> / 256;
-  E at[kElements];
-
-  // Where group g of the thread's vectors lies in the tile.
-  static PLAIT_DEVICE void locate(int thread, int g, int32_t way, int *o, int *l) {
-    const int id = thread + g * 256;
-    if (way & kAlongDepth) {
-      *o = id / (kDepth<S> / kV), *l = id % (kDepth<S> / kV) * kV;
-    } else {
-      *l = id / (tile / kV), *o = id % (tile / kV) * kV;
-    }
-  }
-
-  // `first`: the tile's first element; `o_left`, `l_left`: what the operand has from there on.
-  PLAIT_DEVICE void load(Block &t, const Global<const E> &from, int64_t first, int32_t way,
-                         int64_t o_stride, int64_t l_stride, int o_left, int l_left) {
-#pragma unroll
-    for (int g = 0; g < kElements / kV; g++) {
-      int o, l;
-      locate(t.thread(), g, way, &o, &l);
-      const int o_step = way & kAlongDepth ? 0 : 1, l_step = 1 - o_step;
-      const int64_t at_o = first + o * o_stride + l * l_stride;
-      if ((way & kByVectors) && o + (kV - 1) * o_step < o_left && l + (kV - 1) * l_step < l_left) {
-        const Vector<E, kV> v = from.template load_vector<kV>(at_o);
-#pragma unroll
-        for (int i = 0; i < kV; i++) at[g * kV + i] = v.at[i];
-      } else {
-        const int64_t step = o_step ? o_stride : l_stride;
-#pragma unroll
-        for (int i = 0; i < kV; i++)
-          at[g * kV + i] =
-              o + i * o_step < o_left && l + i * l_step < l_left ? from.load(at_o + i * step) : E{};
-      }
-    }
-  }
-
-  PLAIT_DEVICE void store(Block &t, const Shared<S> &to, int first, int32_t way) const {
-#pragma unroll
-    for (int g = 0; g < kElements / kV; g++) {
-      int o, l;
-      locate(t.thread(), g, way, &o, &l);
-      if (way & kAlongDepth) {
-#pragma unroll
-        for (int i = 0; i < kV; i++)
-          to.store(first + (l + i) * kPitch<S, tile> + o, to_sum(at[g * kV + i]));
-      } else {
-        constexpr int kW = int(16 / sizeof(S));  // elements of a vector of sums
-#pragma unroll
-        for (int i = 0; i < kV; i += kW) {
-          Vector<S, kW> v;
-#pragma unroll
-          for (int e = 0; e < kW; e++) v.at[e] = to_sum(at[g * kV + i + e]);
-          to.template store_vector<kW>(first + l * kPitch<S, tile> + o + i, v);
-        }
-      }
-    }
-  }
-};
-
-// `per` elements of row l of a tile, in groups of four: those of thread `at` of 16.
-template <class S, int tile, int per>
-PLAIT_DEVICE void tile_row(const Shared<S> &from, int first, int l, int at, S *to) {
-  constexpr int kW = int(16 / sizeof(S));
-#pragma unroll
-  for (int g = 0; g < per / 4; g++)
-#pragma unroll
-    for (int i = 0; i < 4; i += kW) {
-      const Vector<S, kW> v = from.template load_vector<kW>(first + l * kPitch<S, tile> +
-                                                            g * (tile / (per / 4)) + at * 4 + i);
-#pragma unroll
-      for (int e = 0; e < kW; e++) to[g * 4 + i + e] = v.at[e];
-    }
 }
 
 // Stores the sums of a thread: four neighbouring columns at once where the result allows it.
@@ -219,48 +121,25 @@ PLAIT_DEVICE void tile_of_block(const ProductArgs &a, int64_t block, int64_t *ro
 template <class E, int tile, int per>
 PLAIT_DEVICE void product_tile(Block &t, const ProductArgs &a) {
   using S = Sum<E>;
-  constexpr int kSize = kDepth<S> * kPitch<S, tile>;
-  const auto a_tile = t.template shared<S>(2 * kSize), b_tile = t.template shared<S>(2 * kSize);
+  const auto a_tile = t.template shared<S>(2 * kTileSize<S, tile>);
+  const auto b_tile = t.template shared<S>(2 * kTileSize<S, tile>);
   int64_t row, column, part, z;
   tile_of_block<tile>(a, t.block(), &row, &column, &part, &z);
-  const auto from_a = t.template global<const E>(static_cast<const E *>(a.a) + z * a.a_batch);
-  const auto from_b = t.template global<const E>(static_cast<const E *>(a.b) + z * a.b_batch);
   const int64_t begin = part * a.depth, end = begin + a.depth < a.k ? begin + a.depth : a.k;
-  TilePart<E, tile> a_part, b_part;
+  TileSource<E> from_a{t.template global<const E>(static_cast<const E *>(a.a) + z * a.a_batch),
+                       row * a.a_row + begin * a.a_column,
+                       a.a_row,
+                       a.a_column,
+                       a.a_way,
+                       int(a.m - row < tile ? a.m - row : tile)};
+  TileSource<E> from_b{t.template global<const E>(static_cast<const E *>(a.b) + z * a.b_batch),
+                       column * a.b_column + begin * a.b_row,
+                       a.b_column,
+                       a.b_row,
+                       a.b_way,
+                       int(a.n - column < tile ? a.n - column : tile)};
   S sum[per][per];
-#pragma unroll
-  for (int i = 0; i < per; i++)
-#pragma unroll
-    for (int j = 0; j < per; j++) sum[i][j] = S(0);
-  const int a_left = int(a.m - row < tile ? a.m - row : tile);
-  const int b_left = int(a.n - column < tile ? a.n - column : tile);
-  int64_t a_first = row * a.a_row + begin * a.a_column;
-  int64_t b_first = column * a.b_column + begin * a.b_row;
-  int left = int(end - begin);  // of this part of k
-  auto load = [&]() {
-    a_part.load(t, from_a, a_first, a.a_way, a.a_row, a.a_column, a_left, left);
-    b_part.load(t, from_b, b_first, a.b_way, a.b_column, a.b_row, b_left, left);
-    a_first += kDepth<S> * a.a_column, b_first += kDepth<S> * a.b_row, left -= kDepth<S>;
-  };
-  load();
-  int which = 0;
-  for (bool more = true; more; which ^= 1) {
-    a_part.store(t, a_tile, which * kSize, a.a_way);
-    b_part.store(t, b_tile, which * kSize, a.b_way);
-    t.barrier();  // the other tile has been read by all: each thread stored after reading it
-    more = left > 0;
-    if (more) load();
-#pragma unroll
-    for (int d = 0; d < kDepth<S>; d++) {
-      S x[per], y[per];
-      tile_row<S, tile, per>(a_tile, which * kSize, d, t.thread() / 16, x);
-      tile_row<S, tile, per>(b_tile, which * kSize, d, t.thread() % 16, y);
-#pragma unroll
-      for (int i = 0; i < per; i++)
-#pragma unroll
-        for (int j = 0; j < per; j++) sum[i][j] = multiply_add(x[i], y[j], sum[i][j]);
-    }
-  }
+  multiply_sources<E, tile, per>(t, a_tile, b_tile, from_a, from_b, int(end - begin), sum);
   store_tile<E, tile, per>(t, a, sum, part, z, row, column);
 }
 
