@@ -36,6 +36,7 @@ RUN_TIME: dict[str, tuple[set[str], set[str]]] = {
     "profiler": ({"abi"}, {"numpy"}),
     "mpi": ({"abi"}, {"mpi4py"}),
     "ucx": ({"abi", "multiprocessing"}, set()),
+    "cuda": ({"abi", "core"}, set()),
     "distributed": ({"abi", "core", "autograd", "nn", "multiprocessing"}, set()),
     "ray": ({"abi", "core", "autograd", "distributed"}, {"numpy", "ray"}),
     "conformance": ({"abi", "ops"}, {"numpy", "pytest"}),

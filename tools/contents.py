@@ -57,6 +57,11 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     ),
     "plait_data": (),
     "plait_distributed": (),
+    "plait_cuda": (
+        "lib/libplait_cuda.so",
+        "emulation/libcuda.so.1",
+        "emulation/libplait_cuda_kernels.so",
+    ),
     "plait_func": ("_layer.pyi", "_layer.cpython-*.so"),
     "plait_mpi": ("lib/libplait_mpi.so",),
     "plait_multiprocessing": (

@@ -43,7 +43,11 @@ static void fill(void *ctx, uint64_t seed, uint64_t offset, uint32_t turn, uint6
 
 static plait_status init(const plait_runtime *runtime, const plait_plugin *self) {
   before = PLAIT_ROLE(plait_rng, runtime->role("rng", 0));
-  rng = (plait_rng){PLAIT_HEADER(plait_rng), "SplitMix64", NULL, reserve, default_generator, fill};
+  rng = (plait_rng){.h = PLAIT_HEADER(plait_rng),
+                    .name = "SplitMix64",
+                    .reserve = reserve,
+                    .default_generator = default_generator,
+                    .fill = fill};
   return runtime->provide(runtime->thread(), "rng", 0, &rng.h, self, NULL);
 }
 

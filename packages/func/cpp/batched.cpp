@@ -20,21 +20,13 @@ void drop_grown(void *, void *data, uint64_t nbytes, void *block) {
   delete b;
 }
 // It only frees: observers hear of the memory of such a storage as they did before.
-const plait_allocator grown_memory{PLAIT_HEADER(plait_allocator),
-                                   "vmap",
-                                   nullptr,
-                                   nullptr,
-                                   drop_grown,
-                                   nullptr,
-                                   nullptr,
-                                   0,
-                                   nullptr,
-                                   nullptr,
-                                   nullptr,
-                                   nullptr,
-                                   nullptr,
-                                   nullptr,
-                                   nullptr};
+const plait_allocator grown_memory = [] {
+  plait_allocator t{};
+  t.h = PLAIT_HEADER(plait_allocator);
+  t.name = "vmap";
+  t.free = drop_grown;
+  return t;
+}();
 
 // The layout of a sample of a value.
 struct SampleLayout {

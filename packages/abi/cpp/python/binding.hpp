@@ -112,11 +112,19 @@ int device_from(PyObject *, DLDevice *);
 PyObject *device_object(DLDevice);
 // Whether a device is there; `caller`, which is to use it, raises an exception if not.
 bool is_there(DLDevice, const char *caller);
+// Imports the installed package that offers a device type which no plug-in brings yet, once. False
+// with an exception.
+bool load_component(DLDevice);
 // What an argument names that means an accelerator: a device, a number of the current accelerator,
 // or None, which is the current one, or the CPU if there is none. False with an exception.
 bool accelerator_from(PyObject *, const char *caller, DLDevice *);
 bool add_ranges(PyObject *module);   // ranges.cpp
 bool add_streams(PyObject *module);  // streams.cpp
+// The device and the stream of a Stream; false with an exception.
+bool stream_from(PyObject *, const char *caller, DLDevice *, plait_stream **);
+plait_device_event *event_from(PyObject *, const char *caller);  // nullptr with an exception
+PyObject *event_object(DLDevice, plait_device_event *);  // takes the event over
+bool add_accelerators(PyObject *module);  // accelerators.cpp
 bool add_generators(PyObject *module);
 PyObject *generator_object(plait_generator *);
 plait_generator *generator_from(PyObject *);

@@ -1,4 +1,5 @@
 // device objects: a device type and an index; the default device of each thread.
+#include <atomic>
 #include <iterator>
 #include <vector>
 
@@ -44,6 +45,9 @@ int type_of(const char *text, size_t n) {
   return result;
 }
 
+// Of each thread and type: the device that a name without a number means.
+thread_local int32_t current_index[PLAIT_MAX_DEVICE_TYPES];
+
 int parse(PyObject *o, DLDevice *out) {
   const char *s = PyUnicode_AsUTF8(o);
   if (!s) return PLAIT_CONVERSION_FAILED;
@@ -66,7 +70,9 @@ int parse(PyObject *o, DLDevice *out) {
   }
   *out = {DLDeviceType(type), int32_t(id)};
   if (!numbered(*out)) out->device_id = 0;
-  return PLAIT_CONVERTED;
+  if (!is_accelerator(*out)) return PLAIT_CONVERTED;
+  if (!colon) out->device_id = current_index[type];
+  return load_component(*out) ? PLAIT_CONVERTED : PLAIT_CONVERSION_FAILED;
 }
 
 // What a device object or a name means, also where the device is a name only.
@@ -194,7 +200,7 @@ DLDevice current_accelerator() {
   if (is_accelerator(d)) return d;
   for (int32_t type = kDLCPU + 1; type < PLAIT_MAX_DEVICE_TYPES; type++)
     if (is_accelerator({DLDeviceType(type), 0}) && count_of(type) > 0)
-      return {DLDeviceType(type), 0};
+      return {DLDeviceType(type), current_index[type]};
   return {kDLCPU, 0};
 }
 PyObject *accelerator(PyObject *, PyObject *) {
@@ -227,6 +233,16 @@ PyObject *device_count(PyObject *, PyObject *o) {
   DLDevice d;
   if (!accelerator_named(o, "device_count", &d)) return nullptr;
   return PyLong_FromLong(is_accelerator(d) ? count_of(int32_t(d.device_type)) : 0);
+}
+
+PyObject *set_index(PyObject *, PyObject *o) {
+  DLDevice d;
+  if (!accelerator_from(o, "set_device", &d)) return nullptr;
+  if (!is_accelerator(d))
+    return PyErr_Format(PyExc_ValueError, "set_device: `device` must be an accelerator, got %R", o);
+  const int32_t before = current_index[d.device_type];
+  current_index[d.device_type] = d.device_id;
+  return PyLong_FromLong(before);
 }
 
 PyObject *check_device(PyObject *, PyObject *args) {
@@ -334,6 +350,10 @@ PyMethodDef functions[] = {
      "current_accelerator()\n--\n\nThe accelerator that is meant where none is named, or None."},
     {"device_count", entry<device_count>, METH_O,
      "device_count(device, /)\n--\n\nThe number of devices of an accelerator's type."},
+    {"set_device", entry<set_index>, METH_O,
+     "set_device(device, /)\n--\n\nLet a device be the one of its type that a name without a "
+     "number "
+     "means in this thread, and return the number of the one before."},
     {"check_device", entry<check_device>, METH_VARARGS,
      "check_device(who, device, /)\n--\n\nRaise an exception in the name of a function if a device "
      "is not there."},
@@ -355,13 +375,28 @@ int device_from(PyObject *o, DLDevice *out) {
   return done == PLAIT_CONVERTED && !refuse_absent(*out, "device") ? PLAIT_CONVERSION_FAILED : done;
 }
 
+bool load_component(DLDevice d) {
+  static std::atomic<bool> is_asked[PLAIT_MAX_DEVICE_TYPES];
+  if (!is_accelerator(d) || role<plait_device>(state.runtime, int32_t(d.device_type))) return true;
+  if (is_asked[d.device_type].exchange(true)) return true;
+  Object components(PyImport_ImportModule("plait_abi.components"));
+  Object done(components ? PyObject_CallMethod(components.get(), "load_device", "s", type_name(d))
+                         : nullptr);
+  if (!done) is_asked[d.device_type] = false;
+  return bool(done);
+}
+
 bool is_there(DLDevice d, const char *caller) {
   if (!refuse_absent(d, caller)) return false;
   if (!is_accelerator(d)) return true;
+  if (!load_component(d)) return false;
   const auto *table = role<plait_device>(state.runtime, int32_t(d.device_type));
   const int32_t n = table ? table->count(table->ctx) : 0;
   if (d.device_id < n) return true;
   plait_thread *thread = state.runtime->thread();
+  if (table && !n && PLAIT_HAS(plait_device, table, start))  // it knows why there is none
+    if (const plait_status s = table->start(table->ctx, thread); s < 0)
+      return raise(thread, s), false;
   const std::string text = device_text(state.runtime, d);
   raise(thread, table ? state.runtime->raise(thread, PLAIT_VALUE_ERROR, caller,
                                              "there is no device %s: %s has %d", text.c_str(),

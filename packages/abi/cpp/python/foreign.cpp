@@ -202,6 +202,7 @@ bool on_this_machine(DLTensor &dl) {
     dl.device = {kDLCPU, 0};
   const auto type = uint32_t(dl.device.device_type);
   if (type == kDLCPU) return true;
+  if (type < PLAIT_MAX_DEVICE_TYPES && !load_component(dl.device)) return false;
   if (role<plait_device>(state.runtime, int32_t(type))) return true;
   PyErr_Format(PyExc_BufferError, "array: no device component is loaded for DLPack device type %d",
                int(type));

@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from types import ModuleType
 from typing import Final
 
-__all__ = ["DEFAULTS", "GROUP", "choose", "chosen", "offers", "require", "use"]
+__all__ = ["DEFAULTS", "GROUP", "choose", "chosen", "load_device", "offers", "require", "use"]
 
 GROUP = "plait.components"
 
@@ -147,6 +147,17 @@ def offers(component: str) -> list[tuple[str, str]]:
 
     points = importlib.metadata.entry_points(group=GROUP, name=component)
     return sorted({(point.value, point.dist.name if point.dist else "?") for point in points})
+
+
+def load_device(kind: str) -> None:
+    """Import the package that offers a type of device, such as ``"cuda"``; the binding calls it where
+    such a device is first named. Nothing happens where none is installed.
+
+    Raises:
+        LookupError: if several packages offer it and none was chosen.
+    """
+    if kind in _used or kind in _from_environment() or offers(kind):
+        importlib.import_module(choose(kind))
 
 
 def _require_known(origin: str, name: str) -> str:

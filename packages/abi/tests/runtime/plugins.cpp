@@ -5,26 +5,16 @@ namespace {
 
 int lent;
 TEST(an_allocator_can_be_replaced_and_taken_back) {
-  const plait_allocator own{
-      PLAIT_HEADER(plait_allocator),
-      "mine",
-      nullptr,
-      [](void *, DLDevice, uint64_t n, plait_stream *, void **data, void **block) -> plait_status {
-        lent++;
-        *data = *block = std::aligned_alloc(64, (n + 63) / 64 * 64);
-        return *data ? PLAIT_OK : PLAIT_MEMORY_ERROR;
-      },
-      [](void *, void *data, uint64_t, void *) { lent--, std::free(data); },
-      nullptr,
-      nullptr,
-      0,
-      nullptr,
-      nullptr,
-      nullptr,
-      nullptr,
-      nullptr,
-      nullptr,
-      nullptr};
+  plait_allocator own{};
+  own.h = PLAIT_HEADER(plait_allocator);
+  own.name = "mine";
+  own.alloc = [](void *, DLDevice, uint64_t n, plait_stream *, void **data,
+                 void **block) -> plait_status {
+    lent++;
+    *data = *block = std::aligned_alloc(64, (n + 63) / 64 * 64);
+    return *data ? PLAIT_OK : PLAIT_MEMORY_ERROR;
+  };
+  own.free = [](void *, void *data, uint64_t, void *) { lent--, std::free(data); };
   uint64_t undo = 0;
   check(rt->provide(th, "allocator", kDLCPU, &own.h, nullptr, &undo));
   Tensor small = make({1}, {1}), large = make({100});
@@ -190,21 +180,15 @@ TEST(memory_that_breaks_its_contract_is_an_error) {
   define_basics();
   static plait_status status;
   static void *buffer;
-  static plait_allocator bad{
-      PLAIT_HEADER(plait_allocator),
-      "bad",
-      nullptr,
-      [](void *, DLDevice, uint64_t, plait_stream *, void **data, void **block) -> plait_status {
-        *data = buffer, *block = nullptr;
-        return status;
-      },
-      [](void *, void *, uint64_t, void *) {},
-      nullptr,
-      nullptr,
-      0,
-      nullptr,
-      nullptr,
-      nullptr};
+  static plait_allocator bad{};
+  bad.h = PLAIT_HEADER(plait_allocator);
+  bad.name = "bad";
+  bad.alloc = [](void *, DLDevice, uint64_t, plait_stream *, void **data,
+                 void **block) -> plait_status {
+    *data = buffer, *block = nullptr;
+    return status;
+  };
+  bad.free = [](void *, void *, uint64_t, void *) {};
   alignas(64) static char room[256];
   uint64_t undo = 0;
   check(rt->provide(th, "allocator", kDLCPU, &bad.h, nullptr, &undo));

@@ -3,12 +3,6 @@
 #pragma once
 #include "pointwise/math.h"
 
-#if defined(__CUDACC__)
-#define PLAIT_HD_CALL __host__ __device__ inline
-#else
-#define PLAIT_HD_CALL inline  // too large to be copied into every loop
-#endif
-
 // Define an operator's function of one or two numbers by a function of float64.
 #define PLAIT_UNARY_IN_DOUBLE(name, function) \
   template <class T>                          \

@@ -82,8 +82,15 @@ PLAIT_HD Complex<T> conj(Complex<T> z) {
   return {z.re, -z.im};
 }
 
-#if !defined(__CUDACC__)
-// Functions of the C library.
+}  // namespace plait::scalar::math
+
+// Elementary functions: those of the C library, but for kernels of GPUs, also where those run in
+// an emulation.
+#if defined(__CUDACC__) || defined(PLAIT_OWN_COMPLEX)
+#include "pointwise/complex_functions.h"
+namespace plait::scalar::math {
+#else
+namespace plait::scalar::math {
 
 __extension__ typedef float _Complex CFloat;
 __extension__ typedef double _Complex CDouble;
@@ -132,29 +139,30 @@ PLAIT_COMPLEX_TRIGONOMETRIC(sin)
 PLAIT_COMPLEX_TRIGONOMETRIC(cos)
 PLAIT_COMPLEX_TRIGONOMETRIC(tan)
 #undef PLAIT_COMPLEX_TRIGONOMETRIC
+#endif
 
-// Functions made of those of the C library.
+// Functions made of those.
 
 template <class T>
-inline Complex<T> log2(Complex<T> z) {
+PLAIT_HD_CALL Complex<T> log2(Complex<T> z) {
   const Complex<double> r = log(Complex<double>(z));
   return Complex<T>(Complex<double>(r.re * 1.4426950408889634, r.im * 1.4426950408889634));
 }
 template <class T>
-inline Complex<T> log10(Complex<T> z) {
+PLAIT_HD_CALL Complex<T> log10(Complex<T> z) {
   const Complex<double> r = log(Complex<double>(z));
   return Complex<T>(Complex<double>(r.re * 0.43429448190325183, r.im * 0.43429448190325183));
 }
 // |1 + z|^2 = 1 + x (2 + x) + y^2, which keeps the bits that 1 + x loses
 template <class T>
-inline Complex<T> log1p(Complex<T> z) {
+PLAIT_HD_CALL Complex<T> log1p(Complex<T> z) {
   const double x = double(z.re), y = double(z.im);
   const bool small = abs(x) < 0.5 && abs(y) < 0.5;
   const double re = small ? 0.5 * log1p(x * (2.0 + x) + y * y) : log(hypot(1.0 + x, y));
   return {T(re), T(atan2(y, 1.0 + x))};
 }
 template <class T>
-inline Complex<T> expm1(Complex<T> z) {
+PLAIT_HD_CALL Complex<T> expm1(Complex<T> z) {
   const double x = double(z.re), y = double(z.im), s = sin(0.5 * y);
   if (y == 0.0) return {T(expm1(x)) + T(0), z.im};  // -0 becomes 0
   if (y - y != 0.0 && x == x && x - x != 0.0)  // an infinite or zero result has no angle
@@ -164,7 +172,7 @@ inline Complex<T> expm1(Complex<T> z) {
 
 // Small whole exponents by multiplication, as NumPy does: they are exact where the parts are.
 template <class T>
-inline Complex<T> power(Complex<T> a, int n) {
+PLAIT_HD_CALL Complex<T> power(Complex<T> a, int n) {
   Complex<T> r(T(1));
   for (unsigned left = unsigned(n < 0 ? -n : n); left; left >>= 1) {
     if (left & 1) r = r * a;
@@ -173,7 +181,7 @@ inline Complex<T> power(Complex<T> a, int n) {
   return n < 0 ? Complex<T>(T(1)) / r : r;
 }
 template <class T>
-inline Complex<T> pow(Complex<T> a, Complex<T> b) {
+PLAIT_HD_CALL Complex<T> pow(Complex<T> a, Complex<T> b) {
   if (b.im == T(0) && abs(b.re) <= T(64) && trunc(b.re) == b.re) return power(a, int(b.re));
   if (a == Complex<T>(T(0))) {
     if (b.re > T(0)) return T(0);
@@ -181,6 +189,5 @@ inline Complex<T> pow(Complex<T> a, Complex<T> b) {
   }
   return Complex<T>(exp(Complex<double>(b) * log(Complex<double>(a))));
 }
-#endif
 
 }  // namespace plait::scalar::math

@@ -6,7 +6,7 @@ namespace plait::scalar::math {
 
 // (1 + 2 x) exp(x^2) erfc(x) for x >= 0 in (x - 3.75) / (x + 3.75), the variable of Shepherd and
 // Laframboise (1981), "Chebyshev approximation of (1 + 2x) exp(x^2) erfc x"; own coefficients
-constexpr double kErfcx[25] = {
+PLAIT_TABLE double kErfcx[25] = {
     1.1775789345674017,     -0.004590054580646478,   -0.08424913336651792,
     0.05920993999819189,    -0.026658668435305753,   0.009074997670705265,
     -0.002413163540417608,  0.0004907758365258086,   -6.916973302501207e-05,

@@ -6,8 +6,12 @@
 namespace plait::scalar::math {
 
 PLAIT_HD_CALL double lgamma(double x) {
+#if defined(__CUDA_ARCH__)
+  return ::lgamma(x);
+#else
   int sign;
   return ::lgamma_r(x, &sign);  // lgamma writes to a global variable, so lgamma_r is used
+#endif
 }
 
 // Recurrence up to 10, then Stirling's expansion (DLMF 5.5.2, 5.11.2); reflection below 0 (5.5.4).
@@ -92,7 +96,7 @@ PLAIT_HD_CALL double polygamma(double n, double x) {
 
 // Coefficients of eta^n in c_k(eta), Temme's uniform expansion for large a (DLMF 8.12.7
 // to 8.12.11); computed from the recurrence there in rational numbers.
-constexpr double kTemme[10][20] = {
+PLAIT_TABLE double kTemme[10][20] = {
     {-0.3333333333333333,     0.08333333333333333,     -0.014814814814814815,
      0.0011574074074074073,   0.0003527336860670194,   -0.0001787551440329218,
      3.919263178522438e-05,   -2.185448510679992e-06,  -1.85406221071516e-06,

@@ -10,10 +10,16 @@
 
 #include "kernel/fused.h"
 
+// PLAIT_HD: a function for each element. PLAIT_HD_CALL: one that is too large to be copied into
+// every loop. PLAIT_TABLE: constants that are indexed.
 #if defined(__CUDACC__)
 #define PLAIT_HD __host__ __device__ inline
+#define PLAIT_HD_CALL __host__ __device__ inline
+#define PLAIT_TABLE static __device__ constexpr
 #else
 #define PLAIT_HD inline __attribute__((always_inline))
+#define PLAIT_HD_CALL inline
+#define PLAIT_TABLE inline constexpr
 #endif
 
 // Defines an operator's function of one number as the function of that name in `math`.
@@ -287,9 +293,7 @@ struct TwoOverPi {
     }
   }
 };
-#if !defined(__CUDACC__)
-inline constexpr TwoOverPi kTwoOverPi;
-#endif
+PLAIT_TABLE TwoOverPi kTwoOverPi;
 
 // x = quadrant pi / 2 + r with |r| <= pi / 4, for |x| < 2^28: the parts of 2 / pi are short enough
 // for exact products.
@@ -323,25 +327,32 @@ PLAIT_HD float cos_poly(float r) {
   const float q = fused(fused(2.443773601e-5f, t, -0.001388736151f), t, 0.04166664675f);
   return 1.0f - (0.5f * t - t * t * q);
 }
+// Loops of the CPU choose by their largest argument, threads of a GPU by their own.
+template <bool quick>
+PLAIT_HD float reduce_half_pi(float x, int32_t *quadrant) {
+#if defined(__CUDA_ARCH__)
+  if (abs(x) < kQuickTrig) return reduce_quick(x, quadrant);
+#endif
+  return quick ? reduce_quick(x, quadrant) : reduce_exactly(x, quadrant);
+}
 template <bool quick = false>
 PLAIT_HD float sin(float x) {
   int32_t n;
-  const float r = quick ? reduce_quick(x, &n) : reduce_exactly(x, &n);
+  const float r = reduce_half_pi<quick>(x, &n);
   const float y = n & 1 ? cos_poly(r) : sin_poly(r);
   return x == 0.0f ? x : n & 2 ? -y : y;
 }
 template <bool quick = false>
 PLAIT_HD float cos(float x) {
   int32_t n;
-  const float r = quick ? reduce_quick(x, &n) : reduce_exactly(x, &n);
+  const float r = reduce_half_pi<quick>(x, &n);
   const float y = n & 1 ? sin_poly(r) : cos_poly(r);
   return (n + 1) & 2 ? -y : y;
 }
 template <bool quick = false>
 PLAIT_HD float tan(float x) {
   int32_t n;
-  const float r = quick ? reduce_quick(x, &n) : reduce_exactly(x, &n), s = sin_poly(r),
-              c = cos_poly(r);
+  const float r = reduce_half_pi<quick>(x, &n), s = sin_poly(r), c = cos_poly(r);
   return x == 0.0f ? x : n & 1 ? -c / s : s / c;
 }
 template <bool quick = false>

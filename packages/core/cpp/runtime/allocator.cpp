@@ -304,21 +304,18 @@ void cache_stats(void *, DLDevice, plait_alloc_stats *out) {
 
 void cache_reset_peak(void *, DLDevice) { cache.reset_peak(); }
 
-const plait_allocator kTable = {PLAIT_HEADER(plait_allocator),
-                                "plait_core.cache",
-                                nullptr,
-                                cache_alloc,
-                                cache_free,
-                                cache_trim,
-                                cache_stats,
-                                65,  // up to 64 bytes may live beside their storage object
-                                nullptr,
-                                cache_reset_peak,
-                                nullptr,
-                                nullptr,
-                                nullptr,
-                                nullptr,
-                                nullptr};
+const plait_allocator kTable = [] {
+  plait_allocator t{};
+  t.h = PLAIT_HEADER(plait_allocator);
+  t.name = "plait_core.cache";
+  t.alloc = cache_alloc;
+  t.free = cache_free;
+  t.trim = cache_trim;
+  t.stats = cache_stats;
+  t.inline_below = 65;  // up to 64 bytes may live beside their storage object
+  t.reset_peak = cache_reset_peak;
+  return t;
+}();
 
 }  // namespace
 

@@ -4,14 +4,16 @@
 
 #define PLAIT_DEVICE __device__ __forceinline__
 
-// One entry point for each element type, called name_f32 and so on.
+// One entry point for each element type, called name_f32 and so on. At least 512 threads fit on a
+// multiprocessor, so a thread has at most 128 registers.
 #define PLAIT_DEVICE_KERNEL(name, Args, max_threads, kinds) \
   PLAIT_EACH_##kinds(PLAIT_DEVICE_INSTANCE, name, Args, max_threads) static_assert(true, "")
-#define PLAIT_DEVICE_INSTANCE(suffix, T, name, Args, max_threads)                   \
-  extern "C" __global__ void __launch_bounds__(max_threads)                         \
-      name##_##suffix(const __grid_constant__ Args a) {                             \
-    static_assert(sizeof(Args) <= 4096, "arguments of a kernel have at most 4 KB"); \
-    ::plait::cuda::run_kernel<name<T>, Args>(a);                                    \
+#define PLAIT_DEVICE_INSTANCE(suffix, T, name, Args, max_threads)                             \
+  extern "C" __global__ void __launch_bounds__(max_threads,                                   \
+                                               (max_threads) < 512 ? 512 / (max_threads) : 1) \
+      name##_##suffix(const __grid_constant__ Args a) {                                       \
+    static_assert(sizeof(Args) <= 4096, "arguments of a kernel have at most 4 KB");           \
+    ::plait::cuda::run_kernel<name<T>, Args>(a);                                              \
   }
 
 namespace plait::cuda {
@@ -32,7 +34,14 @@ class Global {
     *reinterpret_cast<Vector<Element, N> *>(data_ + i) = v;
   }
   PLAIT_DEVICE Element add(int64_t i, Element v) const {
-    return update(i, [v](Compute<Element> x) { return x + widen(v); });
+    if constexpr (std::is_same_v<Element, float> || std::is_same_v<Element, double>) {
+      return atomicAdd(data_ + i, v);
+    } else if constexpr (std::is_integral_v<Element> && sizeof(Element) >= 4) {
+      using Word = std::conditional_t<sizeof(Element) == 8, unsigned long long, unsigned int>;
+      return Element(atomicAdd(reinterpret_cast<Word *>(data_ + i), Word(v)));
+    } else {
+      return update(i, [v](Compute<Element> x) { return Compute<Element>(x + widen(v)); });
+    }
   }
   PLAIT_DEVICE Element minimum(int64_t i, Element v) const {
     return update(i, [v](Compute<Element> x) {
@@ -41,10 +50,19 @@ class Global {
     });
   }
   PLAIT_DEVICE Element maximum(int64_t i, Element v) const {
+    if constexpr (std::is_same_v<Element, int32_t> || std::is_same_v<Element, uint32_t>)
+      return atomicMax(data_ + i, v);
     return update(i, [v](Compute<Element> x) {
       const auto y = widen(v);
       return y > x || y != y ? y : x;
     });
+  }
+  PLAIT_DEVICE Element exchange(int64_t i, Element v) const {
+    return update(i, [v](Compute<Element>) { return widen(v); });
+  }
+  PLAIT_DEVICE Element compare_exchange(int64_t i, Element expected, Element v) const {
+    return update(
+        i, [expected, v](Compute<Element> x) { return x == widen(expected) ? widen(v) : x; });
   }
   // Replaces element i by f(element) as one step, and returns what it was. Elements of 1, 2, 4 and
   // 8 bytes.
@@ -61,6 +79,14 @@ class Shared {
   PLAIT_DEVICE explicit Shared(T *data) : data_(data) {}
   PLAIT_DEVICE T load(int64_t i) const { return data_[i]; }
   PLAIT_DEVICE void store(int64_t i, T v) const { data_[i] = v; }
+  template <int N>
+  PLAIT_DEVICE Vector<T, N> load_vector(int64_t i) const {
+    return *reinterpret_cast<const Vector<T, N> *>(data_ + i);
+  }
+  template <int N>
+  PLAIT_DEVICE void store_vector(int64_t i, const Vector<T, N> &v) const {
+    *reinterpret_cast<Vector<T, N> *>(data_ + i) = v;
+  }
   PLAIT_DEVICE T add(int64_t i, T v) const { return Global<T>(data_).add(i, v); }
 
  private:
@@ -120,7 +146,7 @@ class Block : public Thread {
   template <class T>
   PLAIT_DEVICE Shared<T> shared(int64_t n) {
     extern __shared__ __align__(16) char plait_shared_memory[];
-    used_ = (used_ + int64_t(alignof(T)) - 1) / int64_t(alignof(T)) * int64_t(alignof(T));
+    used_ = (used_ + 15) / 16 * 16;  // vectors of any element are aligned
     T *data = reinterpret_cast<T *>(plait_shared_memory + used_);
     used_ += n * int64_t(sizeof(T));
     return Shared<T>(data);

@@ -3,7 +3,7 @@
 #include <dlfcn.h>
 #include <cstdlib>
 #include <cstring>
-#include <mutex>
+#include <plait/fork.hpp>
 #include <string>
 
 namespace plait::cuda::driver {
@@ -14,11 +14,11 @@ namespace {
 
 constexpr int kOldestDriver = 12000;  // reads the images of kernels, and has every function
 
-std::mutex &lock() {
-  static auto *mutex = new std::mutex();  // used until the process ends
+ForkMutex &lock() {
+  static auto *mutex = new ForkMutex();  // used until the process ends
   return *mutex;
 }
-bool started;
+uint32_t started;  // the `forks.number` of the process that started the driver, or 0
 
 struct Entry {
   void *to;
@@ -91,11 +91,18 @@ const char *folder() {
 }
 
 plait_status open(plait_thread *thread) {
-  if (__atomic_load_n(&started, __ATOMIC_ACQUIRE)) return PLAIT_OK;
-  const std::lock_guard<std::mutex> hold(lock());
-  if (started) return PLAIT_OK;
+  const uint32_t own = forks.number.load(std::memory_order_relaxed);
+  if (__atomic_load_n(&started, __ATOMIC_ACQUIRE) == own) return PLAIT_OK;
+  const std::lock_guard<ForkMutex> hold(lock());
+  if (started == own) return PLAIT_OK;
+  if (started)
+    return thread->runtime->raise(
+        thread, PLAIT_ERROR, "cuda",
+        "the NVIDIA driver was started before this process was forked (asking for the number of "
+        "devices starts it), and a child cannot use it; start the process with the method "
+        "\"spawn\" or \"forkserver\"");
   const plait_status status = start(thread);
-  if (status == PLAIT_OK) __atomic_store_n(&started, true, __ATOMIC_RELEASE);
+  if (status == PLAIT_OK) __atomic_store_n(&started, own, __ATOMIC_RELEASE);
   return status;
 }
 

@@ -1,6 +1,9 @@
-// The devices of this process: contexts, streams and facts.
+// The devices of this process: contexts, streams and facts. The table of the role "device" is
+// filled by topics, each in a file of its own.
 #pragma once
 #include <plait/abi.h>
+
+#include <plait/fork.hpp>
 
 #include "driver/driver.h"
 #include "host/launch.h"
@@ -15,22 +18,34 @@ struct DeviceState {
   FaultRecord *fault = nullptr;          // memory of the host that the device writes
   FaultRecord *fault_address = nullptr;  // its address on the device
   std::atomic<int> lost{0};              // result of the driver after which nothing works
+  uint32_t process = 0;                  // `forks.number` of the process that started it
 };
 
 // The state of a device, started at its first use; NULL after an error.
 DeviceState *state_of(plait_thread *thread, int device);
 // The same of a device that was used before.
 DeviceState &used_state(int device);
+// The same, or NULL if the device was not used, or the process ends.
+DeviceState *state_if_used(int device);
 
-// Makes the device current on this thread; part of every call of the driver.
+// Makes the device current on this thread; part of every call of the driver. Other libraries of the
+// process may have changed that since the last call.
 plait_status use(plait_thread *thread, DLDevice device);
+// The same for functions that cannot report an error; false if there is nothing to call.
+bool use_quietly(DLDevice device);
 
 // Number of devices; 0 without a driver.
 int32_t device_count(void *);
 
+// No function of the driver is called from now on: the process ends.
+void stop_devices();
+
 // Remembers a fatal result, and sets the error.
 plait_status fail_on(plait_thread *thread, DLDevice device, driver::Result result,
                      const char *what);
+// The same behind a wait, but a fatal result is no error here: the runtime asks `take_error` next,
+// and its text names the operators that were in flight.
+plait_status settle(plait_thread *thread, DLDevice device, driver::Result result, const char *what);
 
 #define PLAIT_CUDA(thread, device, what, call)                                     \
   do {                                                                             \
@@ -43,6 +58,15 @@ inline driver::Stream native(const plait_stream *s) {
   return s ? static_cast<driver::Stream>(s->native) : nullptr;
 }
 
-extern const plait_device device_table;
+// The role "device".
+const plait_device &device_table();
+
+// The parts of the table, by topic.
+void add_faults(plait_device &);
+void add_streams(plait_device &);
+void add_memory(plait_device &);
+void add_sharing(plait_device &);
+void add_capture(plait_device &);
+void add_activity(plait_device &);
 
 }  // namespace plait::cuda

@@ -1,9 +1,9 @@
 #include "host/launch.h"
 
 #include <cstdio>
-#include <mutex>
 #include <string>
 
+#include "host/activity.h"
 #include "host/device.h"
 
 namespace plait::cuda {
@@ -30,8 +30,8 @@ struct LoadedModule {
   LoadedModule *next;
 };
 LoadedModule *modules[kMaxDevices];  // under the lock
-std::mutex &lock() {
-  static auto *mutex = new std::mutex();  // used until the process ends
+ForkMutex &lock() {
+  static auto *mutex = new ForkMutex();  // used until the process ends
   return *mutex;
 }
 
@@ -63,7 +63,7 @@ plait_status DeviceKernel::function(plait_thread *thread, int device, int instan
   const bool by_size = strstr(suffixes_, " b1 ") != nullptr;
   const std::string suffix = by_size ? kSizes[instance] : kSuffixes[instance];
   if (!strstr(suffixes_, (" " + suffix + " ").c_str())) return PLAIT_DECLINE;
-  const std::lock_guard<std::mutex> hold(lock());
+  const std::lock_guard<ForkMutex> hold(lock());
   driver::Module image;
   PLAIT_TRY(module(thread, device, module_of(file_), &image));
   const std::string name = std::string(name_) + "_" + suffix;
@@ -84,11 +84,13 @@ plait_status launch_bytes(const plait_call *c, const DeviceKernel &kernel, int i
   PLAIT_TRY(use(c->thread, c->device));
   PLAIT_TRY(kernel.function(c->thread, c->device.device_id, instance, &function));
   void *parameters[] = {const_cast<void *>(args)};
+  const Activity measure(c->device, stream_of(c), PLAIT_ACTIVITY_KERNEL, kernel.name(), c->launch);
   const driver::Result result = driver::api.launch(
       function, unsigned(grid.x), unsigned(grid.y), unsigned(grid.z), unsigned(threads), 1, 1,
       unsigned(shared), stream_of(c), parameters, nullptr);
   if (PLAIT_UNLIKELY(result != driver::kSuccess))
-    return fail_on(c->thread, c->device, result, kernel.name());
+    return fail_on(c->thread, c->device, result,
+                   (std::string("launching ") + kernel.name()).c_str());
   return PLAIT_OK;
 }
 
@@ -119,6 +121,8 @@ plait_status DeviceWorkspace::take(const plait_call *c, int64_t nbytes) {
 plait_status fill_bytes(const plait_call *c, void *to, int value, int64_t nbytes) {
   if (nbytes <= 0) return PLAIT_OK;
   PLAIT_TRY(use(c->thread, c->device));
+  const Activity measure(c->device, stream_of(c), PLAIT_ACTIVITY_FILL, "fill", c->launch,
+                         uint64_t(nbytes));
   PLAIT_CUDA(c->thread, c->device, "filling memory",
              fill_bytes(driver::Address(to), static_cast<unsigned char>(value), size_t(nbytes),
                         stream_of(c)));
@@ -127,6 +131,8 @@ plait_status fill_bytes(const plait_call *c, void *to, int value, int64_t nbytes
 plait_status copy_bytes(const plait_call *c, void *to, const void *from, int64_t nbytes) {
   if (nbytes <= 0) return PLAIT_OK;
   PLAIT_TRY(use(c->thread, c->device));
+  const Activity measure(c->device, stream_of(c), PLAIT_ACTIVITY_COPY, "copy", c->launch,
+                         uint64_t(nbytes));
   PLAIT_CUDA(
       c->thread, c->device, "copying memory",
       copy_on_device(driver::Address(to), driver::Address(from), size_t(nbytes), stream_of(c)));

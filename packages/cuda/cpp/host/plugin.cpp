@@ -15,13 +15,16 @@ PLAIT_HIDDEN __start_plait_kernels[], __stop_plait_kernels[];
 
 namespace {
 
+// Work in flight is left to the driver, which ends it with the process.
+void quiesce() { plait::cuda::stop_devices(); }
+
 plait_status init(const plait_runtime *runtime, const plait_plugin *self) {
   using namespace plait::cuda;
   plait::cuda::runtime = runtime;
   plait::core::roles = {runtime->role("executor", 0), runtime->role("allocator", kDLCPU),
                         runtime->role("rng", 0)};
   plait_thread *thread = runtime->thread();
-  PLAIT_TRY(runtime->provide(thread, "device", kDLCUDA, &device_table.h, self, nullptr));
+  PLAIT_TRY(runtime->provide(thread, "device", kDLCUDA, &device_table().h, self, nullptr));
   PLAIT_TRY(runtime->provide(thread, "allocator", kDLCUDA, &allocator_table()->h, self, nullptr));
   for (const Registration *r = __start_plait_kernels; r != __stop_plait_kernels; r++)
     PLAIT_TRY(runtime->implement_named(thread, r->op, kDLCUDA, r->kernel, nullptr, self, nullptr));
@@ -36,4 +39,4 @@ extern "C" const plait_plugin plait_plugin_v1 = {PLAIT_HEADER(plait_plugin),
                                                  PLAIT_CUDA_VERSION,
                                                  PLAIT_PLUGIN_DEFAULT | PLAIT_PLUGIN_OVERWRITES,
                                                  init,
-                                                 nullptr};
+                                                 quiesce};

@@ -145,14 +145,12 @@ class Group : public Members {
   bool ended_by_other() const { return ended_by_member() && broken_->by != rank_; }
   void write_break() const { write_to_all(LETTER_BREAK, &*broken_, sizeof *broken_, abort_text_); }
   void close() { closing_ = true; }
-  // of a broken group that this process has left, and which may still tell others explanation
-  void release_memory() {
-    stage_.reset();
-    for (Turn &turn : turns_) turn = {};
-  }
   void say_goodbye(const Explanation &explanation) {
     if (owes() && !broken_)  // the others wait for what does not come any more
       give_up({rank_, rank_, CAUSE_LEFT}, Outcome::broken, explanation);
+    else if (ended_by_other())  // whoever has not heard of that must not take this member for the
+                                // cause
+      write_break();
     else
       write_to_all(LETTER_LEFT, &began_, sizeof began_);
     messages_.fail_all(Outcome::broken, explanation);
@@ -249,7 +247,7 @@ class Group : public Members {
   };
   struct Turn {  // what is known of one collective
     std::vector<Called> called;  // by rank
-    bool all_share = true;       // those that are here
+    bool all_share = true;  // those that are here
     // where calls are handed on
     uint32_t round = 0, sent = 0;  // the next rounds to read, and to write
     std::map<uint32_t, std::vector<char>> rounds;  // letters that came, by round

@@ -297,15 +297,7 @@ class World : private Listener {
     group.say_goodbye("interrupted, as this process left the group");
     // bytes may be on their way in the channels of a broken group
     if (!group.broken()) free_channels_.push_back(group.channel());
-    if (group.ended_by_other()) {
-      group.release_memory();
-      left_broken_.push_back(it->second);
-    }
     return groups_.erase(it);
-  }
-
-  void forget_left(uint32_t peer) {
-    left_broken_.remove_if([&](const auto &group) { return group->is_ended_by(peer); });
   }
 
   // ---- a transport that did not return
@@ -389,9 +381,6 @@ class World : private Listener {
     letter.send(*transport_, p);  // if it still runs
     for (auto &[number, group] : groups_)
       if (group->is_ended_by(p)) group->write_break();
-    for (const auto &group : left_broken_)
-      if (group->is_ended_by(p)) group->write_break();
-    forget_left(p);
     peer.lost = true;
     peer.explanation = text;
     {
@@ -460,7 +449,6 @@ class World : private Listener {
         for (NameDigest name; letter.take(name);) names.push_back(name);
         return read_later([this, from, names] {
           peers_[from].gone = true;
-          forget_left(from);
           for (const NameDigest &name : names) forget_ended(from, name);
           count_living();
         });
@@ -771,7 +759,6 @@ class World : private Listener {
   std::map<NameDigest, std::list<Entry>> announced_;
   std::map<NameDigest, std::map<uint32_t, std::set<uint32_t>>> told_living_;
   Groups groups_;
-  std::list<std::shared_ptr<Group>> left_broken_;  // that other members ended, while these live
   Schedules lingering_;
   std::deque<uint32_t> free_channels_;
   uint32_t next_channel_ = 0;

@@ -1,0 +1,67 @@
+"""Results on the device against those on the CPU: operators, trainings, and what a step waits for."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import subprocess
+import sys
+import time
+from typing import Any
+
+from gpu.sides import Options
+from models import MODELS, PAPER, fill
+
+__all__ = ["run"]
+
+TESTS = pathlib.Path(__file__).resolve().parents[2] / "packages" / "cuda" / "tests"
+
+
+def run(options: Options) -> dict[str, Any]:
+    """Return the outcome of the suites, loss curves of six trainings, and counts of a step."""
+    begin = time.monotonic()
+    curves = {name: training(name, options) for name in PAPER}
+    rest = options.seconds - (time.monotonic() - begin)
+    return {"trainings": curves, "operators": suite(["test_samples.py"], rest)}
+
+
+def suite(files: list[str], seconds: float) -> dict[str, Any]:
+    """Run test files on the device that is there; return counts and the last lines."""
+    words = [sys.executable, "-m", "pytest", "-q", "-x" if seconds < 0 else "-p", "no:cacheprovider"]
+    environment = dict(os.environ, PLAIT_CUDA_TEST_DEVICE="1")
+    try:
+        done = subprocess.run(
+            [*words, *(str(TESTS / name) for name in files)],
+            capture_output=True,
+            text=True,
+            timeout=max(30.0, seconds),
+            env=environment,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        text = error.stdout.decode() if isinstance(error.stdout, bytes) else error.stdout or ""
+        return {"status": "stopped", "seconds": seconds, "tail": text.splitlines()[-5:]}
+    return {"status": done.returncode, "tail": done.stdout.splitlines()[-30:]}
+
+
+def training(name: str, options: Options, steps: int = 5) -> dict[str, Any]:
+    """Train the small version of a model on both devices; return the losses and their difference."""
+    import plait
+
+    curves = {}
+    for device in ("cpu", options.device):
+        model = MODELS[name]
+        sizes, shapes = model.small
+        network = fill(plait, model.build(plait, **sizes)).to(device)
+        *inputs, target = [plait.from_numpy(each).to(device) for each in model.data(4, **shapes)]
+        optimizer = model.optimizer(plait, network.parameters())
+        losses = []
+        for _ in range(steps):
+            optimizer.zero_grad()
+            loss = model.loss(plait, network(*inputs), target)
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.detach())
+        curves[device] = [loss.item() for loss in losses]
+    pairs = zip(curves["cpu"], curves[options.device], strict=True)
+    return {"losses": curves, "difference": max(abs(a - b) / max(1.0, abs(a)) for a, b in pairs)}

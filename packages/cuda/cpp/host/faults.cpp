@@ -1,0 +1,63 @@
+// Errors that are found after the call has returned: what kernels report, and what the driver says.
+#include <cstdio>
+
+#include "host/device.h"
+
+namespace plait::cuda {
+namespace {
+
+ForkMutex &lock() {
+  static auto *mutex = new ForkMutex();  // used until the process ends
+  return *mutex;
+}
+
+// The text that a report of a kernel means.
+void describe(const FaultRecord *r, uint32_t code, plait_device_error *e) {
+  e->code = code == kIndexFault ? PLAIT_INDEX_ERROR : PLAIT_VALUE_ERROR;
+  e->launch = r->launch;
+  if (code == kIndexFault)
+    snprintf(e->text, sizeof e->text, "index %.0f is out of bounds: it must be in [%.0f, %.0f]",
+             r->value, r->low, r->high - 1);
+  else if (code == kMathFault)
+    snprintf(e->text, sizeof e->text, "matrix %.0f of the batch cannot be factorised", r->value);
+  else
+    snprintf(e->text, sizeof e->text, "elements must be in [%g, %g]; got %g", r->low, r->high,
+             r->value);
+}
+
+// Takes the report of a kernel; the next one may be written then. Threads take turns, so that none
+// reads what the next report writes.
+bool take_report(FaultRecord *r, plait_device_error *e) {
+  const std::lock_guard<ForkMutex> hold(lock());
+  const uint32_t code = __atomic_load_n(&r->code, __ATOMIC_ACQUIRE);
+  if (!code) return false;
+  describe(r, code, e);
+  __atomic_store_n(&r->code, 0u, __ATOMIC_RELAXED);
+  __atomic_store_n(&r->claimed, 0u, __ATOMIC_RELEASE);
+  return true;
+}
+
+int32_t take_error(void *, DLDevice device, plait_device_error *out) {
+  DeviceState *s = state_if_used(device.device_id);
+  if (!s) return 0;
+  const int lost = s->lost.load(std::memory_order_relaxed);
+  if (PLAIT_LIKELY(!lost && !__atomic_load_n(&s->fault->code, __ATOMIC_RELAXED))) return 0;
+  plait_device_error e{};
+  e.size = out->size < sizeof e ? out->size : sizeof e;
+  if (!take_report(s->fault, &e)) {
+    if (!lost) return 0;  // another thread took the report
+    const char *text = nullptr;
+    if (driver::api.error_text(driver::Result(lost), &text) != driver::kSuccess || !text)
+      text = "unknown error";
+    e.code = PLAIT_ERROR, e.fatal = 1;
+    snprintf(e.text, sizeof e.text, "%s (error %d of the driver)", text, lost);
+  }
+  memcpy(out, &e, e.size);
+  return 1;
+}
+
+}  // namespace
+
+void add_faults(plait_device &t) { t.take_error = take_error; }
+
+}  // namespace plait::cuda

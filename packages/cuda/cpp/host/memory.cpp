@@ -1,0 +1,127 @@
+// Memory of the driver: what the allocator takes its segments from, and pinned memory of the host.
+#include <vector>
+
+#include "host/device.h"
+
+namespace plait::cuda {
+namespace {
+
+using driver::api;
+
+plait_status memory_alloc(void *, plait_thread *thread, DLDevice device, uint64_t nbytes,
+                          void **data) {
+  PLAIT_TRY(use(thread, device));
+  driver::Address address = 0;
+  const driver::Result result = api.memory_alloc(&address, nbytes);
+  if (result == driver::kOutOfMemory) return PLAIT_MEMORY_ERROR;
+  if (result != driver::kSuccess) return fail_on(thread, device, result, "allocating memory");
+  *data = reinterpret_cast<void *>(address);
+  return PLAIT_OK;
+}
+void memory_free(void *, DLDevice device, void *data, uint64_t) {
+  if (use_quietly(device)) api.memory_free(driver::Address(data));
+}
+plait_status memory_info(void *, plait_thread *thread, DLDevice device, uint64_t *free_bytes,
+                         uint64_t *total_bytes) {
+  PLAIT_TRY(use(thread, device));
+  size_t free = 0, total = 0;
+  PLAIT_CUDA(thread, device, "asking for free memory", memory_info(&free, &total));
+  *free_bytes = free, *total_bytes = total;
+  return PLAIT_OK;
+}
+
+// Pinned memory. The driver takes long to pin memory, and waits for the whole device when it gives
+// some back, so blocks serve again. Their sizes are powers of two.
+
+constexpr int kSmallest = 9, kLargest = 48;  // exponents of the sizes
+
+struct PinnedBlocks {
+  ForkMutex mutex;
+  std::vector<void *> blocks[kLargest + 1];  // that nobody uses
+};
+PinnedBlocks &pinned() {
+  static auto *all = new PinnedBlocks();  // used until the process ends
+  return *all;
+}
+
+int exponent_of(uint64_t nbytes) {
+  int e = kSmallest;
+  while (e < kLargest && (uint64_t(1) << e) < nbytes) e++;
+  return e;
+}
+
+void *take_pinned(int exponent) {
+  PinnedBlocks &all = pinned();
+  const std::lock_guard<ForkMutex> hold(all.mutex);
+  auto &list = all.blocks[exponent];
+  if (list.empty()) return nullptr;
+  void *data = list.back();
+  list.pop_back();
+  return data;
+}
+
+// The device whose context pins the memory, for all of them: one that is in use, else the first.
+DLDevice any_used() {
+  for (int i = 0; i < kMaxDevices; i++)
+    if (state_if_used(i)) return {kDLCUDA, i};
+  return {kDLCUDA, 0};
+}
+
+void give_up_pinned() {
+  std::vector<void *> all;
+  {
+    PinnedBlocks &of = pinned();
+    const std::lock_guard<ForkMutex> hold(of.mutex);
+    for (auto &list : of.blocks) {
+      all.insert(all.end(), list.begin(), list.end());
+      list.clear();
+    }
+  }
+  for (void *each : all) api.pinned_free(each);
+}
+
+plait_status pinned_alloc(void *, plait_thread *thread, uint64_t nbytes, void **data) try {
+  const DLDevice device = any_used();
+  PLAIT_TRY(use(thread, device));
+  const int exponent = exponent_of(nbytes);
+  if ((*data = take_pinned(exponent))) return PLAIT_OK;
+  const uint64_t size = uint64_t(1) << exponent;
+  const unsigned flags = driver::kPinnedPortable | driver::kPinnedMapped;
+  driver::Result result =
+      size < nbytes ? driver::kOutOfMemory : api.pinned_alloc(data, size, flags);
+  if (result == driver::kOutOfMemory && size >= nbytes) {
+    give_up_pinned();
+    result = api.pinned_alloc(data, size, flags);
+  }
+  if (result == driver::kSuccess) return PLAIT_OK;
+  *data = nullptr;
+  if (result == driver::kOutOfMemory)
+    return runtime->raise(thread, PLAIT_MEMORY_ERROR, "cuda",
+                          "the host has no %llu bytes of memory that can be pinned",
+                          static_cast<unsigned long long>(nbytes));
+  return fail_on(thread, device, result, "pinning memory");
+} catch (const std::bad_alloc &) {
+  return PLAIT_MEMORY_ERROR;
+}
+
+void pinned_free(void *, void *data, uint64_t nbytes) {
+  PinnedBlocks &all = pinned();
+  try {
+    const std::lock_guard<ForkMutex> hold(all.mutex);
+    all.blocks[exponent_of(nbytes)].push_back(data);
+  } catch (const std::bad_alloc &) {
+    if (use_quietly(any_used())) api.pinned_free(data);
+  }
+}
+
+}  // namespace
+
+void add_memory(plait_device &t) {
+  t.memory_alloc = memory_alloc;
+  t.memory_free = memory_free;
+  t.memory_info = memory_info;
+  t.pinned_alloc = pinned_alloc;
+  t.pinned_free = pinned_free;
+}
+
+}  // namespace plait::cuda
