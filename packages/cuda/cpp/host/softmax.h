@@ -24,8 +24,9 @@ plait_status launch_softmax(const plait_call *c, Kind k, const Args &args, Softm
     return launch(c, rows, k, args, row_blocks(a.shape), kRowThreads, 1024);
   if (a.inner == 1) {
     const int64_t bytes = long_row_bytes(c, a.shape.n, k);
-    a.is_kept = bytes > 0, a.shape.lanes = kRowThreads;
-    return launch(c, long_rows, k, args, row_blocks(a.shape), kRowThreads, bytes ? bytes : 1024);
+    a.is_kept = bytes > 0;
+    return launch(c, long_rows, k, args, long_row_blocks(a.shape), kLongRowThreads,
+                  bytes ? bytes : 1024);
   }
   share_columns(&a);
   return launch(c, columns, k, args, row_blocks(a.shape), kRowThreads, kRowThreads * 16);

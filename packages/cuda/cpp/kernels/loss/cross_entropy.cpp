@@ -102,7 +102,7 @@ PLAIT_DEVICE void cross_entropy_gradient_columns(Block &t, const CrossEntropyGra
 PLAIT_DEVICE_KERNEL(cross_entropy_rows, CrossEntropyArgs, 256, FLOATING);
 PLAIT_DEVICE_KERNEL(cross_entropy_sums, RowLossArgs, 256, FLOATING);
 PLAIT_DEVICE_KERNEL(cross_entropy_gradient_rows, CrossEntropyGradientArgs, 256, FLOATING);
-PLAIT_DEVICE_KERNEL(cross_entropy_gradient_long_rows, CrossEntropyGradientArgs, 256, FLOATING);
+PLAIT_DEVICE_KERNEL(cross_entropy_gradient_long_rows, CrossEntropyGradientArgs, 512, FLOATING);
 PLAIT_DEVICE_KERNEL(cross_entropy_gradient_columns, CrossEntropyGradientArgs, 256, FLOATING);
 
 #if PLAIT_HOST

@@ -97,7 +97,7 @@ PLAIT_DEVICE void softmax_backward_columns(Block &t, const SoftmaxArgs &a) {
 }
 #endif
 PLAIT_DEVICE_KERNEL(softmax_rows, SoftmaxArgs, 256, FLOATING);
-PLAIT_DEVICE_KERNEL(softmax_long_rows, SoftmaxArgs, 256, FLOATING);
+PLAIT_DEVICE_KERNEL(softmax_long_rows, SoftmaxArgs, 512, FLOATING);
 PLAIT_DEVICE_KERNEL(softmax_columns, SoftmaxArgs, 256, FLOATING);
 PLAIT_DEVICE_KERNEL(softmax_backward_rows, SoftmaxArgs, 256, FLOATING);
 PLAIT_DEVICE_KERNEL(softmax_backward_columns, SoftmaxArgs, 256, FLOATING);
