@@ -42,15 +42,26 @@ def is_png():
 
 
 @pytest.fixture(scope="session")
-def device_library(tmp_path_factory):
-    """The path of the pretend accelerator, examples/plugins/device.c, compiled."""
-    path = tmp_path_factory.mktemp("device") / "device.so"
-    source = EXAMPLES / "plugins" / "device.c"
-    flags = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
-    headers = f"-I{plait_abi.paths()['include']}"
-    cc = os.environ.get("CC", "cc").split()
-    subprocess.run([*cc, *flags, headers, str(source), "-o", str(path), "-lpthread"], check=True)
-    return path
+def compiled_device(tmp_path_factory):
+    """A function that compiles the pretend accelerator, examples/plugins/device.c."""
+
+    def compiled(*options):
+        path = tmp_path_factory.mktemp("device") / "device.so"
+        source = EXAMPLES / "plugins" / "device.c"
+        flags = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", *options]
+        headers = f"-I{plait_abi.paths()['include']}"
+        cc = os.environ.get("CC", "cc").split()
+        command = [*cc, *flags, headers, str(source), "-o", str(path), "-lpthread"]
+        subprocess.run(command, check=True)
+        return path
+
+    return compiled
+
+
+@pytest.fixture(scope="session")
+def device_library(compiled_device):
+    """The path of the pretend accelerator."""
+    return compiled_device()
 
 
 @pytest.fixture(scope="module")

@@ -161,8 +161,8 @@ def test_a_bad_component_leaves_the_fallback() -> None:
 
 
 def test_an_error_lists_dtypes_where_there_are_tensors() -> None:
-    with pytest.raises(NotImplementedError, match=r"full: no kernel for bare:0 is installed; plai"):
-        plait.full((2,), 1.0, device="bare")
+    with pytest.raises(NotImplementedError, match=r"randperm: no kernel for bare:0 is inst"):
+        plait.randperm(2, device="bare")
     x = plait.tensor([1.0]).to("bare")
     with pytest.raises(
         NotImplementedError, match=r"sin: no kernel for bare:0 and dtypes \(float32"
@@ -176,7 +176,7 @@ def test_an_error_says_which_dtypes_the_kernels_declined(bare: ctypes.CDLL) -> N
     for name, call, dtypes in (
         ("exp", x.exp, "float32 -> float32"),
         ("cast", lambda: x.to(plait.float64), "float32 -> float64"),
-        ("full", lambda: plait.full((1,), 2, device="bare"), "-> int64"),
+        ("randperm", lambda: plait.randperm(1, device="bare"), "-> int64"),
     ):
         assert bare.bare_device_decline(name.encode(), ctypes.byref(undo)) == 0
         text = rf"{name}: the kernels for bare:0 declined the call, with dtypes \({dtypes}\); plait"

@@ -36,12 +36,15 @@ enum {
   WAITS,       /* how often the host has waited for a device */
   LIVE_BYTES,  /* of both devices */
   PINNED_BYTES,
-  OPENED, /* memory of other processes that is mapped now */
+  OPENED,     /* memory of other processes that is mapped now */
+  STARTS,     /* how often the driver was started */
+  FAIL_START, /* the n-th start from now fails */
+  REPLAYS,    /* graphs that were put into a stream */
   NUMBERS
 };
 static const char *const number_names[NUMBERS] = {
-    "delay_us", "fail_in", "fatal_in",   "limit",        "launches",
-    "copies",   "waits",   "live_bytes", "pinned_bytes", "opened"};
+    "delay_us",   "fail_in",      "fatal_in", "limit",  "launches",   "copies", "waits",
+    "live_bytes", "pinned_bytes", "opened",   "starts", "fail_start", "replays"};
 static int64_t numbers[NUMBERS];
 
 static int number_at(const char *name) {
@@ -70,8 +73,21 @@ static int is_due(int which) {
  */
 typedef struct work {
   struct work *next;
-  void (*run)(struct work *); /* frees it, too */
+  void (*run)(struct work *); /* several times, if it is part of a graph */
+  void (*drop)(struct work *);
+  /* for the records of what the device does; `kind` is 0 for what is not recorded */
+  uint32_t kind;
+  uint64_t launch, queued, nbytes;
+  const char *name;
 } work;
+
+/* Work that was recorded instead of done. */
+typedef struct graph {
+  int users; /* the owner, and each replay that is in a queue */
+  int device;
+  work *first, **last;
+  const char *refused; /* what could not be recorded, or NULL */
+} graph;
 
 /* Never freed: one that is given up serves again, as memory may remember it. */
 typedef struct stream {
@@ -82,6 +98,7 @@ typedef struct stream {
   work *first, **last;
   uint64_t put, done;
   int busy;
+  graph *recording; /* what is put here goes there */
 } stream;
 
 static pthread_mutex_t streams_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -91,6 +108,46 @@ static pthread_once_t started = PTHREAD_ONCE_INIT;
 
 static int ends; /* the process does: no more work begins */
 
+static uint64_t nanoseconds(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* Does a piece of work, and notes when, while somebody asks for it. */
+static pthread_mutex_t activity_lock = PTHREAD_MUTEX_INITIALIZER;
+static plait_activity *activities[DEVICES];
+static size_t n_activities[DEVICES], room_for_activities[DEVICES];
+static int is_watched[DEVICES];
+
+static void note(const stream *s, const work *w, uint64_t queued, uint64_t begin, uint64_t end) {
+  const int d = s->device;
+  pthread_mutex_lock(&activity_lock);
+  if (n_activities[d] == room_for_activities[d]) {
+    const size_t room = room_for_activities[d] ? 2 * room_for_activities[d] : 64;
+    plait_activity *more = realloc(activities[d], room * sizeof *more);
+    if (more) activities[d] = more, room_for_activities[d] = room;
+  }
+  if (is_watched[d] && n_activities[d] < room_for_activities[d])
+    activities[d][n_activities[d]++] =
+        (plait_activity){.size = sizeof(plait_activity),
+                         .kind = w->kind,
+                         .launch = w->launch,
+                         .begin = begin,
+                         .end = end,
+                         .queued = queued,
+                         .stream = s == defaults[d] ? 0 : (uintptr_t)s,
+                         .nbytes = w->nbytes,
+                         .name = w->name,
+                         .device = {TYPE, d}};
+  pthread_mutex_unlock(&activity_lock);
+}
+static void run(const stream *s, work *w, uint64_t queued) {
+  const uint64_t begin = nanoseconds();
+  w->run(w);
+  if (w->kind && __atomic_load_n(&is_watched[s->device], __ATOMIC_ACQUIRE))
+    note(s, w, queued, begin, nanoseconds());
+}
 static void *serve(void *arg) {
   stream *s = arg;
   rt->thread()->excluded = ~(uint64_t)0; /* no layer records what runs here */
@@ -108,7 +165,8 @@ static void *serve(void *arg) {
       const struct timespec pause = {delay / 1000000, delay % 1000000 * 1000};
       nanosleep(&pause, NULL);
     }
-    w->run(w);
+    run(s, w, w->queued);
+    w->drop(w);
     pthread_mutex_lock(&s->lock);
     s->done++;
     s->busy = 0;
@@ -168,12 +226,32 @@ static stream *queue_of(DLDevice d, const plait_stream *s) {
 }
 static void put(stream *s, work *w) {
   w->next = NULL;
+  w->queued = nanoseconds();
   pthread_mutex_lock(&s->lock);
-  *s->last = w;
-  s->last = &w->next;
-  s->put++;
-  pthread_cond_broadcast(&s->changed);
+  if (s->recording) {
+    *s->recording->last = w;
+    s->recording->last = &w->next;
+  } else {
+    *s->last = w;
+    s->last = &w->next;
+    s->put++;
+    pthread_cond_broadcast(&s->changed);
+  }
   pthread_mutex_unlock(&s->lock);
+}
+static graph *recorded_by(stream *s) {
+  pthread_mutex_lock(&s->lock);
+  graph *g = s->recording;
+  pthread_mutex_unlock(&s->lock);
+  return g;
+}
+/* Whether the host may wait for the stream; if not, the recording there is spoiled. */
+static plait_status may_wait(plait_thread *thread, stream *s, const char *what) {
+  graph *g = recorded_by(s);
+  if (!g) return PLAIT_OK;
+  g->refused = what;
+  return rt->raise(thread, PLAIT_ERROR, "ext", "%s, while the work of the stream is recorded",
+                   what);
 }
 static void drain(stream *s) { /* waits for what is in the queue now, unless it is dropped */
   pthread_mutex_lock(&s->lock);
@@ -208,20 +286,26 @@ static plait_status stream_query(void *ctx, plait_thread *thread, DLDevice d, pl
 }
 static plait_status stream_synchronize(void *ctx, plait_thread *thread, DLDevice d,
                                        plait_stream *s) {
-  (void)ctx, (void)thread;
+  (void)ctx;
+  const plait_status status = may_wait(thread, queue_of(d, s), "the host waited for a stream");
+  if (status < 0) return status;
   count(WAITS, 1);
   drain(queue_of(d, s));
   return PLAIT_OK;
 }
 static plait_status synchronize(void *ctx, plait_thread *thread, DLDevice d) {
-  (void)ctx, (void)thread;
+  (void)ctx;
   count(WAITS, 1);
   pthread_mutex_lock(&streams_lock);
   stream *s = streams; /* those that are made later have nothing to wait for */
   pthread_mutex_unlock(&streams_lock);
-  for (; s; s = s->next)
-    if (s->device == d.device_id) drain(s);
-  return PLAIT_OK;
+  plait_status status = PLAIT_OK;
+  for (; s && status >= 0; s = s->next) {
+    if (s->device != d.device_id) continue;
+    status = may_wait(thread, s, "the host waited for a device");
+    if (status >= 0) drain(s);
+  }
+  return status;
 }
 
 /* ---- events ------------------------------------------------------------------------------------
@@ -230,9 +314,15 @@ static plait_status synchronize(void *ctx, plait_thread *thread, DLDevice d) {
 typedef struct point {
   int users, reached;
   double milliseconds; /* when it was reached */
+  graph *recording;    /* to compare with: where the stream was recorded */
+  /* of an event that several processes have: what they share, and the number that it must reach */
+  uint64_t *shared, number;
 } point;
+enum { RECORDED, REACHED }; /* the numbers in shared memory */
 typedef struct event {
   point *last; /* NULL: never recorded */
+  int fd; /* of shared memory, or -1 */
+  uint64_t *shared; /* never unmapped, as points are used when the event is gone */
 } event;
 typedef struct point_work {
   work w;
@@ -246,73 +336,110 @@ static void drop_point(point *p) {
   if (p && __atomic_sub_fetch(&p->users, 1, __ATOMIC_ACQ_REL) == 0) free(p);
 }
 static point *last_of(plait_device_event *handle) {
+  const event *e = handle->native;
+  if (e->shared) {
+    point *now = calloc(1, sizeof *now);
+    if (!now) abort();
+    now->users = 1;
+    now->shared = e->shared;
+    now->number = __atomic_load_n(&e->shared[RECORDED], __ATOMIC_ACQUIRE);
+    return now;
+  }
   pthread_mutex_lock(&points_lock);
-  point *p = ((event *)handle->native)->last;
+  point *p = e->last;
   if (p) __atomic_add_fetch(&p->users, 1, __ATOMIC_RELAXED);
   pthread_mutex_unlock(&points_lock);
   return p;
 }
 static int is_reached(const point *p) {
+  if (p && p->shared) return __atomic_load_n(&p->shared[REACHED], __ATOMIC_ACQUIRE) >= p->number;
   return !p || __atomic_load_n(&p->reached, __ATOMIC_ACQUIRE);
+}
+static void reach_number(const point *p) {
+  uint64_t seen = __atomic_load_n(&p->shared[REACHED], __ATOMIC_RELAXED);
+  while (seen < p->number && !__atomic_compare_exchange_n(&p->shared[REACHED], &seen, p->number, 0,
+                                                          __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+    continue;
 }
 
 static void reach(work *w) {
   point *p = ((point_work *)w)->p;
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
+  if (p->shared) reach_number(p);
   pthread_mutex_lock(&points_lock);
-  p->milliseconds = now.tv_sec * 1e3 + now.tv_nsec * 1e-6;
+  p->milliseconds = (double)nanoseconds() * 1e-6;
   __atomic_store_n(&p->reached, 1, __ATOMIC_RELEASE);
   pthread_cond_broadcast(&points_changed);
   pthread_mutex_unlock(&points_lock);
-  drop_point(p);
+}
+static void drop_point_work(work *w) {
+  drop_point(((point_work *)w)->p);
   free(w);
 }
 static void await(const point *p) {
+  const struct timespec pause = {0, 100000}; /* nobody tells of what other processes do */
+  while (p && p->shared && !is_reached(p)) nanosleep(&pause, NULL);
   pthread_mutex_lock(&points_lock);
   while (!is_reached(p)) pthread_cond_wait(&points_changed, &points_lock);
   pthread_mutex_unlock(&points_lock);
 }
-static void await_point(work *w) {
-  point *p = ((point_work *)w)->p;
-  await(p);
-  drop_point(p);
-  free(w);
+static void await_point(work *w) { await(((point_work *)w)->p); }
+static int put_point(stream *s, point *p, void (*run_it)(work *)) {
+  point_work *w = calloc(1, sizeof *w);
+  if (!w) return 0;
+  w->w.run = run_it;
+  w->w.drop = drop_point_work;
+  w->p = p;
+  put(s, &w->w);
+  return 1;
 }
 /* Puts a point behind the work in the stream; NULL if there is no memory. */
-static point *mark(stream *s) {
+static point *mark(stream *s, uint64_t *shared) {
   point *p = calloc(1, sizeof *p);
-  point_work *w = malloc(sizeof *w);
-  if (!p || !w) {
+  if (!p) return NULL;
+  p->users = 2;
+  p->shared = shared;
+  if (shared) p->number = __atomic_add_fetch(&shared[RECORDED], 1, __ATOMIC_ACQ_REL);
+  p->recording = recorded_by(s);
+  if (!put_point(s, p, reach)) {
     free(p);
-    free(w);
     return NULL;
   }
-  p->users = 2;
-  *w = (point_work){{NULL, reach}, p};
-  put(s, &w->w);
   return p;
 }
 
 static plait_status no_memory_for_event(plait_thread *thread) {
   return rt->raise(thread, PLAIT_MEMORY_ERROR, "ext", "no memory for an event");
 }
+static uint64_t *map_event(int fd) {
+  void *at = mmap(NULL, 2 * sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  return at == MAP_FAILED ? NULL : at;
+}
 static plait_status event_new(void *ctx, plait_thread *thread, plait_device_event *e) {
   (void)ctx;
-  e->native = calloc(1, sizeof(event));
-  return e->native ? PLAIT_OK : no_memory_for_event(thread);
+  event *own = e->native = calloc(1, sizeof *own);
+  if (!own) return no_memory_for_event(thread);
+  own->fd = -1;
+  if (!(e->flags & PLAIT_EVENT_SHARED)) return PLAIT_OK;
+  own->fd = memfd_create("example-event", MFD_CLOEXEC);
+  if (own->fd >= 0 && !ftruncate(own->fd, 2 * sizeof(uint64_t))) own->shared = map_event(own->fd);
+  if (own->shared) return PLAIT_OK;
+  if (own->fd >= 0) close(own->fd);
+  free(own);
+  return no_memory_for_event(thread);
 }
 static void event_free(void *ctx, plait_device_event *e) {
   (void)ctx;
-  drop_point(((event *)e->native)->last);
-  free(e->native);
+  event *own = e->native;
+  drop_point(own->last);
+  if (own->fd >= 0) close(own->fd);
+  free(own);
 }
 static plait_status event_record(void *ctx, plait_thread *thread, plait_device_event *e,
                                  plait_stream *s) {
   (void)ctx;
-  point *p = mark(queue_of(e->device, s));
-  if (!p) return no_memory_for_event(thread);
   event *own = e->native;
+  point *p = mark(queue_of(e->device, s), own->shared);
+  if (!p) return no_memory_for_event(thread);
   pthread_mutex_lock(&points_lock);
   point *before = own->last;
   own->last = p;
@@ -320,30 +447,43 @@ static plait_status event_record(void *ctx, plait_thread *thread, plait_device_e
   drop_point(before);
   return PLAIT_OK;
 }
+static plait_status recorded_event(plait_thread *thread) {
+  return rt->raise(thread, PLAIT_ERROR, "ext",
+                   "the event is part of recorded work, which is not done");
+}
 static plait_status event_query(void *ctx, plait_thread *thread, plait_device_event *e,
                                 int32_t *done) {
-  (void)ctx, (void)thread;
+  (void)ctx;
   point *p = last_of(e);
   *done = is_reached(p);
+  const int is_recorded = p && p->recording && !*done;
   drop_point(p);
-  return PLAIT_OK;
+  return is_recorded ? recorded_event(thread) : PLAIT_OK;
 }
 static plait_status event_wait(void *ctx, plait_thread *thread, plait_device_event *e) {
-  (void)ctx, (void)thread;
+  (void)ctx;
   count(WAITS, 1);
   point *p = last_of(e);
-  await(p);
+  const int is_recorded = p && p->recording && !is_reached(p);
+  if (!is_recorded) await(p);
   drop_point(p);
-  return PLAIT_OK;
+  return is_recorded ? recorded_event(thread) : PLAIT_OK;
 }
 static plait_status stream_wait(void *ctx, plait_thread *thread, DLDevice d, plait_stream *s,
                                 plait_device_event *e) {
   (void)ctx;
-  point_work *w = malloc(sizeof *w);
-  if (!w) return no_memory_for_event(thread);
-  *w = (point_work){{NULL, await_point}, last_of(e)};
-  put(queue_of(d, s), &w->w);
-  return PLAIT_OK;
+  stream *own = queue_of(d, s);
+  point *p = last_of(e);
+  if (p && p->recording && !is_reached(p)) { /* the stream joins the recording: all in one order */
+    pthread_mutex_lock(&own->lock);
+    own->recording = p->recording;
+    pthread_mutex_unlock(&own->lock);
+    drop_point(p);
+    return PLAIT_OK;
+  }
+  if (put_point(own, p, await_point)) return PLAIT_OK;
+  drop_point(p);
+  return no_memory_for_event(thread);
 }
 static plait_status event_elapsed(void *ctx, plait_thread *thread, plait_device_event *from,
                                   plait_device_event *to, double *milliseconds) {
@@ -484,7 +624,7 @@ static void give(void *ctx, void *data, uint64_t nbytes, void *handle) {
   count_given(&counted[b->device], (uint64_t)1 << b->class);
   count(LIVE_BYTES, -((int64_t)1 << b->class));
   for (use *u = b->uses; u; u = u->next)
-    if (!(u->p = mark(u->s))) drain(u->s);
+    if (!(u->p = mark(u->s, NULL))) drain(u->s);
   block **list = b->uses ? &waiting : &freed[b->class];
   b->next = *list;
   *list = b;
@@ -692,18 +832,27 @@ typedef struct copy_work {
 static void run_copy(work *w) {
   copy_work *c = (copy_work *)w;
   memcpy(c->to, c->from, c->nbytes);
-  free(c->staged);
-  free(c);
+}
+static void drop_copy(work *w) {
+  free(((copy_work *)w)->staged);
+  free(w);
 }
 static plait_status copy(void *ctx, plait_thread *thread, void *to, DLDevice there,
                          const void *from, DLDevice here, uint64_t nbytes, plait_stream *s,
                          uint64_t flags) {
   (void)ctx;
   const int to_host = there.device_type == kDLCPU, from_host = here.device_type == kDLCPU;
+  stream *queue = queue_of(from_host ? there : here, s);
+  const int waits = to_host && !(flags & PLAIT_COPY_ASYNC);
+  const plait_status status = waits ? may_wait(thread, queue, "the host read a tensor") : PLAIT_OK;
+  if (status < 0) return status;
   copy_work *c = calloc(1, sizeof *c);
   if (!c) return rt->raise(thread, PLAIT_MEMORY_ERROR, "ext", "no memory for a copy");
-  *c = (copy_work){
-      {NULL, run_copy}, to_host ? to : real(to), NULL, from_host ? from : real(from), nbytes};
+  *c = (copy_work){.w = {.run = run_copy, .drop = drop_copy, .nbytes = nbytes, .name = "copy"},
+                   .to = to_host ? to : real(to),
+                   .from = from_host ? from : real(from),
+                   .nbytes = nbytes};
+  c->w.kind = PLAIT_ACTIVITY_COPY;
   if (from_host && !(flags & PLAIT_COPY_ASYNC)) { /* the caller may change its memory at once */
     c->staged = malloc(nbytes);
     if (!c->staged) {
@@ -713,9 +862,8 @@ static plait_status copy(void *ctx, plait_thread *thread, void *to, DLDevice the
     c->from = memcpy(c->staged, from, nbytes);
   }
   count(COPIES, 1);
-  stream *queue = queue_of(from_host ? there : here, s);
   put(queue, &c->w);
-  if (to_host && !(flags & PLAIT_COPY_ASYNC)) {
+  if (waits) {
     count(WAITS, 1);
     drain(queue);
   }
@@ -845,6 +993,9 @@ static void run_kernel(work *w) {
       rt->clear(thread);
     }
   }
+}
+static void drop_kernel(work *w) {
+  kernel_work *k = (kernel_work *)w;
   for (uint16_t i = 0; i < k->call.n_in; i++) release_translated(&k->in[i], k->lists[i]);
   for (uint16_t i = 0; i < k->call.n_out; i++)
     release_translated(&k->results[i],
@@ -859,6 +1010,10 @@ static plait_status launch(plait_call *c) {
   kernel_work *k = calloc(1, sizeof *k);
   if (!k) return rt->fail(c, PLAIT_MEMORY_ERROR, "no memory for a call");
   k->w.run = run_kernel;
+  k->w.drop = drop_kernel;
+  k->w.kind = PLAIT_ACTIVITY_KERNEL;
+  k->w.launch = c->launch;
+  k->w.name = c->op->name;
   k->call = (plait_call){.size = sizeof k->call, .n_in = c->n_in, .n_out = c->n_out, .op = c->op};
   k->device = c->device.device_id;
   k->launch = c->launch;
@@ -870,18 +1025,14 @@ static plait_status launch(plait_call *c) {
     s = translated_value(c->thread, &c->out[i], &k->results[i], &list);
   }
   if (s < 0) {
-    for (uint16_t i = 0; i < c->n_in; i++) release_translated(&k->in[i], k->lists[i]);
-    for (uint16_t i = 0; i < c->n_out; i++)
-      release_translated(&k->results[i],
-                         k->results[i].tag == PLAIT_TENSORS ? (void *)k->results[i].u.ts : NULL);
-    free(k);
+    drop_kernel(&k->w);
     return s;
   }
   count(LAUNCHES, 1);
   stream *queue = queue_of(c->device, c->stream);
   put(queue, &k->w);
-  if (c->op->flags &
-      PLAIT_OP_RANDOM) { /* numbers are drawn in the order of calls, on whatever stream */
+  /* numbers are drawn in the order of calls, on whatever stream */
+  if ((c->op->flags & PLAIT_OP_RANDOM) && !recorded_by(queue)) {
     const plait_host *host = PLAIT_ROLE(plait_host, rt->role("host", 0));
     if (host)
       host->unlocked(host->ctx, drain_unlocked, queue);
@@ -890,6 +1041,201 @@ static plait_status launch(plait_call *c) {
   }
   return PLAIT_OK;
 }
+
+#if PLAIT_TARGET >= PLAIT_VERSION(0, 5)
+/* ---- what the driver tells and does besides ----------------------------------------------------
+ */
+static plait_status start(void *ctx, plait_thread *thread) {
+  (void)ctx;
+  if (is_due(FAIL_START))
+    return rt->raise(thread, PLAIT_ERROR, "ext", "the driver was told not to start");
+  count(STARTS, 1);
+  pthread_once(&started, open_defaults);
+  return PLAIT_OK;
+}
+static uint64_t bytes_of_device(void) {
+  const uint64_t limit = (uint64_t)example_device_get("limit");
+  return limit ? limit : DISTANCE / DEVICES;
+}
+static plait_status properties(void *ctx, plait_thread *thread, DLDevice d,
+                               plait_device_properties *out) {
+  (void)ctx, (void)thread;
+  plait_device_properties all = {.size = out->size,
+                                 .memory = bytes_of_device(),
+                                 .flags = PLAIT_DEVICE_PEERS,
+                                 .major = 1,
+                                 .units = 1,
+                                 .threads = 1,
+                                 .name = "pretend accelerator"};
+  all.uuid[15] = (uint8_t)(d.device_id + 1);
+  memcpy(out, &all, out->size < sizeof all ? out->size : sizeof all);
+  return PLAIT_OK;
+}
+static plait_status priorities(void *ctx, plait_thread *thread, DLDevice d, int32_t *lowest,
+                               int32_t *highest) {
+  (void)ctx, (void)thread, (void)d;
+  *lowest = 1;
+  *highest = -2; /* all of them are served alike */
+  return PLAIT_OK;
+}
+
+/* Memory for an allocator that caches it (caching.cpp): blocks of the default stream. */
+typedef struct loan {
+  struct loan *next;
+  void *data, *block;
+} loan;
+static loan *loans;
+static plait_status memory_alloc(void *ctx, plait_thread *thread, DLDevice d, uint64_t nbytes,
+                                 void **data) {
+  (void)thread;
+  loan *l = calloc(1, sizeof *l);
+  if (!l || take(ctx, d, nbytes, NULL, &l->data, &l->block) != PLAIT_OK) {
+    free(l);
+    return PLAIT_MEMORY_ERROR;
+  }
+  *data = l->data;
+  pthread_mutex_lock(&memory_lock);
+  l->next = loans;
+  loans = l;
+  pthread_mutex_unlock(&memory_lock);
+  return PLAIT_OK;
+}
+static void memory_free(void *ctx, DLDevice d, void *data, uint64_t nbytes) {
+  synchronize(ctx, rt->thread(), d);
+  pthread_mutex_lock(&memory_lock);
+  loan **at = &loans;
+  while (*at && (*at)->data != data) at = &(*at)->next;
+  loan *l = *at;
+  if (l) *at = l->next;
+  pthread_mutex_unlock(&memory_lock);
+  if (l) give(ctx, data, nbytes, l->block);
+  free(l);
+}
+static plait_status memory_info(void *ctx, plait_thread *thread, DLDevice d, uint64_t *free_bytes,
+                                uint64_t *total_bytes) {
+  (void)ctx, (void)thread;
+  *total_bytes = bytes_of_device();
+  pthread_mutex_lock(&memory_lock);
+  const uint64_t live = counted[d.device_id].live_bytes;
+  pthread_mutex_unlock(&memory_lock);
+  *free_bytes = *total_bytes > live ? *total_bytes - live : 0;
+  return PLAIT_OK;
+}
+
+static plait_status event_share(void *ctx, plait_thread *thread, plait_device_event *e,
+                                plait_shared_memory *out) {
+  (void)ctx, (void)thread;
+  out->fd = ((event *)e->native)->fd;
+  out->offset = 0;
+  out->length = 0;
+  return PLAIT_OK;
+}
+static plait_status event_open(void *ctx, plait_thread *thread, const plait_shared_memory *from,
+                               plait_device_event *e) {
+  (void)ctx;
+  event *own = e->native = calloc(1, sizeof *own);
+  if (!own) return no_memory_for_event(thread);
+  own->fd = dup(from->fd);
+  own->shared = own->fd < 0 ? NULL : map_event(own->fd);
+  if (own->shared) return PLAIT_OK;
+  if (own->fd >= 0) close(own->fd);
+  free(own);
+  return rt->raise(thread, PLAIT_VALUE_ERROR, "ext", "the descriptor %d is not that of an event",
+                   (int)from->fd);
+}
+
+typedef struct replay {
+  work w;
+  graph *g;
+  const stream *s;
+} replay;
+static void leave_graph(graph *g) {
+  if (__atomic_sub_fetch(&g->users, 1, __ATOMIC_ACQ_REL)) return;
+  for (work *w = g->first, *next; w; w = next) {
+    next = w->next;
+    w->drop(w);
+  }
+  free(g);
+}
+static void run_graph(work *w) {
+  const replay *r = (replay *)w;
+  for (work *each = r->g->first; each; each = each->next) run(r->s, each, w->queued);
+}
+static void drop_replay(work *w) {
+  leave_graph(((replay *)w)->g);
+  free(w);
+}
+static plait_status capture_begin(void *ctx, plait_thread *thread, DLDevice d, plait_stream *s) {
+  (void)ctx;
+  stream *own = queue_of(d, s);
+  graph *g = recorded_by(own) ? NULL : calloc(1, sizeof *g);
+  if (!g)
+    return rt->raise(thread, PLAIT_ERROR, "ext", "the stream is recorded already, or no memory");
+  *g = (graph){.users = 1, .device = d.device_id};
+  g->last = &g->first;
+  pthread_mutex_lock(&own->lock);
+  own->recording = g;
+  pthread_mutex_unlock(&own->lock);
+  return PLAIT_OK;
+}
+static plait_status capture_end(void *ctx, plait_thread *thread, DLDevice d, plait_stream *s,
+                                void **out) {
+  (void)ctx;
+  graph *g = recorded_by(queue_of(d, s));
+  if (!g) return rt->raise(thread, PLAIT_ERROR, "ext", "the stream is not recorded");
+  pthread_mutex_lock(&streams_lock);
+  stream *each = streams;
+  pthread_mutex_unlock(&streams_lock);
+  for (; each; each = each->next) {
+    pthread_mutex_lock(&each->lock);
+    if (each->recording == g) each->recording = NULL;
+    pthread_mutex_unlock(&each->lock);
+  }
+  if (!g->refused) return *out = g, PLAIT_OK;
+  const char *why = g->refused;
+  leave_graph(g);
+  *out = NULL;
+  return rt->raise(thread, PLAIT_ERROR, "ext", "the recording is spoiled: %s", why);
+}
+static int32_t capture_query(void *ctx, DLDevice d, plait_stream *s) {
+  (void)ctx;
+  return recorded_by(queue_of(d, s)) != NULL;
+}
+static plait_status graph_launch(void *ctx, plait_thread *thread, void *graph_, DLDevice d,
+                                 plait_stream *s) {
+  (void)ctx;
+  replay *r = calloc(1, sizeof *r);
+  if (!r) return rt->raise(thread, PLAIT_MEMORY_ERROR, "ext", "no memory for a replay");
+  *r = (replay){.w = {.run = run_graph, .drop = drop_replay}, .g = graph_, .s = queue_of(d, s)};
+  __atomic_add_fetch(&r->g->users, 1, __ATOMIC_RELAXED);
+  count(REPLAYS, 1);
+  put(queue_of(d, s), &r->w);
+  return PLAIT_OK;
+}
+static void graph_free(void *ctx, void *graph_) {
+  (void)ctx;
+  leave_graph(graph_);
+}
+
+static plait_status activity_start(void *ctx, plait_thread *thread, DLDevice d) {
+  (void)ctx, (void)thread;
+  pthread_mutex_lock(&activity_lock);
+  n_activities[d.device_id] = 0;
+  __atomic_store_n(&is_watched[d.device_id], 1, __ATOMIC_RELEASE);
+  pthread_mutex_unlock(&activity_lock);
+  return PLAIT_OK;
+}
+static plait_status activity_stop(void *ctx, plait_thread *thread, DLDevice d,
+                                  void (*each)(void *, const plait_activity *), void *arg) {
+  synchronize(ctx, thread, d);
+  pthread_mutex_lock(&activity_lock);
+  __atomic_store_n(&is_watched[d.device_id], 0, __ATOMIC_RELEASE);
+  for (size_t i = 0; i < n_activities[d.device_id]; i++) each(arg, &activities[d.device_id][i]);
+  n_activities[d.device_id] = 0;
+  pthread_mutex_unlock(&activity_lock);
+  return PLAIT_OK;
+}
+#endif
 
 extern const plait_plugin plait_plugin_v1;
 
@@ -922,6 +1268,23 @@ static const plait_device device = {
     .share = share,
     .share_open = share_open,
     .share_close = share_close,
+#if PLAIT_TARGET >= PLAIT_VERSION(0, 5)
+    .start = start,
+    .properties = properties,
+    .priorities = priorities,
+    .memory_alloc = memory_alloc,
+    .memory_free = memory_free,
+    .memory_info = memory_info,
+    .event_share = event_share,
+    .event_open = event_open,
+    .capture_begin = capture_begin,
+    .capture_end = capture_end,
+    .capture_query = capture_query,
+    .graph_launch = graph_launch,
+    .graph_free = graph_free,
+    .activity_start = activity_start,
+    .activity_stop = activity_stop,
+#endif
 };
 
 #if PLAIT_TARGET >= PLAIT_VERSION(0, 5)
@@ -943,8 +1306,9 @@ static plait_status init(const plait_runtime *runtime, const plait_plugin *self)
   }
   plait_status s = runtime->provide(thread, "device", TYPE, &device.h, self, NULL);
   if (s >= 0) s = runtime->provide(thread, "allocator", TYPE, &allocator.h, self, NULL);
-  /* what is defined later, and has no decomposition */
+  /* what has no decomposition, also if it is defined later */
   if (s >= 0) s = runtime->implement(thread, NULL, TYPE, launch, NULL, self, NULL);
+#ifndef EXAMPLE_PRIMITIVES_ALONE
   /* what the CPU has a kernel for, so that nothing is decomposed that is not decomposed there */
   const uint64_t n = runtime->ops(NULL, 0);
   const plait_op **ops = calloc(n, sizeof *ops);
@@ -954,6 +1318,7 @@ static plait_status init(const plait_runtime *runtime, const plait_plugin *self)
     if (ops[i]->backend[kDLCPU] && !(ops[i]->flags & PLAIT_OP_VIEW))
       s = runtime->implement(thread, ops[i], TYPE, launch, NULL, self, NULL);
   free(ops);
+#endif
   return s;
 }
 

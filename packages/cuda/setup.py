@@ -16,7 +16,13 @@ def folder_of(package: str) -> pathlib.Path:
 
 # Scalar functions of pointwise operators, and what reads a call: those of the CPU's kernels.
 HEADERS = str(folder_of("plait_core") / "include" / "kernels")
-FLAGS = ["-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-Wno-psabi", "-Wno-unknown-pragmas"]
+FLAGS = [
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-ffp-contract=off",
+    "-Wno-psabi",
+    "-Wno-unknown-pragmas",
+]
 SOURCES = ["cpp/kernels/**/*.cpp", "{generated}/kernels/pointwise_*.cpp"]
 
 setup(

@@ -17,6 +17,8 @@ constexpr uint32_t kEnded = ~uint32_t(0);  // no process uses it any more
 
 struct State {
   std::atomic<uint32_t> process;  // the `forks.number` of the process that uses it, 0 or kEnded
+  std::atomic<uint32_t> starting;  // that of the process whose driver was started or is starting
+  ProcessLock start_lock;  // held while the driver starts
   std::atomic<int64_t> live;      // storages, streams and events
   ProcessLock lock;  // of the lists
   std::vector<InFlight> in_flight;
@@ -101,7 +103,7 @@ plait_status complete_error(plait_thread *thread, DLDevice d, const char *subjec
 }
 
 bool is_gone(DLDevice d) {
-  const uint32_t process = states[d.device_type].process.load(std::memory_order_relaxed);
+  const uint32_t process = states[d.device_type].process.load(std::memory_order_acquire);
   return process && process != forks.number.load(std::memory_order_relaxed);
 }
 
@@ -134,15 +136,45 @@ void count_live(DLDevice d, int64_t change) {
 }
 int64_t live_on(int32_t device_type) { return states[device_type].live; }
 
+// Starts the driver of a device type at its first use; threads that come meanwhile wait. A child
+// that was forked meanwhile has half a driver, which counts as one that was in use.
+static plait_status start_driver(plait_thread *thread, DLDevice d, const plait_device *table) {
+  State &state = states[d.device_type];
+  return call_device(thread, d, "start", [&] {
+    return unlocked([&]() -> plait_status {
+      const std::lock_guard<ProcessLock> lock(state.start_lock);
+      const uint32_t own = forks.number, begun = state.starting;
+      if (is_gone(d) || (begun && begun != own)) return gone(thread, d);
+      if (state.process) return PLAIT_OK;
+      state.starting = own;
+      const plait_status s = table->start(table->ctx, thread);
+      if (s < 0) return state.starting = 0, s;
+      start_use(d.device_type);
+      return is_gone(d) ? gone(thread, d) : PLAIT_OK;
+    });
+  });
+}
+
 plait_status begin_use(plait_thread *thread, DLDevice d) {
   if (is_gone(d)) return gone(thread, d);
   const plait_device *table = device_table(d);
   const int32_t n = table ? table->count(table->ctx) : d.device_id + 1;
+  if (table && !n && PLAIT_HAS(plait_device, table, start)) {  // it knows why there is none
+    const auto start = [&] { return table->start(table->ctx, thread); };
+    if (const plait_status s = call_device(thread, d, "start", start); s < 0) return s;
+  }
   if (d.device_id < 0 || d.device_id >= n)
     return raise(thread, PLAIT_VALUE_ERROR, nullptr, "there is no device %s: %s has %d",
                  device_text(d).c_str(), table ? table->name : "its type", n);
-  if (!states[d.device_type].process.load(std::memory_order_relaxed)) start_use(d.device_type);
+  if (states[d.device_type].process.load(std::memory_order_acquire)) return PLAIT_OK;
+  if (table && PLAIT_HAS(plait_device, table, start)) return start_driver(thread, d, table);
+  start_use(d.device_type);
   return PLAIT_OK;
+}
+
+plait_status use_device(plait_thread *thread, DLDevice d) {
+  const plait_device *table = nullptr;
+  return is_accelerator(d) ? usable(thread, d, &table) : plait_status(PLAIT_OK);
 }
 
 plait_status enter_device(plait_call *c) {
@@ -196,12 +228,26 @@ plait_status device_count(plait_thread *thread, DLDeviceType type, int32_t *n) {
   return PLAIT_OK;
 }
 
+static plait_status check_priority(plait_thread *thread, const plait_device *table, DLDevice d,
+                                   int32_t priority) {
+  if (!priority || !PLAIT_HAS(plait_device, table, priorities)) return PLAIT_OK;
+  int32_t lowest = 0, highest = 0;
+  const plait_status s = call_device(thread, d, "priorities", [&] {
+    return table->priorities(table->ctx, thread, d, &lowest, &highest);
+  });
+  if (s < 0 || (highest <= priority && priority <= lowest)) return s;
+  return raise(thread, PLAIT_VALUE_ERROR, "Stream",
+               "`priority` must be from %d (served first) to %d on %s, got %d", highest, lowest,
+               device_text(d).c_str(), priority);
+}
+
 plait_status stream_new(plait_thread *thread, DLDevice d, int32_t priority, plait_stream **out) {
   *out = nullptr;
   const plait_device *table = nullptr;
   if (!is_accelerator(d)) return PLAIT_OK;
   if (const plait_status s = usable(thread, d, &table); s < 0) return s;
   if (!table->stream_new) return PLAIT_OK;
+  if (const plait_status s = check_priority(thread, table, d, priority); s < 0) return s;
   auto *b = new_block<StreamBlock>(thread, d, &stream_type, "a stream");
   if (!b) return PLAIT_MEMORY_ERROR;
   b->priority = priority;
@@ -294,11 +340,23 @@ plait_status synchronize(plait_thread *thread, DLDevice d) {
 
 // Events.
 
+static plait_status check_shared(plait_thread *thread, const plait_device *table, DLDevice d,
+                                 uint64_t flags) {
+  if (!(flags & PLAIT_EVENT_SHARED)) return PLAIT_OK;
+  if (flags & PLAIT_EVENT_TIMED)
+    return raise(thread, PLAIT_VALUE_ERROR, "Event",
+                 "an event for other processes cannot be timed; give one of the two");
+  if (table->event_new && PLAIT_HAS(plait_device, table, event_share)) return PLAIT_OK;
+  return raise(thread, PLAIT_NOT_IMPLEMENTED, "Event", "%s has no events for other processes",
+               device_text(d).c_str());
+}
+
 plait_status event_new(plait_thread *thread, DLDevice d, uint64_t flags, plait_device_event **out) {
   *out = nullptr;
   const plait_device *table = nullptr;
   if (!is_accelerator(d)) return PLAIT_OK;
   if (const plait_status s = usable(thread, d, &table); s < 0) return s;
+  if (const plait_status s = check_shared(thread, table, d, flags); s < 0) return s;
   auto *b = new_block<EventBlock>(thread, d, &event_type, "an event");
   if (!b) return PLAIT_MEMORY_ERROR;
   b->flags = flags;
@@ -308,6 +366,36 @@ plait_status event_new(plait_thread *thread, DLDevice d, uint64_t flags, plait_d
                              : PLAIT_OK;
   if (s < 0) return plait_release(b), s;
   if (table->event_new) b->table = table;
+  *out = b;
+  return PLAIT_OK;
+}
+
+plait_status event_share(plait_thread *thread, plait_device_event *event,
+                         plait_shared_memory *description) {
+  auto *b = static_cast<EventBlock *>(event);
+  if (!b || !b->table || !(b->flags & PLAIT_EVENT_SHARED))
+    return raise(thread, PLAIT_VALUE_ERROR, "event_share",
+                 "an event that was made for other processes is required");
+  if (is_gone(b->device)) return gone(thread, b->device);
+  return call_device(thread, b->device, "event_share",
+                     [&] { return b->table->event_share(b->table->ctx, thread, b, description); });
+}
+
+plait_status event_open(plait_thread *thread, DLDevice d, const plait_shared_memory *description,
+                        plait_device_event **out) {
+  *out = nullptr;
+  const plait_device *table = nullptr;
+  if (const plait_status s = usable(thread, d, &table); s < 0) return s;
+  if (const plait_status s = check_shared(thread, table, d, PLAIT_EVENT_SHARED); s < 0) return s;
+  auto *b = new_block<EventBlock>(thread, d, &event_type, "an event");
+  if (!b) return PLAIT_MEMORY_ERROR;
+  b->flags = PLAIT_EVENT_SHARED;
+  const plait_status s = call_device(thread, d, "event_open", [&] {
+    return table->event_open(table->ctx, thread, description, b);
+  });
+  if (s < 0) return plait_release(b), s;
+  b->table = table;
+  b->recorded = true;  // by the other process
   *out = b;
   return PLAIT_OK;
 }

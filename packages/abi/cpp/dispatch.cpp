@@ -105,12 +105,24 @@ void record_uses(const Frame *f) {
 
 bool goes_across(const Frame *f) { return !same(f->in[0].u.t->dl.device, f->in[1].u.t->dl.device); }
 
+// A random operator without a generator draws from that of its device, if the role has one for it.
+void choose_generator(Frame *f) {
+  const plait_rng *rng = in_force(roles.rng);
+  if (!PLAIT_HAS(plait_rng, rng, device_generator)) return;
+  for (uint16_t i = 0; i < f->n_in; i++) {
+    if (f->in_[i].tag != PLAIT_NONE || f->op->args[i].kind != PLAIT_KIND_GENERATOR) continue;
+    f->in_[i].tag = PLAIT_OBJECT;
+    f->in_[i].u.o = &rng->device_generator(rng->ctx, f->device)->o;
+  }
+}
+
 plait_status run_kernels(Frame *f) {
   if (__builtin_expect(f->op->flags & PLAIT_OP_ANY_DEVICE, 0) && f->op == op_copy && goes_across(f))
     return copy_across(f);
   if (__builtin_expect(is_accelerator(f->device), 0)) {
     f->launch = launch(f);
     record_uses(f);
+    if (f->op->flags & PLAIT_OP_RANDOM) choose_generator(f);
   }
   const plait_error *before = f->thread->error;
   for (const plait_entry *e = backend_entry(f->op, f->device.device_type); e; e = e->prev) {
@@ -145,7 +157,7 @@ Frame frame_for(plait_call *c) {
   Frame f;
   static_cast<plait_call &>(f) = known_part(c);
   f.size = sizeof f;
-  f.owned = 0;
+  f.owned = f.launch = 0;
   for (uint16_t i = 0; i < c->n_in; i++) f.in_[i] = c->in[i];
   for (uint16_t i = 0; i < c->n_out; i++) {
     f.out_[i] = none();
@@ -184,8 +196,9 @@ plait_status check_arguments(plait_call *c) {
 plait_status base(plait_call *c) {
   const plait_op *op = c->op;
   c->self = nullptr;
+  // on meta a shape function makes the results that a kernel would have, without any other call
   if (op->def->decompose && !backend_entry(op, c->device.device_type) &&
-      !(op->flags & PLAIT_OP_VIEW)) {
+      !(op->flags & PLAIT_OP_VIEW) && !(c->device.device_type == PLAIT_META && op->def->shape)) {
     const plait_status refused = op->def->shape ? check_arguments(c) : PLAIT_OK;
     return refused < 0 ? refused : decomposed(c, Layers::off);
   }
@@ -204,6 +217,7 @@ plait_status base(plait_call *c) {
     for (uint16_t i = 0; i < c->n_out; i++) wrote(c->out[i].u.t);
   release_casts(&f);
   c->self = s == PLAIT_DECLINE ? nullptr : f.self;
+  c->launch = f.launch;
   if (s == PLAIT_OK && c->form == PLAIT_FUNCTION) {
     for (uint16_t i = 0; i < c->n_out; i++) c->out[i] = f.out_[i];
     return PLAIT_OK;

@@ -86,10 +86,16 @@ void rename_origin(const plait_call *c) {
   if (e->host || e->from.empty() || (c->op->flags & PLAIT_OP_INTERNAL)) return;
   std::string inner = e->from, own = static_cast<const Op *>(c->op)->parsed.base;
   const std::string said = e->text.substr(inner.size());
-  if (inner.back() == '_') inner.pop_back();
   const plait_op *inner_op = runtime.op(inner.c_str());
+  if (!inner_op && inner.back() == '_') {  // an in-place form; `fill_` is an operator's own name
+    inner.pop_back();
+    inner_op = runtime.op(inner.c_str());
+  }
   if (!inner_op) return;
-  const bool is_same = inner == (own.back() == '_' ? own.substr(0, own.size() - 1) : own);
+  const auto without_mark = [](const std::string &name) {
+    return name.back() == '_' ? name.substr(0, name.size() - 1) : name;
+  };
+  const bool is_same = without_mark(inner) == without_mark(own);
   if (c->form == PLAIT_INPLACE) own += "_";
   // of calls within calls the outermost and the innermost are named; internal operators are not
   const bool named = is_same || e->renamed || (inner_op->flags & PLAIT_OP_INTERNAL);

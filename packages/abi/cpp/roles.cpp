@@ -192,6 +192,7 @@ bool is_complete(plait_thread *thread, const char *role, const plait_header *tab
 
 // Functions of a device that are there together or not at all.
 bool is_consistent(plait_thread *thread, const plait_device *d) {
+#define has(field) PLAIT_HAS(plait_device, d, field)
   const struct {
     bool first, others;
     const char *text;
@@ -202,7 +203,15 @@ bool is_consistent(plait_thread *thread, const plait_device *d) {
        d->event_free && d->event_record && d->event_query && d->event_wait && d->stream_wait,
        "`event_free`, `event_record`, `event_query`, `event_wait` and `stream_wait` go with "
        "`event_new`"},
-      {!!d->pinned_alloc, !!d->pinned_free, "`pinned_free` goes with `pinned_alloc`"}};
+      {!!d->pinned_alloc, !!d->pinned_free, "`pinned_free` goes with `pinned_alloc`"},
+      {has(memory_alloc), has(memory_free) && has(memory_info),
+       "`memory_free` and `memory_info` go with `memory_alloc`"},
+      {has(event_share), has(event_open), "`event_open` goes with `event_share`"},
+      {has(capture_begin),
+       has(capture_end) && has(capture_query) && has(graph_launch) && has(graph_free),
+       "`capture_end`, `capture_query`, `graph_launch` and `graph_free` go with `capture_begin`"},
+      {has(activity_start), has(activity_stop), "`activity_stop` goes with `activity_start`"}};
+#undef has
   const char *c = d->name;
   while (std::isalnum(static_cast<unsigned char>(*c)) || *c == '_') c++;
   if (*c || c == d->name || std::isdigit(static_cast<unsigned char>(*d->name))) {
@@ -217,6 +226,33 @@ bool is_consistent(plait_thread *thread, const plait_device *d) {
       return false;
     }
   return flags_fit(thread, d->name, d->flags, 0);
+}
+
+// The same of the other roles.
+bool is_consistent(plait_thread *thread, const plait_allocator *a) {
+  if (!PLAIT_HAS(plait_allocator, a, pool_new) ||
+      (PLAIT_HAS(plait_allocator, a, pool_use) && PLAIT_HAS(plait_allocator, a, pool_free)))
+    return true;
+  raise(thread, PLAIT_VALUE_ERROR, "provide",
+        "the allocator `%s` is incomplete: `pool_use` and `pool_free` go with `pool_new`", a->name);
+  return false;
+}
+bool is_consistent(plait_thread *thread, const plait_rng *r) {
+  if (!PLAIT_HAS(plait_rng, r, state_size) ||
+      (PLAIT_HAS(plait_rng, r, get_state) && PLAIT_HAS(plait_rng, r, set_state) &&
+       PLAIT_HAS(plait_rng, r, set_seed)))
+    return true;
+  raise(thread, PLAIT_VALUE_ERROR, "provide",
+        "the generator `%s` is incomplete: `get_state`, `set_state` and `set_seed` go with "
+        "`state_size`",
+        r->name);
+  return false;
+}
+bool is_consistent(plait_thread *thread, const std::string &role, const plait_header *table) {
+  const void *t = table;
+  if (role == "device") return is_consistent(thread, static_cast<const plait_device *>(t));
+  if (role == "allocator") return is_consistent(thread, static_cast<const plait_allocator *>(t));
+  return role != "rng" || is_consistent(thread, static_cast<const plait_rng *>(t));
 }
 
 // Who brings the device of this type already, or nullptr.
@@ -268,8 +304,7 @@ plait_status provide(plait_thread *thread, const char *role, int32_t device_type
     if (!version_fits(thread, role, *table)) return PLAIT_ERROR;
     if (!is_complete(thread, role, table)) return PLAIT_VALUE_ERROR;
     const bool is_device = !std::strcmp(role, "device");
-    if (is_device && !is_consistent(thread, reinterpret_cast<const plait_device *>(table)))
-      return PLAIT_VALUE_ERROR;
+    if (!is_consistent(thread, role, table)) return PLAIT_VALUE_ERROR;
     if (is_device && device_type <= kDLCPU)
       return raise(thread, PLAIT_VALUE_ERROR, "provide",
                    "the CPU and `meta` need no table for the role `device`");

@@ -187,6 +187,9 @@ plait_runtime runtime{
     cost,
     quiesce,
     implement_named,
+    use_device,
+    event_share,
+    event_open,
 };
 
 }  // namespace plait::abi

@@ -111,6 +111,10 @@ Extent extent(const plait_tensor *);
 // Devices; device.hpp has what is not in the table of functions.
 
 plait_status device_count(plait_thread *, DLDeviceType, int32_t *);
+plait_status use_device(plait_thread *, DLDevice);
+plait_status event_share(plait_thread *, plait_device_event *, plait_shared_memory *);
+plait_status event_open(plait_thread *, DLDevice, const plait_shared_memory *,
+                        plait_device_event **);
 plait_status stream_new(plait_thread *, DLDevice, int32_t, plait_stream **);
 plait_status stream_wrap(plait_thread *, DLDevice, void *, plait_stream **);
 plait_stream *current_stream(plait_thread *, DLDevice);

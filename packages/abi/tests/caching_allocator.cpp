@@ -261,8 +261,7 @@ class Model {
     for (uint64_t i = 0; i < n && i < list.size(); i++) {
       const plait_memory_block &b = list[i];
       if (has_pool || b.flags || b.stream != (home ? uint64_t(&fake.queues[home]) : 0)) continue;
-      const bool is_small = fake.segments[reinterpret_cast<uint64_t>(b.segment)] == 2 * kMiB;
-      REQUIRE(b.nbytes < nbytes || (is_small && nbytes > kMiB));
+      REQUIRE(b.nbytes < nbytes);
     }
   }
 

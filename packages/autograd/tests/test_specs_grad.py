@@ -219,7 +219,7 @@ def test_an_unwritten_gradient_is_an_error() -> None:
 
 WITHOUT_DERIVATIVE = {
     # views, which the engine differentiates, and indices, which have no derivative
-    *("argmax", "argmin", "argsort_rows", "as_strided", "detach"),
+    *("argmax", "argmin", "as_strided", "detach"),
     *("nonzero_rows", "search_sorted"),
     # which boxes are kept, and overlaps, which are for matching
     *("nms_kept", "box_iou_rotated"),

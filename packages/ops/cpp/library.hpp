@@ -44,6 +44,11 @@ plait_status reduction_shape(plait_call *);
 
 // Derivatives.
 
+// Of operators whose results are truth values or integers. It makes an engine call the operator
+// itself: without it, an engine would take the decomposition apart to look for a derivative.
+plait_status no_derivative(plait_vjp *);
+void saves_nothing(const plait_call *, uint64_t need, plait_needs *);
+
 // Bit positions of plait_needs::in, ::meta and plait_vjp::need: the tensor-valued arguments
 // (Tensor, Tensor?, Tensor|Scalar, each entry of a Tensor[]) are counted through in the order of
 // the schema; others take none. A number or None for such an argument keeps its position and is

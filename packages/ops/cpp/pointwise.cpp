@@ -212,7 +212,47 @@ plait_status pointwise_shape(plait_call *c) {
   });
 }
 
+// The operands that a kernel would get, except that halves are float32: the result of all steps
+// is rounded once, as that of a kernel.
+void run_promoted(plait_call *c, void (*decomposition)(const Scope &, plait_call *)) {
+  const Scope outer = {c->thread, c->op, c};
+  const PointwiseRule &rule = definition(c->op)->pointwise;
+  const Operands operands{outer, rule};
+  const DType compute = operands.compute(), output = made_dtype(rule, compute);
+  const bool rounds = compute.bits == 16 && category(compute) == Category::floating && !rule.exact;
+  plait_value in[PLAIT_MAX_ARGS], out[PLAIT_MAX_RESULTS];
+  std::vector<Tensor> casts;
+  for (uint16_t i = 0; i < c->n_in; i++) in[i] = c->in[i];
+  operands.each(rule.operands, [&](uint32_t i) {
+    if (!is_tensor(in[i])) return;
+    const bool condition = rule.conditions >> i & 1;
+    casts.push_back(to_dtype(outer, in[i].u.t,
+                             condition ? dtype::bool_
+                             : rounds  ? dtype::float32
+                                       : compute));
+    in[i] = value(casts.back().get());
+  });
+  // the caller's target takes what the last call makes, unless that is rounded afterwards
+  out[0] = rounds ? none() : c->out[0];
+  plait_call inner = *c;
+  inner.size = sizeof inner;
+  inner.in = in;
+  inner.out = out;
+  decomposition({c->thread, c->op, &inner}, &inner);
+  const Tensor made = Tensor::steal(out[0].u.t);
+  give(outer, 0, to_dtype(outer, made.get(), output));
+}
+
 // Derivatives.
+
+plait_status no_derivative(plait_vjp *v) {
+  return border(v->thread, v->op->name, [&]() -> plait_status {
+    fail({v->thread, v->op, nullptr}, PLAIT_NOT_IMPLEMENTED,
+         std::string("the derivative of ") + v->op->name +
+             " is not implemented; detach() its inputs if no gradient should pass");
+  });
+}
+void saves_nothing(const plait_call *, uint64_t, plait_needs *) {}
 
 uint64_t broadcast_bits(const plait_call *c, uint64_t need) {
   const uint32_t operands = definition(c->op)->pointwise.operands;

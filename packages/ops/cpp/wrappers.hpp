@@ -33,6 +33,13 @@ void widened(const Scope &, Call *c) {
   run_widened(c, F);
 }
 
+// Runs the decomposition of a pointwise operator on operands of the dtype that it computes in.
+void run_promoted(plait_call *c, void (*decomposition)(const Scope &, plait_call *));
+template <void (*F)(const Scope &, plait_call *)>
+void promoted(const Scope &, plait_call *c) {
+  run_promoted(c, F);
+}
+
 template <void (*F)(const Scope &, plait_vjp *)>
 plait_status guarded_vjp(plait_vjp *v) {
   return border(v->thread, v->op->name, [&]() -> plait_status {

@@ -70,7 +70,7 @@ print([name for name in ("numpy", "plait_ops.samples") if name in sys.modules])
 def test_the_error_of_an_unloaded_reference_names_the_function_that_loads_it() -> None:
     program = """
 from plait_ops import specs
-for name, *arguments in (("relu", 0), ("cumsum", 0, 0)):
+for name, *arguments in (("exp", 0), ("cumsum", 0, 0)):
     try:
         specs.find(name)(*arguments)
     except Exception as error:
@@ -78,7 +78,7 @@ for name, *arguments in (("relu", 0), ("cumsum", 0, 0)):
 """
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     text = "it has no reference; plait_ops.samples.load() sets them"
-    assert ran.stdout == "".join(f"SpecError {name}: {text}\n" for name in ("relu", "cumsum"))
+    assert ran.stdout == "".join(f"SpecError {name}: {text}\n" for name in ("exp", "cumsum"))
 
 
 @for_each(OPERATORS)

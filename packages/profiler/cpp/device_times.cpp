@@ -3,11 +3,16 @@
 #include <plait/fork.hpp>
 #include <plait/plait.hpp>
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <deque>
 #include <map>
 #include <mutex>
+#include <unordered_map>
 
 #include "clock.hpp"
+#include "signature.hpp"
 
 namespace plait::profiler {
 namespace {
@@ -29,7 +34,15 @@ struct Device {
   std::vector<Timed> timed;
 };
 
+// A device that keeps records, and the rows of calls that it may have records of.
+struct Watched {
+  DLDevice device;
+  std::unordered_map<uint64_t, Row> calls;  // by plait_call::launch
+};
+
 ForkMutex mutex;
+auto &watched = *new std::map<uint16_t, Watched>;
+auto &natives = *new std::map<uint64_t, uint64_t>;  // numbers of streams, by those of devices
 auto &devices = *new std::map<uint16_t, Device>;
 auto &streams = *new std::map<const plait_stream *, uint64_t>;
 constexpr size_t most_waiting = 1024;
@@ -54,6 +67,43 @@ class KeptError {
 const plait_device *table_of(const plait_runtime *runtime, DLDevice d) {
   return role<plait_device>(runtime, d.device_type);
 }
+
+uint16_t number_of(DLDevice d) { return uint16_t(d.device_type << 8 | (d.device_id & 255)); }
+
+// The rows of the records of a device; `mutex` is not held.
+struct Records {
+  const Watched *device;
+  std::vector<Work> *works;
+  Recent recent;
+  bool is_whole = true;
+
+  void add(const plait_activity &a) {
+    const auto known = device->calls.find(a.launch);
+    Row row = known == device->calls.end() ? Row{} : known->second;
+    const uint64_t launched =
+        known == device->calls.end() ? (a.queued ? a.queued : a.begin) : row.start;
+    if (known == device->calls.end()) row.thread = row.process = uint32_t(getpid());
+    row.kind = DEVICE;
+    row.depth = 0;
+    row.device = number_of(a.device);
+    row.start = a.begin;
+    row.duration = a.end - a.begin;
+    const uint64_t queued = a.queued && a.queued < a.begin ? a.begin - a.queued : 0;
+    const uint64_t stream =
+        a.stream ? natives.try_emplace(a.stream, natives.size() + 1).first->second : 0;
+    row.b = stream_and_queue(stream, queued);
+    if (a.name) row.signature = signature_of(recent, DEVICE, a.name);
+    works->push_back({launched, row});
+  }
+  static void each(void *arg, const plait_activity *a) {
+    auto *r = static_cast<Records *>(arg);
+    try {
+      r->add(*a);
+    } catch (const std::bad_alloc &) {
+      r->is_whole = false;
+    }
+  }
+};
 
 // Sets the times of the events at the front of the queue that were reached, or of all events. The
 // device itself is called: the runtime would report errors of the program's own work here.
@@ -93,6 +143,45 @@ double time_of_first(const plait_runtime *runtime, const Device &d) {
 }
 
 }  // namespace
+
+bool watches(const plait_runtime *runtime, DLDevice d) {
+  const plait_device *table = table_of(runtime, d);
+  if (!table || !PLAIT_HAS(plait_device, table, activity_start)) return false;
+  const std::lock_guard<ForkMutex> lock(mutex);
+  if (watched.count(number_of(d))) return true;
+  plait_thread *thread = runtime->thread();
+  const KeptError error(thread);
+  if (table->activity_start(table->ctx, thread, d) < 0) return false;
+  watched[number_of(d)].device = d;
+  return true;
+}
+
+void add_watched(const Row &row, DLDevice d, uint64_t launch) {
+  const std::lock_guard<ForkMutex> lock(mutex);
+  const auto at = watched.find(number_of(d));
+  if (at != watched.end()) at->second.calls[launch] = row;
+}
+
+// Ends the records of all devices and appends their rows.
+static plait_status collect_records(const plait_runtime *runtime, std::vector<Work> &works) {
+  std::map<uint16_t, Watched> all;
+  {
+    const std::lock_guard<ForkMutex> lock(mutex);
+    all.swap(watched);
+  }
+  plait_thread *thread = runtime->thread();
+  plait_status status = PLAIT_OK;
+  for (auto &[number, w] : all) {
+    if (status == PLAIT_OK) status = runtime->synchronize(thread, w.device);
+    const plait_device *table = table_of(runtime, w.device);
+    if (!table || !PLAIT_HAS(plait_device, table, activity_stop)) continue;
+    const KeptError error(thread);
+    Records records{&w, &works, {}, true};
+    table->activity_stop(table->ctx, thread, w.device, Records::each, &records);
+    if (!records.is_whole) throw std::bad_alloc();
+  }
+  return status;
+}
 
 plait_device_event *mark_stream(const plait_runtime *runtime, const plait_call *c) {
   const plait_device *table = table_of(runtime, c->device);
@@ -134,7 +223,7 @@ plait_status collect_launches(const plait_runtime *runtime, std::vector<Work> &w
     all.swap(devices);
   }
   plait_thread *thread = runtime->thread();
-  plait_status status = PLAIT_OK;
+  plait_status status = collect_records(runtime, works);
   for (auto &[number, d] : all) {
     if (status == PLAIT_OK) status = runtime->synchronize(thread, d.device);
     const KeptError error(thread);
@@ -154,6 +243,7 @@ plait_status collect_launches(const plait_runtime *runtime, std::vector<Work> &w
 void forget_launches() {
   const std::lock_guard<ForkMutex> lock(mutex);
   devices.clear();
+  watched.clear();
 }
 
 }  // namespace plait::profiler

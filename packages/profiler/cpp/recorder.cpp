@@ -118,6 +118,15 @@ void point(const plait_event *e) {
   if (number % 64 == 0 || e->a >= 1u << 20) sample_reserved();
 }
 
+// Prepares for the work that a call launches: the device records it, or an event is put before it.
+void expect_launch(Ring &r, const plait_event *e) {
+  if (watches(runtime, e->device))
+    r.launches.push_back({nullptr, depth_of(r)});
+  else if (!(e->call->op->flags & PLAIT_OP_COMPOSITE))
+    if (plait_device_event *before = mark_stream(runtime, e->call))
+      r.launches.push_back({before, depth_of(r)});
+}
+
 void begin(void *, const plait_event *e, uint64_t *token) noexcept {
   if (!on.load(std::memory_order_acquire)) return;
   try {
@@ -125,9 +134,7 @@ void begin(void *, const plait_event *e, uint64_t *token) noexcept {
     Ring &r = ring();
     if (e->kind == PLAIT_EVENT_OP) {
       r.node = node_of(e->call);
-      if (is_accelerator(e->device) && !(e->call->op->flags & (PLAIT_OP_COMPOSITE | PLAIT_OP_VIEW)))
-        if (plait_device_event *before = mark_stream(runtime, e->call))
-          r.launches.push_back({before, depth_of(r)});
+      if (is_accelerator(e->device) && !(e->call->op->flags & PLAIT_OP_VIEW)) expect_launch(r, e);
     }
     r.open.push_back(0);
     *token = r.open.back() = now();
@@ -142,8 +149,10 @@ void end(void *, const plait_event *e, uint64_t token, plait_status status) noex
     Ring &r = ring();
     close(r, token);
     plait_device_event *before = nullptr;
+    bool is_watched = false;
     if (!r.launches.empty() && r.launches.back().depth == depth_of(r)) {
       before = r.launches.back().before;
+      is_watched = !before && e->kind == PLAIT_EVENT_OP && e->call->launch;
       r.launches.pop_back();
     }
     if (!on.load(std::memory_order_acquire)) {
@@ -154,7 +163,7 @@ void end(void *, const plait_event *e, uint64_t token, plait_status status) noex
     row.status = int16_t(std::max<plait_status>(status, -32768));
     if (e->kind == PLAIT_EVENT_OP) {
       const plait_call *c = e->call;
-      row.a = before ? ++launches : 0;
+      row.a = before || is_watched ? ++launches : 0;
       row.signature = status < 0 ? signature_of(r.recent_signatures, PLAIT_EVENT_OP, c->op->name)
                                  : signature_of(r.recent_signatures, runtime, c);
       const uint64_t node = node_of(c);
@@ -165,12 +174,13 @@ void end(void *, const plait_event *e, uint64_t token, plait_status status) noex
       if (e->kind == PLAIT_EVENT_NODE && e->a != ~uint64_t(0)) row.link = e->a;
     }
     push(r, row);
+    if (is_watched) add_watched(row, e->device, e->call->launch);
     if (!before) return;
     plait_device_event *after = status < 0 ? nullptr : mark_stream(runtime, e->call);
     if (after) {
       row.kind = DEVICE;
       row.depth = 0;
-      row.b = stream_number(e->call->stream);
+      row.b = stream_and_queue(stream_number(e->call->stream), 0);
       add_launch(runtime, row, before, after);
     } else {
       plait_release(before);

@@ -120,6 +120,11 @@ bool load_component(DLDevice);
 bool accelerator_from(PyObject *, const char *caller, DLDevice *);
 bool add_ranges(PyObject *module);   // ranges.cpp
 bool add_streams(PyObject *module);  // streams.cpp
+// The device and the stream of a Stream; false with an exception.
+bool stream_from(PyObject *, const char *caller, DLDevice *, plait_stream **);
+plait_device_event *event_from(PyObject *, const char *caller);  // nullptr with an exception
+PyObject *event_object(DLDevice, plait_device_event *);  // takes the event over
+bool add_accelerators(PyObject *module);  // accelerators.cpp
 bool add_generators(PyObject *module);
 PyObject *generator_object(plait_generator *);
 plait_generator *generator_from(PyObject *);

@@ -278,11 +278,11 @@ const plait_python *publish() {
 bool add_all(PyObject *module) {
   state.module = module;
   return add_names() && add_errors(module) && add_releases(module) && add_dtypes(module) &&
-         add_devices(module) && add_streams(module) && add_generators(module) &&
-         add_handle_type(module) && add_asking(module) && add_operators(module) &&
-         add_functions(module) && add_ranges(module) && add_host(module) && add_kernels(module) &&
-         add_tvm(module) && add_layers(module) && add_probes(module) && add_communicators(module) &&
-         add_engine(module) && add_capsules(module);
+         add_devices(module) && add_streams(module) && add_accelerators(module) &&
+         add_generators(module) && add_handle_type(module) && add_asking(module) &&
+         add_operators(module) && add_functions(module) && add_ranges(module) && add_host(module) &&
+         add_kernels(module) && add_tvm(module) && add_layers(module) && add_probes(module) &&
+         add_communicators(module) && add_engine(module) && add_capsules(module);
 }
 
 // Plug-ins that the environment names: PLAIT_PLUGINS, paths with ":" between them. One behind a "?"

@@ -159,6 +159,22 @@ PyObject *stream_record_event(PyObject *self, PyObject *args, PyObject *kwargs) 
   return event.release();
 }
 
+PyObject *wrap(PyObject *, PyObject *args) {
+  PyObject *device;
+  unsigned long long handle;
+  DLDevice d;
+  if (!PyArg_ParseTuple(args, "OK:wrap_stream", &device, &handle)) return nullptr;
+  if (!accelerator_from(device, "wrap_stream", &d)) return nullptr;
+  plait_stream *stream = nullptr;
+  plait_thread *thread = runtime().thread();
+  if (handle) {
+    const plait_status s =
+        runtime().stream_wrap(thread, d, reinterpret_cast<void *>(uintptr_t(handle)), &stream);
+    if (s < 0) return raise(thread, s);
+  }
+  return stream_object(stream_class, d, stream);
+}
+
 PyObject *make_current(DLDevice device, plait_stream *stream) {
   plait_thread *thread = runtime().thread();
   plait_stream *previous = nullptr;
@@ -230,11 +246,7 @@ Py_hash_t stream_hash(PyObject *self) {
 
 // Events.
 
-PyObject *event_object(PyTypeObject *type, DLDevice device, uint64_t flags) {
-  plait_thread *thread = runtime().thread();
-  plait_device_event *event = nullptr;
-  const plait_status s = runtime().event_new(thread, device, flags, &event);
-  if (s < 0) return raise(thread, s);
+PyObject *event_of(PyTypeObject *type, DLDevice device, plait_device_event *event) {  // steals
   auto *o = new_object<EventObject>(type, device);
   if (o)
     o->event = event;
@@ -242,17 +254,24 @@ PyObject *event_object(PyTypeObject *type, DLDevice device, uint64_t flags) {
     plait_release(event);
   return reinterpret_cast<PyObject *>(o);
 }
+PyObject *event_object(PyTypeObject *type, DLDevice device, uint64_t flags) {
+  plait_thread *thread = runtime().thread();
+  plait_device_event *event = nullptr;
+  const plait_status s = runtime().event_new(thread, device, flags, &event);
+  return s < 0 ? raise(thread, s) : event_of(type, device, event);
+}
 
 PyObject *event_make(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
   PyObject *device = Py_None;
-  int timed = 0;
-  static const char *names[] = {"device", "enable_timing", nullptr};
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|Op:Event", const_cast<char **>(names), &device,
-                                   &timed))
+  int timed = 0, shared = 0;
+  static const char *names[] = {"device", "enable_timing", "interprocess", nullptr};
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|Opp:Event", const_cast<char **>(names), &device,
+                                   &timed, &shared))
     return nullptr;
   DLDevice d;
   if (!accelerator_from(device, "Event", &d)) return nullptr;
-  return event_object(type, d, timed ? PLAIT_EVENT_TIMED : 0);
+  return event_object(type, d,
+                      uint64_t(timed ? PLAIT_EVENT_TIMED : 0) | (shared ? PLAIT_EVENT_SHARED : 0));
 }
 
 void event_dealloc(PyObject *self) {
@@ -428,6 +447,8 @@ PyGetSetDef stream_getters[] = {
     {"device", entry<stream_device>, nullptr, "the device that the stream belongs to", nullptr},
     {"stream_id", entry<stream_native>, nullptr,
      "a number that no other stream of the device has; 0 is the default stream", nullptr},
+    {"cuda_stream", entry<stream_native>, nullptr,
+     "the handle of the device as a number, under PyTorch's name", nullptr},
     {"native_handle", entry<stream_native>, nullptr,
      "the address of the device's own object, such as a cudaStream_t; 0 is the default stream",
      nullptr},
@@ -450,8 +471,9 @@ PyType_Slot stream_slots[] = {
          "\n\nArgs:\n"
          "    device: where it runs; None is the current accelerator, or the CPU if there is "
          "none.\n"
-         "    priority: lower numbers are served first."
+         "    priority: lower numbers are served first; `accelerator.priorities` has the limits."
          "\n\nRaises:\n"
+         "    ValueError: if the device has no such priority.\n"
          "    NotImplementedError: if no component for the device is installed."
          "\n\nExample:\n"
          "    >>> import plait_core as pc\n"
@@ -512,6 +534,8 @@ PyMethodDef event_methods[] = {
     {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef event_getters[] = {
     {"device", entry<event_device>, nullptr, "the device that the event belongs to", nullptr},
+    {"cuda_event", entry<event_native>, nullptr,
+     "the handle of the device as a number, under PyTorch's name", nullptr},
     {"event_id", entry<event_native>, nullptr,
      "the address of the device's own object, such as a cudaEvent_t", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
@@ -523,16 +547,19 @@ PyType_Slot event_slots[] = {
     {Py_tp_getset, event_getters},
     {Py_tp_doc,
      const_cast<char *>(
-         "Event(device=None, enable_timing=False)\n--\n\nA point in a stream: it is reached when "
+         "Event(device=None, enable_timing=False, interprocess=False)\n--\n\nA point in a stream: "
+         "it is reached when "
          "all work before it is done."
          "\n\nOn the CPU work is done when a call returns, so that its events are always reached."
          "\n\nArgs:\n"
          "    device: the device of its streams; None is the current accelerator, or the CPU if "
          "there "
          "is none.\n"
-         "    enable_timing: whether `elapsed_time` will be asked for."
+         "    enable_timing: whether `elapsed_time` will be asked for.\n"
+         "    interprocess: whether other processes may open it; never with `enable_timing`."
          "\n\nRaises:\n"
-         "    NotImplementedError: if no component for the device is installed."
+         "    NotImplementedError: if no component for the device is installed, or the device has "
+         "no events for other processes."
          "\n\nExample:\n"
          "    >>> import plait_core as pc\n"
          "    >>> event = pc.Event()\n"
@@ -547,6 +574,10 @@ PyType_Spec event_spec{"plait_abi.Event", sizeof(EventObject), 0,
 PyMethodDef functions[] = {
     {"current_stream", entry<current>, METH_O,
      "current_stream(device, /)\n--\n\nThe stream in which this thread's calls on a device run."},
+    {"wrap_stream", entry<wrap>, METH_VARARGS,
+     "wrap_stream(device, handle, /)\n--\n\nA stream that another library created, by its handle "
+     "as "
+     "a number; 0 is the default one."},
     {"set_stream", entry<set_current>, METH_O,
      "set_stream(stream, /)\n--\n\nMake a stream the current one of this thread."},
     {"synchronize", entry<synchronize>, METH_O,
@@ -556,6 +587,22 @@ PyMethodDef functions[] = {
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
+
+bool stream_from(PyObject *o, const char *caller, DLDevice *device, plait_stream **stream) {
+  if (!is_stream(o, caller)) return false;
+  *device = as_stream(o)->device;
+  *stream = as_stream(o)->stream;
+  return true;
+}
+plait_device_event *event_from(PyObject *o, const char *caller) {
+  if (!is_event(o, caller)) return nullptr;
+  if (!as_event(o)->event)
+    PyErr_Format(PyExc_ValueError, "%s: an event of an accelerator is required", caller);
+  return as_event(o)->event;
+}
+PyObject *event_object(DLDevice device, plait_device_event *event) {
+  return event_of(event_class, device, event);
+}
 
 bool add_streams(PyObject *module) {
   stream_class = reinterpret_cast<PyTypeObject *>(PyType_FromSpec(&stream_spec));

@@ -1,4 +1,11 @@
 // Devices, streams, events, copies and errors that are found late.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
 #include "testing.hpp"
 
 namespace {
@@ -329,6 +336,138 @@ TEST(a_thread_has_a_default_device) {
   REQUIRE(out.u.t->dl.device.device_type == kDLExtDev && out.u.t->dl.device.device_id == 1);
   rt->release_value(&out);
   th->device = kCpu;
+}
+
+namespace mini {
+std::atomic<int> starts{0};
+std::atomic<bool> is_started{false}, must_fail{false};
+plait_status start_driver(void *, plait_thread *thread) {
+  starts++;
+  if (must_fail) return rt->raise(thread, PLAIT_ERROR, "mini", "no driver");
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  is_started = true;
+  return PLAIT_OK;
+}
+plait_status priorities(void *, plait_thread *, DLDevice, int32_t *lowest, int32_t *highest) {
+  *lowest = 0, *highest = -3;
+  return PLAIT_OK;
+}
+}  // namespace mini
+
+TEST(a_driver_starts_once_at_the_first_use_and_again_after_a_failure) {
+  mini::table.start = mini::start_driver;
+  mini::table.priorities = mini::priorities;
+  mini::must_fail = true;
+  mini::start();
+  int32_t n = 0;
+  check(rt->device_count(th, kDLExtDev, &n));
+  REQUIRE(n == 2 && mini::starts == 0);
+  plait_device_event *e = nullptr;
+  REQUIRE(rt->event_new(th, mini::zero, 0, &e) == PLAIT_ERROR && error_has({"mini", "no driver"}));
+  REQUIRE(rt->use_device(th, mini::one) == PLAIT_ERROR && mini::starts == 2);
+  rt->clear(th);
+  mini::must_fail = false;
+  std::atomic<int> failed{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; i++)
+    threads.emplace_back([&] {
+      // nobody goes on before the driver has started
+      if (rt->use_device(rt->thread(), mini::zero) < 0 || !mini::is_started) failed++;
+    });
+  for (std::thread &each : threads) each.join();
+  REQUIRE(failed == 0 && mini::starts == 3);
+  plait_stream *s = nullptr;
+  REQUIRE(rt->stream_new(th, mini::zero, 1, &s) == PLAIT_VALUE_ERROR &&
+          error_has({"`priority`", "-3", "0", "got 1"}));
+  check(rt->stream_new(th, mini::zero, -3, &s));
+  REQUIRE(s->priority == -3);
+  plait_release(s);
+  REQUIRE(rt->event_new(th, mini::zero, PLAIT_EVENT_SHARED, &e) == PLAIT_NOT_IMPLEMENTED &&
+          error_has({"mini:0", "other processes"}));
+  REQUIRE(rt->event_new(th, mini::zero, PLAIT_EVENT_SHARED | PLAIT_EVENT_TIMED, &e) ==
+          PLAIT_VALUE_ERROR);
+  REQUIRE(mini::starts == 3);
+}
+
+TEST(a_child_of_a_process_that_started_a_driver_is_refused) {
+  mini::table.start = mini::start_driver;
+  mini::start();
+  const auto in_child = [] {
+    const pid_t child = fork();
+    if (child == 0) {
+      const plait_status s = rt->use_device(th, mini::zero);
+      std::_Exit(s == PLAIT_OK ? 0 : error_has({"forked"}) ? 1 : 2);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  };
+  REQUIRE(in_child() == 0);  // the child starts one of its own
+  check(rt->use_device(th, mini::zero));
+  REQUIRE(in_child() == 1);
+}
+
+TEST(tables_with_half_a_group_of_functions_are_refused) {
+  const auto refused = [](plait_device t, const char *text) {
+    uint64_t undo = 0;
+    return rt->provide(th, "device", kDLExtDev, &t.h, nullptr, &undo) == PLAIT_VALUE_ERROR &&
+           error_has({text});
+  };
+  plait_device t = mini::table;
+  t.memory_alloc = [](void *, plait_thread *, DLDevice, uint64_t, void **) -> plait_status {
+    return PLAIT_MEMORY_ERROR;
+  };
+  REQUIRE(refused(t, "`memory_free`"));
+  t = mini::table;
+  t.capture_query = nullptr;
+  t.capture_begin = [](void *, plait_thread *, DLDevice, plait_stream *) -> plait_status {
+    return PLAIT_OK;
+  };
+  REQUIRE(refused(t, "`capture_end`"));
+  t = mini::table;
+  t.activity_start = [](void *, plait_thread *, DLDevice) -> plait_status { return PLAIT_OK; };
+  REQUIRE(refused(t, "`activity_stop`"));
+  plait_allocator a = mini::memory;
+  a.pool_new = [](void *, DLDevice) -> void * { return nullptr; };
+  REQUIRE(rt->provide(th, "allocator", kDLExtDev, &a.h, nullptr, nullptr) == PLAIT_VALUE_ERROR &&
+          error_has({"`pool_use`"}));
+  plait_rng r = *reinterpret_cast<const plait_rng *>(*rt->role("rng", 0));
+  r.state_size = [](void *, plait_generator *) -> uint64_t { return 8; };
+  REQUIRE(rt->provide(th, "rng", 0, &r.h, nullptr, nullptr) == PLAIT_VALUE_ERROR &&
+          error_has({"`set_seed`"}));
+}
+
+namespace mini {
+plait_object *drawn_from;
+plait_status draw(plait_call *c) {
+  drawn_from = c->in[1].tag == PLAIT_OBJECT ? c->in[1].u.o : nullptr;
+  return PLAIT_OK;
+}
+plait_generator *own_generator;
+}  // namespace mini
+
+TEST(random_kernels_draw_from_the_generator_of_their_device) {
+  mini::start();
+  const plait_op *op = define("noise(Tensor self, *, Generator? generator=None) -> Tensor",
+                              PLAIT_OP_RANDOM, like_shape, mini::draw);
+  check(rt->implement(th, op, kDLExtDev, mini::draw, nullptr, nullptr, nullptr));
+  mini::own_generator = rt->generator_new(5);
+  static plait_rng rng = *reinterpret_cast<const plait_rng *>(*rt->role("rng", 0));
+  rng.device_generator = [](void *, DLDevice) { return mini::own_generator; };
+  check(rt->provide(th, "rng", 0, &rng.h, nullptr, nullptr));
+  const Tensor there = mini::make_on(mini::zero, {1}), here = make({1});
+  plait_generator *mine = rt->generator_new(1);
+  const auto draws = [&](const Tensor &t, plait_generator *g) {
+    plait_value out = none(), given = none();
+    if (g) given.tag = PLAIT_OBJECT, given.u.o = &g->o;
+    check(run("noise", {value(t), given}, &out));
+    rt->release_value(&out);
+    return mini::drawn_from;
+  };
+  REQUIRE(draws(there, nullptr) == &mini::own_generator->o);
+  REQUIRE(draws(there, mine) == &mine->o);
+  REQUIRE(!draws(here, nullptr));
+  plait_release(mine);
 }
 
 }  // namespace

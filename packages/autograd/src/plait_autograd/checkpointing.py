@@ -33,6 +33,16 @@ def noop_context_fn() -> Contexts:
     return nullcontext(), nullcontext()
 
 
+def _states() -> list[Any]:
+    """Return the states of the default generators of all devices."""
+    return [generator.get_state() for generator in binding.default_generators()]
+
+
+def _set_states(states: list[Any]) -> None:
+    for generator, state in zip(binding.default_generators(), states, strict=False):
+        generator.set_state(state)
+
+
 class _Call:
     """A call of which only the arguments are kept. It is run again when its saved values are
     needed.
@@ -44,7 +54,7 @@ class _Call:
         self._function = function
         self._args = [_Argument(value) for value in args]
         self._kwargs = {name: _Argument(value) for name, value in kwargs.items()}
-        self._state = binding.default_generator().get_state() if rng else None
+        self._states = _states() if rng else None
         self._kinds: list[str] = []  # descriptions of the saved tensors, in order
         self._values: dict[int, Any] = {}
         self._over = False  # during the first call only some tensors have been saved
@@ -72,17 +82,16 @@ class _Call:
 
         args = [argument.value() for argument in self._args]
         kwargs = {name: argument.value() for name, argument in self._kwargs.items()}
-        generator = binding.default_generator()
-        before = generator.get_state()
-        if self._state is not None:
-            generator.set_state(self._state)
+        before = _states()
+        if self._states is not None:
+            _set_states(self._states)
         try:
             hooks = _saved.saved_tensors_hooks(keep, lambda tensor: tensor)
             with enable_grad(), self.again, hooks:
                 self._function(*args, **kwargs)
         finally:
-            if self._state is not None:
-                generator.set_state(before)
+            if self._states is not None:
+                _set_states(before)
         kinds = [_autograd.describe(value) for value in values]
         if not self._over:
             kinds = kinds[: len(self._kinds)]

@@ -16,6 +16,7 @@ namespace plait::core {
 
 State state;
 
+void add_autocast(py::module_ &m);          // autocast.cpp
 void add_checkpoint_files(py::module_ &m);  // checkpoints/checkpoint_files.cpp
 void add_attribute_lookup(py::module_ &m);  // cpython/attribute_lookup.cpp
 
@@ -108,6 +109,26 @@ bool is_batch_invariant() {
 
 void set_reproducible(bool mode) { change_setting(kReproducible, mode); }
 bool is_reproducible() { return (*state.runtime->settings & kReproducible) != 0; }
+
+// The settings of accelerators' kernels; those of the CPU always compute in full and the same bits.
+struct Setting {
+  const char *name;
+  uint64_t bit;
+};
+constexpr Setting device_settings[] = {{"tf32_products", PLAIT_SETTING_TF32_PRODUCTS},
+                                       {"exact_convolutions", PLAIT_SETTING_EXACT_CONVOLUTIONS},
+                                       {"deterministic", PLAIT_SETTING_DETERMINISTIC}};
+uint64_t setting_named(const std::string &name) {
+  for (const Setting &each : device_settings)
+    if (name == each.name) return each.bit;
+  throw py::value_error("there is no setting `" + name + "`");
+}
+void set_device_setting(const std::string &name, bool mode) {
+  change_setting(setting_named(name), mode);
+}
+bool has_device_setting(const std::string &name) {
+  return (__atomic_load_n(state.runtime->settings, __ATOMIC_RELAXED) & setting_named(name)) != 0;
+}
 
 void set_weight_cache(bool mode) { change_setting(kPackWeightsAnew, !mode); }
 bool is_weight_cache_enabled() {
@@ -321,6 +342,8 @@ void add_functions(py::module_ &m) {
         "    >>> import plait_core as pc\n"
         "    >>> pc.is_reproducible()\n"
         "    False");
+  m.def("_set_device_setting", set_device_setting, py::arg("name"), py::arg("mode"));
+  m.def("_has_device_setting", has_device_setting, py::arg("name"));
   m.def(
       "set_weight_cache", set_weight_cache, py::arg("mode"),
       "Let kernels keep what they make of weights in calls without gradients.\n\n"
@@ -426,6 +449,7 @@ PYBIND11_MODULE(_core, m, py::mod_gil_not_used()) {
            !add_node(m.ptr()) || !add_tensor(m.ptr()) || !add_sparse(m.ptr()) ||
            PyModule_AddFunctions(m.ptr(), exchange_functions) < 0);
   add_functions(m);
+  add_autocast(m);
   add_checkpoint_files(m);
   add_attribute_lookup(m);
 }

@@ -5,6 +5,8 @@
 #include <sys/random.h>
 #include <time.h>
 
+#include <atomic>
+
 #include "core.hpp"
 
 namespace plait::core {
@@ -28,18 +30,42 @@ void reserve(void *, plait_generator *generator, uint64_t blocks, uint64_t *seed
 
 plait_generator *default_generator(void *) { return default_; }
 
+// Each accelerator has a stream of its own, so that the numbers of the CPU do not depend on what
+// runs on devices. It begins with the seed of the CPU's.
+constexpr int32_t kMostDevices = 64;  // further ones draw from the CPU's
+std::atomic<plait_generator *> of_devices[PLAIT_MAX_DEVICE_TYPES][kMostDevices];
+const plait_runtime *runtime_;
+
+plait_generator *device_generator(void *, DLDevice d) {
+  if (uint32_t(d.device_type) >= PLAIT_MAX_DEVICE_TYPES || d.device_type == kDLCPU ||
+      uint32_t(d.device_id) >= uint32_t(kMostDevices))
+    return default_;
+  std::atomic<plait_generator *> &at = of_devices[d.device_type][d.device_id];
+  if (plait_generator *g = at.load(std::memory_order_acquire)) return g;
+  plait_generator *fresh =
+      runtime_->generator_new(__atomic_load_n(&default_->seed, __ATOMIC_ACQUIRE));
+  if (!fresh) return default_;
+  fresh->device = d;
+  plait_generator *other = nullptr;
+  if (at.compare_exchange_strong(other, fresh)) return fresh;
+  plait_release(fresh);
+  return other;
+}
+
 const plait_rng kTable = [] {
   plait_rng t{};
   t.h = PLAIT_HEADER(plait_rng);
   t.name = "plait_core.philox";
   t.reserve = reserve;
   t.default_generator = default_generator;
+  t.device_generator = device_generator;
   return t;
 }();
 
 }  // namespace
 
 const plait_rng *random_stream(const plait_runtime *runtime) {
+  runtime_ = runtime;
   if (!default_) default_ = runtime->generator_new(fresh_seed());
   return &kTable;
 }

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from plait_abi import Generator
-from plait_abi.binding import default_generator
+from plait_abi.binding import default_generator, default_generators
 
 
 def manual_seed(seed: int) -> Generator:
     """Start the default stream of random numbers again; returns its generator.
 
-    Results for a seed do not depend on the number of threads.
+    Results for a seed do not depend on the number of threads. Devices that have a stream of their
+    own start it again, too.
 
     Args:
         seed: an int in [-2**63, 2**64); negative ones count from the top.
@@ -23,7 +26,11 @@ def manual_seed(seed: int) -> Generator:
         >>> generator.initial_seed()
         0
     """
-    return default_generator().manual_seed(seed)
+    first, *others = default_generators()
+    first.manual_seed(seed)
+    for generator in others:
+        generator.manual_seed(seed)
+    return first
 
 
 def seed() -> int:
@@ -35,7 +42,9 @@ def seed() -> int:
         >>> pc.initial_seed() == chosen
         True
     """
-    return default_generator().seed()
+    chosen = default_generator().seed()
+    manual_seed(chosen)
+    return chosen
 
 
 def initial_seed() -> int:
@@ -50,8 +59,10 @@ def initial_seed() -> int:
     return default_generator().initial_seed()
 
 
-def get_rng_state() -> tuple[int, int]:
+def get_rng_state() -> Any:
     """Return the position of the default stream: (seed, offset).
+
+    A component that brings another kind of generator returns bytes.
 
     Example:
         >>> import plait_core as pc
@@ -62,7 +73,7 @@ def get_rng_state() -> tuple[int, int]:
     return default_generator().get_state()
 
 
-def set_rng_state(state: tuple[int, int]) -> None:
+def set_rng_state(state: Any) -> None:
     """Set the default stream to a position that `get_rng_state` returned.
 
     Example:

@@ -13,28 +13,39 @@ one, else the first device of the first type that there is. A number is a device
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from typing import Any, NamedTuple
 
 from plait_abi import binding
 from plait_core import _core
 from plait_core._namespaces import shown as _shown
 
 __all__ = [
+    "DeviceProperties",
+    "Graph",
     "current_accelerator",
     "current_device_index",
     "current_stream",
     "device_count",
     "empty_cache",
     "is_available",
+    "is_deterministic",
     "max_memory_allocated",
     "memory_allocated",
+    "memory_info",
     "memory_reserved",
+    "memory_snapshot",
     "memory_stats",
+    "priorities",
+    "properties",
     "reset_peak_memory_stats",
+    "set_deterministic",
     "set_stream",
+    "set_tf32",
     "stream",
     "synchronize",
+    "uses_tf32",
 ]
 __dir__ = _shown(globals())
 
@@ -262,6 +273,264 @@ def empty_cache() -> None:
         ...     pc.accelerator.empty_cache()
     """
     _core.empty_cache(_require_device("empty_cache", None))
+
+
+class DeviceProperties(NamedTuple):
+    """What an accelerator is: see `properties`.
+
+    Attributes:
+        name: of the product.
+        memory: in bytes.
+        major, minor: the version of the instruction set.
+        units: the number of multiprocessors.
+        threads: the number of threads that a multiprocessor holds; 0 if there is no such number.
+        shared_memory: bytes of fast memory that the threads of a block share; 0 if there is none.
+        unified: whether host and device have one memory.
+        peers: whether devices of the type read one another's memory.
+        uuid: 16 bytes; zeros if there is none.
+    """
+
+    name: str
+    memory: int
+    major: int
+    minor: int
+    units: int
+    threads: int
+    shared_memory: int
+    unified: bool
+    peers: bool
+    uuid: bytes
+
+
+def properties(device: Any = None, /) -> DeviceProperties:
+    """Return what an accelerator is.
+
+    Raises:
+        NotImplementedError: if its component does not tell.
+        RuntimeError: if there is no accelerator.
+
+    Example:
+        >>> import plait_core as pc
+        >>> if pc.accelerator.is_available():
+        ...     assert pc.accelerator.properties().memory > 0
+    """
+    return DeviceProperties(**binding.properties(_require_device("properties", device)))
+
+
+def memory_info(device: Any = None, /) -> tuple[int, int]:
+    """Return the free and the total bytes of an accelerator; other programs use it, too.
+
+    Raises:
+        NotImplementedError: if its component does not tell.
+        RuntimeError: if there is no accelerator.
+
+    Example:
+        >>> import plait_core as pc
+        >>> if pc.accelerator.is_available():
+        ...     free, total = pc.accelerator.memory_info()
+        ...     assert 0 <= free <= total
+    """
+    return binding.memory_info(_require_device("memory_info", device))
+
+
+def priorities(device: Any = None, /) -> tuple[int, int]:
+    """Return the lowest and the highest priority of streams; lower numbers are served first.
+
+    Raises:
+        RuntimeError: if there is no accelerator.
+
+    Example:
+        >>> import plait_core as pc
+        >>> if pc.accelerator.is_available():
+        ...     lowest, highest = pc.accelerator.priorities()
+        ...     stream = pc.Stream(priority=highest)
+    """
+    return binding.priorities(_require_device("priorities", device))
+
+
+def memory_snapshot(device: Any = None, /) -> list[dict[str, Any]]:
+    """Return every block of an accelerator's allocator, by address, also the free ones.
+
+    A block has the entries ``address``, ``bytes``, ``requested``, ``segment`` (the address of the
+    memory of the driver that it lies in), ``stream``, ``live``, ``waiting`` (freed, but another
+    stream may still use it) and ``private`` (of a pool, such as that of a `Graph`).
+
+    Raises:
+        NotImplementedError: if its allocator has no such list.
+        RuntimeError: if there is no accelerator.
+
+    Example:
+        >>> import plait_core as pc
+        >>> if pc.accelerator.is_available():
+        ...     blocks = pc.accelerator.memory_snapshot()
+    """
+    blocks = binding.memory_snapshot(_require_device("memory_snapshot", device))
+    return sorted(blocks, key=lambda block: block["address"])
+
+
+class Graph:
+    """Work of a stream that is recorded once and done many times, with few calls of the host.
+
+    What is recorded works on the memory that it had then, so inputs are written in place, and
+    results are read where they were. The graph has a pool of memory of its own, in which tensors
+    that are made while it is recorded lie; it is given up with the graph.
+
+    Args:
+        pool: The `pool` of another graph, if both never run at the same time and the results of one
+            are not read after the other has run; None is a new one.
+
+    Example:
+        >>> import plait_core as pc
+        >>> def run() -> None:
+        ...     x = pc.zeros(2, device=pc.accelerator.current_accelerator())
+        ...     graph = pc.accelerator.Graph()
+        ...     with graph.capture():
+        ...         y = x + 1
+        ...     x.fill_(4)
+        ...     graph.replay()
+    """
+
+    def __init__(self, pool: object = None) -> None:
+        self._pool = pool
+        self._stream: binding.Stream | None = None  # that is recorded now
+        self._graph: object = None
+
+    @property
+    def pool(self) -> object:
+        """The pool of memory, for the argument `pool` of other graphs; None before `begin`."""
+        return self._pool
+
+    def begin(self, stream: binding.Stream | None = None) -> None:
+        """Record the work of a stream from now on; None is the current stream.
+
+        Raises:
+            NotImplementedError: if the device cannot record.
+            RuntimeError: if the stream is recorded already, or the graph was.
+        """
+        if self._stream is not None or self._graph is not None:
+            raise RuntimeError("Graph: it was recorded already; make another one, or reset it")
+        stream = stream or current_stream()
+        if self._pool is None:
+            self._pool = binding.memory_pool(stream.device)
+        binding.use_memory_pool(stream, self._pool)
+        try:
+            binding.capture_begin(stream)
+        except BaseException:
+            binding.use_memory_pool(stream, None)
+            raise
+        self._stream = stream
+
+    def end(self) -> None:
+        """End the recording.
+
+        Raises:
+            RuntimeError: if nothing is recorded, or a call could not be, such as one that waits for
+                a result on the host.
+        """
+        stream, self._stream = self._stream, None
+        if stream is None:
+            raise RuntimeError("Graph: `end` was called without `begin`")
+        try:
+            self._graph = binding.capture_end(stream)
+        finally:
+            binding.use_memory_pool(stream, None)
+
+    @contextmanager
+    def capture(self, stream: binding.Stream | None = None) -> Iterator[Graph]:
+        """A context whose work is recorded, in a stream that is current there; None: a new one.
+
+        Work that was in the current stream is done before, and memory that nobody uses is given
+        back to the driver, as that is not possible meanwhile.
+        """
+        if stream is None:
+            stream = binding.Stream(_require_device("Graph", None))
+        binding.synchronize(stream.device)
+        _core.empty_cache(stream.device)
+        with stream:
+            self.begin(stream)
+            try:
+                yield self
+            except BaseException:
+                with suppress(RuntimeError):  # the error of the program counts
+                    self.end()
+                self.reset()
+                raise
+            self.end()
+
+    def replay(self, stream: binding.Stream | None = None) -> None:
+        """Do what was recorded, in a stream; None is the current one.
+
+        Raises:
+            RuntimeError: if nothing was recorded.
+        """
+        if self._graph is None:
+            raise RuntimeError("Graph: nothing was recorded")
+        binding.graph_launch(self._graph, stream or current_stream())
+
+    def reset(self) -> None:
+        """Give up what was recorded, and the pool."""
+        self._graph = self._pool = None
+
+
+def set_tf32(*, products: bool | None = None, convolutions: bool | None = None) -> None:
+    """Let kernels of accelerators round the operands of float32 to 10 bits of mantissa, or not.
+
+    That is several times as fast where the hardware has it (TF32). At first convolutions may do it,
+    and matrix products may not, as in PyTorch. The CPU always computes in full.
+
+    Args:
+        products: Whether matrix products may do it; None changes nothing.
+        convolutions: Whether convolutions may.
+
+    Example:
+        >>> import plait_core as pc
+        >>> pc.accelerator.set_tf32(products=True)
+        >>> pc.accelerator.uses_tf32()
+        (True, True)
+        >>> pc.accelerator.set_tf32(products=False)
+    """
+    if products is not None:
+        _core._set_device_setting("tf32_products", products)
+    if convolutions is not None:
+        _core._set_device_setting("exact_convolutions", not convolutions)
+
+
+def uses_tf32() -> tuple[bool, bool]:
+    """Return whether matrix products and convolutions may use TF32: see `set_tf32`.
+
+    Example:
+        >>> import plait_core as pc
+        >>> pc.accelerator.uses_tf32()
+        (False, True)
+    """
+    setting = _core._has_device_setting
+    return setting("tf32_products"), not setting("exact_convolutions")
+
+
+def set_deterministic(mode: bool) -> None:
+    """Let kernels of accelerators give the same bits in every run, or raise an error.
+
+    Those of the CPU always do; `plait.set_reproducible` asks for the same bits on all processors.
+
+    Example:
+        >>> import plait_core as pc
+        >>> pc.accelerator.set_deterministic(True)
+        >>> pc.accelerator.is_deterministic()
+        True
+        >>> pc.accelerator.set_deterministic(False)
+    """
+    _core._set_device_setting("deterministic", mode)
+
+
+def is_deterministic() -> bool:
+    """Return whether `set_deterministic` is in force.
+
+    Example:
+        >>> import plait_core as pc
+        >>> pc.accelerator.is_deterministic()
+        False
+    """
+    return _core._has_device_setting("deterministic")
 
 
 def _require_device(name: str, device: Any) -> binding.device:

@@ -30,13 +30,12 @@
 //            shuffle(v, lane) shuffle_down(v, by) shuffle_xor(v, mask) ballot(bool)
 //            shared<T>(n): memory that the block shares; each call gives the next n elements of the
 //            launch's dynamic shared memory, in the same order on all threads
-//   Global   load(i) store(i, v); load_vector<N>(i) store_vector<N>(i, v): N elements from element
-//   i,
-//            whose address must be a multiple of N * sizeof(T), at most 16 bytes
-//            add(i, v) minimum(i, v) maximum(i, v): atomic; exchange(i, v), compare_exchange(...)
-//   Shared   load(i) store(i, v) add(i, v); load_vector<N>(i) store_vector<N>(i, v); the first
-//   element
-//            of each `shared` is aligned to 16 bytes
+//   Global   load(i) store(i, v); load_vector<N>(i) store_vector<N>(i, v): N elements from the
+//            element i, whose address must be a multiple of N * sizeof(T), at most 16 bytes
+//            add(i, v) minimum(i, v) maximum(i, v) exchange(i, v) compare_exchange(i, expected, v):
+//            atomic; they return what the element was
+//   Shared   load(i) store(i, v) add(i, v); load_vector<N>(i) store_vector<N>(i, v)
+//            the first element of each `shared` is aligned to 16 bytes
 //
 // All threads of a block must reach each barrier, and all lanes of a warp each shuffle.
 #pragma once

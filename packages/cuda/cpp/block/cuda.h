@@ -34,7 +34,14 @@ class Global {
     *reinterpret_cast<Vector<Element, N> *>(data_ + i) = v;
   }
   PLAIT_DEVICE Element add(int64_t i, Element v) const {
-    return update(i, [v](Compute<Element> x) { return x + widen(v); });
+    if constexpr (std::is_same_v<Element, float> || std::is_same_v<Element, double>) {
+      return atomicAdd(data_ + i, v);
+    } else if constexpr (std::is_integral_v<Element> && sizeof(Element) >= 4) {
+      using Word = std::conditional_t<sizeof(Element) == 8, unsigned long long, unsigned int>;
+      return Element(atomicAdd(reinterpret_cast<Word *>(data_ + i), Word(v)));
+    } else {
+      return update(i, [v](Compute<Element> x) { return Compute<Element>(x + widen(v)); });
+    }
   }
   PLAIT_DEVICE Element minimum(int64_t i, Element v) const {
     return update(i, [v](Compute<Element> x) {
@@ -43,10 +50,19 @@ class Global {
     });
   }
   PLAIT_DEVICE Element maximum(int64_t i, Element v) const {
+    if constexpr (std::is_same_v<Element, int32_t> || std::is_same_v<Element, uint32_t>)
+      return atomicMax(data_ + i, v);
     return update(i, [v](Compute<Element> x) {
       const auto y = widen(v);
       return y > x || y != y ? y : x;
     });
+  }
+  PLAIT_DEVICE Element exchange(int64_t i, Element v) const {
+    return update(i, [v](Compute<Element>) { return widen(v); });
+  }
+  PLAIT_DEVICE Element compare_exchange(int64_t i, Element expected, Element v) const {
+    return update(
+        i, [expected, v](Compute<Element> x) { return x == widen(expected) ? widen(v) : x; });
   }
   // Replaces element i by f(element) as one step, and returns what it was. Elements of 1, 2, 4 and
   // 8 bytes.

@@ -48,8 +48,8 @@ struct BlockState {
   uint32_t x, y, z;
   Range recent[4];  // memory that was asked for last
   unsigned next_recent;
-  bool tracks;  // every access of global memory is recorded
-  struct Team *team;  // what the threads of the block share; emulation/kernels/team.h
+  struct Shadow *shadow;  // where accesses of global memory are recorded, or NULL
+  struct Team *team;  // what the threads of the block share
 };
 
 // A Global as the functions below see it.
@@ -73,19 +73,17 @@ struct SharedRange {
   uint32_t offset, count;  // bytes, elements
 };
 SharedRange take_shared(BlockState &state, int thread, uint32_t *used, int64_t n, int size,
-                        int alignment, Site site);
-// The address of `size` bytes of shared memory; the access is recorded.
+                        Site site);
+// The address of `count` elements of shared memory from i; the access is recorded.
 char *touch_shared(BlockState &state, int thread, const SharedRange &range, int64_t i, int size,
-                   Access access, Site site);
-
-// Ends a kernel whose vector in shared memory lies at no multiple of its size.
-[[noreturn]] void refuse_unaligned(BlockState &state, int thread, int64_t i, int count, Site site);
+                   int count, Access access, Site site);
 
 // Waits for the other threads of the block, or the other lanes of the warp.
 void meet_block(BlockState &state, int thread, Site site);
-// Two places of 16 bytes for each lane, which take turns.
+// What each lane has given.
+constexpr int kSlot = 32;
 struct Slots {
-  char (*bytes)[16];
+  char (*bytes)[kSlot];
   int lanes;
 };
 Slots meet_warp(BlockState &state, int thread, Meeting kind, const void *value, int size,
@@ -202,42 +200,33 @@ class Shared {
       : state_(&state), thread_(thread), range_(range) {}
   T load(int64_t i, PLAIT_SITE) const {
     T v;
-    __builtin_memcpy(&v, at(i, emulation::kRead, file, line), sizeof v);
+    __builtin_memcpy(&v, at(i, 1, emulation::kRead, file, line), sizeof v);
     return v;
   }
   void store(int64_t i, T v, PLAIT_SITE) const {
-    __builtin_memcpy(at(i, emulation::kWrite, file, line), &v, sizeof v);
+    __builtin_memcpy(at(i, 1, emulation::kWrite, file, line), &v, sizeof v);
   }
   template <int N>
   Vector<T, N> load_vector(int64_t i, PLAIT_SITE) const {
     static_assert(sizeof(T) * N <= 16, "a vector has at most 16 bytes");
     Vector<T, N> v;
-    for (int e = 0; e < N; e++)
-      __builtin_memcpy(&v.at[e], at(i + e, emulation::kRead, file, line), sizeof(T));
-    aligned<N>(i, file, line);
+    __builtin_memcpy(&v, at(i, N, emulation::kRead, file, line), sizeof v);
     return v;
   }
   template <int N>
   void store_vector(int64_t i, const Vector<T, N> &v, PLAIT_SITE) const {
     static_assert(sizeof(T) * N <= 16, "a vector has at most 16 bytes");
-    for (int e = 0; e < N; e++)
-      __builtin_memcpy(at(i + e, emulation::kWrite, file, line), &v.at[e], sizeof(T));
-    aligned<N>(i, file, line);
+    __builtin_memcpy(at(i, N, emulation::kWrite, file, line), &v, sizeof v);
   }
   T add(int64_t i, T v, PLAIT_SITE) const {
-    return Global<T>::update_at(at(i, emulation::kAtomic, file, line),
+    return Global<T>::update_at(at(i, 1, emulation::kAtomic, file, line),
                                 [v](Compute<T> x) { return Compute<T>(x + widen(v)); });
   }
 
  private:
-  char *at(int64_t i, emulation::Access access, const char *file, int line) const {
-    return emulation::touch_shared(*state_, thread_, range_, i, int(sizeof(T)), access,
+  char *at(int64_t i, int count, emulation::Access access, const char *file, int line) const {
+    return emulation::touch_shared(*state_, thread_, range_, i, int(sizeof(T)), count, access,
                                    {file, line});
-  }
-  template <int N>
-  void aligned(int64_t i, const char *file, int line) const {
-    if ((range_.offset + uint64_t(i) * sizeof(T)) % (N * sizeof(T)))
-      emulation::refuse_unaligned(*state_, thread_, i, N, {file, line});
   }
   emulation::BlockState *state_;
   int thread_;
@@ -313,15 +302,16 @@ class Block : public Thread {
   }
   template <class T>
   Shared<T> shared(int64_t n, PLAIT_SITE) {
-    return Shared<T>(*state_, thread_,
-                     emulation::take_shared(*state_, thread_, &used_, n, int(sizeof(T)),
-                                            int(alignof(T)), {file, line}));
+    return Shared<T>(
+        *state_, thread_,
+        emulation::take_shared(*state_, thread_, &used_, n, int(sizeof(T)), {file, line}));
   }
 
  private:
   template <class T>
   T exchange(T v, int from, const char *file, int line) {
-    static_assert(sizeof(T) <= 16, "a value that lanes exchange has at most 16 bytes");
+    static_assert(sizeof(T) <= emulation::kSlot,
+                  "a value that lanes exchange has at most 32 bytes");
     const auto slots = emulation::meet_warp(*state_, thread_, emulation::kShuffle, &v,
                                             int(sizeof(T)), {file, line});
     __builtin_memcpy(&v, slots.bytes[from], sizeof v);

@@ -14,6 +14,8 @@ constexpr int kValueBytes = 32;  // at most, of a value that pieces of a reducti
 // in elements.
 struct ReduceArgs {
   const void *data;
+  const void *other, *third;  // operands that lie as `data` does
+  const void *extra[2];  // of the operator
   void *out, *second;  // the results; `second` is a second result or NULL
   void *partial;  // values of pieces: those of one result lie side by side
   int64_t results, n;  // and elements of each result
@@ -84,12 +86,33 @@ PLAIT_DEVICE P reduce_columns(Block &t, P value, int beside, Shared<P> room, Ste
   return value;
 }
 
-// A reduction is a struct that is made from ReduceArgs. It has the types Element and Value, and
+// A reduction is a struct R(Thread &, const Args &), where Args is ReduceArgs or a struct whose
+// member `reduce` is that. It has the types Element, what is read at a position, and Value, what
+// elements become, and
+//   Element load(int64_t at) const
+//   kWidth, void load_vector(int64_t at, Element *to) const: kWidth neighbouring elements
+//   void begin(int64_t i): called before the elements of result i are folded
 //   Value start() const
 //   Value step(Value, Value) const
-//   void fold<N, width>(Value &, const Element (&)[N], int64_t first, int64_t step) const: takes N
-//     elements, a power of 2. Element k has the position first + k / width * step + k % width.
+//   void fold<N, width>(Value &, const Element *, int64_t first, int64_t apart) const: takes N
+//     elements, a power of 2. Element k has the position first + k / width * apart + k % width.
 //   void finish(Thread &, const ReduceArgs &, int64_t i, Value) const: writes result i
+
+// The elements of one tensor.
+template <class E>
+struct Elements {
+  using Element = E;
+  static constexpr int kWidth = int(16 / sizeof(E));
+  Global<const E> x;
+  PLAIT_DEVICE Elements(Thread &t, const ReduceArgs &a) : x(t.global<const E>(a.data)) {}
+  PLAIT_DEVICE void begin(int64_t) {}
+  PLAIT_DEVICE E load(int64_t at) const { return x.load(at); }
+  PLAIT_DEVICE void load_vector(int64_t at, E *to) const {
+    const auto v = x.template load_vector<kWidth>(at);
+#pragma unroll
+    for (int e = 0; e < kWidth; e++) to[e] = v.at[e];
+  }
+};
 
 // The offset of a position. Loops are not unrolled: a kernel has this in several places.
 PLAIT_DEVICE int64_t offset_of(const Walk<1> &walk, int64_t linear) {
@@ -115,11 +138,10 @@ PLAIT_DEVICE int64_t offset_of(const Walk<1> &walk, int64_t linear) {
 
 // Positions [begin, end) of one result that are `lane`'s, several vectors at a time.
 template <class R, bool is_line>
-PLAIT_DEVICE void reduce_vectors(const R &r, const ReduceArgs &a,
-                                 const Global<const typename R::Element> &x, int64_t base,
-                                 int64_t begin, int64_t end, int lane, typename R::Value &value) {
+PLAIT_DEVICE void reduce_vectors(const R &r, const ReduceArgs &a, int64_t base, int64_t begin,
+                                 int64_t end, int lane, typename R::Value &value) {
   using E = typename R::Element;
-  constexpr int kWidth = int(16 / sizeof(E)), kDepth = sizeof(E) == 1 || !is_line ? 2 : 4;
+  constexpr int kWidth = R::kWidth, kDepth = kWidth == 16 || !is_line ? 2 : 4;
   const int64_t whole = begin + (end - begin) / kWidth * kWidth, apart = int64_t(a.lanes) * kWidth;
   const auto at = [&](int64_t position) {
     return base + (is_line ? position : offset_of(a.reduced, position));
@@ -128,30 +150,25 @@ PLAIT_DEVICE void reduce_vectors(const R &r, const ReduceArgs &a,
     E some[kDepth * kWidth];
     if (i + (kDepth - 1) * apart < whole) {
 #pragma unroll
-      for (int u = 0; u < kDepth; u++) {
-        const auto v = x.template load_vector<kWidth>(at(i + u * apart));
-#pragma unroll
-        for (int e = 0; e < kWidth; e++) some[u * kWidth + e] = v.at[e];
-      }
+      for (int u = 0; u < kDepth; u++) r.load_vector(at(i + u * apart), some + u * kWidth);
       r.template fold<kDepth * kWidth, kWidth>(value, some, i, apart);
       continue;
     }
     for (int64_t j = i; j < whole; j += apart) {
-      const auto v = x.template load_vector<kWidth>(at(j));
-      r.template fold<kWidth, kWidth>(value, v.at, j, 0);
+      r.load_vector(at(j), some);
+      r.template fold<kWidth, kWidth>(value, some, j, 0);
     }
   }
   for (int64_t i = whole + lane; i < end; i += a.lanes) {
-    const E one[1] = {x.load(at(i))};
+    const E one[1] = {r.load(at(i))};
     r.template fold<1, 1>(value, one, i, 0);
   }
 }
 
 // The same with elements anywhere.
 template <class R, bool is_line>
-PLAIT_DEVICE void reduce_elements(const R &r, const ReduceArgs &a,
-                                  const Global<const typename R::Element> &x, int64_t base,
-                                  int64_t begin, int64_t end, int lane, typename R::Value &value) {
+PLAIT_DEVICE void reduce_elements(const R &r, const ReduceArgs &a, int64_t base, int64_t begin,
+                                  int64_t end, int lane, typename R::Value &value) {
   using E = typename R::Element;
   constexpr int kDepth = !is_line ? 2 : sizeof(E) <= 8 ? 8 : 4;
   const int64_t lanes = a.lanes;
@@ -162,24 +179,23 @@ PLAIT_DEVICE void reduce_elements(const R &r, const ReduceArgs &a,
     if (i + (kDepth - 1) * lanes < end) {
       E some[kDepth];
 #pragma unroll
-      for (int u = 0; u < kDepth; u++) some[u] = x.load(at(i + u * lanes));
+      for (int u = 0; u < kDepth; u++) some[u] = r.load(at(i + u * lanes));
       r.template fold<kDepth, 1>(value, some, i, lanes);
       continue;
     }
     for (int64_t j = i; j < end; j += lanes) {
-      const E one[1] = {x.load(at(j))};
+      const E one[1] = {r.load(at(j))};
       r.template fold<1, 1>(value, one, j, 0);
     }
   }
 }
 
 // The kernel of a reduction: block_y is the piece.
-template <class R>
-PLAIT_DEVICE void reduce(Block &t, const ReduceArgs &a) {
+template <class R, class Args>
+PLAIT_DEVICE void reduce(Block &t, const Args &args, const ReduceArgs &a) {
   using Value = typename R::Value;
-  using E = typename R::Element;
   static_assert(sizeof(Value) <= kValueBytes, "pieces leave values of at most so many bytes");
-  const R r(a);
+  R r(t, args);
   const auto room = t.shared<Value>(t.threads());
   const int beside = t.threads() / a.lanes;
   const int own = a.columns ? t.thread() % beside : t.thread() / a.lanes;
@@ -187,7 +203,6 @@ PLAIT_DEVICE void reduce(Block &t, const ReduceArgs &a) {
   const int64_t begin = t.block_y() * a.piece;
   const int64_t end = begin + a.piece < a.n ? begin + a.piece : a.n;
   const auto step = [&](const Value &x, const Value &y) { return r.step(x, y); };
-  const auto x = t.global<const E>(a.data);
   const auto partial = t.global<Value>(a.partial);
   for (int64_t first = t.block() * beside; first < a.results; first += t.blocks() * beside) {
     const int64_t i = first + own;
@@ -197,15 +212,16 @@ PLAIT_DEVICE void reduce(Block &t, const ReduceArgs &a) {
         value = r.step(value, partial.load(i * a.n + k));
     } else if (i < a.results) {
       const int64_t base = offset_of(a.kept, i);
+      r.begin(i);
       const bool is_line = a.reduced.dims <= 1;
       if (is_line && a.is_vector)
-        reduce_vectors<R, true>(r, a, x, base, begin, end, lane, value);
+        reduce_vectors<R, true>(r, a, base, begin, end, lane, value);
       else if (is_line)
-        reduce_elements<R, true>(r, a, x, base, begin, end, lane, value);
+        reduce_elements<R, true>(r, a, base, begin, end, lane, value);
       else if (a.is_vector)
-        reduce_vectors<R, false>(r, a, x, base, begin, end, lane, value);
+        reduce_vectors<R, false>(r, a, base, begin, end, lane, value);
       else
-        reduce_elements<R, false>(r, a, x, base, begin, end, lane, value);
+        reduce_elements<R, false>(r, a, base, begin, end, lane, value);
     }
     value = a.columns ? reduce_columns(t, value, beside, room, step)
                       : reduce_groups(t, value, a.lanes, room, step);
@@ -215,6 +231,11 @@ PLAIT_DEVICE void reduce(Block &t, const ReduceArgs &a) {
     else
       r.finish(t, a, i, value);
   }
+}
+
+template <class R>
+PLAIT_DEVICE void reduce(Block &t, const ReduceArgs &a) {
+  reduce<R>(t, a, a);
 }
 
 // Writes a real number as an element of a floating-point kind.

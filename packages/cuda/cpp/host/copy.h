@@ -15,6 +15,9 @@ plait_status fill_tensor(const plait_call *c, const DLTensor *to, int64_t value)
 // The element of a 0-d tensor of the CPU. `parts` has room for those of a complex number.
 void read_number(const DLTensor *t, plait_value *to, double *parts);
 
+// Writes 0, 1, 2 and so on.
+plait_status number_elements(const plait_call *c, int64_t *to, int64_t n);
+
 // The strides of a tensor in C order, in elements.
 inline void dense_strides(const DLTensor *t, int64_t *strides) {
   int64_t step = 1;

@@ -1,5 +1,7 @@
 #include "host/reduce.h"
 
+#include <initializer_list>
+
 namespace plait::cuda {
 namespace {
 
@@ -16,11 +18,12 @@ int power_of_two(int64_t n, int most) {
 }
 
 // Whether elements can be read 16 bytes at a time along the reduced dimensions.
-bool is_vector(const Reduction &r, const void *data, int item) {
+bool is_vector(const Reduction &r, const ReduceArgs &a, int item) {
   const int64_t width = 16 / item;
   const Axes &in = r.reduced;
   if (in.ndim == 0 || in.stride[in.ndim - 1] != 1 || in.count < width) return false;
-  if (reinterpret_cast<uintptr_t>(data) % 16) return false;
+  for (const void *data : {a.data, a.other, a.third})
+    if (reinterpret_cast<uintptr_t>(data) % 16) return false;
   if (in.ndim > 1 && in.size[in.ndim - 1] % width) return false;
   for (int d = 0; d + 1 < in.ndim; d++)
     if (in.stride[d] % width) return false;
@@ -113,38 +116,36 @@ bool make_walk(const Axes &axes, Walk<1> *out) {
   return true;
 }
 
-plait_status launch_reduction(const plait_call *c, const DeviceKernel &kernel, const DLTensor *t,
-                              uint64_t mask, ReduceArgs a, bool in_order) {
-  const Kind k = kind(t->dtype);
-  const int item = size_of(k);
+plait_status plan_reduction(const plait_call *c, const DLTensor *t, uint64_t mask, bool in_order,
+                            ReduceArgs *a) {
+  const int item = size_of(kind(t->dtype));
   if (!item) return PLAIT_DECLINE;
   Reduction r;
   describe(t, mask, in_order, &r);
-  a.data = t->data;
-  a.results = r.kept.count, a.n = a.total = r.reduced.count;
-  if (!a.results) return PLAIT_OK;
-  if (!make_walk(r.kept, &a.kept) || !make_walk(r.reduced, &a.reduced))
+  a->data = t->data;
+  a->results = r.kept.count, a->n = a->total = r.reduced.count;
+  if (!a->results) return PLAIT_OK;
+  if (!make_walk(r.kept, &a->kept) || !make_walk(r.reduced, &a->reduced))
     return PLAIT_FAIL(c, PLAIT_NOT_IMPLEMENTED,
                       "a reduction of more than %d dimensions that cannot be merged has no kernel",
                       kWalkDims);
-  a.step = r.reduced.ndim ? r.reduced.stride[r.reduced.ndim - 1] : 1;
-  a.columns = by_columns(r, item);
-  a.is_vector = !a.columns && is_vector(r, t->data, item);
-  cut(item, &a);
-  const auto grid = [](const ReduceArgs &args) {
-    const int64_t groups = ceil_div(args.results, kReduceThreads / args.lanes);
-    return Grid(groups < kMostBlocks ? groups : kMostBlocks, args.pieces);
-  };
-  constexpr int64_t kShared = kReduceThreads * kValueBytes;
-  if (a.pieces == 1) return launch(c, kernel, k, a, grid(a), kReduceThreads, kShared);
-  DeviceWorkspace space;
-  PLAIT_TRY(space.take(c, a.results * a.pieces * kValueBytes));
-  a.partial = space.data();
-  PLAIT_TRY(launch(c, kernel, k, a, grid(a), kReduceThreads, kShared));
+  a->step = r.reduced.ndim ? r.reduced.stride[r.reduced.ndim - 1] : 1;
+  a->columns = by_columns(r, item);
+  a->is_vector = !a->columns && is_vector(r, *a, item);
+  cut(item, a);
+  return PLAIT_OK;
+}
+
+ReduceArgs join_of_pieces(ReduceArgs a) {
   a.n = a.piece = a.pieces;
   a.pieces = 1, a.joins = 1, a.columns = 0;
   a.lanes = power_of_two(a.n, kReduceThreads);
-  return launch(c, kernel, k, a, grid(a), kReduceThreads, kShared);
+  return a;
+}
+
+Grid reduction_grid(const ReduceArgs &a) {
+  const int64_t groups = ceil_div(a.results, kReduceThreads / a.lanes);
+  return Grid(groups < kMostBlocks ? groups : kMostBlocks, a.pieces);
 }
 
 }  // namespace plait::cuda

@@ -28,9 +28,37 @@ void describe(const DLTensor *t, uint64_t mask, bool in_order, Reduction *r);
 // Makes a walk over dimensions; false if they are too many.
 bool make_walk(const Axes &axes, Walk<1> *out);
 
-// Reduces `t` by a kernel whose body is `reduce` (block/reduce.h). `args` has the results and the
-// numbers of the operator.
+// Chooses how the reduction of `t` is cut; `args` has the results and the operands.
+plait_status plan_reduction(const plait_call *c, const DLTensor *t, uint64_t mask, bool in_order,
+                            ReduceArgs *args);
+// What joins the values of pieces afterwards.
+ReduceArgs join_of_pieces(ReduceArgs args);
+Grid reduction_grid(const ReduceArgs &args);
+
+inline ReduceArgs &reduce_args(ReduceArgs &a) { return a; }
+template <class Args>
+ReduceArgs &reduce_args(Args &a) {
+  return a.reduce;
+}
+
+// Reduces `t` by a kernel whose body is `reduce` (block/reduce.h). `args`: ReduceArgs, or a struct
+// whose member `reduce` is that. The reduced positions are in C order if `in_order`.
+template <class Args>
 plait_status launch_reduction(const plait_call *c, const DeviceKernel &kernel, const DLTensor *t,
-                              uint64_t mask, ReduceArgs args, bool in_order = false);
+                              uint64_t mask, Args args, bool in_order = false) {
+  constexpr int64_t kShared = kReduceThreads * kValueBytes;
+  const Kind k = kind(t->dtype);
+  ReduceArgs &a = reduce_args(args);
+  PLAIT_TRY(plan_reduction(c, t, mask, in_order, &a));
+  if (!a.results) return PLAIT_OK;
+  DeviceWorkspace space;
+  if (a.pieces > 1) {
+    PLAIT_TRY(space.take(c, a.results * a.pieces * kValueBytes));
+    a.partial = space.data();
+    PLAIT_TRY(launch(c, kernel, k, args, reduction_grid(a), kReduceThreads, kShared));
+    a = join_of_pieces(a);
+  }
+  return launch(c, kernel, k, args, reduction_grid(a), kReduceThreads, kShared);
+}
 
 }  // namespace plait::cuda

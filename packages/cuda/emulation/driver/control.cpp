@@ -76,9 +76,10 @@ PLAIT_EXPORT int64_t plait_emulation_get(const char *name) {
 }
 // The text of the last fault; it changes with the next one. Empty: there was none.
 PLAIT_EXPORT const char *plait_emulation_trap() { return plait::cuda::driver::trap_text; }
-// Ends the faults of all devices, so that further tests have some.
+// Ends the faults of all devices, and captures, so that further tests have some.
 PLAIT_EXPORT void plait_emulation_revive() {
   using namespace plait::cuda::driver;
+  end_captures();
   for (int i = 0; i < kMaxDevices; i++) {
     drain_device(context_of(i));
     context_of(i).fault = kSuccess;

@@ -10,18 +10,44 @@ namespace {
 Result is_of_host(const void *address) {
   return address && !is_shown(address) ? kSuccess : kInvalidValue;
 }
-Result copy_later(const StreamPtr &stream, char *to, const char *from, size_t bytes) {
+
+// One end of a copy. Memory is looked up again when the copy runs: a graph may outlive it.
+struct End {
+  int device;  // whose peers may be used; -1: any memory
+  Address address;
+};
+char *host_of(const End &end, size_t bytes) { return host_address(end.device, end.address, bytes); }
+End pinned(const void *address) { return {-1, reinterpret_cast<uintptr_t>(address)}; }
+
+void run_on_memory(ContextHandle &context, std::initializer_list<End> ends, size_t bytes,
+                   const std::function<void(char *, char *)> &run) {
+  work(context, [&] {
+    char *data[2] = {};
+    int n = 0;
+    for (const End &end : ends) {
+      if (!(data[n++] = host_of(end, bytes)))
+        return set_fault(context, kIllegalAddress, "a copy or fill: its memory has been freed");
+    }
+    run(data[0], data[1]);
+  });
+}
+
+Result copy_later(const StreamPtr &stream, End to, End from, size_t bytes) {
+  if (!host_of(to, bytes) || !host_of(from, bytes)) return kInvalidValue;
   return submit(stream, [stream, to, from, bytes] {
-    work(*stream->context, [&] { memmove(to, from, bytes); });
+    run_on_memory(*stream->context, {to, from}, bytes,
+                  [=](char *target, char *source) { memmove(target, source, bytes); });
   });
 }
 Result fill(Address address, size_t bytes, Stream handle, const std::function<void(char *)> &run) {
   StreamPtr stream;
   if (const Result r = entered(handle, &stream)) return r;
   if (!bytes) return kSuccess;
-  char *to = host_address(stream->context->ordinal, address, bytes);
-  if (!to) return kInvalidValue;
-  return submit(stream, [stream, to, run] { work(*stream->context, [&] { run(to); }); });
+  const End to = {stream->context->ordinal, address};
+  if (!host_of(to, bytes)) return kInvalidValue;
+  return submit(stream, [stream, to, bytes, run] {
+    run_on_memory(*stream->context, {to}, bytes, [&](char *data, char *) { run(data); });
+  });
 }
 
 }  // namespace
@@ -30,18 +56,18 @@ Result copy_to_device(Address to, const void *from, size_t bytes, Stream handle)
   StreamPtr stream;
   if (const Result r = entered(handle, &stream)) return r;
   if (!bytes) return kSuccess;
-  char *data = host_address(stream->context->ordinal, to, bytes);
-  if (!data) return kInvalidValue;
+  const End target = {-1, to};
+  if (!host_of(target, bytes)) return kInvalidValue;
   if (const Result r = is_of_host(from)) return r;
   count(kCopies);
-  if (is_pinned(from, bytes))
-    return copy_later(stream, data, static_cast<const char *>(from), bytes);
-  if (const Result r = check_not_capturing(stream)) return r;
+  if (is_pinned(from, bytes)) return copy_later(stream, target, pinned(from), bytes);
+  if (const Result r = check_capture(stream)) return r;
   const std::shared_ptr<char[]> staged(new (std::nothrow) char[bytes]);
   if (!staged) return kOutOfMemory;
   memcpy(staged.get(), from, bytes);
-  return submit(stream, [stream, data, staged, bytes] {
-    work(*stream->context, [&] { memcpy(data, staged.get(), bytes); });
+  return submit(stream, [stream, target, staged, bytes] {
+    run_on_memory(*stream->context, {target}, bytes,
+                  [&](char *data, char *) { memcpy(data, staged.get(), bytes); });
   });
 }
 
@@ -49,13 +75,17 @@ Result copy_to_host(void *to, Address from, size_t bytes, Stream handle) {
   StreamPtr stream;
   if (const Result r = entered(handle, &stream)) return r;
   if (!bytes) return kSuccess;
-  const char *data = host_address(stream->context->ordinal, from, bytes);
-  if (!data) return kInvalidValue;
+  const End source = {-1, from};
+  if (!host_of(source, bytes)) return kInvalidValue;
   if (const Result r = is_of_host(to)) return r;
   count(kCopies);
-  if (is_pinned(to, bytes)) return copy_later(stream, static_cast<char *>(to), data, bytes);
-  if (const Result r = check_not_capturing(stream)) return r;
-  if (const Result r = copy_later(stream, static_cast<char *>(to), data, bytes)) return r;
+  if (is_pinned(to, bytes)) return copy_later(stream, pinned(to), source, bytes);
+  if (const Result r = check_capture(stream)) return r;
+  const auto copy = [stream, to, source, bytes] {
+    run_on_memory(*stream->context, {source}, bytes,
+                  [=](char *data, char *) { memcpy(to, data, bytes); });
+  };
+  if (const Result r = submit(stream, copy)) return r;
   count(kWaits);
   drain(stream);
   return Result(stream->context->fault.load());
@@ -65,11 +95,8 @@ Result copy_on_device(Address to, Address from, size_t bytes, Stream handle) {
   StreamPtr stream;
   if (const Result r = entered(handle, &stream)) return r;
   if (!bytes) return kSuccess;
-  char *target = host_address(-1, to, bytes);
-  const char *source = host_address(-1, from, bytes);
-  if (!target || !source) return kInvalidValue;
   count(kCopies);
-  return copy_later(stream, target, source, bytes);
+  return copy_later(stream, {-1, to}, {-1, from}, bytes);
 }
 
 Result copy_to_peer(Address to, Context there, Address from, Context here, size_t bytes,
@@ -82,11 +109,8 @@ Result copy_to_peer(Address to, Context there, Address from, Context here, size_
     if (!is_known) return kInvalidContext;
   }
   if (!bytes) return kSuccess;
-  char *target = host_address(there->ordinal, to, bytes);
-  const char *source = host_address(here->ordinal, from, bytes);
-  if (!target || !source) return kInvalidValue;
   count(kCopies);
-  return copy_later(stream, target, source, bytes);
+  return copy_later(stream, {there->ordinal, to}, {here->ordinal, from}, bytes);
 }
 
 Result fill_bytes(Address to, unsigned char value, size_t bytes, Stream stream) {

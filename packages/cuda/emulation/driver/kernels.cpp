@@ -12,10 +12,12 @@
 namespace plait::cuda::driver {
 
 struct ModuleHandle {
+  ContextHandle *context;
   const emulation::Library *library;
   std::string name;
 };
 struct FunctionHandle {
+  ContextHandle *context;
   const emulation::Library *library;
   const emulation::Entry *entry;
   std::atomic<int> most_shared{48 << 10};
@@ -74,6 +76,7 @@ Result module_load(Module *out, const char *path) {
   ContextHandle *context;
   if (const Result r = entered(&context)) return r;
   if (!out || !path) return kInvalidValue;
+  if (const Result r = check_capture()) return r;
   const emulation::Library *from = library();
   if (!from) return kFileNotFound;
   std::string stem(path);
@@ -82,7 +85,7 @@ Result module_load(Module *out, const char *path) {
   const bool has_kernels = std::any_of(
       from->begin, from->end, [&](const emulation::Entry &e) { return module_of(e.file) == stem; });
   if (!has_kernels) return kFileNotFound;
-  *out = modules().add(std::make_shared<ModuleHandle>(ModuleHandle{from, stem}));
+  *out = modules().add(std::make_shared<ModuleHandle>(ModuleHandle{context, from, stem}));
   return kSuccess;
 }
 Result module_unload(Module module) {
@@ -101,6 +104,7 @@ Result module_function(Function *out, Module handle, const char *name) {
   for (const emulation::Entry *each = from->begin; each != from->end; each++) {
     if (strcmp(each->name, name) || module_of(each->file) != module->name) continue;
     auto function = std::make_shared<FunctionHandle>();
+    function->context = module->context;
     function->library = from;
     function->entry = each;
     *out = functions().add(function);
@@ -166,9 +170,12 @@ Result launch(Function handle, unsigned grid_x, unsigned grid_y, unsigned grid_z
               unsigned block_y, unsigned block_z, unsigned shared, Stream to, void **parameters,
               void **extra) {
   StreamPtr stream;
+  ContextHandle *context;
   if (const Result r = entered(to, &stream)) return r;
+  if (const Result r = entered(&context)) return r;
   const auto function = functions().find(handle);
-  if (!function) return kInvalidHandle;
+  if (!function || function->context != context || stream->context != context)
+    return kInvalidHandle;
   const unsigned grid[3] = {grid_x, grid_y, grid_z};
   // kernels of plait have blocks in one direction, and one parameter
   if (block_y != 1 || block_z != 1 || extra || !parameters || !parameters[0]) return kInvalidValue;

@@ -190,7 +190,7 @@ Result memory_alloc(Address *out, size_t bytes) {
   ContextHandle *context;
   if (const Result r = entered(&context)) return r;
   if (!out || !bytes) return kInvalidValue;
-  if (const Result r = check_no_capture()) return r;
+  if (const Result r = check_capture()) return r;
   if (is_due(kAllocFailsIn)) return kOutOfMemory;
   const int device = context->ordinal;
   Space &s = space();
@@ -215,7 +215,7 @@ Result memory_free(Address address) {
   ContextHandle *context;
   if (const Result r = entered(&context)) return r;
   if (!address) return kSuccess;
-  if (const Result r = check_no_capture()) return r;
+  if (const Result r = check_capture()) return r;
   Space &s = space();
   Allocation range;
   if (!find_allocation(uintptr_t(address), &range) || range.begin != uintptr_t(address) ||
@@ -248,7 +248,7 @@ Result pinned_alloc(void **out, size_t bytes, unsigned flags) {
   ContextHandle *context;
   if (const Result r = entered(&context)) return r;
   if (!out || !bytes || flags > 7) return kInvalidValue;
-  if (const Result r = check_no_capture()) return r;
+  if (const Result r = check_capture()) return r;
   void *data = mmap(nullptr, rounded(bytes, kUnit), PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (data == MAP_FAILED) return kOutOfMemory;
@@ -264,7 +264,7 @@ Result pinned_free(void *data) {
   ContextHandle *context;
   if (const Result r = entered(&context)) return r;
   if (!data) return kSuccess;
-  if (const Result r = check_no_capture()) return r;
+  if (const Result r = check_capture()) return r;
   Space &s = space();
   const auto begin = reinterpret_cast<uintptr_t>(data);
   Allocation range;

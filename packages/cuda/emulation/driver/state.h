@@ -48,7 +48,10 @@ struct StreamHandle {
   std::deque<Task> queue;
   uint64_t put = 0, done = 0;
   bool started = false, closed = false, busy = false;
-  std::shared_ptr<Capture> capture;  // under Capture's lock
+  // Under the lock of captures (capture.h): NULL, or the capture that the stream takes part in, and
+  // the nodes that the next one comes after.
+  std::shared_ptr<Capture> capture;
+  std::vector<size_t> last_nodes;
 };
 using StreamPtr = std::shared_ptr<StreamHandle>;
 struct EventHandle;
@@ -131,10 +134,10 @@ bool is_ending();
 void enqueue(const StreamPtr &stream, Task task);
 // The same, or a node of the graph if the stream is being captured. `task` may run many times.
 Result submit(const StreamPtr &stream, Task task);
-// Whether a call that waits for the device or changes its memory is allowed now; a capture that
-// forbids it is broken.
-Result check_no_capture();
-Result check_not_capturing(const StreamPtr &stream);
+// Whether a call is allowed now that a capture may forbid: one that waits, asks, or changes memory.
+// `stream` is the one that it is about, or NULL. A capture that forbids the call is broken.
+Result check_capture(const StreamPtr &stream = nullptr);
+void end_captures();
 void drain(const StreamPtr &stream);
 void drain_device(ContextHandle &context);
 // Runs work that touches memory, unless the device has met a fault.

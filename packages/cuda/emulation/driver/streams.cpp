@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <ctime>
 
-#include "emulation/driver/state.h"
+#include "emulation/driver/capture.h"
 
 namespace plait::cuda::driver {
 namespace {
@@ -177,7 +177,7 @@ Result stream_destroy(Stream handle) {
   if (const Result r = entered()) return r;
   const StreamPtr stream = handles().find(handle);
   if (!stream) return kInvalidHandle;
-  if (const Result r = check_not_capturing(stream)) return r;
+  if (const Result r = check_capture(stream)) return r;
   handles().remove(handle);
   {
     const std::lock_guard<std::mutex> hold(stream->lock);
@@ -191,7 +191,7 @@ Result stream_destroy(Stream handle) {
 Result stream_query(Stream handle) {
   StreamPtr stream;
   if (const Result r = entered(handle, &stream)) return r;
-  if (const Result r = check_not_capturing(stream)) return r;
+  if (const Result r = check_capture(stream)) return r;
   const std::lock_guard<std::mutex> hold(stream->lock);
   return stream->done == stream->put ? kSuccess : kNotReady;
 }
@@ -199,7 +199,7 @@ Result stream_query(Stream handle) {
 Result stream_synchronize(Stream handle) {
   StreamPtr stream;
   if (const Result r = entered(handle, &stream)) return r;
-  if (const Result r = check_not_capturing(stream)) return r;
+  if (const Result r = check_capture(stream)) return r;
   count(kWaits);
   drain(stream);
   return Result(stream->context->fault.load());
@@ -208,7 +208,7 @@ Result stream_synchronize(Stream handle) {
 Result context_synchronize() {
   ContextHandle *context;
   if (const Result r = entered(&context)) return r;
-  if (const Result r = check_no_capture()) return r;
+  if (const Result r = check_capture_of(*context)) return r;
   count(kWaits);
   drain_device(*context);
   return Result(context->fault.load());

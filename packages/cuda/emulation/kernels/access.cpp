@@ -2,6 +2,7 @@
 #include <cstdarg>
 #include <cstdio>
 
+#include "emulation/kernels/shadow.h"
 #include "emulation/kernels/team.h"
 
 namespace plait::cuda::emulation {
@@ -51,7 +52,7 @@ GlobalRange global_range(const GlobalView &view) {
   Range range;
   if (!find(*view.state, view.address, &range)) return {nullptr, 0, 0};
   GlobalRange result = {reinterpret_cast<char *>(view.address + uintptr_t(range.distance)), 0, 0};
-  if (view.address % unsigned(view.alignment) || view.state->tracks) return result;
+  if (view.address % unsigned(view.alignment) || view.state->shadow) return result;
   const int64_t after = int64_t(range.end - view.address) / view.size;
   if (view.n < 0) result.low = -(int64_t(view.address - range.begin) / view.size);
   result.count = uint64_t((view.n < 0 || view.n > after ? after : view.n) - result.low);
@@ -92,15 +93,14 @@ void check_global(const GlobalView &view, int64_t i, int count, Access access, S
     snprintf(why, sizeof why, "the address is no multiple of %d", alignment);
     refuse(driver::kMisalignedAddress, why);
   }
+  if (state.shadow) record_global(view, i, count, access, site);
 }
 
 // ---- shared memory
 
 SharedRange take_shared(BlockState &state, int thread, uint32_t *used, int64_t n, int size,
-                        int alignment, Site site) {
-  // as on a device, vectors of any element are aligned
-  const unsigned step = alignment < 16 ? 16 : unsigned(alignment);
-  const uint32_t offset = (*used + step - 1) / step * step;
+                        Site site) {
+  const uint32_t offset = (*used + 15) / 16 * 16;  // vectors of any element are aligned
   const uint32_t all = state.launch->shared;
   if (n < 0 || n > (int64_t(all) - int64_t(offset)) / size)
     trap(state, thread, site, driver::kIllegalAddress,
@@ -109,12 +109,6 @@ SharedRange take_shared(BlockState &state, int thread, uint32_t *used, int64_t n
          static_cast<long long>(n), size, offset, all);
   *used = offset + uint32_t(n) * unsigned(size);
   return {offset, uint32_t(n)};
-}
-
-void refuse_unaligned(BlockState &state, int thread, int64_t i, int count, Site site) {
-  trap(state, thread, site, driver::kMisalignedAddress,
-       "a vector of %d elements in shared memory begins at element %lld, at no multiple of its size",
-       count, static_cast<long long>(i));
 }
 
 namespace {
@@ -152,38 +146,54 @@ void record_read(Cell &cell, const Touch &now) {
 
 }  // namespace
 
+// Records an access of the bytes that a cell stands for.
+static void touch(BlockState &state, Cell &cell, const Touch &now, Access access, uint32_t offset,
+                  Site site) {
+  if (access != kWrite && cell.write.epoch < state.team->first_epoch)
+    trap(state, now.thread, site, driver::kLaunchFailed,
+         "it %s byte %u of shared memory, which nobody has written", verb(access), offset);
+  if (conflicts(cell.write, now) && !(now.atomic && cell.write.atomic))
+    refuse_race(state, cell.write, true, now, access, offset, site);
+  if (access == kRead) return record_read(cell, now);
+  for (const Touch &read : cell.read)
+    if (conflicts(read, now)) refuse_race(state, read, false, now, access, offset, site);
+  cell.write = now;
+}
+
 char *touch_shared(BlockState &state, int thread, const SharedRange &range, int64_t i, int size,
-                   Access access, Site site) {
-  if (uint64_t(i) >= range.count)
+                   int count, Access access, Site site) {
+  if (i < 0 || i > int64_t(range.count) - count)
     trap(state, thread, site, driver::kIllegalAddress,
          "it %s element %lld of shared memory, which has %u elements", verb(access),
-         static_cast<long long>(i), range.count);
+         static_cast<long long>(i < 0 ? i : i + count - 1), range.count);
   Team &team = *state.team;
-  const uint32_t offset = range.offset + uint32_t(i) * unsigned(size);
+  const uint32_t begin = range.offset + uint32_t(i) * unsigned(size);
+  const uint32_t end = begin + unsigned(size * count);
+  if (count > 1 && begin % unsigned(size * count))
+    trap(state, thread, site, driver::kMisalignedAddress,
+         "it %s %d elements from element %lld of shared memory: the address is no multiple of %d",
+         verb(access), count, static_cast<long long>(i), size * count);
   Touch now;
   now.epoch = team.epoch;
   now.place = place_of(team, site);
   now.thread = uint16_t(thread);
   now.phase = team.warp[thread / kWarp].phase;
   now.atomic = access == kAtomic;
-  for (int b = 0; b < size; b++) {
-    Cell &cell = team.cells[offset + unsigned(b)];
-    if (access != kWrite && cell.write.epoch < team.first_epoch)
-      trap(state, thread, site, driver::kLaunchFailed,
-           "it %s element %lld of shared memory, which nobody has written", verb(access),
-           static_cast<long long>(i));
-    if (conflicts(cell.write, now) && !(now.atomic && cell.write.atomic))
-      refuse_race(state, cell.write, true, now, access, offset + unsigned(b), site);
-    if (access == kRead) {
-      record_read(cell, now);
+  for (uint32_t at = begin; at < end;) {
+    const uint32_t word = at / 4;
+    const bool whole = at % 4 == 0 && end - at >= 4;
+    if (whole && team.split[word] != team.first_epoch) {
+      touch(state, team.words[word], now, access, at, site);
+      at += 4;
       continue;
     }
-    for (const Touch &read : cell.read)
-      if (conflicts(read, now))
-        refuse_race(state, read, false, now, access, offset + unsigned(b), site);
-    cell.write = now;
+    if (team.split[word] != team.first_epoch) {
+      team.split[word] = team.first_epoch;
+      for (uint32_t b = 0; b < 4; b++) team.bytes[4 * word + b] = team.words[word];
+    }
+    for (; at < end && at / 4 == word; at++) touch(state, team.bytes[at], now, access, at, site);
   }
-  return team.shared.data() + offset;
+  return team.shared_data + begin;
 }
 
 }  // namespace plait::cuda::emulation

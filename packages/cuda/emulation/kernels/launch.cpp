@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 
+#include "emulation/kernels/shadow.h"
 #include "emulation/kernels/team.h"
 
 extern "C" {
@@ -24,6 +25,13 @@ uint64_t seed() {
   static const uint64_t value = [] {
     const char *text = getenv("PLAIT_CUDA_SEED");
     return text ? strtoull(text, nullptr, 10) : 0;
+  }();
+  return value;
+}
+bool checks_races() {
+  static const bool value = [] {
+    const char *text = getenv("PLAIT_CUDA_CHECK");
+    return text && *text && strcmp(text, "0") != 0;
   }();
   return value;
 }
@@ -43,6 +51,7 @@ struct Job {
   std::atomic<bool> stopped{false};
   std::mutex lock;
   Trap *trap;
+  Shadow *shadow = nullptr;
 
   Job(const Launch &of, Trap *out) : launch(&of), trap(out) {
     blocks = uint64_t(of.grid[0]) * of.grid[1] * of.grid[2];
@@ -73,6 +82,7 @@ void run_blocks(Job &job) {
   const Launch &launch = *job.launch;
   BlockState state = {};
   state.launch = &launch;
+  state.shadow = job.shadow;
   try {
     for (uint64_t i; !job.stopped && (i = job.next++) < job.blocks;) {
       // 128 bits: blocks are up to 2^63
@@ -157,6 +167,13 @@ Pool &pool() {
 
 void run(const Launch &launch, Trap *trap) {
   Job job(launch, trap);
+  if (checks_races()) {  // one launch and one block at a time
+    static std::mutex one;
+    const std::lock_guard<std::mutex> hold(one);
+    Shadow shadow;
+    job.shadow = &shadow;
+    return run_blocks(job);
+  }
   const uint64_t threads = job.blocks * launch.threads;
   // waking threads costs more than few blocks do
   if (job.blocks >= 4 && threads >= 16384)

@@ -6,6 +6,18 @@
 
 extern "C" void plait_emulation_switch(void **from, void *to);
 
+#if defined(__SANITIZE_ADDRESS__)
+#define PLAIT_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define PLAIT_ASAN 1
+#endif
+#endif
+#ifdef PLAIT_ASAN
+#include <pthread.h>
+#include <sanitizer/common_interface_defs.h>
+#endif
+
 namespace plait::cuda::emulation {
 namespace {
 
@@ -13,8 +25,36 @@ thread_local Team *running = nullptr;
 
 void leave(Team &team);
 
+// The sanitizer of addresses is told of each stack that is entered.
+#ifdef PLAIT_ASAN
+void jump(void **from, void *to, const void *bottom, size_t size) {
+  void *left = nullptr;
+  __sanitizer_start_switch_fiber(&left, bottom, size);
+  plait_emulation_switch(from, to);
+  __sanitizer_finish_switch_fiber(left, nullptr, nullptr);
+}
+void find_host_stack(Team &team) {
+  pthread_attr_t attributes;
+  pthread_getattr_np(pthread_self(), &attributes);
+  pthread_attr_getstack(&attributes, &team.host_stack, &team.host_stack_size);
+  pthread_attr_destroy(&attributes);
+}
+void enter() { __sanitizer_finish_switch_fiber(nullptr, nullptr, nullptr); }
+#else
+void jump(void **from, void *to, const void *, size_t) { plait_emulation_switch(from, to); }
+void find_host_stack(Team &) {}
+void enter() {}
+#endif
+
+void jump_to_fibre(Team &team, void **from, int to) {
+  team.current = to;
+  jump(from, team.fibre[to].stack_pointer, team.stacks + size_t(to) * (kStack + kGuard) + kGuard,
+       kStack);
+}
+
 // The first frame of a fibre.
 void begin() {
+  enter();
   Team &team = *running;
   const int thread = team.current;
   try {
@@ -65,16 +105,28 @@ void reserve_stacks(Team &team) {
     mprotect(team.stacks + size_t(i) * each, kGuard, PROT_NONE);
 }
 
+void reserve_shared(Team &team, size_t bytes) {
+  const size_t words = (bytes + 3) / 4;
+  if (team.words.size() < words) {
+    team.words.resize(words);
+    team.bytes.resize(words * 4);
+    team.split.resize(words);
+    team.shared.resize(words / 2 + 3);
+  }
+  const auto first = reinterpret_cast<uintptr_t>(team.shared.data());
+  team.shared_data = reinterpret_cast<char *>((first + 15) / 16 * 16);
+}
+
 // Continues with another lane of the warp that can run, or else with the host's stack.
 void leave(Team &team) {
   const int from = team.current;
   const Warp &warp = team.warp[from / kWarp];
   if (warp.ready && !team.stopped) {
-    const int to = from / kWarp * kWarp + __builtin_ctz(warp.ready);
-    team.current = to;
-    plait_emulation_switch(&team.fibre[from].stack_pointer, team.fibre[to].stack_pointer);
+    jump_to_fibre(team, &team.fibre[from].stack_pointer,
+                  from / kWarp * kWarp + __builtin_ctz(warp.ready));
   } else {
-    plait_emulation_switch(&team.fibre[from].stack_pointer, team.host_stack_pointer);
+    jump(&team.fibre[from].stack_pointer, team.host_stack_pointer, team.host_stack,
+         team.host_stack_size);
   }
 }
 
@@ -93,11 +145,9 @@ void start(Team &team, BlockState &state, Trap *out) {
   team.trap = out;
   team.state = &state;
   state.team = &team;
-  if (team.shared.size() < launch.shared) {
-    team.shared.resize(launch.shared);
-    team.cells.resize(launch.shared);
-  }
+  reserve_shared(team, launch.shared);
   reserve_stacks(team);
+  if (!team.host_stack) find_host_stack(team);
   for (int w = 0; w < team.warps; w++) {
     const int lanes = team.threads - w * kWarp < kWarp ? team.threads - w * kWarp : kWarp;
     Warp &warp = team.warp[w];
@@ -149,8 +199,7 @@ bool run_team(Team &team, BlockState &state, Trap *out) {
       const int w = (first + i) % team.warps;
       if (!team.warp[w].ready) continue;
       any = true;
-      team.current = w * kWarp + __builtin_ctz(team.warp[w].ready);
-      plait_emulation_switch(&team.host_stack_pointer, team.fibre[team.current].stack_pointer);
+      jump_to_fibre(team, &team.host_stack_pointer, w * kWarp + __builtin_ctz(team.warp[w].ready));
     }
     if (!any) explain(team);
   }

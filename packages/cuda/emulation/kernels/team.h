@@ -46,7 +46,7 @@ struct Warp {
   uint16_t phase;
   Meeting kind;
   Site site;
-  char slots[2][kWarp][16];
+  char slots[2][kWarp][kSlot];  // they take turns
 };
 
 struct Team {
@@ -57,13 +57,17 @@ struct Team {
   bool stopped;  // a thread was trapped: the others are left where they are
   Trap *trap;
   BlockState *state;
-  void *host_stack_pointer;
+  void *host_stack_pointer, *host_stack = nullptr;
+  size_t host_stack_size = 0;
   char *stacks = nullptr;
   int stacks_count = 0;
   Warp warp[kMaxWarps];
   Fibre fibre[kMaxThreads];
-  std::vector<char> shared;
-  std::vector<Cell> cells;
+  std::vector<uint64_t> shared;  // aligned to 16 bytes from `shared_data` on
+  char *shared_data;
+  std::vector<Cell> words;  // who touched 4 bytes of shared memory
+  std::vector<Cell> bytes;  // the same for each byte of words that are split
+  std::vector<uint32_t> split;  // the first epoch of the block that has touched parts of the word
   const char *files[256];
   unsigned files_count = 0;
 };

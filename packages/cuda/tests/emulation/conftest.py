@@ -8,11 +8,12 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+from emulated_driver import Driver
+
 import plait_abi
 import plait_core
 import plait_cuda
-import pytest
-from emulated_driver import Driver
 
 HERE = Path(__file__).parent
 PACKAGE = HERE.parents[1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
+import threading
 from array import array
 from pathlib import Path
 from typing import Any
@@ -28,12 +29,16 @@ class Driver:
         self.library.plait_emulation_trap.restype = ctypes.c_char_p
         self.memory: list[int] = []
         self.module: int | None = None
+        self.functions: dict[str, int] = {}
+        self.gates: list[tuple[threading.Event, Any]] = []
         self.call("cuInit", 0)
         self.context = self.handle("cuDevicePrimaryCtxRetain", 0)
         self.call("cuCtxSetCurrent", ctypes.c_void_p(self.context))
 
     def close(self) -> None:
-        """Wait, free memory, and forget faults."""
+        """Open gates, wait, free memory, and forget faults."""
+        for gate, _ in self.gates:
+            gate.set()
         for name in ("alloc_fails_in", "launch_fails_in", "lost_in", "delay_us"):
             self.set(name, 0)
         self.library.plait_emulation_revive()
@@ -90,26 +95,70 @@ class Driver:
         values = array(code, bytes(n * array(code).itemsize))
         data = ctypes.c_void_p(values.buffer_info()[0])
         nbytes = ctypes.c_size_t(n * values.itemsize)
-        self.call("cuMemcpyDtoHAsync_v2", data, ctypes.c_uint64(address), nbytes,
-                  ctypes.c_void_p(stream))
+        self.call(
+            "cuMemcpyDtoHAsync_v2", data, ctypes.c_uint64(address), nbytes, ctypes.c_void_p(stream)
+        )
         return values.tolist()
 
     # Work
 
     def function(self, name: str) -> int:
-        """Return the handle of a kernel."""
+        """Return the handle of a kernel; the first time it is loaded."""
         if self.module is None:
             self.module = self.handle("cuModuleLoad", b"anywhere/samples.fatbin")
-        return self.handle("cuModuleGetFunction", ctypes.c_void_p(self.module), name.encode())
+        if name not in self.functions:
+            module = ctypes.c_void_p(self.module)
+            self.functions[name] = self.handle("cuModuleGetFunction", module, name.encode())
+        return self.functions[name]
 
-    def launch(self, name: str, x: int = 0, y: int = 0, n: int = 0, factor: float = 0, *,
-               grid: tuple[int, int, int] = (1, 1, 1), threads: int = 32, shared: int = 0,
-               stream: int = 0) -> int:
+    def launch(
+        self,
+        name: str,
+        x: int = 0,
+        y: int = 0,
+        n: int = 0,
+        factor: float = 0,
+        *,
+        grid: tuple[int, int, int] = (1, 1, 1),
+        threads: int = 32,
+        shared: int = 0,
+        stream: int = 0,
+    ) -> int:
         """Launch a kernel of samples.cpp with its arguments and return the result."""
         args = ctypes.create_string_buffer(struct.pack("QQqd", x, y, n, factor))
         parameters = (ctypes.c_void_p * 1)(ctypes.addressof(args))
-        return self.result("cuLaunchKernel", ctypes.c_void_p(self.function(name)), *grid, threads,
-                           1, 1, shared, ctypes.c_void_p(stream), parameters, None)
+        return self.result(
+            "cuLaunchKernel",
+            ctypes.c_void_p(self.function(name)),
+            *grid,
+            threads,
+            1,
+            1,
+            shared,
+            ctypes.c_void_p(stream),
+            parameters,
+            None,
+        )
+
+    def gate(self, stream: int = 0) -> threading.Event:
+        """Let the stream's later work wait until the event is set."""
+        gate = threading.Event()
+        callback = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda _: gate.wait(60) and None)
+        self.gates.append((gate, callback))
+        self.call("cuLaunchHostFunc", ctypes.c_void_p(stream), callback, None)
+        return gate
+
+    def record(self, event: int, stream: int = 0) -> int:
+        """Record an event in a stream and return the result."""
+        return self.result("cuEventRecord", ctypes.c_void_p(event), ctypes.c_void_p(stream))
+
+    def wait(self, stream: int, event: int) -> int:
+        """Let a stream wait for an event and return the result."""
+        return self.result("cuStreamWaitEvent", ctypes.c_void_p(stream), ctypes.c_void_p(event), 0)
+
+    def query(self, stream: int = 0) -> int:
+        """Return whether a stream has done its work: 0 or 600."""
+        return self.result("cuStreamQuery", ctypes.c_void_p(stream))
 
     def synchronize(self) -> int:
         """Wait for the device and return the result."""

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import plait_core as pc
+from plait_abi.binding import default_generators
 from plait_func import _layer
 from plait_func._batched_tensor import Level, become_batched, samples_of, wrapped
 from plait_func._batching_rules import (
@@ -156,12 +157,13 @@ class _State:
     """The state of a generator at a moment."""
 
     def __init__(self, generator: Any) -> None:
-        self._generator = pc.default_generator if generator is None else generator
-        self._state = self._generator.get_state()
+        self._generators = default_generators() if generator is None else [generator]
+        self._states = [each.get_state() for each in self._generators]
 
     def restore(self) -> None:
         """Let the generator draw the same numbers again."""
-        self._generator.set_state(self._state)
+        for generator, state in zip(self._generators, self._states, strict=True):
+            generator.set_state(state)
 
 
 def _state(call: Call) -> _State:

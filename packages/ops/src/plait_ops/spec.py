@@ -359,7 +359,9 @@ class Operator:
 
     def decompose(self, function: Function) -> Function:
         """Set the decomposition into calls of other operators, which runs if a backend has no
-        kernel.
+        kernel. That of a `Pointwise` sees what a kernel sees: operands in the dtype that it
+        computes in, but float32 for halves (unless it is `exact`), and numbers as they are; its
+        result is rounded once.
         """
         self.decompose_function = function
         return function

@@ -31,6 +31,7 @@ class Kernel(NamedTuple):
     name: str
     device: int
     duration: float
+    queue_time: float = 0.0
 
 
 class Event(Rates):
@@ -206,6 +207,7 @@ class Event(Rates):
                 recording.signatures[row["signature"]].name,
                 int(row["device"]) & 255,
                 float(row["duration"]) / 1e3,
+                float(int(row["b"]) >> 16) / 1e3,
             )
             for row in recording.rows[rows]
         ]

@@ -80,7 +80,7 @@ def _device_tracks(recording: Recording, process: int, here: Array) -> list[Trac
     result = []
     for device in np.unique(rows["device"][work]).tolist():
         on_device = work[rows["device"][work] == device]
-        streams = rows["b"][on_device]
+        streams = rows["b"][on_device] & np.uint64(0xFFFF)
         for stream in np.unique(streams).tolist():
             name = device_name(device) + (f" stream {stream}" if stream else "")
             lanes = _lanes(recording, on_device[streams == stream])

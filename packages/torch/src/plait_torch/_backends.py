@@ -1,4 +1,5 @@
-"""`torch.backends`: flags that programs set. They are stored but have no effect."""
+"""`torch.backends`: flags that programs set. Those of TF32 and of deterministic results are asked
+of accelerators; the others are stored but have no effect."""
 
 from __future__ import annotations
 
@@ -6,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
+
+from plait import accelerator
 
 __all__ = [
     "cpu",
@@ -43,12 +46,49 @@ class Flags(ModuleType):
     @contextmanager
     def flags(self, **flags: Any) -> Iterator[None]:
         """A context manager that sets flags."""
-        before = {name: self.__dict__.get(name) for name in flags}
-        self.__dict__.update(flags)
+        before = {name: getattr(self, name, None) for name in flags}
+        for name, value in flags.items():
+            setattr(self, name, value)
         try:
             yield
         finally:
-            self.__dict__.update(before)
+            for name, value in before.items():
+                setattr(self, name, value)
+
+
+class _Cudnn(Flags):
+    """The flags of cuDNN; two of them are settings of accelerators."""
+
+    @property
+    def allow_tf32(self) -> bool:
+        """Whether convolutions may use TF32."""
+        return accelerator.uses_tf32()[1]
+
+    @allow_tf32.setter
+    def allow_tf32(self, value: bool) -> None:
+        accelerator.set_tf32(convolutions=bool(value))
+
+    @property
+    def deterministic(self) -> bool:
+        """Whether accelerators give the same bits in every run."""
+        return accelerator.is_deterministic()
+
+    @deterministic.setter
+    def deterministic(self, value: bool) -> None:
+        accelerator.set_deterministic(bool(value))
+
+
+class _Matmul(Flags):
+    """The flags of matrix products; one of them is a setting of accelerators."""
+
+    @property
+    def allow_tf32(self) -> bool:
+        """Whether matrix products may use TF32."""
+        return accelerator.uses_tf32()[0]
+
+    @allow_tf32.setter
+    def allow_tf32(self, value: bool) -> None:
+        accelerator.set_tf32(products=bool(value))
 
 
 def _no_version() -> None:
@@ -91,13 +131,11 @@ def _sdp_kernel(*args: Any, **kwargs: Any) -> Iterator[None]:
     yield
 
 
-cudnn = Flags(
+cudnn = _Cudnn(
     "cudnn",
     enabled=True,
     benchmark=False,
     benchmark_limit=10,
-    deterministic=False,
-    allow_tf32=True,
     fp32_precision="none",
     version=_no_version,
     is_acceptable=lambda tensor: False,
@@ -105,9 +143,8 @@ cudnn = Flags(
 cuda = Flags(
     "cuda",
     is_built=_false,
-    matmul=Flags(
+    matmul=_Matmul(
         "cuda.matmul",
-        allow_tf32=False,
         allow_fp16_reduced_precision_reduction=True,
         allow_bf16_reduced_precision_reduction=True,
         fp32_precision="none",

@@ -13,7 +13,9 @@ __all__ = ["fork_rng", "get_rng_state", "initial_seed", "manual_seed", "seed", "
 
 
 def get_rng_state() -> Any:
-    """Return the state of the default generator as 16 bytes: its seed and its offset.
+    """Return the state of the default generator as a tensor of bytes.
+
+    Plait's own has 16 bytes, its seed and its offset.
 
     Example:
         >>> import plait
@@ -24,8 +26,10 @@ def get_rng_state() -> Any:
         >>> bool((plait.rand(3) == x).all())
         True
     """
-    words = b"".join(word.to_bytes(8, "little") for word in plait.get_rng_state())
-    return plait.tensor(list(words), dtype=plait.uint8)
+    state = plait.get_rng_state()
+    if not isinstance(state, bytes):
+        state = b"".join(word.to_bytes(8, "little") for word in state)
+    return plait.tensor(list(state), dtype=plait.uint8)
 
 
 def set_rng_state(new_state: Any) -> None:
@@ -34,8 +38,11 @@ def set_rng_state(new_state: Any) -> None:
     Raises:
         ValueError: for a tensor that is not such a state, also for states of PyTorch itself.
     """
-    if isinstance(new_state, tuple):
+    if isinstance(new_state, (tuple, bytes)):
         plait.set_rng_state(new_state)
+        return
+    if isinstance(plait.get_rng_state(), bytes):
+        plait.set_rng_state(bytes(new_state.tolist()))
         return
     if new_state.dtype != plait.uint8 or new_state.numel() != 16:
         raise ValueError(

@@ -115,8 +115,12 @@ def set_default_tensor_type(t: Any) -> None:
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Store the flag only: all algorithms of plait are deterministic."""
+    """Ask accelerators for the same bits in every run; the CPU always gives them.
+
+    With `warn_only` nothing is asked for, as an accelerator would raise an error.
+    """
     _settings["deterministic"], _settings["warn_only"] = bool(mode), bool(warn_only)
+    plait.accelerator.set_deterministic(bool(mode) and not warn_only)
 
 
 def are_deterministic_algorithms_enabled() -> bool:
@@ -130,28 +134,35 @@ def is_deterministic_algorithms_warn_only_enabled() -> bool:
 
 
 def set_deterministic_debug_mode(debug_mode: Any) -> None:
-    """Store the mode only: all algorithms of plait are deterministic."""
-    _settings["deterministic"] = debug_mode not in (0, "default")
+    """Call `use_deterministic_algorithms`, for 1 and "warn" with ``warn_only``."""
+    use_deterministic_algorithms(
+        debug_mode not in (0, "default"), warn_only=debug_mode in (1, "warn")
+    )
 
 
 def get_deterministic_debug_mode() -> int:
-    """Return 2 ("error") if `use_deterministic_algorithms` is on, else 0."""
-    return 2 if _settings["deterministic"] else 0
+    """Return 2 ("error") or 1 ("warn") if `use_deterministic_algorithms` is on, else 0."""
+    if not _settings["deterministic"]:
+        return 0
+    return 1 if _settings["warn_only"] else 2
 
 
 def set_float32_matmul_precision(precision: str) -> None:
-    """Store the setting only: products of float32 are always computed in float32."""
+    """Let accelerators use TF32 in products of float32, unless it is "highest"."""
     if precision not in ("highest", "high", "medium"):
         raise RuntimeError(
             "set_float32_matmul_precision: 'highest', 'high' or 'medium' is required, got "
             f"{precision!r}"
         )
     _settings["precision"] = precision
+    plait.accelerator.set_tf32(products=precision != "highest")
 
 
 def get_float32_matmul_precision() -> str:
-    """Return the setting of `set_float32_matmul_precision`."""
-    return str(_settings["precision"])
+    """Return the setting of `set_float32_matmul_precision`, or of ``allow_tf32``."""
+    if not plait.accelerator.uses_tf32()[0]:
+        return "highest"
+    return "high" if _settings["precision"] == "highest" else str(_settings["precision"])
 
 
 def set_num_interop_threads(num: int) -> None:

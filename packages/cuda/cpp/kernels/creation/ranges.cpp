@@ -189,5 +189,11 @@ PLAIT_KERNEL("logspace.tensors", logspace);
 PLAIT_KERNEL("eye", eye);
 
 }  // namespace
+
+plait_status number_elements(const plait_call *c, int64_t *to, int64_t n) {
+  const ArangeArgs a{to, n, 0, 0, 0, 1};
+  return launch(c, arange_elements_kernel, I64, a, blocks_for(c, n, 256), 256);
+}
+
 }  // namespace plait::cuda
 #endif

@@ -30,11 +30,11 @@ PLAIT_DEVICE T greatest_number() {
 }
 
 template <class E>
-struct Extreme {
-  using Element = E;
+struct Extreme : Elements<E> {
   using Value = Compute<E>;
   bool largest;
-  PLAIT_DEVICE explicit Extreme(const ReduceArgs &a) : largest(a.mode == extreme_mode::LARGEST) {}
+  PLAIT_DEVICE Extreme(Thread &t, const ReduceArgs &a)
+      : Elements<E>(t, a), largest(a.mode == extreme_mode::LARGEST) {}
   PLAIT_DEVICE Value start() const {
     return largest ? least_number<Value>() : greatest_number<Value>();
   }
@@ -42,7 +42,7 @@ struct Extreme {
     return (largest ? b > a : b < a) || b != b ? b : a;
   }
   template <int N, int width>
-  PLAIT_DEVICE void fold(Value &value, const E (&x)[N], int64_t, int64_t) const {
+  PLAIT_DEVICE void fold(Value &value, const E *x, int64_t, int64_t) const {
 #pragma unroll
     for (int k = 0; k < N; k++) value = step(value, widen(x[k]));
   }
@@ -58,12 +58,12 @@ struct Place {
 };
 
 template <class E>
-struct Location {
-  using Element = E;
+struct Location : Elements<E> {
   using T = Compute<E>;
   using Value = Place<T>;
   bool largest;
-  PLAIT_DEVICE explicit Location(const ReduceArgs &a) : largest(a.mode == extreme_mode::LARGEST) {}
+  PLAIT_DEVICE Location(Thread &t, const ReduceArgs &a)
+      : Elements<E>(t, a), largest(a.mode == extreme_mode::LARGEST) {}
   PLAIT_DEVICE Value start() const { return {-1, T(0)}; }
   // Whether x comes before `best` where positions do not count; 0: they are equal.
   PLAIT_DEVICE int compare(T x, T best) const {
@@ -78,7 +78,7 @@ struct Location {
   }
   // elements come in the order of their positions
   template <int N, int width>
-  PLAIT_DEVICE void fold(Value &value, const E (&x)[N], int64_t first, int64_t step) const {
+  PLAIT_DEVICE void fold(Value &value, const E *x, int64_t first, int64_t step) const {
 #pragma unroll
     for (int k = 0; k < N; k++) {
       const T y = widen(x[k]);

@@ -23,11 +23,10 @@ struct Accumulated {  // the types of the elements' sums and of sums of those
 };
 
 template <class E, bool product>
-struct Arithmetic {
-  using Element = E;
+struct Arithmetic : Elements<E> {
   using T = typename Accumulated<E>::type;
   using Value = typename Accumulated<E>::wide;
-  PLAIT_DEVICE explicit Arithmetic(const ReduceArgs &) {}
+  using Elements<E>::Elements;
   PLAIT_DEVICE Value start() const { return Value(product ? 1 : 0); }
   template <class N>
   PLAIT_DEVICE N step(N a, N b) const {
@@ -37,7 +36,7 @@ struct Arithmetic {
       return a + b;
   }
   template <int N, int width>
-  PLAIT_DEVICE void fold(Value &value, const E (&x)[N], int64_t, int64_t) const {
+  PLAIT_DEVICE void fold(Value &value, const E *x, int64_t, int64_t) const {
     T some[N];
 #pragma unroll
     for (int k = 0; k < N; k++) some[k] = T(widen(x[k]));
@@ -65,10 +64,9 @@ struct Arithmetic {
 };
 
 template <class E>
-struct Count {
-  using Element = E;
+struct Count : Elements<E> {
   using Value = int64_t;
-  PLAIT_DEVICE explicit Count(const ReduceArgs &) {}
+  using Elements<E>::Elements;
   PLAIT_DEVICE Value start() const { return 0; }
   PLAIT_DEVICE Value step(Value a, Value b) const { return a + b; }
   static PLAIT_DEVICE bool is_not_zero(E x) {
@@ -79,7 +77,7 @@ struct Count {
       return y != Compute<E>(0);
   }
   template <int N, int width>
-  PLAIT_DEVICE void fold(Value &value, const E (&x)[N], int64_t, int64_t) const {
+  PLAIT_DEVICE void fold(Value &value, const E *x, int64_t, int64_t) const {
     int n = 0;
 #pragma unroll
     for (int k = 0; k < N; k++) n += is_not_zero(x[k]);

@@ -90,18 +90,24 @@ PLAIT_DEVICE void missed_shuffle(Block &b, const Args &a) {
   b.global<T>(a.y).store(b.index(), v);
 }
 template <class T>
-PLAIT_DEVICE void shared_race(Block &b, const Args &a) {  // there is no barrier
-  const auto s = b.shared<T>(b.threads());
-  s.store(b.thread(), T(1));
-  b.global<T>(a.y).store(b.index(), s.load((b.thread() + 1) % b.threads()));
-}
-template <class T>
 PLAIT_DEVICE void write_after_read(Block &b, const Args &) {
   const auto s = b.shared<T>(1);
   if (b.thread() == 0) s.store(0, T(1));
   b.barrier();
   s.load(0);
   if (b.thread() == 1) s.store(0, T(2));
+}
+template <class T>
+PLAIT_DEVICE void write_after_write(Block &b, const Args &) {
+  const auto s = b.shared<T>(1);
+  if (b.thread() < 2) s.store(0, T(1));
+}
+template <class T>
+PLAIT_DEVICE void read_after_write(Block &b, const Args &) {
+  const auto s = b.shared<T>(1);
+  if (b.thread() == 0) s.store(0, T(1));
+  b.shuffle(T(0), 0);  // a meeting of lanes orders nothing
+  if (b.thread() == 1) s.load(0);
 }
 template <class T>
 PLAIT_DEVICE void shared_sum(Block &b, const Args &a) {  // atomic sums are no race
@@ -129,6 +135,31 @@ PLAIT_DEVICE void outside_shared(Block &b, const Args &a) {
   b.shared<T>(a.n).store(b.thread(), T(1));
 }
 template <class T>
+PLAIT_DEVICE void parts(Block &b, const Args &a) {  // bytes that are touched as words, and reverse
+  const auto small = b.shared<uint8_t>(b.threads());
+  const auto pairs = b.shared<T>(2 * b.threads());
+  small.store(b.thread(), uint8_t(b.thread()));
+  pairs.template store_vector<2>(2 * b.thread(), {{T(b.thread()), T(-b.thread())}});
+  b.barrier();
+  const int next = (b.thread() + 1) % b.threads();
+  const T sum = T(small.load(next)) + pairs.template load_vector<2>(2 * next).at[1];
+  b.global<T>(a.y).store(b.index(), sum + pairs.load(2 * next));
+}
+template <class T>
+PLAIT_DEVICE void swapped(Thread &t, const Args &a) {
+  const auto y = t.global<T>(a.y);
+  const auto of = [](int v) { return narrow<T>(Compute<T>(v)); };
+  if (t.index() == 0) {
+    y.store(2, y.exchange(0, of(5)));
+    y.store(3, y.compare_exchange(1, of(2), of(7)));
+  }
+  if (t.index() == 1) {
+    y.minimum(4, of(-3));
+    y.maximum(5, of(9));
+    y.maximum(6, of(-9));
+  }
+}
+template <class T>
 PLAIT_DEVICE void deep(Block &b, const Args &a) {  // uses more of its stack
   T all[1024];
   for (int i = 0; i < 1024; i++) all[i] = T(i + b.thread());
@@ -150,6 +181,30 @@ template <class T>
 PLAIT_DEVICE void numbers(Thread &t, const Args &a) {  // in which order blocks come
   if (t.thread() == 0) t.global<T>(a.y).store(t.block(), t.global<T>(a.y).add(a.n, T(1)));
 }
+// The last block adds what each block has left: n + 1 elements, the last one counts blocks.
+template <class T>
+PLAIT_DEVICE void last_block(Block &b, const Args &a) {
+  const auto y = b.global<T>(a.y);
+  const auto is_last = b.shared<int32_t>(1);
+  if (b.thread() == 0) {
+    y.store(b.block(), T(b.block()));
+    is_last.store(0, y.add(b.blocks(), T(1)) == T(b.blocks() - 1));
+  }
+  b.barrier();
+  if (!is_last.load(0) || b.thread() != 0) return;
+  T sum = 0;
+  for (int64_t i = 0; i < b.blocks(); i++) sum += y.load(i);
+  y.store(0, sum);
+}
+template <class T>
+PLAIT_DEVICE void neighbours(Block &b, const Args &a) {  // through global memory, with a barrier
+  const auto y = b.global<T>(a.y);
+  y.store(b.index(), T(b.index()));
+  b.barrier();
+  const T v = y.load(b.block() * b.threads() + (b.thread() + 1) % b.threads());
+  b.barrier();
+  y.store(b.index(), v);
+}
 #endif
 
 PLAIT_DEVICE_KERNEL(scale, Args, 1024, FLOATING);
@@ -161,15 +216,20 @@ PLAIT_DEVICE_KERNEL(lanes, Args, 32, WIDE);
 PLAIT_DEVICE_KERNEL(missed_barrier, Args, 256, WIDE);
 PLAIT_DEVICE_KERNEL(two_barriers, Args, 256, WIDE);
 PLAIT_DEVICE_KERNEL(missed_shuffle, Args, 256, WIDE);
-PLAIT_DEVICE_KERNEL(shared_race, Args, 256, WIDE);
+PLAIT_DEVICE_KERNEL(write_after_write, Args, 256, WIDE);
+PLAIT_DEVICE_KERNEL(read_after_write, Args, 256, WIDE);
 PLAIT_DEVICE_KERNEL(write_after_read, Args, 256, WIDE);
 PLAIT_DEVICE_KERNEL(shared_sum, Args, 256, WIDE);
 PLAIT_DEVICE_KERNEL(warp_shared, Args, 256, WIDE);
 PLAIT_DEVICE_KERNEL(unwritten_shared, Args, 256, WIDE);
 PLAIT_DEVICE_KERNEL(outside_shared, Args, 256, WIDE);
+PLAIT_DEVICE_KERNEL(parts, Args, 256, WIDE);
+PLAIT_DEVICE_KERNEL(swapped, Args, 256, NUMERIC);
 PLAIT_DEVICE_KERNEL(deep, Args, 1024, WIDE);
 PLAIT_DEVICE_KERNEL(reports, Args, 256, WIDE);
 PLAIT_DEVICE_KERNEL(global_race, Args, 256, WIDE);
+PLAIT_DEVICE_KERNEL(last_block, Args, 256, WIDE);
+PLAIT_DEVICE_KERNEL(neighbours, Args, 256, WIDE);
 PLAIT_DEVICE_KERNEL(numbers, Args, 256, WIDE);
 
 }  // namespace

@@ -14,6 +14,7 @@ from plait_ops.emit import (
     kernels,
     ops_json,
     pages,
+    primitives,
     register,
     stubs,
     words_page,
@@ -42,7 +43,7 @@ def main() -> None:
         files = stubs.emit(operators)
     elif arguments.pages:
         files = pages.emit(operators) | derivatives.emit(operators) | words_page.emit()
-        files |= facts.emit(operators)
+        files |= facts.emit(operators) | primitives.emit(operators)
     else:
         files = {}
         for emitter in (register.emit, functions.emit, header.emit, ops_json.emit):

@@ -8,19 +8,26 @@ from plait_ops import lower
 from plait_ops.promotion import group
 from plait_ops.spec import Operator, Pointwise, View
 
-__all__ = ["emit", "forward", "reverse"]
+__all__ = ["emit", "forward", "is_constant", "reverse"]
 
 CONSTANT = ("integral", "integer", "bool")  # groups of dtypes that have no derivatives
 
 
-def _constant(operator: Operator) -> bool:
-    """Return whether the derivative of an operator is zero or undefined everywhere."""
-    if operator.vjps or operator.decompose_function is not None or isinstance(operator, View):
+def is_constant(operator: Operator) -> bool:
+    """Return whether the derivative of an operator is zero or undefined everywhere.
+
+    Of one with a decomposition: whether its definition says that all results are truth values or
+    integers.
+    """
+    if operator.vjps or operator.kind == "composite" or isinstance(operator, View):
         return False
-    return (
+    if operator.decompose_function is None and (
         operator.unpredictable
-        or operator.dtypes in CONSTANT
         or not any(argument.is_tensor for argument in operator.schema.arguments)
+    ):
+        return True
+    return (
+        operator.dtypes in CONSTANT
         or getattr(operator, "promote", "") == "bool"
         or getattr(operator, "result", "") in ("bool", "int64")
         or _makes_integers(operator)
@@ -41,9 +48,9 @@ def reverse(operator: Operator) -> str:
         return "spec"
     if isinstance(operator, View):
         return "cut" if operator.cut else "view"
-    if operator.decompose_function is not None:
-        return "parts"
-    return "constant" if _constant(operator) else "none"
+    if is_constant(operator):
+        return "constant"
+    return "parts" if operator.decompose_function is not None else "none"
 
 
 def forward(operator: Operator) -> str:

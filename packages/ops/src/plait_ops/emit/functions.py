@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Sequence
 
 from plait_ops import lower
+from plait_ops.emit.derivatives import is_constant
 from plait_ops.lower import ir
 from plait_ops.schema import Argument
 from plait_ops.spec import Operator, Pointwise, Reduction, SpecError, Vjp
@@ -35,10 +36,12 @@ def own_functions(operator: Operator) -> dict[str, str]:
 
 
 def functions_of(operator: Operator) -> dict[str, str]:
-    """Return the C++ functions of an operator by their field of plait_op_def: its own, and the
-    shape function that operators of its kind share.
+    """Return the C++ functions of an operator by their field of plait_op_def: its own, and those
+    that operators of its kind share.
     """
     names = {field: NAMESPACE + name for field, name in own_functions(operator).items()}
+    if "decompose" in names and operator.kind != "composite" and is_constant(operator):
+        names |= {"saves": "saves_nothing", "vjp": "no_derivative"}
     if "shape" not in names:
         if isinstance(operator, Pointwise):
             names["shape"] = "pointwise_shape"
@@ -203,7 +206,9 @@ def _operator(operator: Operator) -> tuple[list[str], list[str]]:
                 f"void {inner}([[maybe_unused]] const Scope &x, [[maybe_unused]] plait_call *c) "
                 f"{{\n{lower.to_cpp(translate(operator))}\n}}"
             )
-            if kind == "decompose" and operator.widens:
+            if kind == "decompose" and isinstance(operator, Pointwise):
+                inner = f"promoted<{inner}>"
+            elif kind == "decompose" and operator.widens:
                 inner = f"widened<{inner}, plait_call>"
             if kind == "decompose" and "shape" in functions:
                 inner = f"shape_{operator.identifier}_body, {inner}"

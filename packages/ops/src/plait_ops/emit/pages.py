@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from plait_ops.emit.register import flags
 from plait_ops.spec import NAMESPACES, Operator
 
-__all__ = ["emit"]
+__all__ = ["emit", "public_name"]
 
 COSTS = """The *cost* of a call is what a profile shows of it: floating-point operations, bytes
 read and bytes written. If an operator has a function for its cost, the page shows the body of this
@@ -32,7 +32,7 @@ def _markdown(doc: str) -> str:
     return re.sub(r"(?<!\n)\n(Shapes?|Dtypes|Raises): ", r"\n\n\1: ", "\n\n".join(fenced))
 
 
-def _public_name(operator: Operator) -> str:
+def public_name(operator: Operator) -> str:
     """Return the name as users write it: ``linalg.solve``."""
     space, _, rest = operator.name.partition("_")
     return f"{space}.{rest}" if space in NAMESPACES and rest else operator.name
@@ -67,7 +67,9 @@ def _entry(operator: Operator) -> str:
         )
     elif operator.composite:
         marks.append("made of other operators")
-    text = f"## {_public_name(operator)}\n\n```text\n{operator.schema.text}\n```\n\n"
+    if operator.decompose_function is not None and not operator.composite:
+        marks.append("other operators compute it on a device that has no kernel for it")
+    text = f"## {public_name(operator)}\n\n```text\n{operator.schema.text}\n```\n\n"
     text += f"{_markdown(operator.doc)}\n\n*{'; '.join(marks)}.*\n"
     if operator.kernel:
         text += f"\nFor kernels: {operator.kernel}\n"
@@ -110,14 +112,15 @@ def emit(operators: Sequence[Operator], root: pathlib.Path | None = None) -> dic
         entries = "\n".join(_entry(operator) for operator in members)
         files[f"{family}.md"] = f"# {title}\n\n{_files(family, root)}{entries}"
         names = ", ".join(
-            f"`{_public_name(operator)}`" for operator in members if not operator.internal
+            f"`{public_name(operator)}`" for operator in members if not operator.internal
         )
         rows.append(f"| [{title}]({family}.md) | {names} |")
-    toc = "\n".join([*sorted(families), "derivatives", "facts", "words"])
+    toc = "\n".join([*sorted(families), "derivatives", "facts", "primitives", "words"])
     files["index.md"] = (
         "# Operators\n\n"
         "[A table](derivatives.md) shows where the derivatives of each operator come from,\n"
-        "[another one](facts.md) which rules, costs and kernels there are.\n"
+        "[another one](facts.md) which rules, costs and kernels there are, and\n"
+        "[a list](primitives.md) which kernels a device needs.\n"
         "[Words](words.md) are the functions with which shape functions and derivatives are\n"
         "written.\n\n"
         f"{COSTS}\n\n"

@@ -240,10 +240,10 @@ class __attribute__((visibility("hidden"))) CachingAllocator {
     return b;
   }
 
-  // The smallest free block that fits, or nullptr.
-  Block *take(Device &on, const Request &r) {
+  // The smallest free block that fits, or nullptr; of segments for small requests, or of others.
+  Block *take(Device &on, const Request &r, bool is_small) {
     Cache &cache = cache_of(on, r);
-    FreeBlocks &list = r.size <= kSmall ? cache.small : cache.large;
+    FreeBlocks &list = is_small ? cache.small : cache.large;
     const auto best = list.lower_bound(r.size);
     if (best == list.end()) return nullptr;
     Block *b = *best;
@@ -252,9 +252,9 @@ class __attribute__((visibility("hidden"))) CachingAllocator {
     return begin(on, b, r.nbytes);
   }
 
-  Block *take_locked(Device &on, const Request &r) {
+  Block *take(Device &on, const Request &r) {
     const Lock lock(on.lock);
-    return take(on, r);
+    return take(on, r, r.size <= kSmall);
   }
 
   // Joins a block with the free one behind it; both are outside of the free blocks.
@@ -588,9 +588,13 @@ class __attribute__((visibility("hidden"))) CachingAllocator {
     const std::lock_guard<std::mutex> turn(on.slow);
     if (records(on)) return PLAIT_MEMORY_ERROR;
     collect(on, true);
-    if ((*out = take_locked(on, r))) return PLAIT_OK;
+    if ((*out = take(on, r))) return PLAIT_OK;
     give_up_unused(on);
-    return grow(on, r, out);
+    const plait_status s = grow(on, r, out);
+    if (s != PLAIT_MEMORY_ERROR) return s;
+    const Lock lock(on.lock);
+    *out = take(on, r, r.size > kSmall);  // what is left in segments of the other kind
+    return *out ? PLAIT_OK : s;
   } catch (const std::bad_alloc &) {
     return PLAIT_MEMORY_ERROR;
   }
@@ -603,8 +607,8 @@ class __attribute__((visibility("hidden"))) CachingAllocator {
     if (nbytes > uint64_t(INT64_MAX) / 2) return exhausted(*on, {stream, nullptr, nbytes, 0});
     const Request r{stream, pool_of(*on, stream), nbytes,
                     has_cache_ ? rounded(nbytes, kUnit) : nbytes};
-    Block *b = take_locked(*on, r);
-    if (!b && poll(*on)) b = take_locked(*on, r);
+    Block *b = take(*on, r);
+    if (!b && poll(*on)) b = take(*on, r);
     plait_status s = b ? PLAIT_OK : grow(*on, r, &b);
     if (s == PLAIT_MEMORY_ERROR) unlocked([&] { s = recover(*on, r, &b); });
     if (s == PLAIT_MEMORY_ERROR) return exhausted(*on, r);

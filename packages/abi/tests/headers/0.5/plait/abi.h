@@ -314,11 +314,12 @@ typedef struct plait_allocator {
   /** Or NULL, the allocator has no pools: create a private pool of memory of a device. Since 0.5.
    *
    * A recorded graph (plait_device::capture_begin) runs on the addresses that it was recorded with,
-   * so its memory must not be given to others while the graph lives.
+   * so its memory must not be given to others, nor back to the system, while the pool lives.
    * @return the pool, or NULL if there is no memory */
   void *(*pool_new)(void *ctx, DLDevice);
   /** NULL only without `pool_new`: from now on take memory for the stream from the pool; NULL: from
-   * the common memory again. Since 0.5. */
+   * the common memory again. A stream that joins a recording of this stream takes it from there,
+   * too. Since 0.5. */
   void (*pool_use)(void *ctx, DLDevice, plait_stream *, void *pool);
   /** NULL only without `pool_new`: give up the pool. What lives in it stays valid. Since 0.5. */
   void (*pool_free)(void *ctx, void *pool);
@@ -689,7 +690,8 @@ typedef struct plait_rng {
                uint32_t *words);
 #if PLAIT_TARGET >= PLAIT_VERSION(0, 5)
   /** Or NULL, all devices draw from one generator: return the default generator of a device,
-   * borrowed. Since 0.5. */
+   * borrowed. It must not need the driver. The runtime passes it to kernels of random operators
+   * that were called without a generator. Since 0.5. */
   plait_generator *(*device_generator)(void *ctx, DLDevice);
   /** Or NULL, the state is `seed` and `offset` of the generator, 16 bytes: return the number of bytes
    * of a state. A table with it also has the three functions after it. Since 0.5. */
@@ -700,7 +702,8 @@ typedef struct plait_rng {
   /** NULL only without `state_size`: set it; a state that is none is an error. Since 0.5. */
   plait_status (*set_state)(void *ctx, struct plait_thread *, plait_generator *, const void *state,
                             uint64_t nbytes);
-  /** NULL only without `state_size`: begin the stream of numbers of a seed. Since 0.5. */
+  /** NULL only without `state_size`: begin the stream of numbers of a seed. `seed` and `offset` of
+   * the generator are set already. Since 0.5. */
   plait_status (*set_seed)(void *ctx, struct plait_thread *, plait_generator *, uint64_t seed);
 #endif
 } plait_rng;
@@ -951,15 +954,17 @@ typedef struct plait_device {
   /** NULL only without `share`: close what `share_open` opened. Any thread. */
   void (*share_close)(void *ctx, DLDevice, void *data, uint64_t nbytes, void *opened);
 #if PLAIT_TARGET >= PLAIT_VERSION(0, 5)
-  /** Or NULL: start the driver. The runtime calls it once in a process, before the first allocation,
-   * stream, event or copy of the type. If it fails, that use fails, and the next one calls it
-   * again. Since 0.5. */
+  /** Or NULL: start the driver. The runtime calls it once in a process, before the first call,
+   * allocation, stream or event of the type, and without the lock of the host language. If it
+   * fails, that use fails, and the next one calls it again. It must not use the device through the
+   * runtime. With PLAIT_DEVICE_STARTED it is not called. Since 0.5. */
   plait_status (*start)(void *ctx, struct plait_thread *);
   /** Or NULL: describe a device. Since 0.5. */
   plait_status (*properties)(void *ctx, struct plait_thread *, DLDevice,
                              plait_device_properties *);
-  /** Or NULL, there are no priorities: give the lowest and the highest one of streams. Lower
-   * numbers are served first, so `highest` is at most `lowest`. Since 0.5. */
+  /** Or NULL, any priority will do: give the lowest and the highest one of streams. Lower numbers
+   * are served first, so `highest` is at most `lowest`; 0 lies between them. The runtime refuses
+   * streams with others. Since 0.5. */
   plait_status (*priorities)(void *ctx, struct plait_thread *, DLDevice, int32_t *lowest,
                              int32_t *highest);
   /** Or NULL: take memory from the driver, for an allocator that caches it. A table with it also has
@@ -967,14 +972,15 @@ typedef struct plait_device {
    * @return PLAIT_MEMORY_ERROR without an error object if there is no memory */
   plait_status (*memory_alloc)(void *ctx, struct plait_thread *, DLDevice, uint64_t nbytes,
                                void **data);
-  /** NULL only without `memory_alloc`: give memory back. It may wait for work. Any thread.
-   * Since 0.5. */
+  /** NULL only without `memory_alloc`: give memory back, once work that may use it is done. Any
+   * thread. Since 0.5. */
   void (*memory_free)(void *ctx, DLDevice, void *data, uint64_t nbytes);
   /** NULL only without `memory_alloc`: give the free and the total bytes of a device, of all
    * processes. Since 0.5. */
   plait_status (*memory_info)(void *ctx, struct plait_thread *, DLDevice, uint64_t *free_bytes,
                               uint64_t *total_bytes);
-  /** Or NULL: describe an event with PLAIT_EVENT_SHARED for another process. Since 0.5. */
+  /** Or NULL: describe an event with PLAIT_EVENT_SHARED for another process. The function keeps
+   * `fd`; the caller duplicates it. Since 0.5. */
   plait_status (*event_share)(void *ctx, struct plait_thread *, plait_device_event *,
                               plait_shared_memory *);
   /** NULL only without `event_share`: fill `native` of a new event from the description of another
@@ -1433,6 +1439,18 @@ typedef struct plait_runtime {
    * it is refused where the operator is there. */
   plait_status (*implement_named)(plait_thread *, const char *name, uint32_t slot, plait_kernel,
                                   void *ctx, const plait_plugin *, uint64_t *undo);
+  /** Begin to use a device: start its driver at the first use. An error says why it cannot be used.
+   * Since 0.5.
+   *
+   * Calls, allocations, streams and events do it themselves. A component that calls functions of
+   * the table ::plait_device itself, such as `properties`, does it before. */
+  plait_status (*use_device)(plait_thread *, DLDevice);
+  /** Describe an event that was made with PLAIT_EVENT_SHARED for another process. Since 0.5.
+   * @param description the caller sets `size`, and duplicates `fd` before the event is freed */
+  plait_status (*event_share)(plait_thread *, plait_device_event *, plait_shared_memory *);
+  /** Create an event from the description of another process. Since 0.5. */
+  plait_status (*event_open)(plait_thread *, DLDevice, const plait_shared_memory *,
+                             plait_device_event **);
 #endif
 } plait_runtime;
 

@@ -81,6 +81,12 @@ def _(size, value, dtype):
     return result(size, made)
 
 
+@full.decompose
+def _(size, value, dtype, device):
+    made = dtype if dtype is not None else dtype_of(value)
+    return op.fill_(empty(size, dtype=made, device=device), value)
+
+
 full_like = Operator(
     "full_like(Tensor self, Scalar value|fill_value, *, dtype? dtype=None, device? device=None, "
     'str memory_format="preserve_format") -> Tensor',

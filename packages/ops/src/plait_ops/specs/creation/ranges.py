@@ -20,6 +20,7 @@ from plait_ops.words import (
     require_common,
     result,
     sizes,
+    to_dtype,
 )
 
 complex128 = DType("complex128")
@@ -242,3 +243,10 @@ def _(n, m, dtype):
     check(n >= 0 and columns >= 0, f"`n` and `m` must not be negative; got {n} and {columns}")
     sizes("n", [n, columns])
     return result([n, columns], dtype if dtype is not None else default_dtype())
+
+
+@eye.decompose
+def _(n, m, dtype, device):
+    rows = op.reshape(op.arange(n, device=device), [n, 1])
+    columns = op.arange(m if m is not None else n, device=device)
+    return to_dtype(op.eq(rows, columns), dtype if dtype is not None else default_dtype())

@@ -2,7 +2,14 @@
 
 from plait_ops import calls as op
 from plait_ops.spec import Composite, Operator
-from plait_ops.words import bool_, check, require, result, to_dtype
+from plait_ops.words import (
+    bool_,
+    check,
+    part,
+    require,
+    result,
+    to_dtype,
+)
 
 
 def _triangle(name, text, example):
@@ -47,6 +54,23 @@ def _(g, diagonal):
 @triu.vjp("self")
 def _(g, diagonal):
     return triu(g, diagonal)
+
+
+@part
+def _offsets(self):
+    """How far each place of a matrix lies above the diagonal."""
+    rows = op.reshape(op.arange(self.shape[-2], device=self.device), [self.shape[-2], 1])
+    return op.arange(self.shape[-1], device=self.device) - rows
+
+
+@tril.decompose
+def _(self, diagonal):
+    return op.masked_fill(self, op.gt(_offsets(self), diagonal), 0)
+
+
+@triu.decompose
+def _(self, diagonal):
+    return op.masked_fill(self, op.lt(_offsets(self), diagonal), 0)
 
 
 def _indices(triangle, lower):

@@ -13,6 +13,7 @@ from plait_ops.words import (
     real_dtype,
     require,
     result,
+    to_dtype,
 )
 
 _KERNEL = "`dim` counts from the front; `norm` is backward, ortho or forward, as in NumPy."
@@ -133,3 +134,23 @@ def _(g, dim, norm, last):
     first = op.narrow(half, at, 0, 1)
     others = op.narrow(half, at, 1, twice) * 2.0
     return op.cat([first, others, op.narrow(half, at, 1 + twice, size - 1 - twice)], at)
+
+
+@fft_r2c.decompose
+def _(self, dim, norm, onesided):
+    whole = fft_c2c(to_dtype(self, complex_dtype(self.dtype)), dim, norm, True)
+    last = dim[-1]
+    if onesided:
+        return op.clone(op.narrow(whole, last, 0, self.shape[last] // 2 + 1))
+    return whole
+
+
+@fft_c2r.decompose
+def _(self, dim, norm, last):
+    at = dim[-1]
+    half = fft_c2c(self, dim[:-1], norm, False) if len(dim) > 1 else self
+    size = self.shape[at]
+    # the other frequencies are the conjugates of these, in reverse order
+    rest = op.conj(op.flip(op.narrow(half, at, 1, last - size), [at]))
+    whole = fft_c2c(op.cat([half, rest], at), dim[-1:], norm, False)
+    return op.clone(op.real(whole))

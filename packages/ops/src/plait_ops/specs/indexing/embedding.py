@@ -48,6 +48,12 @@ def _(indices, result):
     return 0, nbytes(indices) + nbytes(result), nbytes(result)
 
 
+@embedding.decompose
+def _(weight, indices):
+    rows = op.index_select(weight, 0, op.reshape(indices, [-1]))
+    return op.reshape(rows, indices.shape + weight.shape[1:])
+
+
 @embedding_backward.shape
 def _(grad, indices, num_weights):
     require("grad", grad.dtype, "floating")

@@ -17,6 +17,7 @@ from plait_ops.words import (
     require,
     require_same,
     result,
+    to_dtype,
     wrap_dim,
 )
 
@@ -178,6 +179,37 @@ def _(g, self, dim, index):
     if self.ndim == 0:
         return op.sum(g)
     return op.scatter_add(op.zeros(self.shape, dtype=g.dtype, device=g.device), dim, index, g)
+
+
+@part
+def _repeated(index, shape, at):
+    """A vector of indices as `gather` takes it: expanded to all dimensions but `at`."""
+    n = numel(index.shape)
+    column = [1] * len(shape)
+    column[at] = n
+    wide = list(shape)
+    wide[at] = n
+    return op.expand(op.reshape(index, column), wide)
+
+
+@index_select_.decompose
+def _(self, dim, index):
+    if self.ndim == 0:
+        return op.reshape(op.gather(op.reshape(self, [1]), 0, op.reshape(index, [-1])), [])
+    at = wrap_dim("dim", dim, self.shape)
+    return op.gather(self, at, _repeated(index, self.shape, at))
+
+
+@index_add_.decompose
+def _(self, dim, index, source, alpha):
+    addend = to_dtype(op.mul(source, alpha), self.dtype)
+    if self.ndim == 0:
+        rows = op.reshape(index, [-1])
+        whole = op.scatter_add(op.reshape(self, [1]), 0, rows, op.reshape(addend, [-1]))
+        return op.reshape(whole, [])
+    at = wrap_dim("dim", dim, self.shape)
+    places = _repeated(index, self.shape, at)
+    return op.scatter_add(self, at, places, op.reshape(addend, places.shape))
 
 
 take_along_dim = Composite(

@@ -2,7 +2,16 @@
 
 from plait_ops import calls as op
 from plait_ops.spec import Operator
-from plait_ops.words import broadcast, check, item, numel, require, require_same, result
+from plait_ops.words import (
+    broadcast,
+    check,
+    item,
+    numel,
+    part,
+    require,
+    require_same,
+    result,
+)
 
 masked_select = Operator(
     "masked_select(Tensor self, Tensor mask) -> Tensor",
@@ -75,3 +84,20 @@ def _(g, mask):
 @write.vjp("source")
 def _(g, mask, source):
     return op.masked_values(g, mask, numel(source.shape))
+
+
+@part
+def _places(mask, count):
+    return op.reshape(op.nonzero_rows(op.reshape(mask, [-1]), count), [-1])
+
+
+@values.decompose
+def _(self, mask, count):
+    return op.index_select(op.reshape(self, [-1]), 0, _places(mask, count))
+
+
+@write.decompose
+def _(self, mask, source):
+    places = _places(mask, source.shape[0])
+    whole = op.scatter(op.reshape(self, [-1]), 0, places, source)
+    return op.copy_(self, op.reshape(whole, self.shape))

@@ -119,6 +119,12 @@ def _(self, index, inplace):
     return 0, moved[0] - numel(index) * itemsize(self.dtype), moved[1]
 
 
+@scatter_value_.decompose
+def _(self, dim, index, value):
+    one = op.full([1] * index.ndim, value, dtype=self.dtype, device=self.device)
+    return op.scatter(self, dim, index, op.expand(one, index.shape))
+
+
 @scatter_.vjp("self")
 @scatter_value_.vjp("self")
 def _(g, dim, index):

@@ -3,6 +3,7 @@
 from plait_ops import calls as op
 from plait_ops.linear_words import require_matrix, require_square
 from plait_ops.spec import Composite, Operator
+from plait_ops.specs.linalg.systems import batch_index, failed_matrix
 from plait_ops.words import broadcast, check, conjugate, int32, numel, require_same, result, sum_to
 
 _DEFINITE = (
@@ -128,6 +129,31 @@ def _(g0, result0, upper):
     return cholesky_backward(g0, result0, upper)
 
 
+@linalg_cholesky_.decompose
+def _(A, upper):
+    L, _info = linalg_cholesky_ex(A, upper=upper, check_errors=True)
+    return L
+
+
+@cholesky.decompose
+def _(self, upper):
+    L, info = linalg_cholesky_ex(self, upper=upper)
+    position = failed_matrix(info)
+    if position >= 0:
+        place = batch_index(position, info.shape)
+        check(
+            info.ndim > 0,
+            "`self` is not positive definite; add a multiple of the identity, or use linalg.eigh or linalg.lu_factor",
+            "RuntimeError",
+        )
+        check(
+            False,
+            f"`self` at batch index {tuple(place)} is not positive definite; add a multiple of the identity, or use linalg.eigh or linalg.lu_factor",
+            "RuntimeError",
+        )
+    return L
+
+
 # ---- what factors solve --------------------------------------------------------------------------
 cholesky_solve = Operator(
     "cholesky_solve(Tensor self|B, Tensor L|input2, bool upper=False) -> Tensor",
@@ -174,6 +200,15 @@ def _(g, self, L, result, upper):
     both = outer + conjugate(op.transpose(outer, -2, -1))
     gL = -op.triu(op.triu(L) @ both) if upper else -op.tril(both @ op.tril(L))
     return sum_to(back, self.shape), sum_to(gL, L.shape)
+
+
+@cholesky_solve.decompose
+def _(self, L, upper):
+    other = conjugate(op.transpose(L, -2, -1))
+    low = other if upper else L
+    high = L if upper else other
+    inner = op.linalg_solve_triangular(low, self, upper=False)
+    return op.linalg_solve_triangular(high, inner, upper=True)
 
 
 cholesky_inverse = Operator(

@@ -7,6 +7,7 @@ from plait_ops.spec import Composite, Operator
 from plait_ops.words import (
     conjugate,
     float64,
+    int32,
     is_complex,
     numel,
     part,
@@ -56,6 +57,21 @@ def _made_regular(A):
     scale = op.where(op.eq(largest, 0), 1.0, largest) * little
     added = to_dtype(op.where(op.eq(sizes_, 0), scale, 0.0), A.dtype)
     return A + P @ (L * op.unsqueeze(added, -2))
+
+
+@part
+def _parity(pivots, dtype):
+    """1 or -1: whether the number of exchanged rows is even."""
+    n = pivots.shape[-1]
+    places = op.arange_start(1, n + 1, dtype=int32, device=pivots.device)
+    signs = op.where(op.eq(pivots, places), 1.0, -1.0)
+    return to_dtype(op.prod_dim(signs, -1), dtype)
+
+
+@linalg_det_.decompose
+def _(A):
+    LU, pivots, _info = op.linalg_lu_factor_ex(A)
+    return op.prod_dim(op.diagonal(LU, 0, -2, -1), -1) * _parity(pivots, A.dtype)
 
 
 @linalg_det_.vjp("A")
@@ -169,3 +185,11 @@ def _(self):
     if is_complex(self.dtype):
         return op.log(sign) + logabsdet
     return op.masked_fill(logabsdet, op.lt(sign, 0), NAN)
+
+
+@linalg_slogdet_.decompose
+def _(A):
+    LU, pivots, _info = op.linalg_lu_factor_ex(A)
+    on_diagonal = op.diagonal(LU, 0, -2, -1)
+    sign = op.prod_dim(op.sgn(on_diagonal), -1) * _parity(pivots, A.dtype)
+    return sign, op.sum(op.log(op.abs(on_diagonal)), [-1])

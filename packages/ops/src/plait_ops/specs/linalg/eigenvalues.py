@@ -178,3 +178,15 @@ def _(A):
 @linalg_eigvals.cost
 def _(A):
     return 10 * numel(A) * A.shape[-1]
+
+
+@linalg_eigvalsh.decompose
+def _(A, UPLO):
+    values, _vectors = linalg_eigh_(A, UPLO)
+    return values
+
+
+@linalg_eigvals.decompose
+def _(A):
+    values, _vectors = linalg_eig(A)
+    return values

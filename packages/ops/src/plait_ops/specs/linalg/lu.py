@@ -79,6 +79,12 @@ def _(A):
     return matrices(A) * lu(A.shape[-2], A.shape[-1])
 
 
+@linalg_lu_factor_.decompose
+def _(A, pivot):
+    LU, pivots, _info = linalg_lu_factor_ex(A, pivot=pivot)
+    return LU, pivots
+
+
 @part
 def _factor_gradient(g, LU, pivots):
     """The gradient of A from that of both factors in one matrix."""

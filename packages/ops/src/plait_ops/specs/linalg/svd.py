@@ -170,3 +170,9 @@ def _(self, some, compute_uv):
         )
     u, s, vh = op.linalg_svd(self, not some)
     return u, s, op.transpose(op.conj(vh) if is_complex(self.dtype) else vh, -2, -1)
+
+
+@linalg_svdvals_.decompose
+def _(A):
+    _U, values, _Vh = linalg_svd_(A, False)
+    return values

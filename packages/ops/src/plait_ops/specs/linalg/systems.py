@@ -8,12 +8,16 @@ from plait_ops.words import (
     broadcast,
     check,
     conjugate,
+    has_values,
     int32,
+    int64,
+    item,
     numel,
     part,
     require_same,
     result,
     sum_to,
+    to_dtype,
 )
 
 _SINGULAR = "RuntimeError if a matrix is singular (the text names its place in the batch)"
@@ -218,3 +222,72 @@ def _(g, A, B, result, left):
 def _(g0, A, B, result0, left):
     made = _solve_gradients(g0, A, B, result0, left)
     return made[0], made[1]
+
+
+@part
+def failed_matrix(info):
+    """The position in a batch of the first matrix that has no result, or -1."""
+    if numel(info.shape) == 0 or not has_values(info):
+        return -1
+    if item(op.count_nonzero(info)) == 0:
+        return -1
+    return item(op.argmax(op.ne(op.reshape(info, [-1]), 0), 0))
+
+
+@part
+def batch_index(position, shape):
+    """The index of a position in C order."""
+    index = [0] * len(shape)
+    rest = position
+    for i in reversed(range(len(shape))):
+        index[i] = rest % shape[i]
+        rest = rest // shape[i]
+    return index
+
+
+@part
+def _refuse_singular(info):
+    position = failed_matrix(info)
+    if position >= 0:
+        column = item(to_dtype(op.select(op.reshape(info, [-1]), 0, position), int64))
+        place = batch_index(position, info.shape)
+        check(
+            info.ndim > 0,
+            f"`A` is singular: the pivot in column {column} is 0, so it has no inverse; solve in the least squares sense with linalg.lstsq or linalg.pinv",
+            "RuntimeError",
+        )
+        check(
+            False,
+            f"`A` at batch index {tuple(place)} is singular: the pivot in column {column} is 0, so it has no inverse; solve in the least squares sense with linalg.lstsq or linalg.pinv",
+            "RuntimeError",
+        )
+
+
+@linalg_solve_.decompose
+def _(A, B, left):
+    X, _info = linalg_solve_ex(A, B, left=left, check_errors=True)
+    return X
+
+
+@linalg_solve_ex.decompose
+def _(A, B, left, check_errors):
+    LU, pivots, info = op.linalg_lu_factor_ex(A)
+    if check_errors:
+        _refuse_singular(info)
+    vectors = are_vectors(A, B)
+    columns = op.unsqueeze(B, -1) if vectors else B
+    X = op.linalg_lu_solve(LU, pivots, columns, left=left)
+    each = op.expand(info, X.shape[:-2])
+    return op.squeeze_dim(X, [-1]) if vectors else X, op.clone(each)
+
+
+@linalg_inv_.decompose
+def _(A):
+    inverse_, _info = linalg_inv_ex(A, check_errors=True)
+    return inverse_
+
+
+@linalg_inv_ex.decompose
+def _(A, check_errors):
+    one = op.eye(A.shape[-1], dtype=A.dtype, device=A.device)
+    return linalg_solve_ex(A, one, check_errors=check_errors)

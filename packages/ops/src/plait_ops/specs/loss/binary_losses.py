@@ -46,6 +46,11 @@ def _(g, grad, input):
     return -g * grad / op.clamp_min(input * (1.0 - input), 1e-12)
 
 
+@bce_backward.decompose
+def _(grad, input, target):
+    return grad * (input - target) / op.clamp_min(input * (1.0 - input), 1e-12)
+
+
 clipped_log = Composite(
     "clipped_log(Tensor self) -> Tensor",
     doc="The logarithm, at least -100.",

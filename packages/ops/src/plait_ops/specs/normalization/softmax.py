@@ -6,10 +6,12 @@ from plait_ops.words import (
     cast_argument,
     check,
     numel,
+    part,
     require,
     result,
     result as made,
     to_dtype,
+    wide_dtype,
     wrap_dim,
 )
 
@@ -93,6 +95,27 @@ def _(d_self, result, dim):  # the Jacobian is symmetric
 def _(d_self, result, dim):
     d = to_dtype(d_self, result.dtype)
     return d - op.sum(op.exp(result) * d, [dim], True)
+
+
+@part
+def _below_the_largest(self, dim, dtype):
+    """`self` minus its largest element along `dim`, so that no exponential overflows."""
+    x = to_dtype(self, wide_dtype(dtype))
+    return x - op.amax(x, [dim], True) if numel(x.shape) > 0 else x
+
+
+@softmax.decompose
+def _(self, dim, dtype):
+    wanted = dtype if dtype is not None else self.dtype
+    e = op.exp(_below_the_largest(self, dim, wanted))
+    return to_dtype(e / op.sum(e, [dim], True), wanted)
+
+
+@log_softmax.decompose
+def _(self, dim, dtype):
+    wanted = dtype if dtype is not None else self.dtype
+    x = _below_the_largest(self, dim, wanted)
+    return to_dtype(x - op.log(op.sum(op.exp(x), [dim], True)), wanted)
 
 
 softmax_backward = Operator(

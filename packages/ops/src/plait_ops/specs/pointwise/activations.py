@@ -92,6 +92,16 @@ def _(g, result):
     return relu_backward(g, result)
 
 
+@relu.decompose
+def _(self):
+    return op.where(op.le(self, 0), 0, self)
+
+
+@relu_backward.decompose
+def _(grad, result):
+    return op.where(op.le(result, 0), 0.0, grad)
+
+
 # ---- leaky and exponential units -----------------------------------------------------------------
 leaky_relu = _activation(
     "leaky_relu",
@@ -190,6 +200,46 @@ def _(g, self, alpha):
 @celu_backward.vjp("self")
 def _(g, grad, self, alpha):
     return op.where(op.ge(self, 0), 0.0, celu_backward(g * grad, self, alpha) / alpha)
+
+
+@leaky_relu.decompose
+def _(self, negative_slope):
+    return op.where(op.gt(self, 0), self, self * negative_slope)
+
+
+@leaky_relu_backward.decompose
+def _(grad, self, negative_slope):
+    return op.where(op.gt(self, 0), grad, grad * negative_slope)
+
+
+@elu.decompose
+def _(self, alpha):
+    return op.where(op.gt(self, 0), self, op.expm1(self) * alpha)
+
+
+@elu_backward.decompose
+def _(grad, self, alpha):
+    return op.where(op.gt(self, 0), grad, grad * (op.exp(self) * alpha))
+
+
+@selu.decompose
+def _(self):
+    return op.where(op.gt(self, 0), self, op.expm1(self) * SELU_ALPHA) * SELU_SCALE
+
+
+@selu_backward.decompose
+def _(grad, self):
+    return grad * op.where(op.gt(self, 0), SELU_SCALE, op.exp(self) * (SELU_SCALE * SELU_ALPHA))
+
+
+@celu.decompose
+def _(self, alpha):
+    return op.where(op.gt(self, 0), self, op.expm1(self / alpha) * alpha)
+
+
+@celu_backward.decompose
+def _(grad, self, alpha):
+    return op.where(op.gt(self, 0), grad, grad * op.exp(self / alpha))
 
 
 # ---- silu, mish, softplus and their kin ----------------------------------------------------------
@@ -374,6 +424,80 @@ def _(g, grad, self):
     return softsign_backward(g * grad * -2.0, self) * op.sign(self) / (op.abs(self) + 1.0)
 
 
+@silu.decompose
+def _(self):
+    return self / (op.exp(-self) + 1.0)
+
+
+@silu_backward.decompose
+def _(grad, self):
+    s = sigmoid(self)
+    return grad * (s * (self * (1.0 - s) + 1.0))
+
+
+# tanh(log(1 + n)) = w / (w + 2) with n = e^x and w = n (n + 2), which is 1 from x = 20 on
+@mish.decompose
+def _(self):
+    n = op.exp(op.where(op.gt(self, 20.0), 20.0, self))
+    w = n * (n + 2.0)
+    return self * (w / (w + 2.0))
+
+
+@mish_backward.decompose
+def _(grad, self):
+    large = op.gt(self, 20.0)
+    n = op.exp(op.where(large, 20.0, self))
+    w = n * (n + 2.0)
+    whole = w + 2.0
+    rest = op.where(large, 0.0, n * (n + 1.0) * 4.0)
+    return grad * ((w * whole + self * rest) / (whole * whole))
+
+
+@softplus.decompose
+def _(self, beta, threshold):
+    y = self * beta
+    soft = (op.where(op.lt(y, 0), 0.0, y) + op.log1p(op.exp(-op.abs(y)))) / beta
+    return op.where(op.gt(y, threshold), self, soft)
+
+
+@softplus_backward.decompose
+def _(grad, self, beta, threshold):
+    y = self * beta
+    return op.where(op.gt(y, threshold), grad, grad * sigmoid(y))
+
+
+@log_sigmoid.decompose
+def _(self):
+    return op.where(op.gt(self, 0), 0.0, self) - op.log1p(op.exp(-op.abs(self)))
+
+
+@log_sigmoid_backward.decompose
+def _(grad, self):
+    return grad * sigmoid(-self)
+
+
+@tanhshrink.decompose
+def _(self):
+    return self - op.tanh(self)
+
+
+@tanhshrink_backward.decompose
+def _(grad, self):
+    t = op.tanh(self)
+    return grad * t * t
+
+
+@softsign.decompose
+def _(self):
+    return self / (op.abs(self) + 1.0)
+
+
+@softsign_backward.decompose
+def _(grad, self):
+    size = op.abs(self) + 1.0
+    return grad / size / size + (self - self)  # nan at infinity; the square may overflow
+
+
 # ---- pieces of straight lines --------------------------------------------------------------------
 hardtanh = _activation(
     "hardtanh",
@@ -458,6 +582,50 @@ def _(g, grad, self):
     return hardsigmoid_backward(g * grad, self) * 2.0  # a third between -3 and 3
 
 
+@hardtanh.decompose
+def _(self, min_val, max_val):
+    high = op.where(op.lt(self, min_val), min_val, self)
+    return op.where(op.gt(high, max_val), max_val, high)
+
+
+@hardtanh_backward.decompose
+def _(grad, self, min_val, max_val):
+    return op.where(op.logical_or(op.le(self, min_val), op.ge(self, max_val)), 0.0, grad)
+
+
+@relu6.decompose
+def _(self):
+    high = op.where(op.lt(self, 0), 0, self)
+    return op.where(op.gt(high, 6), 6, high)
+
+
+@part
+def _between_0_and_6(x):
+    high = op.where(op.lt(x, 0), 0.0, x)
+    return op.where(op.gt(high, 6), 6.0, high)
+
+
+@hardsigmoid.decompose
+def _(self):
+    return _between_0_and_6(self + 3.0) / 6.0
+
+
+@hardsigmoid_backward.decompose
+def _(grad, self):
+    return op.where(op.logical_and(op.gt(self, -3.0), op.lt(self, 3.0)), grad / 6.0, 0.0)
+
+
+@hardswish.decompose
+def _(self):
+    return self * _between_0_and_6(self + 3.0) / 6.0
+
+
+@hardswish_backward.decompose
+def _(grad, self):
+    inside = op.where(op.ge(self, 3.0), grad, grad * (self / 3.0 + 0.5))
+    return op.where(op.le(self, -3.0), 0.0, inside)
+
+
 sigmoid = float_function(
     "sigmoid",
     "The logistic function ``1 / (1 + exp(-self))``.",
@@ -491,3 +659,8 @@ def _(g, result):
 @sigmoid_backward.vjp("result")
 def _(g, grad, result):
     return g * grad * (1.0 - 2.0 * result)
+
+
+@sigmoid_backward.decompose
+def _(grad, result):
+    return grad * (1.0 - result) * result

@@ -1,5 +1,6 @@
 """Arithmetic: sums, products, greatest common divisors."""
 
+from plait_ops import calls as op
 from plait_ops.alias import under_another_name
 from plait_ops.spec import Composite, Pointwise
 from plait_ops.unary import function_of_one
@@ -148,6 +149,11 @@ lcm = _divisors(
     "the absolute value of the wrapped number.",
     "[24, 12]",
 )
+
+
+@lcm.decompose
+def _(self, other):
+    return op.abs(op.floor_divide(self, gcd(self, other)) * other)
 
 
 neg = function_of_one(

@@ -35,6 +35,29 @@ clamp_between = Pointwise(
 )
 
 
+@clamp_min.decompose
+def _(self, min):
+    if is_tensor(min):
+        return op.maximum(self, min)
+    if float(min) != float(min):
+        return op.full_like(self, min)
+    return op.where(op.lt(self, min), min, self)
+
+
+@clamp_max.decompose
+def _(self, max):
+    if is_tensor(max):
+        return op.minimum(self, max)
+    if float(max) != float(max):
+        return op.full_like(self, max)
+    return op.where(op.gt(self, max), max, self)
+
+
+@clamp_between.decompose
+def _(self, min, max):
+    return clamp_max(clamp_min(self, min), max)
+
+
 @clamp_min.vjp("self")
 def _(g, self, min):
     return op.mul(g, op.ge(self, min))

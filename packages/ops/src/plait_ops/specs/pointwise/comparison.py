@@ -1,5 +1,6 @@
 """Comparisons and logic: results are bool."""
 
+from plait_ops import calls as op
 from plait_ops.spec import Pointwise
 
 _DOC = """
@@ -66,3 +67,23 @@ logical_not = Pointwise(
     dtypes="any",
     variants="function method",
 )
+
+
+@logical_and.decompose
+def _(self, other):
+    return op.bitwise_and(op.ne(self, 0), op.ne(other, 0))
+
+
+@logical_or.decompose
+def _(self, other):
+    return op.bitwise_or(op.ne(self, 0), op.ne(other, 0))
+
+
+@logical_xor.decompose
+def _(self, other):
+    return op.bitwise_xor(op.ne(self, 0), op.ne(other, 0))
+
+
+@logical_not.decompose
+def _(self):
+    return op.eq(self, 0)

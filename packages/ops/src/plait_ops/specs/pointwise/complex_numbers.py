@@ -1,9 +1,12 @@
 """Complex numbers: their parts as views, and how they are made."""
 
+import math
+
 from plait_ops import calls as op
 from plait_ops.spec import Composite, Pointwise, View
 from plait_ops.unary import predicate
 from plait_ops.words import (
+    bool_,
     broadcast,
     check,
     complex_dtype,
@@ -17,6 +20,9 @@ from plait_ops.words import (
     view,
     view_parts,
 )
+
+PI = math.pi
+
 
 real_ = View(
     "real(Tensor(a) self) -> Tensor(a)",
@@ -234,6 +240,20 @@ def _(g, self):
     return op.where(op.eq(self, 0), 0.0, g * slope)
 
 
+@conj_.decompose
+def _(self):
+    if not is_complex(self.dtype):
+        return op.clone(self)
+    return op.complex(real_(self), -imag(self))
+
+
+@angle.decompose
+def _(self):
+    if is_complex(self.dtype):
+        return op.atan2(imag(self), real_(self))
+    return op.where(op.ne(self, self), self, to_dtype(op.lt(self, 0), self.dtype) * PI)
+
+
 @real_.vjp("self")
 def _(g, self):
     return to_dtype(g, self.dtype)
@@ -260,3 +280,10 @@ isreal = predicate(
     "[True, True]",
     "any",
 )
+
+
+@isreal.decompose
+def _(self):
+    if is_complex(self.dtype):
+        return op.eq(imag(self), 0)
+    return op.ones_like(self, dtype=bool_)

@@ -3,7 +3,7 @@
 from plait_ops import calls as op
 from plait_ops.alias import under_another_name
 from plait_ops.spec import Composite, Pointwise
-from plait_ops.words import check, conjugate
+from plait_ops.words import check, conjugate, is_floating, is_tensor, part
 
 true_divide = Pointwise(
     "true_divide(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
@@ -103,6 +103,29 @@ def _(g, self, other):
 @fmod.vjp("other")
 def _(g, self, other):
     return -g * op.trunc(true_divide(self, other))
+
+
+@div_trunc.decompose
+def _(self, other):
+    if is_floating(self.dtype if is_tensor(self) else other.dtype):
+        return op.trunc(true_divide(self, other))
+    quotient = floor_divide(self, other)
+    rounded_down = op.logical_and(op.lt(quotient, 0), op.ne(quotient * other, self))
+    return op.where(rounded_down, quotient + 1, quotient)
+
+
+@part
+def _signed_as(rest, other):
+    moves = op.logical_and(op.ne(rest, 0), op.logical_xor(op.lt(rest, 0), op.lt(other, 0)))
+    return op.where(moves, rest + other, rest)
+
+
+@remainder.decompose
+def _(self, other):
+    rest = fmod(self, other)
+    if is_tensor(other):
+        return _signed_as(rest, other)
+    return _signed_as(rest, op.full_like(rest, other))
 
 
 # ---- what is made of them ------------------------------------------------------------------------

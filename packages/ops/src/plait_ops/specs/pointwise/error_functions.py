@@ -8,6 +8,7 @@ from plait_ops.unary import float_function, special_function
 SQRT_PI = math.sqrt(math.pi)
 SQRT_2_PI = math.sqrt(2 * math.pi)
 DENSITY = 1 / SQRT_2_PI
+INF = float("inf")
 
 
 erfinv = special_function(
@@ -83,6 +84,13 @@ def _(g, self, result):
 @entr.vjp("self")
 def _(g, self):
     return -g * (op.log(self) + 1.0)
+
+
+@entr.decompose
+def _(self):
+    below = op.where(op.ne(self, self), self, -INF)
+    none = op.where(op.eq(self, 0), 0.0, below)
+    return op.where(op.gt(self, 0), -self * op.log(self), none)
 
 
 TWO_OVER_SQRT_PI = 2.0 / math.sqrt(math.pi)

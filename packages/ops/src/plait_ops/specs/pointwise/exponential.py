@@ -51,3 +51,8 @@ exp2 = Pointwise(
 @exp2.vjp("self")
 def _(g, result):
     return g * conjugate(result * LOG_2)
+
+
+@exp2.decompose
+def _(self):
+    return op.pow(2.0, self)

@@ -9,6 +9,7 @@ from plait_ops.words import check
 DENSITY_AT_0 = 1.0 / math.sqrt(2.0 * math.pi)
 GELU_SCALE = math.sqrt(2.0 / math.pi)
 GELU_CUBE = 0.044715
+HALF_SQRT = math.sqrt(0.5)
 
 
 gelu_erf = Pointwise(
@@ -107,3 +108,28 @@ def _(g, grad, self):
     slope = (square * (3.0 * GELU_CUBE) + 1.0) * GELU_SCALE
     bend = self * (6.0 * GELU_CUBE * GELU_SCALE)
     return g * grad * bell * (slope + self * (bend - t * slope * slope * 2.0) * 0.5)
+
+
+@gelu_erf.decompose
+def _(self):
+    return self * 0.5 * (op.erf(self * HALF_SQRT) + 1.0)
+
+
+@gelu_tanh.decompose
+def _(self):
+    inside = (self + self * self * self * GELU_CUBE) * GELU_SCALE
+    return self * 0.5 * (op.tanh(inside) + 1.0)
+
+
+@gelu_erf_backward.decompose
+def _(grad, self):
+    below = (op.erf(self * HALF_SQRT) + 1.0) * 0.5
+    return grad * (below + self * DENSITY_AT_0 * op.exp(self * -0.5 * self))
+
+
+@gelu_tanh_backward.decompose
+def _(grad, self):
+    square = self * self
+    t = op.tanh((self + square * self * GELU_CUBE) * GELU_SCALE)
+    slope = (square * (3.0 * GELU_CUBE) + 1.0) * GELU_SCALE
+    return grad * ((t + 1.0) * 0.5 + self * 0.5 * (1.0 - t * t) * slope)

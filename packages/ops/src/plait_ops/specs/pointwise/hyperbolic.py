@@ -53,6 +53,11 @@ def _(g, self):
     return g / conjugate(1.0 - op.square(self))
 
 
+@atanh.decompose
+def _(self):
+    return (op.log1p(self) - op.log1p(-self)) * 0.5
+
+
 tanh = float_function(
     "tanh",
     "The hyperbolic tangent.",
@@ -87,6 +92,11 @@ def _(g, result):
 @tanh_backward.vjp("result")
 def _(g, grad, result):
     return op.mul(g * grad * -2.0, result)
+
+
+@tanh_backward.decompose
+def _(grad, result):
+    return grad * (1.0 - result * result)
 
 
 sinh = float_function(

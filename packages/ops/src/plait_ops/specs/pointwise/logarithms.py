@@ -5,9 +5,11 @@ import math
 from plait_ops import calls as op
 from plait_ops.spec import Composite, Pointwise
 from plait_ops.unary import float_function
-from plait_ops.words import conjugate
+from plait_ops.words import conjugate, is_complex, is_tensor, part
 
 LOG_2 = 0.6931471805599453
+LOG2_E = 1.4426950408889634
+INF = float("inf")
 
 
 def _log_sum(name, text, value, dtypes="floating"):
@@ -52,6 +54,35 @@ def _(g, self, other):
 @logaddexp2.vjp("other")
 def _(g, self, other):
     return g * op.sigmoid(op.sub(other, self) * LOG_2)
+
+
+@part
+def _complex_log_sum(a, b):
+    up = op.ge(op.real(a), op.real(b))
+    high = op.where(up, a, b)
+    low = op.where(up, b, a)
+    none = op.eq(op.real(high), -INF)
+    return op.where(none, high, high + op.log1p(op.exp(low - high)))
+
+
+@logaddexp.decompose
+def _(self, other):
+    if is_complex(self.dtype):
+        return _complex_log_sum(self, other)
+    distance = op.abs(self - other)
+    sum = op.where(op.gt(self, other), self, other) + op.log1p(op.exp(-distance))
+    # the distance of two equal infinities is nan
+    rest = op.where(op.ne(distance, distance), self + other, sum)
+    return op.where(op.eq(self, other), self + LOG_2, rest)
+
+
+@logaddexp2.decompose
+def _(self, other):
+    distance = op.abs(self - other)
+    above = op.log1p(op.exp2(-distance)) * LOG2_E
+    sum = op.where(op.gt(self, other), self, other) + above
+    rest = op.where(op.ne(distance, distance), self + other, sum)
+    return op.where(op.eq(self, other), self + 1.0, rest)
 
 
 def _times_log(name, text, example, variants="function"):
@@ -105,6 +136,33 @@ def _(g, self, other):
     return op.mul(g, self) / (other + 1.0)
 
 
+@part
+def _zero_at_zero(factor, argument, product):
+    return op.where(op.ne(argument, argument), argument, op.where(op.eq(factor, 0), 0.0, product))
+
+
+@xlogy.decompose
+def _(self, other):
+    if not is_tensor(self):
+        factor = op.full_like(other, self)
+        return _zero_at_zero(factor, other, factor * op.log(other))
+    if not is_tensor(other):
+        argument = op.full_like(self, other)
+        return _zero_at_zero(self, argument, self * op.log(argument))
+    return _zero_at_zero(self, other, self * op.log(other))
+
+
+@xlog1py.decompose
+def _(self, other):
+    if not is_tensor(self):
+        factor = op.full_like(other, self)
+        return _zero_at_zero(factor, other, factor * op.log1p(other))
+    if not is_tensor(other):
+        argument = op.full_like(self, other)
+        return _zero_at_zero(self, argument, self * op.log1p(argument))
+    return _zero_at_zero(self, other, self * op.log1p(other))
+
+
 log_odds = Pointwise(
     "log_odds(Tensor self) -> Tensor",
     doc="``log(self / (1 - self))``: `logit` without bounds.",
@@ -113,6 +171,11 @@ log_odds = Pointwise(
     domain=(0.1, 0.9),
     libm="wide",
 )
+
+
+@log_odds.decompose
+def _(self):
+    return op.log(self / (1.0 - self))
 
 
 @log_odds.vjp("self")

@@ -2,7 +2,7 @@
 
 from plait_ops import calls as op
 from plait_ops.spec import Pointwise
-from plait_ops.words import conjugate, is_tensor
+from plait_ops.words import conjugate, is_tensor, part
 
 lerp = Pointwise(
     "lerp(Tensor self, Tensor end, Tensor|Scalar weight) -> Tensor",
@@ -89,3 +89,27 @@ def _(g, tensor2, value):
 @addcdiv.vjp("tensor2")
 def _(g, tensor1, tensor2, value):
     return -g * conjugate(tensor1 / (tensor2 * tensor2)) * conjugate(value)
+
+
+@part
+def _between(start, end, weight):
+    step = end - start
+    near = op.lt(op.abs(weight), 0.5)
+    return op.where(near, start + weight * step, end - step * (1.0 - weight))
+
+
+@lerp.decompose
+def _(self, end, weight):
+    if is_tensor(weight):
+        return _between(self, end, weight)
+    return _between(self, end, op.full([], weight, dtype=self.dtype, device=self.device))
+
+
+@addcmul.decompose
+def _(self, tensor1, tensor2, value):
+    return op.add(self, tensor1 * tensor2, alpha=value)
+
+
+@addcdiv.decompose
+def _(self, tensor1, tensor2, value):
+    return op.add(self, tensor1 / tensor2, alpha=value)

@@ -5,6 +5,7 @@ from plait_ops.spec import Composite, Pointwise
 from plait_ops.unary import predicate
 from plait_ops.words import bfloat16, float16, float64, is_complex, is_floating
 
+INF = float("inf")
 LARGEST_64, LARGEST_32 = 1.7976931348623157e308, 3.4028234663852886e38
 LARGEST_BFLOAT16, LARGEST_16 = 3.3895313892515355e38, 65504.0
 
@@ -15,6 +16,16 @@ isposinf = predicate(
 isneginf = predicate(
     "isneginf", "Whether an element is -inf.", "[True, False]", zero_preserving=True
 )
+
+
+@isposinf.decompose
+def _(self):
+    return op.eq(self, INF)
+
+
+@isneginf.decompose
+def _(self):
+    return op.eq(self, -INF)
 
 
 replace_nonfinite = Pointwise(
@@ -29,6 +40,13 @@ replace_nonfinite = Pointwise(
 @replace_nonfinite.vjp("self")
 def _(g, self):
     return op.mul(g, op.isfinite(self))
+
+
+@replace_nonfinite.decompose
+def _(self, nan, posinf, neginf):
+    low = op.where(op.eq(self, -INF), neginf, self)
+    finite = op.where(op.eq(self, INF), posinf, low)
+    return op.where(op.ne(self, self), nan, finite)
 
 
 nan_to_num = Composite(
@@ -97,3 +115,22 @@ def _predicate(name, text, example, zero_preserving=False):
 isnan = _predicate("isnan", "nan", "[False, True, False]", zero_preserving=True)
 isinf = _predicate("isinf", "inf or -inf", "[False, False, True]", zero_preserving=True)
 isfinite_ = _predicate("isfinite", "neither nan nor infinite", "[True, False, False]")
+
+
+@isnan.decompose
+def _(self):
+    return op.ne(self, self)
+
+
+@isinf.decompose
+def _(self):
+    if is_complex(self.dtype):
+        return op.logical_or(isinf(op.real(self)), isinf(op.imag(self)))
+    return op.eq(op.abs(self), INF)
+
+
+@isfinite_.decompose
+def _(self):
+    if is_complex(self.dtype):
+        return op.logical_and(isfinite_(op.real(self)), isfinite_(op.imag(self)))
+    return op.lt(op.abs(self), INF)

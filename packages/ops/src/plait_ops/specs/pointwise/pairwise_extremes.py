@@ -92,3 +92,13 @@ def _(g, self, other):
 @fmin.vjp("other")
 def _(g, self, other):
     return op.where(op.logical_or(op.le(self, other), op.isnan(other)), 0.0, g)
+
+
+@fmax.decompose
+def _(self, other):
+    return op.where(op.logical_or(op.gt(self, other), op.ne(other, other)), self, other)
+
+
+@fmin.decompose
+def _(self, other):
+    return op.where(op.logical_or(op.lt(self, other), op.ne(other, other)), self, other)

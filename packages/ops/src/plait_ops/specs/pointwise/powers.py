@@ -78,6 +78,21 @@ def _(g, self):
     return g * conjugate(self * 2.0)
 
 
+@rsqrt.decompose
+def _(self):
+    return 1.0 / sqrt(self)
+
+
+@reciprocal.decompose
+def _(self):
+    return 1.0 / self
+
+
+@square.decompose
+def _(self):
+    return self * self
+
+
 pow_ = Pointwise(
     "pow(Tensor|Scalar self, Tensor|Scalar exponent|other) -> Tensor",
     doc="""

@@ -3,7 +3,7 @@
 from plait_ops import calls as op
 from plait_ops.spec import Composite
 from plait_ops.unary import function_of_one
-from plait_ops.words import check, require
+from plait_ops.words import check, is_floating, require
 
 floor = function_of_one(
     "floor",
@@ -49,6 +49,23 @@ def _(g):
 @frac.vjp("self")
 def _(g):
     return g
+
+
+@ceil.decompose
+def _(self):
+    return -op.floor(-self) if is_floating(self.dtype) else op.clone(self)
+
+
+@trunc.decompose
+def _(self):
+    if not is_floating(self.dtype):
+        return op.clone(self)
+    return op.where(op.lt(self, 0), -op.floor(-self), op.floor(self))
+
+
+@frac.decompose
+def _(self):
+    return self - op.trunc(self)
 
 
 def _rounding(name, public, text, variants="function"):

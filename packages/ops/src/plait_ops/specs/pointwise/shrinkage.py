@@ -2,7 +2,7 @@
 
 from plait_ops import calls as op
 from plait_ops.spec import Composite, Pointwise
-from plait_ops.words import check, fits, require, wrap_dim
+from plait_ops.words import check, fits, part, require, wrap_dim
 
 threshold_elements = Pointwise(
     "threshold_elements(Tensor self, Scalar threshold=0, Scalar value=0) -> Tensor",
@@ -67,6 +67,26 @@ def _(g):
     return op.zeros_like(g)
 
 
+@threshold_elements.decompose
+def _(self, threshold, value):
+    return op.where(op.le(self, threshold), value, self)
+
+
+@threshold_backward.decompose
+def _(grad, self, threshold):
+    return op.where(op.le(self, threshold), 0.0, grad)
+
+
+@part
+def _is_small(x, lambd):
+    return op.logical_and(op.ge(x, -lambd), op.le(x, lambd))
+
+
+@shrink_backward.decompose
+def _(grad, self, lambd):
+    return op.where(_is_small(self, lambd), 0.0, grad)
+
+
 def _shrink(name, text, example, variants=""):
     if "function" in variants:
         module, call = "plait_core as pc", f"pc.{name}"
@@ -107,6 +127,19 @@ softshrink = _shrink(
 )
 
 
+@hardshrink.decompose
+def _(self, lambd):
+    return op.where(_is_small(self, lambd), 0.0, self)
+
+
+@softshrink.decompose
+def _(self, lambd):
+    # nan is neither above nor below
+    inside = op.where(op.ne(self, self), self, 0.0)
+    low = op.where(op.lt(self, -lambd), self + lambd, inside)
+    return op.where(op.gt(self, lambd), self - lambd, low)
+
+
 prelu_elements = Pointwise(
     "prelu_elements(Tensor self, Tensor weight) -> Tensor",
     doc="`self` where it is above 0, ``weight * self`` elsewhere: `prelu` with a weight that broadcasts.",
@@ -123,6 +156,11 @@ def _(g, self, weight):
 @prelu_elements.vjp("weight")
 def _(g, self):
     return op.where(op.gt(self, 0.0), 0.0, g * self)
+
+
+@prelu_elements.decompose
+def _(self, weight):
+    return op.where(op.gt(self, 0), self, weight * self)
 
 
 prelu = Composite(

@@ -3,7 +3,7 @@
 from plait_ops import calls as op
 from plait_ops.spec import Pointwise
 from plait_ops.unary import function_of_one, predicate
-from plait_ops.words import is_complex
+from plait_ops.words import bool_, is_complex, is_tensor, part, to_dtype
 
 signbit = predicate(
     "signbit",
@@ -36,6 +36,11 @@ def _(g, self):
     return op.where(op.eq(self, 0), g, 0.0)
 
 
+@heaviside.decompose
+def _(self, values):
+    return op.where(op.eq(self, 0), values, to_dtype(op.gt(self, 0), self.dtype))
+
+
 abs_ = function_of_one(
     "abs", "The magnitude.", "[1.5, 2.5]", "any", real=True, libm="complex", zero_preserving=True
 )
@@ -56,6 +61,14 @@ def _(g, self):
 @sign.vjp("self")
 def _(g):
     return op.zeros_like(g)
+
+
+@sign.decompose
+def _(self):
+    if self.dtype == bool_:
+        return op.clone(self)
+    up = to_dtype(op.gt(self, 0), self.dtype)
+    return op.where(op.ne(self, self), self, up - to_dtype(op.lt(self, 0), self.dtype))
 
 
 copysign = Pointwise(
@@ -83,6 +96,20 @@ def _(g):
     return op.zeros_like(g)
 
 
+@part
+def _with_sign(magnitude, other):
+    return op.where(op.signbit(other), -magnitude, magnitude)
+
+
+@copysign.decompose
+def _(self, other):
+    if not is_tensor(self):
+        return _with_sign(op.abs(op.full_like(other, self)), other)
+    if not is_tensor(other):
+        return _with_sign(op.abs(self), op.full_like(self, other))
+    return _with_sign(op.abs(self), other)
+
+
 sgn = Pointwise(
     "sgn(Tensor self) -> Tensor",
     doc="""
@@ -106,3 +133,12 @@ def _(g, self, result):
     # a change of the magnitude alone does not change the result
     along = result * op.real(g * op.conj(result))
     return op.where(op.eq(self, 0), 0.0, (g - along) / abs_(self))
+
+
+@sgn.decompose
+def _(self):
+    if not is_complex(self.dtype):
+        return sign(self)
+    size = op.abs(self)
+    whole = op.where(op.eq(size, 0), 1.0, size)
+    return op.complex(op.real(self) / whole, op.imag(self) / whole)

@@ -3,7 +3,7 @@
 from plait_ops import calls as op
 from plait_ops.spec import Pointwise
 from plait_ops.unary import float_function
-from plait_ops.words import conjugate
+from plait_ops.words import conjugate, is_complex
 
 sin = float_function(
     "sin",
@@ -93,6 +93,8 @@ def _(g, self):
 PI = 3.141592653589793
 DEGREE = 0.017453292519943295
 RADIAN = 57.29577951308232
+INF = float("inf")
+EVEN_ABOVE = 4503599627370496.0  # 2 ** 52: all larger numbers are whole
 sinc = float_function(
     "sinc",
     "``sin(pi * self) / (pi * self)``, 1 at 0.",
@@ -135,6 +137,30 @@ def _(g, self):
     series = x2 * series - 1.0 / 30.0
     series = (x2 * series + 1.0 / 3.0) * self * -(PI**2)
     return g * conjugate(op.where(near, series, slope))
+
+
+@sinc.decompose
+def _(self):
+    if is_complex(self.dtype):
+        y = self * PI
+        return op.where(op.eq(self, 0), 1.0, op.sin(y) / y)
+    # sin(pi x) = +-sin(pi (x - n)), whose argument is small where the sine is
+    n = op.round(self)
+    rest = op.where(op.lt(op.abs(self), EVEN_ABOVE), self - n, self - self)
+    sine = op.sin(rest * PI)
+    half = n * 0.5
+    signed = op.where(op.eq(half, op.floor(half)), sine, -sine)
+    return op.where(op.eq(self, 0), 1.0, signed / (self * PI))
+
+
+@deg2rad.decompose
+def _(self):
+    return self * DEGREE
+
+
+@rad2deg.decompose
+def _(self):
+    return self * RADIAN
 
 
 @deg2rad.vjp("self")
@@ -198,3 +224,13 @@ def _(g, self, result):
 @hypot.vjp("other")
 def _(g, other, result):
     return g * op.true_divide(other, result)
+
+
+@hypot.decompose
+def _(self, other):
+    a = op.abs(self)
+    b = op.abs(other)
+    high = op.maximum(a, b)
+    ratio = op.minimum(a, b) / op.where(op.eq(high, 0), 1.0, high)
+    length = high * op.sqrt(ratio * ratio + 1.0)
+    return op.where(op.logical_or(op.isinf(a), op.isinf(b)), INF, length)

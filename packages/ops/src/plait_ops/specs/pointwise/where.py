@@ -2,6 +2,7 @@
 
 from plait_ops import calls as op
 from plait_ops.spec import Composite, Pointwise
+from plait_ops.words import is_tensor
 
 where_ = Pointwise(
     "where(Tensor condition, Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
@@ -59,6 +60,13 @@ def _(g, mask):
 @masked_fill.vjp("value")
 def _(g, mask):
     return op.where(mask, g, 0.0)
+
+
+@masked_fill.decompose
+def _(self, mask, value):
+    if is_tensor(value):
+        return op.where(mask, value, self)
+    return op.where(mask, op.full([], value, dtype=self.dtype, device=self.device), self)
 
 
 where_condition = Composite(

@@ -1,12 +1,24 @@
 """Filling with numbers of a distribution: exponential, Cauchy, log-normal, geometric, whole numbers of a range."""
 
+import math
+
 from plait_ops import calls as op
 from plait_ops.costs import nbytes
 from plait_ops.fills import random_fill
 from plait_ops.specs.random import random
 from plait_ops.specs.random.random import bounds_fit
-from plait_ops.words import check, in_range, require
+from plait_ops.words import (
+    check,
+    float64,
+    in_range,
+    part,
+    require,
+    wide_dtype,
+)
 
+PI = math.pi
+SMALLEST = 2.0**-24  # of uniform numbers in float32, and of float16
+SMALLEST_64 = 2.0**-53
 BEFORE = random  # overloads must come after the operator
 
 
@@ -67,6 +79,41 @@ def _(self, p):
     require("self", self.dtype, "all")
     check(0.0 < p < 1.0, f"`p` must be in (0, 1); got {p}", "ValueError")
     return self
+
+
+@part
+def _uniform(self, generator):
+    """Uniform numbers of [0, 1), of at least the precision of float32."""
+    return op.uniform_(
+        op.empty(self.shape, dtype=wide_dtype(self.dtype), device=self.device), generator=generator
+    )
+
+
+@exponential.decompose
+def _(self, lambd, generator):
+    # 0 is no number of this distribution
+    drawn = op.log1p(-_uniform(self, generator)) / -lambd
+    return op.copy_(self, op.clamp_min(drawn, SMALLEST_64 if self.dtype == float64 else SMALLEST))
+
+
+@cauchy.decompose
+def _(self, median, sigma, generator):
+    angle = (_uniform(self, generator) - 0.5) * PI
+    return op.copy_(self, op.tan(angle) * sigma + median)
+
+
+@normal_logarithm.decompose
+def _(self, mean, std, generator):
+    drawn = op.empty(self.shape, dtype=wide_dtype(self.dtype), device=self.device)
+    return op.copy_(self, op.exp(op.normal_(drawn, mean, std, generator=generator)))
+
+
+@geometric.decompose
+def _(self, p, generator):
+    drawn = op.empty(self.shape, dtype=float64, device=self.device)
+    rate = op.log1p(op.full([], -p, dtype=float64, device=self.device))
+    trials = op.ceil(op.log1p(-op.uniform_(drawn, generator=generator)) / rate)
+    return op.copy_(self, op.clamp_min(trials, 1.0))
 
 
 random_ = random_fill(

@@ -302,3 +302,9 @@ def _(self, p):
     require("self", self.dtype, "all")
     check(0.0 <= p <= 1.0, f"`p` must be in [0, 1]; got {p}", "ValueError")
     return self
+
+
+@bernoulli_fill.decompose
+def _(self, p, generator):
+    drawn = op.empty(self.shape, device=self.device)
+    return op.copy_(self, op.lt(op.uniform_(drawn, generator=generator), p))

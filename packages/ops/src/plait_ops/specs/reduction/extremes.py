@@ -232,6 +232,26 @@ def _(g, self, result):
     return extreme_backward(op.reshape(g, small), self, op.reshape(result, small))
 
 
+@max_.decompose
+def _(self):
+    return amax(self)
+
+
+@min_.decompose
+def _(self):
+    return amin(self)
+
+
+@max_dim.decompose
+def _(self, dim, keepdim):
+    return amax(self, [dim], keepdim), op.argmax(self, dim, keepdim)
+
+
+@min_dim.decompose
+def _(self, dim, keepdim):
+    return amin(self, [dim], keepdim), op.argmin(self, dim, keepdim)
+
+
 def _arg(name, what, example):
     operator = Operator(
         f"{name}(Tensor self, int? dim|axis=None, bool keepdim|keepdims=False) -> Tensor",

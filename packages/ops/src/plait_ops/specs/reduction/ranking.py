@@ -6,6 +6,7 @@ from plait_ops.words import (
     check,
     int64,
     numel,
+    part,
     reduced,
     require,
     result,
@@ -145,6 +146,55 @@ def _(self, dim, keepdim):
 def _(self):
     require("self", self.dtype, "floating" if numel(self.shape) == 0 else "all")
     return made([], self.dtype)
+
+
+@part
+def _chosen(values, places, at, index, keepdim):
+    """The elements of sorted values, and of their places, at `index` along `at`."""
+    value = op.gather(values, at, index)
+    place = op.gather(places, at, index)
+    if keepdim or values.ndim == 0:
+        return [value, place]
+    return [op.squeeze_dim(value, [at]), op.squeeze_dim(place, [at])]
+
+
+@kthvalue_.decompose
+def _(self, k, dim, keepdim):
+    values, places = op.sort(self, dim, False, True)
+    if self.ndim == 0:
+        return values, places
+    at = wrap_dim("dim", dim, self.shape)
+    value = op.narrow(values, at, k - 1, 1)
+    place = op.narrow(places, at, k - 1, 1)
+    if keepdim:
+        return op.clone(value), op.clone(place)
+    return op.clone(op.squeeze_dim(value, [at])), op.clone(op.squeeze_dim(place, [at]))
+
+
+@median_along.decompose
+def _(self, dim, keepdim):
+    values, places = op.sort(self, dim, False, True)
+    if self.ndim == 0:
+        return values, places
+    # nan stands at the end; the first of them is the median
+    at = wrap_dim("dim", dim, self.shape)
+    n = self.shape[at]
+    numbers = op.sum(op.eq(values, values), [at], True)
+    middle = op.where(op.lt(numbers, n), numbers, (n - 1) // 2)
+    chosen = _chosen(values, places, at, middle, keepdim)
+    return chosen[0], chosen[1]
+
+
+@nanmedian_along.decompose
+def _(self, dim, keepdim):
+    values, places = op.sort(self, dim, False, True)
+    if self.ndim == 0:
+        return values, places
+    at = wrap_dim("dim", dim, self.shape)
+    numbers = op.sum(op.eq(values, values), [at], True)
+    middle = op.floor_divide(op.clamp_min(numbers - 1, 0), 2)
+    chosen = _chosen(values, places, at, middle, keepdim)
+    return chosen[0], chosen[1]
 
 
 @median.decompose

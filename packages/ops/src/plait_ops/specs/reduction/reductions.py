@@ -2,7 +2,16 @@
 
 from plait_ops import calls as op
 from plait_ops.spec import Composite, Reduction
-from plait_ops.words import check, conjugate, numel, reduce_dims, reduced, to_dtype, wrap_dim
+from plait_ops.words import (
+    check,
+    conjugate,
+    numel,
+    reduce_dims,
+    reduced,
+    to_dtype,
+    wide_dtype,
+    wrap_dim,
+)
 
 sum_ = Reduction(
     "sum(Tensor self, int[]? dim|axis=None, bool keepdim|keepdims=False, *, dtype? dtype=None) -> Tensor",
@@ -50,6 +59,15 @@ def _(g, self, dim, keepdim):
     small = reduced(self.shape, dims, True)
     n = numel(self.shape) / max(numel(small), 1)
     return to_dtype(op.expand(op.reshape(g / n, small), self.shape), self.dtype)
+
+
+@mean.decompose
+def _(self, dim, keepdim, dtype):
+    wanted = dtype if dtype is not None else self.dtype
+    dims = reduce_dims("dim", dim, self.shape)
+    n = numel(self.shape) / max(numel(reduced(self.shape, dims, True)), 1)
+    x = to_dtype(self, wide_dtype(wanted))
+    return to_dtype(op.sum(x, dims, keepdim) / n, wanted)
 
 
 prod = Reduction(
@@ -120,6 +138,11 @@ def _(grad, self, result, dim):
     return grad * conjugate(others)
 
 
+@prod.decompose
+def _(self, dtype):
+    return prod_dim(op.reshape(self, [-1]), 0, dtype=dtype)
+
+
 def _truth(name, text, example):
     whole = Reduction(
         f"{name}(Tensor self) -> Tensor",
@@ -155,6 +178,29 @@ def _truth(name, text, example):
 
 any_, any_dim = _truth("any", "an element is", "True")
 all_, all_dim = _truth("all", "all elements are", "False")
+
+
+@any_.decompose
+def _(self):
+    return any_dim(self, None)
+
+
+@all_.decompose
+def _(self):
+    return all_dim(self, None)
+
+
+@any_dim.decompose
+def _(self, dim, keepdim):
+    true = op.ne(self, 0)
+    if dim is not None and len(dim) == 0:
+        return true
+    return op.gt(sum_(true, dim, keepdim), 0)
+
+
+@all_dim.decompose
+def _(self, dim, keepdim):
+    return op.logical_not(any_dim(op.eq(self, 0), dim, keepdim))
 
 
 count_nonzero = Reduction(

@@ -2,7 +2,17 @@
 
 from plait_ops import calls as op
 from plait_ops.spec import Composite, Operator, Reduction
-from plait_ops.words import numel, real_dtype, reduce_dims, reduced, require, result
+from plait_ops.words import (
+    is_complex,
+    numel,
+    real_dtype,
+    reduce_dims,
+    reduced,
+    require,
+    result,
+    to_dtype,
+    wide_dtype,
+)
 
 TEXT = """
     The sum is divided by ``n - correction`` (never by less than 0), where n is the number of elements reduced. `correction`
@@ -95,6 +105,29 @@ std_backward = Composite(
 @std_mean_.decompose
 def _(self, dim, correction, keepdim):
     return std(self, dim, correction=correction, keepdim=keepdim), op.mean(self, dim, keepdim)
+
+
+@var.decompose
+def _(self, dim, correction, keepdim):
+    dims = reduce_dims("dim", dim, self.shape)
+    n = numel(self.shape) / max(numel(reduced(self.shape, dims, True)), 1)
+    left = max(n - (1.0 if correction is None else float(correction)), 0.0)
+    x = to_dtype(self, wide_dtype(self.dtype))
+    off = x - op.mean(x, dims, True)
+    squares = op.square(op.abs(off)) if is_complex(self.dtype) else op.square(off)
+    return to_dtype(op.sum(squares, dims, keepdim) / left, real_dtype(self.dtype))
+
+
+@std.decompose
+def _(self, dim, correction, keepdim):
+    x = to_dtype(self, wide_dtype(self.dtype))
+    spread = op.sqrt(var(x, dim, correction=correction, keepdim=keepdim))
+    return to_dtype(spread, real_dtype(self.dtype))
+
+
+@var_mean.decompose
+def _(self, dim, correction, keepdim):
+    return var(self, dim, correction=correction, keepdim=keepdim), op.mean(self, dim, keepdim)
 
 
 @var_mean.shape

@@ -90,6 +90,14 @@ def _(self, dim, descending, stable):
     return places
 
 
+@topk.decompose
+def _(self, k, dim, largest):
+    values, places = sort(self, dim, largest, True)
+    if self.ndim == 0:
+        return values, places
+    return op.clone(op.narrow(values, dim, 0, k)), op.clone(op.narrow(places, dim, 0, k))
+
+
 argsort_rows = Operator(
     "argsort_rows(Tensor self) -> Tensor",
     doc="The indices that sort the rows of a matrix in ascending order. Rows are compared from their first element on; equal rows keep their order.",
@@ -103,6 +111,17 @@ def _(self):
     check(self.ndim == 2, f"`self` must have 2 dimensions; got shape {self.shape}")
     require("self", self.dtype, "all")
     return result([self.shape[0]], int64)
+
+
+@argsort_rows.decompose
+def _(self):
+    # by the last column first: a stable order by the columns before it keeps that of equal elements
+    order = op.arange(self.shape[0], device=self.device)
+    for column in reversed(range(self.shape[1])):
+        elements = op.index_select(op.select(self, 1, column), 0, order)
+        _values, places = sort(elements, 0, False, True)
+        order = op.index_select(order, 0, places)
+    return order
 
 
 msort = Composite(

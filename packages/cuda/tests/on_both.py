@@ -1,0 +1,53 @@
+"""Calls of operators on the device and on the CPU, and the comparison of their results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import plait_cuda  # noqa: F401 - brings the device
+
+import plait_core as pc
+
+TOLERANCE = {"float16": 2e-3, "bfloat16": 1.6e-2, "float32": 1e-5, "float64": 1e-12}
+TOLERANCE |= {"complex64": 1e-5, "complex128": 1e-12}
+
+
+def numbers(shape: tuple[int, ...], dtype: str, seed: int = 0) -> Any:
+    """Return a tensor of the CPU with numbers of any dtype: small ones of both signs."""
+    random = np.random.default_rng(seed)
+    if dtype == "bool":
+        return pc.tensor(random.random(shape) < 0.5)
+    if dtype.startswith(("int", "uint")):
+        low = 0 if dtype.startswith("uint") else -9
+        return pc.tensor(random.integers(low, 10, shape)).to(getattr(pc, dtype))
+    x = random.normal(size=shape)
+    if dtype.startswith("complex"):
+        return pc.tensor(x + 1j * random.normal(size=shape)).to(getattr(pc, dtype))
+    return pc.tensor(x).to(getattr(pc, dtype))
+
+
+def assert_same(got: Any, want: Any, tolerance: float | None = None) -> None:
+    """Compare a result of the device with that of the CPU."""
+    if isinstance(want, (tuple, list)):
+        assert len(got) == len(want)
+        for one, other in zip(got, want, strict=True):
+            assert_same(one, other, tolerance)
+        return
+    assert got.device.type == "cuda"
+    assert (got.dtype, tuple(got.shape)) == (want.dtype, tuple(want.shape))
+    bound = tolerance
+    if bound is None:
+        bound = TOLERANCE.get(str(want.dtype).rpartition(".")[2], 0.0)
+    wide = (lambda t: t.to(pc.float32)) if "bfloat16" in str(want.dtype) else (lambda t: t)
+    expected = wide(want).numpy()
+    finite = np.abs(expected[np.isfinite(expected)]) if bound else np.zeros(0)
+    scale = max(1.0, float(finite.max(initial=0)))
+    np.testing.assert_allclose(wide(got.cpu()).numpy(), expected, rtol=bound, atol=bound * scale)
+
+
+def check(function: Callable[..., Any], *tensors: Any, tolerance: float | None = None) -> None:
+    """Call a function with tensors of the CPU, and with the same ones on the device."""
+    want = function(*tensors)
+    assert_same(function(*(t.to("cuda") for t in tensors)), want, tolerance)
