@@ -1,12 +1,16 @@
 """Attention on the device."""
 
 import numpy as np
-import plait_core as pc
 import pytest
-from against_cpu import FLOATS, TOLERANCE, assert_same, random
+from on_both import check, random
+
+import plait_core as pc
 from plait_abi import operator
 
+FLOATS = [pc.float32, pc.float64, pc.float16, pc.bfloat16]
+
 FORWARD, BACKWARD = operator("attention_forward"), operator("attention_backward")
+TOLERANCE = {pc.float32: 2e-5, pc.float64: 1e-11, pc.float16: 4e-3, pc.bfloat16: 3e-2}
 # leading sizes, queries, keys, width of queries and of values
 CASES = [
     ((2, 3), 5, 7, 4, 6),
@@ -36,11 +40,11 @@ def test_attention(case, mask, dtype):
     if mask == "added":
         chosen = random(rng, queries, 1, dtype=dtype)
     more = [chosen, mask == "causal", 0.3]
-    assert_same(FORWARD, query, key, value, *more)
+    check(FORWARD, query, key, value, *more)
     output, lse = FORWARD(query, key, value, *more)
     grad = random(rng, *lead, queries, wide, dtype=dtype)
-    assert_same(
+    check(
         BACKWARD,
         *(grad, query, key, value, chosen, output, lse, *more[1:]),
-        tolerance=3 * TOLERANCE[dtype],
+        tolerance=TOLERANCE[dtype],
     )
