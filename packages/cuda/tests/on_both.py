@@ -28,6 +28,15 @@ def numbers(shape: tuple[int, ...], dtype: str, seed: int = 0) -> Any:
     return pc.tensor(x).to(getattr(pc, dtype))
 
 
+def random(rng: np.random.Generator, *shape: int, dtype: Any = pc.float32) -> Any:
+    """Return a tensor of the CPU with normal numbers, or integers below 100."""
+    if dtype.is_complex:
+        return pc.tensor(rng.normal(size=shape) + 1j * rng.normal(size=shape)).to(dtype)
+    if dtype.is_floating_point:
+        return pc.tensor(rng.normal(size=shape)).to(dtype)
+    return pc.tensor(rng.integers(0, 100, shape)).to(dtype)
+
+
 def assert_same(got: Any, want: Any, tolerance: float | None = None) -> None:
     """Compare a result of the device with that of the CPU."""
     if isinstance(want, (tuple, list)):
@@ -47,7 +56,8 @@ def assert_same(got: Any, want: Any, tolerance: float | None = None) -> None:
     np.testing.assert_allclose(wide(got.cpu()).numpy(), expected, rtol=bound, atol=bound * scale)
 
 
-def check(function: Callable[..., Any], *tensors: Any, tolerance: float | None = None) -> None:
+def check(function: Callable[..., Any], *arguments: Any, tolerance: float | None = None) -> None:
     """Call a function with tensors of the CPU, and with the same ones on the device."""
-    want = function(*tensors)
-    assert_same(function(*(t.to("cuda") for t in tensors)), want, tolerance)
+    want = function(*arguments)
+    moved = (each.to("cuda") if isinstance(each, pc.Tensor) else each for each in arguments)
+    assert_same(function(*moved), want, tolerance)
