@@ -6,8 +6,8 @@
 
 namespace plait::cuda {
 
-// A reserved part of a generator's stream. During the capture of a graph `base` is memory of the
-// device with two words: a number that is added to the offset, and the seed. Else it is NULL.
+// A reserved part of a generator's stream. In a graph `base` is memory of the device: what is added
+// to the offset in this run, and the seed. Else it is NULL.
 struct RandomStream {
   uint64_t seed, offset;
   const uint64_t *base;
@@ -15,18 +15,6 @@ struct RandomStream {
 struct RandomWords {
   uint32_t at[4];
 };
-
-#if PLAIT_KERNELS
-// The first block and the seed that a kernel draws from.
-template <class Thread>
-PLAIT_DEVICE uint64_t first_block(Thread &t, const RandomStream &s) {
-  return s.offset + (s.base ? t.template global<const uint64_t>(s.base).load(0) : 0);
-}
-template <class Thread>
-PLAIT_DEVICE uint64_t seed_of(Thread &t, const RandomStream &s) {
-  return s.base ? t.template global<const uint64_t>(s.base).load(1) : s.seed;
-}
-#endif
 
 // Block `block` of the stream; `turn` counts the further draws from it.
 PLAIT_HD RandomWords philox(uint64_t seed, uint64_t block, uint32_t turn) {
@@ -110,5 +98,16 @@ class Draws {
 PLAIT_HD double uniform_draw(uint64_t seed, uint64_t block, int64_t k) {
   return open_unit(philox(seed, block, uint32_t(k / 2 + 1)), int(1 - k % 2), double());
 }
+
+#if PLAIT_KERNELS
+// The part in this run.
+PLAIT_DEVICE RandomStream stream_of_run(Thread &t, RandomStream s) {
+  if (!s.base) return s;
+  const auto base = t.global<const uint64_t>(s.base);
+  s.offset += base.load(0);
+  s.seed = base.load(1);
+  return s;
+}
+#endif
 
 }  // namespace plait::cuda

@@ -176,9 +176,19 @@ RecordedGraph *recording_of(DLDevice device, driver::Stream stream) {
              : nullptr;
 }
 
+// The generator that a call names, else the default one of its device.
+plait_generator *generator_of(const plait_call *c, const plait_rng *rng) {
+  for (int i = 0; i < c->n_in; i++)
+    if (plait_arg_at(c->op, uint64_t(i))->kind == PLAIT_KIND_GENERATOR &&
+        c->in[i].tag == PLAIT_OBJECT)
+      return reinterpret_cast<plait_generator *>(c->in[i].u.o);
+  return PLAIT_HAS(plait_rng, rng, device_generator) ? rng->device_generator(rng->ctx, c->device)
+                                                     : rng->default_generator(rng->ctx);
+}
+
 // Blocks for a kernel of a recording: it counts on from those of the kernels before.
 plait_status reserve_in(const plait_call *c, RecordedGraph *g, plait_generator *generator,
-                        uint64_t blocks, uint64_t *offset, const uint64_t **base) try {
+                        uint64_t blocks, RandomPart *out) try {
   size_t i = 0;
   while (i < g->draws.size() && g->draws[i].generator != generator) i++;
   if (i == kMostGenerators)
@@ -188,8 +198,7 @@ plait_status reserve_in(const plait_call *c, RecordedGraph *g, plait_generator *
     g->draws.push_back({generator, 0});
     plait_retain(generator);
   }
-  *offset = g->draws[i].blocks;
-  *base = static_cast<uint64_t *>(g->words) + 2 * i;
+  *out = {generator->seed, g->draws[i].blocks, static_cast<uint64_t *>(g->words) + 2 * i};
   g->draws[i].blocks += blocks;
   return PLAIT_OK;
 } catch (const std::bad_alloc &) {
@@ -198,14 +207,23 @@ plait_status reserve_in(const plait_call *c, RecordedGraph *g, plait_generator *
 
 }  // namespace
 
-plait_status reserve_in_graph(const plait_call *c, plait_generator *generator, uint64_t blocks,
-                              uint64_t *offset, const uint64_t **base) {
+plait_status reserve_blocks(const plait_call *c, int64_t blocks, RandomPart *out) {
+  static const plait_role role = runtime->role("rng", 0);
+  const plait_rng *rng = PLAIT_ROLE(plait_rng, role);
+  if (rng->fill)
+    return PLAIT_FAIL(c, PLAIT_NOT_IMPLEMENTED,
+                      "the random numbers of %s are not computed on this device", rng->name);
+  plait_generator *generator = generator_of(c, rng);
   Recordings &all = recordings();
-  if (PLAIT_LIKELY(all.number.load(std::memory_order_acquire) == 0)) return PLAIT_DECLINE;
-  PLAIT_TRY(use(c->thread, c->device));
-  const std::lock_guard<ForkMutex> hold(all.mutex);
-  RecordedGraph *g = recording_of(c->device, stream_of(c));
-  return g ? reserve_in(c, g, generator, blocks, offset, base) : plait_status(PLAIT_DECLINE);
+  if (PLAIT_UNLIKELY(all.number.load(std::memory_order_acquire) != 0)) {
+    PLAIT_TRY(use(c->thread, c->device));
+    const std::lock_guard<ForkMutex> hold(all.mutex);
+    if (RecordedGraph *g = recording_of(c->device, stream_of(c)))
+      return reserve_in(c, g, generator, uint64_t(blocks), out);
+  }
+  out->base = nullptr;
+  rng->reserve(rng->ctx, generator, uint64_t(blocks), &out->seed, &out->offset);
+  return PLAIT_OK;
 }
 
 void add_capture(plait_device &t) {

@@ -1,14 +1,18 @@
-// Random numbers of kernels that a graph repeats.
+// Random numbers of kernels, also of those that a graph repeats.
 #pragma once
 #include "host/launch.h"
 
 namespace plait::cuda {
 
-// Takes blocks (of four 32-bit words) of a generator for a call whose work is recorded, which runs
-// again and again with other numbers. `base` is the address on the device of two words that each
-// run sets: a number of blocks to add to `offset`, and the seed.
-// Returns PLAIT_DECLINE if the call is not recorded: then the generator gives its blocks itself.
-plait_status reserve_in_graph(const plait_call *c, plait_generator *generator, uint64_t blocks,
-                              uint64_t *offset, const uint64_t **base);
+// A part of the stream of a generator. In a graph, which runs its kernels again and again, the
+// numbers must differ from run to run: `base` is an address on the device of two words that each
+// run sets, a number of blocks to add to `offset`, and the seed. Else it is NULL.
+struct RandomPart {
+  uint64_t seed, offset;  // in blocks of four 32-bit words
+  const uint64_t *base;
+};
+
+// Takes blocks of the generator that a call names, or of the default one.
+plait_status reserve_blocks(const plait_call *c, int64_t blocks, RandomPart *out);
 
 }  // namespace plait::cuda

@@ -23,6 +23,7 @@ struct ScatterArgs {
   int64_t step, low, size, bias, skipped;
   int32_t is_checked, entries_inner, is_large, key_bytes;
   int32_t rule, include_self;
+  int32_t is_silent;  // a kernel before has reported wrong indices
   Divider divider;  // of the inner one of entries and rest
   uint64_t number[2];
   double alpha[2];
@@ -44,7 +45,8 @@ PLAIT_DEVICE Entry entry_at(Thread &t, const ScatterArgs &a, int64_t p) {
   bool is_valid = true;
   if (a.is_checked) {
     is_valid = index >= a.low && index < a.size;
-    if (!is_valid) t.fail(a.fault, kIndexFault, double(index), double(a.low), double(a.size));
+    if (!is_valid && !a.is_silent)
+      t.fail(a.fault, kIndexFault, double(index), double(a.low), double(a.size));
     if (index < 0) index += a.size;
     is_valid = is_valid && index != a.skipped;
   }
@@ -303,6 +305,7 @@ plait_status Scatter::sort(const plait_call *c) {
   PLAIT_TRY(
       launch(c, write_places_kernel, a.key_bytes == 8 ? U64 : U32, a, blocks(c, a.entries), 256));
   PLAIT_TRY(radix_.sort(c, bits_below(span_)));
+  a.is_silent = 1;
   a.keys = const_cast<void *>(radix_.sorted_keys());
   a.places = const_cast<uint32_t *>(radix_.places());
   return PLAIT_OK;
@@ -320,6 +323,7 @@ plait_status Scatter::assign(const plait_call *c, int item) {
     a.owners = owners_.data<int32_t>();
     PLAIT_TRY(fill_bytes(c, a.owners, 0xff, span_ * 4));
     PLAIT_TRY(launch(c, claim_places_kernel, I32, a, blocks(c, a.entries), 256));
+    a.is_silent = 1;
   }
   return launch(c, scatter_elements_kernel, instance_of_size(item), a, blocks(c, a.n), 256);
 }

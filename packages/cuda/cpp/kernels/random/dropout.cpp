@@ -26,9 +26,9 @@ PLAIT_DEVICE void drop_elements(Thread &t, const DropoutArgs &a) {
   const auto to = t.global<T>(a.to);
   const auto kept = t.global<bool>(a.kept);
   const V scale = V(a.scale);
-  const uint64_t first = first_block(t, a.stream), seed = seed_of(t, a.stream);
+  const RandomStream s = stream_of_run(t, a.stream);
   for (int64_t b = t.index(); b < (a.n + 3) / 4; b += t.stride()) {
-    const RandomWords w = philox(seed, first + uint64_t(b), 0);
+    const RandomWords w = philox(s.seed, s.offset + uint64_t(b), 0);
     if constexpr (sizeof(T) <= 4) {
       if (a.is_dense && 4 * b + 4 <= a.n) {
         const auto x = from.template load_vector<4>(4 * b);
@@ -74,7 +74,7 @@ plait_status native_dropout(plait_call *c) {
   const double p = real(c, 1);
   DropoutArgs a{};
   a.n = numel(x);
-  PLAIT_TRY(reserve_blocks(c, blocks_of_groups(a.n, 4), &a.stream));
+  PLAIT_TRY(reserve_stream(c, blocks_of_groups(a.n, 4), &a.stream));
   if (a.n == 0) return PLAIT_OK;
   a.from = x->data, a.to = y->data, a.kept = data<bool>(kept);
   a.below = threshold(1 - p), a.scale = p < 1 ? 1 / (1 - p) : 0;

@@ -28,10 +28,9 @@ class Shuffle {
       : a_(a),
         elements_(t.global<int64_t>(a.elements)),
         claims_(t.global<uint64_t>(a.claims)),
-        first_(first_block(t, a.stream)),
-        seed_(seed_of(t, a.stream)) {}
+        stream_(stream_of_run(t, a.stream)) {}
   PLAIT_DEVICE int64_t partner(int64_t i) const {
-    const RandomWords w = philox(seed_, first_ + uint64_t(i / 2), 0);
+    const RandomWords w = philox(stream_.seed, stream_.offset + uint64_t(i / 2), 0);
     return i + int64_t(below(w, int(i % 2), uint64_t(a_.n - i)));
   }
   // Claims of later rounds are smaller than those of earlier ones.
@@ -55,7 +54,7 @@ class Shuffle {
   const ShuffleArgs &a_;
   Global<int64_t> elements_;
   Global<uint64_t> claims_;
-  uint64_t first_, seed_;
+  RandomStream stream_;
 };
 
 template <class T>
@@ -127,7 +126,7 @@ plait_status randperm(plait_call *c) {  // randperm(n, ...)
   const DLTensor *out = result(c);
   const int64_t n = numel(out);
   ShuffleArgs a{};
-  PLAIT_TRY(reserve_blocks(c, blocks_of_groups(n, 2), &a.stream));
+  PLAIT_TRY(reserve_stream(c, blocks_of_groups(n, 2), &a.stream));
   if (n == 0) return PLAIT_OK;
   if (n > UINT32_MAX)
     return PLAIT_FAIL(c, PLAIT_NOT_IMPLEMENTED, "`n` must be below 2**32; got %lld", (long long)n);

@@ -125,12 +125,11 @@ PLAIT_DEVICE void sample_elements(Thread &t, const SampleArgs &a) {
   const auto to = t.global<T>(a.to);
   const auto first = t.global<const T>(a.first);
   const auto second = t.global<const T>(a.second ? a.second : a.first);
-  const uint64_t block = first_block(t, a.stream);
-  const uint64_t seed = seed_of(t, a.stream);
+  const RandomStream s = stream_of_run(t, a.stream);
   for (int64_t i = t.index(); i < a.n; i += t.stride()) {
     int64_t offset[3];
     a.walk.seek(i, offset);
-    Draws d(seed, block + uint64_t(i));
+    Draws d(s.seed, s.offset + uint64_t(i));
     const double x = double(widen(first.load(offset[1])));
     double made;
     if (a.distribution == kPoisson)
@@ -150,8 +149,7 @@ PLAIT_DEVICE void sum_weights(Block &t, const WeightArgs &a) {
   const auto count_room = t.shared<uint32_t>(kThreads / kWarp);
   const auto weights = t.global<const T>(a.weights);
   const auto sums = t.global<double>(a.sums);
-  const uint64_t block = first_block(t, a.stream);
-  const uint64_t seed = seed_of(t, a.stream);
+  const RandomStream s = stream_of_run(t, a.stream);
   for (int64_t row = t.block(); row < a.rows; row += t.blocks()) {
     double before = 0, all;
     uint32_t possible = 0;
@@ -168,7 +166,7 @@ PLAIT_DEVICE void sum_weights(Block &t, const WeightArgs &a) {
       // Without replacement: the order in which exponential clocks with these rates ring.
       if (i < a.n && !a.again)
         sums.store(row * a.n + i,
-                   w > 0 ? -log(uniform_draw(seed, block + uint64_t(row), i)) / w : kInfinity);
+                   w > 0 ? -log(uniform_draw(s.seed, s.offset + uint64_t(row), i)) / w : kInfinity);
       before += all;
     }
     uint32_t choices;
@@ -184,12 +182,11 @@ template <class T>
 PLAIT_DEVICE void draw_again(Thread &t, const WeightArgs &a) {
   const auto sums = t.global<const double>(a.sums);
   const auto weights = t.global<const T>(a.weights);
-  const uint64_t block = first_block(t, a.stream);
-  const uint64_t seed = seed_of(t, a.stream);
+  const RandomStream s = stream_of_run(t, a.stream);
   for (int64_t i = t.index(); i < a.rows * a.count; i += t.stride()) {
     const int64_t row = i / a.count, first = row * a.n;
     const double total = sums.load(first + a.n - 1);
-    const double u = uniform_draw(seed, block + uint64_t(row), i - row * a.count) * total;
+    const double u = uniform_draw(s.seed, s.offset + uint64_t(row), i - row * a.count) * total;
     int64_t low = 0, high = a.n;  // the first sum above u
     while (low < high) {
       const int64_t middle = low + (high - low) / 2;
@@ -226,7 +223,7 @@ plait_status sample(plait_call *c, Distribution distribution, bool has_second) {
   Operand first, second;
   SampleArgs a{};
   a.n = numel(out), a.distribution = distribution;
-  PLAIT_TRY(reserve_blocks(c, a.n, &a.stream));
+  PLAIT_TRY(reserve_stream(c, a.n, &a.stream));
   if (a.n == 0) return PLAIT_OK;
   PLAIT_TRY(first.take(c, tensor(c, 0)));
   Plan p;
@@ -260,7 +257,7 @@ plait_status multinomial(plait_call *c) {  // multinomial(self, num_samples, rep
   PLAIT_TRY(weights.take_as(c, tensor(c, 0), DLDataType{kDLFloat, 64, 1}));
   const DLTensor *self = weights.tensor();
   a.n = self->shape[self->ndim - 1], a.rows = self->ndim == 2 ? self->shape[0] : 1;
-  PLAIT_TRY(reserve_blocks(c, a.rows, &a.stream));
+  PLAIT_TRY(reserve_stream(c, a.rows, &a.stream));
   if (a.rows == 0 || a.n == 0) return PLAIT_OK;
   DeviceWorkspace sums, times;
   PLAIT_TRY(sums.take(c, a.rows * a.n * 8));
