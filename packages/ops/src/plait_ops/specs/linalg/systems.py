@@ -289,5 +289,6 @@ def _(A):
 
 @linalg_inv_ex.decompose
 def _(A, check_errors):
-    one = op.eye(A.shape[-1], dtype=A.dtype, device=A.device)
+    # expanded, as one matrix may have the shape of a vector for each matrix of `A`
+    one = op.expand(op.eye(A.shape[-1], dtype=A.dtype, device=A.device), A.shape)
     return linalg_solve_ex(A, one, check_errors=check_errors)
