@@ -38,6 +38,8 @@ DECOMPOSED = [
     if each.decompose_function is not None and not isinstance(each, (Composite, View))
 ]
 HALVES = {"float16": 1e-2, "bfloat16": 4e-2}
+ROUNDING = {"attention_forward", "attention_backward", "lstm_backward", "gru_backward"}
+"""Operators of many steps, each of which rounds halves; the CPU rounds the results alone."""
 
 
 @pytest.fixture(scope="module")
@@ -232,14 +234,7 @@ def moved(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("dtype", HALVES)
-@for_each(
-    [
-        each
-        for each in DECOMPOSED
-        if each.kind in ("pointwise", "reduction")
-        or each.name in ("softmax", "log_softmax", "var_mean", "index_add", "tril", "topk")
-    ]
-)
+@for_each([each for each in DECOMPOSED if not each.unpredictable and each.name not in ROUNDING])
 def test_halves_are_rounded_as_on_the_cpu(device: Device, operator: Operator, dtype: str) -> None:
     call = plait_abi.operator(operator.name)
     for sample in draw(operator):
