@@ -51,3 +51,9 @@ def check(function: Callable[..., Any], *tensors: Any, tolerance: float | None =
     """Call a function with tensors of the CPU, and with the same ones on the device."""
     want = function(*tensors)
     assert_same(function(*(t.to("cuda") for t in tensors)), want, tolerance)
+
+
+def wait_for(function: Callable[..., Any], *args: Any) -> None:
+    """Call a function, and wait until the device has done its work: its errors come late."""
+    function(*args)
+    pc.zeros(1, device="cuda").cpu()
