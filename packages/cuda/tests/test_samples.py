@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import plait.nn  # noqa: F401 - brings all operators
 import plait_abi
 import plait_cuda  # noqa: F401 - brings the device
 from plait_conformance._cases import Case
@@ -33,8 +34,10 @@ def has_kernel(operator: Operator) -> bool:
 @pytest.mark.parametrize(
     "operator", [each for each in specs.all() if has_kernel(each)], ids=lambda each: each.name
 )
-def test_samples(operator: Operator) -> None:
+def test_samples(operator: Operator, monkeypatch: pytest.MonkeyPatch) -> None:
     device = Device("cuda")
+    of_device = plait_abi.default_generator("cuda")
+    monkeypatch.setattr(plait_abi, "default_generator", lambda: of_device)  # what is seeded
     with plait_abi.Probe(operator.name, PROVIDER, "cuda") as probe:
         for number, sample in enumerate(draw(operator)):
             case = Case(operator, number, sample)
