@@ -27,7 +27,7 @@ class ClassOperands {
     args.step = 1;
     for (int64_t d = 2; d < ndim; d++) args.step *= shape[d];
     args.rows = ndim > 1 ? shape[0] * args.step : 1;
-    args.fault = fault_of(c);
+    args.fault = fault_of(c, target_at);
     return PLAIT_OK;
   }
   // Reduces the losses of rows by a kernel of RowLosses.
