@@ -43,9 +43,12 @@ plait_status copy(void *, plait_thread *thread, void *to, DLDevice there, const 
     else
       PLAIT_TRY(copy_between(thread, target, there, source, here, nbytes, stream));
   }
-  if ((to_host || from_host) && !(flags & PLAIT_COPY_ASYNC))
-    PLAIT_CUDA(thread, device, "waiting for a copy", stream_synchronize(stream));
-  return PLAIT_OK;
+  if (!(to_host || from_host) || flags & PLAIT_COPY_ASYNC) return PLAIT_OK;
+  const driver::Result result = api.stream_synchronize(stream);
+  // behind a copy to the host the runtime asks for errors, and names what was in flight
+  return to_host                      ? settle(thread, device, result, "waiting for a copy")
+         : result == driver::kSuccess ? PLAIT_OK
+                                      : fail_on(thread, device, result, "waiting for a copy");
 }
 
 // Streams -----------------------------------------------------------------------------------------
