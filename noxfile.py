@@ -321,6 +321,7 @@ def lint(session: nox.Session) -> None:
     session.run("python", "tools/check_lists.py")
     session.run("python", "tools/check_changes.py")
     session.run("python", "tools/check_abi.py")
+    session.run("python", "tools/check_kernels.py")
     session.run("python", "tools/versions.py")
 
 

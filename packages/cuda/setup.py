@@ -76,7 +76,12 @@ setup(
     images=[
         DeviceImages(
             SOURCES,
-            flags={"*.cpp": NVCC, "pointwise_*.cpp": UNFUSED, "cpp/kernels/pointwise/*": UNFUSED},
+            flags={
+                "*.cpp": NVCC,
+                "pointwise_*.cpp": UNFUSED,
+                "cpp/kernels/pointwise/*": UNFUSED,
+                "cpp/kernels/optimizers/*": UNFUSED,
+            },
             include_dirs=["cpp", HEADERS],
         ),
     ],

@@ -1,12 +1,7 @@
-"""Every operator that has a kernel of plait-cuda, on its samples: as on the CPU.
-
-The first sample of floats runs by default, once as it is and once in memory with gaps; all samples
-run with PLAIT_CUDA_SAMPLES=all in the environment.
-"""
+"""Every operator that has a kernel of plait-cuda, on all its samples: as on the CPU."""
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
@@ -119,21 +114,12 @@ def check(spec: Operator, sample: Sample, place: Any) -> None:
 
 
 @takes_operators
-def test_main_sample(spec: Operator) -> None:
-    check(spec, main_sample(spec), to_device)
+def test_samples(spec: Operator) -> None:
+    for sample in draw(spec):
+        check(spec, sample, to_device)
 
 
 @takes_operators
 def test_memory_with_gaps(spec: Operator) -> None:
-    if spec.name == "as_strided":
-        return  # it counts elements of the memory
-    check(spec, main_sample(spec), with_gaps)
-
-
-@pytest.mark.skipif(
-    os.environ.get("PLAIT_CUDA_SAMPLES") != "all", reason="PLAIT_CUDA_SAMPLES=all runs all samples"
-)
-@takes_operators
-def test_all_samples(spec: Operator) -> None:
-    for sample in draw(spec):
-        check(spec, sample, to_device)
+    if spec.name != "as_strided":  # which counts elements of the memory
+        check(spec, main_sample(spec), with_gaps)

@@ -33,7 +33,10 @@ bool is_common(double exponent) {
 plait_status pow_number(plait_call *c) {
   const int32_t tag = c->in[1].tag;
   if (!tensor(c, 0) || (tag != PLAIT_INT && tag != PLAIT_FLOAT)) return PLAIT_DECLINE;
-  return is_common(real(c, 1)) ? call_pow_common(c) : PLAIT_DECLINE;
+  const double exponent = real(c, 1);
+  // roots of half precision are those of the CPU, for which pow(-inf, 0.5) is inf
+  if (exponent == 0.5 && is_half(kind(tensor(c, 0)->dtype))) return PLAIT_DECLINE;
+  return is_common(exponent) ? call_pow_common(c) : PLAIT_DECLINE;
 }
 PLAIT_KERNEL_SPECIAL("pow", pow_number);
 
