@@ -35,10 +35,12 @@ struct Walk {
   Divider by[kWalkDims];
   int64_t stride[kWalkDims][operands];
 
-  // Byte offsets of element `linear` in each operand.
+  // Byte offsets of element `linear` in each operand. Loops are not unrolled: kernels have this in
+  // several places.
   PLAIT_HD void seek(int64_t linear, int64_t *offset) const {
     for (int k = 0; k < operands; k++) offset[k] = 0;
     if (is_large) {
+#pragma unroll 1
       for (int d = 0; d < dims; d++) {
         const int64_t rest = linear / size[d], at = linear - rest * size[d];
         for (int k = 0; k < operands; k++) offset[k] += at * stride[d][k];
@@ -47,6 +49,7 @@ struct Walk {
       return;
     }
     uint32_t n = uint32_t(linear);
+#pragma unroll 1
     for (int d = 0; d < dims; d++) {
       const uint32_t rest = quotient(by[d], n), at = n - rest * by[d].divisor;
       for (int k = 0; k < operands; k++) offset[k] += int64_t(at) * stride[d][k];
