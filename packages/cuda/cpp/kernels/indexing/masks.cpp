@@ -178,7 +178,12 @@ plait_status masked_values(plait_call *c) {
 plait_status masked_write(plait_call *c) {
   const DLTensor *self = tensor(c, 0);
   if (numel(self) == 0 || numel(tensor(c, 2)) == 0) return PLAIT_OK;
-  return move(c, self, tensor(c, 2), false);
+  Operand source;
+  AlignedTarget to;
+  PLAIT_TRY(source.take(c, tensor(c, 2)));
+  PLAIT_TRY(to.take(c, self));
+  PLAIT_TRY(move(c, to.tensor(), source.tensor(), false));
+  return to.finish(c);
 }
 
 plait_status write_rows(plait_call *c, int64_t fill) {
