@@ -185,6 +185,7 @@ plait_status transpose(const plait_call *c, const Plan &p, int d, int item) {
     for (int k = 0; k < 2; k++) rest.stride[k][rest.ndim] = p.stride[k][e];
     rest.ndim++;
   }
+  rest.finish();
   if (!make_walk(rest, &a.matrices)) return too_many_dimensions(c);
   return launch(c, copy_transposed_kernel, instance_of_size(item), a,
                 a.across * a.down * rest.numel, 256, int64_t(tile) * (tile + 1) * item);

@@ -256,7 +256,7 @@ plait_status bernoulli(plait_call *c) {  // bernoulli(self, *, generator): of pr
   Operand chances;
   PLAIT_TRY(chances.take(c, tensor(c, 0)));
   RandomArgs a{};
-  a.chances = chances.data(), a.fault = fault_of(c);
+  a.chances = chances.data(), a.fault = fault_of(c, 0);
   return fill_random(c, random_chances_kernel, kind(result(c)->dtype), result(c), 4, &a,
                      chances.tensor());
 }

@@ -262,7 +262,7 @@ plait_status multinomial(plait_call *c) {  // multinomial(self, num_samples, rep
   DeviceWorkspace sums, times;
   PLAIT_TRY(sums.take(c, a.rows * a.n * 8));
   a.weights = self->data, a.sums = sums.data<double>(), a.to = data<int64_t>(out);
-  a.row_step = a.n, a.step = 1, a.fault = fault_of(c);
+  a.row_step = a.n, a.step = 1, a.fault = fault_of(c, 0);
   PLAIT_TRY(
       launch(c, sum_weights_kernel, F64, a, a.rows < 65536 ? a.rows : 65536, 256, 8 * (8 + 4)));
   if (a.again)
