@@ -61,3 +61,9 @@ def check(function: Callable[..., Any], *arguments: Any, tolerance: float | None
     want = function(*arguments)
     moved = (each.to("cuda") if isinstance(each, pc.Tensor) else each for each in arguments)
     assert_same(function(*moved), want, tolerance)
+
+
+def wait_for(function: Callable[..., Any], *args: Any) -> None:
+    """Call a function, and wait until the device has done its work: its errors come late."""
+    function(*args)
+    pc.zeros(1, device="cuda").cpu()

@@ -33,6 +33,6 @@ PLAIT_HD_CALL double chebyshev(const double (&c)[n], double t) {
   return t * here - ahead + c[0];
 }
 
-PLAIT_HD_CALL bool is_whole(double x) { return x == __builtin_floor(x); }
+PLAIT_HD bool is_whole(double x) { return x == __builtin_floor(x); }
 
 }  // namespace plait::scalar::math

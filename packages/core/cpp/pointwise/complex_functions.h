@@ -11,9 +11,9 @@ constexpr double kHalfPi64 = 1.57079632679489662, kQuarterPi64 = 0.7853981633974
 constexpr double kPi64 = 3.14159265358979324, kLn2In64 = 0.693147180559945309;
 constexpr double kLargest64 = 1.7976931348623157e308, kInfinity64 = __builtin_inf();
 
-PLAIT_HD_CALL bool is_finite64(double x) { return x - x == 0; }
-PLAIT_HD_CALL bool is_nan64(double x) { return x != x; }
-PLAIT_HD_CALL bool is_infinite64(double x) { return abs(x) == kInfinity64; }
+PLAIT_HD bool is_finite64(double x) { return x - x == 0; }
+PLAIT_HD bool is_nan64(double x) { return x != x; }
+PLAIT_HD bool is_infinite64(double x) { return abs(x) == kInfinity64; }
 
 // log|z|: near the unit circle |z|^2 - 1 is computed with the errors of its products.
 PLAIT_HD_CALL double log_magnitude(double x, double y) {

@@ -14,7 +14,7 @@
 // every loop. PLAIT_TABLE: constants that are indexed.
 #if defined(__CUDACC__)
 #define PLAIT_HD __host__ __device__ inline
-#define PLAIT_HD_CALL __host__ __device__ inline
+#define PLAIT_HD_CALL inline __host__ __device__ __noinline__
 #define PLAIT_TABLE static __device__ constexpr
 #else
 #define PLAIT_HD inline __attribute__((always_inline))

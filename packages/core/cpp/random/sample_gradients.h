@@ -18,14 +18,14 @@ constexpr double kSmallTerm = sizeof(T) == 8 ? 1e-17 : 1e-10;
 struct Dual {
   double value, slope;
 };
-PLAIT_HD_CALL Dual operator*(Dual p, Dual q) {
+PLAIT_HD Dual operator*(Dual p, Dual q) {
   return {p.value * q.value, p.value * q.slope + p.slope * q.value};
 }
-PLAIT_HD_CALL Dual operator/(Dual p, Dual q) {
+PLAIT_HD Dual operator/(Dual p, Dual q) {
   const double inverse = 1 / q.value, ratio = p.value * inverse;
   return {ratio, (p.slope - ratio * q.slope) * inverse};
 }
-PLAIT_HD_CALL Dual operator+(Dual p, Dual q) { return {p.value + q.value, p.slope + q.slope}; }
+PLAIT_HD Dual operator+(Dual p, Dual q) { return {p.value + q.value, p.slope + q.slope}; }
 
 // One step of Lentz's method for the continued fraction b0 + n1 / (b1 + n2 / (b2 + ...)).
 struct Lentz {

@@ -1,6 +1,9 @@
 // Element types of kernels, and the kinds by which the host chooses an instance of a kernel. Both
 // compilers and the host read this file.
 #pragma once
+#if PLAIT_KERNELS
+#define PLAIT_OWN_COMPLEX 1  // also where kernels run in the emulation
+#endif
 #include <plait/half.h>
 
 #include <cstdint>

@@ -8,9 +8,10 @@ namespace plait::cuda {
 
 constexpr int kWalkDims = 12;  // after dimensions are merged; more are an error of the host
 
-// Addresses of operands from the number of an element. Strides are in bytes; dimension 0 is the
-// innermost one. Division by a size that is fixed during the launch is a multiplication (Granlund
-// and Montgomery 1994, "Division by invariant integers using multiplication").
+// Addresses of operands from the number of an element. Strides are in bytes, or in elements if
+// `make_walk` got their sizes; dimension 0 is the innermost one. Division by a size that is fixed
+// during the launch is a multiplication (Granlund and Montgomery 1994, "Division by invariant
+// integers using multiplication").
 struct Divider {
   uint32_t divisor, multiplier, shift;
 };
@@ -35,29 +36,35 @@ struct Walk {
   Divider by[kWalkDims];
   int64_t stride[kWalkDims][operands];
 
-  // Byte offsets of element `linear` in each operand.
+  // Offsets of element `linear` in each operand.
   PLAIT_HD void seek(int64_t linear, int64_t *offset) const {
+    if (!is_large) return seek_small(linear, offset);
     for (int k = 0; k < operands; k++) offset[k] = 0;
-    if (is_large) {
-      for (int d = 0; d < dims; d++) {
-        const int64_t rest = linear / size[d], at = linear - rest * size[d];
-        for (int k = 0; k < operands; k++) offset[k] += at * stride[d][k];
-        linear = rest;
-      }
-      return;
-    }
-    uint32_t n = uint32_t(linear);
     for (int d = 0; d < dims; d++) {
-      const uint32_t rest = quotient(by[d], n), at = n - rest * by[d].divisor;
-      for (int k = 0; k < operands; k++) offset[k] += int64_t(at) * stride[d][k];
-      n = rest;
+      const int64_t rest = linear / size[d], at = linear - rest * size[d];
+      for (int k = 0; k < operands; k++) offset[k] += at * stride[d][k];
+      linear = rest;
     }
+  }
+  // The same where the walk is not large, or has one dimension: a kernel without divisions of
+  // 64-bit numbers needs fewer registers.
+  PLAIT_HD void seek_small(int64_t linear, int64_t *offset) const {
+    for (int k = 0; k < operands; k++) offset[k] = 0;
+    const int last = dims - 1;
+#pragma unroll 1
+    for (int d = 0; d < last; d++) {
+      const uint32_t n = uint32_t(linear), rest = quotient(by[d], n), at = n - rest * by[d].divisor;
+      for (int k = 0; k < operands; k++) offset[k] += int64_t(at) * stride[d][k];
+      linear = rest;
+    }
+    for (int k = 0; k < operands; k++) offset[k] += linear * stride[last][k];
   }
 };
 
-// From a finished plan ("kernel/plan.h"). False if it has too many dimensions.
+// From a finished plan ("kernel/plan.h"). False if it has too many dimensions. With `item`, the
+// bytes of an element of each operand, strides are in elements.
 template <int operands, class Plan>
-bool make_walk(const Plan &plan, Walk<operands> *out) {
+bool make_walk(const Plan &plan, Walk<operands> *out, const int *item = nullptr) {
   if (plan.ndim > kWalkDims) return false;
   out->dims = plan.ndim;
   out->is_large = plan.numel >= (int64_t(1) << 31);
@@ -65,7 +72,8 @@ bool make_walk(const Plan &plan, Walk<operands> *out) {
     const int from = plan.ndim - 1 - d;
     out->size[d] = plan.size[from];
     out->by[d] = divider(plan.size[from]);
-    for (int k = 0; k < operands; k++) out->stride[d][k] = plan.stride[k][from];
+    for (int k = 0; k < operands; k++)
+      out->stride[d][k] = plan.stride[k][from] / (item ? item[k] : 1);
   }
   return true;
 }

@@ -9,19 +9,23 @@ namespace plait::cuda {
 
 constexpr int kPointwiseParams = 6, kPointwiseOperands = 4;
 
+// Elements that a thread reads at once, for the widest element of an operator: at most 16 bytes,
+// and at most 8 copies of the function.
+constexpr int pointwise_width(int bytes) { return bytes <= 2 ? 8 : 16 / bytes; }
+
 // The arguments of a pointwise kernel, for each number of operands.
 template <int operands>
 struct PointwiseArgs {
   int64_t n;
-  char *data[operands + 1];  // the result first
-  // bit k: operand k is one number for all elements, whose value is in `number`
-  uint32_t is_number;
-  uint32_t is_dense;  // element i lies at i times its size in every operand that is no number
-  double number[operands][2];
+  int64_t vectors;  // of pointwise_width elements; those behind them are read one by one
+  void *data[operands + 1];  // the result first
+  uint32_t is_number;  // bit k: operand k is `number` k for all elements
+  uint32_t is_repeated;  // bit k: all elements of a vector of operand k are one
+  double number[operands][2];  // and its imaginary part
   int64_t integer[operands];
   double param[kPointwiseParams], imaginary[kPointwiseParams];
   int64_t integer_param[kPointwiseParams];
-  Walk<operands + 1> walk;
+  Walk<operands + 1> walk;  // strides in elements
   Fault fault;
   double low, high;  // of a bounded operand
 };
@@ -35,17 +39,18 @@ enum { SAME, FLOAT, BOOL, REAL };
 #if PLAIT_KERNELS
 namespace plait::cuda {
 
-template <int to, class T>
+// The element of the result.
+template <int to, class E>
 struct PointwiseResult {
-  using type = T;
+  using type = E;
 };
-template <class T>
-struct PointwiseResult<result_as::BOOL, T> {
+template <class E>
+struct PointwiseResult<result_as::BOOL, E> {
   using type = bool;
 };
 template <class T>
-struct PointwiseResult<result_as::REAL, T> {
-  using type = typename scalar::math::RealOf<T>::type;
+struct PointwiseResult<result_as::REAL, scalar::math::Complex<T>> {
+  using type = T;
 };
 
 template <class T>
@@ -60,41 +65,69 @@ PLAIT_DEVICE T number_as(double value, double imaginary, int64_t integer) {
   }
 }
 
-// Runs f(operands of element i) for all elements of one thread.
-template <class Op, class E, int operands, int params, int to, int bounded, size_t... I,
-          size_t... J>
-PLAIT_DEVICE void pointwise_body(Thread &t, const PointwiseArgs<operands> &a,
-                                 std::index_sequence<I...>, std::index_sequence<J...>) {
+template <int to, class E, class Y>
+PLAIT_DEVICE typename PointwiseResult<to, E>::type pointwise_result(Y y) {
+  using R = typename PointwiseResult<to, E>::type;
+  if constexpr (std::is_same_v<R, bool>) {
+    return static_cast<bool>(y);
+  } else {
+    return narrow<R>(Compute<R>(y));
+  }
+}
+
+// The function of one element, whose operands are x.
+template <class Op, class E, int to, int bounded, int operands, size_t... I, size_t... J>
+PLAIT_DEVICE typename PointwiseResult<to, E>::type pointwise_element(
+    Thread &t, const PointwiseArgs<operands> &a, const Compute<E> (&x)[operands],
+    std::index_sequence<I...>, std::index_sequence<J...>) {
   using T = Compute<E>;
-  using R =
-      std::conditional_t<to == result_as::BOOL, bool,
-                         std::conditional_t<to == result_as::REAL && scalar::math::is_complex<T>,
-                                            typename PointwiseResult<to, T>::type, E>>;
-  const T numbers[operands] = {number_as<T>(a.number[I][0], a.number[I][1], a.integer[I])...};
-  for (int64_t i = t.index(); i < a.n; i += t.stride()) {
-    int64_t offset[operands + 1];
-    if (a.is_dense) {
-      offset[0] = i * int64_t(sizeof(R));
-      for (int k = 0; k < operands; k++) offset[k + 1] = i * int64_t(sizeof(E));
-    } else {
-      a.walk.seek(i, offset);
+  if constexpr (bounded >= 0) {
+    if (!(x[bounded] >= T(a.low) && x[bounded] <= T(a.high)))
+      t.fail(a.fault, kBoundsFault, double(x[bounded]), a.low, a.high);
+  }
+  return pointwise_result<to, E>(Op::template call<T>(
+      x[I]..., number_as<T>(a.param[J], a.imaginary[J], a.integer_param[J])...));
+}
+
+template <class Op, class E, int params, int to, int bounded, int operands, size_t... I>
+PLAIT_DEVICE void pointwise_body(Thread &t, const PointwiseArgs<operands> &a,
+                                 std::index_sequence<I...> is) {
+  using T = Compute<E>;
+  using R = typename PointwiseResult<to, E>::type;
+  constexpr int kWidth = pointwise_width(sizeof(E));
+  constexpr std::make_index_sequence<params> js;
+  const T number[operands] = {number_as<T>(a.number[I][0], a.number[I][1], a.integer[I])...};
+  const Global<const E> in[operands] = {t.template global<const E>(a.data[I + 1])...};
+  const Global<R> out = t.template global<R>(a.data[0]);
+  int64_t at[operands + 1];
+  if constexpr (kWidth > 1) {
+    for (int64_t i = t.index(); i < a.vectors; i += t.stride()) {
+      a.walk.seek_small(i * kWidth, at);
+      Vector<E, kWidth> v[operands];
+#pragma unroll
+      for (int k = 0; k < operands; k++) {
+        if (a.is_number >> k & 1) continue;
+        if (a.is_repeated >> k & 1) {
+          const E element = in[k].load(at[k + 1]);
+#pragma unroll
+          for (int j = 0; j < kWidth; j++) v[k].at[j] = element;
+        } else {
+          v[k] = in[k].template load_vector<kWidth>(at[k + 1]);
+        }
+      }
+      Vector<R, kWidth> y;
+#pragma unroll
+      for (int j = 0; j < kWidth; j++) {
+        const T x[operands] = {(a.is_number >> I & 1) ? number[I] : widen(v[I].at[j])...};
+        y.at[j] = pointwise_element<Op, E, to, bounded>(t, a, x, is, js);
+      }
+      out.template store_vector<kWidth>(at[0], y);
     }
-    const T x[operands] = {
-        (a.is_number >> I & 1)
-            ? numbers[I]
-            : widen(t.template global<const E>(a.data[I + 1] + offset[I + 1]).load(0))...};
-    if constexpr (bounded >= 0) {
-      if (!(x[bounded] >= T(a.low) && x[bounded] <= T(a.high)))
-        t.fail(a.fault, kBoundsFault, double(x[bounded]), a.low, a.high);
-    }
-    const auto y = Op::template call<T>(
-        x[I]..., number_as<T>(a.param[J], a.imaginary[J], a.integer_param[J])...);
-    const auto out = t.template global<R>(a.data[0] + offset[0]);
-    if constexpr (std::is_same_v<R, E> && !std::is_same_v<E, T>) {
-      out.store(0, narrow<E>(T(y)));
-    } else {
-      out.store(0, static_cast<R>(y));
-    }
+  }
+  for (int64_t i = a.vectors * kWidth + t.index(); i < a.n; i += t.stride()) {
+    a.walk.seek_small(i, at);
+    const T x[operands] = {(a.is_number >> I & 1) ? number[I] : widen(in[I].load(at[I + 1]))...};
+    out.store(at[0], pointwise_element<Op, E, to, bounded>(t, a, x, is, js));
   }
 }
 
@@ -112,8 +145,8 @@ PLAIT_DEVICE void pointwise_body(Thread &t, const PointwiseArgs<operands> &a,
   using Args_##function = PointwiseArgs<n_operands>;                                               \
   template <class E>                                                                               \
   PLAIT_DEVICE void pointwise_##function(Thread &t, const Args_##function &a) {                    \
-    pointwise_body<Scalar_##function, E, n_operands, n_params, result_as::to, bounded>(            \
-        t, a, std::make_index_sequence<n_operands>(), std::make_index_sequence<n_params>());       \
+    pointwise_body<Scalar_##function, E, n_params, result_as::to, bounded>(                        \
+        t, a, std::make_index_sequence<n_operands>());                                             \
   }                                                                                                \
   PLAIT_DEVICE_KERNEL(pointwise_##function, Args_##function, 256, dtypes);                         \
   }

@@ -40,7 +40,7 @@ class _TensorType(type):
 
     def __call__(cls, *args: Any, device: Any = None) -> Any:
         if cls._where != "cpu":
-            raise RuntimeError(f"{cls}: there is no component for CUDA; ask is_available() first")
+            return _make(cls.__name__)(*args).to(cls._where if device is None else device)
         if len(args) == 1 and isinstance(args[0], plait.Size):
             return plait.empty(args[0], dtype=cls._dtype)
         if all(isinstance(arg, int) for arg in args):

@@ -253,17 +253,17 @@ def is_inference(input: Any) -> bool:
 
 
 def is_autocast_cpu_enabled() -> bool:
-    """Return False: no region casts."""
-    return False
+    """Return whether a region of `autocast` for the CPU is active."""
+    return is_autocast_enabled("cpu")
 
 
 def get_autocast_cpu_dtype() -> Any:
-    """Return bfloat16."""
+    """Return the dtype of regions of the CPU."""
     return get_autocast_dtype("cpu")
 
 
 def get_autocast_gpu_dtype() -> Any:
-    """Return float16."""
+    """Return the dtype of regions of CUDA devices."""
     return get_autocast_dtype("cuda")
 
 

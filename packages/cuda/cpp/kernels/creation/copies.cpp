@@ -97,12 +97,15 @@ PLAIT_DEVICE void cast_dense(Thread &t, const CastArgs &a) {
     to.store(i, convert<D>(from.load(i)));
 }
 
-#define PLAIT_CAST_SOURCES(X)                                                        \
-  X(bool, Bool)                                                                      \
-  X(uint8_t, U8)                                                                     \
-  X(int8_t, I8)                                                                      \
-  X(uint16_t, U16) X(int16_t, I16) X(uint32_t, U32) X(int32_t, I32) X(uint64_t, U64) \
-      X(int64_t, I64) X(float, F32) X(double, F64) X(Half, F16) X(BFloat, BF16)
+#define PLAIT_CAST_SOURCES(X) \
+  X(bool, Bool)               \
+  X(uint8_t, U8)              \
+  X(int8_t, I8)               \
+  X(uint16_t, U16)            \
+  X(int16_t, I16)             \
+  X(uint32_t, U32)            \
+  X(int32_t, I32)             \
+  X(uint64_t, U64) X(int64_t, I64) X(float, F32) X(double, F64) X(Half, F16) X(BFloat, BF16)
 
 template <class D>
 PLAIT_DEVICE D load_as(Thread &t, const CastArgs &a, int64_t offset) {

@@ -185,8 +185,12 @@ plait_status write_rows(plait_call *c, int64_t fill) {
   if (numel(self) == 0 || numel(out) == 0) return PLAIT_OK;
   Mask mask;
   PLAIT_TRY(mask.take(c, self));
-  CoordinateArgs a{mask.dense.data<uint8_t>(), mask.counts.data<int64_t>(), mask.n,
-                   out->shape[0],              data<int64_t>(out),          self->ndim,
+  CoordinateArgs a{mask.dense.data<uint8_t>(),
+                   mask.counts.data<int64_t>(),
+                   mask.n,
+                   out->shape[0],
+                   data<int64_t>(out),
+                   self->ndim,
                    {}};
   for (int d = 0; d < self->ndim; d++) a.shape[d] = self->shape[d];
   return launch(c, write_coordinates_kernel, I64, a, mask.tiles, kMaskThreads, kMaskWarps * 4);
