@@ -2,9 +2,7 @@
 // or for some columns of a right-hand side.
 #include "block/matrix.h"
 #if PLAIT_HOST
-#include <cstdio>
-
-#include "host/dense.h"
+#include "host/matrices.h"
 #endif
 
 namespace plait::cuda {
@@ -214,71 +212,6 @@ PLAIT_DEVICE_KERNEL(identities, IdentityArgs, 256, MATRIX);
 
 #if PLAIT_HOST
 namespace {
-
-bool has_kernel(Kind k) { return k == F32 || k == F64 || k == C64 || k == C128; }
-
-// Threads for a block that works on n rows.
-int threads_for(int64_t n) { return n <= 16 ? 32 : n <= 64 ? 128 : 256; }
-
-// A tensor whose last two dimensions are matrices, broadcast to the leading dimensions of `out`,
-// and transposed if `flipped`.
-struct MatricesView {
-  DLTensor t;
-  int64_t shape[PLAIT_MAX_DIMS], strides[PLAIT_MAX_DIMS], count = 1;
-  MatricesView(const DLTensor *from, const DLTensor *out, bool flipped = false) : t(*from) {
-    const int d = out->ndim;
-    t.ndim = d, t.shape = shape, t.strides = strides;
-    for (int i = 0; i < d - 2; i++) {
-      const int at = i - (d - from->ndim);
-      const bool moves = at >= 0 && from->shape[at] != 1;
-      shape[i] = out->shape[i], strides[i] = moves ? from->strides[at] : 0;
-      count *= shape[i];
-    }
-    const int row = from->ndim - (flipped ? 1 : 2), column = from->ndim - (flipped ? 2 : 1);
-    shape[d - 2] = from->shape[row], strides[d - 2] = from->strides[row];
-    shape[d - 1] = from->shape[column], strides[d - 1] = from->strides[column];
-  }
-  int64_t rows() const { return shape[t.ndim - 2]; }
-  int64_t columns() const { return shape[t.ndim - 1]; }
-};
-
-// Fails for the first matrix of which `info` is not 0: "`A` at batch index (1,) is singular: ...".
-// It waits for the device.
-plait_status check_info(const plait_call *c, const int32_t *info, const DLTensor *a,
-                        const char *reason) {
-  const int d = a->ndim;
-  int64_t count = 1;
-  for (int i = 0; i < d - 2; i++) count *= a->shape[i];
-  constexpr int64_t kSome = 1024;
-  int32_t some[kSome];
-  for (int64_t begin = 0; begin < count; begin += kSome) {
-    const int64_t n = count - begin < kSome ? count - begin : kSome;
-    PLAIT_TRY(read_bytes(c, some, info + begin, n * 4));
-    for (int64_t i = 0; i < n; i++) {
-      if (some[i] == 0) continue;
-      char where[512] = "", message[512];
-      int64_t at[PLAIT_MAX_DIMS], rest = begin + i;
-      for (int e = d - 3; e >= 0; e--) at[e] = rest % a->shape[e], rest /= a->shape[e];
-      int used = d > 2 ? snprintf(where, sizeof where, " at batch index (") : 0;
-      for (int e = 0; e < d - 2 && used < 460; e++)
-        used += snprintf(where + used, sizeof where - size_t(used), "%s%lld", e ? ", " : "",
-                         (long long)at[e]);
-      if (d > 2) snprintf(where + used, sizeof where - size_t(used), d == 3 ? ",)" : ")");
-      snprintf(message, sizeof message, reason, some[i]);
-      return PLAIT_FAIL(c, PLAIT_ERROR, "`%s`%s %s", plait_arg_at(c->op, 0)->name, where, message);
-    }
-  }
-  return PLAIT_OK;
-}
-
-// The result `info` of operators that have it, else memory for it.
-plait_status info_of(const plait_call *c, int i, int64_t count, DeviceWorkspace *space,
-                     int32_t **to) {
-  if (c->n_out > i) return *to = data<int32_t>(result(c, i)), PLAIT_OK;
-  PLAIT_TRY(space->take(c, count * 4));
-  *to = space->data<int32_t>();
-  return PLAIT_OK;
-}
 
 // linalg_cholesky(A, upper), linalg_cholesky_ex(A, upper, check_errors) -> L[, info]
 plait_status cholesky(plait_call *c) {
