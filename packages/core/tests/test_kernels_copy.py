@@ -124,3 +124,24 @@ def test_sequences() -> None:
     assert float(ends[0]) == -1
     assert float(ends[-1]) == 3
     np.testing.assert_array_equal(pc.eye(3, 5).numpy(), np.eye(3, 5, dtype=np.float32))
+
+
+@pytest.mark.parametrize("dtype", [pc.float32, pc.float64])
+def test_complex_views_begin_between_multiples_of_their_size(dtype: pc.dtype) -> None:
+    """A complex number is aligned as its parts are, so kernels that move it may not ask for more."""
+    base = pc.arange(41, dtype=dtype)
+    z = pc.view_as_complex(base[1:].reshape(20, 2))
+    want = z.numpy().copy()
+    index, rows = pc.tensor([3, 1, 19]), pc.arange(20)
+    results = [z[index], pc.cat([z, z]), z.clone(), z.gather(0, index), z[want.real > 9]]
+    expected = [want[[3, 1, 19]], np.concatenate([want] * 2), want, want[[3, 1, 19]]]
+    expected.append(want[want.real > 9])
+    for result, value in zip(results, expected, strict=True):
+        np.testing.assert_array_equal(result.numpy(), value)
+    matrix = z.reshape(4, 5)
+    np.testing.assert_array_equal(matrix.t().contiguous().numpy(), want.reshape(4, 5).T)
+    np.testing.assert_array_equal(pc.tril(matrix).numpy(), np.tril(want.reshape(4, 5)))
+    z[index] = pc.zeros(3, dtype=z.dtype)
+    z.scatter_(0, rows[4:6], pc.ones(2, dtype=z.dtype))
+    want[[3, 1, 19]], want[4:6] = 0, 1
+    np.testing.assert_array_equal(z.numpy(), want)

@@ -84,7 +84,7 @@ constexpr bool is_float<double> = true;
 PLAIT_INLINE bool is_half(Kind k) { return k == F16 || k == BF16; }
 PLAIT_INLINE bool is_complex_kind(Kind k) { return k == C64 || k == C128; }
 
-struct alignas(16) Bits128 {
+struct Bits128 {  // aligned as a complex number of two doubles is
   uint64_t word[2];
 };
 
