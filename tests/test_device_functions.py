@@ -7,11 +7,13 @@ from __future__ import annotations
 import copy
 import ctypes
 import gc
+import json
 import multiprocessing
 import multiprocessing.reduction
 import os
 import pickle
 import subprocess
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -254,7 +256,7 @@ def test_an_event_is_timed_or_of_several_processes(device: ctypes.CDLL) -> None:
 
 
 def test_records_of_the_device_are_rows_with_the_time_in_the_queue(
-    device: ctypes.CDLL, ask: Callable[[str, int], None]
+    device: ctypes.CDLL, ask: Callable[[str, int], None], tmp_path: Path
 ) -> None:
     x = pc.ones(3, device="ext")
     pc.accelerator.synchronize()
@@ -268,9 +270,13 @@ def test_records_of_the_device_are_rows_with_the_time_in_the_queue(
     names = [recording.signatures[each].name for each in rows["signature"]]
     assert names == ["mul", "add", "copy"]
     # a record lies within the program's time, and does not contain the delay before its begin
-    [mul], [add] = (event.kernels for event in prof.events() if event.kernels)
-    assert mul.name == "mul" and mul.duration > 0
-    assert mul.queue_time >= 20_000 and add.queue_time >= 40_000 > add.duration
+    mul, add = (event for event in prof.events() if event.kernels)
+    assert mul.kernels[0].name == "mul" and mul.device_time_total > 0
+    assert mul.queue_time >= 20_000 and add.queue_time >= 40_000 > add.device_time_total
+    prof.export_chrome_trace(tmp_path / "trace.json")
+    trace = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    queued = [row["args"]["queue time (us)"] for row in trace if row.get("cat") == "kernel"]
+    assert len(queued) == 3 and queued[0] == pytest.approx(mul.queue_time, abs=1)
     assert rows[2]["a"] == 0  # no call of an operator launched it
 
 
@@ -337,6 +343,71 @@ def test_a_layer_that_is_run_again_draws_the_same_numbers_of_the_device(
     y = plait.autograd.checkpoint(lambda t: plait.nn.functional.dropout(t, 0.5), x)
     y.sum().backward()
     assert pc.equal(x.grad.cpu(), y.detach().cpu())
+
+
+def test_samples_draw_the_same_numbers_of_the_device(device: ctypes.CDLL, lagged: None) -> None:
+    x = pc.ones(6, 50, device="ext")
+    drawn = plait.func.vmap(lambda t: t + pc.rand_like(t), randomness="same", chunk_size=2)(x)
+    assert (drawn == drawn[0]).all().item() and drawn[0].unique().numel() > 40
+
+
+def test_a_child_does_not_give_back_pinned_memory(device: ctypes.CDLL) -> None:
+    device.example_device_get.restype = ctypes.c_int64
+    pinned = pc.ones(1000).pin_memory()
+    pc.ones(1, device="ext")
+    before = device.example_device_get(b"pinned_bytes")
+    assert before >= 4000
+    child = os.fork()
+    if child == 0:
+        del pinned
+        os._exit(0 if device.example_device_get(b"pinned_bytes") == before else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    del pinned
+    assert device.example_device_get(b"pinned_bytes") <= before - 4000
+
+
+def test_whoever_waits_behind_a_failed_call_is_told(
+    device: ctypes.CDLL, ask: Callable[[str, int], None]
+) -> None:
+    x = pc.ones(2, device="ext")
+    pc.accelerator.synchronize()
+    first, second, third = (pc.Stream("ext") for _ in range(3))
+    launched, over = threading.Event(), threading.Event()
+    errors = []
+
+    def fail() -> None:
+        with first:
+            x.exp()
+        launched.set()
+        assert over.wait(60)
+        try:
+            pc.accelerator.synchronize("ext")
+        except ValueError as error:
+            errors.append(str(error))
+
+    ask("delay_us", 50_000)
+    ask("fail_in", 1)
+    thread = threading.Thread(target=fail)
+    thread.start()
+    assert launched.wait(60)
+    second.synchronize()  # has nothing to do with it
+    second.wait_stream(first)
+    third.wait_stream(second)
+    with pytest.raises(ValueError, match="exp: the pretend device was told to fail"):
+        third.synchronize()
+    second.synchronize()  # it is told once
+    over.set()
+    thread.join()
+    assert len(errors) == 1 and errors[0].startswith("exp: ")
+
+
+def test_an_error_of_a_copy_names_it(device: ctypes.CDLL, ask: Callable[[str, int], None]) -> None:
+    pc.accelerator.synchronize()
+    ask("fail_copy", 1)
+    x = pc.ones(2).to("ext")
+    with pytest.raises(RuntimeError, match=r"^copy_: .* told to fail at a copy"):
+        pc.accelerator.synchronize()
+    del x
 
 
 def test_settings_of_accelerators() -> None:

@@ -178,9 +178,9 @@ TEXTS: list[tuple[Callable[[], Any], type[Exception], str]] = [
         "add: all tensors must be on one device; `other` is on meta, an earlier one on cpu",
     ),
     (
-        lambda: x().cuda(),
+        lambda: x().to("rocm"),
         NotImplementedError,
-        "to: no component for the device cuda:0 is installed; without it, only the device cpu can "
+        "to: no component for the device rocm:0 is installed; without it, only the device cpu can "
         "be used",
     ),
     (

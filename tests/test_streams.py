@@ -296,7 +296,7 @@ def test_what_is_refused(library: ctypes.CDLL) -> None:
         (lambda: plait.Event("ext").wait(3), TypeError, "wait: `stream` must be a Stream, got int"),
         (lambda: plait.Event("ext").elapsed_time(3), TypeError, "`end_event` must be an Event"),
         (lambda: plait.Stream("ext:7"), ValueError, "no device ext:7: ext has 2"),
-        (lambda: plait.Stream("cuda"), NotImplementedError, "no component for the device cuda:0"),
+        (lambda: plait.Stream("rocm"), NotImplementedError, "no component for the device rocm:0"),
         (lambda: plait.Stream(1.5), TypeError, "Stream: `device` must be a device, int or None"),
         (lambda: plait.Stream(True), TypeError, "Stream: `device` must be a device, int or None"),
         (lambda: plait.accelerator.synchronize("cpu"), ValueError, "must be an accelerator"),
@@ -304,7 +304,7 @@ def test_what_is_refused(library: ctypes.CDLL) -> None:
         (lambda: plait.Stream(2), ValueError, "Stream: there is no device ext:2: ext has 2"),
         (lambda: plait.Event("ext:7"), ValueError, "Event: there is no device ext:7: ext has 2"),
         (lambda: plait.set_default_device("ext:7"), ValueError, "no device ext:7: ext has 2"),
-        (lambda: plait.set_default_device("cuda"), NotImplementedError, "for the device cuda:0"),
+        (lambda: plait.set_default_device("rocm"), NotImplementedError, "for the device rocm:0"),
         (lambda: plait.device("ext:7").__enter__(), ValueError, "no device ext:7: ext has 2"),
         (lambda: plait.accelerator.set_stream(3), TypeError, "`stream` must be a Stream, got int"),
         (lambda: plait.accelerator.stream(3), TypeError, "`stream` must be a Stream or None"),
@@ -323,8 +323,8 @@ def test_devices_that_are_not_there(library: ctypes.CDLL, name: str) -> None:
             function(number)
     with pytest.raises(ValueError, match=f"{name}: there is no device ext:-1"):
         function(-1)
-    with pytest.raises(NotImplementedError, match=f"{name}: no component for the device cuda:0"):
-        function("cuda")
+    with pytest.raises(NotImplementedError, match=f"{name}: no component for the device rocm:0"):
+        function("rocm")
     assert plait.get_default_device() == plait.device("cpu")
 
 
@@ -371,6 +371,7 @@ def test_equal_and_allclose_compare_on_the_device(library: ctypes.CDLL) -> None:
         return int(library.example_device_get(b"copies") - before)
 
     here = plait.randn(1000, 600)
+    here[999, 599] = 1  # for a smaller number, what is added below would be a large part of it
     x, y = here.to("ext"), here.to("ext")
     assert plait.equal(x, y) and plait.allclose(x, y) and x.equal(y)
     assert copies(lambda: plait.equal(x, y)) == copies(lambda: plait.allclose(x, y[:1])) == 1

@@ -39,12 +39,13 @@ enum {
   OPENED,     /* memory of other processes that is mapped now */
   STARTS,     /* how often the driver was started */
   FAIL_START, /* the n-th start from now fails */
+  FAIL_COPY,  /* the n-th copy from now finds an error */
   REPLAYS,    /* graphs that were put into a stream */
   NUMBERS
 };
 static const char *const number_names[NUMBERS] = {
-    "delay_us",   "fail_in",      "fatal_in", "limit",  "launches",   "copies", "waits",
-    "live_bytes", "pinned_bytes", "opened",   "starts", "fail_start", "replays"};
+    "delay_us",   "fail_in",      "fatal_in", "limit",  "launches",   "copies",    "waits",
+    "live_bytes", "pinned_bytes", "opened",   "starts", "fail_start", "fail_copy", "replays"};
 static int64_t numbers[NUMBERS];
 
 static int number_at(const char *name) {
@@ -71,12 +72,13 @@ static int is_due(int which) {
 
 /* ---- streams: a thread and its queue -----------------------------------------------------------
  */
+enum { IS_KERNEL = 1, IS_COPY = 2 };
 typedef struct work {
   struct work *next;
   void (*run)(struct work *); /* several times, if it is part of a graph */
   void (*drop)(struct work *);
   /* for the records of what the device does; `kind` is 0 for what is not recorded */
-  uint32_t kind;
+  uint32_t kind; /* IS_KERNEL, IS_COPY: as in plait_activity_kind */
   uint64_t launch, queued, nbytes;
   const char *name;
 } work;
@@ -114,14 +116,16 @@ static uint64_t nanoseconds(void) {
   return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* Does a piece of work, and notes when, while somebody asks for it. */
+#if PLAIT_TARGET >= PLAIT_VERSION(0, 5)
+/* What was done and when, while somebody asks for it. */
 static pthread_mutex_t activity_lock = PTHREAD_MUTEX_INITIALIZER;
 static plait_activity *activities[DEVICES];
 static size_t n_activities[DEVICES], room_for_activities[DEVICES];
 static int is_watched[DEVICES];
 
-static void note(const stream *s, const work *w, uint64_t queued, uint64_t begin, uint64_t end) {
+static void note(const stream *s, const work *w, uint64_t queued, uint64_t begin) {
   const int d = s->device;
+  if (!w->kind || !__atomic_load_n(&is_watched[d], __ATOMIC_ACQUIRE)) return;
   pthread_mutex_lock(&activity_lock);
   if (n_activities[d] == room_for_activities[d]) {
     const size_t room = room_for_activities[d] ? 2 * room_for_activities[d] : 64;
@@ -134,7 +138,7 @@ static void note(const stream *s, const work *w, uint64_t queued, uint64_t begin
                          .kind = w->kind,
                          .launch = w->launch,
                          .begin = begin,
-                         .end = end,
+                         .end = nanoseconds(),
                          .queued = queued,
                          .stream = s == defaults[d] ? 0 : (uintptr_t)s,
                          .nbytes = w->nbytes,
@@ -142,12 +146,17 @@ static void note(const stream *s, const work *w, uint64_t queued, uint64_t begin
                          .device = {TYPE, d}};
   pthread_mutex_unlock(&activity_lock);
 }
+#else
+static void note(const stream *s, const work *w, uint64_t queued, uint64_t begin) {
+  (void)s, (void)w, (void)queued, (void)begin;
+}
+#endif
 static void run(const stream *s, work *w, uint64_t queued) {
   const uint64_t begin = nanoseconds();
   w->run(w);
-  if (w->kind && __atomic_load_n(&is_watched[s->device], __ATOMIC_ACQUIRE))
-    note(s, w, queued, begin, nanoseconds());
+  note(s, w, queued, begin);
 }
+
 static void *serve(void *arg) {
   stream *s = arg;
   rt->thread()->excluded = ~(uint64_t)0; /* no layer records what runs here */
@@ -319,6 +328,7 @@ typedef struct point {
   uint64_t *shared, number;
 } point;
 enum { RECORDED, REACHED }; /* the numbers in shared memory */
+enum { SHARED = 2 }; /* PLAIT_EVENT_SHARED */
 typedef struct event {
   point *last; /* NULL: never recorded */
   int fd; /* of shared memory, or -1 */
@@ -419,7 +429,7 @@ static plait_status event_new(void *ctx, plait_thread *thread, plait_device_even
   event *own = e->native = calloc(1, sizeof *own);
   if (!own) return no_memory_for_event(thread);
   own->fd = -1;
-  if (!(e->flags & PLAIT_EVENT_SHARED)) return PLAIT_OK;
+  if (!(e->flags & SHARED)) return PLAIT_OK;
   own->fd = memfd_create("example-event", MFD_CLOEXEC);
   if (own->fd >= 0 && !ftruncate(own->fd, 2 * sizeof(uint64_t))) own->shared = map_event(own->fd);
   if (own->shared) return PLAIT_OK;
@@ -828,10 +838,14 @@ typedef struct copy_work {
   void *to, *staged;
   const void *from;
   uint64_t nbytes;
+  int device;
 } copy_work;
 static void run_copy(work *w) {
   copy_work *c = (copy_work *)w;
-  memcpy(c->to, c->from, c->nbytes);
+  if (is_due(FAIL_COPY))
+    found(c->device, c->w.launch, PLAIT_ERROR, 0, "the pretend device was told to fail at a copy");
+  else
+    memcpy(c->to, c->from, c->nbytes);
 }
 static void drop_copy(work *w) {
   free(((copy_work *)w)->staged);
@@ -852,7 +866,11 @@ static plait_status copy(void *ctx, plait_thread *thread, void *to, DLDevice the
                    .to = to_host ? to : real(to),
                    .from = from_host ? from : real(from),
                    .nbytes = nbytes};
-  c->w.kind = PLAIT_ACTIVITY_COPY;
+  c->w.kind = IS_COPY;
+#if PLAIT_TARGET >= PLAIT_VERSION(0, 5)
+  c->w.launch = PLAIT_KNOWS(plait_thread, thread->h.size, launch) ? thread->launch : 0;
+#endif
+  c->device = (from_host ? there : here).device_id;
   if (from_host && !(flags & PLAIT_COPY_ASYNC)) { /* the caller may change its memory at once */
     c->staged = malloc(nbytes);
     if (!c->staged) {
@@ -1011,7 +1029,7 @@ static plait_status launch(plait_call *c) {
   if (!k) return rt->fail(c, PLAIT_MEMORY_ERROR, "no memory for a call");
   k->w.run = run_kernel;
   k->w.drop = drop_kernel;
-  k->w.kind = PLAIT_ACTIVITY_KERNEL;
+  k->w.kind = IS_KERNEL;
   k->w.launch = c->launch;
   k->w.name = c->op->name;
   k->call = (plait_call){.size = sizeof k->call, .n_in = c->n_in, .n_out = c->n_out, .op = c->op};

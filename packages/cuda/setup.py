@@ -55,6 +55,14 @@ setup(
             output="emulation/libcuda.so.1",
         ),
         Library(
+            "plait_cuda_cublas",
+            ["emulation/cublas/*.cpp"],
+            flags=["-O2"],
+            include_dirs=[".", "cpp"],
+            exports=["cublasLt*", "plait_cublas_*"],
+            output="emulation/libcublasLt.so.13",
+        ),
+        Library(
             "plait_cuda_kernels",
             ["emulation/kernels/*.cpp", *SOURCES],
             flags={

@@ -61,6 +61,7 @@ plait_status copy_bytes(plait_thread *thread, plait_tensor *to, plait_tensor *fr
   async = async && host && is_pinned(host) && table->event_new;
   record_use(from->storage, stream);
   record_use(to->storage, behind);  // which waits for the copy
+  thread->launch = launch(thread, op_copy, d, stream);
   const auto copy = [&] {
     if (on_device && host && !async)  // nothing writes to the host's memory if the wait is ended
       if (const plait_status s = until_done(thread, table, d, stream); s < 0) return s;

@@ -48,6 +48,7 @@ plait_status enlist(plait_thread *thread, plait_stream *s) {
   });
 }
 void delist(const plait_stream *s) {
+  forget_stream(s);
   State &state = states[s->device.device_type];
   const std::lock_guard<ProcessLock> lock(state.lock);
   const auto at = std::find(state.streams.begin(), state.streams.end(), s);
@@ -458,8 +459,10 @@ plait_status stream_wait(plait_thread *thread, DLDevice d, plait_stream *stream,
   if (!is_accelerator(d)) return event_wait(thread, event);  // the host is its own stream
   if (is_gone(d)) return gone(thread, d);
   if (d.device_type != b->device.device_type) return event_wait(thread, event);
-  return call_device(thread, d, "stream_wait",
-                     [&] { return b->table->stream_wait(b->table->ctx, thread, d, stream, b); });
+  const plait_status s = call_device(thread, d, "stream_wait", [&] {
+    return b->table->stream_wait(b->table->ctx, thread, d, stream, b);
+  });
+  return s < 0 || !same(d, b->device) ? s : note_wait(thread, d, stream, b->stream, b->launch);
 }
 
 plait_status event_elapsed(plait_thread *thread, plait_device_event *from, plait_device_event *to,
@@ -535,13 +538,15 @@ void let_go(plait_thread *thread, DLDevice d) {
 
 namespace {
 struct Pinned {
+  DLDevice device;
   const plait_device *table;
   void *data;
   uint64_t nbytes;
 };
 void free_pinned(void *p) {
   auto *pinned = static_cast<Pinned *>(p);
-  pinned->table->pinned_free(pinned->table->ctx, pinned->data, pinned->nbytes);
+  if (!is_gone(pinned->device))
+    pinned->table->pinned_free(pinned->table->ctx, pinned->data, pinned->nbytes);
   delete pinned;
 }
 }  // namespace
@@ -557,7 +562,7 @@ plait_status pinned_new(plait_thread *thread, DLDevice d, uint64_t nbytes, plait
       if (s >= 0) (*out)->flags |= PLAIT_STORAGE_PINNED;
       return s;
     }
-    auto pinned = std::make_unique<Pinned>(Pinned{table, nullptr, nbytes});
+    auto pinned = std::make_unique<Pinned>(Pinned{d, table, nullptr, nbytes});
     plait_status s = call_device(thread, d, "pinned_alloc", [&] {
       return table->pinned_alloc(table->ctx, thread, nbytes, &pinned->data);
     });

@@ -80,7 +80,11 @@ plait_status event_behind(plait_thread *, const plait_device *, DLDevice, plait_
 // From late_errors.cpp.
 
 // Gives a call on a device its number.
-uint64_t launch(const Frame *);
+uint64_t launch(plait_thread *, const plait_op *, DLDevice, const plait_stream *);
+// A stream has waited for another one, up to this launch; an error of that is an error of both.
+plait_status note_wait(plait_thread *, DLDevice, const plait_stream *waiter,
+                       const plait_stream *source, uint64_t launch);
+void forget_stream(const plait_stream *);
 uint64_t last_launch(DLDevice);
 // All launches up to this one are done.
 void reach(DLDevice, uint64_t launch);

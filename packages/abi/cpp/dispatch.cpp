@@ -120,7 +120,7 @@ plait_status run_kernels(Frame *f) {
   if (__builtin_expect(f->op->flags & PLAIT_OP_ANY_DEVICE, 0) && f->op == op_copy && goes_across(f))
     return copy_across(f);
   if (__builtin_expect(is_accelerator(f->device), 0)) {
-    f->launch = launch(f);
+    f->launch = launch(f->thread, f->op, f->device, f->stream);
     record_uses(f);
     if (f->op->flags & PLAIT_OP_RANDOM) choose_generator(f);
   }

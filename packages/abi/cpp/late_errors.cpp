@@ -1,6 +1,7 @@
 // The numbers of calls on a device, and the errors that a device reports after such a call has
 // returned. An error belongs to the thread that made the call, where it is raised in any case, and
-// to the stream of the call: it is also raised once in another thread that waits for that stream.
+// to the stream of the call: it is also raised once in another thread that waits for that stream,
+// or for one that has waited for it.
 #include <algorithm>
 
 #include "devices.hpp"
@@ -29,12 +30,20 @@ struct LateError {
   bool raised;  // in another thread
 };
 
+// A stream that has waited for another one of its device.
+struct Behind {
+  int32_t device;
+  const plait_stream *waiter, *source;  // to compare with; NULL: the default stream
+  uint64_t launch;  // the last one before the event
+};
+
 struct Launches {
   std::atomic<uint64_t> last;
   std::atomic<uint64_t> reached;  // the last one before an event that is known to be reached
   Launch ring[kRememberedLaunches];
-  ProcessLock lock;  // of the list
+  ProcessLock lock;  // of the lists
   std::vector<LateError> errors;
+  std::vector<Behind> waits;
   std::atomic<size_t> n_errors;
 };
 // never destroyed: threads of devices may work while the process ends
@@ -70,12 +79,26 @@ std::string launched_since(DLDevice d) {
   return names.empty() ? "nothing" : names;
 }
 
+constexpr int kLongestChain = 8;  // of streams that wait for one another
+
+// Whether a stream has waited, by others between them or not, for a launch of another one.
+bool is_behind(const Launches &launches, const plait_stream *stream, const LateError &e,
+               int chain = 0) {
+  if (stream == e.stream) return true;
+  if (chain == kLongestChain) return false;
+  return std::any_of(launches.waits.begin(), launches.waits.end(), [&](const Behind &b) {
+    return b.waiter == stream && b.device == e.device.device_id && b.launch >= e.error.launch &&
+           is_behind(launches, b.source, e, chain + 1);
+  });
+}
+
 bool concerns(const LateError &e, const plait_thread *thread, DLDevice d, Waits waits,
               const plait_stream *stream) {
   if (!same(e.device, d)) return false;
   if (!e.thread || e.thread == static_cast<const Thread *>(thread)->number) return true;
   if (e.raised) return false;
-  return waits == Waits::device || (waits == Waits::stream && e.stream == stream);
+  return waits == Waits::device ||
+         (waits == Waits::stream && is_behind(of_type[d.device_type], stream, e));
 }
 
 // The origin is left out: a call that finds the error in one of its parts is not its cause.
@@ -128,17 +151,40 @@ plait_status raise_kept(plait_thread *thread, DLDevice d, Waits waits, const pla
 
 }  // namespace
 
-uint64_t launch(const Frame *f) {
-  const auto *thread = static_cast<const Thread *>(f->thread);
-  Launches &launches = of_type[f->device.device_type];
+uint64_t launch(plait_thread *t, const plait_op *op, DLDevice d, const plait_stream *stream) {
+  const auto *thread = static_cast<const Thread *>(t);
+  Launches &launches = of_type[d.device_type];
   const uint64_t number = ++launches.last;
   Launch &at = launches.ring[number % kRememberedLaunches];
-  at.op.store(f->op, std::memory_order_relaxed);
+  at.op.store(op, std::memory_order_relaxed);
   at.composite.store(thread->composite, std::memory_order_relaxed);
   at.thread.store(thread->number, std::memory_order_relaxed);
-  at.stream.store(f->stream, std::memory_order_relaxed);
+  at.stream.store(stream, std::memory_order_relaxed);
   at.number.store(number, std::memory_order_release);
   return number;
+}
+
+plait_status note_wait(plait_thread *thread, DLDevice d, const plait_stream *waiter,
+                       const plait_stream *source, uint64_t launch) {
+  if (waiter == source) return PLAIT_OK;
+  return border(thread, nullptr, [&]() -> plait_status {
+    Launches &launches = of_type[d.device_type];
+    const std::lock_guard<ProcessLock> lock(launches.lock);
+    for (Behind &b : launches.waits)
+      if (b.waiter == waiter && b.source == source && b.device == d.device_id)
+        return b.launch = std::max(b.launch, launch), PLAIT_OK;
+    launches.waits.push_back({d.device_id, waiter, source, launch});
+    return PLAIT_OK;
+  });
+}
+
+void forget_stream(const plait_stream *s) {
+  Launches &launches = of_type[s->device.device_type];
+  const std::lock_guard<ProcessLock> lock(launches.lock);
+  auto &list = launches.waits;
+  list.erase(std::remove_if(list.begin(), list.end(),
+                            [s](const Behind &b) { return b.waiter == s || b.source == s; }),
+             list.end());
 }
 
 uint64_t last_launch(DLDevice d) { return of_type[d.device_type].last; }

@@ -472,6 +472,42 @@ void run_threads() {
   REQUIRE(fake.given == 0);
 }
 
+// Pinned memory is kept by size, and given back where the driver has no more.
+std::map<void *, uint64_t> pinned;
+uint64_t pinned_bytes = 0;
+plait_status take_pinned(plait_thread *thread, uint64_t nbytes, void **data) {
+  if (pinned_bytes + nbytes > kMiB)
+    return runtime->raise(thread, PLAIT_MEMORY_ERROR, "fake", "nothing to pin");
+  *data = std::aligned_alloc(64, nbytes);
+  pinned[*data] = nbytes;
+  pinned_bytes += nbytes;
+  return PLAIT_OK;
+}
+void give_pinned(void *data, uint64_t nbytes) {
+  REQUIRE(pinned.count(data) && pinned[data] == nbytes);
+  pinned_bytes -= nbytes;
+  pinned.erase(data);
+  std::free(data);
+}
+void run_pinned() {
+  auto &cache = *new plait::PinnedCache(take_pinned, give_pinned);
+  plait_thread *thread = runtime->thread();
+  void *a = nullptr, *b = nullptr, *c = nullptr;
+  REQUIRE(cache.alloc(thread, 1000, &a) == PLAIT_OK && cache.alloc(thread, 1024, &b) == PLAIT_OK);
+  REQUIRE(a != b && pinned_bytes == 2048);
+  std::memset(a, 1, 1000);
+  cache.free(a, 1000);
+  REQUIRE(cache.alloc(thread, 600, &c) == PLAIT_OK && c == a);
+  cache.free(c, 600);
+  cache.free(b, 1024);
+  REQUIRE(cache.alloc(thread, kMiB, &a) == PLAIT_OK && pinned_bytes == kMiB && !thread->error);
+  REQUIRE(cache.alloc(thread, 1, &b) == PLAIT_MEMORY_ERROR);
+  runtime->clear(thread);
+  REQUIRE(cache.alloc(thread, ~uint64_t(0), &b) == PLAIT_MEMORY_ERROR);
+  cache.free(a, kMiB);
+  REQUIRE(cache.trim() && !cache.trim() && pinned.empty());
+}
+
 // Prints the time of a request that the cache serves; no test reads it.
 void run_speed(const plait_allocator *table) {
   constexpr int n = 2000000;
@@ -505,6 +541,7 @@ int main(int, char **arguments) {
   if (mode == "pools") run_pools(table, seed), run_joined(table);
   if (mode == "exact") run_exact(table, seed);
   if (mode == "threads") run_threads();
+  if (mode == "pinned") run_pinned();
   if (mode == "speed") run_speed(table);
   std::puts("done");
   return 0;

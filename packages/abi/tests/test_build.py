@@ -237,6 +237,13 @@ def test_a_library_for_another_machine_is_omitted(trial: Trial) -> None:
     assert trial.build(Library("plait_toy", ["cpp/*.cpp"], machine="pdp11")) == []
 
 
+def test_a_library_may_have_a_file_of_its_own(trial: Trial) -> None:
+    trial.build(Library("plait_toy", ["cpp/*.cpp"], output="place/libother.so.1"))
+    built = trial.root / "src/plait_toy/place/libother.so.1"
+    assert ctypes.CDLL(str(built)).plait_first(2) == 42
+    assert b"libother.so.1" in built.read_bytes(), "it is the soname"
+
+
 def test_an_extension_finds_its_library(trial: Trial) -> None:
     trial.write("cpp/python/module.cpp", MODULE)
     extension = Extension("plait_toy._toy", ["cpp/python/*.cpp"], libraries=["plait_toy"])

@@ -46,5 +46,9 @@ def test_threads_share_a_device(program: str) -> None:
     run(program, "threads", 0)
 
 
+def test_pinned_memory_is_kept_by_size(program: str) -> None:
+    run(program, "pinned", 0)
+
+
 def test_without_the_cache_each_request_is_a_segment(program: str) -> None:
     run(program, "exact", 0, PLAIT_DEVICE_CACHE="0")

@@ -33,6 +33,10 @@ class Emulation:
         """Return a number."""
         return int(self._library.plait_emulation_get(name.encode()))
 
+    def call(self, name: str, argument: object) -> None:
+        """Call a function of the driver by its exported name."""
+        assert getattr(self._library, name)(argument) == 0
+
     def trap(self) -> str:
         """Return the text of the last fault."""
         return str(self._library.plait_emulation_trap().decode())

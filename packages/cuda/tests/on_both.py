@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import plait_cuda  # noqa: F401 - brings the device
 
 import plait_core as pc
+import plait_cuda  # noqa: F401 - brings the device
 
 TOLERANCE = {"float16": 2e-3, "bfloat16": 1.6e-2, "float32": 1e-5, "float64": 1e-12}
 TOLERANCE |= {"complex64": 1e-5, "complex128": 1e-12}
@@ -26,6 +26,15 @@ def numbers(shape: tuple[int, ...], dtype: str, seed: int = 0) -> Any:
     if dtype.startswith("complex"):
         return pc.tensor(x + 1j * random.normal(size=shape)).to(getattr(pc, dtype))
     return pc.tensor(x).to(getattr(pc, dtype))
+
+
+def random(rng: np.random.Generator, *shape: int, dtype: Any = pc.float32) -> Any:
+    """Return a tensor of the CPU with normal numbers, or integers below 100."""
+    if dtype.is_complex:
+        return pc.tensor(rng.normal(size=shape) + 1j * rng.normal(size=shape)).to(dtype)
+    if dtype.is_floating_point:
+        return pc.tensor(rng.normal(size=shape)).to(dtype)
+    return pc.tensor(rng.integers(0, 100, shape)).to(dtype)
 
 
 def assert_same(got: Any, want: Any, tolerance: float | None = None) -> None:
@@ -47,7 +56,14 @@ def assert_same(got: Any, want: Any, tolerance: float | None = None) -> None:
     np.testing.assert_allclose(wide(got.cpu()).numpy(), expected, rtol=bound, atol=bound * scale)
 
 
-def check(function: Callable[..., Any], *tensors: Any, tolerance: float | None = None) -> None:
+def check(function: Callable[..., Any], *arguments: Any, tolerance: float | None = None) -> None:
     """Call a function with tensors of the CPU, and with the same ones on the device."""
-    want = function(*tensors)
-    assert_same(function(*(t.to("cuda") for t in tensors)), want, tolerance)
+    want = function(*arguments)
+    moved = (each.to("cuda") if isinstance(each, pc.Tensor) else each for each in arguments)
+    assert_same(function(*moved), want, tolerance)
+
+
+def wait_for(function: Callable[..., Any], *args: Any) -> None:
+    """Call a function, and wait until the device has done its work: its errors come late."""
+    function(*args)
+    pc.zeros(1, device="cuda").cpu()

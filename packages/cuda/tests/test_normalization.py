@@ -103,10 +103,10 @@ def test_layer_norm_over_several_dimensions_and_of_views() -> None:
     check(lambda t, w: tuple(forward(t, [5, 4], w, w, 1e-5)), x, weight)
     check(lambda t, w: tuple(forward(t.permute(1, 0, 2, 3), [5, 4], w, None, 0.1)), x, weight)
     check(lambda t, w: tuple(forward(t, [4, 5], w.t(), w.t(), 1e-5)), x.permute(0, 1, 3, 2), weight)
-    y, mean, scale = forward(x, [5, 4], weight, None, 1e-5)
+    _, mean, scale = forward(x, [5, 4], weight, None, 1e-5)
     check(lambda *a: tuple(backward(*a, [5, 4])), x * 2 + 1, x, mean, scale, weight)
     many = numbers((5000, 8), "float32")
-    y, mean, scale = forward(many, [8], None, None, 1e-5)
+    _, mean, scale = forward(many, [8], None, None, 1e-5)
     check(lambda *a: tuple(backward(*a, None, [8])), many * many, many, mean, scale)
 
 

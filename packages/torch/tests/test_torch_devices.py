@@ -26,7 +26,9 @@ def test_absent_devices_are_objects(torch: Any, name: str) -> None:
         lambda: torch.set_default_device(device),
     )
     for call in calls:
-        with pytest.raises(RuntimeError, match=f"no component for the device {kind}:"):
+        with pytest.raises(
+            RuntimeError, match=f"no component for the device {kind}:|{kind}: there is no"
+        ):
             call()
     assert torch.zeros(2).device.type == "cpu"
 
@@ -114,7 +116,7 @@ def test_questions_before_a_gpu_is_used(torch: Any) -> None:
         assert module.is_available() is False and module._is_in_bad_fork() is False
         assert module._initialized is False and module.is_initialized() is False
         assert module.manual_seed(0) is None
-        with pytest.raises(RuntimeError, match=f"torch.{kind}.is_available"):
+        with pytest.raises(RuntimeError, match=rf"\.{kind}\.is_available"):
             module.get_rng_state()
         assert not hasattr(module, "no_such_name")
     assert not torch.backends.mps.is_available() and not torch.backends.cuda.is_built()
@@ -123,7 +125,7 @@ def test_questions_before_a_gpu_is_used(torch: Any) -> None:
     with torch.cuda.device(None), torch.cuda.device(-1), torch.cuda.device_of(torch.ones(1)):
         torch.cuda.set_device(-1)
     for call in (lambda: torch.cuda.set_device(0), torch.cuda.device("cuda:1").__enter__):
-        with pytest.raises(AssertionError, match="no component for CUDA"):
+        with pytest.raises(AssertionError, match=r"cuda\.is_available\(\) first"):
             call()
     assert torch.get_device_module() is torch.cpu and torch.cpu.is_initialized()
     with pytest.raises(RuntimeError, match=r"no module torch\.hpu"):

@@ -164,9 +164,12 @@ def test_settings_that_change_nothing(torch: Any) -> None:
     torch.set_autocast_cache_enabled(True)
     torch.set_autocast_enabled(True)
     torch.set_autocast_cpu_enabled(True)
+    assert torch.is_autocast_cpu_enabled()
+    torch.set_autocast_cpu_enabled(False)
     torch.set_autocast_dtype("cpu", torch.float16)
     torch.set_autocast_cpu_dtype(torch.float16)
     torch.set_autocast_gpu_dtype(torch.float16)
+    torch.set_autocast_cpu_dtype(torch.bfloat16)
     assert not torch.is_autocast_enabled() and not torch.is_distributed(torch.ones(1))
     assert torch._C._jit_set_profiling_mode(False) is True
     assert torch._C._jit_set_profiling_mode(True) is False

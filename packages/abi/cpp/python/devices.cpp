@@ -198,6 +198,7 @@ int32_t count_of(int32_t type) {
 DLDevice current_accelerator() {
   const DLDevice d = state.runtime->thread()->device;
   if (is_accelerator(d)) return d;
+  if (!load_component({kDLCUDA, 0})) PyErr_Clear();  // a package that is installed counts
   for (int32_t type = kDLCPU + 1; type < PLAIT_MAX_DEVICE_TYPES; type++)
     if (is_accelerator({DLDeviceType(type), 0}) && count_of(type) > 0)
       return {DLDeviceType(type), current_index[type]};

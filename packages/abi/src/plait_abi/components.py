@@ -150,8 +150,9 @@ def offers(component: str) -> list[tuple[str, str]]:
 
 
 def load_device(kind: str) -> None:
-    """Import the package that offers a type of device, such as ``"cuda"``; the binding calls it where
-    such a device is first named. Nothing happens where none is installed.
+    """Import the package that offers a type of device, such as ``"cuda"``, if one is installed.
+
+    The binding calls it where such a device is first named.
 
     Raises:
         LookupError: if several packages offer it and none was chosen.

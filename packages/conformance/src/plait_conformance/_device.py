@@ -13,7 +13,15 @@ import numpy as np
 
 import plait_abi
 from plait_conformance._checks import Host, arrays_of, as_arrays
-from plait_conformance._tables import DeviceTable, DLDevice, release, runtime, table_in_force
+from plait_conformance._tables import (
+    Activity,
+    DeviceTable,
+    DLDevice,
+    EachActivity,
+    release,
+    runtime,
+    table_in_force,
+)
 from plait_ops.spec import Operator
 
 CPU = 1  # kDLCPU
@@ -41,6 +49,7 @@ class Device(Host):
     def __init__(self, name: str) -> None:
         base, _, index = name.partition(":")
         self.name = f"{base}:{index or 0}"
+        plait_abi.device(self.name)  # an installed package may bring it
         self.type = devices_in_force()[base]
         self.handle = DLDevice(self.type, int(index or 0))
         table = table_in_force(DeviceTable, "device", self.type)
@@ -130,6 +139,36 @@ class Device(Host):
             *(nbytes, stream.pointer if stream else None, 0),
         )
         runtime().check(status, "copy")
+
+    def take_memory(self, nbytes: int) -> int:
+        """Take memory from the driver, which the caller gives back."""
+        data = ctypes.c_void_p()
+        status = self.table.memory_alloc(
+            self.table.ctx, runtime().plain("thread"), self.handle, nbytes, ctypes.byref(data)
+        )
+        runtime().check(status, "memory_alloc")
+        return data.value or 0
+
+    def records(self, work: Callable[[], object]) -> list[dict[str, Any]]:
+        """Return the device's records of what a function lets it do."""
+        result: list[dict[str, Any]] = []
+
+        def each(_arg: int, record: Any) -> None:
+            fields = record.contents
+            result.append({name: getattr(fields, name) for name, *_ in Activity._fields_})
+
+        thread = runtime().plain("thread")
+        status = self.table.activity_start(self.table.ctx, thread, self.handle)
+        runtime().check(status, "activity_start")
+        try:
+            work()
+        finally:
+            self.synchronize()
+            status = self.table.activity_stop(
+                self.table.ctx, thread, self.handle, EachActivity(each), None
+            )
+        runtime().check(status, "activity_stop")
+        return result
 
     # Streams and events.
 

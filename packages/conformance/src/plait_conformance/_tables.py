@@ -95,6 +95,7 @@ class AllocatorTable(ctypes.Structure):
         ("record_use", CFUNCTYPE(None, c_void_p, c_void_p, c_void_p, c_void_p)),
         ("reset_peak", CFUNCTYPE(None, c_void_p, DLDevice)),
         ("trim_device", CFUNCTYPE(None, c_void_p, DLDevice)),
+        *((name, c_void_p) for name in ("pool_new", "pool_use", "pool_free", "snapshot")),
     )
 
 
@@ -124,6 +125,21 @@ class SharedMemory(ctypes.Structure):
         ("length", c_uint32),
         ("handle", c_uint8 * 128),
     )
+
+
+class Activity(ctypes.Structure):
+    """``plait_activity``."""
+
+    _fields_ = (
+        ("size", c_uint32),
+        ("kind", c_uint32),
+        *((name, c_uint64) for name in ("launch", "begin", "end", "queued", "stream", "nbytes")),
+        ("name", c_char_p),
+        ("device", DLDevice),
+    )
+
+
+EachActivity = CFUNCTYPE(None, c_void_p, POINTER(Activity))
 
 
 class DeviceTable(ctypes.Structure):
@@ -172,6 +188,22 @@ class DeviceTable(ctypes.Structure):
             ),
         ),
         ("share_close", CFUNCTYPE(None, c_void_p, DLDevice, c_void_p, c_uint64, c_void_p)),
+        ("start", c_void_p),
+        ("properties", c_void_p),
+        ("priorities", c_void_p),
+        ("memory_alloc", CFUNCTYPE(c_int32, c_void_p, ThreadPointer, DLDevice, c_uint64, Out)),
+        ("memory_free", CFUNCTYPE(None, c_void_p, DLDevice, c_void_p, c_uint64)),
+        ("memory_info", c_void_p),
+        ("event_share", c_void_p),
+        ("event_open", c_void_p),
+        *((name, c_void_p) for name in ("capture_begin", "capture_end", "capture_query")),
+        ("graph_launch", c_void_p),
+        ("graph_free", c_void_p),
+        ("activity_start", CFUNCTYPE(c_int32, c_void_p, ThreadPointer, DLDevice)),
+        (
+            "activity_stop",
+            CFUNCTYPE(c_int32, c_void_p, ThreadPointer, DLDevice, EachActivity, c_void_p),
+        ),
     )
 
 

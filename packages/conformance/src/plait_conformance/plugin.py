@@ -35,7 +35,8 @@ ROLES = {
     "communicator": ("test_communicator",),
     "device": (
         *("test_device_kernels", "test_device_streams", "test_device_copies"),
-        *("test_device_memory", "test_device_sharing", "test_allocator"),
+        *("test_device_functions", "test_device_memory", "test_device_sharing"),
+        "test_allocator",
     ),
     "allocator": ("test_allocator",),
     "executor": ("test_executor",),
@@ -181,8 +182,12 @@ def device_under_test(config: pytest.Config) -> Device:
     if DEVICE in config.stash:
         return config.stash[DEVICE]
     load(config)
+    from plait_abi import components
     from plait_conformance._device import Device, devices_in_force
 
+    choice = (config.getoption("--device") or "").partition(":")[0]
+    if choice not in ("", "cpu", *devices_in_force()):
+        components.load_device(choice)  # an installed package may bring it
     result = list(devices_in_force())
     name = config.getoption("--device") or (result[0] if result else "")
     if name.partition(":")[0] not in result:

@@ -2,12 +2,12 @@
 // numbers that the CPU's kernels draw: element i of a tensor, in C order, depends on the stream's
 // position and on i alone.
 #pragma once
-#include "block/types.h"
+#include "block/block.h"
 
 namespace plait::cuda {
 
-// A reserved part of a generator's stream. During the capture of a graph `base` is memory of the
-// device whose number is added to the offset; else NULL.
+// A reserved part of a generator's stream. In a graph `base` is memory of the device: what is added
+// to the offset in this run, and the seed. Else it is NULL.
 struct RandomStream {
   uint64_t seed, offset;
   const uint64_t *base;
@@ -36,9 +36,7 @@ PLAIT_HD uint64_t long_word(const RandomWords &w, int i) {
 }
 
 // Number i of a block: from one word each (float32), or from two. [0, 1):
-PLAIT_HD float unit(const RandomWords &w, int i, float) {
-  return float(w.at[i] >> 8) * 0x1p-24f;
-}
+PLAIT_HD float unit(const RandomWords &w, int i, float) { return float(w.at[i] >> 8) * 0x1p-24f; }
 PLAIT_HD double unit(const RandomWords &w, int i, double) {
   return double(long_word(w, i) >> 11) * 0x1p-53;
 }
@@ -100,5 +98,16 @@ class Draws {
 PLAIT_HD double uniform_draw(uint64_t seed, uint64_t block, int64_t k) {
   return open_unit(philox(seed, block, uint32_t(k / 2 + 1)), int(1 - k % 2), double());
 }
+
+#if PLAIT_KERNELS
+// The part in this run.
+PLAIT_DEVICE RandomStream stream_of_run(Thread &t, RandomStream s) {
+  if (!s.base) return s;
+  const auto base = t.global<const uint64_t>(s.base);
+  s.offset += base.load(0);
+  s.seed = base.load(1);
+  return s;
+}
+#endif
 
 }  // namespace plait::cuda

@@ -5,7 +5,8 @@
 namespace plait::cuda {
 
 constexpr int kRowItems = 16;  // elements of a row that a thread holds at most
-constexpr int64_t kLongRowMargin = 2048;  // places behind a row in shared memory
+constexpr int kLongRowThreads = 512;
+constexpr int64_t kLongRowMargin = 8 * kLongRowThreads;  // places behind a row in shared memory
 
 // How the rows of dense tensors are shared: `lanes` threads, a power of 2, hold a row.
 struct RowShape {
@@ -30,11 +31,12 @@ class RowPart {
   // How many elements a thread holds, the same for all threads of the row.
   PLAIT_DEVICE int items() const { return items_; }
 
-  // Whether element k is one of the row; the elements of a vector all are.
-  PLAIT_DEVICE bool is_inside(int k, int width) const {
-    return is_vector_ ? (int64_t(k / width) * lanes_ + lane_) * width < n_
-                      : int64_t(k) * lanes_ + lane_ < n_;
+  // The place of element k in the row.
+  PLAIT_DEVICE int64_t place(int k, int width) const {
+    return is_vector_ ? (int64_t(k / width) * lanes_ + lane_) * width + k % width
+                      : int64_t(k) * lanes_ + lane_;
   }
+  PLAIT_DEVICE bool is_inside(int k, int width) const { return place(k, width) < n_; }
 
   // Reads elements of the row at `base`; those behind its end are `absent`.
   template <class E>
@@ -136,33 +138,37 @@ class LongRow {
         is_vector_(s.is_vector),
         is_kept_(is_kept) {}
 
-  // Calls f(i, v) for kWidth elements v at a time; those behind the row's end are `absent`.
+  // Calls f(i, v) for kWidth elements v at a time; those behind the row's end are `absent`. Two
+  // reads are under way at once.
   template <class F>
   PLAIT_DEVICE void first_pass(const Global<const E> &x, int64_t base, T absent, F f) const {
-    each([&](int64_t i, int64_t own) {
-      T v[kWidth];
+    const int64_t step = int64_t(t_.threads()) * kWidth;
+    int64_t own = t_.thread();
+    for (int64_t i = begin(); i < n_; i += 2 * step, own += 2 * step) {
+      T v[kWidth], w[kWidth];
+      const bool has_next = i + step < n_;
       load(x, base, i, absent, v);
-      if (is_kept_) {
-#pragma unroll
-        for (int e = 0; e < kWidth; e++) kept_.store(own + e * t_.threads(), v[e]);
-      }
+      if (has_next) load(x, base, i + step, absent, w);
+      keep(own, v);
       f(i, v);
-    });
+      if (!has_next) continue;
+      keep(own + step, w);
+      f(i + step, w);
+    }
   }
   // The same after the first pass.
   template <class F>
   PLAIT_DEVICE void next_pass(const Global<const E> &x, int64_t base, T absent, F f) const {
-    each([&](int64_t i, int64_t own) {
+    if (!is_kept_) return first_pass(x, base, absent, f);
+    const int64_t step = int64_t(t_.threads()) * kWidth;
+    int64_t own = t_.thread();
+    for (int64_t i = begin(); i < n_; i += step, own += step) {
       T v[kWidth];
-      if (is_kept_) {
 #pragma unroll
-        for (int e = 0; e < kWidth; e++)
-          v[e] = place(i, e) < n_ ? kept_.load(own + e * t_.threads()) : absent;
-      } else {
-        load(x, base, i, absent, v);
-      }
+      for (int e = 0; e < kWidth; e++)
+        v[e] = place(i, e) < n_ ? kept_.load(own + e * t_.threads()) : absent;
       f(i, v);
-    });
+    }
   }
   // Reads the elements of another row at the places of those of i.
   PLAIT_DEVICE void load(const Global<const E> &x, int64_t base, int64_t i, T absent, T *to) const {
@@ -189,17 +195,17 @@ class LongRow {
       if (place(i, e) < n_) y.store(base + place(i, e), narrow<E>(from[e]));
   }
 
- private:
+  // The place of element e of those that begin at i.
   PLAIT_DEVICE int64_t place(int64_t i, int e) const {
     return is_vector_ ? i + e : i + int64_t(e) * t_.threads();
   }
-  template <class F>
-  PLAIT_DEVICE void each(F f) const {
-    const int64_t step = int64_t(t_.threads()) * kWidth;
-    int64_t own = t_.thread();
-    for (int64_t i = is_vector_ ? t_.thread() * kWidth : t_.thread(); i < n_;
-         i += step, own += step)
-      f(i, own);
+
+ private:
+  PLAIT_DEVICE int64_t begin() const { return is_vector_ ? t_.thread() * kWidth : t_.thread(); }
+  PLAIT_DEVICE void keep(int64_t own, const T *v) const {
+    if (!is_kept_) return;
+#pragma unroll
+    for (int e = 0; e < kWidth; e++) kept_.store(own + e * t_.threads(), v[e]);
   }
   Block &t_;
   Shared<T> kept_;

@@ -13,10 +13,10 @@ PLAIT_DEVICE int count_bits(uint32_t x) {
 #endif
 }
 
-// The sum of the values of all threads before this one; *total: of all threads. `room` has one
+// The sum of the values of this thread and all before it; *total: of all threads. `room` has one
 // element for each warp, and is free again afterwards.
 template <class T>
-PLAIT_DEVICE T exclusive_sum(Block &t, const Shared<T> &room, T value, T *total) {
+PLAIT_DEVICE T inclusive_sum(Block &t, const Shared<T> &room, T value, T *total) {
   T sum = value;
 #pragma unroll
   for (int by = 1; by < kWarp; by *= 2) {
@@ -33,14 +33,13 @@ PLAIT_DEVICE T exclusive_sum(Block &t, const Shared<T> &room, T value, T *total)
   }
   t.barrier();
   *total = all;
-  return before + sum - value;
+  return before + sum;
 }
-
-// The number of lanes before this one in the warp for which `yes` holds; *all: of all lanes.
-PLAIT_DEVICE int count_before(Block &t, bool yes, int *all) {
-  const uint32_t votes = t.ballot(yes);
-  *all = count_bits(votes);
-  return count_bits(votes & ((1u << t.lane()) - 1));
+// The sum of the whole numbers of the threads before this one.
+template <class T>
+PLAIT_DEVICE T exclusive_sum(Block &t, const Shared<T> &room, T value, T *total) {
+  static_assert(std::is_integral_v<T>, "a difference of sums is exact for integers alone");
+  return inclusive_sum(t, room, value, total) - value;
 }
 
 }  // namespace plait::cuda

@@ -51,5 +51,11 @@ PLAIT_DEVICE T value_of(const LogSum<T> &v) {
   return infinite ? v.top : finite_or_zero(v.top) + scalar::math::log(v.sum);
 }
 
+// What a row with an infinite largest element has no softmax of.
+template <class T>
+PLAIT_DEVICE T sum_or_nan(const LogSum<T> &v) {
+  return v.top - v.top == T(0) ? v.sum : T(scalar::math::kNan);
+}
+
 }  // namespace plait::cuda
 #endif

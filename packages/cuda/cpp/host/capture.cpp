@@ -24,7 +24,7 @@ struct RecordedGraph {
   DLDevice device;
   driver::Stream stream;  // where the recording began
   driver::GraphExec exec;
-  void *words, *block;  // two words of the device for each generator; see RandomPart
+  void *words, *block;  // two words of the device for each generator; see capture.h
   std::vector<Draws> draws;
 };
 constexpr uint64_t kWordBytes = 2 * sizeof(uint64_t) * kMostGenerators;

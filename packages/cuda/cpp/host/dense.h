@@ -9,4 +9,7 @@ namespace plait::cuda {
 plait_status make_dense(const plait_call *c, const DLTensor *x, DeviceWorkspace *space,
                         const void **out);
 
+// Copies `x` to `to` in row-major order.
+plait_status copy_dense(const plait_call *c, const DLTensor *x, void *to);
+
 }  // namespace plait::cuda

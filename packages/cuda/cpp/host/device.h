@@ -37,6 +37,9 @@ bool use_quietly(DLDevice device);
 // Number of devices; 0 without a driver.
 int32_t device_count(void *);
 
+// The number of a launch together with the name of an argument, which `take_error` takes apart.
+uint64_t tagged(uint64_t launch, const char *argument);
+
 // No function of the driver is called from now on: the process ends.
 void stop_devices();
 

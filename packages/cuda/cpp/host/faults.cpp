@@ -1,5 +1,6 @@
 // Errors that are found after the call has returned: what kernels report, and what the driver says.
 #include <cstdio>
+#include <string>
 
 #include "host/device.h"
 
@@ -11,18 +12,29 @@ ForkMutex &lock() {
   return *mutex;
 }
 
+// Names of arguments, by their place in the list plus one: kernels report numbers.
+constexpr int kNameShift = 48;  // launches count below
+constexpr uint64_t kMostNames = 1024;
+std::atomic<const char *> names[kMostNames];
+
 // The text that a report of a kernel means.
 void describe(const FaultRecord *r, uint32_t code, plait_device_error *e) {
+  const uint64_t place = r->launch >> kNameShift;
+  const char *name = place ? names[place - 1].load() : nullptr;
+  const std::string subject = name ? "`" + std::string(name) + "`" : "the values";
   e->code = code == kIndexFault ? PLAIT_INDEX_ERROR : PLAIT_VALUE_ERROR;
-  e->launch = r->launch;
+  e->launch = r->launch & ((uint64_t(1) << kNameShift) - 1);
   if (code == kIndexFault)
-    snprintf(e->text, sizeof e->text, "index %.0f is out of bounds: it must be in [%.0f, %.0f]",
-             r->value, r->low, r->high - 1);
+    snprintf(e->text, sizeof e->text, "index %.0f is out of bounds: %s must be in [%.0f, %.0f)",
+             r->value, subject.c_str(), r->low, r->high);
   else if (code == kMathFault)
     snprintf(e->text, sizeof e->text, "matrix %.0f of the batch cannot be factorised", r->value);
+  else if (r->high >= 1e300)
+    snprintf(e->text, sizeof e->text, "%s must be in [%g, inf), so at least %g; got %g",
+             subject.c_str(), r->low, r->low, r->value);
   else
-    snprintf(e->text, sizeof e->text, "elements must be in [%g, %g]; got %g", r->low, r->high,
-             r->value);
+    snprintf(e->text, sizeof e->text, "%s must be in [%g, %g]; got %g", subject.c_str(), r->low,
+             r->high, r->value);
 }
 
 // Takes the report of a kernel; the next one may be written then. Threads take turns, so that none
@@ -57,6 +69,18 @@ int32_t take_error(void *, DLDevice device, plait_device_error *out) {
 }
 
 }  // namespace
+
+uint64_t tagged(uint64_t launch, const char *argument) {
+  if (!argument) return launch;
+  uint64_t i = reinterpret_cast<uintptr_t>(argument) / 8 % kMostNames;
+  for (uint64_t tries = 0; tries < kMostNames; tries++, i = (i + 1) % kMostNames) {
+    const char *other = names[i].load(std::memory_order_relaxed);
+    if (other == argument || (!other && names[i].compare_exchange_strong(other, argument)) ||
+        other == argument)
+      return launch | (i + 1) << kNameShift;
+  }
+  return launch;
+}
 
 void add_faults(plait_device &t) { t.take_error = take_error; }
 

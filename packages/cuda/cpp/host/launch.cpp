@@ -101,8 +101,14 @@ plait_status launch_bytes(const plait_call *c, const DeviceKernel &kernel, int i
   return PLAIT_OK;
 }
 
-Fault fault_of(const plait_call *c) {
-  return Fault{used_state(c->device.device_id).fault_address, c->launch};
+Fault fault_of(const plait_call *c, int argument) {
+  for (int i = 0; argument < 0 && i < c->n_in; i++) {
+    const char *name = plait_arg_at(c->op, uint64_t(i))->name;
+    for (const char *each : {"index", "indices", "target"})
+      if (!strcmp(name, each)) argument = i;
+  }
+  const char *name = argument < 0 ? nullptr : plait_arg_at(c->op, uint64_t(argument))->name;
+  return Fault{used_state(c->device.device_id).fault_address, tagged(c->launch, name)};
 }
 
 const Facts &facts(int device) { return used_state(device).facts; }

@@ -73,8 +73,9 @@ plait_status launch(const plait_call *c, const DeviceKernel &kernel, int instanc
   return launch_bytes(c, kernel, instance, &args, grid, threads, shared);
 }
 
-// The fault of kernels of this call, for their arguments.
-Fault fault_of(const plait_call *c);
+// The fault of kernels of this call, for their arguments. `argument` is the number of the one that
+// can be wrong; without it, the one that holds indices is named.
+Fault fault_of(const plait_call *c, int argument = -1);
 
 // What a device can do.
 struct Facts {

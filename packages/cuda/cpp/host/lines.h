@@ -33,8 +33,8 @@ inline bool lines_of(const DLTensor *a, const DLTensor *b, int dim, Walk<2> *wal
   return lines_of_all<2>({a, b}, dim, walk);
 }
 
-// The lines of `a`, and those of an array of lines of n elements.
-inline bool lines_of_result(const DLTensor *a, int dim, int64_t n, Walk<2> *walk) {
+// The lines of an array of lines of n elements, and those of `a` or the other way round.
+inline bool lines_of_array(const DLTensor *a, int dim, int64_t n, bool is_first, Walk<2> *walk) {
   DLTensor lines = *a;
   int64_t strides[PLAIT_MAX_DIMS], step = n;
   for (int d = a->ndim - 1; d >= 0; d--) {
@@ -42,7 +42,7 @@ inline bool lines_of_result(const DLTensor *a, int dim, int64_t n, Walk<2> *walk
     if (d != dim) step *= a->shape[d];
   }
   lines.strides = strides;
-  return lines_of(a, &lines, dim, walk);
+  return is_first ? lines_of(&lines, a, dim, walk) : lines_of(a, &lines, dim, walk);
 }
 
 // The second operand of a walk.

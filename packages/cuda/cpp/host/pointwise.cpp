@@ -160,7 +160,7 @@ plait_status run_pointwise(plait_call *c, const PointwiseFacts &f) {
     a.param[j] = x.real, a.imaginary[j] = x.imaginary, a.integer_param[j] = x.integer;
   }
   plan.finish();
-  if (f.is_bounded) a.fault = fault_of(c), a.low = f.low, a.high = f.high;
+  if (f.bounded >= 0) a.fault = fault_of(c, f.bounded), a.low = f.low, a.high = f.high;
   return launch_pieces(c, f, k, plan, item, &a);
 }
 

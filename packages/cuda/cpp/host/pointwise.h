@@ -9,7 +9,7 @@ namespace plait::cuda {
 struct PointwiseFacts {
   const DeviceKernel *kernel;
   int n_params, to;
-  bool is_bounded;
+  int bounded;  // number of the operand whose values have bounds, or -1
   double low, high;
 };
 
@@ -36,7 +36,7 @@ extern template plait_status run_pointwise<4>(plait_call *, const PointwiseFacts
   PLAIT_DEVICE_KERNEL(pointwise_##function, Args_##function, 256, dtypes);                        \
   plait_status call_##function(plait_call *c) {                                                   \
     return run_pointwise<n_operands>(                                                             \
-        c, {&pointwise_##function##_kernel, n_params, result_as::to, bounded >= 0, low, high});   \
+        c, {&pointwise_##function##_kernel, n_params, result_as::to, bounded, low, high});        \
   }                                                                                               \
   }                                                                                               \
   }

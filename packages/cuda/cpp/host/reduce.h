@@ -42,12 +42,14 @@ ReduceArgs &reduce_args(Args &a) {
 }
 
 // Reduces `t` by a kernel whose body is `reduce` (block/reduce.h). `args`: ReduceArgs, or a struct
-// whose member `reduce` is that. The reduced positions are in C order if `in_order`.
+// whose member `reduce` is that. The reduced positions are in C order if `in_order`. The instance
+// of the kernel is that for the dtype of `t` unless another one is given.
 template <class Args>
 plait_status launch_reduction(const plait_call *c, const DeviceKernel &kernel, const DLTensor *t,
-                              uint64_t mask, Args args, bool in_order = false) {
+                              uint64_t mask, Args args, bool in_order = false,
+                              Kind instance = Unknown) {
   constexpr int64_t kShared = kReduceThreads * kValueBytes;
-  const Kind k = kind(t->dtype);
+  const Kind k = instance == Unknown ? kind(t->dtype) : instance;
   ReduceArgs &a = reduce_args(args);
   PLAIT_TRY(plan_reduction(c, t, mask, in_order, &a));
   if (!a.results) return PLAIT_OK;

@@ -27,6 +27,11 @@ inline int64_t long_row_bytes(const plait_call *c, int64_t n, Kind k) {
   const int64_t bytes = (n + kLongRowMargin) * (k == F64 ? 8 : 4) + kOther;
   return bytes <= facts(c->device.device_id).shared_memory ? bytes : 0;
 }
+// Blocks of kLongRowThreads threads.
+inline int64_t long_row_blocks(const RowShape &s) {
+  constexpr int64_t kMost = 1 << 20;
+  return s.rows < kMost ? s.rows : kMost;
+}
 // Blocks of kRowThreads threads for all rows.
 inline int64_t row_blocks(const RowShape &s) { return ceil_div(s.rows, kRowThreads / s.lanes); }
 

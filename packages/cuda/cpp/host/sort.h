@@ -32,4 +32,12 @@ inline int bits_below(int64_t n) {
 // Replaces counts by the sums of those before them; the sum of all is written behind them.
 plait_status sum_counts(const plait_call *c, int64_t *counts, int64_t n);
 
+// The first `keep` elements of each sorted line of a dense matrix, and the indices that they had.
+plait_status sort_rows(const plait_call *c, Kind k, const void *rows, int64_t lines, int64_t n,
+                       int64_t keep, void *values, int64_t *indices);
+
+// All lines of a tensor along a dimension, sorted: matrices in C order.
+plait_status sort_dimension(const plait_call *c, const DLTensor *self, int dim, void *values,
+                            int64_t *indices);
+
 }  // namespace plait::cuda

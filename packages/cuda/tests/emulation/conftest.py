@@ -5,17 +5,20 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from emulated_driver import Driver
 
 import plait_abi
 import plait_core
 import plait_cuda
 
 HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))  # for emulated_driver
+from emulated_driver import Driver  # noqa: E402
+
 PACKAGE = HERE.parents[1]
 
 

@@ -3,13 +3,32 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import struct
+import subprocess
+import sys
 import threading
 from array import array
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Driver", "DriverError"]
+__all__ = ["Driver", "DriverError", "run"]
+
+
+def run(code: str, path: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a program in a process with its own environment; its arguments are two paths."""
+    command = [
+        sys.executable,
+        "-X",
+        "faulthandler",
+        "-c",
+        code,
+        str(path),
+        str(Path(__file__).parent),
+    ]
+    return subprocess.run(
+        command, env={**os.environ, **environment}, capture_output=True, text=True, timeout=60
+    )
 
 
 class DriverError(Exception):
@@ -81,13 +100,15 @@ class Driver:
         self.memory.append(address)
         return address
 
-    def put(self, values: array[Any], stream: int = 0) -> int:
+    def put(self, values: array[Any], stream: int = 0, *, wait: bool = True) -> int:
         """Copy an array to new memory of the device."""
         nbytes = len(values) * values.itemsize
         address = self.alloc(nbytes)
         data = ctypes.c_void_p(values.buffer_info()[0])
         pieces = (ctypes.c_uint64(address), data, ctypes.c_size_t(nbytes), ctypes.c_void_p(stream))
         self.call("cuMemcpyHtoDAsync_v2", *pieces)
+        if wait:  # other streams do not wait for the copy
+            self.call("cuStreamSynchronize", ctypes.c_void_p(stream))
         return address
 
     def take(self, address: int, n: int, code: str = "f", stream: int = 0) -> list[Any]:

@@ -8,8 +8,7 @@ from array import array
 from pathlib import Path
 
 import pytest
-from emulated_driver import Driver, DriverError
-from test_kernels import run
+from emulated_driver import Driver, DriverError, run
 
 INVALID_VALUE, OUT_OF_MEMORY, NOT_INITIALIZED, INVALID_CONTEXT = 1, 2, 3, 201
 INVALID_HANDLE, NOT_FOUND, NOT_READY = 400, 500, 600
@@ -100,7 +99,7 @@ def test_copies_of_pageable_memory_are_done_when_they_return(driver: Driver) -> 
     stream = driver.stream()
     gate = driver.gate(stream)
     values = array("f", [1, 2, 3])
-    x = driver.put(values, stream)
+    x = driver.put(values, stream, wait=False)
     values[0] = 9  # the copy has the value of the call
     gate.set()
     assert driver.take(x, 3, stream=stream) == [1, 2, 3]

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import ctypes
-import os
-import subprocess
-import sys
 from array import array
 from pathlib import Path
 
 import pytest
-from emulated_driver import Driver
+from emulated_driver import Driver, run
 
 ILLEGAL_ADDRESS, MISALIGNED, LAUNCH_FAILED = 700, 716, 719
 
@@ -216,28 +213,12 @@ import sys
 from array import array
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
-from emulated_driver import Driver
+from emulated_driver import Driver, run
 driver = Driver(Path(sys.argv[1]))
 y = driver.put(array("f", [0.0] * 101))
 assert driver.launch("numbers_f32", 0, y, 100, grid=(100, 1, 1)) == 0
 print([int(i) for i in driver.take(y, 100)])
 """
-
-
-def run(code: str, path: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run a program in a process with its own environment."""
-    command = [
-        sys.executable,
-        "-X",
-        "faulthandler",
-        "-c",
-        code,
-        str(path),
-        str(Path(__file__).parent),
-    ]
-    return subprocess.run(
-        command, env={**os.environ, **environment}, capture_output=True, text=True, timeout=60
-    )
 
 
 def test_the_order_of_blocks_comes_from_a_seed(driver_path: Path) -> None:
@@ -251,7 +232,7 @@ import sys
 from array import array
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
-from emulated_driver import Driver
+from emulated_driver import Driver, run
 driver = Driver(Path(sys.argv[1]))
 y = driver.put(array("f", [0.0] * 512))
 assert driver.launch("neighbours_f32", 0, y, grid=(4, 1, 1), threads=128) == 0

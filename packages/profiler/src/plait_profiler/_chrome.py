@@ -17,7 +17,14 @@ import numpy as np
 from plait_profiler._blocks import held_bytes
 from plait_profiler._recording import Kind, Recording
 from plait_profiler._row_bytes import chunks, decimals, fields, interleaved, microseconds
-from plait_profiler._tracks import Track, backward_arrows, device_name, launch_arrows, tracks
+from plait_profiler._tracks import (
+    Track,
+    backward_arrows,
+    device_name,
+    launch_arrows,
+    queue_times,
+    tracks,
+)
 from plait_profiler._tree import Array
 
 CATEGORIES = {
@@ -161,6 +168,10 @@ def _write_spans(recording: Recording, lanes: _Lanes, offset: np.uint64, file: B
                 if mask.any():
                     digits = decimals(np.where(mask, numbers, np.uint64(0)))
                     pieces.append(fields(name, digits, b",", shown=mask))
+            queued = np.where(rows["kind"] == Kind.DEVICE, queue_times(rows), np.uint64(0))
+            if queued.any():
+                digits = microseconds(queued)
+                pieces.append(fields(b'"queue time (us)":', digits, b",", shown=queued != 0))
             end = fields(
                 b'"Ev Idx":',
                 decimals(at),

@@ -11,6 +11,7 @@ import numpy as np
 from plait_profiler._averages import EventList, Rates
 from plait_profiler._recording import Context, Kind, Recording, Signature
 from plait_profiler._sums import CATEGORIES, bytes_by_row, frame_text, work_of
+from plait_profiler._tracks import queue_times
 from plait_profiler._tree import Array, contexts_of, tree_of
 
 
@@ -31,7 +32,6 @@ class Kernel(NamedTuple):
     name: str
     device: int
     duration: float
-    queue_time: float = 0.0
 
 
 class Event(Rates):
@@ -207,10 +207,18 @@ class Event(Rates):
                 recording.signatures[row["signature"]].name,
                 int(row["device"]) & 255,
                 float(row["duration"]) / 1e3,
-                float(int(row["b"]) >> 16) / 1e3,
             )
             for row in recording.rows[rows]
         ]
+
+    @property
+    def queue_time(self) -> float:
+        """The time that the first work that it launched itself was in the queue of its stream; 0 if
+        the device keeps no records."""
+        rows = self._all.tree.device_rows[self._all.tree.launched_by == self.id]
+        if not len(rows):
+            return 0.0
+        return float(queue_times(self._all.recording.rows[rows]).min()) / 1e3
 
     @property
     def cpu_time_total(self) -> float:

@@ -73,6 +73,15 @@ def tracks(recording: Recording) -> list[Track]:
     return result
 
 
+_STREAM = np.uint64(0xFFFF)  # bits of `b` of work on a device; above them is the time in the queue
+
+
+def queue_times(rows: Array) -> Array:
+    """Return how long rows of work on a device were in the queue, in nanoseconds; 0: unknown."""
+    times: Array = rows["b"] >> np.uint64(16)
+    return times
+
+
 def _device_tracks(recording: Recording, process: int, here: Array) -> list[Track]:
     rows = recording.rows
     work = np.flatnonzero(here & (rows["kind"] == Kind.DEVICE))
@@ -80,7 +89,7 @@ def _device_tracks(recording: Recording, process: int, here: Array) -> list[Trac
     result = []
     for device in np.unique(rows["device"][work]).tolist():
         on_device = work[rows["device"][work] == device]
-        streams = rows["b"][on_device] & np.uint64(0xFFFF)
+        streams = rows["b"][on_device] & _STREAM
         for stream in np.unique(streams).tolist():
             name = device_name(device) + (f" stream {stream}" if stream else "")
             lanes = _lanes(recording, on_device[streams == stream])

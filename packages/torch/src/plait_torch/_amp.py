@@ -1,18 +1,24 @@
-"""`torch.amp`: `autocast`, which casts nothing on the CPU, and `GradScaler`."""
+"""`torch.amp`: `autocast` and `GradScaler`."""
 
 from __future__ import annotations
 
 import functools
 import inspect
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from enum import Enum
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any
 
 import plait
-from plait_abi import binding
-from plait_abi.frames import warn
+from plait_torch._autocast import (
+    autocast as autocast,
+    get_autocast_dtype as get_autocast_dtype,
+    is_autocast_available as is_autocast_available,
+    is_autocast_enabled as is_autocast_enabled,
+    is_there,
+    warn_once,
+)
 
 __all__ = [
     "OptState",
@@ -25,86 +31,6 @@ __all__ = [
     "is_autocast_available",
     "is_autocast_enabled",
 ]
-
-F = TypeVar("F", bound=Callable[..., Any])
-_warned: set[str] = set()
-
-
-def _is_there(device_type: str) -> bool:
-    try:
-        return device_type == "cpu" or binding.device_count(device_type) > 0
-    except ValueError:  # a type that plait does not know, such as "mps"
-        return False
-
-
-def _warn_once(text: str) -> None:
-    if text not in _warned:
-        _warned.add(text)
-        warn(text, UserWarning)
-
-
-class autocast:  # noqa: N801 - PyTorch's name
-    """A region that PyTorch computes in a shorter dtype, and plait in the tensors' own dtype.
-
-    Plait computes halves in float32 on the CPU, so casting would lose precision without a gain. The
-    region therefore changes nothing and warns once, on accelerators too; for a device that is not
-    there it is disabled with a warning, as in PyTorch. Use it with ``with`` or as a decorator.
-
-    Args:
-        device_type: "cpu", "cuda", ...
-        dtype: the dtype that PyTorch casts to; bfloat16 on the CPU by default.
-        enabled: False for a region without casts.
-        cache_enabled: has no effect.
-
-    Example:
-        >>> import warnings, plait
-        >>> from plait_torch._amp import autocast
-        >>> with warnings.catch_warnings():
-        ...     warnings.simplefilter("ignore")
-        ...     with autocast("cpu"):
-        ...         y = plait.ones(2, 2) @ plait.ones(2, 2)
-        >>> y.dtype
-        plait.float32
-    """
-
-    def __init__(
-        self,
-        device_type: str,
-        dtype: Any = None,
-        enabled: bool = True,
-        cache_enabled: bool | None = None,
-    ) -> None:
-        if not isinstance(device_type, str):
-            raise ValueError(
-                f"autocast: `device_type` must be a str, got {type(device_type).__name__}"
-            )
-        self.device = device_type
-        self.fast_dtype = get_autocast_dtype(device_type) if dtype is None else dtype
-        self._enabled = False
-        if enabled and device_type == "cpu":
-            _warn_once(
-                "plait_torch: autocast: nothing is cast on the CPU: plait computes halves in "
-                "float32, so the region runs in the tensors' own dtypes"
-            )
-        elif enabled and _is_there(device_type):
-            _warn_once(
-                f"plait_torch: autocast: nothing is cast on {device_type}: the region runs in the "
-                "tensors' own dtypes"
-            )
-        elif enabled:
-            _warn_once(
-                f"plait_torch: autocast: device_type {device_type!r} was asked for and is not "
-                "there; disabled"
-            )
-
-    def __enter__(self) -> autocast:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        return None
-
-    def __call__(self, function: F) -> F:
-        return function
 
 
 class _DeviceAutocast(autocast):
@@ -124,21 +50,6 @@ class _AutocastOfCuda(_DeviceAutocast):
 
 class _AutocastOfCpu(_DeviceAutocast):
     _device = "cpu"
-
-
-def is_autocast_enabled(device_type: str = "cuda") -> bool:
-    """Return False: no region casts."""
-    return False
-
-
-def is_autocast_available(device_type: str) -> bool:
-    """Return whether `autocast` accepts the device without disabling itself: it is there."""
-    return _is_there(device_type)
-
-
-def get_autocast_dtype(device_type: str) -> Any:
-    """Return the dtype that PyTorch casts to by default."""
-    return plait.bfloat16 if device_type in ("cpu", "xpu") else plait.float16
 
 
 def _cast(value: Any, device_type: str, dtype: Any) -> Any:
@@ -175,17 +86,57 @@ def _cast_of_cuda(value: Any, dtype: Any) -> Any:
 def custom_fwd(
     fwd: Any = None, *, device_type: str = "cuda", cast_inputs: Any = None, **kwargs: Any
 ) -> Any:
-    """Return the ``forward`` of a `Function` unchanged, as no region casts."""
+    """Let the ``forward`` of a `Function` see regions of `autocast` as it wants.
+
+    Args:
+        fwd: the function; without it a decorator is returned.
+        device_type: whose regions are meant.
+        cast_inputs: None: it runs in the region. A dtype: within a region its tensors are cast to
+            it, and it runs without casts.
+
+    Example:
+        >>> import plait
+        >>> from plait_torch._amp import autocast, custom_fwd
+        >>> class Context: pass
+        >>> def forward(ctx, x):
+        ...     return x.dtype
+        >>> forward = custom_fwd(forward, device_type="cpu", cast_inputs=plait.float32)
+        >>> with autocast("cpu"):
+        ...     forward(Context(), plait.ones(1).half())
+        plait.float32
+    """
     if fwd is None:
         return functools.partial(
             custom_fwd, device_type=device_type, cast_inputs=cast_inputs, **kwargs
         )
-    return fwd
+
+    @functools.wraps(fwd)
+    def forward(ctx: Any, *args: Any, **words: Any) -> Any:
+        ctx._dtype = get_autocast_dtype(device_type)
+        ctx._fwd_used_autocast = is_autocast_enabled(device_type) and cast_inputs is None
+        if cast_inputs is None or not is_autocast_enabled(device_type):
+            return fwd(ctx, *args, **words)
+        with autocast(device_type, enabled=False):
+            return fwd(
+                ctx,
+                *_cast(args, device_type, cast_inputs),
+                **_cast(words, device_type, cast_inputs),
+            )
+
+    return forward
 
 
 def custom_bwd(bwd: Any = None, *, device_type: str = "cuda") -> Any:
-    """Return the ``backward`` of a `Function` unchanged."""
-    return functools.partial(custom_bwd, device_type=device_type) if bwd is None else bwd
+    """Let the ``backward`` of a `Function` run in a region as its ``forward`` did."""
+    if bwd is None:
+        return functools.partial(custom_bwd, device_type=device_type)
+
+    @functools.wraps(bwd)
+    def backward(ctx: Any, *args: Any) -> Any:
+        with autocast(device_type, dtype=ctx._dtype, enabled=ctx._fwd_used_autocast):
+            return bwd(ctx, *args)
+
+    return backward
 
 
 class OptState(Enum):
@@ -231,8 +182,8 @@ class GradScaler:
         growth_interval: int = 2000,
         enabled: bool = True,
     ) -> None:
-        if enabled and not _is_there(str(device)):
-            _warn_once(f"plait_torch: GradScaler: device {device!r} is not available; disabled")
+        if enabled and not is_there(str(device)):
+            warn_once(f"plait_torch: GradScaler: device {device!r} is not available; disabled")
             enabled = False
         if enabled and not growth_factor > 1.0:
             raise ValueError(f"GradScaler: `growth_factor` must be > 1, got {growth_factor}")
@@ -266,7 +217,7 @@ class GradScaler:
             )
         if self._scale is None:
             self._lazy_init_scale_growth_tracker(outputs.device)
-        return outputs * float(self._scale)
+        return outputs * self._scale.to(outputs.device)
 
     def unscale_(self, optimizer: Any) -> None:
         """Divide the gradients of an optimizer's parameters by the scale, once before its step."""
@@ -278,7 +229,7 @@ class GradScaler:
             raise RuntimeError("GradScaler: unscale_() was called after step()")
         if state["stage"] is OptState.UNSCALED:
             raise RuntimeError("GradScaler: unscale_() was called twice since the last update()")
-        inverse = plait.tensor(1.0 / float(self._scale), device=self._scale.device)
+        inverse = self._scale.reciprocal()
         result = plait.zeros((), device=self._scale.device)
         state["found_inf_per_device"] = self._unscale_grads_(optimizer, inverse, result, False)
         state["stage"] = OptState.UNSCALED
@@ -331,24 +282,29 @@ class GradScaler:
             return
         self._check_scale_growth_tracker("update")
         states = self._per_optimizer_states.values()
-        results = [
-            float(each) for state in states for each in state["found_inf_per_device"].values()
-        ]
+        results = [each for state in states for each in state["found_inf_per_device"].values()]
         if new_scale is not None:
             self._scale.fill_(float(new_scale))
         elif not results:
             raise RuntimeError("GradScaler: update() needs a step() or unscale_() before it")
-        elif any(results):
-            self._scale.mul_(self._backoff_factor)
-            self._growth_tracker.zero_()
         else:
-            self._growth_tracker.add_(1)
-            if int(self._growth_tracker) == self._growth_interval:
-                grown = self._scale * self._growth_factor
-                if bool(plait.isfinite(grown)):  # else it would be infinite for ever
-                    self._scale.copy_(grown)
-                self._growth_tracker.zero_()
+            self._adapt([each.to(self._scale.device) for each in results])
         self._per_optimizer_states = defaultdict(_new_state)
+
+    def _adapt(self, results: list[Any]) -> None:
+        """Reduce the scale if a gradient was not finite, or let it grow when it is time. The host
+        does not wait for the answer.
+        """
+        infinite = sum(results[1:], results[0]) > 0
+        steps = plait.where(
+            infinite, plait.zeros_like(self._growth_tracker), self._growth_tracker + 1
+        )
+        grows = steps == self._growth_interval
+        grown = self._scale * self._growth_factor
+        grown = plait.where(plait.isfinite(grown), grown, self._scale)  # else it stays infinite
+        reduced = self._scale * self._backoff_factor
+        self._scale.copy_(plait.where(infinite, reduced, plait.where(grows, grown, self._scale)))
+        self._growth_tracker.copy_(plait.where(grows, plait.zeros_like(steps), steps))
 
     def get_scale(self) -> float:
         """Return the scale; 1 if disabled."""
@@ -445,14 +401,16 @@ class GradScaler:
                 for parameter in group["params"]:
                     if parameter.grad is None:
                         continue
-                    gradient = parameter.grad.mul_(float(inv_scale))
+                    gradient = parameter.grad
+                    gradient.mul_(inv_scale.to(gradient.device))
                     if isinstance(gradient, plait.SparseTensor):
                         gradient = gradient._values()
                     device = gradient.device
-                    infinite = 0.0 if bool(plait.isfinite(gradient).all()) else 1.0
-                    if device not in results:
-                        results[device] = found_inf.to(device, copy=True)
-                    results[device].clamp_(min=infinite)
+                    infinite = plait.isfinite(gradient).all().logical_not().to(found_inf.dtype)
+                    before = results.get(device)
+                    if before is None:
+                        before = found_inf.to(device)
+                    results[device] = plait.maximum(before, infinite)
         return results
 
     def _maybe_opt_step(

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
+import plait
 from plait import accelerator
 
 __all__ = [
@@ -142,7 +143,7 @@ cudnn = _Cudnn(
 )
 cuda = Flags(
     "cuda",
-    is_built=_false,
+    is_built=lambda: bool(plait.cuda.is_available()),
     matmul=_Matmul(
         "cuda.matmul",
         allow_fp16_reduced_precision_reduction=True,

@@ -1,88 +1,108 @@
-"""`torch.cuda` without CUDA: queries return an answer, and calls that need a device raise."""
+"""`torch.cuda` beyond `plait.cuda`: names that only programs for PyTorch need, and states of random
+numbers, which are tensors.
+"""
 
 from __future__ import annotations
 
-from contextlib import nullcontext
-from typing import Any, NoReturn
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import plait
-from plait_torch._accelerator import NoDevice, absent, refused, returning
+from plait_abi import binding
+from plait_core.cuda._devices import NoCuda as NoCuda
+from plait_torch._accelerator import refused
+from plait_torch._graphed import make_graphed_callables as make_graphed_callables
+from plait_torch._random import state_of, tensor_of
 from plait_torch._tensor_types import OF_CUDA
 
-__all__ = ["cuda"]
-
-
-class NoCuda(AssertionError, RuntimeError):
-    """A function of CUDA was called, which plait does not have."""
+# what programs read before they use a device
+has_half, has_magma = True, False
 
 
 class DeferredCudaCallError(Exception):
     """Raised by PyTorch for calls that were put off until CUDA was initialised; never here."""
 
 
-class device(NoDevice):  # noqa: N801 - PyTorch's name
-    """A context in which a CUDA device is the current one. Entering it raises, except for a
-    negative number or None, which change nothing.
+def get_rng_state(device: Any = "cuda") -> Any:
+    """Return where the random numbers of a device are, as a tensor of bytes."""
+    return tensor_of(plait.cuda.get_rng_state(device))
 
-    Example:
-        >>> from plait_torch._cuda import cuda
-        >>> with cuda.device(None):
-        ...     pass
+
+def get_rng_state_all() -> list[Any]:
+    """Return the states of all devices."""
+    return [tensor_of(each) for each in plait.cuda.get_rng_state_all()]
+
+
+def set_rng_state(new_state: Any, device: Any = "cuda") -> None:
+    """Set the random numbers of a device to a state that `get_rng_state` returned."""
+    plait.cuda.set_rng_state(state_of(new_state), device)
+
+
+def set_rng_state_all(new_states: Iterable[Any]) -> None:
+    """Set the random numbers of all devices."""
+    plait.cuda.set_rng_state_all([state_of(each) for each in new_states])
+
+
+def memory_cached(device: Any = None) -> int:
+    """Do what `memory_reserved` does."""
+    return int(plait.cuda.memory_reserved(device))
+
+
+def max_memory_cached(device: Any = None) -> int:
+    """Do what `max_memory_reserved` does."""
+    return int(plait.cuda.max_memory_reserved(device))
+
+
+def reset_max_memory_cached(device: Any = None) -> None:
+    """Do what `reset_peak_memory_stats` does."""
+    plait.cuda.reset_peak_memory_stats(device)
+
+
+def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None:
+    """Check the fraction only: the allocator takes memory as it is required.
+
+    Raises:
+        ValueError: for one that is not from 0 to 1.
     """
-
-    kind, error, prev_idx = "cuda", NoCuda, -1
-
-
-class device_of(device):  # noqa: N801 - PyTorch's name
-    """A context in which a tensor's device is the current one; for tensors of the CPU no change."""
-
-    def __init__(self, obj: Any) -> None:
-        super().__init__(obj.device if obj.is_cuda else None)
+    if not 0 <= fraction <= 1:
+        raise ValueError(
+            f"set_per_process_memory_fraction: `fraction` must be from 0 to 1, got {fraction}"
+        )
 
 
-def set_device(device: Any) -> None:
-    """Do nothing for a negative number or None, as in PyTorch; refuse a device."""
-    cuda.device(device).__enter__()
+def get_gencode_flags() -> str:
+    """Return the options of nvcc for the instruction sets of the devices that there are."""
+    numbers = [name.removeprefix("sm_") for name in plait.cuda.get_arch_list()]
+    return " ".join(f"-gencode compute=compute_{each},code=sm_{each}" for each in numbers)
 
 
-def _class(name: str) -> type[Any]:
-    """Return a class whose constructor raises; the name is for annotations and tables."""
-
-    def refuse(cls: type[Any], *args: Any, **kwargs: Any) -> NoReturn:
-        refused("cuda", cls.__name__, NoCuda)()
-        raise AssertionError  # not reached
-
-    doc = "A class whose constructor raises: there is no CUDA device."
-    return type(name, (), {"__new__": refuse, "__doc__": doc, "__module__": __name__})
+def _is_compiled() -> bool:
+    return bool(plait.cuda.is_available())
 
 
-cuda = absent(
-    "cuda",
-    NoCuda,
-    # functions that plait.cuda has, and those of mps
-    without="""
-        device_count empty_cache is_available is_initialized manual_seed manual_seed_all
-        current_allocated_memory driver_allocated_memory recommended_max_memory
-    """,
-    counts="max_memory_cached memory_cached",
-    without_effect="ipc_collect reset_max_memory_allocated reset_max_memory_cached _lazy_call",
-    orders="""
-        can_device_access_peer cudart current_blas_handle default_stream synchronize _lazy_init
-    """,
-    **OF_CUDA,
-    **{name: _class(name) for name in ("Stream", "StreamContext", "Event", "CUDAGraph", "graph")},
-    OutOfMemoryError=plait.OutOfMemoryError,
-    DeferredCudaCallError=DeferredCudaCallError,
-    NoCuda=NoCuda,
-    device=device,
-    device_of=device_of,
-    set_device=set_device,
-    stream=returning(nullcontext),
-    get_gencode_flags=returning(""),
-    memory_summary=returning(""),
-    get_arch_list=returning(list),
-    # what programs read before they use a device
-    default_generators=(),
-    has_half=True,
-    has_magma=False,
-)
+def _is_in_bad_fork() -> bool:
+    return False
+
+
+def _lazy_init() -> None:
+    plait.cuda.init()
+
+
+def _lazy_call(callable: Callable[[], Any], **kwargs: Any) -> None:
+    if plait.cuda.is_available():
+        callable()
+
+
+cudart = refused("cuda", "cudart", NoCuda)
+current_blas_handle = refused("cuda", "current_blas_handle", NoCuda)
+
+
+def __getattr__(name: str) -> Any:
+    if name in OF_CUDA:
+        return OF_CUDA[name]
+    if name == "_initialized":
+        return plait.cuda.is_initialized()
+    if name == "default_generators":
+        count = plait.cuda.device_count()
+        return tuple(binding.default_generator(f"cuda:{i}") for i in range(count))
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -6,7 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import plait
-from plait_torch._amp import get_autocast_dtype
+from plait_torch._autocast import (
+    set_autocast_dtype as set_autocast_dtype,
+    set_autocast_enabled as set_autocast_enabled,
+)
 from plait_torch._jit import ScriptFunction, ScriptModule, fork, wait
 from plait_torch._zip_records import PyTorchFileReader, PyTorchFileWriter
 
@@ -52,7 +55,7 @@ def autocast_decrement_nesting() -> int:
 
 
 def clear_autocast_cache() -> None:
-    """Do nothing: nothing is cast, and so nothing is kept."""
+    """Do nothing: each call casts for itself, and nothing is kept."""
 
 
 def is_autocast_cache_enabled() -> bool:
@@ -61,32 +64,23 @@ def is_autocast_cache_enabled() -> bool:
 
 
 def set_autocast_cache_enabled(enabled: bool) -> None:
-    """Store the flag only: nothing is cast."""
+    """Store the flag only: nothing is kept."""
     _state["cache"] = bool(enabled)
 
 
-def set_autocast_enabled(device_type: Any, enabled: bool | None = None) -> None:
-    """Do nothing, as `autocast` casts nothing: ``is_autocast_enabled()`` stays False."""
-
-
 def set_autocast_cpu_enabled(enabled: bool) -> None:
-    """Do nothing, as `autocast` casts nothing."""
-
-
-def set_autocast_dtype(device_type: str, dtype: Any) -> None:
-    """Do nothing, as `autocast` casts nothing.
-
-    Raises:
-        RuntimeError: for a device that has no dtype of autocast.
-    """
-    get_autocast_dtype(device_type)
+    """Begin or end a region of `autocast` for the CPU."""
+    set_autocast_enabled("cpu", enabled)
 
 
 def set_autocast_cpu_dtype(dtype: Any) -> None:
-    """Do nothing, as `autocast` casts nothing."""
+    """Set the dtype of regions of the CPU."""
+    set_autocast_dtype("cpu", dtype)
 
 
-set_autocast_gpu_dtype = set_autocast_cpu_dtype
+def set_autocast_gpu_dtype(dtype: Any) -> None:
+    """Set the dtype of regions of CUDA devices."""
+    set_autocast_dtype("cuda", dtype)
 
 
 def set_anomaly_enabled(mode: bool, check_nan: bool = True) -> None:

@@ -25,7 +25,7 @@ __all__ = ["Facade", "Finder", "install", "installed", "resolve", "uninstall"]
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 # names that are looked up each time, because their values change
-_CHANGING = frozenset({"default_generator"})
+_CHANGING = frozenset({"_initialized", "default_generator"})
 _NOTHING = object()
 
 

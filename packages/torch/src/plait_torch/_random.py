@@ -26,10 +26,7 @@ def get_rng_state() -> Any:
         >>> bool((plait.rand(3) == x).all())
         True
     """
-    state = plait.get_rng_state()
-    if not isinstance(state, bytes):
-        state = b"".join(word.to_bytes(8, "little") for word in state)
-    return plait.tensor(list(state), dtype=plait.uint8)
+    return tensor_of(plait.get_rng_state())
 
 
 def set_rng_state(new_state: Any) -> None:
@@ -38,20 +35,30 @@ def set_rng_state(new_state: Any) -> None:
     Raises:
         ValueError: for a tensor that is not such a state, also for states of PyTorch itself.
     """
-    if isinstance(new_state, (tuple, bytes)):
-        plait.set_rng_state(new_state)
-        return
+    plait.set_rng_state(state_of(new_state))
+
+
+def tensor_of(state: Any) -> Any:
+    """Return a state of a generator as a tensor of bytes."""
+    if not isinstance(state, bytes):
+        state = b"".join(word.to_bytes(8, "little") for word in state)
+    return plait.tensor(list(state), dtype=plait.uint8)
+
+
+def state_of(tensor: Any) -> Any:
+    """Return the state that `tensor_of` made a tensor of."""
+    if isinstance(tensor, (tuple, bytes)):
+        return tensor
     if isinstance(plait.get_rng_state(), bytes):
-        plait.set_rng_state(bytes(new_state.tolist()))
-        return
-    if new_state.dtype != plait.uint8 or new_state.numel() != 16:
+        return bytes(tensor.tolist())
+    if tensor.dtype != plait.uint8 or tensor.numel() != 16:
         raise ValueError(
             "set_rng_state: 16 bytes of plait's generator are required, got "
-            f"{new_state.numel()} of {new_state.dtype.name}; PyTorch's states are those of other "
+            f"{tensor.numel()} of {tensor.dtype.name}; PyTorch's states are those of other "
             "generators"
         )
-    words = bytes(new_state.tolist())
-    plait.set_rng_state((int.from_bytes(words[:8], "little"), int.from_bytes(words[8:], "little")))
+    words = bytes(tensor.tolist())
+    return int.from_bytes(words[:8], "little"), int.from_bytes(words[8:], "little")
 
 
 @contextmanager

@@ -112,6 +112,7 @@ def set_default_tensor_type(t: Any) -> None:
         >>> set_default_tensor_type("torch.FloatTensor")
     """
     plait.set_default_dtype(_tensor_types.dtype_of(t, "set_default_tensor_type"))
+    plait.set_default_device(_tensor_types.device_of(t))
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
@@ -253,17 +254,17 @@ def is_inference(input: Any) -> bool:
 
 
 def is_autocast_cpu_enabled() -> bool:
-    """Return False: no region casts."""
-    return False
+    """Return whether a region of `autocast` for the CPU is active."""
+    return is_autocast_enabled("cpu")
 
 
 def get_autocast_cpu_dtype() -> Any:
-    """Return bfloat16."""
+    """Return the dtype of regions of the CPU."""
     return get_autocast_dtype("cpu")
 
 
 def get_autocast_gpu_dtype() -> Any:
-    """Return float16."""
+    """Return the dtype of regions of CUDA devices."""
     return get_autocast_dtype("cuda")
 
 

@@ -99,8 +99,48 @@ def share_memory_(self: Tensor) -> Tensor:
     return shared
 
 
+_CODES = {"bool": "b1", "bfloat16": "V2"}  # of dtypes whose names are not NumPy's
+
+
+def _cuda_array_interface(self: Tensor) -> dict[str, Any]:
+    """What libraries such as Numba and CuPy read of a tensor on a CUDA device (version 3).
+
+    Raises:
+        AttributeError: for a tensor on another device.
+        RuntimeError: for one that requires grad.
+
+    Example:
+        >>> import plait_core as pc
+        >>> hasattr(pc.zeros(2), "__cuda_array_interface__")
+        False
+    """
+    if self.device.type != "cuda":
+        raise AttributeError(
+            "__cuda_array_interface__: a tensor on a CUDA device is required; this one is on "
+            f"{self.device}"
+        )
+    if self.requires_grad:
+        raise RuntimeError("__cuda_array_interface__: call detach() of a tensor that requires grad")
+    refuse_batched(self, "__cuda_array_interface__")
+    kind, size = self.dtype, self.element_size()
+    letter = "c" if kind.is_complex else "f" if kind.is_floating_point else "i"
+    if letter == "i" and not kind.is_signed:
+        letter = "u"
+    code = _CODES.get(kind.name, f"{letter}{size}")
+    stream = binding.current_stream(self.device).cuda_stream
+    return {
+        "shape": tuple(self.shape),
+        "typestr": f"{'|' if size == 1 or code[0] == 'V' else '<'}{code}",
+        "data": (self.data_ptr(), False),
+        "strides": None if self.is_contiguous() else tuple(each * size for each in self.stride()),
+        "stream": stream or 1,  # 1 is the default stream
+        "version": 3,
+    }
+
+
 METHODS: dict[str, Callable[..., Any]] = {"is_shared": is_shared, "share_memory_": share_memory_}
 PROPERTIES: dict[str, property] = {
+    "__cuda_array_interface__": property(_cuda_array_interface),
     "H": property(_hermitian),
     "mH": property(_adjoint),
     "is_cpu": _is_on("cpu"),

@@ -80,14 +80,14 @@ def device_count() -> int:
 
 
 def is_initialized() -> bool:
-    """Return whether the component of CUDA devices is loaded; their driver starts at the first use.
+    """Return whether the component of CUDA devices is loaded and has found one.
 
     Example:
         >>> import plait_core as pc
         >>> pc.cuda.is_initialized() in (True, False)
         True
     """
-    return "plait_cuda" in sys.modules
+    return "plait_cuda" in sys.modules and is_available()
 
 
 def init() -> None:

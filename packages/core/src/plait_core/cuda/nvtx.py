@@ -95,7 +95,7 @@ def mark(msg: str) -> None:
 
 
 @contextmanager
-def range(msg: str, *args: Any, **kwargs: Any) -> Iterator[None]:  # noqa: A001 - PyTorch's name
+def range(msg: str, *args: Any, **kwargs: Any) -> Iterator[None]:
     """Name a part of the program; arguments fill the text as `str.format` does.
 
     Example:

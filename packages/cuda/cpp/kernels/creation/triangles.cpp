@@ -12,21 +12,36 @@ struct TriangleArgs {
 };
 
 #if PLAIT_KERNELS
+constexpr int kUnrolled = 4;  // independent loads of a thread
+
+PLAIT_DEVICE bool is_inside(const TriangleArgs &a, int64_t i) {
+  int64_t row, column;
+  if (a.is_large) {
+    row = i / a.columns % a.rows, column = i % a.columns;
+  } else {
+    const uint32_t all = uint32_t(i) / uint32_t(a.columns);
+    row = all % uint32_t(a.rows), column = uint32_t(i) - all * uint32_t(a.columns);
+  }
+  // compared without row + diagonal, which could overflow
+  const int64_t over = column - row;
+  return a.is_lower ? over <= a.diagonal : over >= a.diagonal;
+}
+
 template <class T>
 PLAIT_DEVICE void copy_triangle(Thread &t, const TriangleArgs &a) {
   const auto from = t.global<const T>(a.from);
   const auto to = t.global<T>(a.to);
-  for (int64_t i = t.index(); i < a.n; i += t.stride()) {
-    int64_t row, column;
-    if (a.is_large) {
-      row = i / a.columns % a.rows, column = i % a.columns;
-    } else {
-      const uint32_t all = uint32_t(i) / uint32_t(a.columns);
-      row = all % uint32_t(a.rows), column = uint32_t(i) - all * uint32_t(a.columns);
+  const int64_t step = t.stride();
+  for (int64_t i = t.index(); i < a.n; i += kUnrolled * step) {
+    T v[kUnrolled];
+#pragma unroll
+    for (int u = 0; u < kUnrolled; u++) {
+      const int64_t at = i + u * step;
+      v[u] = at < a.n && is_inside(a, at) ? from.load(at) : T{};
     }
-    // compared without row + diagonal, which could overflow
-    const int64_t over = column - row;
-    to.store(i, (a.is_lower ? over <= a.diagonal : over >= a.diagonal) ? from.load(i) : T{});
+#pragma unroll
+    for (int u = 0; u < kUnrolled; u++)
+      if (i + u * step < a.n) to.store(i + u * step, v[u]);
   }
 }
 #endif
@@ -59,7 +74,7 @@ plait_status triangle(plait_call *c, bool is_lower) {
                        is_lower,
                        n >= int64_t(1) << 31};
   PLAIT_TRY(launch(c, copy_triangle_kernel, instance_of_size(size_of(kind(out->dtype))), a,
-                   blocks_for(c, n, 256), 256));
+                   blocks_for(c, ceil_div(n, 4), 256), 256));
   return to.finish(c);
 }
 plait_status tril(plait_call *c) { return triangle(c, true); }

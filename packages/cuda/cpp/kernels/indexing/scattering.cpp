@@ -21,8 +21,10 @@ struct ScatterArgs {
   int32_t *owners;  // of offsets: the last entry that names it; or NULL
   int64_t n, entries, rest;
   int64_t step, low, size, bias, skipped;
+  uint64_t wrong_key;  // of entries that write nothing
   int32_t is_checked, entries_inner, is_large, key_bytes;
   int32_t rule, include_self;
+  int32_t is_silent;  // a kernel before has reported wrong indices
   Divider divider;  // of the inner one of entries and rest
   uint64_t number[2];
   double alpha[2];
@@ -44,7 +46,8 @@ PLAIT_DEVICE Entry entry_at(Thread &t, const ScatterArgs &a, int64_t p) {
   bool is_valid = true;
   if (a.is_checked) {
     is_valid = index >= a.low && index < a.size;
-    if (!is_valid) t.fail(a.fault, kIndexFault, double(index), double(a.low), double(a.size));
+    if (!is_valid && !a.is_silent)
+      t.fail(a.fault, kIndexFault, double(index), double(a.low), double(a.size));
     if (index < 0) index += a.size;
     is_valid = is_valid && index != a.skipped;
   }
@@ -78,7 +81,7 @@ PLAIT_DEVICE void write_places(Thread &t, const ScatterArgs &a) {
   const auto keys = t.global<K>(a.keys);
   for (int64_t p = t.index(); p < a.entries; p += t.stride()) {
     const Entry e = entry_at(t, a, p);
-    keys.store(p, e.is_valid ? K(e.self + a.bias) : K(0));
+    keys.store(p, e.is_valid ? K(e.self + a.bias) : K(a.wrong_key));
   }
 }
 
@@ -99,7 +102,7 @@ PLAIT_DEVICE void scatter_elements(Thread &t, const ScatterArgs &a) {
   }
 }
 
-// The last of the sorted entries of each place is written.
+// The last of the sorted entries of each place is written. Wrong indices have the largest key.
 template <class T>
 PLAIT_DEVICE void scatter_last(Thread &t, const ScatterArgs &a) {
   const auto self = t.global<T>(a.self);
@@ -108,9 +111,9 @@ PLAIT_DEVICE void scatter_last(Thread &t, const ScatterArgs &a) {
   for (int64_t i = t.index(); i < a.n; i += t.stride()) {
     int64_t q, r, offset[2];
     split(a, i, &q, &r);
-    if (q + 1 < a.entries && key_at(t, a, q + 1) == key_at(t, a, q)) continue;
+    const uint64_t key = key_at(t, a, q);
+    if (key == a.wrong_key || (q + 1 < a.entries && key_at(t, a, q + 1) == key)) continue;
     const Entry e = entry_at(t, a, places.load(q));
-    if (!e.is_valid) continue;
     a.other.seek(r, offset);
     self.store(e.self + offset[0], source.load(e.source + offset[1]));
   }
@@ -167,32 +170,58 @@ PLAIT_DEVICE V multiply(V x, V y) {
   }
 }
 
+// The first sorted entry behind q with another key, found in steps that double.
+PLAIT_DEVICE int64_t end_of_run(Thread &t, const ScatterArgs &a, int64_t q, uint64_t key) {
+  int64_t low = q + 1, step = 1;  // entries before `low` have the key
+  while (low + step - 1 < a.entries && key_at(t, a, low + step - 1) == key) low += step, step *= 2;
+  int64_t high = low + step - 1 < a.entries ? low + step - 1 : a.entries;
+  while (low < high) {
+    const int64_t middle = low + (high - low) / 2;
+    if (key_at(t, a, middle) == key)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
 // Each place is combined with its entries in order, by the thread of its first sorted entry.
+// Several are read at once, as a place can have many.
 template <class T>
 PLAIT_DEVICE void scatter_sorted(Thread &t, const ScatterArgs &a) {
   using V = Compute<T>;
+  constexpr int kAtOnce = 8;
   const auto self = t.global<T>(a.self);
   const auto source = t.global<const T>(a.source);
   const auto places = t.global<const uint32_t>(a.places);
   const V alpha = alpha_of<V>(a);
   for (int64_t i = t.index(); i < a.n; i += t.stride()) {
-    int64_t q, r, offset[2];
+    int64_t q, r, offset[2], first[3];
     split(a, i, &q, &r);
     const uint64_t key = key_at(t, a, q);
-    if (q > 0 && key_at(t, a, q - 1) == key) continue;
+    if (key == a.wrong_key || (q > 0 && key_at(t, a, q - 1) == key)) continue;
     a.other.seek(r, offset);
-    int64_t count = 0, to = 0;
-    V value{};
-    for (; q < a.entries && key_at(t, a, q) == key; q++) {
-      const Entry e = entry_at(t, a, places.load(q));
-      if (!e.is_valid) continue;
-      to = e.self + offset[0];
-      if (count == 0 && a.include_self) value = widen(self.load(to)), count = 1;
-      const V more = multiply(alpha, widen(source.load(e.source + offset[1])));
-      value = count ? combine(a.rule, value, more) : more;
-      count++;
+    const int64_t to = entry_at(t, a, places.load(q)).self + offset[0];
+    const int64_t end = end_of_run(t, a, q, key);
+    int64_t count = a.include_self + end - q;
+    V value = a.include_self ? widen(self.load(to)) : V{};
+    bool is_empty = !a.include_self;
+    for (; q < end; q += kAtOnce) {
+      V more[kAtOnce];
+#pragma unroll
+      for (int k = 0; k < kAtOnce; k++) {
+        if (q + k >= end) continue;
+        a.entry.seek(int64_t(places.load(q + k)), first);
+        more[k] = widen(source.load(first[1] + offset[1]));
+      }
+#pragma unroll
+      for (int k = 0; k < kAtOnce; k++) {
+        if (q + k >= end) continue;
+        const V one = multiply(alpha, more[k]);
+        value = is_empty ? one : combine(a.rule, value, one);
+        is_empty = false;
+      }
     }
-    if (count == 0) continue;
     if (a.rule == kMean && count > 1) value = divide(value, count);
     self.store(to, narrow<T>(value));
   }
@@ -297,12 +326,14 @@ plait_status Scatter::plan(const plait_call *c, const IndexSpace &s, const DLTen
 }
 
 plait_status Scatter::sort(const plait_call *c) {
-  a.key_bytes = span_ > int64_t(UINT32_MAX) ? 8 : 4;
+  a.key_bytes = span_ >= int64_t(UINT32_MAX) ? 8 : 4;
+  a.wrong_key = uint64_t(span_);
   PLAIT_TRY(radix_.take(c, 1, a.entries, a.key_bytes));
   a.keys = radix_.keys();
   PLAIT_TRY(
       launch(c, write_places_kernel, a.key_bytes == 8 ? U64 : U32, a, blocks(c, a.entries), 256));
-  PLAIT_TRY(radix_.sort(c, bits_below(span_)));
+  PLAIT_TRY(radix_.sort(c, bits_below(span_ + 1)));
+  a.is_silent = 1;
   a.keys = const_cast<void *>(radix_.sorted_keys());
   a.places = const_cast<uint32_t *>(radix_.places());
   return PLAIT_OK;
@@ -320,6 +351,7 @@ plait_status Scatter::assign(const plait_call *c, int item) {
     a.owners = owners_.data<int32_t>();
     PLAIT_TRY(fill_bytes(c, a.owners, 0xff, span_ * 4));
     PLAIT_TRY(launch(c, claim_places_kernel, I32, a, blocks(c, a.entries), 256));
+    a.is_silent = 1;
   }
   return launch(c, scatter_elements_kernel, instance_of_size(item), a, blocks(c, a.n), 256);
 }
@@ -358,11 +390,14 @@ int64_t dim_of(const plait_call *c, int i, const DLTensor *t) {
 // What scatter and its relatives begin with: the result is a copy of self.
 struct Along {
   Operand index, source;
+  AlignedTarget to;
   IndexSpace space;
   Scatter scatter;
   plait_status take(const plait_call *c, bool has_source) {
-    const DLTensor *in = tensor(c, 0), *out = result(c);
-    PLAIT_TRY(copy_tensor(c, out, in));
+    const DLTensor *in = tensor(c, 0);
+    PLAIT_TRY(copy_tensor(c, result(c), in));
+    PLAIT_TRY(to.take(c, result(c)));
+    const DLTensor *out = to.tensor();
     PLAIT_TRY(index.take(c, tensor(c, 2)));
     space_along(out, index.tensor(), dim_of(c, 1, in), &space);
     const void *data = nullptr;
@@ -385,14 +420,16 @@ plait_status scatter(plait_call *c) {
   PLAIT_TRY(along.take(c, !is_number));
   const Kind k = kind(result(c)->dtype);
   if (is_number) store_number(k, c->in[3], along.scatter.a.number);
-  return along.scatter.assign(c, size_of(k));
+  PLAIT_TRY(along.scatter.assign(c, size_of(k)));
+  return along.to.finish(c);
 }
 
 // scatter_add(self, dim, index, src)
 plait_status scatter_add(plait_call *c) {
   Along along;
   PLAIT_TRY(along.take(c, true));
-  return along.scatter.combine(c, kind(result(c)->dtype));
+  PLAIT_TRY(along.scatter.combine(c, kind(result(c)->dtype)));
+  return along.to.finish(c);
 }
 
 Rule rule_of(const char *name) {
@@ -408,7 +445,8 @@ plait_status scatter_reduce(plait_call *c) {
   PLAIT_TRY(along.take(c, true));
   along.scatter.a.rule = rule_of(c->in[4].u.s);
   along.scatter.a.include_self = integer(c, 5, 1) != 0;
-  return along.scatter.combine(c, kind(result(c)->dtype));
+  PLAIT_TRY(along.scatter.combine(c, kind(result(c)->dtype)));
+  return along.to.finish(c);
 }
 
 // index_add(self, dim, index, source, alpha)
@@ -454,7 +492,9 @@ plait_status embedding_backward(plait_call *c) {
 
 // index_put_tensors_(self, indices, values, accumulate)
 plait_status index_put(plait_call *c) {
-  const DLTensor *self = tensor(c, 0);
+  AlignedTarget to;
+  PLAIT_TRY(to.take(c, tensor(c, 0)));
+  const DLTensor *self = to.tensor();
   const Kind k = kind(self->dtype);
   const bool accumulates = integer(c, 3) != 0;
   TensorIndices indices;
@@ -478,7 +518,8 @@ plait_status index_put(plait_call *c) {
   }
   PLAIT_TRY(scatter.plan(c, s, self, source));
   if (!source) store_number(k, c->in[2], scatter.a.number);
-  return accumulates ? scatter.combine(c, k) : scatter.assign(c, size_of(k));
+  PLAIT_TRY(accumulates ? scatter.combine(c, k) : scatter.assign(c, size_of(k)));
+  return to.finish(c);
 }
 
 PLAIT_KERNEL("scatter", scatter);

@@ -28,16 +28,13 @@ PLAIT_DEVICE void dense_copy(Thread &t, const DenseArgs &a) {
 PLAIT_DEVICE_KERNEL(dense_copy, DenseArgs, 256, SIZES);
 
 #if PLAIT_HOST
-plait_status make_dense(const plait_call *c, const DLTensor *x, DeviceWorkspace *space,
-                        const void **out) {
-  *out = x->data;
+plait_status copy_dense(const plait_call *c, const DLTensor *x, void *to) {
   const int64_t n = numel(x);
-  if (n == 0 || is_contiguous(x)) return PLAIT_OK;
   const int size = size_of(kind(x->dtype));
-  PLAIT_TRY(space->take(c, n * size));
-  *out = space->data();
+  if (n == 0) return PLAIT_OK;
+  if (is_contiguous(x)) return copy_bytes(c, to, x->data, n * size);
   DenseArgs a{};
-  a.from = static_cast<const char *>(x->data), a.to = space->data(), a.n = n;
+  a.from = static_cast<const char *>(x->data), a.to = to, a.n = n;
   a.walk.is_large = n >= (int64_t(1) << 31);
   for (int d = x->ndim - 1; d >= 0; d--) {
     if (x->shape[d] == 1) continue;
@@ -58,6 +55,16 @@ plait_status make_dense(const plait_call *c, const DLTensor *x, DeviceWorkspace 
     a.walk.dims++;
   }
   return launch(c, dense_copy_kernel, instance_of_size(size), a, blocks_for(c, n, 256), 256);
+}
+
+plait_status make_dense(const plait_call *c, const DLTensor *x, DeviceWorkspace *space,
+                        const void **out) {
+  *out = x->data;
+  const int64_t n = numel(x);
+  if (n == 0 || is_contiguous(x)) return PLAIT_OK;
+  PLAIT_TRY(space->take(c, n * size_of(kind(x->dtype))));
+  *out = space->data();
+  return copy_dense(c, x, space->data());
 }
 #endif
 

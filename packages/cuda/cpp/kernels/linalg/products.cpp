@@ -5,6 +5,7 @@
 #if PLAIT_HOST
 #include <utility>
 
+#include "host/cublas.h"
 #include "host/dense.h"
 #include "host/device.h"
 #include "host/product.h"
@@ -353,6 +354,12 @@ struct ProductPlan {
 
 constexpr int64_t kEnoughBlocks = 256, kSingleWork = 1 << 15, kSingleDepth = 512;
 
+// Few rows are a matter of reading memory, which our kernels do as fast.
+bool is_for_library(const ProductArgs &a) {
+  return a.m > 2 * kFew && a.n > 2 * kFew && a.batch * a.m * a.n * a.k > kSingleWork &&
+         !is_batch_invariant();
+}
+
 ProductPlan plan_few(const plait_call *c, ProductArgs *a) {
   const int64_t groups = ceil_div(a->m, kFew) * a->n * a->batch;
   auto size = [](int64_t stride) { return stride < 0 ? -stride : stride; };
@@ -393,6 +400,10 @@ plait_status product(const plait_call *c, const MatrixProduct &p) {
   if (k == Bool || k == Unknown) return PLAIT_DECLINE;
   if (p.batch == 0 || p.m == 0 || p.n == 0) return PLAIT_OK;
   ProductArgs a = arguments_of(p);
+  if (is_for_library(a)) {
+    const plait_status status = product_by_library(c, p);
+    if (status != PLAIT_DECLINE) return status;
+  }
   const ProductPlan plan = plan_product(c, k, &a);
   const int size = size_of(k), sum_size = size < 4 ? 4 : size;
   a.a_way = way_of(a.a, size, a.a_column, a.a_row, a.a_batch);

@@ -186,6 +186,16 @@ struct ChannelGradients {
   }
 };
 
+// The factors of channels whose mean and variance are given.
+template <class E>
+PLAIT_DEVICE void batch_norm_factors(Thread &t, const ChannelArgs &a) {
+  using T = Compute<E>;
+  const auto mean = t.global<const T>(a.mean), var = t.global<const T>(a.var);
+  const auto factors = t.global<Factors<T>>(a.factors);
+  for (int64_t i = t.index(); i < a.reduce.results; i += t.stride())
+    factors.store(i, channel_factors<E>(t, a, i, mean.load(i), double(var.load(i))));
+}
+
 template <class T>
 PLAIT_DEVICE void batch_norm_moments(Block &t, const ChannelArgs &a) {
   reduce<ChannelMoments<T>>(t, a, a.reduce);
@@ -274,6 +284,7 @@ PLAIT_DEVICE void batch_norm_gradients(Thread &t, const BatchNormArgs &a) {
 }
 #endif
 PLAIT_DEVICE_KERNEL(batch_norm_moments, ChannelArgs, 256, FLOATING);
+PLAIT_DEVICE_KERNEL(batch_norm_factors, ChannelArgs, 256, FLOATING);
 PLAIT_DEVICE_KERNEL(batch_norm_sums, ChannelArgs, 256, FLOATING);
 PLAIT_DEVICE_KERNEL(batch_norm_elements, BatchNormArgs, 256, FLOATING);
 PLAIT_DEVICE_KERNEL(batch_norm_gradients, BatchNormArgs, 256, FLOATING);
@@ -341,6 +352,35 @@ plait_status forward(const plait_call *c, const Forward &in, const ActivationArg
   a.x = x.tensor()->data, a.residual = data_of(residual, in.residual), a.y = result(c)->data;
   a.factors = factors.data(), a.activation = activation;
   return launch_elements(c, batch_norm_elements_kernel, k, a);
+}
+
+// batch_norm_by(input, mean, var, weight, bias, eps): with a given mean and variance
+plait_status batch_norm_by(plait_call *c) {
+  const DLTensor *in = tensor(c, 0);
+  const Kind k = kind(in->dtype);
+  if (k != F32 && k != F64 && !is_half(k)) return PLAIT_DECLINE;
+  const DLDataType wide = k == F64 ? in->dtype : DLDataType{kDLFloat, 32, 1};
+  Operand x, mean, var, weight, bias;
+  PLAIT_TRY(x.take_dense(c, in));
+  PLAIT_TRY(mean.take_as(c, tensor(c, 1), wide));
+  PLAIT_TRY(var.take_as(c, tensor(c, 2), wide));
+  if (tensor(c, 3)) PLAIT_TRY(weight.take_as(c, tensor(c, 3), in->dtype));
+  if (tensor(c, 4)) PLAIT_TRY(bias.take_as(c, tensor(c, 4), in->dtype));
+  DenseResult out;
+  PLAIT_TRY(out.take(c, result(c)));
+  DeviceWorkspace factors;
+  PLAIT_TRY(factors.take(c, in->shape[1] * kFactorBytes));
+  ChannelArgs channels{};
+  channels.reduce.results = in->shape[1];
+  channels.mean = mean.tensor()->data, channels.var = var.tensor()->data;
+  channels.weight = data_of(weight, tensor(c, 3)), channels.bias = data_of(bias, tensor(c, 4));
+  channels.factors = factors.data(), channels.eps = real(c, 5);
+  PLAIT_TRY(launch(c, batch_norm_factors_kernel, k, channels,
+                   blocks_for(c, channels.reduce.results, 256), 256));
+  BatchNormArgs a = elements_of(x.tensor(), {x.tensor()->data, out.data()});
+  a.x = x.tensor()->data, a.y = out.data(), a.factors = factors.data();
+  PLAIT_TRY(launch_elements(c, batch_norm_elements_kernel, k, a));
+  return out.finish(c);
 }
 
 struct Backward {
@@ -425,6 +465,7 @@ plait_status batch_norm_add_activation_backward(plait_call *c) {
 PLAIT_KERNEL("native_batch_norm", native_batch_norm);
 PLAIT_KERNEL("native_batch_norm_activation", native_batch_norm_activation);
 PLAIT_KERNEL("native_batch_norm_add_activation", native_batch_norm_add_activation);
+PLAIT_KERNEL("batch_norm_by", batch_norm_by);
 PLAIT_KERNEL("batch_norm_backward", batch_norm_backward);
 PLAIT_KERNEL("batch_norm_activation_backward", batch_norm_activation_backward);
 PLAIT_KERNEL("batch_norm_add_activation_backward", batch_norm_add_activation_backward);

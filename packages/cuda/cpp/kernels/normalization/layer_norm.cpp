@@ -268,9 +268,9 @@ PLAIT_DEVICE void layer_norm_factor_gradients(Block &t, const ReduceArgs &a) {
 }
 #endif
 PLAIT_DEVICE_KERNEL(layer_norm_rows, LayerNormArgs, 256, FLOATING);
-PLAIT_DEVICE_KERNEL(layer_norm_long_rows, LayerNormArgs, 256, FLOATING);
+PLAIT_DEVICE_KERNEL(layer_norm_long_rows, LayerNormArgs, 512, FLOATING);
 PLAIT_DEVICE_KERNEL(layer_norm_backward_rows, LayerNormArgs, 256, FLOATING);
-PLAIT_DEVICE_KERNEL(layer_norm_backward_long_rows, LayerNormArgs, 256, FLOATING);
+PLAIT_DEVICE_KERNEL(layer_norm_backward_long_rows, LayerNormArgs, 512, FLOATING);
 PLAIT_DEVICE_KERNEL(layer_norm_factor_gradients, ReduceArgs, 256, FLOATING);
 
 #if PLAIT_HOST
@@ -288,11 +288,10 @@ plait_status launch_rows(const plait_call *c, Kind k, LayerNormArgs a, bool is_b
   if (a.shape.n <= kHeldRow)
     return launch(c, is_backward ? layer_norm_backward_rows_kernel : layer_norm_rows_kernel, k, a,
                   row_blocks(a.shape), kRowThreads, 1024);
-  a.shape.lanes = kRowThreads;
   const int64_t bytes = is_backward ? 0 : long_row_bytes(c, a.shape.n, k);
   a.is_kept = bytes > 0;
   return launch(c, is_backward ? layer_norm_backward_long_rows_kernel : layer_norm_long_rows_kernel,
-                k, a, row_blocks(a.shape), kRowThreads, bytes ? bytes : 1024);
+                k, a, long_row_blocks(a.shape), kLongRowThreads, bytes ? bytes : 1024);
 }
 
 // native_layer_norm(input, normalized_shape, weight, bias, eps) -> (result, mean, 1 / sqrt(var +

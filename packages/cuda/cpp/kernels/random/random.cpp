@@ -27,17 +27,14 @@ struct RandomArgs {
 };
 
 #if PLAIT_KERNELS
-PLAIT_DEVICE uint64_t first_block(Thread &t, const RandomStream &s) {
-  return s.offset + (s.base ? t.global<const uint64_t>(s.base).load(0) : 0);
-}
 
 // Calls f(words, first element) for each block of words, of which each makes `each` elements.
 template <int each, class F>
 PLAIT_DEVICE void each_block(Thread &t, const RandomArgs &a, F f) {
-  const uint64_t first = first_block(t, a.stream);
+  const RandomStream s = stream_of_run(t, a.stream);
   const int64_t blocks = (a.n + each - 1) / each;
   for (int64_t b = t.index(); b < blocks; b += t.stride())
-    f(philox(a.stream.seed, first + uint64_t(b), 0), b * each);
+    f(philox(s.seed, s.offset + uint64_t(b), 0), b * each);
 }
 
 // Writes neighbouring elements, those that exist.
@@ -96,12 +93,12 @@ PLAIT_DEVICE void random_pairs(Thread &t, const RandomArgs &a) {
   using namespace scalar;
   constexpr int made = kMade<T>, half = 16;
   const auto to = t.global<T>(a.to);
-  const uint64_t first = first_block(t, a.stream);
+  const RandomStream s = stream_of_run(t, a.stream);
   const int64_t groups = (a.n + 2 * half * made - 1) / (2 * half * made);
   for (int64_t i = t.index(); i < groups * half; i += t.stride()) {
     const int64_t block = i / half * 2 * half + i % half;
-    const RandomWords radii = philox(a.stream.seed, first + uint64_t(block), 0),
-                      angles = philox(a.stream.seed, first + uint64_t(block + half), 0);
+    const RandomWords radii = philox(s.seed, s.offset + uint64_t(block), 0),
+                      angles = philox(s.seed, s.offset + uint64_t(block + half), 0);
     Vector<T, made> cosines, sines;
 #pragma unroll
     for (int k = 0; k < made; k++) {
@@ -188,28 +185,12 @@ PLAIT_DEVICE_KERNEL(random_whole, RandomArgs, 256, ALL);
 namespace plait::cuda {
 namespace {
 
-// The parts of complex numbers as an array of twice as many real ones.
-struct Parts {
-  DLTensor t;
-  int64_t shape[PLAIT_MAX_DIMS + 1], strides[PLAIT_MAX_DIMS + 1];
-  explicit Parts(const DLTensor *z) : t(*z) {
-    for (int d = 0; d < z->ndim; d++) shape[d] = z->shape[d], strides[d] = 2 * z->strides[d];
-    shape[z->ndim] = 2, strides[z->ndim] = 1;
-    t.ndim = z->ndim + 1;
-    t.dtype = DLDataType{kDLFloat, uint8_t(z->dtype.bits / 2), 1};
-    t.shape = shape;
-    t.strides = strides;
-  }
-  Parts(const Parts &) = delete;
-  Parts &operator=(const Parts &) = delete;
-};
-
 // Runs a kernel of which a block of words makes `each` elements.
 plait_status fill_random(const plait_call *c, const DeviceKernel &kernel, int instance,
                          const DLTensor *to, int each, RandomArgs *a,
                          const DLTensor *chances = nullptr) {
   a->n = numel(to), a->to = to->data;
-  PLAIT_TRY(reserve_blocks(c, blocks_of_groups(a->n, each), &a->stream));
+  PLAIT_TRY(reserve_stream(c, blocks_of_groups(a->n, each), &a->stream));
   if (a->n == 0) return PLAIT_OK;
   Plan p;
   p.add(to, 1);
@@ -269,14 +250,13 @@ plait_status bernoulli_fill(plait_call *c) {  // bernoulli_(self, p, *, generato
   plait_value one{PLAIT_INT, 0, {0}};
   one.u.i = 1;
   store_number(kind(self->dtype), one, a.one);
-  return fill_random(c, random_choices_kernel, instance_of_size(self->dtype.bits / 8), self, 4,
-                     &a);
+  return fill_random(c, random_choices_kernel, instance_of_size(self->dtype.bits / 8), self, 4, &a);
 }
 plait_status bernoulli(plait_call *c) {  // bernoulli(self, *, generator): of probabilities
   Operand chances;
   PLAIT_TRY(chances.take(c, tensor(c, 0)));
   RandomArgs a{};
-  a.chances = chances.data(), a.fault = fault_of(c);
+  a.chances = chances.data(), a.fault = fault_of(c, 0);
   return fill_random(c, random_chances_kernel, kind(result(c)->dtype), result(c), 4, &a,
                      chances.tensor());
 }
@@ -304,7 +284,6 @@ plait_status geometric(plait_call *c) {  // geometric_(self, p, *, generator)
   const Kind k = kind(self->dtype);
   RandomArgs a{};
   a.trials = 1 / log1p(-real(c, 1));
-  if (a.trials == 0) a.trials = -0x1p-1022;  // p = 1: every trial is a success
   a.largest = k >= F32 ? INT64_MAX : largest(k);
   return fill_whole(c, self, &a);
 }
@@ -313,8 +292,7 @@ plait_status random_from(plait_call *c) {  // random_.from(self, low, high, *, g
   const bool is_open = c->in[2].tag == PLAIT_NONE;  // up to the largest number of the dtype
   RandomArgs a{};
   a.low = uint64_t(integer(c, 1));
-  a.range =
-      (is_open ? uint64_t(largest(kind(self->dtype))) + 1 : uint64_t(integer(c, 2))) - a.low;
+  a.range = (is_open ? uint64_t(largest(kind(self->dtype))) + 1 : uint64_t(integer(c, 2))) - a.low;
   return fill_whole(c, self, &a);
 }
 plait_status randint(plait_call *c) {  // randint(low, high, size, ...): in [low, high)

@@ -16,13 +16,11 @@ struct RankArgs {
   Walk<1> line;
 };
 struct ModeArgs {
-  const void *from;
-  void *values;
+  void *values;  // one element for each line, as of indices
   int64_t *indices;
-  void *keys;              // of the lines: to be written, or sorted
-  const uint32_t *places;  // those that the sorted keys had
-  int64_t lines, n, step;
-  Walk<1> line;
+  const void *sorted;     // the elements of each line in order
+  const int64_t *places;  // and the places that they had
+  int64_t lines, n;
 };
 
 #if PLAIT_KERNELS
@@ -101,39 +99,25 @@ PLAIT_DEVICE void rank_lines(Block &t, const RankArgs &a) {
   }
 }
 
-template <class T>
-PLAIT_DEVICE void write_mode_keys(Thread &t, const ModeArgs &a) {
-  const auto from = t.global<const T>(a.from);
-  const auto keys = t.global<SortKey<T>>(a.keys);
-  for (int64_t i = t.index(); i < a.lines * a.n; i += t.stride()) {
-    const int64_t number = i / a.n, at = i - number * a.n;
-    int64_t offset[1];
-    a.line.seek(number, offset);
-    keys.store(i, sort_key(from.load(offset[0] + at * a.step)));
-  }
-}
-
 // The last index of the most frequent element; of equally frequent ones, of the smallest. Each nan
 // counts as a different element.
 template <class T>
 PLAIT_DEVICE void find_modes(Block &t, const ModeArgs &a) {
-  using K = SortKey<T>;
-  constexpr bool has_nan = !std::is_integral_v<T>;
   const auto room = t.shared<Best<int64_t>>(kThreads / kWarp);
-  const auto from = t.global<const T>(a.from);
-  const auto keys = t.global<const K>(a.keys);
-  const auto places = t.global<const uint32_t>(a.places);
+  const auto sorted = t.global<const T>(a.sorted);
+  const auto places = t.global<const int64_t>(a.places);
   for (int64_t number = t.block(); number < a.lines; number += t.blocks()) {
     const int64_t first = number * a.n;
     Best<int64_t> best{0, a.n};
     for (int64_t i = t.thread(); i < a.n; i += kThreads) {
-      const K key = keys.load(first + i);
-      if (i > 0 && keys.load(first + i - 1) == key) continue;  // no run begins here
-      if (has_nan && key == kLargestKey<T>) continue;
+      const T x = sorted.load(first + i);
+      const auto key = sort_key(x);
+      if (is_nan(x) || (i > 0 && sort_key(sorted.load(first + i - 1)) == key))
+        continue;  // no run begins here
       int64_t low = i + 1, high = a.n;  // the end of the run
       while (low < high) {
         const int64_t half = low + (high - low) / 2;
-        if (keys.load(first + half) == key)
+        if (sort_key(sorted.load(first + half)) == key)
           low = half + 1;
         else
           high = half;
@@ -142,19 +126,15 @@ PLAIT_DEVICE void find_modes(Block &t, const ModeArgs &a) {
     }
     best = largest_of_block(t, room, best);
     if (t.thread() == 0) {
-      int64_t offset[1];
-      a.line.seek(number, offset);
-      const int64_t last = best.value ? best.place + best.value - 1 : a.n - 1;
-      const int64_t at = places.load(first + last);
-      t.global<T>(a.values).store(number, from.load(offset[0] + at * a.step));
-      t.global<int64_t>(a.indices).store(number, at);
+      const int64_t last = first + (best.value ? best.place + best.value : a.n) - 1;
+      t.global<T>(a.values).store(number, sorted.load(last));
+      t.global<int64_t>(a.indices).store(number, places.load(last));
     }
   }
 }
 #endif
 
 PLAIT_DEVICE_KERNEL(rank_lines, RankArgs, 256, NUMERIC);
-PLAIT_DEVICE_KERNEL(write_mode_keys, ModeArgs, 256, NUMERIC);
 PLAIT_DEVICE_KERNEL(find_modes, ModeArgs, 256, NUMERIC);
 
 }  // namespace
@@ -215,22 +195,14 @@ plait_status mode(plait_call *c) {
   const int64_t n = self->ndim ? self->shape[dim] : 1;
   PLAIT_TRY(check_length(c, dim, n));
   const Kind k = sort_kind(self);
-  RadixSort radix;
   const int64_t lines = numel(self) / n;
-  PLAIT_TRY(radix.take(c, lines, n, size_of(k) == 8 ? 8 : 4));
-  ModeArgs a{self->data,
-             result(c)->data,
-             data<int64_t>(result(c, 1)),
-             radix.keys(),
-             nullptr,
-             lines,
-             n,
-             step_of(self, dim),
-             {}};
-  if (!lines_of_all<1>({self}, dim, &a.line)) return too_many_dimensions(c);
-  PLAIT_TRY(launch(c, write_mode_keys_kernel, k, a, blocks_for(c, lines * n, 256), 256));
-  PLAIT_TRY(radix.sort(c, 8 * size_of(k)));
-  a.keys = const_cast<void *>(radix.sorted_keys()), a.places = radix.places();
+  DeviceWorkspace sorted, places;
+  PLAIT_TRY(sorted.take(c, lines * n * size_of(k)));
+  PLAIT_TRY(places.take(c, lines * n * 8));
+  PLAIT_TRY(sort_dimension(c, self, dim, sorted.data(), places.data<int64_t>()));
+  const ModeArgs a{result(c)->data, data<int64_t>(result(c, 1)),
+                   sorted.data(),   places.data<int64_t>(),
+                   lines,           n};
   return launch(c, find_modes_kernel, k, a, lines < kMostBlocks ? lines : kMostBlocks, 256,
                 8 * 16 + 8);
 }

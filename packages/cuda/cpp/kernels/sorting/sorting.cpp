@@ -245,7 +245,7 @@ plait_status sort_selected(const plait_call *c, Kind k, SortArgs a) {
   a.n = a.keep, a.from_step = 1;
   const DLTensor *out = result(c, 0);
   const int dim = out->ndim ? int(wrapped(integer(c, 2, -1), out->ndim)) : 0;
-  if (!lines_of_result(out, dim, a.keep, &a.line)) return too_many_dimensions(c);
+  if (!lines_of_array(out, dim, a.keep, false, &a.line)) return too_many_dimensions(c);
   return sort_lines(c, k, a);
 }
 
@@ -303,5 +303,29 @@ plait_status argsort_rows(plait_call *c) {
 PLAIT_KERNEL("argsort_rows", argsort_rows);
 
 }  // namespace
+
+plait_status sort_rows(const plait_call *c, Kind k, const void *rows, int64_t lines, int64_t n,
+                       int64_t keep, void *values, int64_t *indices) {
+  SortArgs a{};
+  a.from = rows, a.values = values, a.indices = indices;
+  a.lines = lines, a.n = n, a.keep = keep, a.from_step = a.values_step = 1;
+  Plan p;
+  p.operands = 2, p.ndim = 1, p.numel = p.size[0] = lines;
+  p.stride[0][0] = keep, p.stride[1][0] = n;
+  make_walk(p, &a.line);
+  return sort_lines(c, k, a);
+}
+
+plait_status sort_dimension(const plait_call *c, const DLTensor *self, int dim, void *values,
+                            int64_t *indices) {
+  SortArgs a{};
+  a.n = a.keep = self->ndim ? self->shape[dim] : 1;
+  a.lines = numel(self) / a.n;
+  a.from = self->data, a.values = values, a.indices = indices;
+  a.from_step = step_of(self, dim), a.values_step = 1;
+  if (!lines_of_array(self, dim, a.n, true, &a.line)) return too_many_dimensions(c);
+  return sort_lines(c, sort_kind(self), a);
+}
+
 }  // namespace plait::cuda
 #endif

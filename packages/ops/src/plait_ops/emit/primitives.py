@@ -78,7 +78,9 @@ class Order:
         """The operators that run from each kernel on; without it they do not."""
         self.at_start = sorted(name for name, needs in self.needs.items() if not needs)
         missing = {name: needs for name, needs in self.needs.items() if needs}
-        missing = self._take([name for name in RUNTIME if {name} == self.needs.get(name)], missing)
+        missing = self._take(
+            [name for name in RUNTIME if self.needs.get(name) == frozenset({name})], missing
+        )
         while missing:
             missing = self._take(self._best(missing), missing)
 
@@ -95,14 +97,15 @@ class Order:
 
     @staticmethod
     def _best(missing: dict[str, frozenset[str]]) -> list[str]:
-        waiting = collections.Counter(missing.values())
+        waiting: collections.Counter[frozenset[str]] = collections.Counter(missing.values())
         demand = collections.Counter(name for needs in missing.values() for name in needs)
 
         def gain(kernels: frozenset[str]) -> tuple[float, int, list[str]]:
             running = sum(n for needs, n in waiting.items() if needs <= kernels)
             return -running / len(kernels), -running, sorted(kernels)
 
-        return sorted(min(waiting, key=gain), key=lambda name: (-demand[name], name))
+        best: frozenset[str] = min(waiting, key=gain)
+        return sorted(best, key=lambda name: (-demand[name], name))
 
     def running(self, kernels: int) -> int:
         """Return how many operators run with the first `kernels` kernels."""

@@ -287,9 +287,10 @@ typedef struct plait_allocator {
    *        compare the results, so the numbers from `data` to `data` + `nbytes` belong to the block
    *        alone, even if nobody can read there. A device whose memory has handles chooses them
    * @param block a value that `free` gets back
-   * @return PLAIT_MEMORY_ERROR without an error object if there is no memory; since 0.5 another
-   *        status is another error, which the function may raise. Before 0.5 every status but
-   *        PLAIT_OK meant that there is no memory */
+   * @return PLAIT_MEMORY_ERROR without an error object if there is no memory; since 0.5 it may raise
+   *        one with a text that says who has the memory, and another status is another error, which
+   *        the function may raise. Before 0.5 every status but PLAIT_OK meant that there is no
+   *        memory */
   plait_status (*alloc)(void *ctx, DLDevice, uint64_t nbytes, plait_stream *, void **data,
                         void **block);
   /** Free memory of `alloc`. Any thread. */
@@ -602,7 +603,8 @@ enum plait_event_kind {
 /** One event. It is valid during the call of the observer. */
 typedef struct plait_event {
   uint32_t size, kind;
-  const plait_call *call; /**< OP: the call; at its end the results are there */
+  /** OP: the call; at its end the results are there, and since 0.5 `launch`, if it has a kernel. */
+  const plait_call *call;
   const char *name;       /**< OP, NODE, RANGE, COLLECTIVE, DATA */
   uint64_t a, b;          /**< ALLOC, FREE: bytes and address; NODE: `a` is plait_thread::node */
   DLDevice device;
@@ -888,7 +890,8 @@ typedef struct plait_device {
    *
    * The copy runs behind the work in the stream, which belongs to `from`, or to `to` if `from`
    * is the host. Without PLAIT_COPY_ASYNC, host memory has been read or written when the
-   * function returns. Device memory may be used in the stream without a wait.
+   * function returns. Device memory may be used in the stream without a wait. Errors that are found
+   * later, and records, name plait_thread::launch.
    * @param flags PLAIT_COPY_ASYNC or 0 */
   plait_status (*copy)(void *ctx, struct plait_thread *, void *dst, DLDevice to, const void *src,
                        DLDevice from, uint64_t nbytes, plait_stream *, uint64_t flags);
@@ -1140,6 +1143,8 @@ typedef struct plait_thread {
   /** Of results of calls that have no tensor and name none; default: the CPU. */
   DLDevice device;
   uint64_t node;      /**< written by the engine: number of the newest node of this thread, or 0 */
+  /** Number of the latest copy by plait_device::copy, which its errors and records name; since 0.5. */
+  uint64_t launch;
 } plait_thread;
 
 /* ---- plug-ins ------------------------------------------------------------------------------ */
@@ -1221,8 +1226,8 @@ typedef struct plait_runtime {
   plait_status (*define)(plait_thread *, const plait_op_def *, const plait_op **);
   /** Return an operator, or NULL; "max" gives the first overload of that base name.
    *
-   * A plug-in may be loaded before the package that defines the operator: `implement_named` does not
-   * depend on the order. */
+   * In `init` it is NULL where the package that defines the operator is loaded later.
+   * `implement_named` does not depend on the order. */
   const plait_op *(*op)(const char *name);
   /** List all operators in the order of definition.
    * @param room length of `list`

@@ -21,7 +21,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <memory>
+#include <mutex>
+#include <new>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -40,6 +43,7 @@ class __attribute__((visibility("hidden"))) CachingAllocator {
       : runtime_(runtime), device_(device) {
     const char *cache = std::getenv("PLAIT_DEVICE_CACHE");
     has_cache_ = !cache || std::strcmp(cache, "0") != 0;
+    is_misspelt_ = cache && has_cache_ && std::strcmp(cache, "1") != 0;
     fill_table();
   }
   CachingAllocator(const CachingAllocator &) = delete;
@@ -604,6 +608,10 @@ class __attribute__((visibility("hidden"))) CachingAllocator {
     if (!on)
       return runtime_->raise(runtime_->thread(), PLAIT_VALUE_ERROR, device_->name,
                              "memory of more than %d devices is not supported", kMostDevices);
+    if (is_misspelt_)
+      return runtime_->raise(runtime_->thread(), PLAIT_VALUE_ERROR, nullptr,
+                             "PLAIT_DEVICE_CACHE must be 0 or 1, got `%s`",
+                             std::getenv("PLAIT_DEVICE_CACHE"));
     if (nbytes > uint64_t(INT64_MAX) / 2) return exhausted(*on, {stream, nullptr, nbytes, 0});
     const Request r{stream, pool_of(*on, stream), nbytes,
                     has_cache_ ? rounded(nbytes, kUnit) : nbytes};
@@ -889,9 +897,78 @@ class __attribute__((visibility("hidden"))) CachingAllocator {
 
   const plait_runtime *runtime_;
   const plait_device *device_;
-  bool has_cache_ = true;
+  bool has_cache_ = true, is_misspelt_ = false;  // the environment variable
   plait_allocator table_{};
   std::atomic<Device *> devices_[kMostDevices] = {};
+};
+
+// Pinned memory of the host in sizes of powers of two, for plait_device::pinned_alloc and
+// plait_device::pinned_free. The runtime gives it back when copies from and to it are done, so that
+// no events are required. Never destroyed, like the other one.
+class __attribute__((visibility("hidden"))) PinnedCache {
+ public:
+  using Take = plait_status (*)(plait_thread *, uint64_t nbytes, void **data);
+  using Give = void (*)(void *data, uint64_t nbytes);
+
+  PinnedCache(Take take, Give give) : take_(take), give_(give) {}
+  PinnedCache(const PinnedCache &) = delete;
+  PinnedCache &operator=(const PinnedCache &) = delete;
+
+  plait_status alloc(plait_thread *thread, uint64_t nbytes, void **data) {
+    const int c = class_of(nbytes);
+    if (c < 0) return PLAIT_MEMORY_ERROR;
+    {
+      const std::lock_guard<ProcessLock> lock(lock_);
+      if (Free *first = free_[c]) {
+        free_[c] = first->next;
+        *data = first;
+        return PLAIT_OK;
+      }
+    }
+    const plait_status s = take_(thread, uint64_t(1) << c, data);
+    if (s != PLAIT_MEMORY_ERROR || !trim()) return s;
+    thread->runtime->clear(thread);
+    return take_(thread, uint64_t(1) << c, data);
+  }
+  void free(void *data, uint64_t nbytes) {
+    const int c = class_of(nbytes);
+    const std::lock_guard<ProcessLock> lock(lock_);
+    free_[c] = new (data) Free{free_[c]};
+  }
+  // Gives unused memory back to the driver; whether there was some.
+  bool trim() {
+    bool any = false;
+    for (int c = kSmallest; c < kClasses; c++) {
+      Free *list = nullptr;
+      {
+        const std::lock_guard<ProcessLock> lock(lock_);
+        std::swap(list, free_[c]);
+      }
+      for (Free *next; list; list = next) {
+        next = list->next;
+        give_(list, uint64_t(1) << c);
+        any = true;
+      }
+    }
+    return any;
+  }
+
+ private:
+  struct Free {  // at the begin of memory that nobody has
+    Free *next;
+  };
+  static constexpr int kSmallest = 9, kClasses = 48;
+
+  static int class_of(uint64_t nbytes) {  // or -1
+    for (int c = kSmallest; c < kClasses; c++)
+      if (nbytes <= uint64_t(1) << c) return c;
+    return -1;
+  }
+
+  const Take take_;
+  const Give give_;
+  ProcessLock lock_;
+  Free *free_[kClasses] = {};
 };
 
 }  // namespace plait

@@ -4,7 +4,18 @@ from plait_ops import calls as op
 from plait_ops.linear_words import require_matrix, require_square
 from plait_ops.spec import Composite, Operator
 from plait_ops.specs.linalg.systems import batch_index, failed_matrix
-from plait_ops.words import broadcast, check, conjugate, int32, numel, require_same, result, sum_to
+from plait_ops.words import (
+    broadcast,
+    check,
+    conjugate,
+    int32,
+    numel,
+    require_same,
+    result,
+    sum_to,
+    to_dtype,
+    wide_dtype,
+)
 
 _DEFINITE = (
     "RuntimeError if a matrix is not positive definite (the text names its place in the batch)"
@@ -204,11 +215,13 @@ def _(g, self, L, result, upper):
 
 @cholesky_solve.decompose
 def _(self, L, upper):
-    other = conjugate(op.transpose(L, -2, -1))
-    low = other if upper else L
-    high = L if upper else other
-    inner = op.linalg_solve_triangular(low, self, upper=False)
-    return op.linalg_solve_triangular(high, inner, upper=True)
+    wide = wide_dtype(L.dtype)
+    own = to_dtype(L, wide)
+    other = conjugate(op.transpose(own, -2, -1))
+    low = other if upper else own
+    high = own if upper else other
+    inner = op.linalg_solve_triangular(low, to_dtype(self, wide), upper=False)
+    return to_dtype(op.linalg_solve_triangular(high, inner, upper=True), self.dtype)
 
 
 cholesky_inverse = Operator(

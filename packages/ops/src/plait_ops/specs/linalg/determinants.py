@@ -14,6 +14,7 @@ from plait_ops.words import (
     real_dtype,
     result,
     to_dtype,
+    wide_dtype,
 )
 
 NAN = float("nan")
@@ -189,7 +190,8 @@ def _(self):
 
 @linalg_slogdet_.decompose
 def _(A):
-    LU, pivots, _info = op.linalg_lu_factor_ex(A)
+    LU, pivots, _info = op.linalg_lu_factor_ex(to_dtype(A, wide_dtype(A.dtype)))
     on_diagonal = op.diagonal(LU, 0, -2, -1)
-    sign = op.prod_dim(op.sgn(on_diagonal), -1) * _parity(pivots, A.dtype)
-    return sign, op.sum(op.log(op.abs(on_diagonal)), [-1])
+    sign = op.prod_dim(op.sgn(on_diagonal), -1) * _parity(pivots, LU.dtype)
+    size = op.sum(op.log(op.abs(on_diagonal)), [-1])
+    return to_dtype(sign, A.dtype), to_dtype(size, real_dtype(A.dtype))

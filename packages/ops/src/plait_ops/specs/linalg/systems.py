@@ -18,6 +18,7 @@ from plait_ops.words import (
     result,
     sum_to,
     to_dtype,
+    wide_dtype,
 )
 
 _SINGULAR = "RuntimeError if a matrix is singular (the text names its place in the batch)"
@@ -271,12 +272,14 @@ def _(A, B, left):
 
 @linalg_solve_ex.decompose
 def _(A, B, left, check_errors):
-    LU, pivots, info = op.linalg_lu_factor_ex(A)
+    wide = wide_dtype(A.dtype)
+    LU, pivots, info = op.linalg_lu_factor_ex(to_dtype(A, wide))
     if check_errors:
         _refuse_singular(info)
     vectors = are_vectors(A, B)
     columns = op.unsqueeze(B, -1) if vectors else B
-    X = op.linalg_lu_solve(LU, pivots, columns, left=left)
+    X = op.linalg_lu_solve(LU, pivots, to_dtype(columns, wide), left=left)
+    X = to_dtype(X, A.dtype)
     each = op.expand(info, X.shape[:-2])
     return op.squeeze_dim(X, [-1]) if vectors else X, op.clone(each)
 
@@ -289,5 +292,6 @@ def _(A):
 
 @linalg_inv_ex.decompose
 def _(A, check_errors):
-    one = op.eye(A.shape[-1], dtype=A.dtype, device=A.device)
+    # expanded, as one matrix may have the shape of a vector for each matrix of `A`
+    one = op.expand(op.eye(A.shape[-1], dtype=A.dtype, device=A.device), A.shape)
     return linalg_solve_ex(A, one, check_errors=check_errors)

@@ -53,11 +53,6 @@ def _(g, self):
     return g / conjugate(1.0 - op.square(self))
 
 
-@atanh.decompose
-def _(self):
-    return (op.log1p(self) - op.log1p(-self)) * 0.5
-
-
 tanh = float_function(
     "tanh",
     "The hyperbolic tangent.",

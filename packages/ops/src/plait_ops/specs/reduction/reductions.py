@@ -5,6 +5,7 @@ from plait_ops.spec import Composite, Reduction
 from plait_ops.words import (
     check,
     conjugate,
+    is_complex,
     numel,
     reduce_dims,
     reduced,
@@ -66,8 +67,10 @@ def _(self, dim, keepdim, dtype):
     wanted = dtype if dtype is not None else self.dtype
     dims = reduce_dims("dim", dim, self.shape)
     n = numel(self.shape) / max(numel(reduced(self.shape, dims, True)), 1)
-    x = to_dtype(self, wide_dtype(wanted))
-    return to_dtype(op.sum(x, dims, keepdim) / n, wanted)
+    total = op.sum(to_dtype(self, wide_dtype(wanted)), dims, keepdim)
+    if is_complex(wanted):  # a complex quotient would mix infinite parts with others
+        return op.view_as_complex(op.view_as_real(total) / n)
+    return to_dtype(total / n, wanted)
 
 
 prod = Reduction(

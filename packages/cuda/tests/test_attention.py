@@ -1,0 +1,50 @@
+"""Attention on the device."""
+
+import numpy as np
+import pytest
+from on_both import check, random
+
+import plait_core as pc
+from plait_abi import operator
+
+FLOATS = [pc.float32, pc.float64, pc.float16, pc.bfloat16]
+
+FORWARD, BACKWARD = operator("attention_forward"), operator("attention_backward")
+TOLERANCE = {pc.float32: 2e-5, pc.float64: 1e-11, pc.float16: 4e-3, pc.bfloat16: 3e-2}
+# leading sizes, queries, keys, width of queries and of values
+CASES = [
+    ((2, 3), 5, 7, 4, 6),
+    ((2,), 65, 130, 64, 64),
+    ((1, 2), 70, 33, 80, 128),
+    ((2,), 1, 200, 33, 17),
+    ((), 64, 64, 16, 16),
+    ((0,), 3, 4, 5, 6),
+]
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("mask", ["none", "bool", "added", "causal"])
+@pytest.mark.parametrize("case", CASES)
+def test_attention(case, mask, dtype):
+    rng = np.random.default_rng(0)
+    lead, queries, keys, width, wide = case
+    query = random(rng, *lead, queries, width, dtype=dtype)
+    if len(lead) == 2:
+        query = random(rng, lead[0], queries, lead[1], width, dtype=dtype).transpose(1, 2)
+    key, value = (random(rng, *lead, keys, n, dtype=dtype) for n in (width, wide))
+    chosen = None
+    if mask == "bool":
+        allowed = rng.random((queries, keys)) > 0.3
+        allowed[0] = False  # a row that attends to nothing
+        chosen = pc.tensor(allowed)
+    if mask == "added":
+        chosen = random(rng, queries, 1, dtype=dtype)
+    more = [chosen, mask == "causal", 0.3]
+    check(FORWARD, query, key, value, *more)
+    output, lse = FORWARD(query, key, value, *more)
+    grad = random(rng, *lead, queries, wide, dtype=dtype)
+    check(
+        BACKWARD,
+        *(grad, query, key, value, chosen, output, lse, *more[1:]),
+        tolerance=TOLERANCE[dtype],
+    )

@@ -1,0 +1,119 @@
+"""Work that is recorded once and done again (plait.cuda.CUDAGraph)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import plait_core as pc
+
+cuda = pc.cuda
+
+
+def record(function: Any, **words: Any) -> tuple[Any, Any]:
+    """Return a graph of a function's work and the function's result."""
+    graph = cuda.CUDAGraph()
+    with cuda.graph(graph, **words):
+        result = function()
+    return graph, result
+
+
+def test_a_graph_reads_what_its_tensors_hold() -> None:
+    x = pc.ones(1000, device="cuda")
+    graph, y = record(lambda: (x * 2 + 1).exp().log())
+    for value in (3.0, -2.0):
+        x.fill_(value)
+        graph.replay()
+        assert pc.allclose(y.cpu(), pc.full((1000,), 2 * value + 1), atol=1e-4)
+
+
+def test_memory_of_a_graph_is_not_given_to_others() -> None:
+    x = pc.ones(1 << 16, device="cuda")
+    graph, y = record(lambda: (x + 1) * 3)
+    others = [pc.zeros(1 << 16, device="cuda") for _ in range(20)]
+    graph.replay()
+    assert float(y.cpu().min()) == 6.0
+    assert all(float(each.cpu().abs().max()) == 0 for each in others)
+    segments = [each for each in cuda.memory_snapshot(0) if each["is_private"]]
+    assert segments
+    del y
+    graph.reset()
+    cuda.empty_cache()
+    assert len([each for each in cuda.memory_snapshot(0) if each["is_private"]]) < len(segments)
+
+
+def test_two_graphs_share_a_pool() -> None:
+    pool = cuda.graph_pool_handle()
+    x = pc.ones(100, device="cuda")
+    first, y = record(lambda: x + 1, pool=pool)
+    second, z = record(lambda: y * 5, pool=first.pool())
+    x.fill_(3)
+    first.replay()
+    second.replay()
+    assert z.cpu().tolist() == [20.0] * 100
+
+
+def test_random_numbers_differ_from_run_to_run_and_follow_the_seed() -> None:
+    cuda.manual_seed(7)
+    graph, x = record(lambda: pc.rand(64, device="cuda"))
+    y = pc.empty(64, device="cuda")
+    cuda.manual_seed(3)
+    graph.replay()
+    first = x.cpu()
+    graph.replay()
+    second = x.cpu()
+    assert not pc.equal(first, second)
+    cuda.manual_seed(3)
+    y.uniform_()
+    assert pc.equal(y.cpu(), first)  # the numbers that a call outside of a graph draws
+    y.uniform_()
+    assert pc.equal(y.cpu(), second)
+    cuda.manual_seed(4)
+    graph.replay()
+    assert not pc.equal(x.cpu(), first)
+
+
+def test_two_draws_of_one_graph_differ() -> None:
+    cuda.manual_seed(1)
+    graph, (x, y) = record(lambda: (pc.rand(8, device="cuda"), pc.rand(8, device="cuda")))
+    graph.replay()
+    assert not pc.equal(x.cpu(), y.cpu())
+
+
+def test_a_stream_that_joins_must_be_waited_for() -> None:
+    x, other = pc.ones(10, device="cuda"), cuda.Stream()
+
+    def fork(join: bool) -> Any:
+        here = cuda.current_stream()
+        other.wait_stream(here)
+        with cuda.stream(other):
+            y = x * 4
+        if join:
+            here.wait_stream(other)
+        return y
+
+    graph, y = record(lambda: fork(True))
+    x.fill_(2)
+    graph.replay()
+    assert y.cpu().tolist() == [8.0] * 10
+    with pytest.raises(RuntimeError, match="was not waited for"):
+        record(lambda: fork(False))
+    assert (x + 1).cpu().tolist() == [3.0] * 10
+
+
+def test_what_cannot_be_recorded_is_an_error_and_the_device_goes_on() -> None:
+    x = pc.ones(3, device="cuda")
+    with pytest.raises(RuntimeError, match="not permitted when stream is capturing"):
+        record(lambda: (x + 1).sum().item())
+    with pytest.raises(RuntimeError, match="nothing was recorded"):
+        cuda.CUDAGraph().replay()
+    with pytest.raises(RuntimeError, match="without `begin`"):
+        cuda.CUDAGraph().capture_end()
+    with pytest.raises(ValueError, match="default stream cannot be recorded"):
+        cuda.CUDAGraph().capture_begin()
+    graph, _ = record(lambda: x + 1)
+    with pytest.raises(RuntimeError, match="it was recorded already"):
+        graph.capture_begin()
+    assert not cuda.is_current_stream_capturing()
+    assert (x + 1).cpu().tolist() == [2.0] * 3
