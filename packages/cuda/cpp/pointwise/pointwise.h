@@ -65,6 +65,15 @@ PLAIT_DEVICE T number_as(double value, double imaginary, int64_t integer) {
   }
 }
 
+// A value that the compiler takes to be another one in each round of a loop. Otherwise it would
+// write the loop once for each combination of flags.
+PLAIT_DEVICE uint32_t changing(uint32_t flags) {
+#if defined(__CUDA_ARCH__)
+  asm volatile("" : "+r"(flags));
+#endif
+  return flags;
+}
+
 template <int to, class E, class Y>
 PLAIT_DEVICE typename PointwiseResult<to, E>::type pointwise_result(Y y) {
   using R = typename PointwiseResult<to, E>::type;
@@ -102,12 +111,13 @@ PLAIT_DEVICE void pointwise_body(Thread &t, const PointwiseArgs<operands> &a,
   int64_t at[operands + 1];
   if constexpr (kWidth > 1) {
     for (int64_t i = t.index(); i < a.vectors; i += t.stride()) {
+      const uint32_t is_number = changing(a.is_number), is_repeated = changing(a.is_repeated);
       a.walk.seek_small(i * kWidth, at);
       Vector<E, kWidth> v[operands];
 #pragma unroll
       for (int k = 0; k < operands; k++) {
-        if (a.is_number >> k & 1) continue;
-        if (a.is_repeated >> k & 1) {
+        if (is_number >> k & 1) continue;
+        if (is_repeated >> k & 1) {
           const E element = in[k].load(at[k + 1]);
 #pragma unroll
           for (int j = 0; j < kWidth; j++) v[k].at[j] = element;
@@ -118,15 +128,16 @@ PLAIT_DEVICE void pointwise_body(Thread &t, const PointwiseArgs<operands> &a,
       Vector<R, kWidth> y;
 #pragma unroll
       for (int j = 0; j < kWidth; j++) {
-        const T x[operands] = {(a.is_number >> I & 1) ? number[I] : widen(v[I].at[j])...};
+        const T x[operands] = {(is_number >> I & 1) ? number[I] : widen(v[I].at[j])...};
         y.at[j] = pointwise_element<Op, E, to, bounded>(t, a, x, is, js);
       }
       out.template store_vector<kWidth>(at[0], y);
     }
   }
   for (int64_t i = a.vectors * kWidth + t.index(); i < a.n; i += t.stride()) {
+    const uint32_t is_number = changing(a.is_number);
     a.walk.seek_small(i, at);
-    const T x[operands] = {(a.is_number >> I & 1) ? number[I] : widen(in[I].load(at[I + 1]))...};
+    const T x[operands] = {(is_number >> I & 1) ? number[I] : widen(in[I].load(at[I + 1]))...};
     out.store(at[0], pointwise_element<Op, E, to, bounded>(t, a, x, is, js));
   }
 }

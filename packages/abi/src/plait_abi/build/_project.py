@@ -69,10 +69,10 @@ class Project:
     def outputs(self) -> list[pathlib.Path]:
         """Return every file a build makes, below ``src``; complete once generators have run."""
         result = [self.output(target) for target in self.targets]
-        if not self.generated.exists():
-            return result
         if _nvcc.architectures():
             result += [self._image(path) for each in self.images for path in self._sources(each)]
+        if not self.generated.exists():
+            return result
         return result + [name for _, name in _generate.package_files(self.generate, self.generated)]
 
     def build(self, out: pathlib.Path, *, keep_going: bool = False) -> None:
