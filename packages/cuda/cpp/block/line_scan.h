@@ -9,6 +9,8 @@ namespace plait::cuda {
 
 constexpr int kScanThreads = 256;
 constexpr int kScanValueBytes = 32;
+// Neighbouring elements that a thread reads at once; few, as values take more room than elements.
+constexpr int scan_width(int item) { return item >= 4 ? 16 / item : 4; }
 
 struct ScanArgs {  // dense operands: (lines / inner, n, inner)
   const void *x, *other;
@@ -40,7 +42,7 @@ template <class E, class Of>
 struct ScanElements {
   using Element = E;
   using Value = typename Of::Value;
-  static constexpr int kWidth = int(16 / sizeof(E));
+  static constexpr int kWidth = scan_width(int(sizeof(E)));
   Global<const E> x;
   Global<E> y;
   PLAIT_DEVICE ScanElements(Thread &t, const ScanArgs &a)

@@ -10,7 +10,7 @@ constexpr int64_t kMostBlocks = 1 << 20;
 
 // Chooses the threads of a line and its pieces, by sizes alone.
 void cut(int item, ScanOrder order, ScanArgs *a) {
-  const int64_t width = 16 / item;
+  const int64_t width = scan_width(item);
   int64_t pieces = 1;
   if (order == ScanOrder::kSerial) {
     a->lanes = 1;

@@ -27,7 +27,7 @@ struct Recurrence {
   using Element = E;
   using W = std::conditional_t<scalar::math::is_complex<E>, Complex128, double>;
   using Value = Link<W>;
-  static constexpr int kWidth = int(16 / sizeof(E));
+  static constexpr int kWidth = scan_width(int(sizeof(E)));
   Global<const E> factors, terms;
   Global<E> y;
   int64_t apart;  // from a factor to that of the link before it, in reverse

@@ -61,7 +61,7 @@ struct RunningExtreme {
   using Element = E;
   using T = Compute<E>;
   using Value = LatestPlace<T>;
-  static constexpr int kWidth = int(16 / sizeof(E));
+  static constexpr int kWidth = scan_width(int(sizeof(E)));
   Global<const E> x;
   Global<E> y;
   Global<int64_t> index;
