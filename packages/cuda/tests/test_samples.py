@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import plait_abi
+import plait_core  # noqa: F401 - brings the operators
 import plait_cuda  # noqa: F401 - brings the device
 from plait_conformance._cases import Case
 from plait_conformance._checks import (
