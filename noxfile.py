@@ -321,6 +321,7 @@ def lint(session: nox.Session) -> None:
     session.run("python", "tools/check_lists.py")
     session.run("python", "tools/check_changes.py")
     session.run("python", "tools/check_abi.py")
+    session.run("python", "tools/check_kernels.py")
     session.run("python", "tools/versions.py")
 
 
@@ -467,7 +468,7 @@ def pretend_device(session: nox.Session) -> str:
 @nox.session
 def conformance(session: nox.Session) -> None:
     """Run the conformance kit on our own components, or with the given arguments."""
-    ours = ["conformance", "core", "autograd", "optim", "multiprocessing", "mpi", "ucx"]
+    ours = ["conformance", "core", "autograd", "optim", "multiprocessing", "mpi", "ucx", "cuda"]
     install(session, ours, extras=True)
     selection = [["--role", role] for role in CONFORMANCE_ROLES]
     mpiexec = f"{session.bin}/mpiexec --allow-run-as-root --oversubscribe --with-ft ulfm -n {{}}"
@@ -477,8 +478,10 @@ def conformance(session: nox.Session) -> None:
     selection.append(["--role", "communicator", *over_ucx])
     if not session.posargs:
         selection.append(["--role", "device", "--device", "ext", "--load", pretend_device(session)])
+        selection.append(["--role", "device", "--device", "cuda"])
+    emulation = {"PLAIT_CUDA_EMULATION": "1"}
     for options in [session.posargs] if session.posargs else selection:
-        session.run("pytest", "--pyargs", "plait_conformance", *options)
+        session.run("pytest", "--pyargs", "plait_conformance", *options, env=emulation)
 
 
 @nox.session

@@ -345,6 +345,27 @@ def test_a_layer_that_is_run_again_draws_the_same_numbers_of_the_device(
     assert pc.equal(x.grad.cpu(), y.detach().cpu())
 
 
+def test_samples_draw_the_same_numbers_of_the_device(device: ctypes.CDLL, lagged: None) -> None:
+    x = pc.ones(6, 50, device="ext")
+    drawn = plait.func.vmap(lambda t: t + pc.rand_like(t), randomness="same", chunk_size=2)(x)
+    assert (drawn == drawn[0]).all().item() and drawn[0].unique().numel() > 40
+
+
+def test_a_child_does_not_give_back_pinned_memory(device: ctypes.CDLL) -> None:
+    device.example_device_get.restype = ctypes.c_int64
+    pinned = pc.ones(1000).pin_memory()
+    pc.ones(1, device="ext")
+    before = device.example_device_get(b"pinned_bytes")
+    assert before >= 4000
+    child = os.fork()
+    if child == 0:
+        del pinned
+        os._exit(0 if device.example_device_get(b"pinned_bytes") == before else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    del pinned
+    assert device.example_device_get(b"pinned_bytes") <= before - 4000
+
+
 def test_whoever_waits_behind_a_failed_call_is_told(
     device: ctypes.CDLL, ask: Callable[[str, int], None]
 ) -> None:

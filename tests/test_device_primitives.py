@@ -215,7 +215,7 @@ def test_singular_matrices(device: Device) -> None:
             np.testing.assert_allclose(b.cpu().numpy(), a.numpy(), rtol=1e-12, atol=1e-12)
 
 
-def halved(value: Any, dtype: str) -> Any:
+def as_halves(value: Any, dtype: str) -> Any:
     """The arguments with float32 arrays as tensors of halves."""
     return map_arrays(
         lambda each: (
@@ -227,9 +227,9 @@ def halved(value: Any, dtype: str) -> Any:
     )
 
 
-def moved(value: Any) -> Any:
+def to_device(value: Any) -> Any:
     if isinstance(value, (tuple, list)):
-        return type(value)(moved(each) for each in value)
+        return type(value)(to_device(each) for each in value)
     return value.to("ext") if isinstance(value, plait.Tensor) else value
 
 
@@ -242,8 +242,8 @@ def test_halves_are_rounded_as_on_the_cpu(device: Device, operator: Operator, dt
             isinstance(each, np.ndarray) and each.dtype == np.float32 for each in sample.args
         ):
             continue
-        args, kwargs = halved(sample.args, dtype), sample.kwargs
-        want, got = call(*args, **kwargs), call(*moved(args), **kwargs)
+        args, kwargs = as_halves(sample.args, dtype), sample.kwargs
+        want, got = call(*args, **kwargs), call(*to_device(args), **kwargs)
         wants, gots = (each if isinstance(each, tuple) else (each,) for each in (want, got))
         for one, other in zip(wants, gots, strict=True):
             assert one.dtype == other.dtype and one.shape == other.shape
@@ -342,14 +342,14 @@ def test_the_cpu_runs_its_own_kernel_also_if_gradients_are_wanted(operator: Oper
     if not probes:
         pytest.skip("the CPU has no kernel of its own")
 
-    def wanted(each: np.ndarray[Any, Any]) -> Any:
+    def with_gradient(each: np.ndarray[Any, Any]) -> Any:
         made = plait.from_numpy(each.copy())
         return made.requires_grad_() if each.dtype.kind in "fc" else made
 
     sample = next(iter(draw(operator)))
     try:
         writes = any(each.writes for each in operator.schema.arguments)
-        args = sample.args if writes else map_arrays(wanted, sample.args)
+        args = sample.args if writes else map_arrays(with_gradient, sample.args)
         plait_abi.operator(operator.name)(*args, **sample.kwargs)
         assert sum(each.counts.accepted for each in probes) == 1
     finally:

@@ -110,6 +110,8 @@ class Builder:
             werror = os.environ.get("PLAIT_BUILD_WERROR", "")
             level = _processor() if self.levels else ""
             settings = [self.flags, self.levels, level, werror, *_compilers()]
+            if name == "cuda":
+                settings.append(os.environ.get("PLAIT_CUDA_ARCHITECTURES", ""))
             key.update(repr(settings).encode())
         for file in source_files(package.folder):
             relative = file.relative_to(package.folder).as_posix()

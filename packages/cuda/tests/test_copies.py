@@ -120,3 +120,23 @@ def test_numbers_of_the_host_are_operands() -> None:
     x = pc.zeros(3, device="cuda")
     assert_same(x.copy_(pc.tensor(2, dtype=pc.int64)), pc.full((3,), 2.0))
     assert_same(x.fill_(pc.tensor(True)), pc.ones(3))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_complex_views_that_are_not_aligned(dtype: str) -> None:
+    """A view of real numbers may begin between the multiples of a complex number's size."""
+    x, other = numbers((41,), dtype), numbers((5,), "complex64", 1)
+
+    def calls(t: Any, other: Any) -> Any:
+        base = t.clone()
+        z = pc.view_as_complex(base[1:].reshape(20, 2))
+        other = other.to(z.dtype)
+        read = [z.clone(), pc.cat([z, z]), z[[3, 1]], pc.tril(z.reshape(4, 5)), z[z.real > 0]]
+        z[:5].copy_(other)
+        z[5:7].fill_(2 - 1j)
+        z[pc.tensor([9, 8], device=t.device)] = other[:2]
+        z[10:15].masked_scatter_(other.real > 0, other)
+        z[:].scatter_(0, pc.tensor([0, 17], device=t.device), other[3:])
+        return [*read, base]
+
+    check(calls, x, other)

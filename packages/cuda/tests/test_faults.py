@@ -72,6 +72,17 @@ def test_a_lost_device_refuses_all_work_and_says_what_was_in_flight() -> None:
     """)
 
 
+def test_reading_a_result_of_a_lost_device_names_what_was_in_flight() -> None:
+    run_program("""
+        x = plait.ones(4).to("cuda")
+        plait.cuda.synchronize()
+        emulation.set("delay_us", 100_000)
+        y = plait.mul(x, 3)  # it does not begin before the device is lost
+        emulation.set("lost_in", 1)
+        refused(RuntimeError, lambda: y.cpu(), "cuda:0 failed and does no more work", "mul")
+    """)
+
+
 def test_memory_ends_and_the_program_goes_on() -> None:
     run_program(
         """
@@ -113,13 +124,13 @@ def test_a_wrong_index_names_the_operator_and_the_device_lives_on() -> None:
         x = plait.arange(6.0).to("cuda")
         index = plait.tensor([1, 9]).to("cuda")
         y = plait.index_select(x, 0, index)
-        texts = ("index_select", "`index` must be in [", "6); got 9")
+        texts = ("index_select", "index 9 is out of bounds", "`index` must be in [", "6)")
         refused(IndexError, plait.cuda.synchronize, *texts)
         plait.cuda.synchronize()  # once
         assert (x + 1).cpu().tolist() == [1, 2, 3, 4, 5, 6]
         for value in (7, 8):  # the next reports are told, too
             plait.index_select(x, 0, plait.tensor([value]).to("cuda"))
-            refused(IndexError, plait.cuda.synchronize, f"got {value}")
+            refused(IndexError, plait.cuda.synchronize, f"index {value} is out of bounds")
     """)
 
 

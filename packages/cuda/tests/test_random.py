@@ -133,3 +133,27 @@ def test_a_generator_of_the_program() -> None:
     want = pc.rand(9, generator=g)
     g.manual_seed(3)
     assert_same(pc.rand(9, generator=g, device="cuda"), want, tolerance=0)
+
+
+def test_graphs_draw_new_numbers_in_each_run() -> None:
+    """Run k of a graph draws what call k outside of it would."""
+    draws: list[Callable[[], Any]] = [
+        lambda: pc.rand(40, device="cuda"),
+        lambda: pc.randn(70, device="cuda"),
+        lambda: pc.randperm(3000, device="cuda"),
+        lambda: pc.randint(0, 9, (30,), device="cuda"),
+        lambda: pc.multinomial(pc.ones(50, device="cuda"), 20, True),
+    ]
+    for draw in draws:
+        draw()
+        pc.manual_seed(4)
+        want = [draw().tolist() for _ in range(3)]
+        pc.manual_seed(4)
+        graph = pc.accelerator.Graph()
+        with graph.capture():
+            result = draw()
+        got = []
+        for _ in range(3):
+            graph.replay()
+            got.append(result.tolist())
+        assert got == want

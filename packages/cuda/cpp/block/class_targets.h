@@ -42,14 +42,15 @@ template <class E>
 class Targets {
  public:
   using T = Compute<E>;
-  PLAIT_DEVICE Targets(Thread &t, const ClassArgs &a)
-      : t_(t), a_(a), weight_(t.global<const E>(a.weight)) {}
+  // `reports`: of several kernels of one call only one reports wrong classes.
+  PLAIT_DEVICE Targets(Thread &t, const ClassArgs &a, bool reports = true)
+      : t_(t), a_(a), weight_(t.global<const E>(a.weight)), reports_(reports) {}
   // The class of a row whose target is known, -1 if it does not count. Another one than the classes
   // is an error.
   PLAIT_DEVICE int64_t checked(int64_t target) const {
     if (target == a_.ignore) return -1;
     if (target >= 0 && target < a_.classes) return target;
-    t_.fail(a_.fault, kIndexFault, double(target), 0, double(a_.classes));
+    if (reports_) t_.fail(a_.fault, kIndexFault, double(target), 0, double(a_.classes));
     return -1;
   }
   PLAIT_DEVICE int64_t of(int64_t row) const {
@@ -68,6 +69,7 @@ class Targets {
   Thread &t_;
   const ClassArgs &a_;
   Global<const E> weight_;
+  bool reports_;
 };
 
 template <class E>
@@ -91,7 +93,7 @@ struct RowLosses : Elements<int64_t> {
   PLAIT_DEVICE RowLosses(Thread &t, const RowLossArgs &a)
       : Elements<int64_t>(t, a.reduce),
         args(a),
-        targets(t, a.classes),
+        targets(t, a.classes, !a.losses && !a.total),
         scores(t.global<const E>(a.scores)),
         losses(t.global<const T>(a.losses)) {}
   PLAIT_DEVICE Value start() const { return {0, 0}; }

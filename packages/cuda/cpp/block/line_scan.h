@@ -19,6 +19,7 @@ struct ScanArgs {  // dense operands: (lines / inner, n, inner)
   int32_t pieces, lanes;  // threads of a line; 1: neighbouring threads have neighbouring lines
   int32_t is_total;  // the launch that leaves the values of pieces
   int32_t is_reverse, is_vector;
+  int32_t mode;  // of the operator
 };
 
 }  // namespace plait::cuda

@@ -210,9 +210,6 @@ plait_status reserve_in(const plait_call *c, RecordedGraph *g, plait_generator *
 plait_status reserve_blocks(const plait_call *c, int64_t blocks, RandomPart *out) {
   static const plait_role role = runtime->role("rng", 0);
   const plait_rng *rng = PLAIT_ROLE(plait_rng, role);
-  if (rng->fill)
-    return PLAIT_FAIL(c, PLAIT_NOT_IMPLEMENTED,
-                      "the random numbers of %s are not computed on this device", rng->name);
   plait_generator *generator = generator_of(c, rng);
   Recordings &all = recordings();
   if (PLAIT_UNLIKELY(all.number.load(std::memory_order_acquire) != 0)) {

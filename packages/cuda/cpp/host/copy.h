@@ -27,8 +27,30 @@ inline void dense_strides(const DLTensor *t, int64_t *strides) {
   }
 }
 
+// Whether elements lie at multiples of their size, as kernels that move whole elements need it. A
+// complex tensor that is a view of real numbers may not.
+inline bool is_aligned(const DLTensor *t) {
+  return reinterpret_cast<uintptr_t>(t->data) % uintptr_t(size_of(kind(t->dtype))) == 0;
+}
+
+// The parts of complex numbers as an array of twice as many real ones.
+struct Parts {
+  DLTensor t;
+  int64_t shape[PLAIT_MAX_DIMS + 1], strides[PLAIT_MAX_DIMS + 1];
+  explicit Parts(const DLTensor *z) : t(*z) {
+    for (int d = 0; d < z->ndim; d++) shape[d] = z->shape[d], strides[d] = 2 * z->strides[d];
+    shape[z->ndim] = 2, strides[z->ndim] = 1;
+    t.ndim = z->ndim + 1;
+    t.dtype = DLDataType{kDLFloat, uint8_t(z->dtype.bits / 2), 1};
+    t.shape = shape;
+    t.strides = strides;
+  }
+  Parts(const Parts &) = delete;
+  Parts &operator=(const Parts &) = delete;
+};
+
 // An operand in memory of the device: the tensor itself, or a copy. A 0-d tensor of the CPU is
-// always copied; others are if they must be in C order, or have another dtype.
+// always copied; others are if they are not aligned, must be in C order, or have another dtype.
 class Operand {
  public:
   plait_status take(const plait_call *c, const DLTensor *t);        // any strides
@@ -56,11 +78,22 @@ class DenseResult {
     return static_cast<T *>(tensor_.data);
   }
 
- private:
+ protected:
+  plait_status allocate(const plait_call *c);
   const DLTensor *to_ = nullptr;
   DLTensor tensor_{};
+
+ private:
   int64_t strides_[PLAIT_MAX_DIMS + 1];
   DeviceWorkspace space_;
+};
+
+// What is written in part: the tensor itself, with any strides, or an aligned copy of its values
+// that `finish` copies back.
+class AlignedTarget : public DenseResult {
+ public:
+  plait_status take(const plait_call *c, const DLTensor *t);
+  const DLTensor *tensor() const { return &tensor_; }
 };
 
 // Makes elements of up to 16 bytes of several neighbouring ones, where all operands of a finished

@@ -25,13 +25,13 @@ void describe(const FaultRecord *r, uint32_t code, plait_device_error *e) {
   e->code = code == kIndexFault ? PLAIT_INDEX_ERROR : PLAIT_VALUE_ERROR;
   e->launch = r->launch & ((uint64_t(1) << kNameShift) - 1);
   if (code == kIndexFault)
-    snprintf(e->text, sizeof e->text, "%s must be in [%.0f, %.0f); got %.0f", subject.c_str(),
-             r->low, r->high, r->value);
+    snprintf(e->text, sizeof e->text, "index %.0f is out of bounds: %s must be in [%.0f, %.0f)",
+             r->value, subject.c_str(), r->low, r->high);
   else if (code == kMathFault)
     snprintf(e->text, sizeof e->text, "matrix %.0f of the batch cannot be factorised", r->value);
   else if (r->high >= 1e300)
-    snprintf(e->text, sizeof e->text, "%s must be at least %g; got %g", subject.c_str(), r->low,
-             r->value);
+    snprintf(e->text, sizeof e->text, "%s must be in [%g, inf), so at least %g; got %g",
+             subject.c_str(), r->low, r->low, r->value);
   else
     snprintf(e->text, sizeof e->text, "%s must be in [%g, %g]; got %g", subject.c_str(), r->low,
              r->high, r->value);

@@ -46,6 +46,13 @@ plait_status module(plait_thread *thread, int device, const std::string &name,
     return runtime->raise(thread, PLAIT_ERROR, "cuda",
                           "%s has no code for a device of compute capability %d.%d", path.c_str(),
                           used_state(device).facts.major, used_state(device).facts.minor);
+  if (result == driver::kFileNotFound)
+    return runtime->raise(thread, PLAIT_ERROR, "cuda",
+                          "there is no %s: this plait-cuda was built without kernels; install a "
+                          "wheel of it, or build it with PLAIT_CUDA_ARCHITECTURES=%d%d in the "
+                          "environment, which needs nvcc",
+                          path.c_str(), used_state(device).facts.major,
+                          used_state(device).facts.minor);
   if (result != driver::kSuccess) {
     const std::string what = "loading " + path;
     return driver::fail(thread, result, what.c_str());

@@ -9,10 +9,12 @@ constexpr int64_t kShortLine = 16;  // elements of a line that one thread reads
 constexpr int64_t kMostBlocks = 1 << 20;
 
 // Chooses the threads of a line and its pieces, by sizes alone.
-void cut(int item, ScanArgs *a) {
+void cut(int item, ScanOrder order, ScanArgs *a) {
   const int64_t width = 16 / item;
-  int64_t pieces;
-  if (a->inner > 1 || a->n <= kShortLine) {
+  int64_t pieces = 1;
+  if (order == ScanOrder::kSerial) {
+    a->lanes = 1;
+  } else if (a->inner > 1 || a->n <= kShortLine) {
     constexpr int64_t kThreads = 65536, kLeast = 64, kMost = 64;
     a->lanes = 1;
     pieces = kThreads / (a->lines + 1);
@@ -37,16 +39,15 @@ void cut(int item, ScanArgs *a) {
 
 }  // namespace
 
-plait_status launch_scan(const plait_call *c, const DeviceKernel &kernel, const DLTensor *t,
-                         int64_t dim, ScanArgs a) {
-  const Kind k = kind(t->dtype);
+plait_status launch_scan(const plait_call *c, const DeviceKernel &kernel, Kind k, const DLTensor *t,
+                         int64_t dim, ScanArgs a, ScanOrder order) {
   const int64_t all = numel(t);
   if (!all) return PLAIT_OK;
   dim = t->ndim ? wrapped(dim, t->ndim) : 0;
   a.n = t->ndim ? t->shape[dim] : 1, a.inner = 1;
   for (int64_t d = dim + 1; d < t->ndim; d++) a.inner *= t->shape[d];
   a.lines = all / a.n;
-  cut(size_of(k), &a);
+  cut(size_of(k), order, &a);
   const int64_t blocks = ceil_div(a.lines, kScanThreads / a.lanes);
   const Grid grid(blocks < kMostBlocks ? blocks : kMostBlocks, a.pieces);
   constexpr int64_t kShared = kScanThreads / kWarp * kScanValueBytes;

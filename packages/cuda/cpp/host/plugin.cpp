@@ -11,9 +11,18 @@ extern "C" {
 using plait::core::Registration;
 #define PLAIT_HIDDEN __attribute__((visibility("hidden"))) extern const Registration
 PLAIT_HIDDEN __start_plait_kernels[], __stop_plait_kernels[];
+PLAIT_HIDDEN __start_plait_special[], __stop_plait_special[];
 }
 
 namespace {
+
+plait_status implement(const plait_runtime *runtime, const plait_plugin *self,
+                       const Registration *r, const Registration *end) {
+  for (; r != end; r++)
+    PLAIT_TRY(runtime->implement_named(runtime->thread(), r->op, kDLCUDA, r->kernel, nullptr, self,
+                                       nullptr));
+  return PLAIT_OK;
+}
 
 // Work in flight is left to the driver, which ends it with the process.
 void quiesce() { plait::cuda::stop_devices(); }
@@ -26,8 +35,9 @@ plait_status init(const plait_runtime *runtime, const plait_plugin *self) {
   plait_thread *thread = runtime->thread();
   PLAIT_TRY(runtime->provide(thread, "device", kDLCUDA, &device_table().h, self, nullptr));
   PLAIT_TRY(runtime->provide(thread, "allocator", kDLCUDA, &allocator_table()->h, self, nullptr));
-  for (const Registration *r = __start_plait_kernels; r != __stop_plait_kernels; r++)
-    PLAIT_TRY(runtime->implement_named(thread, r->op, kDLCUDA, r->kernel, nullptr, self, nullptr));
+  // the last kernel of an operator is called first
+  PLAIT_TRY(implement(runtime, self, __start_plait_kernels, __stop_plait_kernels));
+  PLAIT_TRY(implement(runtime, self, __start_plait_special, __stop_plait_special));
   return PLAIT_OK;
 }
 

@@ -63,27 +63,6 @@ Number number_of(const DLTensor *t) {
   return number_of(v);
 }
 
-// The number of vectors of `width` elements that a kernel can read at once: 0 if an operand has
-// gaps or its address does not fit. Sets the bits of operands with one element for a whole vector.
-int64_t vectors_of(const Plan &plan, const int *item, int width, uint32_t is_number,
-                   uint32_t *is_repeated) {
-  const int last = plan.ndim - 1;
-  if (width == 1 || plan.numel < width) return 0;
-  if (last > 0 && plan.size[last] % width != 0) return 0;
-  for (int k = 0; k < plan.operands; k++) {
-    if (k > 0 && (is_number >> (k - 1) & 1)) continue;
-    if (k > 0 && plan.stride[k][last] == 0) {
-      *is_repeated |= 1u << (k - 1);
-      continue;
-    }
-    const int64_t bytes = int64_t(item[k]) * width;
-    if (plan.stride[k][last] != item[k] || uintptr_t(plan.data[k]) % uintptr_t(bytes)) return 0;
-    for (int d = 0; d < last; d++)
-      if (plan.stride[k][d] % bytes) return 0;
-  }
-  return plan.numel / width;
-}
-
 // Numbers of float16 and bfloat16 stay float32, as on the CPU; in comparisons they are rounded, so
 // that they can equal an element.
 Number rounded(Number x, Kind k) {
@@ -141,6 +120,25 @@ plait_status launch_pieces(const plait_call *c, const PointwiseFacts &f, Kind k,
 }
 
 }  // namespace
+
+int64_t vectors_of(const Plan &plan, const int *item, int width, uint32_t is_number,
+                   uint32_t *is_repeated) {
+  const int last = plan.ndim - 1;
+  if (width == 1 || plan.numel < width) return 0;
+  if (last > 0 && plan.size[last] % width != 0) return 0;
+  for (int k = 0; k < plan.operands; k++) {
+    if (k > 0 && (is_number >> (k - 1) & 1)) continue;
+    if (k > 0 && plan.stride[k][last] == 0) {
+      *is_repeated |= 1u << (k - 1);
+      continue;
+    }
+    const int64_t bytes = int64_t(item[k]) * width;
+    if (plan.stride[k][last] != item[k] || uintptr_t(plan.data[k]) % uintptr_t(bytes)) return 0;
+    for (int d = 0; d < last; d++)
+      if (plan.stride[k][d] % bytes) return 0;
+  }
+  return plan.numel / width;
+}
 
 template <int operands>
 plait_status run_pointwise(plait_call *c, const PointwiseFacts &f) {

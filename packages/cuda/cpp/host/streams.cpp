@@ -21,6 +21,26 @@ plait_status copy_between(plait_thread *thread, driver::Address to, DLDevice the
   return PLAIT_OK;
 }
 
+// Puts a copy into a stream. One to the host that finds the device lost is no error here: the
+// runtime asks for errors behind it, and names what was in flight.
+plait_status put_copy(plait_thread *thread, void *to, DLDevice there, const void *from,
+                      DLDevice here, uint64_t nbytes, driver::Stream stream) {
+  const auto target = driver::Address(to), source = driver::Address(from);
+  if (here.device_type == kDLCPU) {
+    PLAIT_CUDA(thread, there, "copying to the device",
+               copy_to_device(target, from, nbytes, stream));
+  } else if (there.device_type == kDLCPU) {
+    return settle(thread, here, api.copy_to_host(to, source, nbytes, stream),
+                  "copying from the device");
+  } else if (here.device_id == there.device_id) {
+    PLAIT_CUDA(thread, here, "copying on the device",
+               copy_on_device(target, source, nbytes, stream));
+  } else {
+    return copy_between(thread, target, there, source, here, nbytes, stream);
+  }
+  return PLAIT_OK;
+}
+
 plait_status copy(void *, plait_thread *thread, void *to, DLDevice there, const void *from,
                   DLDevice here, uint64_t nbytes, plait_stream *s, uint64_t flags) {
   if (!nbytes) return PLAIT_OK;
@@ -28,24 +48,15 @@ plait_status copy(void *, plait_thread *thread, void *to, DLDevice there, const 
   const DLDevice device = from_host ? there : here;
   PLAIT_TRY(use(thread, device));
   const driver::Stream stream = native(s);
-  const auto target = driver::Address(to), source = driver::Address(from);
   {
     const Activity measure(device, stream, PLAIT_ACTIVITY_COPY, "copy", 0, nbytes);
-    if (from_host)
-      PLAIT_CUDA(thread, device, "copying to the device",
-                 copy_to_device(target, from, nbytes, stream));
-    else if (to_host)
-      PLAIT_CUDA(thread, device, "copying from the device",
-                 copy_to_host(to, source, nbytes, stream));
-    else if (here.device_id == there.device_id)
-      PLAIT_CUDA(thread, device, "copying on the device",
-                 copy_on_device(target, source, nbytes, stream));
-    else
-      PLAIT_TRY(copy_between(thread, target, there, source, here, nbytes, stream));
+    PLAIT_TRY(put_copy(thread, to, there, from, here, nbytes, stream));
   }
-  if ((to_host || from_host) && !(flags & PLAIT_COPY_ASYNC))
-    PLAIT_CUDA(thread, device, "waiting for a copy", stream_synchronize(stream));
-  return PLAIT_OK;
+  if (!(to_host || from_host) || flags & PLAIT_COPY_ASYNC) return PLAIT_OK;
+  const driver::Result result = api.stream_synchronize(stream);
+  if (to_host) return settle(thread, device, result, "waiting for a copy");
+  return result == driver::kSuccess ? plait_status(PLAIT_OK)
+                                    : fail_on(thread, device, result, "waiting for a copy");
 }
 
 // Streams -----------------------------------------------------------------------------------------

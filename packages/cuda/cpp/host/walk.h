@@ -40,6 +40,7 @@ struct Walk {
   PLAIT_HD void seek(int64_t linear, int64_t *offset) const {
     if (!is_large) return seek_small(linear, offset);
     for (int k = 0; k < operands; k++) offset[k] = 0;
+#pragma unroll 1
     for (int d = 0; d < dims; d++) {
       const int64_t rest = linear / size[d], at = linear - rest * size[d];
       for (int k = 0; k < operands; k++) offset[k] += at * stride[d][k];

@@ -133,27 +133,33 @@ PLAIT_DEVICE void pointwise_body(Thread &t, const PointwiseArgs<operands> &a,
 
 }  // namespace plait::cuda
 
+#define PLAIT_POINTWISE_KERNEL_AS(function, n_operands, n_params, to, dtypes, bounded, low, high) \
+  namespace plait::cuda {                                                                         \
+  struct Scalar_##function {                                                                      \
+    template <class T, class... A>                                                                \
+    static PLAIT_DEVICE auto call(A... a) {                                                       \
+      return ::plait::scalar::function<T>(a...);                                                  \
+    }                                                                                             \
+  };                                                                                              \
+  using Args_##function = PointwiseArgs<n_operands>;                                              \
+  template <class E>                                                                              \
+  PLAIT_DEVICE void pointwise_##function(Thread &t, const Args_##function &a) {                   \
+    pointwise_body<Scalar_##function, E, n_params, result_as::to, bounded>(                       \
+        t, a, std::make_index_sequence<n_operands>());                                            \
+  }                                                                                               \
+  PLAIT_DEVICE_KERNEL(pointwise_##function, Args_##function, 256, dtypes);                        \
+  }
 #define PLAIT_POINTWISE_AS(function, op, n_operands, n_params, to, dtypes, bounded, argument, low, \
                            high)                                                                   \
-  namespace plait::cuda {                                                                          \
-  struct Scalar_##function {                                                                       \
-    template <class T, class... A>                                                                 \
-    static PLAIT_DEVICE auto call(A... a) {                                                        \
-      return ::plait::scalar::function<T>(a...);                                                   \
-    }                                                                                              \
-  };                                                                                               \
-  using Args_##function = PointwiseArgs<n_operands>;                                               \
-  template <class E>                                                                               \
-  PLAIT_DEVICE void pointwise_##function(Thread &t, const Args_##function &a) {                    \
-    pointwise_body<Scalar_##function, E, n_params, result_as::to, bounded>(                        \
-        t, a, std::make_index_sequence<n_operands>());                                             \
-  }                                                                                                \
-  PLAIT_DEVICE_KERNEL(pointwise_##function, Args_##function, 256, dtypes);                         \
-  }
+  PLAIT_POINTWISE_KERNEL_AS(function, n_operands, n_params, to, dtypes, bounded, low, high)
 #else
 #include "host/pointwise.h"
 #endif
 
+// The kernels of a scalar function, and call_<function>, which launches them: for kernels that are
+// chosen by hand.
+#define PLAIT_POINTWISE_KERNEL(function, n_operands, n_params, to, dtypes) \
+  PLAIT_POINTWISE_KERNEL_AS(function, n_operands, n_params, to, dtypes, -1, 0, 0)
 #define PLAIT_POINTWISE(function, op, n_operands, n_params, to, dtypes) \
   PLAIT_POINTWISE_AS(function, op, n_operands, n_params, to, dtypes, -1, "", 0, 0)
 #define PLAIT_POINTWISE_BOUNDED(function, op, n_operands, n_params, to, dtypes, operand, argument, \

@@ -70,7 +70,7 @@ bool is_joined(const Capture &capture) {
 }
 
 // Under the lock: a call in the default stream would wait for streams that are captured.
-Result check_default_stream(const StreamPtr &stream) {
+Result check_implicit_waits(const StreamPtr &stream) {
   ContextHandle &context = *stream->context;
   {
     const std::lock_guard<std::mutex> hold(context.lock);
@@ -95,7 +95,7 @@ Result submit(const StreamPtr &stream, Task task) {
   Captures &all = captures();
   if (all.number) {
     const std::lock_guard<std::mutex> hold(all.lock);
-    if (const Result r = check_default_stream(stream)) return r;
+    if (const Result r = check_implicit_waits(stream)) return r;
     if (const CapturePtr capture = stream->capture) {
       if (capture->broken) return kCaptureInvalidated;
       capture->nodes.push_back({std::move(task), stream->last_nodes});
@@ -113,12 +113,19 @@ Result check_capture(const StreamPtr &stream) {
   const std::lock_guard<std::mutex> hold(all.lock);
   if (stream && stream->capture) return break_capture(*stream->capture, kCaptureUnsupported);
   if (stream)
-    if (const Result r = check_default_stream(stream)) return r;
+    if (const Result r = check_implicit_waits(stream)) return r;
   for (const CapturePtr &capture : all.active)
     if (capture->mode == kCaptureGlobal ||
         (capture->mode == kCaptureThread && capture->thread == std::this_thread::get_id()))
       return break_capture(*capture, kCaptureUnsupported);
   return kSuccess;
+}
+
+Result check_default_stream(const StreamPtr &stream) {
+  Captures &all = captures();
+  if (!all.number) return kSuccess;
+  const std::lock_guard<std::mutex> hold(all.lock);
+  return check_implicit_waits(stream);
 }
 
 Result check_capture_of(ContextHandle &context) {

@@ -30,6 +30,8 @@ struct CapturedPoint {
 
 // A wait for all work of a context, which no capture in it allows.
 Result check_capture_of(ContextHandle &context);
+// Whether work in the stream, if it is the default stream, would wait for one that is captured.
+Result check_default_stream(const StreamPtr &stream);
 // True if the stream is being captured: *out is where it is now.
 bool captured_point(const StreamPtr &stream, CapturedPoint *out);
 // A wait of a stream that is captured, or for an event that was recorded in a capture, or neither:

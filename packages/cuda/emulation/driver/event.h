@@ -12,12 +12,11 @@ struct SharedEvent {
 
 struct EventHandle {
   unsigned flags = 0;
-  ContextHandle *home = nullptr;  // whose streams record it
+  ContextHandle *home = nullptr;  // whose streams record it, and whose fault is the event's
   SharedEvent *shared = nullptr;  // an event of several processes
   bool opened = false;            // it is another process's
   bool was_shared = false;        // others may have it open
   std::shared_ptr<void> mapping;  // of another process's events
-  std::atomic<ContextHandle *> context{nullptr};  // where it was recorded last
   std::mutex lock;
   PointPtr last;  // NULL: never recorded, or in a capture
   CapturedPoint captured;

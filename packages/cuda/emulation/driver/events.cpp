@@ -25,10 +25,7 @@ Handles<EventHandle> &handles() {
   return *all;
 }
 
-int fault_of(EventHandle &event) {
-  const ContextHandle *context = event.context.load();
-  return context ? context->fault.load() : kSuccess;
-}
+int fault_of(const EventHandle &event) { return event.home->fault.load(); }
 
 // What an event stands for at the moment of a call.
 struct Snapshot {
@@ -108,6 +105,14 @@ Result event_destroy(Event handle) {
   return handles().remove(handle) ? kSuccess : kInvalidHandle;
 }
 
+namespace {
+Result put(const StreamPtr &stream, Task finish) {
+  if (const Result r = check_default_stream(stream)) return r;
+  enqueue(stream, nullptr, std::move(finish));
+  return kSuccess;
+}
+}  // namespace
+
 Result event_record(Event handle, Stream to) {
   StreamPtr stream;
   if (const Result r = entered(to, &stream)) return r;
@@ -123,8 +128,7 @@ Result event_record(Event handle, Stream to) {
   }
   if (SharedEvent *shared = event->shared) {
     const uint64_t number = ++shared->recorded;
-    event->context = stream->context;
-    return submit(stream, [event, shared, number] {
+    return put(stream, [event, shared, number] {
       uint64_t before = shared->reached;
       while (before < number && !shared->reached.compare_exchange_weak(before, number)) continue;
     });
@@ -135,8 +139,7 @@ Result event_record(Event handle, Stream to) {
     event->last = point;
     event->captured = {};
   }
-  event->context = stream->context;
-  return submit(stream, [point] { reach(point); });
+  return put(stream, [point] { reach(point); });
 }
 
 Result event_query(Event handle) {

@@ -27,6 +27,11 @@ struct Capture;
 // Work of a stream. It runs on the stream's thread, also after a fault: work that touches memory
 // asks for that first.
 using Task = std::function<void()>;
+// `finish` is called together with the work being counted as done: nobody sees one without the
+// other.
+struct Work {
+  Task run, finish;
+};
 
 // A place in a stream that has been reached or not: what an event stands for once it is recorded.
 struct Point {
@@ -45,7 +50,7 @@ struct StreamHandle {
   int priority;
   std::mutex lock;
   std::condition_variable changed;
-  std::deque<Task> queue;
+  std::deque<Work> queue;
   uint64_t put = 0, done = 0;
   bool started = false, closed = false, busy = false;
   // Under the lock of captures (capture.h): NULL, or the capture that the stream takes part in, and
@@ -131,7 +136,7 @@ void set_fault(ContextHandle &context, Result code, const char *text);
 bool is_ending();
 
 // Puts work behind the other work of a stream.
-void enqueue(const StreamPtr &stream, Task task);
+void enqueue(const StreamPtr &stream, Task run, Task finish = nullptr);
 // The same, or a node of the graph if the stream is being captured. `task` may run many times.
 Result submit(const StreamPtr &stream, Task task);
 // Whether a call is allowed now that a capture may forbid: one that waits, asks, or changes memory.

@@ -22,16 +22,16 @@ void *serve(void *argument) {
   for (;;) {
     while ((stream->queue.empty() && !stream->closed) || is_ending()) stream->changed.wait(hold);
     if (stream->queue.empty()) break;
-    {
-      const Task task = std::move(stream->queue.front());
-      stream->queue.pop_front();
-      stream->busy = true;
-      hold.unlock();
-      task();
-    }  // what the work holds is given up before others see that it is done
+    Work work = std::move(stream->queue.front());
+    stream->queue.pop_front();
+    stream->busy = true;
+    hold.unlock();
+    if (work.run) work.run();
+    work.run = nullptr;  // what it holds is given up before others see that it is done
     hold.lock();
     stream->busy = false;
     stream->done++;
+    if (work.finish) work.finish();
     stream->changed.notify_all();
   }
   return nullptr;
@@ -51,10 +51,14 @@ bool start(const StreamPtr &stream) {
   return stream->started = true;
 }
 
-void append(const StreamPtr &stream, Task task) {
+void append(const StreamPtr &stream, Work work) {
   const std::lock_guard<std::mutex> hold(stream->lock);
-  if (!start(stream)) return set_fault(*stream->context, kUnknown, "no thread for a stream");
-  stream->queue.push_back(std::move(task));
+  if (!start(stream)) {
+    set_fault(*stream->context, kUnknown, "no thread for a stream");
+    if (work.finish) work.finish();
+    return;
+  }
+  stream->queue.push_back(std::move(work));
   stream->put++;
   stream->changed.notify_all();
 }
@@ -72,7 +76,7 @@ void wait_for(const StreamPtr &stream, const StreamPtr &other) {
     if (other->done == other->put) return;
     number = other->put;
   }
-  append(stream, [other, number] { wait_until(other, number); });
+  append(stream, {[other, number] { wait_until(other, number); }, nullptr});
 }
 
 std::vector<StreamPtr> streams_of(ContextHandle &context) {
@@ -106,7 +110,7 @@ Result entered(Stream handle, StreamPtr *stream) {
   return Result((*stream)->context->fault.load(std::memory_order_acquire));
 }
 
-void enqueue(const StreamPtr &stream, Task task) {
+void enqueue(const StreamPtr &stream, Task run, Task finish) {
   ContextHandle &context = *stream->context;
   if (stream->blocking) {
     StreamPtr first;
@@ -121,7 +125,7 @@ void enqueue(const StreamPtr &stream, Task task) {
       for (const StreamPtr &other : all)
         if (other->blocking) wait_for(stream, other);
   }
-  append(stream, std::move(task));
+  append(stream, {std::move(run), std::move(finish)});
 }
 
 void drain(const StreamPtr &stream) {

@@ -187,6 +187,10 @@ void explain(Team &team) {
 
 }  // namespace
 
+Team::~Team() {
+  if (stacks) munmap(stacks, size_t(stacks_count) * (kStack + kGuard));
+}
+
 bool run_team(Team &team, BlockState &state, Trap *out) {
   start(team, state, out);
   Team *const before = running;

@@ -50,8 +50,12 @@ struct Warp {
 };
 
 struct Team {
+  Team() = default;
+  Team(const Team &) = delete;
+  ~Team();
+
   int threads, warps, live, at_barrier;
-  uint32_t epoch, first_epoch;
+  uint32_t epoch = 0, first_epoch = 0;
   Site barrier_site;
   int current;
   bool stopped;  // a thread was trapped: the others are left where they are

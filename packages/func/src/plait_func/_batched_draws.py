@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any
 
 import plait_core as pc
-from plait_abi.binding import default_generators
 from plait_func import _layer
 from plait_func._batched_tensor import Level, become_batched, samples_of, wrapped
 from plait_func._batching_rules import (
@@ -27,6 +26,7 @@ from plait_func._batching_rules import (
     public_name,
     run_operator,
 )
+from plait_func._generator_states import GeneratorStates
 
 
 def serve_draw(name: str, form: int, args: list[Any], targets: Any, batches: list[Any]) -> Any:
@@ -153,21 +153,8 @@ def _blank(like: Any, levels: list[Level]) -> Any:
 # ---- rules --------------------------------------------------------------------------------------
 
 
-class _State:
-    """The state of a generator at a moment."""
-
-    def __init__(self, generator: Any) -> None:
-        self._generators = default_generators() if generator is None else [generator]
-        self._states = [each.get_state() for each in self._generators]
-
-    def restore(self) -> None:
-        """Let the generator draw the same numbers again."""
-        for generator, state in zip(self._generators, self._states, strict=True):
-            generator.set_state(state)
-
-
-def _state(call: Call) -> _State:
-    return _State(call.at("generator"))
+def _state(call: Call) -> GeneratorStates:
+    return GeneratorStates(call.at("generator"))
 
 
 def _again(call: Call) -> Any:

@@ -13,6 +13,7 @@ import plait_core as pc
 from plait_func import _layer
 from plait_func._batched_tensor import enter, leave, samples_of
 from plait_func._batching import within
+from plait_func._generator_states import GeneratorStates
 from plait_func.pytree import tree_flatten, tree_unflatten
 from plait_nn import Parameter
 
@@ -214,11 +215,11 @@ def _in_chunks(
     func: Callable[..., Any], call: _Arguments, out_dims: Any, randomness: str, chunk: int
 ) -> Any:
     parts = []
-    state = pc.get_rng_state()
+    states = GeneratorStates()
     for first in range(0, call.size, chunk):
         some = call.part(first, min(chunk, call.size - first))
         if randomness == "same":
-            pc.set_rng_state(state)
+            states.restore()
         parts.append(_at_once(func, some, out_dims, randomness))
     return _each_result(
         lambda column, dim: column[0] if dim is None else pc.cat(column, dim),
@@ -231,11 +232,11 @@ def _one_by_one(func: Callable[..., Any], call: _Arguments, out_dims: Any, rando
     """Call a function of containers once for each sample; `container[index]` is a sample."""
     if not call.size:
         raise NotImplementedError("vmap: containers with a batch of 0 samples are not supported")
-    state = pc.get_rng_state()
+    states = GeneratorStates()
     parts = []
     for i in range(call.size):
         if randomness == "same":
-            pc.set_rng_state(state)
+            states.restore()
 
         def one(level: int, i: int = i) -> Any:
             return call.call(func, lambda leaf, dim: _sample(leaf, dim, i))

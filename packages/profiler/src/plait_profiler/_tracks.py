@@ -78,7 +78,8 @@ _STREAM = np.uint64(0xFFFF)  # bits of `b` of work on a device; above them is th
 
 def queue_times(rows: Array) -> Array:
     """Return how long rows of work on a device were in the queue, in nanoseconds; 0: unknown."""
-    return rows["b"] >> np.uint64(16)
+    times: Array = rows["b"] >> np.uint64(16)
+    return times
 
 
 def _device_tracks(recording: Recording, process: int, here: Array) -> list[Track]:

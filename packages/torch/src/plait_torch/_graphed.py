@@ -49,7 +49,8 @@ class _Recorded:
         self.inputs, self.args = (*args, *parameters), args
         self.wanted = [each for each in self.inputs if each.requires_grad]
         self.forward, self.backward = plait.cuda.CUDAGraph(), plait.cuda.CUDAGraph()
-        with plait.cuda.graph(self.forward, pool=pool):
+        stream = plait.cuda.Stream()  # gradients are computed in the stream of the forward pass
+        with plait.cuda.graph(self.forward, pool=pool, stream=stream):
             self.output = function(*args)
         if not isinstance(self.output, plait.Tensor):
             kind = type(self.output).__name__
@@ -57,7 +58,7 @@ class _Recorded:
         self.gradient = plait.empty_like(self.output)
         self.gradients: tuple[Any, ...] = ()
         if self.wanted and self.output.requires_grad:
-            with plait.cuda.graph(self.backward, pool=pool):
+            with plait.cuda.graph(self.backward, pool=pool, stream=stream):
                 self.gradients = plait.autograd.grad(
                     self.output, self.wanted, self.gradient, allow_unused=unused
                 )

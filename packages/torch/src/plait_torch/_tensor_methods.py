@@ -26,7 +26,12 @@ def type_(self: Any, dtype: Any = None, non_blocking: bool = False, **kwargs: An
     """
     from plait_torch import _tensor_types as types
 
-    return types.name_of(self) if dtype is None else self.to(types.dtype_of(dtype, "type"))
+    if dtype is None:
+        return types.name_of(self)
+    result = self.to(types.dtype_of(dtype, "type"))
+    # a dtype leaves the tensor where it is
+    names_device = isinstance(dtype, (str, types.TensorType))
+    return result.to(types.device_of(dtype)) if names_device else result
 
 
 def new(self: Any, *args: Any, device: Any = None) -> Any:

@@ -22,7 +22,7 @@ __all__ = [
 ]
 
 
-class _TensorType(type):
+class TensorType(type):
     """The metaclass of tensor types: a tensor is an instance of one by its dtype."""
 
     _dtype: Any
@@ -83,7 +83,7 @@ def _make(name: str, where: str = "cpu") -> Any:
         "__doc__": f"Tensors of {_NAMES[name]}: of sizes, or of a sequence's values.",
         "__module__": __name__,
     }
-    return _TensorType(name, (), members)
+    return TensorType(name, (), members)
 
 
 BFloat16Tensor = _make("BFloat16Tensor")
@@ -103,23 +103,29 @@ def dtype_of(kind: Any, request: str) -> Any:
     """Return the dtype of a tensor type, of its name, or a dtype itself.
 
     Raises:
-        RuntimeError: for types of CUDA.
+        RuntimeError: for types of CUDA where there is no device.
         ValueError: for other names.
     """
-    if isinstance(kind, _TensorType):
+    if isinstance(kind, TensorType):
         kind = repr(kind)
     if kind is plait.Tensor or kind == "torch.Tensor":
         return plait.get_default_dtype()
     if not isinstance(kind, str):
         return kind
-    if kind.startswith("torch.cuda."):
+    if device_of(kind) == "cuda" and not plait.cuda.is_available():
         raise RuntimeError(f"{request}: {kind} needs CUDA; ask torch.cuda.is_available() first")
-    name = kind.removeprefix("torch.")
+    name = kind.removeprefix("torch.").removeprefix("cuda.")
     if name in _NAMES:
         return getattr(plait, _NAMES[name])
     if name in _NAMES.values():
         return getattr(plait, name)
     raise ValueError(f"{request}: a type such as 'torch.FloatTensor' is required, got {kind!r}")
+
+
+def device_of(kind: Any) -> str:
+    """Return the type of device of a tensor type or of its name; a dtype means the CPU."""
+    name = repr(kind) if isinstance(kind, TensorType) else kind
+    return "cuda" if isinstance(name, str) and name.startswith("torch.cuda.") else "cpu"
 
 
 def name_of(tensor: Any) -> str:

@@ -112,6 +112,7 @@ def set_default_tensor_type(t: Any) -> None:
         >>> set_default_tensor_type("torch.FloatTensor")
     """
     plait.set_default_dtype(_tensor_types.dtype_of(t, "set_default_tensor_type"))
+    plait.set_default_device(_tensor_types.device_of(t))
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:

@@ -56,6 +56,7 @@ class Compile:
     object: pathlib.Path
     label: str
     folders: Folders
+    phase: str = "-c"  # the option that makes the object of the source
 
     @property
     def record(self) -> pathlib.Path:
@@ -122,7 +123,7 @@ def _compile(job: Compile, folder: pathlib.Path) -> tuple[str, str]:
     depfile = unfinished.with_suffix(".d")
     start = time.time_ns()
     clock = time.monotonic()
-    outputs = ["-MMD", "-MF", str(depfile), "-MT", "object", "-c", str(job.source)]
+    outputs = ["-MMD", "-MF", str(depfile), "-MT", "object", job.phase, str(job.source)]
     code, text = run([*job.command, *outputs, "-o", str(unfinished)], folder)
     if code != 0:
         unfinished.unlink(missing_ok=True)

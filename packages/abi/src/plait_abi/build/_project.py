@@ -12,9 +12,17 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from plait_abi.build import _generate, _link, _objects, _toolchain
+from plait_abi.build import _generate, _link, _nvcc, _objects, _toolchain
 from plait_abi.build._errors import BuildError
-from plait_abi.build._targets import Extension, Generate, Library, Target, expand, flags_for
+from plait_abi.build._targets import (
+    DeviceImages,
+    Extension,
+    Generate,
+    Library,
+    Target,
+    expand,
+    flags_for,
+)
 
 LINK = ("-shared", "-Wl,--as-needed", "-Wl,-O1", "-pthread")
 
@@ -28,6 +36,7 @@ class Project:
     generate: Sequence[Generate] = ()
     libraries: Sequence[Library] = ()
     extensions: Sequence[Extension] = ()
+    images: Sequence[DeviceImages] = ()
     log: Callable[[str], None] = print
 
     @property
@@ -62,6 +71,8 @@ class Project:
         result = [self.output(target) for target in self.targets]
         if not self.generated.exists():
             return result
+        if _nvcc.architectures():
+            result += [self._image(path) for each in self.images for path in self._sources(each)]
         return result + [name for _, name in _generate.package_files(self.generate, self.generated)]
 
     def build(self, out: pathlib.Path, *, keep_going: bool = False) -> None:
@@ -76,7 +87,9 @@ class Project:
             for source, name in _generate.package_files(self.generate, self.generated):
                 _generate.copy_if_changed(source, out / name)
             plans = self._plans(toolchain, keep_going)
-            jobs = list({job.object: job for _, plan in plans for job in plan}.values())
+            images = self._plan_images()
+            every = [*(job for _, plan in plans for job in plan), *images]
+            jobs = list({job.object: job for job in every}.values())
             failed = _objects.compile_all(jobs, self.root, self.log, keep_going=keep_going)
             linked = [
                 target
@@ -84,6 +97,8 @@ class Project:
                 if not set(plan) & set(failed) and (keep_going or not failed)
                 if self._link(target, plan, toolchain, out)
             ]
+            if not set(images) & set(failed):
+                self._copy_images(images, out)
         if failed:
             names = ", ".join(job.label for job in failed)
             raise BuildError(f"{self.package}: compiling failed: {names}")
@@ -143,6 +158,52 @@ class Project:
             label = f"{target.name}: {label}"
             jobs.append(_objects.Compile(source, command, path, label, folders))
         return jobs
+
+    def _sources(self, images: DeviceImages) -> list[pathlib.Path]:
+        return expand(images.sources, self.root, self.generated)
+
+    def _image(self, source: pathlib.Path) -> pathlib.Path:
+        """Return the path of the image of a source below ``src``."""
+        inside = source.with_suffix("").as_posix().rpartition("/kernels/")[2]
+        return pathlib.Path(self.package, "kernels", inside.replace("/", "_") + ".fatbin")
+
+    def _plan_images(self) -> list[_objects.Compile]:
+        """Return the compile jobs of kernels of GPUs; none without an architecture."""
+        numbers = _nvcc.architectures()
+        if not numbers or not self.images:
+            return []
+        nvcc = _nvcc.find_nvcc()
+        jobs = []
+        for images in self.images:
+            names = [self.root / name for name in images.include_dirs]
+            headers = [self.root / _toolchain.plait_headers(), *names]
+            folders = _objects.Folders([self.root, *headers])
+            for source in self._sources(images):
+                options = ["-std=c++17", "-x=cu", "--compress-mode=size"]
+                options += _nvcc.code_flags(numbers)
+                if os.environ.get("PLAIT_BUILD_WERROR", "") not in ("", "0"):
+                    options.append("-Werror=all-warnings")
+                options += flags_for(images.flags, source, self.root)
+                place = folders.shorten(str(source))
+                known = f"{options}{images.include_dirs}{_nvcc.identity(nvcc)}{place}"
+                key = hashlib.sha256(known.encode()).hexdigest()[:12]
+                name = self._image(source).stem
+                command = (str(nvcc), *options, *(f"-I{folder}" for folder in headers))
+                path = self.build_dir / "objects" / "kernels" / f"{name}-{key}.o"
+                label = f"kernels: {name}"
+                jobs.append(_objects.Compile(source, command, path, label, folders, "-fatbin"))
+        return jobs
+
+    def _copy_images(self, jobs: Sequence[_objects.Compile], out: pathlib.Path) -> None:
+        """Put the images into the package, and remove those of an earlier build."""
+        if not self.images:
+            return
+        names = {out / self._image(job.source): job.object for job in jobs}
+        for path in (out / self.package / "kernels").glob("*.fatbin"):
+            if path not in names:
+                path.unlink()
+        for path, image in names.items():
+            _generate.copy_if_changed(image, path)
 
     def _headers(self, target: Target) -> dict[pathlib.Path, tuple[str, str]]:
         """Return the folders of headers, each with its option and its name in the objects."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from plait_abi.build._errors import BuildError
 from plait_abi.build._project import Project
-from plait_abi.build._targets import Extension, Generate, Library
+from plait_abi.build._targets import DeviceImages, Extension, Generate, Library
 
 
 def setup(
@@ -21,6 +21,7 @@ def setup(
     generate: Sequence[Generate] = (),
     libraries: Sequence[Library] = (),
     extensions: Sequence[Extension] = (),
+    images: Sequence[DeviceImages] = (),
     package: str | None = None,
     **keywords: Any,
 ) -> None:
@@ -34,6 +35,7 @@ def setup(
         generate: steps that write files before anything is compiled.
         libraries: shared libraries without Python.
         extensions: CPython extension modules.
+        images: kernels of GPUs.
         package: the import package that gets ``lib/``; the only folder in ``src/`` by default.
 
     Raises:
@@ -43,6 +45,8 @@ def setup(
         CC, CXX: the compilers. PLAIT_BUILD_JOBS: how many run at once (default: one a core).
         PLAIT_BUILD_FLAGS: flags added to compiling and linking, such as ``-fsanitize=address``.
         PLAIT_BUILD_WERROR: ``1`` makes warnings errors. PLAIT_BUILD_DIR: where objects go.
+        PLAIT_CUDA_ARCHITECTURES: of which GPUs kernels are built: ``none``, ``all`` or ``90,120``.
+        PLAIT_NVCC: their compiler.
 
     Example:
         >>> import pathlib, subprocess, sys, tempfile
@@ -77,6 +81,7 @@ def setup(
         generate=generate,
         libraries=libraries,
         extensions=extensions,
+        images=images,
     )
     if sys.argv[1:2] in (["build_inplace"], ["build_libraries"]):
         sys.exit(_build(project, sys.argv[1], sys.argv[2:]))

@@ -1,4 +1,4 @@
-"""The kinds of targets that a package can build: `Library`, `Extension` and `Generate`."""
+"""What a package can build: `Library`, `Extension`, `DeviceImages` and `Generate`."""
 
 from __future__ import annotations
 
@@ -106,6 +106,31 @@ class Generate:
     inputs: Sequence[str] = ()
     requires: Sequence[str] = ()
     package_files: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class DeviceImages:
+    """Images of kernels of NVIDIA GPUs: ``src/<package>/kernels/<name>.fatbin``, one a source.
+
+    The name is the path below the last folder called ``kernels``, with ``_`` for ``/``:
+    ``cpp/kernels/linalg/dense.cpp`` gives ``linalg_dense.fatbin``. They are built for the
+    architectures that ``PLAIT_CUDA_ARCHITECTURES`` names; without it none are built, and those of
+    an earlier build in place are removed.
+
+    Args:
+        sources: as those of a `Library`.
+        flags: extra flags of nvcc, or a mapping ``{pattern: flags}`` for single files.
+        include_dirs: further header folders, as those of a `Library`.
+
+    Example:
+        >>> from plait_abi.build import DeviceImages
+        >>> DeviceImages(["cpp/kernels/**/*.cpp"], {"exact_*.cpp": ["-fmad=false"]}).sources
+        ['cpp/kernels/**/*.cpp']
+    """
+
+    sources: Sequence[str]
+    flags: Flags = ()
+    include_dirs: Sequence[str] = ()
 
 
 Target = Library | Extension

@@ -6,9 +6,9 @@ import gc
 from typing import Any
 
 from plait_abi import binding
-from plait_core.cuda._devices import require_device, synchronize
-from plait_core.cuda._memory import empty_cache
-from plait_core.cuda._streams import Stream, StreamContext, current_stream
+from plait_core import accelerator
+from plait_core.cuda._devices import require_device
+from plait_core.cuda._streams import Stream, current_stream
 
 
 def graph_pool_handle() -> Any:
@@ -46,9 +46,7 @@ class CUDAGraph:
 
     def __init__(self, keep_graph: bool = False) -> None:
         require_device("CUDAGraph")
-        self._stream: Any = None  # where the recording began, until it ends
-        self._graph: Any = None
-        self._pool: Any = None
+        self._graph = accelerator.Graph()
 
     def capture_begin(self, pool: Any = None, capture_error_mode: str = "global") -> None:
         """Record the work of the current stream from now on.
@@ -61,17 +59,12 @@ class CUDAGraph:
             RuntimeError: if the graph records already, or has recorded.
             ValueError: in the default stream.
         """
-        if self._stream is not None or self._graph is not None:
-            raise RuntimeError("CUDAGraph: a graph records once; call reset() first")
-        stream = current_stream()
-        chosen = binding.memory_pool(stream.device) if pool is None else pool
-        binding.use_memory_pool(stream, chosen)
-        try:
-            binding.capture_begin(stream)
-        except BaseException:
-            binding.use_memory_pool(stream, None)
-            raise
-        self._stream, self._pool = stream, chosen
+        self._use_pool(pool)
+        self._graph.begin(current_stream())
+
+    def _use_pool(self, pool: Any) -> None:
+        if pool is not None and self._graph.pool is None:
+            self._graph = accelerator.Graph(pool)
 
     def capture_end(self) -> None:
         """End the recording.
@@ -79,13 +72,7 @@ class CUDAGraph:
         Raises:
             RuntimeError: if nothing is recorded, or something that cannot be recorded was done.
         """
-        stream, self._stream = self._stream, None
-        if stream is None:
-            raise RuntimeError("CUDAGraph: capture_end() was called without capture_begin()")
-        try:
-            self._graph = binding.capture_end(stream)
-        finally:
-            binding.use_memory_pool(stream, None)
+        self._graph.end()
 
     def replay(self) -> None:
         """Do what was recorded, in the current stream.
@@ -93,17 +80,15 @@ class CUDAGraph:
         Raises:
             RuntimeError: if nothing was recorded.
         """
-        if self._graph is None:
-            raise RuntimeError("CUDAGraph: nothing was recorded")
-        binding.graph_launch(self._graph, current_stream())
+        self._graph.replay(current_stream())
 
     def reset(self) -> None:
         """Forget what was recorded, and give its memory up."""
-        self._graph = self._pool = None
+        self._graph.reset()
 
     def pool(self) -> Any:
         """Return the pool of the graph's memory, for another graph that runs after this one."""
-        return self._pool
+        return self._graph.pool
 
 
 class graph:  # noqa: N801 - PyTorch's name
@@ -131,25 +116,12 @@ class graph:  # noqa: N801 - PyTorch's name
         stream: binding.Stream | None = None,
         capture_error_mode: str = "global",
     ) -> None:
-        self._graph, self._pool = cuda_graph, pool
-        self._context = StreamContext(Stream() if stream is None else stream)
+        cuda_graph._use_pool(pool)
+        self._context = cuda_graph._graph.capture(Stream() if stream is None else stream)
 
     def __enter__(self) -> None:
-        synchronize()
         gc.collect()  # memory that goes later would be that of the recording
-        empty_cache()
         self._context.__enter__()
-        try:
-            self._graph.capture_begin(self._pool)
-        except BaseException:
-            self._context.__exit__(None, None, None)
-            raise
 
-    def __exit__(self, *error: Any) -> None:
-        try:
-            self._graph.capture_end()
-        except RuntimeError:
-            if error[0] is None:  # else the first error says more
-                raise
-        finally:
-            self._context.__exit__(*error)
+    def __exit__(self, *error: Any) -> Any:
+        return self._context.__exit__(*error)

@@ -185,6 +185,7 @@ plait_status transpose(const plait_call *c, const Plan &p, int d, int item) {
     for (int k = 0; k < 2; k++) rest.stride[k][rest.ndim] = p.stride[k][e];
     rest.ndim++;
   }
+  rest.finish();
   if (!make_walk(rest, &a.matrices)) return too_many_dimensions(c);
   return launch(c, copy_transposed_kernel, instance_of_size(item), a,
                 a.across * a.down * rest.numel, 256, int64_t(tile) * (tile + 1) * item);
@@ -257,19 +258,24 @@ plait_status copy_tensor(const plait_call *c, const DLTensor *to, const DLTensor
     return fill_tensor(c, to, value);
   }
   if (k != d) return cast_elements(c, to, from);
+  if (!is_aligned(to) || !is_aligned(from)) {
+    const Parts real_to(to), real_from(from);
+    return copy_tensor(c, &real_to.t, &real_from.t);
+  }
   return is_same(to, from) ? PLAIT_OK : copy_same(c, to, from, size_of(k));
 }
 
 plait_status Operand::take(const plait_call *c, const DLTensor *t) {
   tensor_ = *t;
-  return t->device.device_type == kDLCPU ? take_as(c, t, t->dtype) : PLAIT_OK;
+  return t->device.device_type == kDLCPU || !is_aligned(t) ? take_as(c, t, t->dtype) : PLAIT_OK;
 }
 plait_status Operand::take_dense(const plait_call *c, const DLTensor *t) {
   return take_as(c, t, t->dtype);
 }
 plait_status Operand::take_as(const plait_call *c, const DLTensor *t, DLDataType dtype) {
   tensor_ = *t;
-  if (t->device.device_type != kDLCPU && is_contiguous(t) && kind(t->dtype) == kind(dtype))
+  if (t->device.device_type != kDLCPU && is_contiguous(t) && is_aligned(t) &&
+      kind(t->dtype) == kind(dtype))
     return PLAIT_OK;
   tensor_.dtype = dtype;
   tensor_.device = c->device;
@@ -281,15 +287,22 @@ plait_status Operand::take_as(const plait_call *c, const DLTensor *t, DLDataType
   return copy_tensor(c, &tensor_, t);
 }
 
-plait_status DenseResult::take(const plait_call *c, const DLTensor *t) {
-  to_ = t;
-  tensor_ = *t;
-  if (is_contiguous(t)) return PLAIT_OK;
+plait_status DenseResult::allocate(const plait_call *c) {
   tensor_.strides = strides_;
-  dense_strides(t, strides_);
-  PLAIT_TRY(space_.take(c, numel(t) * size_of(kind(t->dtype))));
+  dense_strides(to_, strides_);
+  PLAIT_TRY(space_.take(c, numel(to_) * size_of(kind(to_->dtype))));
   tensor_.data = space_.data();
   return PLAIT_OK;
+}
+plait_status DenseResult::take(const plait_call *c, const DLTensor *t) {
+  tensor_ = *(to_ = t);
+  return is_contiguous(t) && is_aligned(t) ? PLAIT_OK : allocate(c);
+}
+plait_status AlignedTarget::take(const plait_call *c, const DLTensor *t) {
+  tensor_ = *(to_ = t);
+  if (is_aligned(t)) return PLAIT_OK;
+  PLAIT_TRY(allocate(c));
+  return copy_tensor(c, &tensor_, t);
 }
 plait_status DenseResult::finish(const plait_call *c) const {
   return tensor_.data == to_->data ? PLAIT_OK : copy_tensor(c, to_, &tensor_);

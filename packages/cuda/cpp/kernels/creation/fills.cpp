@@ -96,6 +96,14 @@ plait_status fill_tensor(const plait_call *c, const DLTensor *to, const plait_va
   if (k == Unknown) return PLAIT_DECLINE;
   if (numel(to) == 0) return PLAIT_OK;
   if (value.tag == PLAIT_TENSOR) return copy_tensor(c, to, &value.u.t->dl);
+  if (!is_aligned(to)) {  // from one element that is
+    DeviceWorkspace space;
+    DLTensor one = *to;
+    PLAIT_TRY(space.take(c, 16));
+    one.data = space.data(), one.ndim = 0;
+    PLAIT_TRY(fill_tensor(c, &one, value));
+    return copy_tensor(c, to, &one);
+  }
   FillArgs a{};
   const int item = size_of(k);
   unsigned char bytes[16] = {};

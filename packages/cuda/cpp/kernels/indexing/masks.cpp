@@ -60,22 +60,24 @@ PLAIT_DEVICE void each_selected(Block &t, const uint8_t *mask_data, const int64_
   const auto room = t.shared<uint32_t>(kMaskWarps);
   const auto mask = t.global<const uint8_t>(mask_data);
   const int64_t first = t.block() * kMaskTile + t.warp() * (kEach * kWarp) + t.lane();
-  uint32_t votes[kEach], sum = 0;
+  uint32_t kept = 0, sum = 0;  // lane k keeps the votes on element k of each lane
 #pragma unroll
   for (int k = 0; k < kEach; k++) {
     const int64_t i = first + k * kWarp;
-    votes[k] = t.ballot(i < n && mask.load(i) != 0);
-    sum += uint32_t(count_bits(votes[k]));
+    const uint32_t votes = t.ballot(i < n && mask.load(i) != 0);
+    if (t.lane() == k) kept = votes;
+    sum += uint32_t(count_bits(votes));
   }
   if (t.lane() == 0) room.store(t.warp(), sum);
   t.barrier();
   int64_t before = t.global<const int64_t>(counts).load(t.block());
   for (int w = 0; w < t.warp(); w++) before += room.load(w);
-#pragma unroll
+#pragma unroll 1
   for (int k = 0; k < kEach; k++) {
-    if (votes[k] >> t.lane() & 1)
-      f(first + k * kWarp, before + count_bits(votes[k] & ((1u << t.lane()) - 1)));
-    before += count_bits(votes[k]);
+    const uint32_t votes = t.shuffle(kept, k);
+    if (votes >> t.lane() & 1)
+      f(first + k * kWarp, before + count_bits(votes & ((1u << t.lane()) - 1)));
+    before += count_bits(votes);
   }
 }
 
@@ -176,7 +178,12 @@ plait_status masked_values(plait_call *c) {
 plait_status masked_write(plait_call *c) {
   const DLTensor *self = tensor(c, 0);
   if (numel(self) == 0 || numel(tensor(c, 2)) == 0) return PLAIT_OK;
-  return move(c, self, tensor(c, 2), false);
+  Operand source;
+  AlignedTarget to;
+  PLAIT_TRY(source.take(c, tensor(c, 2)));
+  PLAIT_TRY(to.take(c, self));
+  PLAIT_TRY(move(c, to.tensor(), source.tensor(), false));
+  return to.finish(c);
 }
 
 plait_status write_rows(plait_call *c, int64_t fill) {

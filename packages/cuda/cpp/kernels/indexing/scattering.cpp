@@ -390,11 +390,14 @@ int64_t dim_of(const plait_call *c, int i, const DLTensor *t) {
 // What scatter and its relatives begin with: the result is a copy of self.
 struct Along {
   Operand index, source;
+  AlignedTarget to;
   IndexSpace space;
   Scatter scatter;
   plait_status take(const plait_call *c, bool has_source) {
-    const DLTensor *in = tensor(c, 0), *out = result(c);
-    PLAIT_TRY(copy_tensor(c, out, in));
+    const DLTensor *in = tensor(c, 0);
+    PLAIT_TRY(copy_tensor(c, result(c), in));
+    PLAIT_TRY(to.take(c, result(c)));
+    const DLTensor *out = to.tensor();
     PLAIT_TRY(index.take(c, tensor(c, 2)));
     space_along(out, index.tensor(), dim_of(c, 1, in), &space);
     const void *data = nullptr;
@@ -417,14 +420,16 @@ plait_status scatter(plait_call *c) {
   PLAIT_TRY(along.take(c, !is_number));
   const Kind k = kind(result(c)->dtype);
   if (is_number) store_number(k, c->in[3], along.scatter.a.number);
-  return along.scatter.assign(c, size_of(k));
+  PLAIT_TRY(along.scatter.assign(c, size_of(k)));
+  return along.to.finish(c);
 }
 
 // scatter_add(self, dim, index, src)
 plait_status scatter_add(plait_call *c) {
   Along along;
   PLAIT_TRY(along.take(c, true));
-  return along.scatter.combine(c, kind(result(c)->dtype));
+  PLAIT_TRY(along.scatter.combine(c, kind(result(c)->dtype)));
+  return along.to.finish(c);
 }
 
 Rule rule_of(const char *name) {
@@ -440,7 +445,8 @@ plait_status scatter_reduce(plait_call *c) {
   PLAIT_TRY(along.take(c, true));
   along.scatter.a.rule = rule_of(c->in[4].u.s);
   along.scatter.a.include_self = integer(c, 5, 1) != 0;
-  return along.scatter.combine(c, kind(result(c)->dtype));
+  PLAIT_TRY(along.scatter.combine(c, kind(result(c)->dtype)));
+  return along.to.finish(c);
 }
 
 // index_add(self, dim, index, source, alpha)
@@ -486,7 +492,9 @@ plait_status embedding_backward(plait_call *c) {
 
 // index_put_tensors_(self, indices, values, accumulate)
 plait_status index_put(plait_call *c) {
-  const DLTensor *self = tensor(c, 0);
+  AlignedTarget to;
+  PLAIT_TRY(to.take(c, tensor(c, 0)));
+  const DLTensor *self = to.tensor();
   const Kind k = kind(self->dtype);
   const bool accumulates = integer(c, 3) != 0;
   TensorIndices indices;
@@ -510,7 +518,8 @@ plait_status index_put(plait_call *c) {
   }
   PLAIT_TRY(scatter.plan(c, s, self, source));
   if (!source) store_number(k, c->in[2], scatter.a.number);
-  return accumulates ? scatter.combine(c, k) : scatter.assign(c, size_of(k));
+  PLAIT_TRY(accumulates ? scatter.combine(c, k) : scatter.assign(c, size_of(k)));
+  return to.finish(c);
 }
 
 PLAIT_KERNEL("scatter", scatter);

@@ -366,6 +366,8 @@ plait_status batch_norm_by(plait_call *c) {
   PLAIT_TRY(var.take_as(c, tensor(c, 2), wide));
   if (tensor(c, 3)) PLAIT_TRY(weight.take_as(c, tensor(c, 3), in->dtype));
   if (tensor(c, 4)) PLAIT_TRY(bias.take_as(c, tensor(c, 4), in->dtype));
+  DenseResult out;
+  PLAIT_TRY(out.take(c, result(c)));
   DeviceWorkspace factors;
   PLAIT_TRY(factors.take(c, in->shape[1] * kFactorBytes));
   ChannelArgs channels{};
@@ -375,9 +377,10 @@ plait_status batch_norm_by(plait_call *c) {
   channels.factors = factors.data(), channels.eps = real(c, 5);
   PLAIT_TRY(launch(c, batch_norm_factors_kernel, k, channels,
                    blocks_for(c, channels.reduce.results, 256), 256));
-  BatchNormArgs a = elements_of(x.tensor(), {x.tensor()->data, result(c)->data});
-  a.x = x.tensor()->data, a.y = result(c)->data, a.factors = factors.data();
-  return launch_elements(c, batch_norm_elements_kernel, k, a);
+  BatchNormArgs a = elements_of(x.tensor(), {x.tensor()->data, out.data()});
+  a.x = x.tensor()->data, a.y = out.data(), a.factors = factors.data();
+  PLAIT_TRY(launch_elements(c, batch_norm_elements_kernel, k, a));
+  return out.finish(c);
 }
 
 struct Backward {

@@ -185,22 +185,6 @@ PLAIT_DEVICE_KERNEL(random_whole, RandomArgs, 256, ALL);
 namespace plait::cuda {
 namespace {
 
-// The parts of complex numbers as an array of twice as many real ones.
-struct Parts {
-  DLTensor t;
-  int64_t shape[PLAIT_MAX_DIMS + 1], strides[PLAIT_MAX_DIMS + 1];
-  explicit Parts(const DLTensor *z) : t(*z) {
-    for (int d = 0; d < z->ndim; d++) shape[d] = z->shape[d], strides[d] = 2 * z->strides[d];
-    shape[z->ndim] = 2, strides[z->ndim] = 1;
-    t.ndim = z->ndim + 1;
-    t.dtype = DLDataType{kDLFloat, uint8_t(z->dtype.bits / 2), 1};
-    t.shape = shape;
-    t.strides = strides;
-  }
-  Parts(const Parts &) = delete;
-  Parts &operator=(const Parts &) = delete;
-};
-
 // Runs a kernel of which a block of words makes `each` elements.
 plait_status fill_random(const plait_call *c, const DeviceKernel &kernel, int instance,
                          const DLTensor *to, int each, RandomArgs *a,

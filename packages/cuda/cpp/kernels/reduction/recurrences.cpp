@@ -104,7 +104,7 @@ plait_status linear_recurrence(plait_call *c) {
   ScanArgs a{};
   a.x = factors.data(), a.other = terms.data(), a.y = out->data;
   a.is_reverse = integer(c, 3) != 0;
-  return launch_scan(c, scan_recurrence_kernel, out, integer(c, 2), a);
+  return launch_scan(c, scan_recurrence_kernel, kind(out->dtype), out, integer(c, 2), a);
 }
 
 // all_pole_filter(self, factors)

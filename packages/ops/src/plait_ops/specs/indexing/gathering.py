@@ -182,7 +182,7 @@ def _(g, self, dim, index):
 
 
 @part
-def _repeated(index, shape, at):
+def _expand_index(index, shape, at):
     """A vector of indices as `gather` takes it: expanded to all dimensions but `at`."""
     n = numel(index.shape)
     column = [1] * len(shape)
@@ -197,7 +197,7 @@ def _(self, dim, index):
     if self.ndim == 0:
         return op.reshape(op.gather(op.reshape(self, [1]), 0, op.reshape(index, [-1])), [])
     at = wrap_dim("dim", dim, self.shape)
-    return op.gather(self, at, _repeated(index, self.shape, at))
+    return op.gather(self, at, _expand_index(index, self.shape, at))
 
 
 @index_add_.decompose
@@ -208,7 +208,7 @@ def _(self, dim, index, source, alpha):
         whole = op.scatter_add(op.reshape(self, [1]), 0, rows, op.reshape(addend, [-1]))
         return op.reshape(whole, [])
     at = wrap_dim("dim", dim, self.shape)
-    places = _repeated(index, self.shape, at)
+    places = _expand_index(index, self.shape, at)
     return op.scatter_add(self, at, places, op.reshape(addend, places.shape))
 
 

@@ -149,7 +149,7 @@ def _(self):
 
 
 @part
-def _chosen(values, places, at, index, keepdim):
+def _elements_at(values, places, at, index, keepdim):
     """The elements of sorted values, and of their places, at `index` along `at`."""
     value = op.gather(values, at, index)
     place = op.gather(places, at, index)
@@ -181,8 +181,8 @@ def _(self, dim, keepdim):
     n = self.shape[at]
     numbers = op.sum(op.eq(values, values), [at], True)
     middle = op.where(op.lt(numbers, n), numbers, (n - 1) // 2)
-    chosen = _chosen(values, places, at, middle, keepdim)
-    return chosen[0], chosen[1]
+    pair = _elements_at(values, places, at, middle, keepdim)
+    return pair[0], pair[1]
 
 
 @nanmedian_along.decompose
@@ -193,8 +193,8 @@ def _(self, dim, keepdim):
     at = wrap_dim("dim", dim, self.shape)
     numbers = op.sum(op.eq(values, values), [at], True)
     middle = op.floor_divide(op.clamp_min(numbers - 1, 0), 2)
-    chosen = _chosen(values, places, at, middle, keepdim)
-    return chosen[0], chosen[1]
+    pair = _elements_at(values, places, at, middle, keepdim)
+    return pair[0], pair[1]
 
 
 @median.decompose

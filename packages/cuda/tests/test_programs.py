@@ -1,0 +1,172 @@
+"""Programs written for PyTorch on the device: `python -m plait.torch`."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+pytest.importorskip("plait_torch")
+
+
+def run(code: str, folder: pathlib.Path, *options: str) -> str:
+    """Run a program on the emulation; returns what it printed."""
+    path = folder / "program.py"
+    path.write_text(textwrap.dedent(code))
+    done = subprocess.run(
+        [sys.executable, "-m", "plait.torch", *options, str(path)],
+        env={**os.environ, "PLAIT_CUDA_EMULATION": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_mixed_precision(tmp_path: pathlib.Path) -> None:
+    run(
+        """
+        import torch
+        from torch import nn
+
+        torch.manual_seed(0)
+        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        assert device.type == "cuda"
+        model = nn.Sequential(nn.Linear(8, 16), nn.LayerNorm(16), nn.GELU(), nn.Linear(16, 3))
+        model = model.cuda()
+        x, t = torch.randn(32, 8).cuda(), torch.randint(0, 3, (32,)).cuda()
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+        scaler = torch.cuda.amp.GradScaler(init_scale=1024.0)
+        losses = []
+        for _ in range(20):
+            optimizer.zero_grad()
+            with torch.autocast("cuda", dtype=torch.float16):
+                y = model(x)
+                loss = nn.functional.cross_entropy(y, t)
+            assert (y.dtype, loss.dtype) == (torch.float16, torch.float32)
+            scaler.scale(loss).backward()
+            scaler.unscale_(optimizer)
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            scaler.step(optimizer)
+            scaler.update()
+            losses.append(loss.item())
+        assert losses[-1] < 0.8 * losses[0], losses
+        assert model[0].weight.dtype == model[0].weight.grad.dtype == torch.float32
+        with torch.autocast("cuda", enabled=False):
+            assert (torch.ones(2, 2).cuda() @ torch.ones(2, 2).cuda()).dtype == torch.float32
+        with torch.autocast("cuda"):  # tensors of the CPU are not meant
+            assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.float32
+            layer = nn.Linear(4, 4).cuda().bfloat16()
+            assert layer(torch.ones(2, 4).cuda()).dtype == torch.float16
+        # a gradient that is not finite skips the step and reduces the scale
+        before = model[0].weight.detach().clone()
+        model[0].weight.grad = torch.full_like(before, float("inf"))
+        scaler.step(optimizer)
+        scaler.update()
+        assert scaler.get_scale() == 512.0 and torch.equal(model[0].weight, before)
+        """,
+        tmp_path,
+    )
+
+
+def test_names_of_torch_cuda(tmp_path: pathlib.Path) -> None:
+    run(
+        """
+        import torch
+
+        assert torch.cuda.is_available() and torch.cuda.device_count() == 1
+        assert torch.cuda.get_device_name() and torch.cuda.get_device_capability()[0] >= 7
+        assert torch.cuda.current_device() == 0 and torch.backends.cuda.is_built()
+        x = torch.ones(3, device="cuda")
+        assert x.is_cuda and x.type() == "torch.cuda.FloatTensor"
+        assert isinstance(x, torch.cuda.FloatTensor) and x.get_device() == 0
+        assert torch.ones(2).type("torch.cuda.HalfTensor").dtype == torch.float16
+        assert torch.cuda.FloatTensor([1, 2]).is_cuda
+        stream = torch.cuda.Stream()
+        with torch.cuda.stream(stream):
+            y = x + 1
+        torch.cuda.current_stream().wait_stream(stream)
+        y.record_stream(torch.cuda.current_stream())
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record(), (y * 2), end.record()
+        torch.cuda.synchronize()
+        assert start.elapsed_time(end) >= 0
+        state = torch.cuda.get_rng_state()
+        assert state.dtype == torch.uint8
+        a = torch.rand(4, device="cuda")
+        torch.cuda.set_rng_state(state)
+        assert torch.equal(a, torch.rand(4, device="cuda"))
+        assert len(torch.cuda.default_generators) == 1
+        generator = torch.Generator("cuda").manual_seed(3)
+        assert torch.rand(2, device="cuda", generator=generator).is_cuda
+        with torch.cuda.nvtx.range("a part"):
+            torch.cuda.nvtx.range_push("inner"), torch.cuda.nvtx.range_pop()
+        assert torch.cuda.memory_allocated() > 0 and torch.cuda.mem_get_info()[0] > 0
+        assert issubclass(torch.cuda.OutOfMemoryError, RuntimeError)
+        try:
+            torch.empty(1 << 40, device="cuda")
+        except torch.cuda.OutOfMemoryError as error:
+            assert "requested on cuda:0" in str(error)
+        else:
+            raise AssertionError
+        """,
+        tmp_path,
+    )
+
+
+def test_a_loader_pins_and_checkpoints_move(tmp_path: pathlib.Path) -> None:
+    run(
+        """
+        import io
+        import torch
+        from torch.utils.data import DataLoader, TensorDataset
+
+        data = TensorDataset(torch.arange(40.0).reshape(20, 2), torch.arange(20))
+        loader = DataLoader(data, batch_size=5, pin_memory=True, num_workers=1)
+        total = 0.0
+        for x, t in loader:
+            assert x.is_pinned()
+            x, t = x.to("cuda", non_blocking=True), t.cuda(non_blocking=True)
+            total += (x.sum() + t.sum()).item()
+        assert total == sum(range(40)) + sum(range(20))
+        model = torch.nn.Linear(2, 2).to("cuda")
+        file = io.BytesIO()
+        torch.save(model.state_dict(), file)
+        for where in ("cpu", "cuda"):
+            file.seek(0)
+            state = torch.load(file, map_location=where)
+            assert state["weight"].device.type == where
+        """,
+        tmp_path,
+    )
+
+
+def test_graphed_callables(tmp_path: pathlib.Path) -> None:
+    run(
+        """
+        import torch
+
+        torch.manual_seed(1)
+        plain = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1))
+        plain = plain.cuda()
+        import copy
+        model = torch.cuda.make_graphed_callables(copy.deepcopy(plain), (torch.randn(6, 4).cuda(),))
+        optimizers = [torch.optim.SGD(m.parameters(), lr=0.1) for m in (plain, model)]
+        for _ in range(5):
+            x = torch.randn(6, 4).cuda()
+            losses = []
+            for m, optimizer in zip((plain, model), optimizers):
+                optimizer.zero_grad()
+                loss = m(x).square().mean()
+                loss.backward()
+                optimizer.step()
+                losses.append(loss.item())
+            assert abs(losses[0] - losses[1]) < 1e-5, losses
+        """,
+        tmp_path,
+    )
