@@ -54,6 +54,12 @@ def test_large_tiles(rng):
     check(BY_INPUT, grad, weight, [2, 130, 64, 80], *rest)
 
 
+def test_large_tiles_of_weights(rng):
+    # 128 groups of 65 filters and 11 channels, which fill blocks of 128 x 128
+    grad, x = random(rng, 1, 128 * 65, 4, 4), random(rng, 1, 128 * 11, 5, 6)
+    check(BY_WEIGHT, grad, x, [128 * 65, 11, 2, 3], [1, 1], [0, 0], [1, 1], 128)
+
+
 def test_any_strides(rng):
     x = random(rng, 2, 9, 9, 16).permute(0, 3, 1, 2)
     weight = random(rng, 3, 3, 20, 16).permute(2, 3, 0, 1)

@@ -402,7 +402,11 @@ plait_status arguments_of(const plait_call *c, int at, AttentionArgs *a) {
   a->queries = q->shape[d - 2], a->keys = k->shape[d - 2];
   a->width = q->shape[d - 1], a->values = v->shape[d - 1];
   a->count = 1;
-  if (d - 2 > kWalkDims || a->width > 128 || a->values > 128) return PLAIT_DECLINE;
+  const bool is_wide = a->width > 64 || a->values > 64;
+  const int64_t bytes = attention_bytes(kind(q->dtype) == F64 ? 8 : 4, is_wide ? 128 : 64);
+  if (d - 2 > kWalkDims || a->width > 128 || a->values > 128 ||
+      bytes > facts(c->device.device_id).shared_memory)
+    return PLAIT_DECLINE;
   a->heads.dims = d - 2;
   for (int i = 0; i < d - 2; i++) {
     a->heads.size[i] = q->shape[d - 3 - i];
