@@ -30,11 +30,11 @@ void describe(const FaultRecord *r, uint32_t code, plait_device_error *e) {
   else if (code == kMathFault)
     snprintf(e->text, sizeof e->text, "matrix %.0f of the batch cannot be factorised", r->value);
   else if (r->high >= 1e300)
-    snprintf(e->text, sizeof e->text, "%s must be in [%g, inf), so at least %g; got %g",
-             subject.c_str(), r->low, r->low, r->value);
+    snprintf(e->text, sizeof e->text, "%s must be in [%g, inf), so at least %g; got %g%s",
+             subject.c_str(), r->low, r->low, r->value, r->value < 0 ? ", which is negative" : "");
   else
-    snprintf(e->text, sizeof e->text, "%s must be in [%g, %g]; got %g", subject.c_str(), r->low,
-             r->high, r->value);
+    snprintf(e->text, sizeof e->text, "%s must be in [%g, %g]; got %g%s", subject.c_str(), r->low,
+             r->high, r->value, r->low == 0 && r->high == 1 ? " (probabilities are required)" : "");
 }
 
 // Takes the report of a kernel; the next one may be written then. Threads take turns, so that none
