@@ -4,10 +4,10 @@
     python tools/gpu_check.py --page docs/benchmarks/gpu.md FOLDER ...
 
 Parts, the most important first: correct, models, bandwidth, memory, sanitizer. Each takes at most
-240 seconds, runs in a process of its own and writes FOLDER/<part>.json with the commit, the card and
-the versions. ``--page`` writes one page from the files of all folders; the newest record of a part
-counts. plait and plait-cuda must be installed; where PyTorch is installed too, both are measured in
-turns. ``--small`` runs everything in sizes that the emulation of the driver can compute
+240 seconds, runs in a process of its own and writes FOLDER/<part>.json with the commit, the card
+and the versions. ``--page`` writes one page from the files of all folders; the newest record of a
+part counts. plait and plait-cuda must be installed; where PyTorch is installed too, both are
+measured in turns. ``--small`` runs everything in sizes that the emulation of the driver can compute
 (PLAIT_CUDA_EMULATION=1), to test this program.
 """
 
@@ -60,7 +60,7 @@ def sanitizer(seconds: float) -> dict[str, Any]:
         return {"left_out": "there is no compute-sanitizer on PATH"}
     tests = ROOT / "packages" / "cuda" / "tests" / "test_samples.py"
     words = [program, "--error-exitcode", "9", sys.executable, "-m", "pytest", "-q", str(tests)]
-    environment = dict(os.environ, PLAIT_CUDA_TEST_DEVICE="1", PLAIT_DEVICE_CACHE="0")
+    environment = {"PLAIT_CUDA_EMULATION": "0", **os.environ, "PLAIT_DEVICE_CACHE": "0"}
     try:
         done = subprocess.run(
             [*words, "-k", "softmax or sum or gather or conv2d or mm or sort"],
@@ -132,8 +132,8 @@ def read(folders: Sequence[pathlib.Path]) -> dict[str, dict[str, Any]]:
 
 HEAD = """# On a GPU
 
-What `python tools/gpu_check.py` measured. A part without a record has never run on a GPU: on a machine with
-one, install plait, plait-cuda and PyTorch, run the command, and write this page with
+What `python tools/gpu_check.py` measured. A part without a record has never run on a GPU: on a
+machine with one, install plait, plait-cuda and PyTorch, run the command, and write this page with
 `python tools/gpu_check.py --page docs/benchmarks/gpu.md FOLDER`.
 """
 
@@ -148,7 +148,8 @@ def page(records: dict[str, dict[str, Any]]) -> str:
             text += f"Never run on a GPU (`gpu_check.py {name}`).\n"
             continue
         versions = ", ".join(f"{key} {value}" for key, value in record["versions"].items())
-        text += f"{record['card']}, commit {record['commit']}, {record['time'][:10]}, {versions}.\n\n"
+        head = f"{record['card']}, commit {record['commit']}, {record['time'][:10]}"
+        text += f"{head}, {versions}.\n\n"
         text += TABLES.get(name, plain)(record["result"])
     return text
 

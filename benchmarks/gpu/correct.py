@@ -1,4 +1,4 @@
-"""Results on the device against those on the CPU: operators, trainings, and what a step waits for."""
+"""Results on the device against those on the CPU: operators, and trainings of small models."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import sys
 import time
 from typing import Any
 
-from gpu.sides import Options
 from models import MODELS, PAPER, fill
+
+from gpu.sides import Options
 
 __all__ = ["run"]
 
@@ -27,8 +28,9 @@ def run(options: Options) -> dict[str, Any]:
 
 def suite(files: list[str], seconds: float) -> dict[str, Any]:
     """Run test files on the device that is there; return counts and the last lines."""
-    words = [sys.executable, "-m", "pytest", "-q", "-x" if seconds < 0 else "-p", "no:cacheprovider"]
-    environment = dict(os.environ, PLAIT_CUDA_TEST_DEVICE="1")
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    # the tests choose the emulation where the environment says nothing
+    environment = {"PLAIT_CUDA_EMULATION": "0", **os.environ}
     try:
         done = subprocess.run(
             [*words, *(str(TESTS / name) for name in files)],
@@ -45,7 +47,7 @@ def suite(files: list[str], seconds: float) -> dict[str, Any]:
 
 
 def training(name: str, options: Options, steps: int = 5) -> dict[str, Any]:
-    """Train the small version of a model on both devices; return the losses and their difference."""
+    """Train the small version of a model on both devices; return losses and their difference."""
     import plait
 
     curves = {}

@@ -7,8 +7,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from gpu.sides import Options, Side, in_turns, sides
 from models import MODELS, PAPER, fill
+
+from gpu.sides import Options, Side, in_turns, sides
 
 __all__ = ["run"]
 

@@ -128,7 +128,7 @@ def test_sequences() -> None:
 
 @pytest.mark.parametrize("dtype", [pc.float32, pc.float64])
 def test_complex_views_begin_between_multiples_of_their_size(dtype: pc.dtype) -> None:
-    """A complex number is aligned as its parts are, so kernels that move it may not ask for more."""
+    """A complex number is aligned as its parts are; kernels that move it ask for no more."""
     base = pc.arange(41, dtype=dtype)
     z = pc.view_as_complex(base[1:].reshape(20, 2))
     want = z.numpy().copy()

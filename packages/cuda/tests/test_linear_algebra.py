@@ -177,7 +177,5 @@ def test_what_is_not_finite_is_refused() -> None:
     a = pc.eye(3).expand(2, 3, 3).clone()
     a[1, 0, 0] = float("nan")
     for function in (pc.linalg.eigh, pc.linalg.svd):
-        with pytest.raises(
-            RuntimeError, match=r"batch index \(1,\) has .*values that did not"
-        ):
+        with pytest.raises(RuntimeError, match=r"batch index \(1,\) has .*values that did not"):
             function(a.to("cuda"))
