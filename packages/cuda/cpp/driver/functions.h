@@ -40,7 +40,7 @@ PLAIT_CUDA_FUNCTION(launch_host, "cuLaunchHostFunc", (Stream, void (*)(void *), 
 PLAIT_CUDA_FUNCTION(memory_info, "cuMemGetInfo_v2", (size_t *free, size_t *total))
 PLAIT_CUDA_FUNCTION(memory_alloc, "cuMemAlloc_v2", (Address *, size_t bytes))
 PLAIT_CUDA_FUNCTION(memory_free, "cuMemFree_v2", (Address))
-PLAIT_CUDA_FUNCTION(address_range, "cuMemGetAddressRange_v2", (Address *base, size_t *, Address))
+PLAIT_CUDA_FUNCTION(address_range, "cuMemGetAddressRange_v2", (Address * base, size_t *, Address))
 PLAIT_CUDA_FUNCTION(pinned_alloc, "cuMemHostAlloc", (void **, size_t bytes, unsigned flags))
 PLAIT_CUDA_FUNCTION(pinned_free, "cuMemFreeHost", (void *))
 PLAIT_CUDA_FUNCTION(pinned_address, "cuMemHostGetDevicePointer_v2", (Address *, void *, unsigned))
