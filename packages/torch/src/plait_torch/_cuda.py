@@ -9,7 +9,7 @@ from typing import Any
 
 import plait
 from plait_abi import binding
-from plait_core.cuda._devices import NoCuda as NoCuda
+from plait_core.cuda import NoCuda as NoCuda
 from plait_torch._accelerator import refused
 from plait_torch._graphed import make_graphed_callables as make_graphed_callables
 from plait_torch._random import state_of, tensor_of

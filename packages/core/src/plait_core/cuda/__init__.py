@@ -16,6 +16,7 @@ from plait_abi import OutOfMemoryError
 from plait_core._namespaces import shown as _shown
 from plait_core.cuda import nvtx
 from plait_core.cuda._devices import (
+    NoCuda as NoCuda,
     can_device_access_peer,
     current_device,
     device,
