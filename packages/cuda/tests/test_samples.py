@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -89,6 +90,35 @@ def call(spec: Operator, sample: Sample, device: str, place: Any) -> tuple[list[
     return results, after
 
 
+# The signs and phases of vectors are free: their products are compared.
+PRODUCTS: dict[str, Callable[..., Any]] = {
+    "linalg_eigh": lambda w, v: v * w[..., None, :] @ v.conj().swapaxes(-1, -2),
+    "linalg_svd": lambda u, s, v: (
+        u[..., : s.shape[-1]] * s[..., None, :] @ v[..., : s.shape[-1], :]
+    ),
+}
+VECTORS = {"linalg_eigh": (1,), "linalg_svd": (0, 2)}
+
+
+def assert_same_factors(spec: Operator, sample: Sample, got: list[Any], want: list[Any]) -> None:
+    """Compare values, products, and whether vectors are orthonormal."""
+    factors = [x.cpu().numpy() for x in got]
+    product = PRODUCTS[spec.name]
+    bound = 10 * TOLERANCE[factors[0].dtype.name] * sample.tolerance
+    expected = product(*(x.numpy() for x in want))
+    np.testing.assert_allclose(product(*factors), expected, rtol=bound, atol=bound)
+    for i, (x, y) in enumerate(zip(factors, want, strict=True)):
+        assert (got[i].dtype, x.shape) == (y.dtype, tuple(y.shape)), sample
+        if i not in VECTORS[spec.name]:
+            np.testing.assert_allclose(x, y.numpy(), rtol=bound, atol=bound)
+            continue
+        by_rows = x if x.shape[-1] >= x.shape[-2] else x.swapaxes(-1, -2)
+        ones = np.broadcast_to(
+            np.eye(by_rows.shape[-2]), (*x.shape[:-2], *by_rows.shape[-2:-1] * 2)
+        )
+        np.testing.assert_allclose(by_rows @ by_rows.conj().swapaxes(-1, -2), ones, atol=bound)
+
+
 def assert_same(spec: Operator, sample: Sample, got: list[Any], want: list[Any]) -> None:
     assert len(got) == len(want), sample
     if spec.name in VALUES_ALONE:
@@ -114,6 +144,9 @@ def assert_same(spec: Operator, sample: Sample, got: list[Any], want: list[Any])
 def check(spec: Operator, sample: Sample, place: Any) -> None:
     want, after = call(spec, sample, "cpu", pc.from_numpy)
     got, changed = call(spec, sample, "cuda", place)
+    if spec.name in PRODUCTS:
+        assert_same_factors(spec, sample, got, want)
+        return
     assert_same(spec, sample, got, want)
     if any(argument.writes for argument in spec.schema.arguments):
         assert_same(spec, sample, changed, after)
