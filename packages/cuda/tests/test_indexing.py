@@ -161,7 +161,7 @@ def test_an_index_out_of_range_is_reported() -> None:
     ]
     for call in calls:
         for value in (3, -4):
-            with pytest.raises(IndexError, match=f"index {value} is out of bounds"):
+            with pytest.raises(IndexError, match=f"got {value}"):
                 wait_for(call, pc.tensor([value], device="cuda"))
     assert_same(pc.index_select(x, 0, pc.tensor([2, -3], device="cuda")), pc.zeros(2, 4))
 

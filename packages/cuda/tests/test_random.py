@@ -123,7 +123,7 @@ def test_draws_from_weights(replacement: bool, shape: tuple[int, ...]) -> None:
 
 def test_a_bad_table_of_weights_is_reported() -> None:
     for weights in ([1.0, -1.0], [0.0, 0.0], [1.0, float("inf")]):
-        with pytest.raises(ValueError, match="must be in"):
+        with pytest.raises(ValueError, match="`self` must be"):
             wait_for(pc.multinomial, pc.tensor(weights, device="cuda"), 1)
 
 

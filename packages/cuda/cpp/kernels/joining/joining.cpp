@@ -98,8 +98,8 @@ plait_status cat(plait_call *c) {
   bool dense = is_contiguous(out);
   for (uint32_t i = 0; i < c->in[0].n; i++) {
     const DLTensor *t = &c->in[0].u.ts[i]->dl;
-    dense &=
-        is_contiguous(t) && kind(t->dtype) == kind(out->dtype) && t->device.device_type != kDLCPU;
+    dense &= is_contiguous(t) && is_aligned(t) && kind(t->dtype) == kind(out->dtype) &&
+             t->device.device_type != kDLCPU;
   }
   if (numel(out) == 0) return PLAIT_OK;
   if (dense) return join_dense(c, out, dim);
