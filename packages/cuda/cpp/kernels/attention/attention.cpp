@@ -143,6 +143,38 @@ PLAIT_DEVICE S sum_of_row(Block &t, S v) {
   return v;
 }
 
+// Turns the scores of a tile into weights; the sums so far are scaled to the new largest scores.
+template <class E, int wide>
+PLAIT_DEVICE void absorb_scores(Block &t, const Head<E> &h, const Shared<Sum<E>> &weights,
+                                int64_t first, int64_t begin, Sum<E> (&score)[4][4],
+                                Sum<E> (&top)[4], Sum<E> (&total)[4], Sum<E> (&out)[4][wide / 16]) {
+  using S = Sum<E>;
+  const int down = t.thread() / 16, across = t.thread() % 16;
+  const S nothing = -S(__builtin_huge_val());
+#pragma unroll
+  for (int i = 0; i < 4; i++) {
+    S best = nothing;
+#pragma unroll
+    for (int j = 0; j < 4; j++) {
+      score[i][j] = h.score(score[i][j], first + down * 4 + i, begin + across * 4 + j);
+      best = score[i][j] > best ? score[i][j] : best;
+    }
+    best = largest_of_row(t, best);
+    const S now = best > top[i] ? best : top[i], shift = now == nothing ? S(0) : now;
+    const S shrink = scalar::math::exp(top[i] - shift);
+    top[i] = now;
+    total[i] = total[i] * shrink;
+#pragma unroll
+    for (int j = 0; j < wide / 16; j++) out[i][j] = out[i][j] * shrink;
+#pragma unroll
+    for (int j = 0; j < 4; j++) {
+      const S weight = scalar::math::exp(score[i][j] - shift);
+      total[i] = total[i] + weight;
+      weights.store((across * 4 + j) * kPitch<S, kScores> + down * 4 + i, weight);
+    }
+  }
+}
+
 // A block for 64 queries of a head.
 template <class E, int wide>
 PLAIT_DEVICE void attention_rows(Block &t, const AttentionArgs &a) {
@@ -168,28 +200,7 @@ PLAIT_DEVICE void attention_rows(Block &t, const AttentionArgs &a) {
     t.barrier();  // all have read the weights and slices of the keys before
     multiply_sources<E, kScores, 4>(t, queries, slices, h.rows(kQuery, first, a.queries),
                                     h.rows(kKey, begin, a.keys), int(a.width), score);
-#pragma unroll
-    for (int i = 0; i < 4; i++) {
-      S best = nothing;
-#pragma unroll
-      for (int j = 0; j < 4; j++) {
-        score[i][j] = h.score(score[i][j], first + down * 4 + i, begin + across * 4 + j);
-        best = score[i][j] > best ? score[i][j] : best;
-      }
-      best = largest_of_row(t, best);
-      const S now = best > top[i] ? best : top[i], shift = now == nothing ? S(0) : now;
-      const S shrink = scalar::math::exp(top[i] - shift);
-      top[i] = now;
-      total[i] = total[i] * shrink;
-#pragma unroll
-      for (int j = 0; j < wide / 16; j++) out[i][j] = out[i][j] * shrink;
-#pragma unroll
-      for (int j = 0; j < 4; j++) {
-        const S weight = scalar::math::exp(score[i][j] - shift);
-        total[i] = total[i] + weight;
-        weights.store((across * 4 + j) * kPitch<S, kScores> + down * 4 + i, weight);
-      }
-    }
+    absorb_scores<E, wide>(t, h, weights, first, begin, score, top, total, out);
     add_weighted<E, wide>(t, h, weights, slices, kValue, begin, a.values,
                           Head<E>::left(begin, a.keys, kScores), out);
   }
