@@ -143,6 +143,10 @@ def _ufuncs() -> set[str]:
 _CORE, _TORCH = "packages/core/src/plait_core", "packages/torch/src/plait_torch"
 
 MAPPINGS: dict[str, Translation] = {
+    "packages/core/cpp/python/autocast.cpp": Translation(
+        "what PyTorch's autocast casts: its decision, no fact of an operator",
+        ("to_short", "to_float32"),
+    ),
     "packages/core/cpp/python/tensor/operators.cpp": Translation(
         "Python's slots for numbers and sequences",
         ("operator_names",),
