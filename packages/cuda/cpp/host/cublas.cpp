@@ -61,11 +61,11 @@ Functions *open_library() {
 }
 // NULL: there is none, or PLAIT_CUDA_CUBLAS=0 in the environment refuses it.
 Functions *library() {
-  static Functions *const found = [] {
+  static Functions *const chosen = [] {
     const char *choice = getenv("PLAIT_CUDA_CUBLAS");
     return choice && strcmp(choice, "0") == 0 ? nullptr : open_library();
   }();
-  return found;
+  return chosen;
 }
 
 // What one product is for the library: its matrices lie by columns, so that it computes the

@@ -2,6 +2,20 @@
 #include "host/launch.h"
 
 namespace plait::core {
+namespace {
+
+// float64 to float32 such that rounding the result to a half equals rounding the float64 once: a
+// result that is not exact gets an odd last bit, toward zero.
+float odd(double x) {
+  const float f = float(x);
+  const double error = x - double(f);
+  if (!(error != 0) || error != error || f - f != 0) return f;
+  const uint32_t u = scalar::math::bits(f);
+  const bool is_away = (error > 0) == ((u >> 31) != 0);
+  return scalar::math::from_bits(is_away ? (u - 1) | 1 : u | 1);
+}
+
+}  // namespace
 
 void store_number(Kind k, const plait_value &v, void *to) {
   const double x = v.tag == PLAIT_FLOAT     ? v.u.f
@@ -23,8 +37,8 @@ void store_number(Kind k, const plait_value &v, void *to) {
     case I64: return put(i);
     case F32: return put(float(x));
     case F64: return put(x);
-    case F16: return put(cuda::narrow<cuda::Half>(float(x)));
-    case BF16: return put(cuda::narrow<cuda::BFloat>(float(x)));
+    case F16: return put(cuda::narrow<cuda::Half>(odd(x)));
+    case BF16: return put(cuda::narrow<cuda::BFloat>(odd(x)));
     case C64:
       put(float(x));
       return (void)memcpy(static_cast<char *>(to) + 4, &(const float &)float(imaginary), 4);
