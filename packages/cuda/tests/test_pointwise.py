@@ -20,7 +20,7 @@ masked_fill = operator("masked_fill")
 addcmul = operator("addcmul")
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
-DTYPES = (*FLOATS, "complex64", "complex128", "bool")
+DTYPES: tuple[str, ...] = (*FLOATS, "complex64", "complex128", "bool")
 DTYPES += ("uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64")
 COMPLEX = ["exp", "log", "sqrt", "sin", "cos", "tan", "asin", "acos", "atan"]
 COMPLEX += ["sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "log1p", "expm1", "log2", "log10"]
