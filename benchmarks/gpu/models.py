@@ -86,9 +86,14 @@ def training_step(side: Side, name: str, dtype: str, options: Options) -> Callab
     def region() -> contextlib.AbstractContextManager[Any]:
         if dtype == "float32":
             return contextlib.nullcontext()
-        autocast = library.autocast("cuda", dtype=getattr(library, dtype))
-        assert isinstance(autocast, contextlib.AbstractContextManager)
-        return autocast
+        if side.name == "plait":  # the name belongs to programs for PyTorch
+            from plait_torch._autocast import autocast
+        else:
+            autocast = library.autocast
+        result: contextlib.AbstractContextManager[Any] = autocast(
+            options.device, dtype=getattr(library, dtype)
+        )
+        return result
 
     def step() -> None:
         optimizer.zero_grad()
