@@ -12,7 +12,7 @@ Functions api{};
 
 namespace {
 
-constexpr int kOldestDriver = 12000;  // reads the images of kernels, and has every function
+constexpr int kOldestDriver = 13000;  // images are made by nvcc of that release
 
 ForkMutex &lock() {
   static auto *mutex = new ForkMutex();  // used until the process ends
