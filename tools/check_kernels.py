@@ -22,7 +22,7 @@ sys.path[:0] = SOURCES
 from plait_abi.build import BuildError  # noqa: E402
 from plait_abi.build._nvcc import find_nvcc  # noqa: E402
 
-FLAGS = ("-std=c++17", "-x=cu", "-arch=sm_90", "-fatbin", "-fdevice-syntax-only")
+FLAGS: tuple[str, ...] = ("-std=c++17", "-x=cu", "-arch=sm_90", "-fatbin", "-fdevice-syntax-only")
 FLAGS += ("-DPLAIT_KERNELS=1", "--expt-relaxed-constexpr", "-diag-suppress=186")
 FLAGS += ("-Werror=all-warnings",)
 INCLUDE = (CUDA / "cpp", CORE / "cpp", ROOT / "packages" / "abi" / "src" / "plait_abi" / "include")

@@ -14,7 +14,10 @@ measured in turns. ``--small`` runs everything in sizes that the emulation of th
 from __future__ import annotations
 
 import argparse
+import contextlib
 import datetime
+import importlib
+import importlib.metadata
 import json
 import os
 import pathlib
@@ -42,13 +45,10 @@ PARTS = {
 
 def run_part(name: str, seconds: float, small: bool) -> dict[str, Any]:
     """Run one part in this process."""
-    import importlib
-
-    from gpu.sides import Options
-
     if name == "sanitizer":
         return sanitizer(seconds)
-    options = Options(device="cuda", small=small, seconds=seconds)
+    kind = importlib.import_module("gpu.sides").Options
+    options = kind(device="cuda", small=small, seconds=seconds)
     result: dict[str, Any] = importlib.import_module(f"gpu.{name}").run(options)
     return result
 
@@ -86,12 +86,8 @@ def facts() -> dict[str, Any]:
         check=False,
     )
     versions = {"plait": plait.__version__, "python": sys.version.split()[0]}
-    try:
-        import torch
-    except ImportError:
-        pass
-    else:
-        versions["torch"] = str(torch.__version__)
+    with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+        versions["torch"] = importlib.metadata.version("torch")
     available = plait.cuda.is_available()
     return {
         "commit": commit.stdout.strip(),
