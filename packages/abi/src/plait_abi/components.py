@@ -156,6 +156,10 @@ def load_device(kind: str) -> None:
 
     Raises:
         LookupError: if several packages offer it and none was chosen.
+
+    Example:
+        >>> from plait_abi.components import load_device
+        >>> load_device("npu")  # no package offers it
     """
     if kind in _used or kind in _from_environment() or offers(kind):
         importlib.import_module(choose(kind))

@@ -288,6 +288,12 @@ class DeviceProperties(NamedTuple):
         unified: whether host and device have one memory.
         peers: whether devices of the type read one another's memory.
         uuid: 16 bytes; zeros if there is none.
+
+    Example:
+        >>> import plait_core as pc
+        >>> device = pc.accelerator.current_accelerator()
+        >>> device is None or pc.accelerator.properties(device).memory > 0
+        True
     """
 
     name: str
