@@ -278,16 +278,12 @@ def empty_cache() -> None:
 class DeviceProperties(NamedTuple):
     """What an accelerator is: see `properties`.
 
-    Attributes:
-        name: of the product.
-        memory: in bytes.
-        major, minor: the version of the instruction set.
-        units: the number of multiprocessors.
-        threads: the number of threads that a multiprocessor holds; 0 if there is no such number.
-        shared_memory: bytes of fast memory that the threads of a block share; 0 if there is none.
-        unified: whether host and device have one memory.
-        peers: whether devices of the type read one another's memory.
-        uuid: 16 bytes; zeros if there is none.
+    `name` is that of the product, `memory` is in bytes, `major` and `minor` are the version of the
+    instruction set, `units` is the number of multiprocessors, `threads` the number of threads that
+    each of them holds (0 if there is no such number), `shared_memory` the bytes of fast memory that
+    the threads of a block share (0 if there is none). `unified` says whether host and device have
+    one memory, `peers` whether devices of the type read one another's. `uuid` has 16 bytes, zeros
+    if there is none.
 
     Example:
         >>> import plait_core as pc
