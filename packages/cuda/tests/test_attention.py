@@ -48,3 +48,12 @@ def test_attention(case, mask, dtype):
         *(grad, query, key, value, chosen, output, lse, *more[1:]),
         tolerance=TOLERANCE[dtype],
     )
+
+
+@pytest.mark.parametrize("dtype", FLOATS[2:], ids=str)
+def test_logarithms_of_sums_in_another_dtype(dtype):
+    rng = np.random.default_rng(1)
+    query, key, value, grad = (random(rng, 5, 3, dtype=dtype) for _ in range(4))
+    output, lse = FORWARD(query, key, value, None, False, 0.3)
+    arguments = grad, query, key, value, None, output, lse.to(dtype), False, 0.3
+    check(BACKWARD, *arguments, tolerance=TOLERANCE[dtype])

@@ -121,3 +121,12 @@ def test_nan_is_the_largest(rng):
     x[0, 0, 2, 2] = float("nan")
     rest = [[3, 3], [1, 1], [1, 1], [1, 1], False]
     check(operator("max_pool2d_with_indices"), x, *rest, tolerance=0)
+
+
+def test_resampled_images_have_the_strides_of_those_of_the_cpu(rng):
+    image = random(rng, 2, 3, 4, 5)
+    for x in (image, image.contiguous(memory_format=pc.channels_last)):
+        for mode in ("nearest", "linear", "cubic"):
+            for dim in (1, 2, 3):
+                made = operator("resample")(x, dim, 7, 0.7, mode)
+                assert operator("resample")(x.cuda(), dim, 7, 0.7, mode).stride() == made.stride()

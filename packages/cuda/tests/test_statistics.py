@@ -21,6 +21,15 @@ def test_variance_and_mean(dtype: str) -> None:
         check(lambda t, dim=dim: tuple(pc.std_mean(t.t(), dim)), x)
 
 
+def test_the_mean_of_one_infinity_and_finite_numbers() -> None:
+    for n in (2, 33, 700, 20_000):
+        for at in (0, n // 2, n - 1):
+            x = numbers((n,), "float32").numpy().copy()
+            x[at] = np.inf
+            mean = pc.var_mean(pc.tensor(x).to("cuda"))[1]
+            assert float(mean) == np.inf, (n, at)
+
+
 @pytest.mark.parametrize("n", [1, 2, 33, 256, 1025, 40_000])
 def test_variance_far_from_zero(n: int) -> None:
     x = pc.tensor(np.random.default_rng(n).normal(size=(3, n)) + 1e6)

@@ -16,7 +16,9 @@ PLAIT_DEVICE Moments join_moments(const Moments &a, const Moments &b) {
   if (a.count == 0) return b;
   const double n = a.count + b.count, share = b.count / n;
   const double d = a.mean == b.mean ? 0 : b.mean - a.mean;
-  return {n, a.mean + d * share, a.squares + b.squares + d * d * (a.count * share)};
+  // an infinite mean stays so beside finite ones
+  const double mean = d - d == 0 ? a.mean + d * share : a.mean * (1 - share) + b.mean * share;
+  return {n, mean, a.squares + b.squares + d * d * (a.count * share)};
 }
 
 // The moments of N numbers, a power of 2. Their mean may overflow nowhere: each is divided first.

@@ -154,6 +154,7 @@ plait_status graph_launch(void *, plait_thread *thread, void *graph, DLDevice de
   PLAIT_TRY(use(thread, device));
   const Activity measure(device, native(s), PLAIT_ACTIVITY_KERNEL, "graph", 0);
   PLAIT_TRY(set_words(thread, g, native(s)));
+  used_state(device.device_id).reported = 0;  // launches of a graph keep their numbers
   PLAIT_CUDA(thread, device, "running a graph", graph_launch(g->exec, native(s)));
   return PLAIT_OK;
 }

@@ -17,6 +17,7 @@ struct DeviceState {
   Facts facts{};
   FaultRecord *fault = nullptr;          // memory of the host that the device writes
   FaultRecord *fault_address = nullptr;  // its address on the device
+  std::atomic<uint64_t> reported{0};     // the launch of the last error that a kernel reported
   std::atomic<int> lost{0};              // result of the driver after which nothing works
   uint32_t process = 0;                  // `forks.number` of the process that started it
 };

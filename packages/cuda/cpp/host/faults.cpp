@@ -38,15 +38,17 @@ void describe(const FaultRecord *r, uint32_t code, plait_device_error *e) {
 }
 
 // Takes the report of a kernel; the next one may be written then. Threads take turns, so that none
-// reads what the next report writes.
-bool take_report(FaultRecord *r, plait_device_error *e) {
+// reads what the next report writes. A kernel that still runs reports again: that is no new error.
+bool take_report(DeviceState *s, plait_device_error *e) {
   const std::lock_guard<ForkMutex> hold(lock());
+  FaultRecord *r = s->fault;
   const uint32_t code = __atomic_load_n(&r->code, __ATOMIC_ACQUIRE);
   if (!code) return false;
   describe(r, code, e);
+  const bool is_new = !e->launch || s->reported.exchange(e->launch) != e->launch;
   __atomic_store_n(&r->code, 0u, __ATOMIC_RELAXED);
   __atomic_store_n(&r->claimed, 0u, __ATOMIC_RELEASE);
-  return true;
+  return is_new;
 }
 
 int32_t take_error(void *, DLDevice device, plait_device_error *out) {
@@ -56,8 +58,10 @@ int32_t take_error(void *, DLDevice device, plait_device_error *out) {
   if (PLAIT_LIKELY(!lost && !__atomic_load_n(&s->fault->code, __ATOMIC_RELAXED))) return 0;
   plait_device_error e{};
   e.size = out->size < sizeof e ? out->size : sizeof e;
-  if (!take_report(s->fault, &e)) {
-    if (!lost) return 0;  // another thread took the report
+  if (!take_report(s, &e)) {
+    if (!lost) return 0;  // another thread took the report, or this one did before
+    e = plait_device_error{};
+    e.size = out->size < sizeof e ? out->size : sizeof e;
     const char *text = nullptr;
     if (driver::api.error_text(driver::Result(lost), &text) != driver::kSuccess || !text)
       text = "unknown error";

@@ -5,7 +5,7 @@
 #include "block/product.h"
 #include "host/walk.h"
 #if PLAIT_HOST
-#include "host/dense.h"
+#include "host/copy.h"
 #endif
 
 namespace plait::cuda {
@@ -475,10 +475,10 @@ plait_status attention_backward(plait_call *c) {
   set_ways(&a, size);
   a.is_causal = integer(c, 7) != 0, a.scale = real(c, 8);
   if (a.count == 0) return PLAIT_OK;
-  DeviceWorkspace lse, means;
-  const void *rows;
-  PLAIT_TRY(make_dense(c, tensor(c, 6), &lse, &rows));
-  a.lse = const_cast<void *>(rows);
+  Operand lse;
+  DeviceWorkspace means;
+  PLAIT_TRY(lse.take_as(c, tensor(c, 6), DLDataType{kDLFloat, uint8_t(k == F64 ? 64 : 32), 1}));
+  a.lse = const_cast<void *>(lse.data());
   PLAIT_TRY(means.take(c, a.count * a.queries * (k == F64 ? 8 : 4)));
   a.means = means.data();
   PLAIT_TRY(launch(c, attention_means_kernel, k, a, blocks_for(c, a.count * a.queries * kWarp, 256),

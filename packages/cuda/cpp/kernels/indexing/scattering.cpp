@@ -136,8 +136,9 @@ PLAIT_DEVICE V combine(int32_t rule, V x, V y) {
 
 template <class V>
 PLAIT_DEVICE V divide(V sum, int64_t count) {
-  if constexpr (scalar::math::is_complex<V>) {
-    return sum / V(double(count));
+  if constexpr (scalar::math::is_complex<V>) {  // by parts: one that is infinite leaves the other
+    using R = typename scalar::math::RealOf<V>::type;
+    return V(sum.re / R(count), sum.im / R(count));
   } else if constexpr (scalar::math::is_floating<V>) {
     return sum / V(count);
   } else if constexpr (std::is_same_v<V, bool>) {
@@ -166,6 +167,8 @@ PLAIT_DEVICE V multiply(V x, V y) {
   if constexpr (std::is_same_v<V, bool>) {
     return x && y;
   } else {
+    if constexpr (scalar::math::is_complex<V>)  // 1 times infinity has a part 0 * infinity
+      if (x.re == 1 && x.im == 0) return y;
     return V(scalar::math::wide<V>(x) * scalar::math::wide<V>(y));
   }
 }

@@ -197,10 +197,22 @@ def matrix_of_weights(old, size, step, mode, align_corners, antialias, device):
 
 
 @part
+def laid_out_like(input, made):
+    """`made` with the strides that the shape functions say."""
+    if is_contiguous(input):
+        return op.contiguous(made)
+    if input.ndim == 4 and is_in_format("channels_last", input):
+        return op.contiguous(made, memory_format="channels_last")
+    if input.ndim == 5 and is_in_format("channels_last_3d", input):
+        return op.contiguous(made, memory_format="channels_last_3d")
+    return op.contiguous(made)
+
+
+@part
 def weighted(input, weights, at):
     """Sums along dimension `at`, with a row of weights for each."""
     sums = op.matmul(op.transpose(input, at, -1), op.transpose(weights, 0, 1))
-    return op.transpose(sums, at, -1)
+    return laid_out_like(input, op.transpose(sums, at, -1))
 
 
 @resample.decompose
@@ -209,7 +221,7 @@ def _(input, dim, size, step, mode, align_corners, antialias):
     old = input.shape[at]
     if mode == "nearest" or mode == "nearest-exact":
         places = nearest_places(old, size, step, mode, input.dtype, input.device)
-        return op.index_select(input, at, places)
+        return laid_out_like(input, op.index_select(input, at, places))
     weights = matrix_of_weights(old, size, step, mode, align_corners, antialias, input.device)
     if input.dtype != uint8:
         return weighted(input, to_dtype(weights, input.dtype), at)
