@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from emulation_control import run_program
 
 import plait_core as pc
 
@@ -117,3 +118,42 @@ def test_what_cannot_be_recorded_is_an_error_and_the_device_goes_on() -> None:
         graph.capture_begin()
     assert not cuda.is_current_stream_capturing()
     assert (x + 1).cpu().tolist() == [2.0] * 3
+
+
+def test_the_first_backward_pass_of_a_program_is_recorded() -> None:
+    run_program("""
+        x = plait.ones(1000, device="cuda", requires_grad=True)
+        graph = plait.cuda.CUDAGraph()
+        with plait.cuda.graph(graph):
+            (x * 2).sum().backward()
+        graph.replay()
+        assert x.grad.cpu().tolist() == [2.0] * 1000
+    """)
+
+
+def test_backward_passes_stay_in_the_stream_of_the_forward_pass() -> None:
+    for n in (1, 2, 3, 5, 8, 13):  # nodes of several sizes, whose memory served others
+        shape = (2,) * min(n, 5)
+        plain = [pc.ones(shape, requires_grad=True) for _ in range(n)]
+        pc.stack([each * 2 for each in plain]).sum().backward()
+        del plain
+        xs = [pc.ones(shape, device="cuda", requires_grad=True) for _ in range(n)]
+        graph, _ = record(lambda: pc.stack([each * 3 for each in xs]).sum().backward())  # noqa: B023
+        graph.replay()
+        assert all(float(each.grad.cpu().max()) == 3.0 for each in xs if each.grad is not None)
+
+
+def test_a_graph_runs_on_its_device() -> None:
+    run_program(
+        """
+        x = plait.ones(4, device="cuda:1")
+        with plait.cuda.device(1):
+            graph = plait.cuda.CUDAGraph()
+            with plait.cuda.graph(graph):
+                y = x * 2
+        x.fill_(4)
+        graph.replay()  # of cuda:1, while cuda:0 is the current device
+        assert y.cpu().tolist() == [8.0] * 4 and plait.cuda.current_device() == 0
+        """,
+        PLAIT_CUDA_DEVICES="2",
+    )
