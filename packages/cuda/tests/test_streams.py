@@ -267,6 +267,9 @@ def test_two_devices() -> None:
         with cuda.device(0):
             assert plait.ones(2).cuda().device.index == 0
         assert cuda.current_device() == 1
+        with cuda.stream(cuda.Stream(0)):  # its device is the current one there
+            assert cuda.current_device() == 0 and plait.ones(2, device="cuda").device.index == 0
+        assert cuda.current_device() == 1
         refused(ValueError, lambda: x + y, "cuda:1")
         with cuda.stream(cuda.Stream(0)), cuda.stream(cuda.Stream(1)):
             z = (x * 2).to("cuda:1") + y
