@@ -157,3 +157,21 @@ def test_a_graph_runs_on_its_device() -> None:
         """,
         PLAIT_CUDA_DEVICES="2",
     )
+
+
+def test_pinned_memory_that_a_graph_copies_is_not_given_to_others() -> None:
+    graph, x = record(lambda: pc.tensor([1.0, 2.0]).pin_memory().to("cuda", non_blocking=True) * 1)
+    others = [pc.tensor([8.0, 9.0]).pin_memory() for _ in range(4)]
+    graph.replay()
+    assert x.cpu().tolist() == [1.0, 2.0]
+    target = pc.zeros(4, device="cuda")
+    source = pc.ones(4).pin_memory()
+    address = source.data_ptr()
+    graph, _ = record(lambda: target[1:].copy_(source[1:], non_blocking=True))
+    del source
+    others += [pc.full((4,), 7.0).pin_memory() for _ in range(4)]
+    graph.replay()
+    assert target.cpu().tolist() == [0.0, 1.0, 1.0, 1.0]
+    assert all(each.data_ptr() != address for each in others)
+    graph.reset()
+    assert pc.empty(4).pin_memory().data_ptr() == address
