@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -167,7 +168,8 @@ def test_pinned_memory_that_a_graph_copies_is_not_given_to_others() -> None:
     target = pc.zeros(4, device="cuda")
     source = pc.ones(4).pin_memory()
     address = source.data_ptr()
-    graph, _ = record(lambda: target[1:].copy_(source[1:], non_blocking=True))
+    part = target[1:]
+    graph, _ = record(partial(part.copy_, source[1:], non_blocking=True))
     del source
     others += [pc.full((4,), 7.0).pin_memory() for _ in range(4)]
     graph.replay()
