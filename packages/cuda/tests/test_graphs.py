@@ -177,3 +177,26 @@ def test_pinned_memory_that_a_graph_copies_is_not_given_to_others() -> None:
     assert all(each.data_ptr() != address for each in others)
     graph.reset()
     assert pc.empty(4).pin_memory().data_ptr() == address
+
+
+def test_steps_that_count_are_not_recorded() -> None:
+    optim = pytest.importorskip("plait_optim")
+
+    def train(kind: Any, **options: Any) -> tuple[list[float], list[float]]:
+        results = []
+        for recorded in (False, True):
+            x = pc.ones(4, device="cuda", requires_grad=True)
+            x.grad = pc.full((4,), 0.5, device="cuda")
+            optimizer = kind([x], lr=0.1, **options)
+            optimizer.step()  # makes the state
+            graph = record(optimizer.step)[0] if recorded else None
+            for _ in range(3):
+                graph.replay() if graph else optimizer.step()
+            results.append(x.detach().cpu().tolist())
+        return results[0], results[1]
+
+    for kind, options in ((optim.SGD, {"momentum": 0.9}), (optim.RMSprop, {})):
+        eager, again = train(kind, **options)
+        assert eager == again
+    with pytest.raises(RuntimeError, match="AdamW: its step depends on the number of steps"):
+        train(optim.AdamW)
