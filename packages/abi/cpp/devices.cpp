@@ -497,6 +497,10 @@ void record_use(plait_storage *storage, plait_stream *stream) {
 
 plait_status keep_until_done(plait_thread *thread, DLDevice d, plait_stream *stream,
                              plait_storage *storage) {
+  const plait_device *table = device_table(d);
+  if (table && PLAIT_HAS(plait_device, table, capture_query) &&
+      table->capture_query(table->ctx, d, stream))
+    return PLAIT_OK;  // the graph keeps the memory, and its events cannot be asked
   plait_device_event *event = nullptr;
   plait_status s = event_new(thread, d, 0, &event);
   if (s >= 0) s = event_record(thread, event, stream);

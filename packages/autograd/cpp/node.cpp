@@ -139,7 +139,7 @@ Node *locked(WeakNode *weak) noexcept {
 
 uint64_t next_sequence() noexcept { return sequence.load(std::memory_order_relaxed); }
 
-void stamp(plait_thread *thread, Node *n) noexcept {
+void number(plait_thread *thread, Node *n) noexcept {
   n->sequence = sequence.fetch_add(1, std::memory_order_relaxed);
   thread->node = n->sequence;
   if (!n->code) {
@@ -148,11 +148,18 @@ void stamp(plait_thread *thread, Node *n) noexcept {
     n->offset = int32_t(now.offset);
   }
   if (watching()) note_site(n);
-  if (is_accelerator(device_of(n))) {
-    plait_stream *current = engine.runtime->stream(thread, device_of(n));
-    if (current) plait_retain(current);
-    n->stream = current;
-  }
+}
+
+void note_stream(plait_thread *thread, Node *n) noexcept {
+  if (!is_accelerator(device_of(n))) return;
+  plait_stream *current = engine.runtime->stream(thread, device_of(n));
+  if (current) plait_retain(current);
+  n->stream = current;
+}
+
+void stamp(plait_thread *thread, Node *n) noexcept {
+  number(thread, n);
+  note_stream(thread, n);
 }
 
 void start(Node *n, Kind kind, size_t bytes) noexcept {

@@ -180,7 +180,10 @@ inline History *as_history(void *slot) {
 void start(Node *node, Kind kind, size_t bytes) noexcept;
 // Numbers a node once its edges are there: finding the history of a view may have made a node.
 uint64_t next_sequence() noexcept;  // the number of the next node to be recorded
-void stamp(plait_thread *, Node *node) noexcept;
+void number(plait_thread *, Node *node) noexcept;
+// Notes the stream of the call, once the layouts of the outputs are there: they name the device.
+void note_stream(plait_thread *, Node *node) noexcept;
+void stamp(plait_thread *, Node *node) noexcept;  // both
 Leaf *new_leaf(const plait_tensor *tensor);
 WeakNode *weak_of(HostNode *node);  // a new reference
 Node *locked(WeakNode *weak) noexcept;  // a new reference, or NULL

@@ -229,7 +229,7 @@ void connect(const plait_call *c, Node *node, uint32_t positions, uint64_t need,
       node->edges[position] = {edge.node.release(), edge.index, 0};
     });
   }
-  stamp(c->thread, node);
+  number(c->thread, node);
 }
 
 Ref<OpNode> op_node(const plait_call *c, uint32_t positions, uint64_t need,
@@ -267,6 +267,7 @@ Ref<OpNode> op_node(const plait_call *c, uint32_t positions, uint64_t need,
   int64_t *dims = t.dims;
   save_inputs(c, n, dims, needs, before);
   save_results(c, n, dims, needs);
+  note_stream(c->thread, n);
   if (packing()) pack_saved(c, n);
   return owner;
 }

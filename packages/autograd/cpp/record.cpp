@@ -160,6 +160,7 @@ Ref<Node> missing_node(const plait_call *c, const Wanted &w, uint32_t n_outs, Ov
   n->n_outs = n_outs;
   const Ref<Node> owner = Ref<Node>::steal(n);
   connect(c, n, w.positions, w.need, before);
+  note_stream(c->thread, n);
   return owner;
 }
 

@@ -131,6 +131,10 @@ def test_a_wrong_index_names_the_operator_and_the_device_lives_on() -> None:
         for value in (7, 8):  # the next reports are told, too
             plait.index_select(x, 0, plait.tensor([value]).to("cuda"))
             refused(IndexError, plait.cuda.synchronize, f"index {value} is out of bounds")
+        import plait.nn.functional as F
+        assert F.one_hot(plait.tensor([2, 0]).to("cuda"), 3).tolist() == [[0, 0, 1], [1, 0, 0]]
+        F.one_hot(plait.tensor([3]).to("cuda"), 3)
+        refused(IndexError, plait.cuda.synchronize, "index 3 is out of bounds")
     """)
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
+from emulation_control import run_program
 
 import plait_core as pc
 
@@ -117,3 +119,84 @@ def test_what_cannot_be_recorded_is_an_error_and_the_device_goes_on() -> None:
         graph.capture_begin()
     assert not cuda.is_current_stream_capturing()
     assert (x + 1).cpu().tolist() == [2.0] * 3
+
+
+def test_the_first_backward_pass_of_a_program_is_recorded() -> None:
+    run_program("""
+        x = plait.ones(1000, device="cuda", requires_grad=True)
+        graph = plait.cuda.CUDAGraph()
+        with plait.cuda.graph(graph):
+            (x * 2).sum().backward()
+        graph.replay()
+        assert x.grad.cpu().tolist() == [2.0] * 1000
+    """)
+
+
+def test_backward_passes_stay_in_the_stream_of_the_forward_pass() -> None:
+    for n in (1, 2, 3, 5, 8, 13):  # nodes of several sizes, whose memory served others
+        shape = (2,) * min(n, 5)
+        plain = [pc.ones(shape, requires_grad=True) for _ in range(n)]
+        pc.stack([each * 2 for each in plain]).sum().backward()
+        del plain
+        xs = [pc.ones(shape, device="cuda", requires_grad=True) for _ in range(n)]
+        graph, _ = record(lambda: pc.stack([each * 3 for each in xs]).sum().backward())  # noqa: B023
+        graph.replay()
+        assert all(float(each.grad.cpu().max()) == 3.0 for each in xs if each.grad is not None)
+
+
+def test_a_graph_runs_on_its_device() -> None:
+    run_program(
+        """
+        x = plait.ones(4, device="cuda:1")
+        with plait.cuda.device(1):
+            graph = plait.cuda.CUDAGraph()
+            with plait.cuda.graph(graph):
+                y = x * 2
+        x.fill_(4)
+        graph.replay()  # of cuda:1, while cuda:0 is the current device
+        assert y.cpu().tolist() == [8.0] * 4 and plait.cuda.current_device() == 0
+        """,
+        PLAIT_CUDA_DEVICES="2",
+    )
+
+
+def test_pinned_memory_that_a_graph_copies_is_not_given_to_others() -> None:
+    graph, x = record(lambda: pc.tensor([1.0, 2.0]).pin_memory().to("cuda", non_blocking=True) * 1)
+    others = [pc.tensor([8.0, 9.0]).pin_memory() for _ in range(4)]
+    graph.replay()
+    assert x.cpu().tolist() == [1.0, 2.0]
+    target = pc.zeros(4, device="cuda")
+    source = pc.ones(4).pin_memory()
+    address = source.data_ptr()
+    part = target[1:]
+    graph, _ = record(partial(part.copy_, source[1:], non_blocking=True))
+    del source
+    others += [pc.full((4,), 7.0).pin_memory() for _ in range(4)]
+    graph.replay()
+    assert target.cpu().tolist() == [0.0, 1.0, 1.0, 1.0]
+    assert all(each.data_ptr() != address for each in others)
+    graph.reset()
+    assert pc.empty(4).pin_memory().data_ptr() == address
+
+
+def test_steps_that_count_are_not_recorded() -> None:
+    optim = pytest.importorskip("plait_optim")
+
+    def train(kind: Any, **options: Any) -> tuple[list[float], list[float]]:
+        results = []
+        for recorded in (False, True):
+            x = pc.ones(4, device="cuda", requires_grad=True)
+            x.grad = pc.full((4,), 0.5, device="cuda")
+            optimizer = kind([x], lr=0.1, **options)
+            optimizer.step()  # makes the state
+            graph = record(optimizer.step)[0] if recorded else None
+            for _ in range(3):
+                graph.replay() if graph else optimizer.step()
+            results.append(x.detach().cpu().tolist())
+        return results[0], results[1]
+
+    for kind, options in ((optim.SGD, {"momentum": 0.9}), (optim.RMSprop, {})):
+        eager, again = train(kind, **options)
+        assert eager == again
+    with pytest.raises(RuntimeError, match="AdamW: its step depends on the number of steps"):
+        train(optim.AdamW)

@@ -170,3 +170,35 @@ def test_graphed_callables(tmp_path: pathlib.Path) -> None:
         """,
         tmp_path,
     )
+
+
+def test_a_checkpoint_computes_again_in_the_same_precision(tmp_path: pathlib.Path) -> None:
+    run(
+        """
+        import torch
+        from torch.utils.checkpoint import checkpoint, checkpoint_sequential
+
+        torch.manual_seed(0)
+        model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU(), torch.nn.Linear(4, 4))
+        x = torch.randn(8, 4).cuda().requires_grad_()
+        model = model.cuda()
+        grads = []
+        for call in (
+            model,
+            lambda x: checkpoint(model, x, use_reentrant=False),
+            lambda x: checkpoint_sequential(model, 2, x, use_reentrant=False),
+        ):
+            model.zero_grad()
+            with torch.autocast("cuda", dtype=torch.bfloat16):
+                loss = call(x).float().square().sum()
+            loss.backward()  # outside of the region
+            grads.append(model[0].weight.grad.cpu())
+        assert torch.equal(grads[0], grads[1]) and torch.equal(grads[0], grads[2]), grads
+        y = checkpoint(model, x, use_reentrant=False).sum()
+        with torch.autocast("cuda"):  # and the other way round
+            y.backward()
+            assert torch.is_autocast_enabled()
+        assert not torch.is_autocast_enabled()
+        """,
+        tmp_path,
+    )

@@ -267,6 +267,9 @@ def test_two_devices() -> None:
         with cuda.device(0):
             assert plait.ones(2).cuda().device.index == 0
         assert cuda.current_device() == 1
+        with cuda.stream(cuda.Stream(0)):  # its device is the current one there
+            assert cuda.current_device() == 0 and plait.ones(2, device="cuda").device.index == 0
+        assert cuda.current_device() == 1
         refused(ValueError, lambda: x + y, "cuda:1")
         with cuda.stream(cuda.Stream(0)), cuda.stream(cuda.Stream(1)):
             z = (x * 2).to("cuda:1") + y
@@ -302,3 +305,29 @@ def test_a_profile_has_rows_of_the_device(emulation: Emulation) -> None:
     assert (rows["duration"] > 0).all() and starts[1] + 1_000_000 >= ends[0]
     assert float(y.cpu()[0]) == pytest.approx(7.389, abs=1e-3)
     assert (x + 1).cpu()[0] == 2  # nothing is measured any more
+
+
+def test_a_training_in_a_stream_is_that_of_the_default_stream() -> None:
+    run_program("""
+        from plait import nn, optim
+
+        def train(stream):
+            plait.manual_seed(0)
+            model = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 4)).to("cuda")
+            optimizer = optim.Adam(model.parameters(), lr=0.01)
+            x, t = plait.randn(16, 8).cuda(), plait.randint(0, 4, (16,)).cuda()
+            plait.cuda.synchronize()
+            emulation.set("delay_us", 300)  # work that does not wait for other work comes too early
+            losses = []
+            with plait.cuda.stream(stream):
+                for _ in range(6):
+                    optimizer.zero_grad()
+                    loss = nn.functional.cross_entropy(model(x), t)
+                    loss.backward()
+                    optimizer.step()
+                    losses.append(loss.item())
+            emulation.set("delay_us", 0)
+            return losses
+
+        assert train(plait.cuda.Stream()) == train(plait.cuda.default_stream())
+    """)

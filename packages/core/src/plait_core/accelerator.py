@@ -396,6 +396,7 @@ class Graph:
         self._pool = pool
         self._stream: binding.Stream | None = None  # that is recorded now
         self._graph: object = None
+        self._device: binding.device | None = None  # that the graph runs on
 
     @property
     def pool(self) -> object:
@@ -420,7 +421,7 @@ class Graph:
         except BaseException:
             binding.use_memory_pool(stream, None)
             raise
-        self._stream = stream
+        self._stream, self._device = stream, stream.device
 
     def end(self) -> None:
         """End the recording.
@@ -460,14 +461,14 @@ class Graph:
             self.end()
 
     def replay(self, stream: binding.Stream | None = None) -> None:
-        """Do what was recorded, in a stream; None is the current one.
+        """Do what was recorded, in a stream; None is the current one of the graph's device.
 
         Raises:
             RuntimeError: if nothing was recorded.
         """
         if self._graph is None:
             raise RuntimeError("Graph: nothing was recorded")
-        binding.graph_launch(self._graph, stream or current_stream())
+        binding.graph_launch(self._graph, stream or current_stream(self._device))
 
     def reset(self) -> None:
         """Give up what was recorded, and the pool."""

@@ -26,6 +26,8 @@ struct RecordedGraph {
   driver::GraphExec exec;
   void *words, *block;  // two words of the device for each generator; see capture.h
   std::vector<Draws> draws;
+  std::vector<void *> pinned;  // memory of the host that its copies use, for as long as it lives
+  driver::Event done;          // behind the latest run, if there is such memory
 };
 constexpr uint64_t kWordBytes = 2 * sizeof(uint64_t) * kMostGenerators;
 
@@ -45,6 +47,11 @@ void free_graph(RecordedGraph *g) {
   const plait_allocator *memory = allocator_table();
   if (is_usable && g->words) memory->free(memory->ctx, g->words, kWordBytes, g->block);
   for (const Draws &each : g->draws) plait_release(each.generator);
+  if (is_usable && g->done) {
+    api.event_synchronize(g->done);
+    api.event_destroy(g->done);
+  }
+  for (void *each : g->pinned) release_pinned(each);
   delete g;
 }
 
@@ -53,7 +60,7 @@ plait_status begin(void *, plait_thread *thread, DLDevice device, plait_stream *
     return runtime->raise(thread, PLAIT_VALUE_ERROR, "cuda",
                           "work of the default stream cannot be recorded; record another stream");
   PLAIT_TRY(use(thread, device));
-  auto *g = new RecordedGraph{device, native(s), nullptr, nullptr, nullptr, {}};
+  auto *g = new RecordedGraph{device, native(s), nullptr, nullptr, nullptr, {}, {}, nullptr};
   const plait_allocator *memory = allocator_table();
   const plait_status status =
       memory->alloc(memory->ctx, device, kWordBytes, s, &g->words, &g->block);
@@ -146,7 +153,7 @@ plait_status set_words(plait_thread *thread, const RecordedGraph *g, driver::Str
 
 plait_status graph_launch(void *, plait_thread *thread, void *graph, DLDevice device,
                           plait_stream *s) {
-  const auto *g = static_cast<RecordedGraph *>(graph);
+  auto *g = static_cast<RecordedGraph *>(graph);
   if (g->device.device_id != device.device_id)
     return runtime->raise(thread, PLAIT_VALUE_ERROR, "cuda",
                           "a graph that was recorded on cuda:%d cannot run on cuda:%d",
@@ -156,6 +163,10 @@ plait_status graph_launch(void *, plait_thread *thread, void *graph, DLDevice de
   PLAIT_TRY(set_words(thread, g, native(s)));
   used_state(device.device_id).reported = 0;  // launches of a graph keep their numbers
   PLAIT_CUDA(thread, device, "running a graph", graph_launch(g->exec, native(s)));
+  if (g->pinned.empty()) return PLAIT_OK;
+  if (!g->done)
+    PLAIT_CUDA(thread, device, "running a graph", event_create(&g->done, driver::kEventNoTiming));
+  PLAIT_CUDA(thread, device, "running a graph", event_record(g->done, native(s)));
   return PLAIT_OK;
 }
 
@@ -222,6 +233,13 @@ plait_status reserve_blocks(const plait_call *c, int64_t blocks, RandomPart *out
   out->base = nullptr;
   rng->reserve(rng->ctx, generator, uint64_t(blocks), &out->seed, &out->offset);
   return PLAIT_OK;
+}
+
+void keep_for_graph(DLDevice device, driver::Stream stream, const void *host) {
+  Recordings &all = recordings();
+  if (PLAIT_LIKELY(all.number.load(std::memory_order_acquire) == 0)) return;
+  const std::lock_guard<ForkMutex> hold(all.mutex);
+  if (RecordedGraph *g = recording_of(device, stream)) hold_pinned(host, g->pinned);
 }
 
 void add_capture(plait_device &t) {

@@ -1,5 +1,7 @@
-// Random numbers of kernels, also of those that a graph repeats.
+// What kernels and copies that a graph repeats need: random numbers, and memory of the host.
 #pragma once
+#include <vector>
+
 #include "host/launch.h"
 
 namespace plait::cuda {
@@ -14,5 +16,12 @@ struct RandomPart {
 
 // Takes blocks of the generator that a call names, or of the default one.
 plait_status reserve_blocks(const plait_call *c, int64_t blocks, RandomPart *out);
+
+// A copy was put into a stream: if it is recorded, the graph keeps the memory of the host.
+void keep_for_graph(DLDevice device, driver::Stream stream, const void *host);
+
+// Pinned memory that a graph keeps: the block at an address joins the list, until it is released.
+void hold_pinned(const void *address, std::vector<void *> &held);
+void release_pinned(void *block);
 
 }  // namespace plait::cuda

@@ -1,6 +1,8 @@
 // Memory of the driver: what the allocator takes its segments from, and pinned memory of the host.
+#include <map>
 #include <vector>
 
+#include "host/capture.h"
 #include "host/device.h"
 
 namespace plait::cuda {
@@ -35,8 +37,14 @@ plait_status memory_info(void *, plait_thread *thread, DLDevice device, uint64_t
 
 constexpr int kSmallest = 9, kLargest = 48;  // exponents of the sizes
 
+struct PinnedBlock {
+  int exponent;
+  uint32_t graphs;  // that copy from or to it
+  bool is_waiting;  // for those, to be used again
+};
 struct PinnedBlocks {
   ForkMutex mutex;
+  std::map<char *, PinnedBlock> all;
   std::vector<void *> blocks[kLargest + 1];  // that nobody uses
 };
 PinnedBlocks &pinned() {
@@ -76,6 +84,7 @@ void give_up_pinned() {
       all.insert(all.end(), list.begin(), list.end());
       list.clear();
     }
+    for (void *each : all) of.all.erase(static_cast<char *>(each));
   }
   for (void *each : all) api.pinned_free(each);
 }
@@ -93,7 +102,12 @@ plait_status pinned_alloc(void *, plait_thread *thread, uint64_t nbytes, void **
     give_up_pinned();
     result = api.pinned_alloc(data, size, flags);
   }
-  if (result == driver::kSuccess) return PLAIT_OK;
+  if (result == driver::kSuccess) {
+    PinnedBlocks &all = pinned();
+    const std::lock_guard<ForkMutex> hold(all.mutex);
+    all.all[static_cast<char *>(*data)] = {exponent, 0, false};
+    return PLAIT_OK;
+  }
   *data = nullptr;
   if (result == driver::kOutOfMemory)
     return runtime->raise(thread, PLAIT_MEMORY_ERROR, "cuda",
@@ -108,6 +122,11 @@ void pinned_free(void *, void *data, uint64_t nbytes) {
   PinnedBlocks &all = pinned();
   try {
     const std::lock_guard<ForkMutex> hold(all.mutex);
+    const auto at = all.all.find(static_cast<char *>(data));
+    if (at != all.all.end() && at->second.graphs) {
+      at->second.is_waiting = true;
+      return;
+    }
     all.blocks[exponent_of(nbytes)].push_back(data);
   } catch (const std::bad_alloc &) {
     if (use_quietly(any_used())) api.pinned_free(data);
@@ -115,6 +134,30 @@ void pinned_free(void *, void *data, uint64_t nbytes) {
 }
 
 }  // namespace
+
+void hold_pinned(const void *address, std::vector<void *> &held) {
+  PinnedBlocks &all = pinned();
+  auto *place = static_cast<char *>(const_cast<void *>(address));
+  const std::lock_guard<ForkMutex> hold(all.mutex);
+  auto at = all.all.upper_bound(place);
+  if (at == all.all.begin()) return;
+  --at;
+  if (place >= at->first + (uint64_t(1) << at->second.exponent)) return;
+  held.push_back(at->first);
+  at->second.graphs++;
+}
+
+void release_pinned(void *block) {
+  PinnedBlocks &all = pinned();
+  const std::lock_guard<ForkMutex> hold(all.mutex);
+  const auto at = all.all.find(static_cast<char *>(block));
+  if (at == all.all.end() || --at->second.graphs || !at->second.is_waiting) return;
+  at->second.is_waiting = false;
+  try {
+    all.blocks[at->second.exponent].push_back(block);
+  } catch (const std::bad_alloc &) {  // the block is lost
+  }
+}
 
 void add_memory(plait_device &t) {
   t.memory_alloc = memory_alloc;

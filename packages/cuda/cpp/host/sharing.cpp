@@ -71,7 +71,8 @@ plait_status open_segment(plait_thread *thread, DLDevice device, const driver::I
   auto &list = segments().list;
   list.reserve(list.size() + 1);
   auto s = std::make_unique<SharedSegment>(SharedSegment{handle, device.device_id, 0, 0, false});
-  PLAIT_CUDA(thread, device, "opening memory of another process",
+  PLAIT_CUDA(thread, device,
+             "opening memory of another process, which must live and keep it until then",
              open_memory(&s->base, handle, driver::kIpcLazyPeer));
   list.push_back(*out = s.release());
   return PLAIT_OK;

@@ -1,5 +1,6 @@
 // Streams, events and copies. NULL is the driver's default stream; ours do not wait for it.
 #include "host/activity.h"
+#include "host/capture.h"
 #include "host/device.h"
 
 namespace plait::cuda {
@@ -42,7 +43,7 @@ plait_status put_copy(plait_thread *thread, void *to, DLDevice there, const void
 }
 
 plait_status copy(void *, plait_thread *thread, void *to, DLDevice there, const void *from,
-                  DLDevice here, uint64_t nbytes, plait_stream *s, uint64_t flags) {
+                  DLDevice here, uint64_t nbytes, plait_stream *s, uint64_t flags) try {
   if (!nbytes) return PLAIT_OK;
   const bool to_host = there.device_type == kDLCPU, from_host = here.device_type == kDLCPU;
   const DLDevice device = from_host ? there : here;
@@ -52,11 +53,17 @@ plait_status copy(void *, plait_thread *thread, void *to, DLDevice there, const 
     const Activity measure(device, stream, PLAIT_ACTIVITY_COPY, "copy", 0, nbytes);
     PLAIT_TRY(put_copy(thread, to, there, from, here, nbytes, stream));
   }
-  if (!(to_host || from_host) || flags & PLAIT_COPY_ASYNC) return PLAIT_OK;
+  if (flags & PLAIT_COPY_ASYNC && (to_host || from_host)) {
+    keep_for_graph(device, stream, to_host ? to : from);
+    return PLAIT_OK;
+  }
+  if (!(to_host || from_host)) return PLAIT_OK;
   const driver::Result result = api.stream_synchronize(stream);
   if (to_host) return settle(thread, device, result, "waiting for a copy");
   return result == driver::kSuccess ? plait_status(PLAIT_OK)
                                     : fail_on(thread, device, result, "waiting for a copy");
+} catch (const std::bad_alloc &) {
+  return runtime->raise(thread, PLAIT_MEMORY_ERROR, "cuda", "out of memory for a graph");
 }
 
 // Streams -----------------------------------------------------------------------------------------

@@ -125,6 +125,7 @@ class Adadelta(Elementwise):
     """
 
     operator = "adadelta_step"
+    counts_steps = False
     first_in_groups = ("lr", "rho", "eps", "weight_decay", "maximize", "capturable")
     arrays = ("square_avg", "acc_delta")
     operator_options = ("lr", "rho", "eps", "weight_decay")
@@ -181,6 +182,7 @@ class RMSprop(Elementwise):
     """
 
     operator = "rmsprop_step"
+    counts_steps = False
     first_in_groups = ("lr", "momentum", "alpha", "eps", "centered")
     arrays = ("square_avg", "momentum_buffer", "grad_avg")
     operator_options = ("lr", "alpha", "eps", "weight_decay", "momentum")

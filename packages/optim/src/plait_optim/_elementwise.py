@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from plait_abi import binding
 from plait_optim._arrays import filled_like
 from plait_optim._component import operator
 from plait_optim._groups import ParamGroup, States
@@ -25,6 +26,8 @@ class Elementwise(Optimizer):
     operator: ClassVar[str]
     scalars: ClassVar[tuple[str, ...]] = ()
     """State that is a number for each parameter."""
+    counts_steps: ClassVar[bool] = True
+    """Whether a step depends on its number, which a graph of a device cannot count on."""
     operator_options: ClassVar[tuple[str, ...]] = ()
     """The options that the operator takes, except ``maximize``."""
 
@@ -63,6 +66,8 @@ class Elementwise(Optimizer):
         self, group: ParamGroup, params: list[Any], grads: list[Any], states: States
     ) -> None:
         """Update one group: see `Optimizer.update`."""
+        if self.counts_steps:
+            _refuse_recording(type(self).__name__, params[0])
         names = self.state_names(group)
         try:
             steps, buffers = _gathered(states, names)
@@ -97,6 +102,17 @@ class Elementwise(Optimizer):
         for name in self.state_names(group):
             if name and name not in state:
                 state[name] = filled_like(param, self.fill(group, name))
+
+
+def _refuse_recording(name: str, param: Any) -> None:
+    device = getattr(param, "device", None)
+    if not isinstance(device, binding.device) or device.type != "cuda":
+        return
+    if binding.is_capturing(binding.current_stream(device)):
+        raise RuntimeError(
+            f"{name}: its step depends on the number of steps, which a graph would repeat; "
+            "record the forward and backward pass, and call step() outside of the graph"
+        )
 
 
 def _gathered(states: list[dict[str, Any]], names: list[str]) -> tuple[list[int], list[list[Any]]]:

@@ -18,6 +18,7 @@ __all__ = [
     "is_autocast_available",
     "is_autocast_enabled",
     "is_there",
+    "same_regions",
     "set_autocast_dtype",
     "set_autocast_enabled",
     "warn_once",
@@ -94,6 +95,43 @@ def _apply(device_type: str) -> None:
     if is_there(device_type):
         on = _regions.enabled.get(device_type, False)
         _core.set_autocast(device_type, get_autocast_dtype(device_type) if on else None)
+
+
+class same_regions:  # noqa: N801 - a context, as `autocast`
+    """The regions that are active when the object is made, for a block that runs later.
+
+    A backward pass is usually outside of the region of the forward pass, part of which it may
+    compute again.
+
+    Example:
+        >>> import plait
+        >>> from plait_torch._autocast import autocast, same_regions
+        >>> with autocast("cpu"):
+        ...     regions = same_regions()
+        >>> with regions:
+        ...     y = plait.ones(2, 2) @ plait.ones(2, 2)
+        >>> y.dtype
+        plait.bfloat16
+    """
+
+    def __init__(self) -> None:
+        self._state = _regions.enabled.copy(), _regions.dtypes.copy()
+        self._before: list[tuple[dict[str, bool], dict[str, Any]]] = []
+
+    def __enter__(self) -> None:
+        self._before.append((_regions.enabled, _regions.dtypes))
+        _change(*self._state)
+
+    def __exit__(self, *exception: object) -> None:
+        _change(*self._before.pop())
+
+
+def _change(enabled: dict[str, bool], dtypes: dict[str, Any]) -> None:
+    before = _regions.enabled, _regions.dtypes
+    _regions.enabled, _regions.dtypes = enabled.copy(), dtypes.copy()
+    if before != (enabled, dtypes):
+        for device_type in {*before[0], *enabled}:
+            _apply(device_type)
 
 
 class autocast:  # noqa: N801 - PyTorch's name

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 from enum import Enum
+from functools import wraps
 from typing import Any
 
 import plait
 import plait.autograd
+from plait_torch._autocast import same_regions
 
 __all__ = [
     "CheckpointFunction",
@@ -37,6 +39,20 @@ def _settled(options: dict[str, Any]) -> dict[str, Any]:
     return selection
 
 
+def _with_regions(function: Any) -> Any:
+    """Return the function as it runs now: with the regions of `autocast` that are active."""
+    if not callable(function):
+        return function  # refused behind
+    regions = same_regions()
+
+    @wraps(function, updated=())
+    def run(*args: Any, **kwargs: Any) -> Any:
+        with regions:
+            return function(*args, **kwargs)
+
+    return run
+
+
 def checkpoint(function: Any, *args: Any, **options: Any) -> Any:
     """Return ``function(*args)``, which is called again in the backward pass.
 
@@ -54,7 +70,7 @@ def checkpoint(function: Any, *args: Any, **options: Any) -> Any:
         >>> x.grad
         tensor([2.7183, 2.7183])
     """
-    return plait.autograd.checkpoint(function, *args, **_settled(options))
+    return plait.autograd.checkpoint(_with_regions(function), *args, **_settled(options))
 
 
 class CheckpointFunction:
@@ -79,7 +95,10 @@ class CheckpointFunction:
 
 def checkpoint_sequential(functions: Any, segments: int, input: Any, **options: Any) -> Any:
     """Return the result of a sequence of functions, which backward computes again by segments."""
-    return plait.autograd.checkpoint_sequential(functions, segments, input, **_settled(options))
+    steps = functions.children() if hasattr(functions, "children") else functions
+    return plait.autograd.checkpoint_sequential(
+        [_with_regions(each) for each in steps], segments, input, **_settled(options)
+    )
 
 
 def get_device_states(*args: Any) -> tuple[list[int], list[Any]]:

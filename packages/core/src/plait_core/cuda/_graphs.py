@@ -75,12 +75,12 @@ class CUDAGraph:
         self._graph.end()
 
     def replay(self) -> None:
-        """Do what was recorded, in the current stream.
+        """Do what was recorded, in the current stream of the device where it was recorded.
 
         Raises:
             RuntimeError: if nothing was recorded.
         """
-        self._graph.replay(current_stream())
+        self._graph.replay()
 
     def reset(self) -> None:
         """Forget what was recorded, and give its memory up."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack
 from typing import Any
 
 from plait_abi import binding
-from plait_core.cuda._devices import is_available, require_device
+from plait_core.cuda._devices import device, is_available, require_device
 
 
 class _OfCuda(type):
@@ -104,7 +104,8 @@ get_stream_from_external = ExternalStream
 
 
 class StreamContext:
-    """A context in which a stream is the current one of its device; None changes nothing.
+    """A context in which a stream is the current one of its device, and that device the current
+    one of the thread; None changes nothing.
 
     Example:
         >>> import plait_core as pc
@@ -114,17 +115,24 @@ class StreamContext:
 
     def __init__(self, stream: binding.Stream | None) -> None:
         self.stream = stream
-        self._entered: AbstractContextManager[Any] = nullcontext() if stream is None else stream
+        self._contexts: tuple[AbstractContextManager[Any], ...] = ()
+        if stream is not None:
+            self._contexts = (device(stream.device), stream)
 
     def __enter__(self) -> None:
-        self._entered.__enter__()
+        with ExitStack() as entered:
+            for each in self._contexts:
+                entered.enter_context(each)
+            entered.pop_all()  # they stay open
 
     def __exit__(self, *error: Any) -> None:
-        self._entered.__exit__(*error)
+        for each in reversed(self._contexts):
+            each.__exit__(*error)
 
 
 def stream(stream: binding.Stream | None) -> StreamContext:
-    """Return a context in which a stream is the current one of its device; None changes nothing.
+    """Return a context in which a stream is the current one of its device, and that device the
+    current one of the thread; None changes nothing.
 
     Example:
         >>> import plait_core as pc
@@ -163,7 +171,8 @@ def default_stream(device: Any = None) -> binding.Stream:
 
 
 def set_stream(stream: binding.Stream | None) -> None:
-    """Make a stream the current one of its device; None changes nothing.
+    """Make a stream the current one of its device, and that device the current one of the thread;
+    None changes nothing.
 
     Example:
         >>> import plait_core as pc
@@ -171,6 +180,7 @@ def set_stream(stream: binding.Stream | None) -> None:
         ...     pc.cuda.set_stream(pc.cuda.default_stream())
     """
     if stream is not None:
+        binding.set_device(stream.device)
         binding.set_stream(stream)
 
 
