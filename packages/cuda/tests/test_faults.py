@@ -47,7 +47,7 @@ def test_an_old_driver_is_refused() -> None:
     run_program("""
         emulation.set("version", 11040)
         assert not plait.cuda.is_available()
-        texts = ("serves CUDA 11.4", "12.0 is required")
+        texts = ("serves CUDA 11.4", "13.0 is required")
         refused(RuntimeError, lambda: plait.ones(2).to("cuda"), *texts)
     """)
 
