@@ -9,7 +9,6 @@ from types import ModuleType
 from typing import Any
 
 import plait
-from plait import accelerator
 
 __all__ = [
     "cpu",
@@ -63,20 +62,20 @@ class _Cudnn(Flags):
     @property
     def allow_tf32(self) -> bool:
         """Whether convolutions may use TF32."""
-        return accelerator.uses_tf32()[1]
+        return plait.accelerator.uses_tf32()[1]
 
     @allow_tf32.setter
     def allow_tf32(self, value: bool) -> None:
-        accelerator.set_tf32(convolutions=bool(value))
+        plait.accelerator.set_tf32(convolutions=bool(value))
 
     @property
     def deterministic(self) -> bool:
         """Whether accelerators give the same bits in every run."""
-        return accelerator.is_deterministic()
+        return plait.accelerator.is_deterministic()
 
     @deterministic.setter
     def deterministic(self, value: bool) -> None:
-        accelerator.set_deterministic(bool(value))
+        plait.accelerator.set_deterministic(bool(value))
 
 
 class _Matmul(Flags):
@@ -85,11 +84,11 @@ class _Matmul(Flags):
     @property
     def allow_tf32(self) -> bool:
         """Whether matrix products may use TF32."""
-        return accelerator.uses_tf32()[0]
+        return plait.accelerator.uses_tf32()[0]
 
     @allow_tf32.setter
     def allow_tf32(self, value: bool) -> None:
-        accelerator.set_tf32(products=bool(value))
+        plait.accelerator.set_tf32(products=bool(value))
 
 
 def _no_version() -> None:
