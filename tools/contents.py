@@ -50,6 +50,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "*.pyi",
         "_core.cpython-*.so",
         "include/plait/batched.h",
+        "include/kernels/*/*.h",
         "lib/libplait_core.so",
         "lib/libplait_cpu_base.so",
         "lib/libplait_cpu_avx2.so",
@@ -60,6 +61,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "plait_cuda": (
         "lib/libplait_cuda.so",
         "emulation/libcuda.so.1",
+        "emulation/libcublasLt.so.13",
         "emulation/libplait_cuda_kernels.so",
     ),
     "plait_func": ("_layer.pyi", "_layer.cpython-*.so"),

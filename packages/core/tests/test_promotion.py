@@ -80,7 +80,7 @@ def test_there_is_no_cuda() -> None:
     assert pc.cuda.device_count() == 0
     pc.cuda.manual_seed_all(3)
     for call in (pc.cuda.current_device, pc.cuda.Stream):
-        with pytest.raises(RuntimeError, match="ask plait.cuda.is_available\\(\\) first"):
+        with pytest.raises(RuntimeError, match=r"ask plait\.cuda\.is_available\(\) first"):
             call()
 
 

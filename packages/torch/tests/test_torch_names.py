@@ -45,7 +45,7 @@ def test_tensor_types(torch: Any) -> None:
     for wrong in (lambda: torch.FloatTensor(2, [3]), lambda: x.new([1], [2])):
         with pytest.raises(TypeError, match="one sequence"):
             wrong()
-    with pytest.raises(RuntimeError, match="(?i)cuda"):
+    with pytest.raises(RuntimeError, match=r"(?i)cuda"):
         torch.cuda.FloatTensor(2)
     with pytest.raises(ValueError, match=r"'torch\.FloatTensor' is required, got"):
         x.type("torch.Nothing")
