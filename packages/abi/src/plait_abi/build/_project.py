@@ -144,6 +144,7 @@ class Project:
             after = (*flags_for(target.flags, source, self.root), *toolchain.extra)
             # Texts of assertions contain the paths of headers, which must not be this machine's.
             paths = [f"-ffile-prefix-map={self.root}/={self.package}/"]
+            paths += [f"-ffile-prefix-map={self.generated}/={self.package}/"]
             for folder, (option, name) in headers.items():
                 paths += [f"{option}{folder}", f"-ffile-prefix-map={folder}={name}"]
             identity = _toolchain.identity(toolchain.compiler(source))
