@@ -179,3 +179,13 @@ def test_what_is_not_finite_is_refused() -> None:
     for function in (pc.linalg.eigh, pc.linalg.svd):
         with pytest.raises(RuntimeError, match=r"batch index \(1,\) has .*values that did not"):
             function(a.to("cuda"))
+
+
+def test_factors_that_are_none_are_reported() -> None:
+    """The CPU refuses them at the call; the device at the next wait, and it goes on."""
+    pivots = pc.zeros(3, dtype=pc.int32, device="cuda")
+    with pytest.raises(RuntimeError, match=r"lu_unpack: `LU_pivots` must hold numbers from 1 to 3"):
+        pc.lu_unpack(pc.eye(3, device="cuda"), pivots)[0].cpu()
+    with pytest.raises(RuntimeError, match="cholesky_inverse: matrix 0 of the batch is singular"):
+        pc.cholesky_inverse(pc.zeros(2, 2, device="cuda")).cpu()
+    assert pc.cholesky_inverse(pc.eye(2, device="cuda")).cpu().tolist() == [[1, 0], [0, 1]]

@@ -59,7 +59,8 @@ enum FaultCode : uint32_t {
   kNoFault = 0,
   kIndexFault = 1,  // index `value` is not in [low, high)
   kBoundsFault = 2,  // element `value` is not in [low, high]
-  kMathFault = 3,  // the number `value` of a matrix of a batch: see the operator
+  kSingularFault = 3,  // element `low` of the diagonal of matrix `value` of a batch is 0
+  kPivotFault = 4,  // row `value` of a pivot is not in [low, high]
 };
 struct FaultRecord {  // in memory of the host that the device writes
   uint32_t code;

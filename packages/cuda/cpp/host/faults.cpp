@@ -22,13 +22,20 @@ void describe(const FaultRecord *r, uint32_t code, plait_device_error *e) {
   const uint64_t place = r->launch >> kNameShift;
   const char *name = place ? names[place - 1].load() : nullptr;
   const std::string subject = name ? "`" + std::string(name) + "`" : "the values";
-  e->code = code == kIndexFault ? PLAIT_INDEX_ERROR : PLAIT_VALUE_ERROR;
+  e->code = code == kIndexFault                             ? PLAIT_INDEX_ERROR
+            : code == kSingularFault || code == kPivotFault ? PLAIT_ERROR
+                                                            : PLAIT_VALUE_ERROR;
   e->launch = r->launch & ((uint64_t(1) << kNameShift) - 1);
   if (code == kIndexFault)
     snprintf(e->text, sizeof e->text, "index %.0f is out of bounds: %s must be in [%.0f, %.0f)",
              r->value, subject.c_str(), r->low, r->high);
-  else if (code == kMathFault)
-    snprintf(e->text, sizeof e->text, "matrix %.0f of the batch cannot be factorised", r->value);
+  else if (code == kSingularFault)
+    snprintf(e->text, sizeof e->text,
+             "matrix %.0f of the batch is singular: element %.0f of its diagonal is 0", r->value,
+             r->low);
+  else if (code == kPivotFault)
+    snprintf(e->text, sizeof e->text, "%s must hold numbers from %.0f to %.0f; got %.0f",
+             subject.c_str(), r->low, r->high, r->value);
   else if (r->high >= 1e300)
     snprintf(e->text, sizeof e->text, "%s must be in [%g, inf), so at least %g; got %g%s",
              subject.c_str(), r->low, r->low, r->value, r->value < 0 ? ", which is negative" : "");

@@ -34,8 +34,10 @@ struct TriangularArgs {
 constexpr int kSolvedColumns = 32;  // of a block
 
 struct IdentityArgs {
-  void *to;  // [count][n][n]
+  void *to;            // [count][n][n]
+  const void *factor;  // of the same shape: no element of its diagonals may be 0
   int64_t count, n;
+  Fault fault;
 };
 
 #if PLAIT_KERNELS
@@ -173,7 +175,7 @@ PLAIT_DEVICE void lu_unpack(Block &t, const UnpackArgs &a) {
     for (int64_t i = 0; i < a.k; i++) {
       int64_t with = pivots.load(i) - 1;
       if (with < 0 || with >= a.m) {
-        t.fail(a.fault, kIndexFault, double(with + 1), 1, double(a.m + 1));
+        t.fail(a.fault, kPivotFault, double(with + 1), 1, double(a.m));
         with = i;
       }
       const int32_t moved = rows.load(i);
@@ -199,8 +201,14 @@ PLAIT_DEVICE void lu_unpack(Block &t, const UnpackArgs &a) {
 template <class T>
 PLAIT_DEVICE void identities(Thread &t, const IdentityArgs &a) {
   const auto to = t.global<T>(a.to);
-  for (int64_t e = t.index(); e < a.count * a.n * a.n; e += t.stride())
-    to.store(e, T(e % a.n == e / a.n % a.n ? 1 : 0));
+  const auto factor = t.global<const T>(a.factor);
+  for (int64_t e = t.index(); e < a.count * a.n * a.n; e += t.stride()) {
+    const int64_t row = e / a.n % a.n;
+    const bool is_diagonal = e % a.n == row;
+    if (is_diagonal && factor.load(e) == T(0))
+      t.fail(a.fault, kSingularFault, double(e / (a.n * a.n)), double(row + 1));
+    to.store(e, T(is_diagonal ? 1 : 0));
+  }
 }
 #endif
 
@@ -268,7 +276,7 @@ plait_status unpack(plait_call *c) {
   PLAIT_TRY(rows.take(c, view.count * a.m * 4));
   a.pivots = static_cast<const int32_t *>(numbers), a.rows = rows.data<int32_t>();
   a.p = result(c)->data, a.l = result(c, 1)->data, a.u = result(c, 2)->data;
-  a.fault = fault_of(c);
+  a.fault = fault_of(c, 1);
   return launch(c, lu_unpack_kernel, k, a, view.count, threads_for(a.m));
 }
 
@@ -322,7 +330,7 @@ plait_status cholesky_inverse(plait_call *c) {
   TriangularArgs a{};
   PLAIT_TRY(make_dense(c, in, &space, &a.a));
   a.x = out->data, a.n = a.columns = view.rows();
-  const IdentityArgs identity{out->data, view.count, a.n};
+  const IdentityArgs identity{out->data, a.a, view.count, a.n, fault_of(c)};
   PLAIT_TRY(launch(c, identities_kernel, k, identity, blocks_for(c, numel(out), 256), 256));
   const bool is_upper = integer(c, 1) != 0;
   for (int pass = 0; pass < 2; pass++) {  // the lower factor, then the upper one
