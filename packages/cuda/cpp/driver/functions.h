@@ -1,6 +1,6 @@
 // The functions of the driver (libcuda.so.1) that plait-cuda calls, with the names by which the
 // library exports them: PLAIT_CUDA_FUNCTION(name, exported, parameters). The emulation implements
-// the same list. PLAIT_CUDA_OPTIONAL are those that older drivers lack.
+// the same list.
 //
 // No include guard: the file is included with one definition of the macros at a time.
 PLAIT_CUDA_FUNCTION(init, "cuInit", (unsigned flags))

@@ -159,19 +159,4 @@ plait_status read_bytes(const plait_call *c, void *to, const void *from, int64_t
   return PLAIT_OK;
 }
 
-plait_status call_operator(const plait_call *c, const char *name, plait_value *in, int n_in,
-                           plait_value *out, int n_out) {
-  const plait_op *op = runtime->op(name);
-  if (!op) return PLAIT_FAIL(c, PLAIT_NOT_IMPLEMENTED, "there is no operator %s", name);
-  const uint64_t excluded = c->thread->excluded;
-  c->thread->excluded = ~uint64_t(0);  // a kernel's own calls are not recorded
-  plait_call inner{};
-  inner.size = sizeof inner;
-  inner.n_in = uint16_t(n_in), inner.n_out = uint16_t(n_out);
-  inner.op = op, inner.in = in, inner.out = out, inner.thread = c->thread;
-  const plait_status status = runtime->call(&inner);
-  c->thread->excluded = excluded;
-  return status;
-}
-
 }  // namespace plait::cuda

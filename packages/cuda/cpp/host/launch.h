@@ -127,9 +127,4 @@ plait_status read_bytes(const plait_call *c, void *to, const void *from, int64_t
 // The driver's stream of a call.
 driver::Stream stream_of(const plait_call *c);
 
-// Calls another operator: a kernel that is composed of others ("sum", "copy_"). Arguments are those
-// of the schema, all of them.
-plait_status call_operator(const plait_call *c, const char *name, plait_value *in, int n_in,
-                           plait_value *out, int n_out);
-
 }  // namespace plait::cuda
