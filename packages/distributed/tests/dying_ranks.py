@@ -39,6 +39,20 @@ def strike_at(owner: Any, name: str, strike: Strike, *, after: bool = False) -> 
     setattr(owner, name, replacement)
 
 
+def end_a_barrier(rank: int, size: int, folder: pathlib.Path) -> None:
+    """Leave a barrier when every rank has ended it.
+
+    A rank that has ended it may have messages that others still wait for: killed at once, it
+    takes them with it.
+    """
+    dist.barrier()
+    (folder / f"ended the barrier {rank}").touch()
+    deadline = time.monotonic() + 60
+    while len(list(folder.glob("ended the barrier *"))) < size:
+        assert time.monotonic() < deadline, "a rank does not end the barrier"
+        time.sleep(0.002)
+
+
 def _before_new_group(rank: int, strike: Strike, group: Any) -> None:
     if rank == VICTIM:
         strike()

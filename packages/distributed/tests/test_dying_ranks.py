@@ -165,7 +165,12 @@ def test_a_rank_that_ends_the_group_and_itself(
     ],
 )
 def test_errors_of_a_provider_that_states_no_facts(
-    outcomes: Any, monkeypatch: pytest.MonkeyPatch, failure: str, dies: bool, expected: type
+    outcomes: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: pathlib.Path,
+    failure: str,
+    dies: bool,
+    expected: type,
 ) -> None:
     """If the provider gives no reason for a failure, a rank that has ended is the reason."""
     text = "rank 1 aborted; the group is broken; the same call on all ranks is required"
@@ -179,7 +184,7 @@ def test_errors_of_a_provider_that_states_no_facts(
 
     def work(rank: int) -> Any:
         group = dist.get_default_group()
-        dist.barrier()
+        dying_ranks.end_a_barrier(rank, 2, tmp_path)
         if dies and rank == 1:
             os.kill(os.getpid(), signal.SIGKILL)
         if dies:
@@ -212,7 +217,7 @@ def _wait_for_file(path: pathlib.Path) -> None:
 def _leaves_behind_the_loss(rank: int, folder: pathlib.Path) -> Any:
     """2 dies; 1 hears of it in another group, leaves all and lives; then the others look."""
     group = dist.new_group([1, 2, 3])
-    dist.barrier()
+    dying_ranks.end_a_barrier(rank, 4, folder)
     if rank == 2:
         os.kill(os.getpid(), signal.SIGKILL)
     if rank == 1:
@@ -230,7 +235,7 @@ def _leaves_behind_the_loss(rank: int, folder: pathlib.Path) -> Any:
 def _leaves_without_a_look(rank: int, folder: pathlib.Path) -> Any:
     """2 dies; 1 leaves and was in no collective since."""
     pids = [peer.pid for peer in dist.get_default_group().peers]
-    dist.barrier()
+    dying_ranks.end_a_barrier(rank, 4, folder)
     if rank == 2:
         os.kill(os.getpid(), signal.SIGKILL)
     _wait_for_end(pids[2])
@@ -245,7 +250,7 @@ def _leaves_without_a_look(rank: int, folder: pathlib.Path) -> Any:
 
 def _ends_while_a_group_opens(rank: int, folder: pathlib.Path) -> Any:
     """2 dies while the group opens; 1, its first rank, hears of it and ends."""
-    dist.barrier()
+    dying_ranks.end_a_barrier(rank, 4, folder)
     if rank == 2:
         dying_ranks.strike_at(
             plait_abi.Communicator, "open", lambda: os.kill(os.getpid(), signal.SIGKILL)
@@ -300,7 +305,7 @@ def test_a_killed_rank_is_not_the_reason_of_an_earlier_end(
 
     def work(rank: int) -> Any:
         pid = dist.get_default_group().peers[1].pid
-        dist.barrier()
+        dying_ranks.end_a_barrier(rank, 4, tmp_path)
         call = phase(rank, tmp_path)
         if rank == 1:
             _outcome_of(call)
@@ -319,8 +324,11 @@ def test_a_killed_rank_is_not_the_reason_of_an_earlier_end(
 def test_the_text_of_an_abort_does_not_grow(outcomes: Any) -> None:
     def work(rank: int) -> Any:
         groups = [dist.new_group([first, first + 1]) for first in range(3)]
-        dist.barrier()
-        time.sleep(0.1)  # all have ended it
+        for other in range(1, 4):  # rank 0 leaves when the others have joined the groups
+            if rank == 0:
+                dist.recv(pc.zeros(1), other)
+            elif rank == other:
+                dist.send(pc.zeros(1), 0)
         if rank == 0:
             groups[0].abort("the step")
             return ""
