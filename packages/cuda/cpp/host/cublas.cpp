@@ -1,7 +1,5 @@
 #include "host/cublas.h"
 
-#include <dlfcn.h>
-#include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <string>
@@ -9,6 +7,7 @@
 
 #include "host/cublas_types.h"
 #include "host/device.h"
+#include "host/library.h"
 
 namespace plait::cuda {
 namespace {
@@ -26,44 +25,19 @@ std::mutex &lock() {
   return *mutex;
 }
 
-bool look_up(void *library, Functions *to) {
-  struct Entry {
-    void *to;
-    const char *exported;
-  };
-  const Entry entries[] = {
-#define PLAIT_CUBLAS_FUNCTION(name, exported, parameters) {&to->name, exported},
+// NULL: it is not installed, or PLAIT_CUDA_CUBLAS=0 in the environment refuses it.
+Functions *library() {
+  static Functions functions;
+  static Functions *const chosen = [] {
+    void *const opened =
+        open_library({{"cu13/lib", "libcublasLt.so.13"}, {"cublas/lib", "libcublasLt.so.12"}},
+                     "PLAIT_CUDA_CUBLAS");
+    const bool works = opened && look_up(opened, {
+#define PLAIT_CUBLAS_FUNCTION(name, exported, parameters) {&functions.name, exported},
 #include "host/cublas_functions.h"
 #undef PLAIT_CUBLAS_FUNCTION
-  };
-  for (const Entry &each : entries) {
-    void *function = dlsym(library, each.exported);
-    if (!function) return false;
-    memcpy(each.to, &function, sizeof function);
-  }
-  return true;
-}
-
-// The library: that of the package nvidia-cublas beside this one, else that of the system. The
-// emulation has its own.
-Functions *open_library() {
-  static Functions functions;
-  const std::string here = driver::folder();
-  std::string names[] = {here + "../../nvidia/cu13/lib/libcublasLt.so.13",
-                         here + "../../nvidia/cublas/lib/libcublasLt.so.12", "libcublasLt.so.13",
-                         "libcublasLt.so.12"};
-  if (driver::emulated())
-    for (std::string &name : names) name = here + "../emulation/libcublasLt.so.13";
-  for (const std::string &name : names)
-    if (void *library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL))
-      if (look_up(library, &functions)) return &functions;
-  return nullptr;
-}
-// NULL: there is none, or PLAIT_CUDA_CUBLAS=0 in the environment refuses it.
-Functions *library() {
-  static Functions *const chosen = [] {
-    const char *choice = getenv("PLAIT_CUDA_CUBLAS");
-    return choice && strcmp(choice, "0") == 0 ? nullptr : open_library();
+                                                 });
+    return works ? &functions : nullptr;
   }();
   return chosen;
 }
@@ -116,8 +90,7 @@ bool request_of(const plait_call *c, const MatrixProduct &p, Request *r) {
     case C128: r->type = r->scale = kComplexDouble, r->compute = kComputeDouble; break;
     default: return false;
   }
-  const uint64_t settings = __atomic_load_n(runtime->settings, __ATOMIC_RELAXED);
-  if ((settings & PLAIT_SETTING_TF32_PRODUCTS) && (p.kind == F32 || p.kind == C64))
+  if ((p.kind == F32 || p.kind == C64) && has_setting(PLAIT_SETTING_TF32_PRODUCTS))
     r->compute = kComputeTf32;
   r->m = p.m, r->n = p.n, r->k = p.k, r->batch = p.batch, r->device = c->device.device_id;
   if (!layout_of(p.a, p.m, p.k, &r->a_stride, &r->a_transposed) ||

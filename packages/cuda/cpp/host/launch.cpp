@@ -113,6 +113,10 @@ Fault fault_of(const plait_call *c, int argument) {
 
 const Facts &facts(int device) { return used_state(device).facts; }
 
+bool has_setting(uint64_t setting) {
+  return (__atomic_load_n(runtime->settings, __ATOMIC_RELAXED) & setting) != 0;
+}
+
 driver::Stream stream_of(const plait_call *c) { return native(c->stream); }
 
 DeviceWorkspace::~DeviceWorkspace() {

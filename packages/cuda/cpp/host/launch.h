@@ -124,6 +124,9 @@ plait_status copy_bytes(const plait_call *c, void *to, const void *from, int64_t
 // depends on values. Reports the faults of kernels before.
 plait_status read_bytes(const plait_call *c, void *to, const void *from, int64_t nbytes);
 
+// Whether the user asks for something: one of PLAIT_SETTING_*.
+bool has_setting(uint64_t setting);
+
 // The driver's stream of a call.
 driver::Stream stream_of(const plait_call *c);
 

@@ -279,11 +279,6 @@ PLAIT_DEVICE_KERNEL(product_parts, ProductPartsArgs, 256, PRODUCT);
 namespace plait::cuda {
 namespace {
 
-bool is_batch_invariant() {
-  return (__atomic_load_n(runtime->settings, __ATOMIC_RELAXED) & PLAIT_SETTING_BATCH_INVARIANT) !=
-         0;
-}
-
 int vector_of(int size) { return size <= 4 ? 4 : 16 / size; }
 
 // Whether vectors of elements can be read: those of adjacent elements, at multiples of their size.
@@ -357,7 +352,7 @@ constexpr int64_t kEnoughBlocks = 256, kSingleWork = 1 << 15, kSingleDepth = 512
 // Few rows are a matter of reading memory, which our kernels do as fast.
 bool is_for_library(const ProductArgs &a) {
   return a.m > 2 * kFew && a.n > 2 * kFew && a.batch * a.m * a.n * a.k > kSingleWork &&
-         !is_batch_invariant();
+         !has_setting(PLAIT_SETTING_BATCH_INVARIANT);
 }
 
 ProductPlan plan_few(const plait_call *c, ProductArgs *a) {
@@ -373,7 +368,7 @@ ProductPlan plan_few(const plait_call *c, ProductArgs *a) {
 
 ProductPlan plan_product(const plait_call *c, Kind k, ProductArgs *a) {
   const int64_t outputs = a->batch * a->m * a->n;
-  const bool invariant = is_batch_invariant();
+  const bool invariant = has_setting(PLAIT_SETTING_BATCH_INVARIANT);
   if (a->k == 0 || (outputs * a->k <= kSingleWork && a->k <= kSingleDepth))
     return {&product_each_kernel, blocks_for(c, outputs, 256), 0};
   if (!invariant && (a->m <= 2 * kFew || a->n <= 2 * kFew)) {

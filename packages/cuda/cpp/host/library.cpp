@@ -1,0 +1,37 @@
+#include "host/library.h"
+
+#include <dlfcn.h>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "driver/driver.h"
+
+namespace plait::cuda {
+
+void *open_library(std::initializer_list<LibraryFile> versions, const char *variable) {
+  const char *choice = variable ? getenv(variable) : nullptr;
+  if (choice && strcmp(choice, "0") == 0) return nullptr;
+  const auto open = [](const std::string &path) {
+    return dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  };
+  const std::string here = driver::folder();
+  if (driver::emulated()) return open(here + "../emulation/" + versions.begin()->name);
+  for (const LibraryFile &each : versions)
+    if (void *library = open(here + "../../nvidia/" + each.folder + "/" + each.name))
+      return library;
+  for (const LibraryFile &each : versions)
+    if (void *library = open(each.name)) return library;
+  return nullptr;
+}
+
+bool look_up(void *library, std::initializer_list<LibraryFunction> functions) {
+  for (const LibraryFunction &each : functions) {
+    void *const function = dlsym(library, each.name);
+    if (!function) return false;
+    memcpy(each.to, &function, sizeof function);
+  }
+  return true;
+}
+
+}  // namespace plait::cuda
