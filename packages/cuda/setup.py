@@ -63,6 +63,14 @@ setup(
             output="emulation/libcublasLt.so.13",
         ),
         Library(
+            "plait_cuda_cudnn",
+            ["emulation/cudnn/*.cpp"],
+            flags=["-O2"],
+            include_dirs=[".", "cpp"],
+            exports=["cudnn*", "plait_cudnn_*"],
+            output="emulation/libcudnn.so.9",
+        ),
+        Library(
             "plait_cuda_kernels",
             ["emulation/kernels/*.cpp", *SOURCES],
             flags={

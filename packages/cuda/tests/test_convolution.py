@@ -6,6 +6,7 @@ from on_both import check, random
 
 import plait_core as pc
 from plait_abi import operator
+from plait_cuda import cudnn
 
 FLOATS = [pc.float32, pc.float64, pc.float16, pc.bfloat16]
 
@@ -28,6 +29,17 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(0)
 
 
+@pytest.fixture(params=["cudnn", "own kernels"])
+def implementation(request):
+    """Convolutions go to cuDNN's stand-in, and to our own kernels."""
+    cudnn.set_enabled(request.param == "cudnn")
+    yield
+    cudnn.set_enabled(True)
+
+
+both = pytest.mark.usefixtures("implementation")
+
+
 def assert_all_passes(rng, images, filters, window, dtype, *more):
     x = random(rng, *images, dtype=dtype)
     weight = random(rng, filters, images[1] // more[-1], *window, dtype=dtype)
@@ -40,6 +52,7 @@ def assert_all_passes(rng, images, filters, window, dtype, *more):
     check(BY_WEIGHT, grad, x, list(weight.shape), *rest)
 
 
+@both
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 @pytest.mark.parametrize("case", CASES)
 def test_convolution(rng, case, dtype):
@@ -47,6 +60,7 @@ def test_convolution(rng, case, dtype):
     assert_all_passes(rng, images, filters, window, dtype, *more)
 
 
+@both
 def test_large_tiles(rng):
     rest = [[1, 1], [1, 1], [1, 1], 1]
     check(operator("conv2d"), random(rng, 2, 1, 64, 80), random(rng, 130, 1, 3, 3), None, *rest)
@@ -54,12 +68,14 @@ def test_large_tiles(rng):
     check(BY_INPUT, grad, weight, [2, 130, 64, 80], *rest)
 
 
+@both
 def test_large_tiles_of_weights(rng):
     # 128 groups of 65 filters and 11 channels, which fill blocks of 128 x 128
     grad, x = random(rng, 1, 128 * 65, 4, 4), random(rng, 1, 128 * 11, 5, 6)
     check(BY_WEIGHT, grad, x, [128 * 65, 11, 2, 3], [1, 1], [0, 0], [1, 1], 128)
 
 
+@both
 def test_any_strides(rng):
     x = random(rng, 2, 9, 9, 16).permute(0, 3, 1, 2)
     weight = random(rng, 3, 3, 20, 16).permute(2, 3, 0, 1)
@@ -70,6 +86,7 @@ def test_any_strides(rng):
     check(BY_WEIGHT, grad, x, list(weight.shape), *rest)
 
 
+@both
 @pytest.mark.parametrize("name", ["relu", "hardtanh", "leaky_relu", "silu", "hardswish"])
 def test_activation(rng, name):
     x, weight, bias = random(rng, 2, 16, 12, 12), random(rng, 20, 16, 3, 3) / 16, random(rng, 20)

@@ -76,6 +76,11 @@ PLAIT_EXPORT int64_t plait_emulation_get(const char *name) {
 }
 // The text of the last fault; it changes with the next one. Empty: there was none.
 PLAIT_EXPORT const char *plait_emulation_trap() { return plait::cuda::driver::trap_text; }
+// Where the host finds the bytes behind an address of a device; NULL: they are not in one
+// allocation. For stand-ins of libraries, whose work in streams is a function of the host.
+PLAIT_EXPORT char *plait_emulation_memory(uint64_t address, size_t bytes) {
+  return plait::cuda::driver::host_address(-1, address, bytes);
+}
 // Ends the faults of all devices, and captures, so that further tests have some.
 PLAIT_EXPORT void plait_emulation_revive() {
   using namespace plait::cuda::driver;

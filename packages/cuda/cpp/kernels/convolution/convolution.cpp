@@ -1,12 +1,11 @@
 // conv2d and its two derivatives. Each is a product of matrices of which one is never written out:
 // its elements are gathered from the images while tiles are loaded. Filters of few channels and
-// small problems have a thread for each result.
+// small problems have a thread for each result. Others go to cuDNN first.
+#include "host/convolution.h"
 #include "block/product.h"
 #include "host/walk.h"
 #include "pointwise/activations.h"
 #if PLAIT_HOST
-#include <utility>
-
 #include "host/dense.h"
 #endif
 
@@ -17,7 +16,6 @@
 
 namespace plait::cuda {
 
-enum class Pass { Forward, ByInput, ByWeight };
 enum JoinedActivation : int32_t { kNone, kRelu, kHardtanh, kLeakyRelu, kSilu, kHardswish };
 
 // The product is, for each group, m x k times k x n:
@@ -401,6 +399,30 @@ PLAIT_DEVICE void convolution_weight_each(Block &t, const ConvolutionArgs &a) {
   t.template global<E>(a.out).store(at, from_sum<E>(sum));
 }
 
+// Adds the bias and applies the activation to results without both; blocks in the y direction share
+// the images.
+template <class E>
+PLAIT_DEVICE void convolution_finish(Thread &t, const ConvolutionArgs &a) {
+  constexpr int kV = kVector<E>;
+  const auto to = t.global<E>(a.out);
+  const int64_t size = a.m * a.by_area.divisor;  // of an image
+  const int width = a.by_vectors ? kV : 1;
+  for (int64_t i = t.index() * width; i < size; i += t.stride() * width) {
+    const int64_t o = quotient(a.by_area, uint32_t(i));
+    for (int64_t image = t.block_y(); image < a.images; image += a.parts) {
+      const int64_t at = image * size + i;
+      if (a.by_vectors) {
+        Vector<E, kV> v = to.template load_vector<kV>(at);
+#pragma unroll
+        for (int e = 0; e < kV; e++) v.at[e] = finish_convolution<E>(t, a, to_sum(v.at[e]), o);
+        to.template store_vector<kV>(at, v);
+      } else {
+        to.store(at, finish_convolution<E>(t, a, to_sum(to.load(at)), o));
+      }
+    }
+  }
+}
+
 // Adds the sums of all parts, in order.
 template <class E>
 PLAIT_DEVICE void convolution_parts(Thread &t, const ConvolutionPartsArgs &a) {
@@ -428,19 +450,36 @@ PLAIT_DEVICE_KERNEL(convolution_weight_small, ConvolutionArgs, 256, FLOATING);
 PLAIT_DEVICE_KERNEL(convolution_each, ConvolutionArgs, 256, FLOATING);
 PLAIT_DEVICE_KERNEL(convolution_input_each, ConvolutionArgs, 256, FLOATING);
 PLAIT_DEVICE_KERNEL(convolution_weight_each, ConvolutionArgs, 128, FLOATING);
+PLAIT_DEVICE_KERNEL(convolution_finish, ConvolutionArgs, 256, FLOATING);
 PLAIT_DEVICE_KERNEL(convolution_parts, ConvolutionPartsArgs, 256, FLOATING);
 
 #if PLAIT_HOST
 namespace {
 
+// Element k of the stride (i = 0), the padding or the dilation: arguments 3 to 5.
+int32_t pair(const plait_call *c, int i, int k) {
+  const plait_value &v = c->in[3 + i];
+  return int32_t(v.tag == PLAIT_INTS ? v.u.is[v.n > 1 ? k : 0] : v.u.i);
+}
+
+// Tells small problems, which single threads of our kernels do sooner than a library.
+constexpr int64_t kSmallWork = 1 << 15;
+
+// Lets cuDNN compute the tensor of the pass. PLAIT_DECLINE: our kernels do.
+plait_status try_library(const plait_call *c, Pass pass, const DLTensor *image,
+                         const DLTensor *weight, const DLTensor *result) {
+  const int64_t work = numel(result) * weight->shape[1] * weight->shape[2] * weight->shape[3];
+  if (work <= kSmallWork || has_setting(PLAIT_SETTING_BATCH_INVARIANT)) return PLAIT_DECLINE;
+  Convolution v{pass, image, weight, result, {}, {}, {}};
+  for (int k = 0; k < 2; k++)
+    v.stride[k] = pair(c, 0, k), v.padding[k] = pair(c, 1, k), v.dilation[k] = pair(c, 2, k);
+  return convolution_by_library(c, v);
+}
+
 // Dense operands and the geometry from arguments 3 to 6: stride, padding, dilation, groups.
 plait_status arguments_of(const plait_call *c, const int64_t *in, const int64_t *weight,
                           const int64_t *out, ConvolutionArgs *a) {
   constexpr int64_t kMost = int64_t(1) << 31;
-  auto pair = [&](int i, int k) {
-    const plait_value &v = c->in[3 + i];
-    return int32_t(v.tag == PLAIT_INTS ? v.u.is[v.n > 1 ? k : 0] : v.u.i);
-  };
   if (in[0] * in[2] * in[3] >= kMost || out[0] * out[2] * out[3] >= kMost ||
       weight[0] * weight[2] * weight[3] >= kMost || in[1] * weight[2] * weight[3] >= kMost)
     return PLAIT_FAIL(
@@ -452,8 +491,8 @@ plait_status arguments_of(const plait_call *c, const int64_t *in, const int64_t 
   a->h = int32_t(in[2]), a->w = int32_t(in[3]);
   a->filters = int32_t(weight[0] / a->groups), a->oh = int32_t(out[2]), a->ow = int32_t(out[3]);
   a->kh = int32_t(weight[2]), a->kw = int32_t(weight[3]);
-  a->sh = pair(0, 0), a->sw = pair(0, 1), a->ph = pair(1, 0), a->pw = pair(1, 1);
-  a->dh = pair(2, 0), a->dw = pair(2, 1);
+  a->sh = pair(c, 0, 0), a->sw = pair(c, 0, 1), a->ph = pair(c, 1, 0), a->pw = pair(c, 1, 1);
+  a->dh = pair(c, 2, 0), a->dw = pair(c, 2, 1);
   a->by_window = divider(a->kh * a->kw), a->by_kw = divider(a->kw);
   a->by_sh = divider(a->sh), a->by_sw = divider(a->sw);
   return PLAIT_OK;
@@ -463,14 +502,19 @@ void set_area(ConvolutionArgs *a, int32_t h, int32_t w) {
   a->by_area = divider(int64_t(h) * w), a->by_width = divider(w);
 }
 
+// Whether rows of the result, `step` elements apart, are made of vectors.
+bool has_vectors(const ConvolutionArgs &a, Kind k, int64_t step) {
+  const int element = size_of(k), v = element <= 4 ? 4 : 16 / element;
+  return step % v == 0 && reinterpret_cast<uintptr_t>(a.out) % uintptr_t(v * element) == 0;
+}
+
 struct ConvolutionKernels {
   const DeviceKernel &large, &small;
 };
 
 plait_status launch_tiles(const plait_call *c, const ConvolutionKernels &kernels, Kind k,
                           ConvolutionArgs *a) {
-  const int size = is_half(k) ? 4 : size_of(k), element = size_of(k);
-  const int v = element <= 4 ? 4 : 16 / element;
+  const int size = is_half(k) ? 4 : size_of(k);
   auto tiles_of = [&](int tile) {
     return ceil_div(a->m, tile) * ceil_div(a->n, tile) * a->groups * a->parts;
   };
@@ -479,27 +523,43 @@ plait_status launch_tiles(const plait_call *c, const ConvolutionKernels &kernels
   const int tile = by_large ? kLargeTile : kSmallTile;
   const int64_t step =
       a->weight ? int64_t(a->by_area.divisor) : a->n;  // between rows of the result
-  a->by_vectors = step % v == 0 && a->n % v == 0 &&
-                  reinterpret_cast<uintptr_t>(a->out) % uintptr_t(v * element) == 0;
+  a->by_vectors = has_vectors(*a, k, step) && has_vectors(*a, k, a->n);
   return launch(c, by_large ? kernels.large : kernels.small, k, *a, tiles_of(tile), 256,
                 shared_bytes(tile, size));
 }
 
 // Few rows fill no tiles, and small problems are done sooner by single threads.
 bool is_single(const ConvolutionArgs &a) {
-  return a.m <= 4 || a.m * a.n * a.k * a.groups <= 1 << 15;
+  return a.m <= 4 || a.m * a.n * a.k * a.groups <= kSmallWork;
+}
+
+// Adds the bias to the library's results, and applies the activation.
+plait_status finish(const plait_call *c, Kind k, ConvolutionArgs a) {
+  if (!a.bias && a.activation == kNone) return PLAIT_OK;
+  const int64_t *shape = result(c)->shape;
+  set_area(&a, int32_t(shape[2]), int32_t(shape[3]));
+  a.images = int32_t(shape[0]), a.m = shape[1];
+  a.by_vectors = has_vectors(a, k, a.by_area.divisor);
+  const int64_t blocks =
+      blocks_for(c, ceil_div(a.m * a.by_area.divisor, a.by_vectors ? 4 : 1), 256);
+  a.parts = ceil_div(1024, blocks);
+  if (a.parts > a.images) a.parts = a.images;
+  return launch(c, convolution_finish_kernel, k, a, {blocks, int(a.parts)}, 256);
 }
 
 plait_status run_forward(const plait_call *c, ConvolutionArgs a) {
   const DLTensor *x = tensor(c, 0), *w = tensor(c, 1), *bias = tensor(c, 2), *out = result(c);
   if (numel(out) == 0) return PLAIT_OK;
   const Kind k = kind(out->dtype);
+  a.out = out->data;
+  if (bias) a.bias = bias->data, a.bias_stride = bias->strides[0];
+  const plait_status status = try_library(c, Pass::Forward, x, w, out);
+  if (status == PLAIT_OK) return finish(c, k, a);
+  if (status != PLAIT_DECLINE) return status;
   PLAIT_TRY(arguments_of(c, x->shape, w->shape, out->shape, &a));
   DeviceWorkspace x_space, w_space;
   PLAIT_TRY(make_dense(c, x, &x_space, &a.image));
   PLAIT_TRY(make_dense(c, w, &w_space, &a.weight));
-  a.out = out->data;
-  if (bias) a.bias = bias->data, a.bias_stride = bias->strides[0];
   set_area(&a, a.oh, a.ow);
   a.m = a.filters, a.n = int64_t(a.images) * a.oh * a.ow;
   a.k = int64_t(a.channels) * a.kh * a.kw;
@@ -538,6 +598,8 @@ plait_status conv2d_backward_input(plait_call *c) {
   const Kind k = kind(out->dtype);
   if (numel(grad) == 0 || numel(w) == 0)
     return fill_bytes(c, out->data, 0, numel(out) * size_of(k));
+  const plait_status status = try_library(c, Pass::ByInput, out, w, grad);
+  if (status != PLAIT_DECLINE) return status;
   ConvolutionArgs a{};
   PLAIT_TRY(arguments_of(c, out->shape, w->shape, grad->shape, &a));
   DeviceWorkspace grad_space, w_space;
@@ -560,6 +622,8 @@ plait_status conv2d_backward_weight(plait_call *c) {
   if (n == 0) return PLAIT_OK;
   const Kind k = kind(out->dtype);
   if (numel(grad) == 0 || numel(x) == 0) return fill_bytes(c, out->data, 0, n * size_of(k));
+  const plait_status status = try_library(c, Pass::ByWeight, x, out, grad);
+  if (status != PLAIT_DECLINE) return status;
   ConvolutionArgs a{};
   PLAIT_TRY(arguments_of(c, x->shape, out->shape, grad->shape, &a));
   DeviceWorkspace grad_space, x_space, sums;
