@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import importlib.util
 import pathlib
 import threading
 from collections.abc import Callable, Iterator
@@ -310,6 +311,33 @@ def test_the_environment_refuses_the_library() -> None:
         x, weight = plait.randn(2, 16, 12, 12), plait.randn(20, 16, 3, 3)
         y = plait.conv2d(x.cuda(), weight.cuda())
         assert plait.allclose(y.cpu(), plait.conv2d(x, weight), atol=1e-4)
+        """,
+        PLAIT_CUDA_CUDNN="0",
+    )
+
+
+@pytest.mark.skipif(not importlib.util.find_spec("plait_torch"), reason="needs plait_torch")
+def test_the_flags_of_pytorch() -> None:
+    run_program("""
+        from plait_cuda import cudnn as library
+        from plait_torch._backends import cudnn
+        assert cudnn.is_available() and cudnn.version() == 91300 and cudnn.enabled is True
+        x = plait.zeros(2, device="cuda")
+        assert cudnn.is_acceptable(x)
+        assert not cudnn.is_acceptable(x.cpu()) and not cudnn.is_acceptable(x.to(plait.int32))
+        with cudnn.flags(enabled=False, allow_tf32=False, deterministic=True, benchmark=True):
+            assert not library.is_enabled() and not cudnn.enabled and not cudnn.is_acceptable(x)
+            assert plait.accelerator.uses_tf32() == (False, False) and not cudnn.allow_tf32
+            assert plait.accelerator.is_deterministic() and cudnn.deterministic
+            assert cudnn.benchmark is True
+        assert library.is_enabled() and cudnn.enabled and cudnn.allow_tf32
+        assert not cudnn.deterministic and not cudnn.benchmark
+    """)
+    run_program(
+        """
+        from plait_torch._backends import cudnn
+        assert not cudnn.is_available() and cudnn.version() is None and cudnn.enabled is True
+        assert not cudnn.is_acceptable(plait.zeros(2, device="cuda"))
         """,
         PLAIT_CUDA_CUDNN="0",
     )

@@ -1,14 +1,17 @@
-"""`torch.backends`: flags that programs set. Those of TF32 and of deterministic results are asked
-of accelerators; the others are stored but have no effect."""
+"""`torch.backends`: flags that programs set. Those of TF32, of deterministic results and of the use
+of cuDNN are asked of accelerators; the others are stored but have no effect."""
 
 from __future__ import annotations
 
+import functools
+import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
 import plait
+from plait_abi import components
 
 __all__ = [
     "cpu",
@@ -28,11 +31,11 @@ class Flags(ModuleType):
     """A module of flags for a backend that is not available.
 
     Example:
-        >>> from plait_torch._backends import cudnn
-        >>> cudnn.benchmark = True
-        >>> cudnn.is_available(), cudnn.benchmark
-        (False, True)
-        >>> cudnn.benchmark = False
+        >>> from plait_torch._backends import mkldnn
+        >>> mkldnn.allow_tf32 = False
+        >>> mkldnn.is_available(), mkldnn.allow_tf32
+        (False, False)
+        >>> mkldnn.allow_tf32 = True
     """
 
     def __init__(self, name: str, **flags: Any) -> None:
@@ -56,8 +59,59 @@ class Flags(ModuleType):
                 setattr(self, name, value)
 
 
+@functools.cache
+def _library_of_convolutions() -> Any:
+    """Return the module of cuDNN of the package that brings CUDA devices; None without one."""
+    if not components.offers("cuda"):
+        return None
+    package = components.choose("cuda")
+    try:
+        return importlib.import_module(f"{package}.cudnn")
+    except ModuleNotFoundError as error:
+        if error.name == f"{package}.cudnn":
+            return None
+        raise
+
+
 class _Cudnn(Flags):
-    """The flags of cuDNN; two of them are settings of accelerators."""
+    """The flags of cuDNN.
+
+    `enabled`, `allow_tf32` and `deterministic` are asked; `benchmark` is stored but has no effect:
+    how a convolution is computed depends on its sizes, never on measurements.
+    """
+
+    _is_enabled = True  # without CUDA devices
+
+    @property
+    def enabled(self) -> bool:
+        """Whether convolutions of CUDA devices may go to cuDNN."""
+        library = _library_of_convolutions()
+        return library.is_enabled() if library else self._is_enabled
+
+    @enabled.setter
+    def enabled(self, value: bool) -> None:
+        self._is_enabled = bool(value)
+        if library := _library_of_convolutions():
+            library.set_enabled(self._is_enabled)
+
+    def is_available(self) -> bool:
+        """Return whether plait-cuda and cuDNN are installed."""
+        library = _library_of_convolutions()
+        return library is not None and library.is_available()
+
+    def version(self) -> int | None:
+        """Return the version of cuDNN, such as 91300; None if it is not available."""
+        library = _library_of_convolutions()
+        return library.version() if library else None
+
+    def is_acceptable(self, tensor: Any) -> bool:
+        """Return whether convolutions of this tensor may go to cuDNN."""
+        return (
+            tensor.device.type == "cuda"
+            and tensor.is_floating_point()
+            and self.enabled
+            and self.is_available()
+        )
 
     @property
     def allow_tf32(self) -> bool:
@@ -133,12 +187,9 @@ def _sdp_kernel(*args: Any, **kwargs: Any) -> Iterator[None]:
 
 cudnn = _Cudnn(
     "cudnn",
-    enabled=True,
     benchmark=False,
     benchmark_limit=10,
     fp32_precision="none",
-    version=_no_version,
-    is_acceptable=lambda tensor: False,
 )
 cuda = Flags(
     "cuda",
