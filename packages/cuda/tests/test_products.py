@@ -135,6 +135,22 @@ def test_the_library_is_used(rng):
         assert library.plait_cublas_choices() <= before[1] + 1
 
 
+def test_a_graph_records_the_library(rng):
+    a, b, bias = random(rng, 40, 50), random(rng, 50, 60), random(rng, 60)
+    there = [each.cuda() for each in (a, b, bias)]
+    pc.addmm(there[2], *there[:2])
+    before = stand_in().plait_cublas_calls()
+    graph = pc.cuda.CUDAGraph()
+    with pc.cuda.graph(graph):
+        c = pc.addmm(there[2], *there[:2])
+    assert stand_in().plait_cublas_calls() == before + 1
+    for factor in (1.0, -3.0):
+        there[0].copy_(a * factor)
+        graph.replay()
+        want = pc.addmm(bias, a * factor, b)
+        np.testing.assert_allclose(c.cpu().numpy(), want.numpy(), rtol=1e-4, atol=1e-4)
+
+
 def test_without_the_library():
     """Our own kernels compute what the library would."""
     tests = ["test_mm", "test_mm_of_large_tiles", "test_bmm", "test_linear", "test_addmm"]

@@ -1,21 +1,19 @@
 // A stand-in for libcublasLt.so.13 on the emulated driver: it has the functions that plait-cuda
 // calls, and computes products by loops of the host, so that what prepares them is under test.
-#include <dlfcn.h>
 #include <atomic>
 #include <complex>
 #include <cstring>
-#include <string>
-#include <vector>
 
 #include <plait/half.h>
 
-#include "driver/types.h"
+#include "emulation/stand_in.h"
 #include "host/cublas_types.h"
 
 namespace {
 
 using namespace plait::cuda;          // NOLINT: a library of C functions
 using namespace plait::cuda::cublas;  // NOLINT
+using plait::cuda::emulation::memory_at;
 
 std::atomic<int64_t> calls{0}, choices{0};
 
@@ -42,45 +40,19 @@ int size_of(int type) {
   }
 }
 
-// Copies between the device and the host, through the driver that is loaded.
-struct Copies {
-  driver::Result (*synchronize)(driver::Stream);
-  driver::Result (*to_host)(void *, driver::Address, size_t, driver::Stream);
-  driver::Result (*to_device)(driver::Address, const void *, size_t, driver::Stream);
-  Copies() {
-    Dl_info info;
-    std::string path = dladdr(&calls, &info) ? info.dli_fname : "";
-    path = path.substr(0, path.rfind('/') + 1) + "libcuda.so.1";
-    void *library = dlopen(path.c_str(), RTLD_NOW);
-    const auto find = [library](const char *name, auto *to) {
-      void *function = dlsym(library, name);
-      memcpy(to, &function, sizeof function);
-    };
-    find("cuStreamSynchronize", &synchronize);
-    find("cuMemcpyDtoHAsync_v2", &to_host);
-    find("cuMemcpyHtoDAsync_v2", &to_device);
-  }
-};
-const Copies &copies() {
-  static const Copies all;
-  return all;
-}
-
 using Number = std::complex<double>;
 
+// A matrix in memory of the device.
 class Matrix {
  public:
-  Matrix(const MatrixLayout &layout, const void *data) : layout_(layout), data_(data) {
-    bytes_.resize(size_t(last() + 1) * size_t(size_of(layout.type)));
+  Matrix(const MatrixLayout &layout, const void *data) : layout_(layout) {
+    const int64_t last =
+        (layout.count - 1) * layout.batch + (layout.columns - 1) * layout.stride + layout.rows - 1;
+    data_ = memory_at(data, size_t(last + 1) * size_t(size_of(layout.type)));
   }
-  bool read(driver::Stream stream) {
-    return copies().to_host(bytes_.data(), driver::Address(data_), bytes_.size(), stream) == 0;
-  }
-  bool write(driver::Stream stream) const {
-    return copies().to_device(driver::Address(data_), bytes_.data(), bytes_.size(), stream) == 0;
-  }
+  bool is_there() const { return data_ != nullptr; }
   Number get(int64_t z, int64_t i, int64_t j) const {
-    const char *p = at(z, i, j);
+    const char *const p = at(z, i, j);
     double pair[2] = {0, 0};
     float floats[2];
     uint16_t half;
@@ -94,7 +66,7 @@ class Matrix {
     }
   }
   void set(int64_t z, int64_t i, int64_t j, Number v) {
-    char *p = const_cast<char *>(at(z, i, j));
+    char *const p = at(z, i, j);
     const double pair[2] = {v.real(), v.imag()};
     const float floats[2] = {float(pair[0]), float(pair[1])};
     uint16_t half;
@@ -109,16 +81,11 @@ class Matrix {
   }
 
  private:
-  int64_t last() const {
-    return (layout_.count - 1) * layout_.batch + (layout_.columns - 1) * layout_.stride +
-           layout_.rows - 1;
-  }
-  const char *at(int64_t z, int64_t i, int64_t j) const {
-    return bytes_.data() + (z * layout_.batch + j * layout_.stride + i) * size_of(layout_.type);
+  char *at(int64_t z, int64_t i, int64_t j) const {
+    return data_ + (z * layout_.batch + j * layout_.stride + i) * size_of(layout_.type);
   }
   const MatrixLayout &layout_;
-  const void *data_;
-  std::vector<char> bytes_;
+  char *data_;
 };
 
 template <class T>
@@ -145,6 +112,41 @@ bool fits(const Operation &op, const MatrixLayout &a, const MatrixLayout &b, con
     if (each->stride < each->rows || each->type != d.type || each->count != d.count) return false;
   return k == l && d.rows == m && d.columns == n && c.rows == m && c.columns == n;
 }
+
+// The work of one call.
+struct Product {
+  Operation op;
+  MatrixLayout a, b, c, d;
+  const void *a_data, *b_data, *c_data, *d_data;
+  Number alpha, beta;
+
+  MatrixLayout bias() const { return {d.type, d.rows, 1, d.rows, 1, 0}; }
+  // Whether all operands lie in memory of the device.
+  bool is_there() const {
+    return Matrix(a, a_data).is_there() && Matrix(b, b_data).is_there() &&
+           Matrix(d, d_data).is_there() && (beta == 0. || Matrix(c, c_data).is_there()) &&
+           (op.epilogue != kAddBias || Matrix(bias(), op.bias).is_there());
+  }
+  void run() const {
+    if (!is_there()) return;  // it was freed; the result stays as it is
+    const MatrixLayout bias_layout = bias();
+    const Matrix x(a, a_data), y(b, b_data), addend(c, c_data), bias_row(bias_layout, op.bias);
+    Matrix to(d, d_data);
+    const int64_t depth = op.transpose_a ? a.rows : a.columns;
+    for (int64_t z = 0; z < d.count; z++)
+      for (int64_t j = 0; j < d.columns; j++)
+        for (int64_t i = 0; i < d.rows; i++) {
+          Number sum = 0;
+          for (int64_t l = 0; l < depth; l++)
+            sum += (op.transpose_a ? x.get(z, l, i) : x.get(z, i, l)) *
+                   (op.transpose_b ? y.get(z, j, l) : y.get(z, l, j));
+          sum *= alpha;
+          if (beta != 0.) sum += beta * addend.get(z, i, j);
+          if (op.epilogue == kAddBias) sum += bias_row.get(0, i, 0);
+          to.set(z, i, j, sum);
+        }
+  }
+};
 
 }  // namespace
 
@@ -233,32 +235,19 @@ PLAIT_EXPORT Status cublasLtMatmul(Handle, Description description, const void *
                                    Layout c_layout, void *d_data, Layout d_layout,
                                    const Algorithm *, void *, size_t, driver::Stream stream) {
   const auto &op = as<Operation>(description);
-  const auto &a_of = as<MatrixLayout>(a_layout), &d_of = as<MatrixLayout>(d_layout);
-  if (!fits(op, a_of, as<MatrixLayout>(b_layout), as<MatrixLayout>(c_layout), d_of))
+  const Product product{op,
+                        as<MatrixLayout>(a_layout),
+                        as<MatrixLayout>(b_layout),
+                        as<MatrixLayout>(c_layout),
+                        as<MatrixLayout>(d_layout),
+                        a_data,
+                        b_data,
+                        c_data,
+                        d_data,
+                        factor(alpha, op.scale),
+                        factor(beta, op.scale)};
+  if (!fits(op, product.a, product.b, product.c, product.d) || !product.is_there())
     return kNotSupported;
-  const int64_t depth = op.transpose_a ? a_of.rows : a_of.columns;
-  const Number x = factor(alpha, op.scale), y = factor(beta, op.scale);
-  const bool has_bias = op.epilogue == kAddBias;
-  Matrix a(a_of, a_data), b(as<MatrixLayout>(b_layout), b_data);
-  Matrix c(as<MatrixLayout>(c_layout), c_data), d(d_of, d_data);
-  const MatrixLayout bias_of{d_of.type, d_of.rows, 1, d_of.rows, 1, 0};
-  Matrix bias(bias_of, op.bias);
-  if (!a.read(stream) || !b.read(stream) || !d.read(stream) || (y != 0. && !c.read(stream)) ||
-      (has_bias && !bias.read(stream)) || copies().synchronize(stream))
-    return kNotSupported;
-  for (int64_t z = 0; z < d_of.count; z++)
-    for (int64_t j = 0; j < d_of.columns; j++)
-      for (int64_t i = 0; i < d_of.rows; i++) {
-        Number sum = 0;
-        for (int64_t l = 0; l < depth; l++)
-          sum += (op.transpose_a ? a.get(z, l, i) : a.get(z, i, l)) *
-                 (op.transpose_b ? b.get(z, j, l) : b.get(z, l, j));
-        sum *= x;
-        if (y != 0.) sum += y * c.get(z, i, j);
-        if (has_bias) sum += bias.get(0, i, 0);
-        d.set(z, i, j, sum);
-      }
   calls++;
-  if (!d.write(stream) || copies().synchronize(stream)) return kNotSupported;
-  return kSuccess;
+  return emulation::put(stream, [product] { product.run(); }) ? kSuccess : kNotSupported;
 }
