@@ -1,5 +1,6 @@
 #include "host/cublas.h"
 
+#include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <string>
@@ -31,7 +32,7 @@ Functions *library() {
   static Functions *const chosen = [] {
     void *const opened =
         open_library({{"cu13/lib", "libcublasLt.so.13"}, {"cublas/lib", "libcublasLt.so.12"}},
-                     "PLAIT_CUDA_CUBLAS");
+                     getenv("PLAIT_CUDA_CUBLAS"));
     const bool works = opened && look_up(opened, {
 #define PLAIT_CUBLAS_FUNCTION(name, exported, parameters) {&functions.name, exported},
 #include "host/cublas_functions.h"

@@ -1,6 +1,7 @@
 #include "host/cudnn.h"
 
 #include <cstdio>
+#include <cstdlib>
 #include <vector>
 
 #include "host/activity.h"
@@ -22,7 +23,7 @@ std::atomic<bool> is_enabled{true};
 Functions *library() {
   static Functions functions;
   static Functions *const chosen = []() -> Functions * {
-    void *const opened = open_library({{"cudnn/lib", "libcudnn.so.9"}}, "PLAIT_CUDA_CUDNN");
+    void *const opened = open_library({{"cudnn/lib", "libcudnn.so.9"}}, getenv("PLAIT_CUDA_CUDNN"));
     const bool has_all = opened && look_up(opened, {
 #define PLAIT_CUDNN_FUNCTION(result, name, exported, parameters) {&functions.name, exported},
 #include "host/cudnn_functions.h"

@@ -1,7 +1,6 @@
 #include "host/library.h"
 
 #include <dlfcn.h>
-#include <cstdlib>
 #include <cstring>
 #include <string>
 
@@ -9,8 +8,7 @@
 
 namespace plait::cuda {
 
-void *open_library(std::initializer_list<LibraryFile> versions, const char *variable) {
-  const char *choice = variable ? getenv(variable) : nullptr;
+void *open_library(std::initializer_list<LibraryFile> versions, const char *choice) {
   if (choice && strcmp(choice, "0") == 0) return nullptr;
   const auto open = [](const std::string &path) {
     return dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);

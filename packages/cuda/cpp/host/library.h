@@ -11,8 +11,8 @@ struct LibraryFile {
 
 // Opens the first version that there is: those of packages beside this one come first, then those
 // of the system. The emulation has a stand-in for the first version instead. NULL: none is
-// installed, or the environment variable `variable`, if any, is 0.
-void *open_library(std::initializer_list<LibraryFile> versions, const char *variable = nullptr);
+// installed, or `choice`, the value of an environment variable, is 0.
+void *open_library(std::initializer_list<LibraryFile> versions, const char *choice = nullptr);
 
 struct LibraryFunction {
   void *to;  // a pointer to a function
