@@ -89,6 +89,9 @@ def facts() -> dict[str, Any]:
     with contextlib.suppress(importlib.metadata.PackageNotFoundError):
         versions["torch"] = importlib.metadata.version("torch")
     available = plait.cuda.is_available()
+    if available:
+        cudnn = importlib.import_module("plait_cuda.cudnn")
+        versions["cudnn"] = str(cudnn.version() or "none")
     return {
         "commit": commit.stdout.strip(),
         "time": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),

@@ -20,6 +20,9 @@ TESTS = pathlib.Path(__file__).resolve().parents[2] / "packages" / "cuda" / "tes
 
 def run(options: Options) -> dict[str, Any]:
     """Return the outcome of the suites, loss curves of six trainings, and counts of a step."""
+    import plait
+
+    plait.accelerator.set_tf32(convolutions=False)  # the CPU does not round operands either
     begin = time.monotonic()
     curves = {name: training(name, options) for name in PAPER}
     rest = options.seconds - (time.monotonic() - begin)
