@@ -533,9 +533,11 @@ bool is_single(const ConvolutionArgs &a) {
   return a.m <= 4 || a.m * a.n * a.k * a.groups <= kSmallWork;
 }
 
+bool has_end(const ConvolutionArgs &a) { return a.bias || a.activation != kNone; }
+
 // Adds the bias to the library's results, and applies the activation.
 plait_status finish(const plait_call *c, Kind k, ConvolutionArgs a) {
-  if (!a.bias && a.activation == kNone) return PLAIT_OK;
+  if (!has_end(a)) return PLAIT_OK;
   const int64_t *shape = result(c)->shape;
   set_area(&a, int32_t(shape[2]), int32_t(shape[3]));
   a.images = int32_t(shape[0]), a.m = shape[1];
@@ -553,7 +555,10 @@ plait_status run_forward(const plait_call *c, ConvolutionArgs a) {
   const Kind k = kind(out->dtype);
   a.out = out->data;
   if (bias) a.bias = bias->data, a.bias_stride = bias->strides[0];
-  const plait_status status = try_library(c, Pass::Forward, x, w, out);
+  // convolution_finish numbers the results of an image by 32 bits
+  const bool fits = !has_end(a) || numel(out) / out->shape[0] < int64_t(1) << 31;
+  const plait_status status =
+      fits ? try_library(c, Pass::Forward, x, w, out) : plait_status(PLAIT_DECLINE);
   if (status == PLAIT_OK) return finish(c, k, a);
   if (status != PLAIT_DECLINE) return status;
   PLAIT_TRY(arguments_of(c, x->shape, w->shape, out->shape, &a));
