@@ -62,6 +62,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "lib/libplait_cuda.so",
         "emulation/libcuda.so.1",
         "emulation/libcublasLt.so.13",
+        "emulation/libcupti.so.13",
         "emulation/libplait_cuda_kernels.so",
     ),
     "plait_func": ("_layer.pyi", "_layer.cpython-*.so"),
