@@ -69,15 +69,9 @@ def record(side: Side, work: Callable[[], Any]) -> dict[str, Any]:
     from plait_profiler import profile
 
     with profile() as prof:
-        # the first call starts the records of the device, which takes a while
-        side.library.ones(1, device="cuda")
-        side.synchronize()
-        begin = time.monotonic_ns()
         work()
         side.synchronize()
-    recording = prof.recording()
-    recording.rows = recording.rows[recording.rows["start"] >= begin]
-    return {**events(recording), "queue": dict(prof.device_queues()[0])}
+    return {**events(prof.recording()), "queue": dict(prof.device_queues()[0])}
 
 
 def events(recording: Any) -> dict[str, Any]:
