@@ -63,6 +63,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "emulation/libcuda.so.1",
         "emulation/libcublasLt.so.13",
         "emulation/libcudnn.so.9",
+        "emulation/libcupti.so.13",
         "emulation/libplait_cuda_kernels.so",
     ),
     "plait_func": ("_layer.pyi", "_layer.cpython-*.so"),

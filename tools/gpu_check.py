@@ -3,12 +3,13 @@
     python tools/gpu_check.py [PART ...] [--out FOLDER] [--seconds N] [--small]
     python tools/gpu_check.py --page docs/benchmarks/gpu.md FOLDER ...
 
-Parts, the most important first: correct, models, bandwidth, memory, sanitizer. Each takes at most
+Parts, the most important first: correct, models, bandwidth, figures, sanitizer. Each takes at most
 240 seconds, runs in a process of its own and writes FOLDER/<part>.json with the commit, the card
 and the versions. ``--page`` writes one page from the files of all folders; the newest record of a
-part counts. plait and plait-cuda must be installed; where PyTorch is installed too, both are
-measured in turns. ``--small`` runs everything in sizes that the emulation of the driver can compute
-(PLAIT_CUDA_EMULATION=1), to test this program.
+part counts. It draws the pictures of the part ``figures`` beside the page, which needs Matplotlib;
+those of the emulation serve until there are some of a card. plait and plait-cuda must be installed;
+where PyTorch is installed too, both are measured in turns. ``--small`` runs everything in sizes
+that the emulation of the driver can compute (PLAIT_CUDA_EMULATION=1), to test this program.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ PARTS = {
     "correct": "Results against those of the CPU",
     "models": "Training steps of six models, and the cost of a launch",
     "bandwidth": "Kernels as a share of a copy, and products",
-    "memory": "Host and device, and memory from step to step",
+    "figures": "Host and device, and memory from step to step",
     "sanitizer": "compute-sanitizer over a sample of operators",
 }
 """The parts and their titles, in the order in which they run."""
@@ -145,6 +146,8 @@ def page(records: dict[str, dict[str, Any]]) -> str:
         record = records.get(name)
         if record is None or record["emulated"]:
             text += f"Never run on a GPU (`gpu_check.py {name}`).\n"
+            if record is not None and name == "figures":
+                text += EMULATED_PICTURES + pictures()
             continue
         versions = ", ".join(f"{key} {value}" for key, value in record["versions"].items())
         head = f"{record['card']}, commit {record['commit']}, {record['time'][:10]}"
@@ -190,7 +193,45 @@ def bandwidth_table(result: dict[str, Any]) -> str:
     return text
 
 
-TABLES = {"models": models_table, "bandwidth": bandwidth_table}
+EMULATED_PICTURES = """
+The pictures were drawn on the emulation of the driver, with a small model: a CPU computes what the
+device should, so they show the order of events, and no time of a GPU. On a machine with a GPU,
+`python tools/gpu_check.py figures` records what they show, and the command above draws them.
+"""
+
+
+def pictures() -> str:
+    """Return the text that shows the two pictures."""
+    first, second = importlib.import_module("gpu.figures").PICTURES.values()
+    return f"""
+![The host's calls, the device's kernels, and the depth of the queue]({first})
+
+A call of the host puts kernels into the queue and returns; an arrow leads to the first of them.
+While the queue is not empty, the device does not wait for the host. This is Figure 1 of PyTorch's
+paper.
+
+![Bytes of tensors and bytes that the allocator has, in four steps]({second})
+
+The allocator asks the driver for memory in the first step, and keeps what is freed. Later steps ask
+for nothing. Figure 2 of the paper shows the same by the driver's calls.
+"""
+
+
+def figures_table(result: dict[str, Any]) -> str:
+    """Return the table of steps, the use of the device, and the pictures."""
+    text = "| step | host, ms | until the device is done, ms | requests of memory |\n"
+    text += "|---|---|---|---|\n"
+    for number, step in enumerate(result["memory"]["steps"]):
+        times = f"{step['host_seconds'] * 1e3:.2f} | {step['seconds'] * 1e3:.2f}"
+        text += f"| {number + 1} | {times} | {step['requests']} |\n"
+    queue = result["timeline"]["queue"]
+    text += (
+        f"\nIn the first picture the device had work for {queue['utilization']:.0%} of its time; "
+    )
+    return text + f"work waited {queue['ahead']:.0f} us in the mean.\n" + pictures()
+
+
+TABLES = {"models": models_table, "bandwidth": bandwidth_table, "figures": figures_table}
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -205,7 +246,12 @@ def main(words: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(words)
     if arguments.page is not None:
         folders = [pathlib.Path(name) for name in arguments.names] or [arguments.out]
-        arguments.page.write_text(page(read(folders)))
+        records = read(folders)
+        arguments.page.write_text(page(records))
+        if figures := records.get("figures"):
+            device = "an emulated device" if figures["emulated"] else figures["card"]
+            draw = importlib.import_module("gpu.figures").draw
+            draw(figures["result"], arguments.page.parent, device)
         return 0
     arguments.out.mkdir(parents=True, exist_ok=True)
     if arguments.inside is not None:

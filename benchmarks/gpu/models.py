@@ -11,7 +11,7 @@ from models import MODELS, PAPER, fill
 
 from gpu.sides import Options, Side, in_turns, sides
 
-__all__ = ["run"]
+__all__ = ["run", "training"]
 
 BATCHES = {
     "alexnet": 256,
@@ -65,15 +65,15 @@ def model_times(
     steps = {}
     for side in present:
         try:
-            steps[side] = training_step(side, name, dtype, options)
+            _, steps[side] = training(side, name, dtype, options)
             steps[side]()
         except Exception as error:
             return {"error": f"{side.name}: {type(error).__name__}: {str(error)[:300]}"}
     return in_turns(steps, seconds)
 
 
-def training_step(side: Side, name: str, dtype: str, options: Options) -> Callable[[], Any]:
-    """Return a training step of a model whose weights and data lie on the device."""
+def training(side: Side, name: str, dtype: str, options: Options) -> tuple[Any, Callable[[], Any]]:
+    """Return a model whose weights lie on the device, and a training step of it."""
     library, model = side.library, MODELS[name]
     sizes, shapes = model.small if options.small else ({}, {})
     network = fill(library, model.build(library, **sizes)).to(options.device)
@@ -102,4 +102,4 @@ def training_step(side: Side, name: str, dtype: str, options: Options) -> Callab
         loss.backward()
         optimizer.step()
 
-    return step
+    return network, step

@@ -71,6 +71,14 @@ setup(
             output="emulation/libcudnn.so.9",
         ),
         Library(
+            "plait_cuda_cupti",
+            ["emulation/cupti/*.cpp"],
+            flags=["-O2"],
+            include_dirs=[".", "cpp"],
+            exports=["cupti*", "plait_cupti_*"],
+            output="emulation/libcupti.so.13",
+        ),
+        Library(
             "plait_cuda_kernels",
             ["emulation/kernels/*.cpp", *SOURCES],
             flags={

@@ -46,6 +46,7 @@ auto &natives = *new std::map<uint64_t, uint64_t>;  // numbers of streams, by th
 auto &devices = *new std::map<uint16_t, Device>;
 auto &streams = *new std::map<const plait_stream *, uint64_t>;
 constexpr size_t most_waiting = 1024;
+constexpr int32_t most_types = 32, most_devices = 16;  // that are looked for
 
 // Saves the thread's error while a device is called. What goes wrong with a
 // profile's own events is nothing to the program.
@@ -154,6 +155,31 @@ bool watches(const plait_runtime *runtime, DLDevice d) {
   if (table->activity_start(table->ctx, thread, d) < 0) return false;
   watched[number_of(d)].device = d;
   return true;
+}
+
+// Whether the device was used in this process, and not by its parent before a fork.
+static bool is_used(const plait_runtime *runtime, const plait_allocator *allocator, DLDevice d) {
+  plait_alloc_stats stats{};
+  stats.size = sizeof stats;
+  allocator->stats(allocator->ctx, d, &stats);
+  if (!stats.allocations) return false;
+  const KeptError error(runtime->thread());
+  plait_device_event *event = nullptr;
+  if (runtime->event_new(runtime->thread(), d, PLAIT_EVENT_TIMED, &event) < 0) return false;
+  plait_release(event);
+  return true;
+}
+
+void watch_used(const plait_runtime *runtime) {
+  for (int32_t type = kDLCPU + 1; type < most_types; type++) {
+    const auto *table = role<plait_device>(runtime, type);
+    const auto *allocator = role<plait_allocator>(runtime, type);
+    if (!table || !PLAIT_HAS(plait_device, table, activity_start)) continue;
+    if (!allocator || !allocator->stats) continue;
+    for (int32_t id = 0; id < most_devices; id++)
+      if (const DLDevice d{DLDeviceType(type), id}; is_used(runtime, allocator, d))
+        watches(runtime, d);
+  }
 }
 
 void add_watched(const Row &row, DLDevice d, uint64_t launch) {

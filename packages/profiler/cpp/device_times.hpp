@@ -12,6 +12,8 @@ namespace plait::profiler {
 
 // Whether the device keeps records of its work, which this call begins, if none of them has yet.
 bool watches(const plait_runtime *, DLDevice);
+// Begins the records of all devices that were used before: a graph may run there without a call.
+void watch_used(const plait_runtime *);
 // Keeps the row of a call, by plait_call::launch, for the records that belong to it.
 void add_watched(const Row &, DLDevice, uint64_t launch);
 // A new event behind the work that is in the call's stream; nullptr if the device has no clock.

@@ -232,6 +232,7 @@ plait_status start(uint64_t kinds, uint64_t rows_of_thread, bool stacks, Session
   plait_thread *thread = runtime->thread();
   std::unique_ptr<Session> s;
   const std::lock_guard<ForkMutex> border_lock(borders);
+  if (kinds & DEVICE) watch_used(runtime);
   const plait_status listed = border(thread, "profile", [&] {
     s = std::make_unique<Session>();
     s->kinds = kinds;

@@ -14,6 +14,7 @@ import pytest
 import synthetic
 
 from plait_profiler._chrome import export_chrome_trace
+from plait_profiler._device_queue import queue_depths
 from plait_profiler._recording import ROW, Context, Kind, Recording, Signature
 
 CLOCK = 1_790_000_000_000_000_000
@@ -111,12 +112,13 @@ def test_arrows(tmp_path: Path) -> None:
     assert calls == {"fwdbwd": nodes, "ac2g": works}
 
 
-def test_the_memory_is_a_counter(tmp_path: Path) -> None:
+def test_memory_and_queues_are_counters(tmp_path: Path) -> None:
     recording = synthetic.recording(2000, processes=2)
     trace = exported(recording, tmp_path / "trace.json")
     counters = defaultdict(list)
     for event in of_phase(trace, "C"):
-        counters[event["pid"], event["name"]].append((event["ts"], event["args"]["bytes"]))
+        (value,) = event["args"].values()
+        counters[event["pid"], event["name"]].append((event["ts"], value))
     for process in (100, 101):
         sizes, series = 0, []
         rows = recording.rows[recording.rows["process"] == process]
@@ -125,6 +127,8 @@ def test_the_memory_is_a_counter(tmp_path: Path) -> None:
                 sizes += int(row["a"]) * (1 if row["kind"] == Kind.ALLOC else -1)
                 series.append(sizes)
         assert [sizes for _, sizes in counters[process, "cpu memory"]] == series
+        _, depths = queue_depths(recording)[process, 2 << 8]
+        assert [depth for _, depth in counters[process, "cuda:0 queue"]] == depths.tolist()
     assert [size for _, size in counters[100, "reserved memory"]] == [1 << 19, 3 << 18]
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import synthetic
 
+from plait_profiler._device_queue import queue_depths
 from plait_profiler._perfetto import export_perfetto_trace
 from plait_profiler._recording import ROW, Kind, Recording, Signature
 from plait_profiler._tracks import backward_arrows, launch_arrows, tracks
@@ -191,7 +192,9 @@ def test_counters_and_names(tmp_path: Path) -> None:
     recording = synthetic.recording(1500, processes=1)
     export_perfetto_trace(recording, tmp_path / "trace.pftrace")
     trace = read(tmp_path / "trace.pftrace")
-    memory, reserved = trace.counters.values()
+    memory, reserved, queue = trace.counters.values()
+    times, depths = queue_depths(recording)[100, 2 << 8]
+    assert queue == list(zip(times.tolist(), depths.tolist(), strict=True))
     assert reserved == [tuple(pair) for pair in recording.reserved]
     sizes, expected = 0, []
     for row in np.sort(recording.rows, order="start"):
@@ -200,7 +203,9 @@ def test_counters_and_names(tmp_path: Path) -> None:
             expected.append((int(row["start"]), sizes))
     assert memory == expected
     names = {descriptor[2][0] for descriptor in trace.tracks.values() if descriptor[2]}
-    assert names == {b"steps", b"cuda:0 stream 7", b"cpu memory", b"reserved memory"}
+    assert names == {
+        *(b"steps", b"cuda:0 stream 7", b"cuda:0 queue", b"cpu memory", b"reserved memory")
+    }
     threads = [fields(d[4][0])[5][0] for d in trace.tracks.values() if d[4]]
     assert threads == [b"main", b"backward"]
 

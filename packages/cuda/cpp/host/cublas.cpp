@@ -6,6 +6,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "host/activity.h"
 #include "host/cublas_types.h"
 #include "host/device.h"
 #include "host/library.h"
@@ -225,6 +226,8 @@ plait_status product_by_library(const plait_call *c, const MatrixProduct &p) {
   const Factor alpha(p.alpha, r.scale), beta(r.has_addend ? p.beta : none, r.scale);
   Description description = nullptr;
   Status status = kNotSupported;
+  const Activity measure(c->device, stream_of(c), PLAIT_ACTIVITY_KERNEL, "cublasLtMatmul",
+                         c->launch);
   if (describe(*f, r, p.addend.data, &description))
     status = f->multiply(handle, description, alpha.at, p.b.data, plan.b, p.a.data, plan.a, beta.at,
                          r.has_addend ? p.addend.data : p.c, plan.addend, p.c, plan.c,

@@ -1,4 +1,4 @@
-// Captures and graphs. A graph is run by one thread, in the order in which its nodes were made:
+// Captures and graphs. A graph is run by one thread, in the order in which its nodes were call:
 // that keeps all their dependencies.
 #include "emulation/driver/capture.h"
 
@@ -239,8 +239,11 @@ Result graph_launch(GraphExec handle, Stream to) {
   if (const Result r = entered(to, &stream)) return r;
   const auto exec = execs().find(handle);
   if (!exec) return kInvalidHandle;
-  return submit(stream, [exec] {
+  const TracedCall call = trace_call(emulation::TracedKind::kNone, nullptr, 0);
+  return submit(stream, [exec, call] {
+    call_of_graph() = call.number;
     for (const Task &task : exec->tasks) task();
+    call_of_graph() = 0;
   });
 }
 

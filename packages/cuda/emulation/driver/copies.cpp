@@ -7,6 +7,8 @@
 namespace plait::cuda::driver {
 namespace {
 
+using emulation::TracedKind;
+
 Result is_of_host(const void *address) {
   return address && !is_shown(address) ? kSuccess : kInvalidValue;
 }
@@ -19,24 +21,27 @@ struct End {
 char *host_of(const End &end, size_t bytes) { return host_address(end.device, end.address, bytes); }
 End pinned(const void *address) { return {-1, reinterpret_cast<uintptr_t>(address)}; }
 
-void run_on_memory(ContextHandle &context, std::initializer_list<End> ends, size_t bytes,
+void run_on_memory(const StreamPtr &stream, const TracedCall &call, std::initializer_list<End> ends,
                    const std::function<void(char *, char *)> &run) {
-  work(context, [&] {
+  work(stream, call, [&] {
     char *data[2] = {};
     int n = 0;
     for (const End &end : ends) {
-      if (!(data[n++] = host_of(end, bytes)))
-        return set_fault(context, kIllegalAddress, "a copy or fill: its memory has been freed");
+      if (!(data[n++] = host_of(end, call.bytes)))
+        return set_fault(*stream->context, kIllegalAddress,
+                         "a copy or fill: its memory has been freed");
     }
     run(data[0], data[1]);
   });
 }
 
-Result copy_later(const StreamPtr &stream, End to, End from, size_t bytes) {
+Result copy_later(const StreamPtr &stream, End to, End from, size_t bytes,
+                  TracedKind kind = TracedKind::kCopy) {
   if (!host_of(to, bytes) || !host_of(from, bytes)) return kInvalidValue;
-  return submit(stream, [stream, to, from, bytes] {
-    run_on_memory(*stream->context, {to, from}, bytes,
-                  [=](char *target, char *source) { memmove(target, source, bytes); });
+  const TracedCall call = trace_call(kind, nullptr, bytes);
+  return submit(stream, [stream, to, from, call] {
+    run_on_memory(stream, call, {to, from},
+                  [&](char *target, char *source) { memmove(target, source, call.bytes); });
   });
 }
 Result fill(Address address, size_t bytes, Stream handle, const std::function<void(char *)> &run) {
@@ -45,8 +50,9 @@ Result fill(Address address, size_t bytes, Stream handle, const std::function<vo
   if (!bytes) return kSuccess;
   const End to = {stream->context->ordinal, address};
   if (!host_of(to, bytes)) return kInvalidValue;
-  return submit(stream, [stream, to, bytes, run] {
-    run_on_memory(*stream->context, {to}, bytes, [&](char *data, char *) { run(data); });
+  const TracedCall call = trace_call(TracedKind::kFill, nullptr, bytes);
+  return submit(stream, [stream, to, call, run] {
+    run_on_memory(stream, call, {to}, [&](char *data, char *) { run(data); });
   });
 }
 
@@ -65,9 +71,10 @@ Result copy_to_device(Address to, const void *from, size_t bytes, Stream handle)
   const std::shared_ptr<char[]> staged(new (std::nothrow) char[bytes]);
   if (!staged) return kOutOfMemory;
   memcpy(staged.get(), from, bytes);
-  return submit(stream, [stream, target, staged, bytes] {
-    run_on_memory(*stream->context, {target}, bytes,
-                  [&](char *data, char *) { memcpy(data, staged.get(), bytes); });
+  const TracedCall call = trace_call(TracedKind::kCopy, nullptr, bytes);
+  return submit(stream, [stream, target, staged, call] {
+    run_on_memory(stream, call, {target},
+                  [&](char *data, char *) { memcpy(data, staged.get(), call.bytes); });
   });
 }
 
@@ -81,9 +88,10 @@ Result copy_to_host(void *to, Address from, size_t bytes, Stream handle) {
   count(kCopies);
   if (is_pinned(to, bytes)) return copy_later(stream, pinned(to), source, bytes);
   if (const Result r = check_capture(stream)) return r;
-  const auto copy = [stream, to, source, bytes] {
-    run_on_memory(*stream->context, {source}, bytes,
-                  [=](char *data, char *) { memcpy(to, data, bytes); });
+  const TracedCall call = trace_call(TracedKind::kCopy, nullptr, bytes);
+  const auto copy = [stream, to, source, call] {
+    run_on_memory(stream, call, {source},
+                  [&](char *data, char *) { memcpy(to, data, call.bytes); });
   };
   if (const Result r = submit(stream, copy)) return r;
   count(kWaits);
@@ -110,7 +118,8 @@ Result copy_to_peer(Address to, Context there, Address from, Context here, size_
   }
   if (!bytes) return kSuccess;
   count(kCopies);
-  return copy_later(stream, {there->ordinal, to}, {here->ordinal, from}, bytes);
+  return copy_later(stream, {there->ordinal, to}, {here->ordinal, from}, bytes,
+                    TracedKind::kPeerCopy);
 }
 
 Result fill_bytes(Address to, unsigned char value, size_t bytes, Stream stream) {

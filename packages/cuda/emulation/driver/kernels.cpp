@@ -190,8 +190,9 @@ Result launch(Function handle, unsigned grid_x, unsigned grid_y, unsigned grid_z
                                    [](void *p) { ::operator delete(p, std::align_val_t(64)); });
   memcpy(args.get(), parameters[0], size);
   launch.args = args.get();
-  return submit(stream, [stream, function, launch, args] {
-    work(*stream->context, [&] { run_launch(*stream->context, *function, launch); });
+  const TracedCall call = trace_call(emulation::TracedKind::kKernel, function->entry->name, 0);
+  return submit(stream, [stream, function, launch, args, call] {
+    work(stream, call, [&] { run_launch(*stream->context, *function, launch); });
   });
 }
 

@@ -13,6 +13,7 @@
 
 #include "driver/types.h"
 #include "emulation/library.h"
+#include "emulation/trace.h"
 
 namespace plait::cuda::driver {
 
@@ -44,10 +45,14 @@ void reach(const PointPtr &);
 bool is_reached(const PointPtr &);
 void await(const PointPtr &);
 
+// As tools name streams: each has another one.
+uint32_t new_stream_number();
+
 struct StreamHandle {
   ContextHandle *context;
   bool blocking;  // it and the default stream wait for each other
   int priority;
+  uint32_t number = new_stream_number();
   std::mutex lock;
   std::condition_variable changed;
   std::deque<Work> queue;
@@ -145,8 +150,22 @@ Result check_capture(const StreamPtr &stream = nullptr);
 void end_captures();
 void drain(const StreamPtr &stream);
 void drain_device(ContextHandle &context);
+
+// A call that puts work into a stream, as a tool sees it.
+struct TracedCall {
+  emulation::TracedKind kind;
+  const char *name;
+  uint64_t bytes;
+  uint32_t number;  // 0: nobody traces
+};
+// Tells the tool of a call that this thread makes.
+TracedCall trace_call(emulation::TracedKind kind, const char *name, uint64_t bytes);
+// Work that runs on this thread belongs to this call, if it is not 0, and not to the one that put
+// it into a graph.
+uint32_t &call_of_graph();
+
 // Runs work that touches memory, unless the device has met a fault.
-void work(ContextHandle &context, const std::function<void()> &run);
+void work(const StreamPtr &stream, const TracedCall &call, const std::function<void()> &run);
 
 // Memory: the host's address of what programs see at `address`; NULL: it is not in one allocation.
 char *host_address(int device, Address address, size_t bytes);

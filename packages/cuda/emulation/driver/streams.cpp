@@ -140,17 +140,6 @@ void drain_device(ContextHandle &context) {
   for (const StreamPtr &stream : streams_of(context)) drain(stream);
 }
 
-void work(ContextHandle &context, const std::function<void()> &run) {
-  if (context.fault.load(std::memory_order_acquire)) return;
-  const int64_t delay = number(kDelay);
-  if (delay > 0) {
-    const timespec pause = {delay / 1000000, delay % 1000000 * 1000};
-    nanosleep(&pause, nullptr);
-  }
-  if (is_due(kLostIn)) return set_fault(context, kLaunchFailed, "the device was told to be lost");
-  run();
-}
-
 Result stream_priorities(int *least, int *greatest) {
   ContextHandle *context;
   if (const Result r = entered(&context)) return r;
@@ -223,7 +212,7 @@ Result launch_host(Stream handle, void (*function)(void *), void *argument) {
   if (const Result r = entered(handle, &stream)) return r;
   if (!function) return kInvalidValue;
   return submit(stream, [stream, function, argument] {
-    work(*stream->context, [&] {
+    work(stream, {}, [&] {
       runs_host_function() = true;
       function(argument);
       runs_host_function() = false;

@@ -15,6 +15,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from plait_profiler._blocks import held_bytes
+from plait_profiler._device_queue import queue_depths
 from plait_profiler._recording import Kind, Recording
 from plait_profiler._row_bytes import chunks, decimals, fields, interleaved, microseconds
 from plait_profiler._tracks import (
@@ -52,10 +53,10 @@ def export_chrome_trace(
 ) -> None:
     """Write a file for chrome://tracing and Perfetto.
 
-    Each thread has a line, each stream of a device too, and the memory that storages take is a
-    counter. Arrows go from the calls of the forward pass to the nodes of the backward pass, and
-    from calls to their work on a device. Times ``ts`` and ``dur`` are in microseconds; ``ts`` is
-    from ``baseTimeNanoseconds``, which is Unix time.
+    Each thread has a line, each stream of a device too. The memory that storages take and the
+    depth of a device's queue are counters. Arrows go from the calls of the forward pass to the
+    nodes of the backward pass, and from calls to their work on a device. Times ``ts`` and ``dur``
+    are in microseconds; ``ts`` is from ``baseTimeNanoseconds``, which is Unix time.
 
     Args:
         recording: what a profile recorded.
@@ -95,6 +96,8 @@ def _write(recording: Recording, file: BinaryIO, metadata: Mapping[str, Any]) ->
     for pair, kind in ((backward_arrows(recording), "fwdbwd"), (launch_arrows(recording), "ac2g")):
         _write_arrows(recording, lanes, offset, file, pair, kind)
     _write_memory(recording, offset, file)
+    for (process, device), series in queue_depths(recording).items():
+        _write_counter(file, process, f"{device_name(device)} queue", "depth", offset, series)
     # The last line is without a comma behind it.
     end = microseconds(np.array([recording.end], np.uint64) + offset).tobytes()
     file.write(b'{"ph":"i","s":"g","name":"Record Window End","pid":0,"tid":0,"ts":%s}\n]}\n' % end)
@@ -290,15 +293,27 @@ def _write_arrows(
 
 def _write_memory(recording: Recording, offset: np.uint64, file: BinaryIO) -> None:
     """Write a counter of the bytes held on each device, and of those taken from the system."""
-    for (process, device), (times, sizes) in held_bytes(recording).items():
-        begin = b'{"ph":"C","name":"%s memory","pid":%d,"ts":'
-        begin %= (device_name(device).encode(), process)
-        for part in chunks(np.arange(len(times))):
-            stamps = microseconds(times[part].astype(np.uint64) + offset)
-            lines = fields(begin, stamps, b',"args":{"bytes":', decimals(sizes[part]), b"}},\n")
-            file.write(b"".join(lines))
-    process = int(recording.rows["process"][0]) if len(recording.rows) else 0
-    for time, size in recording.reserved:
-        stamp = microseconds(np.array([time], np.uint64) + offset).tobytes()
-        line = b'{"ph":"C","name":"reserved memory","pid":%d,"ts":%s,"args":{"bytes":%d}},\n'
-        file.write(line % (process, stamp, size))
+    for (process, device), series in held_bytes(recording).items():
+        _write_counter(file, process, f"{device_name(device)} memory", "bytes", offset, series)
+    if len(recording.reserved):
+        process = int(recording.rows["process"][0]) if len(recording.rows) else 0
+        times, sizes = np.array(recording.reserved, np.uint64).T
+        _write_counter(file, process, "reserved memory", "bytes", offset, (times, sizes))
+
+
+def _write_counter(
+    file: BinaryIO,
+    process: int,
+    name: str,
+    key: str,
+    offset: np.uint64,
+    series: tuple[Array, Array],
+) -> None:
+    """Write the values that a number takes from each time on."""
+    times, values = series
+    begin = f'{{"ph":"C","name":"{name}","pid":{process},"ts":'.encode()
+    middle = f',"args":{{"{key}":'.encode()
+    for part in chunks(np.arange(len(times))):
+        stamps = microseconds(times[part].astype(np.uint64) + offset)
+        lines = fields(begin, stamps, middle, decimals(values[part]), b"}},\n")
+        file.write(b"".join(lines))

@@ -15,6 +15,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from plait_profiler._blocks import held_bytes
+from plait_profiler._device_queue import queue_depths
 from plait_profiler._recording import Kind, Recording
 from plait_profiler._row_bytes import chunks, fields, interleaved
 from plait_profiler._tracks import Track, backward_arrows, device_name, launch_arrows, tracks
@@ -36,7 +37,7 @@ CATEGORY, ANNOTATION, TYPE, NAME, TRACK, VALUE, FLOW = 3, 4, 9, 10, 11, 30, 47
 BEGIN, END, COUNTER = 1, 2, 4
 INTERNED_CATEGORY, INTERNED_NAME, INTERNED_KEY, INTERNED_TEXT = 1, 2, 3, 29
 REALTIME, MONOTONIC, BOOTTIME = 1, 3, 6
-BYTES = 3  # the unit of a counter
+COUNT, BYTES = 2, 3  # units of counters
 EXPLICIT = 3  # children in the order of their ranks
 
 KEYS = (
@@ -137,8 +138,8 @@ def _uuid(track_list: list[Track], number: int) -> int:
     return (track_list[number].process << 32) + number + 1
 
 
-def _counter_uuid(process: int, device: int) -> int:
-    return (process << 32) + (1 << 31) + device
+def _counter_uuid(process: int, device: int, unit: int) -> int:
+    return (process << 32) + (1 << 31) + (unit << 16) + device
 
 
 def _descriptors(recording: Recording, track_list: list[Track]) -> bytes:
@@ -154,18 +155,23 @@ def _descriptors(recording: Recording, track_list: list[Track]) -> bytes:
         else:
             parts.append(_data(2, track.name))
         packets.append([*parts, _number(12, number)])
-    for process, device in held_bytes(recording):
-        packets.append(_counter_track(process, device, f"{device_name(device)} memory"))
-    if len(recording.reserved) and len(recording.rows):
-        process = int(recording.rows["process"][0])
-        packets.append(_counter_track(process, 0, "reserved memory"))
+    for process, device, unit, title, _, _ in _counters(recording):
+        parent = _number(5, process << 32)
+        uuid = _number(1, _counter_uuid(process, device, unit))
+        packets.append([uuid, parent, _data(2, title), _data(8, _number(3, unit))])
     return b"".join(_packet(_data(DESCRIPTOR, *parts)) for parts in packets)
 
 
-def _counter_track(process: int, device: int, name: str) -> list[bytes]:
-    parent = _number(5, process << 32)
-    unit = _data(8, _number(3, BYTES))
-    return [_number(1, _counter_uuid(process, device)), parent, _data(2, name), unit]
+def _counters(recording: Recording) -> Iterator[tuple[int, int, int, str, Array, Array]]:
+    """Yield process, device, unit, name, times and values of each counter."""
+    for (process, device), (times, values) in held_bytes(recording).items():
+        yield process, device, BYTES, f"{device_name(device)} memory", times, values
+    if len(recording.reserved) and len(recording.rows):
+        times, values = np.array(recording.reserved, np.uint64).T
+        process = int(recording.rows["process"][0])
+        yield process, 0, BYTES, "reserved memory", times, values
+    for (process, device), (times, values) in queue_depths(recording).items():
+        yield process, device, COUNT, f"{device_name(device)} queue", times, values
 
 
 class _Texts:
@@ -353,15 +359,9 @@ def _optional(pieces: list[list[bytes]], numbers: Array, *parts: bytes | Array) 
 
 
 def _write_counters(recording: Recording, file: BinaryIO) -> None:
-    series = [
-        (_counter_uuid(process, device), times, nbytes)
-        for (process, device), (times, nbytes) in held_bytes(recording).items()
-    ]
-    if len(recording.reserved) and len(recording.rows):
-        times, sizes = np.array(recording.reserved, np.uint64).T
-        series.append((_counter_uuid(int(recording.rows["process"][0]), 0), times, sizes))
-    for uuid, times, sizes in series:
+    for process, device, unit, _, times, values in _counters(recording):
+        uuid = _counter_uuid(process, device, unit)
         for part in chunks(np.arange(len(times))):
             value = _tag(VALUE, 0)
-            head = _head(times[part], 0, COUNTER, uuid, value, _varints(sizes[part], 9))
+            head = _head(times[part], 0, COUNTER, uuid, value, _varints(values[part], 9))
             file.write(b"".join(fields(*head)))

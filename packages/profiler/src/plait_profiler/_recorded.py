@@ -104,6 +104,12 @@ class Recorded:
 
         return overlap(self.recording())
 
+    def device_queues(self) -> Table:
+        """Return how busy each accelerator was, and how far the host was ahead of it."""
+        from plait_profiler._device_queue import device_queues
+
+        return device_queues(self.recording())
+
     # ---- files ---------------------------------------------------------------------------------
 
     def save(self, path: Path) -> None:
