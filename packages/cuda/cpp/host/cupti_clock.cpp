@@ -1,7 +1,5 @@
 // Times of a device's work from CUPTI, where that library is installed: the device writes them, so
 // nothing is put into the streams, and kernels of other libraries and of graphs are seen as well.
-#include <dlfcn.h>
-
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -11,6 +9,7 @@
 #include "host/activity.h"
 #include "host/cupti_types.h"
 #include "host/device.h"
+#include "host/library.h"
 
 namespace plait::cuda {
 namespace {
@@ -23,45 +22,22 @@ struct Functions {
 #undef PLAIT_CUPTI_FUNCTION
 };
 
-bool look_up(void *library, Functions *to) {
-  struct Entry {
-    void *to;
-    const char *exported;
-  };
-  const Entry entries[] = {
-#define PLAIT_CUPTI_FUNCTION(name, exported, parameters) {&to->name, exported},
-#include "host/cupti_functions.h"
-#undef PLAIT_CUPTI_FUNCTION
-  };
-  for (const Entry &each : entries) {
-    void *function = dlsym(library, each.exported);
-    if (!function) return false;
-    memcpy(each.to, &function, sizeof function);
-  }
-  return true;
-}
-
-// The library: that of the package nvidia-cuda-cupti beside this one, else that of the system. The
-// emulation has its own.
-const Functions *open_library() {
-  static Functions functions;
-  const std::string here = driver::folder();
-  std::string names[] = {here + "../../nvidia/cu13/lib/libcupti.so.13",
-                         here + "../../nvidia/cuda_cupti/lib/libcupti.so.12", "libcupti.so.13",
-                         "libcupti.so.12"};
-  if (driver::emulated())
-    for (std::string &name : names) name = here + "../emulation/libcupti.so.13";
-  for (const std::string &name : names)
-    if (void *library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL))
-      if (look_up(library, &functions)) return &functions;
-  return nullptr;
-}
 // NULL: there is none, or PLAIT_CUDA_CUPTI=0 in the environment refuses it.
 const Functions *library() {
   const char *choice = getenv("PLAIT_CUDA_CUPTI");
   if (choice && strcmp(choice, "0") == 0) return nullptr;
-  static const Functions *const opened = open_library();
-  return opened;
+  static Functions functions;
+  static const Functions *const chosen = []() -> const Functions * {
+    void *const opened =
+        open_library({{"cu13/lib", "libcupti.so.13"}, {"cuda_cupti/lib", "libcupti.so.12"}});
+    const bool has_all = opened && look_up(opened, {
+#define PLAIT_CUPTI_FUNCTION(name, exported, parameters) {&functions.name, exported},
+#include "host/cupti_functions.h"
+#undef PLAIT_CUPTI_FUNCTION
+                                                   });
+    return has_all ? &functions : nullptr;
+  }();
+  return chosen;
 }
 
 // Records of external numbers are written with those of calls, so calls are recorded too.
