@@ -15,8 +15,14 @@ namespace checking {
 
 class Arguments {
  public:
-  Arguments(plait_thread *thread, uint32_t rank, uint32_t size, const plait_collective &c)
-      : thread_(thread), rank_(rank), size_(size), asked_(c), who_(kind_name(c.kind)) {}
+  Arguments(plait_thread *thread, uint32_t rank, uint32_t size, const plait_collective &c,
+            DLDeviceType type)
+      : thread_(thread),
+        rank_(rank),
+        size_(size),
+        asked_(c),
+        who_(kind_name(c.kind)),
+        type_(type) {}
 
   plait_status check(Collective &out) {
     if (asked_.kind < PLAIT_ALL_REDUCE || asked_.kind > PLAIT_BARRIER)
@@ -97,10 +103,18 @@ class Arguments {
     for (uint32_t i = 0; i < out.n_in + out.n_out; i++) {
       const plait_tensor *t = i < out.n_in ? out.in[i] : out.out[i - out.n_in];
       if (!t) return fail(PLAIT_TYPE_ERROR, "tensors are required, number %u is missing", i);
-      if (t->dl.device.device_type != kDLCPU)
+      const std::string place = device_text(thread_->runtime, t->dl.device);
+      if (t->dl.device.device_type != type_ && type_ == kDLCPU)
         return fail(PLAIT_TYPE_ERROR, "a tensor on the CPU is required, got one on %s",
-                    device_text(thread_->runtime, t->dl.device).c_str());
+                    place.c_str());
+      if (t->dl.device.device_type != type_)
+        return fail(PLAIT_TYPE_ERROR,
+                    "a tensor on a device of the type %s is required, got one on %s",
+                    device_name(thread_->runtime, type_), place.c_str());
       if (!first) first = t;
+      if (!same(t->dl.device, first->dl.device))
+        return fail(PLAIT_TYPE_ERROR, "tensors on one device are required, got %s and %s",
+                    device_text(thread_->runtime, first->dl.device).c_str(), place.c_str());
       if (!same(t->dl.dtype, first->dl.dtype))
         return fail(PLAIT_TYPE_ERROR, "tensors of one dtype are required, got %s and %s",
                     name(first->dl.dtype), name(t->dl.dtype));
@@ -185,14 +199,16 @@ class Arguments {
   const uint32_t rank_, size_;
   const plait_collective &asked_;
   const char *who_;
+  const DLDeviceType type_;
 };
 
 }  // namespace checking
 
-// What is to run, with the tensors of this rank that take part; or an error.
+// What is to run, with the tensors of this rank that take part, on devices of a type; or an error.
 inline plait_status check_arguments(plait_thread *thread, uint32_t rank, uint32_t size,
-                                    const plait_collective &request, Collective &out) {
-  return checking::Arguments(thread, rank, size, request).check(out);
+                                    const plait_collective &request, Collective &out,
+                                    DLDeviceType type = kDLCPU) {
+  return checking::Arguments(thread, rank, size, request, type).check(out);
 }
 
 }  // namespace plait::collectives
