@@ -64,6 +64,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "emulation/libcublasLt.so.13",
         "emulation/libcudnn.so.9",
         "emulation/libcupti.so.13",
+        "emulation/libnccl.so.2",
         "emulation/libplait_cuda_kernels.so",
     ),
     "plait_func": ("_layer.pyi", "_layer.cpython-*.so"),

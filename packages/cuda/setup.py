@@ -79,6 +79,14 @@ setup(
             output="emulation/libcupti.so.13",
         ),
         Library(
+            "plait_cuda_nccl",
+            ["emulation/nccl/*.cpp"],
+            flags=["-O2"],
+            include_dirs=[".", "cpp"],
+            exports=["nccl*"],
+            output="emulation/libnccl.so.2",
+        ),
+        Library(
             "plait_cuda_kernels",
             ["emulation/kernels/*.cpp", *SOURCES],
             flags={

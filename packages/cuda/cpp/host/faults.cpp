@@ -58,9 +58,31 @@ bool take_report(DeviceState *s, plait_device_error *e) {
   return is_new;
 }
 
+// Texts of `report`, by device; under the lock.
+std::string &noted_text(int device) {
+  static auto *all = new std::string[kMaxDevices];
+  return all[device];
+}
+
+bool take_noted(DeviceState *s, int device, plait_device_error *out) {
+  plait_device_error e{};
+  e.size = out->size < sizeof e ? out->size : sizeof e;
+  e.code = PLAIT_ERROR;
+  {
+    const std::lock_guard<ForkMutex> hold(lock());
+    if (!s->noted.exchange(false)) return false;  // another thread took it
+    snprintf(e.text, sizeof e.text, "%s", noted_text(device).c_str());
+  }
+  memcpy(out, &e, e.size);
+  return true;
+}
+
 int32_t take_error(void *, DLDevice device, plait_device_error *out) {
   DeviceState *s = state_if_used(device.device_id);
   if (!s) return 0;
+  if (PLAIT_UNLIKELY(s->noted.load(std::memory_order_relaxed)) &&
+      take_noted(s, device.device_id, out))
+    return 1;
   const int lost = s->lost.load(std::memory_order_relaxed);
   if (PLAIT_LIKELY(!lost && !__atomic_load_n(&s->fault->code, __ATOMIC_RELAXED))) return 0;
   plait_device_error e{};
@@ -91,6 +113,14 @@ uint64_t tagged(uint64_t launch, const char *argument) {
       return launch | (i + 1) << kNameShift;
   }
   return launch;
+}
+
+void report(DLDevice device, const char *text) {
+  DeviceState *s = state_if_used(device.device_id);
+  if (!s) return;
+  const std::lock_guard<ForkMutex> hold(lock());
+  noted_text(device.device_id) = text;
+  s->noted.store(true);
 }
 
 void add_faults(plait_device &t) { t.take_error = take_error; }

@@ -1,6 +1,8 @@
-// The plug-in: the role "device" of CUDA, its allocator, and the kernels of all operators.
+// The plug-in: the role "device" of CUDA, its allocator, collectives, and the kernels of all
+// operators.
 #include "host/allocator.h"
 #include "host/device.h"
+#include "host/nccl.h"
 
 #ifndef PLAIT_CUDA_VERSION
 #define PLAIT_CUDA_VERSION "0.2.0"
@@ -35,6 +37,7 @@ plait_status init(const plait_runtime *runtime, const plait_plugin *self) {
   plait_thread *thread = runtime->thread();
   PLAIT_TRY(runtime->provide(thread, "device", kDLCUDA, &device_table().h, self, nullptr));
   PLAIT_TRY(runtime->provide(thread, "allocator", kDLCUDA, &allocator_table()->h, self, nullptr));
+  PLAIT_TRY(runtime->provide(thread, "communicator", kDLCUDA, &nccl_table().h, self, nullptr));
   // the last kernel of an operator is called first
   PLAIT_TRY(implement(runtime, self, __start_plait_kernels, __stop_plait_kernels));
   PLAIT_TRY(implement(runtime, self, __start_plait_special, __stop_plait_special));

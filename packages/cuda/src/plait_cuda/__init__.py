@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import plait_abi
 from plait_abi import binding
+from plait_cuda._nccl import nccl_version
 
-__all__ = ["device_count", "is_available"]
+__all__ = ["device_count", "is_available", "nccl_version"]
 
 __version__ = "0.2.0"
 

@@ -1,0 +1,513 @@
+#include "host/nccl_group.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <thread>
+
+#include "host/nccl_calls.h"
+
+namespace plait::cuda::nccl {
+namespace {
+
+using collectives::Collective;
+using collectives::Explanation;
+using collectives::now;
+using collectives::Outcome;
+using collectives::seconds;
+using driver::api;
+
+constexpr auto kPause = std::chrono::milliseconds(10);  // between looks at what is in flight
+constexpr double kListenAfter = 0.2;  // seconds that work is in flight before others are asked
+// Seconds in which what a lost member had already sent may arrive, and that a member which leaves
+// waits for the others.
+constexpr double kGrace = 0.5, kGoodbye = 5;
+// No program's message has these tags: plait's are at least 0.
+constexpr int64_t kIdTag = -0x6e63636c, kLeaveTag = kIdTag - 1;
+
+DLDevice cpu() { return {kDLCPU, 0}; }
+
+// A tensor of bytes on the CPU.
+Tensor bytes_on_cpu(plait_thread *thread, size_t n) {
+  Tensor t;
+  const auto shape = int64_t(n);
+  plait::check(
+      thread->runtime->tensor_new(thread, plait::dtype::uint8, 1, &shape, nullptr, cpu(), t.out()));
+  return t;
+}
+
+// What an error of the control group says, without the error.
+Explanation take_error(plait_thread *thread) {
+  Explanation result("the control group failed");
+  if (const plait_error *e = thread->error) {
+    result = Explanation(e->message ? e->message : "");
+    if (const auto *failure = collectives::failure_of(e->cause)) {
+      result = Explanation(failure->e.message ? failure->e.message : "");
+      result.kind = collectives::FailureKind(failure->kind);
+      result.lost.assign(failure->lost, failure->lost + failure->count);
+    }
+  }
+  thread->runtime->clear(thread);
+  return result;
+}
+
+plait_status fail_with(plait_thread *thread, const char *caller, Result result, Comm comm) {
+  return thread->runtime->raise(thread, PLAIT_ERROR, caller, "%s",
+                                error_text(result, comm).c_str());
+}
+
+}  // namespace
+
+Operation::~Operation() {
+  if (done && use_quietly(device)) api.event_destroy(done);
+}
+
+Group::Group(plait_communicator *control, double timeout)
+    : control_(control),
+      timeout_(timeout),
+      pid_(getpid()),
+      others_(control->size, nullptr),
+      left_(control->size, 0) {}
+
+Group::~Group() { plait_release(control_); }
+
+// Starting ----------------------------------------------------------------------------------------
+
+plait_status Group::raise_failure(plait_thread *thread, const char *caller) {
+  Failure failure;
+  {
+    const std::lock_guard<std::mutex> hold(mutex_);
+    failure = failure_;
+  }
+  told_ = true;
+  return collectives::status_of(thread, caller, failure.outcome, failure.text);
+}
+
+plait_status Group::start(plait_thread *thread, const Collective &c, double timeout,
+                          plait_stream *stream, bool waits, OperationPtr *out) {
+  const char *const kind = collectives::kind_name(c.kind);
+  if (failed_) return raise_failure(thread, kind);
+  if (c.kind == PLAIT_BARRIER) {
+    *out = std::make_shared<Operation>(kind, cpu(), timeout);
+    return barrier(thread, timeout);
+  }
+  PLAIT_TRY(check_reduction(thread, c));
+  const DLDevice device = (c.n_in ? c.in[0] : c.out[0])->dl.device;
+  PLAIT_TRY(use(thread, device));
+  int capturing = 0;
+  PLAIT_CUDA(thread, device, kind, capture_status(native(stream), &capturing));
+  if (capturing)
+    return runtime->raise(thread, PLAIT_NOT_IMPLEMENTED, kind,
+                          "collectives cannot be recorded in a graph; call it outside");
+  const auto operation = std::make_shared<Operation>(kind, device, timeout);
+  const std::lock_guard<std::mutex> hold(launching_);
+  Channel channel;
+  PLAIT_TRY(channel_of(thread, c, device, &channel));
+  PLAIT_TRY(launch(thread, c, channel, stream, waits, *operation));
+  *out = operation;
+  const std::lock_guard<std::mutex> hold_list(mutex_);
+  running_.push_back(operation);
+  start_watching();
+  changed_.notify_all();
+  return PLAIT_OK;
+}
+
+// The control group's barrier, behind the work that this member has put into streams.
+plait_status Group::barrier(plait_thread *thread, double timeout) {
+  collectives::Signals signals(thread);
+  for (;;) {
+    std::unique_lock<std::mutex> hold(mutex_);
+    if (running_.empty()) break;
+    changed_.wait_for(hold, kPause);
+    hold.unlock();
+    if (failed_ && failure_.since + 2 * kGrace < now()) break;
+    if (signals.asked()) {  // it may wait for the interpreter's lock
+      abort("barrier", true);
+      break;
+    }
+  }
+  if (failed_) return raise_failure(thread, "barrier");
+  plait_collective c{};
+  c.size = sizeof c, c.kind = PLAIT_BARRIER, c.timeout = timeout;
+  return control_->table->start(control_->table->ctx, thread, control_, &c, nullptr, nullptr);
+}
+
+plait_status Group::launch(plait_thread *thread, const Collective &c, const Channel &channel,
+                           plait_stream *stream, bool waits, Operation &operation) {
+  const DLDevice device = channel.device;
+  const char *const kind = operation.kind;
+  driver::Event before = nullptr;
+  PLAIT_CUDA(thread, device, kind, event_create(&before, driver::kEventNoTiming));
+  driver::Result result = api.event_record(before, native(stream));
+  if (!result) result = api.stream_wait(channel.stream, before, 0);
+  api.event_destroy(before);
+  if (result) return fail_on(thread, device, result, kind);
+  PLAIT_CUDA(thread, device, kind, event_create(&operation.done, driver::kEventNoTiming));
+  if (const Result r = put(c, rank(), size(), channel))
+    return fail_with(thread, kind, r, channel.comm);
+  PLAIT_CUDA(thread, device, kind, event_record(operation.done, channel.stream));
+  if (!waits) return PLAIT_OK;
+  operation.awaited = true;
+  PLAIT_CUDA(thread, device, kind, stream_wait(native(stream), operation.done, 0));
+  for (uint32_t i = 0; i < c.n_in; i++) runtime->record_use(c.in[i]->storage, stream);
+  for (uint32_t i = 0; i < c.n_out; i++) runtime->record_use(c.out[i]->storage, stream);
+  return PLAIT_OK;
+}
+
+// Communicators of NCCL ---------------------------------------------------------------------------
+
+plait_status Group::channel_of(plait_thread *thread, const Collective &c, DLDevice device,
+                               Channel *out) {
+  const bool sends = c.kind == PLAIT_SEND, is_message = sends || c.kind == PLAIT_RECEIVE;
+  Route route;
+  if (is_message)
+    route =
+        sends ? Route{int64_t(rank()), int64_t(c.root)} : Route{int64_t(c.root), int64_t(rank())};
+  auto found = channels_.find(route);
+  if (found == channels_.end()) {
+    if (is_message) {
+      PLAIT_TRY(make_pair(thread, c.root, device));
+    } else {
+      UniqueId id{};
+      char works = 1;
+      if (rank() == 0) PLAIT_TRY(new_ids(thread, &id, 1, &works));
+      std::array<char, sizeof id + 1> message{};
+      memcpy(message.data(), &id, sizeof id);
+      message[sizeof id] = works;
+      PLAIT_TRY(exchange(thread, PLAIT_BROADCAST, 0, message.data(), message.size()));
+      memcpy(&id, message.data(), sizeof id);
+      PLAIT_TRY(make_channel(thread, route, rank(), size(), device, id));
+    }
+    found = channels_.find(route);
+  }
+  if (!plait::same(found->second.device, device))
+    return runtime->raise(thread, PLAIT_VALUE_ERROR, collectives::kind_name(c.kind),
+                          "the first collective of the group had tensors on %s, which is this "
+                          "rank's device in it; got one on %s",
+                          plait::device_text(runtime, found->second.device).c_str(),
+                          plait::device_text(runtime, device).c_str());
+  *out = found->second;
+  return PLAIT_OK;
+}
+
+// Messages from one member to another have a communicator for each direction, so that they do not
+// wait for each other. Both are made at the first message.
+plait_status Group::make_pair(plait_thread *thread, uint32_t peer, DLDevice device) {
+  const uint32_t low = std::min(peer, rank()), high = std::max(peer, rank());
+  UniqueId ids[2] = {};
+  char works = 1;
+  if (rank() == low) PLAIT_TRY(new_ids(thread, ids, 2, &works));
+  PLAIT_TRY(exchange(thread, rank() == low ? PLAIT_SEND : PLAIT_RECEIVE, peer, ids, sizeof ids));
+  PLAIT_TRY(make_channel(thread, {low, high}, rank() == low ? 0 : 1, 2, device, ids[0]));
+  return make_channel(thread, {high, low}, rank() == high ? 0 : 1, 2, device, ids[1]);
+}
+
+plait_status Group::new_ids(plait_thread *thread, UniqueId *ids, int n, char *works) {
+  for (int i = 0; i < n; i++)
+    if (const Result r = library()->unique_id(ids + i)) {
+      *works = 0;
+      return fail_with(thread, "ncclGetUniqueId", r, nullptr);
+    }
+  return PLAIT_OK;
+}
+
+plait_status Group::exchange(plait_thread *thread, uint32_t kind, uint32_t peer, void *data,
+                             size_t nbytes) {
+  const Tensor t = bytes_on_cpu(thread, nbytes);
+  memcpy(t.data<char>(), data, nbytes);
+  plait_tensor *const handle = t.get();
+  const bool gives = kind == PLAIT_BROADCAST ? rank() == peer : kind == PLAIT_SEND;
+  plait_collective c{};
+  c.size = sizeof c, c.kind = kind, c.peer = peer, c.tag = kIdTag;
+  c.in = &handle, c.out = &handle;
+  c.n_in = gives, c.n_out = !gives;
+  PLAIT_TRY(control_->table->start(control_->table->ctx, thread, control_, &c, nullptr, nullptr));
+  memcpy(data, t.data<char>(), nbytes);
+  return PLAIT_OK;
+}
+
+plait_status Group::make_channel(plait_thread *thread, Route route, uint32_t rank, uint32_t size,
+                                 DLDevice device, const UniqueId &id) {
+  PLAIT_TRY(use(thread, device));
+  Channel channel{device, nullptr, nullptr};
+  if (const Result r = library()->init(&channel.comm, int(size), id, int(rank)))
+    return fail_with(thread, "ncclCommInitRank", r, nullptr);
+  int lowest = 0, highest = 0;
+  driver::Result result = api.stream_priorities(&lowest, &highest);
+  if (!result) result = api.stream_create(&channel.stream, driver::kStreamNonBlocking, highest);
+  if (result) {
+    library()->abort(channel.comm);
+    return fail_on(thread, device, result, "creating a stream for collectives");
+  }
+  channels_[route] = channel;
+  return PLAIT_OK;
+}
+
+// Results -----------------------------------------------------------------------------------------
+
+plait_status Group::query(plait_thread *thread, const Operation &operation, int32_t *done) {
+  *done = 1;
+  if (operation.failed) return raise_failure(thread, operation.kind);
+  if (!operation.done) return PLAIT_OK;
+  PLAIT_TRY(use(thread, operation.device));
+  const driver::Result result = api.event_query(operation.done);
+  *done = result != driver::kNotReady;
+  // a failure is noted before it ends the work
+  if (operation.failed) return raise_failure(thread, operation.kind);
+  if (!*done || !result) return PLAIT_OK;
+  return settle(thread, operation.device, result, operation.kind);
+}
+
+plait_status Group::wait(plait_thread *thread, Operation &operation) {
+  if (operation.failed) return raise_failure(thread, operation.kind);
+  if (!operation.done) return PLAIT_OK;
+  int32_t done = 0;
+  PLAIT_TRY(query(thread, operation, &done));
+  if (done) return PLAIT_OK;
+  if (failed_) return raise_failure(thread, operation.kind);
+  operation.awaited = true;
+  plait_stream *const stream = runtime->stream(thread, operation.device);
+  PLAIT_CUDA(thread, operation.device, operation.kind,
+             stream_wait(native(stream), operation.done, 0));
+  return PLAIT_OK;
+}
+
+plait_status Group::split(plait_thread *thread, int64_t color, int64_t key,
+                          std::shared_ptr<Group> *out) {
+  if (failed_) return raise_failure(thread, "split");
+  plait_communicator *part = nullptr;
+  const plait_collectives *table = control_->table;
+  PLAIT_TRY(table->split(table->ctx, thread, control_, color, key, &part));
+  *out = part ? std::make_shared<Group>(part, timeout_) : nullptr;
+  return PLAIT_OK;
+}
+
+void Group::abort(const char *reason, bool by_user) {
+  const plait_collectives *table = control_->table;
+  const std::string own = "rank " + std::to_string(rank()) + " (pid " + std::to_string(pid_) + ")";
+  if (by_user && PLAIT_HAS(plait_collectives, table, interrupt)) {
+    table->interrupt(table->ctx, control_, reason);
+    Explanation text(own + " was interrupted" + collectives::during(reason));
+    text.kind = collectives::FAILURE_INTERRUPTED;
+    return fail(Outcome::interrupted, text, false);
+  }
+  table->abort(table->ctx, control_, reason);
+  fail(Outcome::broken,
+       Explanation(own + " aborted the group: " + reason, collectives::FAILURE_ABORTED), false);
+}
+
+// Watching ----------------------------------------------------------------------------------------
+
+// `mutex_` is held.
+void Group::start_watching() {
+  if (watching_) return;
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are for the program's own threads
+  std::thread([self = shared_from_this()] { self->watch(); }).detach();
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  watching_ = true;
+}
+
+void Group::watch() {
+  plait_thread *const thread = runtime->thread();
+  std::unique_lock<std::mutex> hold(mutex_);
+  while (!closed_) {
+    if (running_.empty())
+      changed_.wait(hold, [&] { return closed_ || !running_.empty(); });
+    else
+      changed_.wait_for(hold, kPause);
+    remove_finished();
+    if (running_.empty()) {
+      changed_.notify_all();
+      continue;
+    }
+    hold.unlock();
+    plait::border(thread, "nccl", [&] {
+      look(thread);
+      return PLAIT_OK;
+    });
+    runtime->clear(thread);
+    hold.lock();
+  }
+}
+
+// `mutex_` is held. Work of a device that is lost, or that was stopped as the process ends, counts
+// as finished.
+void Group::remove_finished() {
+  const auto is_over = [](const OperationPtr &o) {
+    return !use_quietly(o->device) || api.event_query(o->done) != driver::kNotReady;
+  };
+  running_.erase(std::remove_if(running_.begin(), running_.end(), is_over), running_.end());
+}
+
+// Looks for what keeps the work in flight from ending.
+void Group::look(plait_thread *thread) {
+  if (failed_) {
+    if (now() > failure_.since + kGrace) give_up();
+    return;
+  }
+  OperationPtr late, oldest;
+  {
+    const std::lock_guard<std::mutex> hold(mutex_);
+    for (const OperationPtr &o : running_) {
+      if (!oldest || o->began < oldest->began) oldest = o;
+      if (now() > o->began + o->timeout) late = o;
+    }
+  }
+  if (!oldest) return;
+  if (now() > oldest->began + kListenAfter) {
+    listen_to_others(thread);
+    hear_others(thread);
+  }
+  if (failed_) return;
+  if (late) {
+    const std::string text = "waited " + seconds(late->timeout) + " s for the other ranks";
+    return fail(Outcome::timed_out, Explanation(text, collectives::FAILURE_TIMED_OUT), true);
+  }
+  const std::unique_lock<std::mutex> hold(launching_, std::try_to_lock);
+  if (!hold) return;
+  for (const auto &[route, channel] : channels_) {
+    Result result = kSuccess;
+    if (library()->async_error(channel.comm, &result) == kSuccess && result != kSuccess)
+      return fail(Outcome::broken, Explanation(error_text(result, channel.comm)), true);
+  }
+}
+
+// Begins to receive the messages with which the others leave. They fail where a member is lost.
+void Group::listen_to_others(plait_thread *thread) {
+  if (listening_) return;
+  listening_ = true;
+  for (uint32_t r = 0; r < size(); r++) {
+    if (r == rank()) continue;
+    const Tensor t = bytes_on_cpu(thread, 1);
+    plait_tensor *const handle = t.get();
+    plait_collective c{};
+    c.size = sizeof c, c.kind = PLAIT_RECEIVE, c.peer = r, c.tag = kLeaveTag, c.timeout = 1e8;
+    c.out = &handle, c.n_out = 1;
+    const plait_collectives *table = control_->table;
+    if (table->start(table->ctx, thread, control_, &c, nullptr, &others_[r]) < 0)
+      fail(Outcome::broken, take_error(thread), false);
+  }
+}
+
+void Group::hear_others(plait_thread *thread) {
+  for (uint32_t r = 0; r < size(); r++) {
+    if (!others_[r] || left_[r] != 0) continue;
+    int32_t done = 0;
+    const plait_collectives *table = control_->table;
+    if (table->query(table->ctx, thread, others_[r], &done) < 0)
+      fail(Outcome::broken, take_error(thread), false);
+    else if (done)
+      left_[r] = now();
+  }
+  for (uint32_t r = 0; r < size(); r++)
+    if (left_[r] != 0 && now() > left_[r] + kGrace)
+      fail(Outcome::broken,
+           {"rank " + std::to_string(r) + " left the group", {{int64_t(r), -1, 0}}}, false);
+}
+
+// `tell`: ends the group in the others, too.
+void Group::fail(Outcome outcome, Explanation text, bool tell) {
+  const std::string reason = text;
+  {
+    const std::lock_guard<std::mutex> hold(mutex_);
+    if (failed_) return;
+    failure_ = {outcome, std::move(text), now()};
+    failed_ = true;
+    changed_.notify_all();
+  }
+  if (tell) control_->table->abort(control_->table->ctx, control_, reason.c_str());
+}
+
+// Ends the work in flight. The program is told at its next wait for the device, if it did not wait
+// for the collective itself.
+void Group::give_up() {
+  const std::lock_guard<std::mutex> hold_launching(launching_);
+  std::vector<OperationPtr> ended;
+  std::string text;
+  {
+    const std::lock_guard<std::mutex> hold(mutex_);
+    remove_finished();
+    for (const OperationPtr &o : running_) o->failed = true;
+    ended.swap(running_);
+    text = failure_.text;
+  }
+  const auto awaited = std::find_if(ended.begin(), ended.end(),
+                                    [](const OperationPtr &o) { return o->awaited.load(); });
+  if (awaited != ended.end() && !told_)
+    report((*awaited)->device, (std::string((*awaited)->kind) + ": " + text).c_str());
+  free_channels();
+  changed_.notify_all();
+}
+
+// `launching_` is held.
+void Group::free_channels() {
+  for (const auto &[route, channel] : channels_) {
+    if (!use_quietly(channel.device)) continue;
+    library()->abort(channel.comm);
+    api.stream_destroy(channel.stream);
+  }
+  channels_.clear();
+}
+
+// Leaving -----------------------------------------------------------------------------------------
+
+// What a member has sent may still be on its way when its own work is done, and ending NCCL's
+// communicator would stop it: so members that leave wait for each other.
+void Group::say_goodbye(plait_thread *thread) {
+  listen_to_others(thread);
+  const Tensor t = bytes_on_cpu(thread, 1);
+  plait_tensor *const handle = t.get();
+  const plait_collectives *table = control_->table;
+  std::vector<plait_work *> sent(size(), nullptr);
+  for (uint32_t r = 0; r < size(); r++) {
+    if (r == rank()) continue;
+    plait_collective c{};
+    c.size = sizeof c, c.kind = PLAIT_SEND, c.peer = r, c.tag = kLeaveTag, c.timeout = kGoodbye;
+    c.in = &handle, c.n_in = 1;
+    if (table->start(table->ctx, thread, control_, &c, nullptr, &sent[r]) < 0)
+      runtime->clear(thread);
+  }
+  const auto all_left = [&] {
+    for (uint32_t r = 0; r < size(); r++) {
+      int32_t done = 1, arrived = 1;
+      if (others_[r] && left_[r] == 0 && !table->query(table->ctx, thread, others_[r], &done) &&
+          !done)
+        return false;
+      if (sent[r] && !table->query(table->ctx, thread, sent[r], &arrived) && !arrived) return false;
+    }
+    return true;
+  };
+  const double until = now() + kGoodbye;
+  while (!all_left() && now() < until) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  runtime->clear(thread);
+  for (plait_work *w : sent) plait_release(w);
+}
+
+void Group::close() {
+  plait_thread *const thread = runtime->thread();
+  plait_error *const before = thread->error;
+  thread->error = nullptr;
+  {
+    std::unique_lock<std::mutex> hold(mutex_);
+    while (!running_.empty()) changed_.wait_for(hold, kPause);
+    closed_ = true;
+    changed_.notify_all();
+  }
+  const std::lock_guard<std::mutex> hold(launching_);
+  if (!channels_.empty() && !failed_)
+    plait::border(thread, "close", [&] {
+      say_goodbye(thread);
+      return PLAIT_OK;
+    });
+  free_channels();
+  for (plait_work *&w : others_) plait_release(std::exchange(w, nullptr));
+  runtime->clear(thread);
+  thread->error = before;
+}
+
+}  // namespace plait::cuda::nccl

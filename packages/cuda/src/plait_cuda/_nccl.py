@@ -1,0 +1,25 @@
+"""NCCL, whose collectives are the provider ``nccl`` of the role `communicator`."""
+
+from __future__ import annotations
+
+import ctypes
+
+import plait_abi
+
+
+def nccl_version() -> tuple[int, int, int] | None:
+    """Return the version of NCCL; None where it is not installed.
+
+    The library, libnccl.so.2, is that of the package nvidia-nccl-cu13, which
+    ``pip install plait-cuda[libraries]`` brings, or the system's. PLAIT_NCCL_LIBRARY in the
+    environment names another one.
+
+    Example:
+        >>> import plait_cuda
+        >>> version = plait_cuda.nccl_version()
+        >>> version is None or version >= (2, 13, 0)
+        True
+    """
+    library = ctypes.CDLL(str(plait_abi.paths("plait_cuda")["libplait_cuda.so"]))
+    number = int(library.plait_cuda_nccl_version())
+    return (number // 10000, number // 100 % 100, number % 100) if number else None
