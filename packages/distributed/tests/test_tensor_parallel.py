@@ -227,7 +227,7 @@ def test_errors() -> None:
         parallelize_module(nn.Sequential(), mesh, {"x": ColwiseParallel()})
     with pytest.raises(RuntimeError, match="must have the product 1"):
         init_device_mesh("cpu", (2,))
-    with pytest.raises(NotImplementedError, match="`device_type` must be 'cpu'"):
+    with pytest.raises(ValueError, match="`device_type` must be 'cpu' or a type"):
         init_device_mesh("cuda", (1,))
     with pytest.raises(
         ValueError, match=r"Shard\(dim=3\) is out of range for a tensor with 1 dimensions"

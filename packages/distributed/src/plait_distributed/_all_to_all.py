@@ -154,8 +154,9 @@ def _all_to_all(
         sent, received, back = list(inputs), list(outputs), finish
     else:
         new = core()
-        sent = [new.zeros(most, dtype=inputs[0].dtype) for _ in inputs]
-        received = [new.empty(most, dtype=inputs[0].dtype) for _ in outputs]
+        like = {"dtype": inputs[0].dtype, "device": inputs[0].device}
+        sent = [new.zeros(most, **like) for _ in inputs]
+        received = [new.empty(most, **like) for _ in outputs]
         for room, x in zip(sent, inputs, strict=True):
             room[: x.numel()].copy_(x.view(-1))
 

@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 from plait_abi.frames import warn
 
 _SHARED = "shared_memory"
-# those that serve other devices than the CPU in PyTorch
-_OF_DEVICES = ("nccl", "xccl")
+# providers for tensors of devices: the type of device, which a package plait_TYPE brings
+_OF_DEVICES = {"nccl": "cuda"}
 # those that a package plait_NAME may bring
-_PACKAGES = (*_OF_DEVICES, "mpi", "ucc", "ucx")
+_PACKAGES = ("mpi", "ucc", "ucx", "xccl")
 _warned: set[str] = set()
 
 
@@ -48,17 +48,20 @@ def provider_of(backend: Any, general: str = _SHARED) -> tuple[str, str]:
     """Return a backend's name and the provider that it means.
 
     None means the environment variable ``PLAIT_DISTRIBUTED_BACKEND``, else `general`, which
-    ``gloo`` means as well. ``nccl`` and similar names mean `general`, with a warning, as there is
-    nothing else yet; ``mpi``, ``ucx`` and ``ucc`` mean the package of that name if it is installed.
+    ``gloo`` means as well. ``mpi``, ``ucx`` and ``ucc`` mean the package of that name if it is
+    installed. ``nccl`` means `general` for tensors of the CPU, and `device_providers` has what it
+    is for others; where there is no device, a warning says so.
     """
     if backend is None:
-        backend = os.environ.get("PLAIT_DISTRIBUTED_BACKEND") or general
+        backend = _from_environment() or general
     name = _of_devices(Backend(backend))
     if name in ("gloo", "undefined"):
         return (general if name == "undefined" else name), _loaded(general)
     if name == _SHARED or _import(name):
         return name, name
-    if name in _PACKAGES:
+    if name in _OF_DEVICES and device_providers(name):
+        return name, _loaded(general)
+    if name in _PACKAGES or name in _OF_DEVICES:
         if name not in _warned:
             _warned.add(name)
             through = "shared memory" if general == _SHARED else general
@@ -68,6 +71,27 @@ def provider_of(backend: Any, general: str = _SHARED) -> tuple[str, str]:
             )
         return "gloo", _loaded(general)
     return name, name  # of a plug-in that is loaded
+
+
+def _from_environment() -> str:
+    return os.environ.get("PLAIT_DISTRIBUTED_BACKEND", "")
+
+
+def device_providers(backend: Any) -> dict[str, str]:
+    """Return the providers, by types of devices, that a backend has beside that of the CPU.
+
+    Those of devices that this machine does not have are left out.
+    """
+    name = Backend(_from_environment() if backend is None else backend)
+    words = [part.rpartition(":")[2] for part in name.split(",")]
+    results = {_OF_DEVICES[word]: word for word in words if word in _OF_DEVICES}
+    return {kind: provider for kind, provider in results.items() if _has_devices(kind)}
+
+
+def _has_devices(kind: str) -> bool:
+    if importlib.util.find_spec(f"plait_{kind}") is None:
+        return False
+    return bool(importlib.import_module(f"plait_{kind}").is_available())
 
 
 def general_provider(several: bool, by_mpi: bool) -> str:
@@ -97,12 +121,15 @@ def is_backend_available(backend: str) -> bool:
 
     Example:
         >>> import plait_distributed as dist
-        >>> dist.is_backend_available("gloo"), dist.is_backend_available("nccl")
+        >>> dist.is_backend_available("gloo"), dist.is_backend_available("xccl")
         (True, False)
     """
     name = Backend(backend)
     if name in (_SHARED, "gloo"):
         return True
+    if name == "nccl":
+        found = importlib.util.find_spec("plait_cuda") is not None
+        return found and importlib.import_module("plait_cuda").nccl_version() is not None
     return _is_installed(name)
 
 
@@ -133,12 +160,12 @@ def is_mpi_available() -> bool:
 
 
 def is_nccl_available() -> bool:
-    """Return whether a provider over NCCL is installed.
+    """Return whether plait-cuda and NCCL are installed.
 
     Example:
         >>> import plait_distributed as dist
-        >>> dist.is_nccl_available()
-        False
+        >>> dist.is_nccl_available() in (True, False)
+        True
     """
     return is_backend_available("nccl")
 

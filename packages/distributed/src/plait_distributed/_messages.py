@@ -7,6 +7,7 @@ from typing import Any
 
 from plait_distributed._arguments import Written, member_for, readable, root_rank
 from plait_distributed._work import Work
+from plait_distributed._world import member_of
 
 
 def _peer(caller: str, own: Any, rank: int | None, group_rank: int | None, name: str) -> int:
@@ -46,6 +47,8 @@ def _recv(
         return None, lambda: -1
     out = Written(caller, "tensor", (tensor,))
     if src is None and group_src is None:
+        if str(out.dense[0].device) != "cpu":
+            raise NotImplementedError(f"{caller}: `src` must be given for a tensor of a device")
         call = member.begin_message(caller, f"src=any, tag={tag}", tensor)
         first = member.mailbox.first_of_all(call, out.dense[0], int(tag))
         return Work([first], [tensor], out.finish), lambda: member.ranks[first.peer]
@@ -201,6 +204,8 @@ class P2POp:
 def batch_isend_irecv(p2p_op_list: Sequence[P2POp]) -> list[Work]:
     """Begin several messages; return their works.
 
+    On devices, ranks that have sent each other nothing yet begin with the same pair of them.
+
     Example:
         >>> import plait_core as pc, plait_distributed as dist
         >>> def shift(x, y, rank, size):
@@ -214,5 +219,22 @@ def batch_isend_irecv(p2p_op_list: Sequence[P2POp]) -> list[Work]:
     ops = list(p2p_op_list)
     if not ops or not all(isinstance(op, P2POp) for op in ops):
         raise ValueError("batch_isend_irecv: `p2p_op_list` must be a list of P2POp, not empty")
-    works = [each.op(each.tensor, each.peer, each.group, each.tag, each.group_peer) for each in ops]
-    return [work for work in works if work is not None]
+    works = [
+        (i, each.op(each.tensor, each.peer, each.group, each.tag, each.group_peer))
+        for i, each in sorted(enumerate(ops), key=_pair)
+    ]
+    return [work for _, work in sorted(works, key=lambda w: w[0]) if work is not None]
+
+
+def _pair(numbered: tuple[int, P2POp]) -> tuple[int, int]:
+    """Return the ranks of both ends, the lower one first, in an order that all ranks have."""
+    op = numbered[1]
+    member = member_of("batch_isend_irecv", op.group)
+    if member is None:
+        return -1, -1
+    peer = op.group_peer
+    if peer is None and op.peer in member.ranks:
+        peer = member.ranks.index(op.peer)
+    own = member.rank()
+    peer = own if peer is None else int(peer)
+    return min(own, peer), max(own, peer)

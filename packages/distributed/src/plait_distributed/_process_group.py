@@ -6,7 +6,7 @@ import contextlib
 import os
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import plait_abi
@@ -39,6 +39,7 @@ def open_communicator(
     caller: str = "init_process_group",
     parent: ProcessGroup | None = None,
     members: Sequence[int] = (),
+    device: str = "cpu",
 ) -> plait_abi.Communicator:
     """Join the processes that meet at `where`, on a provider of the role `communicator`.
 
@@ -47,6 +48,7 @@ def open_communicator(
         who: the function that the program called, for errors.
         parent: a group that the processes are in, of which errors name the ranks.
         members: the ranks of the processes there.
+        device: the type of devices on which the tensors are.
 
     Raises:
         RankLost: a process of the group was lost meanwhile.
@@ -55,7 +57,7 @@ def open_communicator(
     if provider == "shared_memory":
         require("multiprocessing")
     try:
-        return plait_abi.Communicator.open(provider, where, rank, size, timeout)
+        return plait_abi.Communicator.open(provider, where, rank, size, timeout, device)
     except TimeoutError as error:
         raise CollectiveTimeout(f"{caller}: {error}") from None
     except plait_abi.PlaitError as error:
@@ -132,8 +134,10 @@ class ProcessGroup:
         timeout: float,
         peers: Sequence[Peer] | None = None,
         description: str = "default_pg",
+        device_providers: Mapping[str, str] | None = None,
     ) -> None:
         self._raw: plait_abi.Communicator | None = raw
+        self._of_devices: dict[str, plait_abi.Communicator] = {}
         self._where = where
         self._rank = raw.rank
         self._ranks = tuple(ranks)
@@ -150,6 +154,12 @@ class ProcessGroup:
         self.group_name = where
         self._peers: Sequence[Peer] = ()
         self._peers = self._meet() if peers is None else peers
+        self.device_providers = dict(device_providers or {})
+        for kind, name in self.device_providers.items():
+            place = f"{provider} {where}/{name}"
+            self._of_devices[kind] = open_communicator(
+                name, place, self._rank, len(self._ranks), timeout, parent=self, device=kind
+            )
 
     def __repr__(self) -> str:
         return (
@@ -239,8 +249,14 @@ class ProcessGroup:
         timeout: float = 0.0,
         asynchronous: bool = False,
     ) -> Part | None:
-        """Run a collective of the provider, or begin it; errors name ranks and lines."""
+        """Run a collective of the provider, or begin it; errors name ranks and lines.
+
+        Of tensors on a device it is in the current stream when the function returns.
+        """
         raw = self._member(call.name)
+        of_device = self._device_of(call.name, inputs or outputs)
+        if of_device:
+            raw = self._of_devices[of_device]
         is_message = kind in ("send", "recv")
         try:
             if not is_message:
@@ -256,16 +272,43 @@ class ProcessGroup:
                 asynchronous=asynchronous,
             )
         except (plait_abi.PlaitError, TimeoutError) as error:
-            explained = self._explained(call, error)
+            explained = self._explained(call, error, bool(of_device))
             note_cause(explained)
             raise explained from None
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, NotImplementedError):
             if not is_message:
                 self._count(call, -1)
             raise
         if work is None:
             return None
-        return Part(work, lambda error: self._explained(call, error))
+        return Part(work, lambda error: self._explained(call, error, bool(of_device)))
+
+    @property
+    def device_type(self) -> str:
+        """The type of the devices that the backend is for."""
+        return next(iter(self._of_devices), "cpu")
+
+    def serves(self, device: Any) -> bool:
+        """Return whether collectives take tensors of this device."""
+        kind = str(device).partition(":")[0]
+        return kind == "cpu" or kind in self._of_devices
+
+    def _device_of(self, caller: str, tensors: Sequence[Any]) -> str:
+        """Return the type of the device that serves a call; '' for the CPU.
+
+        Members of a group with devices meet there if they have no tensors.
+        """
+        if not tensors:
+            return next(iter(self._of_devices), "")
+        kind = str(getattr(tensors[0], "device", "cpu")).partition(":")[0]
+        if kind == "cpu":
+            return ""
+        if kind not in self._of_devices:
+            raise ValueError(
+                f"{caller}: tensors of the CPU are required by the backend {self._backend!r}, got "
+                f"one on {tensors[0].device}; the backend 'nccl' serves devices of the type cuda"
+            )
+        return kind
 
     def run(
         self,
@@ -296,7 +339,7 @@ class ProcessGroup:
         Where there is none left, it is ordinary memory.
         """
         tensor = require("core").zeros(count, dtype=dtype, device=device)
-        if self._provider != "shared_memory":
+        if self._provider != "shared_memory" or str(device).partition(":")[0] != "cpu":
             return tensor
         try:
             return tensor.share_memory_()
@@ -314,18 +357,22 @@ class ProcessGroup:
         if self._raw is not None:
             self._has_aborted = True
             # of an error that says so itself only the reason: texts do not grow from group to group
-            self._raw.abort(why.rpartition(_ABORTED)[2])
+            for raw in (*self._of_devices.values(), self._raw):
+                raw.abort(why.rpartition(_ABORTED)[2])
 
     def interrupt(self, where: str) -> None:
         """Abort because the user interrupts this rank: it is lost for the others."""
         if self._raw is not None:
-            self._raw.interrupt(where)
+            for raw in (*self._of_devices.values(), self._raw):
+                raw.interrupt(where)
 
     def close(self) -> None:
         """Leave the group."""
         raw, self._raw = self._raw, None
         if raw is not None:
-            raw.close()
+            for each in (*self._of_devices.values(), raw):
+                each.close()
+            self._of_devices.clear()
 
     @property
     def is_closed(self) -> bool:
@@ -354,10 +401,18 @@ class ProcessGroup:
             return CollectiveTimeout(f"{caller}: {error}")
         return _opening_failed(caller, error, self._rank)
 
-    def _explained(self, call: Call, error: BaseException) -> BaseException:
-        """Return the error that a program gets for an error of the provider."""
+    def _explained(
+        self, call: Call, error: BaseException, of_device: bool = False
+    ) -> BaseException:
+        """Return the error that a program gets for an error of the provider.
+
+        Those of devices do not compare calls: ranks that call different things time out.
+        """
         text, kind = str(error), _kind_of(error)
         if isinstance(error, TimeoutError):
+            told = self._told_by_all(call) if of_device else None
+            if told is not None:
+                return MismatchError(told)
             return CollectiveTimeout(f"{call}: {self.with_global_ranks(text, kind)}")
         if not isinstance(error, plait_abi.PlaitError):
             return error

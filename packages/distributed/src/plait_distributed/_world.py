@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from plait_distributed._backends import general_provider, provider_of
+from plait_distributed._backends import device_providers, general_provider, provider_of
 from plait_distributed._errors import MismatchError
 from plait_distributed._meeting import Meeting, find_meeting
 from plait_distributed._process_group import ProcessGroup, open_communicator, tell_interrupt
@@ -153,8 +153,9 @@ def init_process_group(
     Args:
         backend: the provider of the collectives: ``"shared_memory"``, ``"mpi"``, or the name of
             another provider. ``"gloo"`` and None mean shared memory on one host; on several ``mpi``
-            if `mpiexec` started the processes and plait-mpi is installed, else ``ucx``. For
-            ``"nccl"`` the same backend is used, with a warning.
+            if `mpiexec` started the processes and plait-mpi is installed, else ``ucx``. ``"nccl"``
+            serves tensors of GPUs by NCCL, and those of the CPU as ``"gloo"``; where there is no
+            GPU it means ``"gloo"``, with a warning.
         init_method: the address where processes meet. ``"env://"``, the default: at MASTER_ADDR
             and MASTER_PORT, or in the job of Slurm or MPI. ``"tcp://HOST:PORT"`` or
             ``"file:///PATH"``: a name that the processes of this job share; no file is written,
@@ -169,7 +170,7 @@ def init_process_group(
         store: a `Store` over which to agree on a place, in place of `init_method`.
         group_name: unused.
         pg_options: None.
-        device_id: None, or a device of the CPU.
+        device_id: None, or a device that the backend serves.
 
     Raises:
         ValueError: a number is missing or wrong.
@@ -190,10 +191,11 @@ def init_process_group(
         raise ValueError("init_process_group: there is a process group already; destroy it first")
     if pg_options is not None:
         raise NotImplementedError("init_process_group: `pg_options` must be None")
-    device = str(device_id) if device_id is not None else "cpu"
-    if device.partition(":")[0] != "cpu":
-        raise NotImplementedError(
-            f"init_process_group: `device_id` must be None or of the CPU, got {device_id!r}"
+    kind = "cpu" if device_id is None else str(device_id).partition(":")[0]
+    if kind != "cpu" and kind not in device_providers(backend):
+        raise ValueError(
+            "init_process_group: `device_id` must be None or a device that the backend "
+            f"{backend!r} serves, got {device_id!r}"
         )
     seconds = _TIMEOUT if timeout is None else seconds_of("init_process_group", timeout)
     if store is not None:
@@ -204,7 +206,8 @@ def init_process_group(
         meeting = find_meeting(init_method, rank, world_size)
     general = general_provider(bool(meeting.several), meeting.by_mpi)
     name, provider = provider_of(backend, general)
-    enter(name, provider, meeting.at(provider), meeting.rank, meeting.size, seconds)
+    where, others = meeting.at(provider), device_providers(backend)
+    enter(name, provider, where, meeting.rank, meeting.size, seconds, device_providers=others)
 
 
 def enter(
@@ -215,6 +218,7 @@ def enter(
     size: int,
     timeout: float,
     opening: float | None = None,
+    device_providers: Mapping[str, str] | None = None,
 ) -> ProcessGroup:
     """Make the group of all processes of those that meet at `where`.
 
@@ -224,9 +228,12 @@ def enter(
         rank, size: this process's number, and how many there are.
         timeout: seconds that collectives wait.
         opening: seconds to wait for the others now; None: `timeout`.
+        device_providers: the providers for tensors of other devices, by the devices' types.
     """
     raw = open_communicator(provider, where, rank, size, timeout if opening is None else opening)
-    _world.default = ProcessGroup(raw, where, range(size), backend, provider, timeout)
+    _world.default = ProcessGroup(
+        raw, where, range(size), backend, provider, timeout, device_providers=device_providers
+    )
     _world.groups = [_world.default]
     _world.made = 0
     _world.made_locally = {}
@@ -442,9 +449,10 @@ def new_group(
     name, provider = (
         (world.backend, world.provider) if backend is None else provider_of(backend, world.provider)
     )
+    others = world.device_providers if backend is None else device_providers(backend)
     try:
         return _new_group(
-            world, members, seconds, name, provider, use_local_synchronization, group_desc
+            world, members, seconds, name, provider, others, use_local_synchronization, group_desc
         )
     except BaseException as error:
         tell_interrupt("new_group", [world], error)
@@ -457,6 +465,7 @@ def _new_group(
     seconds: float,
     name: str,
     provider: str,
+    others: Mapping[str, str],
     is_local: bool,
     group_desc: str | None,
 ) -> Any:
@@ -481,7 +490,7 @@ def _new_group(
         _world.made_locally[members] = number
     peers = [world.peers[each] for each in members]
     result = ProcessGroup(
-        raw, where, members, name, provider, seconds, peers, group_desc or "undefined"
+        raw, where, members, name, provider, seconds, peers, group_desc or "undefined", others
     )
     _world.groups.append(result)
     return result

@@ -35,13 +35,14 @@ class DeviceMesh:
     alone. All processes of the job make a mesh with the same arguments.
 
     Args:
-        device_type: ``"cpu"``.
+        device_type: ``"cpu"``, or a type of devices that the backend serves, such as
+            ``"cuda"``.
         mesh: ranks, as a tensor or nested lists.
         mesh_dim_names: a name for each dimension.
 
     Raises:
         ValueError: ranks are not different, or names do not fit.
-        NotImplementedError: another device.
+        ValueError: the backend does not serve the devices.
 
     Example:
         >>> import plait_distributed as dist
@@ -61,7 +62,7 @@ class DeviceMesh:
         mesh_dim_names: Sequence[str] | None = None,
         _groups: Sequence[ProcessGroup | None] | None = None,
     ) -> None:
-        _check_device(device_type)
+        _check_device(device_type, default_group("DeviceMesh"))
         nested = mesh.tolist() if hasattr(mesh, "tolist") else mesh
         self.device_type = device_type
         self._shape = _shape_of(nested)
@@ -220,7 +221,8 @@ class DeviceMesh:
 
         Args:
             group: a group, or a list of them, which needs `mesh` then.
-            device_type: ``"cpu"``.
+            device_type: ``"cpu"``, or a type of devices that the backend serves, such as
+            ``"cuda"``.
             mesh: the ranks.
             mesh_dim_names: a name for each dimension.
         """
@@ -259,11 +261,11 @@ def _strides(shape: Sequence[int]) -> list[int]:
     return [math.prod(shape[dim + 1 :]) for dim in range(len(shape))]
 
 
-def _check_device(device_type: str) -> None:
-    if device_type != "cpu":
-        raise NotImplementedError(
-            f"DeviceMesh: `device_type` must be 'cpu', got {device_type!r}; providers for other "
-            "devices do not exist yet"
+def _check_device(device_type: str, world: ProcessGroup) -> None:
+    if not world.serves(device_type):
+        raise ValueError(
+            "DeviceMesh: `device_type` must be 'cpu' or a type of devices that the backend serves; "
+            f"{world.backend!r} does not serve {device_type!r}"
         )
 
 
@@ -280,7 +282,8 @@ def current_mesh(caller: str) -> DeviceMesh:
     """
     if _entered:
         return _entered[-1]
-    return DeviceMesh("cpu", list(default_group(caller).ranks))
+    world = default_group(caller)
+    return DeviceMesh(world.device_type, list(world.ranks))
 
 
 def init_device_mesh(
@@ -295,7 +298,8 @@ def init_device_mesh(
     Without a process group one is made, with the launcher's variables.
 
     Args:
-        device_type: ``"cpu"``.
+        device_type: ``"cpu"``, or a type of devices that the backend serves, such as
+            ``"cuda"``.
         mesh_shape: the number of ranks in each dimension.
         mesh_dim_names: a name for each dimension.
         backend_override: None.
@@ -314,10 +318,10 @@ def init_device_mesh(
     """
     if backend_override is not None:
         raise NotImplementedError("init_device_mesh: `backend_override` must be None")
-    _check_device(device_type)
     if not is_initialized():
-        init_process_group()
+        init_process_group("nccl" if device_type == "cuda" else None)
     world = default_group("init_device_mesh")
+    _check_device(device_type, world)
     shape = tuple(int(n) for n in mesh_shape)
     if math.prod(shape) != world.size() or min(shape, default=0) < 1:
         raise RuntimeError(

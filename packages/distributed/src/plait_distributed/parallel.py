@@ -51,7 +51,7 @@ class DistributedDataParallel(_Module, Joinable):  # type: ignore[misc]
 
     Args:
         module: the module; its parameters have the same names and shapes on all ranks.
-        device_ids, output_device: None, or what means the CPU.
+        device_ids, output_device: None, or the one device on which the module is.
         dim: unused.
         broadcast_buffers: whether buffers become those of rank 0 at each forward call.
         init_sync: whether parameters and buffers become those of rank 0 now.
@@ -131,7 +131,7 @@ class DistributedDataParallel(_Module, Joinable):  # type: ignore[misc]
             raise ValueError(
                 "DistributedDataParallel: `module` must have a parameter that requires grad"
             )
-        _check_devices(named, device_ids)
+        _check_devices(self.process_group, named, device_ids)
         cap = 25.0 if bucket_cap_mb is None else float(bucket_cap_mb)
         if not cap > 0:
             raise ValueError(
@@ -411,18 +411,30 @@ def _group(argument: Any) -> ProcessGroup:
     return argument
 
 
-def _check_devices(named: Sequence[tuple[str, Any]], device_ids: Sequence[Any] | None) -> None:
-    other = next((name for name, p in named if str(p.device).partition(":")[0] != "cpu"), None)
-    if other is not None:
-        raise NotImplementedError(
-            f"DistributedDataParallel: parameters must be on the CPU, {other} is not; providers "
-            "for other devices do not exist yet"
-        )
-    if device_ids:
+def _check_devices(
+    group: ProcessGroup, named: Sequence[tuple[str, Any]], device_ids: Sequence[Any] | None
+) -> None:
+    first = named[0][1].device
+    other = next((name for name, p in named if p.device != first), named[0][0])
+    place = next(p.device for name, p in named if name == other)
+    if place != first or not group.serves(place):
         raise ValueError(
-            "DistributedDataParallel: `device_ids` must be None for a module on the CPU, got "
-            f"{device_ids!r}"
+            "DistributedDataParallel: parameters must be on one device that the backend "
+            f"{group.backend!r} serves; {other} is on {place}"
         )
+    expected = None if first.index is None else int(first.index)
+    if device_ids and [_ordinal(device) for device in device_ids] != [expected]:
+        raise ValueError(
+            f"DistributedDataParallel: `device_ids` must be None for a module on {first}"
+            f"{'' if expected is None else f', or [{expected}]'}; got {device_ids!r}"
+        )
+
+
+def _ordinal(device: Any) -> int:
+    if isinstance(device, int):
+        return device
+    index = core().device(device).index
+    return 0 if index is None else int(index)
 
 
 def _verify(group: ProcessGroup, named: Sequence[tuple[str, Any]]) -> None:

@@ -9,10 +9,11 @@ import os
 import secrets
 import socket
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from plait_distributed import _world
-from plait_distributed._backends import general_provider, provider_of
+from plait_distributed._backends import device_providers, general_provider, provider_of
 from plait_distributed._errors import DistBackendError, DistError, RankLost
 from plait_distributed._meeting import Meeting, find_meeting
 from plait_distributed._peers import Peer, describe_self, process_state
@@ -38,12 +39,19 @@ class Session:
     Args:
         meeting: the job's name and address, and this process's rank at first.
         backend, provider: as `provider_of` gives them.
+        device_providers: as the function of that name gives them.
         terms: how many ranks are to come, and how long to wait for them.
         place: where ranks meet again.
     """
 
     def __init__(
-        self, meeting: Meeting, backend: str, provider: str, terms: Terms, place: Place
+        self,
+        meeting: Meeting,
+        backend: str,
+        provider: str,
+        terms: Terms,
+        place: Place,
+        device_providers: Mapping[str, str],
     ) -> None:
         self.terms = terms
         self.generation = -1
@@ -52,6 +60,7 @@ class Session:
         self._place = place
         self._backend = backend
         self._provider = provider
+        self._device_providers = dict(device_providers)
         self._door: Coordinator | None = None
         self._record = Record(place.job, meeting.rank)
         generation, group = self._record.read()
@@ -128,6 +137,7 @@ class Session:
                     len(decision.members),
                     self.terms.timeout,
                     _OPENING,
+                    self._device_providers,
                 )
             except DistBackendError:
                 # one of them was lost in the meantime, unless it is the same again and again
@@ -215,9 +225,10 @@ def init_process_group(
     text = f"{where} {name} {meeting.size}"
     job = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
     place = Place(job, job_secret(), _address_of(meeting))
-    _session = Session(meeting, name, provider, terms, place)
+    others = device_providers(backend)
+    _session = Session(meeting, name, provider, terms, place, others)
     alone = f"shm:{secrets.token_hex(16)}"
-    _world.enter(name, "shared_memory", alone, 0, 1, seconds)
+    _world.enter(name, "shared_memory", alone, 0, 1, seconds, device_providers=others)
 
 
 def _address_of(meeting: Meeting) -> tuple[str, int] | None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from plait_abi.components import require
 from plait_distributed._casting import map_tensors
+from plait_distributed._process_group import ProcessGroup
 from plait_distributed.device_mesh import DeviceMesh, current_mesh
 from plait_distributed.fsdp._group import GroupedParameter, ParameterGroup, check_not_sharded
 from plait_distributed.fsdp._policies import MixedPrecisionPolicy, OffloadPolicy
@@ -171,7 +172,7 @@ def _sharded_class(cls: type) -> type:
     return _classes[cls]
 
 
-def _own_parameters(module: Any, ignored: set[int]) -> list[GroupedParameter]:
+def _own_parameters(module: Any, ignored: set[int], group: ProcessGroup) -> list[GroupedParameter]:
     """Return the parameters of a module that no sharded module inside it has."""
     results: dict[int, tuple[str, Any, list[tuple[Any, str]]]] = {}
 
@@ -195,9 +196,11 @@ def _own_parameters(module: Any, ignored: set[int]) -> list[GroupedParameter]:
     visit(module, "")
     parameters = []
     for name, parameter, slots in results.values():
-        if str(parameter.device) != "cpu":
-            raise NotImplementedError(
-                f"fully_shard: parameters must be on the CPU, {name} is on {parameter.device}"
+        first = next(iter(results.values()))[1]
+        if parameter.device != first.device or not group.serves(parameter.device):
+            raise ValueError(
+                "fully_shard: parameters must be on one device that the group's backend "
+                f"{group.backend!r} serves; {name} is on {parameter.device}"
             )
         parameters.append(GroupedParameter(name, parameter, slots))
         parameter.__dict__["_sharded_as"] = name
@@ -281,7 +284,8 @@ def fully_shard(
         raise ValueError(f"fully_shard: `mesh` must have 1 or 2 dimensions, got {where}")
     state = ShardedState(module, reshard_after_forward)
     state.policy = mp_policy or MixedPrecisionPolicy()
-    parameters = _own_parameters(module, {id(p) for p in ignored_params or ()})
+    group = where.get_group(where.ndim - 1)
+    parameters = _own_parameters(module, {id(p) for p in ignored_params or ()}, group)
     if parameters:
         with require("autograd").no_grad():
             state.group = ParameterGroup(

@@ -57,6 +57,7 @@ class _Flat:
     ) -> None:
         self.parameters = list(parameters)
         self.dtype = parameters[0].dtype
+        self.device = parameters[0].given.device
         self.compute = compute or self.dtype
         self.lay_out(mesh)
 
@@ -71,7 +72,7 @@ class _Flat:
         placements: list[Placement] = [Replicate()] * (mesh.ndim - 1) + [Shard(0)]
         size, rank = self.group.size(), self.group.rank()
         total = sum(p.count(size) for p in self.parameters)
-        self.buffer = core().zeros(total, dtype=self.dtype)
+        self.buffer = core().zeros(total, dtype=self.dtype, device=self.device)
         at = 0
         for p in self.parameters:
             p.first = at
@@ -85,7 +86,8 @@ class _Flat:
             part.local().copy_(p.given.detach().narrow(0, first, n))
             p.sharded = ShardedParameter(part, False)
             p.sharded.requires_grad = p.given.requires_grad
-            p.whole = require("nn").Parameter(core().empty(0, dtype=self.compute), False)
+            empty = core().empty(0, dtype=self.compute, device=self.device)
+            p.whole = require("nn").Parameter(empty, False)
             p.given = None
 
     def view(self, flat: Any, p: GroupedParameter, first: int | None = None) -> Any:
@@ -110,7 +112,7 @@ class _Flat:
         self.collect()
         source = self.buffer.to(self.compute)
         n, size = source.numel(), self.group.size()
-        self.result = core().empty(size * n, dtype=self.compute)
+        self.result = core().empty(size * n, dtype=self.compute, device=self.device)
         parts = [self.result[i * n : (i + 1) * n] for i in range(size)]
         call = self.group.begin_call("fully_shard parameters", caller, (source,))
         self.part = self.group.start(call, "all_gather", [source], parts, asynchronous=True)
@@ -149,11 +151,11 @@ class _Reduction:
         for p in parameters:
             self.firsts.append(at)
             at += p.count(size)
-        rows = core().zeros((size, at), dtype=dtype)
+        rows = core().zeros((size, at), dtype=dtype, device=flat.device)
         for p, first in zip(parameters, self.firsts, strict=True):
             _fill(rows[:, first : first + p.count(size)], p, size)
             p.whole.grad = None
-        self.mine = core().empty(at, dtype=dtype)
+        self.mine = core().empty(at, dtype=dtype, device=flat.device)
         self.rows = rows
         names = f"{caller}, {len(parameters)} parameters"
         call = group.begin_call("fully_shard gradients", names, (self.mine,))
@@ -316,7 +318,7 @@ class ParameterGroup:
             for p in flat.parameters:
                 if p.whole.numel():
                     self.whole_at.pop(p.whole._storage_extent()[0], None)
-                p.whole.data = core().empty(0, dtype=flat.compute)
+                p.whole.data = core().empty(0, dtype=flat.compute, device=flat.device)
                 p.put(p.sharded)
 
     def write_back(self) -> None:

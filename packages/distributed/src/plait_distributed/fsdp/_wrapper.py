@@ -436,7 +436,9 @@ def _mesh(
             return device_mesh
         if isinstance(process_group, tuple):  # ranks that share, and replicas
             share, replicas = process_group
-            return DeviceMesh.from_group([replicas, share], "cpu", _grid(share, replicas))
+            return DeviceMesh.from_group(
+                [replicas, share], share.device_type, _grid(share, replicas)
+            )
         raise ValueError(
             f"FullyShardedDataParallel: {strategy.name} needs a `device_mesh` of two dimensions"
         )
@@ -447,8 +449,8 @@ def _mesh(
     if not isinstance(group, ProcessGroup):
         raise TypeError(f"FullyShardedDataParallel: `process_group` must be a group, got {group!r}")
     if strategy is not ShardingStrategy.NO_SHARD:
-        return device_mesh or DeviceMesh.from_group(group, "cpu")
-    return DeviceMesh("cpu", [[rank] for rank in group.ranks])
+        return device_mesh or DeviceMesh.from_group(group, group.device_type)
+    return DeviceMesh(group.device_type, [[rank] for rank in group.ranks])
 
 
 def _grid(share: ProcessGroup, replicas: ProcessGroup) -> list[list[int]]:

@@ -145,7 +145,7 @@ class _AllGather(_Function):  # type: ignore[misc]
     @staticmethod
     def forward(ctx: Any, member: ProcessGroup, tensor: Any) -> Any:
         ctx.mine = member
-        results = [core().empty(tensor.shape, dtype=tensor.dtype) for _ in range(member.size())]
+        results = [tensor.new_empty(tensor.shape) for _ in range(member.size())]
         _gathers.all_gather(results, tensor, member)
         return tuple(results)
 
@@ -174,7 +174,7 @@ class _ReduceScatter(_Function):  # type: ignore[misc]
     def forward(ctx: Any, member: ProcessGroup, op: ReduceOp, *tensors: Any) -> Any:
         ctx.mine, ctx.op = member, op
         first = tensors[member.rank()]
-        result = core().empty(first.shape, dtype=first.dtype)
+        result = first.new_empty(first.shape)
         _reductions.reduce_scatter(result, list(tensors), op, member)
         return result
 
@@ -217,7 +217,7 @@ class _AllToAll(_Function):  # type: ignore[misc]
     def forward(ctx: Any, member: ProcessGroup, shapes: Sequence[Any], *tensors: Any) -> Any:
         ctx.mine = member
         ctx.shapes = [tuple(tensor.shape) for tensor in tensors]
-        results = [core().empty(shape, dtype=tensors[0].dtype) for shape in shapes]
+        results = [tensors[0].new_empty(shape) for shape in shapes]
         _all_to_all.all_to_all(results, list(tensors), member)
         return tuple(results)
 
@@ -294,8 +294,7 @@ class _Gather(_Function):  # type: ignore[misc]
     def forward(ctx: Any, member: ProcessGroup, dst: int, tensor: Any) -> Any:
         ctx.mine, ctx.dst = member, dst
         here = member.ranks[member.rank()] == dst
-        new = core()
-        results = [new.zeros(tensor.shape, dtype=tensor.dtype) for _ in range(member.size())]
+        results = [tensor.new_zeros(tensor.shape) for _ in range(member.size())]
         _gathers.gather(tensor, results if here else None, dst, member)
         return tuple(results)
 
@@ -309,7 +308,7 @@ class _Scatter(_Function):  # type: ignore[misc]
     def forward(ctx: Any, member: ProcessGroup, src: int, *tensors: Any) -> Any:
         ctx.mine, ctx.src = member, src
         here = member.ranks[member.rank()] == src
-        result = core().empty(tensors[0].shape, dtype=tensors[0].dtype)
+        result = tensors[0].new_empty(tensors[0].shape)
         _gathers.scatter(result, list(tensors) if here else None, src, member)
         return result
 

@@ -171,7 +171,7 @@ def _draw(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     x = args[0]
     if any(isinstance(p, Partial) for p in x.placements):
         raise _no_rule(operator.__name__, [x])
-    whole = core().empty(x.shape, dtype=x.dtype)
+    whole = x.local().new_empty(x.shape)
     operator(whole, *args[1:], **kwargs)
     x.local().copy_(_part_of(whole, x))
     return x
@@ -307,7 +307,7 @@ def _share_of_mean(operator: Any, x: DTensor, dtype: dict[str, Any]) -> Any:
     """Return this rank's term of the mean. In half precision the sum of a part may overflow."""
     local = x.local()
     if local.numel() == 0 < x.numel():
-        return operator(core().zeros(1, dtype=x.dtype), **dtype) + local.sum(**dtype)
+        return operator(local.new_zeros(1), **dtype) + local.sum(**dtype)
     return operator(local, **dtype) * (local.numel() / max(x.numel(), 1))
 
 
@@ -468,7 +468,7 @@ def _lookup_local_rows(operator: Any, index: Any, weight: Any, table: DTensor) -
     """Look up the rows that this rank has; the others are zeros."""
     _, begin = local_shape(table.shape, table.device_mesh, table.placements)
     if not weight.shape[0]:
-        return core().zeros(*index.shape, weight.shape[1], dtype=weight.dtype) + weight.sum()
+        return weight.new_zeros(*index.shape, weight.shape[1]) + weight.sum()
     here = index - begin[0]
     is_local = (here >= 0) & (here < weight.shape[0])
     here = core().where(is_local, here, core().zeros_like(here))

@@ -25,13 +25,13 @@ def _padded(tensor: Any, dim: int, length: int) -> Any:
         return tensor.contiguous()
     shape = list(tensor.shape)
     shape[dim] = missing
-    return core().cat([tensor, core().zeros(shape, dtype=tensor.dtype)], dim)
+    return core().cat([tensor, tensor.new_zeros(shape)], dim)
 
 
 def _gather(tensor: Any, dim: int, length: int, group: ProcessGroup) -> Any:
     chunk = -(-length // group.size())
     own = _padded(tensor, dim, chunk)
-    parts = [core().empty(own.shape, dtype=own.dtype) for _ in range(group.size())]
+    parts = [own.new_empty(own.shape) for _ in range(group.size())]
     _gathers.all_gather(parts, own, group)
     return core().cat(parts, dim).narrow(dim, 0, length)
 
@@ -46,7 +46,7 @@ def _scatter_sum(tensor: Any, dim: int, op: ReduceOp, group: ProcessGroup) -> An
     chunk = -(-length // n)
     parts = _padded(tensor, dim, chunk * n).split(chunk, dim) if chunk else [tensor] * n
     parts = [part.contiguous() for part in parts]
-    own = core().empty(parts[0].shape, dtype=tensor.dtype)
+    own = tensor.new_empty(parts[0].shape)
     _reductions.reduce_scatter(own, parts, op, group)
     return own.narrow(dim, 0, shard_bounds(length, n, group.rank())[1])
 
