@@ -75,9 +75,28 @@ int parse(PyObject *o, DLDevice *out) {
   return load_component(*out) ? PLAIT_CONVERTED : PLAIT_CONVERSION_FAILED;
 }
 
-// What a device object or a name means, also where the device is a name only.
+DLDevice current_accelerator();
+
+// The accelerator that a number means; false with an exception.
+bool numbered_accelerator(PyObject *o, const char *caller, DLDevice *out) {
+  *out = current_accelerator();
+  const long index = PyLong_AsLong(o);
+  if (index == -1 && PyErr_Occurred()) return false;
+  if (!is_accelerator(*out) || index < 0 || index > 4095) {
+    PyErr_Format(PyExc_ValueError, "%s: there is no accelerator with the number %ld", caller,
+                 index);
+    return false;
+  }
+  out->device_id = int32_t(index);
+  return true;
+}
+
+// What a device object, a name or the number of an accelerator means, also where the device is a
+// name only.
 int named_device(PyObject *o, DLDevice *out) {
   if (Py_TYPE(o) == state.device_type) return *out = value_of(o), PLAIT_CONVERTED;
+  if (PyLong_CheckExact(o))
+    return numbered_accelerator(o, "device", out) ? PLAIT_CONVERTED : PLAIT_CONVERSION_FAILED;
   return PyUnicode_Check(o) ? parse(o, out) : PLAIT_NOT_CONVERTIBLE;
 }
 // false with an exception for a device that is a name only
@@ -211,18 +230,7 @@ PyObject *accelerator(PyObject *, PyObject *) {
 // What `accelerator_from` gives, whether it is there or not.
 bool accelerator_named(PyObject *o, const char *caller, DLDevice *out) {
   if (o == Py_None) return *out = current_accelerator(), true;
-  if (PyLong_Check(o) && !PyBool_Check(o)) {
-    *out = current_accelerator();
-    const long index = PyLong_AsLong(o);
-    if (index == -1 && PyErr_Occurred()) return false;
-    if (!is_accelerator(*out) || index < 0 || index > 4095) {
-      PyErr_Format(PyExc_ValueError, "%s: there is no accelerator with the number %ld", caller,
-                   index);
-      return false;
-    }
-    out->device_id = int32_t(index);
-    return true;
-  }
+  if (PyLong_Check(o) && !PyBool_Check(o)) return numbered_accelerator(o, caller, out);
   const int done = named_device(o, out);
   if (done == PLAIT_NOT_CONVERTIBLE)
     PyErr_Format(PyExc_TypeError, "%s: `device` must be a device, int or None, got %s", caller,

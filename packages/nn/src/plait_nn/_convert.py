@@ -69,7 +69,9 @@ def _device_and_dtype(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[An
             other = value
         elif (isinstance(value, bool) and position > 0) or value is None:  # non_blocking
             continue
-        elif isinstance(value, pc.device) or (isinstance(value, str) and not _is_dtype(value)):
+        elif type(value) is int or isinstance(value, pc.device):
+            device = value
+        elif isinstance(value, str) and not _is_dtype(value):
             device = value
         else:
             dtype = value

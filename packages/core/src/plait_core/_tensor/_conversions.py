@@ -63,7 +63,7 @@ def _targets(args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Targets:
     first = kwargs["other"] if "other" in kwargs else values.pop(0) if values else None
     if isinstance(first, Tensor):
         dtype, device = first.dtype, first.device
-    elif isinstance(first, (str, binding.device)) and not _is_dtype(first):
+    elif type(first) is int or (isinstance(first, (str, binding.device)) and not _is_dtype(first)):
         device = first
         if values and not isinstance(values[0], bool):
             dtype = values.pop(0)
