@@ -133,7 +133,9 @@ def test_each_thread_has_its_own() -> None:
 
 def test_bad_devices() -> None:
     with pytest.raises(TypeError, match="set_default_device: `device` must be a device or None"):
-        pc.set_default_device(3)  # type: ignore[arg-type]
+        pc.set_default_device(3.0)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="device: there is no accelerator with the number 5000"):
+        pc.set_default_device(5000)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="'gpu'"):
         pc.set_default_device("gpu")
     with pytest.raises(RuntimeError, match="without __enter__"):
