@@ -18,11 +18,12 @@ import plait, plait_abi
 import plait_distributed as dist
 from plait_distributed._errors import DistBackendError
 
+WHERE = {where!r}
 rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 
 def join(timeout=20.0, backend="nccl"):
     plait.cuda.set_device(rank)
-    dist.init_process_group(backend, {where!r}, timeout, size, rank)
+    dist.init_process_group(backend, WHERE, timeout, size, rank)
 
 def refused(kind, call, *texts):
     try:
@@ -50,8 +51,9 @@ def run_ranks(
 
     Args:
         size: the number of ranks.
-        code: the program. It has `rank`, `size`, `join()`, which makes the group of all ranks, and
-            `refused`; it prints as its last line that it is done by itself.
+        code: the program. It has `rank`, `size`, `WHERE`, the name of a place to meet at, `join()`,
+            which makes the group of all ranks there, and `refused`. With a launcher it has `WHERE`
+            alone.
         folder: for the program's file.
         killed: ranks that are killed.
         launcher: words for the interpreter before the program's name.

@@ -202,6 +202,16 @@ def test_work_is_behind_the_stream_and_the_host_does_not_wait(tmp_path: pathlib.
         dist.all_reduce(y)
         plait.cuda.current_stream().wait_stream(stream)
         assert z.cpu().tolist() == [2.0] * 5 and y.cpu()[0] == 10
+        # the profiler has a row of the device
+        from plait_profiler import Kind, profile
+
+        with profile() as prof:
+            dist.all_reduce(y)
+            plait.cuda.synchronize()
+        recording = prof.recording()
+        rows = recording.rows[recording.rows["kind"] == Kind.DEVICE]
+        names = [recording.signatures[each].name for each in rows["signature"]]
+        assert names == ["all_reduce"] and (rows["duration"] > 0).all(), names
         # a work that is dropped goes on, and its tensor is kept until then
         for _ in range(20):
             dist.all_reduce(plait.ones(10_000, device="cuda"), async_op=True)
@@ -430,12 +440,51 @@ def test_a_killed_rank_is_told(tmp_path: pathlib.Path) -> None:
         else:  # the host waits for the device
             dist.all_reduce(x)
             error = refused(RuntimeError, lambda: x.cpu(), "all_reduce: ", f"rank 1 (pid {pid})")
+            assert error.failure == "lost" and error.lost == ((1, -1, pid),), error.lost
             refused(dist.RankLost, dist.barrier, "rank 1")
         assert time.monotonic() - start < 15
         y = plait.ones(2, device="cuda")  # the device goes on
         assert (y + 1).cpu().tolist() == [2.0, 2.0]
         dist.destroy_process_group()
         assert time.monotonic() - start < 20
+        """,
+        tmp_path,
+        killed=(1,),
+    )
+    assert "done" not in printed[1]
+
+
+def test_elastic_training_goes_on_without_a_killed_rank(tmp_path: pathlib.Path) -> None:
+    printed = run_ranks(
+        3,
+        """
+        from plait import nn
+        from plait.distributed import elastic
+
+        plait.cuda.set_device(rank)
+        elastic.init_process_group("nccl", WHERE + "e", 60, size, rank, patience=0)
+        plait.manual_seed(0)
+        model = nn.Linear(4, 1).cuda()
+        optimizer = plait.optim.SGD(model.parameters(), lr=0.05)
+        state = elastic.State(model=model, optimizer=optimizer, step=0)
+
+        @elastic.run
+        def train(state):
+            wrapped = dist.DistributedDataParallel(model)
+            while state.step < 12:
+                if rank == 1 and state.step == 5:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                optimizer.zero_grad()
+                loss = (wrapped(plait.ones(3, 4, device="cuda")) - 1).square().mean()
+                loss.backward()
+                optimizer.step()
+                state.step += 1
+                state.commit()
+            return dist.get_world_size(), loss.item()
+
+        left, loss = train(state)
+        assert left == 2 and loss < 0.5, (left, loss)
+        dist.destroy_process_group()
         """,
         tmp_path,
         killed=(1,),
@@ -540,9 +589,33 @@ def test_two_ranks_on_one_device_are_refused(tmp_path: pathlib.Path) -> None:
         join()
         plait.cuda.set_device(0)
         text = "Duplicate GPU detected", "both on CUDA device 0", "of NCCL"
-        refused(DistBackendError, lambda: dist.all_reduce(plait.ones(2, device="cuda")), *text)
+        x = plait.ones(2, device="cuda")
+        refused(DistBackendError, lambda: dist.all_reduce(x), *text)
+        refused(DistBackendError, lambda: dist.all_reduce(x), "Duplicate GPU")  # it cannot be used
+        y = plait.ones(2)
+        dist.all_reduce(y)
+        assert y.tolist() == [2.0, 2.0]
         """,
         tmp_path,
+    )
+
+
+def test_a_rank_that_is_killed_before_the_first_collective(tmp_path: pathlib.Path) -> None:
+    run_ranks(
+        2,
+        """
+        join(timeout=30)
+        x = plait.ones(2, device="cuda")
+        dist.barrier()
+        if rank == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        start = time.monotonic()
+        refused(dist.RankLost, lambda: dist.all_reduce(x), "rank 1")
+        refused(dist.RankLost, lambda: dist.all_reduce(x), "rank 1")
+        assert time.monotonic() - start < 10
+        """,
+        tmp_path,
+        killed=(1,),
     )
 
 

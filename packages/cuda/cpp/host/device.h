@@ -3,6 +3,7 @@
 #pragma once
 #include <plait/abi.h>
 
+#include <functional>
 #include <plait/fork.hpp>
 
 #include "driver/driver.h"
@@ -18,7 +19,7 @@ struct DeviceState {
   FaultRecord *fault = nullptr;          // memory of the host that the device writes
   FaultRecord *fault_address = nullptr;  // its address on the device
   std::atomic<uint64_t> reported{0};     // the launch of the last error that a kernel reported
-  std::atomic<bool> noted{false};        // there is a text of `report`
+  std::atomic<bool> noted{false};        // there is an error of `note_failure`
   std::atomic<int> lost{0};              // result of the driver after which nothing works
   uint32_t process = 0;                  // `forks.number` of the process that started it
 };
@@ -42,9 +43,12 @@ int32_t device_count(void *);
 // The number of a launch together with the name of an argument, which `take_error` takes apart.
 uint64_t tagged(uint64_t launch, const char *argument);
 
-// Notes an error that no kernel found and that belongs to work in flight: the next wait for the
-// device raises it.
-void report(DLDevice device, const char *text);
+// Notes an error that ends work in flight and that no kernel found, as the loss of a process: the
+// next wait of the host for the device raises it.
+using Raise = std::function<plait_status(plait_thread *)>;
+void note_failure(DLDevice device, Raise raise);
+// Raises it.
+plait_status raise_noted(plait_thread *thread, DLDevice device);
 
 // No function of the driver is called from now on: the process ends.
 void stop_devices();

@@ -1,6 +1,7 @@
 // Errors that are found after the call has returned: what kernels report, and what the driver says.
 #include <cstdio>
 #include <string>
+#include <utility>
 
 #include "host/device.h"
 
@@ -58,31 +59,15 @@ bool take_report(DeviceState *s, plait_device_error *e) {
   return is_new;
 }
 
-// Texts of `report`, by device; under the lock.
-std::string &noted_text(int device) {
-  static auto *all = new std::string[kMaxDevices];
+// Errors of `note_failure`, by device; under the lock.
+Raise &noted_failure(int device) {
+  static auto *all = new Raise[kMaxDevices];
   return all[device];
-}
-
-bool take_noted(DeviceState *s, int device, plait_device_error *out) {
-  plait_device_error e{};
-  e.size = out->size < sizeof e ? out->size : sizeof e;
-  e.code = PLAIT_ERROR;
-  {
-    const std::lock_guard<ForkMutex> hold(lock());
-    if (!s->noted.exchange(false)) return false;  // another thread took it
-    snprintf(e.text, sizeof e.text, "%s", noted_text(device).c_str());
-  }
-  memcpy(out, &e, e.size);
-  return true;
 }
 
 int32_t take_error(void *, DLDevice device, plait_device_error *out) {
   DeviceState *s = state_if_used(device.device_id);
   if (!s) return 0;
-  if (PLAIT_UNLIKELY(s->noted.load(std::memory_order_relaxed)) &&
-      take_noted(s, device.device_id, out))
-    return 1;
   const int lost = s->lost.load(std::memory_order_relaxed);
   if (PLAIT_LIKELY(!lost && !__atomic_load_n(&s->fault->code, __ATOMIC_RELAXED))) return 0;
   plait_device_error e{};
@@ -115,12 +100,24 @@ uint64_t tagged(uint64_t launch, const char *argument) {
   return launch;
 }
 
-void report(DLDevice device, const char *text) {
+void note_failure(DLDevice device, Raise raise) {
   DeviceState *s = state_if_used(device.device_id);
   if (!s) return;
   const std::lock_guard<ForkMutex> hold(lock());
-  noted_text(device.device_id) = text;
+  noted_failure(device.device_id) = std::move(raise);
   s->noted.store(true);
+}
+
+plait_status raise_noted(plait_thread *thread, DLDevice device) {
+  DeviceState *s = state_if_used(device.device_id);
+  if (PLAIT_LIKELY(!s || !s->noted.load(std::memory_order_relaxed))) return PLAIT_OK;
+  Raise raise;
+  {
+    const std::lock_guard<ForkMutex> hold(lock());
+    if (!s->noted.exchange(false)) return PLAIT_OK;  // another thread took it
+    raise = std::exchange(noted_failure(device.device_id), nullptr);
+  }
+  return raise(thread);
 }
 
 void add_faults(plait_device &t) { t.take_error = take_error; }

@@ -160,7 +160,7 @@ plait_status read_bytes(const plait_call *c, void *to, const void *from, int64_t
   PLAIT_CUDA(c->thread, c->device, "reading a result",
              copy_to_host(to, driver::Address(from), size_t(nbytes), stream_of(c)));
   PLAIT_CUDA(c->thread, c->device, "waiting for a result", stream_synchronize(stream_of(c)));
-  return PLAIT_OK;
+  return raise_noted(c->thread, c->device);
 }
 
 }  // namespace plait::cuda

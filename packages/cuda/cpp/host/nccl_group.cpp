@@ -5,9 +5,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <thread>
+#include <utility>
 
+#include "host/activity.h"
 #include "host/nccl_calls.h"
 
 namespace plait::cuda::nccl {
@@ -39,17 +40,19 @@ Tensor bytes_on_cpu(plait_thread *thread, size_t n) {
   return t;
 }
 
-// What an error of the control group says, without the error.
+// What the error of a thread says.
+Explanation explain(const plait_thread *thread) {
+  const plait_error *e = thread->error;
+  if (!e || !e->message) return "the control group failed";
+  const auto *failure = collectives::failure_of(e->cause);
+  if (!failure) return e->message;
+  Explanation result(failure->e.message ? failure->e.message : "");
+  result.kind = collectives::FailureKind(failure->kind);
+  result.lost.assign(failure->lost, failure->lost + failure->count);
+  return result;
+}
 Explanation take_error(plait_thread *thread) {
-  Explanation result("the control group failed");
-  if (const plait_error *e = thread->error) {
-    result = Explanation(e->message ? e->message : "");
-    if (const auto *failure = collectives::failure_of(e->cause)) {
-      result = Explanation(failure->e.message ? failure->e.message : "");
-      result.kind = collectives::FailureKind(failure->kind);
-      result.lost.assign(failure->lost, failure->lost + failure->count);
-    }
-  }
+  const Explanation result = explain(thread);
   thread->runtime->clear(thread);
   return result;
 }
@@ -67,6 +70,8 @@ Operation::~Operation() {
 
 Group::Group(plait_communicator *control, double timeout)
     : control_(control),
+      rank_(control->rank),
+      size_(control->size),
       timeout_(timeout),
       pid_(getpid()),
       others_(control->size, nullptr),
@@ -146,8 +151,11 @@ plait_status Group::launch(plait_thread *thread, const Collective &c, const Chan
   api.event_destroy(before);
   if (result) return fail_on(thread, device, result, kind);
   PLAIT_CUDA(thread, device, kind, event_create(&operation.done, driver::kEventNoTiming));
-  if (const Result r = put(c, rank(), size(), channel))
-    return fail_with(thread, kind, r, channel.comm);
+  {
+    const Activity measure(device, channel.stream, PLAIT_ACTIVITY_KERNEL, kind, 0);
+    if (const Result r = put(c, rank(), size(), channel))
+      return fail_with(thread, kind, r, channel.comm);
+  }
   PLAIT_CUDA(thread, device, kind, event_record(operation.done, channel.stream));
   if (!waits) return PLAIT_OK;
   operation.awaited = true;
@@ -161,36 +169,35 @@ plait_status Group::launch(plait_thread *thread, const Collective &c, const Chan
 
 plait_status Group::channel_of(plait_thread *thread, const Collective &c, DLDevice device,
                                Channel *out) {
-  const bool sends = c.kind == PLAIT_SEND, is_message = sends || c.kind == PLAIT_RECEIVE;
   Route route;
-  if (is_message)
-    route =
-        sends ? Route{int64_t(rank()), int64_t(c.root)} : Route{int64_t(c.root), int64_t(rank())};
-  auto found = channels_.find(route);
-  if (found == channels_.end()) {
-    if (is_message) {
-      PLAIT_TRY(make_pair(thread, c.root, device));
-    } else {
-      UniqueId id{};
-      char works = 1;
-      if (rank() == 0) PLAIT_TRY(new_ids(thread, &id, 1, &works));
-      std::array<char, sizeof id + 1> message{};
-      memcpy(message.data(), &id, sizeof id);
-      message[sizeof id] = works;
-      PLAIT_TRY(exchange(thread, PLAIT_BROADCAST, 0, message.data(), message.size()));
-      memcpy(&id, message.data(), sizeof id);
-      PLAIT_TRY(make_channel(thread, route, rank(), size(), device, id));
+  if (c.kind == PLAIT_SEND) route = {int64_t(rank()), int64_t(c.root)};
+  if (c.kind == PLAIT_RECEIVE) route = {int64_t(c.root), int64_t(rank())};
+  if (!channels_.count(route)) {
+    const bool is_message = route.from >= 0;
+    const plait_status s =
+        is_message ? make_pair(thread, c.root, device) : make_common(thread, device);
+    if (s < 0) {  // the others would wait for this one
+      Explanation text = explain(thread);
+      fail(s == PLAIT_TIMEOUT_ERROR ? Outcome::timed_out : Outcome::broken, text,
+           text.lost.empty());
+      return s;
     }
-    found = channels_.find(route);
   }
-  if (!plait::same(found->second.device, device))
-    return runtime->raise(thread, PLAIT_VALUE_ERROR, collectives::kind_name(c.kind),
-                          "the first collective of the group had tensors on %s, which is this "
-                          "rank's device in it; got one on %s",
-                          plait::device_text(runtime, found->second.device).c_str(),
-                          plait::device_text(runtime, device).c_str());
-  *out = found->second;
-  return PLAIT_OK;
+  *out = channels_[route];
+  if (plait::same(out->device, device)) return PLAIT_OK;
+  return runtime->raise(thread, PLAIT_VALUE_ERROR, collectives::kind_name(c.kind),
+                        "the first collective of the group had tensors on %s, which is this rank's "
+                        "device in it; got one on %s",
+                        plait::device_text(runtime, out->device).c_str(),
+                        plait::device_text(runtime, device).c_str());
+}
+
+// The communicator of all members.
+plait_status Group::make_common(plait_thread *thread, DLDevice device) {
+  UniqueId id{};
+  if (rank() == 0) PLAIT_TRY(new_id(thread, &id));
+  PLAIT_TRY(exchange(thread, PLAIT_BROADCAST, 0, &id, sizeof id));
+  return make_channel(thread, Route{}, rank(), size(), device, id);
 }
 
 // Messages from one member to another have a communicator for each direction, so that they do not
@@ -198,19 +205,16 @@ plait_status Group::channel_of(plait_thread *thread, const Collective &c, DLDevi
 plait_status Group::make_pair(plait_thread *thread, uint32_t peer, DLDevice device) {
   const uint32_t low = std::min(peer, rank()), high = std::max(peer, rank());
   UniqueId ids[2] = {};
-  char works = 1;
-  if (rank() == low) PLAIT_TRY(new_ids(thread, ids, 2, &works));
+  if (rank() == low)
+    for (UniqueId &id : ids) PLAIT_TRY(new_id(thread, &id));
   PLAIT_TRY(exchange(thread, rank() == low ? PLAIT_SEND : PLAIT_RECEIVE, peer, ids, sizeof ids));
   PLAIT_TRY(make_channel(thread, {low, high}, rank() == low ? 0 : 1, 2, device, ids[0]));
   return make_channel(thread, {high, low}, rank() == high ? 0 : 1, 2, device, ids[1]);
 }
 
-plait_status Group::new_ids(plait_thread *thread, UniqueId *ids, int n, char *works) {
-  for (int i = 0; i < n; i++)
-    if (const Result r = library()->unique_id(ids + i)) {
-      *works = 0;
-      return fail_with(thread, "ncclGetUniqueId", r, nullptr);
-    }
+plait_status Group::new_id(plait_thread *thread, UniqueId *id) {
+  if (const Result r = library()->unique_id(id))
+    return fail_with(thread, "ncclGetUniqueId", r, nullptr);
   return PLAIT_OK;
 }
 
@@ -333,6 +337,8 @@ void Group::watch() {
     runtime->clear(thread);
     hold.lock();
   }
+  watching_ = false;
+  changed_.notify_all();
 }
 
 // `mutex_` is held. Work of a device that is lost, or that was stopped as the process ends, counts
@@ -423,23 +429,24 @@ void Group::fail(Outcome outcome, Explanation text, bool tell) {
   if (tell) control_->table->abort(control_->table->ctx, control_, reason.c_str());
 }
 
-// Ends the work in flight. The program is told at its next wait for the device, if it did not wait
-// for the collective itself.
+// Ends the work in flight. If the program lets a stream wait for it, the next wait of the host for
+// the device raises the failure.
 void Group::give_up() {
   const std::lock_guard<std::mutex> hold_launching(launching_);
   std::vector<OperationPtr> ended;
-  std::string text;
   {
     const std::lock_guard<std::mutex> hold(mutex_);
     remove_finished();
     for (const OperationPtr &o : running_) o->failed = true;
     ended.swap(running_);
-    text = failure_.text;
   }
   const auto awaited = std::find_if(ended.begin(), ended.end(),
                                     [](const OperationPtr &o) { return o->awaited.load(); });
   if (awaited != ended.end() && !told_)
-    report((*awaited)->device, (std::string((*awaited)->kind) + ": " + text).c_str());
+    note_failure((*awaited)->device,
+                 [self = shared_from_this(), kind = (*awaited)->kind](plait_thread *thread) {
+                   return self->raise_failure(thread, kind);
+                 });
   free_channels();
   changed_.notify_all();
 }
@@ -497,6 +504,7 @@ void Group::close() {
     while (!running_.empty()) changed_.wait_for(hold, kPause);
     closed_ = true;
     changed_.notify_all();
+    changed_.wait(hold, [&] { return !watching_; });
   }
   const std::lock_guard<std::mutex> hold(launching_);
   if (!channels_.empty() && !failed_)
@@ -506,6 +514,7 @@ void Group::close() {
     });
   free_channels();
   for (plait_work *&w : others_) plait_release(std::exchange(w, nullptr));
+  plait_release(std::exchange(control_, nullptr));
   runtime->clear(thread);
   thread->error = before;
 }

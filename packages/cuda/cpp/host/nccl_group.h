@@ -48,11 +48,10 @@ class Group : public std::enable_shared_from_this<Group> {
   Group(const Group &) = delete;
   ~Group();
 
-  uint32_t rank() const { return control_->rank; }
-  uint32_t size() const { return control_->size; }
+  uint32_t rank() const { return rank_; }
+  uint32_t size() const { return size_; }
   double timeout() const { return timeout_; }
   int64_t pid() const { return pid_; }
-  const plait_communicator &control() const { return *control_; }
 
   // Puts a collective behind the work in the stream. If `waits`, later work in the stream comes
   // behind the collective.
@@ -83,8 +82,9 @@ class Group : public std::enable_shared_from_this<Group> {
   plait_status channel_of(plait_thread *, const collectives::Collective &, DLDevice, Channel *);
   plait_status make_channel(plait_thread *, Route, uint32_t rank, uint32_t size, DLDevice,
                             const UniqueId &);
+  plait_status make_common(plait_thread *, DLDevice);
   plait_status make_pair(plait_thread *, uint32_t peer, DLDevice);
-  plait_status new_ids(plait_thread *, UniqueId *ids, int n, char *works);
+  plait_status new_id(plait_thread *, UniqueId *);
   // Gives bytes to another member, or all, and takes them where another one gives them.
   plait_status exchange(plait_thread *, uint32_t kind, uint32_t peer, void *data, size_t bytes);
   plait_status raise_failure(plait_thread *, const char *caller);
@@ -100,7 +100,8 @@ class Group : public std::enable_shared_from_this<Group> {
   void give_up();
   void free_channels();
 
-  plait_communicator *const control_;
+  plait_communicator *control_;  // NULL behind `close`
+  const uint32_t rank_, size_;
   const double timeout_;
   const int64_t pid_;
   std::mutex launching_;  // held while work is given to NCCL, before `mutex_`

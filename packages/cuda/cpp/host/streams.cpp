@@ -8,6 +8,13 @@ namespace {
 
 using driver::api;
 
+// The result of a wait of the host: an error of the driver, or one that was noted meanwhile.
+plait_status settle_wait(plait_thread *thread, DLDevice device, driver::Result result,
+                         const char *what) {
+  PLAIT_TRY(settle(thread, device, result, what));
+  return raise_noted(thread, device);
+}
+
 // Copies ------------------------------------------------------------------------------------------
 
 plait_status copy_between(plait_thread *thread, driver::Address to, DLDevice there,
@@ -31,8 +38,8 @@ plait_status put_copy(plait_thread *thread, void *to, DLDevice there, const void
     PLAIT_CUDA(thread, there, "copying to the device",
                copy_to_device(target, from, nbytes, stream));
   } else if (there.device_type == kDLCPU) {
-    return settle(thread, here, api.copy_to_host(to, source, nbytes, stream),
-                  "copying from the device");
+    return settle_wait(thread, here, api.copy_to_host(to, source, nbytes, stream),
+                       "copying from the device");
   } else if (here.device_id == there.device_id) {
     PLAIT_CUDA(thread, here, "copying on the device",
                copy_on_device(target, source, nbytes, stream));
@@ -59,7 +66,7 @@ plait_status copy(void *, plait_thread *thread, void *to, DLDevice there, const 
   }
   if (!(to_host || from_host)) return PLAIT_OK;
   const driver::Result result = api.stream_synchronize(stream);
-  if (to_host) return settle(thread, device, result, "waiting for a copy");
+  if (to_host) return settle_wait(thread, device, result, "waiting for a copy");
   return result == driver::kSuccess ? plait_status(PLAIT_OK)
                                     : fail_on(thread, device, result, "waiting for a copy");
 } catch (const std::bad_alloc &) {
@@ -70,11 +77,11 @@ plait_status copy(void *, plait_thread *thread, void *to, DLDevice there, const 
 
 plait_status synchronize(void *, plait_thread *thread, DLDevice device) {
   PLAIT_TRY(use(thread, device));
-  return settle(thread, device, api.context_synchronize(), "waiting for the device");
+  return settle_wait(thread, device, api.context_synchronize(), "waiting for the device");
 }
 plait_status stream_synchronize(void *, plait_thread *thread, DLDevice device, plait_stream *s) {
   PLAIT_TRY(use(thread, device));
-  return settle(thread, device, api.stream_synchronize(native(s)), "waiting for a stream");
+  return settle_wait(thread, device, api.stream_synchronize(native(s)), "waiting for a stream");
 }
 
 plait_status stream_new(void *, plait_thread *thread, plait_stream *s) {
@@ -137,7 +144,7 @@ plait_status event_query(void *, plait_thread *thread, plait_device_event *e, in
 }
 plait_status event_wait(void *, plait_thread *thread, plait_device_event *e) {
   PLAIT_TRY(use(thread, e->device));
-  return settle(thread, e->device, api.event_synchronize(event_of(e)), "waiting for an event");
+  return settle_wait(thread, e->device, api.event_synchronize(event_of(e)), "waiting for an event");
 }
 plait_status stream_wait(void *, plait_thread *thread, DLDevice device, plait_stream *s,
                          plait_device_event *e) {

@@ -435,6 +435,12 @@ class ProcessGroup:
             return MismatchError(f"{call}: {text}", kind)
         return _failed(f"{call}: {text}", kind, by_this_rank=self._has_aborted)
 
+    def explain_wait(self, error: BaseException) -> BaseException:
+        """Return the error of a collective that a wait for a device raised; else `error` itself."""
+        if isinstance(error, DistBackendError) or not _kind_of(error):
+            return error
+        return self._explained(Call(self._calls, "wait for a device", "", ()), error)
+
     def name_of(self, rank: int) -> str:
         """Return a rank of this group with its host and pid, for errors."""
         if rank >= len(self._ranks):

@@ -7,6 +7,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
+import plait_abi
 from plait_distributed import _world
 from plait_distributed._errors import CollectiveTimeout, DistBackendError, RankLost
 from plait_distributed.elastic._session import current_session
@@ -51,10 +52,11 @@ def run(function: Callable[..., Any]) -> Callable[..., Any]:
                     state.finish()
                     current_session("run").end()
                     return result
-                except (NewRanks, DistBackendError) as error:
-                    if not _is_loss(error):
+                except (NewRanks, DistBackendError, plait_abi.PlaitError, TimeoutError) as error:
+                    reason = _world.default_group("run").explain_wait(error)
+                    if not _is_loss(reason):
                         raise
-                    current_session("run").note_loss(error)
+                    current_session("run").note_loss(reason)
                     # tensors and groups of the steps that failed
                     traceback.clear_frames(error.__traceback__)
         except BaseException:
