@@ -13,7 +13,13 @@ struct UniqueId {
   char bytes[128];
 };
 
-enum : int { kSuccess = 0, kInvalidArgument = 4, kInvalidUsage = 5, kRemoteError = 6 };
+enum : int {
+  kSuccess = 0,
+  kInvalidArgument = 4,
+  kInvalidUsage = 5,
+  kRemoteError = 6,
+  kInProgress = 7
+};
 enum Type : int {
   kInt8 = 0,
   kUint8 = 1,

@@ -12,9 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include <plait/half.h>
-
 #include "emulation/nccl/exchange.h"
+#include "emulation/nccl/reduce.h"
 
 namespace {
 
@@ -111,67 +110,6 @@ class Pinned {
 using CommPtr = std::shared_ptr<Exchange>;
 const CommPtr &state_of(Comm comm) { return *static_cast<CommPtr *>(comm); }
 
-// Reductions, in the order of the ranks -----------------------------------------------------------
-
-template <class T>
-T combine(T a, T b, int reduction) {
-  switch (reduction) {
-    case kProduct: return T(a * b);
-    case kMax: return std::max(a, b);
-    case kMin: return std::min(a, b);
-    default: return T(a + b);
-  }
-}
-
-template <class T>
-void reduce_as(const std::vector<char *> &from, char *out, size_t n, int reduction) {
-  for (size_t i = 0; i < n; i++) {
-    T x, y;
-    memcpy(&x, from[0] + i * sizeof x, sizeof x);
-    for (size_t r = 1; r < from.size(); r++) {
-      memcpy(&y, from[r] + i * sizeof y, sizeof y);
-      x = combine(x, y, reduction);
-    }
-    if (reduction == kAverage) x = T(x / T(from.size()));
-    memcpy(out + i * sizeof x, &x, sizeof x);
-  }
-}
-
-template <class To, class Of>
-void reduce_halves(const std::vector<char *> &from, char *out, size_t n, int reduction, To &&wide,
-                   Of &&narrow) {
-  for (size_t i = 0; i < n; i++) {
-    uint16_t half;
-    memcpy(&half, from[0] + i * 2, 2);
-    float x = wide(half);
-    for (size_t r = 1; r < from.size(); r++) {
-      memcpy(&half, from[r] + i * 2, 2);
-      x = combine(x, wide(half), reduction);
-    }
-    if (reduction == kAverage) x /= float(from.size());
-    half = narrow(x);
-    memcpy(out + i * 2, &half, 2);
-  }
-}
-
-void reduce(const std::vector<char *> &from, char *out, size_t n, int type, int reduction) {
-  switch (type) {
-    case kInt8: return reduce_as<int8_t>(from, out, n, reduction);
-    case kUint8: return reduce_as<uint8_t>(from, out, n, reduction);
-    case kInt32: return reduce_as<int32_t>(from, out, n, reduction);
-    case kUint32: return reduce_as<uint32_t>(from, out, n, reduction);
-    case kInt64: return reduce_as<int64_t>(from, out, n, reduction);
-    case kUint64: return reduce_as<uint64_t>(from, out, n, reduction);
-    case kHalf:
-      return reduce_halves(from, out, n, reduction, plait_float16_to_float, plait_float16_of_float);
-    case kBFloat:
-      return reduce_halves(from, out, n, reduction, plait_bfloat16_to_float,
-                           plait_bfloat16_of_float);
-    case kFloat: return reduce_as<float>(from, out, n, reduction);
-    default: return reduce_as<double>(from, out, n, reduction);
-  }
-}
-
 // Calls and the work that they become -------------------------------------------------------------
 
 enum Kind : uint64_t { kAllReduce = 1, kBroadcast, kReduce, kAllGather, kReduceScatter, kMessage };
@@ -262,7 +200,7 @@ class Step {
     std::vector<char *> from;
     for (int r = 0; r < size_; r++) from.push_back(parts_.data() + size_t(r) * n);
     from[size_t(rank_)] = in_.data() + (call_.kind == kReduceScatter ? size_t(rank_) * n : 0);
-    ::reduce(from, out_.data(), call_.count, call_.type, call_.reduction);
+    emulation::reduce(from, out_.data(), call_.count, call_.type, call_.reduction);
   }
 
  private:

@@ -89,9 +89,15 @@ def device_providers(backend: Any) -> dict[str, str]:
 
 
 def _has_devices(kind: str) -> bool:
+    package = _package_of(kind)
+    return package is not None and bool(package.is_available())
+
+
+def _package_of(kind: str) -> Any:
+    """Return the package of a type of devices; None if it is not installed."""
     if importlib.util.find_spec(f"plait_{kind}") is None:
-        return False
-    return bool(importlib.import_module(f"plait_{kind}").is_available())
+        return None
+    return importlib.import_module(f"plait_{kind}")
 
 
 def general_provider(several: bool, by_mpi: bool) -> str:
@@ -127,10 +133,10 @@ def is_backend_available(backend: str) -> bool:
     name = Backend(backend)
     if name in (_SHARED, "gloo"):
         return True
-    if name == "nccl":
-        found = importlib.util.find_spec("plait_cuda") is not None
-        return found and importlib.import_module("plait_cuda").nccl_version() is not None
-    return _is_installed(name)
+    if name not in _OF_DEVICES:
+        return _is_installed(name)
+    package = _package_of(_OF_DEVICES[name])
+    return package is not None and getattr(package, f"{name}_version")() is not None
 
 
 def _is_installed(name: str) -> bool:

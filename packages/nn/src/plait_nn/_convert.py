@@ -69,15 +69,19 @@ def _device_and_dtype(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[An
             other = value
         elif (isinstance(value, bool) and position > 0) or value is None:  # non_blocking
             continue
-        elif type(value) is int or isinstance(value, pc.device):
-            device = value
-        elif isinstance(value, str) and not _is_dtype(value):
+        elif _is_device(value):
             device = value
         else:
             dtype = value
     if other is not None:
         device, dtype = other.device, other.dtype
     return device, dtype
+
+
+def _is_device(value: Any) -> bool:
+    if isinstance(value, str):
+        return not _is_dtype(value)
+    return type(value) is int or isinstance(value, pc.device)
 
 
 def _is_dtype(name: str) -> bool:
