@@ -5,7 +5,10 @@ Each rank has a device of its own, as NCCL refuses two ranks on one.
 
 from __future__ import annotations
 
+import os
 import pathlib
+import subprocess
+import sys
 
 import pytest
 from emulation_control import run_program
@@ -415,6 +418,77 @@ dist.destroy_process_group()
 """,
         tmp_path,
     )
+
+
+def test_other_parts_of_distributed_training(tmp_path: pathlib.Path) -> None:
+    run_ranks(
+        2,
+        """
+        from plait import nn
+        from plait.distributed import tensor as dtensor
+        from plait.distributed.algorithms.join import Join
+        from plait.distributed.device_mesh import init_device_mesh
+        from plait.distributed.nn import SyncBatchNorm, functional
+        from plait.distributed.optim import ZeroRedundancyOptimizer
+        from plait.distributed.tensor.parallel import (
+            ColwiseParallel, RowwiseParallel, parallelize_module,
+        )
+
+        join()
+        plait.manual_seed(0)
+        x = plait.randn(8, 4)
+        want = nn.BatchNorm1d(4)(x)
+        mine = slice(4 * rank, 4 * rank + 4)
+        got = SyncBatchNorm(4).cuda()(x[mine].cuda().requires_grad_())
+        assert plait.allclose(got.cpu(), want[mine], atol=1e-5)
+        got.sum().backward()
+
+        y = plait.ones(3, device="cuda", requires_grad=True)
+        functional.all_reduce(y * (rank + 1)).sum().backward()
+        assert y.grad.cpu().tolist() == [2.0 * (rank + 1)] * 3
+
+        mesh = init_device_mesh("cuda", (2,))
+        part = dtensor.distribute_tensor(x, mesh, [dtensor.Shard(0)])  # it moves to the device
+        assert part.to_local().device == plait.device("cuda", rank)
+        assert plait.equal(part.redistribute(placements=[dtensor.Shard(1)]).full_tensor().cpu(), x)
+        zeros = dtensor.zeros(6, 2, device_mesh=mesh, placements=[dtensor.Shard(0)])
+        assert zeros.to_local().device == plait.device("cuda", rank)
+
+        net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
+        want = net(x)
+        net = parallelize_module(net.cuda(), mesh, {"0": ColwiseParallel(), "2": RowwiseParallel()})
+        got = net(x.cuda())
+        assert plait.allclose(got.cpu(), want, atol=1e-5)
+        got.sum().backward()
+
+        model = dist.DistributedDataParallel(nn.Linear(4, 2).cuda())
+        optimizer = ZeroRedundancyOptimizer(model.parameters(), plait.optim.Adam, lr=0.1)
+        with Join([model]):
+            for _ in range(2 + rank):  # ranks have different numbers of batches
+                model(x.cuda()).sum().backward()
+        optimizer.step()
+        weight = model.module.weight.detach()
+        both = [plait.empty_like(weight) for _ in range(2)]
+        dist.all_gather(both, weight)
+        assert plait.equal(both[0].cpu(), both[1].cpu())
+        dist.destroy_process_group()
+        """,
+        tmp_path,
+    )
+
+
+def test_the_launcher_starts_a_process_for_each_gpu(tmp_path: pathlib.Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text("import os; print('rank', os.environ['RANK'])")
+    done = subprocess.run(
+        [sys.executable, "-m", "plait_distributed.run", "--nproc-per-node", "gpu", str(program)],
+        env={**os.environ, "PLAIT_CUDA_EMULATION": "1", "PLAIT_CUDA_DEVICES": "3"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.split()) == ["0", "1", "2", "rank", "rank", "rank"], done.stdout
 
 
 def test_a_killed_rank_is_told(tmp_path: pathlib.Path) -> None:

@@ -24,6 +24,7 @@ import socket
 import sys
 from collections.abc import Sequence
 
+from plait_abi import binding
 from plait_distributed._elastic_hosts import ElasticCoordinator, ElasticHosts
 from plait_distributed._errors import DistNetworkError
 from plait_distributed._hosts import Attempt, Coordinator, Hosts, Terms
@@ -57,7 +58,8 @@ def parser() -> argparse.ArgumentParser:
         "--nproc-per-node",
         "--nproc_per_node",
         default="1",
-        help="the number of processes; auto or cpu: one for each processor",
+        help="the number of processes; auto or gpu: one for each GPU; cpu, or where there is no GPU: "
+        "one for each processor",
     )
     add("--nnodes", default="1", help="the number of hosts, or the fewest and the most, MIN:MAX")
     add("--node-rank", "--node_rank", type=int, default=-1, help="this host's number, from 0")
@@ -274,7 +276,8 @@ def _number(name: str, text: str) -> int:
 
 def _processes(text: str) -> int:
     if text in ("auto", "cpu", "gpu"):
-        return len(os.sched_getaffinity(0))
+        gpus = 0 if text == "cpu" else binding.device_count("cuda")
+        return int(gpus) or len(os.sched_getaffinity(0))
     size = _number("nproc-per-node", text)
     if size < 1:
         raise SystemExit(f"plait_distributed.run: --nproc-per-node must be positive, got {text}")

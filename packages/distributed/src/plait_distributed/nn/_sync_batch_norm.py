@@ -79,7 +79,7 @@ class SyncBatchNorm(_SyncBatchNorm):  # type: ignore[misc]
         wide = new.float64 if input.dtype is new.float64 else new.float32
         x = input.to(wide)
         dims = [d for d in range(x.ndim) if d != 1]
-        count = new.full((1,), x.numel() // max(x.shape[1], 1), dtype=wide)
+        count = x.new_full((1,), x.numel() // max(x.shape[1], 1))
         sums = all_reduce(new.cat([x.sum(dims), count]), group=group)
         total = sums[-1].detach()
         if int(total.item()) < 2:

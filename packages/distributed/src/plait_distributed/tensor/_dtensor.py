@@ -506,6 +506,8 @@ def distribute_tensor(
     if not tensor.is_leaf:
         raise RuntimeError("distribute_tensor: `tensor` must be a leaf; detach() it")
     whole = tensor.detach()
+    if whole.device.type not in (mesh.device_type, "meta"):
+        whole = whole.to(mesh.device_type)
     if src_data_rank is not None and mesh.size() > 1:
         whole = whole.clone(memory_format=core().contiguous_format)
         for dim in range(mesh.ndim):

@@ -38,6 +38,8 @@ def _new(
     requires_grad = options.pop("requires_grad", False)
     options.pop("layout", None)
     shape, _ = local_shape(whole, mesh, places)
+    if mesh.device_type != "cpu":
+        options.setdefault("device", mesh.device_type)
     result = wrap_local(make(shape, **options), mesh, places, whole)
     if requires_grad:
         result.requires_grad = True
