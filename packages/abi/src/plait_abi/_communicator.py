@@ -44,7 +44,10 @@ class Work:
         self._raw = raw
 
     def wait(self) -> None:
-        """Wait until it is done; raise its error if it failed."""
+        """Wait until it is done; raise its error if it failed.
+
+        If its tensors are on a device, the current stream waits, and not the host.
+        """
         self._raw.wait()
 
     def query(self) -> bool:
@@ -131,6 +134,8 @@ class Communicator:
         asynchronous: bool = False,
     ) -> Work | None:
         """Run a collective, or with ``asynchronous=True`` begin it.
+
+        If its tensors are on a device, it is in the current stream when this returns.
 
         Args:
             kind: `all_reduce`, `broadcast`, `reduce`, `all_gather`, `gather`, `scatter`,

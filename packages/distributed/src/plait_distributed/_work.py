@@ -80,6 +80,9 @@ class Work:
     def wait(self, timeout: Any = None) -> bool:
         """Wait until it is done; raise its error if it failed.
 
+        If its tensors are on a device, the current stream waits, and not the host; with a timeout
+        the host does.
+
         Args:
             timeout: seconds or a `datetime.timedelta`; None: the group's timeout.
 

@@ -58,7 +58,7 @@ def parser() -> argparse.ArgumentParser:
         "--nproc-per-node",
         "--nproc_per_node",
         default="1",
-        help="the number of processes; auto or gpu: one for each GPU; cpu, or where there is no GPU: "
+        help="the number of processes; auto or gpu: one for each GPU; cpu, or where there is none: "
         "one for each processor",
     )
     add("--nnodes", default="1", help="the number of hosts, or the fewest and the most, MIN:MAX")
