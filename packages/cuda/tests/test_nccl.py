@@ -656,6 +656,47 @@ def test_an_error_of_nccl_ends_the_group_in_all_ranks(tmp_path: pathlib.Path) ->
     )
 
 
+def test_a_control_group_of_another_provider(tmp_path: pathlib.Path) -> None:
+    plait_ucx = pytest.importorskip("plait_ucx")
+    if not plait_ucx.is_available():
+        pytest.skip("UCX is not installed")
+    run_ranks(
+        3,
+        """
+        import plait_ucx
+
+        plait.cuda.set_device(rank)
+        name = WHERE.replace("shm:", "local:")
+        world = plait_abi.Communicator.open("ucx", name, rank, size, 30)
+        for where, text in (
+            (name, "`where` must be"),
+            ("other x", "no communicator named other is provided for the CPU"),
+        ):
+            alone = "nccl", where, 0, 1, 9, "cuda"
+            refused(ValueError, lambda: plait_abi.Communicator.open(*alone), text)
+        group = plait_abi.Communicator.open("nccl", f"ucx {name}/nccl", rank, size, 30, "cuda")
+        x = plait.ones(1000, device="cuda")
+        group.start("all_reduce", [x], [x])
+        assert x.cpu().tolist() == [3.0] * 1000
+        group.start("barrier")
+        if rank == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        work = group.start("all_reduce", [x], [x], asynchronous=True)
+        deadline = time.monotonic() + 20
+
+        def wait():
+            while not work.query() and time.monotonic() < deadline:
+                time.sleep(0.01)
+
+        error = refused(plait_abi.PlaitError, wait, "rank 1", "died")
+        assert error.failure == "lost" and error.lost[0][0] == 1, error.lost
+        group.close(), world.close()
+        """,
+        tmp_path,
+        killed=(1,),
+    )
+
+
 def test_two_ranks_on_one_device_are_refused(tmp_path: pathlib.Path) -> None:
     run_ranks(
         2,

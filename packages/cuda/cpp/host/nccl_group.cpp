@@ -74,8 +74,8 @@ plait_status Group::start(plait_thread *thread, const Collective &c, double time
   PLAIT_TRY(launch(thread, c, channel, stream, waits, *operation));
   *out = operation;
   const std::lock_guard<std::mutex> hold_list(mutex_);
-  running_.push_back(operation);
   start_watching();
+  running_.push_back(operation);
   changed_.notify_all();
   return PLAIT_OK;
 }

@@ -35,8 +35,12 @@ void Group::start_watching() {
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are for the program's own threads
-  std::thread([self = shared_from_this()] { self->watch(); }).detach();
+  const plait_status s = plait::border(runtime->thread(), "nccl", [&] {
+    std::thread([self = shared_from_this()] { self->watch(); }).detach();
+    return PLAIT_OK;
+  });
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  plait::check(s);
   watching_ = true;
 }
 
@@ -94,10 +98,10 @@ void Group::look(plait_thread *thread) {
     hear_others(thread);
   }
   if (failed_) return;
-  if (late) {
+  if (late) {  // the others are not told: they may call something else, and find out themselves
     const std::string text =
         "waited " + collectives::seconds(late->timeout) + " s for the other ranks";
-    return fail(Outcome::timed_out, Explanation(text, collectives::FAILURE_TIMED_OUT), true);
+    return fail(Outcome::timed_out, Explanation(text, collectives::FAILURE_TIMED_OUT), false);
   }
   const std::unique_lock<std::mutex> hold(launching_, std::try_to_lock);
   if (!hold) return;

@@ -28,7 +28,7 @@ class Backend(str):
 
     UNDEFINED, GLOO, NCCL, MPI, UCC, XCCL = "undefined", "gloo", "nccl", "mpi", "ucc", "xccl"
     SHARED_MEMORY = _SHARED
-    default_device_backend_map: ClassVar[dict[str, str]] = {"cpu": GLOO}
+    default_device_backend_map: ClassVar[dict[str, str]] = {"cpu": GLOO, "cuda": NCCL}
 
     def __new__(cls, name: str) -> Backend:
         if not isinstance(name, str):
