@@ -11,8 +11,8 @@ def nccl_version() -> tuple[int, int, int] | None:
     """Return the version of NCCL; None where it is not installed.
 
     The library, libnccl.so.2, is that of the package nvidia-nccl-cu13, which
-    ``pip install plait-cuda[libraries]`` brings, or the system's. PLAIT_NCCL_LIBRARY in the
-    environment names another one.
+    ``pip install plait-cuda[libraries]`` brings, or the system's. PLAIT_CUDA_NCCL=0 in the
+    environment does without it.
 
     Example:
         >>> import plait_cuda
