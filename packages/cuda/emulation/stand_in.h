@@ -33,11 +33,12 @@ inline char *memory_at(const void *address, size_t bytes) {
   return find(driver::Address(address), bytes);
 }
 
-// Puts work into a stream. Work of a graph may run many times, so it is kept.
-inline bool put(driver::Stream stream, std::function<void()> work) {
-  static const auto launch =
-      driver_function<driver::Result (*)(driver::Stream, void (*)(void *), void *)>(
-          "cuLaunchHostFunc");
+// Puts work into a stream, as a kernel of that name. Work of a graph may run many times, so it is
+// kept.
+inline bool put(driver::Stream stream, const char *name, std::function<void()> work) {
+  static const auto launch = driver_function<driver::Result (*)(driver::Stream, const char *,
+                                                                void (*)(void *), void *)>(
+      "plait_emulation_launch");
   static const auto status =
       driver_function<driver::Result (*)(driver::Stream, int *)>("cuStreamIsCapturing");
   int capturing = 0;
@@ -48,7 +49,7 @@ inline bool put(driver::Stream stream, std::function<void()> work) {
     (*static_cast<std::function<void()> *>(p))();
     delete static_cast<std::function<void()> *>(p);
   };
-  return launch(stream, capturing ? static_cast<void (*)(void *)>(keep) : run, own) ==
+  return launch(stream, name, capturing ? static_cast<void (*)(void *)>(keep) : run, own) ==
          driver::kSuccess;
 }
 

@@ -207,12 +207,15 @@ Result context_synchronize() {
   return Result(context->fault.load());
 }
 
-Result launch_host(Stream handle, void (*function)(void *), void *argument) {
+namespace {
+
+Result launch_function(Stream handle, const TracedCall &call, void (*function)(void *),
+                       void *argument) {
   StreamPtr stream;
   if (const Result r = entered(handle, &stream)) return r;
   if (!function) return kInvalidValue;
-  return submit(stream, [stream, function, argument] {
-    work(stream, {}, [&] {
+  return submit(stream, [stream, call, function, argument] {
+    work(stream, call, [&] {
       runs_host_function() = true;
       function(argument);
       runs_host_function() = false;
@@ -220,4 +223,20 @@ Result launch_host(Stream handle, void (*function)(void *), void *argument) {
   });
 }
 
+}  // namespace
+
+Result launch_host(Stream handle, void (*function)(void *), void *argument) {
+  return launch_function(handle, {}, function, argument);
+}
+
 }  // namespace plait::cuda::driver
+
+// What a stand-in for a library puts into a stream: a function of the host that tools see as a
+// kernel of this name.
+extern "C" __attribute__((visibility("default"))) plait::cuda::driver::Result
+plait_emulation_launch(plait::cuda::driver::Stream stream, const char *name, void (*function)(void *),
+                       void *argument) {
+  using namespace plait::cuda::driver;
+  const TracedCall call = trace_call(plait::cuda::emulation::TracedKind::kKernel, name, 0);
+  return launch_function(stream, call, function, argument);
+}
