@@ -1,0 +1,51 @@
+// Records the operator calls of one thread, as the text of a graph (docs/design/0051).
+#pragma once
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "graph.hpp"
+
+namespace plait::graph {
+
+class Recorder {
+ public:
+  // Records a call and makes it. It never fails a call: what cannot be recorded is told by
+  // `problem`.
+  plait_status record(plait_call *c);
+  // The name of a tensor that a recorded call made or got, or a new name for one from elsewhere.
+  std::string name_of(plait_tensor *t);
+
+  // The elements of the lists `nodes` and `values` of the graph, in JSON.
+  const std::string &nodes() const { return nodes_; }
+  const std::string &values() const { return values_; }
+  // The tensors that no recorded call made, with their names.
+  const std::vector<std::pair<std::string, Tensor>> &outside() const { return outside_; }
+  // Why the calls are no graph; empty if they are one.
+  const std::string &problem() const { return problem_; }
+
+ private:
+  struct Memory {
+    Ref<plait_storage> storage;  // retained, so that its address is not used again
+    bool is_outside;
+    std::string first;         // a value that lies at its start, or empty
+    DLDataType first_dtype{};  // of that value
+  };
+  void refuse(const plait_call *c, const std::string &why);
+  std::string add_value(plait_tensor *t);
+  std::string argument(const plait_call *c, uint16_t i);
+  std::string result(const plait_call *c, const plait_value &v, bool *is_new);
+  std::string as_strided(plait_tensor *t, const Memory &memory);
+
+  std::string nodes_, values_, problem_;
+  std::vector<std::pair<std::string, Tensor>> outside_;
+  std::unordered_map<std::string, std::string> names_;  // by what `key` gives
+  std::unordered_map<plait_storage *, Memory> memories_;
+  uint64_t n_values_ = 0;
+};
+
+// Begins to record the calls of this thread; a negative status if a recorder of it runs already.
+plait_status start_recording(plait_thread *, Recorder *);
+void stop_recording(plait_thread *);
+
+}  // namespace plait::graph
