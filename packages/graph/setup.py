@@ -1,23 +1,18 @@
-"""Build libplait_graph and its Python binding."""
+"""Build the extension that captures and runs graphs, and the library that runs them without Python."""
 
 from plait_abi.build import Extension, Library, setup
 
+PROGRAMS = ["cpp/*.cpp", "cpp/program/*.cpp"]
+
 setup(
     package="plait_graph",
-    libraries=[
-        Library(
-            "plait_graph",
-            ["cpp/**/*.cpp", "!cpp/python/*", "!cpp/tool/*"],
-            include_dirs=["cpp"],
-        )
-    ],
+    libraries=[Library("plait_run", [*PROGRAMS, "cpp/run/*.cpp"], include_dirs=["cpp"])],
     extensions=[
         Extension(
             "plait_graph._graph",
-            ["cpp/python/*.cpp"],
+            [*PROGRAMS, "cpp/recording/*.cpp", "cpp/python/*.cpp"],
             flags=["-O2"],
             include_dirs=["cpp"],
-            pybind11=False,
         )
     ],
 )

@@ -5,6 +5,9 @@
 
 namespace plait::graph {
 
+const plait_runtime *runtime;
+const plait_plugin *plugin;
+
 std::string string_text(const std::string &s) {
   std::string text = "\"";
   for (const char c : s) {
