@@ -1,0 +1,168 @@
+// plait_graph._graph: captures and programs for Python.
+#include <plait/python.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include "program/program.hpp"
+#include "recording/recorder.hpp"
+
+namespace py = pybind11;
+
+namespace plait::graph {
+namespace {
+
+const plait_python *python;
+const plait_plugin recorder_plugin{
+    PLAIT_HEADER(plait_plugin), "plait_graph", "0.2.0", 0, nullptr, nullptr};
+
+[[noreturn]] void raise(plait_thread *thread, plait_status s) {
+  python->raise(thread, s);
+  throw py::error_already_set();
+}
+
+py::object wrap(const Tensor &t) {
+  if (!t) return py::none();
+  plait_retain(t.get());
+  PyObject *object = python->wrap(t.get());
+  if (!object) throw py::error_already_set();
+  return py::reinterpret_steal<py::object>(object);
+}
+
+plait_tensor *handle_of(py::handle object) {
+  plait_tensor *t = python->unwrap(object.ptr());
+  if (t) return t;
+  if (PyErr_Occurred()) throw py::error_already_set();
+  throw py::type_error(std::string("a tensor is required, got ") + Py_TYPE(object.ptr())->tp_name);
+}
+
+std::vector<Tensor> handles(const py::sequence &tensors) {
+  std::vector<Tensor> result;
+  for (const py::handle each : tensors) result.push_back(Tensor::share(handle_of(each)));
+  return result;
+}
+
+// A recorder that Python begins and ends.
+class Capture {
+ public:
+  ~Capture() { stop(); }
+  void start() {
+    thread_ = runtime->thread();
+    if (const plait_status s = start_recording(thread_, &recorder_); s < 0) {
+      plait_thread *thread = std::exchange(thread_, nullptr);
+      raise(thread, s);
+    }
+  }
+  void stop() {
+    if (!thread_) return;
+    if (runtime->thread() != thread_)
+      throw py::value_error("a capture ends on the thread on which it began");
+    stop_recording(std::exchange(thread_, nullptr));
+  }
+  std::string name_of(const py::object &tensor) { return recorder_.name_of(handle_of(tensor)); }
+  std::string nodes() const { return "[" + recorder_.nodes() + "]"; }
+  std::string values() const { return "[" + recorder_.values() + "]"; }
+  std::string problem() const { return recorder_.problem(); }
+  py::list outside() const {
+    py::list result;
+    for (const auto &[name, tensor] : recorder_.outside())
+      result.append(py::make_tuple(name, wrap(tensor)));
+    return result;
+  }
+
+ private:
+  Recorder recorder_;
+  plait_thread *thread_ = nullptr;
+};
+
+// Calls a function that may raise plait::Error, without the GIL.
+template <class F>
+void unlocked(F &&f) {
+  plait_thread *thread = runtime->thread();
+  plait_status s = PLAIT_OK;
+  {
+    const py::gil_scoped_release release;
+    s = border(thread, "graph", [&] { return f(thread), PLAIT_OK; });
+  }
+  if (s < 0) raise(thread, s);
+}
+
+std::unique_ptr<Program> parse(const std::string &text) {
+  std::unique_ptr<Program> program;
+  unlocked([&](plait_thread *thread) { program = Program::parse(thread, text); });
+  return program;
+}
+
+void bind(Program &program, const py::sequence &weights) {
+  const std::vector<Tensor> all = handles(weights);
+  unlocked([&](plait_thread *thread) { program.bind(thread, all); });
+}
+
+py::list run(Program &program, const py::sequence &inputs) {
+  const std::vector<Tensor> held = handles(inputs);
+  std::vector<plait_tensor *> all;
+  for (const Tensor &t : held) all.push_back(t.get());
+  std::vector<Tensor> outputs;
+  unlocked([&](plait_thread *thread) { program.run(thread, all.data(), all.size(), &outputs); });
+  py::list result;
+  for (const Tensor &t : outputs) result.append(wrap(t));
+  return result;
+}
+
+Number &number(Program &program, const std::string &name) {
+  for (Number &each : program.numbers())
+    if (each.name == name) return each;
+  throw py::key_error(name);
+}
+
+py::object get_number(Program &program, const std::string &name) {
+  const Number &n = number(program, name);
+  return n.is_integer ? py::object(py::int_(n.integer)) : py::object(py::float_(n.real));
+}
+
+void set_number(Program &program, const std::string &name, const py::object &value) {
+  Number &n = number(program, name);
+  if (n.is_integer) n.integer = value.cast<int64_t>();
+  n.real = value.cast<double>();
+}
+
+}  // namespace
+
+PYBIND11_MODULE(_graph, m) {
+  m.doc() = "Captures and programs.";
+  python = plait_python_import();
+  if (!python) throw py::error_already_set();
+  if (plait_needs_no_lock(m.ptr()) < 0) throw py::error_already_set();
+  runtime = python->runtime;
+  plugin = &recorder_plugin;
+  plait_thread *thread = runtime->thread();
+  if (const plait_status s = runtime->attach(thread, plugin); s < 0) raise(thread, s);
+  py::class_<Capture>(m, "Capture", "Records the operator calls of this thread.")
+      .def(py::init<>())
+      .def("start", &Capture::start, "Begin to record.")
+      .def("stop", &Capture::stop, "End that.")
+      .def("name_of", &Capture::name_of, py::arg("tensor"),
+           "The name of a tensor; one that no recorded call made gets a name.")
+      .def_property_readonly("nodes", &Capture::nodes, "The nodes, in JSON.")
+      .def_property_readonly("values", &Capture::values, "The types of their results, in JSON.")
+      .def_property_readonly("problem", &Capture::problem,
+                             "Why the calls are no graph; empty if they are one.")
+      .def_property_readonly("outside", &Capture::outside,
+                             "Names and tensors that no recorded call made.");
+  py::class_<Program>(m, "Program", "A graph that can run.")
+      .def(py::init(&parse), py::arg("text"), "Check the text of a graph and plan its runs.")
+      .def("bind", bind, py::arg("weights"), "Set the tensors that it reads and writes.")
+      .def("run", run, py::arg("inputs"), "Compute the outputs.")
+      .def("get_number", get_number, py::arg("name"), "The value of a number in the next run.")
+      .def("set_number", set_number, py::arg("name"), py::arg("value"), "Set it.")
+      .def("keep_outputs", &Program::keep_outputs, py::arg("keeps"),
+           "Whether outputs are new tensors at each run.")
+      .def_property_readonly("planned_bytes", &Program::planned_bytes,
+                             "Bytes for values that are no outputs.")
+      .def_property_readonly("allocations", &Program::n_allocations,
+                             "Values that each run allocates.")
+      .def_property_readonly("inputs", &Program::input_names, "Names.")
+      .def_property_readonly("weights", &Program::weight_names, "Names.")
+      .def_property_readonly("outputs", &Program::output_names, "Names.");
+}
+
+}  // namespace plait::graph
