@@ -401,6 +401,7 @@ class Program::Parser {
         const int32_t number = number_of(each.string());
         if (!p_.numbers_[number].is_integer)
           throw JsonError(quote(each.string()) + " is a float; an integer is expected");
+        list[i] = p_.numbers_[number].integer;
         n->numbers.push_back({nullptr, &list[i], nullptr, number});
       } else {
         list[i] = each.integer();
@@ -415,10 +416,13 @@ class Program::Parser {
     std::vector<double> &list = p_.real_lists_.back();
     size_t i = 0;
     for (const Json each : item.items()) {
-      if (is_reference(each))
-        n->numbers.push_back({nullptr, nullptr, &list[i], number_of(each.string())});
-      else
+      if (is_reference(each)) {
+        const int32_t number = number_of(each.string());
+        list[i] = p_.numbers_[number].real;
+        n->numbers.push_back({nullptr, nullptr, &list[i], number});
+      } else {
         list[i] = float_of(each);
+      }
       i++;
     }
     v->tag = PLAIT_FLOATS;

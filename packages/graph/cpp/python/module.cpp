@@ -59,7 +59,9 @@ class Capture {
     stop_recording(std::exchange(thread_, nullptr));
   }
   std::string name_of(const py::object &tensor) { return recorder_.name_of(handle_of(tensor)); }
+  std::string find(const py::object &tensor) { return recorder_.find(handle_of(tensor)); }
   std::string nodes() const { return "[" + recorder_.nodes() + "]"; }
+  uint64_t size() const { return recorder_.size(); }
   std::string values() const { return "[" + recorder_.values() + "]"; }
   std::string problem() const { return recorder_.problem(); }
   py::list outside() const {
@@ -125,6 +127,12 @@ void set_number(Program &program, const std::string &name, const py::object &val
   n.real = value.cast<double>();
 }
 
+// The layers that this thread skips, and those that see all of its calls.
+py::tuple modes() {
+  const plait_thread *thread = runtime->thread();
+  return py::make_tuple(thread->excluded, thread->included);
+}
+
 }  // namespace
 
 PYBIND11_MODULE(_graph, m) {
@@ -136,13 +144,16 @@ PYBIND11_MODULE(_graph, m) {
   plugin = &recorder_plugin;
   plait_thread *thread = runtime->thread();
   if (const plait_status s = runtime->attach(thread, plugin); s < 0) raise(thread, s);
+  m.def("modes", modes, "Numbers that tell which layers see the calls of this thread.");
   py::class_<Capture>(m, "Capture", "Records the operator calls of this thread.")
       .def(py::init<>())
       .def("start", &Capture::start, "Begin to record.")
       .def("stop", &Capture::stop, "End that.")
       .def("name_of", &Capture::name_of, py::arg("tensor"),
            "The name of a tensor; one that no recorded call made gets a name.")
+      .def("find", &Capture::find, py::arg("tensor"), "The name of a tensor, or '' if it has none.")
       .def_property_readonly("nodes", &Capture::nodes, "The nodes, in JSON.")
+      .def_property_readonly("size", &Capture::size, "The number of nodes.")
       .def_property_readonly("values", &Capture::values, "The types of their results, in JSON.")
       .def_property_readonly("problem", &Capture::problem,
                              "Why the calls are no graph; empty if they are one.")

@@ -43,19 +43,28 @@ std::string Recorder::add_value(plait_tensor *t) {
   return name;
 }
 
+void Recorder::add_node(const std::string &text) {
+  nodes_ += (nodes_.empty() ? "" : ",\n") + text;
+  n_nodes_++;
+}
+
 // A view that no recorded call made, of memory that one did.
 std::string Recorder::as_strided(plait_tensor *t, const Memory &memory) {
   const auto offset = static_cast<char *>(t->dl.data) - static_cast<char *>(t->storage->data);
   const std::string name = add_value(t);
-  nodes_ += (nodes_.empty() ? "" : ",\n") + std::string("{\"op\": \"as_strided\", \"in\": [\"%") +
-            memory.first + "\", " + ints_text(t->dl.shape, t->dl.ndim) + ", " +
-            ints_text(t->dl.strides, t->dl.ndim) + ", " +
-            std::to_string(offset / itemsize(t->dl.dtype)) + "], \"out\": [\"%" + name + "\"]}";
+  add_node("{\"op\": \"as_strided\", \"in\": [\"%" + memory.first + "\", " +
+           ints_text(t->dl.shape, t->dl.ndim) + ", " + ints_text(t->dl.strides, t->dl.ndim) + ", " +
+           std::to_string(offset / itemsize(t->dl.dtype)) + "], \"out\": [\"%" + name + "\"]}");
   return name;
 }
 
+std::string Recorder::find(const plait_tensor *t) const {
+  const auto known = names_.find(key(t));
+  return known == names_.end() ? std::string() : known->second;
+}
+
 std::string Recorder::name_of(plait_tensor *t) {
-  if (const auto known = names_.find(key(t)); known != names_.end()) return known->second;
+  if (std::string known = find(t); !known.empty()) return known;
   const auto memory = memories_.find(t->storage);
   if (memory != memories_.end() && !memory->second.is_outside) {
     if (!memory->second.first.empty() && same(memory->second.first_dtype, t->dl.dtype))
@@ -127,10 +136,11 @@ plait_status Recorder::record(plait_call *c) {
   for (uint16_t i = 0; c->form == PLAIT_FUNCTION && i < c->n_out; i++)
     out += (i ? ", " : "") + result(c, c->out[i], &is_new);
   if (!is_new && !written && c->n_out) return s;  // its results are known tensors
-  nodes_ += (nodes_.empty() ? "" : ",\n") + std::string("{\"op\": ") + string_text(c->op->name);
-  if (c->form == PLAIT_INPLACE) nodes_ += ", \"form\": \"inplace\"";
-  if (c->form == PLAIT_OUT) nodes_ += ", \"form\": \"out\"";
-  nodes_ += ", \"in\": [" + in + "], \"out\": [" + out + "]}";
+  const char *form = c->form == PLAIT_INPLACE ? ", \"form\": \"inplace\""
+                     : c->form == PLAIT_OUT   ? ", \"form\": \"out\""
+                                              : "";
+  add_node("{\"op\": " + string_text(c->op->name) + form + ", \"in\": [" + in + "], \"out\": [" + out +
+           "]}");
   return s;
 }
 

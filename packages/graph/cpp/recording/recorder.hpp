@@ -15,10 +15,13 @@ class Recorder {
   plait_status record(plait_call *c);
   // The name of a tensor that a recorded call made or got, or a new name for one from elsewhere.
   std::string name_of(plait_tensor *t);
+  // The name of a tensor that it knows, or "".
+  std::string find(const plait_tensor *t) const;
 
   // The elements of the lists `nodes` and `values` of the graph, in JSON.
   const std::string &nodes() const { return nodes_; }
   const std::string &values() const { return values_; }
+  uint64_t size() const { return n_nodes_; }
   // The tensors that no recorded call made, with their names.
   const std::vector<std::pair<std::string, Tensor>> &outside() const { return outside_; }
   // Why the calls are no graph; empty if they are one.
@@ -41,7 +44,9 @@ class Recorder {
   std::vector<std::pair<std::string, Tensor>> outside_;
   std::unordered_map<std::string, std::string> names_;  // by what `key` gives
   std::unordered_map<plait_storage *, Memory> memories_;
-  uint64_t n_values_ = 0;
+  void add_node(const std::string &);
+
+  uint64_t n_values_ = 0, n_nodes_ = 0;
 };
 
 // Begins to record the calls of this thread; a negative status if a recorder of it runs already.

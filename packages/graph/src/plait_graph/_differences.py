@@ -1,0 +1,66 @@
+"""What differs between two recordings of one function, which a graph cannot have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import plait_autograd
+import plait_core as pc
+from plait_graph._capture import Json, Recording
+from plait_graph._schemas import definition_of
+
+
+def difference(a: Recording, b: Recording) -> str | None:
+    """Return a text about the first difference that matters, or None."""
+    for i, (one, other) in enumerate(zip(a.nodes, b.nodes, strict=False)):
+        if one != other:
+            return _of_nodes(i, one, other)
+    if len(a.nodes) != len(b.nodes):
+        longer = max((a, b), key=lambda recording: len(recording.nodes))
+        node = longer.nodes[min(len(a.nodes), len(b.nodes))]
+        return f"one call makes {len(a.nodes)} operator calls, the next {len(b.nodes)}: {node['op']}"
+    if (a.leaves, a.structure, a.grads) != (b.leaves, b.structure, b.grads):
+        return "the results differ in structure, or are other values"
+    given = {name for name in a.tangents if name}
+    for name, tensor in a.outside.items():
+        other_tensor = b.outside.get(name)
+        if name not in given and (other_tensor is None or not _same(tensor, other_tensor)):
+            return (
+                f"a tensor {tensor.dtype}{list(tensor.shape)} that no operator made, and that is "
+                f"no argument, is another one at each call: it is read by {_reader(a, name)}"
+            )
+    return None
+
+
+def _of_nodes(i: int, one: Json, other: Json) -> str:
+    if one["op"] != other["op"]:
+        return f"operator call {i} is {one['op']} in one call and {other['op']} in the next"
+    arguments = definition_of(one["op"]).schema.arguments
+    for argument, x, y in zip(arguments, one["in"], other["in"], strict=True):
+        if x != y:
+            return (
+                f"{one['op']} (operator call {i}): `{argument.name}` is {_text(x)} in one call and "
+                f"{_text(y)} in the next; a graph has one number for all calls"
+            )
+    return f"{one['op']} (operator call {i}): its results differ"
+
+
+def _text(value: Any) -> str:
+    text = str(value)
+    return text if len(text) < 60 else text[:57] + "..."
+
+
+def _same(a: pc.Tensor, b: pc.Tensor) -> bool:
+    if a.dtype != b.dtype or a.shape != b.shape or a.device != b.device:
+        return False
+    if a.data_ptr() == b.data_ptr() and a.stride() == b.stride():
+        return True
+    with plait_autograd.no_grad():
+        return bool(((a == b) | ((a != a) & (b != b))).all())
+
+
+def _reader(recording: Recording, name: str) -> str:
+    for node in recording.nodes:
+        if f"%{name}" in str(node["in"]):
+            return str(node["op"])
+    return "no operator"
