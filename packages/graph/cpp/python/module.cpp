@@ -4,6 +4,7 @@
 #include <pybind11/stl.h>
 
 #include "program/program.hpp"
+#include "python/guard.hpp"
 #include "recording/recorder.hpp"
 
 namespace py = pybind11;
@@ -105,8 +106,8 @@ py::list run(Program &program, const py::sequence &inputs) {
   for (const Tensor &t : held) all.push_back(t.get());
   std::vector<Tensor> outputs;
   unlocked([&](plait_thread *thread) { program.run(thread, all.data(), all.size(), &outputs); });
-  py::list result;
-  for (const Tensor &t : outputs) result.append(wrap(t));
+  py::list result(outputs.size());
+  for (size_t i = 0; i < outputs.size(); i++) result[i] = wrap(outputs[i]);
   return result;
 }
 
@@ -144,6 +145,16 @@ PYBIND11_MODULE(_graph, m) {
   plugin = &recorder_plugin;
   plait_thread *thread = runtime->thread();
   if (const plait_status s = runtime->attach(thread, plugin); s < 0) raise(thread, s);
+  py::class_<Guard>(m, "Guard", "Whether a call may run the program of another call.")
+      .def(py::init([](const py::tuple &tensors, const py::list &entries) {
+             return Guard(python, tensors, entries);
+           }),
+           py::arg("tensors"), py::arg("entries"),
+           "Keep the types of tensors, the modes of the thread, and values: tuples of a dict, a key "
+           "and the value that it has there.")
+      .def("holds", &Guard::holds, py::arg("args"),
+           "Whether the arguments are tensors of these types, and all else is as it was.")
+      .def("entries_hold", &Guard::entries_hold, "Whether the values are those of before.");
   m.def("modes", modes, "Numbers that tell which layers see the calls of this thread.");
   py::class_<Capture>(m, "Capture", "Records the operator calls of this thread.")
       .def(py::init<>())

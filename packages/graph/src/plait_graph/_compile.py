@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import plait_autograd
 import plait_core as pc
 import plait_nn
-from plait_func.pytree import tree_flatten, tree_unflatten
+from plait_func.pytree import LeafSpec, tree_flatten, tree_unflatten
 from plait_graph import _graph
 from plait_graph._capture import Json, Name, Recording, record
 from plait_graph._differences import difference
@@ -67,8 +67,8 @@ def _names_in(nodes: list[Json]) -> set[str]:
 class _Frozen:
     """What is known of calls with one key: recordings, and then programs."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self._function = function
+    def __init__(self, function: Callable[..., Any], modules: list[plait_nn.Module]) -> None:
+        self._function, self._modules = function, modules
         self._lock = threading.RLock()
         self._before: Recording | None = None
         self._count = 0
@@ -76,10 +76,27 @@ class _Frozen:
 
     def call(self, args: Any, kwargs: Any, leaves: list[Any]) -> Any:
         with self._lock:
+            if self._forward is not None and not self._guard.entries_hold():
+                self._count, self._before = 0, None
+                self._forward = None
             if self._forward is None or not self._holds():
                 return self._record(args, kwargs)
             tensors = [leaf for leaf in leaves if isinstance(leaf, pc.Tensor)]
             return self._run([tensors[i] for i in self._positions])
+
+    def guard_for(self, args: tuple[Any, ...]) -> Any:
+        """Return what tells whether `args` may go to `call_again`; None if they may not."""
+        with self._lock:
+            if self._forward is None or not all(isinstance(each, pc.Tensor) for each in args):
+                return None
+            return _graph.Guard(args, self._entries)
+
+    def call_again(self, args: tuple[Any, ...]) -> Any:
+        """Run for arguments for which the guard of `guard_for` holds."""
+        with self._lock:
+            if self._forward is None or not self._holds():
+                return self._record(args, {})
+            return self._run([args[i] for i in self._positions])
 
     def _record(self, args: Any, kwargs: Any) -> Any:
         self._forward = None
@@ -119,11 +136,14 @@ class _Frozen:
         self._forward_names = names
         outputs = [*results, *self._new_grads.values(), *self._saved]
         self._n_results = len(results)
+        self._is_tensor = isinstance(recording.structure, LeafSpec) and len(results) == 1
         part = _Part(recording, nodes, names, outputs, numbers.entries)
         self._backward: _Part | None = None
         if recording.gradients:
             gradients = list(recording.gradients.values())
             self._backward = _Part(recording, later, [*self._saved, *tangents], gradients, [])
+        self._entries = _entries_of(self._modules, list(recording.outside.values()))
+        self._guard = _graph.Guard((), self._entries)
         self._forward = part
 
     def _holds(self) -> bool:
@@ -142,10 +162,13 @@ class _Frozen:
             outputs = self._forward.program.run(inputs)
         else:
             outputs = self._run_recorded(inputs)
-        grads = outputs[self._n_results :]
-        for name, grad in zip(self._new_grads, grads, strict=False):
-            self._recording.outside[name].grad = grad
+        if self._new_grads:
+            grads = outputs[self._n_results :]
+            for name, grad in zip(self._new_grads, grads, strict=False):
+                self._recording.outside[name].grad = grad
         self._numbers.count()
+        if self._is_tensor:
+            return outputs[0]
         rest = iter(outputs)
         leaves = [next(rest) if isinstance(leaf, Name) else leaf for leaf in self._recording.leaves]
         return tree_unflatten(leaves, self._recording.structure)
@@ -192,6 +215,17 @@ class _Node(plait_autograd.Function):
         return (None, None, *frozen._backward.program.run([*ctx.saved, *given]))
 
 
+def _entries_of(modules: list[plait_nn.Module], tensors: list[pc.Tensor]) -> list[Any]:
+    """Return what modules must still have for a program to be theirs: modes and tensors."""
+    read = {id(tensor) for tensor in tensors}
+    result: list[Any] = []
+    for module in modules:
+        result.append((module.__dict__, "training", module.training))
+        for entries in (module._parameters, module._buffers):
+            result += [(entries, name, t) for name, t in entries.items() if id(t) in read]
+    return result
+
+
 def _names_defined(nodes: list[Json]) -> set[str]:
     return _names_in([{"in": [], "out": node["out"]} for node in nodes])
 
@@ -211,15 +245,22 @@ class Compiled:
         self._orig_mod = function
         self._entries: dict[Any, _Frozen] = {}
         self._modules = _modules_of(function)
+        self._last: tuple[Any, _Frozen] | None = None
         functools.update_wrapper(self, function, updated=())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        last = self._last
+        if last is not None and not kwargs and last[0].holds(args):
+            return last[1].call_again(args)
         leaves, structure = tree_flatten((args, kwargs))
         key = (str(structure), _leaf_keys(leaves), self._modes())
         entry = self._entries.get(key)
         if entry is None:
-            entry = self._entries.setdefault(key, _Frozen(self._orig_mod))
-        return entry.call(args, kwargs, leaves)
+            entry = self._entries.setdefault(key, _Frozen(self._orig_mod, self._modules))
+        result = entry.call(args, kwargs, leaves)
+        guard = None if kwargs else entry.guard_for(args)
+        self._last = None if guard is None else (guard, entry)
+        return result
 
     def _modes(self) -> tuple[Any, ...]:
         training = tuple(module.training for module in self._modules)
