@@ -10,7 +10,7 @@ setup(
     extensions=[
         Extension(
             "plait_graph._graph",
-            [*PROGRAMS, "cpp/recording/*.cpp", "cpp/python/*.cpp"],
+            [*PROGRAMS, "cpp/run/file.cpp", "cpp/recording/*.cpp", "cpp/python/*.cpp"],
             flags=["-O2"],
             include_dirs=["cpp"],
         )

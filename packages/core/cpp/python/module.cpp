@@ -136,12 +136,14 @@ bool is_weight_cache_enabled() {
 }
 
 // Where each tensor's elements lie, and the version of their storage; zeros for None. None where
-// nothing may be kept of one of them.
+// nothing may be kept of one of them, or a layer that sees all calls would not see those that made
+// what is kept.
 py::object weights_state(const py::tuple &tensors) {
   plait_thread *thread = state.runtime->thread();
   const plait_engine *e = role<plait_engine>(state.runtime);
   const bool recorded = e && !(thread->excluded >> e->layer & 1);
-  if (!is_weight_cache_enabled() || recorded || thread->slot[1]) return py::none();
+  if (!is_weight_cache_enabled() || recorded || thread->included || thread->slot[1])
+    return py::none();
   constexpr uint64_t foreign = PLAIT_STORAGE_EXTERNAL | PLAIT_STORAGE_SHARED |
                                PLAIT_STORAGE_MAPPED | PLAIT_STORAGE_EXPORTED | PLAIT_STORAGE_PINNED;
   py::tuple states(2 * tensors.size());

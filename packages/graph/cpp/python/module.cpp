@@ -6,6 +6,7 @@
 #include "program/program.hpp"
 #include "python/guard.hpp"
 #include "recording/recorder.hpp"
+#include "run/file.hpp"
 
 namespace py = pybind11;
 
@@ -128,6 +129,69 @@ void set_number(Program &program, const std::string &name, const py::object &val
   n.real = value.cast<double>();
 }
 
+const plait_op *known_operator(const std::string &name) {
+  const plait_op *op = runtime->op(name.c_str());
+  if (!op || name != op->name) throw py::value_error("there is no operator " + name);
+  return op;
+}
+
+py::list argument_names(const std::string &name) {
+  const plait_op *op = known_operator(name);
+  py::list result;
+  for (uint16_t i = 0; i < op->n_args; i++) result.append(plait_arg_at(op, i)->name);
+  return result;
+}
+
+// The names of the values that a call writes to, by the flags of its arguments.
+py::set written_names(const std::string &name, const py::list &args) {
+  const plait_op *op = known_operator(name);
+  py::set result;
+  const auto add = [&](const py::handle &item) {
+    if (py::isinstance<py::str>(item)) result.add(item.cast<std::string>().substr(1));
+  };
+  for (uint16_t i = 0; i < op->n_args && i < args.size(); i++) {
+    if (!(plait_arg_at(op, i)->flags & PLAIT_ARG_WRITES)) continue;
+    if (py::isinstance<py::list>(args[i]))
+      for (const py::handle item : args[i]) add(item);
+    else
+      add(args[i]);
+  }
+  return result;
+}
+
+[[noreturn]] void raise_file_error(const FileError &e) { throw py::value_error(e.what()); }
+
+py::tuple read_file(const std::string &path) {
+  try {
+    const TensorFile file(path);
+    py::dict texts, tensors;
+    for (const auto &[key, text] : file.texts()) texts[py::str(key)] = text;
+    for (const FileEntry &entry : file.entries()) {
+      Tensor t;
+      unlocked([&](plait_thread *thread) { t = file.read(thread, entry, entry.dtype, entry.shape); });
+      tensors[py::str(entry.name)] = wrap(t);
+    }
+    return py::make_tuple(texts, tensors);
+  } catch (const FileError &e) {
+    raise_file_error(e);
+  }
+}
+
+void write_file(const std::string &path, const py::dict &texts, const py::sequence &names,
+                const py::sequence &tensors) {
+  Texts all_texts;
+  for (const auto &[key, text] : texts)
+    all_texts.emplace_back(key.cast<std::string>(), text.cast<std::string>());
+  const std::vector<Tensor> held = handles(tensors);
+  std::vector<NamedTensor> all;
+  for (size_t i = 0; i < held.size(); i++) all.push_back({names[i].cast<std::string>(), held[i]});
+  try {
+    write_tensor_file(runtime->thread(), path, all_texts, all);
+  } catch (const FileError &e) {
+    raise_file_error(e);
+  }
+}
+
 // The layers that this thread skips, and those that see all of its calls.
 py::tuple modes() {
   const plait_thread *thread = runtime->thread();
@@ -155,6 +219,12 @@ PYBIND11_MODULE(_graph, m) {
       .def("holds", &Guard::holds, py::arg("args"),
            "Whether the arguments are tensors of these types, and all else is as it was.")
       .def("entries_hold", &Guard::entries_hold, "Whether the values are those of before.");
+  m.def("argument_names", argument_names, py::arg("op"), "The names of an operator's arguments.");
+  m.def("written_names", written_names, py::arg("op"), py::arg("args"),
+        "The names among a node's arguments to which it writes.");
+  m.def("read_file", read_file, py::arg("path"), "The texts and the tensors of a file.");
+  m.def("write_file", write_file, py::arg("path"), py::arg("texts"), py::arg("names"),
+        py::arg("tensors"), "Write texts and tensors to a file, as a whole or not at all.");
   m.def("modes", modes, "Numbers that tell which layers see the calls of this thread.");
   py::class_<Capture>(m, "Capture", "Records the operator calls of this thread.")
       .def(py::init<>())

@@ -32,7 +32,7 @@ class _Part:
         outputs: list[str],
         numbers: list[Json],
     ) -> None:
-        used = _names_in(nodes) | set(outputs)
+        used = names_in(nodes) | set(outputs)
         given = set(inputs)
         weights = [name for name in recording.outside if name in used and name not in given]
         self.tensors = [recording.outside[name] for name in weights]
@@ -48,7 +48,7 @@ class _Part:
         self.program.bind(self.tensors)
 
 
-def _names_in(nodes: list[Json]) -> set[str]:
+def names_in(nodes: list[Json]) -> set[str]:
     result: set[str] = set()
 
     def add(value: Any) -> None:
@@ -132,7 +132,7 @@ class _Frozen:
         later = recording.nodes[recording.n_forward :]
         tangents = [name for name in recording.tangents if name]
         local = set(recording.outside) | _names_defined(later)
-        self._saved = sorted((_names_in(later) | set(recording.gradients.values())) - local)
+        self._saved = sorted((names_in(later) | set(recording.gradients.values())) - local)
         self._forward_names = names
         outputs = [*results, *self._new_grads.values(), *self._saved]
         self._n_results = len(results)
@@ -227,7 +227,7 @@ def _entries_of(modules: list[plait_nn.Module], tensors: list[pc.Tensor]) -> lis
 
 
 def _names_defined(nodes: list[Json]) -> set[str]:
-    return _names_in([{"in": [], "out": node["out"]} for node in nodes])
+    return names_in([{"in": [], "out": node["out"]} for node in nodes])
 
 
 class Compiled:
@@ -244,7 +244,7 @@ class Compiled:
     def __init__(self, function: Callable[..., Any]) -> None:
         self._orig_mod = function
         self._entries: dict[Any, _Frozen] = {}
-        self._modules = _modules_of(function)
+        self._modules = modules_of(function)
         self._last: tuple[Any, _Frozen] | None = None
         functools.update_wrapper(self, function, updated=())
 
@@ -288,7 +288,7 @@ def _leaf_keys(leaves: list[Any]) -> tuple[Any, ...]:
     return tuple(keys)
 
 
-def _modules_of(function: Any) -> list[plait_nn.Module]:
+def modules_of(function: Any) -> list[plait_nn.Module]:
     """Return the modules that a function is, or reads: bound, in its closure, or global."""
     found: list[Any] = [function, getattr(function, "__self__", None)]
     inner = getattr(function, "__func__", function)

@@ -6,8 +6,8 @@ from typing import Any
 
 import plait_autograd
 import plait_core as pc
+from plait_graph import _graph
 from plait_graph._capture import Json, Recording
-from plait_graph._schemas import definition_of
 
 
 def difference(a: Recording, b: Recording) -> str | None:
@@ -35,11 +35,11 @@ def difference(a: Recording, b: Recording) -> str | None:
 def _of_nodes(i: int, one: Json, other: Json) -> str:
     if one["op"] != other["op"]:
         return f"operator call {i} is {one['op']} in one call and {other['op']} in the next"
-    arguments = definition_of(one["op"]).schema.arguments
+    arguments = _graph.argument_names(one["op"])
     for argument, x, y in zip(arguments, one["in"], other["in"], strict=True):
         if x != y:
             return (
-                f"{one['op']} (operator call {i}): `{argument.name}` is {_text(x)} in one call and "
+                f"{one['op']} (operator call {i}): `{argument}` is {_text(x)} in one call and "
                 f"{_text(y)} in the next; a graph has one number for all calls"
             )
     return f"{one['op']} (operator call {i}): its results differ"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+from plait_graph import _graph
 from plait_graph._capture import Json, Recording, Step
-from plait_graph._schemas import definition_of
 
 
 class OptimizerNumbers:
@@ -41,14 +41,13 @@ class OptimizerNumbers:
             self._add_call(f"{prefix}.{i}" if len(calls) > 1 else prefix, node, group, step)
 
     def _add_call(self, prefix: str, node: Json, group: dict[str, Any], step: Step) -> None:
-        arguments = definition_of(node["op"]).schema.arguments
         states = [step.optimizer.state[p] for p in group["params"] if p.grad is not None]
-        for i, argument in enumerate(arguments):
+        for i, argument in enumerate(_graph.argument_names(node["op"])):
             value = node["in"][i]
-            if argument.name == "steps" and all("step" in state for state in states):
+            if argument == "steps" and all("step" in state for state in states):
                 node["in"][i] = self._add_steps(prefix, value, states)
             elif type(value) is float:
-                node["in"][i] = self._add_option(prefix, argument.name, value, group)
+                node["in"][i] = self._add_option(prefix, argument, value, group)
 
     def _add_steps(self, prefix: str, value: list[int], states: list[dict[str, Any]]) -> list[str]:
         names = [f"{prefix}.step"] * len(value)

@@ -1,4 +1,4 @@
-#include "file.hpp"
+#include "run/file.hpp"
 
 #include <fcntl.h>
 #include <sys/mman.h>
