@@ -6,7 +6,13 @@ PROGRAMS = ["cpp/*.cpp", "cpp/program/*.cpp"]
 
 setup(
     package="plait_graph",
-    libraries=[Library("plait_run", [*PROGRAMS, "cpp/run/*.cpp"], include_dirs=["cpp"])],
+    libraries=[
+        Library(
+            "plait_run",
+            [*PROGRAMS, "cpp/run/*.cpp"],
+            include_dirs=["cpp", "src/plait_graph/include"],
+        )
+    ],
     extensions=[
         Extension(
             "plait_graph._graph",
