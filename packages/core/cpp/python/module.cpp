@@ -135,15 +135,16 @@ bool is_weight_cache_enabled() {
   return !(*state.runtime->settings & plait::core::kPackWeightsAnew);
 }
 
+// Whether a layer sees every call of this thread, such as one that records them.
+bool calls_are_watched() { return state.runtime->thread()->included != 0; }
+
 // Where each tensor's elements lie, and the version of their storage; zeros for None. None where
-// nothing may be kept of one of them, or a layer that sees all calls would not see those that made
-// what is kept.
+// nothing may be kept of one of them.
 py::object weights_state(const py::tuple &tensors) {
   plait_thread *thread = state.runtime->thread();
   const plait_engine *e = role<plait_engine>(state.runtime);
   const bool recorded = e && !(thread->excluded >> e->layer & 1);
-  if (!is_weight_cache_enabled() || recorded || thread->included || thread->slot[1])
-    return py::none();
+  if (!is_weight_cache_enabled() || recorded || thread->slot[1]) return py::none();
   constexpr uint64_t foreign = PLAIT_STORAGE_EXTERNAL | PLAIT_STORAGE_SHARED |
                                PLAIT_STORAGE_MAPPED | PLAIT_STORAGE_EXPORTED | PLAIT_STORAGE_PINNED;
   py::tuple states(2 * tensors.size());
@@ -368,6 +369,7 @@ void add_functions(py::module_ &m) {
         "    >>> import plait_core as pc\n"
         "    >>> pc.is_weight_cache_enabled()\n"
         "    True");
+  m.def("_calls_are_watched", calls_are_watched);
   m.def("_weights_state", weights_state, py::arg("tensors"));
   m.def(
       "set_winograd", set_winograd, py::arg("mode"),

@@ -113,6 +113,43 @@ class Program::Planner {
     for (size_t i = 0; i < p_.nodes_.size(); i++) infer_node(int32_t(i));
   }
 
+  // Which nodes compute the same at each run, as long as nobody writes to the weights.
+  void find_constants() {
+    std::vector<bool> varies(p_.memories_.size());
+    for (size_t i = 0; i < varies.size(); i++) varies[i] = p_.memories_[i].where == Where::input;
+    for (const Node &n : p_.nodes_) each_written(n, [&](int32_t m) { varies[size_t(m)] = true; });
+    p_.is_written_.resize(p_.n_weights());
+    for (size_t i = 0; i < p_.n_weights(); i++)
+      p_.is_written_[i] = varies[size_t(p_.values_[p_.n_inputs() + i].memory)];
+    for (const Node &n : p_.nodes_)
+      each_written(n, [&](int32_t m) {
+        p_.writes_inputs_ |= p_.memories_[size_t(m)].where == Where::input;
+      });
+    for (const int32_t v : p_.outputs_)  // the caller may write to it
+      if (const int32_t m = p_.values_[size_t(v)].memory; m >= 0) varies[size_t(m)] = true;
+    for (Node &n : p_.nodes_) {
+      if (!n.runs) continue;
+      bool is_constant = !n.allocates && n.form == PLAIT_FUNCTION && !n.results.empty() &&
+                         !(n.op->flags & PLAIT_OP_RANDOM) && n.numbers.empty();
+      const auto see = [&](int32_t value) {
+        const int32_t m = p_.values_[size_t(value)].memory;
+        is_constant &= m >= 0 && !varies[size_t(m)];
+      };
+      for (const Slot &slot : n.slots) see(slot.value);
+      for (const auto &values : n.results)
+        for (const int32_t v : values)
+          if (v >= 0) see(v);
+      n.is_constant = is_constant;
+      p_.has_constants_ |= is_constant;
+      for (const auto &values : n.results)
+        for (const int32_t v : values) {
+          if (v < 0 || p_.values_[size_t(v)].memory < 0) continue;
+          if (is_constant) memory_of(v)->where = Where::constant;
+          else varies[size_t(p_.values_[size_t(v)].memory)] = true;
+        }
+    }
+  }
+
   // Which memories the outputs keep, and how long others are used.
   void find_lifetimes() {
     for (size_t i = 0; i < p_.nodes_.size(); i++) {
@@ -160,6 +197,29 @@ class Program::Planner {
   }
 
  private:
+  // Calls f with the index of each memory that a node writes to, other than that of new results.
+  template <class F>
+  void each_written(const Node &n, F &&f) {
+    const auto see = [&](const Slot &slot) {
+      if (const int32_t m = p_.values_[size_t(slot.value)].memory; m >= 0) f(m);
+    };
+    for (const Slot &slot : n.slots) {
+      const auto *at = reinterpret_cast<const char *>(slot.at);
+      const auto lies_in = [&](const void *begin, size_t nbytes) {
+        return at >= static_cast<const char *>(begin) && at < static_cast<const char *>(begin) + nbytes;
+      };
+      if (lies_in(n.out.data(), n.out.size() * sizeof(plait_value))) see(slot);
+      for (uint16_t i = 0; i < n.op->n_args; i++) {
+        const plait_value &v = n.in[i];
+        const bool writes = (plait_arg_at(n.op, i)->flags & PLAIT_ARG_WRITES) ||
+                            (n.form == PLAIT_INPLACE && i == 0);
+        if (writes && (lies_in(&v, sizeof v) || (v.tag == PLAIT_TENSORS &&
+                                                 lies_in(v.u.ts, v.n * sizeof *v.u.ts))))
+          see(slot);
+      }
+    }
+  }
+
   Memory *memory_of(int32_t value) {
     const int32_t m = p_.values_[size_t(value)].memory;
     return m < 0 ? nullptr : &p_.memories_[size_t(m)];
@@ -342,6 +402,7 @@ void Program::plan(plait_thread *thread) {
   const NoLayers none(thread);
   Planner planner(this, thread);
   planner.infer();
+  planner.find_constants();
   planner.find_lifetimes();
   planner.place_blocks();
 }
@@ -349,6 +410,8 @@ void Program::plan(plait_thread *thread) {
 uint64_t Program::planned_bytes() const {
   uint64_t total = 0;
   for (const Block &b : blocks_) total += b.nbytes;
+  for (const Memory &m : memories_)
+    if (m.where == Where::constant) total += m.nbytes;
   return total;
 }
 

@@ -70,7 +70,8 @@ class Program {
     int32_t memory = -1;  // index of its Memory; -1: known only when it runs
     int64_t offset = 0;   // in bytes from its begin
   };
-  enum class Where : uint8_t { input, weight, block, output };
+  // A constant is computed from weights alone, which the graph does not write to.
+  enum class Where : uint8_t { input, weight, block, output, constant };
   struct Memory {
     Where where;
     int32_t value;  // of an input or weight, whose first element is offset 0
@@ -100,6 +101,7 @@ class Program {
     uint32_t form;
     bool runs = true;      // false: its results are views, which are made ahead
     bool allocates = false;  // its results are new tensors at each run
+    bool is_constant = false;  // it runs when weights have changed since
     std::vector<plait_value> in, out;
     std::vector<Slot> slots;
     std::vector<NumberSlot> numbers;
@@ -118,6 +120,7 @@ class Program {
   void make_fixed(plait_thread *);
   Tensor tensor_at(plait_thread *, const Value &, plait_storage *, char *begin) const;
   void begin_run(plait_thread *, plait_tensor *const *inputs, size_t n);
+  void compute_constants(plait_thread *);
   void call_node(plait_thread *, Node &);
   void end_run();
   bool is_fixed(const Value &) const;
@@ -131,6 +134,13 @@ class Program {
   std::vector<Block> blocks_;
   std::vector<Tensor> weights_;
   std::vector<void *> weight_data_;  // where they were when the fixed tensors were made
+  bool has_constants_ = false;
+  // Whether constants are computed in their places at each run, as other nodes: the graph writes to
+  // memory that a weight may share.
+  bool constants_in_order_ = false;
+  bool writes_inputs_ = false;
+  std::vector<bool> is_written_;  // by weight
+  std::vector<uint64_t> weight_versions_;  // with which the constants were computed; or empty
   std::vector<Tensor> tensors_;      // by value
   std::vector<int32_t> moving_;      // values that each run makes anew
   std::vector<Slot> moving_slots_;

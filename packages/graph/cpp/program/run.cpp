@@ -27,7 +27,7 @@ size_t Program::n_allocations() const {
 bool Program::is_fixed(const Value &v) const {
   if (v.memory < 0) return false;
   const Where where = memories_[size_t(v.memory)].where;
-  return where == Where::weight || where == Where::block ||
+  return where == Where::weight || where == Where::block || where == Where::constant ||
          (where == Where::output && !keeps_outputs_);
 }
 
@@ -48,6 +48,13 @@ void Program::bind(plait_thread *thread, const std::vector<Tensor> &weights) {
     check_type(thread, weights[i].get(), weight_type(i), "the weight", weight_names_[i]);
   weights_ = weights;
   is_bound_ = false;
+  constants_in_order_ = writes_inputs_;
+  std::unordered_map<const plait_storage *, size_t> first;
+  for (size_t i = 0; i < weights.size(); i++) {
+    const auto [other, is_first] = first.emplace(weights[i].get()->storage, i);
+    if (!is_first && (is_written_[i] || is_written_[other->second])) constants_in_order_ = true;
+    if (is_written_[i]) other->second = i;
+  }
 }
 
 void Program::check_type(plait_thread *thread, const plait_tensor *t, const TensorType &type,
@@ -81,6 +88,7 @@ void Program::make_fixed(plait_thread *thread) {
   if (weights_.size() != n_weights())
     check(runtime->raise(thread, PLAIT_VALUE_ERROR, "graph", "its weights were not bound"));
   tensors_.assign(values_.size(), Tensor());
+  weight_versions_.clear();
   moving_.clear();
   moving_slots_.clear();
   weight_data_.clear();
@@ -135,6 +143,25 @@ void Program::make_fixed(plait_thread *thread) {
   is_bound_ = true;
 }
 
+// Computes what depends on weights alone, if one was written to since.
+void Program::compute_constants(plait_thread *thread) {
+  const auto version = [](const Tensor &w) {
+    return __atomic_load_n(&w.get()->storage->version, __ATOMIC_ACQUIRE);
+  };
+  // of these, writes by others are not seen
+  constexpr uint64_t foreign = PLAIT_STORAGE_EXTERNAL | PLAIT_STORAGE_SHARED | PLAIT_STORAGE_EXPORTED;
+  bool is_current = weight_versions_.size() == weights_.size() + 1;
+  for (size_t i = 0; is_current && i < weights_.size(); i++)
+    is_current = weight_versions_[i] == version(weights_[i]) &&
+                 !(weights_[i].get()->storage->flags & foreign);
+  if (is_current) return;
+  weight_versions_.clear();
+  for (const Tensor &w : weights_) weight_versions_.push_back(version(w));
+  for (Node &n : nodes_)
+    if (n.is_constant) call_node(thread, n);
+  weight_versions_.push_back(0);  // all were computed
+}
+
 void Program::begin_run(plait_thread *thread, plait_tensor *const *inputs, size_t n) {
   if (n != n_inputs())
     check(runtime->raise(thread, PLAIT_VALUE_ERROR, "graph", "it has %zu inputs, got %zu",
@@ -145,6 +172,7 @@ void Program::begin_run(plait_thread *thread, plait_tensor *const *inputs, size_
   for (size_t i = 0; i < weights_.size() && !moved; i++)
     moved = weights_[i].get()->dl.data != weight_data_[i];
   if (moved) make_fixed(thread);
+  if (has_constants_ && !constants_in_order_) compute_constants(thread);
   std::vector<Ref<plait_storage>> made;
   for (const int32_t i : moving_) {
     const Value &v = values_[size_t(i)];
@@ -229,7 +257,7 @@ void Program::run(plait_thread *thread, plait_tensor *const *inputs, size_t n,
   try {
     begin_run(thread, inputs, n);
     for (Node &node : nodes_)
-      if (node.runs) call_node(thread, node);
+      if (node.runs && (!node.is_constant || constants_in_order_)) call_node(thread, node);
     outputs->clear();
     for (const int32_t v : outputs_) outputs->push_back(tensors_[size_t(v)]);
   } catch (...) {
