@@ -19,6 +19,7 @@ setup(
             [*PROGRAMS, "cpp/run/file.cpp", "cpp/recording/*.cpp", "cpp/python/*.cpp"],
             flags=["-O2"],
             include_dirs=["cpp"],
+            requires=["plait_core"],
         )
     ],
 )

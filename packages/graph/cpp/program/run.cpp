@@ -259,7 +259,18 @@ void Program::run(plait_thread *thread, plait_tensor *const *inputs, size_t n,
     for (Node &node : nodes_)
       if (node.runs && (!node.is_constant || constants_in_order_)) call_node(thread, node);
     outputs->clear();
-    for (const int32_t v : outputs_) outputs->push_back(tensors_[size_t(v)]);
+    for (size_t i = 0; i < outputs_.size(); i++) {
+      const auto v = size_t(outputs_[i]);
+      const bool is_shared = v < n_inputs() + n_weights() ||
+                             std::find(outputs_.begin(), outputs_.begin() + ptrdiff_t(i),
+                                       outputs_[i]) != outputs_.begin() + ptrdiff_t(i);
+      Tensor result = tensors_[v];
+      if (is_shared && keeps_outputs_) {  // another tensor in the same memory
+        result = Tensor();
+        check(runtime->tensor_alias(thread, tensors_[v].get(), result.out()));
+      }
+      outputs->push_back(std::move(result));
+    }
   } catch (...) {
     end_run();
     throw;

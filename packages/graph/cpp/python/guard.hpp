@@ -10,30 +10,41 @@
 
 namespace plait::graph {
 
-// Keeps what the recorded call got and could see: its tensors' types, the modes of the thread, and
-// values in dictionaries, such as parameters of modules.
+// Keeps what the recorded call got and could see.
 class Guard {
  public:
-  // `entries` are tuples of a dict, a key and the value that it must have there.
-  Guard(const plait_python *python, const pybind11::tuple &tensors,
-        const pybind11::list &entries);
-  // Whether the arguments are tensors of the same types, and all else is as it was.
+  // `kept` are the tensors that the program reads besides its arguments; `grads` are tensors of
+  // which it matters whether they have a gradient. `entries` are tuples: a dict, a key and the value
+  // that it must have there; a cell and its value; a list or dict and its size.
+  Guard(const plait_python *python, const pybind11::tuple &args, const pybind11::list &kept,
+        const pybind11::list &grads, const pybind11::list &entries);
+  // Whether the arguments are tensors of the same types that share memory in the same way, and all
+  // else is as it was.
   bool holds(const pybind11::tuple &args) const;
-  // Whether the values in the dictionaries are those of before.
-  bool entries_hold() const;
+  // All else is as it was.
+  bool rest_holds() const;
 
  private:
-  struct Argument {
+  struct Type {
     DLDataType dtype;
     DLDevice device;
     uint64_t layers;
-    size_t first;  // the first argument that is the same tensor
     std::vector<int64_t> sizes;  // shape, then strides
+    explicit Type(const plait_tensor *);
+    bool fits(const plait_tensor *) const;
+  };
+  struct Argument {
+    Type type;
+    size_t first;  // the first argument with the same storage
+    ptrdiff_t distance;  // in bytes from that one
   };
   const plait_python *python_;
   std::vector<Argument> arguments_;
+  std::vector<std::pair<Tensor, Type>> kept_;
+  std::vector<std::pair<Tensor, bool>> grads_;
   pybind11::list entries_;
   uint64_t excluded_, included_;
+  DLDevice device_;
   DLDataType default_dtype_;
 };
 

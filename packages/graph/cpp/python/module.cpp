@@ -1,4 +1,5 @@
 // plait_graph._graph: captures and programs for Python.
+#include <plait/batched.h>
 #include <plait/python.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
@@ -68,8 +69,8 @@ class Capture {
   std::string problem() const { return recorder_.problem(); }
   py::list outside() const {
     py::list result;
-    for (const auto &[name, tensor] : recorder_.outside())
-      result.append(py::make_tuple(name, wrap(tensor)));
+    for (const Recorder::Outside &each : recorder_.outside())
+      result.append(py::make_tuple(each.name, wrap(each.tensor), each.description));
     return result;
   }
 
@@ -192,10 +193,31 @@ void write_file(const std::string &path, const py::dict &texts, const py::sequen
   }
 }
 
+py::list shared_memory(const py::sequence &tensors) {
+  const std::vector<Tensor> all = handles(tensors);
+  py::list result;
+  for (size_t i = 0; i < all.size(); i++) {
+    size_t first = 0;
+    while (all[first]->storage != all[i]->storage) first++;
+    const auto distance = static_cast<char *>(all[i]->dl.data) - static_cast<char *>(all[first]->dl.data);
+    result.append(py::make_tuple(first, distance));
+  }
+  return result;
+}
+
+bool has_own_elements(const py::object &tensor) {
+  const plait_tensor *t = python->unwrap(tensor.ptr());
+  if (!t && PyErr_Occurred()) throw py::error_already_set();
+  const plait_engine *e = role<plait_engine>(runtime);
+  const uint64_t gradients = e ? uint64_t(1) << e->layer : 0;
+  return t && !(t->layers & ~gradients) && !t->slot[2] && !t->slot[3];
+}
+
 // The layers that this thread skips, and those that see all of its calls.
 py::tuple modes() {
   const plait_thread *thread = runtime->thread();
-  return py::make_tuple(thread->excluded, thread->included);
+  return py::make_tuple(thread->excluded, thread->included, int(thread->device.device_type),
+                        thread->device.device_id);
 }
 
 }  // namespace
@@ -209,23 +231,34 @@ PYBIND11_MODULE(_graph, m) {
   plugin = &recorder_plugin;
   plait_thread *thread = runtime->thread();
   if (const plait_status s = runtime->attach(thread, plugin); s < 0) raise(thread, s);
+  auto *core = static_cast<plait_batched *>(PyCapsule_Import(PLAIT_BATCHED_CAPSULE, 0));
+  if (!core) throw py::error_already_set();
+  if (core->h.size < sizeof(plait_batched))
+    throw py::import_error("plait_graph: a newer plait-core is required");
+  __atomic_store_n(&core->note_read, &note_read, __ATOMIC_RELEASE);
   py::class_<Guard>(m, "Guard", "Whether a call may run the program of another call.")
-      .def(py::init([](const py::tuple &tensors, const py::list &entries) {
-             return Guard(python, tensors, entries);
+      .def(py::init([](const py::tuple &tensors, const py::list &kept, const py::list &grads,
+                       const py::list &entries) {
+             return Guard(python, tensors, kept, grads, entries);
            }),
-           py::arg("tensors"), py::arg("entries"),
-           "Keep the types of tensors, the modes of the thread, and values: tuples of a dict, a key "
-           "and the value that it has there.")
+           py::arg("tensors"), py::arg("kept"), py::arg("grads"), py::arg("entries"),
+           "Keep the types of arguments and of other tensors, whether tensors have gradients, the "
+           "modes of the thread, and values: tuples of a dict, a key and the value there; of a cell "
+           "and its value; of a list or dict and its size.")
       .def("holds", &Guard::holds, py::arg("args"),
            "Whether the arguments are tensors of these types, and all else is as it was.")
-      .def("entries_hold", &Guard::entries_hold, "Whether the values are those of before.");
+      .def("rest_holds", &Guard::rest_holds, "The same without the arguments.");
+  m.def("shared_memory", shared_memory, py::arg("tensors"),
+        "For each tensor, the first one in the same storage, and the bytes between them.");
+  m.def("has_own_elements", has_own_elements, py::arg("tensor"),
+        "Whether it is a dense tensor whose memory has its elements, and no transform sees it.");
   m.def("argument_names", argument_names, py::arg("op"), "The names of an operator's arguments.");
   m.def("written_names", written_names, py::arg("op"), py::arg("args"),
         "The names among a node's arguments to which it writes.");
   m.def("read_file", read_file, py::arg("path"), "The texts and the tensors of a file.");
   m.def("write_file", write_file, py::arg("path"), py::arg("texts"), py::arg("names"),
         py::arg("tensors"), "Write texts and tensors to a file, as a whole or not at all.");
-  m.def("modes", modes, "Numbers that tell which layers see the calls of this thread.");
+  m.def("modes", modes, "Numbers: which layers see the calls of this thread, and its default device.");
   py::class_<Capture>(m, "Capture", "Records the operator calls of this thread.")
       .def(py::init<>())
       .def("start", &Capture::start, "Begin to record.")
@@ -239,7 +272,7 @@ PYBIND11_MODULE(_graph, m) {
       .def_property_readonly("problem", &Capture::problem,
                              "Why the calls are no graph; empty if they are one.")
       .def_property_readonly("outside", &Capture::outside,
-                             "Names and tensors that no recorded call made.");
+                             "Name, tensor and description of those that no recorded call made.");
   py::class_<Program>(m, "Program", "A graph that can run.")
       .def(py::init(&parse), py::arg("text"), "Check the text of a graph and plan its runs.")
       .def("bind", bind, py::arg("weights"), "Set the tensors that it reads and writes.")

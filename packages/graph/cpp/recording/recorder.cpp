@@ -72,7 +72,7 @@ std::string Recorder::name_of(plait_tensor *t) {
     if (problem_.empty()) problem_ = "a view was made that no operator made, of another dtype";
   }
   const std::string name = "w" + std::to_string(outside_.size());
-  outside_.emplace_back(name, Tensor::share(t));
+  outside_.push_back({name, Tensor::share(t), value_text(name, t)});
   names_.emplace(key(t), name);
   if (memory == memories_.end())
     memories_.emplace(t->storage,
@@ -142,6 +142,18 @@ plait_status Recorder::record(plait_call *c) {
   add_node("{\"op\": " + string_text(c->op->name) + form + ", \"in\": [" + in + "], \"out\": [" + out +
            "]}");
   return s;
+}
+
+void Recorder::note_read(const plait_tensor *t) {
+  if (problem_.empty())
+    problem_ = std::string("the function reads the elements of a tensor (") + plait::name(t->dl.dtype) +
+               shape_text(t) +
+               ") in Python, as by item(), float(), bool(), tolist(), numpy() or print(); a graph "
+               "would have what they were in the first calls";
+}
+
+void note_read(const plait_tensor *t) {
+  if (current) current->note_read(t);
 }
 
 plait_status start_recording(plait_thread *thread, Recorder *recorder) {

@@ -22,8 +22,15 @@ class Recorder {
   const std::string &nodes() const { return nodes_; }
   const std::string &values() const { return values_; }
   uint64_t size() const { return n_nodes_; }
-  // The tensors that no recorded call made, with their names.
-  const std::vector<std::pair<std::string, Tensor>> &outside() const { return outside_; }
+  // A tensor that no recorded call made, and what it was when it was first seen.
+  struct Outside {
+    std::string name;
+    Tensor tensor;
+    std::string description;  // JSON
+  };
+  const std::vector<Outside> &outside() const { return outside_; }
+  // Is told that Python reads the elements of a tensor.
+  void note_read(const plait_tensor *t);
   // Why the calls are no graph; empty if they are one.
   const std::string &problem() const { return problem_; }
 
@@ -41,7 +48,7 @@ class Recorder {
   std::string as_strided(plait_tensor *t, const Memory &memory);
 
   std::string nodes_, values_, problem_;
-  std::vector<std::pair<std::string, Tensor>> outside_;
+  std::vector<Outside> outside_;
   std::unordered_map<std::string, std::string> names_;  // by what `key` gives
   std::unordered_map<plait_storage *, Memory> memories_;
   void add_node(const std::string &);
@@ -52,5 +59,7 @@ class Recorder {
 // Begins to record the calls of this thread; a negative status if a recorder of it runs already.
 plait_status start_recording(plait_thread *, Recorder *);
 void stop_recording(plait_thread *);
+// Tells the recorder of this thread, if there is one, that Python reads the elements of a tensor.
+void note_read(const plait_tensor *);
 
 }  // namespace plait::graph

@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import json
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -18,8 +19,11 @@ Json = dict[str, Any]
 
 
 class Name(str):
-    """The name of a tensor, in the place of the tensor."""
+    """The name of a tensor that the program computes, in the place of the tensor."""
 
+
+class Given(str):
+    """The name of a tensor that the function got or reads, and returns itself."""
 
 
 @dataclasses.dataclass
@@ -36,22 +40,27 @@ class Recording:
     """What one call of a function did.
 
     Args:
+        capture: what recorded it, which knows the memory of its tensors.
         nodes: the operator calls, as a graph has them.
-        types: descriptions of the values that they made, by name.
-        inputs: the names of the function's tensors.
+        types: descriptions of all values, by name.
+        inputs: the names of the function's tensors, in their order.
+        given: these tensors.
         outside: other tensors that the calls read or wrote, by name.
         structure: that of the result, for `tree_unflatten`.
-        leaves: the parts of the result, with a `Name` for each tensor.
-        grads: names of the gradients of tensors in `outside`, by the name of the tensor.
+        leaves: the parts of the result: a `Name` or `Given` for each tensor, or what they are.
+        grads: names of the gradients of tensors that the function left in ``.grad``, by the
+            tensor's name.
         steps: what optimizers did.
         n_forward: the number of nodes before those of the derivative that `record` adds.
         gradients: names of the inputs' gradients, by the input's name; empty without them.
-        tangents: names of the gradients of the results.
+        tangents: names of the gradients of the results with a `Name`, or None.
     """
 
+    capture: Any
     nodes: list[Json]
     types: dict[str, Json]
     inputs: list[str]
+    given: list[pc.Tensor]
     outside: dict[str, pc.Tensor]
     structure: Any
     leaves: list[Any]
@@ -60,6 +69,19 @@ class Recording:
     n_forward: int
     gradients: dict[str, str]
     tangents: list[str | None]
+
+    @property
+    def made(self) -> set[str]:
+        """The names of values that operator calls made."""
+        return self.types.keys() - self.outside.keys() - set(self.inputs)
+
+
+_thread = threading.local()
+
+
+def is_recording() -> bool:
+    """Return whether a capture runs on this thread."""
+    return getattr(_thread, "records", False)
 
 
 def description(name: str, tensor: pc.Tensor) -> Json:
@@ -74,14 +96,18 @@ def description(name: str, tensor: pc.Tensor) -> Json:
 
 
 @contextlib.contextmanager
-def _one_thread() -> Iterator[None]:
+def _running(capture: Any) -> Iterator[None]:
     # the engine may run derivatives on several threads; their calls would be in no order
-    before = pc.get_num_threads()
+    threads = pc.get_num_threads()
     pc.set_num_threads(1)
+    _thread.records = True
+    capture.start()
     try:
         yield
     finally:
-        pc.set_num_threads(before)
+        capture.stop()
+        _thread.records = False
+        pc.set_num_threads(threads)
 
 
 @contextlib.contextmanager
@@ -93,16 +119,22 @@ def _optimizer_steps(capture: Any) -> Iterator[list[Step]]:
         return
 
     def before(optimizer: Any, args: Any, kwargs: Any) -> None:
-        steps.append(Step(optimizer, capture.size, -1))
+        if is_recording():
+            steps.append(Step(optimizer, capture.size, -1))
 
     def after(optimizer: Any, args: Any, kwargs: Any) -> None:
-        steps[-1].end = capture.size
+        if is_recording():
+            steps[-1].end = capture.size
 
     with (
         optim.register_optimizer_step_pre_hook(before),
         optim.register_optimizer_step_post_hook(after),
     ):
         yield steps
+
+
+def _history(tensors: list[pc.Tensor]) -> list[tuple[bool, Any]]:
+    return [(tensor.requires_grad, tensor.grad_fn) for tensor in tensors]
 
 
 def record(function: Callable[..., Any], args: Any, kwargs: Any, *, differentiate: bool) -> Any:
@@ -115,45 +147,45 @@ def record(function: Callable[..., Any], args: Any, kwargs: Any, *, differentiat
     Raises:
         NotImplementedError: if a call cannot be part of a graph.
     """
-    tensors = [leaf for leaf in tree_flatten((args, kwargs))[0] if isinstance(leaf, pc.Tensor)]
+    given = [leaf for leaf in tree_flatten((args, kwargs))[0] if isinstance(leaf, pc.Tensor)]
     capture = _graph.Capture()
-    inputs = [capture.name_of(tensor) for tensor in tensors]
-    with _one_thread(), _optimizer_steps(capture) as steps:
-        capture.start()
-        try:
+    inputs = [capture.name_of(tensor) for tensor in given]
+    before = _history(given)
+    with _optimizer_steps(capture) as steps:
+        with _running(capture):
             result = function(*args, **kwargs)
-            n_forward = n_nodes = capture.size
-            leaves, structure = tree_flatten(result)
-            results = [leaf for leaf in leaves if isinstance(leaf, pc.Tensor)]
-            names = [Name(capture.name_of(tensor)) for tensor in results]
-            gradients: dict[str, str] = {}
-            tangents: list[str | None] = []
-            if differentiate and not steps:
-                gradients, tangents = _record_backward(capture, results)
-                n_nodes = capture.size if gradients else n_forward
-        finally:
-            capture.stop()
-    if capture.problem:
-        raise NotImplementedError(f"compile: {capture.problem}")
-    outside = dict(capture.outside)
-    rest = iter(names)
-    given = set(inputs)
-    nodes = json.loads(capture.nodes)[:n_nodes]
-    types = {each["name"]: each for each in json.loads(capture.values)}
-    types |= {name: description(name, tensor) for name, tensor in outside.items()}
-    grads = {}
-    for name, tensor in list(outside.items()):
-        if tensor.requires_grad and tensor.is_leaf and tensor.grad is not None:
-            grads[name] = capture.find(tensor.grad)
-    grads = {name: grad for name, grad in grads.items() if grad}
+            n_nodes = n_forward = capture.size
+        leaves, structure = tree_flatten(result)
+        own = [leaf for leaf in leaves if isinstance(leaf, pc.Tensor)]
+        names = [capture.name_of(tensor) for tensor in own]
+        given_back = _given_back(capture, own, names)
+        computed = [t for t, is_given in zip(own, given_back, strict=True) if not is_given]
+        gradients: dict[str, str] = {}
+        tangents: list[str | None] = [None] * len(computed)
+        if differentiate and not steps and any(tensor.requires_grad for tensor in computed):
+            found = _record_backward(capture, computed)
+            if found is not None:
+                gradients, tangents = found
+                n_nodes = capture.size
+    changed = _history(given) != before
+    problem = capture.problem
+    if not problem and changed:
+        problem = "the function writes to an argument and changes its history"
+    if problem:
+        raise NotImplementedError(f"compile: {problem}")
+    outside, types = _outside(capture)
+    types |= {each["name"]: each for each in json.loads(capture.values)}
+    rest = iter([(Given if g else Name)(n) for n, g in zip(names, given_back, strict=True)])
     return result, Recording(
-        nodes=nodes,
+        capture=capture,
+        nodes=json.loads(capture.nodes)[:n_nodes],
         types=types,
         inputs=inputs,
-        outside={name: tensor for name, tensor in outside.items() if name not in given},
+        given=given,
+        outside={name: tensor for name, tensor in outside.items() if name not in set(inputs)},
         structure=structure,
         leaves=[next(rest) if isinstance(leaf, pc.Tensor) else leaf for leaf in leaves],
-        grads=grads,
+        grads=_grads(capture, outside),
         steps=steps,
         n_forward=n_forward,
         gradients=gradients,
@@ -161,27 +193,55 @@ def record(function: Callable[..., Any], args: Any, kwargs: Any, *, differentiat
     )
 
 
+def _given_back(capture: Any, results: list[pc.Tensor], names: list[str]) -> list[bool]:
+    """Return which results are the very objects that the function got or reads."""
+    by_name = {name: tensor for name, tensor, _ in capture.outside}
+    return [by_name.get(name) is tensor for name, tensor in zip(names, results, strict=True)]
+
+
+def _outside(capture: Any) -> tuple[dict[str, pc.Tensor], dict[str, Json]]:
+    """Return the tensors that no operator made, and what they were when they were first seen."""
+    tensors: dict[str, pc.Tensor] = {}
+    types: dict[str, Json] = {}
+    for name, tensor, text in capture.outside:
+        tensors[name], types[name] = tensor, json.loads(text)
+        if types[name] != description(name, tensor):
+            raise NotImplementedError(
+                "compile: the function changes the shape, strides or dtype of a tensor in place, "
+                "as by squeeze_() or `.data`; a graph has tensors that stay as they are"
+            )
+    return tensors, types
+
+
+def _grads(capture: Any, tensors: dict[str, pc.Tensor]) -> dict[str, str]:
+    result: dict[str, str] = {}
+    for name, tensor in tensors.items():
+        if tensor.requires_grad and tensor.is_leaf and tensor.grad is not None:
+            grad = capture.find(tensor.grad)
+            if grad:
+                result[name] = grad
+    return result
+
+
 def _record_backward(
     capture: Any, results: list[pc.Tensor]
-) -> tuple[dict[str, str], list[str | None]]:
-    """Record the gradients of what the function got and read; nothing if it has had its own
-    backward pass, so that there is no history.
+) -> tuple[dict[str, str], list[str | None]] | None:
+    """Record the gradients of what the function got and read.
+
+    None if it has had its own backward pass, so that there is no history.
     """
     recorded = [tensor for tensor in results if tensor.requires_grad]
-    sources = {name: tensor for name, tensor in capture.outside if tensor.requires_grad}
-    if not recorded or not sources:
-        return {}, []
-    capture.stop()  # these are the caller's
+    sources = {name: tensor for name, tensor, _ in capture.outside if tensor.requires_grad}
     with plait_autograd.no_grad():
         given = [pc.ones_like(tensor) for tensor in recorded]
-    capture.start()
     names = iter([capture.name_of(tensor) for tensor in given])
     try:
-        grads = plait_autograd.grad(
-            recorded, list(sources.values()), given, retain_graph=True, allow_unused=True
-        )
+        with _running(capture):
+            grads = plait_autograd.grad(
+                recorded, list(sources.values()), given, retain_graph=True, allow_unused=True
+            )
     except RuntimeError:
-        return {}, []
+        return None
     tangents = [next(names) if tensor.requires_grad else None for tensor in results]
     pairs = zip(sources, grads, strict=True)
     return {name: capture.name_of(grad) for name, grad in pairs if grad is not None}, tangents

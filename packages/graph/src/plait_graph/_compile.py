@@ -2,236 +2,222 @@
 
 from __future__ import annotations
 
+import copy
 import functools
-import json
 import threading
+import types
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import plait_autograd
 import plait_core as pc
-import plait_nn
 from plait_func.pytree import LeafSpec, tree_flatten, tree_unflatten
 from plait_graph import _graph
-from plait_graph._capture import Json, Name, Recording, record
+from plait_graph._capture import Given, Name, Recording, is_recording, record
 from plait_graph._differences import difference
 from plait_graph._optimizers import OptimizerNumbers
+from plait_graph._parts import Part, names_defined, names_in, sources_of
+from plait_graph._reach import Reach
 
-F = TypeVar("F", bound=Callable[..., Any])
-_MOST_RECORDINGS = 4  # of one key, until two of them agree
-
-
-class _Part:
-    """A part of a recording that can run: its graph, with its weights."""
-
-    def __init__(
-        self,
-        recording: Recording,
-        nodes: list[Json],
-        inputs: list[str],
-        outputs: list[str],
-        numbers: list[Json],
-    ) -> None:
-        used = names_in(nodes) | set(outputs)
-        given = set(inputs)
-        weights = [name for name in recording.outside if name in used and name not in given]
-        self.tensors = [recording.outside[name] for name in weights]
-        self.graph: Json = {
-            "plait_graph": 1,
-            "inputs": [recording.types[name] for name in inputs],
-            "weights": [recording.types[name] for name in weights],
-            "numbers": numbers,
-            "nodes": nodes,
-            "outputs": ["%" + name for name in outputs],
-        }
-        self.program = _graph.Program(json.dumps(self.graph))
-        self.program.bind(self.tensors)
-
-
-def names_in(nodes: list[Json]) -> set[str]:
-    result: set[str] = set()
-
-    def add(value: Any) -> None:
-        if isinstance(value, str):
-            result.add(value[1:])
-        elif isinstance(value, list):
-            for item in value:
-                add(item)
-
-    for node in nodes:
-        add(node["in"])
-        add(node["out"])
-    return result
+_MOST_RECORDINGS = 5  # of one key, until two of them agree
+_MOST_PROGRAMS = 16  # of one key
 
 
 class _Frozen:
-    """What is known of calls with one key: recordings, and then programs."""
+    """A recording that runs as a program, and what must hold for that."""
 
-    def __init__(self, function: Callable[..., Any], modules: list[plait_nn.Module]) -> None:
-        self._function, self._modules = function, modules
-        self._lock = threading.RLock()
-        self._before: Recording | None = None
-        self._count = 0
-        self._forward: _Part | None = None
-
-    def call(self, args: Any, kwargs: Any, leaves: list[Any]) -> Any:
-        with self._lock:
-            if self._forward is not None and not self._guard.entries_hold():
-                self._count, self._before = 0, None
-                self._forward = None
-            if self._forward is None or not self._holds():
-                return self._record(args, kwargs)
-            tensors = [leaf for leaf in leaves if isinstance(leaf, pc.Tensor)]
-            return self._run([tensors[i] for i in self._positions])
-
-    def guard_for(self, args: tuple[Any, ...]) -> Any:
-        """Return what tells whether `args` may go to `call_again`; None if they may not."""
-        with self._lock:
-            if self._forward is None or not all(isinstance(each, pc.Tensor) for each in args):
-                return None
-            return _graph.Guard(args, self._entries)
-
-    def call_again(self, args: tuple[Any, ...]) -> Any:
-        """Run for arguments for which the guard of `guard_for` holds."""
-        with self._lock:
-            if self._forward is None or not self._holds():
-                return self._record(args, {})
-            return self._run([args[i] for i in self._positions])
-
-    def _record(self, args: Any, kwargs: Any) -> Any:
-        self._forward = None
-        result, recording = record(
-            self._function, args, kwargs, differentiate=plait_autograd.is_grad_enabled()
-        )
-        numbers = OptimizerNumbers(recording)
-        before, self._before = self._before, recording
-        self._count += 1
-        if before is None:
-            return result
-        problem = difference(before, recording)
-        if problem is None:
-            self._build(recording, numbers)
-        elif self._count >= _MOST_RECORDINGS:
-            raise RuntimeError(f"compile: the function cannot be frozen: {problem}")
-        return result
-
-    def _build(self, recording: Recording, numbers: OptimizerNumbers) -> None:
-        self._recording, self._numbers = recording, numbers
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        recording: Recording,
+        numbers: OptimizerNumbers,
+        reach: Reach,
+        grads: list[tuple[pc.Tensor, bool]],
+    ) -> None:
+        self._function, self._recording, self._numbers = function, recording, numbers
         names = list(dict.fromkeys(recording.inputs))
+        self._names = names
         self._positions = [recording.inputs.index(name) for name in names]
         results = [str(leaf) for leaf in recording.leaves if isinstance(leaf, Name)]
-        made = {name for name in recording.types if name not in recording.outside}
+        self._n_results = len(results)
+        self._is_tensor = isinstance(recording.structure, LeafSpec) and len(results) == 1
         # a gradient that the function made anew is a result; one that it added to is a weight
-        self._new_grads = {
-            tensor: grad for tensor, grad in recording.grads.items() if grad in made - set(names)
-        }
-        self._old_grads = {
-            tensor: grad for tensor, grad in recording.grads.items() if grad in recording.outside
-        }
+        made = recording.made
+        self._new_grads = {t: grad for t, grad in recording.grads.items() if grad in made}
+        self._old_grads = {t: g for t, g in recording.grads.items() if g in recording.outside}
         nodes = recording.nodes[: recording.n_forward]
         later = recording.nodes[recording.n_forward :]
         tangents = [name for name in recording.tangents if name]
-        local = set(recording.outside) | _names_defined(later)
+        local = set(recording.outside) | names_defined(later)
         self._saved = sorted((names_in(later) | set(recording.gradients.values())) - local)
-        self._forward_names = names
         outputs = [*results, *self._new_grads.values(), *self._saved]
-        self._n_results = len(results)
-        self._is_tensor = isinstance(recording.structure, LeafSpec) and len(results) == 1
-        part = _Part(recording, nodes, names, outputs, numbers.entries)
-        self._backward: _Part | None = None
+        self._forward = Part(recording, nodes, names, outputs, numbers.entries)
+        self._backward: Part | None = None
         if recording.gradients:
             gradients = list(recording.gradients.values())
-            self._backward = _Part(recording, later, [*self._saved, *tangents], gradients, [])
-        self._entries = _entries_of(self._modules, list(recording.outside.values()))
-        self._guard = _graph.Guard((), self._entries)
-        self._forward = part
+            self._backward = Part(recording, later, [*self._saved, *tangents], gradients, [])
+            found = sources_of(later, tangents)
+            self._depends = [found.get(name, set()) for name in gradients]
+        parts = [part for part in (self._forward, self._backward) if part is not None]
+        read = {name for part in parts for name in part.weights} - set(self._old_grads.values())
+        kept = [t for name, t in recording.outside.items() if name in read]
+        self._rest: tuple[list[Any], ...] = (kept, grads, reach.entries)
+        self.guard = self._guard(tuple(recording.given))
+        recording.capture = None  # which holds the memory of all values
+        recording.given = []
+        self._lock = threading.Lock()
 
-    def _holds(self) -> bool:
-        """Return whether gradients that the program adds to are still those of their tensors."""
-        outside = self._recording.outside
-        for name, grad in self._old_grads.items():
-            now = outside[name].grad
-            if now is None or now.data_ptr() != outside[grad].data_ptr():
-                return False
-        return True
+    def _guard(self, args: tuple[Any, ...]) -> Any:
+        return _graph.Guard(args, *self._rest)
 
-    def _run(self, inputs: list[pc.Tensor]) -> Any:
-        assert self._forward is not None
-        self._numbers.put(self._forward.program)
-        if self._backward is None:
-            outputs = self._forward.program.run(inputs)
-        else:
-            outputs = self._run_recorded(inputs)
-        if self._new_grads:
-            grads = outputs[self._n_results :]
-            for name, grad in zip(self._new_grads, grads, strict=False):
-                self._recording.outside[name].grad = grad
-        self._numbers.count()
+    def run(self, tensors: Any) -> Any:
+        """Run with the tensors of the arguments, for which the guard holds."""
+        with self._lock:
+            inputs = [tensors[i] for i in self._positions]
+            self._bind_grads(inputs)
+            self._numbers.put(self._forward.program)
+            if self._backward is None:
+                outputs = self._forward.program.run(inputs)
+            else:
+                outputs = self._run_recorded(inputs)
+            if self._new_grads:
+                grads = outputs[self._n_results :]
+                for name, grad in zip(self._new_grads, grads, strict=False):
+                    self._tensor(name, inputs).grad = grad
+            self._numbers.count()
         if self._is_tensor:
             return outputs[0]
         rest = iter(outputs)
-        leaves = [next(rest) if isinstance(leaf, Name) else leaf for leaf in self._recording.leaves]
+        leaves: list[Any] = []
+        for leaf in self._recording.leaves:
+            if isinstance(leaf, Given):
+                leaves.append(self._tensor(leaf, inputs))
+            else:
+                leaves.append(next(rest) if isinstance(leaf, Name) else leaf)
         return tree_unflatten(leaves, self._recording.structure)
 
+    def _tensor(self, name: str, inputs: list[pc.Tensor]) -> pc.Tensor:
+        """Return an argument or another tensor that the function reads."""
+        if name in self._recording.outside:
+            return self._recording.outside[name]
+        return inputs[self._names.index(name)]
+
+    def _bind_grads(self, inputs: list[pc.Tensor]) -> None:
+        """Let the program add to the gradients that its tensors have now."""
+        outside = self._recording.outside
+        changed = False
+        for name, grad in self._old_grads.items():
+            now = self._tensor(name, inputs).grad
+            if now is not None and now is not outside[grad]:
+                outside[grad] = now
+                changed = True
+        if changed:
+            self._forward.bind(outside)
 
     def _run_recorded(self, inputs: list[pc.Tensor]) -> list[pc.Tensor]:
         """Run as one node of the engine, whose derivative is the program of the backward pass."""
-        names = dict(zip(self._forward_names, inputs, strict=True))
-        sources = [
-            names[name] if name in names else self._recording.outside[name]
-            for name in self._recording.gradients
-        ]
-        return list(_Node.apply(self, inputs, *sources))
+        sources = [self._tensor(name, inputs) for name in self._recording.gradients]
+        return list(CompiledFunction.apply(self, inputs, *sources))
+
+    def run_forward(self, inputs: list[pc.Tensor]) -> tuple[list[pc.Tensor], list[pc.Tensor]]:
+        """Return the results, and the values that the derivative reads."""
+        outputs = self._forward.program.run(inputs)
+        return outputs[: self._n_results], outputs[len(outputs) - len(self._saved) :]
+
+    def read_by_backward(self, inputs: list[pc.Tensor]) -> list[pc.Tensor]:
+        """Return the arguments and weights that the derivative reads."""
+        assert self._backward is not None
+        outside = self._recording.outside
+        given = set(self._recording.tangents)
+        saved = [self._tensor(name, inputs) for name in self._saved if name in self._names]
+        return saved + [outside[name] for name in self._backward.weights if name not in given]
+
+    def run_backward(self, saved: list[pc.Tensor], tangents: tuple[Any, ...]) -> list[Any]:
+        """Return the gradients of the sources; None where no gradient reaches them."""
+        assert self._backward is not None
+        given, missing = [], set()
+        for tangent, name in zip(tangents, self._recording.tangents, strict=True):
+            if name is None:
+                continue
+            like = self._recording.outside[name]
+            if tangent is None:
+                missing.add(name)
+                tangent = pc.zeros_like(like)
+            elif tangent.stride() != like.stride():
+                tangent = pc.empty_like(like).copy_(tangent)
+            given.append(tangent)
+        grads = self._backward.program.run([*saved, *given])
+        pairs = zip(grads, self._depends, strict=True)
+        return [grad if depends - missing else None for grad, depends in pairs]
+
+    @property
+    def tangents(self) -> list[str | None]:
+        """Names of the gradients of the results; None for one that requires no grad."""
+        return self._recording.tangents
+
+    def run_eagerly(self, inputs: list[pc.Tensor]) -> list[pc.Tensor]:
+        """Call the function itself; return the results that the program has."""
+        tensors = [inputs[self._names.index(name)] for name in self._recording.inputs]
+        args, kwargs = self._arguments(tensors)
+        leaves = tree_flatten(self._function(*args, **kwargs))[0]
+        pairs = zip(leaves, self._recording.leaves, strict=True)
+        return [leaf for leaf, known in pairs if isinstance(known, Name)]
+
+    _arguments: Callable[[list[pc.Tensor]], tuple[tuple[Any, ...], dict[str, Any]]]
 
 
-class _Node(plait_autograd.Function):
+class CompiledFunction(plait_autograd.Function):
+    """The node of a compiled function in the graph of the engine."""
+
     @staticmethod
     def forward(ctx: Any, frozen: _Frozen, inputs: list[pc.Tensor], *sources: pc.Tensor) -> Any:
-        assert frozen._forward is not None
-        outputs = frozen._forward.program.run(inputs)
-        n = frozen._n_results
-        results, saved = outputs[:n], outputs[len(outputs) - len(frozen._saved) :]
-        ctx.frozen, ctx.inputs = frozen, inputs
-        ctx.saved = saved  # values of the program that nobody else has
-        ctx.save_for_backward(*sources)  # a write to one of them is an error of backward
-        given = zip(results, frozen._recording.tangents, strict=True)
+        """Run the program; see `plait_autograd.Function`."""
+        results, saved = frozen.run_forward(inputs)
+        ctx.frozen, ctx.inputs, ctx.sources = frozen, inputs, sources
+        ctx.saved = saved
+        # a write to one of them is an error of the backward pass
+        ctx.save_for_backward(*frozen.read_by_backward(inputs))
+        given = zip(results, frozen.tangents, strict=True)
         ctx.mark_non_differentiable(*[result for result, name in given if name is None])
-        ctx.set_materialize_grads(True)
+        ctx.set_materialize_grads(False)
         return tuple(results)
 
     @staticmethod
-    def backward(ctx: Any, *tangents: pc.Tensor) -> Any:
-        frozen = ctx.frozen
+    def backward(ctx: Any, *tangents: Any) -> Any:
+        """Run the program of the derivative; see `plait_autograd.Function`."""
         ctx.saved_tensors  # noqa: B018 - raises if one was written to
-        if plait_autograd.is_grad_enabled():
-            raise NotImplementedError(
-                "compile: derivatives of derivatives are not compiled; call the function itself"
+        if not plait_autograd.is_grad_enabled():
+            return (None, None, *ctx.frozen.run_backward(ctx.saved, tangents))
+        # derivatives of derivatives are those of the function itself
+        with plait_autograd.enable_grad():
+            results = ctx.frozen.run_eagerly(ctx.inputs)
+            known = [
+                (result, tangent)
+                for result, tangent in zip(results, tangents, strict=True)
+                if tangent is not None
+            ]
+            grads = plait_autograd.grad(
+                [result for result, _ in known],
+                list(ctx.sources),
+                [tangent for _, tangent in known],
+                create_graph=True,
+                allow_unused=True,
             )
-        given = [
-            tangent
-            for tangent, name in zip(tangents, frozen._recording.tangents, strict=True)
-            if name is not None
-        ]
-        return (None, None, *frozen._backward.program.run([*ctx.saved, *given]))
+        return (None, None, *grads)
 
 
-def _entries_of(modules: list[plait_nn.Module], tensors: list[pc.Tensor]) -> list[Any]:
-    """Return what modules must still have for a program to be theirs: modes and tensors."""
-    read = {id(tensor) for tensor in tensors}
-    result: list[Any] = []
-    for module in modules:
-        result.append((module.__dict__, "training", module.training))
-        for entries in (module._parameters, module._buffers):
-            result += [(entries, name, t) for name, t in entries.items() if id(t) in read]
-    return result
+class _Pending:
+    """Recordings with one key, of which no two agree yet."""
 
-
-def _names_defined(nodes: list[Json]) -> set[str]:
-    return names_in([{"in": [], "out": node["out"]} for node in nodes])
+    def __init__(self) -> None:
+        self.before: Recording | None = None
+        self.count = 0
 
 
 class Compiled:
     """A function that runs without Python where it can: what `compile` returns.
+
+    Attributes that it does not have are those of the function.
 
     Example:
         >>> import plait_core as pc
@@ -243,38 +229,124 @@ class Compiled:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._orig_mod = function
-        self._entries: dict[Any, _Frozen] = {}
-        self._modules = modules_of(function)
-        self._last: tuple[Any, _Frozen] | None = None
-        functools.update_wrapper(self, function, updated=())
+        self._programs: dict[Any, list[_Frozen]] = {}
+        self._pending: dict[Any, _Pending] = {}
+        self._last: _Frozen | None = None
+        self._lock = threading.RLock()
+        for name in ("__name__", "__qualname__", "__doc__", "__module__"):
+            if isinstance(getattr(function, name, None), str):
+                setattr(self, name, getattr(function, name))
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_orig_mod":
+            raise AttributeError(name)
+        return getattr(self._orig_mod, name)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else types.MethodType(self, instance)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Compiled:
+        return Compiled(copy.deepcopy(self._orig_mod, memo))
+
+    def __reduce__(self) -> Any:
+        return Compiled, (self._orig_mod,)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         last = self._last
-        if last is not None and not kwargs and last[0].holds(args):
-            return last[1].call_again(args)
+        if last is not None and not kwargs and last.guard.holds(args):
+            return last.run(args)
+        if is_recording():
+            return self._orig_mod(*args, **kwargs)
         leaves, structure = tree_flatten((args, kwargs))
-        key = (str(structure), _leaf_keys(leaves), self._modes())
-        entry = self._entries.get(key)
-        if entry is None:
-            entry = self._entries.setdefault(key, _Frozen(self._orig_mod, self._modules))
-        result = entry.call(args, kwargs, leaves)
-        guard = None if kwargs else entry.guard_for(args)
-        self._last = None if guard is None else (guard, entry)
+        tensors = tuple(leaf for leaf in leaves if isinstance(leaf, pc.Tensor))
+        if not all(map(_graph.has_own_elements, tensors)):
+            return self._orig_mod(*args, **kwargs)  # within a transform, or of another layout
+        key = (str(structure), _leaf_keys(leaves))
+        for frozen in self._programs.get(key, ()):
+            if frozen.guard.holds(tensors):
+                self._remember(frozen, args, kwargs)
+                return frozen.run(tensors)
+        with self._lock:
+            return self._record(key, args, kwargs, tensors, leaves)
+
+    def _remember(self, frozen: _Frozen, args: tuple[Any, ...], kwargs: Any) -> None:
+        only_tensors = not kwargs and all(isinstance(each, pc.Tensor) for each in args)
+        self._last = frozen if only_tensors else None
+
+    def _record(
+        self, key: Any, args: Any, kwargs: Any, tensors: tuple[pc.Tensor, ...], leaves: list[Any]
+    ) -> Any:
+        reach = Reach(self._orig_mod, *leaves)
+        held = {id(tensor) for tensor in tensors}
+        others = [tensor for tensor in reach.tensors if id(tensor) not in held]
+        if _share_memory(tensors, reach, self._orig_mod):
+            return self._orig_mod(*args, **kwargs)
+        sources = [t for t in (*tensors, *others) if t.requires_grad and t.is_leaf]
+        # of arguments it matters only if they are the same objects in each call
+        grads = [(t, t.grad is not None) for t in others if t.requires_grad and t.is_leaf]
+        state = (key, _graph.modes(), tuple(t.grad is not None for t in sources))
+        pending = self._pending.setdefault(state, _Pending())
+        result, recording = record(
+            self._orig_mod, args, kwargs, differentiate=plait_autograd.is_grad_enabled()
+        )
+        numbers = OptimizerNumbers(recording)
+        before, pending.before = pending.before, recording
+        pending.count += 1
+        if before is None:
+            return result
+        problem = difference(before, recording)
+        if problem is not None:
+            if pending.count >= _MOST_RECORDINGS:
+                raise RuntimeError(f"compile: the function cannot be frozen: {problem}")
+            return result
+        del self._pending[state]
+        programs = self._programs.setdefault(key, [])
+        if len(programs) >= _MOST_PROGRAMS:
+            raise RuntimeError(
+                "compile: the function cannot be frozen: what it reads besides its arguments, such "
+                f"as attributes of modules, was different in {_MOST_PROGRAMS} recordings"
+            )
+        # what the function changed in the second call is as it is from now on
+        frozen = _Frozen(
+            self._orig_mod, recording, numbers, Reach(self._orig_mod, *leaves), grads
+        )
+        frozen._arguments = functools.partial(_with_tensors, args, kwargs)
+        programs.append(frozen)
         return result
 
-    def _modes(self) -> tuple[Any, ...]:
-        training = tuple(module.training for module in self._modules)
-        return (plait_autograd.is_grad_enabled(), _graph.modes(), pc.get_default_dtype(), training)
+
+def _with_tensors(args: Any, kwargs: Any, tensors: list[pc.Tensor]) -> Any:
+    """Return arguments with other tensors in their places."""
+    leaves, structure = tree_flatten((args, kwargs))
+    rest = iter(tensors)
+    return tree_unflatten(
+        [next(rest) if isinstance(leaf, pc.Tensor) else leaf for leaf in leaves], structure
+    )
+
+
+def _share_memory(tensors: tuple[pc.Tensor, ...], reach: Reach, function: Any) -> bool:
+    """Return whether an argument lies in memory that the function reads otherwise, too: a
+    recording could not tell them apart.
+    """
+    held = Reach(function).tensors
+    if not tensors or not held:
+        return False
+    places = _graph.shared_memory([*held, *tensors])
+    return any(first < len(held) for first, _ in places[len(held) :])
 
 
 def _leaf_keys(leaves: list[Any]) -> tuple[Any, ...]:
     keys: list[Any] = []
-    first: dict[int, int] = {}
-    for i, leaf in enumerate(leaves):
+    tensors = [leaf for leaf in leaves if isinstance(leaf, pc.Tensor)]
+    places = iter(_graph.shared_memory(tensors))
+    for leaf in leaves:
         if isinstance(leaf, pc.Tensor):
-            same = first.setdefault(id(leaf), i)
             shape, strides = tuple(leaf.shape), leaf.stride()
-            keys.append((same, leaf.dtype, shape, strides, leaf.device, leaf.requires_grad))
+            keys.append(
+                (next(places), leaf.dtype, shape, strides, leaf.device, leaf.requires_grad)
+            )
+        elif isinstance(leaf, (float, complex, slice)):
+            keys.append((type(leaf), repr(leaf)))  # -0.0 is 0.0, and nan is not nan
         else:
             try:
                 hash(leaf)
@@ -288,30 +360,12 @@ def _leaf_keys(leaves: list[Any]) -> tuple[Any, ...]:
     return tuple(keys)
 
 
-def modules_of(function: Any) -> list[plait_nn.Module]:
-    """Return the modules that a function is, or reads: bound, in its closure, or global."""
-    found: list[Any] = [function, getattr(function, "__self__", None)]
-    inner = getattr(function, "__func__", function)
-    for cell in getattr(inner, "__closure__", None) or ():
-        try:
-            found.append(cell.cell_contents)
-        except ValueError:
-            pass  # it has no value yet
-    code, space = getattr(inner, "__code__", None), getattr(inner, "__globals__", {})
-    found += [space[name] for name in getattr(code, "co_names", ()) if name in space]
-    result: dict[int, plait_nn.Module] = {}
-    for each in found:
-        if isinstance(each, plait_nn.Module):
-            result.update({id(module): module for module in each.modules()})
-    return list(result.values())
-
-
 def compile(function: Callable[..., Any] | None = None, *, frozen: bool = False) -> Any:
     """Return a function that is recorded by its first calls, and then runs without Python.
 
-    Calls with arguments of other shapes, dtypes, devices or values, or in other modes, are
-    recorded anew. The first two calls of each kind are those of the function itself, and are
-    compared: a graph is the same at each call.
+    Calls with arguments of other shapes, dtypes, devices or values, in other modes, or after
+    something else changed that the function reads, are recorded anew. The first two calls of each
+    kind are those of the function itself, and are compared: a graph is the same at each call.
 
     Args:
         function: a function of tensors, a module, or a whole step of training.

@@ -19,17 +19,33 @@ def difference(a: Recording, b: Recording) -> str | None:
         longer = max((a, b), key=lambda recording: len(recording.nodes))
         node = longer.nodes[min(len(a.nodes), len(b.nodes))]
         return f"one call makes {len(a.nodes)} operator calls, the next {len(b.nodes)}: {node['op']}"
-    if (a.leaves, a.structure, a.grads) != (b.leaves, b.structure, b.grads):
+    if (a.structure, a.grads) != (b.structure, b.grads) or not _same_leaves(a.leaves, b.leaves):
         return "the results differ in structure, or are other values"
     given = {name for name in a.tangents if name}
     for name, tensor in a.outside.items():
         other_tensor = b.outside.get(name)
-        if name not in given and (other_tensor is None or not _same(tensor, other_tensor)):
+        if name in given:
+            continue
+        if other_tensor is not None and a.capture.find(other_tensor) in a.made:
+            return (
+                f"{_reader(b, name)} reads a tensor that an earlier call computed, and that is no "
+                "argument: pass it as an argument, and return it"
+            )
+        if other_tensor is None or not _same(tensor, other_tensor):
             return (
                 f"a tensor {tensor.dtype}{list(tensor.shape)} that no operator made, and that is "
                 f"no argument, is another one at each call: it is read by {_reader(a, name)}"
             )
     return None
+
+
+def _same_leaves(a: list[Any], b: list[Any]) -> bool:
+    for x, y in zip(a, b, strict=True):
+        if type(x) is not type(y) or not (isinstance(x, (str, int, float, type(None))) or x is y):
+            return False
+        if isinstance(x, (str, int, float)) and repr(x) != repr(y):
+            return False
+    return True
 
 
 def _of_nodes(i: int, one: Json, other: Json) -> str:

@@ -13,10 +13,11 @@ import plait_core as pc
 import plait_nn
 from plait_func.pytree import tree_flatten
 from plait_graph import _graph
-from plait_graph._capture import Json, Name, Recording, record
-from plait_graph._compile import modules_of, names_in
+from plait_graph._capture import Given, Json, Name, Recording, record
 from plait_graph._differences import difference
 from plait_graph._optimizers import OptimizerNumbers
+from plait_graph._parts import names_in
+from plait_graph._reach import Reach
 
 _MOST_RECORDINGS = 4
 _KEY = "plait_graph"  # of the graph in the file's metadata
@@ -111,8 +112,8 @@ def _input_names(
 
 
 def _output_names(recording: Recording) -> list[str]:
-    if not all(isinstance(leaf, Name) for leaf in recording.leaves):
-        other = next(leaf for leaf in recording.leaves if not isinstance(leaf, Name))
+    if not all(isinstance(leaf, (Name, Given)) for leaf in recording.leaves):
+        other = next(leaf for leaf in recording.leaves if not isinstance(leaf, (Name, Given)))
         raise TypeError(
             f"export: a result is {type(other).__name__}; a graph returns tensors, in containers"
         )
@@ -123,7 +124,7 @@ def _output_names(recording: Recording) -> list[str]:
 def _weight_names(function: Callable[..., Any], recording: Recording) -> dict[str, str]:
     """Return names of tensors for those of the recording: as the module has them."""
     known: dict[int, str] = {}
-    modules = modules_of(function)
+    modules = Reach(function).modules
     inner = {id(child) for module in modules for child in module.children()}
     roots = [m for m in modules if id(m) not in inner and (m.state_dict() or m is function)]
     for i, root in enumerate(roots):

@@ -24,6 +24,10 @@ class OptimizerNumbers:
         self._options: list[tuple[str, dict[str, Any], str, int | None]] = []
         self._counts: list[tuple[str, list[dict[str, Any]]]] = []
         names = itertools.count()
+        if len({id(step.optimizer) for step in recording.steps}) < len(recording.steps):
+            raise NotImplementedError(
+                "compile: an optimizer makes two steps in one call; compile one step"
+            )
         for step in recording.steps:
             prefix = f"{type(step.optimizer).__name__.lower()}.{next(names)}"
             self._add(prefix, step, recording.nodes[step.begin : step.end])
