@@ -62,6 +62,7 @@ class Capture {
     stop_recording(std::exchange(thread_, nullptr));
   }
   std::string name_of(const py::object &tensor) { return recorder_.name_of(handle_of(tensor)); }
+  void end_arguments() { recorder_.end_arguments(); }
   std::string find(const py::object &tensor) { return recorder_.find(handle_of(tensor)); }
   std::string nodes() const { return "[" + recorder_.nodes() + "]"; }
   uint64_t size() const { return recorder_.size(); }
@@ -265,6 +266,8 @@ PYBIND11_MODULE(_graph, m) {
       .def("stop", &Capture::stop, "End that.")
       .def("name_of", &Capture::name_of, py::arg("tensor"),
            "The name of a tensor; one that no recorded call made gets a name.")
+      .def("end_arguments", &Capture::end_arguments,
+           "What has a name so far are the arguments of the function.")
       .def("find", &Capture::find, py::arg("tensor"), "The name of a tensor, or '' if it has none.")
       .def_property_readonly("nodes", &Capture::nodes, "The nodes, in JSON.")
       .def_property_readonly("size", &Capture::size, "The number of nodes.")

@@ -71,13 +71,33 @@ std::string Recorder::name_of(plait_tensor *t) {
       return as_strided(t, memory->second);
     if (problem_.empty()) problem_ = "a view was made that no operator made, of another dtype";
   }
+  if (memory != memories_.end() && memory->second.is_argument && problem_.empty())
+    problem_ = "a view of an argument was made that no operator made, as by x.view(dtype)";
   const std::string name = "w" + std::to_string(outside_.size());
   outside_.push_back({name, Tensor::share(t), value_text(name, t)});
   names_.emplace(key(t), name);
   if (memory == memories_.end())
     memories_.emplace(t->storage,
-                      Memory{Ref<plait_storage>::share(t->storage), true, std::string(), {}});
+                      Memory{Ref<plait_storage>::share(t->storage), true, false, std::string(), {}});
   return name;
+}
+
+void Recorder::end_arguments() {
+  for (auto &[storage, memory] : memories_) memory.is_argument = true;
+}
+
+// New memory that C++ code made for the call, without an operator, and that the call fills.
+void Recorder::make_target(plait_tensor *t) {
+  if (!find(t).empty() || memories_.count(t->storage) || t->slot[1] ||
+      t->dl.data != t->storage->data)
+    return;
+  const std::string name = add_value(t);
+  memories_.emplace(t->storage,
+                    Memory{Ref<plait_storage>::share(t->storage), false, false, name, t->dl.dtype});
+  add_node("{\"op\": \"empty_strided\", \"in\": [" + ints_text(t->dl.shape, t->dl.ndim) + ", " +
+           ints_text(t->dl.strides, t->dl.ndim) + ", {\"dtype\": \"" + plait::name(t->dl.dtype) +
+           "\"}, {\"device\": \"" + device_text(runtime, t->dl.device) + "\"}], \"out\": [\"%" + name +
+           "\"]}");
 }
 
 std::string Recorder::argument(const plait_call *c, uint16_t i) {
@@ -106,7 +126,7 @@ std::string Recorder::result(const plait_call *c, const plait_value &v, bool *is
     *is_new = true;
     const std::string name = add_value(t);
     const bool at_start = t->dl.data == t->storage->data;
-    memories_.emplace(t->storage, Memory{Ref<plait_storage>::share(t->storage), false,
+    memories_.emplace(t->storage, Memory{Ref<plait_storage>::share(t->storage), false, false,
                                          at_start ? name : std::string(), t->dl.dtype});
     return "\"%" + name + "\"";
   };
@@ -121,6 +141,7 @@ std::string Recorder::result(const plait_call *c, const plait_value &v, bool *is
 plait_status Recorder::record(plait_call *c) {
   // what Python sees of the names is made before the call: it may change shapes
   std::string in, out;
+  if (std::strcmp(c->op->name, "copy_") == 0) make_target(c->in[0].u.t);
   for (uint16_t i = 0; i < c->n_in; i++) in += (i ? ", " : "") + argument(c, i);
   for (uint16_t i = 0; c->form != PLAIT_FUNCTION && i < c->n_out; i++)
     out += (i ? ", \"%" : "\"%") + name_of(c->out[i].u.t) + "\"";

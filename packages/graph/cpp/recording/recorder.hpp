@@ -19,6 +19,8 @@ class Recorder {
   std::string find(const plait_tensor *t) const;
 
   // The elements of the lists `nodes` and `values` of the graph, in JSON.
+  // What has a name so far are the arguments of the function.
+  void end_arguments();
   const std::string &nodes() const { return nodes_; }
   const std::string &values() const { return values_; }
   uint64_t size() const { return n_nodes_; }
@@ -37,13 +39,14 @@ class Recorder {
  private:
   struct Memory {
     Ref<plait_storage> storage;  // retained, so that its address is not used again
-    bool is_outside;
+    bool is_outside, is_argument;
     std::string first;         // a value that lies at its start, or empty
     DLDataType first_dtype{};  // of that value
   };
   void refuse(const plait_call *c, const std::string &why);
   std::string add_value(plait_tensor *t);
   std::string argument(const plait_call *c, uint16_t i);
+  void make_target(plait_tensor *t);
   std::string result(const plait_call *c, const plait_value &v, bool *is_new);
   std::string as_strided(plait_tensor *t, const Memory &memory);
 

@@ -31,6 +31,7 @@ class Step:
     """A step of an optimizer during a capture: its nodes are those from `begin` to `end`."""
 
     optimizer: Any
+    groups: list[tuple[dict[str, Any], list[pc.Tensor]]]  # with the parameters that have gradients
     begin: int
     end: int
 
@@ -120,7 +121,12 @@ def _optimizer_steps(capture: Any) -> Iterator[list[Step]]:
 
     def before(optimizer: Any, args: Any, kwargs: Any) -> None:
         if is_recording():
-            steps.append(Step(optimizer, capture.size, -1))
+            pairs = [
+                (group, [p for p in group["params"] if p.grad is not None])
+                for group in optimizer.param_groups
+            ]
+            groups = [(group, params) for group, params in pairs if params]
+            steps.append(Step(optimizer, groups, capture.size, -1))
 
     def after(optimizer: Any, args: Any, kwargs: Any) -> None:
         if is_recording():
@@ -150,6 +156,7 @@ def record(function: Callable[..., Any], args: Any, kwargs: Any, *, differentiat
     given = [leaf for leaf in tree_flatten((args, kwargs))[0] if isinstance(leaf, pc.Tensor)]
     capture = _graph.Capture()
     inputs = [capture.name_of(tensor) for tensor in given]
+    capture.end_arguments()
     before = _history(given)
     with _optimizer_steps(capture) as steps:
         with _running(capture):
@@ -228,20 +235,33 @@ def _record_backward(
 ) -> tuple[dict[str, str], list[str | None]] | None:
     """Record the gradients of what the function got and read.
 
-    None if it has had its own backward pass, so that there is no history.
+    None if no result has a derivative: the function has had its own backward pass.
     """
-    recorded = [tensor for tensor in results if tensor.requires_grad]
     sources = {name: tensor for name, tensor, _ in capture.outside if tensor.requires_grad}
+    recorded = [tensor for tensor in results if _has_derivative(tensor, list(sources.values()))]
+    if not recorded:
+        return None
     with plait_autograd.no_grad():
         given = [pc.ones_like(tensor) for tensor in recorded]
     names = iter([capture.name_of(tensor) for tensor in given])
-    try:
-        with _running(capture):
-            grads = plait_autograd.grad(
-                recorded, list(sources.values()), given, retain_graph=True, allow_unused=True
-            )
-    except RuntimeError:
-        return None
-    tangents = [next(names) if tensor.requires_grad else None for tensor in results]
+    with _running(capture):
+        grads = plait_autograd.grad(
+            recorded, list(sources.values()), given, retain_graph=True, allow_unused=True
+        )
+    known = {id(tensor) for tensor in recorded}
+    tangents = [next(names) if id(tensor) in known else None for tensor in results]
     pairs = zip(sources, grads, strict=True)
     return {name: capture.name_of(grad) for name, grad in pairs if grad is not None}, tangents
+
+
+def _has_derivative(result: pc.Tensor, sources: list[pc.Tensor]) -> bool:
+    """Return whether a result has a history that is still there, and was not written over."""
+    if not result.requires_grad or not sources:
+        return False
+    try:
+        plait_autograd.grad(
+            [result], sources, [pc.ones_like(result)], retain_graph=True, allow_unused=True
+        )
+    except RuntimeError:
+        return False
+    return True

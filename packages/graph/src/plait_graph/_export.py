@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import inspect
 import json
 import os
@@ -236,6 +238,7 @@ class Loaded:
 
     def __init__(self, text: str, tensors: Mapping[str, pc.Tensor], path: str) -> None:
         self.text = text
+        _bring_operators(text)
         self._program = _graph.Program(text)
         missing = [name for name in self._program.weights if name not in tensors]
         if missing:
@@ -246,6 +249,13 @@ class Loaded:
     def __call__(self, *inputs: pc.Tensor) -> Any:
         outputs = self._program.run(inputs)
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+
+def _bring_operators(text: str) -> None:
+    """Import the package of optimizers, if a graph has an operator of it."""
+    if '_step"' in text:
+        with contextlib.suppress(ModuleNotFoundError):
+            importlib.import_module("plait_optim")
 
 
 def load(path: str | os.PathLike[str]) -> Loaded:

@@ -34,18 +34,15 @@ class OptimizerNumbers:
 
     def _add(self, prefix: str, step: Step, nodes: list[Json]) -> None:
         calls = [node for node in nodes if node["op"].endswith("_step")]
-        groups = [
-            group
-            for group in step.optimizer.param_groups
-            if any(p.grad is not None for p in group["params"])
-        ]
-        if len(calls) != len(groups):
+        if len(calls) != len(step.groups):
             return
-        for i, (node, group) in enumerate(zip(calls, groups, strict=True)):
-            self._add_call(f"{prefix}.{i}" if len(calls) > 1 else prefix, node, group, step)
+        for i, (node, (group, params)) in enumerate(zip(calls, step.groups, strict=True)):
+            states = [step.optimizer.state[p] for p in params]
+            self._add_call(f"{prefix}.{i}" if len(calls) > 1 else prefix, node, group, states)
 
-    def _add_call(self, prefix: str, node: Json, group: dict[str, Any], step: Step) -> None:
-        states = [step.optimizer.state[p] for p in group["params"] if p.grad is not None]
+    def _add_call(
+        self, prefix: str, node: Json, group: dict[str, Any], states: list[dict[str, Any]]
+    ) -> None:
         for i, argument in enumerate(_graph.argument_names(node["op"])):
             value = node["in"][i]
             if argument == "steps" and all("step" in state for state in states):
