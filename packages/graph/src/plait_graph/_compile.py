@@ -56,7 +56,7 @@ class _Frozen:
         if recording.gradients:
             gradients = list(recording.gradients.values())
             self._backward = Part(recording, later, [*self._saved, *tangents], gradients, [])
-            found = sources_of(later, tangents)
+            found = sources_of(self._backward, tangents)
             self._depends = [found.get(name, set()) for name in gradients]
         parts = [part for part in (self._forward, self._backward) if part is not None]
         read = {name for part in parts for name in part.weights} - set(self._old_grads.values())
