@@ -13,22 +13,9 @@ import plait_optim as optim
 from plait_autograd import grad, no_grad
 from plait_graph import compile
 from plait_nn import functional as F
+from same_bits import bits
 
 STEPS = 6
-
-
-def bits(value: Any) -> Any:
-    """Return a value in a form that compares by bits."""
-    if isinstance(value, pc.Tensor):
-        value = value.detach()
-        if value.dtype == pc.bfloat16:
-            value = value.view(pc.int16)
-        return (str(value.dtype), tuple(value.shape), value.contiguous().numpy().tobytes())
-    if isinstance(value, dict):
-        return {key: bits(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [bits(item) for item in value]
-    return value
 
 
 class Training:
