@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from plait_graph import compile
 
 import plait
 from plait import nn, optim
 from plait.nn import functional as F
-from plait_graph import compile
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 sys.path.insert(0, str(EXAMPLES))
@@ -95,12 +95,13 @@ def of_translate() -> Case:
 
     def loss_of(x: Any, y: Any) -> Any:
         scores = model(x, y[:, :-1])
-        return F.cross_entropy(
-            scores.flatten(0, 1), y[:, 1:].flatten(), ignore_index=translate.PAD
-        )
+        return F.cross_entropy(scores.flatten(0, 1), y[:, 1:].flatten(), ignore_index=translate.PAD)
 
     def data() -> list[Any]:
-        return [plait.randint(translate.PAD + 1, 12, (3, 5)), plait.randint(translate.PAD + 1, 14, (3, 6))]
+        return [
+            plait.randint(translate.PAD + 1, 12, (3, 5)),
+            plait.randint(translate.PAD + 1, 14, (3, 6)),
+        ]
 
     return [model], _step(model, optimizer, loss_of, True), data
 
@@ -128,7 +129,9 @@ def of_dcgan() -> Case:
         optimizer_D.zero_grad()
         fake = G(plait.randn(len(real), dcgan.NOISE, 1, 1))
         loss_D = F.binary_cross_entropy_with_logits(D(real), plait.full((len(real),), 0.9))
-        loss_D = loss_D + F.binary_cross_entropy_with_logits(D(fake.detach()), plait.zeros(len(real)))
+        loss_D = loss_D + F.binary_cross_entropy_with_logits(
+            D(fake.detach()), plait.zeros(len(real))
+        )
         loss_D.backward()
         optimizer_D.step()
         optimizer_G.zero_grad()

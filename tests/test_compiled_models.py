@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from plait_graph import compile
 
 import plait
-from plait_graph import compile
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))
@@ -57,7 +57,10 @@ def test_training(name: str, part: str) -> None:
     eager, compiled = Training(name, "none"), Training(name, part)
     for k in range(5):
         for what, x, y in zip(
-            ("loss", "gradients", "parameters", "buffers"), eager.run(k), compiled.run(k), strict=True
+            ("loss", "gradients", "parameters", "buffers"),
+            eager.run(k),
+            compiled.run(k),
+            strict=True,
         ):
             assert x == y, (k, what)
     assert part == "forward" or compiled.calls <= 3

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+from plait_graph import compile
 
 import plait_autograd
 import plait_core as pc
 import plait_nn as nn
 from plait_autograd import no_grad
-from plait_graph import compile
+
+sys.path.insert(0, str(Path(__file__).parent))
+
 from same_bits import assert_same
 
 T = pc.tensor
@@ -134,7 +139,7 @@ def test_higher_derivatives() -> None:
             (slope,) = plait_autograd.grad(loss, [w], create_graph=True)
             assert_same(slopes(slope.sum(), w)[0], T([12.0]))
         except NotImplementedError as error:
-            assert "derivatives of derivatives are not compiled" in str(error)  # noqa: PT017
+            assert "derivatives of derivatives are not compiled" in str(error)
 
 
 def test_derivatives_inside() -> None:
@@ -226,7 +231,7 @@ def test_writes_to_arguments_with_history() -> None:
         try:
             compiled(x)
         except NotImplementedError as error:
-            assert "history" in str(error)  # noqa: PT017 - either is right
+            assert "history" in str(error)
             return
         assert_same(slopes((x * x).sum(), leaf)[0], T([8.0, 16.0]))
 
@@ -243,7 +248,7 @@ def test_writes_that_give_an_argument_a_history() -> None:
         try:
             compiled(x)
         except NotImplementedError as error:
-            assert "history" in str(error)  # noqa: PT017 - either is right
+            assert "history" in str(error)
             return
         assert_same(slopes(x.sum(), w)[0], T([3.0]))
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from plait_graph import compile
 
 import plait_autograd
 import plait_core as pc
-import random_programs
 from plait_func.pytree import tree_leaves
-from plait_graph import compile
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import random_programs
 from random_programs import Program, draw_program
 from test_random_programs import content
 

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from plait_graph import compile
 
 import plait_core as pc
 import plait_nn as nn
 import plait_optim as optim
 from plait_autograd import grad, no_grad
-from plait_graph import compile
 from plait_nn import functional as F
+
+sys.path.insert(0, str(Path(__file__).parent))
+
 from same_bits import bits
 
 STEPS = 6
@@ -422,5 +427,7 @@ def test_forward_compiled_inside_an_eager_loop() -> None:
             loss = F.cross_entropy(forward(x), y)
             loss.backward()
             opt.step()
-            seen.append((k, bits(loss), bits(list(model.parameters())), bits(list(model.buffers()))))
+            seen.append(
+                (k, bits(loss), bits(list(model.parameters())), bits(list(model.buffers())))
+            )
     assert seen[:STEPS] == seen[STEPS:]
