@@ -23,7 +23,8 @@ _DTYPES = ("float32",) * 6 + (
     "bool",
 )
 _SHAPES: tuple[tuple[int, ...], ...] = (
-    (2, 3), (3, 2), (3,), (2,), (4, 3), (2, 3, 4), (3, 1), (1, 3), (), (1,), (0, 3), (4, 4), (2, 2, 3),
+    (2, 3), (3, 2), (3,), (2,), (4, 3), (2, 3, 4), (3, 1), (1, 3), (), (1,), (0, 3), (4, 4),
+    (2, 2, 3),
 )  # fmt: skip
 
 
@@ -169,7 +170,8 @@ def _pointwise(b: _Body) -> str:
         f"{x}.tanh()", f"{x}.sigmoid()", f"{x}.abs()", f"-{x}", f"{x}.relu()", f"{x}.clamp(-1, 1)",
         f"{x}.sin() * {x}", f"{x}.to({y}.dtype)", f"{x}.float()", f"{x}.long()", f"{x} ** 2",
         f"pc.addcmul({x}, {y}, {z}, value=0.3)", f"pc.lerp({x}, {y}, 0.25)", f"{x}.clone()",
-        f"{x}.masked_fill({y}.bool(), 0.5)", f"{x}.add({y}, alpha=2)", f"{x} != {x}", f"~{x}.bool()",
+        f"{x}.masked_fill({y}.bool(), 0.5)", f"{x}.add({y}, alpha=2)", f"{x} != {x}",
+        f"~{x}.bool()",
         f"{x}.contiguous()", f"{x}.round()", f"{x}.isnan()", f"pc.complex({x}, {y})", f"{x}.conj()",
     ])  # fmt: skip
 
@@ -190,7 +192,7 @@ def _view(b: _Body) -> str:
         f"{x}.diagonal()", f"{x}.narrow({d}, 1, 1)", f"{x}.select({d}, 1)", f"{x}.expand_as({y})",
         f"{x}.unfold({d}, 2, 1)", f"{x}.flip({d})", f"{x}.real", f"{x}.imag", f"{x}.mT",
         f"{x}.view({x}.shape)", f"{x}.as_strided((2, 2), (1, 2), 1)", f"{x}.roll(1, {d})", f"{x}.T",
-        f"{x}.movedim({d}, {e})", f"{x}.view(pc.int32)", f"pc.view_as_real({x})",
+        f"{x}.movedim({d}, {e})", f"pc.view_as_real({x})",
         f"{x}.diag()", f"{x}.tril()", f"{x}.broadcast_to({y}.shape)", f"{x}.swapaxes(0, -1)",
     ])  # fmt: skip
 
@@ -202,15 +204,19 @@ def _write(b: _Body) -> str:
         f"{x}.add_({y})", f"{x}.mul_({y})", f"{x}.copy_({y})", f"{x}.zero_()", f"{x}.fill_(0.5)",
         f"{x}[0] = {y}", f"{x}[:, 0] = {y}", f"{x}[1:] = {y}[:-1]", f"{x}[{y}.bool()] = 0.25",
         f"{x}.clamp_(-1, 1)", f"{x}.tanh_()", f"{x}.masked_fill_({y}.bool(), 2)", f"{x}.neg_()",
-        f"pc.add({x}, {y}, out={z})", f"pc.mul({x}, 2, out={y})", f"{x}.index_fill_({d}, pc.tensor([0]), 1)",
+        f"pc.add({x}, {y}, out={z})", f"pc.mul({x}, 2, out={y})",
+        f"{x}.index_fill_({d}, pc.tensor([0]), 1)",
         f"{x}.index_add_({d}, pc.tensor([0, 1]), {y})", f"{x}.addcmul_({y}, {z})", f"{x} += 1",
         f"{x}.transpose({d}, 0).mul_(2)", f"{x}.view(-1)[::2].add_(1)", f"{x}.lerp_({y}, 0.5)",
         f"{x}.scatter_({d}, pc.zeros_like({y}, dtype=pc.int64), {y})", f"{x}.sub_({x}.mean())",
         f"{x}.uniform_()", f"{x}.normal_()",
-        f"{x}.diagonal().fill_(3)", f"{x}.detach().mul_(0.5)", f"{x}.add_({x}.flip({d}))", f"{x} *= {y}",
+        f"{x}.diagonal().fill_(3)", f"{x}.detach().mul_(0.5)", f"{x}.add_({x}.flip({d}))",
+        f"{x} *= {y}",
         f"pc.sum({x}, {d}, out={y})", f"pc.matmul({x}, {y}, out={z})", f"{x}.fill_diagonal_(1)",
-        f"{x}.triu_()", f"{x}.cumsum_({d})", f"{x}.add_({x}.T)", f"{x}[...] = {y}", f"{x}.bernoulli_(0.5)",
-        f"{x}.index_put_((pc.tensor([0, 0]),), {y}, accumulate=True)", f"pc.cat([{x}, {y}], out={z})",
+        f"{x}.triu_()", f"{x}.cumsum_({d})", f"{x}.add_({x}.T)", f"{x}[...] = {y}",
+        f"{x}.bernoulli_(0.5)",
+        f"{x}.index_put_((pc.tensor([0, 0]),), {y}, accumulate=True)",
+        f"pc.cat([{x}, {y}], out={z})",
     ])  # fmt: skip
 
 
@@ -223,9 +229,11 @@ def _reduction(b: _Body) -> str:
             f"{x}.cummax({d})", f"pc.var_mean({x}, {d})", f"pc.aminmax({x})",
         ])  # fmt: skip
     return to + " = " + b.draw.choice([
-        f"{x}.sum()", f"{x}.sum({d})", f"{x}.sum({d}, keepdim=True)", f"{x}.mean({d})", f"{x}.mean()",
+        f"{x}.sum()", f"{x}.sum({d})", f"{x}.sum({d}, keepdim=True)", f"{x}.mean({d})",
+        f"{x}.mean()",
         f"{x}.argmax({d})", f"{x}.cumsum({d})", f"{x}.softmax({d})", f"{x}.logsumexp({d})",
-        f"{x}.std({d})", f"{x}.norm()", f"{x}.any({d})", f"{x}.all()", f"{x}.prod({d})", f"{x} @ {y}",
+        f"{x}.std({d})", f"{x}.norm()", f"{x}.any({d})", f"{x}.all()", f"{x}.prod({d})",
+        f"{x} @ {y}",
         f"{x}.amax()", f"pc.matmul({x}, {y}.mT)", f"{x}.log_softmax({d})", f"pc.dot({x}, {y})",
         f"{x}.cumprod({d})", f"pc.einsum('ij,kj->ik', {x}, {y})", f"{x}.count_nonzero()",
     ])  # fmt: skip
@@ -236,12 +244,15 @@ def _joined(b: _Body) -> str:
     d = b.dim(x)
     return to + " = " + b.draw.choice([
         f"pc.cat([{x}, {y}], {d})", f"pc.stack([{x}, {y}], {d})", f"pc.cat([{x}, {x}[:1]])",
-        f"{x}[pc.tensor([1, 0])]", f"{x}.index_select({d}, pc.tensor([0, 1, 1]))", f"{x}.repeat(2, 1)",
+        f"{x}[pc.tensor([1, 0])]", f"{x}.index_select({d}, pc.tensor([0, 1, 1]))",
+        f"{x}.repeat(2, 1)",
         f"{x}.gather({d}, pc.zeros_like({x}, dtype=pc.int64))", f"{x}[:, pc.tensor([0, 0])]",
         f"{x}.take(pc.tensor([0, 1]))", f"pc.tensor([1.0, 2.0, 3.0]) * {x}", f"pc.arange(3) + {x}",
-        f"pc.zeros({x}.shape) + {x}", f"pc.ones_like({x})", f"{x}.new_full((2, 2), 3)", f"{x}.new_zeros(3)",
+        f"pc.zeros({x}.shape) + {x}", f"pc.ones_like({x})", f"{x}.new_full((2, 2), 3)",
+        f"{x}.new_zeros(3)",
         f"{x}.scatter_add({d}, pc.zeros_like({y}, dtype=pc.int64), {y})", "pc.full((2, 3), 0.5)",
-        f"{x}[[1, 0], [0, 1]]", "pc.empty(3).fill_(2)", f"{x}.repeat_interleave(2, {d})", "pc.eye(3)",
+        f"{x}[[1, 0], [0, 1]]", "pc.empty(3).fill_(2)", f"{x}.repeat_interleave(2, {d})",
+        "pc.eye(3)",
         f"{x}[{y}.long().abs().reshape(-1) % {x}.shape[0]]",
     ])  # fmt: skip
 
@@ -249,7 +260,8 @@ def _joined(b: _Body) -> str:
 def _drawn(b: _Body) -> str:
     x, to = b.pick(), b.name()
     return to + " = " + b.draw.choice([
-        f"pc.dropout({x}, 0.5, True)", f"pc.rand_like({x})", "pc.randn(2, 3)", f"pc.bernoulli({x}.sigmoid())",
+        f"pc.dropout({x}, 0.5, True)", f"pc.rand_like({x})", "pc.randn(2, 3)",
+        f"pc.bernoulli({x}.sigmoid())",
         f"pc.rand(3) + {x}", "pc.randint(0, 5, (3,))", "pc.randperm(4)", f"pc.normal({x}, 1.0)",
     ])  # fmt: skip
 

@@ -51,6 +51,11 @@ READS: dict[str, Callable[..., Any]] = {
 }
 
 
+def repeat(call: Callable[[], Any], times: int = 8) -> None:
+    for _ in range(times):
+        call()
+
+
 @pytest.mark.parametrize("name", READS)
 def test_reads_of_the_same_values_at_first(name: str) -> None:
     function = READS[name]
@@ -79,8 +84,7 @@ CHANGES: dict[str, Callable[[], Callable[..., Any]]] = {
 def test_calls_that_differ(name: str) -> None:
     compiled = frozen(CHANGES[name]())
     with pytest.raises(RuntimeError, match="compile: the function cannot be frozen"):
-        for _ in range(8):
-            compiled(T([1.0, 2.0]))
+        repeat(lambda: compiled(T([1.0, 2.0])))
 
 
 def test_a_scheduler_inside() -> None:
@@ -96,16 +100,43 @@ def test_a_scheduler_inside() -> None:
 
     compiled = frozen(step)
     with pytest.raises(RuntimeError, match="`lr` is"):
-        for _ in range(8):
-            compiled()
+        repeat(compiled)
+
+
+def test_two_steps_in_one_call() -> None:
+    w = nn.Parameter(T([1.0]))
+    opt = optim.Adam([w], lr=0.1)
+
+    def steps() -> None:
+        for _ in range(2):
+            opt.zero_grad()
+            (w * w).sum().backward()
+            opt.step()
+
+    compiled = frozen(steps)
+    with pytest.raises(NotImplementedError, match="two steps in one call"):
+        repeat(compiled)
+
+
+def test_a_learning_rate_that_is_a_tensor() -> None:
+    w = nn.Parameter(T([1.0]))
+    opt = optim.SGD([w], lr=T(0.1))
+
+    def step() -> None:
+        opt.zero_grad()
+        (w * w).sum().backward()
+        opt.step()
+
+    compiled = frozen(step)
+    with pytest.raises(NotImplementedError, match="reads the elements of a tensor"):
+        repeat(compiled)
 
 
 def test_generators() -> None:
     generator = pc.Generator()
     compiled = frozen(lambda: pc.randn(3, generator=generator))
     with pytest.raises(NotImplementedError, match="`generator` is a generator"):
-        for _ in range(3):
-            compiled()
+        repeat(compiled)
 
 
 def test_a_result_that_is_an_array() -> None:

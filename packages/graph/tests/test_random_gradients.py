@@ -1,4 +1,4 @@
-"""Random programs with gradients, eagerly and compiled: results and gradients have the same bits."""
+"""Random programs with gradients, eagerly and compiled: results and gradients, bit by bit."""
 
 from __future__ import annotations
 

@@ -354,14 +354,6 @@ def test_two_optimizers() -> None:
     compare(perceptron, points, both, step)
 
 
-def test_two_steps_in_one_call() -> None:
-    def step(model: nn.Module, opt: Any, x: Any, y: Any) -> Any:
-        plain(model, opt, x, y)
-        return plain(model, opt, x + 1, y)
-
-    compare(perceptron, points, adam, step)
-
-
 def test_closure() -> None:
     def step(model: nn.Module, opt: Any, x: Any, y: Any) -> Any:
         def loss() -> Any:
