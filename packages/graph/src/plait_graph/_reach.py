@@ -75,7 +75,7 @@ class Reach:
                 self._see(item, depth)
 
     def _see_function(self, function: types.FunctionType, depth: int) -> None:
-        if depth > _DEEPEST or function.__module__.partition(".")[0].startswith("plait"):
+        if depth > _DEEPEST or (function.__module__ or "").partition(".")[0].startswith("plait"):
             return
         self._names.update(function.__code__.co_names)
         for cell in function.__closure__ or ():
