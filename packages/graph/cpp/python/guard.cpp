@@ -36,6 +36,10 @@ bool has_grad(plait_thread *thread, plait_tensor *t) {
 
 bool entry_holds(PyObject *entry) {
   PyObject *of = PyTuple_GET_ITEM(entry, 0), *second = PyTuple_GET_ITEM(entry, 1);
+  if (PyTuple_GET_SIZE(entry) == 3 && PyList_Check(of)) {
+    const Py_ssize_t i = PyLong_AsSsize_t(second);
+    return i < PyList_GET_SIZE(of) && PyList_GET_ITEM(of, i) == PyTuple_GET_ITEM(entry, 2);
+  }
   if (PyTuple_GET_SIZE(entry) == 3) {
     PyObject *now = python::value_in(of, second);
     if (!now && PyErr_Occurred()) throw py::error_already_set();
@@ -43,7 +47,8 @@ bool entry_holds(PyObject *entry) {
     return now == PyTuple_GET_ITEM(entry, 2);
   }
   if (PyCell_Check(of)) return PyCell_GET(of) == second;
-  const Py_ssize_t size = PyList_Check(of) ? PyList_GET_SIZE(of) : PyDict_Size(of);
+  const Py_ssize_t size = PyObject_Size(of);
+  if (size < 0) throw py::error_already_set();
   return size == PyLong_AsSsize_t(second);
 }
 

@@ -14,8 +14,8 @@ namespace plait::graph {
 class Guard {
  public:
   // `kept` are the tensors that the program reads besides its arguments; `grads` are tensors of
-  // which it matters whether they have a gradient. `entries` are tuples: a dict, a key and the value
-  // that it must have there; a cell and its value; a list or dict and its size.
+  // which it matters whether they have a gradient. `entries` are tuples: a dict or list, a key or
+  // index and the value that it must have there; a cell and its value; a list or dict and its size.
   Guard(const plait_python *python, const pybind11::tuple &args, const pybind11::list &kept,
         const pybind11::list &grads, const pybind11::list &entries);
   // Whether the arguments are tensors of the same types that share memory in the same way, and all

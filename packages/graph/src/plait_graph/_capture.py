@@ -12,6 +12,7 @@ from typing import Any
 
 import plait_autograd
 import plait_core as pc
+import plait_nn
 from plait_func.pytree import tree_flatten
 from plait_graph import _graph
 
@@ -23,7 +24,11 @@ class Name(str):
 
 
 class Given(str):
-    """The name of a tensor that the function got or reads, and returns itself."""
+    """The name of a tensor that the function reads, and returns itself."""
+
+
+class Argument(int):
+    """The number of a tensor that the function got, and returns itself."""
 
 
 @dataclasses.dataclass
@@ -48,13 +53,16 @@ class Recording:
         given: these tensors.
         outside: other tensors that the calls read or wrote, by name.
         structure: that of the result, for `tree_unflatten`.
-        leaves: the parts of the result: a `Name` or `Given` for each tensor, or what they are.
+        leaves: the parts of the result: a `Name`, `Given` or `Argument` for each tensor, or what
+            they are.
         grads: names of the gradients of tensors that the function left in ``.grad``, by the
             tensor's name.
         steps: what optimizers did.
         n_forward: the number of nodes before those of the derivative that `record` adds.
         gradients: names of the inputs' gradients, by the input's name; empty without them.
         tangents: names of the gradients of the results with a `Name`, or None.
+        failures: why such a result has no derivative, or "".
+        modules: those that were called.
     """
 
     capture: Any
@@ -70,6 +78,8 @@ class Recording:
     n_forward: int
     gradients: dict[str, str]
     tangents: list[str | None]
+    failures: list[str]
+    modules: list[plait_nn.Module]
 
     @property
     def made(self) -> set[str]:
@@ -139,6 +149,20 @@ def _optimizer_steps(capture: Any) -> Iterator[list[Step]]:
         yield steps
 
 
+@contextlib.contextmanager
+def _called_modules() -> Iterator[list[plait_nn.Module]]:
+    modules: dict[int, plait_nn.Module] = {}
+
+    def note(module: plait_nn.Module, args: Any) -> None:
+        if is_recording():
+            modules[id(module)] = module
+
+    result: list[plait_nn.Module] = []
+    with plait_nn.register_module_forward_pre_hook(note, only_watches=True):
+        yield result
+    result += modules.values()
+
+
 def _history(tensors: list[pc.Tensor]) -> list[tuple[bool, Any]]:
     return [(tensor.requires_grad, tensor.grad_fn) for tensor in tensors]
 
@@ -159,20 +183,21 @@ def record(function: Callable[..., Any], args: Any, kwargs: Any, *, differentiat
     capture.end_arguments()
     before = _history(given)
     with _optimizer_steps(capture) as steps:
-        with _running(capture):
+        with _called_modules() as modules, _running(capture):
             result = function(*args, **kwargs)
             n_nodes = n_forward = capture.size
         leaves, structure = tree_flatten(result)
         own = [leaf for leaf in leaves if isinstance(leaf, pc.Tensor)]
         names = [capture.name_of(tensor) for tensor in own]
-        given_back = _given_back(capture, own, names)
-        computed = [t for t, is_given in zip(own, given_back, strict=True) if not is_given]
+        places = _given_back(capture, own, names, given)
+        computed = [t for t, place in zip(own, places, strict=True) if type(place) is Name]
         gradients: dict[str, str] = {}
         tangents: list[str | None] = [None] * len(computed)
+        failures = [""] * len(computed)
         if differentiate and not steps and any(tensor.requires_grad for tensor in computed):
             found = _record_backward(capture, computed)
             if found is not None:
-                gradients, tangents = found
+                gradients, tangents, failures = found
                 n_nodes = capture.size
     changed = _history(given) != before
     problem = capture.problem
@@ -182,7 +207,7 @@ def record(function: Callable[..., Any], args: Any, kwargs: Any, *, differentiat
         raise NotImplementedError(f"compile: {problem}")
     outside, types = _outside(capture)
     types |= {each["name"]: each for each in json.loads(capture.values)}
-    rest = iter([(Given if g else Name)(n) for n, g in zip(names, given_back, strict=True)])
+    rest = iter(places)
     return result, Recording(
         capture=capture,
         nodes=json.loads(capture.nodes)[:n_nodes],
@@ -197,13 +222,26 @@ def record(function: Callable[..., Any], args: Any, kwargs: Any, *, differentiat
         n_forward=n_forward,
         gradients=gradients,
         tangents=tangents,
+        failures=failures,
+        modules=modules,
     )
 
 
-def _given_back(capture: Any, results: list[pc.Tensor], names: list[str]) -> list[bool]:
-    """Return which results are the very objects that the function got or reads."""
-    by_name = {name: tensor for name, tensor, _ in capture.outside}
-    return [by_name.get(name) is tensor for name, tensor in zip(names, results, strict=True)]
+def _given_back(
+    capture: Any, results: list[pc.Tensor], names: list[str], given: list[pc.Tensor]
+) -> list[Name | Given | Argument]:
+    """Return what stands for each result: the very objects that the function got or reads, or the
+    name of what it computed.
+    """
+    read = {name: tensor for name, tensor, _ in capture.outside}
+    result: list[Name | Given | Argument] = []
+    for name, tensor in zip(names, results, strict=True):
+        number = next((i for i, each in enumerate(given) if each is tensor), None)
+        if number is not None:
+            result.append(Argument(number))
+        else:
+            result.append(Given(name) if read.get(name) is tensor else Name(name))
+    return result
 
 
 def _outside(capture: Any) -> tuple[dict[str, pc.Tensor], dict[str, Json]]:
@@ -232,14 +270,19 @@ def _grads(capture: Any, tensors: dict[str, pc.Tensor]) -> dict[str, str]:
 
 def _record_backward(
     capture: Any, results: list[pc.Tensor]
-) -> tuple[dict[str, str], list[str | None]] | None:
+) -> tuple[dict[str, str], list[str | None], list[str]] | None:
     """Record the gradients of what the function got and read.
 
     None if no result has a derivative: the function has had its own backward pass.
     """
     sources = {name: tensor for name, tensor, _ in capture.outside if tensor.requires_grad}
-    recorded = [tensor for tensor in results if _has_derivative(tensor, list(sources.values()))]
-    if not recorded:
+    failures = [_failure(tensor, list(sources.values())) for tensor in results]
+    recorded = [
+        tensor
+        for tensor, failure in zip(results, failures, strict=True)
+        if tensor.requires_grad and not failure
+    ]
+    if not recorded or not sources:
         return None
     with plait_autograd.no_grad():
         given = [pc.ones_like(tensor) for tensor in recorded]
@@ -251,17 +294,20 @@ def _record_backward(
     known = {id(tensor) for tensor in recorded}
     tangents = [next(names) if id(tensor) in known else None for tensor in results]
     pairs = zip(sources, grads, strict=True)
-    return {name: capture.name_of(grad) for name, grad in pairs if grad is not None}, tangents
+    gradients = {name: capture.name_of(grad) for name, grad in pairs if grad is not None}
+    return gradients, tangents, failures
 
 
-def _has_derivative(result: pc.Tensor, sources: list[pc.Tensor]) -> bool:
-    """Return whether a result has a history that is still there, and was not written over."""
+def _failure(result: pc.Tensor, sources: list[pc.Tensor]) -> str:
+    """Return why the gradient of a result cannot be computed: its history is gone, or a value of it
+    was written over. "" if it can be, or if there is none.
+    """
     if not result.requires_grad or not sources:
-        return False
+        return ""
     try:
         plait_autograd.grad(
             [result], sources, [pc.ones_like(result)], retain_graph=True, allow_unused=True
         )
-    except RuntimeError:
-        return False
-    return True
+    except RuntimeError as error:
+        return str(error)
+    return ""

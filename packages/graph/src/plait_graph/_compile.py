@@ -13,7 +13,7 @@ import plait_autograd
 import plait_core as pc
 from plait_func.pytree import LeafSpec, tree_flatten, tree_unflatten
 from plait_graph import _graph
-from plait_graph._capture import Given, Name, Recording, is_recording, record
+from plait_graph._capture import Argument, Given, Name, Recording, is_recording, record
 from plait_graph._differences import difference
 from plait_graph._optimizers import OptimizerNumbers
 from plait_graph._parts import Part, names_defined, names_in, sources_of
@@ -57,6 +57,8 @@ class _Frozen:
             gradients = list(recording.gradients.values())
             self._backward = Part(recording, later, [*self._saved, *tangents], gradients, [])
             found = sources_of(self._backward, tangents)
+            self._saved_results = [i for i, n in enumerate(results) if n in set(self._saved)]
+            self._refuse_shared_results(results)
             self._depends = [found.get(name, set()) for name in gradients]
         # then a run is one call of C++, which has a lock of its own
         self._is_plain = (
@@ -72,6 +74,16 @@ class _Frozen:
         recording.capture = None  # which holds the memory of all values
         recording.given = []
         self._lock = threading.Lock()
+
+    def _refuse_shared_results(self, results: list[str]) -> None:
+        memories = dict(self._forward.program.memories())
+        pairs = zip(results, self._recording.tangents, strict=True)
+        places = [memories[name] for name, tangent in pairs if tangent and memories[name] >= 0]
+        if len(set(places)) < len(places):
+            raise NotImplementedError(
+                "compile: two results share memory, and gradients reach both; a write to one would "
+                "not be a write to the other"
+            )
 
     def _guard(self, args: tuple[Any, ...]) -> Any:
         return _graph.Guard(args, *self._rest)
@@ -98,7 +110,9 @@ class _Frozen:
         rest = iter(outputs)
         leaves: list[Any] = []
         for leaf in self._recording.leaves:
-            if isinstance(leaf, Given):
+            if isinstance(leaf, Argument):
+                leaves.append(tensors[leaf])
+            elif isinstance(leaf, Given):
                 leaves.append(self._tensor(leaf, inputs))
             else:
                 leaves.append(next(rest) if isinstance(leaf, Name) else leaf)
@@ -132,12 +146,15 @@ class _Frozen:
         outputs = self._forward.program.run(inputs)
         return outputs[: self._n_results], outputs[len(outputs) - len(self._saved) :]
 
-    def read_by_backward(self, inputs: list[pc.Tensor]) -> list[pc.Tensor]:
-        """Return the arguments and weights that the derivative reads."""
+    def read_by_backward(
+        self, inputs: list[pc.Tensor], results: list[pc.Tensor]
+    ) -> list[pc.Tensor]:
+        """Return the arguments, weights and results that the derivative reads."""
         assert self._backward is not None
         outside = self._recording.outside
         given = set(self._recording.tangents)
         saved = [self._tensor(name, inputs) for name in self._saved if name in self._names]
+        saved += [results[i] for i in self._saved_results]
         return saved + [outside[name] for name in self._backward.weights if name not in given]
 
     def run_backward(self, saved: list[pc.Tensor], tangents: tuple[Any, ...]) -> list[Any]:
@@ -163,6 +180,11 @@ class _Frozen:
         """Names of the gradients of the results; None for one that requires no grad."""
         return self._recording.tangents
 
+    @property
+    def failures(self) -> list[str]:
+        """Why a result has no derivative, or ""."""
+        return self._recording.failures
+
     def run_eagerly(self, inputs: list[pc.Tensor]) -> list[pc.Tensor]:
         """Call the function itself; return the results that the program has."""
         tensors = [inputs[self._names.index(name)] for name in self._recording.inputs]
@@ -183,17 +205,26 @@ class CompiledFunction(plait_autograd.Function):
         results, saved = frozen.run_forward(inputs)
         ctx.frozen, ctx.inputs, ctx.sources = frozen, inputs, sources
         ctx.saved = saved
-        # a write to one of them is an error of the backward pass
-        ctx.save_for_backward(*frozen.read_by_backward(inputs))
-        given = zip(results, frozen.tangents, strict=True)
-        ctx.mark_non_differentiable(*[result for result, name in given if name is None])
+        ctx.versions = [(t, t._version) for t in frozen.read_by_backward(inputs, results)]
+        given = zip(results, frozen.tangents, frozen.failures, strict=True)
+        ctx.mark_non_differentiable(*[result for result, name, why in given if not (name or why)])
         ctx.set_materialize_grads(False)
         return tuple(results)
 
     @staticmethod
     def backward(ctx: Any, *tangents: Any) -> Any:
         """Run the program of the derivative; see `plait_autograd.Function`."""
-        ctx.saved_tensors  # noqa: B018 - raises if one was written to
+        for tensor, version in ctx.versions:
+            if tensor._version != version:
+                raise RuntimeError(
+                    "one of the variables needed for gradient computation has been modified by an "
+                    f"inplace operation: a tensor {tensor.dtype}{list(tensor.shape)} that a "
+                    f"compiled function got, read or returned is at version {tensor._version}; "
+                    f"expected version {version} instead"
+                )
+        for tangent, failure in zip(tangents, ctx.frozen.failures, strict=True):
+            if tangent is not None and failure:
+                raise RuntimeError(failure)
         if not plait_autograd.is_grad_enabled():
             return (None, None, *ctx.frozen.run_backward(ctx.saved, tangents))
         # derivatives of derivatives are those of the function itself
@@ -315,9 +346,8 @@ class Compiled:
                 f"as attributes of modules, was different in {_MOST_PROGRAMS} recordings"
             )
         # what the function changed in the second call is as it is from now on
-        frozen = _Frozen(
-            self._orig_mod, recording, numbers, Reach(self._orig_mod, *leaves), grads
-        )
+        reach = Reach(self._orig_mod, *leaves, *recording.modules)
+        frozen = _Frozen(self._orig_mod, recording, numbers, reach, grads)
         frozen._arguments = functools.partial(_with_tensors, args, kwargs)
         programs.append(frozen)
         return result

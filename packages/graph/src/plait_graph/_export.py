@@ -15,7 +15,7 @@ import plait_core as pc
 import plait_nn
 from plait_func.pytree import tree_flatten
 from plait_graph import _graph
-from plait_graph._capture import Given, Json, Name, Recording, record
+from plait_graph._capture import Argument, Given, Json, Name, Recording, record
 from plait_graph._differences import difference
 from plait_graph._optimizers import OptimizerNumbers
 from plait_graph._parts import names_in
@@ -114,8 +114,9 @@ def _input_names(
 
 
 def _output_names(recording: Recording) -> list[str]:
-    if not all(isinstance(leaf, (Name, Given)) for leaf in recording.leaves):
-        other = next(leaf for leaf in recording.leaves if not isinstance(leaf, (Name, Given)))
+    others = [leaf for leaf in recording.leaves if type(leaf) not in (Name, Given, Argument)]
+    if others:
+        other = others[0]
         raise TypeError(
             f"export: a result is {type(other).__name__}; a graph returns tensors, in containers"
         )
@@ -164,7 +165,10 @@ def _graph_of(
     for old, new in zip(recording.inputs, input_names, strict=True):
         names.setdefault(old, new)
     taken = set(names.values())
-    results = [str(leaf) for leaf in recording.leaves]
+    results = [
+        recording.inputs[leaf] if isinstance(leaf, Argument) else str(leaf)
+        for leaf in recording.leaves
+    ]
     for old, new in zip(results, output_names, strict=True):
         if old not in names and new not in taken:
             names[old] = new

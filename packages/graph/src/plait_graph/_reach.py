@@ -12,6 +12,7 @@ import plait_nn
 _PLAIN = (bool, int, float, complex, str, type(None))
 _DEEPEST = 3  # functions within functions, attributes of objects
 _LONGEST = 1000  # of containers that are looked into
+_OF_MODULES = frozenset(vars(plait_nn.Module()))  # attributes that each module has
 _HOOKS = (
     "_forward_hooks",
     "_forward_pre_hooks",
@@ -70,14 +71,20 @@ class Reach:
     def _see_items(self, container: Any, items: Any, depth: int) -> None:
         if isinstance(container, (list, dict)):
             self.entries.append((container, len(container)))
-        if len(container) <= _LONGEST:
-            for item in list(items):
-                self._see(item, depth)
+        if len(container) > _LONGEST:
+            return
+        if isinstance(container, (list, dict)):
+            pairs = enumerate(container) if isinstance(container, list) else container.items()
+            self.entries += [(container, key, value) for key, value in pairs]
+        for item in list(items):
+            self._see(item, depth)
 
     def _see_function(self, function: types.FunctionType, depth: int) -> None:
-        if depth > _DEEPEST or (function.__module__ or "").partition(".")[0].startswith("plait"):
+        package = (function.__module__ or "").partition(".")[0]
+        if depth > _DEEPEST or package == "plait" or package.startswith("plait_"):
             return
-        self._names.update(function.__code__.co_names)
+        names = _names_in(function.__code__)
+        self._names.update(names)
         for cell in function.__closure__ or ():
             try:
                 content = cell.cell_contents
@@ -88,7 +95,7 @@ class Reach:
         for default in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
             self._see(default, depth + 1)
         space = function.__globals__
-        for name in function.__code__.co_names:
+        for name in names:
             if name in space:
                 self.entries.append((space, name, space[name]))
                 self._see(space[name], depth + 1)
@@ -113,13 +120,15 @@ class Reach:
     def _see_module(self, module: plait_nn.Module, depth: int) -> None:
         self._seen.add(id(module))
         self.modules.append(module)
+        self._see(type(module).forward, depth)
         attributes = module.__dict__
+        self.entries.append((attributes, len(attributes)))
         for name, value in attributes.items():
             if isinstance(value, _PLAIN):
                 self.entries.append((attributes, name, value))
-            elif isinstance(value, pc.Tensor):
+            elif name not in _OF_MODULES:
                 self.entries.append((attributes, name, value))
-                self._see(value, depth)
+                self._see(value, depth + 1)
         for entries in (module._parameters, module._buffers, module._modules):
             self.entries.append((entries, len(entries)))
             for name, each in entries.items():
@@ -136,6 +145,7 @@ class Reach:
         self.entries.append((optimizer.__dict__, "param_groups", groups))
         self.entries.append((optimizer.__dict__, "state", state))
         self.entries.append((groups, len(groups)))
+        self.entries.append((state, len(state)))
         for group in groups:
             self.entries.append((group["params"], len(group["params"])))
             for name, value in group.items():
@@ -145,3 +155,12 @@ class Reach:
             for name, value in each.items():
                 if isinstance(value, pc.Tensor):
                     self.entries.append((each, name, value))
+
+
+def _names_in(code: types.CodeType) -> set[str]:
+    """Return the names that a function reads, also in functions and comprehensions within it."""
+    result = set(code.co_names)
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            result |= _names_in(constant)
+    return result
