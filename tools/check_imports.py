@@ -30,6 +30,7 @@ RUN_TIME: dict[str, tuple[set[str], set[str]]] = {
     "autograd": ({"abi", "ops"}, set()),
     "nn": ({"abi", "core"}, set()),
     "func": ({"abi", "ops", "core", "autograd", "nn"}, set()),
+    "graph": ({"abi", "ops", "core", "autograd", "nn", "func"}, set()),
     "optim": ({"abi"}, set()),
     "data": (set(), {"numpy", "cloudpickle"}),
     "multiprocessing": ({"abi"}, set()),
