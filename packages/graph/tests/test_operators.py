@@ -48,7 +48,7 @@ def recorded(call: Any, inputs: list[Any]) -> tuple[Any, str, list[Any]]:
         capture.stop()
     outputs = ["%" + capture.name_of(t) for t in flat(results)]
     assert capture.problem == ""
-    outside = [(name, t) for name, t in capture.outside if name not in names]
+    outside = [(name, t) for name, t, _ in capture.outside if name not in names]
     unique = dict(zip(names, inputs, strict=True))
     graph = {
         "plait_graph": 1,

@@ -74,7 +74,7 @@ def record(
         capture.stop()
     output = capture.name_of(result)
     assert not capture.problem
-    weights = {name: t for name, t in capture.outside if name not in names}
+    weights = {name: t for name, t, _ in capture.outside if name not in names}
     graph = {
         "plait_graph": 1,
         "inputs": [describe(n, t) for n, t in zip(names, inputs.values(), strict=True)],
