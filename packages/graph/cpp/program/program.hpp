@@ -55,6 +55,9 @@ class Program {
   size_t n_weights() const { return weight_names_.size(); }
   const std::vector<Tensor> &weights() const { return weights_; }
   std::vector<Number> &numbers() { return numbers_; }
+  // The names of all values, and a number that those in the same memory have in common; -1 for one
+  // whose memory is known only when it runs.
+  std::vector<std::pair<std::string, int32_t>> memories() const;
   // Bytes of the blocks of all devices.
   uint64_t planned_bytes() const;
   // Values that each run allocates: new outputs, and those whose shape depends on values.

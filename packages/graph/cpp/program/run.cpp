@@ -12,6 +12,12 @@ const TensorType *Program::output_type(size_t i) const {
   return v.memory < 0 ? nullptr : &v.type;
 }
 
+std::vector<std::pair<std::string, int32_t>> Program::memories() const {
+  std::vector<std::pair<std::string, int32_t>> result;
+  for (const Value &v : values_) result.emplace_back(v.name, v.memory);
+  return result;
+}
+
 size_t Program::n_allocations() const {
   const size_t outputs =
       keeps_outputs_ ? size_t(std::count_if(memories_.begin(), memories_.end(),

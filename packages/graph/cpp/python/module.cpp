@@ -284,6 +284,9 @@ PYBIND11_MODULE(_graph, m) {
       .def("set_number", set_number, py::arg("name"), py::arg("value"), "Set it.")
       .def("keep_outputs", &Program::keep_outputs, py::arg("keeps"),
            "Whether outputs are new tensors at each run.")
+      .def("memories", &Program::memories,
+           "Pairs of a value's name and a number that values in the same memory have in common; -1 "
+           "for one whose memory is known only when it runs.")
       .def_property_readonly("planned_bytes", &Program::planned_bytes,
                              "Bytes for values that are no outputs.")
       .def_property_readonly("allocations", &Program::n_allocations,

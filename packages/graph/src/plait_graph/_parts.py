@@ -65,13 +65,19 @@ def _add_names(value: Any, names: set[str]) -> None:
             _add_names(item, names)
 
 
-def sources_of(nodes: list[Json], names: list[str]) -> dict[str, set[str]]:
-    """Return, for each name that nodes define, which of `names` it is computed from."""
-    result: dict[str, set[str]] = {name: {name} for name in names}
-    for node in nodes:
+def sources_of(part: Part, names: list[str]) -> dict[str, set[str]]:
+    """Return, for each value of a part, which of `names` it may be computed from.
+
+    Values in the same memory count as one.
+    """
+    memories = dict(part.program.memories())
+    place = {name: name if memories[name] < 0 else memories[name] for name in memories}
+    result: dict[Any, set[str]] = {place[name]: {name} for name in names}
+    for node in part.graph["nodes"]:
         read: set[str] = set()
         _add_names(node["in"], read)
-        found = set().union(*(result.get(name, set()) for name in read))
-        for name in names_defined([node]):
-            result[name] = result.get(name, set()) | found
-    return result
+        found = set().union(*(result.get(place.get(name), set()) for name in read))
+        for name in names_in([node]) & place.keys():
+            if name in names_defined([node]) or name in _graph.written_names(node["op"], node["in"]):
+                result[place[name]] = result.get(place[name], set()) | found
+    return {name: result.get(at, set()) for name, at in place.items()}
