@@ -263,6 +263,28 @@ def test_libraries_in_one_folder(
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_a_graph_on_another_device(
+    plait_run: Path, libraries: str, tmp_path: Path, save_tensors: Save, load_tensors: Load
+) -> None:
+    try:
+        folder = plait_abi.paths("plait_cuda")["lib"]
+    except ModuleNotFoundError:
+        pytest.skip("plait-cuda is not installed")
+    graph = json.loads(json.dumps(TRAINING))
+    for value in (*graph["inputs"], *graph["weights"]):
+        value["device"] = "cuda:0"
+    path = tmp_path / "f.safetensors"
+    save_tensors(path, {"plait_graph": json.dumps(graph)}, {"w": W})
+    np.save(tmp_path / "x.npy", np.ones(3, np.float32))
+    words = [plait_run, path, tmp_path / "x.npy", "--libraries", f"{libraries}:{folder}"]
+    environment = {**os.environ, "PLAIT_CUDA_EMULATION": "1"}
+    done = subprocess.run(
+        [*words, "--save", path], capture_output=True, text=True, env=environment, timeout=120
+    )
+    assert (done.stdout, done.stderr) == ("y: float32[3] = 2 3 4\n", "")
+    assert load_tensors(path)[1]["w"].tolist() == [1, 1.5, 2]
+
+
 # The functions
 
 
@@ -336,6 +358,27 @@ def test_a_graph_cannot_write_to_a_borrowed_input(
     run.set(c.INPUT, 0, bytes(12))
     run.execute()
     assert floats(run.read(c.OUTPUT, 0)).tolist() == [1, 1, 1]
+    run.close()
+
+
+def test_an_input_that_is_not_dense(
+    library: ctypes.CDLL, libraries: str, tmp_path: Path, save_tensors: Save
+) -> None:
+    inputs = [{"name": "x", "dtype": "float32", "shape": [2, 3], "strides": [1, 2]}]
+    node = {"op": "mul", "in": ["%x", 1], "out": ["%y"]}
+    more = {"inputs": inputs, "weights": [], "numbers": [], "nodes": [node], "outputs": ["%y"]}
+    text = json.dumps(TRAINING | more)
+    path = save_tensors(tmp_path / "f.safetensors", {"plait_graph": text}, {})
+    run = c.Run(library, str(path), libraries)
+    run.set(c.INPUT, 0, bytes_of(range(6)))  # in C order, whatever the strides are
+    run.execute()
+    y = run.get(c.OUTPUT, 0)
+    elements = np.frombuffer(ctypes.string_at(y.data, 24), np.float32)
+    strides = [4 * n for n in y.strides[:2]]
+    view = np.lib.stride_tricks.as_strided(elements, (2, 3), strides)
+    assert view.tolist() == [[0, 1, 2], [3, 4, 5]]
+    with pytest.raises(c.RunError, match="is not dense in memory of the host"):
+        run.set(c.INPUT, 0, np.zeros(6, np.float32).ctypes.data, 24, c.BORROW)
     run.close()
 
 
