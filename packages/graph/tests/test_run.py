@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from plait_graph import _graph
+from plait_graph import export
 
 import plait_abi
 import plait_autograd as autograd
@@ -52,39 +52,6 @@ TRAINING: dict[str, Any] = {
 W = np.array([1, 2, 3], np.float32)
 
 
-def describe(name: str, t: Any) -> dict[str, Any]:
-    return {
-        "name": name,
-        "dtype": str(t.dtype).rpartition(".")[2],
-        "shape": list(t.shape),
-        "strides": list(t.stride()),
-    }
-
-
-def record(
-    function: Callable[[], Any], inputs: dict[str, Any]
-) -> tuple[Any, dict[str, Any], dict[str, Any]]:
-    """Call a function; return its result, the graph of the call and the graph's weights."""
-    capture = _graph.Capture()
-    names = [capture.name_of(t) for t in inputs.values()]
-    capture.start()
-    try:
-        result = function()
-    finally:
-        capture.stop()
-    output = capture.name_of(result)
-    assert not capture.problem
-    weights = {name: t for name, t, _ in capture.outside if name not in names}
-    graph = {
-        "plait_graph": 1,
-        "inputs": [describe(n, t) for n, t in zip(names, inputs.values(), strict=True)],
-        "weights": [describe(name, t) for name, t in weights.items()],
-        "nodes": json.loads(capture.nodes),
-        "outputs": [f"%{output}"],
-    }
-    return result, graph, {name: t.detach().numpy().copy() for name, t in weights.items()}
-
-
 class Network:
     """A network of three layers, a batch, and a step of its training."""
 
@@ -93,11 +60,11 @@ class Network:
         layers = [nn.Linear(6, 20), nn.ReLU(), nn.Linear(20, 20), nn.Tanh(), nn.Linear(20, 4)]
         self.model = nn.Sequential(*layers)
         self.x, self.target = pc.randn(16, 6), pc.randn(16, 4)
-        self.optimizer = optim.SGD(self.model.parameters(), lr=0.1, momentum=0.9)
+        self.optimizer = optim.Adam(self.model.parameters(), lr=0.01)
 
-    def step(self) -> Any:
+    def step(self, x: Any, target: Any) -> Any:
         self.optimizer.zero_grad()
-        loss = ((self.model(self.x) - self.target) ** 2).mean()
+        loss = ((self.model(x) - target) ** 2).mean()
         loss.backward()
         self.optimizer.step()
         return loss
@@ -173,11 +140,12 @@ def test_nothing_is_allocated_after_the_first_runs(
 
 @pytest.mark.parametrize("options", [(), ("--map",), ("--threads", "1")])
 def test_inference_as_in_python(
-    network: Network, command: Any, tmp_path: Path, save_tensors: Save, options: tuple[str, ...]
+    network: Network, command: Any, tmp_path: Path, options: tuple[str, ...]
 ) -> None:
+    path = tmp_path / "f.safetensors"
+    export(network.model, (network.x,), path)
     with autograd.no_grad():
-        result, graph, weights = record(lambda: network.model(network.x), {"x": network.x})
-    path = save_tensors(tmp_path / "f.safetensors", {"plait_graph": json.dumps(graph)}, weights)
+        result = network.model(network.x)
     np.save(tmp_path / "x.npy", network.x.numpy())
     done = command(path, tmp_path / "x.npy", "-o", tmp_path / "y.npy", *options)
     assert done.stderr == ""
@@ -186,32 +154,25 @@ def test_inference_as_in_python(
 
 
 def test_training_as_in_python(
-    network: Network, command: Any, tmp_path: Path, save_tensors: Save, load_tensors: Load
+    network: Network, command: Any, tmp_path: Path, load_tensors: Load
 ) -> None:
-    network.step()  # the first step has no momentum yet
-    named = {"x": network.x, "target": network.target}
-    before = [p.detach().numpy().copy() for p in network.model.parameters()]
-    first, graph, after = record(network.step, named)
-    path = save_tensors(tmp_path / "f.safetensors", {"plait_graph": json.dumps(graph)}, after)
-    assert len(after) == 2 * len(before)
-    losses = [float(network.step()) for _ in range(5)]
-    assert losses[-1] < float(first)
-    np.save(tmp_path / "x.npy", network.x.numpy())
-    np.save(tmp_path / "t.npy", network.target.numpy())
+    path, saved = tmp_path / "f.safetensors", tmp_path / "trained.safetensors"
+    export(network.step, (network.x, network.target), path, training=True)
+    losses = [float(network.step(network.x, network.target)) for _ in range(5)]
     inputs = (tmp_path / "x.npy", tmp_path / "t.npy")
-    saved = tmp_path / "trained.safetensors"
-    done = command(path, *inputs, "-n", 3, "--save", saved)
-    assert done.stderr == ""
+    np.save(inputs[0], network.x.numpy())
+    np.save(inputs[1], network.target.numpy())
+    assert command(path, *inputs, "-n", 3, "--save", saved).stderr == ""
     done = command(saved, *inputs, "-n", 2, "--save", saved, "-o", tmp_path / "loss.npy")
     assert done.stderr == ""
     np.testing.assert_allclose(np.load(tmp_path / "loss.npy"), losses[-1], rtol=1e-5)
-    names = [f"%{weight['name']}" for weight in graph["weights"]]
-    step = next(node for node in graph["nodes"] if node["op"] == "sgd_step")
+    assert losses[-1] < losses[0]
     _, arrays = load_tensors(saved)
-    for name, parameter in zip(step["in"][0], network.model.parameters(), strict=True):
-        assert name in names
-        result = arrays[name[1:]]
-        np.testing.assert_allclose(result, parameter.detach().numpy(), rtol=1e-4, atol=1e-6)
+    state = network.model.state_dict()
+    assert len(arrays) == 3 * len(state)  # Adam has two tensors for each parameter
+    assert set(state) < set(arrays)
+    for name, parameter in state.items():
+        np.testing.assert_allclose(arrays[name], parameter.numpy(), rtol=1e-4, atol=1e-6)
 
 
 def test_the_command_describes_a_graph(command: Any, training_file: Path) -> None:
@@ -302,6 +263,28 @@ def test_libraries_in_one_folder(
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_a_graph_on_another_device(
+    plait_run: Path, libraries: str, tmp_path: Path, save_tensors: Save, load_tensors: Load
+) -> None:
+    try:
+        folder = plait_abi.paths("plait_cuda")["lib"]
+    except ModuleNotFoundError:
+        pytest.skip("plait-cuda is not installed")
+    graph = json.loads(json.dumps(TRAINING))
+    for value in (*graph["inputs"], *graph["weights"]):
+        value["device"] = "cuda:0"
+    path = tmp_path / "f.safetensors"
+    save_tensors(path, {"plait_graph": json.dumps(graph)}, {"w": W})
+    np.save(tmp_path / "x.npy", np.ones(3, np.float32))
+    words = [plait_run, path, tmp_path / "x.npy", "--libraries", f"{libraries}:{folder}"]
+    environment = {**os.environ, "PLAIT_CUDA_EMULATION": "1"}
+    done = subprocess.run(
+        [*words, "--save", path], capture_output=True, text=True, env=environment, timeout=120
+    )
+    assert (done.stdout, done.stderr) == ("y: float32[3] = 2 3 4\n", "")
+    assert load_tensors(path)[1]["w"].tolist() == [1, 1.5, 2]
+
+
 # The functions
 
 
@@ -375,6 +358,27 @@ def test_a_graph_cannot_write_to_a_borrowed_input(
     run.set(c.INPUT, 0, bytes(12))
     run.execute()
     assert floats(run.read(c.OUTPUT, 0)).tolist() == [1, 1, 1]
+    run.close()
+
+
+def test_an_input_that_is_not_dense(
+    library: ctypes.CDLL, libraries: str, tmp_path: Path, save_tensors: Save
+) -> None:
+    inputs = [{"name": "x", "dtype": "float32", "shape": [2, 3], "strides": [1, 2]}]
+    node = {"op": "mul", "in": ["%x", 1], "out": ["%y"]}
+    more = {"inputs": inputs, "weights": [], "numbers": [], "nodes": [node], "outputs": ["%y"]}
+    text = json.dumps(TRAINING | more)
+    path = save_tensors(tmp_path / "f.safetensors", {"plait_graph": text}, {})
+    run = c.Run(library, str(path), libraries)
+    run.set(c.INPUT, 0, bytes_of(range(6)))  # in C order, whatever the strides are
+    run.execute()
+    y = run.get(c.OUTPUT, 0)
+    elements = np.frombuffer(ctypes.string_at(y.data, 24), np.float32)
+    strides = [4 * n for n in y.strides[:2]]
+    view = np.lib.stride_tricks.as_strided(elements, (2, 3), strides)
+    assert view.tolist() == [[0, 1, 2], [3, 4, 5]]
+    with pytest.raises(c.RunError, match="is not dense in memory of the host"):
+        run.set(c.INPUT, 0, np.zeros(6, np.float32).ctypes.data, 24, c.BORROW)
     run.close()
 
 

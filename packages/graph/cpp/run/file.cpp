@@ -111,7 +111,7 @@ void TensorFile::read_header() {
   data_ = length + sizeof bytes;
   std::string text(size_t(length), '\0');
   read_bytes(sizeof bytes, text.data(), length);
-  std::string_view part;  // of the header, for errors
+  std::string part;  // of the header, for errors
   try {
     const JsonDocument document = JsonDocument::parse(text);
     text = std::string();

@@ -175,35 +175,36 @@ void copy_elements(plait_thread *thread, const Tensor &target, const Tensor &sou
 // Sets all elements to bytes in C order, which need not be aligned.
 void copy_bytes(plait_thread *thread, const Tensor &target, const TensorType &type,
                 const void *data) {
-  TensorType host = type;
-  host.device = {kDLCPU, 0};
-  host.strides.clear();
-  const bool direct = is_cpu(type.device) && is_contiguous(target.get());
-  Tensor dense = target;
-  if (!direct)
+  const bool is_direct = is_cpu(type.device) && is_contiguous(target.get());
+  Tensor dense;
+  if (is_direct)
+    dense = target;
+  else
     check(runtime->tensor_new(thread, type.dtype, int32_t(type.shape.size()), type.shape.data(),
-                              nullptr, host.device, dense.out()));
+                              nullptr, DLDevice{kDLCPU, 0}, dense.out()));
   if (const uint64_t nbytes = nbytes_of(type)) std::memcpy(dense.data<char>(), data, nbytes);
-  if (direct)
+  if (is_direct)
     wrote(target.get());
   else
     copy_elements(thread, target, dense);
 }
 
-void check_bytes(const char *function, int kind, const std::string &name, const TensorType &type,
-                 const void *data, uint64_t nbytes) {
-  const std::string subject = std::string(function) + ": the " + describe(kind) + " " + quote(name);
+void check_bytes(int kind, const std::string &name, const TensorType &type, const void *data,
+                 uint64_t nbytes) {
+  const auto refuse = [&](int code, const std::string &text) {
+    fail(code, std::string("plait_run_set: the ") + describe(kind) + " " + quote(name) + text);
+  };
   if (nbytes != nbytes_of(type))
-    fail(PLAIT_RUN_SHAPE_ERROR, subject + " is " + describe(type) + ", which has " +
-                                    std::to_string(nbytes_of(type)) + " bytes; got " +
-                                    std::to_string(nbytes));
-  if (nbytes && !data) fail(PLAIT_RUN_VALUE_ERROR, subject + ": `data` must not be NULL");
+    refuse(PLAIT_RUN_SHAPE_ERROR, " is " + describe(type) + ", which has " +
+                                      std::to_string(nbytes_of(type)) + " bytes; got " +
+                                      std::to_string(nbytes));
+  if (nbytes && !data) refuse(PLAIT_RUN_VALUE_ERROR, ": `data` must not be NULL");
   if (!same(type.dtype, dtype::bool_)) return;
   const auto *bytes = static_cast<const uint8_t *>(data);
   for (uint64_t i = 0; i < nbytes; i++)
     if (bytes[i] > 1)
-      fail(PLAIT_RUN_VALUE_ERROR,
-           subject + " is bool; byte " + std::to_string(i) + " is " + std::to_string(bytes[i]));
+      refuse(PLAIT_RUN_VALUE_ERROR,
+             " is bool; byte " + std::to_string(i) + " is " + std::to_string(bytes[i]));
 }
 
 uint64_t alignment(DType d) { return uint64_t(d.code == kDLComplex ? d.bits / 16 : itemsize(d)); }
@@ -217,13 +218,14 @@ void set_input(plait_thread *thread, plait_run *run, uint32_t i, const TensorTyp
     run->is_borrowed[i] = false;
     return;
   }
-  const std::string subject = "plait_run_set: the input " + quote(run->program->input_names()[i]);
-  if (!is_cpu(type.device) || !is_dense(type))
+  const auto refuse = [&](const std::string &text) {
     fail(PLAIT_RUN_VALUE_ERROR,
-         subject + " is not dense in memory of the host, so it needs a copy");
+         "plait_run_set: the input " + quote(run->program->input_names()[i]) + text);
+  };
+  if (!is_cpu(type.device) || !is_dense(type))
+    refuse(" is not dense in memory of the host, so it cannot be borrowed");
   if (reinterpret_cast<uintptr_t>(data) % alignment(type.dtype))
-    fail(PLAIT_RUN_VALUE_ERROR, subject + " is borrowed: `data` must be a multiple of " +
-                                    std::to_string(alignment(type.dtype)));
+    refuse(" is borrowed: `data` must be a multiple of " + std::to_string(alignment(type.dtype)));
   input = borrow(thread, type, data);
   run->is_borrowed[i] = true;
 }
@@ -444,8 +446,7 @@ int plait_run_get(plait_run *run, int kind, uint32_t index, plait_run_tensor *te
 int plait_run_set(plait_run *run, int kind, uint32_t index, const void *data, uint64_t nbytes,
                   uint32_t flags) {
   return guarded(run, [&] {
-    constexpr char function[] = "plait_run_set";
-    Program &program = program_with(run, function, kind, index);
+    Program &program = program_with(run, "plait_run_set", kind, index);
     if (kind != PLAIT_RUN_INPUT && kind != PLAIT_RUN_WEIGHT)
       fail(PLAIT_RUN_VALUE_ERROR,
            "plait_run_set: inputs and weights are set, not an " + std::string(describe(kind)));
@@ -453,7 +454,7 @@ int plait_run_set(plait_run *run, int kind, uint32_t index, const void *data, ui
     if (flags & ~uint32_t(PLAIT_RUN_BORROW) || (borrows && kind != PLAIT_RUN_INPUT))
       fail(PLAIT_RUN_VALUE_ERROR, "plait_run_set: unknown flags, or a weight that is borrowed");
     const TensorType &type = *type_of(program, kind, index);
-    check_bytes(function, kind, name_at(program, kind, index), type, data, nbytes);
+    check_bytes(kind, name_at(program, kind, index), type, data, nbytes);
     plait_thread *thread = runtime->thread();
     if (kind == PLAIT_RUN_INPUT)
       set_input(thread, run, index, type, data, borrows);
