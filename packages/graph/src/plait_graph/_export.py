@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import inspect
 import json
 import os
@@ -259,7 +258,7 @@ def _bring_operators(text: str) -> None:
     """Import the package of optimizers, if a graph has an operator of it."""
     if '_step"' in text:
         with contextlib.suppress(ModuleNotFoundError):
-            importlib.import_module("plait_optim")
+            import plait_optim  # noqa: F401
 
 
 def load(path: str | os.PathLike[str]) -> Loaded:
