@@ -342,7 +342,7 @@ class Program::Parser {
         if (v->tag == PLAIT_INT) return;
         throw JsonError(std::string("an integer is expected, found ") + item.describe());
       case PLAIT_KIND_BOOL: *v = value(item.boolean()); return;
-      case PLAIT_KIND_TENSORS: return read_tensors(item, n, v);
+      case PLAIT_KIND_TENSORS: return read_tensors(item, n, v, has_optional_items(*n->op, arg));
       case PLAIT_KIND_INTS: return read_ints(item, n, v);
       case PLAIT_KIND_FLOATS: return read_floats(item, n, v);
       case PLAIT_KIND_STRING:
@@ -381,12 +381,25 @@ class Program::Parser {
     *v = number_value(item, wants_float);
   }
 
-  void read_tensors(Json item, Node *n, plait_value *v) {
+  // Whether the schema says `Tensor?[]`, of which entries may be missing.
+  static bool has_optional_items(const plait_op &op, const plait_arg &arg) {
+    const std::string_view schema = op.schema;
+    const std::string end = std::string(" ") + arg.name;
+    for (size_t at = schema.find(end); at != std::string_view::npos; at = schema.find(end, at + 1)) {
+      const size_t begin = schema.find_last_of("(,", at);
+      const std::string_view type = schema.substr(begin + 1, at - begin - 1);
+      if (type.find("Tensor?[") != std::string_view::npos) return true;
+    }
+    return false;
+  }
+
+  void read_tensors(Json item, Node *n, plait_value *v, bool may_lack_items) {
     p_.tensor_lists_.emplace_back(item.size());
     std::vector<plait_tensor *> &list = p_.tensor_lists_.back();
     size_t i = 0;
     for (const Json each : item.items()) {
       if (!each.is_null()) use_tensor(each, n, &list[i]);
+      else if (!may_lack_items) throw JsonError("an entry of the list is null");
       i++;
     }
     *v = tensors(list.data(), list.size());

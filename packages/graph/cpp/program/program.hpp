@@ -58,6 +58,8 @@ class Program {
   // The names of all values, and a number that those in the same memory have in common; -1 for one
   // whose memory is known only when it runs.
   std::vector<std::pair<std::string, int32_t>> memories() const;
+  // Whether the graph writes to a weight.
+  bool writes_weight(size_t i) const { return is_written_[i]; }
   // Bytes of the blocks of all devices.
   uint64_t planned_bytes() const;
   // Values that each run allocates: new outputs, and those whose shape depends on values.

@@ -120,6 +120,13 @@ Number &number(Program &program, const std::string &name) {
   throw py::key_error(name);
 }
 
+py::list written_weights(const Program &program) {
+  py::list result;
+  for (size_t i = 0; i < program.n_weights(); i++)
+    if (program.writes_weight(i)) result.append(program.weight_names()[i]);
+  return result;
+}
+
 py::object get_number(Program &program, const std::string &name) {
   const Number &n = number(program, name);
   return n.is_integer ? py::object(py::int_(n.integer)) : py::object(py::float_(n.real));
@@ -293,6 +300,7 @@ PYBIND11_MODULE(_graph, m) {
                              "Values that each run allocates.")
       .def_property_readonly("inputs", &Program::input_names, "Names.")
       .def_property_readonly("weights", &Program::weight_names, "Names.")
+      .def_property_readonly("written", written_weights, "Names of weights that it writes to.")
       .def_property_readonly("outputs", &Program::output_names, "Names.");
 }
 

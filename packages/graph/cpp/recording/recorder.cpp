@@ -150,7 +150,9 @@ plait_status Recorder::record(plait_call *c) {
     written |= plait_arg_at(c->op, i)->flags & PLAIT_ARG_WRITES;
   const uint64_t excluded = c->thread->excluded;
   c->thread->excluded |= layer_bit;  // what a kernel calls is a part of this call
+  is_within_call_ = true;
   const plait_status s = runtime->call_below(c);
+  is_within_call_ = false;
   c->thread->excluded = excluded;
   if (s != PLAIT_OK) return s;
   bool is_new = false;
@@ -166,7 +168,7 @@ plait_status Recorder::record(plait_call *c) {
 }
 
 void Recorder::note_read(const plait_tensor *t) {
-  if (problem_.empty())
+  if (problem_.empty() && !is_within_call_)
     problem_ = std::string("the function reads the elements of a tensor (") + plait::name(t->dl.dtype) +
                shape_text(t) +
                ") in Python, as by item(), float(), bool(), tolist(), numpy() or print(); a graph "

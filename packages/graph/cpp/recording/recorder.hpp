@@ -57,6 +57,7 @@ class Recorder {
   void add_node(const std::string &);
 
   uint64_t n_values_ = 0, n_nodes_ = 0;
+  bool is_within_call_ = false;  // of an operator, whose kernel may be in Python
 };
 
 // Begins to record the calls of this thread; a negative status if a recorder of it runs already.

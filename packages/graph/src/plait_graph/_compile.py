@@ -14,13 +14,17 @@ import plait_core as pc
 from plait_func.pytree import LeafSpec, tree_flatten, tree_unflatten
 from plait_graph import _graph
 from plait_graph._capture import Argument, Given, Name, Recording, is_recording, record
-from plait_graph._differences import difference
+from plait_graph._differences import difference, made_anew
 from plait_graph._optimizers import OptimizerNumbers
 from plait_graph._parts import Part, names_defined, names_in, sources_of
 from plait_graph._reach import Reach
 
 _MOST_RECORDINGS = 5  # of one key, until two of them agree
-_MOST_PROGRAMS = 16  # of one key
+_MOST_PROGRAMS = 16  # of one key; the oldest one goes
+
+
+class _NotOneNode(Exception):
+    """Results of a function have a history that one node of the engine cannot give them."""
 
 
 class _Frozen:
@@ -33,6 +37,7 @@ class _Frozen:
         numbers: OptimizerNumbers,
         reach: Reach,
         grads: list[tuple[pc.Tensor, bool]],
+        constants: set[str],
     ) -> None:
         self._function, self._recording, self._numbers = function, recording, numbers
         names = list(dict.fromkeys(recording.inputs))
@@ -66,6 +71,12 @@ class _Frozen:
             and self._positions == list(range(len(recording.inputs)))
             and not (recording.grads or numbers.entries or recording.gradients)
         )
+        for name in constants.intersection(self._forward.program.written):
+            tensor = recording.outside[name]
+            raise NotImplementedError(
+                f"compile: the function makes a tensor {tensor.dtype}{list(tensor.shape)} from "
+                "Python data and writes to it in place; make it by an operator, such as zeros()"
+            )
         parts = [part for part in (self._forward, self._backward) if part is not None]
         read = {name for part in parts for name in part.weights} - set(self._old_grads.values())
         kept = [t for name, t in recording.outside.items() if name in read]
@@ -80,10 +91,7 @@ class _Frozen:
         pairs = zip(results, self._recording.tangents, strict=True)
         places = [memories[name] for name, tangent in pairs if tangent and memories[name] >= 0]
         if len(set(places)) < len(places):
-            raise NotImplementedError(
-                "compile: two results share memory, and gradients reach both; a write to one would "
-                "not be a write to the other"
-            )
+            raise _NotOneNode  # a write to one would not be a write to the other
 
     def _guard(self, args: tuple[Any, ...]) -> Any:
         return _graph.Guard(args, *self._rest)
@@ -205,6 +213,7 @@ class CompiledFunction(plait_autograd.Function):
         results, saved = frozen.run_forward(inputs)
         ctx.frozen, ctx.inputs, ctx.sources = frozen, inputs, sources
         ctx.saved = saved
+        ctx.save_for_backward(pc.empty(0))  # to tell that the graph was freed
         ctx.versions = [(t, t._version) for t in frozen.read_by_backward(inputs, results)]
         given = zip(results, frozen.tangents, frozen.failures, strict=True)
         ctx.mark_non_differentiable(*[result for result, name, why in given if not (name or why)])
@@ -226,6 +235,7 @@ class CompiledFunction(plait_autograd.Function):
             if tangent is not None and failure:
                 raise RuntimeError(failure)
         if not plait_autograd.is_grad_enabled():
+            ctx.saved_tensors  # noqa: B018 - an error if the graph was freed
             return (None, None, *ctx.frozen.run_backward(ctx.saved, tangents))
         # derivatives of derivatives are those of the function itself
         with plait_autograd.enable_grad():
@@ -270,6 +280,7 @@ class Compiled:
         self._orig_mod = function
         self._programs: dict[Any, list[_Frozen]] = {}
         self._pending: dict[Any, _Pending] = {}
+        self._as_it_is: set[Any] = set()  # keys of calls that have no program
         self._last: _Frozen | None = None
         self._lock = threading.RLock()
         for name in ("__name__", "__qualname__", "__doc__", "__module__"):
@@ -301,6 +312,8 @@ class Compiled:
         if not all(map(_graph.has_own_elements, tensors)):
             return self._orig_mod(*args, **kwargs)  # within a transform, or of another layout
         key = (str(structure), _leaf_keys(leaves))
+        if key in self._as_it_is:
+            return self._orig_mod(*args, **kwargs)
         for frozen in self._programs.get(key, ()):
             if frozen.guard.holds(tensors):
                 self._remember(frozen, args, kwargs)
@@ -340,26 +353,32 @@ class Compiled:
             return result
         del self._pending[state]
         programs = self._programs.setdefault(key, [])
-        if len(programs) >= _MOST_PROGRAMS:
-            raise RuntimeError(
-                "compile: the function cannot be frozen: what it reads besides its arguments, such "
-                f"as attributes of modules, was different in {_MOST_PROGRAMS} recordings"
-            )
         # what the function changed in the second call is as it is from now on
         reach = Reach(self._orig_mod, *leaves, *recording.modules)
-        frozen = _Frozen(self._orig_mod, recording, numbers, reach, grads)
-        frozen._arguments = functools.partial(_with_tensors, args, kwargs)
+        try:
+            frozen = _Frozen(
+                self._orig_mod, recording, numbers, reach, grads, made_anew(before, recording)
+            )
+        except _NotOneNode:
+            self._as_it_is.add(key)
+            return result
+        frozen._arguments = _arguments_of(args, kwargs)
         programs.append(frozen)
+        del programs[:-_MOST_PROGRAMS]
         return result
 
 
-def _with_tensors(args: Any, kwargs: Any, tensors: list[pc.Tensor]) -> Any:
-    """Return arguments with other tensors in their places."""
+def _arguments_of(args: Any, kwargs: Any) -> Any:
+    """Return a function that gives these arguments, with other tensors in their places."""
     leaves, structure = tree_flatten((args, kwargs))
-    rest = iter(tensors)
-    return tree_unflatten(
-        [next(rest) if isinstance(leaf, pc.Tensor) else leaf for leaf in leaves], structure
-    )
+    known = [Name("") if isinstance(leaf, pc.Tensor) else leaf for leaf in leaves]
+
+    def arguments(tensors: list[pc.Tensor]) -> Any:
+        rest = iter(tensors)
+        filled = [next(rest) if isinstance(leaf, Name) else leaf for leaf in known]
+        return tree_unflatten(filled, structure)
+
+    return arguments
 
 
 def _share_memory(tensors: tuple[pc.Tensor, ...], reach: Reach, function: Any) -> bool:

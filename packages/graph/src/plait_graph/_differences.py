@@ -39,6 +39,17 @@ def difference(a: Recording, b: Recording) -> str | None:
     return None
 
 
+def made_anew(a: Recording, b: Recording) -> set[str]:
+    """Return the names of tensors that no operator made and that are others in each call:
+    constants from Python data.
+    """
+    return {
+        name
+        for name, tensor in a.outside.items()
+        if name in b.outside and b.outside[name].data_ptr() != tensor.data_ptr()
+    }
+
+
 def _same_leaves(a: list[Any], b: list[Any]) -> bool:
     for x, y in zip(a, b, strict=True):
         if type(x) is not type(y) or not (isinstance(x, (str, int, float, type(None))) or x is y):
