@@ -399,7 +399,7 @@ class Program::Parser {
     size_t i = 0;
     for (const Json each : item.items()) {
       if (!each.is_null()) use_tensor(each, n, &list[i]);
-      else if (!may_lack_items) throw JsonError("an entry of the list is null");
+      else if (!may_lack_items) throw JsonError("null is given in a list whose tensors are not optional");
       i++;
     }
     *v = tensors(list.data(), list.size());
