@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from plait_graph import export
 
 import plait_abi
 import plait_autograd as autograd
 import plait_core as pc
 import plait_nn as nn
 import plait_optim as optim
+from plait_graph import export
 
 HERE = Path(__file__).parent
 Save = Callable[..., Path]

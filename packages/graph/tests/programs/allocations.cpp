@@ -58,8 +58,10 @@ int main(int argc, char **argv) {
   const long before = allocations;
   for (int i = 0; i < 100 && !code; i++) code = plait_run_execute(run);
   const long after = allocations;
-  if (code) std::fprintf(stderr, "error %d: %s\n", code, plait_run_error(run));
-  else std::printf("%ld %d\n", after - before, before > 0);
+  if (code)
+    std::fprintf(stderr, "error %d: %s\n", code, plait_run_error(run));
+  else
+    std::printf("%ld %d\n", after - before, before > 0);
   plait_run_close(run);
   return code ? 1 : 0;
 }

@@ -2,15 +2,17 @@
 /** @file
  * Run a saved graph of plait from C or C++, without Python: load, run, train, save.
  *
- *     plait_run *run;
- *     plait_run_tensor y = {.size = sizeof y};
- *     int code = plait_run_open("mnist.safetensors", NULL, &run);
- *     if (!code) code = plait_run_set(run, PLAIT_RUN_INPUT, 0, image, sizeof image, 0);
- *     if (!code) code = plait_run_execute(run);
- *     if (!code) code = plait_run_get(run, PLAIT_RUN_OUTPUT, 0, &y);
- *     if (code) fprintf(stderr, "%s\n", plait_run_error(run));
- *     else use(y.data, y.nbytes);
- *     plait_run_close(run);
+ * ```c
+ * plait_run *run;
+ * plait_run_tensor y = {.size = sizeof y};
+ * int code = plait_run_open("mnist.safetensors", NULL, &run);
+ * if (!code) code = plait_run_set(run, PLAIT_RUN_INPUT, 0, image, sizeof image, 0);
+ * if (!code) code = plait_run_execute(run);
+ * if (!code) code = plait_run_get(run, PLAIT_RUN_OUTPUT, 0, &y);
+ * if (code) fprintf(stderr, "%s\n", plait_run_error(run));
+ * else use(y.data, y.nbytes);
+ * plait_run_close(run);
+ * ```
  *
  * A file is one of safetensors with the graph in its metadata. A graph has inputs, which the
  * program sets; outputs; weights, which are parameters, buffers, states of an optimizer and
@@ -58,7 +60,7 @@ enum {
 /** What an index counts. */
 enum { PLAIT_RUN_INPUT = 1, PLAIT_RUN_OUTPUT = 2, PLAIT_RUN_WEIGHT = 3, PLAIT_RUN_NUMBER = 4 };
 
-/** Flags of plait_run_settings. */
+/** Flags of ::plait_run_settings. */
 enum {
   /** Weights are read from the file when they are first used, and stay shared with other processes
    * until they are written to. The file must not be cut meanwhile; it may be replaced by a rename,
@@ -92,7 +94,7 @@ typedef struct plait_run_tensor {
   const char *dtype;      /**< "float32", "int64", "bool", "bfloat16", "complex64", ... */
   const int64_t *shape;   /**< `ndim` sizes */
   const int64_t *strides; /**< `ndim` distances between elements, in elements */
-  const void *data;       /**< the first element, in memory of the host; or NULL, see ::plait_run_get */
+  const void *data;       /**< the first element, in host memory; or NULL (::plait_run_get) */
   uint64_t nbytes;        /**< number of elements times bytes of one */
   int32_t ndim;           /**< -1, and `dtype` is NULL, if they are known only behind a run */
   uint32_t item_size;     /**< bytes of an element */
@@ -166,9 +168,9 @@ PLAIT_RUN_API int plait_run_set_number(plait_run *run, uint32_t index, double va
  * A file at `path` is replaced when the new one is complete, and stays as it is after an error. */
 PLAIT_RUN_API int plait_run_save(plait_run *run, const char *path);
 
-/** Return an upper bound of the bytes of all tensors of the handle during a run, as planned: inputs,
- * weights, outputs and values in between. Scratch memory of kernels, and values whose shape depends
- * on values, are not in it. 0 for a handle that was not opened. */
+/** Return an upper bound of the bytes of all tensors of the handle during a run: inputs, weights,
+ * outputs and values in between. It is known before the first run. Scratch memory of kernels, and
+ * values whose shape depends on values, are not in it. 0 for a handle that was not opened. */
 PLAIT_RUN_API uint64_t plait_run_memory(const plait_run *run);
 
 #ifdef __cplusplus
