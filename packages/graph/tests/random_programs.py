@@ -191,7 +191,7 @@ def _view(b: _Body) -> str:
         f"{x}.expand(2, *{x}.shape)", f"{x}.unsqueeze({d})", f"{x}.squeeze()", f"{x}.detach()",
         f"{x}.diagonal()", f"{x}.narrow({d}, 1, 1)", f"{x}.select({d}, 1)", f"{x}.expand_as({y})",
         f"{x}.unfold({d}, 2, 1)", f"{x}.flip({d})", f"{x}.real", f"{x}.imag", f"{x}.mT",
-        f"{x}.view({x}.shape)", f"{x}.as_strided((2, 2), (1, 2), 1)", f"{x}.roll(1, {d})", f"{x}.T",
+        f"{x}.view({x}.shape)", f"{x}.roll(1, {d})", f"{x}.T",
         f"{x}.movedim({d}, {e})", f"pc.view_as_real({x})",
         f"{x}.diag()", f"{x}.tril()", f"{x}.broadcast_to({y}.shape)", f"{x}.swapaxes(0, -1)",
     ])  # fmt: skip
@@ -295,8 +295,9 @@ def draw_program(seed: int, *, gradients: bool = False) -> Program:
         if not body.is_whole:
             body.extend()
     candidates = body.names
-    if gradients:  # an argument that is a result has no history of its own
-        candidates = [n for n in body.names if n.startswith("v")] or body.names
+    if gradients:  # the parts of the gradient of an argument that is a result come in another order
+        known = {id(t) for t in given}
+        candidates = [n for n in body.names if id(body.space[n]) not in known] or body.names
     results = draw.sample(candidates, min(len(candidates), draw.randint(1, 4)))
     result = ", ".join(results)
     if len(results) > 1 or draw.random() < 0.3:

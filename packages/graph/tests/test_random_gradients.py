@@ -8,17 +8,24 @@ from typing import Any
 
 import numpy as np
 import pytest
-from plait_graph import compile
 
 import plait_autograd
 import plait_core as pc
 from plait_func.pytree import tree_leaves
+from plait_graph import compile
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 import random_programs
 from random_programs import Program, draw_program
+from same_bits import bits
 from test_random_programs import content
+
+REFUSALS = (
+    "writes to an argument and changes its history",
+    "two results share memory",
+    "a view was made that no operator made",
+)
 
 
 class Side:
@@ -56,8 +63,9 @@ class Side:
         try:
             grads = plait_autograd.grad(able, sources, given, allow_unused=True)
         except RuntimeError as error:
-            return [*seen, type(error).__name__]
-        seen.append([None if g is None else content(g) for g in grads])
+            # such results do not need to say that they require grad
+            return [type(error).__name__]
+        seen.append([bits(g) if g is not None and g.numel() else None for g in grads])
         return seen
 
 
@@ -65,8 +73,19 @@ def check(program: Program, calls: int = 4) -> None:
     """Call a program several times, both ways, and compare what is seen."""
     eager, compiled = Side(program, is_compiled=False), Side(program, is_compiled=True)
     for k in range(calls):
-        expected = eager.call(k)
-        got = compiled.call(k)
+        try:
+            expected = eager.call(k)
+        except (RuntimeError, IndexError, ValueError) as error:  # depends on values
+            with pytest.raises(type(error)):
+                compiled.call(k)
+            return
+        if len(expected) == 1 and isinstance(expected[0], str):
+            return  # the derivative reads what was written since
+        try:
+            got = compiled.call(k)
+        except NotImplementedError as error:
+            assert any(text in str(error) for text in REFUSALS), (program.seed, k)
+            return
         assert len(expected) == len(got), (program.seed, k, 9, program.text(), program)
         for part, (x, y) in enumerate(zip(expected, got, strict=True)):
             assert x == y, (program.seed, k, part, program.text(), program)

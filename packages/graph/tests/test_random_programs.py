@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from plait_graph import compile
 
 import plait_core as pc
 from plait_func.pytree import tree_leaves
+from plait_graph import compile
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -53,7 +53,9 @@ class Side:
         counts = [t._version - n for t, n in zip((*arguments, *self.captured), before, strict=True)]
         seen: list[Any] = [type(result), len(results), counts, pc.rand(1).item()]
         seen.append([content(t) for t in tensors])
-        seen.append([[r is t for t in arguments] for r in results])
+        layouts = [kind[2] for kind in self.program.arguments]
+        if not {"alias", "part"}.intersection(layouts):
+            seen.append([[r is t for t in arguments] for r in results])
         # a write to one of them is seen through the others
         for i, tensor in enumerate(tensors):
             try:
@@ -68,7 +70,12 @@ def check(program: Program, calls: int = 4) -> None:
     """Call a program several times, both ways, and compare what is seen."""
     eager, compiled = Side(program, is_compiled=False), Side(program, is_compiled=True)
     for k in range(calls):
-        expected = eager.call(k)
+        try:
+            expected = eager.call(k)
+        except (RuntimeError, IndexError, ValueError) as error:  # depends on values
+            with pytest.raises(type(error)):
+                compiled.call(k)
+            return
         got = compiled.call(k)
         for part, (x, y) in enumerate(zip(expected, got, strict=True)):
             assert x == y, (program.seed, k, part, program.text(), program)
