@@ -71,6 +71,7 @@ class _Frozen:
             and self._positions == list(range(len(recording.inputs)))
             and not (recording.grads or numbers.entries or recording.gradients)
         )
+        self._constants = constants
         for name in constants.intersection(self._forward.program.written):
             tensor = recording.outside[name]
             raise NotImplementedError(
@@ -121,7 +122,8 @@ class _Frozen:
             if isinstance(leaf, Argument):
                 leaves.append(tensors[leaf])
             elif isinstance(leaf, Given):
-                leaves.append(self._tensor(leaf, inputs))
+                tensor = self._tensor(leaf, inputs)
+                leaves.append(tensor.clone() if leaf in self._constants else tensor)
             else:
                 leaves.append(next(rest) if isinstance(leaf, Name) else leaf)
         return tree_unflatten(leaves, self._recording.structure)
