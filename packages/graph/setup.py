@@ -1,4 +1,4 @@
-"""Build the extension that captures and runs graphs, and the library that runs them without Python."""
+"""Build the extension that captures graphs, and the library that runs them without Python."""
 
 from plait_abi.build import Extension, Library, setup
 

@@ -135,9 +135,6 @@ def random_graph(seed: int, size: int = 25) -> tuple[Graph, dict[Value, Any]]:
         generator.node()
     graph = generator.graph
     graph.outputs = [generator.value() for _ in range(3)]
-    if seed % 3 == 0:
-        weight = graph.weights[0]
-        graph.state = [(weight, generator.value(generator.start[weight]))]
     graph.check()
     return graph, generator.start
 

@@ -21,6 +21,7 @@ import plait_nn as nn
 from plait_autograd import no_grad
 from plait_func import grad, vmap
 from plait_graph import compile
+from plait_graph.interpreter import run_graph
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -458,3 +459,25 @@ def test_two_functions_that_call_each_other_on_two_threads() -> None:
     for thread in threads:
         thread.join(60)
     assert not any(thread.is_alive() for thread in threads)
+
+
+def test_graphs_of_the_programs() -> None:
+    module = nn.Linear(2, 1)
+    compiled = frozen(module)
+    assert compiled.graphs() == []
+    x = pc.ones(3, 2)
+    for _ in range(3):
+        compiled(x).sum()
+        with no_grad():
+            expected = compiled(x)
+    forward, backward, alone = compiled.graphs()
+    for graph in (forward, alone):
+        assert [node.op for node in graph.nodes] == ["linear"]
+        tensors = [weight.shape for weight in graph.weights]
+        assert tensors == [tuple(p.shape) for p in module.parameters()]
+    assert len(backward.outputs) == 2
+    weights = {w.name: p for w, p in zip(alone.weights, module.parameters(), strict=True)}
+    with no_grad():
+        assert_same(run_graph(alone, [x], weights), [expected])
+    alone.nodes.clear()
+    assert len(compiled.graphs()[2].nodes) == 1

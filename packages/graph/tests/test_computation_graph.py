@@ -42,7 +42,6 @@ def test_text() -> None:
     graph.call("zeros", (2, 3), device="cpu")
     graph.call("clamp", X, float("-inf"), None)
     graph.call("div", X, 2, rounding_mode="floor")
-    graph.state = [(W, values)]
     assert str(graph).splitlines() == [
         "inputs   %x float32[8, 3]",
         "weights  %w float32[4, 3]",
@@ -59,7 +58,6 @@ def test_text() -> None:
         "%9 = clamp(%x, -inf, None)",
         "%10 = div(%x, 2, 'floor')",
         "outputs  %2, %1",
-        "state    %w = %3",
     ]
     assert repr(graph) == "<Graph: 1 inputs, 1 weights, 11 nodes, 2 outputs>"
 
@@ -139,14 +137,13 @@ def test_users_are_nodes_that_read_or_write() -> None:
 def test_replacing_keeps_the_node_that_makes_the_value() -> None:
     graph = small()
     y = graph.value("1")
-    graph.state = [(W, y)]
     graph.replace(y, X)
     assert [str(node) for node in graph.nodes] == [
         "%1 = linear(%x, %w, None)",
         "%x float32[8, 3] = add_(%x float32[8, 3], %lr, 1)".replace("(%x float32[8, 3]", "(%x"),
         "%2 = relu(%x)",
     ]
-    assert graph.outputs[1] == X and graph.state == [(W, X)]
+    assert graph.outputs[1] == X
 
 
 def test_what_is_used_is_not_removed() -> None:
@@ -233,8 +230,6 @@ def one_node(op: str, args: list[Any], outputs: Any = (ONE,), form: str = "funct
         (Graph([X], numbers=[Number("x", 1)]), "graph: %x is defined twice"),
         (Graph([Value("y")]), "graph: %y needs a dtype and a shape"),
         (Graph([X], outputs=[W]), "graph: %w is not defined"),
-        (Graph([X], state=[(X, X)]), "`state` has %x, which is no weight"),
-        (Graph([X], state=[(W, W)]), "%w is not defined"),
     ],
 )
 def test_wrong_graphs(graph: Graph, text: str) -> None:
@@ -256,7 +251,7 @@ def test_right_graphs() -> None:
         Node("dropout", [X, 1, False], [Value("5")]),
         Node("zeros", [(Number("n", 1), 2), None, None], [Value("6")]),
     ]
-    Graph([X, index], [W], [Number("n", 1)], nodes, [X, W], [(W, X)]).check()
+    Graph([X, index], [W], [Number("n", 1)], nodes, [X, W]).check()
 
 
 def region(count: int = 1, outputs: int = 1, name: str = "a") -> Graph:
@@ -319,7 +314,7 @@ def test_json_has_every_kind_of_argument() -> None:
     graph.call("neg", X, out=X)
     graph.nodes.append(Node("max.dim", [X, 0, False], [None, Value("top")]))
     graph.nodes.append(Node("unbind", [X, 1], [(Value("a"), None, Value("c"))]))
-    graph.outputs, graph.state = [Value("c"), X], [(W, Value("a"))]
+    graph.outputs = [Value("c"), X]
     graph.check()
     again = Graph.from_json(graph.to_json())
     assert again.to_json() == graph.to_json() and str(again) == str(graph)
@@ -333,7 +328,6 @@ def test_json_has_every_kind_of_argument() -> None:
     ]
     assert form["nodes"][12]["in"][1] == {"complex": [1.0, -2.0]}
     assert form["nodes"][14]["in"][2] == {"string": "floor"}
-    assert form["state"] == [["%w", "%a"]]
     assert form["numbers"][1] == {"name": "r", "value": {"float": "inf"}, "step": -0.5}
     one_path = _one_path(5)
     assert Graph.from_json(one_path.to_json()).to_json() == one_path.to_json()
@@ -356,8 +350,8 @@ def changed(change: str, to: str) -> str:
             "version 2, this package reads version 1",
         ),
         (changed('"plait_graph": 1', '"plait_graph": true'), "`plait_graph`, a version"),
-        (changed('"state"', '"states"'), "there is no key 'states'"),
-        (changed('"outputs": ["%2", "%1"],', ""), "`outputs` is missing"),
+        (changed('"numbers"', '"state"'), "there is no key 'state'"),
+        (changed(',\n "outputs": ["%2", "%1"]', ""), "`outputs` is missing"),
         (changed('"outputs"', '"inputs"'), "the key 'inputs' stands twice"),
         (changed('"%2", "%1"', '"%lr"'), "outputs: the name of a tensor is required, got '%lr'"),
         (changed('"%2", "%1"', '"%3"'), "outputs: %3 is not defined"),
@@ -389,8 +383,6 @@ def changed(change: str, to: str) -> str:
         (changed('"out": ["%2"]', '"out": ["%lr"]'), "relu: %lr is defined twice"),
         (changed('"out": ["%2"]', '"out": [["%2", 1]]'), "relu: a result must be null"),
         (changed('"out": ["%2"]', '"out": [[["%2"]]]'), "relu: a list of results must hold names"),
-        (changed('"state": []', '"state": [["%w"]]'), "state: pairs of a weight and a value"),
-        (changed('"state": []', '"state": [["%x", "%w"]]'), "`state` has %x, which is no weight"),
     ],
 )
 def test_wrong_json(text: str, error: str) -> None:

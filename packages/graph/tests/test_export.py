@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,9 @@ import plait_core as pc
 import plait_nn as nn
 import plait_optim as optim
 from plait_graph import export, load
+
+sys.path.insert(0, str(Path(__file__).parent))
+from same_bits import assert_same
 
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLE = ROOT / "examples" / "native" / "train_graph.c"
@@ -124,6 +128,47 @@ def test_what_is_no_graph_is_not_written(tmp_path: Path) -> None:
     with pytest.raises(NotImplementedError, match="share memory"):
         export(writes, (pc.ones(2),), path)
     assert not path.exists()
+
+
+def test_dead_and_equal_nodes_are_not_written(tmp_path: Path) -> None:
+    weight, unused = pc.randn(3), pc.randn(3)
+
+    def function(x: Any) -> Any:
+        _ = (x * unused).log()
+        one, two = pc.exp(x * weight), pc.exp(x * weight)
+        return two, one.sum()
+
+    x = pc.randn(4, 3)
+    export(function, (x,), tmp_path / "exp.safetensors")
+    loaded = load(tmp_path / "exp.safetensors")
+    assert [node.op for node in loaded.graph.nodes] == ["mul", "exp", "sum"]
+    assert [value.name for value in loaded.graph.outputs] == ["output.0", "output.1"]
+    assert [tensor.tolist() for tensor in loaded.weights.values()] == [weight.tolist()]
+    assert_same(loaded(x), function(x))
+
+
+class Named(nn.Module):
+    """Its parameters have the names that values, inputs and outputs of a graph have."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        for name in ("0", "1", "x", "output"):
+            self.register_parameter(name, nn.Parameter(pc.randn(2)))
+
+    def forward(self, x: Any) -> Any:
+        """Read each parameter behind the call whose result has the same number."""
+        zero, one, same, output = self.parameters()
+        return pc.exp(x * zero) + one * same - zero * output
+
+
+def test_names_of_parameters_are_those_of_nothing_else(tmp_path: Path) -> None:
+    model, x = Named(), pc.randn(2)
+    export(model, (x,), tmp_path / "named.safetensors")
+    loaded = load(tmp_path / "named.safetensors")
+    assert set(loaded.weights) == {"0", "1", "x", "output"}
+    assert [value.name for value in loaded.graph.inputs] == ["x.1"]
+    assert [value.name for value in loaded.graph.outputs] == ["output.1"]
+    assert loaded(x).tolist() == model(x).tolist()
 
 
 def test_a_file_of_tensors_alone_says_so(tmp_path: Path) -> None:

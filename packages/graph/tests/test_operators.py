@@ -1,4 +1,4 @@
-"""Every operator, on all its samples: a program computes the bits of the calls that it was made of."""
+"""Every operator, on all its samples: a program computes the bits of the calls in it."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import json
 from typing import Any
 
 import pytest
-from plait_graph import _graph
 
 import plait_core as pc
 import plait_optim  # noqa: F401 - brings operators
 from plait_abi import operator
+from plait_graph import _graph
 from plait_ops import specs
 from plait_ops.samples import draw
 from plait_ops.sampling import Sample

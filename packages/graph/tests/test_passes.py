@@ -213,10 +213,15 @@ def test_two_returned_tensors_stay_two() -> None:
     graph.outputs = [one, graph.call("reshape", two, (12,)), graph.call("sum", three)]
     merged = merge_equal_nodes(graph)
     assert operators(merged) == ["exp", "exp", "reshape", "sum"]
-    graph = Graph([X], [W])
-    one, two = graph.call("exp", X), graph.call("exp", X)
-    graph.outputs, graph.state = [one], [(W, two)]
-    assert len(merge_equal_nodes(graph).nodes) == 2
+
+
+def test_two_returned_views_stay_two() -> None:
+    graph = Graph([X])
+    one, two, three = (graph.call("t", X) for _ in range(3))
+    graph.outputs = [graph.call("sum", one), two, three]
+    merged = merge_equal_nodes(graph)
+    assert operators(merged) == ["t", "t", "sum"]
+    assert len(set(merged.outputs)) == 3
 
 
 def test_of_three_equal_results_two_are_returned() -> None:

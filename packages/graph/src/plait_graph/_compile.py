@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import json
 import threading
 import types
 from collections.abc import Callable
@@ -14,6 +15,7 @@ import plait_core as pc
 from plait_func.pytree import LeafSpec, tree_flatten, tree_unflatten
 from plait_graph import _graph
 from plait_graph._capture import Argument, Given, Name, Recording, is_recording, record
+from plait_graph._computation_graph import Graph
 from plait_graph._differences import difference, made_anew
 from plait_graph._optimizers import OptimizerNumbers
 from plait_graph._parts import Part, names_defined, names_in, sources_of
@@ -78,14 +80,20 @@ class _Frozen:
                 f"compile: the function makes a tensor {tensor.dtype}{list(tensor.shape)} from "
                 "Python data and writes to it in place; make it by an operator, such as zeros()"
             )
-        parts = [part for part in (self._forward, self._backward) if part is not None]
-        read = {name for part in parts for name in part.weights} - set(self._old_grads.values())
+        read = {name for part in self.parts for name in part.weights} - set(
+            self._old_grads.values()
+        )
         kept = [t for name, t in recording.outside.items() if name in read]
         self._rest: tuple[list[Any], ...] = (kept, grads, reach.entries)
         self.guard = self._guard(tuple(recording.given))
         recording.capture = None  # which holds the memory of all values
         recording.given = []
         self._lock = threading.Lock()
+
+    @property
+    def parts(self) -> list[Part]:
+        """What runs: the call, and its derivative if there is one."""
+        return [part for part in (self._forward, self._backward) if part is not None]
 
     def _refuse_shared_results(self, results: list[str]) -> None:
         memories = dict(self._forward.program.memories())
@@ -323,6 +331,27 @@ class Compiled:
         with self._lock:
             return self._record(key, args, kwargs, tensors, leaves)
 
+    def graphs(self) -> list[Graph]:
+        """Return the graphs of the programs that were recorded so far.
+
+        There is one for each kind of call; with gradients, one of the forward pass, then one of
+        the backward pass. Changes to them do not change the programs.
+
+        Example:
+            >>> import plait_core as pc
+            >>> from plait_graph import compile
+            >>> double = compile(lambda x: x + x, frozen=True)
+            >>> for _ in range(2):
+            ...     y = double(pc.ones(2))
+            >>> [[node.op for node in graph.nodes] for graph in double.graphs()]
+            [['add']]
+        """
+        with self._lock:
+            programs = [frozen for each in self._programs.values() for frozen in each]
+        return [
+            Graph.from_json(json.dumps(part.graph)) for frozen in programs for part in frozen.parts
+        ]
+
     def _remember(self, frozen: _Frozen, args: tuple[Any, ...], kwargs: Any) -> None:
         only_tensors = not kwargs and all(isinstance(each, pc.Tensor) for each in args)
         self._last = frozen if only_tensors else None
@@ -401,9 +430,7 @@ def _leaf_keys(leaves: list[Any]) -> tuple[Any, ...]:
     for leaf in leaves:
         if isinstance(leaf, pc.Tensor):
             shape, strides = tuple(leaf.shape), leaf.stride()
-            keys.append(
-                (next(places), leaf.dtype, shape, strides, leaf.device, leaf.requires_grad)
-            )
+            keys.append((next(places), leaf.dtype, shape, strides, leaf.device, leaf.requires_grad))
         elif isinstance(leaf, (float, complex, slice)):
             keys.append((type(leaf), repr(leaf)))  # -0.0 is 0.0, and nan is not nan
         else:

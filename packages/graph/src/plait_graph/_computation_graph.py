@@ -136,7 +136,6 @@ class Graph:
         numbers: the numbers that differ from run to run.
         nodes: operator calls in the order in which they run.
         outputs: the results of the function.
-        state: pairs of a weight and a value: after a run the weight refers to the value.
 
     Example:
         >>> from plait_graph import Graph, Value
@@ -158,10 +157,9 @@ class Graph:
         numbers: Sequence[Number] = (),
         nodes: Sequence[Node] = (),
         outputs: Sequence[Value] = (),
-        state: Sequence[tuple[Value, Value]] = (),
     ) -> None:
         self.inputs, self.weights, self.numbers = list(inputs), list(weights), list(numbers)
-        self.nodes, self.outputs, self.state = list(nodes), list(outputs), list(state)
+        self.nodes, self.outputs = list(nodes), list(outputs)
         self._last_name = 0
 
     # ---- reading ---------------------------------------------------------------------------------
@@ -244,8 +242,6 @@ class Graph:
                 yield from (f"    {line}" for line in region._lines())
                 yield ""
         yield f"outputs  {', '.join(f'%{value.name}' for value in self.outputs)}".rstrip()
-        for at, (weight, value) in enumerate(self.state):
-            yield f"{'' if at else 'state':<8} %{weight.name} = %{value.name}"
 
     def __repr__(self) -> str:
         return (
@@ -276,7 +272,7 @@ class Graph:
             )
             for node in self.nodes
         ]
-        return Graph(self.inputs, self.weights, self.numbers, nodes, self.outputs, self.state)
+        return Graph(self.inputs, self.weights, self.numbers, nodes, self.outputs)
 
     def call(
         self,
@@ -367,7 +363,7 @@ class Graph:
         return Value(str(self._last_name))
 
     def replace(self, old: Value, new: Value) -> None:
-        """Put a value in the place of another one in all nodes, the outputs and the state.
+        """Put a value in the place of another one in all nodes and the outputs.
 
         The node that makes `old` stays, so that nobody reads its result.
 
@@ -395,7 +391,6 @@ class Graph:
         for node in self.nodes:
             node.replace(values)
         self.outputs = [values.get(value, value) for value in self.outputs]
-        self.state = [(weight, values.get(value, value)) for weight, value in self.state]
 
     def remove(self, node: Node) -> None:
         """Remove a node whose results nobody reads.
@@ -416,7 +411,7 @@ class Graph:
                 [*other.reads(), *values_in(other.outputs)]
             ):
                 raise plait_abi.ArgumentError(f"Graph.remove: `{other}` reads what `{node}` makes")
-        if not made.isdisjoint([*self.outputs, *(value for _, value in self.state)]):
+        if not made.isdisjoint(self.outputs):
             raise plait_abi.ArgumentError(f"Graph.remove: the graph returns what `{node}` makes")
         del self.nodes[at]
 
@@ -460,12 +455,11 @@ class Graph:
              "weights": [],
              "numbers": [],
              "nodes": [{"op": "add", "in": ["%x", 1.0, 1], "out": ["%1"]}],
-             "outputs": ["%1"],
-             "state": []}
+             "outputs": ["%1"]}
         """
         parts = [f'{{"plait_graph": {_VERSION}']
         for name, entries in self._json().items():
-            gap = ", " if name in ("outputs", "state") else ",\n     " + " " * len(name)
+            gap = ", " if name == "outputs" else ",\n     " + " " * len(name)
             parts.append(f' "{name}": [{gap.join(json.dumps(entry) for entry in entries)}]')
         return ",\n".join(parts) + "}"
 
@@ -479,7 +473,6 @@ class Graph:
             ],
             "nodes": [_node_json(node) for node in self.nodes],
             "outputs": [encode(value) for value in self.outputs],
-            "state": [[encode(weight), encode(value)] for weight, value in self.state],
         }
 
     @classmethod
@@ -618,10 +611,6 @@ class _Check:
         self.where = where
         for value in graph.outputs:
             self.require(value)
-        for weight, value in graph.state:
-            self.require(value)
-            if weight not in graph.weights:
-                raise self.fail(f"`state` has %{weight.name}, which is no weight")
 
     def node(self, node: Node, depth: int) -> None:
         try:
@@ -651,7 +640,7 @@ class _Check:
             inner.graph(region, depth + 1)
 
     def region(self, region: Graph, node: Node, at: int) -> None:
-        if region.weights or region.numbers or region.state:
+        if region.weights or region.numbers:
             raise self.fail("a region has inputs, nodes and outputs only")
         operands = len(list(values_in(node.args[-1])))
         if len(region.inputs) != operands:
@@ -768,7 +757,7 @@ class _Reader:
     def graph(self, form: Any, depth: int) -> Graph:
         if depth > _DEEPEST:
             raise self.fail(f"regions are nested deeper than {_DEEPEST}")
-        parts = ("inputs", "weights", "numbers", "nodes", "outputs", "state")
+        parts = ("inputs", "weights", "numbers", "nodes", "outputs")
         self.fields(form, ("inputs", "nodes", "outputs"), parts)
         where = self.where
         inputs, weights = (
@@ -785,9 +774,7 @@ class _Reader:
             nodes.append(self.node(entry, depth))
         self.where = f"{where}, outputs"
         outputs = [self.value(entry) for entry in self.entries(form, "outputs")]
-        self.where = f"{where}, state"
-        state = [self.pair(entry) for entry in self.entries(form, "state")]
-        return Graph(inputs, weights, numbers, nodes, outputs, state)
+        return Graph(inputs, weights, numbers, nodes, outputs)
 
     def define(self, entry: Value | Number) -> None:
         if entry.name in self.names:
@@ -828,11 +815,6 @@ class _Reader:
         if not isinstance(value, Value):
             raise self.fail(f"the name of a tensor is required, got {form!r}")
         return value
-
-    def pair(self, form: Any) -> tuple[Value, Value]:
-        if not isinstance(form, list) or len(form) != 2:
-            raise self.fail("pairs of a weight and a value are required")
-        return self.value(form[0]), self.value(form[1])
 
     def argument(self, form: Any) -> Argument:
         try:

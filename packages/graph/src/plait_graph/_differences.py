@@ -18,7 +18,9 @@ def difference(a: Recording, b: Recording) -> str | None:
     if len(a.nodes) != len(b.nodes):
         longer = max((a, b), key=lambda recording: len(recording.nodes))
         node = longer.nodes[min(len(a.nodes), len(b.nodes))]
-        return f"one call makes {len(a.nodes)} operator calls, the next {len(b.nodes)}: {node['op']}"
+        return (
+            f"one call makes {len(a.nodes)} operator calls, the next {len(b.nodes)}: {node['op']}"
+        )
     if (a.structure, a.grads) != (b.structure, b.grads) or not _same_leaves(a.leaves, b.leaves):
         return "the results differ in structure, or are other values"
     given = {name for name in a.tangents if name}

@@ -1,4 +1,4 @@
-"""Exported functions: one file with a graph and its weights, and functions that are read from it."""
+"""Exported functions: a file with a graph and its weights, and functions read from such files."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ import plait_nn
 from plait_func.pytree import tree_flatten
 from plait_graph import _graph
 from plait_graph._capture import Argument, Given, Json, Name, Recording, record
+from plait_graph._computation_graph import Graph
 from plait_graph._differences import difference
 from plait_graph._optimizers import OptimizerNumbers
-from plait_graph._parts import names_in
+from plait_graph._parts import names_defined
 from plait_graph._reach import Reach
+from plait_graph.passes import merge_equal_nodes, remove_dead_nodes
 
 _MOST_RECORDINGS = 4
 _KEY = "plait_graph"  # of the graph in the file's metadata
@@ -39,7 +41,8 @@ def export(
     `args`.
 
     The function is called two to four times: a graph is what two calls do alike. A step of
-    training therefore makes these steps, and the file has the state behind them.
+    training therefore makes these steps, and the file has the state behind them. The graph is
+    written without dead and equal nodes.
 
     Args:
         function: a module or a function of tensors; with ``training``, a whole step: forward,
@@ -140,15 +143,19 @@ def _weight_names(function: Callable[..., Any], recording: Recording) -> dict[st
             for key, value in state.items():
                 if isinstance(value, pc.Tensor):
                     known.setdefault(id(value), f"{kind}.{k}.{key}.{owner}")
-    result: dict[str, str] = {}
     taken: set[str] = set()
-    for name, tensor in recording.outside.items():
-        base = known.get(id(tensor), "constant")
-        full, n = base, 1
-        while full in taken:
-            full, n = f"{base}.{n}", n + 1
-        taken.add(full)
-        result[name] = full
+    return {
+        name: _free_name(known.get(id(tensor), "constant"), taken)
+        for name, tensor in recording.outside.items()
+    }
+
+
+def _free_name(name: str, taken: set[str]) -> str:
+    """Return a name that is not in `taken`, with a number if need be, and add it."""
+    result, n = name, 1
+    while result in taken:
+        result, n = f"{name}.{n}", n + 1
+    taken.add(result)
     return result
 
 
@@ -159,33 +166,41 @@ def _graph_of(
     output_names: list[str],
     weight_names: dict[str, str],
 ) -> Json:
-    inputs = list(dict.fromkeys(recording.inputs))
-    names = dict(weight_names)
-    for old, new in zip(recording.inputs, input_names, strict=True):
-        names.setdefault(old, new)
-    taken = set(names.values())
     results = [
         recording.inputs[leaf] if isinstance(leaf, Argument) else str(leaf)
         for leaf in recording.leaves
     ]
-    for old, new in zip(results, output_names, strict=True):
-        if old not in names and new not in taken:
-            names[old] = new
-    nodes = _renamed(recording.nodes[: recording.n_forward], names)
-    used = names_in(nodes) | {names.get(name, name) for name in results}
-    weights = [
-        {**_dense(recording.types[name]), "name": names[name]}
-        for name in recording.outside
-        if names[name] in used
-    ]
-    return {
-        "plait_graph": 1,
-        "inputs": [{**recording.types[name], "name": names[name]} for name in inputs],
-        "weights": weights,
-        "numbers": numbers.entries,
-        "nodes": nodes,
-        "outputs": ["%" + names.get(name, name) for name in results],
-    }
+    graph = _simplified(
+        {
+            "plait_graph": 1,
+            "inputs": [recording.types[name] for name in dict.fromkeys(recording.inputs)],
+            "weights": [_dense(recording.types[name]) for name in recording.outside],
+            "numbers": numbers.entries,
+            "nodes": recording.nodes[: recording.n_forward],
+            "outputs": ["%" + name for name in results],
+        }
+    )
+    names = dict(weight_names)
+    taken = {*names.values(), *(number["name"] for number in graph["numbers"])}
+    # a merged node returns another value, so that names of outputs are given behind the passes
+    outputs = [output[1:] for output in graph["outputs"]]
+    others = sorted(names_defined(graph["nodes"]))
+    olds, news = [*recording.inputs, *outputs, *others], [*input_names, *output_names, *others]
+    for old, new in zip(olds, news, strict=True):
+        if old not in names:
+            names[old] = _free_name(new, taken)
+    for key in ("inputs", "weights"):
+        graph[key] = [{**entry, "name": names[entry["name"]]} for entry in graph[key]]
+    graph["nodes"] = _renamed(graph["nodes"], names)
+    graph["outputs"] = _renamed(graph["outputs"], names)
+    return graph
+
+
+def _simplified(graph: Json) -> Json:
+    """Return a graph without dead and equal nodes, and without weights that no node reads."""
+    merged = merge_equal_nodes(Graph.from_json(json.dumps(graph)))
+    result: Json = json.loads(remove_dead_nodes(merged).to_json())
+    return result
 
 
 def _dense(entry: Json) -> Json:
@@ -195,7 +210,7 @@ def _dense(entry: Json) -> Json:
 
 def _renamed(value: Any, names: Mapping[str, str]) -> Any:
     if isinstance(value, str) and value.startswith("%"):
-        return "%" + names.get(value[1:], value[1:])
+        return "%" + names.get(value[1:], value[1:])  # a number keeps its name
     if isinstance(value, list):
         return [_renamed(item, names) for item in value]
     if isinstance(value, dict):
@@ -248,6 +263,21 @@ class Loaded:
             raise ValueError(f"load: {path} has no tensor {missing[0]!r}, which its graph reads")
         self.weights = {name: tensors[name] for name in self._program.weights}
         self._program.bind(list(self.weights.values()))
+
+    @property
+    def graph(self) -> Graph:
+        """The graph of the file; changes to it do not change the function.
+
+        Example:
+            >>> import os, tempfile
+            >>> import plait_core as pc
+            >>> from plait_graph import export, load
+            >>> path = os.path.join(tempfile.mkdtemp(), "relu.safetensors")
+            >>> export(lambda x: (x + 1).relu(), (pc.ones(2),), path)
+            >>> [node.op for node in load(path).graph.nodes]
+            ['add', 'relu']
+        """
+        return Graph.from_json(self.text)
 
     def __call__(self, *inputs: pc.Tensor) -> Any:
         outputs = self._program.run(inputs)

@@ -54,10 +54,9 @@ class Memory:
             for group in _shared(node):
                 self._join(group)
         written = {self.of(value) for node in graph.nodes for value in writes(node)}
-        returned = {self.of(value) for value in [*graph.outputs, *(v for _, v in graph.state)]}
         self.written = written
-        self.returned = returned
-        self.outside = returned | {self.of(value) for value in [*graph.inputs, *graph.weights]}
+        self.returned = self.of_all(graph.outputs)
+        self.outside = self.returned | {self.of(value) for value in [*graph.inputs, *graph.weights]}
 
     def of(self, value: Value) -> Value:
         """Return the representative of the values that may share memory with `value`."""

@@ -77,7 +77,7 @@ def sources_of(part: Part, names: list[str]) -> dict[str, set[str]]:
         read: set[str] = set()
         _add_names(node["in"], read)
         found = set().union(*(result.get(place.get(name), set()) for name in read))
-        for name in names_in([node]) & place.keys():
-            if name in names_defined([node]) or name in _graph.written_names(node["op"], node["in"]):
-                result[place[name]] = result.get(place[name], set()) | found
+        changed = names_defined([node]) | _graph.written_names(node["op"], node["in"])
+        for name in changed & place.keys():
+            result[place[name]] = result.get(place[name], set()) | found
     return {name: result.get(at, set()) for name, at in place.items()}

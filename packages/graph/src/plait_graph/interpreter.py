@@ -60,8 +60,7 @@ def run_graph(
     Args:
         graph: the graph.
         inputs: a tensor for each of its inputs.
-        weights: its weights by name. What a node writes to changes, and behind the run the names in
-            `state` refer to other tensors.
+        weights: its weights by name. What a node writes to changes.
         numbers: its numbers by name; those that are missing are as they were in the capture.
 
     Raises: ArgumentError if tensors are missing; what operators raise.
@@ -89,8 +88,6 @@ def run_graph(
         values[number] = (numbers or {}).get(number.name, number.value)
     for node in graph.nodes:
         values.update(results_of(node, run_node(node, values)))
-    for weight, value in graph.state:
-        weights[weight.name] = values[value]
     return [values[value] for value in graph.outputs]
 
 

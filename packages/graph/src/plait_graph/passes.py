@@ -59,8 +59,7 @@ def remove_dead_nodes(graph: Graph) -> Graph:
     """
     graph = graph.copy()
     memory = Memory(graph)
-    state = [value for pair in graph.state for value in pair]
-    read = {*graph.outputs, *state}
+    read = set(graph.outputs)
     touched = set(memory.outside)  # memory that is read behind the node, or outside
     numbers: set[str] = set()
     kept = []
@@ -107,6 +106,7 @@ def merge_equal_nodes(graph: Graph) -> Graph:
     versions: Counter[Value] = Counter()  # how often each memory was written so far
     first: dict[str, Node] = {}
     equal: dict[Value, Value] = {}
+    outputs = set(graph.outputs)
     kept = []
     for node in graph.nodes:
         node.regions = [merge_equal_nodes(region) for region in node.regions]
@@ -116,9 +116,10 @@ def merge_equal_nodes(graph: Graph) -> Graph:
             key = _key(node, memory, versions)
             other = first.setdefault(key, node)
             pairs = {} if other is node else _pairs(other, node)
-            if other is not node and not _both_returned(pairs, node, memory):
+            if other is not node and not _both_returned(pairs, node, memory, outputs):
                 _complete(other, node)
                 equal |= pairs
+                outputs |= {new for old, new in pairs.items() if old in outputs}
                 memory.returned |= {
                     memory.of(new)
                     for old, new in pairs.items()
@@ -170,7 +171,7 @@ def fold_constants(
     values: dict[Value | Number, Any] = {
         value: weights[value.name].detach() for value in graph.weights if value in constants
     }
-    needed = {*graph.outputs, *(value for _, value in graph.state)}
+    needed = set(graph.outputs)
     of_weights = memory.of_all(graph.weights)
     folded: dict[Value, Value] = {}
     kept = []
@@ -294,7 +295,6 @@ def infer_shapes(graph: Graph) -> Graph:
         node.args = [_known(argument, known) for argument in node.args]
         node.outputs = [_known(output, known) for output in node.outputs]
     graph.outputs = [_known(value, known) for value in graph.outputs]
-    graph.state = [(weight, _known(value, known)) for weight, value in graph.state]
     return graph
 
 
@@ -313,9 +313,9 @@ def _numbers_in(arguments: Sequence[Argument]) -> list[Number]:
 
 
 def _read_weights(graph: Graph) -> list[Value]:
-    """Return the weights that a node, an output or the state has."""
+    """Return the weights that a node or an output has."""
     read = {value for node in graph.nodes for value in [*node.reads(), *values_in(node.outputs)]}
-    read |= {*graph.outputs, *(value for pair in graph.state for value in pair)}
+    read.update(graph.outputs)
     return [weight for weight in graph.weights if weight in read]
 
 
@@ -371,9 +371,16 @@ def _complete(kept: Node, dropped: Node) -> None:
             kept.outputs[at] = old
 
 
-def _both_returned(pairs: Mapping[Value, Value], node: Node, memory: Memory) -> bool:
-    """Return whether the caller gets two equal results, which are no views of one tensor."""
-    return not node.definition.is_view and any(
+def _both_returned(
+    pairs: Mapping[Value, Value], node: Node, memory: Memory, outputs: set[Value]
+) -> bool:
+    """Return whether the caller gets both results of equal nodes, or their memories.
+
+    Views of one tensor have one memory, so that only the views themselves count.
+    """
+    if node.definition.is_view:
+        return any(old in outputs and new in outputs for old, new in pairs.items())
+    return any(
         memory.of(old) in memory.returned and memory.of(new) in memory.returned
         for old, new in pairs.items()
     )
@@ -458,9 +465,8 @@ def _layer_before(
     layer = makers[value]
     if layer.op not in ("conv2d", "linear") or layer.form != "function":
         return None
-    is_returned = value in graph.outputs or any(value == each for _, each in graph.state)
     is_read_once = uses[value] == [node] and list(node.reads()).count(value) == 1
-    return layer if is_read_once and not is_returned else None
+    return layer if is_read_once and value not in graph.outputs else None
 
 
 def _scale_and_shift(
