@@ -431,7 +431,6 @@ def test_a_backward_pass_on_another_thread() -> None:
         assert_same(w.grad, T([4.0 + 4 * k]))
 
 
-@pytest.mark.xfail(reason="the last recording keeps its arguments")
 def test_arguments_of_the_captures_are_freed() -> None:
     compiled = frozen(lambda x: x * 2)
     references = []

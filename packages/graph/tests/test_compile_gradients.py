@@ -117,7 +117,6 @@ def test_two_calls_then_one_backward_pass() -> None:
         assert_same(slopes(total, w)[0], T([44.0]))
 
 
-@pytest.mark.xfail(reason="the values of a finished backward pass are kept")
 def test_a_backward_pass_again() -> None:
     w = weight(2.0)
     compiled = frozen(lambda: (w * w).sum())

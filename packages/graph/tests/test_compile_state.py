@@ -445,7 +445,6 @@ def test_values_wherever_they_are(name: str) -> None:
         assert_same(got, space["f"](x))
 
 
-@pytest.mark.xfail(reason="a function is refused behind 16 changes")
 def test_changes_again_and_again() -> None:
     module = nn.Dropout(0.5)
     compiled = frozen(module)
@@ -456,7 +455,6 @@ def test_changes_again_and_again() -> None:
             assert bool((compiled(x) == 0).any()) == (k % 2 == 1)
 
 
-@pytest.mark.xfail(reason="a function is refused behind 16 changes")
 def test_parameters_are_replaced_again_and_again() -> None:
     module = linear()
     compiled = frozen(module)
