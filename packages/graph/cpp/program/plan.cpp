@@ -160,6 +160,12 @@ class Program::Planner {
         for (const int32_t v : values)
           if (v >= 0) use(v, int32_t(i));
     }
+    std::vector<bool> is_returned(p_.values_.size());
+    for (const int32_t v : p_.outputs_) {
+      const bool is_own = size_t(v) >= p_.n_inputs() + p_.n_weights() && !is_returned[size_t(v)];
+      p_.is_alias_.push_back(!is_own);
+      is_returned[size_t(v)] = true;
+    }
     for (const int32_t v : p_.outputs_)
       if (Memory *m = memory_of(v); m && m->where == Where::block) m->where = Where::output;
   }

@@ -135,6 +135,7 @@ class Program {
   std::vector<Node> nodes_;
   std::vector<Number> numbers_;
   std::vector<int32_t> outputs_;
+  std::vector<bool> is_alias_;  // by output: of an input, a weight or an earlier output
   std::vector<std::string> input_names_, weight_names_, output_names_;
   std::vector<Block> blocks_;
   std::vector<Tensor> weights_;

@@ -265,13 +265,11 @@ void Program::run(plait_thread *thread, plait_tensor *const *inputs, size_t n,
     for (Node &node : nodes_)
       if (node.runs && (!node.is_constant || constants_in_order_)) call_node(thread, node);
     outputs->clear();
+    outputs->reserve(outputs_.size());
     for (size_t i = 0; i < outputs_.size(); i++) {
       const auto v = size_t(outputs_[i]);
-      const bool is_shared = v < n_inputs() + n_weights() ||
-                             std::find(outputs_.begin(), outputs_.begin() + ptrdiff_t(i),
-                                       outputs_[i]) != outputs_.begin() + ptrdiff_t(i);
       Tensor result = tensors_[v];
-      if (is_shared && keeps_outputs_) {  // another tensor in the same memory
+      if (is_alias_[i] && keeps_outputs_) {  // another tensor in the same memory
         result = Tensor();
         check(runtime->tensor_alias(thread, tensors_[v].get(), result.out()));
       }
