@@ -265,21 +265,23 @@ class Program::Parser {
       return;
     }
     if (!result.is(Json::Kind::array)) {
-      values.push_back(new_value(result.string()));
+      values.push_back(new_value(result.string(), *n));
       return;
     }
     for (const Json item : result.items())
-      values.push_back(item.is_null() ? -1 : new_value(item.string()));
+      values.push_back(item.is_null() ? -1 : new_value(item.string(), *n));
   }
 
   // A result that has the name of a tensor of before is one that the operator wrote to.
-  int32_t new_value(std::string_view reference) {
+  int32_t new_value(std::string_view reference, const Node &n) {
     if (reference.size() < 2 || reference[0] != '%')
       throw JsonError(quote(reference) + " is no name: one begins with %");
     const std::string_view name = reference.substr(1);
     const auto known = names_.find(std::string(name));
     if (known != names_.end()) {
-      if (known->second < 0) throw JsonError("the name " + quote(reference) + " is defined twice");
+      bool is_read = false;
+      for (const Slot &slot : n.slots) is_read |= slot.value == known->second;
+      if (!is_read) throw JsonError("the name " + quote(reference) + " is defined twice");
       return -2 - known->second;
     }
     const auto index = int32_t(p_.values_.size());

@@ -64,6 +64,7 @@ std::string Recorder::find(const plait_tensor *t) const {
 }
 
 std::string Recorder::name_of(plait_tensor *t) {
+  if (t->slot[3] && problem_.empty()) problem_ = "a tensor is sparse; a graph has dense ones";
   if (std::string known = find(t); !known.empty()) return known;
   const auto memory = memories_.find(t->storage);
   if (memory != memories_.end() && !memory->second.is_outside) {
@@ -121,6 +122,7 @@ std::string Recorder::argument(const plait_call *c, uint16_t i) {
 std::string Recorder::result(const plait_call *c, const plait_value &v, bool *is_new) {
   const auto one = [&](plait_tensor *t) -> std::string {
     if (!t) return "null";
+    if (t->slot[3]) refuse(c, "a result is sparse; a graph has dense tensors");
     const auto known = names_.find(key(t));
     if (known != names_.end()) return "\"%" + known->second + "\"";
     *is_new = true;
