@@ -11,7 +11,6 @@ from plait_graph import compile
 from plait_torch._autocast import autocast
 
 
-@pytest.mark.xfail(reason="the dtype of the region is in no key")
 def test_dtype_of_the_region() -> None:
     module = plait.nn.Linear(2, 1)
     compiled: Any = compile(module, frozen=True)

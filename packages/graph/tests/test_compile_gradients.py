@@ -285,7 +285,6 @@ def test_returned_view() -> None:
         assert_same(slopes(view.sum(), leaf)[0], T([1.0, 1.0]))
 
 
-@pytest.mark.xfail(reason="the hook's product is recorded, and the engine calls the hook again")
 @pytest.mark.parametrize("place", ["weight", "argument", "captured"])
 def test_hooks(place: str) -> None:
     w = weight(2.0)

@@ -100,7 +100,6 @@ def test_modules(name: str) -> None:
         assert after_a_call(compiled, module, draw, k) == after_a_call(eager, eager, draw, k)
 
 
-@pytest.mark.xfail(reason="a sparse gradient is lost")
 def test_sparse_gradients() -> None:
     module = nn.Embedding(10, 3, sparse=True)
     compiled: Any = compile(lambda i: (module(i) ** 2).sum(), frozen=True)

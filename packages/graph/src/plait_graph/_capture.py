@@ -19,6 +19,10 @@ from plait_graph import _graph
 Json = dict[str, Any]
 
 
+class NotOneNode(Exception):
+    """Gradients of a function are not those that one node of the engine can give."""
+
+
 class Name(str):
     """The name of a tensor that the program computes, in the place of the tensor."""
 
@@ -170,6 +174,8 @@ def _history(tensors: list[pc.Tensor]) -> list[tuple[bool, Any]]:
 def record(function: Callable[..., Any], args: Any, kwargs: Any, *, differentiate: bool) -> Any:
     """Call a function and record it; return the result and the `Recording`.
 
+    The recording is None if gradients of the function are not those that one node can give.
+
     Args:
         differentiate: also record a backward pass from the results that require grad, if there
             are some, to the tensors that the function got or read.
@@ -195,7 +201,10 @@ def record(function: Callable[..., Any], args: Any, kwargs: Any, *, differentiat
         tangents: list[str | None] = [None] * len(computed)
         failures = [""] * len(computed)
         if differentiate and not steps and any(tensor.requires_grad for tensor in computed):
-            found = _record_backward(capture, computed)
+            try:
+                found = _record_backward(capture, computed)
+            except NotOneNode:
+                return result, None
             if found is not None:
                 gradients, tangents, failures = found
                 n_nodes = capture.size
@@ -276,6 +285,8 @@ def _record_backward(
     None if no result has a derivative: the function has had its own backward pass.
     """
     sources = {name: tensor for name, tensor, _ in capture.outside if tensor.requires_grad}
+    if any(map(plait_autograd.has_hooks, sources.values())):
+        raise NotOneNode  # the gradients that they give back would get to them again
     failures = [_failure(tensor, list(sources.values())) for tensor in results]
     recorded = [
         tensor

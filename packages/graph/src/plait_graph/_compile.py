@@ -14,7 +14,7 @@ import plait_autograd
 import plait_core as pc
 from plait_func.pytree import LeafSpec, tree_flatten, tree_unflatten
 from plait_graph import _graph
-from plait_graph._capture import Argument, Given, Name, Recording, is_recording, record
+from plait_graph._capture import Argument, Given, Name, NotOneNode, Recording, is_recording, record
 from plait_graph._computation_graph import Graph
 from plait_graph._differences import difference, made_anew
 from plait_graph._optimizers import OptimizerNumbers
@@ -23,10 +23,6 @@ from plait_graph._reach import Reach
 
 _MOST_RECORDINGS = 5  # of one key, until two of them agree
 _MOST_PROGRAMS = 16  # of one key; the oldest one goes
-
-
-class _NotOneNode(Exception):
-    """Results of a function have a history that one node of the engine cannot give them."""
 
 
 class _Frozen:
@@ -100,7 +96,7 @@ class _Frozen:
         pairs = zip(results, self._recording.tangents, strict=True)
         places = [memories[name] for name, tangent in pairs if tangent and memories[name] >= 0]
         if len(set(places)) < len(places):
-            raise _NotOneNode  # a write to one would not be a write to the other
+            raise NotOneNode  # a write to one would not be a write to the other
 
     def _guard(self, args: tuple[Any, ...]) -> Any:
         return _graph.Guard(args, *self._rest)
@@ -315,7 +311,9 @@ class Compiled:
         last = self._last
         if last is not None and not kwargs and last.guard.holds(args):
             return last.run(args)
-        if is_recording():
+        # within a capture; or where a layer sees all calls, such as autocast, whose settings are
+        # no part of a key
+        if is_recording() or _graph.modes()[1]:
             return self._orig_mod(*args, **kwargs)
         leaves, structure = tree_flatten((args, kwargs))
         tensors = tuple(leaf for leaf in leaves if isinstance(leaf, pc.Tensor))
@@ -372,6 +370,9 @@ class Compiled:
         result, recording = record(
             self._orig_mod, args, kwargs, differentiate=plait_autograd.is_grad_enabled()
         )
+        if recording is None:
+            self._as_it_is.add(key)
+            return result
         numbers = OptimizerNumbers(recording)
         before, pending.before = pending.before, recording
         pending.count += 1
@@ -390,7 +391,7 @@ class Compiled:
             frozen = _Frozen(
                 self._orig_mod, recording, numbers, reach, grads, made_anew(before, recording)
             )
-        except _NotOneNode:
+        except NotOneNode:
             self._as_it_is.add(key)
             return result
         frozen._arguments = _arguments_of(args, kwargs)

@@ -151,7 +151,9 @@ class Reach:
             for name, value in group.items():
                 if name != "params" and type(value) is not float:  # floats are numbers of the graph
                     self.entries.append((group, name, value))
-        items = getattr(state, "_items", {})  # a pair for each parameter, the same while it is there
+        items = getattr(
+            state, "_items", {}
+        )  # a pair for each parameter, the same while it is there
         self.entries += [(items, key, pair) for key, pair in items.items()]
         for each in state.values():
             for name, value in each.items():
