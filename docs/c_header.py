@@ -53,10 +53,16 @@ class Block:
     @property
     def markdown(self) -> str:
         """The text of the comment, with parameters and the result as a list."""
-        text = re.sub(r"::(plait_\w+(?:\(\))?|PLAIT_\w+)", r"`\1`", self.comment)
-        text = re.sub(r"(?<![`\w])((?:plait|PLAIT)_\w*\*?(?:::\w+)?)(?![`\w])", r"`\1`", text)
-        text = re.sub(r"^@param (\w+) ", r"\n- `\1`: ", text, flags=re.MULTILINE)
-        return re.sub(r"^@return ", r"\n- returns ", text, flags=re.MULTILINE)
+        parts = re.split(r"(?ms)^(```.*?^```$)", self.comment)  # the odd ones are code
+        return "".join(part if i % 2 else _marked(part) for i, part in enumerate(parts))
+
+
+def _marked(text: str) -> str:
+    """Return the text of a comment as Markdown."""
+    text = re.sub(r"::(plait_\w+(?:\(\))?|PLAIT_\w+)", r"`\1`", text)
+    text = re.sub(r"(?<![`\w])((?:plait|PLAIT)_\w*\*?(?:::\w+)?)(?![`\w])", r"`\1`", text)
+    text = re.sub(r"^@param (\w+) ", r"\n- `\1`: ", text, flags=re.MULTILINE)
+    return re.sub(r"^@return ", r"\n- returns ", text, flags=re.MULTILINE)
 
 
 def _text(comment: str) -> str:

@@ -25,6 +25,7 @@ PREFIXES = {
     "plait_data": "utils.data.",
     "plait_distributed": "distributed.",
     "plait_func": "func.",
+    "plait_graph": "graph.",
     "plait_multiprocessing": "multiprocessing.",
     "plait_nn": "nn.",
     "plait_optim": "optim.",

@@ -31,6 +31,7 @@ PACKAGES = (
     "plait_profiler",
     "plait_distributed",
     "plait_func",
+    "plait_graph",
     "plait_ray",
 )
 
@@ -72,6 +73,8 @@ def test_the_walk_finds_the_names() -> None:
         "plait_distributed.nn.functional.all_to_all",
         "plait_func.pytree.tree_map",
         "plait_func.vmap",
+        "plait_graph.Graph",
+        "plait_graph.passes.fold_constants",
         "plait_multiprocessing.Group",
         "plait_multiprocessing.Queue",
         "plait_nn.functional.relu",

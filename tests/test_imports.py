@@ -14,6 +14,7 @@ PACKAGES = (
     "plait_autograd",
     "plait_nn",
     "plait_func",
+    "plait_graph",
     "plait_optim",
     "plait_data",
     "plait_multiprocessing",
@@ -57,6 +58,13 @@ def loaded_by(statement: str) -> set[str]:
         (
             "plait_func",
             {"plait_func", "plait_nn", "plait_autograd", "plait_core", "plait_ops", "numpy"},
+        ),
+        (
+            "plait_graph",
+            {
+                *("plait_graph", "plait_func", "plait_nn", "plait_autograd", "plait_core"),
+                *("plait_ops", "numpy"),
+            },
         ),
     ],
 )

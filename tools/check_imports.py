@@ -30,6 +30,7 @@ RUN_TIME: dict[str, tuple[set[str], set[str]]] = {
     "autograd": ({"abi", "ops"}, set()),
     "nn": ({"abi", "core"}, set()),
     "func": ({"abi", "ops", "core", "autograd", "nn"}, set()),
+    "graph": ({"abi", "ops", "core", "autograd", "nn", "func"}, set()),
     "optim": ({"abi"}, set()),
     "data": (set(), {"numpy", "cloudpickle"}),
     "multiprocessing": ({"abi"}, set()),
@@ -52,6 +53,8 @@ PARTS: dict[str, set[str]] = {
     "plait_ops/": {"numpy"},
     # of the extra `images`, imported when an image is read
     "plait_data/datasets/_images.py": {"PIL"},
+    # operators of optimizers, if a graph has some
+    "plait_graph/_export.py": {"plait_optim"},
     # a DataFrame of a table, if a program asks for one
     "plait_profiler/_tables.py": {"pandas"},
     # pictures, and a line in the terminal, likewise

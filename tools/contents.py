@@ -68,6 +68,12 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "emulation/libplait_cuda_kernels.so",
     ),
     "plait_func": ("_layer.pyi", "_layer.cpython-*.so"),
+    "plait_graph": (
+        "_graph.pyi",
+        "_graph.cpython-*.so",
+        "include/plait/run.h",
+        "lib/libplait_run.so",
+    ),
     "plait_mpi": ("lib/libplait_mpi.so",),
     "plait_multiprocessing": (
         "_shared.pyi",

@@ -28,6 +28,7 @@ PACKAGES = (
     "plait_data",
     "plait_distributed",
     "plait_func",
+    "plait_graph",
     "plait_multiprocessing",
     "plait_nn",
     "plait_optim",

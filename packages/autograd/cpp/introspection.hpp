@@ -70,6 +70,8 @@ struct Introspection {
   plait_status (*set_place)(plait_thread *, plait_object *node, plait_tensor *place);
   // the innermost pass of this thread calls a callable of the host language when it has ended
   plait_status (*at_end)(plait_thread *, plait_object *callable);
+  // *out: whether a hook runs when the gradient of the tensor is complete
+  plait_status (*hooked)(plait_thread *, plait_tensor *, int *out);
 };
 
 }  // namespace plait::autograd

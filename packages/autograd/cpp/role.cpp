@@ -322,6 +322,16 @@ plait_status retained(plait_thread *thread, plait_tensor *t, int *out) {
     return PLAIT_OK;
   });
 }
+plait_status hooked(plait_thread *thread, plait_tensor *t, int *out) {
+  *out = 0;
+  plait_object *node = nullptr;
+  uint32_t index = 0;
+  const plait_status s = gradient_edge(thread, t, &node, &index);
+  if (s < 0 || !node) return s;
+  for (const Ref<Hook> &r : hooks_at(as_node(node), When::arrived)) *out |= r->index == index;
+  plait_release(node);
+  return PLAIT_OK;
+}
 uint64_t pass() {
   const BackwardPass *pass = BackwardPass::current();
   return pass ? pass->number() : 0;
@@ -411,7 +421,8 @@ const Introspection introspection{PLAIT_HEADER(Introspection),
                                   weak,
                                   locked_node,
                                   set_place_of,
-                                  at_end};
+                                  at_end,
+                                  hooked};
 
 }  // namespace
 

@@ -36,9 +36,9 @@ inline char *memory_at(const void *address, size_t bytes) {
 // Puts work into a stream, as a kernel of that name. Work of a graph may run many times, so it is
 // kept.
 inline bool put(driver::Stream stream, const char *name, std::function<void()> work) {
-  static const auto launch = driver_function<driver::Result (*)(driver::Stream, const char *,
-                                                                void (*)(void *), void *)>(
-      "plait_emulation_launch");
+  static const auto launch =
+      driver_function<driver::Result (*)(driver::Stream, const char *, void (*)(void *), void *)>(
+          "plait_emulation_launch");
   static const auto status =
       driver_function<driver::Result (*)(driver::Stream, int *)>("cuStreamIsCapturing");
   int capturing = 0;

@@ -48,12 +48,12 @@ plait_object *hold_code(PyCodeObject *code) {
 bool is_own_file(PyObject *path) {
   // Names of packages, not a prefix: a program may be in a folder "plait_experiments".
   static const char *const packages[] = {
-      "/plait_abi/",   "/plait_ops/",        "/plait_core/",
-      "/plait_nn/",    "/plait_autograd/",   "/plait_optim/",
-      "/plait_data/",  "/plait_profiler/",   "/plait_multiprocessing/",
-      "/plait_torch/", "/plait_ray/",        "/plait_distributed/",
-      "/plait_mpi/",   "/plait_ucx/",        "/plait_func/",
-      "/plait_cuda/",  "/plait_conformance/"};
+      "/plait_abi/",   "/plait_ops/",      "/plait_core/",
+      "/plait_nn/",    "/plait_autograd/", "/plait_optim/",
+      "/plait_data/",  "/plait_profiler/", "/plait_multiprocessing/",
+      "/plait_torch/", "/plait_ray/",      "/plait_distributed/",
+      "/plait_mpi/",   "/plait_ucx/",      "/plait_func/",
+      "/plait_cuda/",  "/plait_graph/",    "/plait_conformance/"};
   const char *text = PyUnicode_AsUTF8(path);
   if (!text) {
     PyErr_Clear();

@@ -94,6 +94,16 @@ PyObject *retained(PyObject *, PyObject *o) {
   return t ? PyBool_FromLong(result) : nullptr;
 }
 
+PyObject *hooked(PyObject *, PyObject *o) {
+  const Introspection *engine = introspection();
+  if (!engine) Py_RETURN_FALSE;
+  plait_tensor *t = tensor_from(o, "has_hooks: argument");
+  int result = 0;
+  const plait_status s = t ? engine->hooked(this_thread(), t, &result) : plait_status(PLAIT_OK);
+  if (s < 0) return raise(s);
+  return t ? PyBool_FromLong(result) : nullptr;
+}
+
 PyObject *pass(PyObject *, PyObject *) {
   const Introspection *engine = introspection();
   return PyLong_FromUnsignedLongLong(engine ? engine->pass() : 0);
@@ -152,6 +162,7 @@ PyMethodDef hook_functions[] = {
     {"unhook", entry<unhook>, METH_O, "Takes a hook away."},
     {"gradient_edge", entry<gradient_edge>, METH_O,
      "The node and output number where a tensor's gradients go."},
+    {"hooked", entry<hooked>, METH_O, "Whether a hook gets the gradient of a tensor."},
     {"retained", entry<retained>, METH_O,
      "Whether retain_grad was called on a tensor that is no leaf."},
     {"running_pass", entry<pass>, METH_NOARGS,

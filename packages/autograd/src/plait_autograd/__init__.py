@@ -31,6 +31,7 @@ from plait_autograd._check import GradcheckError, gradcheck, gradgradcheck  # no
 from plait_autograd._context import FunctionContext  # noqa: E402
 from plait_autograd._function import Function, once_differentiable  # noqa: E402
 from plait_autograd._hooks import (  # noqa: E402
+    has_hooks,
     output_nr,
     register_hook,
     register_post_accumulate_grad_hook,
@@ -64,6 +65,7 @@ __all__ = [
     "gradcheck",
     "gradgradcheck",
     "graph",
+    "has_hooks",
     "inference_mode",
     "is_anomaly_check_nan_enabled",
     "is_anomaly_enabled",

@@ -86,6 +86,20 @@ def register_post_accumulate_grad_hook(tensor: Any, hook: Callable[[Any], Any]) 
     return RemovableHandle(_autograd.hook_tensor(tensor, _ACCUMULATED, adaptor), unhook)
 
 
+def has_hooks(tensor: Any) -> bool:
+    """Return whether a hook of `register_hook` gets the gradient of a tensor.
+
+    Example:
+        >>> import plait_core as pc, plait_autograd as pa
+        >>> x = pc.ones(2, requires_grad=True)
+        >>> before = pa.has_hooks(x)
+        >>> handle = x.register_hook(print)
+        >>> before, pa.has_hooks(x)
+        (False, True)
+    """
+    return _autograd.hooked(tensor)
+
+
 def retains_grad(tensor: Any) -> bool:
     """Return whether ``retain_grad`` was called on a non-leaf tensor.
 

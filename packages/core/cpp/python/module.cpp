@@ -135,6 +135,9 @@ bool is_weight_cache_enabled() {
   return !(*state.runtime->settings & plait::core::kPackWeightsAnew);
 }
 
+// Whether a layer sees every call of this thread, such as one that records them.
+bool calls_are_watched() { return state.runtime->thread()->included != 0; }
+
 // Where each tensor's elements lie, and the version of their storage; zeros for None. None where
 // nothing may be kept of one of them.
 py::object weights_state(const py::tuple &tensors) {
@@ -366,6 +369,7 @@ void add_functions(py::module_ &m) {
         "    >>> import plait_core as pc\n"
         "    >>> pc.is_weight_cache_enabled()\n"
         "    True");
+  m.def("_calls_are_watched", calls_are_watched);
   m.def("_weights_state", weights_state, py::arg("tensors"));
   m.def(
       "set_winograd", set_winograd, py::arg("mode"),

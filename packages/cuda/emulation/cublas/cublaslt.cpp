@@ -249,5 +249,6 @@ PLAIT_EXPORT Status cublasLtMatmul(Handle, Description description, const void *
   if (!fits(op, product.a, product.b, product.c, product.d) || !product.is_there())
     return kNotSupported;
   calls++;
-  return emulation::put(stream, "cublasLtMatmul", [product] { product.run(); }) ? kSuccess : kNotSupported;
+  return emulation::put(stream, "cublasLtMatmul", [product] { product.run(); }) ? kSuccess
+                                                                                : kNotSupported;
 }

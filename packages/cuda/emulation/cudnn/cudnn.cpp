@@ -268,7 +268,8 @@ PLAIT_EXPORT Status cudnnBackendExecute(Handle handle, RawDescriptor raw_plan,
   }
   if (!task.lies_well()) return fail(kBadParameter, "an operand is not in memory as described");
   calls++, last_notes = plan.engine.notes;
-  if (!put(static_cast<HandleState *>(handle)->stream, "cudnnBackendExecute", [task] { task.run(); }))
+  if (!put(static_cast<HandleState *>(handle)->stream, "cudnnBackendExecute",
+           [task] { task.run(); }))
     return fail(kExecutionFailed, "the stream does not take work");
   return kSuccess;
 }

@@ -234,8 +234,8 @@ Result launch_host(Stream handle, void (*function)(void *), void *argument) {
 // What a stand-in for a library puts into a stream: a function of the host that tools see as a
 // kernel of this name.
 extern "C" __attribute__((visibility("default"))) plait::cuda::driver::Result
-plait_emulation_launch(plait::cuda::driver::Stream stream, const char *name, void (*function)(void *),
-                       void *argument) {
+plait_emulation_launch(plait::cuda::driver::Stream stream, const char *name,
+                       void (*function)(void *), void *argument) {
   using namespace plait::cuda::driver;
   const TracedCall call = trace_call(plait::cuda::emulation::TracedKind::kKernel, name, 0);
   return launch_function(stream, call, function, argument);

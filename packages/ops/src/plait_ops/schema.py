@@ -28,6 +28,7 @@ DTYPE_NAMES = ("bool", "uint8", "int32", "int64", "float32", "float64")
 _TYPE = re.compile(
     r"(?P<base>" + "|".join(re.escape(base) for base in BASES) + r")"
     r"(?:\((?P<alias>[a-z])\))?(?P<writes>!)?(?P<inner>\?)?(?P<list>\[(?P<length>\d*)\])?"
+    r"(?P<all>!)?"
     r"(?P<optional>\?)?(?P<varargs>\*)?"
 )
 _ITEM = re.compile(
@@ -184,7 +185,7 @@ def _argument(text: str, keyword_only: bool, schema: str) -> Argument:
         second=part["second"],
         optional=bool(part["optional"]) or (bool(part["inner"]) and not is_list),
         optional_items=bool(part["inner"]) and is_list,
-        writes=bool(part["writes"]),
+        writes=bool(part["writes"] or part["all"]),
         alias=part["alias"],
         keyword_only=keyword_only,
         varargs=bool(part["varargs"]),

@@ -4,7 +4,7 @@
 
 namespace plait::core {
 
-plait_batched batched{PLAIT_HEADER(plait_batched), nullptr, nullptr, nullptr, nullptr};
+plait_batched batched{PLAIT_HEADER(plait_batched), nullptr, nullptr, nullptr, nullptr, nullptr};
 
 namespace {
 
@@ -26,6 +26,7 @@ PyMethodDef functions[] = {
 }  // namespace
 
 bool refuse_batched(const plait_tensor *t, const char *caller) {
+  if (const auto note = __atomic_load_n(&batched.note_read, __ATOMIC_ACQUIRE)) note(t);
   if (!is_batched(t)) return true;
   PyErr_Format(PyExc_RuntimeError,
                "vmap: %s: the function reads the elements of a sample in Python (item(), float(), "

@@ -12,7 +12,8 @@ inline bool is_batched(const plait_tensor *t) {
   const auto ask = __atomic_load_n(&batched.is_batched, __ATOMIC_ACQUIRE);
   return ask && ask(t);
 }
-// False, with an exception, for a batched tensor: its elements cannot be read.
+// Says that Python reads the elements of a tensor. False, with an exception, for a batched one: its
+// elements cannot be read.
 bool refuse_batched(const plait_tensor *, const char *caller);
 // Says that a tensor was made by other means than an operator.
 inline void note_new(const plait_tensor *t) {

@@ -24,6 +24,9 @@ typedef struct plait_batched {
   void (*note_new)(const plait_tensor *);
   /* 0, or -1 with an exception where `backward()` is not possible: within a call of vmap. */
   int (*check_backward)(void);
+  /* Is told of a tensor whose elements Python is about to read: item(), tolist(), numpy(), DLPack.
+   * The package that records graphs sets it. */
+  void (*note_read)(const plait_tensor *);
 } plait_batched;
 
 #ifdef __cplusplus

@@ -1,0 +1,98 @@
+"""Compiled functions of plait-graph beside the functions themselves: both sides are plait."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from models import MODELS, fill
+from timing import Case
+
+import plait
+from plait import nn, optim
+from plait_graph import compile
+
+__all__ = ["CHEAP", "FIGURES", "cases"]
+
+CHEAP = False  # fills networks
+FIGURES: dict[str, Callable[[], Any]] = {}
+
+
+def inference(build: Callable[[], Any], x: Any) -> tuple[Any, Any]:
+    """Return the compiled call of a model in evaluation, and the call."""
+    model = build().eval()
+    frozen = compile(model, frozen=True)
+
+    def call(function: Any) -> Callable[[], object]:
+        def run() -> object:
+            with plait.no_grad():
+                return function(x)
+
+        for _ in range(3):
+            run()
+        return run
+
+    return call(frozen), call(model)
+
+
+def network(name: str) -> Callable[[], Any]:
+    """Return a function that builds a model of the benchmarks."""
+    return lambda: fill(plait, MODELS[name].build(plait))
+
+
+def mlp() -> Any:
+    """Three layers of eight."""
+    return nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 8))
+
+
+def training(build: Callable[[], Any], data: tuple[Any, ...], loss: Any) -> tuple[Any, Any]:
+    """Return the compiled step of training with AdamW, and the step; each has its own model."""
+    return tuple(_step(build(), data, loss, frozen) for frozen in (True, False))
+
+
+def _step(model: Any, data: tuple[Any, ...], loss: Any, frozen: bool) -> Callable[[], object]:
+    optimizer = optim.AdamW(model.parameters(), lr=1e-4)
+    *x, y = data
+
+    def step(*given: Any) -> Any:
+        optimizer.zero_grad()
+        result = loss(model(*given[:-1]), given[-1])
+        result.backward()
+        optimizer.step()
+        return result
+
+    function = compile(step, frozen=True) if frozen else step
+    for _ in range(3):
+        function(*x, y)
+    return lambda: function(*x, y)
+
+
+def words(output: Any, y: Any) -> Any:
+    """Cross entropy of each word."""
+    return nn.functional.cross_entropy(output.reshape(-1, output.shape[-1]), y.reshape(-1))
+
+
+def arrays(name: str, batch: int, **options: Any) -> tuple[Any, ...]:
+    """Return a batch of a model's data."""
+    return tuple(plait.from_numpy(x) for x in MODELS[name].data(batch, **options))
+
+
+def cases() -> Iterator[Case]:
+    """Bars are the goals: a compiled function is not slower."""
+    for name, title, batch, options in (
+        ("resnet50", "ResNet-50, 1 picture", 1, {}),
+        ("resnet50", "ResNet-50, 16 pictures", 16, {}),
+        ("mobilenet", "MobileNetV2, 1 picture", 1, {}),
+        ("bert", "BERT, 1 x 128", 1, {"length": 128}),
+        ("bert", "BERT, 8 x 128", 8, {"length": 128}),
+        ("gpt2", "GPT-2, prompt of 64 words", 1, {"length": 64}),
+    ):
+        yield title, *inference(network(name), arrays(name, batch, **options)[0]), 1.0
+    yield "MLP of three layers of 8", *inference(mlp, plait.randn(1, 8)), 1.0
+    cross_entropy = nn.functional.cross_entropy
+    data = plait.randn(16, 8), plait.randint(0, 8, (16,))
+    yield "a step of the MLP", *training(mlp, data, cross_entropy), 1 / 1.15
+    for name, loss in (("mobilenet", cross_entropy), ("gnmt", words)):
+        model = MODELS[name]
+        batch = arrays(name, 8)
+        yield f"a step of {model.title}, 8", *training(network(name), batch, loss), 1 / 1.15

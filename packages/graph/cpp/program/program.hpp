@@ -1,0 +1,162 @@
+// A graph that can run (docs/design/0051): its text, checked; the shapes of all values; one block
+// of memory for values that nobody keeps, planned ahead; and calls of operators with fixed targets.
+#pragma once
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "graph.hpp"
+
+namespace plait::graph {
+
+class Json;
+
+struct TensorType {
+  DLDataType dtype{};
+  DLDevice device{kDLCPU, 0};
+  std::vector<int64_t> shape, strides;  // strides in elements
+};
+
+// The bytes of a tensor, from its first element: they begin at `below`, which is not positive, and
+// end at `above`. False if there are more than 2^61.
+bool extent(const TensorType &, int64_t *below, int64_t *above);
+
+// A scalar that has a value of its own for each run, such as a learning rate or a step's number.
+struct Number {
+  std::string name;
+  bool is_integer;
+  int64_t integer, integer_step;
+  double real, real_step;
+};
+
+class Program {
+ public:
+  // Checks the text of a graph and plans its runs; raises plait::Error. Nothing is computed, and
+  // memory for values is allocated by the first run.
+  static std::unique_ptr<Program> parse(plait_thread *, std::string_view text);
+
+  // What lies at fixed places: `weights` in the order of the graph, which the program shares.
+  void bind(plait_thread *, const std::vector<Tensor> &weights);
+  // Computes the outputs. Any thread; one run waits for another.
+  void run(plait_thread *, plait_tensor *const *inputs, size_t n, std::vector<Tensor> *outputs);
+
+  const std::vector<std::string> &input_names() const { return input_names_; }
+  const std::vector<std::string> &weight_names() const { return weight_names_; }
+  const std::vector<std::string> &output_names() const { return output_names_; }
+  const TensorType &input_type(size_t i) const { return values_[i].type; }
+  const TensorType &weight_type(size_t i) const { return values_[n_inputs() + i].type; }
+  // NULL where the shape depends on values of tensors
+  const TensorType *output_type(size_t i) const;
+  size_t n_inputs() const { return input_names_.size(); }
+  size_t n_weights() const { return weight_names_.size(); }
+  const std::vector<Tensor> &weights() const { return weights_; }
+  std::vector<Number> &numbers() { return numbers_; }
+  // The names of all values, and a number that those in the same memory have in common; -1 for one
+  // whose memory is known only when it runs.
+  std::vector<std::pair<std::string, int32_t>> memories() const;
+  // Whether the graph writes to a weight.
+  bool writes_weight(size_t i) const { return is_written_[i]; }
+  // Bytes of the blocks of all devices.
+  uint64_t planned_bytes() const;
+  // Values that each run allocates: new outputs, and those whose shape depends on values.
+  size_t n_allocations() const;
+  // Whether outputs are new tensors at each run, as they are at first; or the same ones, which the
+  // next run writes to.
+  void keep_outputs(bool keeps) { keeps_outputs_ = keeps, is_bound_ = false; }
+
+ private:
+  struct Value {
+    std::string name;
+    TensorType type;
+    int32_t memory = -1;  // index of its Memory; -1: known only when it runs
+    int64_t offset = 0;   // in bytes from its begin
+  };
+  // A constant is computed from weights alone, which the graph does not write to.
+  enum class Where : uint8_t { input, weight, block, output, constant };
+  struct Memory {
+    Where where;
+    int32_t value;  // of an input or weight, whose first element is offset 0
+    DLDevice device;
+    uint64_t nbytes;
+    int64_t begin = 0;            // of its bytes, from the first element of an input or weight
+    uint64_t offset = 0;            // in the block of the device
+    int32_t first = -1, last = -1;  // the nodes that use it
+  };
+  struct Block {
+    DLDevice device;
+    uint64_t nbytes = 0;
+    Ref<plait_storage> storage;
+  };
+  struct Slot {  // where a call finds a tensor
+    plait_tensor **at;
+    int32_t value;
+  };
+  struct NumberSlot {
+    plait_value *value;  // of an argument; or
+    int64_t *integer;    // an element of a list of integers; or
+    double *real;        // of floats
+    int32_t number;
+  };
+  struct Node {
+    const plait_op *op;
+    uint32_t form;
+    bool runs = true;      // false: its results are views, which are made ahead
+    bool allocates = false;  // its results are new tensors at each run
+    bool is_constant = false;  // it runs when weights have changed since
+    std::vector<plait_value> in, out;
+    std::vector<Slot> slots;
+    std::vector<NumberSlot> numbers;
+    // The values of each result: one, or those of a result Tensor[]. -1: none; -2 - i: value i of
+    // before, which the operator wrote to and gives back.
+    std::vector<std::vector<int32_t>> results;
+    std::vector<bool> is_list;
+  };
+  class Parser;
+  class Planner;
+
+  Program() = default;
+  void plan(plait_thread *);
+  void check_type(plait_thread *, const plait_tensor *, const TensorType &, const char *what,
+                  const std::string &name) const;
+  void make_fixed(plait_thread *);
+  Tensor tensor_at(plait_thread *, const Value &, plait_storage *, char *begin) const;
+  void begin_run(plait_thread *, plait_tensor *const *inputs, size_t n);
+  void compute_constants(plait_thread *);
+  void call_node(plait_thread *, Node &);
+  void end_run();
+  bool is_fixed(const Value &) const;
+
+  std::vector<Value> values_;  // inputs, weights, results
+  std::vector<Memory> memories_;
+  std::vector<Node> nodes_;
+  std::vector<Number> numbers_;
+  std::vector<int32_t> outputs_;
+  std::vector<bool> is_alias_;  // by output: of an input, a weight or an earlier output
+  std::vector<std::string> input_names_, weight_names_, output_names_;
+  std::vector<Block> blocks_;
+  std::vector<Tensor> weights_;
+  std::vector<void *> weight_data_;  // where they were when the fixed tensors were made
+  bool has_constants_ = false;
+  // Whether constants are computed in their places at each run, as other nodes: the graph writes to
+  // memory that a weight may share.
+  bool constants_in_order_ = false;
+  bool writes_inputs_ = false;
+  std::vector<bool> is_written_;  // by weight
+  std::vector<uint64_t> weight_versions_;  // with which the constants were computed; or empty
+  std::vector<Tensor> tensors_;      // by value
+  std::vector<int32_t> moving_;      // values that each run makes anew
+  std::vector<Slot> moving_slots_;
+  // what arguments point to
+  std::deque<std::vector<plait_tensor *>> tensor_lists_;
+  std::deque<std::vector<int64_t>> integer_lists_;
+  std::deque<std::vector<double>> real_lists_;
+  std::deque<std::string> strings_;
+  bool keeps_outputs_ = true, is_bound_ = false;
+  std::mutex runs_;
+};
+
+}  // namespace plait::graph

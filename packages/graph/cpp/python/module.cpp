@@ -1,0 +1,310 @@
+// plait_graph._graph: captures and programs for Python.
+#include <plait/batched.h>
+#include <plait/python.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include "program/program.hpp"
+#include "python/guard.hpp"
+#include "recording/recorder.hpp"
+#include "run/file.hpp"
+
+namespace py = pybind11;
+
+namespace plait::graph {
+namespace {
+
+const plait_python *python;
+const plait_plugin recorder_plugin{
+    PLAIT_HEADER(plait_plugin), "plait_graph", "0.2.0", 0, nullptr, nullptr};
+
+[[noreturn]] void raise(plait_thread *thread, plait_status s) {
+  python->raise(thread, s);
+  throw py::error_already_set();
+}
+
+py::object wrap(const Tensor &t) {
+  if (!t) return py::none();
+  plait_retain(t.get());
+  PyObject *object = python->wrap(t.get());
+  if (!object) throw py::error_already_set();
+  return py::reinterpret_steal<py::object>(object);
+}
+
+plait_tensor *handle_of(py::handle object) {
+  plait_tensor *t = python->unwrap(object.ptr());
+  if (t) return t;
+  if (PyErr_Occurred()) throw py::error_already_set();
+  throw py::type_error(std::string("a tensor is required, got ") + Py_TYPE(object.ptr())->tp_name);
+}
+
+std::vector<Tensor> handles(const py::sequence &tensors) {
+  std::vector<Tensor> result;
+  for (const py::handle each : tensors) result.push_back(Tensor::share(handle_of(each)));
+  return result;
+}
+
+// A recorder that Python begins and ends.
+class Capture {
+ public:
+  ~Capture() { stop(); }
+  void start() {
+    thread_ = runtime->thread();
+    if (const plait_status s = start_recording(thread_, &recorder_); s < 0) {
+      plait_thread *thread = std::exchange(thread_, nullptr);
+      raise(thread, s);
+    }
+  }
+  void stop() {
+    if (!thread_) return;
+    if (runtime->thread() != thread_)
+      throw py::value_error("a capture ends on the thread on which it began");
+    stop_recording(std::exchange(thread_, nullptr));
+  }
+  std::string name_of(const py::object &tensor) { return recorder_.name_of(handle_of(tensor)); }
+  void end_arguments() { recorder_.end_arguments(); }
+  std::string find(const py::object &tensor) { return recorder_.find(handle_of(tensor)); }
+  std::string nodes() const { return "[" + recorder_.nodes() + "]"; }
+  uint64_t size() const { return recorder_.size(); }
+  std::string values() const { return "[" + recorder_.values() + "]"; }
+  std::string problem() const { return recorder_.problem(); }
+  py::list outside() const {
+    py::list result;
+    for (const Recorder::Outside &each : recorder_.outside())
+      result.append(py::make_tuple(each.name, wrap(each.tensor), each.description));
+    return result;
+  }
+
+ private:
+  Recorder recorder_;
+  plait_thread *thread_ = nullptr;
+};
+
+// Calls a function that may raise plait::Error, without the GIL.
+template <class F>
+void unlocked(F &&f) {
+  plait_thread *thread = runtime->thread();
+  plait_status s = PLAIT_OK;
+  {
+    const py::gil_scoped_release release;
+    s = border(thread, "graph", [&] { return f(thread), PLAIT_OK; });
+  }
+  if (s < 0) raise(thread, s);
+}
+
+std::unique_ptr<Program> parse(const std::string &text) {
+  std::unique_ptr<Program> program;
+  unlocked([&](plait_thread *thread) { program = Program::parse(thread, text); });
+  return program;
+}
+
+void bind(Program &program, const py::sequence &weights) {
+  const std::vector<Tensor> all = handles(weights);
+  unlocked([&](plait_thread *thread) { program.bind(thread, all); });
+}
+
+py::list run(Program &program, const py::sequence &inputs) {
+  const std::vector<Tensor> held = handles(inputs);
+  std::vector<plait_tensor *> all;
+  for (const Tensor &t : held) all.push_back(t.get());
+  std::vector<Tensor> outputs;
+  unlocked([&](plait_thread *thread) { program.run(thread, all.data(), all.size(), &outputs); });
+  py::list result(outputs.size());
+  for (size_t i = 0; i < outputs.size(); i++) result[i] = wrap(outputs[i]);
+  return result;
+}
+
+Number &number(Program &program, const std::string &name) {
+  for (Number &each : program.numbers())
+    if (each.name == name) return each;
+  throw py::key_error(name);
+}
+
+py::list written_weights(const Program &program) {
+  py::list result;
+  for (size_t i = 0; i < program.n_weights(); i++)
+    if (program.writes_weight(i)) result.append(program.weight_names()[i]);
+  return result;
+}
+
+py::object get_number(Program &program, const std::string &name) {
+  const Number &n = number(program, name);
+  return n.is_integer ? py::object(py::int_(n.integer)) : py::object(py::float_(n.real));
+}
+
+void set_number(Program &program, const std::string &name, const py::object &value) {
+  Number &n = number(program, name);
+  if (n.is_integer) n.integer = value.cast<int64_t>();
+  n.real = value.cast<double>();
+}
+
+const plait_op *known_operator(const std::string &name) {
+  const plait_op *op = runtime->op(name.c_str());
+  if (!op || name != op->name) throw py::value_error("there is no operator " + name);
+  return op;
+}
+
+py::list argument_names(const std::string &name) {
+  const plait_op *op = known_operator(name);
+  py::list result;
+  for (uint16_t i = 0; i < op->n_args; i++) result.append(plait_arg_at(op, i)->name);
+  return result;
+}
+
+// The names of the values that a call writes to, by the flags of its arguments.
+py::set written_names(const std::string &name, const py::list &args) {
+  const plait_op *op = known_operator(name);
+  py::set result;
+  const auto add = [&](const py::handle &item) {
+    if (py::isinstance<py::str>(item)) result.add(item.cast<std::string>().substr(1));
+  };
+  for (uint16_t i = 0; i < op->n_args && i < args.size(); i++) {
+    if (!(plait_arg_at(op, i)->flags & PLAIT_ARG_WRITES)) continue;
+    if (py::isinstance<py::list>(args[i]))
+      for (const py::handle item : args[i]) add(item);
+    else
+      add(args[i]);
+  }
+  return result;
+}
+
+[[noreturn]] void raise_file_error(const FileError &e) { throw py::value_error(e.what()); }
+
+py::tuple read_file(const std::string &path) {
+  try {
+    const TensorFile file(path);
+    py::dict texts, tensors;
+    for (const auto &[key, text] : file.texts()) texts[py::str(key)] = text;
+    for (const FileEntry &entry : file.entries()) {
+      Tensor t;
+      unlocked(
+          [&](plait_thread *thread) { t = file.read(thread, entry, entry.dtype, entry.shape); });
+      tensors[py::str(entry.name)] = wrap(t);
+    }
+    return py::make_tuple(texts, tensors);
+  } catch (const FileError &e) {
+    raise_file_error(e);
+  }
+}
+
+void write_file(const std::string &path, const py::dict &texts, const py::sequence &names,
+                const py::sequence &tensors) {
+  Texts all_texts;
+  for (const auto &[key, text] : texts)
+    all_texts.emplace_back(key.cast<std::string>(), text.cast<std::string>());
+  const std::vector<Tensor> held = handles(tensors);
+  std::vector<NamedTensor> all;
+  for (size_t i = 0; i < held.size(); i++) all.push_back({names[i].cast<std::string>(), held[i]});
+  try {
+    write_tensor_file(runtime->thread(), path, all_texts, all);
+  } catch (const FileError &e) {
+    raise_file_error(e);
+  }
+}
+
+py::list shared_memory(const py::sequence &tensors) {
+  const std::vector<Tensor> all = handles(tensors);
+  py::list result;
+  for (size_t i = 0; i < all.size(); i++) {
+    size_t first = 0;
+    while (all[first]->storage != all[i]->storage) first++;
+    const auto distance =
+        static_cast<char *>(all[i]->dl.data) - static_cast<char *>(all[first]->dl.data);
+    result.append(py::make_tuple(first, distance));
+  }
+  return result;
+}
+
+bool has_own_elements(const py::object &tensor) {
+  const plait_tensor *t = python->unwrap(tensor.ptr());
+  if (!t && PyErr_Occurred()) throw py::error_already_set();
+  const plait_engine *e = role<plait_engine>(runtime);
+  const uint64_t gradients = e ? uint64_t(1) << e->layer : 0;
+  return t && !(t->layers & ~gradients) && !t->slot[2] && !t->slot[3];
+}
+
+// The layers that this thread skips, and those that see all of its calls.
+py::tuple modes() {
+  const plait_thread *thread = runtime->thread();
+  return py::make_tuple(thread->excluded, thread->included, int(thread->device.device_type),
+                        thread->device.device_id);
+}
+
+}  // namespace
+
+PYBIND11_MODULE(_graph, m) {
+  m.doc() = "Captures and programs.";
+  python = plait_python_import();
+  if (!python) throw py::error_already_set();
+  if (plait_needs_no_lock(m.ptr()) < 0) throw py::error_already_set();
+  runtime = python->runtime;
+  plugin = &recorder_plugin;
+  plait_thread *thread = runtime->thread();
+  if (const plait_status s = runtime->attach(thread, plugin); s < 0) raise(thread, s);
+  auto *core = static_cast<plait_batched *>(PyCapsule_Import(PLAIT_BATCHED_CAPSULE, 0));
+  if (!core) throw py::error_already_set();
+  if (core->h.size < sizeof(plait_batched))
+    throw py::import_error("plait_graph: a newer plait-core is required");
+  __atomic_store_n(&core->note_read, &note_read, __ATOMIC_RELEASE);
+  py::class_<Guard>(m, "Guard", "Whether a call may run the program of another call.")
+      .def(
+          py::init(
+              [](const py::tuple &tensors, const py::list &kept, const py::list &grads,
+                 const py::list &entries) { return Guard(python, tensors, kept, grads, entries); }),
+          py::arg("tensors"), py::arg("kept"), py::arg("grads"), py::arg("entries"),
+          "Keep the types of arguments and of other tensors, whether tensors have gradients, the "
+          "modes of the thread, and values: tuples of a dict, a key and the value there; of a cell "
+          "and its value; of a list or dict and its size.")
+      .def("holds", &Guard::holds, py::arg("args"),
+           "Whether the arguments are tensors of these types, and all else is as it was.")
+      .def("rest_holds", &Guard::rest_holds, "The same without the arguments.");
+  m.def("shared_memory", shared_memory, py::arg("tensors"),
+        "For each tensor, the first one in the same storage, and the bytes between them.");
+  m.def("has_own_elements", has_own_elements, py::arg("tensor"),
+        "Whether it is a dense tensor whose memory has its elements, and no transform sees it.");
+  m.def("argument_names", argument_names, py::arg("op"), "The names of an operator's arguments.");
+  m.def("written_names", written_names, py::arg("op"), py::arg("args"),
+        "The names among a node's arguments to which it writes.");
+  m.def("read_file", read_file, py::arg("path"), "The texts and the tensors of a file.");
+  m.def("write_file", write_file, py::arg("path"), py::arg("texts"), py::arg("names"),
+        py::arg("tensors"), "Write texts and tensors to a file, as a whole or not at all.");
+  m.def("modes", modes,
+        "Numbers: which layers see the calls of this thread, and its default device.");
+  py::class_<Capture>(m, "Capture", "Records the operator calls of this thread.")
+      .def(py::init<>())
+      .def("start", &Capture::start, "Begin to record.")
+      .def("stop", &Capture::stop, "End that.")
+      .def("name_of", &Capture::name_of, py::arg("tensor"),
+           "The name of a tensor; one that no recorded call made gets a name.")
+      .def("end_arguments", &Capture::end_arguments,
+           "What has a name so far are the arguments of the function.")
+      .def("find", &Capture::find, py::arg("tensor"), "The name of a tensor, or '' if it has none.")
+      .def_property_readonly("nodes", &Capture::nodes, "The nodes, in JSON.")
+      .def_property_readonly("size", &Capture::size, "The number of nodes.")
+      .def_property_readonly("values", &Capture::values, "The types of their results, in JSON.")
+      .def_property_readonly("problem", &Capture::problem,
+                             "Why the calls are no graph; empty if they are one.")
+      .def_property_readonly("outside", &Capture::outside,
+                             "Name, tensor and description of those that no recorded call made.");
+  py::class_<Program>(m, "Program", "A graph that can run.")
+      .def(py::init(&parse), py::arg("text"), "Check the text of a graph and plan its runs.")
+      .def("bind", bind, py::arg("weights"), "Set the tensors that it reads and writes.")
+      .def("run", run, py::arg("inputs"), "Compute the outputs.")
+      .def("get_number", get_number, py::arg("name"), "The value of a number in the next run.")
+      .def("set_number", set_number, py::arg("name"), py::arg("value"), "Set it.")
+      .def("keep_outputs", &Program::keep_outputs, py::arg("keeps"),
+           "Whether outputs are new tensors at each run.")
+      .def("memories", &Program::memories,
+           "Pairs of a value's name and a number that values in the same memory have in common; -1 "
+           "for one whose memory is known only when it runs.")
+      .def_property_readonly("planned_bytes", &Program::planned_bytes,
+                             "Bytes for values that are no outputs.")
+      .def_property_readonly("allocations", &Program::n_allocations,
+                             "Values that each run allocates.")
+      .def_property_readonly("inputs", &Program::input_names, "Names.")
+      .def_property_readonly("weights", &Program::weight_names, "Names.")
+      .def_property_readonly("written", written_weights, "Names of weights that it writes to.")
+      .def_property_readonly("outputs", &Program::output_names, "Names.");
+}
+
+}  // namespace plait::graph

@@ -1,0 +1,204 @@
+#include "recording/recorder.hpp"
+
+#include "text.hpp"
+
+namespace plait::graph {
+namespace {
+
+constexpr uint32_t position = 20;  // below "autograd", "forward" and "batching"
+uint64_t layer_bit;                // 0: there is no layer yet
+thread_local Recorder *current;
+
+// Tensors with the same key have the same elements in the same memory.
+std::string key(const plait_tensor *t) {
+  std::string result;
+  const auto add = [&](const void *p, size_t n) { result.append(static_cast<const char *>(p), n); };
+  const DLTensor &dl = t->dl;
+  add(&t->storage, sizeof t->storage);
+  add(&dl.data, sizeof dl.data);
+  add(&dl.dtype, sizeof dl.dtype);
+  add(dl.shape, size_t(dl.ndim) * sizeof *dl.shape);
+  const bool empty = numel(t) == 0;
+  for (int i = 0; i < dl.ndim; i++) {
+    const int64_t stride = empty || dl.shape[i] == 1 ? 0 : dl.strides[i];
+    add(&stride, sizeof stride);
+  }
+  return result;
+}
+
+plait_status layer(plait_call *c) { return current ? current->record(c) : runtime->call_below(c); }
+
+}  // namespace
+
+void Recorder::refuse(const plait_call *c, const std::string &why) {
+  if (problem_.empty()) problem_ = std::string(c->op->name) + ": " + why;
+}
+
+std::string Recorder::add_value(plait_tensor *t) {
+  const std::string name = std::to_string(n_values_++);
+  names_.emplace(key(t), name);
+  values_ += (values_.empty() ? "" : ",\n") + value_text(name, t);
+  return name;
+}
+
+void Recorder::add_node(const std::string &text) {
+  nodes_ += (nodes_.empty() ? "" : ",\n") + text;
+  n_nodes_++;
+}
+
+// A view that no recorded call made, of memory that one did.
+std::string Recorder::as_strided(plait_tensor *t, const Memory &memory) {
+  const auto offset = static_cast<char *>(t->dl.data) - static_cast<char *>(t->storage->data);
+  const std::string name = add_value(t);
+  add_node("{\"op\": \"as_strided\", \"in\": [\"%" + memory.first + "\", " +
+           ints_text(t->dl.shape, t->dl.ndim) + ", " + ints_text(t->dl.strides, t->dl.ndim) + ", " +
+           std::to_string(offset / itemsize(t->dl.dtype)) + "], \"out\": [\"%" + name + "\"]}");
+  return name;
+}
+
+std::string Recorder::find(const plait_tensor *t) const {
+  const auto known = names_.find(key(t));
+  return known == names_.end() ? std::string() : known->second;
+}
+
+std::string Recorder::name_of(plait_tensor *t) {
+  if (t->slot[3] && problem_.empty()) problem_ = "a tensor is sparse; a graph has dense ones";
+  if (std::string known = find(t); !known.empty()) return known;
+  const auto memory = memories_.find(t->storage);
+  if (memory != memories_.end() && !memory->second.is_outside) {
+    if (!memory->second.first.empty() && same(memory->second.first_dtype, t->dl.dtype))
+      return as_strided(t, memory->second);
+    if (problem_.empty()) problem_ = "a view was made that no operator made, of another dtype";
+  }
+  if (memory != memories_.end() && memory->second.is_argument && problem_.empty())
+    problem_ = "a view of an argument was made that no operator made, as by x.view(dtype)";
+  const std::string name = "w" + std::to_string(outside_.size());
+  outside_.push_back({name, Tensor::share(t), value_text(name, t)});
+  names_.emplace(key(t), name);
+  if (memory == memories_.end())
+    memories_.emplace(
+        t->storage, Memory{Ref<plait_storage>::share(t->storage), true, false, std::string(), {}});
+  return name;
+}
+
+void Recorder::end_arguments() {
+  for (auto &[storage, memory] : memories_) memory.is_argument = true;
+}
+
+// New memory that C++ code made for the call, without an operator, and that the call fills.
+void Recorder::make_target(plait_tensor *t) {
+  if (!find(t).empty() || memories_.count(t->storage) || t->slot[1] ||
+      t->dl.data != t->storage->data)
+    return;
+  const std::string name = add_value(t);
+  memories_.emplace(t->storage,
+                    Memory{Ref<plait_storage>::share(t->storage), false, false, name, t->dl.dtype});
+  add_node("{\"op\": \"empty_strided\", \"in\": [" + ints_text(t->dl.shape, t->dl.ndim) + ", " +
+           ints_text(t->dl.strides, t->dl.ndim) + ", {\"dtype\": \"" + plait::name(t->dl.dtype) +
+           "\"}, {\"device\": \"" + device_text(runtime, t->dl.device) + "\"}], \"out\": [\"%" +
+           name + "\"]}");
+}
+
+std::string Recorder::argument(const plait_call *c, uint16_t i) {
+  const plait_value &v = c->in[i];
+  switch (v.tag) {
+    case PLAIT_TENSOR: return "\"%" + name_of(v.u.t) + "\"";
+    case PLAIT_TENSORS: {
+      std::string text = "[";
+      for (uint32_t k = 0; k < v.n; k++)
+        text += (k ? ", " : "") + (v.u.ts[k] ? "\"%" + name_of(v.u.ts[k]) + "\"" : "null");
+      return text + "]";
+    }
+    case PLAIT_OBJECT:
+      refuse(c, std::string("`") + plait_arg_at(c->op, i)->name +
+                    "` is a generator; a graph draws from the default one");
+      return "null";
+    default: return scalar_text(v);
+  }
+}
+
+std::string Recorder::result(const plait_call *c, const plait_value &v, bool *is_new) {
+  const auto one = [&](plait_tensor *t) -> std::string {
+    if (!t) return "null";
+    if (t->slot[3]) refuse(c, "a result is sparse; a graph has dense tensors");
+    const auto known = names_.find(key(t));
+    if (known != names_.end()) return "\"%" + known->second + "\"";
+    *is_new = true;
+    const std::string name = add_value(t);
+    const bool at_start = t->dl.data == t->storage->data;
+    memories_.emplace(t->storage, Memory{Ref<plait_storage>::share(t->storage), false, false,
+                                         at_start ? name : std::string(), t->dl.dtype});
+    return "\"%" + name + "\"";
+  };
+  if (v.tag == PLAIT_NONE) return "null";
+  if (v.tag == PLAIT_TENSOR) return one(v.u.t);
+  if (v.tag != PLAIT_TENSORS) return refuse(c, "a result is no tensor"), "null";
+  std::string text = "[";
+  for (uint32_t k = 0; k < v.n; k++) text += (k ? ", " : "") + one(v.u.ts[k]);
+  return text + "]";
+}
+
+plait_status Recorder::record(plait_call *c) {
+  // what Python sees of the names is made before the call: it may change shapes
+  std::string in, out;
+  if (std::strcmp(c->op->name, "copy_") == 0) make_target(c->in[0].u.t);
+  for (uint16_t i = 0; i < c->n_in; i++) in += (i ? ", " : "") + argument(c, i);
+  for (uint16_t i = 0; c->form != PLAIT_FUNCTION && i < c->n_out; i++)
+    out += (i ? ", \"%" : "\"%") + name_of(c->out[i].u.t) + "\"";
+  uint64_t written = c->form != PLAIT_FUNCTION;
+  for (uint16_t i = 0; i < c->n_in; i++)
+    written |= plait_arg_at(c->op, i)->flags & PLAIT_ARG_WRITES;
+  const uint64_t excluded = c->thread->excluded;
+  c->thread->excluded |= layer_bit;  // what a kernel calls is a part of this call
+  is_within_call_ = true;
+  const plait_status s = runtime->call_below(c);
+  is_within_call_ = false;
+  c->thread->excluded = excluded;
+  if (s != PLAIT_OK) return s;
+  bool is_new = false;
+  for (uint16_t i = 0; c->form == PLAIT_FUNCTION && i < c->n_out; i++)
+    out += (i ? ", " : "") + result(c, c->out[i], &is_new);
+  if (!is_new && !written && c->n_out) return s;  // its results are known tensors
+  const char *form = c->form == PLAIT_INPLACE ? ", \"form\": \"inplace\""
+                     : c->form == PLAIT_OUT   ? ", \"form\": \"out\""
+                                              : "";
+  add_node("{\"op\": " + string_text(c->op->name) + form + ", \"in\": [" + in + "], \"out\": [" +
+           out + "]}");
+  return s;
+}
+
+void Recorder::note_read(const plait_tensor *t) {
+  if (problem_.empty() && !is_within_call_)
+    problem_ = std::string("the function reads the elements of a tensor (") +
+               plait::name(t->dl.dtype) + shape_text(t) +
+               ") in Python, as by item(), float(), bool(), tolist(), numpy() or print(); a graph "
+               "would have what they were in the first calls";
+}
+
+void note_read(const plait_tensor *t) {
+  if (current) current->note_read(t);
+}
+
+plait_status start_recording(plait_thread *thread, Recorder *recorder) {
+  if (current)
+    return runtime->raise(thread, PLAIT_ERROR, "capture", "this thread records a graph already");
+  if (!layer_bit) {
+    uint32_t bit = 0;
+    plait_status s = runtime->layer(thread, "recorder", position | PLAIT_LAYER_PASSIVE, &bit);
+    if (s >= 0)
+      s = runtime->implement(thread, nullptr, PLAIT_SLOT_LAYER + bit, layer, nullptr, plugin,
+                             nullptr);
+    if (s < 0) return s;
+    layer_bit = uint64_t(1) << bit;
+  }
+  current = recorder;
+  thread->included |= layer_bit;
+  return PLAIT_OK;
+}
+
+void stop_recording(plait_thread *thread) {
+  thread->included &= ~layer_bit;
+  current = nullptr;
+}
+
+}  // namespace plait::graph

@@ -1,0 +1,69 @@
+// Records the operator calls of one thread, as the text of a graph (docs/design/0051).
+#pragma once
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "graph.hpp"
+
+namespace plait::graph {
+
+class Recorder {
+ public:
+  // Records a call and makes it. It never fails a call: what cannot be recorded is told by
+  // `problem`.
+  plait_status record(plait_call *c);
+  // The name of a tensor that a recorded call made or got, or a new name for one from elsewhere.
+  std::string name_of(plait_tensor *t);
+  // The name of a tensor that it knows, or "".
+  std::string find(const plait_tensor *t) const;
+
+  // The elements of the lists `nodes` and `values` of the graph, in JSON.
+  // What has a name so far are the arguments of the function.
+  void end_arguments();
+  const std::string &nodes() const { return nodes_; }
+  const std::string &values() const { return values_; }
+  uint64_t size() const { return n_nodes_; }
+  // A tensor that no recorded call made, and what it was when it was first seen.
+  struct Outside {
+    std::string name;
+    Tensor tensor;
+    std::string description;  // JSON
+  };
+  const std::vector<Outside> &outside() const { return outside_; }
+  // Is told that Python reads the elements of a tensor.
+  void note_read(const plait_tensor *t);
+  // Why the calls are no graph; empty if they are one.
+  const std::string &problem() const { return problem_; }
+
+ private:
+  struct Memory {
+    Ref<plait_storage> storage;  // retained, so that its address is not used again
+    bool is_outside, is_argument;
+    std::string first;         // a value that lies at its start, or empty
+    DLDataType first_dtype{};  // of that value
+  };
+  void refuse(const plait_call *c, const std::string &why);
+  std::string add_value(plait_tensor *t);
+  std::string argument(const plait_call *c, uint16_t i);
+  void make_target(plait_tensor *t);
+  std::string result(const plait_call *c, const plait_value &v, bool *is_new);
+  std::string as_strided(plait_tensor *t, const Memory &memory);
+
+  std::string nodes_, values_, problem_;
+  std::vector<Outside> outside_;
+  std::unordered_map<std::string, std::string> names_;  // by what `key` gives
+  std::unordered_map<plait_storage *, Memory> memories_;
+  void add_node(const std::string &);
+
+  uint64_t n_values_ = 0, n_nodes_ = 0;
+  bool is_within_call_ = false;  // of an operator, whose kernel may be in Python
+};
+
+// Begins to record the calls of this thread; a negative status if a recorder of it runs already.
+plait_status start_recording(plait_thread *, Recorder *);
+void stop_recording(plait_thread *);
+// Tells the recorder of this thread, if there is one, that Python reads the elements of a tensor.
+void note_read(const plait_tensor *);
+
+}  // namespace plait::graph

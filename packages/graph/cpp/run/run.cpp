@@ -1,0 +1,534 @@
+// The C interface of plait/run.h.
+#include <plait/run.h>
+
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph.hpp"
+#include "json.hpp"
+#include "program/program.hpp"
+#include "run/file.hpp"
+#include "run/start.hpp"
+
+namespace graph = plait::graph;
+using plait::Tensor;
+
+// What `plait_run` is in C.
+struct plait_run {
+  std::string error, text;  // of the last error; of the graph
+  graph::Texts texts;       // others of the file
+  std::unique_ptr<graph::Program> program;
+  std::vector<Tensor> inputs, outputs;
+  std::vector<bool> is_borrowed;      // by input
+  std::vector<plait_tensor *> list;   // of the inputs
+  std::vector<Tensor> copies;     // on the host, that `plait_run_get` gave
+};
+
+namespace plait::graph {
+namespace {
+
+constexpr char kGraph[] = "plait_graph";  // the key of the graph in the metadata
+
+// An error of a function of the header: a kind and a text.
+struct RunError : std::runtime_error {
+  RunError(int kind, const std::string &text) : std::runtime_error(text), code(kind) {}
+  int code;
+};
+
+// Runs the body of a function of the header, and keeps the text of its error.
+template <class F>
+int guarded(plait_run *run, F &&body) noexcept {
+  if (!run) return PLAIT_RUN_VALUE_ERROR;
+  try {
+    try {
+      run->error.clear();
+      body();
+      return PLAIT_RUN_OK;
+    } catch (const RunError &error) {
+      run->error = error.what();
+      return error.code;
+    } catch (const Error &error) {
+      plait_thread *thread = runtime->thread();
+      run->error = thread->error ? thread->error->message : "an error without a text";
+      runtime->clear(thread);
+      return error.status;
+    } catch (const std::bad_alloc &) {
+      run->error = "out of memory";
+      return PLAIT_RUN_MEMORY_ERROR;
+    } catch (const std::exception &error) {
+      run->error = error.what();
+      return PLAIT_RUN_ERROR;
+    }
+  } catch (const std::bad_alloc &) {  // for a text; one that is short needs none
+    run->error = "out of memory";
+    return PLAIT_RUN_MEMORY_ERROR;
+  }
+}
+
+[[noreturn]] void fail(int code, const std::string &text) { throw RunError(code, text); }
+
+const char *describe(int kind) {
+  switch (kind) {
+    case PLAIT_RUN_INPUT: return "input";
+    case PLAIT_RUN_OUTPUT: return "output";
+    case PLAIT_RUN_WEIGHT: return "weight";
+    case PLAIT_RUN_NUMBER: return "number";
+    default: return nullptr;
+  }
+}
+
+const std::string &name_at(Program &program, int kind, size_t i) {
+  switch (kind) {
+    case PLAIT_RUN_INPUT: return program.input_names()[i];
+    case PLAIT_RUN_OUTPUT: return program.output_names()[i];
+    case PLAIT_RUN_WEIGHT: return program.weight_names()[i];
+    default: return program.numbers()[i].name;
+  }
+}
+
+size_t count(Program &program, int kind) {
+  switch (kind) {
+    case PLAIT_RUN_INPUT: return program.n_inputs();
+    case PLAIT_RUN_OUTPUT: return program.output_names().size();
+    case PLAIT_RUN_WEIGHT: return program.n_weights();
+    case PLAIT_RUN_NUMBER: return program.numbers().size();
+    default: return 0;
+  }
+}
+
+// The program of an open handle that has the entry.
+Program &program_with(plait_run *run, const char *function, int kind, uint32_t index) {
+  if (!run->program) fail(PLAIT_RUN_VALUE_ERROR, std::string(function) + ": no file is open");
+  if (!describe(kind))
+    fail(PLAIT_RUN_VALUE_ERROR,
+         std::string(function) + ": there is no kind " + std::to_string(kind));
+  const size_t n = count(*run->program, kind);
+  if (index >= n)
+    fail(PLAIT_RUN_INDEX_ERROR, std::string(function) + ": there is no " + describe(kind) + " " +
+                                    std::to_string(index) + "; the graph has " + std::to_string(n));
+  return *run->program;
+}
+
+bool is_dense(const TensorType &type) {
+  int64_t stride = 1;
+  bool dense = true;
+  for (size_t i = type.shape.size(); i-- > 0;) {
+    if (type.shape[i] == 0) return true;
+    dense &= type.shape[i] == 1 || type.strides[i] == stride;
+    stride *= type.shape[i];
+  }
+  return dense;
+}
+
+// Bytes of the elements; the parser has checked that they fit.
+uint64_t nbytes_of(const TensorType &type) {
+  uint64_t n = uint64_t(itemsize(type.dtype));
+  for (const int64_t size : type.shape) n *= uint64_t(size);
+  return n;
+}
+
+std::string describe(const TensorType &type) {
+  return std::string(name(type.dtype)) + " of shape " +
+         text(type.shape.data(), int64_t(type.shape.size()));
+}
+
+bool is_cpu(DLDevice device) { return device.device_type == kDLCPU; }
+
+// A tensor of the type; elements may lie at any distance from one another.
+Tensor new_tensor(plait_thread *thread, const TensorType &type) {
+  Tensor tensor;
+  check(runtime->tensor_new(thread, type.dtype, int32_t(type.shape.size()), type.shape.data(),
+                            type.strides.data(), type.device, tensor.out()));
+  return tensor;
+}
+
+// A dense tensor of the type on bytes of the caller, which nobody writes to.
+Tensor borrow(plait_thread *thread, const TensorType &type, const void *data) {
+  const DLDevice host{kDLCPU, 0};
+  const auto ndim = int32_t(type.shape.size());
+  Tensor tensor;
+  const uint64_t nbytes = nbytes_of(type);
+  if (!nbytes) {
+    check(runtime->tensor_new(thread, type.dtype, ndim, type.shape.data(), nullptr, host,
+                              tensor.out()));
+    return tensor;
+  }
+  Ref<plait_storage> storage;
+  void *bytes = const_cast<void *>(data);
+  check(runtime->storage_wrap(thread, bytes, nbytes, host, PLAIT_STORAGE_READONLY, nullptr, nullptr,
+                              storage.out()));
+  check(runtime->tensor_on(thread, storage.get(), bytes, type.dtype, ndim, type.shape.data(),
+                           nullptr, tensor.out()));
+  return tensor;
+}
+
+void copy_elements(plait_thread *thread, const Tensor &target, const Tensor &source) {
+  static const Operator copy(runtime, "copy_");
+  copy(thread, target, source, false);
+}
+
+// Sets all elements to bytes in C order, which need not be aligned.
+void copy_bytes(plait_thread *thread, const Tensor &target, const TensorType &type,
+                const void *data) {
+  const bool is_direct = is_cpu(type.device) && is_contiguous(target.get());
+  Tensor dense;
+  if (is_direct)
+    dense = target;
+  else
+    check(runtime->tensor_new(thread, type.dtype, int32_t(type.shape.size()), type.shape.data(),
+                              nullptr, DLDevice{kDLCPU, 0}, dense.out()));
+  if (const uint64_t nbytes = nbytes_of(type)) std::memcpy(dense.data<char>(), data, nbytes);
+  if (is_direct)
+    wrote(target.get());
+  else
+    copy_elements(thread, target, dense);
+}
+
+void check_bytes(int kind, const std::string &name, const TensorType &type, const void *data,
+                 uint64_t nbytes) {
+  const auto refuse = [&](int code, const std::string &text) {
+    fail(code, std::string("plait_run_set: the ") + describe(kind) + " " + quote(name) + text);
+  };
+  if (nbytes != nbytes_of(type))
+    refuse(PLAIT_RUN_SHAPE_ERROR, " is " + describe(type) + ", which has " +
+                                      std::to_string(nbytes_of(type)) + " bytes; got " +
+                                      std::to_string(nbytes));
+  if (nbytes && !data) refuse(PLAIT_RUN_VALUE_ERROR, ": `data` must not be NULL");
+  if (!same(type.dtype, dtype::bool_)) return;
+  const auto *bytes = static_cast<const uint8_t *>(data);
+  for (uint64_t i = 0; i < nbytes; i++)
+    if (bytes[i] > 1)
+      refuse(PLAIT_RUN_VALUE_ERROR,
+             " is bool; byte " + std::to_string(i) + " is " + std::to_string(bytes[i]));
+}
+
+uint64_t alignment(DType d) { return uint64_t(d.code == kDLComplex ? d.bits / 16 : itemsize(d)); }
+
+void set_input(plait_thread *thread, plait_run *run, uint32_t i, const TensorType &type,
+               const void *data, bool borrows) {
+  Tensor &input = run->inputs[i];
+  if (!borrows) {
+    if (!input || run->is_borrowed[i]) input = new_tensor(thread, type);
+    copy_bytes(thread, input, type, data);
+    run->is_borrowed[i] = false;
+    return;
+  }
+  const auto refuse = [&](const std::string &text) {
+    fail(PLAIT_RUN_VALUE_ERROR,
+         "plait_run_set: the input " + quote(run->program->input_names()[i]) + text);
+  };
+  if (!is_cpu(type.device) || !is_dense(type))
+    refuse(" is not dense in memory of the host, so it cannot be borrowed");
+  if (reinterpret_cast<uintptr_t>(data) % alignment(type.dtype))
+    refuse(" is borrowed: `data` must be a multiple of " + std::to_string(alignment(type.dtype)));
+  input = borrow(thread, type, data);
+  run->is_borrowed[i] = true;
+}
+
+// A weight of a file, with the strides and on the device of the graph.
+Tensor load_weight(plait_thread *thread, const TensorFile &file, const std::string &name,
+                   const TensorType &type, bool maps) {
+  const FileEntry *entry = file.find(name);
+  if (!entry) fail(PLAIT_RUN_ERROR, "the graph has a weight " + quote(name) + ", the file has not");
+  const bool as_is = is_cpu(type.device) && is_dense(type);
+  Tensor dense = maps || !as_is ? file.map(thread, *entry, type.dtype, type.shape)
+                                : file.read(thread, *entry, type.dtype, type.shape);
+  if (as_is) return dense;
+  // A file must not ask for more memory than it has bytes.
+  __int128 elements = 1, reach = 1;
+  for (size_t i = 0; i < type.shape.size(); i++) {
+    const int64_t stride = type.strides[i];
+    elements *= type.shape[i];
+    if (type.shape[i] > 1) reach += __int128(type.shape[i] - 1) * (stride < 0 ? -stride : stride);
+  }
+  if (reach > elements)
+    fail(PLAIT_RUN_ERROR, "the weight " + quote(name) + " has the strides " +
+                              text(type.strides.data(), int64_t(type.strides.size())) +
+                              ", which leave gaps");
+  const Tensor result = new_tensor(thread, type);
+  copy_elements(thread, result, dense);
+  return result;
+}
+
+// Names are given to C, where a null character ends them.
+void check_names(Program &program) {
+  for (const int kind : {PLAIT_RUN_INPUT, PLAIT_RUN_OUTPUT, PLAIT_RUN_WEIGHT, PLAIT_RUN_NUMBER})
+    for (size_t i = 0; i < count(program, kind); i++)
+      if (name_at(program, kind, i).find('\0') != std::string::npos)
+        fail(PLAIT_RUN_ERROR, std::string("the name of the ") + describe(kind) + " " +
+                                  quote(name_at(program, kind, i)) + " has a null character");
+}
+
+// Whether a text of the file stays true when weights change: plait's own, with digests, do not.
+bool stays_true(const std::string &key, const std::string &value) {
+  return key != kGraph && key.compare(0, 5, "plait") != 0 && !(key == "format" && value == "plait");
+}
+
+void open_file(plait_run *run, const char *path, const plait_run_settings &settings) {
+  const TensorFile file(path);
+  const std::string *text = file.text(kGraph);
+  if (!text)
+    fail(PLAIT_RUN_ERROR,
+         std::string("the file has no graph: its metadata has no \"") + kGraph + "\"");
+  start_runtime(settings.libraries);
+  if (settings.threads) set_threads(settings.threads);
+  if (settings.memory_limit) set_memory_limit(settings.memory_limit);
+  if (text->find("\"cuda") != std::string::npos) load_device("cuda");
+  plait_thread *thread = runtime->thread();
+  std::unique_ptr<Program> program = Program::parse(thread, *text);
+  check_names(*program);
+  std::vector<Tensor> weights;
+  weights.reserve(program->n_weights());
+  for (size_t i = 0; i < program->n_weights(); i++)
+    weights.push_back(load_weight(thread, file, program->weight_names()[i], program->weight_type(i),
+                                  settings.flags & PLAIT_RUN_MAP_WEIGHTS));
+  program->keep_outputs(false);
+  program->bind(thread, weights);
+  run->inputs.resize(program->n_inputs());
+  run->list.resize(program->n_inputs());
+  run->is_borrowed.resize(program->n_inputs());
+  run->copies.resize(program->n_weights() + program->n_inputs() + program->output_names().size());
+  for (const auto &[key, value] : file.texts())
+    if (stays_true(key, value)) run->texts.emplace_back(key, value);
+  run->text = *text;
+  run->program = std::move(program);
+}
+
+// The graph with the numbers of the program.
+std::string current_text(Program *program, const std::string &graph) {
+  const JsonDocument document = JsonDocument::parse(graph);
+  std::string out = "{";
+  for (const JsonMember member : document.root().members()) {
+    if (out.size() > 1) out += ", ";
+    write_json(out, member.key);
+    out += ": ";
+    if (member.key != "numbers") {
+      write_json(out, member.value);
+      continue;
+    }
+    out += '[';
+    for (const Number &number : program->numbers()) {
+      if (out.back() != '[') out += ", ";
+      out += "{\"name\": ";
+      write_json(out, std::string_view(number.name));
+      out += ", \"value\": ";
+      if (number.is_integer)
+        write_json(out, number.integer);
+      else
+        write_json(out, number.real);
+      out += ", \"step\": ";
+      if (number.is_integer)
+        write_json(out, number.integer_step);
+      else
+        write_json(out, number.real_step);
+      out += '}';
+    }
+    out += ']';
+  }
+  return out + "}";
+}
+
+// The tensor of an entry, or none.
+Tensor tensor_of(const plait_run &run, int kind, uint32_t i) {
+  switch (kind) {
+    case PLAIT_RUN_INPUT: return run.inputs[i];
+    case PLAIT_RUN_OUTPUT: return i < run.outputs.size() ? run.outputs[i] : Tensor();
+    case PLAIT_RUN_WEIGHT: return run.program->weights()[i];
+    default: return Tensor();
+  }
+}
+
+const TensorType *type_of(const Program &program, int kind, uint32_t i) {
+  switch (kind) {
+    case PLAIT_RUN_INPUT: return &program.input_type(i);
+    case PLAIT_RUN_OUTPUT: return program.output_type(i);
+    case PLAIT_RUN_WEIGHT: return &program.weight_type(i);
+    default: return nullptr;
+  }
+}
+
+// A tensor in memory of the host; the handle keeps a copy of one of another device.
+Tensor on_host(plait_run *run, int kind, uint32_t i, const Tensor &tensor) {
+  if (is_cpu(tensor.device())) return tensor;
+  size_t slot = i;
+  if (kind != PLAIT_RUN_INPUT) slot += run->program->n_inputs();
+  if (kind == PLAIT_RUN_OUTPUT) slot += run->program->n_weights();
+  Tensor copy;
+  check(runtime->host_copy(runtime->thread(), tensor.get(), copy.out()));
+  run->copies[slot] = copy;
+  return copy;
+}
+
+void describe_tensor(plait_run *run, int kind, uint32_t i, plait_run_tensor *out) {
+  Program &program = program_with(run, "plait_run_get", kind, i);
+  if (!out || out->size < sizeof *out)
+    fail(PLAIT_RUN_VALUE_ERROR, "plait_run_get: `size` of the tensor must be set to its sizeof");
+  plait_run_tensor result{};
+  result.size = out->size;
+  result.name = name_at(program, kind, i).c_str();
+  result.ndim = -1;
+  if (const Tensor tensor = tensor_of(*run, kind, i)) {
+    const Tensor host = on_host(run, kind, i, tensor);
+    result.dtype = name(host.dtype());
+    result.ndim = host.ndim();
+    result.shape = host.shape();
+    result.strides = host.get()->dl.strides;
+    result.data = host.data<void>();
+    result.item_size = uint32_t(itemsize(host.dtype()));
+    result.nbytes = uint64_t(host.numel()) * result.item_size;
+  } else if (const TensorType *type = type_of(program, kind, i)) {
+    result.dtype = name(type->dtype);
+    result.ndim = int32_t(type->shape.size());
+    result.shape = type->shape.data();
+    result.strides = type->strides.data();
+    result.item_size = uint32_t(itemsize(type->dtype));
+    result.nbytes = nbytes_of(*type);
+  }
+  *out = result;
+}
+
+}  // namespace
+}  // namespace plait::graph
+
+using namespace plait::graph;
+
+extern "C" {
+
+int plait_run_open(const char *path, const plait_run_settings *settings, plait_run **result) {
+  if (!result) return PLAIT_RUN_VALUE_ERROR;
+  auto *run = *result = new (std::nothrow) plait_run;
+  if (!run) return PLAIT_RUN_MEMORY_ERROR;
+  int code = guarded(run, [&] {
+    plait_run_settings all{};
+    if (!path) fail(PLAIT_RUN_VALUE_ERROR, "plait_run_open: `path` must not be NULL");
+    if (settings && settings->size < sizeof all)
+      fail(PLAIT_RUN_VALUE_ERROR, "plait_run_open: `size` of the settings must be their sizeof");
+    if (settings) all = *settings;
+    if (all.flags & ~uint32_t(PLAIT_RUN_MAP_WEIGHTS))
+      fail(PLAIT_RUN_VALUE_ERROR, "plait_run_open: the settings have an unknown flag");
+    open_file(run, path, all);
+  });
+  if (code == PLAIT_RUN_OK || !path || run->error.compare(0, std::strlen(path), path) == 0)
+    return code;
+  try {
+    run->error = std::string(path) + ": " + run->error;
+  } catch (const std::bad_alloc &) {  // the text stays as it is
+  }
+  return code;
+}
+
+void plait_run_close(plait_run *run) { delete run; }
+
+const char *plait_run_error(const plait_run *run) {
+  return run ? run->error.c_str() : "out of memory, or no handle";
+}
+
+uint32_t plait_run_count(const plait_run *run, int kind) {
+  return run && run->program ? uint32_t(count(*run->program, kind)) : 0;
+}
+
+int plait_run_find(const plait_run *run, int kind, const char *name) {
+  const uint32_t n = name ? plait_run_count(run, kind) : 0;
+  for (uint32_t i = 0; i < n; i++)
+    if (name_at(*run->program, kind, i) == name) return int(i);
+  return -1;
+}
+
+int plait_run_get(plait_run *run, int kind, uint32_t index, plait_run_tensor *tensor) {
+  return guarded(run, [&] { describe_tensor(run, kind, index, tensor); });
+}
+
+int plait_run_set(plait_run *run, int kind, uint32_t index, const void *data, uint64_t nbytes,
+                  uint32_t flags) {
+  return guarded(run, [&] {
+    Program &program = program_with(run, "plait_run_set", kind, index);
+    if (kind != PLAIT_RUN_INPUT && kind != PLAIT_RUN_WEIGHT)
+      fail(PLAIT_RUN_VALUE_ERROR,
+           "plait_run_set: inputs and weights are set, not an " + std::string(describe(kind)));
+    const bool borrows = flags & PLAIT_RUN_BORROW;
+    if (flags & ~uint32_t(PLAIT_RUN_BORROW) || (borrows && kind != PLAIT_RUN_INPUT))
+      fail(PLAIT_RUN_VALUE_ERROR, "plait_run_set: unknown flags, or a weight that is borrowed");
+    const TensorType &type = *type_of(program, kind, index);
+    check_bytes(kind, name_at(program, kind, index), type, data, nbytes);
+    plait_thread *thread = runtime->thread();
+    if (kind == PLAIT_RUN_INPUT)
+      set_input(thread, run, index, type, data, borrows);
+    else
+      copy_bytes(thread, program.weights()[index], type, data);
+  });
+}
+
+int plait_run_execute(plait_run *run) {
+  return guarded(run, [&] {
+    if (!run->program) fail(PLAIT_RUN_VALUE_ERROR, "plait_run_execute: no file is open");
+    for (size_t i = 0; i < run->inputs.size(); i++) {
+      run->list[i] = run->inputs[i].get();
+      if (!run->list[i])
+        fail(PLAIT_RUN_VALUE_ERROR, "plait_run_execute: the input " +
+                                        quote(run->program->input_names()[i]) + " was not set");
+    }
+    try {
+      run->program->run(runtime->thread(), run->list.data(), run->list.size(), &run->outputs);
+    } catch (...) {
+      run->outputs.clear();
+      throw;
+    }
+  });
+}
+
+int plait_run_number(plait_run *run, uint32_t index, double *value) {
+  return guarded(run, [&] {
+    Program &program = program_with(run, "plait_run_number", PLAIT_RUN_NUMBER, index);
+    if (!value) fail(PLAIT_RUN_VALUE_ERROR, "plait_run_number: `value` must not be NULL");
+    const Number &number = program.numbers()[index];
+    *value = number.is_integer ? double(number.integer) : number.real;
+  });
+}
+
+int plait_run_set_number(plait_run *run, uint32_t index, double value) {
+  return guarded(run, [&] {
+    Program &program = program_with(run, "plait_run_set_number", PLAIT_RUN_NUMBER, index);
+    Number &number = program.numbers()[index];
+    if (!(value > -1.7e308 && value < 1.7e308))
+      fail(PLAIT_RUN_VALUE_ERROR, "plait_run_set_number: a finite number is required");
+    if (number.is_integer) {
+      const auto whole = value > -9e18 && value < 9e18 ? int64_t(value) : 0;
+      if (double(whole) != value)
+        fail(PLAIT_RUN_VALUE_ERROR, "plait_run_set_number: the number " + quote(number.name) +
+                                        " is an integer, got " + std::to_string(value));
+      number.integer = whole;
+    }
+    number.real = value;
+  });
+}
+
+int plait_run_save(plait_run *run, const char *path) {
+  return guarded(run, [&] {
+    if (!run->program || !path)
+      fail(PLAIT_RUN_VALUE_ERROR, run->program ? "plait_run_save: `path` must not be NULL"
+                                               : "plait_run_save: no file is open");
+    Texts texts = run->texts;
+    texts.emplace_back(kGraph, current_text(run->program.get(), run->text));
+    std::vector<NamedTensor> weights;
+    for (size_t i = 0; i < run->program->n_weights(); i++)
+      weights.push_back({run->program->weight_names()[i], run->program->weights()[i]});
+    write_tensor_file(runtime->thread(), path, texts, weights);
+  });
+}
+
+uint64_t plait_run_memory(const plait_run *run) {
+  if (!run || !run->program) return 0;
+  Program &program = *run->program;
+  uint64_t nbytes = program.planned_bytes();
+  for (const int kind : {PLAIT_RUN_INPUT, PLAIT_RUN_OUTPUT, PLAIT_RUN_WEIGHT})
+    for (uint32_t i = 0; i < count(program, kind); i++)
+      if (const TensorType *type = type_of(program, kind, i)) nbytes += nbytes_of(*type);
+  return nbytes;
+}
+
+}  // extern "C"

@@ -1,0 +1,25 @@
+"""Build the extension that captures graphs, and the library that runs them without Python."""
+
+from plait_abi.build import Extension, Library, setup
+
+PROGRAMS = ["cpp/*.cpp", "cpp/program/*.cpp"]
+
+setup(
+    package="plait_graph",
+    libraries=[
+        Library(
+            "plait_run",
+            [*PROGRAMS, "cpp/run/*.cpp"],
+            include_dirs=["cpp", "src/plait_graph/include"],
+        )
+    ],
+    extensions=[
+        Extension(
+            "plait_graph._graph",
+            [*PROGRAMS, "cpp/run/file.cpp", "cpp/recording/*.cpp", "cpp/python/*.cpp"],
+            flags=["-O2"],
+            include_dirs=["cpp"],
+            requires=["plait_core"],
+        )
+    ],
+)

@@ -1,0 +1,33 @@
+"""Graphs: functions that are recorded, saved, and run without Python.
+
+>>> from plait_graph import Graph, Value
+>>> x, w = Value("x", "float32", (8, 3)), Value("w", "float32", (4, 3))
+>>> graph = Graph([x], [w])
+>>> graph.outputs = [graph.call("relu", graph.call("linear", x, w))]
+>>> print(graph)
+inputs   %x float32[8, 3]
+weights  %w float32[4, 3]
+%1 = linear(%x, %w, None)
+%2 = relu(%1)
+outputs  %2
+"""
+
+import plait_core as _core  # noqa: F401  operators, and the kernels of the CPU
+from plait_graph._compile import Compiled, compile
+from plait_graph._computation_graph import Graph, Node
+from plait_graph._export import Loaded, export, load
+from plait_graph._values import Number, Value
+
+__all__ = [
+    "Compiled",
+    "Graph",
+    "Loaded",
+    "Node",
+    "Number",
+    "Value",
+    "compile",
+    "export",
+    "load",
+]
+
+__version__ = "0.2.0"

@@ -1,0 +1,481 @@
+"""Compiled functions: recorded once, and then run without Python."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import json
+import threading
+import types
+from collections.abc import Callable
+from typing import Any
+
+import plait_autograd
+import plait_core as pc
+from plait_func.pytree import LeafSpec, tree_flatten, tree_unflatten
+from plait_graph import _graph
+from plait_graph._capture import Argument, Given, Name, NotOneNode, Recording, is_recording, record
+from plait_graph._computation_graph import Graph
+from plait_graph._differences import difference, made_anew
+from plait_graph._optimizers import OptimizerNumbers
+from plait_graph._parts import Part, names_defined, names_in, sources_of
+from plait_graph._reach import Reach
+
+_MOST_RECORDINGS = 5  # of one key, until two of them agree
+_MOST_PROGRAMS = 16  # of one key; the oldest one goes
+
+
+class _Frozen:
+    """A recording that runs as a program, and what must hold for that."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        recording: Recording,
+        numbers: OptimizerNumbers,
+        reach: Reach,
+        grads: list[tuple[pc.Tensor, bool]],
+        constants: set[str],
+    ) -> None:
+        self._function, self._recording, self._numbers = function, recording, numbers
+        names = list(dict.fromkeys(recording.inputs))
+        self._names = names
+        self._positions = [recording.inputs.index(name) for name in names]
+        results = [str(leaf) for leaf in recording.leaves if isinstance(leaf, Name)]
+        self._n_results = len(results)
+        self._is_tensor = isinstance(recording.structure, LeafSpec) and len(results) == 1
+        # a gradient that the function made anew is a result; one that it added to is a weight
+        made = recording.made
+        self._new_grads = {t: grad for t, grad in recording.grads.items() if grad in made}
+        self._old_grads = {t: g for t, g in recording.grads.items() if g in recording.outside}
+        nodes = recording.nodes[: recording.n_forward]
+        later = recording.nodes[recording.n_forward :]
+        tangents = [name for name in recording.tangents if name]
+        local = set(recording.outside) | names_defined(later)
+        self._saved = sorted((names_in(later) | set(recording.gradients.values())) - local)
+        outputs = [*results, *self._new_grads.values(), *self._saved]
+        self._forward = Part(recording, nodes, names, outputs, numbers.entries)
+        self._backward: Part | None = None
+        if recording.gradients:
+            gradients = list(recording.gradients.values())
+            self._backward = Part(recording, later, [*self._saved, *tangents], gradients, [])
+            found = sources_of(self._backward, tangents)
+            self._saved_results = [i for i, n in enumerate(results) if n in set(self._saved)]
+            self._refuse_shared_results(results)
+            self._depends = [found.get(name, set()) for name in gradients]
+        # then a run is one call of C++, which has a lock of its own
+        self._is_plain = (
+            self._is_tensor
+            and self._positions == list(range(len(recording.inputs)))
+            and not (recording.grads or numbers.entries or recording.gradients)
+        )
+        self._constants = constants
+        for name in constants.intersection(self._forward.program.written):
+            tensor = recording.outside[name]
+            raise NotImplementedError(
+                f"compile: the function makes a tensor {tensor.dtype}{list(tensor.shape)} from "
+                "Python data and writes to it in place; make it by an operator, such as zeros()"
+            )
+        read = {name for part in self.parts for name in part.weights} - set(
+            self._old_grads.values()
+        )
+        kept = [t for name, t in recording.outside.items() if name in read]
+        self._rest: tuple[list[Any], ...] = (kept, grads, reach.entries)
+        self.guard = self._guard(tuple(recording.given))
+        recording.capture = None  # which holds the memory of all values
+        recording.given = []
+        self._lock = threading.Lock()
+
+    @property
+    def parts(self) -> list[Part]:
+        """What runs: the call, and its derivative if there is one."""
+        return [part for part in (self._forward, self._backward) if part is not None]
+
+    def _refuse_shared_results(self, results: list[str]) -> None:
+        memories = dict(self._forward.program.memories())
+        pairs = zip(results, self._recording.tangents, strict=True)
+        places = [memories[name] for name, tangent in pairs if tangent and memories[name] >= 0]
+        if len(set(places)) < len(places):
+            raise NotOneNode  # a write to one would not be a write to the other
+
+    def _guard(self, args: tuple[Any, ...]) -> Any:
+        return _graph.Guard(args, *self._rest)
+
+    def run(self, tensors: Any) -> Any:
+        """Run with the tensors of the arguments, for which the guard holds."""
+        if self._is_plain:
+            return self._forward.program.run(tensors)[0]
+        with self._lock:
+            inputs = [tensors[i] for i in self._positions]
+            self._bind_grads(inputs)
+            self._numbers.put(self._forward.program)
+            if self._backward is None:
+                outputs = self._forward.program.run(inputs)
+            else:
+                outputs = self._run_recorded(inputs)
+            if self._new_grads:
+                grads = outputs[self._n_results :]
+                for name, grad in zip(self._new_grads, grads, strict=False):
+                    self._tensor(name, inputs).grad = grad
+            self._numbers.count()
+        if self._is_tensor:
+            return outputs[0]
+        rest = iter(outputs)
+        leaves: list[Any] = []
+        for leaf in self._recording.leaves:
+            if isinstance(leaf, Argument):
+                leaves.append(tensors[leaf])
+            elif isinstance(leaf, Given):
+                tensor = self._tensor(leaf, inputs)
+                leaves.append(tensor.clone() if leaf in self._constants else tensor)
+            else:
+                leaves.append(next(rest) if isinstance(leaf, Name) else leaf)
+        return tree_unflatten(leaves, self._recording.structure)
+
+    def _tensor(self, name: str, inputs: list[pc.Tensor]) -> pc.Tensor:
+        """Return an argument or another tensor that the function reads."""
+        if name in self._recording.outside:
+            return self._recording.outside[name]
+        return inputs[self._names.index(name)]
+
+    def _bind_grads(self, inputs: list[pc.Tensor]) -> None:
+        """Let the program add to the gradients that its tensors have now."""
+        outside = self._recording.outside
+        changed = False
+        for name, grad in self._old_grads.items():
+            now = self._tensor(name, inputs).grad
+            if now is not None and now is not outside[grad]:
+                outside[grad] = now
+                changed = True
+        if changed:
+            self._forward.bind(outside)
+
+    def _run_recorded(self, inputs: list[pc.Tensor]) -> list[pc.Tensor]:
+        """Run as one node of the engine, whose derivative is the program of the backward pass."""
+        sources = [self._tensor(name, inputs) for name in self._recording.gradients]
+        return list(CompiledFunction.apply(self, inputs, *sources))
+
+    def run_forward(self, inputs: list[pc.Tensor]) -> tuple[list[pc.Tensor], list[pc.Tensor]]:
+        """Return the results, and the values that the derivative reads."""
+        outputs = self._forward.program.run(inputs)
+        return outputs[: self._n_results], outputs[len(outputs) - len(self._saved) :]
+
+    def read_by_backward(
+        self, inputs: list[pc.Tensor], results: list[pc.Tensor]
+    ) -> list[pc.Tensor]:
+        """Return the arguments, weights and results that the derivative reads."""
+        assert self._backward is not None
+        outside = self._recording.outside
+        given = set(self._recording.tangents)
+        saved = [self._tensor(name, inputs) for name in self._saved if name in self._names]
+        saved += [results[i] for i in self._saved_results]
+        return saved + [outside[name] for name in self._backward.weights if name not in given]
+
+    def run_backward(self, saved: list[pc.Tensor], tangents: tuple[Any, ...]) -> list[Any]:
+        """Return the gradients of the sources; None where no gradient reaches them."""
+        assert self._backward is not None
+        given, missing = [], set()
+        for tangent, name in zip(tangents, self._recording.tangents, strict=True):
+            if name is None:
+                continue
+            like = self._recording.outside[name]
+            if tangent is None:
+                missing.add(name)
+                tangent = pc.zeros_like(like)
+            elif tangent.stride() != like.stride():
+                tangent = pc.empty_like(like).copy_(tangent)
+            given.append(tangent)
+        grads = self._backward.program.run([*saved, *given])
+        pairs = zip(grads, self._depends, strict=True)
+        return [grad if depends - missing else None for grad, depends in pairs]
+
+    @property
+    def tangents(self) -> list[str | None]:
+        """Names of the gradients of the results; None for one that requires no grad."""
+        return self._recording.tangents
+
+    @property
+    def failures(self) -> list[str]:
+        """Why a result has no derivative, or ""."""
+        return self._recording.failures
+
+    def run_eagerly(self, inputs: list[pc.Tensor]) -> list[pc.Tensor]:
+        """Call the function itself; return the results that the program has."""
+        tensors = [inputs[self._names.index(name)] for name in self._recording.inputs]
+        args, kwargs = self._arguments(tensors)
+        leaves = tree_flatten(self._function(*args, **kwargs))[0]
+        pairs = zip(leaves, self._recording.leaves, strict=True)
+        return [leaf for leaf, known in pairs if isinstance(known, Name)]
+
+    _arguments: Callable[[list[pc.Tensor]], tuple[tuple[Any, ...], dict[str, Any]]]
+
+
+class CompiledFunction(plait_autograd.Function):
+    """The node of a compiled function in the graph of the engine."""
+
+    @staticmethod
+    def forward(ctx: Any, frozen: _Frozen, inputs: list[pc.Tensor], *sources: pc.Tensor) -> Any:
+        """Run the program; see `plait_autograd.Function`."""
+        results, saved = frozen.run_forward(inputs)
+        ctx.frozen, ctx.inputs, ctx.sources = frozen, inputs, sources
+        ctx.saved = saved
+        ctx.save_for_backward(pc.empty(0))  # to tell that the graph was freed
+        ctx.versions = [(t, t._version) for t in frozen.read_by_backward(inputs, results)]
+        given = zip(results, frozen.tangents, frozen.failures, strict=True)
+        ctx.mark_non_differentiable(*[result for result, name, why in given if not (name or why)])
+        ctx.set_materialize_grads(False)
+        return tuple(results)
+
+    @staticmethod
+    def backward(ctx: Any, *tangents: Any) -> Any:
+        """Run the program of the derivative; see `plait_autograd.Function`."""
+        for tensor, version in ctx.versions:
+            if tensor._version != version:
+                raise RuntimeError(
+                    "one of the variables needed for gradient computation has been modified by an "
+                    f"inplace operation: a tensor {tensor.dtype}{list(tensor.shape)} that a "
+                    f"compiled function got, read or returned is at version {tensor._version}; "
+                    f"expected version {version} instead"
+                )
+        for tangent, failure in zip(tangents, ctx.frozen.failures, strict=True):
+            if tangent is not None and failure:
+                raise RuntimeError(failure)
+        if not plait_autograd.is_grad_enabled():
+            ctx.saved_tensors  # noqa: B018 - an error if the graph was freed
+            return (None, None, *ctx.frozen.run_backward(ctx.saved, tangents))
+        # derivatives of derivatives are those of the function itself
+        with plait_autograd.enable_grad():
+            results = ctx.frozen.run_eagerly(ctx.inputs)
+            known = [
+                (result, tangent)
+                for result, tangent in zip(results, tangents, strict=True)
+                if tangent is not None
+            ]
+            grads = plait_autograd.grad(
+                [result for result, _ in known],
+                list(ctx.sources),
+                [tangent for _, tangent in known],
+                create_graph=True,
+                allow_unused=True,
+            )
+        return (None, None, *grads)
+
+
+class _Pending:
+    """Recordings with one key, of which no two agree yet."""
+
+    def __init__(self) -> None:
+        self.before: Recording | None = None
+        self.count = 0
+
+
+class Compiled:
+    """A function that runs without Python where it can: what `compile` returns.
+
+    Attributes that it does not have are those of the function.
+
+    Example:
+        >>> import plait_core as pc
+        >>> from plait_graph import compile
+        >>> square = compile(lambda x: x * x + 1, frozen=True)
+        >>> [square(pc.tensor([2.0])).item() for _ in range(3)]
+        [5.0, 5.0, 5.0]
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._orig_mod = function
+        self._programs: dict[Any, list[_Frozen]] = {}
+        self._pending: dict[Any, _Pending] = {}
+        self._as_it_is: set[Any] = set()  # keys of calls that have no program
+        self._last: _Frozen | None = None
+        self._lock = threading.RLock()
+        for name in ("__name__", "__qualname__", "__doc__", "__module__"):
+            if isinstance(getattr(function, name, None), str):
+                setattr(self, name, getattr(function, name))
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_orig_mod":
+            raise AttributeError(name)
+        return getattr(self._orig_mod, name)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else types.MethodType(self, instance)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Compiled:
+        return Compiled(copy.deepcopy(self._orig_mod, memo))
+
+    def __reduce__(self) -> Any:
+        return Compiled, (self._orig_mod,)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        last = self._last
+        if last is not None and not kwargs and last.guard.holds(args):
+            return last.run(args)
+        # within a capture; or where a layer sees all calls, such as autocast, whose settings are
+        # no part of a key
+        if is_recording() or _graph.modes()[1]:
+            return self._orig_mod(*args, **kwargs)
+        leaves, structure = tree_flatten((args, kwargs))
+        tensors = tuple(leaf for leaf in leaves if isinstance(leaf, pc.Tensor))
+        if not all(map(_graph.has_own_elements, tensors)):
+            return self._orig_mod(*args, **kwargs)  # within a transform, or of another layout
+        key = (str(structure), _leaf_keys(leaves))
+        if key in self._as_it_is:
+            return self._orig_mod(*args, **kwargs)
+        for frozen in self._programs.get(key, ()):
+            if frozen.guard.holds(tensors):
+                self._remember(frozen, args, kwargs)
+                return frozen.run(tensors)
+        with self._lock:
+            return self._record(key, args, kwargs, tensors, leaves)
+
+    def graphs(self) -> list[Graph]:
+        """Return the graphs of the programs that were recorded so far.
+
+        There is one for each kind of call; with gradients, one of the forward pass, then one of
+        the backward pass. Changes to them do not change the programs.
+
+        Example:
+            >>> import plait_core as pc
+            >>> from plait_graph import compile
+            >>> double = compile(lambda x: x + x, frozen=True)
+            >>> for _ in range(2):
+            ...     y = double(pc.ones(2))
+            >>> [[node.op for node in graph.nodes] for graph in double.graphs()]
+            [['add']]
+        """
+        with self._lock:
+            programs = [frozen for each in self._programs.values() for frozen in each]
+        return [
+            Graph.from_json(json.dumps(part.graph)) for frozen in programs for part in frozen.parts
+        ]
+
+    def _remember(self, frozen: _Frozen, args: tuple[Any, ...], kwargs: Any) -> None:
+        only_tensors = not kwargs and all(isinstance(each, pc.Tensor) for each in args)
+        self._last = frozen if only_tensors else None
+
+    def _record(
+        self, key: Any, args: Any, kwargs: Any, tensors: tuple[pc.Tensor, ...], leaves: list[Any]
+    ) -> Any:
+        reach = Reach(self._orig_mod, *leaves)
+        held = {id(tensor) for tensor in tensors}
+        others = [tensor for tensor in reach.tensors if id(tensor) not in held]
+        if _share_memory(tensors, reach, self._orig_mod):
+            return self._orig_mod(*args, **kwargs)
+        sources = [t for t in (*tensors, *others) if t.requires_grad and t.is_leaf]
+        # of arguments it matters only if they are the same objects in each call
+        grads = [(t, t.grad is not None) for t in others if t.requires_grad and t.is_leaf]
+        state = (key, _graph.modes(), tuple(t.grad is not None for t in sources))
+        pending = self._pending.setdefault(state, _Pending())
+        result, recording = record(
+            self._orig_mod, args, kwargs, differentiate=plait_autograd.is_grad_enabled()
+        )
+        if recording is None:
+            self._as_it_is.add(key)
+            return result
+        numbers = OptimizerNumbers(recording)
+        before, pending.before = pending.before, recording
+        pending.count += 1
+        if before is None:
+            return result
+        problem = difference(before, recording)
+        if problem is not None:
+            if pending.count >= _MOST_RECORDINGS:
+                raise RuntimeError(f"compile: the function cannot be frozen: {problem}")
+            return result
+        del self._pending[state]
+        programs = self._programs.setdefault(key, [])
+        # what the function changed in the second call is as it is from now on
+        reach = Reach(self._orig_mod, *leaves, *recording.modules)
+        try:
+            frozen = _Frozen(
+                self._orig_mod, recording, numbers, reach, grads, made_anew(before, recording)
+            )
+        except NotOneNode:
+            self._as_it_is.add(key)
+            return result
+        frozen._arguments = _arguments_of(args, kwargs)
+        programs.append(frozen)
+        del programs[:-_MOST_PROGRAMS]
+        return result
+
+
+def _arguments_of(args: Any, kwargs: Any) -> Any:
+    """Return a function that gives these arguments, with other tensors in their places."""
+    leaves, structure = tree_flatten((args, kwargs))
+    known = [Name("") if isinstance(leaf, pc.Tensor) else leaf for leaf in leaves]
+
+    def arguments(tensors: list[pc.Tensor]) -> Any:
+        rest = iter(tensors)
+        filled = [next(rest) if isinstance(leaf, Name) else leaf for leaf in known]
+        return tree_unflatten(filled, structure)
+
+    return arguments
+
+
+def _share_memory(tensors: tuple[pc.Tensor, ...], reach: Reach, function: Any) -> bool:
+    """Return whether an argument lies in memory that the function reads otherwise, too: a
+    recording could not tell them apart.
+    """
+    held = Reach(function).tensors
+    if not tensors or not held:
+        return False
+    places = _graph.shared_memory([*held, *tensors])
+    return any(first < len(held) for first, _ in places[len(held) :])
+
+
+def _leaf_keys(leaves: list[Any]) -> tuple[Any, ...]:
+    keys: list[Any] = []
+    tensors = [leaf for leaf in leaves if isinstance(leaf, pc.Tensor)]
+    places = iter(_graph.shared_memory(tensors))
+    for leaf in leaves:
+        if isinstance(leaf, pc.Tensor):
+            shape, strides = tuple(leaf.shape), leaf.stride()
+            keys.append((next(places), leaf.dtype, shape, strides, leaf.device, leaf.requires_grad))
+        elif isinstance(leaf, (float, complex, slice)):
+            keys.append((type(leaf), repr(leaf)))  # -0.0 is 0.0, and nan is not nan
+        else:
+            try:
+                hash(leaf)
+            except TypeError:
+                raise TypeError(
+                    f"compile: an argument of the type {type(leaf).__name__} cannot be compared "
+                    "with that of another call; pass tensors, numbers, strings, or containers of "
+                    "them"
+                ) from None
+            keys.append((type(leaf), leaf))
+    return tuple(keys)
+
+
+def compile(function: Callable[..., Any] | None = None, *, frozen: bool = False) -> Any:
+    """Return a function that is recorded by its first calls, and then runs without Python.
+
+    Calls with arguments of other shapes, dtypes, devices or values, in other modes, or after
+    something else changed that the function reads, are recorded anew. The first two calls of each
+    kind are those of the function itself, and are compared: a graph is the same at each call.
+
+    Args:
+        function: a function of tensors, a module, or a whole step of training.
+        frozen: must be True: Python does not run in later calls, so that what it does besides
+            calls of operators, such as printing or counting, happens in the first calls alone.
+
+    Raises:
+        NotImplementedError: without ``frozen=True``, or if a call cannot be part of a graph.
+        RuntimeError: if calls with the same arguments make other operator calls.
+
+    Example:
+        >>> import plait_core as pc
+        >>> from plait_graph import compile
+        >>> @compile(frozen=True)
+        ... def norm(x):
+        ...     return (x * x).sum().sqrt()
+        >>> [norm(pc.tensor([3.0, 4.0])).item() for _ in range(3)]
+        [5.0, 5.0, 5.0]
+    """
+    if not frozen:
+        raise NotImplementedError(
+            "compile: frozen=True is required: a compiled function runs without Python"
+        )
+    if function is None:
+        return functools.partial(compile, frozen=frozen)
+    return Compiled(function)

@@ -1,0 +1,97 @@
+"""What differs between two recordings of one function, which a graph cannot have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import plait_autograd
+import plait_core as pc
+from plait_graph import _graph
+from plait_graph._capture import Json, Recording
+
+
+def difference(a: Recording, b: Recording) -> str | None:
+    """Return a text about the first difference that matters, or None."""
+    for i, (one, other) in enumerate(zip(a.nodes, b.nodes, strict=False)):
+        if one != other:
+            return _of_nodes(i, one, other)
+    if len(a.nodes) != len(b.nodes):
+        longer = max((a, b), key=lambda recording: len(recording.nodes))
+        node = longer.nodes[min(len(a.nodes), len(b.nodes))]
+        return (
+            f"one call makes {len(a.nodes)} operator calls, the next {len(b.nodes)}: {node['op']}"
+        )
+    if (a.structure, a.grads) != (b.structure, b.grads) or not _same_leaves(a.leaves, b.leaves):
+        return "the results differ in structure, or are other values"
+    given = {name for name in a.tangents if name}
+    for name, tensor in a.outside.items():
+        other_tensor = b.outside.get(name)
+        if name in given:
+            continue
+        if other_tensor is not None and a.capture.find(other_tensor) in a.made:
+            return (
+                f"{_reader(b, name)} reads a tensor that an earlier call computed, and that is no "
+                "argument: pass it as an argument, and return it"
+            )
+        if other_tensor is None or not _same(tensor, other_tensor):
+            return (
+                f"a tensor {tensor.dtype}{list(tensor.shape)} that no operator made, and that is "
+                f"no argument, is another one at each call: it is read by {_reader(a, name)}"
+            )
+    return None
+
+
+def made_anew(a: Recording, b: Recording) -> set[str]:
+    """Return the names of tensors that no operator made and that are others in each call:
+    constants from Python data.
+    """
+    return {
+        name
+        for name, tensor in a.outside.items()
+        if name in b.outside and b.outside[name].data_ptr() != tensor.data_ptr()
+    }
+
+
+def _same_leaves(a: list[Any], b: list[Any]) -> bool:
+    for x, y in zip(a, b, strict=True):
+        if type(x) is not type(y) or not (isinstance(x, (str, int, float, type(None))) or x is y):
+            return False
+        if isinstance(x, (str, int, float)) and repr(x) != repr(y):
+            return False
+    return True
+
+
+def _of_nodes(i: int, one: Json, other: Json) -> str:
+    if one["op"] != other["op"]:
+        return f"operator call {i} is {one['op']} in one call and {other['op']} in the next"
+    arguments = _graph.argument_names(one["op"])
+    for argument, x, y in zip(arguments, one["in"], other["in"], strict=True):
+        if x != y:
+            return (
+                f"{one['op']} (operator call {i}): `{argument}` is {_text(x)} in one call and "
+                f"{_text(y)} in the next; a graph has one number for all calls"
+            )
+    return f"{one['op']} (operator call {i}): its results differ"
+
+
+def _text(value: Any) -> str:
+    text = str(value)
+    return text if len(text) < 60 else text[:57] + "..."
+
+
+def _same(a: pc.Tensor, b: pc.Tensor) -> bool:
+    if a.dtype != b.dtype or a.shape != b.shape or a.device != b.device:
+        return False
+    if not (_graph.has_own_elements(a) and _graph.has_own_elements(b)):
+        return a is b
+    if a.data_ptr() == b.data_ptr() and a.stride() == b.stride():
+        return True
+    with plait_autograd.no_grad():
+        return bool(((a == b) | ((a != a) & (b != b))).all())
+
+
+def _reader(recording: Recording, name: str) -> str:
+    for node in recording.nodes:
+        if f"%{name}" in str(node["in"]):
+            return str(node["op"])
+    return "no operator"

@@ -1,0 +1,313 @@
+"""Exported functions: a file with a graph and its weights, and functions read from such files."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import json
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import plait_autograd
+import plait_core as pc
+import plait_nn
+from plait_func.pytree import tree_flatten
+from plait_graph import _graph
+from plait_graph._capture import Argument, Given, Json, Name, Recording, record
+from plait_graph._computation_graph import Graph
+from plait_graph._differences import difference
+from plait_graph._optimizers import OptimizerNumbers
+from plait_graph._parts import names_defined
+from plait_graph._reach import Reach
+from plait_graph.passes import merge_equal_nodes, remove_dead_nodes
+
+_MOST_RECORDINGS = 4
+_KEY = "plait_graph"  # of the graph in the file's metadata
+
+
+def export(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    path: str | os.PathLike[str],
+    *,
+    kwargs: Mapping[str, Any] | None = None,
+    training: bool = False,
+) -> None:
+    """Write a function as a graph, with its weights, to a file that runs without Python.
+
+    The file is one of safetensors: tensors by name, and the graph as text in the metadata under
+    ``plait_graph``. `load` runs it from Python, ``plait/run.h`` from C. Its sizes are those of
+    `args`.
+
+    The function is called two to four times: a graph is what two calls do alike. A step of
+    training therefore makes these steps, and the file has the state behind them. The graph is
+    written without dead and equal nodes.
+
+    Args:
+        function: a module or a function of tensors; with ``training``, a whole step: forward,
+            backward and the optimizer's step.
+        args: its arguments. Tensors are inputs of the graph; the rest is a part of it.
+        path: of the file.
+        kwargs: named arguments.
+        training: record with gradients. Without it the function runs under `no_grad`, and what
+            it writes to (running means) belongs to the graph all the same.
+
+    Raises:
+        NotImplementedError: if a call cannot be part of a graph.
+        RuntimeError: if two calls make other operator calls.
+        TypeError: if the result has parts that are no tensors.
+
+    Example:
+        >>> import os, tempfile
+        >>> import plait_core as pc
+        >>> from plait_graph import export, load
+        >>> path = os.path.join(tempfile.mkdtemp(), "double.safetensors")
+        >>> export(lambda x: x * 2, (pc.ones(3),), path)
+        >>> load(path)(pc.tensor([1.0, 2.0, 3.0]))
+        tensor([2., 4., 6.])
+    """
+    named = dict(kwargs or {})
+    recording, numbers = _recorded(function, args, named, training)
+    outputs = _output_names(recording)
+    weights = _weight_names(function, recording)
+    graph = _graph_of(recording, numbers, _input_names(function, args, named), outputs, weights)
+    used = [entry["name"] for entry in graph["weights"]]
+    tensors = {weights[name]: tensor for name, tensor in recording.outside.items()}
+    _check_apart(graph, {name: tensors[name] for name in used})
+    _graph.Program(json.dumps(graph))  # what does not run is not written
+    with plait_autograd.no_grad():
+        stored = [tensors[name].detach().contiguous() for name in used]
+    _graph.write_file(os.fspath(path), {_KEY: json.dumps(graph)}, used, stored)
+
+
+def _recorded(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], training: bool
+) -> tuple[Recording, OptimizerNumbers]:
+    before: Recording | None = None
+    problem: str | None = "it was called once"
+    for _ in range(_MOST_RECORDINGS):
+        with plait_autograd.set_grad_enabled(training):
+            _, recording = record(function, args, kwargs, differentiate=False)
+        numbers = OptimizerNumbers(recording)
+        if before is not None:
+            problem = difference(before, recording)
+            if problem is None:
+                return recording, numbers
+        before = recording
+    raise RuntimeError(f"export: the function cannot be frozen: {problem}")
+
+
+def _input_names(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> list[str]:
+    """Return a name for each tensor: that of the parameter, with a place in its container."""
+    target = function.forward if isinstance(function, plait_nn.Module) else function
+    try:
+        bound = inspect.signature(target).bind(*args, **kwargs).arguments
+    except (TypeError, ValueError):
+        bound = {f"input{i}": value for i, value in enumerate((*args, *kwargs.values()))}
+    result: list[str] = []
+    for name, value in bound.items():
+        tensors = [leaf for leaf in tree_flatten(value)[0] if isinstance(leaf, pc.Tensor)]
+        single = len(tensors) == 1
+        result += [name if single else f"{name}.{i}" for i in range(len(tensors))]
+    return result
+
+
+def _output_names(recording: Recording) -> list[str]:
+    others = [leaf for leaf in recording.leaves if type(leaf) not in (Name, Given, Argument)]
+    if others:
+        other = others[0]
+        raise TypeError(
+            f"export: a result is {type(other).__name__}; a graph returns tensors, in containers"
+        )
+    n = len(recording.leaves)
+    return ["output"] if n == 1 else [f"output.{i}" for i in range(n)]
+
+
+def _weight_names(function: Callable[..., Any], recording: Recording) -> dict[str, str]:
+    """Return names of tensors for those of the recording: as the module has them."""
+    known: dict[int, str] = {}
+    modules = Reach(function).modules
+    inner = {id(child) for module in modules for child in module.children()}
+    roots = [m for m in modules if id(m) not in inner and (m.state_dict() or m is function)]
+    for i, root in enumerate(roots):
+        prefix = f"{i}." if len(roots) > 1 else ""
+        for name, tensor in (*root.named_parameters(), *root.named_buffers()):
+            known.setdefault(id(tensor), prefix + name)
+    for k, step in enumerate(recording.steps):
+        kind = type(step.optimizer).__name__.lower()
+        for parameter, state in step.optimizer.state.items():
+            owner = known.get(id(parameter), "parameter")
+            for key, value in state.items():
+                if isinstance(value, pc.Tensor):
+                    known.setdefault(id(value), f"{kind}.{k}.{key}.{owner}")
+    taken: set[str] = set()
+    return {
+        name: _free_name(known.get(id(tensor), "constant"), taken)
+        for name, tensor in recording.outside.items()
+    }
+
+
+def _free_name(name: str, taken: set[str]) -> str:
+    """Return a name that is not in `taken`, with a number if need be, and add it."""
+    result, n = name, 1
+    while result in taken:
+        result, n = f"{name}.{n}", n + 1
+    taken.add(result)
+    return result
+
+
+def _graph_of(
+    recording: Recording,
+    numbers: OptimizerNumbers,
+    input_names: list[str],
+    output_names: list[str],
+    weight_names: dict[str, str],
+) -> Json:
+    results = [
+        recording.inputs[leaf] if isinstance(leaf, Argument) else str(leaf)
+        for leaf in recording.leaves
+    ]
+    graph = _simplified(
+        {
+            "plait_graph": 1,
+            "inputs": [recording.types[name] for name in dict.fromkeys(recording.inputs)],
+            "weights": [_dense(recording.types[name]) for name in recording.outside],
+            "numbers": numbers.entries,
+            "nodes": recording.nodes[: recording.n_forward],
+            "outputs": ["%" + name for name in results],
+        }
+    )
+    names = dict(weight_names)
+    taken = {*names.values(), *(number["name"] for number in graph["numbers"])}
+    # a merged node returns another value, so that names of outputs are given behind the passes
+    outputs = [output[1:] for output in graph["outputs"]]
+    others = sorted(names_defined(graph["nodes"]))
+    olds, news = [*recording.inputs, *outputs, *others], [*input_names, *output_names, *others]
+    for old, new in zip(olds, news, strict=True):
+        if old not in names:
+            names[old] = _free_name(new, taken)
+    for key in ("inputs", "weights"):
+        graph[key] = [{**entry, "name": names[entry["name"]]} for entry in graph[key]]
+    graph["nodes"] = _renamed(graph["nodes"], names)
+    graph["outputs"] = _renamed(graph["outputs"], names)
+    return graph
+
+
+def _simplified(graph: Json) -> Json:
+    """Return a graph without dead and equal nodes, and without weights that no node reads."""
+    merged = merge_equal_nodes(Graph.from_json(json.dumps(graph)))
+    result: Json = json.loads(remove_dead_nodes(merged).to_json())
+    return result
+
+
+def _dense(entry: Json) -> Json:
+    """Return the entry of a weight as the file stores it: in C order."""
+    return {key: value for key, value in entry.items() if key != "strides"}
+
+
+def _renamed(value: Any, names: Mapping[str, str]) -> Any:
+    if isinstance(value, str) and value.startswith("%"):
+        return "%" + names.get(value[1:], value[1:])  # a number keeps its name
+    if isinstance(value, list):
+        return [_renamed(item, names) for item in value]
+    if isinstance(value, dict):
+        return {
+            key: _renamed(item, names) if key in ("in", "out") else item
+            for key, item in value.items()
+        }
+    return value
+
+
+def _check_apart(graph: Json, tensors: Mapping[str, pc.Tensor]) -> None:
+    """Refuse weights that share memory, if one of them is written to: a file has them apart."""
+    written: set[str] = set()
+    for node in graph["nodes"]:
+        if node.get("form") in ("inplace", "out"):
+            written.update(name[1:] for name in node["out"] if isinstance(name, str))
+        written |= _graph.written_names(node["op"], node["in"])
+    spans: dict[int, list[str]] = {}
+    for name, tensor in tensors.items():
+        spans.setdefault(tensor.untyped_storage().data_ptr(), []).append(name)
+    for names in spans.values():
+        if len(names) > 1 and written.intersection(names):
+            raise NotImplementedError(
+                f"export: {names[0]} and {names[1]} share memory, and the function writes to it; "
+                "a file stores them apart"
+            )
+
+
+class Loaded:
+    """A function that `load` read from a file.
+
+    Its weights are `weights`, by name; writing to them changes the function.
+
+    Example:
+        >>> import os, tempfile
+        >>> import plait_core as pc
+        >>> from plait_graph import export, load
+        >>> path = os.path.join(tempfile.mkdtemp(), "sum.safetensors")
+        >>> export(lambda x, y: (x + y, x - y), (pc.ones(2), pc.ones(2)), path)
+        >>> load(path)(pc.ones(2), pc.ones(2))
+        (tensor([2., 2.]), tensor([0., 0.]))
+    """
+
+    def __init__(self, text: str, tensors: Mapping[str, pc.Tensor], path: str) -> None:
+        self.text = text
+        _bring_operators(text)
+        self._program = _graph.Program(text)
+        missing = [name for name in self._program.weights if name not in tensors]
+        if missing:
+            raise ValueError(f"load: {path} has no tensor {missing[0]!r}, which its graph reads")
+        self.weights = {name: tensors[name] for name in self._program.weights}
+        self._program.bind(list(self.weights.values()))
+
+    @property
+    def graph(self) -> Graph:
+        """The graph of the file; changes to it do not change the function.
+
+        Example:
+            >>> import os, tempfile
+            >>> import plait_core as pc
+            >>> from plait_graph import export, load
+            >>> path = os.path.join(tempfile.mkdtemp(), "relu.safetensors")
+            >>> export(lambda x: (x + 1).relu(), (pc.ones(2),), path)
+            >>> [node.op for node in load(path).graph.nodes]
+            ['add', 'relu']
+        """
+        return Graph.from_json(self.text)
+
+    def __call__(self, *inputs: pc.Tensor) -> Any:
+        outputs = self._program.run(inputs)
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+
+def _bring_operators(text: str) -> None:
+    """Import the package of optimizers, if a graph has an operator of it."""
+    if '_step"' in text:
+        with contextlib.suppress(ModuleNotFoundError):
+            import plait_optim  # noqa: F401
+
+
+def load(path: str | os.PathLike[str]) -> Loaded:
+    """Read a function that `export` wrote. The file is data: nothing of it is executed.
+
+    Raises:
+        ValueError: if the file is damaged, or has no graph that this version can run.
+
+    Example:
+        >>> import os, tempfile
+        >>> import plait_core as pc
+        >>> from plait_graph import export, load
+        >>> path = os.path.join(tempfile.mkdtemp(), "negative.safetensors")
+        >>> export(lambda x: -x, (pc.ones(2),), path)
+        >>> load(path)(pc.tensor([1.0, -2.0]))
+        tensor([-1.,  2.])
+    """
+    name = os.fspath(path)
+    texts, tensors = _graph.read_file(name)
+    if _KEY not in texts:
+        raise ValueError(f"load: {name} has no graph; `plait.load` reads its tensors")
+    return Loaded(texts[_KEY], tensors, name)

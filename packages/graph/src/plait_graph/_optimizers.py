@@ -1,0 +1,91 @@
+"""Numbers of optimizers, which change from run to run: how a graph has them."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+from plait_graph import _graph
+from plait_graph._capture import Json, Recording, Step
+
+
+class OptimizerNumbers:
+    """The numbers of the steps in a recording, as numbers of a graph.
+
+    Numbers of the step, of all parameters of one call, become ``sgd.0.steps``; an option of the
+    group, such as ``lr``, becomes ``sgd.0.lr``.
+
+    Args:
+        recording: its nodes are changed: references take the place of the numbers.
+    """
+
+    def __init__(self, recording: Recording) -> None:
+        self.entries: list[Json] = []
+        self._options: list[tuple[str, dict[str, Any], str, int | None]] = []
+        self._counts: list[tuple[str, list[dict[str, Any]]]] = []
+        names = itertools.count()
+        if len({id(step.optimizer) for step in recording.steps}) < len(recording.steps):
+            raise NotImplementedError(
+                "compile: an optimizer makes two steps in one call; compile one step"
+            )
+        for step in recording.steps:
+            prefix = f"{type(step.optimizer).__name__.lower()}.{next(names)}"
+            self._add(prefix, step, recording.nodes[step.begin : step.end])
+
+    def _add(self, prefix: str, step: Step, nodes: list[Json]) -> None:
+        calls = [node for node in nodes if node["op"].endswith("_step")]
+        if len(calls) != len(step.groups):
+            return
+        for i, (node, (group, params)) in enumerate(zip(calls, step.groups, strict=True)):
+            states = [step.optimizer.state[p] for p in params]
+            self._add_call(f"{prefix}.{i}" if len(calls) > 1 else prefix, node, group, states)
+
+    def _add_call(
+        self, prefix: str, node: Json, group: dict[str, Any], states: list[dict[str, Any]]
+    ) -> None:
+        for i, argument in enumerate(_graph.argument_names(node["op"])):
+            value = node["in"][i]
+            if argument == "steps" and all("step" in state for state in states):
+                node["in"][i] = self._add_steps(prefix, value, states)
+            elif type(value) is float:
+                node["in"][i] = self._add_option(prefix, argument, value, group)
+
+    def _add_steps(self, prefix: str, value: list[int], states: list[dict[str, Any]]) -> list[str]:
+        names = [f"{prefix}.step"] * len(value)
+        if len(set(value)) > 1:
+            names = [f"{prefix}.step.{k}" for k in range(len(value))]
+        for name, now in dict(zip(names, value, strict=True)).items():
+            # the next run makes the step behind the one that was recorded
+            self.entries.append({"name": name, "value": now + 1, "step": 1})
+        for name in dict.fromkeys(names):
+            owners = [state for state, own in zip(states, names, strict=True) if own == name]
+            self._counts.append((name, owners))
+        return [f"%{name}" for name in names]
+
+    def _add_option(self, prefix: str, name: str, value: float, group: dict[str, Any]) -> Any:
+        key, index = name, None
+        if name in ("beta1", "beta2"):
+            key, index = "betas", int(name == "beta2")
+        now = group.get(key)
+        if index is not None and now is not None:
+            now = now[index]
+        if now is None or float(now) != value:
+            return value
+        full = f"{prefix}.{name}"
+        self.entries.append({"name": full, "value": value, "step": 0.0})
+        self._options.append((full, group, key, index))
+        return f"%{full}"
+
+    def put(self, program: Any) -> None:
+        """Give a program the numbers that the optimizers have now."""
+        for name, group, key, index in self._options:
+            value = group[key] if index is None else group[key][index]
+            program.set_number(name, float(value))
+        for name, states in self._counts:
+            program.set_number(name, int(states[0]["step"]) + 1)
+
+    def count(self) -> None:
+        """Count a step, behind a run."""
+        for _, states in self._counts:
+            for state in states:
+                state["step"] = int(state["step"]) + 1

@@ -1,0 +1,39 @@
+"""Compiled functions in regions of autocast."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import plait
+from plait_graph import compile
+from plait_torch._autocast import autocast
+
+
+def test_dtype_of_the_region() -> None:
+    module = plait.nn.Linear(2, 1)
+    compiled: Any = compile(module, frozen=True)
+    x = plait.ones(1, 2)
+    for region in ("float32", "bfloat16", "float16", "float32", "bfloat16"):
+        for _ in range(3):
+            if region == "float32":
+                assert compiled(x).dtype == plait.float32
+                continue
+            with autocast("cpu", dtype=getattr(plait, region)):
+                result = compiled(x)
+            assert result.dtype == getattr(plait, region)
+
+
+def test_a_region_inside() -> None:
+    module = plait.nn.Linear(2, 1)
+
+    def function(x: Any) -> Any:
+        with autocast("cpu", dtype=plait.bfloat16):
+            return module(x)
+
+    compiled = compile(function, frozen=True)
+    for _ in range(4):
+        x = plait.randn(3, 2)
+        result = compiled(x)
+        assert result.dtype == plait.bfloat16
+        got = plait.autograd.grad(result.sum(), [module.weight])[0]
+        assert plait.equal(got, plait.autograd.grad(function(x).sum(), [module.weight])[0])
