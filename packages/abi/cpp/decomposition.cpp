@@ -135,6 +135,8 @@ plait_status decomposed(plait_call *c, Layers layers, bool kept) {
   // errors that a device finds later name what was called
   auto *thread = static_cast<Thread *>(c->thread);
   const plait_op *outer = thread->composite;
+  const DLDevice outer_device = thread->decomposing;
+  thread->decomposing = c->device;
   if (!outer && !(c->op->flags & PLAIT_OP_INTERNAL)) thread->composite = c->op;
   const plait_error *before = c->thread->error;
   plait_status s = judged(c, c->op->def->decompose(&inner), before);
@@ -164,6 +166,7 @@ plait_status decomposed(plait_call *c, Layers layers, bool kept) {
   }
   c->thread->excluded = excluded;
   thread->composite = outer;
+  thread->decomposing = outer_device;
   if (s < 0) name_caller(c);
   return s == PLAIT_DECLINE ? no_kernel(c) : s;
 }

@@ -35,19 +35,33 @@ plait_status choose_device_of_out(plait_call *c, bool chosen) {
   return PLAIT_OK;
 }
 
+bool is_written(const plait_call *c, const plait_value *at) {
+  return (c->form == PLAIT_INPLACE && at == c->in) ||
+         c->op->args[at - c->in].flags & PLAIT_ARG_WRITES;
+}
+
 // A 0-d tensor on the CPU may be an operand on every device, as a number may. It isn't written
 // there.
 bool goes_everywhere(const plait_call *c, const plait_tensor *t, const plait_value *at) {
-  const bool written =
-      (c->form == PLAIT_INPLACE && at == c->in) || c->op->args[at - c->in].flags & PLAIT_ARG_WRITES;
-  return t->dl.ndim == 0 && t->dl.device.device_type == kDLCPU && !written;
+  return t->dl.ndim == 0 && t->dl.device.device_type == kDLCPU && !is_written(c, at);
 }
 
+// Inside of a decomposition on a device, tensors of the CPU are what became of its 0-d operands
+// there, which may have other shapes by now.
+bool comes_along(const plait_call *c, const plait_tensor *t, const plait_value *at,
+                 const plait_tensor *other) {
+  const DLDevice device = static_cast<const Thread *>(c->thread)->decomposing;
+  return is_accelerator(device) && same(other->dl.device, device) &&
+         t->dl.device.device_type == kDLCPU && !is_written(c, at);
+}
+
+// PLAIT_DECLINE: some tensors have to be copied to the device before (`call_with_copies`).
 plait_status choose_device(plait_call *c, uint64_t *layers) {
   const plait_tensor *first = nullptr;
   const plait_value *first_at = nullptr;
   plait_status s = PLAIT_OK;
   uint64_t mask = 0;
+  bool copies = false;
   // a view of a base that was written since must be seen by the layers that see the base
   const auto layers_of = [](const plait_tensor *t) {
     const auto of = [](const plait_tensor *x) {  // other threads may begin to watch it
@@ -63,16 +77,24 @@ plait_status choose_device(plait_call *c, uint64_t *layers) {
     } else if (!same(t->dl.device, first->dl.device)) {
       if (c->op->flags & PLAIT_OP_ANY_DEVICE) return;
       if (goes_everywhere(c, t, at)) return;
-      if (!goes_everywhere(c, first, first_at)) {
-        if (s >= 0) s = different_devices(c, t, first, at);
-      } else {
-        first = t;
-        first_at = at;
+      if (comes_along(c, t, at, first)) {
+        copies = true;
+        return;
       }
+      if (!goes_everywhere(c, first, first_at)) {
+        if (!comes_along(c, first, first_at, t)) {
+          if (s >= 0) s = different_devices(c, t, first, at);
+          return;
+        }
+        copies = true;
+      }
+      first = t;
+      first_at = at;
     }
   };
   each_tensor(c->in, c->n_in, visit);
   if (s < 0) return s;
+  if (__builtin_expect(copies, 0)) return PLAIT_DECLINE;
   if (c->form == PLAIT_OUT)
     each_tensor(c->out, c->n_out,
                 [&](const plait_tensor *t, const plait_value *) { mask |= layers_of(t); });
@@ -311,20 +333,61 @@ plait_status base_call(const plait_op *op, plait_thread *thread, plait_value *in
   uint64_t layers = 0;
   for (uint16_t i = 0; i < op->n_results; i++) out[i] = none();
   const plait_status s = choose_device(&c, &layers);
-  return s < 0 ? s : call_below(&c);
+  return s < 0 ? s : call_below(&c);  // its tensors are on one device
 }
 
 namespace {
 
+plait_status call_with_copies(plait_call *);
+
 inline plait_status checked(plait_call *c) {
   uint64_t layers = 0;
-  if (const plait_status s = choose_device(c, &layers); s < 0) return s;
+  if (const plait_status s = choose_device(c, &layers); s != PLAIT_OK)
+    return s == PLAIT_DECLINE ? call_with_copies(c) : s;
   c->todo = (layers | c->thread->included) & ~c->thread->excluded &
             __atomic_load_n(&c->op->layer_mask, __ATOMIC_ACQUIRE);
   const bool seen = __atomic_load_n(&observed, __ATOMIC_RELAXED) & PLAIT_EVENT_OP;
   if (c->todo || seen) c->reusable = 0;  // whoever sees the inputs may read them afterwards
   if (seen) return watched(c);
   return layered(c);
+}
+
+// A call with its tensors of the CPU copied to the device of the decomposition, by operators that
+// layers see.
+__attribute__((noinline, cold)) plait_status call_with_copies(plait_call *c) {
+  const DLDevice device = static_cast<const Thread *>(c->thread)->decomposing;
+  std::vector<Tensor> copies;
+  std::vector<plait_tensor *> lists[PLAIT_MAX_ARGS];
+  plait_value in[PLAIT_MAX_ARGS];
+  const auto there = [&](plait_tensor *t) {
+    if (!t || t->dl.device.device_type != kDLCPU) return t;
+    Tensor made;
+    check(tensor_new(c->thread, t->dl.dtype, t->dl.ndim, t->dl.shape, nullptr, device, made.out()));
+    plait_value arguments[] = {value(made.get()), value(t)}, copy[PLAIT_MAX_RESULTS];
+    plait::call(c->thread, op_copy, arguments, 2, copy);
+    copies.push_back(Tensor::steal(copy[0].u.t));
+    return copy[0].u.t;
+  };
+  const plait_status s = border(c->thread, c->op->name, [&]() -> plait_status {
+    for (uint16_t i = 0; i < c->n_in; i++) {
+      in[i] = c->in[i];
+      if (in[i].tag == PLAIT_TENSOR) in[i].u.t = there(in[i].u.t);
+      if (in[i].tag != PLAIT_TENSORS) continue;
+      for (uint32_t k = 0; k < in[i].n; k++) lists[i].push_back(there(in[i].u.ts[k]));
+      in[i].u.ts = lists[i].data();
+    }
+    return PLAIT_OK;
+  });
+  if (s < 0) return s;
+  plait_call inner = *c;
+  inner.size = sizeof inner;
+  inner.in = in;
+  inner.reusable = 0;
+  const plait_status done = checked(&inner);
+  c->device = inner.device;
+  c->self = inner.self;
+  c->launch = inner.launch;
+  return done;
 }
 
 // Apart from `call`, whose code in registers it would spoil.

@@ -68,6 +68,7 @@ struct Thread : plait_thread {
   std::vector<CurrentStream> streams;  // of devices other than the CPU
   const Uses *uses = nullptr;  // of its innermost call, while the host has no global lock
   const plait_op *composite = nullptr;  // the outermost one that runs as its decomposition
+  DLDevice decomposing{kDLCPU, 0};      // where the innermost decomposition runs
   bool host_copies = false;  // a device declined a copy, which runs on the CPU
   uint64_t number = 0;       // from 1; no other thread has had it
   int64_t live = 0, peak = 0;  // blocks from malloc that this thread took minus those it freed, and

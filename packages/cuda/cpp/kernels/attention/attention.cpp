@@ -381,7 +381,7 @@ void set_operand(AttentionArgs *a, int which, const DLTensor *t, int64_t rows, i
   const int d = t->ndim;
   a->data[which] = t->data;
   a->row[which] = d > 1 && t->shape[d - 2] == rows ? t->strides[d - 2] : 0;
-  a->column[which] = t->shape[d - 1] == columns ? t->strides[d - 1] : 0;
+  a->column[which] = d > 0 && t->shape[d - 1] == columns ? t->strides[d - 1] : 0;
   const int lead = a->heads.dims;
   for (int i = 0; i < lead; i++) {  // the innermost one first
     const int at = d - 3 - i;
@@ -405,10 +405,10 @@ void set_ways(AttentionArgs *a, int size) {
   }
 }
 
-// The sizes, heads and operands of a call whose query, key and value begin at argument `at`.
-plait_status arguments_of(const plait_call *c, int at, AttentionArgs *a) {
+// The sizes, heads and operands of a call whose query, key and value begin at argument `at`; `mask`
+// may hold a copy of the mask.
+plait_status arguments_of(const plait_call *c, int at, AttentionArgs *a, Operand *mask) {
   const DLTensor *q = tensor(c, at), *k = tensor(c, at + 1), *v = tensor(c, at + 2);
-  const DLTensor *mask = tensor(c, at + 3);
   const int d = q->ndim, size = size_of(kind(q->dtype));
   a->queries = q->shape[d - 2], a->keys = k->shape[d - 2];
   a->width = q->shape[d - 1], a->values = v->shape[d - 1];
@@ -427,9 +427,10 @@ plait_status arguments_of(const plait_call *c, int at, AttentionArgs *a) {
   set_operand(a, kQuery, q, a->queries, a->width, size);
   set_operand(a, kKey, k, a->keys, a->width, size);
   set_operand(a, kValue, v, a->keys, a->values, size);
-  if (mask) {
-    const bool is_bool = kind(mask->dtype) == Bool;
-    set_operand(a, kMask, mask, a->queries, a->keys, is_bool ? 1 : size);
+  if (const DLTensor *given = tensor(c, at + 3)) {
+    PLAIT_TRY(mask->take(c, given));
+    const bool is_bool = kind(given->dtype) == Bool;
+    set_operand(a, kMask, mask->tensor(), a->queries, a->keys, is_bool ? 1 : size);
     a->mask = is_bool ? kBoolMask : kAddedMask;
   }
   return PLAIT_OK;
@@ -450,7 +451,8 @@ plait_status launch_attention(const plait_call *c, const AttentionKernels &kerne
 // attention_forward(query, key, value, mask, is_causal, scale) -> output, lse
 plait_status attention_forward(plait_call *c) {
   AttentionArgs a{};
-  PLAIT_TRY(arguments_of(c, 0, &a));
+  Operand mask;
+  PLAIT_TRY(arguments_of(c, 0, &a, &mask));
   if (a.count == 0 || a.queries == 0) return PLAIT_OK;
   const DLTensor *out = result(c);
   const Kind k = kind(out->dtype);
@@ -464,7 +466,8 @@ plait_status attention_forward(plait_call *c) {
 // key, value
 plait_status attention_backward(plait_call *c) {
   AttentionArgs a{};
-  PLAIT_TRY(arguments_of(c, 1, &a));
+  Operand mask, lse;
+  PLAIT_TRY(arguments_of(c, 1, &a, &mask));
   const Kind k = kind(result(c)->dtype);
   const int size = size_of(k);
   set_operand(&a, kGrad, tensor(c, 0), a.queries, a.values, size);
@@ -475,7 +478,6 @@ plait_status attention_backward(plait_call *c) {
   set_ways(&a, size);
   a.is_causal = integer(c, 7) != 0, a.scale = real(c, 8);
   if (a.count == 0) return PLAIT_OK;
-  Operand lse;
   DeviceWorkspace means;
   PLAIT_TRY(lse.take_as(c, tensor(c, 6), DLDataType{kDLFloat, uint8_t(k == F64 ? 64 : 32), 1}));
   a.lse = const_cast<void *>(lse.data());

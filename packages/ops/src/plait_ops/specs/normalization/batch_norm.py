@@ -213,6 +213,9 @@ def _(input):
 
 @normalized_by.decompose
 def _(input, mean, var, weight, bias, eps):
+    check_batch(input, weight, bias)
+    check_per_channel("mean", mean, input)
+    check_per_channel("var", var, input)
     wide = [1, input.shape[1]] + [1] * (input.ndim - 2)
     scale = op.rsqrt(var + eps)
     if weight is not None:
