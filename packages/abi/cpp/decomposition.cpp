@@ -184,6 +184,7 @@ plait_status shape_by_decomposition(Frame *f) {
   for (uint16_t i = 0; i < f->n_out; i++) out[i] = none();
   const DefaultDevice meta(f->thread, inner.device);
   plait_status s = decomposed(&inner, Layers::off);
+  if (s < 0) name_caller(f);  // by the form that was called
   if (s == PLAIT_NOT_IMPLEMENTED) {
     clear(f->thread);
     s = PLAIT_DECLINE;

@@ -97,8 +97,11 @@ void rename_origin(const plait_call *c) {
   };
   const bool is_same = without_mark(inner) == without_mark(own);
   if (c->form == PLAIT_INPLACE) own += "_";
-  // of calls within calls the outermost and the innermost are named; internal operators are not
-  const bool named = is_same || e->renamed || (inner_op->flags & PLAIT_OP_INTERNAL);
+  // Of calls within calls the outermost and the innermost are named. Internal operators are not,
+  // nor are parts of an operator with kernels: another device may do without them. What has no
+  // kernel is.
+  const bool is_part = !(c->op->flags & PLAIT_OP_COMPOSITE) && e->code != PLAIT_NOT_IMPLEMENTED;
+  const bool named = is_same || is_part || e->renamed || (inner_op->flags & PLAIT_OP_INTERNAL);
   e->text = own + (named ? said : ": " + inner + said);
   e->from = own;
   e->renamed |= !is_same;
