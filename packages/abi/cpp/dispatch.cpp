@@ -257,6 +257,11 @@ plait_status layered(plait_call *c) {
   // its form out= has no derivative, which the layers themselves must see
   if (op->flags & PLAIT_OP_COMPOSITE) {
     const uint64_t todo = c->todo & ~passive_layers();
+    if (__builtin_expect(todo != 0, 0)) {  // the topmost layer may want the whole
+      const uint64_t own =
+          __atomic_load_n(&static_cast<const Op *>(op)->own_layers, __ATOMIC_ACQUIRE);
+      if (own >> (63 - __builtin_clzll(todo)) & 1) return call_below(c);
+    }
     const bool fused = backend_entry(op, c->device.device_type) && (!todo || op->def->vjp);
     if (!fused && !(c->form == PLAIT_OUT && todo)) return decomposed(c, Layers::on, todo);
   }

@@ -39,7 +39,7 @@ std::vector<Registration> registrations_of(const Op *op) {
 // after all others.
 void publish(Op *op) {
   std::vector<Table> backend, layer;
-  uint64_t mask = 0;
+  uint64_t mask = 0, own_mask = 0;
   const auto add = [&](const Registration &r) {
     const bool is_layer = r.slot >= PLAIT_SLOT_LAYER;
     std::vector<Table> &table = is_layer ? layer : backend;
@@ -61,6 +61,8 @@ void publish(Op *op) {
     for (const Registration &r : for_all_ops) add_some(r, false);
     for (const Registration &r : own) add_some(r, !is_view);
   }
+  for (const Registration &r : own)
+    if (r.slot >= PLAIT_SLOT_LAYER) own_mask |= uint64_t(1) << (r.slot - PLAIT_SLOT_LAYER);
   static const Table empty[64] = {};
   static_assert(PLAIT_MAX_DEVICE_TYPES <= 64, "the empty table serves both");
   const auto keep = [](const std::vector<Table> &v) -> Table const * {
@@ -74,6 +76,7 @@ void publish(Op *op) {
   // call: it has no entry, and the call skips it.
   __atomic_store_n(&op->backend, keep(backend), __ATOMIC_RELEASE);
   __atomic_store_n(&op->layer, keep(layer), __ATOMIC_RELEASE);
+  __atomic_store_n(&op->own_layers, own_mask, __ATOMIC_RELEASE);
   __atomic_store_n(&op->layer_mask, mask, __ATOMIC_RELEASE);
 }
 

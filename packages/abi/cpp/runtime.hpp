@@ -172,6 +172,7 @@ struct Registration {
 struct Op : plait_op {
   const plait_plugin *who;  // whose `init` defined it, or nullptr
   bool writes;  // an argument is marked !
+  uint64_t own_layers = 0;  // bits of those that have a function for this very operator
   Schema parsed;
   std::string schema_text, doc_text;
   std::vector<Registration> registrations;

@@ -74,6 +74,43 @@ def test_mixed_precision(tmp_path: pathlib.Path) -> None:
     )
 
 
+def test_what_mixed_precision_refuses(tmp_path: pathlib.Path) -> None:
+    run(
+        """
+        import torch
+        from torch import nn
+
+        def refused(kind, call, *args):
+            try:
+                call(*args)
+            except kind as error:
+                return str(error)
+            raise AssertionError(f"no {kind.__name__}")
+
+        # probabilities of float16 are often 0 or 1
+        p, t = torch.rand(3).cuda().half(), torch.ones(3).cuda()
+        for loss in (nn.BCELoss(), nn.functional.binary_cross_entropy):
+            with torch.autocast("cuda"):
+                text = refused(RuntimeError, loss, p, t)
+                loss(p.cpu().float(), t.cpu())  # tensors of the CPU are not meant
+            assert text.startswith("binary_cross_entropy: ") and "with_logits" in text, text
+            with torch.autocast("cpu"):
+                assert loss(p.cpu(), t.cpu()).dtype == torch.float32
+        with torch.autocast("cuda"):
+            loss = nn.functional.binary_cross_entropy_with_logits(p, t)
+        assert loss.dtype == torch.float32
+
+        w = torch.ones(2, device="cuda", dtype=torch.float16, requires_grad=True)
+        optimizer = torch.optim.SGD([w], lr=0.5)
+        scaler = torch.amp.GradScaler("cuda", init_scale=8.0)
+        scaler.scale(w.sum()).backward()
+        assert "float16" in refused(ValueError, scaler.step, optimizer)
+        assert w.tolist() == [1.0, 1.0] and w.grad.tolist() == [8.0, 8.0]
+        """,
+        tmp_path,
+    )
+
+
 def test_names_of_torch_cuda(tmp_path: pathlib.Path) -> None:
     run(
         """

@@ -6,6 +6,10 @@
 
 #include <pybind11/pybind11.h>
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include "tensor/tensor.hpp"
 
 namespace py = pybind11;
@@ -60,7 +64,6 @@ constexpr const char *to_float32[] = {"acos",
                                       "huber_loss",
                                       "mse_loss",
                                       "binary_cross_entropy_with_logits",
-                                      "binary_cross_entropy",
                                       "cross_entropy",
                                       "cross_entropy_forward",
                                       "cross_entropy_smooth",
@@ -120,12 +123,23 @@ plait_status cast(plait_thread *thread, plait_tensor *t, DLDataType to, Casts *c
   return PLAIT_OK;
 }
 
+DLDataType region_of(const plait_call *c) {
+  const auto type = uint32_t(c->device.device_type);
+  return type < PLAIT_MAX_DEVICE_TYPES ? chosen[type] : DLDataType{};
+}
+
+// What is below this layer; for a composite its parts, which are calls of their own.
+plait_status below(plait_call *c) {
+  if (!(c->op->flags & PLAIT_OP_COMPOSITE)) return state.runtime->call_below(c);
+  const InsideLayer inside(c->thread, layer_bit);
+  return state.runtime->call(c);
+}
+
 // Calls what is below with its tensors cast. Forms that write to given tensors go on as they
 // are.
 plait_status run(plait_call *c, bool is_short) {
-  const auto type = uint32_t(c->device.device_type);
-  const DLDataType region = type < PLAIT_MAX_DEVICE_TYPES ? chosen[type] : DLDataType{};
-  if (!region.bits || c->form != PLAIT_FUNCTION) return state.runtime->call_below(c);
+  const DLDataType region = region_of(c);
+  if (!region.bits || c->form != PLAIT_FUNCTION) return below(c);
   const DLDataType to = is_short ? region : float32;
   Casts casts;
   plait_call inner = *c;
@@ -139,12 +153,22 @@ plait_status run(plait_call *c, bool is_short) {
       continue;
     if (const plait_status s = cast(c->thread, t, to, &casts, i); s < 0) return s;
   }
-  const plait_status s = state.runtime->call_below(&inner);
+  const plait_status s = below(&inner);
   c->self = inner.self;
   return s;
 }
 plait_status run_short(plait_call *c) { return run(c, true); }
 plait_status run_float32(plait_call *c) { return run(c, false); }
+
+// Probabilities that were rounded to a short dtype can be 0 and 1, where the loss has no slope; as
+// in PyTorch, regions of the CPU compute it in float32.
+plait_status run_or_refuse(plait_call *c) {
+  if (c->device.device_type == kDLCPU || !region_of(c).bits) return run_float32(c);
+  return state.runtime->raise(c->thread, PLAIT_ERROR, c->op->name,
+                              "it is unsafe in a region of autocast; apply "
+                              "binary_cross_entropy_with_logits without the sigmoid, or end the "
+                              "region before it");
+}
 
 const plait_plugin plugin{
     PLAIT_HEADER(plait_plugin), "plait_core.autocast", "1", 0, nullptr, nullptr};
@@ -154,14 +178,20 @@ plait_status register_layer(plait_thread *thread) {
   uint32_t bit = 0;
   plait_status s = state.runtime->attach(thread, &plugin);
   if (s >= 0) s = state.runtime->layer(thread, "autocast", position, &bit);
-  const auto implement = [&](const char *name, plait_kernel function) {
-    const plait_op *op = state.runtime->op(name);
-    if (op && s >= 0)
-      s = state.runtime->implement(thread, op, PLAIT_SLOT_LAYER + bit, function, nullptr, &plugin,
-                                   nullptr);
+  std::vector<const plait_op *> operators(state.runtime->ops(nullptr, 0));
+  operators.resize(
+      std::min<size_t>(operators.size(), state.runtime->ops(operators.data(), operators.size())));
+  const auto implement = [&](const std::string &name, plait_kernel function) {
+    for (const plait_op *op : operators) {  // with its overloads
+      const std::string own = op->name;
+      if (s >= 0 && own.substr(0, own.find('.')) == name)
+        s = state.runtime->implement(thread, op, PLAIT_SLOT_LAYER + bit, function, nullptr, &plugin,
+                                     nullptr);
+    }
   };
   for (const char *name : to_short) implement(name, run_short);
   for (const char *name : to_float32) implement(name, run_float32);
+  implement("binary_cross_entropy", run_or_refuse);
   cast_operator = state.runtime->op("cast");
   if (s >= 0) layer_bit = uint64_t(1) << bit;
   return s;
