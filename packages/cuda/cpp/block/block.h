@@ -32,6 +32,7 @@
 //            launch's dynamic shared memory, in the same order on all threads
 //   Global   load(i) store(i, v); load_vector<N>(i) store_vector<N>(i, v): N elements from the
 //            element i, whose address must be a multiple of N * sizeof(T), at most 16 bytes
+//            store_same(i, v): as `store`, where several threads may store equal values
 //            add(i, v) minimum(i, v) maximum(i, v) exchange(i, v) compare_exchange(i, expected, v):
 //            atomic; they return what the element was
 //   Shared   load(i) store(i, v) add(i, v); load_vector<N>(i) store_vector<N>(i, v)

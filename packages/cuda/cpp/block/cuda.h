@@ -25,6 +25,7 @@ class Global {
   PLAIT_DEVICE explicit Global(T *data) : data_(data) {}
   PLAIT_DEVICE Element load(int64_t i) const { return data_[i]; }
   PLAIT_DEVICE void store(int64_t i, Element v) const { data_[i] = v; }
+  PLAIT_DEVICE void store_same(int64_t i, Element v) const { data_[i] = v; }
   template <int N>
   PLAIT_DEVICE Vector<Element, N> load_vector(int64_t i) const {
     return *reinterpret_cast<const Vector<Element, N> *>(data_ + i);

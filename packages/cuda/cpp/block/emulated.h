@@ -66,8 +66,10 @@ struct GlobalRange {
   uint64_t count;  // elements that need no further look
 };
 GlobalRange global_range(const GlobalView &view);
-// Looks closer at an access of `count` elements from i: returns if it is allowed.
-void check_global(const GlobalView &view, int64_t i, int count, Access access, Site site);
+// Looks closer at an access of `count` elements from i: returns if it is allowed. `same`: NULL, or
+// the value that several threads may write.
+void check_global(const GlobalView &view, int64_t i, int count, Access access, Site site,
+                  const void *same = nullptr);
 
 struct SharedRange {
   uint32_t offset, count;  // bytes, elements
@@ -112,6 +114,11 @@ class Global {
   void store(int64_t i, Element v, PLAIT_SITE) const {
     static_assert(!std::is_const_v<T>, "this memory is read only");
     check(i, 1, emulation::kWrite, file, line);
+    __builtin_memcpy(at(i), &v, sizeof v);
+  }
+  void store_same(int64_t i, Element v, PLAIT_SITE) const {
+    static_assert(!std::is_const_v<T>, "this memory is read only");
+    check(i, 1, emulation::kWrite, file, line, &v);
     __builtin_memcpy(at(i), &v, sizeof v);
   }
   template <int N>
@@ -161,13 +168,14 @@ class Global {
   template <class>
   friend class Shared;
   char *at(int64_t i) const { return range_.host + i * int64_t(sizeof(Element)); }
-  void check(int64_t i, int count, emulation::Access access, const char *file, int line) const {
+  void check(int64_t i, int count, emulation::Access access, const char *file, int line,
+             const void *same = nullptr) const {
     const uint64_t first = uint64_t(i - range_.low);
     const uint64_t unaligned =
         count == 1 ? 0 : reinterpret_cast<uintptr_t>(at(i)) % (sizeof(Element) * size_t(count));
     if (PLAIT_LIKELY(first < range_.count && range_.count - first >= uint64_t(count) && !unaligned))
       return;
-    emulation::check_global(view_, i, count, access, {file, line});
+    emulation::check_global(view_, i, count, access, {file, line}, same);
   }
   template <class F>
   static Element update_at(char *p, F f) {

@@ -1,6 +1,7 @@
 // Accesses of memory: what is allowed, and what is said of one that is not.
 #include <cstdarg>
 #include <cstdio>
+#include <cstring>
 
 #include "emulation/kernels/shadow.h"
 #include "emulation/kernels/team.h"
@@ -59,7 +60,8 @@ GlobalRange global_range(const GlobalView &view) {
   return result;
 }
 
-void check_global(const GlobalView &view, int64_t i, int count, Access access, Site site) {
+void check_global(const GlobalView &view, int64_t i, int count, Access access, Site site,
+                  const void *same) {
   BlockState &state = *view.state;
   const unsigned long long address = view.address + uint64_t(i) * uint64_t(view.size);
   const auto refuse = [&](driver::Result code, const char *why) {
@@ -93,7 +95,12 @@ void check_global(const GlobalView &view, int64_t i, int count, Access access, S
     snprintf(why, sizeof why, "the address is no multiple of %d", alignment);
     refuse(driver::kMisalignedAddress, why);
   }
-  if (state.shadow) record_global(view, i, count, access, site);
+  if (!state.shadow) return;
+  // equal values in any order leave the same memory
+  const bool repeats =
+      same && !memcmp(reinterpret_cast<void *>(address + uintptr_t(range.distance)), same,
+                      size_t(view.size));
+  record_global(view, i, count, access, site, {same != nullptr, repeats});
 }
 
 // ---- shared memory

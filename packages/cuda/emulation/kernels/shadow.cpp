@@ -53,14 +53,17 @@ GlobalTouch touch_of(const GlobalView &view, Access access, Site site) {
 
 }  // namespace
 
-void record_global(const GlobalView &view, int64_t i, int count, Access access, Site site) {
+void record_global(const GlobalView &view, int64_t i, int count, Access access, Site site,
+                   Repetition repetition) {
   Shadow &shadow = *view.state->shadow;
-  const GlobalTouch now = touch_of(view, access, site);
+  GlobalTouch now = touch_of(view, access, site);
+  now.may_repeat = repetition.is_allowed;
   const int step = view.size < 4 ? view.size : 4;
   const uintptr_t address = view.address + uintptr_t(i * view.size);
   for (int b = 0; b < view.size * count; b += step) {
     GlobalCell &cell = shadow.cells[address + uintptr_t(b)];
-    if (conflicts(shadow, cell.write, now))
+    const bool is_repeated = cell.write.may_repeat && repetition.is_equal;
+    if (!is_repeated && conflicts(shadow, cell.write, now))
       refuse(view, i + b / view.size, access, site, cell.write, true);
     if (access == kRead) {
       const GlobalTouch &first = cell.read[0];

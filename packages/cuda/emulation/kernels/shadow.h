@@ -13,6 +13,7 @@ struct GlobalTouch {
   uint32_t epoch = 0;  // barriers of the block
   uint16_t thread = 0, phase = 0;
   bool atomic = false;
+  bool may_repeat = false;  // a write that others may repeat with an equal value
 };
 struct GlobalCell {
   GlobalTouch write, read[2];  // two readers that differ
@@ -28,6 +29,11 @@ struct Shadow {
   uint64_t time = 0;
 };
 
-void record_global(const GlobalView &view, int64_t i, int count, Access access, Site site);
+// A write of `store_same`, and whether the memory holds its value already.
+struct Repetition {
+  bool is_allowed, is_equal;
+};
+void record_global(const GlobalView &view, int64_t i, int count, Access access, Site site,
+                   Repetition);
 
 }  // namespace plait::cuda::emulation

@@ -240,7 +240,12 @@ print(driver.synchronize(), driver.take(y, 2))
 y = driver.put(array("f", [0.0] * 8))
 assert driver.launch("last_block_f32", 0, y, grid=(7, 1, 1), threads=64, shared=4) == 0
 print(driver.synchronize(), driver.take(y, 1))
+assert driver.launch("same_value_f32", 0, y, 64, grid=(2, 1, 1), threads=32) == 0
+print(driver.synchronize(), driver.take(y, 1))
 assert driver.launch("global_race_f32", 0, y, 16, threads=32) == 0
+print(driver.synchronize(), driver.trap())
+driver.library.plait_emulation_revive()
+assert driver.launch("same_value_f32", 0, y, 16, threads=32) == 0
 print(driver.synchronize(), driver.trap())
 """
 
@@ -248,9 +253,12 @@ print(driver.synchronize(), driver.trap())
 def test_races_in_global_memory(driver_path: Path) -> None:
     done = run(RACES, driver_path, PLAIT_CUDA_CHECK="1")
     assert done.returncode == 0, done.stderr
-    ordered, counted, race = done.stdout.splitlines()
+    ordered, counted, equal, race, unequal = done.stdout.splitlines()
     assert ordered == "0 [1.0, 2.0]"
     assert counted == "0 [21.0]"
+    assert equal == "0 [0.0]"
+    assert unequal.startswith("719 same_value_f32, samples.cpp:")
+    assert "thread 16: it writes element 0 of global memory at 0x" in unequal
     assert race.startswith("719 global_race_f32, samples.cpp:")
     assert "thread 1: it writes element 0 of global memory at 0x" in race
     assert ", which thread 0 of block (0, 0, 0) wrote at samples.cpp:" in race

@@ -98,7 +98,9 @@ PLAIT_DEVICE void scatter_elements(Thread &t, const ScatterArgs &a) {
     const Entry e = entry_at(t, a, p);
     if (!e.is_valid || (a.owners && owners.load(e.self + a.bias) != p)) continue;
     a.other.seek(r, offset);
-    self.store(e.self + offset[0], a.source ? source.load(e.source + offset[1]) : number);
+    // without owners, entries of one place have one value
+    const T value = a.source ? source.load(e.source + offset[1]) : number;
+    self.store_same(e.self + offset[0], value);
   }
 }
 

@@ -51,7 +51,7 @@ PLAIT_DEVICE void sum_shared(Block &b, const Args &a) {
   if (b.thread() == 0) b.global<T>(a.y).add(0, partial.load(0));
 }
 
-// The same by shuffles: one row of 32 elements for each warp.
+// Adds up rows by shuffles: one row of 32 elements for each warp.
 template <class T>
 PLAIT_DEVICE void sum_rows(Block &b, const Args &a) {
   const int64_t row = b.block() * b.warps() + b.warp();
@@ -178,6 +178,10 @@ PLAIT_DEVICE void global_race(Thread &t, const Args &a) {
   t.global<T>(a.y).store(t.index() / a.n, T(t.index()));
 }
 template <class T>
+PLAIT_DEVICE void same_value(Thread &t, const Args &a) {  // that of the first n threads is 0
+  t.global<T>(a.y).store_same(0, T(t.index() / a.n));
+}
+template <class T>
 PLAIT_DEVICE void numbers(Thread &t, const Args &a) {  // in which order blocks come
   if (t.thread() == 0) t.global<T>(a.y).store(t.block(), t.global<T>(a.y).add(a.n, T(1)));
 }
@@ -228,6 +232,7 @@ PLAIT_DEVICE_KERNEL(swapped, Args, 256, NUMERIC);
 PLAIT_DEVICE_KERNEL(deep, Args, 1024, WIDE);
 PLAIT_DEVICE_KERNEL(reports, Args, 256, WIDE);
 PLAIT_DEVICE_KERNEL(global_race, Args, 256, WIDE);
+PLAIT_DEVICE_KERNEL(same_value, Args, 256, WIDE);
 PLAIT_DEVICE_KERNEL(last_block, Args, 256, WIDE);
 PLAIT_DEVICE_KERNEL(neighbours, Args, 256, WIDE);
 PLAIT_DEVICE_KERNEL(numbers, Args, 256, WIDE);
