@@ -57,3 +57,37 @@ def test_logarithms_of_sums_in_another_dtype(dtype):
     output, lse = FORWARD(query, key, value, None, False, 0.3)
     arguments = grad, query, key, value, None, output, lse.to(dtype), False, 0.3
     check(BACKWARD, *arguments, tolerance=TOLERANCE[dtype])
+
+
+# Kernels decline rows that are this wide, and other operators compute the derivatives.
+WIDE = 130
+
+
+@pytest.mark.parametrize("dtype", FLOATS[2:], ids=str)
+@pytest.mark.parametrize("mask", ["none", "bool", "added", "causal"])
+def test_halves_of_wide_rows(mask, dtype):
+    """Each result is as in float32, but for its rounding."""
+    rng = np.random.default_rng(2)
+    query, key, value = (random(rng, 2, n, WIDE, dtype=dtype) for n in (9, 12, 12))
+    chosen = None
+    if mask == "bool":
+        chosen = pc.tensor(rng.random((9, 12)) > 0.3)
+    if mask == "added":
+        chosen = random(rng, 9, 12, dtype=dtype)
+    grad = random(rng, 2, 9, WIDE, dtype=dtype)
+    more = mask == "causal", 0.2
+
+    def run(device, to):
+        q, k, v, m, g = (
+            x if x is None else x.to(device).to(x.dtype if x.dtype == pc.bool else to)
+            for x in (query, key, value, chosen, grad)
+        )
+        output, lse = FORWARD(q, k, v, m, *more)
+        return output, lse, *BACKWARD(g, q, k, v, m, output, lse, *more)
+
+    got, want = run("cuda", dtype), run("cpu", pc.float32)
+    assert [x.dtype for x in got] == [dtype, pc.float32, dtype, dtype, dtype]
+    eps = pc.finfo(dtype).eps
+    for one, other in zip(got, want, strict=True):
+        bound = eps * float(other.abs().max())
+        np.testing.assert_allclose(one.float().cpu(), other, rtol=0, atol=bound)

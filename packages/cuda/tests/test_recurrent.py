@@ -50,3 +50,37 @@ def test_gru(rng, sizes, width, reverse, has_bias, dtype):
     grads, kept = (rows(n, width), rows(*first)), (output, activated)
     backward = operator("gru_backward")
     check(backward, *grads, gates, h, weight, bias, *kept, sizes, reverse, tolerance=2e-4)
+
+
+@pytest.mark.parametrize("dtype", [pc.float16, pc.bfloat16], ids=str)
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("name", ["lstm", "gru"])
+def test_halves(rng, name, reverse, dtype):
+    """Each result is as in float32, but for its rounding."""
+    sizes, width = [4, 4, 3, 2, 2, 1], 33
+    parts = 4 if name == "lstm" else 3
+
+    def rows(*shape):
+        return random(rng, *shape, dtype=dtype)
+
+    n, first = sum(sizes), (sizes[0], width)
+    states = [rows(*first) for _ in range(parts - 2)]
+    weight = (rows(parts * width, width).float() / 5).to(dtype)
+    operands = [rows(n, parts * width), *states, weight]
+    if name == "gru":
+        operands.append(rows(parts * width))
+    grads = [rows(n, width), *(rows(*first) for _ in states)]
+
+    def run(device, to):
+        inputs = [x.to(device).to(to) for x in operands]
+        forward = operator(f"{name}_forward")(*inputs, sizes, reverse)
+        kept = forward[:1] + forward[1 + len(states) :]
+        back = operator(f"{name}_backward")
+        incoming = [x.to(device).to(to) for x in grads]
+        return *forward, *back(*incoming, *inputs, *kept, sizes, reverse)
+
+    eps = pc.finfo(dtype).eps
+    for one, other in zip(run("cuda", dtype), run("cpu", pc.float32), strict=True):
+        assert one.dtype == dtype
+        bound = eps * float(other.abs().max())
+        np.testing.assert_allclose(one.float().cpu(), other, rtol=0, atol=bound)

@@ -16,6 +16,7 @@ from plait_ops.words import (
     result,
     result_as,
     sum_to,
+    to_dtype,
     wide_dtype,
 )
 
@@ -199,8 +200,29 @@ def attention_weights(scores):
     return op.masked_fill(op.softmax(op.masked_fill(scores, blind, 0.0), -1), blind, 0.0)
 
 
+@part
+def widened_mask(mask, wide):
+    """A mask beside operands in the dtype `wide`."""
+    made = mask
+    if mask is not None and mask.dtype != bool_:
+        made = to_dtype(mask, wide)
+    return made
+
+
+# halves: the same operators in float32, and each result is rounded once
 @attention_forward.decompose
 def _(query, key, value, mask, is_causal, scale):
+    wide = wide_dtype(query.dtype)
+    if query.dtype != wide:
+        made, lse = attention_forward(
+            to_dtype(query, wide),
+            to_dtype(key, wide),
+            to_dtype(value, wide),
+            widened_mask(mask, wide),
+            is_causal,
+            scale,
+        )
+        return to_dtype(made, query.dtype), lse
     scores = attention_scores(query, key, mask, is_causal, scale)
     made = attention_weights(scores) @ value
     lse = op.logsumexp(scores, [-1])
@@ -226,7 +248,22 @@ def _(grad, query, key, value, mask, is_causal, scale):
 
 
 @attention_backward.decompose
-def _(grad, query, key, value, mask, is_causal, scale):
+def _(grad, query, key, value, mask, output, lse, is_causal, scale):
+    dtype = query.dtype
+    wide = wide_dtype(dtype)
+    if dtype != wide:
+        gq, gk, gv = attention_backward(
+            to_dtype(grad, wide),
+            to_dtype(query, wide),
+            to_dtype(key, wide),
+            to_dtype(value, wide),
+            widened_mask(mask, wide),
+            to_dtype(output, wide),
+            to_dtype(lse, wide),
+            is_causal,
+            scale,
+        )
+        return to_dtype(gq, dtype), to_dtype(gk, dtype), to_dtype(gv, dtype)
     # saved values depend on the operands: they are computed again here, so that they can be
     # differentiated
     weights = attention_weights(attention_scores(query, key, mask, is_causal, scale))

@@ -9,7 +9,7 @@ from plait_ops.specs.recurrent.lstm import (
     in_order,
     state_before,
 )
-from plait_ops.words import part, result
+from plait_ops.words import part, result, to_dtype, wide_dtype
 
 gru_sequence = Composite(
     "gru_sequence(Tensor gates, Tensor hx, Tensor weight, Tensor? bias, int[] sizes, bool reverse=False)"
@@ -125,8 +125,21 @@ def gru_activations(x, h, weight, bias):
     return [r, z, op.tanh(op.narrow(x, 1, 2 * width, width) + r * own), own]
 
 
+# halves: the same operators in float32, and each result is rounded once
 @gru_forward.decompose
 def _(gates, hx, weight, bias, sizes, reverse):
+    dtype = gates.dtype
+    wide = wide_dtype(dtype)
+    if dtype != wide:
+        output, h_n, values = gru_forward(
+            to_dtype(gates, wide),
+            to_dtype(hx, wide),
+            to_dtype(weight, wide),
+            None if bias is None else to_dtype(bias, wide),
+            sizes,
+            reverse,
+        )
+        return to_dtype(output, dtype), to_dtype(h_n, dtype), to_dtype(values, dtype)
     starts = first_rows(sizes)
     steps = len(sizes)
     h = op.narrow(hx, 0, 0, sizes[steps - 1]) if reverse else hx
@@ -157,7 +170,28 @@ def _(g0, g1, gates, hx, weight, bias, result0, result2, sizes, reverse):
 
 
 @gru_backward.decompose
-def _(grad, grad_h, gates, hx, weight, bias, sizes, reverse):
+def _(grad, grad_h, gates, hx, weight, bias, output, activated, sizes, reverse):
+    dtype = gates.dtype
+    wide = wide_dtype(dtype)
+    if dtype != wide:
+        by_all, by_h, by_w, by_bias = gru_backward(
+            to_dtype(grad, wide),
+            to_dtype(grad_h, wide),
+            to_dtype(gates, wide),
+            to_dtype(hx, wide),
+            to_dtype(weight, wide),
+            None if bias is None else to_dtype(bias, wide),
+            to_dtype(output, wide),
+            to_dtype(activated, wide),
+            sizes,
+            reverse,
+        )
+        return (
+            to_dtype(by_all, dtype),
+            to_dtype(by_h, dtype),
+            to_dtype(by_w, dtype),
+            to_dtype(by_bias, dtype),
+        )
     starts = first_rows(sizes)
     steps = len(sizes)
     rows = hx.shape[0]

@@ -2,7 +2,15 @@
 
 from plait_ops import calls as op
 from plait_ops.spec import Composite, Operator
-from plait_ops.words import check, part, require, require_same, result
+from plait_ops.words import (
+    check,
+    part,
+    require,
+    require_same,
+    result,
+    to_dtype,
+    wide_dtype,
+)
 
 lstm_sequence = Composite(
     "lstm_sequence(Tensor gates, Tensor hx, Tensor cx, Tensor weight, int[] sizes, bool reverse=False)"
@@ -196,8 +204,27 @@ def lstm_activations(x, h, weight):
     return [i, f, g, o]
 
 
+# halves: the same operators in float32, and each result is rounded once
 @lstm_forward.decompose
 def _(gates, hx, cx, weight, sizes, reverse):
+    dtype = gates.dtype
+    wide = wide_dtype(dtype)
+    if dtype != wide:
+        output, h_n, c_n, all_c, values = lstm_forward(
+            to_dtype(gates, wide),
+            to_dtype(hx, wide),
+            to_dtype(cx, wide),
+            to_dtype(weight, wide),
+            sizes,
+            reverse,
+        )
+        return (
+            to_dtype(output, dtype),
+            to_dtype(h_n, dtype),
+            to_dtype(c_n, dtype),
+            to_dtype(all_c, dtype),
+            to_dtype(values, dtype),
+        )
     starts = first_rows(sizes)
     steps = len(sizes)
     h = op.narrow(hx, 0, 0, sizes[steps - 1]) if reverse else hx
@@ -242,7 +269,30 @@ def _(g0, g1, g2, gates, hx, cx, weight, result0, result3, result4, sizes, rever
 
 
 @lstm_backward.decompose
-def _(grad, grad_h, grad_c, gates, hx, cx, weight, sizes, reverse):
+def _(grad, grad_h, grad_c, gates, hx, cx, weight, output, cells, activated, sizes, reverse):
+    dtype = gates.dtype
+    wide = wide_dtype(dtype)
+    if dtype != wide:
+        by_gates_, by_h, by_c, by_weight = lstm_backward(
+            to_dtype(grad, wide),
+            to_dtype(grad_h, wide),
+            to_dtype(grad_c, wide),
+            to_dtype(gates, wide),
+            to_dtype(hx, wide),
+            to_dtype(cx, wide),
+            to_dtype(weight, wide),
+            to_dtype(output, wide),
+            to_dtype(cells, wide),
+            to_dtype(activated, wide),
+            sizes,
+            reverse,
+        )
+        return (
+            to_dtype(by_gates_, dtype),
+            to_dtype(by_h, dtype),
+            to_dtype(by_c, dtype),
+            to_dtype(by_weight, dtype),
+        )
     # saved values depend on the operands: they are computed again here, so that they can be
     # differentiated
     starts = first_rows(sizes)
