@@ -101,6 +101,45 @@ def test_an_event_of_another_process_is_waited_for(tmp_path: pathlib.Path) -> No
     run_file(program, tmp_path)
 
 
+def test_a_queue_carries_events(tmp_path: pathlib.Path) -> None:
+    program = """
+    import plait.multiprocessing as mp
+
+    def wait(queue, answers):
+        import plait
+        events, x = queue.get()
+        assert [type(e) for e in events] == [plait.Event] * 2
+        assert all(isinstance(e, plait.cuda.Event) for e in events)
+        events[0].wait()
+        answers.put(float((x + 1).cpu().sum()))
+        try:
+            queue.put(events[0])
+        except RuntimeError as error:
+            answers.put(str(error))
+
+    if __name__ == "__main__":
+        context = mp.get_context("spawn")
+        queue, answers = context.Queue(), context.Queue()
+        child = context.Process(target=wait, args=(queue, answers))
+        child.start()
+        event, x = plait.cuda.Event(interprocess=True), plait.zeros(100, device="cuda")
+        plait.cuda.synchronize()
+        emulation.set("delay_us", 50_000)
+        x.fill_(4)
+        event.record()
+        emulation.set("delay_us", 0)
+        other = plait.Event("cuda", interprocess=True)
+        queue.put(([event, other], x))
+        assert answers.get(timeout=60) == 500.0
+        assert "only the process that made it" in answers.get(timeout=60)
+        child.join(60)
+        assert child.exitcode == 0, child.exitcode
+        receiver, sender = mp.Pipe(duplex=False)
+        refused(ValueError, lambda: sender.send(plait.cuda.Event()), "made for other processes")
+    """
+    run_file(program, tmp_path)
+
+
 def run_file(code: str, folder: pathlib.Path) -> None:
     """Run a program from a file, which spawned processes import."""
     path = folder / "program.py"

@@ -119,7 +119,7 @@ plait_status event_share(void *, plait_thread *thread, plait_device_event *e,
                          plait_shared_memory *out) {
   PLAIT_TRY(use(thread, e->device));
   driver::IpcHandle handle;
-  PLAIT_CUDA(thread, e->device, "sharing an event",
+  PLAIT_CUDA(thread, e->device, "sharing an event, which only the process that made it can do",
              share_event(&handle, static_cast<driver::Event>(e->native)));
   out->offset = 0;
   out->fd = -1;

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
+import os
 import pickle
 import threading
 from collections.abc import Callable, Sequence
 from multiprocessing import context, reduction
 from typing import Any
 
+from plait_abi import binding
 from plait_multiprocessing import _library as _library, _shared
 
 # the results of _shared.kind
@@ -90,6 +92,8 @@ class Pickler(reduction.ForkingPickler):
         """Return the reduction of tensors and arrays."""
         if type(value) is _Reference:
             return value.rebuild, value.arguments
+        if isinstance(value, binding.Event):
+            return _event(value)
         if type(value) is InMessage:
             reference = self._block(value.block)
             return reference.rebuild, reference.arguments
@@ -257,6 +261,22 @@ def _with_gradient(cls: Any, tensor: Any, grad: bool) -> Any:
     if cls is not None:
         return cls._make_subclass(cls, tensor, grad)
     return tensor.requires_grad_() if grad else tensor
+
+
+def _event(event: Any) -> tuple[Any, ...]:
+    handle, descriptor, offset = binding.share_event(event)
+    if descriptor >= 0:
+        os.close(descriptor)
+        raise TypeError(
+            f"send: events of {event.device} are shared by file descriptors, which messages do "
+            "not bring; send a tensor behind `event.synchronize()` instead"
+        )
+    return rebuild_event, (event.device, handle, offset)
+
+
+def rebuild_event(device: Any, handle: bytes, offset: int) -> Any:
+    """Open an event of another process."""
+    return binding.open_event(device, handle, -1, offset)
 
 
 def rebuild_array(
