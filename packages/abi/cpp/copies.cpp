@@ -78,7 +78,7 @@ plait_status copy_bytes(plait_thread *thread, plait_tensor *to, plait_tensor *fr
   return s;
 }
 
-// The same, also between two types of device: through the host.
+// `copy_bytes`, also between two types of device: through the host.
 plait_status move_bytes(plait_thread *thread, plait_tensor *to, plait_tensor *from, bool async) {
   const DLDevice there = to->dl.device, here = from->dl.device;
   const bool direct =

@@ -228,7 +228,7 @@ bool is_consistent(plait_thread *thread, const plait_device *d) {
   return flags_fit(thread, d->name, d->flags, 0);
 }
 
-// The same of the other roles.
+// Whether the optional functions of an allocator that need one another are there together.
 bool is_consistent(plait_thread *thread, const plait_allocator *a) {
   if (!PLAIT_HAS(plait_allocator, a, pool_new) ||
       (PLAIT_HAS(plait_allocator, a, pool_use) && PLAIT_HAS(plait_allocator, a, pool_free)))

@@ -3,31 +3,15 @@
 #include <atomic>
 
 #include "kernel/half.h"
+#include "pointwise/operands.h"
 
 namespace plait::core {
 namespace {
 
-// The operands' common kind. If all are numbers, it is the result's, or the widest of the numbers.
-Kind operand_kind(const plait_call *c, const PointwiseOp &op) {
-  for (int i = 0; i < op.n_operands; i++)
-    if (c->in[i].tag == PLAIT_TENSOR) return kind(c->in[i].u.t->dl.dtype);
-  if (op.to != promote::BOOL) return kind(result(c)->dtype);
-  int32_t tag = PLAIT_INT;
-  for (int i = 0; i < op.n_operands; i++) tag = c->in[i].tag > tag ? c->in[i].tag : tag;
-  return tag == PLAIT_COMPLEX ? C128 : tag == PLAIT_FLOAT ? F64 : I64;
-}
-
 PLAIT_INLINE void read_params(const plait_call *c, const PointwiseOp &op, Params *q) {
   for (int j = 0; j < op.n_params; j++) {
-    const plait_value &v = c->in[op.n_operands + j];
-    q->imaginary[j] = v.tag == PLAIT_COMPLEX ? v.u.fs[1] : 0;
-    if (v.tag == PLAIT_FLOAT || v.tag == PLAIT_COMPLEX) {
-      q->f[j] = v.tag == PLAIT_FLOAT ? v.u.f : v.u.fs[0];
-      q->i[j] = q->f[j] >= -9.2e18 && q->f[j] <= 9.2e18 ? int64_t(q->f[j]) : 0;
-    } else {
-      q->i[j] = v.tag == PLAIT_NONE ? 0 : v.u.i;
-      q->f[j] = double(q->i[j]);
-    }
+    const Number x = number_of(c->in[op.n_operands + j]);
+    q->f[j] = x.real, q->imaginary[j] = x.imaginary, q->i[j] = x.integer;
   }
 }
 
@@ -124,7 +108,7 @@ bool all_small(const float *x, int64_t n) {
 }
 
 plait_status run_pointwise(plait_call *c, const PointwiseOp &op, const Bounds *bounds) {
-  const Kind k = operand_kind(c, op);
+  const Kind k = operand_kind(c, op.n_operands, op.to == promote::BOOL);
   Inner inner{loop_of(op, k), nullptr, {}};
   if (PLAIT_UNLIKELY(!inner.loop)) return PLAIT_DECLINE;
   const DLTensor *out = result(c);

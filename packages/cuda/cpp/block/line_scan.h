@@ -77,7 +77,7 @@ PLAIT_DEVICE Value scan_warp(Block &t, const S &s, Value value, Value *total) {
   return t.lane() ? before : s.start();
 }
 
-// The same for the threads of a line: a warp or the block. `room` has a value for each warp.
+// `scan_warp` for all threads of a line: a warp or the block. `room` has a value for each warp.
 template <class S, class Value = typename S::Value>
 PLAIT_DEVICE Value scan_line_threads(Block &t, const S &s, Value value, int lanes,
                                      Shared<Value> room, Value *total) {

@@ -165,7 +165,7 @@ PLAIT_DEVICE void reduce_vectors(const R &r, const ReduceArgs &a, int64_t base, 
   }
 }
 
-// The same with elements anywhere.
+// Reduces elements of any strides, which it loads one by one.
 template <class R, bool is_line>
 PLAIT_DEVICE void reduce_elements(const R &r, const ReduceArgs &a, int64_t base, int64_t begin,
                                   int64_t end, int lane, typename R::Value &value) {

@@ -156,7 +156,7 @@ class LongRow {
       f(i + step, w);
     }
   }
-  // The same after the first pass.
+  // Reads the row once more, after `first_pass`, which may have kept it.
   template <class F>
   PLAIT_DEVICE void next_pass(const Global<const E> &x, int64_t base, T absent, F f) const {
     if (!is_kept_) return first_pass(x, base, absent, f);

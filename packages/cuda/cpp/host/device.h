@@ -26,15 +26,15 @@ struct DeviceState {
 
 // The state of a device, started at its first use; NULL after an error.
 DeviceState *state_of(plait_thread *thread, int device);
-// The same of a device that was used before.
+// The state of a device that was used before.
 DeviceState &used_state(int device);
-// The same, or NULL if the device was not used, or the process ends.
+// The state of a device, or NULL if it was not used, or the process ends.
 DeviceState *state_if_used(int device);
 
 // Makes the device current on this thread; part of every call of the driver. Other libraries of the
 // process may have changed that since the last call.
 plait_status use(plait_thread *thread, DLDevice device);
-// The same for functions that cannot report an error; false if there is nothing to call.
+// `use` for functions that cannot report an error; false if there is nothing to call.
 bool use_quietly(DLDevice device);
 
 // Number of devices; 0 without a driver.
@@ -56,7 +56,7 @@ void stop_devices();
 // Remembers a fatal result, and sets the error.
 plait_status fail_on(plait_thread *thread, DLDevice device, driver::Result result,
                      const char *what);
-// The same behind a wait, but a fatal result is no error here: the runtime asks `take_error` next,
+// `fail_on` behind a wait, but a fatal result is no error here: the runtime asks `take_error` next,
 // and its text names the operators that were in flight.
 plait_status settle(plait_thread *thread, DLDevice device, driver::Result result, const char *what);
 

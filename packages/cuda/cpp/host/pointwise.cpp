@@ -1,67 +1,10 @@
 #include "host/pointwise.h"
 
+#include "host/copy.h"
+#include "pointwise/operands.h"
+
 namespace plait::cuda {
 namespace {
-
-// The operands' common kind. If all are numbers, it is the result's, or the widest of the numbers.
-Kind operand_kind(const plait_call *c, int operands, int to) {
-  for (int i = 0; i < operands; i++)
-    if (c->in[i].tag == PLAIT_TENSOR) return kind(c->in[i].u.t->dl.dtype);
-  if (to != result_as::BOOL) return kind(result(c)->dtype);
-  int32_t tag = PLAIT_INT;
-  for (int i = 0; i < operands; i++) tag = c->in[i].tag > tag ? c->in[i].tag : tag;
-  return tag == PLAIT_COMPLEX ? C128 : tag == PLAIT_FLOAT ? F64 : I64;
-}
-
-struct Number {
-  double real, imaginary;
-  int64_t integer;
-};
-Number number_of(const plait_value &v) {
-  if (v.tag == PLAIT_FLOAT || v.tag == PLAIT_COMPLEX) {
-    const double x = v.tag == PLAIT_FLOAT ? v.u.f : v.u.fs[0];
-    return {x, v.tag == PLAIT_COMPLEX ? v.u.fs[1] : 0,
-            x >= -9.2e18 && x <= 9.2e18 ? int64_t(x) : 0};
-  }
-  const int64_t i = v.tag == PLAIT_NONE ? 0 : v.u.i;
-  return {double(i), 0, i};
-}
-
-// A number of the host, or of a 0-d tensor of the CPU, whose bytes the host can read.
-Number number_of(const DLTensor *t) {
-  const Kind k = kind(t->dtype);
-  plait_value v{PLAIT_INT, 0, {0}};
-  double pair[2] = {0, 0};
-  switch (k) {
-#define PLAIT_READ(K, T) \
-  case K: v.u.i = int64_t(*data<T>(t)); break;
-    PLAIT_READ(Bool, bool)
-    PLAIT_READ(U8, uint8_t)
-    PLAIT_READ(I8, int8_t)
-    PLAIT_READ(U16, uint16_t)
-    PLAIT_READ(I16, int16_t)
-    PLAIT_READ(U32, uint32_t)
-    PLAIT_READ(I32, int32_t)
-    PLAIT_READ(U64, uint64_t)
-    PLAIT_READ(I64, int64_t)
-#undef PLAIT_READ
-    case F32: v.tag = PLAIT_FLOAT, v.u.f = double(*data<float>(t)); break;
-    case F64: v.tag = PLAIT_FLOAT, v.u.f = *data<double>(t); break;
-    case F16: v.tag = PLAIT_FLOAT, v.u.f = double(widen(*data<Half>(t))); break;
-    case BF16: v.tag = PLAIT_FLOAT, v.u.f = double(widen(*data<BFloat>(t))); break;
-    case C64:
-      v.tag = PLAIT_COMPLEX, pair[0] = double(data<float>(t)[0]),
-      pair[1] = double(data<float>(t)[1]);
-      v.u.fs = pair;
-      break;
-    case C128:
-      v.tag = PLAIT_COMPLEX, pair[0] = data<double>(t)[0], pair[1] = data<double>(t)[1];
-      v.u.fs = pair;
-      break;
-    default: break;
-  }
-  return number_of(v);
-}
 
 // Numbers of float16 and bfloat16 stay float32, as on the CPU; in comparisons they are rounded, so
 // that they can equal an element.
@@ -78,7 +21,10 @@ void add_operand(const plait_call *c, const PointwiseFacts &f, Kind k, int i, Pl
   const plait_value &v = c->in[i];
   const bool on_host = v.tag == PLAIT_TENSOR && v.u.t->dl.device.device_type == kDLCPU;
   if (v.tag == PLAIT_TENSOR && !on_host) return plan->add(&v.u.t->dl, size_of(k));
-  Number x = on_host ? number_of(&v.u.t->dl) : number_of(v);
+  plait_value number = v;
+  double parts[2];
+  if (on_host) read_number(&v.u.t->dl, &number, parts);
+  Number x = number_of(number);
   if (f.to == result_as::BOOL) x = rounded(x, k);
   a->is_number |= 1u << i;
   a->number[i][0] = x.real, a->number[i][1] = x.imaginary, a->integer[i] = x.integer;
@@ -142,7 +88,7 @@ int64_t vectors_of(const Plan &plan, const int *item, int width, uint32_t is_num
 
 template <int operands>
 plait_status run_pointwise(plait_call *c, const PointwiseFacts &f) {
-  const Kind k = operand_kind(c, operands, f.to);
+  const Kind k = operand_kind(c, operands, f.to == result_as::BOOL);
   const DLTensor *out = result(c);
   PointwiseArgs<operands> a{};
   a.n = numel(out);

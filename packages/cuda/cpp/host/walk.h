@@ -47,8 +47,8 @@ struct Walk {
       linear = rest;
     }
   }
-  // The same where the walk is not large, or has one dimension: a kernel without divisions of
-  // 64-bit numbers needs fewer registers.
+  // `seek` where the walk is not large, or has one dimension: a kernel without divisions of 64-bit
+  // numbers needs fewer registers.
   PLAIT_HD void seek_small(int64_t linear, int64_t *offset) const {
     for (int k = 0; k < operands; k++) offset[k] = 0;
     const int last = dims - 1;

@@ -142,7 +142,7 @@ bool is_ending();
 
 // Puts work behind the other work of a stream.
 void enqueue(const StreamPtr &stream, Task run, Task finish = nullptr);
-// The same, or a node of the graph if the stream is being captured. `task` may run many times.
+// `enqueue`, or adds a node to the graph if the stream is being captured. `task` may run often.
 Result submit(const StreamPtr &stream, Task task);
 // Whether a call is allowed now that a capture may forbid: one that waits, asks, or changes memory.
 // `stream` is the one that it is about, or NULL. A capture that forbids the call is broken.

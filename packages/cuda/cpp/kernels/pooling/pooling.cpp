@@ -89,31 +89,42 @@ PLAIT_DEVICE PoolSpan windows_over(int32_t at, int32_t extent, int32_t step, con
   return {first, last < count ? last : count - 1};
 }
 
+// Adds up `part(p, u, v, at)` of all windows (u, v) over each element p of an image; `at` is the
+// place of the window's gradient.
+template <class E, class F>
+PLAIT_DEVICE void sum_over_windows(Thread &t, const PoolArgs &a, F part) {
+  using T = Compute<E>;
+  const auto to = t.global<E>(a.to);
+  for (int64_t i = t.index(); i < a.n; i += t.stride()) {
+    const PoolPlace p = pool_place(a, i);
+    const int64_t start = p.plane * a.oh * a.ow;
+    const PoolSpan rows = windows_over(p.y + a.ph, (a.kh - 1) * a.dh + 1, a.sh, a.by_sh, a.oh);
+    const PoolSpan columns = windows_over(p.x + a.pw, (a.kw - 1) * a.dw + 1, a.sw, a.by_sw, a.ow);
+    T sum = T(0);
+    for (int32_t u = rows.first; u <= rows.last; u++)
+      for (int32_t v = columns.first; v <= columns.last; v++)
+        sum += part(p, u, v, start + int64_t(u) * a.ow + v);
+    to.store(i, narrow<E>(sum));
+  }
+}
+
+// The row or column of a window at `step` from its first one; -1 if the window leaves it out.
+PLAIT_DEVICE int32_t place_in_window(int32_t step, int32_t dilation, const Divider &by_dilation) {
+  const int32_t at = int32_t(quotient(by_dilation, uint32_t(step)));
+  return at * dilation == step ? at : -1;
+}
+
 template <class E>
 PLAIT_DEVICE void max_pool_backward(Thread &t, const PoolArgs &a) {
   using T = Compute<E>;
   const auto grad = t.global<const E>(a.from);
   const auto numbers = t.global<const uint8_t>(a.numbers);
-  const auto to = t.global<E>(a.to);
-  for (int64_t i = t.index(); i < a.n; i += t.stride()) {
-    const PoolPlace p = pool_place(a, i);
-    const int64_t start = p.plane * a.oh * a.ow;
-    const int32_t y = p.y + a.ph, x = p.x + a.pw;
-    const PoolSpan rows = windows_over(y, (a.kh - 1) * a.dh + 1, a.sh, a.by_sh, a.oh);
-    const PoolSpan columns = windows_over(x, (a.kw - 1) * a.dw + 1, a.sw, a.by_sw, a.ow);
-    T sum = T(0);
-    for (int32_t u = rows.first; u <= rows.last; u++) {
-      const int32_t down = y - u * a.sh, r = int32_t(quotient(a.by_dh, uint32_t(down)));
-      if (r * a.dh != down) continue;
-      for (int32_t v = columns.first; v <= columns.last; v++) {
-        const int32_t across = x - v * a.sw, s = int32_t(quotient(a.by_dw, uint32_t(across)));
-        if (s * a.dw != across) continue;
-        const int64_t at = start + int64_t(u) * a.ow + v;
-        if (int32_t(numbers.load(at)) == r * a.kw + s) sum += widen(grad.load(at));
-      }
-    }
-    to.store(i, narrow<E>(sum));
-  }
+  sum_over_windows<E>(t, a, [&](const PoolPlace &p, int32_t u, int32_t v, int64_t at) {
+    const int32_t r = place_in_window(p.y + a.ph - u * a.sh, a.dh, a.by_dh);
+    const int32_t s = place_in_window(p.x + a.pw - v * a.sw, a.dw, a.by_dw);
+    if (r < 0 || s < 0 || int32_t(numbers.load(at)) != r * a.kw + s) return T(0);
+    return T(widen(grad.load(at)));
+  });
 }
 
 // The part of a window that lies in the image, and the divisor of its sum.
@@ -152,18 +163,9 @@ template <class E>
 PLAIT_DEVICE void average_pool_backward(Thread &t, const PoolArgs &a) {
   using T = Compute<E>;
   const auto grad = t.global<const E>(a.from);
-  const auto to = t.global<E>(a.to);
-  for (int64_t i = t.index(); i < a.n; i += t.stride()) {
-    const PoolPlace p = pool_place(a, i);
-    const int64_t start = p.plane * a.oh * a.ow;
-    const PoolSpan rows = windows_over(p.y + a.ph, a.kh, a.sh, a.by_sh, a.oh);
-    const PoolSpan columns = windows_over(p.x + a.pw, a.kw, a.sw, a.by_sw, a.ow);
-    T sum = T(0);
-    for (int32_t u = rows.first; u <= rows.last; u++)
-      for (int32_t v = columns.first; v <= columns.last; v++)
-        sum += widen(grad.load(start + int64_t(u) * a.ow + v)) / T(pool_window(a, u, v).count);
-    to.store(i, narrow<E>(sum));
-  }
+  sum_over_windows<E>(t, a, [&](const PoolPlace &, int32_t u, int32_t v, int64_t at) {
+    return T(widen(grad.load(at))) / T(pool_window(a, u, v).count);
+  });
 }
 #endif
 
@@ -207,65 +209,69 @@ plait_status geometry(const plait_call *c, int at, bool dilated, const DLTensor 
   return PLAIT_OK;
 }
 
-plait_status run_max(const plait_call *c, Numbers numbers) {
+// Pools the first argument. `set` adds to the arguments of the kernel.
+template <class F>
+plait_status pool(const plait_call *c, const DeviceKernel &kernel, bool dilated, F set) {
   const DLTensor *in = tensor(c, 0), *out = result(c);
   if (numel(out) == 0) return PLAIT_OK;
   PoolArgs a{};
   DeviceWorkspace space;
-  PLAIT_TRY(geometry(c, 1, true, in, out, out, &a));
+  PLAIT_TRY(geometry(c, 1, dilated, in, out, out, &a));
   PLAIT_TRY(make_dense(c, in, &space, &a.from));
-  a.kind = numbers;
-  if (numbers != kNoNumbers) a.where = result(c, 1)->data;
-  return launch(c, max_pool_kernel, kind(in->dtype), a, blocks_for(c, a.n, 256), 256);
+  set(&a);
+  return launch(c, kernel, kind(in->dtype), a, blocks_for(c, a.n, 256), 256);
 }
-
-// max_pool2d(input, kernel_size, stride, padding, dilation, ceil_mode)
-plait_status max_pool2d(plait_call *c) { return run_max(c, kNoNumbers); }
-plait_status native_max_pool2d(plait_call *c) { return run_max(c, kInWindow); }
-plait_status max_pool2d_with_indices(plait_call *c) { return run_max(c, kInImage); }
-
-// native_max_pool2d_backward(grad, numbers, size, kernel_size, stride, padding, dilation)
-plait_status native_max_pool2d_backward(plait_call *c) {
+// Takes the gradients in the first argument back to the images; their geometry begins at argument
+// `at`.
+template <class F>
+plait_status pool_back(const plait_call *c, const DeviceKernel &kernel, int at, bool dilated,
+                       F set) {
   const DLTensor *grad = tensor(c, 0), *out = result(c);
   if (numel(out) == 0) return PLAIT_OK;
   if (numel(grad) == 0) return fill_bytes(c, out->data, 0, numel(out) * size_of(kind(out->dtype)));
   PoolArgs a{};
-  DeviceWorkspace grad_space, number_space;
-  PLAIT_TRY(geometry(c, 3, true, out, grad, out, &a));
-  PLAIT_TRY(make_dense(c, grad, &grad_space, &a.from));
-  PLAIT_TRY(make_dense(c, tensor(c, 1), &number_space, &a.numbers));
-  return launch(c, max_pool_backward_kernel, kind(out->dtype), a, blocks_for(c, a.n, 256), 256);
+  DeviceWorkspace space;
+  PLAIT_TRY(geometry(c, at, dilated, out, grad, out, &a));
+  PLAIT_TRY(make_dense(c, grad, &space, &a.from));
+  PLAIT_TRY(set(&a));
+  return launch(c, kernel, kind(out->dtype), a, blocks_for(c, a.n, 256), 256);
+}
+
+// max_pool2d(input, kernel_size, stride, padding, dilation, ceil_mode)
+template <Numbers numbers>
+plait_status max_pool2d(plait_call *c) {
+  return pool(c, max_pool_kernel, true, [c](PoolArgs *a) {
+    a->kind = numbers;
+    if (numbers != kNoNumbers) a->where = result(c, 1)->data;
+  });
+}
+
+// native_max_pool2d_backward(grad, numbers, size, kernel_size, stride, padding, dilation)
+plait_status native_max_pool2d_backward(plait_call *c) {
+  DeviceWorkspace space;
+  return pool_back(c, max_pool_backward_kernel, 3, true, [c, &space](PoolArgs *a) {
+    return make_dense(c, tensor(c, 1), &space, &a->numbers);
+  });
 }
 
 // avg_pool2d(input, kernel_size, stride, padding, ceil_mode, count_include_pad)
 plait_status avg_pool2d(plait_call *c) {
-  const DLTensor *in = tensor(c, 0), *out = result(c);
-  if (numel(out) == 0) return PLAIT_OK;
-  PoolArgs a{};
-  DeviceWorkspace space;
-  PLAIT_TRY(geometry(c, 1, false, in, out, out, &a));
-  PLAIT_TRY(make_dense(c, in, &space, &a.from));
-  a.with_padding = integer(c, 5, 1) != 0;
-  return launch(c, average_pool_kernel, kind(out->dtype), a, blocks_for(c, a.n, 256), 256);
+  return pool(c, average_pool_kernel, false,
+              [c](PoolArgs *a) { a->with_padding = integer(c, 5, 1) != 0; });
 }
 
 // avg_pool2d_backward(grad, size, kernel_size, stride, padding, ceil_mode, count_include_pad)
 plait_status avg_pool2d_backward(plait_call *c) {
-  const DLTensor *grad = tensor(c, 0), *out = result(c);
-  if (numel(out) == 0) return PLAIT_OK;
-  if (numel(grad) == 0) return fill_bytes(c, out->data, 0, numel(out) * size_of(kind(out->dtype)));
-  PoolArgs a{};
-  DeviceWorkspace space;
-  PLAIT_TRY(geometry(c, 2, false, out, grad, out, &a));
-  PLAIT_TRY(make_dense(c, grad, &space, &a.from));
-  a.with_padding = integer(c, 6, 1) != 0;
-  return launch(c, average_pool_backward_kernel, kind(out->dtype), a, blocks_for(c, a.n, 256), 256);
+  return pool_back(c, average_pool_backward_kernel, 2, false, [c](PoolArgs *a) {
+    a->with_padding = integer(c, 6, 1) != 0;
+    return PLAIT_OK;
+  });
 }
 
-PLAIT_KERNEL("max_pool2d", max_pool2d);
-PLAIT_KERNEL("native_max_pool2d", native_max_pool2d);
+PLAIT_KERNEL("max_pool2d", max_pool2d<kNoNumbers>);
+PLAIT_KERNEL("native_max_pool2d", max_pool2d<kInWindow>);
 PLAIT_KERNEL("native_max_pool2d_backward", native_max_pool2d_backward);
-PLAIT_KERNEL("max_pool2d_with_indices", max_pool2d_with_indices);
+PLAIT_KERNEL("max_pool2d_with_indices", max_pool2d<kInImage>);
 PLAIT_KERNEL("avg_pool2d", avg_pool2d);
 PLAIT_KERNEL("avg_pool2d_backward", avg_pool2d_backward);
 

@@ -215,7 +215,7 @@ plait_status fill_floating(const plait_call *c, const DLTensor *to, Distribution
   return fill_random(c, is_paired ? random_pairs_kernel : random_numbers_kernel, k, to,
                      made_of_block(k), &a);
 }
-// The same for the parts of complex numbers.
+// Fills floating-point tensors, and both parts of complex ones, with numbers of a distribution.
 plait_status fill_parts(const plait_call *c, const DLTensor *to, Distribution distribution,
                         double first, double second) {
   if (!is_complex_kind(kind(to->dtype))) return fill_floating(c, to, distribution, first, second);
