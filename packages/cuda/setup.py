@@ -105,6 +105,7 @@ setup(
                 "pointwise_*.cpp": UNFUSED,
                 "cpp/kernels/pointwise/*": UNFUSED,
                 "cpp/kernels/optimizers/*": UNFUSED,
+                "cpp/kernels/vision/*": UNFUSED,
             },
             include_dirs=["cpp", HEADERS],
         ),

@@ -189,3 +189,36 @@ def test_factors_that_are_none_are_reported() -> None:
     with pytest.raises(RuntimeError, match="cholesky_inverse: matrix 0 of the batch is singular"):
         pc.cholesky_inverse(pc.zeros(2, 2, device="cuda")).cpu()
     assert pc.cholesky_inverse(pc.eye(2, device="cuda")).cpu().tolist() == [[1, 0], [0, 1]]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("size", [1e-3, 0.7, 4.0, 60.0])
+def test_exponentials(size: float, dtype: str) -> None:
+    a = numbers((3, 5, 5), dtype)
+    a = (a - a.transpose(-1, -2).conj()) * size  # so that the results have no large elements
+    a[1] = 0
+    check(pc.linalg.matrix_exp, a, tolerance=max(1.0, size) * TOLERANCE[dtype])
+
+
+def test_exponentials_of_what_is_not_finite() -> None:
+    a = pc.zeros(3, 2, 2)
+    a[0, 0, 0], a[1, 1, 0] = float("inf"), float("nan")
+    got = pc.linalg.matrix_exp(a.to("cuda")).cpu()
+    assert got[:2].isnan().all() and got[2].tolist() == [[1.0, 0.0], [0.0, 1.0]]
+    assert pc.linalg.matrix_exp(pc.zeros(0, 2, 2, device="cuda")).shape == (0, 2, 2)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_least_squares(dtype: str) -> None:
+    for m, n in ((7, 3), (3, 7), (4, 4)):
+        a, b = numbers((2, m, n), dtype), numbers((m, 2), dtype, 1)
+        check(
+            lambda x, y: tuple(pc.linalg.lstsq(x, y, driver="gelsd")),
+            *(a, b),
+            tolerance=20 * TOLERANCE[dtype],
+        )
+    a[0] = a[0, :1] * numbers((4, 1), dtype, 2)  # of rank 1
+    got = pc.linalg.lstsq(a.to("cuda"), b.to("cuda"))
+    assert got.rank.cpu().tolist() == [1, 4]
+    best = pc.linalg.pinv(a[0]) @ b
+    np.testing.assert_allclose(got.solution[0].cpu(), best, atol=20 * TOLERANCE[dtype])

@@ -3,29 +3,16 @@
 // these are made once for a region and some of its channels.
 #include "convolution/convolution.h"
 #include "kernel/dense.h"
+#include "vision/regions.h"
 
 namespace plait::core {
 namespace {
 
+using namespace regions;
+
 constexpr int64_t kChannels = 32;  // of a region, or of an image, for one unit of parallel work
-constexpr double kTooMany = 2147483648.0;  // samples of a bin: then it has none
 
-enum class Pooling { kAlign, kSensitiveAlign, kSensitivePool };
-
-struct Regions {
-  Pooling how;
-  int64_t n, c, h, w;  // images
-  int64_t count, channels;  // of the result
-  int64_t ph, pw;  // bins
-  double scale;
-  int64_t ratio;
-  bool aligned;
-
-  int64_t area() const { return h * w; }
-  int64_t bins() const { return ph * pw; }
-  bool sensitive() const { return how != Pooling::kAlign; }
-  int64_t blocks() const { return ceil_div(channels, kChannels); }
-};
+int64_t blocks_of(const Geometry &v) { return ceil_div(v.channels, kChannels); }
 
 // Truncates the number of a region's image. It was checked by `check_images`.
 template <class T>
@@ -37,7 +24,7 @@ template <class T>
 plait_status check_images(const plait_call *c, const T *rois, int64_t count, int64_t images) {
   for (int64_t r = 0; r < count; r++) {
     const double at = double(rois[5 * r]);
-    if (!(at > -1 && at < double(images)))
+    if (!is_image(at, images))
       return PLAIT_FAIL(c, PLAIT_INDEX_ERROR,
                         "`rois` must name images in [0, %lld) in its first column; row %lld has %g",
                         (long long)images, (long long)r, at);
@@ -57,7 +44,6 @@ struct Side {
   Entry<T> *entries;
   int64_t *sizes;
   int64_t bins, pixels, room;  // room: for the entries of a bin
-  double samples;  // of a bin
 
   static int64_t room_for(int64_t pixels, int64_t ratio) {
     return ratio > 0 && 2 * ratio < pixels ? 2 * ratio : pixels;
@@ -74,34 +60,16 @@ struct Side {
     if (n < room) own[n++] = {weight, int32_t(at)};
   }
 
-  void sample(T start, T length, int64_t ratio) {
-    const T step = length / T(bins);
-    samples = ratio > 0 ? double(ratio) : __builtin_ceil(double(step));
+  void sample(const Samples<T> &samples) {
     for (int64_t b = 0; b < bins; b++) {
       sizes[b] = 0;
-      if (!(samples >= 1 && samples < kTooMany) || pixels == 0) continue;
-      int64_t first = 0, last = int64_t(samples);
-      if (ratio <= 0) {  // half a pixel to a pixel apart: those outside of the image are left out
-        const double base = double(start) + double(b) * double(step),
-                     apart = double(step) / samples;
-        const double from = __builtin_floor((-1 - base) / apart) - 2;
-        const double to = __builtin_ceil((double(pixels) - base) / apart) + 2;
-        if (!(from < samples && to > 0)) continue;
-        if (from > 0) first = int64_t(from);
-        if (to < samples) last = int64_t(to);
-      }
+      int64_t first, last, low;
+      T part;
+      samples.range(b, &first, &last);
       for (int64_t i = first; i < last; i++) {
-        T y = start + T(b) * step + T(float(i) + 0.5f) * step / T(samples);
-        if (!(y >= T(-1) && y <= T(pixels))) continue;
-        if (y < T(0)) y = T(0);
-        const int64_t low = int64_t(y);
-        if (low >= pixels - 1) {
-          add(b, pixels - 1, T(1));
-        } else {
-          const T part = y - T(low);
-          add(b, low, T(1) - part);
-          add(b, low + 1, part);
-        }
+        if (!samples.at(b, i, &low, &part)) continue;
+        add(b, low, T(1) - part);
+        if (low + 1 < pixels) add(b, low + 1, part);
       }
     }
   }
@@ -115,28 +83,14 @@ struct Side {
       for (int64_t at = from; at < to; at++) entries[b * room + sizes[b]++] = {T(1), int32_t(at)};
     }
   }
-
-  static void span(T start, T stop, int64_t more, int64_t bins, int64_t b, int64_t end,
-                   int64_t *from, int64_t *to) {
-    const double low = __builtin_round(double(start)), high = __builtin_round(double(stop));
-    const double length = high - low + double(more);
-    const T size = T(length > 1 ? length : 1) / T(bins);
-    *from = within(__builtin_floor(double(T(b) * size)) + low, end);
-    *to = within(__builtin_ceil(double(T(b + 1) * size)) + low, end);
-    // a place that is not a number
-    if (!(low - low == 0 && high - high == 0) || *to < *from) *to = *from;
-  }
-  static int64_t within(double x, int64_t end) {
-    return !(x > 0) ? 0 : x < double(end) ? int64_t(x) : end;
-  }
 };
 
 // The tables of one region.
 template <class T>
 class Tables {
  public:
-  static int64_t bytes(const Regions &v) { return side(v.ph, v.h, v) + side(v.pw, v.w, v); }
-  Tables(const Regions &v, char *scratch) : v_(v) {
+  static int64_t bytes(const Geometry &v) { return side(v.ph, v.h, v) + side(v.pw, v.w, v); }
+  Tables(const Geometry &v, char *scratch) : v_(v) {
     take(&rows_, v.ph, v.h, scratch);
     take(&columns_, v.pw, v.w, scratch + side(v.ph, v.h, v));
   }
@@ -147,21 +101,15 @@ class Tables {
       columns_.round(roi[1] * scale, roi[3] * scale, v_.w - 1);
       return;
     }
-    const T shift = v_.aligned ? T(0.5) : T(0);
-    const T x = roi[1] * scale - shift, y = roi[2] * scale - shift;
-    T width = roi[3] * scale - shift - x, height = roi[4] * scale - shift - y;
-    if (!v_.aligned) {
-      width = width < T(1) ? T(1) : width;
-      height = height < T(1) ? T(1) : height;
-    }
-    rows_.sample(y, height, v_.ratio);
-    columns_.sample(x, width, v_.ratio);
-    samples_ = rows_.samples * columns_.samples;
-    if (v_.how == Pooling::kAlign && !(samples_ > 1)) samples_ = 1;
+    const Samples<T> rows = samples_of(v_, roi[2], roi[4], v_.ph, v_.h);
+    const Samples<T> columns = samples_of(v_, roi[1], roi[3], v_.pw, v_.w);
+    rows_.sample(rows);
+    columns_.sample(columns);
+    divisor_ = divisor_of(v_, rows, columns);
   }
   // What the sum of a bin is divided by.
   T divisor(int64_t i, int64_t j) const {
-    if (v_.how != Pooling::kSensitivePool) return T(samples_);
+    if (v_.how != Pooling::kSensitivePool) return divisor_;
     const int64_t pixels = rows_.sizes[i] * columns_.sizes[j];
     return T(pixels > 0 ? pixels : 1);
   }
@@ -190,32 +138,32 @@ class Tables {
   }
 
  private:
-  static int64_t room(int64_t pixels, const Regions &v) {
+  static int64_t room(int64_t pixels, const Geometry &v) {
     return v.how == Pooling::kSensitivePool ? pixels : Side<T>::room_for(pixels, v.ratio);
   }
-  static int64_t side(int64_t bins, int64_t pixels, const Regions &v) {
+  static int64_t side(int64_t bins, int64_t pixels, const Geometry &v) {
     const int64_t entries = bins * room(pixels, v) * int64_t(sizeof(Entry<T>));
     return bins * int64_t(sizeof(int64_t)) + ceil_div(entries, 8) * 8;
   }
   void take(Side<T> *to, int64_t bins, int64_t pixels, char *scratch) {
     to->sizes = reinterpret_cast<int64_t *>(scratch);
     to->entries = reinterpret_cast<Entry<T> *>(scratch + bins * int64_t(sizeof(int64_t)));
-    to->bins = bins, to->pixels = pixels, to->room = room(pixels, v_), to->samples = 0;
+    to->bins = bins, to->pixels = pixels, to->room = room(pixels, v_);
   }
 
-  const Regions &v_;
+  const Geometry &v_;
   Side<T> rows_{}, columns_{};
-  double samples_ = 1;
+  T divisor_ = T(1);
 };
 
 // Regions for one unit of parallel work.
-int64_t grain(const Regions &v) {
+int64_t grain(const Geometry &v) {
   const int64_t channels = v.channels < kChannels ? v.channels : kChannels;
   return kSerial / (16 * channels * v.bins() + 1) + 1;
 }
 
 template <class T>
-plait_status pooled(const plait_call *c, const Regions &v) {
+plait_status pooled(const plait_call *c, const Geometry &v) {
   DLTensor *out = result(c);
   Dense<T> x, rois;
   PLAIT_TRY(x.take(c, tensor(c, 0)));
@@ -225,8 +173,8 @@ plait_status pooled(const plait_call *c, const Regions &v) {
   const T *images = x, *boxes = rois;
   T *to = data<T>(out);
   return with_scratch<char>(
-      c, v.count * v.blocks(), grain(v), Tables<T>::bytes(v), [&](int64_t task, char *scratch) {
-        const int64_t r = task / v.blocks(), first = task % v.blocks() * kChannels;
+      c, v.count * blocks_of(v), grain(v), Tables<T>::bytes(v), [&](int64_t task, char *scratch) {
+        const int64_t r = task / blocks_of(v), first = task % blocks_of(v) * kChannels;
         const int64_t last = first + kChannels < v.channels ? first + kChannels : v.channels;
         Tables<T> tables(v, scratch);
         tables.set(boxes + 5 * r);
@@ -235,7 +183,7 @@ plait_status pooled(const plait_call *c, const Regions &v) {
         for (int64_t o = first; o < last; o++)
           for (int64_t i = 0; i < v.ph; i++)
             for (int64_t j = 0; j < v.pw; j++) {
-              const int64_t channel = v.sensitive() ? (o * v.ph + i) * v.pw + j : o;
+              const int64_t channel = v.channel(o, i, j);
               *y++ = tables.mean(image + channel * v.area(), i, j);
             }
       });
@@ -243,7 +191,7 @@ plait_status pooled(const plait_call *c, const Regions &v) {
 
 // Each unit of work has some channels of one image to itself, and takes the regions in their order.
 template <class T>
-plait_status spread(const plait_call *c, const Regions &v) {
+plait_status spread(const plait_call *c, const Geometry &v) {
   DLTensor *out = result(c);
   Dense<T> g, rois;
   PLAIT_TRY(g.take(c, tensor(c, 0)));
@@ -251,10 +199,11 @@ plait_status spread(const plait_call *c, const Regions &v) {
   PLAIT_TRY(check_images<T>(c, rois, v.count, v.n));
   if (numel(out) == 0) return PLAIT_OK;
   const T *grads = g, *boxes = rois;
-  const int64_t own = v.sensitive() ? v.bins() : 1;  // channels of the image for one of the result
+  const int64_t own =
+      v.is_sensitive() ? v.bins() : 1;  // channels of the image for one of the result
   return with_scratch<char>(
-      c, v.n * v.blocks(), 1, Tables<T>::bytes(v), [&](int64_t task, char *scratch) {
-        const int64_t b = task / v.blocks(), first = task % v.blocks() * kChannels;
+      c, v.n * blocks_of(v), 1, Tables<T>::bytes(v), [&](int64_t task, char *scratch) {
+        const int64_t b = task / blocks_of(v), first = task % blocks_of(v) * kChannels;
         const int64_t last = first + kChannels < v.channels ? first + kChannels : v.channels;
         T *image = data<T>(out) + b * v.c * v.area();
         memset(image + first * own * v.area(), 0,
@@ -267,43 +216,24 @@ plait_status spread(const plait_call *c, const Regions &v) {
           for (int64_t o = first; o < last; o++)
             for (int64_t i = 0; i < v.ph; i++)
               for (int64_t j = 0; j < v.pw; j++) {
-                const int64_t channel = v.sensitive() ? (o * v.ph + i) * v.pw + j : o;
+                const int64_t channel = v.channel(o, i, j);
                 tables.spread(*from++, image + channel * v.area(), i, j);
               }
         }
       });
 }
 
-// The geometry of a call: images of shape `size`; the numbers begin at argument `at`.
-Regions regions(const plait_call *c, Pooling how, const int64_t *size, int at) {
-  Regions v{};
-  v.how = how;
-  v.n = size[0], v.c = size[1], v.h = size[2], v.w = size[3];
-  v.count = tensor(c, 1)->shape[0];
-  v.scale = real(c, at);
-  v.ph = integer(c, at + 1), v.pw = integer(c, at + 2);
-  v.ratio = how == Pooling::kSensitivePool ? 0 : integer(c, at + 3);
-  v.aligned = how == Pooling::kSensitiveAlign || (how == Pooling::kAlign && integer(c, at + 4));
-  v.channels = v.sensitive() ? v.c / v.bins() : v.c;
-  return v;
-}
-
 template <Pooling how>
 plait_status forward(plait_call *c) {
-  const Regions v = regions(c, how, tensor(c, 0)->shape, 2);
+  const Geometry v = geometry(c, how, tensor(c, 0)->shape, 2);
   PLAIT_FLOATING(kind(result(c)->dtype), return pooled<T>(c, v))
   return PLAIT_OK;
 }
 template <Pooling how>
 plait_status backward(plait_call *c) {
-  const Regions v = regions(c, how, result(c)->shape, 3);
+  const Geometry v = geometry(c, how, result(c)->shape, 3);
   PLAIT_FLOATING(kind(result(c)->dtype), return spread<T>(c, v))
   return PLAIT_OK;
-}
-
-template <class T>
-bool better(T x, T best) {  // nan counts as the largest; the first of equal elements is kept
-  return x > best || (x != x && best == best);
 }
 
 template <class T>
@@ -329,16 +259,16 @@ plait_status largest(const plait_call *c) {
       const T *image = images + image_of(roi) * channels * h * w;
       for (int64_t i = 0; i < ph; i++) {
         int64_t top, bottom, left, right;
-        Side<T>::span(roi[2] * scale, roi[4] * scale, 1, ph, i, h, &top, &bottom);
+        span(roi[2] * scale, roi[4] * scale, 1, ph, i, h, &top, &bottom);
         for (int64_t j = 0; j < pw; j++) {
-          Side<T>::span(roi[1] * scale, roi[3] * scale, 1, pw, j, w, &left, &right);
+          span(roi[1] * scale, roi[3] * scale, 1, pw, j, w, &left, &right);
           for (int64_t k = first; k < last; k++) {
             const T *plane = image + k * h * w;
             int64_t at = -1;
             T best = T(0);
             for (int64_t a = top; a < bottom; a++)
               for (int64_t b = left; b < right; b++)
-                if (at < 0 || better(plane[a * w + b], best)) best = plane[at = a * w + b];
+                if (at < 0 || is_better(plane[a * w + b], best)) best = plane[at = a * w + b];
             values[((r * channels + k) * ph + i) * pw + j] = best;
             places[((r * channels + k) * ph + i) * pw + j] = int32_t(at);
           }

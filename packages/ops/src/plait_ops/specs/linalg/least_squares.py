@@ -24,7 +24,7 @@ lstsq_parts_ = Operator(
     column of B (0 unless A has more rows than columns); the rank of A, where singular values up to `rcond` times the
     largest count as 0; and the singular values of A.
     """,
-    kernel="in[0] is (..., m, n), in[1] (..., m, k), of one dtype, any strides; leading dimensions broadcast; in[2] is the smallest singular value that counts, relative to the largest; results are in C order, out[2] is int64, out[1] and out[3] are real.",
+    kernel="optional: without a kernel other operators compute it; in[0] is (..., m, n), in[1] (..., m, k), of one dtype, any strides; leading dimensions broadcast; in[2] is the smallest singular value that counts, relative to the largest; results are in C order, out[2] is int64, out[1] and out[3] are real.",
     internal=True,
     dtypes="inexact",
     auxiliary=(3,),
@@ -51,6 +51,33 @@ def _(A, B):
         result(batch, int64),
         result(batch + [min(m, n)], real),
     )
+
+
+@lstsq_parts_.decompose
+def _(A, B, rcond):
+    m = A.shape[-2]
+    n = A.shape[-1]
+    small = min(m, n)
+    batch = broadcast("A", A.shape[:-2], "B", B.shape[:-2])
+    u, values, vh = op.linalg_svd(A, False)
+    if small == 0 or numel(A.shape) == 0:
+        solution = op.zeros(batch + [n, B.shape[-1]], dtype=A.dtype, device=A.device)
+        rank = op.zeros(batch, dtype=int64, device=A.device)
+    else:
+        cut = rcond
+        if rcond < 0.0:
+            cut = 2.220446049250313e-16 if values.dtype == float64 else 1.1920928955078125e-07
+        counts = op.gt(values, op.narrow(values, -1, 0, 1) * cut)
+        inverse = op.unsqueeze(op.where(counts, op.reciprocal(values), 0.0), -1)
+        v = conjugate(op.transpose(vh, -2, -1))
+        solution = v @ (inverse * (conjugate(op.transpose(u, -2, -1)) @ B))
+        rank = op.clone(op.expand(op.sum(counts, [-1]), batch))
+    if m > n:
+        rest = op.abs(A @ solution - B)
+        residuals = op.sum(rest * rest, [-2])
+    else:
+        residuals = op.zeros(batch + [B.shape[-1]], dtype=values.dtype, device=A.device)
+    return solution, residuals, rank, op.clone(op.expand(values, batch + [small]))
 
 
 @lstsq_parts_.cost

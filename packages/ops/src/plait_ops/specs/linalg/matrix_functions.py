@@ -3,12 +3,15 @@
 from plait_ops import calls as op
 from plait_ops.linear_words import require_square
 from plait_ops.spec import Composite, Operator
-from plait_ops.words import check, conjugate, numel, result
+from plait_ops.words import check, conjugate, int64, item, numel, result, to_dtype
+
+NAN = float("nan")
 
 linalg_matrix_exp_ = Operator(
     "linalg_matrix_exp(Tensor A) -> Tensor",
     doc="""
-    The exponential of matrices, ``sum_k A^k / k!``, by scaling, an approximant of order 13 and squaring (Higham 2005).
+    The exponential of matrices, ``sum_k A^k / k!``: of A / 2^s by an approximant, which is then squared s times (Higham
+    2005). A matrix with an infinity or NaN gives NaN.
 
     Shapes: `A` is (..., n, n), and so is the result. Dtypes: floating and complex.
     Raises: ShapeError if a matrix is not square, DTypeError for integers.
@@ -17,7 +20,7 @@ linalg_matrix_exp_ = Operator(
     >>> pc.linalg.matrix_exp(pc.zeros(2, 2)).tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """,
-    kernel="in[0] is (..., n, n) in any strides; results are in C order; n may be 0.",
+    kernel="optional: without a kernel other operators compute it; in[0] is (..., n, n) in any strides; results are in C order; n may be 0.",
     dtypes="inexact",
     lapack=True,
 )
@@ -28,6 +31,31 @@ linalg_matrix_exp_.batch("matrices")
 def _(A):
     require_square("A", A)
     return result(A.shape, A.dtype)
+
+
+@linalg_matrix_exp_.decompose
+def _(A):
+    if numel(A.shape) == 0:
+        return op.clone(A)
+    # the sum up to A^16 / 16! is exact in float64 for norms below 0.8
+    norm = op.amax(op.sum(op.abs(A), [-2], True), [-1], True)
+    finite = op.isfinite(norm)
+    times = op.where(finite, op.clamp_min(op.ceil(op.log2(norm / 0.75)), 0.0), 0.0)
+    x = A * op.exp2(-times)
+    x2 = x @ x
+    x3 = x2 @ x
+    x4 = x2 @ x2
+    unit = op.eye(A.shape[-1], dtype=A.dtype, device=A.device)
+    made = x
+    tail = x4
+    for j in range(4):
+        k = 12 - 4 * j  # `made` becomes the sum from A^k on, divided by A^k / k!
+        made = unit + (x + (x2 + (x3 + tail / (k + 4)) / (k + 3)) / (k + 2)) / (k + 1)
+        if j < 3:
+            tail = x4 @ made
+    for j in range(item(to_dtype(op.amax(op.reshape(times, [-1]), [0]), int64))):
+        made = op.where(op.lt(j, times), made @ made, made)
+    return op.where(finite, made, NAN)
 
 
 @linalg_matrix_exp_.cost

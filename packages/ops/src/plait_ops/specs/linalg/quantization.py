@@ -1,5 +1,6 @@
 """Layers with quantised weights."""
 
+from plait_ops import calls as op
 from plait_ops.spec import Operator
 from plait_ops.words import (
     bfloat16,
@@ -8,9 +9,11 @@ from plait_ops.words import (
     float32,
     float64,
     int8,
+    int32,
     is_floating,
     numel,
     result,
+    to_dtype,
 )
 
 linear_int8 = Operator(
@@ -36,7 +39,7 @@ linear_int8 = Operator(
     [[-0.5, 1.0]]
     """,
     dtypes="floating",
-    kernel="in[0] has any number of leading dimensions; in[3] may be None; in[4] is `activations`.",
+    kernel="optional: without a kernel other operators compute it; in[0] has any number of leading dimensions; in[3] may be None; in[4] is `activations`.",
     variants="",
 )
 
@@ -79,6 +82,24 @@ def _(input, weight, scale, bias, activations):
             "DTypeError",
         )
     return result(input.shape[:-1] + weight.shape[:1], input.dtype)
+
+
+@linear_int8.decompose
+def _(input, weight, scale, bias, activations):
+    x = to_dtype(input, float32)
+    factor = to_dtype(scale, float32)
+    if activations and input.shape[-1] > 0:
+        step = op.amax(op.abs(x), [-1], True) / 127.0
+        used = op.logical_and(op.gt(step, 0.0), op.isfinite(step))
+        q = op.clamp(op.round(op.where(used, x / step, 0.0)), -127.0, 127.0)
+        # whole numbers, so that the sums are exact
+        sums = op.matmul(to_dtype(q, int32), op.transpose(to_dtype(weight, int32), 0, 1))
+        made = to_dtype(sums, float32) * (step * factor)
+    else:
+        made = op.matmul(x, op.transpose(to_dtype(weight, float32), 0, 1)) * factor
+    if bias is not None:
+        made = made + to_dtype(bias, float32)
+    return to_dtype(made, input.dtype)
 
 
 @linear_int8.cost

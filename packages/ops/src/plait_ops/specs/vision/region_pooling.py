@@ -231,7 +231,7 @@ roi_pool_backward = Operator(
     "roi_pool_backward(Tensor grad, Tensor rois, Tensor argmax, int[] size) -> Tensor",
     doc="`grad` added up at `argmax` in images of shape `size`: the derivative of `roi_pool`.",
     dtypes="floating",
-    kernel="in[0] is (k, c, ph, pw) and has one dtype with in[1], in[2] is int32 of its shape, any strides; in[3] is the shape (n, c, h, w) of the result, in C order; a place of -1 is left out, others outside of the image are an IndexError; sums are in the order of `rois`.",
+    kernel="optional: without a kernel other operators compute it; in[0] is (k, c, ph, pw) and has one dtype with in[1], in[2] is int32 of its shape, any strides; in[3] is the shape (n, c, h, w) of the result, in C order; a place of -1 is left out, others outside of the image are an IndexError; sums are in the order of `rois`.",
     internal=True,
 )
 ps_roi_pool = Operator(
@@ -295,17 +295,34 @@ def _(grad, rois, argmax, size):
     return result(size, grad.dtype)
 
 
-@roi_pool_backward.vjp("grad")
-def _(g, grad, rois, argmax):
-    c = g.shape[1]
-    area = g.shape[2] * g.shape[3]
+@part
+def _elements_of(rois, argmax, size):
+    """The elements of images of shape `size` at the places `argmax` in the planes of `rois`, in one dimension; for a place
+    of -1 that of 0, for a wrong one an index out of range."""
+    c = size[1]
+    area = size[2] * size[3]
     images = to_dtype(op.select(rois, 1, 0), int64)
     planes = op.reshape(images * c, [rois.shape[0], 1]) + op.reshape(
-        op.arange(c, device=g.device), [1, c]
+        op.arange(c, device=rois.device), [1, c]
     )
-    inside = to_dtype(op.clamp_min(argmax, 0), int64)
+    right = op.logical_and(op.ge(argmax, -1), op.lt(argmax, area))
+    inside = op.where(right, to_dtype(op.clamp_min(argmax, 0), int64), numel(size))
     at = inside + op.reshape(planes, [rois.shape[0], c, 1, 1]) * area
-    found = op.index_select(op.reshape(g, [numel(g)]), 0, op.reshape(at, [numel(at)]))
+    return op.reshape(at, [numel(at)])
+
+
+@roi_pool_backward.decompose
+def _(grad, rois, argmax, size):
+    images = op.zeros([numel(size)], dtype=grad.dtype, device=grad.device)
+    parts = op.where(op.ge(argmax, 0), grad, 0.0)
+    at = _elements_of(rois, argmax, size)
+    return op.reshape(op.index_add(images, 0, at, op.reshape(parts, [numel(parts)])), size)
+
+
+@roi_pool_backward.vjp("grad")
+def _(g, grad, rois, argmax):
+    at = _elements_of(rois, argmax, g.shape)
+    found = op.index_select(op.reshape(g, [numel(g)]), 0, at)
     return op.mul(op.reshape(found, grad.shape), op.ge(argmax, 0))
 
 
