@@ -122,3 +122,37 @@ def test_a_region_of_no_image(name: str, number: float) -> None:
     more = (2, False) if name == "roi_align" else ()
     with pytest.raises(IndexError, match=rf"{name}: index {number:.0f} is .*`rois`"):
         wait_for(operator(name), x, rois, 1.0, 2, 2, *more)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("along", [(False, False), (True, False), (False, True), (True, True)])
+def test_deformed_places(along: tuple[bool, bool], dtype: str) -> None:
+    rng, kind = np.random.default_rng(6), getattr(pc, dtype)
+    numbers = ([3, 2], [2, 1], [1, 0], [1, 2], *along)
+    x = pc.tensor(rng.normal(size=(2, 4, 9, 8))).to(kind)
+    offset = rng.normal(size=(2, 24, 5, 6)) * 3
+    offset[0, 0, 0, :3] = np.nan, np.inf, -1e9
+    shifts = pc.tensor(offset).to(kind)
+    sample, scatter = operator("deform_sample"), operator("deform_scatter")
+    check(lambda a, b: sample(a, b, *numbers), x, shifts)
+    grad = pc.tensor(rng.normal(size=(2, 4, 6, 30))).to(kind)
+    check(
+        lambda a, b: scatter(a, b, [2, 4, 9, 8], *numbers),
+        *(grad, shifts),
+        tolerance=4 * TOLERANCE[dtype],
+    )
+
+
+def test_a_deformed_convolution() -> None:
+    rng = np.random.default_rng(7)
+    shapes = [(3, 4, 9, 8), (6, 2, 3, 3), (3, 36, 9, 8), (3, 18, 9, 8), (6,)]
+    operands = [pc.tensor(rng.normal(size=shape)).float() for shape in shapes]
+
+    def run(*inputs: Any) -> Any:
+        inputs = tuple(x.detach().requires_grad_() for x in inputs)
+        deformed = operator("deform_conv2d")
+        y = deformed(*inputs, padding=1, groups=2, offset_groups=2)
+        y.square().sum().backward()
+        return y.detach(), *(x.grad for x in inputs)
+
+    check(run, *operands, tolerance=1e-4)

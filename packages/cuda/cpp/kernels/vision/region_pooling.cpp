@@ -36,18 +36,15 @@ PLAIT_DEVICE int64_t image_of(Thread &t, const RegionArgs &a, const R &rois, int
   return 0;
 }
 
+// The samples along the rows of a region, or along its columns if `side` is 1.
 template <class V, class R>
-PLAIT_DEVICE Samples<V> rows_of(const Geometry &g, const R &rois, int64_t r) {
-  return regions::samples_of<V>(g, widen(rois.load(5 * r + 2)), widen(rois.load(5 * r + 4)), g.ph,
-                                g.h);
-}
-template <class V, class R>
-PLAIT_DEVICE Samples<V> columns_of(const Geometry &g, const R &rois, int64_t r) {
-  return regions::samples_of<V>(g, widen(rois.load(5 * r + 1)), widen(rois.load(5 * r + 3)), g.pw,
-                                g.w);
+PLAIT_DEVICE Samples<V> samples_of(const Geometry &g, const R &rois, int64_t r, int side) {
+  return regions::samples_of<V>(g, widen(rois.load(5 * r + 2 - side)),
+                                widen(rois.load(5 * r + 4 - side)), side ? g.pw : g.ph,
+                                side ? g.w : g.h);
 }
 
-// The pixels of bin b of a region's side, whose ends are the columns `from` and `to` of `rois`.
+// The pixels of bin b along the rows of a region, or along its columns if `side` is 1.
 template <class V, class R>
 PLAIT_DEVICE void span_of(const Geometry &g, const R &rois, int64_t r, int side, int64_t b,
                           int64_t *first, int64_t *last) {
@@ -81,7 +78,7 @@ PLAIT_DEVICE void pool_regions(Thread &t, const RegionArgs &a) {
       to.store(e, narrow<T>(sum / V(pixels > 0 ? pixels : 1)));
       continue;
     }
-    const Samples<V> rows = rows_of<V>(g, rois, r), columns = columns_of<V>(g, rois, r);
+    const Samples<V> rows = samples_of<V>(g, rois, r, 0), columns = samples_of<V>(g, rois, r, 1);
     const auto along = [&](int64_t row) {
       int64_t first, last, low;
       V part, all = V(0);
@@ -150,7 +147,7 @@ PLAIT_DEVICE void weigh_regions(Thread &t, const RegionArgs &a) {
     most = pixel + 1 > most ? pixel + 1 : most;
   };
   const bool is_pool = g.how == Pooling::kSensitivePool;
-  const Samples<V> samples = side ? columns_of<V>(g, rois, r) : rows_of<V>(g, rois, r);
+  const Samples<V> samples = samples_of<V>(g, rois, r, side);
   for (int64_t b = 0; b < bins; b++) {
     int64_t first, last, low;
     V part;

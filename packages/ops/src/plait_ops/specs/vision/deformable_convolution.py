@@ -3,7 +3,19 @@
 from plait_ops import calls as op
 from plait_ops.spec import Composite, Operator
 from plait_ops.specs.convolution.convolution import check_filters
-from plait_ops.words import check, numel, part, require, require_same, result, sizes, windows
+from plait_ops.words import (
+    check,
+    int64,
+    numel,
+    part,
+    require,
+    require_same,
+    result,
+    sizes,
+    to_dtype,
+    wide_dtype,
+    windows,
+)
 
 deform_conv2d = Composite(
     "deform_conv2d(Tensor input, Tensor weight, Tensor offset, Tensor? mask=None, Tensor? bias=None, int[2] stride=1, "
@@ -38,7 +50,7 @@ deform_sample = Operator(
     """,
     dtypes="floating",
     internal=True,
-    kernel="in[0] is (n, c, h, w), in[1] (n, 2 * g * kh * kw, oh, ow) with c a multiple of g, of one floating dtype, any strides; kernel_size, stride, padding and dilation are two ints each; the result is in C order and every element of it is written; places that are not finite give 0.",
+    kernel="optional: without a kernel other operators compute it; in[0] is (n, c, h, w), in[1] (n, 2 * g * kh * kw, oh, ow) with c a multiple of g, of one floating dtype, any strides; kernel_size, stride, padding and dilation are two ints each; the result is in C order and every element of it is written; places that are not finite give 0.",
 )
 deform_sample.batch("rows")
 deform_scatter = Operator(
@@ -47,7 +59,7 @@ deform_scatter = Operator(
     doc="The transposed `deform_sample`: its derivative with respect to the images, of shape `size`.",
     dtypes="floating",
     internal=True,
-    kernel="in[0] has the shape of the result of `deform_sample`, in[1] is as there, of one floating dtype, any strides; in[2] is the shape (n, c, h, w) of the result, in C order, of which every element is written; sums do not depend on the number of threads.",
+    kernel="optional: without a kernel other operators compute it; in[0] has the shape of the result of `deform_sample`, in[1] is as there, of one floating dtype, any strides; in[2] is the shape (n, c, h, w) of the result, in C order, of which every element is written; sums do not depend on the number of threads.",
 )
 deform_scatter.batch("rows")
 
@@ -94,6 +106,119 @@ def _(input, offset, kernel_size, stride, padding, dilation):
         [input.shape[0], input.shape[1], kernel_size[0] * kernel_size[1], places[0] * places[1]],
         input.dtype,
     )
+
+
+@part
+def corner_of(offset, size, kernel_size, stride, padding, dilation, along_y, along_x, i):
+    """Corner `i` of the four pixels around each place in images of shape `size`: its index, its weight, and whether it
+    lies in the image, each (n, groups, 1, places).
+    """
+    kw = kernel_size[1]
+    k = kernel_size[0] * kw
+    oh = offset.shape[2]
+    ow = offset.shape[3]
+    groups = offset.shape[1] // (2 * k)
+    shifts = op.reshape(offset, [size[0], groups, k, 2, oh, ow])
+    element = op.arange(k, device=offset.device)
+    down = op.reshape(op.floor_divide(element, kw) * dilation[0] - padding[0], [k, 1, 1])
+    right = op.reshape(op.remainder(element, kw) * dilation[1] - padding[1], [k, 1, 1])
+    y = down + op.reshape(op.arange(oh, device=offset.device) * stride[0], [oh, 1])
+    x = right + op.arange(ow, device=offset.device) * stride[1]
+    row = op.select(shifts, 3, 0) + to_dtype(y, offset.dtype)
+    column = op.select(shifts, 3, 1) + to_dtype(x, offset.dtype)
+    top = op.floor(row)
+    left = op.floor(column)
+    if along_y:
+        by_y = op.full_like(row, 1.0 if i >= 2 else -1.0)
+    else:
+        by_y = row - top if i >= 2 else 1.0 - (row - top)
+    if along_x:
+        by_x = op.full_like(column, 1.0 if i % 2 == 1 else -1.0)
+    else:
+        by_x = column - left if i % 2 == 1 else 1.0 - (column - left)
+    r = top + i // 2
+    q = left + i % 2
+    inside = op.logical_and(
+        op.logical_and(op.ge(r, 0), op.lt(r, size[2])),
+        op.logical_and(op.ge(q, 0), op.lt(q, size[3])),
+    )
+    pixel_row = to_dtype(op.where(inside, r, 0.0), int64)
+    at = pixel_row * size[3] + to_dtype(op.where(inside, q, 0.0), int64)
+    wide = [size[0], groups, 1, k * oh * ow]
+    return [op.reshape(at, wide), op.reshape(by_y * by_x, wide), op.reshape(inside, wide)]
+
+
+@deform_sample.decompose
+def _(input, offset, kernel_size, stride, padding, dilation, along_y, along_x):
+    dtype = input.dtype
+    wide = wide_dtype(dtype)
+    if dtype != wide:  # places are computed in float32
+        return to_dtype(
+            deform_sample(
+                to_dtype(input, wide),
+                to_dtype(offset, wide),
+                kernel_size,
+                stride,
+                padding,
+                dilation,
+                along_y,
+                along_x,
+            ),
+            dtype,
+        )
+    n = input.shape[0]
+    c = input.shape[1]
+    k = kernel_size[0] * kernel_size[1]
+    area = offset.shape[2] * offset.shape[3]
+    made = op.zeros([n, c, k, area], dtype=dtype, device=input.device)
+    if numel(input) == 0 or numel(offset) == 0:
+        return made
+    groups = offset.shape[1] // (2 * k)
+    grouped = [n, groups, c // groups, k * area]
+    images = op.reshape(input, [n, groups, c // groups, input.shape[2] * input.shape[3]])
+    made = op.reshape(made, grouped)
+    for i in range(4):
+        corner = corner_of(
+            offset, input.shape, kernel_size, stride, padding, dilation, along_y, along_x, i
+        )
+        pixels = op.gather(images, 3, op.expand(corner[0], grouped))
+        made = made + op.where(corner[2], pixels * corner[1], 0.0)
+    return op.reshape(made, [n, c, k, area])
+
+
+@deform_scatter.decompose
+def _(grad, offset, size, kernel_size, stride, padding, dilation, along_y, along_x):
+    dtype = grad.dtype
+    wide = wide_dtype(dtype)
+    if dtype != wide:
+        return to_dtype(
+            deform_scatter(
+                to_dtype(grad, wide),
+                to_dtype(offset, wide),
+                size,
+                kernel_size,
+                stride,
+                padding,
+                dilation,
+                along_y,
+                along_x,
+            ),
+            dtype,
+        )
+    if numel(size) == 0 or numel(offset) == 0:
+        return op.zeros(size, dtype=dtype, device=grad.device)
+    groups = offset.shape[1] // (2 * kernel_size[0] * kernel_size[1])
+    channels = size[1] // groups
+    columns = [size[0], groups, channels, grad.shape[2] * grad.shape[3]]
+    by_pixel = op.reshape(grad, columns)
+    made = op.zeros([size[0], groups, channels, size[2] * size[3]], dtype=dtype, device=grad.device)
+    for i in range(4):
+        corner = corner_of(
+            offset, size, kernel_size, stride, padding, dilation, along_y, along_x, i
+        )
+        parts = op.where(corner[2], by_pixel * corner[1], 0.0)
+        made = op.scatter_add(made, 3, op.expand(corner[0], columns), parts)
+    return op.reshape(made, size)
 
 
 @deform_sample.cost
