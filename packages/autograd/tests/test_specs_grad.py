@@ -20,6 +20,7 @@ from plait_ops.spec import Operator
 
 # their extra results are parts of one computation; the composites above them are checked
 CHECKED_ELSEWHERE = {
+    "linear_int8",  # which takes no float64
     "native_batch_norm",
     "native_batch_norm_activation",
     "native_batch_norm_add_activation",
@@ -225,7 +226,7 @@ WITHOUT_DERIVATIVE = {
     *("nms_kept", "box_iou_rotated"),
     # not implemented, as in PyTorch; requesting a gradient is an error
     *("beta_sample_grad", "geqrf"),
-    *("linalg_ldl_factor", "linalg_ldl_factor_ex", "linalg_ldl_solve", "linear_int8"),
+    *("linalg_ldl_factor", "linalg_ldl_factor_ex", "linalg_ldl_solve"),
     "special_airy_ai",
     "special_spherical_bessel_j0",
     *(

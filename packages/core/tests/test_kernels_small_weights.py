@@ -226,3 +226,17 @@ def test_halves_with_int8_weights(dtype: pc.dtype, activations: bool, m: int) ->
     float32 = linear_int8(x.to(pc.float32), w, scale, bias.to(pc.float32), activations=activations)
     assert got.dtype is dtype
     assert pc.equal(got, float32.to(dtype))
+
+
+def test_gradients_beside_weights_of_int8() -> None:
+    x, scale, bias = (pc.rand(*shape).requires_grad_() for shape in ((3, 4), (5,), (5,)))
+    weight = pc.randint(-9, 9, (5, 4)).to(pc.int8)
+    y = linear_int8(x, weight, scale, bias)
+    grads = pc.rand(3, 5)
+    y.backward(grads)
+    want = [each.detach().requires_grad_() for each in (x, scale, bias)]
+    (((want[0] @ weight.float().t()) * want[1]) + want[2]).backward(grads)
+    for one, other in zip((x, scale, bias), want, strict=True):
+        assert pc.allclose(one.grad, other.grad, rtol=1e-5)
+    with pytest.raises(NotImplementedError, match=r"linear_int8: `activations` must be False"):
+        linear_int8(x, weight, scale, activations=True).sum().backward()

@@ -12,7 +12,9 @@ from plait_ops.words import (
     int32,
     is_floating,
     numel,
+    part,
     result,
+    sum_to,
     to_dtype,
 )
 
@@ -28,9 +30,8 @@ linear_int8 = Operator(
 
     Shapes: `input` is (..., k), `weight` (m, k), `scale` and `bias` (m,), the result (..., m); with `activations` k is at most 131072.
     Dtypes: `input` and `bias` float32, float16 or bfloat16, `weight` int8, `scale` one of these floating-point dtypes;
-    floating-point sums are computed in float32. There is no derivative: while gradients are recorded, the input must be
-    detached.
-    Raises: ShapeError for other shapes, DTypeError for other dtypes.
+    floating-point sums are computed in float32. Gradients flow to all but the weight; there are none with `activations`.
+    Raises: ShapeError for other shapes, DTypeError for other dtypes, NotImplementedError for gradients with `activations`.
 
     >>> import plait_core as pc
     >>> from plait_abi import operator
@@ -100,6 +101,35 @@ def _(input, weight, scale, bias, activations):
     if bias is not None:
         made = made + to_dtype(bias, float32)
     return to_dtype(made, input.dtype)
+
+
+@part
+def check_differentiable(activations):
+    check(
+        not activations,
+        "`activations` must be False where gradients are recorded: whole numbers have no derivative; detach the input",
+        "NotImplementedError",
+    )
+
+
+@linear_int8.vjp("input")
+def _(g, input, weight, scale, activations):
+    check_differentiable(activations)
+    by_product = to_dtype(g, float32) * to_dtype(scale, float32)
+    return to_dtype(op.matmul(by_product, to_dtype(weight, float32)), input.dtype)
+
+
+@linear_int8.vjp("scale")
+def _(g, input, weight, scale, activations):
+    check_differentiable(activations)
+    product = op.matmul(to_dtype(input, float32), op.transpose(to_dtype(weight, float32), 0, 1))
+    return to_dtype(sum_to(to_dtype(g, float32) * product, scale.shape), scale.dtype)
+
+
+@linear_int8.vjp("bias")
+def _(g, scale, activations):
+    check_differentiable(activations)
+    return to_dtype(sum_to(to_dtype(g, float32), scale.shape), g.dtype)
 
 
 @linear_int8.cost
