@@ -91,3 +91,12 @@ struct alignas(sizeof(T) * N) Vector {
 #define PLAIT_DEVICE inline
 #include "host/launch.h"
 #endif
+
+// Functions of kernels are PLAIT_DEVICE, whose code is copied to each use. PLAIT_DEVICE_CALLED is
+// for long ones with many uses in a kernel: there is one copy, which is called.
+//
+// A thread has at most 128 registers. PLAIT_DEVICE_TILE_KERNEL is for kernels that keep tiles in
+// registers: with elements of 8 bytes or more, a thread has up to 255.
+#ifndef PLAIT_DEVICE_TILE_KERNEL
+#define PLAIT_DEVICE_TILE_KERNEL PLAIT_DEVICE_KERNEL
+#endif

@@ -3,17 +3,23 @@
 #include "block/block.h"
 
 #define PLAIT_DEVICE __device__ __forceinline__
+#define PLAIT_DEVICE_CALLED __device__ __noinline__
 
-// One entry point for each element type, called name_f32 and so on. At least 512 threads fit on a
-// multiprocessor, so a thread has at most 128 registers.
+// One entry point for each element type, called name_f32 and so on.
 #define PLAIT_DEVICE_KERNEL(name, Args, max_threads, kinds) \
-  PLAIT_EACH_##kinds(PLAIT_DEVICE_INSTANCE, name, Args, max_threads) static_assert(true, "")
-#define PLAIT_DEVICE_INSTANCE(suffix, T, name, Args, max_threads)                             \
-  extern "C" __global__ void __launch_bounds__(max_threads,                                   \
-                                               (max_threads) < 512 ? 512 / (max_threads) : 1) \
-      name##_##suffix(const __grid_constant__ Args a) {                                       \
-    static_assert(sizeof(Args) <= 4096, "arguments of a kernel have at most 4 KB");           \
-    ::plait::cuda::run_kernel<name<T>, Args>(a);                                              \
+  PLAIT_EACH_##kinds(PLAIT_DEVICE_INSTANCE, name, Args, max_threads, 512) static_assert(true, "")
+#define PLAIT_DEVICE_TILE_KERNEL(name, Args, max_threads, kinds) \
+  PLAIT_EACH_##kinds(PLAIT_DEVICE_TILE_INSTANCE, name, Args, max_threads) static_assert(true, "")
+#define PLAIT_DEVICE_TILE_INSTANCE(suffix, T, name, Args, max_threads) \
+  PLAIT_DEVICE_INSTANCE(suffix, T, name, Args, max_threads, (sizeof(T) >= 8 ? 256 : 512))
+// At least `resident` threads fit on a multiprocessor, so that each has at most 65536 / resident
+// registers.
+#define PLAIT_DEVICE_INSTANCE(suffix, T, name, Args, max_threads, resident)         \
+  extern "C" __global__ void __launch_bounds__(                                     \
+      max_threads, (max_threads) < (resident) ? (resident) / (max_threads) : 1)     \
+      name##_##suffix(const __grid_constant__ Args a) {                             \
+    static_assert(sizeof(Args) <= 4096, "arguments of a kernel have at most 4 KB"); \
+    ::plait::cuda::run_kernel<name<T>, Args>(a);                                    \
   }
 
 namespace plait::cuda {

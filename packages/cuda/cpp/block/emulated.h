@@ -8,7 +8,7 @@
 #include "emulation/library.h"
 
 #define PLAIT_DEVICE inline
-
+#define PLAIT_DEVICE_CALLED inline
 // One record for each element type, called name_f32 and so on. The linker collects them.
 #define PLAIT_DEVICE_KERNEL(name, Args, max_threads, kinds) \
   PLAIT_EACH_##kinds(PLAIT_DEVICE_INSTANCE, name, Args, max_threads) static_assert(true, "")

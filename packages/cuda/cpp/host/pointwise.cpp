@@ -39,7 +39,7 @@ plait_status launch_plan(const plait_call *c, const PointwiseFacts &f, Kind k, c
                       "operands of more than %d dimensions that cannot be merged have no kernel",
                       kWalkDims);
   for (int i = 0; i <= operands; i++) a->data[i] = plan.data[i];
-  const int width = pointwise_width(size_of(k));
+  const int width = f.is_special ? 1 : pointwise_width(size_of(k));
   a->n = plan.numel;
   a->is_repeated = 0;
   a->vectors = vectors_of(plan, item, width, a->is_number, &a->is_repeated);

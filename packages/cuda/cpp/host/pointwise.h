@@ -8,6 +8,7 @@ namespace plait::cuda {
 
 struct PointwiseFacts {
   const DeviceKernel *kernel;
+  bool is_special;
   int n_params, to;
   int bounded;  // number of the operand whose values have bounds, or -1
   double low, high;
@@ -35,8 +36,8 @@ extern template plait_status run_pointwise<4>(plait_call *, const PointwiseFacts
   using Args_##function = PointwiseArgs<n_operands>;                                              \
   PLAIT_DEVICE_KERNEL(pointwise_##function, Args_##function, 256, dtypes);                        \
   plait_status call_##function(plait_call *c) {                                                   \
-    return run_pointwise<n_operands>(                                                             \
-        c, {&pointwise_##function##_kernel, n_params, result_as::to, bounded, low, high});        \
+    return run_pointwise<n_operands>(c, {&pointwise_##function##_kernel, is_special(#function),   \
+                                         n_params, result_as::to, bounded, low, high});           \
   }                                                                                               \
   }                                                                                               \
   }

@@ -13,6 +13,15 @@ constexpr int kPointwiseParams = 6, kPointwiseOperands = 4;
 // and at most 8 copies of the function.
 constexpr int pointwise_width(int bytes) { return bytes <= 2 ? 8 : 16 / bytes; }
 
+// Whether a scalar function is one of special_..., of hundreds of instructions: a kernel has it
+// once, for one element at a time, as computing takes longer than reading.
+constexpr bool is_special(const char *function) {
+  const char prefix[] = "special_";
+  for (int i = 0; prefix[i]; i++)
+    if (function[i] != prefix[i]) return false;
+  return true;
+}
+
 // The arguments of a pointwise kernel, for each number of operands.
 template <int operands>
 struct PointwiseArgs {
@@ -98,12 +107,11 @@ PLAIT_DEVICE typename PointwiseResult<to, E>::type pointwise_element(
       x[I]..., number_as<T>(a.param[J], a.imaginary[J], a.integer_param[J])...));
 }
 
-template <class Op, class E, int params, int to, int bounded, int operands, size_t... I>
+template <class Op, class E, int params, int to, int bounded, int kWidth, int operands, size_t... I>
 PLAIT_DEVICE void pointwise_body(Thread &t, const PointwiseArgs<operands> &a,
                                  std::index_sequence<I...> is) {
   using T = Compute<E>;
   using R = typename PointwiseResult<to, E>::type;
-  constexpr int kWidth = pointwise_width(sizeof(E));
   constexpr std::make_index_sequence<params> js;
   const T number[operands] = {number_as<T>(a.number[I][0], a.number[I][1], a.integer[I])...};
   const Global<const E> in[operands] = {t.template global<const E>(a.data[I + 1])...};
@@ -155,7 +163,8 @@ PLAIT_DEVICE void pointwise_body(Thread &t, const PointwiseArgs<operands> &a,
   using Args_##function = PointwiseArgs<n_operands>;                                              \
   template <class E>                                                                              \
   PLAIT_DEVICE void pointwise_##function(Thread &t, const Args_##function &a) {                   \
-    pointwise_body<Scalar_##function, E, n_params, result_as::to, bounded>(                       \
+    constexpr int kWidth = is_special(#function) ? 1 : pointwise_width(sizeof(E));                \
+    pointwise_body<Scalar_##function, E, n_params, result_as::to, bounded, kWidth>(               \
         t, a, std::make_index_sequence<n_operands>());                                            \
   }                                                                                               \
   PLAIT_DEVICE_KERNEL(pointwise_##function, Args_##function, 256, dtypes);                        \

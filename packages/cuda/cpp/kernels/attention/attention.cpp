@@ -364,13 +364,13 @@ PLAIT_DEVICE void attention_by_queries_wide(Block &t, const AttentionArgs &a) {
 }
 #endif
 
-PLAIT_DEVICE_KERNEL(attention_narrow, AttentionArgs, 256, FLOATING);
-PLAIT_DEVICE_KERNEL(attention_wide, AttentionArgs, 256, FLOATING);
+PLAIT_DEVICE_TILE_KERNEL(attention_narrow, AttentionArgs, 256, FLOATING);
+PLAIT_DEVICE_TILE_KERNEL(attention_wide, AttentionArgs, 256, FLOATING);
 PLAIT_DEVICE_KERNEL(attention_means, AttentionArgs, 256, FLOATING);
-PLAIT_DEVICE_KERNEL(attention_by_keys_narrow, AttentionArgs, 256, FLOATING);
-PLAIT_DEVICE_KERNEL(attention_by_keys_wide, AttentionArgs, 256, FLOATING);
-PLAIT_DEVICE_KERNEL(attention_by_queries_narrow, AttentionArgs, 256, FLOATING);
-PLAIT_DEVICE_KERNEL(attention_by_queries_wide, AttentionArgs, 256, FLOATING);
+PLAIT_DEVICE_TILE_KERNEL(attention_by_keys_narrow, AttentionArgs, 256, FLOATING);
+PLAIT_DEVICE_TILE_KERNEL(attention_by_keys_wide, AttentionArgs, 256, FLOATING);
+PLAIT_DEVICE_TILE_KERNEL(attention_by_queries_narrow, AttentionArgs, 256, FLOATING);
+PLAIT_DEVICE_TILE_KERNEL(attention_by_queries_wide, AttentionArgs, 256, FLOATING);
 
 #if PLAIT_HOST
 namespace {

@@ -83,23 +83,37 @@ PLAIT_DEVICE int32_t gathered(const ConvolutionArgs &a, int32_t y, int32_t x, in
   }
 }
 
+// The rarer activations, as a thread has up to 64 results.
 template <class S>
-PLAIT_DEVICE S activated(const ConvolutionArgs &a, S x) {
-  switch (a.activation) {
-    case kRelu: return scalar::relu(x);
-    case kHardtanh: return scalar::hardtanh(x, S(a.number[0]), S(a.number[1]));
-    case kLeakyRelu: return scalar::leaky_relu(x, S(a.number[2]));
+PLAIT_DEVICE_CALLED S activated(int32_t activation, S low, S high, S slope, S x) {
+  switch (activation) {
+    case kHardtanh: return scalar::hardtanh(x, low, high);
+    case kLeakyRelu: return scalar::leaky_relu(x, slope);
     case kSilu: return scalar::silu(x);
     case kHardswish: return scalar::hardswish(x);
     default: return x;
   }
 }
 
-// The end of a sum: the bias of filter `o` of the result, and the activation.
-template <class E>
-PLAIT_DEVICE E finish_convolution(Thread &t, const ConvolutionArgs &a, Sum<E> sum, int64_t o) {
-  if (a.bias) sum = sum + to_sum(t.global<const E>(a.bias).load(o * a.bias_stride));
-  return from_sum<E>(activated(a, sum));
+// Adds the bias of a filter to sums of its results, if there is one, and takes the activation.
+template <class E, int n>
+PLAIT_DEVICE void finish_forward(Thread &t, const ConvolutionArgs &a, int64_t filter,
+                                 Sum<E> (&sum)[n]) {
+  using S = Sum<E>;
+  if (a.bias) {
+    const S bias = to_sum(t.global<const E>(a.bias).load(filter * a.bias_stride));
+#pragma unroll
+    for (int i = 0; i < n; i++) sum[i] = sum[i] + bias;
+  }
+  if (a.activation == kNone) return;
+  if (a.activation == kRelu) {
+#pragma unroll
+    for (int i = 0; i < n; i++) sum[i] = scalar::relu(sum[i]);
+    return;
+  }
+#pragma unroll
+  for (int i = 0; i < n; i++)
+    sum[i] = activated(a.activation, S(a.number[0]), S(a.number[1]), S(a.number[2]), sum[i]);
 }
 
 // The part of the first operand's tile that a thread loads: one column, every 16th or 32nd row.
@@ -225,12 +239,18 @@ PLAIT_DEVICE int64_t column_start(const ConvolutionArgs &a, int64_t group, int32
   }
 }
 
+// The row in the tile of a thread's sums [i].
+template <int tile, int per>
+PLAIT_DEVICE int row_of_sum(Block &t, int i) {
+  return i / 4 * (tile / (per / 4)) + t.thread() / 16 * 4 + i % 4;
+}
+
 template <class E, int tile, int per, Pass pass>
 PLAIT_DEVICE void store_convolution(Block &t, const ConvolutionArgs &a,
                                     const Sum<E> (&sum)[per][per], int64_t group, int64_t part,
                                     int32_t row, int32_t column) {
   constexpr int kV = kVector<E>, kGap = tile / (per / 4);
-  const int across = t.thread() % 16, down = t.thread() / 16;
+  const int across = t.thread() % 16;
   const int64_t row_step = pass == Pass::ByWeight ? a.n : int64_t(a.by_area.divisor);
   const auto to = t.template global<E>(a.out);
 #pragma unroll
@@ -244,7 +264,7 @@ PLAIT_DEVICE void store_convolution(Block &t, const ConvolutionArgs &a,
     start[0] = column_start<pass>(a, group, y);
 #pragma unroll
     for (int i = 0; i < per; i++) {
-      const int32_t x = row + i / 4 * kGap + down * 4 + i % 4;
+      const int32_t x = row + row_of_sum<tile, per>(t, i);
       if (x >= a.m) continue;
       if (a.parts > 1) {
         const auto sums = t.template global<Sum<E>>(a.out);
@@ -255,15 +275,12 @@ PLAIT_DEVICE void store_convolution(Block &t, const ConvolutionArgs &a,
       } else if (a.by_vectors) {
         Vector<E, kV> v;
 #pragma unroll
-        for (int e = 0; e < kV; e++)
-          v.at[e] = finish_convolution<E>(t, a, sum[i][g + e], group * a.m + x);
+        for (int e = 0; e < kV; e++) v.at[e] = from_sum<E>(sum[i][g + e]);
         to.template store_vector<kV>(start[0] + x * row_step, v);
       } else {
 #pragma unroll
         for (int e = 0; e < kV; e++)
-          if (y + e < a.n)
-            to.store(start[e] + x * row_step,
-                     finish_convolution<E>(t, a, sum[i][g + e], group * a.m + x));
+          if (y + e < a.n) to.store(start[e] + x * row_step, from_sum<E>(sum[i][g + e]));
       }
     }
   }
@@ -302,6 +319,13 @@ PLAIT_DEVICE void convolution_tile(Block &t, const ConvolutionArgs &a) {
       image.load(t, a, l, end);
     }
     add_tile<S, tile, per>(t, a_tile, b_tile, which * kSize, sum);
+  }
+  if constexpr (pass == Pass::Forward) {
+#pragma unroll
+    for (int i = 0; i < per; i++) {
+      const int32_t x = row + row_of_sum<tile, per>(t, i);
+      if (x < a.m) finish_forward<E>(t, a, group * a.m + x, sum[i]);
+    }
   }
   store_convolution<E, tile, per, pass>(t, a, sum, group, part, row, column);
 }
@@ -361,7 +385,9 @@ PLAIT_DEVICE void convolution_single(Thread &t, const ConvolutionArgs &a) {
                                to_sum(from.load(start + ch * plane + in_plane)), sum);
         }
     }
-    to.store(at, finish_convolution<E>(t, a, sum, o));
+    S result[1] = {sum};
+    if constexpr (pass == Pass::Forward) finish_forward<E>(t, a, o, result);
+    to.store(at, from_sum<E>(result[0]));
   }
 }
 template <class E>
@@ -413,11 +439,17 @@ PLAIT_DEVICE void convolution_finish(Thread &t, const ConvolutionArgs &a) {
       const int64_t at = image * size + i;
       if (a.by_vectors) {
         Vector<E, kV> v = to.template load_vector<kV>(at);
+        Sum<E> result[kV];
 #pragma unroll
-        for (int e = 0; e < kV; e++) v.at[e] = finish_convolution<E>(t, a, to_sum(v.at[e]), o);
+        for (int e = 0; e < kV; e++) result[e] = to_sum(v.at[e]);
+        finish_forward<E>(t, a, o, result);
+#pragma unroll
+        for (int e = 0; e < kV; e++) v.at[e] = from_sum<E>(result[e]);
         to.template store_vector<kV>(at, v);
       } else {
-        to.store(at, finish_convolution<E>(t, a, to_sum(to.load(at)), o));
+        Sum<E> result[1] = {to_sum(to.load(at))};
+        finish_forward<E>(t, a, o, result);
+        to.store(at, from_sum<E>(result[0]));
       }
     }
   }
@@ -441,12 +473,12 @@ PLAIT_DEVICE void convolution_parts(Thread &t, const ConvolutionPartsArgs &a) {
 
 namespace plait::cuda {
 
-PLAIT_DEVICE_KERNEL(convolution_large, ConvolutionArgs, 256, LARGE_CONVOLUTION);
-PLAIT_DEVICE_KERNEL(convolution_small, ConvolutionArgs, 256, FLOATING);
-PLAIT_DEVICE_KERNEL(convolution_input_large, ConvolutionArgs, 256, LARGE_CONVOLUTION);
-PLAIT_DEVICE_KERNEL(convolution_input_small, ConvolutionArgs, 256, FLOATING);
-PLAIT_DEVICE_KERNEL(convolution_weight_large, ConvolutionArgs, 256, LARGE_CONVOLUTION);
-PLAIT_DEVICE_KERNEL(convolution_weight_small, ConvolutionArgs, 256, FLOATING);
+PLAIT_DEVICE_TILE_KERNEL(convolution_large, ConvolutionArgs, 256, LARGE_CONVOLUTION);
+PLAIT_DEVICE_TILE_KERNEL(convolution_small, ConvolutionArgs, 256, FLOATING);
+PLAIT_DEVICE_TILE_KERNEL(convolution_input_large, ConvolutionArgs, 256, LARGE_CONVOLUTION);
+PLAIT_DEVICE_TILE_KERNEL(convolution_input_small, ConvolutionArgs, 256, FLOATING);
+PLAIT_DEVICE_TILE_KERNEL(convolution_weight_large, ConvolutionArgs, 256, LARGE_CONVOLUTION);
+PLAIT_DEVICE_TILE_KERNEL(convolution_weight_small, ConvolutionArgs, 256, FLOATING);
 PLAIT_DEVICE_KERNEL(convolution_each, ConvolutionArgs, 256, FLOATING);
 PLAIT_DEVICE_KERNEL(convolution_input_each, ConvolutionArgs, 256, FLOATING);
 PLAIT_DEVICE_KERNEL(convolution_weight_each, ConvolutionArgs, 128, FLOATING);
