@@ -12,8 +12,13 @@ from collections.abc import Sequence
 
 from plait_abi.build._errors import BuildError
 
-ALL = ("75", "80", "86", "89", "90", "100", "120")
-"""The compute capabilities that ``PLAIT_CUDA_ARCHITECTURES=all`` stands for, times ten."""
+ALL = ("75", "80", "86", "90", "100", "120")
+"""The compute capabilities that ``PLAIT_CUDA_ARCHITECTURES=all`` stands for, times ten.
+
+They are the first of each generation, and 8.6, as most cards of that one are unlike 8.0. A GPU runs
+the code of the nearest one of its generation that is not newer: 8.7 and 8.9 that of 8.6, 10.3 that
+of 10.0, 12.1 that of 12.0.
+"""
 
 
 def architectures() -> tuple[str, ...]:
