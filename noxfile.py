@@ -403,6 +403,20 @@ def build(session: nox.Session) -> None:
         session.log(path)
 
 
+@nox.session(name="gpu-kernels", reuse_venv=True)
+def gpu_kernels(session: nox.Session) -> None:
+    """Compile plait-cuda's kernels, and check the wheel: nox -s gpu-kernels -- [ARCHITECTURES].
+
+    For compute capability 9.0, or what is named, such as ``all``. nvcc comes from PyPI unless
+    PLAIT_NVCC names one; one architecture takes some minutes.
+    """
+    [architectures] = session.posargs or ["90"]
+    python = str(pathlib.Path(session.bin) / "python")
+    built = Builder(python, architectures=architectures).build(["cuda"])["cuda"]
+    session.run("python", "tools/contents.py", str(built))
+    session.log(f"{built}: {built.stat().st_size / 1e6:.1f} MB")
+
+
 @nox.session(reuse_venv=True)
 def release(session: nox.Session) -> None:
     """Build sdists and wheels in dist/, try them, and write CHANGELOG.md: nox -s release.

@@ -137,6 +137,17 @@ def test_symbols_newer_than_allowed(tmp_path: pathlib.Path, files: dict[str, byt
     assert "at most 1.0 is allowed" in line
 
 
+def test_a_wheel_that_is_too_large(
+    tmp_path: pathlib.Path, files: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wheel = _wheel(tmp_path, files)
+    monkeypatch.setitem(contents.LARGEST, "plait_profiler", 1)
+    assert contents.check(wheel) == []
+    wheel = _wheel(tmp_path, {**files, "plait_profiler/data.py": os.urandom(1_100_000)})
+    (line,) = contents.check(wheel)
+    assert "it has 1.1 MB; at most 1 are allowed" in line
+
+
 def test_a_package_without_a_manifest(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "plait_new-0.1.0-py3-none-any.whl"
     with zipfile.ZipFile(path, "w"):

@@ -112,6 +112,21 @@ def test_a_failure_does_not_end_the_steps(
     assert "the rest" in capsys.readouterr().err
 
 
+def test_kernels_of_gpus_are_compiled_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    """For the first Python, and for aarch64, whose wheel is another one."""
+    result = _release(monkeypatch, tmp_path, allow=True)
+    result.found = {"3.10": result.found["3.12"], "3.12": result.found["3.12"]}
+    assert "cuda" in result._to_build("3.10")
+    result.built["3.10"] = []
+    assert set(result.packages) - set(result._to_build("3.12")) == {"cuda"}
+    assert "cuda" in result._to_build("aarch64")
+    only_aarch64 = _release(monkeypatch, tmp_path, allow=True)
+    only_aarch64.built["aarch64"] = []
+    assert "cuda" in only_aarch64._to_build("3.12")
+
+
 def test_every_session_is_run_by_a_script() -> None:
     """By .ci/run, or by the session nightly, or by hand for the reason that is stated."""
     text = (ROOT / "noxfile.py").read_text()

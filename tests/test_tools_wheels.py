@@ -163,3 +163,9 @@ def test_native_wheels_of_another_processor_are_built_anew(
         for name, package in Builder(sys.executable, "", tree).packages.items()
         if not package.compiled
     }
+
+
+def test_the_wheel_of_kernels_depends_on_its_architectures(tree: pathlib.Path) -> None:
+    _package(tree, "cuda", ["plait-abi"], compiled=True)
+    none, one = (Builder(sys.executable, "", tree, architectures=a) for a in ("none", "90"))
+    assert [name for name in none.packages if none.key(name) != one.key(name)] == ["cuda"]

@@ -2,9 +2,10 @@
 
     python tools/contents.py [--glibc 2.35] [--sbom FOLDER] WHEEL ...
 
-The manifest is `ALLOWED` below. Checked are the files; that no text or library names a folder of
-the machine that built it; and of libraries the soname, the libraries that they need, the folders
-that they search, and the versions of the system's symbols: ``--glibc`` is the highest allowed one.
+The manifest is `ALLOWED` below. Checked are the files; the size of the wheel; that no text or
+library names a folder of the machine that built it; and of libraries the soname, the libraries that
+they need, the folders that they search, and the versions of the system's symbols: ``--glibc`` is
+the highest allowed one.
 ``--sbom`` writes a bill of materials for each wheel, in CycloneDX's JSON: its files with their
 digests, the distributions that it declares, and libraries that it loads without linking.
 """
@@ -60,6 +61,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "plait_distributed": (),
     "plait_cuda": (
         "lib/libplait_cuda.so",
+        "kernels/*.fatbin",
         "emulation/libcuda.so.1",
         "emulation/libcublasLt.so.13",
         "emulation/libcudnn.so.9",
@@ -96,6 +98,8 @@ ALLOWED: dict[str, tuple[str, ...]] = {
 }
 # the terms of third-party code
 LICENSES = {"plait_torch": ("licenses/LICENSE-sobol",)}
+# The most bytes of a wheel, in millions, by package.
+LARGEST = {"plait_cuda": 40}
 METADATA = ("METADATA", "RECORD", "WHEEL", "top_level.txt", "entry_points.txt", "licenses/LICENSE")
 OPTIONAL = ("entry_points.txt",)
 # Other libraries are opened by name when they are needed, so a wheel works without them.
@@ -206,9 +210,12 @@ def check(wheel: pathlib.Path, glibc: str | None = None) -> list[str]:
     package = wheel.name.split("-")[0]
     if package not in ALLOWED:
         return [f"{wheel.name}: tools/contents.py has no manifest for {package}"]
+    size = wheel.stat().st_size / 1e6
+    most = LARGEST.get(package, size)
+    wrong = [f"it has {size:.1f} MB; at most {most} are allowed"] if size > most else []
     with zipfile.ZipFile(wheel) as archive, tempfile.TemporaryDirectory() as folder:
         names = [name for name in archive.namelist() if not name.endswith("/")]
-        wrong = _names(package, names)
+        wrong += _names(package, names)
         for name in names:
             data = archive.read(name)
             wrong += _paths(name, data)

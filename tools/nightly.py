@@ -29,6 +29,7 @@ SESSIONS: dict[str, tuple[str, ...]] = {
     "conformance": (),
     "replay": (),
     "sbom": (),
+    "gpu-kernels": (),
     "tutorial": (),
     "jax": (),
     "races": (),

@@ -7,7 +7,9 @@ The steps, all of them by default:
 - ``sdists``: an sdist of each package; each is built with what it declares and what stands beside
   it, the wheels hold the same files as those of the tree, and the quick tests pass.
 - ``wheels``: wheels for every Python that tools/interpreters.py finds, with the lowest manylinux
-  policy that auditwheel gives them.
+  policy that auditwheel gives them. That of plait-cuda has code for all GPUs, of which other steps
+  compile none; compiling it takes more than twenty minutes, and its wheel serves every Python, so
+  it is built once.
 - ``environments``: they are installed in clean environments of the Pythons 3.10, 3.12 and 3.14, and
   the quick tests pass. A Python that is not found is an error, unless ``--allow-missing``.
 - ``debian``: the same on another release of Debian, in a folder, without a network.
@@ -89,9 +91,9 @@ def run(command: Sequence[object], folder: pathlib.Path = ROOT, **more: str) -> 
     return done.stdout
 
 
-def pip(python: object, *words: object) -> str:
-    """Run pip of a Python."""
-    return run([python, "-m", "pip", "--disable-pip-version-check", *words])
+def pip(python: object, *words: object, **more: str) -> str:
+    """Run pip of a Python, with ``more`` in its environment."""
+    return run([python, "-m", "pip", "--disable-pip-version-check", *words], ROOT, **more)
 
 
 def environment(folder: pathlib.Path, python: object) -> pathlib.Path:
@@ -189,7 +191,7 @@ class Release:
     # ---- sdists ----------------------------------------------------------------------------------
 
     def _sdists(self, python: interpreters.Interpreter) -> str:
-        builder = Builder(python.path)
+        builder = Builder(python.path, architectures="none")
         names = build_order(self.packages)
         shutil.rmtree(self.sdists, ignore_errors=True)
         self.sdists.mkdir(parents=True)
@@ -203,7 +205,8 @@ class Release:
             (sdist,) = self.sdists.glob(f"{self.packages[name].module}-[0-9]*.tar.gz")
             places = ["--no-index", "--find-links", result, "--find-links", house]
             result.mkdir(parents=True, exist_ok=True)
-            pip(builder.tools(), "wheel", "--no-deps", *places, "-w", result, sdist)
+            words = ["wheel", "--no-deps", *places, "-w", result, sdist]
+            pip(builder.tools(), *words, PLAIT_CUDA_ARCHITECTURES="none")
             (wheel,) = result.glob(f"{self.packages[name].module}-[0-9]*.whl")
             different = set(_files(wheel)) ^ set(_files(built[name]))
             if different:
@@ -235,13 +238,18 @@ class Release:
             if not self.built:
                 shutil.rmtree(self.wheels, ignore_errors=True)
                 self.wheels.mkdir(parents=True)
-            result = Builder(python).build(list(self.packages))
+            result = Builder(python, architectures="all").build(self._to_build(version))
             self.built[version] = [self._repair(path) for path in result.values()]
         wrong = [line for wheel in self.built[version] for line in contents.check(wheel)]
         if wrong:
             raise Failed("\n".join(wrong))
         policies = sorted({policy(wheel) for wheel in self.built[version]} - {"any"})
         return f"{len(self.built[version])} wheels: {', '.join(policies)}"
+
+    def _to_build(self, version: str) -> list[str]:
+        """Return the packages to build for a Python: all, plait-cuda for the first one alone."""
+        first = not any(other in self.found for other in self.built)
+        return [name for name in self.packages if name != "cuda" or first or version == "aarch64"]
 
     def _repair(self, wheel: pathlib.Path) -> pathlib.Path:
         """Put a wheel into dist/, for manylinux where it has libraries.

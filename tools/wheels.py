@@ -67,6 +67,10 @@ class Builder:
     python: str
     flavour: str = ""
     root: pathlib.Path = ROOT
+    architectures: str = dataclasses.field(
+        default_factory=lambda: os.environ.get("PLAIT_CUDA_ARCHITECTURES", "")
+    )
+    """The GPUs that plait-cuda's kernels are compiled for."""
 
     def __post_init__(self) -> None:
         self.packages = load_all(self.root)
@@ -111,7 +115,7 @@ class Builder:
             level = _processor() if self.levels else ""
             settings = [self.flags, self.levels, level, werror, *_compilers()]
             if name == "cuda":
-                settings.append(os.environ.get("PLAIT_CUDA_ARCHITECTURES", ""))
+                settings.append(self.architectures)
             key.update(repr(settings).encode())
         for file in source_files(package.folder):
             relative = file.relative_to(package.folder).as_posix()
@@ -159,8 +163,11 @@ class Builder:
             PLAIT_BUILD_DIR=str(self.folder / "objects"),
             PLAIT_BUILD_FLAGS=self.flags,
             PLAIT_LEVELS=self.levels,
+            PLAIT_CUDA_ARCHITECTURES=self.architectures,
             PYTHONUNBUFFERED="1",  # the log shows how far a build is
         )
+        if package.name == "cuda":
+            self._install_compiler(stage, environment)
         command = [str(self.tools()), "-m", "pip", "wheel", "--no-build-isolation", "--no-deps"]
         command += ["--no-index", "--no-cache-dir", "-w", str(unfinished), str(stage)]
         log = self.folder / f"{package.name}.log"
@@ -169,6 +176,20 @@ class Builder:
             sys.stderr.write(log.read_text(errors="replace"))
             raise SystemExit(f"wheels: building {package.distribution} failed; see {log}")
         unfinished.replace(folder)
+
+    def _install_compiler(self, stage: pathlib.Path, environment: dict[str, str]) -> None:
+        """Install what plait-cuda's build backend asks for: nvcc, where kernels are compiled."""
+        code = (
+            "import sys; sys.path.insert(0, 'backend'); import plait_cuda_backend as b; "
+            "print(*b.compiler(), sep='\\n')"
+        )
+        command = [str(self.tools()), "-c", code]
+        done = subprocess.run(
+            command, cwd=stage, env=environment, capture_output=True, text=True, check=True
+        )
+        pip = [str(self.tools()), "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
+        if names := done.stdout.split():
+            subprocess.run([*pip, *names], check=True)
 
     def tools(self) -> pathlib.Path:
         """Return a Python that has the build tools, made on first use."""

@@ -19,6 +19,7 @@ __all__ = [
     "build_editable",
     "build_sdist",
     "build_wheel",
+    "compiler",
     "get_requires_for_build_editable",
     "get_requires_for_build_sdist",
     "get_requires_for_build_wheel",
@@ -30,7 +31,7 @@ __all__ = [
 COMPILER = ("nvcc", "crt", "runtime", "cccl")
 
 
-def _compiler() -> list[str]:
+def compiler() -> list[str]:
     """Return the packages of nvcc, unless no architecture is asked for or PLAIT_NVCC names one."""
     choice = os.environ.get("PLAIT_CUDA_ARCHITECTURES", "").strip() or "none"
     if choice == "none" or os.environ.get("PLAIT_NVCC"):
@@ -40,9 +41,9 @@ def _compiler() -> list[str]:
 
 def get_requires_for_build_wheel(config_settings: dict[str, Any] | None = None) -> list[str]:
     """Return what a wheel is built with, beside what pyproject.toml names."""
-    return [*build_meta.get_requires_for_build_wheel(config_settings), *_compiler()]
+    return [*build_meta.get_requires_for_build_wheel(config_settings), *compiler()]
 
 
 def get_requires_for_build_editable(config_settings: dict[str, Any] | None = None) -> list[str]:
     """Return the same for an installation in place."""
-    return [*build_meta.get_requires_for_build_editable(config_settings), *_compiler()]
+    return [*build_meta.get_requires_for_build_editable(config_settings), *compiler()]
