@@ -179,7 +179,7 @@ def test_pinned_memory_that_a_graph_copies_is_not_given_to_others() -> None:
     assert pc.empty(4).pin_memory().data_ptr() == address
 
 
-def test_steps_that_count_are_not_recorded() -> None:
+def test_steps_that_count_on_the_host_are_not_recorded() -> None:
     optim = pytest.importorskip("plait_optim")
 
     def train(kind: Any, **options: Any) -> tuple[list[float], list[float]]:
@@ -195,8 +195,63 @@ def test_steps_that_count_are_not_recorded() -> None:
             results.append(x.detach().cpu().tolist())
         return results[0], results[1]
 
-    for kind, options in ((optim.SGD, {"momentum": 0.9}), (optim.RMSprop, {})):
+    capturable = {"capturable": True}
+    for kind, options in (
+        (optim.SGD, {"momentum": 0.9}),
+        (optim.RMSprop, {}),
+        (optim.Adam, {**capturable, "amsgrad": True}),
+        (optim.AdamW, capturable),
+        (optim.Adamax, capturable),
+    ):
         eager, again = train(kind, **options)
-        assert eager == again
-    with pytest.raises(RuntimeError, match="AdamW: its step depends on the number of steps"):
+        assert eager == again, kind
+    with pytest.raises(RuntimeError, match=r"AdamW: its step depends on.*with capturable=True"):
         train(optim.AdamW)
+    with pytest.raises(RuntimeError, match="NAdam: its step depends on the number of steps"):
+        train(optim.NAdam)
+
+
+def test_a_first_step_is_not_recorded() -> None:
+    optim = pytest.importorskip("plait_optim")
+    x = pc.ones(4, device="cuda", requires_grad=True)
+    x.grad = pc.ones(4, device="cuda")
+    optimizer = optim.Adam([x], capturable=True)
+    with pytest.raises(RuntimeError, match="Adam: a graph would make the state anew each time"):
+        record(optimizer.step)
+
+
+@pytest.mark.parametrize("name", ["Adam", "AdamW"])
+def test_a_recorded_training_has_the_losses_of_steps_one_by_one(name: str) -> None:
+    nn, optim = pytest.importorskip("plait_nn"), pytest.importorskip("plait_optim")
+    pytest.importorskip("plait_autograd")
+    pc.manual_seed(0)
+    data = [(pc.randn(16, 6).to("cuda"), pc.randint(0, 3, (16,)).to("cuda")) for _ in range(6)]
+    state: Any = None
+    losses: list[list[float]] = []
+    for recorded in (False, True):
+        model = nn.Sequential(nn.Linear(6, 16), nn.Tanh(), nn.Linear(16, 3)).to("cuda")
+        if state is None:
+            state = {key: value.clone() for key, value in model.state_dict().items()}
+        model.load_state_dict(state)
+        optimizer = getattr(optim, name)(model.parameters(), lr=0.02, capturable=recorded)
+        x, y = data[0][0].clone(), data[0][1].clone()
+
+        def step() -> Any:
+            optimizer.zero_grad(set_to_none=False)  # noqa: B023
+            loss = nn.functional.cross_entropy(model(x), y)  # noqa: B023
+            loss.backward()
+            optimizer.step()  # noqa: B023
+            return loss
+
+        losses.append([float(step()) for _ in range(2)])
+        graph, loss = record(step) if recorded else (None, None)
+        for inputs, targets in data * 3:
+            x.copy_(inputs)
+            y.copy_(targets)
+            if graph is None:
+                loss = step()
+            else:
+                graph.replay()
+            losses[-1].append(float(loss.detach().cpu()))
+    assert losses[0] == losses[1]
+    assert losses[0][-1] < losses[0][-13]  # of the same inputs, twelve steps before

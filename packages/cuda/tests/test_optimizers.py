@@ -69,6 +69,27 @@ def test_steps_of_each_parameter() -> None:
     compare("sgd_step", lists("float32", SHAPES[:4], 3), [1, 2, 1, 3], lr=0.1, momentum=0.5)
 
 
+def test_numbers_of_steps_on_the_device() -> None:
+    n = 500  # more than one launch takes
+    values = [[numbers((i % 5,), "float32", seed=i + k) for i in range(n)] for k in range(4)]
+    values[3] = [operator("abs")(x) for x in values[3]]
+    steps = [pc.tensor(float(i % 41)) for i in range(n)]
+    on_device = [x.to("cuda") for x in steps]
+    counts = step_of("count_steps")(on_device)
+    assert counts.cpu().tolist() == [i % 41 + 1.0 for i in range(n)]
+    assert counts.cpu().tolist() == [float(x) for x in on_device]
+    compare("adam_step", [*values, []], [], lr=0.01, counts=step_of("count_steps")(steps))
+    step_of("count_steps")(on_device, -1)
+    assert [float(x) for x in on_device] == [i % 41 for i in range(n)]
+    # kernels do not read this layout
+    gaps = [[numbers((4, 6), "float32", seed=k)[:, ::2].abs()] for k in range(4)]
+    there = [[numbers((4, 6), "float32", seed=k).to("cuda")[:, ::2].abs_()] for k in range(4)]
+    one = pc.tensor([7.0], dtype=pc.float64)
+    step_of("adam_step")(*gaps, [], [], counts=one)
+    step_of("adam_step")(*there, [], [], counts=one.to("cuda"))
+    np.testing.assert_allclose(there[0][0].cpu().numpy(), gaps[0][0].numpy(), rtol=1e-5)
+
+
 def test_gradients_are_scaled() -> None:
     for scale in (0.25, pc.tensor(0.25), pc.tensor(0.3).to(pc.float64)):
         compare("sgd_step", [*lists("float32", SHAPES, 2), []], [1], lr=0.1, grad_scale=scale)

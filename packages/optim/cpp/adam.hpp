@@ -3,19 +3,20 @@
 #define PLAIT_OPTIM_ADAM_HPP
 #include <cmath>
 
+#include "arrays.hpp"
 #include "elementwise.hpp"
 
 namespace plait::optim {
 
 // The numbers of Adam, NAdam and RAdam, which keep both averages. `lr` is the place of the first of
-// lr, beta1, beta2, eps and weight_decay, which follow one another in the schema, `decoupled` that
-// of the first of decoupled, maximize and grad_scale.
+// lr, beta1, beta2, eps and weight_decay, which follow one another in the schema, `maximize` that
+// of the first of maximize and grad_scale.
 template <class Rule>
-Rule rule_with_averages(const plait_value *in, int lr, int decoupled) {
+Rule rule_with_averages(const plait_value *in, int lr, int decoupled, int maximize) {
   Rule r{};
   const double rate = in[lr].u.f, decay = in[lr + 4].u.f;
   const bool is_decoupled = in[decoupled].u.i;
-  r.scale = gradient_scale(in, decoupled + 1);
+  r.scale = gradient_scale(in, maximize);
   r.l2 = is_decoupled ? 0 : decay;
   r.keep = is_decoupled ? 1 - rate * decay : 1;
   r.weight1 = 1 - in[lr + 1].u.f;
@@ -45,6 +46,7 @@ inline double exponential(double x) {
 
 // An average that started from 0 is too small by this factor after t steps.
 inline double bias_correction(double beta, int64_t t) { return 1 - whole_power(beta, t); }
+inline Array bias_correction(double beta, const Array &t) { return Array(1) - power(beta, t); }
 
 }  // namespace plait::optim
 #endif  // PLAIT_OPTIM_ADAM_HPP

@@ -15,8 +15,9 @@ struct Operators {
         maximum(r, "maximum"),
         gt(r, "gt"),
         lt(r, "lt"),
-        where(r, "where") {}
-  Operator add, mul, div, addcmul, addcdiv, sqrt, abs, maximum, gt, lt, where;
+        where(r, "where"),
+        pow(r, "pow") {}
+  Operator add, mul, div, addcmul, addcdiv, sqrt, abs, maximum, gt, lt, where, pow;
 };
 
 const Operators &operators(const plait_thread *thread) {
@@ -154,6 +155,12 @@ Array larger(const Array &a, const Array &b) {
   const Array x = Array(a).plain(), y = Array(b).plain();
   plait_thread *thread = x.node_->thread;
   return Array(thread, operators(thread).maximum(thread, x.argument(), y.argument()));
+}
+
+Array power(double base, const Array &a) {
+  const Array x = Array(a).plain();
+  plait_thread *thread = x.node_->thread;
+  return Array(thread, operators(thread).pow(thread, base, x.argument()));
 }
 
 // f(a), in the memory of `a` if nothing else uses it.

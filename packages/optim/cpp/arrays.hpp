@@ -43,6 +43,7 @@ class Array {
   friend Array root(Array a);
   friend Array magnitude(Array a);
   friend Array larger(const Array &a, const Array &b);
+  friend Array power(double base, const Array &a);
 
   struct Node;
 

@@ -6,8 +6,9 @@ namespace plait::optim {
 namespace {
 
 struct Operators {
-  explicit Operators(const plait_runtime *r) : cast(r, "cast"), copy(r, "copy_") {}
-  Operator cast, copy;
+  explicit Operators(const plait_runtime *r)
+      : cast(r, "cast"), copy(r, "copy_"), select(r, "select") {}
+  Operator cast, copy, select;
 };
 
 const Operators &operators(const plait_thread *thread) {
@@ -65,6 +66,19 @@ void Operands::read(uint32_t i, double factor) {
   if (!own_scale)
     own_scale = cast(thread_, scale_, is_wide(dtype) ? dtype::float64 : dtype::float32);
   scale = scale * Array(thread_, own_scale);
+}
+
+Array Operands::count(plait_tensor *counts, uint32_t i) const {
+  const Operator &select = operators(thread_).select;
+  return Array(thread_, select(thread_, Tensor::share(counts), 0, int64_t(i)));
+}
+
+// 0-d parameters would be promoted to float64 by a number of that dtype.
+Array Operands::as_operand(uint32_t i, Array number) const {
+  const bool wide = is_wide(lists_.at(0, i)->dl.dtype);
+  const Tensor t = std::move(number).tensor();
+  return Array(thread_,
+               operators(thread_).cast(thread_, t, wide ? dtype::float64 : dtype::float32));
 }
 
 void Operands::write(uint32_t i) {

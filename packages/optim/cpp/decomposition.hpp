@@ -20,6 +20,10 @@ class Operands {
   void read(uint32_t i, double factor);
   void write(uint32_t i);
 
+  // The number of parameter i in `counts`, and a number as an operand of its arithmetic.
+  Array count(plait_tensor *counts, uint32_t i) const;
+  Array as_operand(uint32_t i, Array number) const;
+
   Array list[max_operands];  // names the gradient, too, which so is never written
   Array scale;                     // `factor`, times `grad_scale` if that is a tensor
   plait_value in[PLAIT_MAX_ARGS];  // the call's, with 1 in place of such a `grad_scale`

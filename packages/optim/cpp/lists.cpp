@@ -74,4 +74,20 @@ plait_status check_steps(const plait_call *call, const plait_value &steps, uint3
   return PLAIT_OK;
 }
 
+plait_status check_counts(const plait_call *call, const plait_tensor *counts,
+                          const plait_value &steps) {
+  const auto fail = call->thread->runtime->fail;
+  if (steps.n != 0)
+    return fail(call, PLAIT_VALUE_ERROR, "`steps` must be empty where `counts` is given; got %u",
+                steps.n);
+  if (!same(counts->dl.dtype, dtype::float64))
+    return fail(call, PLAIT_DTYPE_ERROR, "`counts` must be float64; got %s",
+                name(counts->dl.dtype));
+  if (counts->dl.ndim != 1 || counts->dl.shape[0] != int64_t(call->in[0].n))
+    return fail(call, PLAIT_SHAPE_ERROR,
+                "`counts` must hold one number for each of `params`, (%u,); got %s", call->in[0].n,
+                shape_text(counts).c_str());
+  return PLAIT_OK;
+}
+
 }  // namespace plait::optim

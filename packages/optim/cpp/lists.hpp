@@ -27,5 +27,9 @@ plait_status check_lists(const plait_call *call, const Lists &lists, uint32_t op
 // `steps` holds one positive number for each parameter, or a single one for all.
 plait_status check_steps(const plait_call *call, const plait_value &steps, uint32_t n_params);
 
+// `counts` is float64 of shape (parameters,), and `steps` is empty.
+plait_status check_counts(const plait_call *call, const plait_tensor *counts,
+                          const plait_value &steps);
+
 }  // namespace plait::optim
 #endif  // PLAIT_OPTIM_LISTS_HPP

@@ -28,7 +28,7 @@ struct NAdamSpec {
     return status == PLAIT_OK ? check_per_parameter(call, mu_products) : status;
   }
   static Rule rule(const plait_value *in, uint32_t i, int64_t t) {
-    Rule r = rule_with_averages<Rule>(in, lr, decoupled);
+    Rule r = rule_with_averages<Rule>(in, lr, decoupled, maximize);
     const double rate = in[lr].u.f, b1 = in[beta1].u.f;
     const double per_step = in[momentum_decay].u.f, product = in[mu_products].u.fs[i];
     constexpr double log = -0x1.4e69ed6d80eb3p-5;  // of 0.96

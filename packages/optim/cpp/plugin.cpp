@@ -14,8 +14,9 @@ const Loops *chosen = &base_loops;
 plait_status init(const plait_runtime *runtime, const plait_plugin *self) {
   plait_thread *thread = runtime->thread();
   chosen = &best_loops(std::getenv("PLAIT_CPU"));
-  for (const Step *step : {&sgd, &adam, &nadam, &radam, &adamax, &adagrad, &adadelta, &rmsprop,
-                           &rprop, &asgd, &average, &grad_norm, &state_like, &state_load}) {
+  for (const Step *step :
+       {&sgd, &adam, &nadam, &radam, &adamax, &adagrad, &adadelta, &rmsprop, &rprop, &asgd,
+        &average, &count_steps, &grad_norm, &state_like, &state_load}) {
     const plait_op *op = nullptr;
     plait_status status = runtime->define(thread, &step->def, &op);
     if (status == PLAIT_OK)

@@ -25,7 +25,7 @@ struct RAdamSpec {
     return check_fractions(call, {beta1, beta2});
   }
   static Rule rule(const plait_value *in, uint32_t, int64_t t) {
-    Rule r = rule_with_averages<Rule>(in, lr, decoupled);
+    Rule r = rule_with_averages<Rule>(in, lr, decoupled, maximize);
     const double power = whole_power(r.beta2, t), most = 2 / r.weight2 - 1;
     const double length = most - 2 * double(t) * power / (1 - power);
     r.step = in[lr].u.f / bias_correction(in[beta1].u.f, t);

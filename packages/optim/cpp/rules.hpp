@@ -63,10 +63,16 @@ struct Averages : Rule {
   }
 };
 
-struct Adam : Averages {
+// N is the type of the numbers that depend on the step number.
+template <class N>
+struct AdamOf : Averages {
   enum : uint32_t { amsgrad = 2, n_flags = 4 };
-  double step;          // lr / (1 - beta1^t)
-  double inverse_root;  // 1 / sqrt(1 - beta2^t)
+  N step;          // lr / (1 - beta1^t)
+  N inverse_root;  // 1 / sqrt(1 - beta2^t)
+  template <class F>
+  void each_number(const F &f) {
+    f(step), f(inverse_root);
+  }
   template <class T, class F>
   PLAIT_INLINE void element(F flags, T d, T &p, T &m, T &v, T &top) const {
     update_averages(d, m, v);
@@ -75,6 +81,8 @@ struct Adam : Averages {
     p = T(keep) * p - T(step) * (m / (root(square) * T(inverse_root) + T(eps)));
   }
 };
+
+using Adam = AdamOf<double>;
 
 struct NAdam : Averages {
   enum : uint32_t { n_flags = 2 };
@@ -98,9 +106,15 @@ struct RAdam : Averages {
   }
 };
 
-struct Adamax : Rule {
+template <class N>
+struct AdamaxOf : Rule {
   enum : uint32_t { n_flags = 2 };
-  double weight1, beta2, step, eps;
+  double weight1, beta2, eps;
+  N step;  // lr / (1 - beta1^t)
+  template <class F>
+  void each_number(const F &f) {
+    f(step);
+  }
   template <class T, class F>
   PLAIT_INLINE void element(F, T d, T &p, T &m, T &top, T &) const {
     m += T(weight1) * (d - m);
@@ -108,6 +122,7 @@ struct Adamax : Rule {
     p -= T(step) * (m / top);
   }
 };
+using Adamax = AdamaxOf<double>;
 
 // Rules with sums or averages of squares.
 

@@ -12,7 +12,7 @@ struct Step {
   plait_kernel kernel;  // for the CPU
 };
 extern const Step sgd, adam, nadam, radam, adamax, adagrad, adadelta, rmsprop, rprop, asgd, average,
-    grad_norm, state_like, state_load;
+    count_steps, grad_norm, state_like, state_load;
 
 // the loops in force: chosen when the component is loaded
 const Loops &loops();

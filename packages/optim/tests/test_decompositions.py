@@ -73,13 +73,17 @@ def rprop(rng: np.random.Generator) -> dict[str, Any]:
     }
 
 
+def counted(rng: np.random.Generator) -> dict[str, Any]:
+    return {**averaged(rng), "capturable": choose(rng, [False, True])}
+
+
 OPTIONS: dict[str, Callable[[np.random.Generator], dict[str, Any]]] = {
     "SGD": sgd,
-    "Adam": lambda rng: {**averaged(rng), "amsgrad": choose(rng, [False, True])},
-    "AdamW": lambda rng: {**averaged(rng), "amsgrad": choose(rng, [False, True])},
+    "Adam": lambda rng: {**counted(rng), "amsgrad": choose(rng, [False, True])},
+    "AdamW": lambda rng: {**counted(rng), "amsgrad": choose(rng, [False, True])},
     "NAdam": lambda rng: {**averaged(rng), "decoupled_weight_decay": choose(rng, [False, True])},
     "RAdam": lambda rng: {**averaged(rng), "decoupled_weight_decay": choose(rng, [False, True])},
-    "Adamax": averaged,
+    "Adamax": counted,
     "Adagrad": lambda rng: {**common(rng), "lr_decay": choose(rng, [0.0, 0.1])},
     "Adadelta": lambda rng: {**common(rng), "rho": choose(rng, [0.9, 0.5])},
     "RMSprop": lambda rng: {

@@ -111,6 +111,7 @@ class Adadelta(Elementwise):
 
     Args:
         rho: :math:`\rho`, in [0, 1].
+        capturable: accepted as in PyTorch; a step does not depend on its number.
 
     Example:
         >>> import numpy as np
@@ -126,6 +127,7 @@ class Adadelta(Elementwise):
 
     operator = "adadelta_step"
     counts_steps = False
+    supports = ("capturable",)
     first_in_groups = ("lr", "rho", "eps", "weight_decay", "maximize", "capturable")
     arrays = ("square_avg", "acc_delta")
     operator_options = ("lr", "rho", "eps", "weight_decay")
@@ -167,6 +169,7 @@ class RMSprop(Elementwise):
         alpha: :math:`\alpha`, at least 0.
         momentum: :math:`\mu`, at least 0; with 0 there is no b.
         centered: divide by an estimate of the standard deviation instead.
+        capturable: accepted as in PyTorch; a step does not depend on its number.
 
     Example:
         >>> import numpy as np
@@ -183,6 +186,7 @@ class RMSprop(Elementwise):
 
     operator = "rmsprop_step"
     counts_steps = False
+    supports = ("capturable",)
     first_in_groups = ("lr", "momentum", "alpha", "eps", "centered")
     arrays = ("square_avg", "momentum_buffer", "grad_avg")
     operator_options = ("lr", "alpha", "eps", "weight_decay", "momentum")

@@ -28,6 +28,9 @@ class Adam(Elementwise):
 
     Args:
         amsgrad: keep the maximum of v.
+        capturable: count steps on the device of the parameters, which are plait tensors, so that a
+            graph of the device (`plait.cuda.graph`) can repeat a step. Options keep the values of
+            the recorded step.
 
     Example:
         >>> import numpy as np
@@ -43,6 +46,7 @@ class Adam(Elementwise):
     """
 
     operator = "adam_step"
+    supports = ("capturable",)
     first_in_groups = ("lr", "betas", "eps", "weight_decay", "amsgrad", "maximize")
     arrays = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq")
     instead_of_sparse = ", please consider SparseAdam instead"
@@ -76,6 +80,7 @@ class AdamW(Adam):
 
     Args:
         amsgrad: keep the maximum of v; see `Adam`.
+        capturable: count steps on the device of the parameters; see `Adam`.
 
     Example:
         >>> import numpy as np
@@ -259,6 +264,9 @@ class Adamax(Elementwise):
         u &\leftarrow \max(\beta_2 u, |g| + \epsilon) \\
         p &\leftarrow p - \frac{\mathrm{lr}}{1 - \beta_1^t} \frac{m}{u}
 
+    Args:
+        capturable: count steps on the device of the parameters; see `Adam`.
+
     Example:
         >>> import numpy as np
         >>> import plait_optim
@@ -272,6 +280,7 @@ class Adamax(Elementwise):
     """
 
     operator = "adamax_step"
+    supports = ("capturable",)
     arrays = ("exp_avg", "exp_inf")
     operator_options = ("lr", "betas", "eps", "weight_decay")
 

@@ -51,6 +51,11 @@ def _zeros(param: Any, shape: Any, dtype: Any) -> Any:
     return library_function(type(param), "zeros")(shape, dtype=dtype, **place)
 
 
+def float32_number(param: Any, value: float) -> Any:
+    """Return a 0-d tensor of float32 on the device of a parameter."""
+    return _zeros(param, (), library_function(type(param), "float32")).fill_(value)
+
+
 def wide(array: Any) -> Any:
     """Return an array for computations: for halves a copy in float32, else the array itself."""
     if not dtype_name(array).endswith("float16"):

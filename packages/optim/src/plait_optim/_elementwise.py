@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from plait_abi import binding
-from plait_optim._arrays import filled_like
+from plait_optim._arithmetic import float32_number
+from plait_optim._arrays import filled_like, sort_of, type_name
 from plait_optim._component import operator
 from plait_optim._groups import ParamGroup, States
 from plait_optim._optimizer import Optimizer
@@ -19,6 +20,9 @@ class Elementwise(Optimizer):
 
     A subclass names the operator, its state and the options that the operator takes; if names are
     not enough, it overrides `state_names`, `options`, `fill`, `numbers` and `count`.
+
+    With ``capturable``, of those that support it, the state ``step`` is a 0-d tensor on the device
+    of its parameter, which `count_steps` counts there.
     """
 
     scales_gradients = True
@@ -66,8 +70,11 @@ class Elementwise(Optimizer):
         self, group: ParamGroup, params: list[Any], grads: list[Any], states: States
     ) -> None:
         """Update one group: see `Optimizer.update`."""
+        if self.counts_steps and "capturable" in self.supports and group.get("capturable"):
+            self._update_counted(group, params, grads, states)
+            return
         if self.counts_steps:
-            _refuse_recording(type(self).__name__, params[0])
+            self._refuse_recording(params[0])
         names = self.state_names(group)
         try:
             steps, buffers = _gathered(states, names)
@@ -80,19 +87,65 @@ class Elementwise(Optimizer):
             pairs = zip(states, steps, strict=True)
             rows = [self.numbers(group, state, step) for state, step in pairs]
             numbers = [list(column) for column in zip(*rows, strict=True)]
+        self._call(group, params, grads, *buffers, steps, *numbers)
+        # counted only after the operator has succeeded
+        for state, step in zip(states, steps, strict=True):
+            self.count(group, state, step)
+
+    def _update_counted(
+        self, group: ParamGroup, params: list[Any], grads: list[Any], states: States
+    ) -> None:
+        """Update one group whose steps are counted on the device."""
+        names = self.state_names(group)
+        for param, state in zip(params, states, strict=True):
+            if not _is_counted(param, state, names):
+                self._start_counted(group, param, state)
+        steps = [state["step"] for state in states]
+        buffers = [[state[name] for state in states] if name else [] for name in names]
+        counts = operator("count_steps")(steps)
+        try:
+            self._call(group, params, grads, *buffers, [], counts=counts)
+        except BaseException:  # the step was not taken
+            operator("count_steps")(steps, -1)
+            raise
+
+    def _start_counted(self, group: ParamGroup, param: Any, state: dict[str, Any]) -> None:
+        """Put into the state of one parameter what is missing, its number on the device."""
+        if sort_of(type(param)) != "plait":
+            raise TypeError(
+                f"{type(self).__name__}: parameters of `capturable` steps must be plait tensors; "
+                f"got {type_name(param)}"
+            )
+        if _is_recording(param):
+            raise RuntimeError(
+                f"{type(self).__name__}: a graph would make the state anew each time; call step() "
+                "once before recording it"
+            )
+        self.start(group, param, state)
+        state["step"] = float32_number(param, whole_number("step", state["step"]))
+
+    def _call(
+        self, group: ParamGroup, params: list[Any], grads: list[Any], *more: Any, **named: Any
+    ) -> None:
         operator(self.operator)(
             params,
             grads,
-            *buffers,
-            steps,
-            *numbers,
+            *more,
+            **named,
             maximize=bool(group["maximize"]),
             grad_scale=self.gradient_factor,
             **self.options(group),
         )
-        # counted only after the operator has succeeded
-        for state, step in zip(states, steps, strict=True):
-            self.count(group, state, step)
+
+    def _refuse_recording(self, param: Any) -> None:
+        if not _is_recording(param):
+            return
+        otherwise = ", or make it with capturable=True" if "capturable" in self.supports else ""
+        raise RuntimeError(
+            f"{type(self).__name__}: its step depends on the number of steps, which a graph would "
+            "repeat; record the forward and backward pass, and call step() outside of the graph"
+            f"{otherwise}"
+        )
 
     def start(self, group: ParamGroup, param: Any, state: dict[str, Any]) -> None:
         """Put into the state of one parameter what is not there yet, as it is before a step."""
@@ -104,15 +157,24 @@ class Elementwise(Optimizer):
                 state[name] = filled_like(param, self.fill(group, name))
 
 
-def _refuse_recording(name: str, param: Any) -> None:
+def _is_recording(param: Any) -> bool:
     device = getattr(param, "device", None)
     if not isinstance(device, binding.device) or device.type != "cuda":
-        return
-    if binding.is_capturing(binding.current_stream(device)):
-        raise RuntimeError(
-            f"{name}: its step depends on the number of steps, which a graph would repeat; "
-            "record the forward and backward pass, and call step() outside of the graph"
-        )
+        return False
+    return bool(binding.is_capturing(binding.current_stream(device)))
+
+
+def _is_counted(param: Any, state: dict[str, Any], names: list[str]) -> bool:
+    """Whether a state is complete, with its step number on the parameter's device."""
+    step: Any = state.get("step")
+    return (
+        sort_of(type(step)) == "plait"
+        and step.device == param.device
+        and step.ndim == 0
+        and step.dtype.is_floating_point
+        and step.itemsize == 4
+        and all(name in state for name in names if name)
+    )
 
 
 def _gathered(states: list[dict[str, Any]], names: list[str]) -> tuple[list[int], list[list[Any]]]:

@@ -67,6 +67,9 @@ class Optimizer:
     """Whether `update` has changed nothing when it raises an error. Then it is called for the
     parameters of each device if one call cannot be made for all of them."""
 
+    supports: ClassVar[tuple[str, ...]] = ()
+    """Flags, such as "capturable", that other optimizers do not accept."""
+
     arrays: ClassVar[tuple[str, ...]] = ()
     """State that is an array of the shape of its parameter; `load_state_dict` refuses other shapes.
     """
@@ -87,7 +90,7 @@ class Optimizer:
     _group_tensors_by_device_and_dtype = staticmethod(group_tensors)
 
     def _cuda_graph_capture_health_check(self) -> None:
-        """Do nothing: steps are not captured. Third-party optimizers call it in ``step``."""
+        """Do nothing, as `update` checks it. Third-party optimizers call it in ``step``."""
 
     _accelerator_graph_capture_health_check = _cuda_graph_capture_health_check
 

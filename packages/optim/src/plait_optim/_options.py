@@ -96,7 +96,8 @@ class Option(NamedTuple):
     """A function that raises for an invalid value."""
 
     supported: bool = True
-    """Whether it may be true; flags of PyTorch that are not implemented may not."""
+    """Whether it may be true in every optimizer; other flags may in those that name them in
+    `Optimizer.supports`."""
 
 
 def _number(text: str, label: str) -> Option:
@@ -148,7 +149,8 @@ def default_options(
         option = None if name in own else COMMON.get(name)
         if option is not None and option.check is not None:
             option.check(value)
-        if option is not None and not option.supported and value:
+        supported = option is None or option.supported or name in optimizer.supports
+        if value and not supported:
             raise NotImplementedError(f"{type(optimizer).__name__}: {name} steps are not supported")
     return {**{name: options[name] for name in optimizer.first_in_groups}, **options}
 

@@ -1,13 +1,15 @@
-// sgd_step and adam_step of plait-optim: one launch for a list of parameters. The other optimizers
-// run as operators on each parameter. nvcc fuses nothing here: steps give the bits of the CPU.
+// sgd_step, adam_step and count_steps of plait-optim: one launch for a list of parameters. The
+// other optimizers run as operators on each parameter. nvcc fuses nothing here: steps give the bits
+// of the CPU.
 #include "block/block.h"
 #include "pointwise/pointwise.h"
 
 namespace plait::cuda {
 namespace {
 
-constexpr int kLists = 5, kUpdates = 44;   // tensors of a parameter; parameters of a launch
+constexpr int kLists = 5, kUpdates = 44;  // tensors of a parameter; parameters of a launch
 constexpr int64_t kUpdateChunk = 1 << 13;  // elements of a block
+constexpr int kCounts = 480;  // step numbers of a launch
 
 enum UpdateFlags : uint32_t {
   kDecays = 1,
@@ -24,17 +26,39 @@ struct Update {
   double step, inverse_root;  // of Adam: lr / (1 - beta1^t) and 1 / sqrt(1 - beta2^t)
   uint32_t flags;
   bool is_aligned;
+  int32_t number;  // of the parameter in `counts`
 };
 struct UpdateArgs {
   int32_t count;
-  uint32_t lists;      // bits of those that there are
-  const void *scale;   // a factor of the gradient on the device, or NULL
+  uint32_t lists;  // bits of those that there are
+  const void *scale;  // a factor of the gradient on the device, or NULL
   bool is_wide_scale;  // it is a float64, otherwise a float32
-  double by, l2;       // the gradient is by * g + l2 * p
-  double keep, weight1, beta2, weight2, eps;  // Adam
-  double lr, momentum, damped;                // gradient descent
+  double by, l2;  // the gradient is by * g + l2 * p
+  const void *counts;  // step numbers on the device, or NULL: `step` and `inverse_root` are known
+  double keep, weight1, beta1, beta2, weight2, eps;  // Adam
+  double lr, momentum, damped;  // gradient descent
   Update of[kUpdates];
 };
+struct CountArgs {
+  int64_t count;
+  void *out;
+  double by;
+  void *step[kCounts];
+};
+
+// beta^t by squaring, whose operations every processor rounds alike.
+PLAIT_HD double whole_power(double beta, int64_t t) {
+  double power = 1;
+  for (; t > 0; t /= 2, beta *= beta)
+    if (t % 2) power *= beta;
+  return power;
+}
+PLAIT_HD double adam_step_size(double lr, double beta1, int64_t t) {
+  return lr / (1 - whole_power(beta1, t));
+}
+PLAIT_HD double adam_inverse_root(double beta2, int64_t t) {
+  return 1 / ::sqrt(1 - whole_power(beta2, t));
+}
 
 #if PLAIT_KERNELS
 template <class T>
@@ -44,9 +68,10 @@ PLAIT_DEVICE T update_gradient(const UpdateArgs &a, const Update &u, T by, T g, 
   return d;
 }
 
+template <class T>
 struct SgdRule {
-  template <class T>
-  static PLAIT_DEVICE void element(const UpdateArgs &a, const Update &u, T by, T (&x)[kLists]) {
+  PLAIT_DEVICE SgdRule(Thread &, const UpdateArgs &, const Update &) {}
+  PLAIT_DEVICE void element(const UpdateArgs &a, const Update &u, T by, T (&x)[kLists]) const {
     T d = update_gradient(a, u, by, x[1], x[0]);
     if (u.flags & kMomentum) {
       x[2] = (u.flags & kFirstStep) ? d : T(a.momentum) * x[2] + T(a.damped) * d;
@@ -56,16 +81,24 @@ struct SgdRule {
   }
 };
 
+template <class T>
 struct AdamRule {
-  template <class T>
-  static PLAIT_DEVICE void element(const UpdateArgs &a, const Update &u, T by, T (&x)[kLists]) {
+  T step, inverse_root;
+  PLAIT_DEVICE AdamRule(Thread &t, const UpdateArgs &a, const Update &u)
+      : step(T(u.step)), inverse_root(T(u.inverse_root)) {
+    if (!a.counts) return;
+    const auto number = int64_t(t.global<const double>(a.counts).load(u.number));
+    step = T(adam_step_size(a.lr, a.beta1, number));
+    inverse_root = T(adam_inverse_root(a.beta2, number));
+  }
+  PLAIT_DEVICE void element(const UpdateArgs &a, const Update &u, T by, T (&x)[kLists]) const {
     const T d = update_gradient(a, u, by, x[1], x[0]);
     x[2] += T(a.weight1) * (d - x[2]);
     x[3] = T(a.beta2) * x[3] + T(a.weight2) * d * d;
     T square = x[3];
     if (u.flags & kAmsgrad) x[4] = square = x[4] > x[3] ? x[4] : x[3];
-    const T root = scalar::math::sqrt(square) * T(u.inverse_root) + T(a.eps);
-    x[0] = T(a.keep) * x[0] - T(u.step) * (x[2] / root);
+    const T root = scalar::math::sqrt(square) * inverse_root + T(a.eps);
+    x[0] = T(a.keep) * x[0] - step * (x[2] / root);
   }
 };
 
@@ -84,8 +117,8 @@ PLAIT_DEVICE const Update &update_of(const UpdateArgs &a, int64_t block) {
 }
 
 // Elements [i, i + kWidth) of all lists.
-template <class Rule, int kWidth, class E, class T>
-PLAIT_DEVICE void update_elements(const UpdateArgs &a, const Update &u, T by,
+template <int kWidth, class Rule, class E, class T>
+PLAIT_DEVICE void update_elements(const Rule &rule, const UpdateArgs &a, const Update &u, T by,
                                   const Global<E> (&data)[kLists], int64_t i) {
   Vector<E, kWidth> v[kLists] = {};
 #pragma unroll
@@ -102,7 +135,7 @@ PLAIT_DEVICE void update_elements(const UpdateArgs &a, const Update &u, T by,
     T x[kLists];
 #pragma unroll
     for (int k = 0; k < kLists; k++) x[k] = widen(v[k].at[j]);
-    Rule::element(a, u, by, x);
+    rule.element(a, u, by, x);
 #pragma unroll
     for (int k = 0; k < kLists; k++) v[k].at[j] = narrow<E>(x[k]);
   }
@@ -117,7 +150,7 @@ PLAIT_DEVICE void update_elements(const UpdateArgs &a, const Update &u, T by,
   }
 }
 
-template <class Rule, class E>
+template <template <class> class Rule, class E>
 PLAIT_DEVICE void update_parameters(Thread &t, const UpdateArgs &a) {
   using T = Compute<E>;
   constexpr int kWidth = pointwise_width(sizeof(E));
@@ -130,16 +163,17 @@ PLAIT_DEVICE void update_parameters(Thread &t, const UpdateArgs &a) {
     scale = a.is_wide_scale ? t.template global<const double>(a.scale).load(0)
                             : double(t.template global<const float>(a.scale).load(0));
   const T by = T(a.by * scale);
+  const Rule<T> rule(t, a, u);
   const int64_t begin = (t.block() - u.first_block) * kUpdateChunk;
   const int64_t end = begin + kUpdateChunk < u.n ? begin + kUpdateChunk : u.n;
   int64_t rest = begin;
   if (u.is_aligned) {
     rest = begin + (end - begin) / kWidth * kWidth;
     for (int64_t i = begin + t.thread() * kWidth; i < rest; i += t.threads() * kWidth)
-      update_elements<Rule, kWidth, E, T>(a, u, by, data, i);
+      update_elements<kWidth>(rule, a, u, by, data, i);
   }
   for (int64_t i = rest + t.thread(); i < end; i += t.threads())
-    update_elements<Rule, 1, E, T>(a, u, by, data, i);
+    update_elements<1>(rule, a, u, by, data, i);
 }
 
 template <class E>
@@ -150,27 +184,28 @@ template <class E>
 PLAIT_DEVICE void adam_update(Thread &t, const UpdateArgs &a) {
   update_parameters<AdamRule, E>(t, a);
 }
+template <class E>
+PLAIT_DEVICE void count_numbers(Thread &t, const CountArgs &a) {
+  for (int64_t i = t.index(); i < a.count; i += t.stride()) {
+    const auto step = t.global<E>(a.step[i]);
+    const E number = step.load(0) + E(a.by);
+    step.store(0, number);
+    t.global<double>(a.out).store(i, double(number));
+  }
+}
 #endif
+#define PLAIT_EACH_STEP_NUMBER(X, ...) X(f32, float, __VA_ARGS__)
 
 PLAIT_DEVICE_KERNEL(sgd_update, UpdateArgs, 256, FLOATING);
 PLAIT_DEVICE_KERNEL(adam_update, UpdateArgs, 256, FLOATING);
+PLAIT_DEVICE_KERNEL(count_numbers, CountArgs, 256, STEP_NUMBER);
 
 }  // namespace
 }  // namespace plait::cuda
 
 #if PLAIT_HOST
-#include <cmath>
-
 namespace plait::cuda {
 namespace {
-
-// beta^t by squaring, whose operations every processor rounds alike.
-double whole_power(double beta, int64_t t) {
-  double power = 1;
-  for (; t > 0; t /= 2, beta *= beta)
-    if (t % 2) power *= beta;
-  return power;
-}
 
 // The tensors of parameter i, which lie alike and without gaps; false: they do not.
 bool read_update(const plait_call *c, int lists, uint32_t i, Kind k, Update *u) {
@@ -197,7 +232,7 @@ bool read_update(const plait_call *c, int lists, uint32_t i, Kind k, Update *u) 
 // What differs between optimizers: the places of arguments, the rule, and its numbers.
 struct Optimizer {
   const DeviceKernel *kernel;
-  int lists, steps, maximize;
+  int lists, steps, counts, maximize;  // `counts`: 0 if there is no such argument
   void (*set)(const plait_call *, int64_t t, UpdateArgs *, Update *);
 };
 
@@ -219,6 +254,15 @@ bool read_scale(const plait_call *c, int maximize, UpdateArgs *a) {
   return true;
 }
 
+// The step numbers on the device, if they are there; false: a tensor that kernels do not read.
+bool read_counts(const plait_call *c, int counts, UpdateArgs *a) {
+  const DLTensor *t = counts ? tensor(c, counts) : nullptr;
+  if (!t) return true;
+  a->counts = t->data;
+  return kind(t->dtype) == F64 && t->device.device_type == kDLCUDA &&
+         (t->shape[0] == 1 || t->strides[0] == 1);
+}
+
 // Launches what the arguments hold, all of one dtype.
 plait_status flush(const plait_call *c, const Optimizer &o, Kind k, UpdateArgs *a) {
   if (!a->count) return PLAIT_OK;
@@ -232,7 +276,7 @@ plait_status flush(const plait_call *c, const Optimizer &o, Kind k, UpdateArgs *
 plait_status run_steps(plait_call *c, const Optimizer &o) {
   const uint32_t n = c->in[0].n;
   UpdateArgs a{};
-  if (!read_scale(c, o.maximize, &a)) return PLAIT_DECLINE;
+  if (!read_scale(c, o.maximize, &a) || !read_counts(c, o.counts, &a)) return PLAIT_DECLINE;
   for (int list = 0; list < o.lists; list++)
     if (c->in[list].n) a.lists |= 1u << list;
   Update u{};
@@ -251,7 +295,8 @@ plait_status run_steps(plait_call *c, const Optimizer &o) {
     if (!u.n) continue;
     u.first_block = blocks;
     blocks += ceil_div(u.n, kUpdateChunk);
-    o.set(c, steps.u.is[steps.n == 1 ? 0 : i], &a, &u);
+    u.number = int32_t(i);
+    o.set(c, a.counts ? 1 : steps.u.is[steps.n == 1 ? 0 : i], &a, &u);
     if (a.l2 != 0) u.flags |= kDecays;
     a.of[a.count++] = u;
   }
@@ -272,30 +317,49 @@ void set_sgd(const plait_call *c, int64_t t, UpdateArgs *a, Update *u) {
 }
 
 // adam_step(params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, steps, lr, beta1, beta2, eps,
-// weight_decay, decoupled, maximize, grad_scale)
+// weight_decay, decoupled, counts, maximize, grad_scale)
 void set_adam(const plait_call *c, int64_t t, UpdateArgs *a, Update *u) {
   const double lr = real(c, 6), beta1 = real(c, 7), beta2 = real(c, 8), decay = real(c, 10);
   const bool is_decoupled = integer(c, 11) != 0;
   a->l2 = is_decoupled ? 0 : decay;
   a->keep = is_decoupled ? 1 - lr * decay : 1;
+  a->lr = lr;
+  a->beta1 = beta1;
   a->weight1 = 1 - beta1;
   a->beta2 = beta2;
   a->weight2 = 1 - beta2;
   a->eps = real(c, 9);
-  u->step = lr / (1 - whole_power(beta1, t));
-  u->inverse_root = 1 / std::sqrt(1 - whole_power(beta2, t));
+  u->step = adam_step_size(lr, beta1, t);
+  u->inverse_root = adam_inverse_root(beta2, t);
   if (c->in[4].n) u->flags |= kAmsgrad;
 }
 
 plait_status sgd_step(plait_call *c) {
-  return run_steps(c, {&sgd_update_kernel, 3, 3, 9, set_sgd});
+  return run_steps(c, {&sgd_update_kernel, 3, 3, 0, 9, set_sgd});
 }
 plait_status adam_step(plait_call *c) {
-  return run_steps(c, {&adam_update_kernel, 5, 5, 12, set_adam});
+  return run_steps(c, {&adam_update_kernel, 5, 5, 12, 13, set_adam});
+}
+
+// count_steps(steps, by) -> numbers
+plait_status count_steps(plait_call *c) {
+  const plait_value &steps = c->in[0];
+  for (uint32_t i = 0; i < steps.n; i++)
+    if (steps.u.ts[i]->dl.device.device_type != kDLCUDA) return PLAIT_DECLINE;
+  for (uint32_t first = 0; first < steps.n; first += kCounts) {
+    CountArgs a{};
+    a.count = steps.n - first < kCounts ? steps.n - first : kCounts;
+    a.by = double(integer(c, 1, 1));
+    a.out = data<double>(result(c)) + first;
+    for (int64_t i = 0; i < a.count; i++) a.step[i] = steps.u.ts[first + i]->dl.data;
+    PLAIT_TRY(launch(c, count_numbers_kernel, F32, a, blocks_for(c, a.count, 256), 256));
+  }
+  return PLAIT_OK;
 }
 
 PLAIT_KERNEL("sgd_step", sgd_step);
 PLAIT_KERNEL("adam_step", adam_step);
+PLAIT_KERNEL("count_steps", count_steps);
 
 }  // namespace
 }  // namespace plait::cuda
