@@ -100,8 +100,10 @@ def test_device_refuses_other_texts(text: str) -> None:
 
 
 def test_device_refuses_other_types() -> None:
-    with pytest.raises(TypeError, match="a string is required, got int"):
-        plait_abi.device(3)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="a string is required, got float"):
+        plait_abi.device(3.0)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="there is no accelerator with the number 3"):
+        plait_abi.device(3)
 
 
 @pytest.mark.parametrize("seed", [0, 5, 2**64 - 1])

@@ -73,7 +73,7 @@ class Program {
     std::string name;
     TensorType type;
     int32_t memory = -1;  // index of its Memory; -1: known only when it runs
-    int64_t offset = 0;   // in bytes from its begin
+    int64_t offset = 0;  // in bytes from its begin
   };
   // A constant is computed from weights alone, which the graph does not write to.
   enum class Where : uint8_t { input, weight, block, output, constant };
@@ -82,8 +82,8 @@ class Program {
     int32_t value;  // of an input or weight, whose first element is offset 0
     DLDevice device;
     uint64_t nbytes;
-    int64_t begin = 0;            // of its bytes, from the first element of an input or weight
-    uint64_t offset = 0;            // in the block of the device
+    int64_t begin = 0;  // of its bytes, from the first element of an input or weight
+    uint64_t offset = 0;  // in the block of the device
     int32_t first = -1, last = -1;  // the nodes that use it
   };
   struct Block {
@@ -97,14 +97,14 @@ class Program {
   };
   struct NumberSlot {
     plait_value *value;  // of an argument; or
-    int64_t *integer;    // an element of a list of integers; or
-    double *real;        // of floats
+    int64_t *integer;  // an element of a list of integers; or
+    double *real;  // of floats
     int32_t number;
   };
   struct Node {
     const plait_op *op;
     uint32_t form;
-    bool runs = true;      // false: its results are views, which are made ahead
+    bool runs = true;  // false: its results are views, which are made ahead
     bool allocates = false;  // its results are new tensors at each run
     bool is_constant = false;  // it runs when weights have changed since
     std::vector<plait_value> in, out;
@@ -147,8 +147,8 @@ class Program {
   bool writes_inputs_ = false;
   std::vector<bool> is_written_;  // by weight
   std::vector<uint64_t> weight_versions_;  // with which the constants were computed; or empty
-  std::vector<Tensor> tensors_;      // by value
-  std::vector<int32_t> moving_;      // values that each run makes anew
+  std::vector<Tensor> tensors_;  // by value
+  std::vector<int32_t> moving_;  // values that each run makes anew
   std::vector<Slot> moving_slots_;
   // what arguments point to
   std::deque<std::vector<plait_tensor *>> tensor_lists_;

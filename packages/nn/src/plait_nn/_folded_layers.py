@@ -107,8 +107,8 @@ def _weights(conv: Any, norm: Any, input: Tensor) -> tuple[Tensor, Tensor | None
     if state is None or mean is None or var is None or not _fit(conv, input, sources):
         return None
     if _calls_are_watched():  # by what must see how the weights are folded
-        folded = _fold(state, norm.eps, sources)
-        return folded.weight, folded.bias
+        anew = _fold(state, norm.eps, sources)
+        return anew.weight, anew.bias
     folded = _kept.get(conv)
     if folded is None or folded.state != state or folded.eps != norm.eps:
         folded = _kept[conv] = _fold(state, norm.eps, sources)
