@@ -229,6 +229,7 @@ def test_halves_with_int8_weights(dtype: pc.dtype, activations: bool, m: int) ->
 
 
 def test_gradients_beside_weights_of_int8() -> None:
+    pytest.importorskip("plait_autograd")
     x, scale, bias = (pc.rand(*shape).requires_grad_() for shape in ((3, 4), (5,), (5,)))
     weight = pc.randint(-9, 9, (5, 4)).to(pc.int8)
     y = linear_int8(x, weight, scale, bias)
