@@ -99,13 +99,6 @@ def test_what_mixed_precision_refuses(tmp_path: pathlib.Path) -> None:
         with torch.autocast("cuda"):
             loss = nn.functional.binary_cross_entropy_with_logits(p, t)
         assert loss.dtype == torch.float32
-
-        w = torch.ones(2, device="cuda", dtype=torch.float16, requires_grad=True)
-        optimizer = torch.optim.SGD([w], lr=0.5)
-        scaler = torch.amp.GradScaler("cuda", init_scale=8.0)
-        scaler.scale(w.sum()).backward()
-        assert "float16" in refused(ValueError, scaler.step, optimizer)
-        assert w.tolist() == [1.0, 1.0] and w.grad.tolist() == [8.0, 8.0]
         """,
         tmp_path,
     )

@@ -220,11 +220,7 @@ class GradScaler:
         return outputs * self._scale.to(outputs.device)
 
     def unscale_(self, optimizer: Any) -> None:
-        """Divide the gradients of an optimizer's parameters by the scale, once before its step.
-
-        Raises:
-            ValueError: for gradients of float16.
-        """
+        """Divide the gradients of an optimizer's parameters by the scale, once before its step."""
         if not self._enabled:
             return
         self._check_scale_growth_tracker("unscale_")
@@ -406,11 +402,6 @@ class GradScaler:
                     if parameter.grad is None:
                         continue
                     gradient = parameter.grad
-                    if gradient.dtype == plait.float16 and not allow_fp16:
-                        raise ValueError(
-                            "GradScaler: gradients of float16 cannot be unscaled, they would "
-                            "vanish again; keep parameters in float32 and let autocast cast them"
-                        )
                     gradient.mul_(inv_scale.to(gradient.device))
                     if isinstance(gradient, plait.SparseTensor):
                         gradient = gradient._values()
