@@ -26,7 +26,10 @@ std::string key(const plait_tensor *t) {
   return result;
 }
 
-plait_status layer(plait_call *c) { return current ? current->record(c) : runtime->call_below(c); }
+plait_status layer(plait_call *c) {
+  if (!current) return runtime->call_below(c);
+  return border(c->thread, c->op->name, [&] { return current->record(c); });
+}
 
 }  // namespace
 
@@ -139,7 +142,7 @@ std::string Recorder::result(const plait_call *c, const plait_value &v, bool *is
 }
 
 plait_status Recorder::record(plait_call *c) {
-  // what Python sees of the names is made before the call: it may change shapes
+  // the call may change the shape of an argument, so names are looked up before it
   std::string in, out;
   if (std::strcmp(c->op->name, "copy_") == 0) make_target(c->in[0].u.t);
   for (uint16_t i = 0; i < c->n_in; i++) in += (i ? ", " : "") + argument(c, i);

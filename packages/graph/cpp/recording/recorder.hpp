@@ -18,9 +18,9 @@ class Recorder {
   // The name of a tensor that it knows, or "".
   std::string find(const plait_tensor *t) const;
 
-  // The elements of the lists `nodes` and `values` of the graph, in JSON.
   // What has a name so far are the arguments of the function.
   void end_arguments();
+  // The elements of the lists `nodes` and `values` of the graph, in JSON.
   const std::string &nodes() const { return nodes_; }
   const std::string &values() const { return values_; }
   uint64_t size() const { return n_nodes_; }
