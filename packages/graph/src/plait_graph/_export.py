@@ -74,11 +74,12 @@ def export(
     graph = _graph_of(recording, numbers, _input_names(function, args, named), outputs, weights)
     used = [entry["name"] for entry in graph["weights"]]
     tensors = {weights[name]: tensor for name, tensor in recording.outside.items()}
-    _check_apart(graph, {name: tensors[name] for name in used})
-    _graph.Program(json.dumps(graph))  # what does not run is not written
+    text = json.dumps(graph)
+    program = _graph.Program(text)  # what does not run is not written
+    _check_apart(set(program.written), {name: tensors[name] for name in used})
     with plait_autograd.no_grad():
         stored = [tensors[name].detach().contiguous() for name in used]
-    _graph.write_file(os.fspath(path), {_KEY: json.dumps(graph)}, used, stored)
+    _graph.write_file(os.fspath(path), {_KEY: text}, used, stored)
 
 
 def _recorded(
@@ -221,13 +222,8 @@ def _renamed(value: Any, names: Mapping[str, str]) -> Any:
     return value
 
 
-def _check_apart(graph: Json, tensors: Mapping[str, pc.Tensor]) -> None:
+def _check_apart(written: set[str], tensors: Mapping[str, pc.Tensor]) -> None:
     """Refuse weights that share memory, if one of them is written to: a file has them apart."""
-    written: set[str] = set()
-    for node in graph["nodes"]:
-        if node.get("form") in ("inplace", "out"):
-            written.update(name[1:] for name in node["out"] if isinstance(name, str))
-        written |= _graph.written_names(node["op"], node["in"])
     spans: dict[int, list[str]] = {}
     for name, tensor in tensors.items():
         spans.setdefault(tensor.untyped_storage().data_ptr(), []).append(name)
