@@ -1,7 +1,8 @@
 #include "text.hpp"
 
-#include <charconv>
 #include <cmath>
+
+#include "json.hpp"
 
 namespace plait::graph {
 
@@ -9,29 +10,16 @@ const plait_runtime *runtime;
 const plait_plugin *plugin;
 
 std::string string_text(const std::string &s) {
-  std::string text = "\"";
-  for (const char c : s) {
-    if (c == '"' || c == '\\') {
-      text += '\\';
-      text += c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      char code[8];
-      std::snprintf(code, sizeof code, "\\u%04x", c);
-      text += code;
-    } else {
-      text += c;
-    }
-  }
-  return text + "\"";
+  std::string text;
+  write_json(text, std::string_view(s));
+  return text;
 }
 
 std::string float_text(double x) {
   if (std::isnan(x)) return "{\"float\": \"nan\"}";
   if (std::isinf(x)) return x < 0 ? "{\"float\": \"-inf\"}" : "{\"float\": \"inf\"}";
-  char digits[32];
-  const auto end = std::to_chars(digits, digits + sizeof digits, x).ptr;
-  std::string text(digits, end);
-  if (text.find_first_of(".e") == std::string::npos) text += ".0";
+  std::string text;
+  write_json(text, x);
   return text;
 }
 

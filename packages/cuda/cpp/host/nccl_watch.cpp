@@ -20,7 +20,7 @@ using driver::api;
 constexpr double kListenAfter = 0.2;  // seconds that work is in flight before others are asked
 constexpr double kGoodbye = 5;  // seconds that a member which leaves waits for the others
 
-// The same as `explain`, and the error is forgotten.
+// Explains the error of the thread (`explain`), which is then forgotten.
 Explanation take_error(plait_thread *thread) {
   const Explanation result = explain(thread);
   thread->runtime->clear(thread);

@@ -62,8 +62,6 @@ class Program {
   bool writes_weight(size_t i) const { return is_written_[i]; }
   // Bytes of the blocks of all devices.
   uint64_t planned_bytes() const;
-  // Values that each run allocates: new outputs, and those whose shape depends on values.
-  size_t n_allocations() const;
   // Whether outputs are new tensors at each run, as they are at first; or the same ones, which the
   // next run writes to.
   void keep_outputs(bool keeps) { keeps_outputs_ = keeps, is_bound_ = false; }

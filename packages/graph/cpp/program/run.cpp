@@ -18,18 +18,6 @@ std::vector<std::pair<std::string, int32_t>> Program::memories() const {
   return result;
 }
 
-size_t Program::n_allocations() const {
-  const size_t outputs =
-      keeps_outputs_
-          ? size_t(std::count_if(memories_.begin(), memories_.end(),
-                                 [](const Memory &m) { return m.where == Where::output; }))
-          : 0;
-  size_t results = 0;
-  for (const Node &n : nodes_)
-    if (n.allocates) results += n.results.size();
-  return outputs + results;
-}
-
 // Whether the tensor of a value stays the same from run to run.
 bool Program::is_fixed(const Value &v) const {
   if (v.memory < 0) return false;

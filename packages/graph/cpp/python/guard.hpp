@@ -21,10 +21,9 @@ class Guard {
   // Whether the arguments are tensors of the same types that share memory in the same way, and all
   // else is as it was.
   bool holds(const pybind11::tuple &args) const;
-  // All else is as it was.
-  bool rest_holds() const;
 
  private:
+  bool rest_holds() const;  // all but the arguments is as it was
   struct Type {
     DLDataType dtype;
     DLDevice device;

@@ -127,11 +127,6 @@ py::list written_weights(const Program &program) {
   return result;
 }
 
-py::object get_number(Program &program, const std::string &name) {
-  const Number &n = number(program, name);
-  return n.is_integer ? py::object(py::int_(n.integer)) : py::object(py::float_(n.real));
-}
-
 void set_number(Program &program, const std::string &name, const py::object &value) {
   Number &n = number(program, name);
   if (n.is_integer) n.integer = value.cast<int64_t>();
@@ -256,8 +251,7 @@ PYBIND11_MODULE(_graph, m) {
           "modes of the thread, and values: tuples of a dict, a key and the value there; of a cell "
           "and its value; of a list or dict and its size.")
       .def("holds", &Guard::holds, py::arg("args"),
-           "Whether the arguments are tensors of these types, and all else is as it was.")
-      .def("rest_holds", &Guard::rest_holds, "The same without the arguments.");
+           "Whether the arguments are tensors of these types, and all else is as it was.");
   m.def("shared_memory", shared_memory, py::arg("tensors"),
         "For each tensor, the first one in the same storage, and the bytes between them.");
   m.def("has_own_elements", has_own_elements, py::arg("tensor"),
@@ -290,17 +284,11 @@ PYBIND11_MODULE(_graph, m) {
       .def(py::init(&parse), py::arg("text"), "Check the text of a graph and plan its runs.")
       .def("bind", bind, py::arg("weights"), "Set the tensors that it reads and writes.")
       .def("run", run, py::arg("inputs"), "Compute the outputs.")
-      .def("get_number", get_number, py::arg("name"), "The value of a number in the next run.")
-      .def("set_number", set_number, py::arg("name"), py::arg("value"), "Set it.")
-      .def("keep_outputs", &Program::keep_outputs, py::arg("keeps"),
-           "Whether outputs are new tensors at each run.")
+      .def("set_number", set_number, py::arg("name"), py::arg("value"),
+           "Set the value of a number in the next run.")
       .def("memories", &Program::memories,
            "Pairs of a value's name and a number that values in the same memory have in common; -1 "
            "for one whose memory is known only when it runs.")
-      .def_property_readonly("planned_bytes", &Program::planned_bytes,
-                             "Bytes for values that are no outputs.")
-      .def_property_readonly("allocations", &Program::n_allocations,
-                             "Values that each run allocates.")
       .def_property_readonly("inputs", &Program::input_names, "Names.")
       .def_property_readonly("weights", &Program::weight_names, "Names.")
       .def_property_readonly("written", written_weights, "Names of weights that it writes to.")

@@ -360,7 +360,7 @@ class Compiled:
         reach = Reach(self._orig_mod, *leaves)
         held = {id(tensor) for tensor in tensors}
         others = [tensor for tensor in reach.tensors if id(tensor) not in held]
-        if _share_memory(tensors, reach, self._orig_mod):
+        if _share_memory(tensors, self._orig_mod):
             return self._orig_mod(*args, **kwargs)
         sources = [t for t in (*tensors, *others) if t.requires_grad and t.is_leaf]
         # of arguments it matters only if they are the same objects in each call
@@ -413,7 +413,7 @@ def _arguments_of(args: Any, kwargs: Any) -> Any:
     return arguments
 
 
-def _share_memory(tensors: tuple[pc.Tensor, ...], reach: Reach, function: Any) -> bool:
+def _share_memory(tensors: tuple[pc.Tensor, ...], function: Any) -> bool:
     """Return whether an argument lies in memory that the function reads otherwise, too: a
     recording could not tell them apart.
     """

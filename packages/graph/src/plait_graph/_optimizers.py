@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 from plait_graph import _graph
@@ -12,8 +11,8 @@ from plait_graph._capture import Json, Recording, Step
 class OptimizerNumbers:
     """The numbers of the steps in a recording, as numbers of a graph.
 
-    Numbers of the step, of all parameters of one call, become ``sgd.0.steps``; an option of the
-    group, such as ``lr``, becomes ``sgd.0.lr``.
+    Numbers of the step, of all parameters of one call, become ``adam.0.step``; an option of the
+    group, such as ``lr``, becomes ``adam.0.lr``.
 
     Args:
         recording: its nodes are changed: references take the place of the numbers.
@@ -23,13 +22,12 @@ class OptimizerNumbers:
         self.entries: list[Json] = []
         self._options: list[tuple[str, dict[str, Any], str, int | None]] = []
         self._counts: list[tuple[str, list[dict[str, Any]]]] = []
-        names = itertools.count()
         if len({id(step.optimizer) for step in recording.steps}) < len(recording.steps):
             raise NotImplementedError(
                 "compile: an optimizer makes two steps in one call; compile one step"
             )
-        for step in recording.steps:
-            prefix = f"{type(step.optimizer).__name__.lower()}.{next(names)}"
+        for number, step in enumerate(recording.steps):
+            prefix = f"{type(step.optimizer).__name__.lower()}.{number}"
             self._add(prefix, step, recording.nodes[step.begin : step.end])
 
     def _add(self, prefix: str, step: Step, nodes: list[Json]) -> None:
