@@ -3,13 +3,14 @@
     python tools/gpu_check.py [PART ...] [--out FOLDER] [--seconds N] [--small]
     python tools/gpu_check.py --page docs/benchmarks/gpu.md FOLDER ...
 
-Parts, the most important first: correct, models, bandwidth, figures, sanitizer. Each takes at most
-240 seconds, runs in a process of its own and writes FOLDER/<part>.json with the commit, the card
-and the versions. ``--page`` writes one page from the files of all folders; the newest record of a
-part counts. It draws the pictures of the part ``figures`` beside the page, which needs Matplotlib;
-those of the emulation serve until there are some of a card. plait and plait-cuda must be installed;
-where PyTorch is installed too, both are measured in turns. ``--small`` runs everything in sizes
-that the emulation of the driver can compute (PLAIT_CUDA_EMULATION=1), to test this program.
+Parts, the most important first: correct, models, bandwidth, figures, processes, sanitizer. Each
+takes at most 240 seconds, runs in a process of its own and writes FOLDER/<part>.json with the
+commit, the card and the versions. ``--page`` writes one page from the files of all folders; the
+newest record of a part counts. It draws the pictures of the part ``figures`` beside the page, which
+needs Matplotlib; those of the emulation serve until there are some of a card. plait and plait-cuda
+must be installed; where PyTorch is installed too, both are measured in turns. ``--small`` runs
+everything in sizes that the emulation of the driver can compute (PLAIT_CUDA_EMULATION=1), to test
+this program.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ PARTS = {
     "models": "Training steps of six models, and the cost of a launch",
     "bandwidth": "Kernels as a share of a copy, and products",
     "figures": "Host and device, and memory from step to step",
+    "processes": "Memory that processes share, and collectives",
     "sanitizer": "compute-sanitizer over a sample of operators",
 }
 """The parts and their titles, in the order in which they run."""

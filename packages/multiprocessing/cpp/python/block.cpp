@@ -82,8 +82,9 @@ PyObject *block_key(PyObject *self, void *) {
   return PyLong_FromVoidPtr(as<BlockObject>(self)->storage);
 }
 
-PyObject *block_on_device(PyObject *self, void *) {
-  return PyBool_FromLong(as<BlockObject>(self)->storage->device.device_type != kDLCPU);
+PyObject *block_kind(PyObject *self, void *) {
+  const auto type = int32_t(as<BlockObject>(self)->storage->device.device_type);
+  return PyUnicode_FromString(type == kDLCPU ? "" : device_name(state.runtime, type));
 }
 
 PyMethodDef block_methods[] = {
@@ -101,7 +102,8 @@ PyObject *block_where(PyObject *self, void *) {
 PyGetSetDef block_attributes[] = {
     {"where", entry<block_where>, nullptr, "Where a communicator of its group is opened.", nullptr},
     {"address", entry<block_address>, nullptr, "Of the first byte.", nullptr},
-    {"on_device", entry<block_on_device>, nullptr, "Whether it is no memory of the host.", nullptr},
+    {"kind", entry<block_kind>, nullptr, "The type of its device; '' for memory of the host.",
+     nullptr},
     {"key", entry<block_key>, nullptr, "A number that no other living block has.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyType_Slot block_slots[] = {{Py_tp_dealloc, reinterpret_cast<void *>(block_dealloc)},

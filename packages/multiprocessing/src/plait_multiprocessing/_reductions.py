@@ -11,6 +11,7 @@ from multiprocessing import context, reduction
 from typing import Any
 
 from plait_abi import binding
+from plait_abi.components import load_device
 from plait_multiprocessing import _library as _library, _shared
 
 # the results of _shared.kind
@@ -140,10 +141,10 @@ class Pickler(reduction.ForkingPickler):
         entry = self._references.get(block.key)
         if entry is None:
             ticket = self._ticket(block)
-            if block.on_device:
+            if block.kind:
                 _, *other = ticket.descriptors
                 position = self.descriptors[other[0]] if other else None
-                reference = _Reference(borrow, (ticket.name, position))
+                reference = _Reference(borrow, (ticket.name, position, block.kind))
             else:
                 reference = _Reference(receive, ticket.name)
             entry = self._references[block.key] = reference, block
@@ -209,11 +210,13 @@ def receive(*name: int) -> tuple[_shared.Block, int]:
     return _shared.receive(name), 0  # type: ignore[arg-type]
 
 
-def borrow(name: _shared.Name, position: int | None) -> tuple[_shared.Block, int]:
+def borrow(name: _shared.Name, position: int | None, kind: str) -> tuple[_shared.Block, int]:
     """Return the storage on a device of a reference.
 
-    `position` is the index of its descriptor in the message; None: it has none.
+    `position` is the index of its descriptor in the message; None: it has none. `kind` is the type
+    of the device, whose package is loaded here if it was not used yet.
     """
+    load_device(kind)
     pins = getattr(_opening, "pins", ())
     pin = pins[position] if position is not None and position < len(pins) else None
     return _shared.borrow(name, pin), 0
