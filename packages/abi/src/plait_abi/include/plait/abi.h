@@ -1104,7 +1104,7 @@ typedef struct plait_collectives {
                         const plait_collective *, plait_stream *, plait_work **work);
   /** Set `done` to 1 if the collective is done, else 0; return its error if it failed. */
   plait_status (*query)(void *ctx, struct plait_thread *, plait_work *, int32_t *done);
-  /** Let the host wait until the collective is done; return its error if it failed. */
+  /** Let the host, on a device its current stream, wait until it is done; give its error. */
   plait_status (*wait)(void *ctx, struct plait_thread *, plait_work *);
   /** As `abort`, because the user interrupts this member, which counts as lost. Since 0.5; may be
    * NULL.
