@@ -93,7 +93,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "page/page.*",
         "page/*.js",
     ),
-    "plait_torch": ("modules.txt", "sobol_numbers.bin", "star_names.json"),
+    "plait_torch": ("lib/libplait_torch.so", "modules.txt", "sobol_numbers.bin", "star_names.json"),
     "plait_ucx": ("lib/libplait_ucx.so",),
 }
 # the terms of third-party code

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 import plait
+import plait_torch
 from plait import _aliases
 
 # ---- additions
@@ -130,8 +131,40 @@ def test_random_state_is_a_tensor(torch: Any) -> None:
         torch.rand(5)
     torch.set_rng_state(state.clone())
     assert torch.equal(torch.rand(3), drawn)
-    with pytest.raises(ValueError, match="16 bytes"):
+    assert state.numel() == 5056 and torch.Generator().get_state().numel() == 5056
+    with pytest.raises(ValueError, match="no state of a Mersenne Twister"):
         torch.set_rng_state(torch.zeros(5056, dtype=torch.uint8))
+    with pytest.raises(ValueError, match="5056 bytes, got 16"):
+        torch.set_rng_state(state[:16])
+    with pytest.raises(TypeError, match="uint8"):
+        torch.set_rng_state(state.int())
+
+
+def test_a_state_says_where_its_generator_is(torch: Any) -> None:
+    ours, theirs = torch.Generator().manual_seed(3), torch.Generator()
+    torch.randn(5, generator=ours), torch.rand(700, generator=ours)
+    theirs.set_state(ours.get_state())
+    assert theirs.initial_seed() == 3
+    for draw in (torch.randn, torch.rand):
+        assert torch.equal(draw(7, generator=ours), draw(7, generator=theirs))
+    assert torch.equal(ours.get_state(), theirs.get_state())
+
+
+def test_a_program_may_keep_plaits_generator(torch: Any) -> None:
+    torch.manual_seed(0)
+    first = torch.rand(2)
+    plait_torch.use_generator("plait")
+    try:
+        torch.manual_seed(0)
+        assert torch.get_rng_state().numel() == 16
+        assert not torch.equal(torch.rand(2), first)
+        torch.set_rng_state(torch.get_rng_state())
+    finally:
+        plait_torch.use_generator("pytorch")
+    torch.manual_seed(0)
+    assert torch.equal(torch.rand(2), first)
+    with pytest.raises(ValueError, match="'pytorch' or 'plait'"):
+        plait_torch.use_generator("philox")
 
 
 def test_autocast_of_an_accelerator(torch: Any, monkeypatch: pytest.MonkeyPatch) -> None:

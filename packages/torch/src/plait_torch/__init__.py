@@ -21,9 +21,18 @@ all others. An installed PyTorch is not imported.
 from __future__ import annotations
 
 from plait_torch._finder import install, installed, uninstall
+from plait_torch._generator import use_generator
 from plait_torch._missing import MissingModule, MissingName
 from plait_torch._program import run
 
 __version__ = "2.13.0.2"
 
-__all__ = ["MissingModule", "MissingName", "install", "installed", "run", "uninstall"]
+__all__ = [
+    "MissingModule",
+    "MissingName",
+    "install",
+    "installed",
+    "run",
+    "uninstall",
+    "use_generator",
+]

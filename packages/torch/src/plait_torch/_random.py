@@ -15,7 +15,7 @@ __all__ = ["fork_rng", "get_rng_state", "initial_seed", "manual_seed", "seed", "
 def get_rng_state() -> Any:
     """Return the state of the default generator as a tensor of bytes.
 
-    Plait's own has 16 bytes, its seed and its offset.
+    PyTorch's has 5,056 bytes, plait's own 16, its seed and its offset.
 
     Example:
         >>> import plait
@@ -30,35 +30,31 @@ def get_rng_state() -> Any:
 
 
 def set_rng_state(new_state: Any) -> None:
-    """Set the state of the default generator to a result of `get_rng_state`.
+    """Set the state of the default generator to a result of `get_rng_state`, also of PyTorch's.
 
     Raises:
-        ValueError: for a tensor that is not such a state, also for states of PyTorch itself.
+        ValueError: for a tensor that is no state of the generator in use.
     """
     plait.set_rng_state(state_of(new_state))
 
 
 def tensor_of(state: Any) -> Any:
     """Return a state of a generator as a tensor of bytes."""
+    if isinstance(state, plait.Tensor):
+        return state
     if not isinstance(state, bytes):
         state = b"".join(word.to_bytes(8, "little") for word in state)
-    return plait.tensor(list(state), dtype=plait.uint8)
+    return plait.frombuffer(bytearray(state), dtype=plait.uint8)
 
 
 def state_of(tensor: Any) -> Any:
-    """Return the state that `tensor_of` made a tensor of."""
+    """Return the state that `tensor_of` made a tensor of: bytes, or a seed and an offset."""
     if isinstance(tensor, (tuple, bytes)):
         return tensor
-    if isinstance(plait.get_rng_state(), bytes):
-        return bytes(tensor.tolist())
-    if tensor.dtype != plait.uint8 or tensor.numel() != 16:
-        raise ValueError(
-            "set_rng_state: 16 bytes of plait's generator are required, got "
-            f"{tensor.numel()} of {tensor.dtype.name}; PyTorch's states are those of other "
-            "generators"
-        )
-    words = bytes(tensor.tolist())
-    return int.from_bytes(words[:8], "little"), int.from_bytes(words[8:], "little")
+    if not isinstance(tensor, plait.Tensor) or tensor.dtype != plait.uint8:
+        kind = tensor.dtype.name if isinstance(tensor, plait.Tensor) else type(tensor).__name__
+        raise TypeError(f"set_rng_state: a tensor of bytes (uint8) is required, got {kind}")
+    return tensor.detach().cpu().contiguous().numpy().tobytes()
 
 
 @contextmanager

@@ -112,7 +112,7 @@ def _alpha(input: Tensor, p: float, shape: tuple[int, ...], inplace: bool) -> Te
         result = input * 0
     else:
         keep = 1 - p
-        mask = pc.rand(shape, dtype=input.dtype, device=input.device) < keep
+        mask = pc.empty(shape, dtype=input.dtype, device=input.device).bernoulli_(keep) != 0
         a = (keep * (1 + p * _ALPHA**2)) ** -0.5
         dropped = pc.full((), _ALPHA, dtype=input.dtype, device=input.device)
         result = pc.where(mask, input, dropped) * a - a * p * _ALPHA

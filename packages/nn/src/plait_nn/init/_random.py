@@ -112,10 +112,11 @@ def orthogonal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Ten
     rows, columns = tensor.shape[0], math.prod(tensor.shape[1:])
     if rows == 0 or columns == 0:
         return tensor
-    short, long = min(rows, columns), max(rows, columns)
-    vectors = pc.empty(short, long, dtype=tensor.dtype, device=tensor.device)
+    vectors = pc.empty(rows, columns, dtype=tensor.dtype, device=tensor.device)
     vectors.normal_(0.0, 1.0, generator=generator)
-    for i in range(short):
+    if rows > columns:
+        vectors = vectors.transpose(0, 1).contiguous()
+    for i in range(min(rows, columns)):
         v = vectors.narrow(0, i, 1)
         for _ in range(2 if i else 0):
             before = vectors.narrow(0, 0, i)

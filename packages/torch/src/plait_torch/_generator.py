@@ -1,0 +1,72 @@
+"""Which generator programs for PyTorch draw from."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from typing import Any
+
+import plait_abi
+
+__all__ = ["bind", "unbind", "use_generator"]
+
+_path = plait_abi.paths("plait_torch")["libplait_torch.so"]
+plait_abi.load(_path)
+_library = ctypes.CDLL(str(_path))
+_lock = threading.Lock()
+_get_state, _set_state = plait_abi.Generator.get_state, plait_abi.Generator.set_state
+
+
+def use_generator(name: str) -> None:
+    """Choose where random numbers of the CPU come from.
+
+    `install` chooses PyTorch's and `uninstall` plait's. Each has a default generator of its own,
+    whose state stays as it is while the other one is in use.
+
+    Args:
+        name: ``"pytorch"``: MT19937, with PyTorch's rules for uniform and normal numbers, integers,
+            Bernoulli, permutations, exponential numbers and draws from a table, so that a program
+            with a seed gets PyTorch's numbers; its states are PyTorch's 5,056 bytes. ``"plait"``:
+            Philox, whose numbers several threads compute.
+
+    Raises:
+        ValueError: for another name.
+
+    Example:
+        >>> import plait, plait_torch
+        >>> plait_torch.use_generator("pytorch")
+        >>> generator = plait.manual_seed(0)
+        >>> plait.rand(3)
+        tensor([0.4963, 0.7682, 0.0885])
+        >>> plait_torch.use_generator("plait")
+    """
+    if name not in ("pytorch", "plait"):
+        raise ValueError(f"use_generator: `name` must be 'pytorch' or 'plait', got {name!r}")
+    with _lock:
+        if _library.plait_torch_use_generator(int(name == "pytorch")) < 0:
+            raise MemoryError("use_generator: no memory for a generator")
+
+
+def bind() -> None:
+    """Let states of generators be tensors of bytes, and draw from PyTorch's."""
+    from plait_torch._random import state_of, tensor_of
+
+    def get_state(self: Any) -> Any:
+        """Return the state as a tensor of bytes."""
+        return tensor_of(_get_state(self))
+
+    def set_state(self: Any, state: Any) -> Any:
+        """Continue at a state that `get_state` returned."""
+        state = state_of(state)
+        if isinstance(state, bytes) and len(state) == 16 and isinstance(_get_state(self), tuple):
+            state = int.from_bytes(state[:8], "little"), int.from_bytes(state[8:], "little")
+        return _set_state(self, state)
+
+    plait_abi.Generator.get_state, plait_abi.Generator.set_state = get_state, set_state
+    use_generator("pytorch")
+
+
+def unbind() -> None:
+    """Restore what was before `bind`."""
+    plait_abi.Generator.get_state, plait_abi.Generator.set_state = _get_state, _set_state
+    use_generator("plait")

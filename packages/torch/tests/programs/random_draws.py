@@ -1,0 +1,134 @@
+"""Random numbers in many ways: digests of the results and of the generator, in letters."""
+
+# ruff: noqa: B023 - each function is called before its variables change
+
+import hashlib
+
+import numpy as np
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
+INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+SHAPES = ((0,), (1,), (7,), (15,), (16,), (17,), (33,), (1000,), (3, 5, 7), (4, 16))
+
+
+def digest(data):
+    return hashlib.sha1(data).hexdigest()[:12].translate(str.maketrans("0123456789", "ghijklmnop"))
+
+
+def show(name, draw):
+    torch.manual_seed(1234)
+    value = draw().detach()
+    if value.dtype in (torch.bfloat16, torch.float16):
+        value = value.double()
+    if value.is_complex():
+        value = torch.view_as_real(value)
+    state = bytes(torch.get_rng_state().tolist())
+    words = digest(np.ascontiguousarray(value.numpy()).tobytes()), digest(state)
+    print(name.replace("torch.", ""), *words)
+
+
+def filled(draw):
+    """Draw into new tensors of all floating dtypes and some shapes, and into others in memory."""
+    for dtype in FLOATS:
+        for shape in SHAPES:
+            yield f"{dtype} {shape}", lambda: draw(torch.empty(shape, dtype=dtype))
+        yield f"{dtype} transposed", lambda: draw(torch.empty(5, 8, dtype=dtype).t())
+        yield f"{dtype} part", lambda: draw(torch.zeros(19, 8, dtype=dtype)[::2, 1::3])
+        image = torch.empty(2, 3, 4, 5, dtype=dtype).to(memory_format=torch.channels_last)
+        yield f"{dtype} channels last", lambda: draw(torch.empty_like(image))
+
+
+DRAWS = {
+    "uniform": lambda t: t.uniform_(0.3, 0.7),
+    "normal": lambda t: t.normal_(0.3, 0.7),
+    "log normal": lambda t: t.log_normal_(0.1, 0.3),
+    "exponential": lambda t: t.exponential_(1.7),
+    "cauchy": lambda t: t.cauchy_(0.3, 0.7),
+    "geometric": lambda t: t.geometric_(0.3),
+    "bernoulli": lambda t: t.bernoulli_(0.3),
+    "bernoulli of tensor": lambda t: torch.bernoulli(torch.full_like(t, 0.3)),
+    "dropout": lambda t: F.dropout(torch.full_like(t, 1.7), 0.3),
+    "random": lambda t: t.random_(),
+    "random below": lambda t: t.random_(100),
+    "rand": lambda t: torch.rand(t.shape, dtype=t.dtype),
+    "randn": lambda t: torch.randn(t.shape, dtype=t.dtype),
+}
+for name, draw in DRAWS.items():
+    for where, call in filled(draw):
+        show(f"{name} {where}", call)
+
+for dtype in INTEGERS:
+    show(f"integers {dtype} random", lambda: torch.empty(50, dtype=dtype).random_())
+    show(f"integers {dtype} below", lambda: torch.empty(50, dtype=dtype).random_(3, 77))
+    show(f"integers {dtype} randint", lambda: torch.randint(2, 60, (3, 5), dtype=dtype))
+    show(f"integers {dtype} bernoulli", lambda: torch.empty(50, dtype=dtype).bernoulli_(0.3))
+show("integers bool", lambda: torch.empty(50, dtype=torch.bool).random_())
+for bits in (1, 24, 28, 31, 32, 40, 62):
+    for more in (-1, 0, 1):
+        show(f"randint {bits} {more}", lambda: torch.randint(2**bits + more, (30,)))
+        show(
+            f"randint {bits} {more} both signs",
+            lambda: torch.randint(-(2**bits), 2**bits + more, (9,)),
+        )
+show("all integers", lambda: torch.empty(20, dtype=torch.int64).random_(-(2**63), None))
+show("integers from 5", lambda: torch.empty(20, dtype=torch.int64).random_(5, None))
+for n in (0, 1, 2, 5, 100, 5000):
+    show(f"permutation {n}", lambda: torch.randperm(n))
+
+WEIGHTS = torch.linspace(0.1, 1, 39).reshape(3, 13)
+for dtype in (torch.float32, torch.float64):
+    weights = WEIGHTS.to(dtype)
+    for count, again in ((1, False), (7, False), (13, False), (1, True), (40, True)):
+        show(
+            f"multinomial {dtype} {count} {again}", lambda: torch.multinomial(weights, count, again)
+        )
+        show(
+            f"multinomial row {dtype} {count} {again}",
+            lambda: torch.multinomial(weights[1], count, again),
+        )
+
+show("complex", lambda: torch.randn(10, dtype=torch.complex64))
+show("complex double", lambda: torch.randn(3, dtype=torch.complex128))
+show("complex uniform", lambda: torch.rand(10, dtype=torch.complex64))
+show("means", lambda: torch.normal(torch.arange(20.0), torch.full((20,), 0.3)))
+show("deviations", lambda: torch.normal(2.0, torch.full((20,), 0.3)))
+show("sized", lambda: torch.normal(2.0, 0.3, (20,)))
+show("left over", lambda: torch.cat([torch.randn(n) for n in (3, 2, 4, 20, 1)]))
+own = torch.Generator().manual_seed(99)
+show(
+    "generator",
+    lambda: torch.cat([torch.rand(4, generator=own), torch.randn(5, generator=own), torch.rand(2)]),
+)
+show("channels", lambda: F.dropout2d(torch.ones(3, 4, 2, 2), 0.4))
+show("no mean", lambda: F.alpha_dropout(torch.zeros(30), 0.4, True) != 0)
+for name in ("uniform_", "normal_", "trunc_normal_", "xavier_uniform_", "xavier_normal_"):
+    show(name, lambda: getattr(nn.init, name)(torch.empty(6, 5)))
+show("narrow", lambda: nn.init.trunc_normal_(torch.empty(40), 0.0, 1.0, 1.5, 3.0) > 2)
+show("kaiming", lambda: nn.init.kaiming_uniform_(torch.empty(6, 5)))
+show("kaiming normal", lambda: nn.init.kaiming_normal_(torch.empty(6, 5)))
+show("sparse", lambda: nn.init.sparse_(torch.empty(6, 5), 0.3))
+for shape in ((6, 5), (5, 6)):
+    show(f"orthogonal {shape}", lambda: (nn.init.orthogonal_(torch.empty(shape)) * 1e4).round())
+
+MODULES = {
+    "linear": lambda: nn.Linear(5, 3),
+    "conv": lambda: nn.Conv2d(3, 4, 3),
+    "transposed conv": lambda: nn.ConvTranspose1d(3, 4, 3),
+    "embedding": lambda: nn.Embedding(7, 5),
+    "bags": lambda: nn.EmbeddingBag(7, 5, padding_idx=1),
+    "bilinear": lambda: nn.Bilinear(3, 4, 5),
+    "lstm": lambda: nn.LSTM(4, 5, 2, bidirectional=True),
+    "projected": lambda: nn.LSTM(4, 5, proj_size=3),
+    "gru": lambda: nn.GRU(4, 5),
+    "cell": lambda: nn.RNNCell(3, 4),
+    "attention": lambda: nn.MultiheadAttention(8, 2),
+    "keys": lambda: nn.MultiheadAttention(8, 2, kdim=5, vdim=6, add_bias_kv=True),
+    "encoder": lambda: nn.TransformerEncoderLayer(8, 2, 16),
+    "transformer": lambda: nn.Transformer(8, 2, 1, 1, 16),
+    "adaptive": lambda: nn.AdaptiveLogSoftmaxWithLoss(8, 20, [5, 10]),
+}
+for name, make in MODULES.items():
+    show(name, lambda: torch.cat([p.flatten() for p in make().parameters()]))
