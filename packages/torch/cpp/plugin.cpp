@@ -37,9 +37,5 @@ PLAIT_EXPORT int plait_torch_use_generator(int is_pytorchs) {
   return table && runtime->provide(thread, "rng", kDLCPU, &table->h, plugin, &undo) >= 0 ? 0 : -1;
 }
 
-PLAIT_EXPORT const plait_plugin plait_plugin_v1{PLAIT_HEADER(plait_plugin),
-                                                "plait_torch",
-                                                "2.13.0",
-                                                0,
-                                                plait::pytorch::init,
-                                                nullptr};
+PLAIT_EXPORT const plait_plugin plait_plugin_v1{
+    PLAIT_HEADER(plait_plugin), "plait_torch", "2.13.0", 0, plait::pytorch::init, nullptr};

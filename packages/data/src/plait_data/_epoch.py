@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from plait_data._randomness import RandomSource
+from plait_data._randomness import RandomSource, library_draws
 from plait_data._sampler import BatchSampler
 
 _SEED_LIMIT = 2**63
@@ -65,6 +65,7 @@ class Order:
         source = getattr(inner, "_random", None)
         self._source: RandomSource | None = source if isinstance(source, RandomSource) else None
         shared = self._source is not None and (self._shared or self._generator is None)
+        shared = shared and library_draws() is None  # which draws seeds from the loader's alone
         if not shared and self._own_seeds is None:
             self._own_seeds = RandomSource("DataLoader", self._generator)
         self._seeds = None if shared else self._own_seeds
@@ -86,16 +87,17 @@ class Order:
             self._replay(state["begun"])
         if self._stateful is not None:
             begun["sampler"] = copy.deepcopy(self._stateful.state_dict())
+        seed = None
+        if self._seeds is not None:
+            seed = int(self._seeds.rng().integers(_SEED_LIMIT))
+            begun["seeds"] = self._seeds.begun
         order = None if self._sampler is None else iter(self._sampler)
         if self._source is not None:
             begun["order"] = self._source.begun
-        if self._seeds is None:
-            assert self._source is not None
-            rng = self._source.latest
-        else:
-            rng = self._seeds.rng()
-            begun["seeds"] = self._seeds.begun
-        epoch = Epoch(self._epochs, int(rng.integers(_SEED_LIMIT)), begun)
+            if seed is None:
+                seed = int(self._source.latest.integers(_SEED_LIMIT))
+        assert seed is not None
+        epoch = Epoch(self._epochs, seed, begun)
         epoch.by_worker = [0] * max(workers, 1)
         self._epochs += 1
         if state is not None and state["batches"]:

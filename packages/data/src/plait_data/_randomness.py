@@ -9,14 +9,36 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 SeedSource = Callable[[], int]
 
+
+class LibraryDraws(Protocol):
+    """Orders and seeds as another library draws them, for programs that expect its numbers.
+
+    Attributes:
+        kind: the ``"bit_generator"`` in the states of its generators.
+        block: the number of indices that a sampler with replacement draws at once.
+    """
+
+    kind: str
+    block: int
+
+    def rng(self, operator: str, generator: Any) -> Any:
+        """Return what a sampler, a split or a loader draws from, with the methods of a
+        `numpy.random.Generator` that they call; ``generator`` is their argument, or None.
+        """
+
+    def seed_worker(self, seed: int, worker: int) -> None:
+        """Seed the global generators of a process that makes samples, once."""
+
+
 _seeded: np.random.Generator | None = None
 _seed_source: SeedSource | None = None
+_library: LibraryDraws | None = None
 _SEED_LIMIT = 2**63 - 1
 
 
@@ -72,6 +94,20 @@ def set_seed_source(source: SeedSource | None) -> SeedSource | None:
     return before
 
 
+def set_library_draws(draws: LibraryDraws | None) -> LibraryDraws | None:
+    """Let samplers, splits and loaders draw as another library does, if they have no generator of
+    NumPy and no seed; None: as plait does. Returns what was set before.
+    """
+    global _library
+    before, _library = _library, draws
+    return before
+
+
+def library_draws() -> LibraryDraws | None:
+    """Return what `set_library_draws` set."""
+    return _library
+
+
 class RandomSource:
     """A NumPy generator for each epoch, from any kind of ``generator`` argument.
 
@@ -85,6 +121,7 @@ class RandomSource:
     """
 
     def __init__(self, operator: str, generator: Any) -> None:
+        self._operator = operator
         self._foreign: Any = None
         self._generator: np.random.Generator | None = None
         self._latest: np.random.Generator | None = None
@@ -95,7 +132,7 @@ class RandomSource:
         elif isinstance(generator, (int, np.integer)):
             self._generator = _numpy_generator(operator, "generator", int(generator))
         elif callable(getattr(generator, "initial_seed", None)):
-            if _randint_of(generator) is not None:
+            if _library is not None or _randint_of(generator) is not None:
                 self._foreign = generator
             else:
                 seed = int(generator.initial_seed())
@@ -143,11 +180,13 @@ class RandomSource:
         """The generator that all epochs draw from, if there is one."""
         if self._generator is not None:
             return self._generator
-        return _seeded if self._foreign is None else None
+        return _seeded if self._foreign is None and _library is None else None
 
     def _pick(self) -> np.random.Generator:
         if self._generator is not None:
             return self._generator
+        if _library is not None:
+            return _library.rng(self._operator, self._foreign)
         if self._foreign is not None:
             randint = _randint_of(self._foreign)
             assert randint is not None
@@ -161,6 +200,8 @@ class RandomSource:
 
 
 def _of_kind(state: Any) -> np.random.Generator:
+    if _library is not None and state["bit_generator"] == _library.kind:
+        return _library.rng("RandomSampler", None)
     kind = getattr(np.random, state["bit_generator"])
     return np.random.Generator(kind())
 

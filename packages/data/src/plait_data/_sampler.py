@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from plait_data._randomness import RandomSource
+from plait_data._randomness import RandomSource, library_draws
 
 T_co = TypeVar("T_co", covariant=True)
 _CHUNK = 8192  # number of indices that are converted to Python ints at a time
@@ -127,19 +127,23 @@ class RandomSampler(_Drawing):
             raise ValueError(
                 f"RandomSampler: `data_source` must not be empty for num_samples={count}; got 0"
             )
-        if self.replacement or count > size:
+        if self.replacement or count > size or library_draws() is not None:
             return None
         return self._random.rng().permutation(size)[:count]
 
     def _endless(self) -> Iterator[int]:
         size, count = len(self.data_source), self.num_samples
         rng = self._random.rng()
+        library = library_draws()
         if self.replacement:
             # in blocks, for programs that set 1e10 and stop earlier
-            starts = range(0, count, _BLOCK)
-            blocks = (rng.integers(0, size, min(_BLOCK, count - start)) for start in starts)
+            block = _BLOCK if library is None else library.block
+            starts = range(0, count, block)
+            blocks = (rng.integers(0, size, min(block, count - start)) for start in starts)
             return chain.from_iterable(map(_ints, blocks))
-        rounds = (rng.permutation(size)[: count - start] for start in range(0, count, size))
+        # PyTorch draws another order behind the last one, of which it takes nothing
+        end = count if library is None or not size else count - count % size + 1
+        rounds = (rng.permutation(size)[: count - start] for start in range(0, end, size or 1))
         return chain.from_iterable(map(_ints, rounds))
 
     def __len__(self) -> int:

@@ -10,9 +10,8 @@ namespace {
 
 constexpr uint64_t first_seed = 67280421310721;  // PyTorch's, where a program sets none
 
-const plait_type twister_type{PLAIT_HEADER(plait_type), "generator state", [](plait_object *o) {
-                                delete reinterpret_cast<Twister *>(o);
-                              }};
+const plait_type twister_type{PLAIT_HEADER(plait_type), "generator state",
+                              [](plait_object *o) { delete reinterpret_cast<Twister *>(o); }};
 
 plait_generator *default_;
 const plait_rng *before;  // which knows the generators of devices

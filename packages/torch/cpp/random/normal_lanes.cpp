@@ -1,5 +1,6 @@
-// Compiled with contraction of products and sums, which the polynomials below need to give PyTorch's
-// bits. They and their constants are those of Cephes (Moshier 1992), eight lanes at a time.
+// Compiled with contraction of products and sums, which the polynomials below need to give
+// PyTorch's bits. They and their constants are those of Cephes (Moshier 1992), eight lanes at a
+// time.
 #include "random/normal_lanes.hpp"
 
 #include <cmath>
@@ -90,9 +91,7 @@ PLAIT_LANES Lanes root(Lanes x) { return __builtin_ia32_sqrtps256(x); }
 
 }  // namespace
 
-bool has_normal_lanes() {
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-}
+bool has_normal_lanes() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
 
 __attribute__((target("avx2,fma"))) void normal_16_lanes(float *u, float mean, float deviation) {
   Lanes first, second;

@@ -213,7 +213,8 @@ plait_status bernoulli(plait_call *c) {  // bernoulli(self, *, generator)
       const C x = C(data<T>(p)[at[0]]);
       are_probabilities &= x >= 0 && x <= 1;
     });
-    if (!are_probabilities) return plait_status(PLAIT_DECLINE);  // the next kernel says what is wrong
+    if (!are_probabilities)
+      return plait_status(PLAIT_DECLINE);  // the next kernel says what is wrong
     return drawing(c, [&](MersenneTwister &mt) {
       Walk(InOrder(out).t, out, p).each([&](const int64_t *at) {
         data<T>(out)[at[1]] = T(C(mt.unit(C()) < C(data<T>(p)[at[2]])));
@@ -287,8 +288,8 @@ plait_status fill_range(MersenneTwister &mt, const DLTensor &t, int64_t low, uin
     if (range == 0)  // all 64 bits
       return set_each<T>(t, [&] { return whole<T>(int64_t(mt.next_pair())); });
     if (range >= least_for_pairs)
-      return set_each<T>(
-          t, [&] { return whole<T>(int64_t(uint64_t(low) + mt.next_pair() % range)); });
+      return set_each<T>(t,
+                         [&] { return whole<T>(int64_t(uint64_t(low) + mt.next_pair() % range)); });
     return set_each<T>(t, [&] { return whole<T>(low + int64_t(mt.next() % range)); });
   });
 }
@@ -319,9 +320,8 @@ plait_status random_all(plait_call *c) {  // random_(self, *, generator): 0 to t
 plait_status randint(plait_call *c) {  // randint(low, high, size, ...)
   const int64_t low = c->in[0].u.i;
   const uint64_t range = uint64_t(c->in[1].u.i) - uint64_t(low);
-  return drawing(c, [&](MersenneTwister &mt) {
-    return fill_range(mt, c->out[0].u.t->dl, low, range);
-  });
+  return drawing(
+      c, [&](MersenneTwister &mt) { return fill_range(mt, c->out[0].u.t->dl, low, range); });
 }
 
 plait_status randperm(plait_call *c) {  // randperm(n, ...): Fisher and Yates' shuffle
@@ -424,11 +424,11 @@ plait_status multinomial(plait_call *c) {  // multinomial(self, num_samples, rep
 
 const std::vector<std::pair<const char *, plait_kernel>> &random_operators() {
   static const std::vector<std::pair<const char *, plait_kernel>> all = {
-      {"uniform_", uniform},         {"normal_", normal},           {"log_normal_", log_normal},
-      {"exponential_", exponential}, {"cauchy_", cauchy},           {"geometric_", geometric},
-      {"bernoulli_", bernoulli_fill}, {"bernoulli", bernoulli},     {"native_dropout", dropout},
-      {"random_", random_all},       {"random_.from", random_from}, {"randint", randint},
-      {"randperm", randperm},        {"multinomial", multinomial}};
+      {"uniform_", uniform},          {"normal_", normal},           {"log_normal_", log_normal},
+      {"exponential_", exponential},  {"cauchy_", cauchy},           {"geometric_", geometric},
+      {"bernoulli_", bernoulli_fill}, {"bernoulli", bernoulli},      {"native_dropout", dropout},
+      {"random_", random_all},        {"random_.from", random_from}, {"randint", randint},
+      {"randperm", randperm},         {"multinomial", multinomial}};
   return all;
 }
 

@@ -265,14 +265,26 @@ def install() -> None:
         raise RuntimeError(f"plait_torch.install: torch is imported already, from {origin}")
     import plait.utils.data  # noqa: F401 -- which lets plait_data make batches of tensors
     from plait_data._default_context import set_default_context
-    from plait_torch import _generator, _tensor_methods, _torch_dispatch, _torch_function
 
     sys.meta_path.insert(0, _finder)
-    for each in (_tensor_methods, _torch_function, _torch_dispatch, _generator):
+    for each in _bound():
         each.bind()
     binding.shown_module("torch")
     set_default_context(_process_context)
     importlib.invalidate_caches()
+
+
+def _bound() -> tuple[Any, ...]:
+    """Return the modules that change plait's classes while `torch` means plait."""
+    from plait_torch import (
+        _generator,
+        _sampler_draws,
+        _tensor_methods,
+        _torch_dispatch,
+        _torch_function,
+    )
+
+    return _tensor_methods, _torch_function, _torch_dispatch, _generator, _sampler_draws
 
 
 def uninstall() -> None:
@@ -280,10 +292,9 @@ def uninstall() -> None:
     if not is_installed():
         return
     from plait_data._default_context import set_default_context
-    from plait_torch import _generator, _tensor_methods, _torch_dispatch, _torch_function
 
     sys.meta_path.remove(_finder)
-    for each in (_generator, _torch_dispatch, _torch_function, _tensor_methods):
+    for each in reversed(_bound()):
         each.unbind()
     binding.shown_module("plait")
     set_default_context(None)

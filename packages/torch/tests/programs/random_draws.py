@@ -3,11 +3,20 @@
 # ruff: noqa: B023 - each function is called before its variables change
 
 import hashlib
+import random
 
 import numpy as np
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
+from torch.utils.data import (
+    DataLoader,
+    RandomSampler,
+    SubsetRandomSampler,
+    TensorDataset,
+    WeightedRandomSampler,
+    random_split,
+)
 
 FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
@@ -132,3 +141,36 @@ MODULES = {
 }
 for name, make in MODULES.items():
     show(name, lambda: torch.cat([p.flatten() for p in make().parameters()]))
+
+data = TensorDataset(torch.arange(23.0))
+
+
+def visited(*, times=2, **options):
+    """Return the samples of some epochs, and what is drawn behind them."""
+    loader = DataLoader(data, 4, **options)
+    return torch.cat([batch for _ in range(times) for (batch,) in loader] + [torch.rand(2)])
+
+
+show("loader", lambda: visited())
+show("shuffled", lambda: visited(shuffle=True))
+show("own generator", lambda: visited(shuffle=True, generator=torch.Generator().manual_seed(3)))
+show("replacement", lambda: visited(sampler=RandomSampler(data, True, 70)))
+show("several orders", lambda: visited(sampler=RandomSampler(data, False, 60)))
+own = torch.Generator().manual_seed(4)
+show("one generator", lambda: visited(sampler=RandomSampler(data, generator=own)))
+show("weighted", lambda: visited(sampler=WeightedRandomSampler(torch.arange(23.0), 30)))
+show("distinct", lambda: visited(sampler=WeightedRandomSampler(torch.arange(23.0), 9, False)))
+show("part", lambda: visited(sampler=SubsetRandomSampler(range(9))))
+show("split", lambda: torch.cat([torch.tensor(p.indices) for p in random_split(data, [10, 13])]))
+
+
+class Noisy(torch.utils.data.Dataset):
+    def __len__(self):
+        return 8
+
+    def __getitem__(self, index):
+        numbers = random.random(), np.random.rand(), torch.initial_seed() % 2**32
+        return torch.cat([torch.rand(2, dtype=torch.float64), torch.tensor(numbers).double()])
+
+
+show("workers", lambda: torch.cat(list(DataLoader(Noisy(), 2, num_workers=2))))

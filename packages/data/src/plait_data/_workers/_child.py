@@ -17,6 +17,7 @@ from typing import Any
 from plait_data import collate
 from plait_data._arrays import allocate_with
 from plait_data._fetch import END, stopped_iteration
+from plait_data._randomness import library_draws
 from plait_data._sample_seeds import Cursor, enter, leave
 from plait_data._worker_info import WorkerInfo, set_worker_info
 from plait_data._workers import _arena, _codec, _task
@@ -176,9 +177,13 @@ class Worker:
         if job.collate_fn is not None and job.converter is not None:
             lazy = isinstance(job.converter, bytes)
             collate.set_batch_converter(LazyConverter(job.converter) if lazy else job.converter)
-        seeds = LateSeeds()
-        seeds.reseed(hello.seed, -1 - hello.worker)  # no sample
-        self._seed_globals = seeds.reseed if job.globals_too else None
+        library = library_draws()
+        if library is None:
+            seeds = LateSeeds()
+            seeds.reseed(hello.seed, -1 - hello.worker)  # no sample
+            self._seed_globals = seeds.reseed if job.globals_too else None
+        else:
+            library.seed_worker(hello.seed, hello.worker)
         if job.worker_init_fn is not None:
             control[_arena.PHASE] = INITIALISING
             before = enter(Cursor(hello.seed, (hello.worker,)))
