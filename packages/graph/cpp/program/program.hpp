@@ -2,6 +2,7 @@
 // of memory for values that nobody keeps, planned ahead; and calls of operators with fixed targets.
 #pragma once
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -41,8 +42,13 @@ class Program {
 
   // What lies at fixed places: `weights` in the order of the graph, which the program shares.
   void bind(plait_thread *, const std::vector<Tensor> &weights);
-  // Computes the outputs. Any thread; one run waits for another.
-  void run(plait_thread *, plait_tensor *const *inputs, size_t n, std::vector<Tensor> *outputs);
+  // Computes the outputs. Any thread; one run waits for another. The observer is called behind each
+  // node that ran, with its index.
+  using Observer = std::function<void(size_t)>;
+  void run(plait_thread *, plait_tensor *const *inputs, size_t n, std::vector<Tensor> *outputs,
+           const Observer &observer = {});
+  // Within an observer: the tensor of a value as it is now; none where it has not been computed.
+  Tensor current(std::string_view name) const;
 
   const std::vector<std::string> &input_names() const { return input_names_; }
   const std::vector<std::string> &weight_names() const { return weight_names_; }

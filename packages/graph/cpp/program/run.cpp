@@ -18,6 +18,12 @@ std::vector<std::pair<std::string, int32_t>> Program::memories() const {
   return result;
 }
 
+Tensor Program::current(std::string_view name) const {
+  for (size_t i = 0; i < tensors_.size(); i++)
+    if (values_[i].name == name) return tensors_[i];
+  return Tensor();
+}
+
 // Whether the tensor of a value stays the same from run to run.
 bool Program::is_fixed(const Value &v) const {
   if (v.memory < 0) return false;
@@ -251,13 +257,16 @@ void Program::end_run() {
 }
 
 void Program::run(plait_thread *thread, plait_tensor *const *inputs, size_t n,
-                  std::vector<Tensor> *outputs) {
+                  std::vector<Tensor> *outputs, const Observer &observer) {
   const std::lock_guard<std::mutex> lock(runs_);
   const NoLayers none(thread);
   try {
     begin_run(thread, inputs, n);
-    for (Node &node : nodes_)
-      if (node.runs && (!node.is_constant || constants_in_order_)) call_node(thread, node);
+    for (size_t i = 0; i < nodes_.size(); i++) {
+      if (!nodes_[i].runs || (nodes_[i].is_constant && !constants_in_order_)) continue;
+      call_node(thread, nodes_[i]);
+      if (observer) observer(i);
+    }
     outputs->clear();
     outputs->reserve(outputs_.size());
     for (size_t i = 0; i < outputs_.size(); i++) {

@@ -4,6 +4,8 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <optional>
+
 #include "program/program.hpp"
 #include "python/guard.hpp"
 #include "recording/recorder.hpp"
@@ -68,6 +70,13 @@ class Capture {
   uint64_t size() const { return recorder_.size(); }
   std::string values() const { return "[" + recorder_.values() + "]"; }
   std::string problem() const { return recorder_.problem(); }
+  void keep_copies() { recorder_.keep_copies(); }
+  py::list copies() const {
+    py::list result;
+    for (const Recorder::Copy &each : recorder_.copies())
+      result.append(py::make_tuple(each.name, wrap(each.tensor)));
+    return result;
+  }
   py::list outside() const {
     py::list result;
     for (const Recorder::Outside &each : recorder_.outside())
@@ -103,12 +112,27 @@ void bind(Program &program, const py::sequence &weights) {
   unlocked([&](plait_thread *thread) { program.bind(thread, all); });
 }
 
-py::list run(Program &program, const py::sequence &inputs) {
+// Calls `observer`, if it is not None, behind each node that ran.
+py::list run(Program &program, const py::sequence &inputs, const py::object &observer) {
   const std::vector<Tensor> held = handles(inputs);
   std::vector<plait_tensor *> all;
   for (const Tensor &t : held) all.push_back(t.get());
   std::vector<Tensor> outputs;
-  unlocked([&](plait_thread *thread) { program.run(thread, all.data(), all.size(), &outputs); });
+  Program::Observer observe;
+  std::optional<py::error_already_set> error;  // of the observer; it is not called again
+  if (!observer.is_none())
+    observe = [&](size_t node) {
+      const py::gil_scoped_acquire acquire;
+      try {
+        if (!error) observer(node);
+      } catch (py::error_already_set &e) {
+        error.emplace(std::move(e));
+      }
+    };
+  unlocked([&](plait_thread *thread) {
+    program.run(thread, all.data(), all.size(), &outputs, observe);
+  });
+  if (error) throw std::move(*error);
   py::list result(outputs.size());
   for (size_t i = 0; i < outputs.size(); i++) result[i] = wrap(outputs[i]);
   return result;
@@ -267,6 +291,9 @@ PYBIND11_MODULE(_graph, m) {
   py::class_<Capture>(m, "Capture", "Records the operator calls of this thread.")
       .def(py::init<>())
       .def("start", &Capture::start, "Begin to record.")
+      .def("keep_copies", &Capture::keep_copies,
+           "Keep a copy of what each node makes or writes to, as it is behind the node.")
+      .def_property_readonly("copies", &Capture::copies, "Names and copies, in their order.")
       .def("stop", &Capture::stop, "End that.")
       .def("name_of", &Capture::name_of, py::arg("tensor"),
            "The name of a tensor; one that no recorded call made gets a name.")
@@ -283,7 +310,14 @@ PYBIND11_MODULE(_graph, m) {
   py::class_<Program>(m, "Program", "A graph that can run.")
       .def(py::init(&parse), py::arg("text"), "Check the text of a graph and plan its runs.")
       .def("bind", bind, py::arg("weights"), "Set the tensors that it reads and writes.")
-      .def("run", run, py::arg("inputs"), "Compute the outputs.")
+      .def("run", run, py::arg("inputs"), py::arg("observer") = py::none(),
+           "Compute the outputs; call the observer behind each node, with its index.")
+      .def(
+          "value",
+          [](const Program &program, const std::string &name) {
+            return wrap(program.current(name));
+          },
+          py::arg("name"), "In an observer: the tensor of a value as it is now, or None.")
       .def("set_number", set_number, py::arg("name"), py::arg("value"),
            "Set the value of a number in the next run.")
       .def("memories", &Program::memories,

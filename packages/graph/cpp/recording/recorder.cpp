@@ -1,5 +1,7 @@
 #include "recording/recorder.hpp"
 
+#include <algorithm>
+
 #include "text.hpp"
 
 namespace plait::graph {
@@ -167,7 +169,27 @@ plait_status Recorder::record(plait_call *c) {
                                               : "";
   add_node("{\"op\": " + string_text(c->op->name) + form + ", \"in\": [" + in + "], \"out\": [" +
            out + "]}");
+  if (keeps_copies_) copy_results(c);
   return s;
+}
+
+void Recorder::copy_results(const plait_call *c) {
+  static const Operator clone(runtime, "clone");
+  const NoLayers none(c->thread);
+  std::vector<std::string> names;  // of this node
+  const auto one = [&](plait_tensor *t) {
+    std::string name = t ? find(t) : std::string();
+    if (name.empty() || std::find(names.begin(), names.end(), name) != names.end()) return;
+    copies_.push_back({name, clone(c->thread, t)});
+    names.push_back(std::move(name));
+  };
+  const auto see = [&](const plait_value &v) {
+    if (v.tag == PLAIT_TENSOR) one(v.u.t);
+    for (uint32_t k = 0; v.tag == PLAIT_TENSORS && k < v.n; k++) one(v.u.ts[k]);
+  };
+  for (uint16_t i = 0; i < c->n_out; i++) see(c->out[i]);
+  for (uint16_t i = 0; i < c->n_in; i++)
+    if (plait_arg_at(c->op, i)->flags & PLAIT_ARG_WRITES) see(c->in[i]);
 }
 
 void Recorder::note_read(const plait_tensor *t) {

@@ -31,6 +31,13 @@ class Recorder {
     std::string description;  // JSON
   };
   const std::vector<Outside> &outside() const { return outside_; }
+  // Keeps a copy of each value that a node makes or writes to, as it is behind the node.
+  void keep_copies() { keeps_copies_ = true; }
+  struct Copy {
+    std::string name;
+    Tensor tensor;
+  };
+  const std::vector<Copy> &copies() const { return copies_; }
   // Is told that Python reads the elements of a tensor.
   void note_read(const plait_tensor *t);
   // Why the calls are no graph; empty if they are one.
@@ -49,6 +56,7 @@ class Recorder {
   void make_target(plait_tensor *t);
   std::string result(const plait_call *c, const plait_value &v, bool *is_new);
   std::string as_strided(plait_tensor *t, const Memory &memory);
+  void copy_results(const plait_call *c);
 
   std::string nodes_, values_, problem_;
   std::vector<Outside> outside_;
@@ -57,6 +65,8 @@ class Recorder {
   void add_node(const std::string &);
 
   uint64_t n_values_ = 0, n_nodes_ = 0;
+  bool keeps_copies_ = false;
+  std::vector<Copy> copies_;
   bool is_within_call_ = false;  // of an operator, whose kernel may be in Python
 };
 

@@ -171,7 +171,14 @@ def _history(tensors: list[pc.Tensor]) -> list[tuple[bool, Any]]:
     return [(tensor.requires_grad, tensor.grad_fn) for tensor in tensors]
 
 
-def record(function: Callable[..., Any], args: Any, kwargs: Any, *, differentiate: bool) -> Any:
+def record(
+    function: Callable[..., Any],
+    args: Any,
+    kwargs: Any,
+    *,
+    differentiate: bool,
+    keeps_copies: bool = False,
+) -> Any:
     """Call a function and record it; return the result and the `Recording`.
 
     The recording is None if gradients of the function are not those that one node can give.
@@ -179,12 +186,15 @@ def record(function: Callable[..., Any], args: Any, kwargs: Any, *, differentiat
     Args:
         differentiate: also record a backward pass from the results that require grad, if there
             are some, to the tensors that the function got or read.
+        keeps_copies: the capture keeps a copy of each value, as it is behind its node.
 
     Raises:
         NotImplementedError: if a call cannot be part of a graph.
     """
     given = [leaf for leaf in tree_flatten((args, kwargs))[0] if isinstance(leaf, pc.Tensor)]
     capture = _graph.Capture()
+    if keeps_copies:
+        capture.keep_copies()
     inputs = [capture.name_of(tensor) for tensor in given]
     capture.end_arguments()
     before = _history(given)

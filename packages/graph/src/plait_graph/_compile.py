@@ -10,11 +10,13 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+import plait_abi
 import plait_autograd
 import plait_core as pc
 from plait_func.pytree import LeafSpec, tree_flatten, tree_unflatten
 from plait_graph import _graph
 from plait_graph._capture import Argument, Given, Name, NotOneNode, Recording, is_recording, record
+from plait_graph._check import run_checked, run_part
 from plait_graph._computation_graph import Graph
 from plait_graph._differences import difference, made_anew
 from plait_graph._optimizers import OptimizerNumbers
@@ -37,7 +39,10 @@ class _Frozen:
         grads: list[tuple[pc.Tensor, bool]],
         constants: set[str],
     ) -> None:
-        self._function, self._recording, self._numbers = function, recording, numbers
+        self.function, self.recording, self._numbers = function, recording, numbers
+        given = set(map(id, recording.given))  # other calls get other arguments
+        reach.tensors = [tensor for tensor in reach.tensors if id(tensor) not in given]
+        self.reach = reach
         names = list(dict.fromkeys(recording.inputs))
         self._names = names
         self._positions = [recording.inputs.index(name) for name in names]
@@ -58,7 +63,9 @@ class _Frozen:
         self._backward: Part | None = None
         if recording.gradients:
             gradients = list(recording.gradients.values())
-            self._backward = Part(recording, later, [*self._saved, *tangents], gradients, [])
+            self._backward = Part(
+                recording, later, [*self._saved, *tangents], gradients, [], is_backward=True
+            )
             found = sources_of(self._backward, tangents)
             self._saved_results = [i for i, n in enumerate(results) if n in set(self._saved)]
             self._refuse_shared_results(results)
@@ -84,7 +91,7 @@ class _Frozen:
         self.guard = self._guard(tuple(recording.given))
         recording.capture = None  # which holds the memory of all values
         recording.given = []
-        self._lock = threading.Lock()
+        self.lock = threading.RLock()
 
     @property
     def parts(self) -> list[Part]:
@@ -93,7 +100,7 @@ class _Frozen:
 
     def _refuse_shared_results(self, results: list[str]) -> None:
         memories = dict(self._forward.program.memories())
-        pairs = zip(results, self._recording.tangents, strict=True)
+        pairs = zip(results, self.recording.tangents, strict=True)
         places = [memories[name] for name, tangent in pairs if tangent and memories[name] >= 0]
         if len(set(places)) < len(places):
             raise NotOneNode  # a write to one would not be a write to the other
@@ -105,12 +112,20 @@ class _Frozen:
         """Run with the tensors of the arguments, for which the guard holds."""
         if self._is_plain:
             return self._forward.program.run(tensors)[0]
-        with self._lock:
-            inputs = [tensors[i] for i in self._positions]
-            self._bind_grads(inputs)
+        return self.run_whole(tensors)
+
+    def distinct(self, tensors: Any) -> list[pc.Tensor]:
+        """Return the tensors of the arguments, each once."""
+        return [tensors[i] for i in self._positions]
+
+    def run_whole(self, tensors: Any) -> Any:
+        """Run as `run` does, also where that is one call of C++."""
+        with self.lock:
+            inputs = self.distinct(tensors)
+            self.bind_grads(inputs)
             self._numbers.put(self._forward.program)
             if self._backward is None:
-                outputs = self._forward.program.run(inputs)
+                outputs = run_part(self._forward, inputs)
             else:
                 outputs = self._run_recorded(inputs)
             if self._new_grads:
@@ -122,7 +137,7 @@ class _Frozen:
             return outputs[0]
         rest = iter(outputs)
         leaves: list[Any] = []
-        for leaf in self._recording.leaves:
+        for leaf in self.recording.leaves:
             if isinstance(leaf, Argument):
                 leaves.append(tensors[leaf])
             elif isinstance(leaf, Given):
@@ -130,17 +145,17 @@ class _Frozen:
                 leaves.append(tensor.clone() if leaf in self._constants else tensor)
             else:
                 leaves.append(next(rest) if isinstance(leaf, Name) else leaf)
-        return tree_unflatten(leaves, self._recording.structure)
+        return tree_unflatten(leaves, self.recording.structure)
 
     def _tensor(self, name: str, inputs: list[pc.Tensor]) -> pc.Tensor:
         """Return an argument or another tensor that the function reads."""
-        if name in self._recording.outside:
-            return self._recording.outside[name]
+        if name in self.recording.outside:
+            return self.recording.outside[name]
         return inputs[self._names.index(name)]
 
-    def _bind_grads(self, inputs: list[pc.Tensor]) -> None:
+    def bind_grads(self, inputs: list[pc.Tensor]) -> None:
         """Let the program add to the gradients that its tensors have now."""
-        outside = self._recording.outside
+        outside = self.recording.outside
         changed = False
         for name, grad in self._old_grads.items():
             now = self._tensor(name, inputs).grad
@@ -152,12 +167,15 @@ class _Frozen:
 
     def _run_recorded(self, inputs: list[pc.Tensor]) -> list[pc.Tensor]:
         """Run as one node of the engine, whose derivative is the program of the backward pass."""
-        sources = [self._tensor(name, inputs) for name in self._recording.gradients]
-        return list(CompiledFunction.apply(self, inputs, *sources))
+        return list(CompiledFunction.apply(self, inputs, *self.sources(inputs)))
+
+    def sources(self, inputs: list[pc.Tensor]) -> list[pc.Tensor]:
+        """Return the tensors whose gradients the derivative computes."""
+        return [self._tensor(name, inputs) for name in self.recording.gradients]
 
     def run_forward(self, inputs: list[pc.Tensor]) -> tuple[list[pc.Tensor], list[pc.Tensor]]:
         """Return the results, and the values that the derivative reads."""
-        outputs = self._forward.program.run(inputs)
+        outputs = run_part(self._forward, inputs)
         return outputs[: self._n_results], outputs[len(outputs) - len(self._saved) :]
 
     def read_by_backward(
@@ -165,8 +183,8 @@ class _Frozen:
     ) -> list[pc.Tensor]:
         """Return the arguments, weights and results that the derivative reads."""
         assert self._backward is not None
-        outside = self._recording.outside
-        given = set(self._recording.tangents)
+        outside = self.recording.outside
+        given = set(self.recording.tangents)
         saved = [self._tensor(name, inputs) for name in self._saved if name in self._names]
         saved += [results[i] for i in self._saved_results]
         return saved + [outside[name] for name in self._backward.weights if name not in given]
@@ -175,36 +193,36 @@ class _Frozen:
         """Return the gradients of the sources; None where no gradient reaches them."""
         assert self._backward is not None
         given, missing = [], set()
-        for tangent, name in zip(tangents, self._recording.tangents, strict=True):
+        for tangent, name in zip(tangents, self.recording.tangents, strict=True):
             if name is None:
                 continue
-            like = self._recording.outside[name]
+            like = self.recording.outside[name]
             if tangent is None:
                 missing.add(name)
                 tangent = pc.zeros_like(like)
             elif tangent.stride() != like.stride():
                 tangent = pc.empty_like(like).copy_(tangent)
             given.append(tangent)
-        grads = self._backward.program.run([*saved, *given])
+        grads = run_part(self._backward, [*saved, *given])
         pairs = zip(grads, self._depends, strict=True)
         return [grad if depends - missing else None for grad, depends in pairs]
 
     @property
     def tangents(self) -> list[str | None]:
         """Names of the gradients of the results; None for one that requires no grad."""
-        return self._recording.tangents
+        return self.recording.tangents
 
     @property
     def failures(self) -> list[str]:
         """Why a result has no derivative, or ""."""
-        return self._recording.failures
+        return self.recording.failures
 
     def run_eagerly(self, inputs: list[pc.Tensor]) -> list[pc.Tensor]:
         """Call the function itself; return the results that the program has."""
-        tensors = [inputs[self._names.index(name)] for name in self._recording.inputs]
+        tensors = [inputs[self._names.index(name)] for name in self.recording.inputs]
         args, kwargs = self._arguments(tensors)
-        leaves = tree_flatten(self._function(*args, **kwargs))[0]
-        pairs = zip(leaves, self._recording.leaves, strict=True)
+        leaves = tree_flatten(self.function(*args, **kwargs))[0]
+        pairs = zip(leaves, self.recording.leaves, strict=True)
         return [leaf for leaf, known in pairs if isinstance(known, Name)]
 
     _arguments: Callable[[list[pc.Tensor]], tuple[tuple[Any, ...], dict[str, Any]]]
@@ -282,8 +300,9 @@ class Compiled:
         [5.0, 5.0, 5.0]
     """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], check: int = 0) -> None:
         self._orig_mod = function
+        self._check, self._n_runs = check, 0
         self._programs: dict[Any, list[_Frozen]] = {}
         self._pending: dict[Any, _Pending] = {}
         self._as_it_is: set[Any] = set()  # keys of calls that have no program
@@ -302,15 +321,15 @@ class Compiled:
         return self if instance is None else types.MethodType(self, instance)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Compiled:
-        return Compiled(copy.deepcopy(self._orig_mod, memo))
+        return Compiled(copy.deepcopy(self._orig_mod, memo), self._check)
 
     def __reduce__(self) -> Any:
-        return Compiled, (self._orig_mod,)
+        return Compiled, (self._orig_mod, self._check)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         last = self._last
         if last is not None and not kwargs and last.guard.holds(args):
-            return last.run(args)
+            return last.run(args) if not self._check else self._run(last, args, kwargs, args)
         # within a capture; or where a layer sees all calls, such as autocast, whose settings are
         # no part of a key
         if is_recording() or _graph.modes()[1]:
@@ -325,7 +344,7 @@ class Compiled:
         for frozen in self._programs.get(key, ()):
             if frozen.guard.holds(tensors):
                 self._remember(frozen, args, kwargs)
-                return frozen.run(tensors)
+                return self._run(frozen, args, kwargs, tensors)
         with self._lock:
             return self._record(key, args, kwargs, tensors, leaves)
 
@@ -349,6 +368,14 @@ class Compiled:
         return [
             Graph.from_json(json.dumps(part.graph)) for frozen in programs for part in frozen.parts
         ]
+
+    def _run(
+        self, frozen: _Frozen, args: tuple[Any, ...], kwargs: Any, tensors: tuple[pc.Tensor, ...]
+    ) -> Any:
+        self._n_runs += 1
+        if self._check and self._n_runs % self._check == 0:
+            return run_checked(frozen, args, kwargs, tensors)
+        return frozen.run(tensors)
 
     def _remember(self, frozen: _Frozen, args: tuple[Any, ...], kwargs: Any) -> None:
         only_tensors = not kwargs and all(isinstance(each, pc.Tensor) for each in args)
@@ -447,7 +474,9 @@ def _leaf_keys(leaves: list[Any]) -> tuple[Any, ...]:
     return tuple(keys)
 
 
-def compile(function: Callable[..., Any] | None = None, *, frozen: bool = False) -> Any:
+def compile(
+    function: Callable[..., Any] | None = None, *, frozen: bool = False, check: int = 0
+) -> Any:
     """Return a function that is recorded by its first calls, and then runs without Python.
 
     Calls with arguments of other shapes, dtypes, devices or values, in other modes, or after
@@ -458,10 +487,17 @@ def compile(function: Callable[..., Any] | None = None, *, frozen: bool = False)
         function: a function of tensors, a module, or a whole step of training.
         frozen: must be True: Python does not run in later calls, so that what it does besides
             calls of operators, such as printing or counting, happens in the first calls alone.
+        check: n > 0 compares every n-th run of a program with the function itself, which runs as
+            well: each value of each operator call. Parameters, buffers, gradients, optimizers,
+            generators and what else the function sees are restored in between, so that the call
+            counts once. It takes the time of a recording, and memory for all values.
 
     Raises:
+        ArgumentError: if `check` is negative, or no int.
         NotImplementedError: without ``frozen=True``, or if a call cannot be part of a graph.
-        RuntimeError: if calls with the same arguments make other operator calls.
+        RuntimeError: if calls with the same arguments make other operator calls; in a call that is
+            checked, if an operator gives other values, with the name of the first one. All is then
+            as it was before the call.
 
     Example:
         >>> import plait_core as pc
@@ -476,6 +512,8 @@ def compile(function: Callable[..., Any] | None = None, *, frozen: bool = False)
         raise NotImplementedError(
             "compile: frozen=True is required: a compiled function runs without Python"
         )
+    if type(check) is not int or check < 0:
+        raise plait_abi.ArgumentError(f"compile: `check` must be an int >= 0, got {check!r}")
     if function is None:
-        return functools.partial(compile, frozen=frozen)
-    return Compiled(function)
+        return functools.partial(compile, frozen=frozen, check=check)
+    return Compiled(function, check)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import plait_autograd
@@ -28,7 +29,7 @@ def difference(a: Recording, b: Recording) -> str | None:
         other_tensor = b.outside.get(name)
         if name in given:
             continue
-        if other_tensor is not None and a.capture.find(other_tensor) in a.made:
+        if other_tensor is not None and a.capture and a.capture.find(other_tensor) in a.made:
             return (
                 f"{_reader(b, name)} reads a tensor that an earlier call computed, and that is no "
                 "argument: pass it as an argument, and return it"
@@ -84,10 +85,7 @@ def _same(a: pc.Tensor, b: pc.Tensor) -> bool:
         return False
     if not (_graph.has_own_elements(a) and _graph.has_own_elements(b)):
         return a is b
-    if a.data_ptr() == b.data_ptr() and a.stride() == b.stride():
-        return True
-    with plait_autograd.no_grad():
-        return bool(((a == b) | ((a != a) & (b != b))).all())
+    return (a.data_ptr() == b.data_ptr() and a.stride() == b.stride()) or same_elements(a, b)
 
 
 def _reader(recording: Recording, name: str) -> str:
@@ -95,3 +93,48 @@ def _reader(recording: Recording, name: str) -> str:
         if f"%{name}" in str(node["in"]):
             return str(node["op"])
     return "no operator"
+
+
+def same_elements(a: pc.Tensor, b: pc.Tensor) -> bool:
+    """Return whether two tensors of one shape have the same elements; nan is nan."""
+    with plait_autograd.no_grad():
+        return bool(_equal(a, b).all())
+
+
+def difference_of_elements(got: pc.Tensor, expected: pc.Tensor) -> str | None:
+    """Return a text about how a value differs from another one, or None.
+
+    Floating point numbers may differ by the square root of their dtype's epsilon, in proportion to
+    the largest one: a program may compute them in another order.
+    """
+    types = [f"{t.dtype}{list(t.shape)} on {t.device}" for t in (got, expected)]
+    if types[0] != types[1]:
+        return f"is {types[0]} instead of {types[1]}"
+    with plait_autograd.no_grad():
+        equal = _equal(got, expected)
+        if bool(equal.all()):
+            return None
+        wide = pc.complex128 if got.dtype.is_complex else pc.float64
+        a, b = (t.detach().to("cpu", wide) for t in (got, expected))
+        distance = (a - b).abs()
+        finite = b.abs()[b.isfinite()]
+        largest = float(finite.max()) if finite.numel() else 0.0
+        is_exact = not (got.dtype.is_floating_point or got.dtype.is_complex)
+        tolerance = 0.0 if is_exact else pc.finfo(got.dtype).eps ** 0.5 * largest
+        is_far = ~equal.to("cpu") & ~(distance <= tolerance)  # also where one of them is nan
+        n = int(is_far.sum())
+        if not n:
+            return None
+        distance = distance.nan_to_num(math.inf, math.inf).where(is_far, -1.0)
+        at = int(distance.argmax())
+        place = [int(i) for i in pc.unravel_index(pc.tensor(at), tuple(got.shape))]
+        values = [t.reshape(-1)[at].item() for t in (a, b)]
+    return (
+        f"{types[1]} differs in {n} of {got.numel()} elements, most at {place}: "
+        f"{values[0]} instead of {values[1]}"
+    )
+
+
+def _equal(a: pc.Tensor, b: pc.Tensor) -> pc.Tensor:
+    equal: pc.Tensor = (a == b) | ((a != a) & (b != b))
+    return equal

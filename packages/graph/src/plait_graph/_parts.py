@@ -20,7 +20,10 @@ class Part:
         inputs: list[str],
         outputs: list[str],
         numbers: list[Json],
+        *,
+        is_backward: bool = False,
     ) -> None:
+        self.is_backward = is_backward
         used = names_in(nodes) | set(outputs)
         given = set(inputs)
         self.weights = [name for name in recording.outside if name in used and name not in given]
@@ -57,6 +60,11 @@ def names_defined(nodes: list[Json]) -> set[str]:
     return result
 
 
+def names_changed(node: Json) -> set[str]:
+    """Return the names of values that a node makes or writes to."""
+    return names_defined([node]) | _graph.written_names(node["op"], node["in"])
+
+
 def _add_names(value: Any, names: set[str]) -> None:
     if isinstance(value, str):
         names.add(value[1:])
@@ -77,7 +85,6 @@ def sources_of(part: Part, names: list[str]) -> dict[str, set[str]]:
         read: set[str] = set()
         _add_names(node["in"], read)
         found = set().union(*(result.get(place.get(name), set()) for name in read))
-        changed = names_defined([node]) | _graph.written_names(node["op"], node["in"])
-        for name in changed & place.keys():
+        for name in names_changed(node) & place.keys():
             result[place[name]] = result.get(place[name], set()) | found
     return {name: result.get(at, set()) for name, at in place.items()}
