@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "program/call_limit.hpp"
 #include "program/program.hpp"
 
 namespace plait::graph {
@@ -13,6 +14,11 @@ namespace plait::graph {
 namespace {
 
 constexpr uint64_t alignment = 64;
+
+// Operator calls that may find the shapes of a graph: decompositions make some for each of their
+// steps, and one for each of many results, which have names in the graph.
+constexpr uint64_t most_calls = uint64_t(1) << 17, most_calls_of_a_node = 256;
+
 uint64_t aligned(uint64_t n) { return (n + alignment - 1) / alignment * alignment; }
 
 // Memory of a block: gives the smallest free part that is large enough, and grows at its end.
@@ -105,8 +111,8 @@ bool same_place(const TensorType &a, const TensorType &b) {
 
 class Program::Planner {
  public:
-  Planner(Program *program, plait_thread *thread)
-      : p_(*program), thread_(thread), metas_(p_.values_.size()) {}
+  Planner(Program *program, plait_thread *thread, CallLimit *limit)
+      : p_(*program), thread_(thread), limit_(*limit), metas_(p_.values_.size()) {}
 
   void infer() {
     for (size_t i = 0; i < p_.values_.size(); i++)  // inputs and weights
@@ -292,6 +298,7 @@ class Program::Planner {
 
   void infer_node(int32_t index) {
     Node &n = p_.nodes_[size_t(index)];
+    limit_.begin_node(size_t(index), n.op->name);
     bool is_known = true;
     DLDevice device = thread_->device;
     bool has_device = false;
@@ -407,6 +414,7 @@ class Program::Planner {
 
   Program &p_;
   plait_thread *thread_;
+  CallLimit &limit_;
   std::vector<Tensor> metas_;
   std::vector<plait_value> out_;
   // by the storage of the meta tensors: the memory and the number that is its address
@@ -416,7 +424,8 @@ class Program::Planner {
 
 void Program::plan(plait_thread *thread) {
   const NoLayers none(thread);
-  Planner planner(this, thread);
+  CallLimit limit(thread, most_calls + most_calls_of_a_node * nodes_.size() + 4 * values_.size());
+  Planner planner(this, thread, &limit);
   planner.infer();
   planner.find_constants();
   planner.find_lifetimes();
