@@ -1,11 +1,12 @@
 """Open files that nobody vouches for, in a process with little memory.
 
-    python hostile_child.py LIBRARY FOLDERS VALID_FILE MEGABYTES open < paths
-    python hostile_child.py LIBRARY FOLDERS VALID_FILE MEGABYTES fuzz SECONDS SEED FOLDER
+    python hostile_child.py LIBRARY FOLDERS VALID_FILE MEGABYTES open|run < paths
+    python hostile_child.py LIBRARY FOLDERS VALID_FILE MEGABYTES fuzz COUNT SEED FOLDER
 
-It prints a line of JSON for each path: the number and text of the error, or 0 and "". The second
-form opens damaged copies of the valid file and prints how many were opened and refused. The process
-may take MEGABYTES more than it has when the valid file was opened and run.
+It opens, or also runs, each file, and prints a line of JSON: the number and text of the error, or 0
+and "". The second form opens and runs damaged copies of the valid file and prints how many were
+opened and refused. The process may take MEGABYTES more than it has when the valid file was opened
+and run.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ import json
 import random
 import resource
 import sys
-import time
 from pathlib import Path
 
 from c_interface import INPUT, Run, RunError, load
@@ -24,18 +24,19 @@ library = load(sys.argv[1])
 folders = sys.argv[2]
 
 
-def try_file(path: str) -> tuple[int, str]:
+def try_file(path: str, runs: bool = True) -> tuple[int, str]:
     """Open a file, and run it with zeros; return the number and the text of the error."""
     try:
         run = Run(library, path, folders)
     except RunError as error:
         return error.code, str(error)
     try:
-        for i in range(run.count(INPUT)):
+        for i in range(run.count(INPUT) if runs else 0):
             size = run.get(INPUT, i).nbytes
             if size < 1 << 20:
                 run.set(INPUT, i, bytes(size))
-        run.execute()
+        if runs:
+            run.execute()
     except RunError as error:
         return error.code, "run: " + str(error)
     finally:
@@ -94,14 +95,13 @@ def with_graph(data: bytes, source: random.Random) -> bytes:
     return len(text).to_bytes(8, "little") + text + data[start:]
 
 
-def fuzz(seconds: float, seed: int, folder: str) -> None:
-    """Open damaged copies of the valid file for some time."""
+def fuzz(count: int, seed: int, folder: str) -> None:
+    """Open damaged copies of the valid file."""
     source = random.Random(seed)
     data = Path(sys.argv[3]).read_bytes()
     path = Path(folder) / "damaged.safetensors"
     opened = refused = 0
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
+    for _ in range(count):
         path.write_bytes(source.choice((damage, with_graph))(data, source))
         code, text = try_file(str(path))
         assert (code == 0) == (text == ""), (code, text)
@@ -118,10 +118,10 @@ def main() -> None:
     limit = pages * resource.getpagesize() + int(sys.argv[4]) * 2**20
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     if sys.argv[5] == "fuzz":
-        fuzz(float(sys.argv[6]), int(sys.argv[7]), sys.argv[8])
+        fuzz(int(sys.argv[6]), int(sys.argv[7]), sys.argv[8])
         return
     for line in sys.stdin:
-        print(json.dumps(try_file(line.rstrip("\n"))), flush=True)
+        print(json.dumps(try_file(line.rstrip("\n"), sys.argv[5] == "run")), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
 #include "program/call_limit.hpp"
 
 #include <mutex>
-#include <string>
 
 namespace plait::graph {
 namespace {
@@ -15,8 +14,9 @@ uint64_t layer_bit(plait_thread *thread, plait_kernel count) {
   const std::lock_guard<std::mutex> lock(mutex);
   if (bit) return bit;
   uint32_t index = 0;
-  const std::string name = std::string(plugin->name) + " calls";
-  check(runtime->layer(thread, name.c_str(), position | PLAIT_LAYER_PASSIVE, &index));
+  // a process may have this code twice, in Python's extension and in libplait_run
+  const char *name = plugin ? "calls of plait_graph" : "calls of plait_run";
+  check(runtime->layer(thread, name, position | PLAIT_LAYER_PASSIVE, &index));
   check(runtime->implement(thread, nullptr, PLAIT_SLOT_LAYER + index, count, nullptr, plugin,
                            nullptr));
   return bit = uint64_t(1) << index;

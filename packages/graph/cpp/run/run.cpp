@@ -40,6 +40,18 @@ struct RunError : std::runtime_error {
   int code;
 };
 
+// Cuts the middle out of a text of an error that shows a list of a file, which may be long.
+void shorten(std::string *text) {
+  constexpr size_t kept = 400;  // bytes at the begin and at the end
+  if (text->size() <= 2 * kept) return;
+  const auto whole = [&](size_t at) {  // the next begin of a character in UTF-8
+    while (at < text->size() && (static_cast<unsigned char>((*text)[at]) & 0xC0) == 0x80) at++;
+    return at;
+  };
+  const size_t from = whole(kept), to = whole(text->size() - kept);
+  text->replace(from, to - from, " ... ");
+}
+
 // Runs the body of a function of the header, and keeps the text of its error.
 template <class F>
 int guarded(plait_run *run, F &&body) noexcept {
@@ -56,6 +68,7 @@ int guarded(plait_run *run, F &&body) noexcept {
       plait_thread *thread = runtime->thread();
       run->error = thread->error ? thread->error->message : "an error without a text";
       runtime->clear(thread);
+      shorten(&run->error);
       return error.status;
     } catch (const std::bad_alloc &) {
       run->error = "out of memory";
