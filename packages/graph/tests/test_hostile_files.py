@@ -185,6 +185,10 @@ FILES: dict[str, tuple[bytes, str]] = {
         changed("inputs.0.shape", [2**32, 2**31]),
         "larger than|more than",
     ),
+    "sizes of 2^96 beside 0": (
+        changed("inputs.0.shape", [0, 2**56, 2**40]),
+        "more than 2.63 elements",
+    ),
     "strides near 2^63": (
         changed("inputs.0.strides", [2**62, 2**62]),
         "larger|more than",

@@ -1,4 +1,5 @@
 // The text of a graph becomes a program whose names, operators and arguments are checked.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -123,8 +124,9 @@ class Program::Parser {
     __int128 elements = 1;
     for (const int64_t n : t.shape) {
       if (n < 0) throw JsonError("a shape has the size " + std::to_string(n));
-      elements = n && elements > std::numeric_limits<int64_t>::max() / n ? -1 : elements * n;
-      if (elements < 0) throw JsonError("a tensor has more than 2^63 elements");
+      elements *= std::max<int64_t>(n, 1);  // strides must fit 64 bits, also without elements
+      if (elements > std::numeric_limits<int64_t>::max())
+        throw JsonError("a tensor has more than 2^63 elements");
     }
     if (const auto device = each.find("device")) t.device = read_device(device->string());
     const auto strides = each.find("strides");
