@@ -30,8 +30,8 @@ def make() -> Any:
     return nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 2))
 
 
-def step_of(model: Any) -> tuple[Any, Any]:
-    optimizer = optim.Adam(model.parameters(), lr=1e-2)
+def step_of(model: Any, optimizer: Any = None) -> tuple[Any, Any]:
+    optimizer = optimizer or optim.Adam(model.parameters(), lr=1e-2)
 
     def step(x: Any, y: Any) -> Any:
         optimizer.zero_grad()
@@ -45,6 +45,13 @@ def step_of(model: Any) -> tuple[Any, Any]:
 
 def batch() -> tuple[Any, Any]:
     return pc.randn(16, 4), pc.randint(0, 2, (16,))
+
+
+def test_numbers_that_a_file_cannot_count(tmp_path: Path) -> None:
+    model = make()
+    step, _ = step_of(model, optim.NAdam(model.parameters()))
+    with pytest.raises(NotImplementedError, match=r"computes nadam.0.mu_product for each step"):
+        export(step, batch(), tmp_path / "step.safetensors", training=True)
 
 
 def test_a_model_has_the_names_of_its_parameters(tmp_path: Path) -> None:

@@ -94,6 +94,11 @@ def _recorded(
         if before is not None:
             problem = difference(before, recording)
             if problem is None:
+                if numbers.computed:
+                    raise NotImplementedError(
+                        f"export: the optimizer computes {numbers.computed[0]} for each step in "
+                        "Python; a file has numbers that grow by the same at each step"
+                    )
                 return recording, numbers
         before = recording
     raise RuntimeError(f"export: the function cannot be frozen: {problem}")
