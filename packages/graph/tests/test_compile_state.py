@@ -468,3 +468,55 @@ def test_weights_that_are_written() -> None:
         write()
         for _ in range(4):
             assert_same(compiled(x), function(x))
+
+
+class Counter(nn.Module):
+    """A module with state of its own that others change."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count, self.log = 0, [0]
+
+    def forward(self, x: pc.Tensor) -> pc.Tensor:
+        return x + 1 if self.count + len(self.log) < 100 else x
+
+
+def test_what_changes_at_each_call() -> None:
+    values: list[int] = []
+    number = 0
+    counter, other = Counter(), Counter()
+
+    def grow() -> None:
+        nonlocal number
+        values.append(1)
+        number += 1
+        counter.count += 1
+        other.log.append(1)
+
+    def call(compiled: Any, function: Any) -> None:
+        for _ in range(20):
+            assert_same(compiled(x), function(x))
+            grow()
+
+    cases: dict[str, Any] = {
+        "the size of 'values'": lambda x: x * 2 if len(values) < 200 else x,
+        "'number'": lambda x: x * 2 if number < 200 else x,
+        "'count'": counter,
+        "the size of 'log'": other,
+    }
+    x = pc.ones(2)
+    for text, function in cases.items():
+        with pytest.warns(UserWarning, match=f"recorded 5 times, .* ran: {text} changes") as seen:
+            call(frozen(function), function)
+        assert len(seen) == 1
+        assert Path(seen[0].filename) == Path(__file__)
+
+
+def test_what_changes_now_and_then() -> None:
+    counter = Counter()
+    compiled = frozen(counter)
+    x = pc.ones(2)
+    for k in range(40):
+        assert_same(compiled(x), counter(x))
+        counter.count += k % 4 == 3
+    assert len(compiled.graphs()) == 10

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import copy
 import functools
+import itertools
 import json
 import threading
 import types
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -25,6 +27,7 @@ from plait_graph._reach import Reach
 
 _MOST_RECORDINGS = 5  # of one key, until two of them agree
 _MOST_PROGRAMS = 16  # of one key; the oldest one goes
+_MOST_UNUSED = 5  # programs of one key in succession that never ran
 
 
 class _Frozen:
@@ -40,6 +43,7 @@ class _Frozen:
         constants: set[str],
     ) -> None:
         self.function, self.recording, self._numbers = function, recording, numbers
+        self.has_run = False
         given = set(map(id, recording.given))  # other calls get other arguments
         reach.tensors = [tensor for tensor in reach.tensors if id(tensor) not in given]
         self.reach = reach
@@ -343,6 +347,7 @@ class Compiled:
             return self._orig_mod(*args, **kwargs)
         for frozen in self._programs.get(key, ()):
             if frozen.guard.holds(tensors):
+                frozen.has_run = True
                 self._remember(frozen, args, kwargs)
                 return self._run(frozen, args, kwargs, tensors)
         with self._lock:
@@ -412,6 +417,9 @@ class Compiled:
             return result
         del self._pending[state]
         programs = self._programs.setdefault(key, [])
+        if self._changes_always(programs):
+            self._as_it_is.add(key)
+            return result
         # what the function changed in the second call is as it is from now on
         reach = Reach(self._orig_mod, *leaves, *recording.modules)
         try:
@@ -425,6 +433,21 @@ class Compiled:
         programs.append(frozen)
         del programs[:-_MOST_PROGRAMS]
         return result
+
+    def _changes_always(self, programs: list[_Frozen]) -> bool:
+        """Return, with a warning, whether the last programs never held at the next call."""
+        unused = list(itertools.takewhile(lambda frozen: not frozen.has_run, reversed(programs)))
+        if len(unused) < _MOST_UNUSED:
+            return False
+        name = getattr(self, "__qualname__", type(self._orig_mod).__name__)
+        change = unused[0].reach.change() or "whether tensors have gradients, or a mode,"
+        warnings.warn(
+            f"compile: {name} was recorded {len(unused)} times, and no program ran: {change} "
+            "changes from call to call, and the function may read it; the function itself runs "
+            "from now on",
+            stacklevel=4,
+        )
+        return True
 
 
 def _arguments_of(args: Any, kwargs: Any) -> Any:

@@ -41,8 +41,22 @@ class Reach:
         self.entries: list[tuple[Any, ...]] = []
         self._seen: set[int] = set()
         self._names: set[str] = set()  # that the code of the functions reads
+        self._cells: dict[int, str] = {}  # names of variables, by the cell that has the value
         for root in roots:
             self._see(root, 0)
+
+    def change(self) -> str:
+        """Return a text about the first of the entries that is not as it was, or ""."""
+        return next((self._text(entry) for entry in self.entries if not _holds(*entry)), "")
+
+    def _text(self, entry: tuple[Any, ...]) -> str:
+        container, *rest = entry
+        if len(rest) == 2:
+            return f"{rest[0]!r}" if isinstance(container, dict) else f"item {rest[0]} of a list"
+        if id(container) in self._cells:
+            return f"{self._cells[id(container)]!r}"
+        owner = next((each for each in self.entries if each[-1] is container), None)
+        return f"the size of {self._text(owner) if owner else 'a ' + type(container).__name__}"
 
     def _see(self, value: Any, depth: int) -> None:
         if isinstance(value, (*_PLAIN, type, types.ModuleType)) or id(value) in self._seen:
@@ -85,12 +99,15 @@ class Reach:
             return
         names = _names_in(function.__code__)
         self._names.update(names)
-        for cell in function.__closure__ or ():
+        for name, cell in zip(
+            function.__code__.co_freevars, function.__closure__ or (), strict=True
+        ):
             try:
                 content = cell.cell_contents
             except ValueError:
                 continue  # it has no value yet
             self.entries.append((cell, content))
+            self._cells[id(cell)] = name
             self._see(content, depth + 1)
         for default in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
             self._see(default, depth + 1)
@@ -159,6 +176,17 @@ class Reach:
             for name, value in each.items():
                 if isinstance(value, pc.Tensor):
                     self.entries.append((each, name, value))
+
+
+def _holds(container: Any, *rest: Any) -> bool:
+    """Return whether an entry is as it was, as a guard does."""
+    if len(rest) == 1:
+        if hasattr(container, "cell_contents"):
+            return bool(container.cell_contents is rest[0])
+        return bool(len(container) == rest[0])
+    key, value = rest
+    there = key < len(container) if isinstance(container, list) else key in container
+    return bool(there and container[key] is value)
 
 
 def _names_in(code: types.CodeType) -> set[str]:
