@@ -20,12 +20,11 @@ from plait_graph import _graph
 from plait_graph._capture import Argument, Given, Name, NotOneNode, Recording, is_recording, record
 from plait_graph._check import run_checked, run_part
 from plait_graph._computation_graph import Graph
-from plait_graph._differences import difference, made_anew
+from plait_graph._differences import Recordings, made_anew
 from plait_graph._optimizers import OptimizerNumbers
 from plait_graph._parts import Part, names_defined, names_in, sources_of
 from plait_graph._reach import Reach
 
-_MOST_RECORDINGS = 5  # of one key, until two of them agree
 _MOST_PROGRAMS = 16  # of one key; the oldest one goes
 _MOST_UNUSED = 5  # programs of one key in succession that never ran
 
@@ -283,14 +282,6 @@ class CompiledFunction(plait_autograd.Function):
         return (None, None, *grads)
 
 
-class _Pending:
-    """Recordings with one key, of which no two agree yet."""
-
-    def __init__(self) -> None:
-        self.before: Recording | None = None
-        self.count = 0
-
-
 class Compiled:
     """A function that runs without Python where it can: what `compile` returns.
 
@@ -308,7 +299,7 @@ class Compiled:
         self._orig_mod = function
         self._check, self._n_runs = check, 0
         self._programs: dict[Any, list[_Frozen]] = {}
-        self._pending: dict[Any, _Pending] = {}
+        self._pending: dict[Any, Recordings] = {}
         self._as_it_is: set[Any] = set()  # keys of calls that have no program
         self._last: _Frozen | None = None
         self._lock = threading.RLock()
@@ -398,7 +389,7 @@ class Compiled:
         # of arguments it matters only if they are the same objects in each call
         grads = [(t, t.grad is not None) for t in others if t.requires_grad and t.is_leaf]
         state = (key, _graph.modes(), tuple(t.grad is not None for t in sources))
-        pending = self._pending.setdefault(state, _Pending())
+        pending = self._pending.setdefault(state, Recordings("compile"))
         result, recording = record(
             self._orig_mod, args, kwargs, differentiate=plait_autograd.is_grad_enabled()
         )
@@ -406,14 +397,8 @@ class Compiled:
             self._as_it_is.add(key)
             return result
         numbers = OptimizerNumbers(recording)
-        before, pending.before = pending.before, recording
-        pending.count += 1
+        before = pending.agree(recording)
         if before is None:
-            return result
-        problem = difference(before, recording)
-        if problem is not None:
-            if pending.count >= _MOST_RECORDINGS:
-                raise RuntimeError(f"compile: the function cannot be frozen: {problem}")
             return result
         del self._pending[state]
         programs = self._programs.setdefault(key, [])

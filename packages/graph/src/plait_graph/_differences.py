@@ -10,6 +10,35 @@ import plait_core as pc
 from plait_graph import _graph
 from plait_graph._capture import Json, Recording
 
+_MOST_RECORDINGS = 5
+
+
+class Recordings:
+    """Recordings of calls of one kind, until two in succession are the same.
+
+    Args:
+        caller: whose name errors have.
+    """
+
+    def __init__(self, caller: str) -> None:
+        self._caller = caller
+        self._last: Recording | None = None
+        self._count = 0
+
+    def agree(self, recording: Recording) -> Recording | None:
+        """Return the recording before this one if it is the same, else None.
+
+        Raises: RuntimeError if five recordings differ.
+        """
+        before, self._last = self._last, recording
+        self._count += 1
+        problem = None if before is None else difference(before, recording)
+        if problem is None:
+            return before
+        if self._count >= _MOST_RECORDINGS:
+            raise RuntimeError(f"{self._caller}: the function cannot be frozen: {problem}")
+        return None
+
 
 def difference(a: Recording, b: Recording) -> str | None:
     """Return a text about the first difference that matters, or None."""

@@ -16,13 +16,12 @@ from plait_func.pytree import tree_flatten
 from plait_graph import _graph
 from plait_graph._capture import Argument, Given, Json, Name, Recording, record
 from plait_graph._computation_graph import Graph
-from plait_graph._differences import difference
+from plait_graph._differences import Recordings
 from plait_graph._optimizers import OptimizerNumbers
 from plait_graph._parts import names_defined
 from plait_graph._reach import Reach
 from plait_graph.passes import merge_equal_nodes, remove_dead_nodes
 
-_MOST_RECORDINGS = 4
 _KEY = "plait_graph"  # of the graph in the file's metadata
 
 
@@ -40,7 +39,7 @@ def export(
     ``plait_graph``. `load` runs it from Python, ``plait/run.h`` from C. Its sizes are those of
     `args`.
 
-    The function is called two to four times: a graph is what two calls do alike. A step of
+    The function is called two to five times: a graph is what two calls do alike. A step of
     training therefore makes these steps, and the file has the state behind them. The graph is
     written without dead and equal nodes.
 
@@ -85,23 +84,19 @@ def export(
 def _recorded(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], training: bool
 ) -> tuple[Recording, OptimizerNumbers]:
-    before: Recording | None = None
-    problem: str | None = "it was called once"
-    for _ in range(_MOST_RECORDINGS):
+    recordings = Recordings("export")
+    while True:
         with plait_autograd.set_grad_enabled(training):
             _, recording = record(function, args, kwargs, differentiate=False)
         numbers = OptimizerNumbers(recording)
-        if before is not None:
-            problem = difference(before, recording)
-            if problem is None:
-                if numbers.computed:
-                    raise NotImplementedError(
-                        f"export: the optimizer computes {numbers.computed[0]} for each step in "
-                        "Python; a file has numbers that grow by the same at each step"
-                    )
-                return recording, numbers
-        before = recording
-    raise RuntimeError(f"export: the function cannot be frozen: {problem}")
+        if recordings.agree(recording) is not None:
+            break
+    if numbers.computed:
+        raise NotImplementedError(
+            f"export: the optimizer computes {numbers.computed[0]} for each step in Python; a file "
+            "has numbers that grow by the same at each step"
+        )
+    return recording, numbers
 
 
 def _input_names(
