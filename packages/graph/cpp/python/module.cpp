@@ -74,7 +74,7 @@ class Capture {
   py::list copies() const {
     py::list result;
     for (const Recorder::Copy &each : recorder_.copies())
-      result.append(py::make_tuple(each.name, wrap(each.tensor)));
+      result.append(py::make_tuple(each.node, each.name, wrap(each.tensor)));
     return result;
   }
   py::list outside() const {
@@ -293,7 +293,8 @@ PYBIND11_MODULE(_graph, m) {
       .def("start", &Capture::start, "Begin to record.")
       .def("keep_copies", &Capture::keep_copies,
            "Keep a copy of what each node makes or writes to, as it is behind the node.")
-      .def_property_readonly("copies", &Capture::copies, "Names and copies, in their order.")
+      .def_property_readonly("copies", &Capture::copies,
+                             "Number of the node, name and copy of each.")
       .def("stop", &Capture::stop, "End that.")
       .def("name_of", &Capture::name_of, py::arg("tensor"),
            "The name of a tensor; one that no recorded call made gets a name.")

@@ -180,7 +180,7 @@ void Recorder::copy_results(const plait_call *c) {
   const auto one = [&](plait_tensor *t) {
     std::string name = t ? find(t) : std::string();
     if (name.empty() || std::find(names.begin(), names.end(), name) != names.end()) return;
-    copies_.push_back({name, clone(c->thread, t)});
+    copies_.push_back({n_nodes_ - 1, name, clone(c->thread, t)});
     names.push_back(std::move(name));
   };
   const auto see = [&](const plait_value &v) {

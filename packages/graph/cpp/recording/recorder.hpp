@@ -34,6 +34,7 @@ class Recorder {
   // Keeps a copy of each value that a node makes or writes to, as it is behind the node.
   void keep_copies() { keeps_copies_ = true; }
   struct Copy {
+    uint64_t node;
     std::string name;
     Tensor tensor;
   };

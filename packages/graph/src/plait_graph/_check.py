@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
@@ -18,6 +17,7 @@ from plait_graph._parts import Part, names_changed
 from plait_graph._state import State
 
 _thread = threading.local()
+_UNDEFINED = ("empty", "new_empty", "resize_")  # operators whose results have any elements
 
 
 def run_part(part: Part, inputs: list[pc.Tensor]) -> list[pc.Tensor]:
@@ -41,11 +41,12 @@ def run_checked(
             values; everything is then as it was before the call.
     """
     roots = (*tensors, *frozen.recording.outside.values(), *frozen.reach.tensors)
-    state = State(roots, frozen.reach.optimizers, frozen.reach.entries)
+    optimizers = [*frozen.reach.optimizers, *(step.optimizer for step in frozen.recording.steps)]
+    state = State(roots, optimizers, frozen.reach.entries)
     try:
         with frozen.lock, _one_thread():
             frozen.bind_grads(frozen.distinct(tensors))
-            comparison = _call(frozen, args, kwargs)
+            comparison = _call(frozen, args, kwargs, tensors, state)
             state.restore()
             with comparison.on_this_thread():
                 result = frozen.run_whole(tensors)
@@ -57,7 +58,9 @@ def run_checked(
     return result
 
 
-def _call(frozen: Any, args: Any, kwargs: Any) -> _Comparison:
+def _call(
+    frozen: Any, args: Any, kwargs: Any, tensors: tuple[pc.Tensor, ...], state: State
+) -> _Comparison:
     """Call the function; return what the values of the program are compared with."""
     try:
         _, recording = record(
@@ -68,10 +71,9 @@ def _call(frozen: Any, args: Any, kwargs: Any) -> _Comparison:
             keeps_copies=True,
         )
     except Exception as error:
-        raise RuntimeError(
-            "compile: a checked call differs from what was recorded: the function raises "
-            f"{type(error).__name__}: {error}"
-        ) from error
+        state.restore()
+        frozen.run_whole(tensors)  # which may raise the same
+        _fail(f"the function raises {type(error).__name__}: {error}", error)
     if recording is None:
         _fail("its gradients are not those that one node can give")
     OptimizerNumbers(recording)
@@ -81,19 +83,17 @@ def _call(frozen: Any, args: Any, kwargs: Any) -> _Comparison:
     return _Comparison(frozen.recording.n_forward, recording.capture.copies)
 
 
-def _fail(text: str) -> NoReturn:
-    raise RuntimeError(f"compile: a checked call differs from what was recorded: {text}")
+def _fail(text: str, cause: BaseException | None = None) -> NoReturn:
+    text = f"compile: a checked call differs from what was recorded: {text}"
+    raise RuntimeError(text) from cause
 
 
 class _Comparison:
     """Values of a program, compared with those of the function, node by node."""
 
-    def __init__(self, n_forward: int, copies: list[tuple[str, pc.Tensor]]) -> None:
+    def __init__(self, n_forward: int, copies: list[tuple[int, str, pc.Tensor]]) -> None:
         self._n_forward = n_forward
-        self._expected: dict[str, list[pc.Tensor]] = defaultdict(list)  # in their order
-        for name, copy in copies:
-            self._expected[name].append(copy)
-        self._counts: dict[str, int] = defaultdict(int)
+        self._expected = {(node, name): copy for node, name, copy in copies}
         self._problem: str | None = None
 
     def see(self, part: Part, index: int) -> None:
@@ -101,15 +101,15 @@ class _Comparison:
         if self._problem is not None:
             return
         node = part.graph["nodes"][index]
+        if node["op"].startswith(_UNDEFINED):
+            return
+        number = index + (self._n_forward if part.is_backward else 0)
         for name in sorted(names_changed(node)):
-            value, copies = part.program.value(name), self._expected[name]
-            count = self._counts[name]
-            self._counts[name] += 1
-            if value is None or count >= len(copies):
-                continue  # the program has no such value, by a pass
-            problem = difference_of_elements(value, copies[count])
+            value, copy = part.program.value(name), self._expected.get((number, name))
+            if value is None or copy is None:
+                continue  # the program keeps no such value
+            problem = difference_of_elements(value, copy)
             if problem is not None:
-                number = index + (self._n_forward if part.is_backward else 0)
                 self._problem = f"{node['op']} (operator call {number}): its value {problem}"
                 return
 

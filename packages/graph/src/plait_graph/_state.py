@@ -31,11 +31,12 @@ class State:
         self._grads = [(tensor, tensor.grad) for tensor in leaves]
         known.update((id(grad), grad) for _, grad in self._grads if grad is not None)
         with plait_autograd.no_grad():
-            self._tensors = [
-                (tensor, tensor._version, tensor.detach().clone())
+            own = [
+                _distinct_elements(tensor)
                 for tensor in known.values()
                 if _graph.has_own_elements(tensor) and tensor.device.type != "meta"
             ]
+            self._tensors = [(tensor, tensor._version, tensor.clone()) for tensor in own]
         self._generators = [(each, each.get_state()) for each in default_generators()]
         dicts = [group for each in optimizers for group in each.param_groups]
         dicts += [state for each in optimizers for state in each.state.values()]
@@ -55,9 +56,18 @@ class State:
         with plait_autograd.no_grad():
             for tensor, version, elements in self._tensors:
                 if tensor._version != version or not same_elements(tensor, elements):
-                    tensor.detach().copy_(elements)
+                    tensor.copy_(elements)
         for generator, state in self._generators:
             generator.set_state(state)
+
+
+def _distinct_elements(tensor: pc.Tensor) -> pc.Tensor:
+    """Return a view that has each element of an expanded tensor once."""
+    tensor = tensor.detach()
+    for dim, stride in enumerate(tensor.stride()):
+        if stride == 0 and tensor.shape[dim] > 1:
+            tensor = tensor.narrow(dim, 0, 1)
+    return tensor
 
 
 def _restore_entry(container: Any, *rest: Any) -> None:
