@@ -79,6 +79,7 @@ def files() -> dict[pathlib.Path, str]:
         "plait_autograd": sorted(ours["_FROM_AUTOGRAD"]),
         "plait_core": ["default_generator"],
         "plait_func": sorted(ours["_FROM_FUNC"]),
+        "plait_graph": sorted(ours["_FROM_GRAPH"]),
     }
     inner = ("utils.checkpoint", "utils.data", "utils.tensorboard")
     for name in (*_aliases.names(), *inner):

@@ -121,7 +121,7 @@ def test_the_error_for_a_moved_name_says_its_module(name: str, place: str) -> No
         getattr(plait, name)
 
 
-@pytest.mark.parametrize("name", ["compile", "autocast", "backends"])
+@pytest.mark.parametrize("name", ["jit", "autocast", "backends"])
 def test_a_name_of_programs_for_pytorch_says_where(name: str) -> None:
     with pytest.raises(AttributeError, match=rf"no attribute '{name}'; .*python -m plait.torch"):
         getattr(plait, name)
@@ -230,6 +230,36 @@ print(plait.ones(2).sum().item())
     first, error, last = out.splitlines()
     assert (first, last) == ("False False set()", "2.0")
     assert "pip install plait-func" in error
+
+
+def test_without_the_package_of_graphs_its_names_say_what_to_install() -> None:
+    code = """
+import sys
+sys.modules["plait_graph"] = None
+import importlib.util
+find = importlib.util.find_spec
+importlib.util.find_spec = lambda name, *rest: None if name == "plait_graph" else find(name, *rest)
+import plait
+for name in ("compile", "export", "graph"):
+    assert not hasattr(plait, name) and name not in dir(plait), name
+    try:
+        getattr(plait, name)
+    except AttributeError as error:
+        assert f"no attribute {name!r}" in str(error) and "pip install plait-graph" in str(error)
+try:
+    import plait.graph
+except ImportError as error:
+    assert "pip install plait-graph" in str(error), error
+else:
+    raise AssertionError("plait.graph was imported")
+"""
+    run(code)
+
+
+def test_graphs_are_those_of_their_package() -> None:
+    plait_graph = pytest.importorskip("plait_graph")
+    assert plait.graph is plait_graph and plait.compile is plait_graph.compile
+    assert plait.export is plait_graph.export and {"compile", "export"} <= set(dir(plait))
 
 
 def test_vmap_is_that_of_func() -> None:

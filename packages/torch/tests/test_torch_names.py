@@ -278,6 +278,7 @@ def test_what_promises_speed_passes_through(torch: Any) -> None:
     assert torch.compile(layer, disable=True) is layer
     assert torch.jit.trace(layer, torch.ones(1)) is layer
     assert torch.compile(mode="max-autotune")(len) is len and torch._dynamo.disable(len) is len
+    assert torch._dynamo.optimize("eager")(layer)._orig_mod is layer
     with pytest.raises(NotImplementedError, match="no graph to write"):
         torch.jit.save(layer, "file")
     with pytest.raises(NotImplementedError, match="does not run TorchScript"):

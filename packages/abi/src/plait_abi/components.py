@@ -30,6 +30,7 @@ DEFAULTS = {
     "data": "plait_data",
     "distributed": "plait_distributed",
     "func": "plait_func",
+    "graph": "plait_graph",
     "multiprocessing": "plait_multiprocessing",
     "nn": "plait_nn",
     "ops": "plait_ops",

@@ -151,6 +151,17 @@ py::list written_weights(const Program &program) {
   return result;
 }
 
+py::dict numbers(Program &program) {
+  py::dict result;
+  for (const Number &each : program.numbers()) {
+    if (each.is_integer)
+      result[py::str(each.name)] = each.integer;
+    else
+      result[py::str(each.name)] = each.real;
+  }
+  return result;
+}
+
 void set_number(Program &program, const std::string &name, const py::object &value) {
   Number &n = number(program, name);
   if (n.is_integer) n.integer = value.cast<int64_t>();
@@ -321,6 +332,7 @@ PYBIND11_MODULE(_graph, m) {
           py::arg("name"), "In an observer: the tensor of a value as it is now, or None.")
       .def("set_number", set_number, py::arg("name"), py::arg("value"),
            "Set the value of a number in the next run.")
+      .def_property_readonly("numbers", numbers, "Their values in the next run, by name.")
       .def("memories", &Program::memories,
            "Pairs of a value's name and a number that values in the same memory have in common; -1 "
            "for one whose memory is known only when it runs.")

@@ -28,11 +28,11 @@ _KEY = "plait_graph"  # of the graph in the file's metadata
 def export(
     function: Callable[..., Any],
     args: tuple[Any, ...],
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | None = None,
     *,
     kwargs: Mapping[str, Any] | None = None,
     training: bool = False,
-) -> None:
+) -> Any:
     """Write a function as a graph, with its weights, to a file that runs without Python.
 
     The file is one of safetensors: tensors by name, and the graph as text in the metadata under
@@ -47,7 +47,7 @@ def export(
         function: a module or a function of tensors; with ``training``, a whole step: forward,
             backward and the optimizer's step.
         args: its arguments. Tensors are inputs of the graph; the rest is a part of it.
-        path: of the file.
+        path: of the file. Without one the result is a `Loaded` function, which shares the weights.
         kwargs: named arguments.
         training: record with gradients. Without it the function runs under `no_grad`, and what
             it writes to (running means) belongs to the graph all the same.
@@ -78,7 +78,10 @@ def export(
     _check_apart(set(program.written), {name: tensors[name] for name in used})
     with plait_autograd.no_grad():
         stored = [tensors[name].detach().contiguous() for name in used]
+    if path is None:
+        return Loaded(text, dict(zip(used, stored, strict=True)), "export")
     _graph.write_file(os.fspath(path), {_KEY: text}, used, stored)
+    return None
 
 
 def _recorded(
@@ -238,7 +241,8 @@ def _check_apart(written: set[str], tensors: Mapping[str, pc.Tensor]) -> None:
 class Loaded:
     """A function that `load` read from a file.
 
-    Its weights are `weights`, by name; writing to them changes the function.
+    Its weights are `weights`, by name; writing to them changes the function. Other texts of the
+    file are `metadata`, by key.
 
     Example:
         >>> import os, tempfile
@@ -250,8 +254,15 @@ class Loaded:
         (tensor([2., 2.]), tensor([0., 0.]))
     """
 
-    def __init__(self, text: str, tensors: Mapping[str, pc.Tensor], path: str) -> None:
+    def __init__(
+        self,
+        text: str,
+        tensors: Mapping[str, pc.Tensor],
+        path: str,
+        metadata: Mapping[str, str] | None = None,
+    ) -> None:
         self.text = text
+        self.metadata = dict(metadata or {})
         _bring_operators(text)
         self._program = _graph.Program(text)
         missing = [name for name in self._program.weights if name not in tensors]
@@ -274,6 +285,40 @@ class Loaded:
             ['add', 'relu']
         """
         return Graph.from_json(self.text)
+
+    @property
+    def written(self) -> list[str]:
+        """The names of the weights to which a call writes, such as running means.
+
+        Example:
+            >>> import plait_core as pc
+            >>> from plait_graph import export
+            >>> count = pc.zeros(1)
+            >>> export(lambda x: count.add_(x), (pc.ones(1),)).written
+            ['constant']
+        """
+        return list(self._program.written)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the function as it is now to a file: graph, weights, numbers and metadata.
+
+        Example:
+            >>> import os, tempfile
+            >>> import plait_core as pc
+            >>> from plait_graph import export, load
+            >>> path = os.path.join(tempfile.mkdtemp(), "half.safetensors")
+            >>> half = export(lambda x: x / 2, (pc.ones(2),))
+            >>> half.metadata["author"] = "me"
+            >>> half.save(path)
+            >>> load(path)(pc.tensor([4.0, 6.0])), load(path).metadata
+            (tensor([2., 3.]), {'author': 'me'})
+        """
+        graph, values = json.loads(self.text), self._program.numbers
+        for entry in graph.get("numbers", ()):
+            entry["value"] = values[entry["name"]]
+        texts = {**self.metadata, _KEY: json.dumps(graph)}
+        tensors = list(self.weights.values())
+        _graph.write_file(os.fspath(path), texts, list(self.weights), tensors)
 
     def __call__(self, *inputs: pc.Tensor) -> Any:
         outputs = self._program.run(inputs)
@@ -306,4 +351,4 @@ def load(path: str | os.PathLike[str]) -> Loaded:
     texts, tensors = _graph.read_file(name)
     if _KEY not in texts:
         raise ValueError(f"load: {name} has no graph; `plait.load` reads its tensors")
-    return Loaded(texts[_KEY], tensors, name)
+    return Loaded(texts.pop(_KEY), tensors, name, texts)

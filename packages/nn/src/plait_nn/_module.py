@@ -629,7 +629,9 @@ class Module:
         return self
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Do nothing: operators run one by one. It exists for programs that call it."""
+        """Do nothing: operators run one by one. It exists for programs that call it, and compiles
+        under ``python -m plait.torch``, if plait-graph is installed.
+        """
 
     # ---- state_dict ------------------------------------------------------------------------------
 
@@ -874,7 +876,8 @@ class Module:
     # A state is the module's `__dict__`, as PyTorch's is: a shallow copy shares the registries.
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
-        state.pop("_compiled_call_impl", None)
+        if state.pop("_compiled_call_impl", None) is not None:
+            state.pop("forward", None)  # the compiled calls
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -42,6 +42,8 @@ _FROM_AUTOGRAD = frozenset(
 )
 # names from the package of functions of functions
 _FROM_FUNC = frozenset({"vmap"})
+# names from the package of graphs, which is optional
+_FROM_GRAPH = frozenset({"compile", "export"})
 # modules of the core's package for other packages, which are not public names of plait
 _OF_PACKAGES = frozenset({"arguments", "attribute_lookup", "engine"})
 # names that are looked up each time, because their values change
@@ -61,6 +63,8 @@ def __getattr__(name: str) -> _typing.Any:
         value = getattr(_require("autograd"), name)
     elif name in _FROM_FUNC:
         value = getattr(_module("func"), name)
+    elif name in _FROM_GRAPH:
+        value = getattr(_module("graph", name), name)
     else:
         core = _require("core")
         if name in _OF_PACKAGES or not hasattr(core, name):
@@ -76,8 +80,6 @@ _OF_PROGRAMS = {
     "amp",
     "autocast",
     "backends",
-    "compile",
-    "export",
     "fx",
     "hub",
     "jit",
@@ -107,23 +109,25 @@ def _elsewhere(name: str) -> str:
     return ""
 
 
-def _module(name: str) -> _typing.Any:
-    """Import ``plait.<name>``; a package that is not installed raises AttributeError, as hasattr
-    needs it.
+def _module(name: str, attribute: str = "") -> _typing.Any:
+    """Import ``plait.<name>``, for an attribute of another name; a package that is not installed
+    raises AttributeError, as hasattr needs it.
     """
     try:
         return _importlib.import_module(f"plait.{name}")
     except ModuleNotFoundError as error:
         if _aliases.is_installed(name):  # the package is installed, but one that it needs is not
             raise
-        raise AttributeError(f"module 'plait' has no attribute {name!r}: {error}") from None
+        attribute = attribute or name
+        raise AttributeError(f"module 'plait' has no attribute {attribute!r}: {error}") from None
 
 
 def __dir__() -> list[str]:
     core = {name for name in dir(_require("core")) if not name.startswith("_")} - _OF_PACKAGES
     modules = [name for name in _aliases.names() if _aliases.is_installed(name)]
     func = _FROM_FUNC if "func" in modules else ()
-    return sorted({*core, *_FROM_AUTOGRAD, *func, *modules, *__all__, "__version__"})
+    graph = _FROM_GRAPH if "graph" in modules else ()
+    return sorted({*core, *_FROM_AUTOGRAD, *func, *graph, *modules, *__all__, "__version__"})
 
 
 del annotations  # of __future__, not a name of plait

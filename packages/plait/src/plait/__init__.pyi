@@ -9,6 +9,7 @@ from plait import cuda as cuda
 from plait import distributed as distributed
 from plait import distributions as distributions
 from plait import func as func
+from plait import graph as graph
 from plait import multiprocessing as multiprocessing
 from plait import nn as nn
 from plait import ops as ops
@@ -31,5 +32,7 @@ from plait_autograd import no_grad as no_grad
 from plait_autograd import set_grad_enabled as set_grad_enabled
 from plait_core import default_generator as default_generator
 from plait_func import vmap as vmap
+from plait_graph import compile as compile
+from plait_graph import export as export
 
 __version__: str

@@ -7,12 +7,17 @@ from typing import Any
 import plait
 
 # its own attributes; all others are those of the module
-_OWN = frozenset({"_orig_mod", "forward", "dynamo_ctx"})
+_OWN = frozenset({"_orig_mod", "forward", "dynamo_ctx", "_call"})
 
 
 class OptimizedModule(plait.nn.Module):
-    """A module that stands for a compiled one. It calls it as it is, with its hooks; attributes are
-    read from it and set on it, and the names of its parameters begin with ``_orig_mod.``.
+    """A module that stands for a compiled one. It calls that one with its hooks, and shares its
+    attributes; the names of its parameters begin with ``_orig_mod.``.
+
+    Args:
+        mod: the module.
+        dynamo_ctx: a function that gives the compiled calls of a module; None: it is called as it
+            is.
 
     Example:
         >>> import plait
@@ -28,10 +33,17 @@ class OptimizedModule(plait.nn.Module):
         super().__init__()
         plait.nn.Module.__setattr__(self, "_orig_mod", mod)
         self.dynamo_ctx = dynamo_ctx
+        self._call: tuple[plait.nn.Module, Any] | None = None
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Call the module."""
-        return self._orig_mod(*args, **kwargs)
+        mod = self._orig_mod
+        if self.dynamo_ctx is None:
+            return mod(*args, **kwargs)
+        call = self._call
+        if call is None or call[0] is not mod:
+            self._call = call = mod, self.dynamo_ctx(mod)
+        return call[1](*args, **kwargs)
 
     @property
     def training(self) -> bool:

@@ -11,6 +11,7 @@ from plait_torch._compiled_module import OptimizedModule
 from plait_torch._compiler import (
     allow_in_graph,
     assume_constant_result,
+    compile,
     disable,
     is_compiling,
     list_backends,
@@ -38,8 +39,7 @@ __all__ = [
     "reset",
 ]
 
-# settings that programs assign, which have no effect
-config = ModuleType("torch._dynamo.config", "Settings of a compiler that plait does not have.")
+config = ModuleType("torch._dynamo.config", "Settings of PyTorch's compiler, which have no effect.")
 
 
 @contextmanager
@@ -92,12 +92,12 @@ maybe_mark_dynamic = mark_dynamic
 
 
 def _never() -> bool:
-    """Return False: there is no compiler."""
+    """Return False: there is no Dynamo, which translates the code of Python."""
     return False
 
 
 def is_compile_supported(device_type: Any) -> bool:
-    """Return False: there is no compiler."""
+    """Return False: there is no Dynamo for any type of device."""
     return False
 
 
@@ -108,6 +108,14 @@ class TransformGetItemToIndex(nullcontext[None]):
     """Does nothing, as in `vmap`, which is a loop, 0-d tensors can be indices."""
 
 
-def optimize(*args: Any, **kwargs: Any) -> Any:
-    """Return a decorator that returns its function."""
-    return allow_in_graph
+def optimize(
+    backend: Any = "inductor", *, nopython: bool = False, disable: bool = False, **options: Any
+) -> Any:
+    """Return a decorator that is `torch.compile` with this backend.
+
+    Example:
+        >>> from plait_torch._dynamo import optimize
+        >>> optimize("eager")(len) is len
+        True
+    """
+    return compile(backend=backend, fullgraph=nopython, disable=disable)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -116,7 +117,14 @@ def cond(
         >>> cond(plait.tensor(True), lambda x: x + 1, lambda x: x - 1, (plait.zeros(1),))
         tensor([1.])
     """
+    if (of_graphs := _of_graphs("cond")) is not None:
+        return of_graphs(pred, true_fn, false_fn, tuple(operands))
     return (true_fn if pred else false_fn)(*operands)
+
+
+def _of_graphs(name: str) -> Any:
+    """Return a function of plait-graph, if it has it and a program uses it: graphs record it."""
+    return getattr(sys.modules.get("plait_graph"), name, None)
 
 
 def while_loop(
@@ -130,6 +138,9 @@ def while_loop(
         (3, 8)
     """
     values = tuple(carried_inputs)
+    if (of_graphs := _of_graphs("while_loop")) is not None:
+        result = of_graphs(cond_fn, body_fn, values)
+        return tuple(result) if isinstance(result, (tuple, list)) else (result,)
     while cond_fn(*values):
         result = body_fn(*values)
         values = tuple(result) if isinstance(result, (tuple, list)) else (result,)

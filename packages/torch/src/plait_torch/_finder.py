@@ -277,6 +277,7 @@ def install() -> None:
 def _bound() -> tuple[Any, ...]:
     """Return the modules that change plait's classes while `torch` means plait."""
     from plait_torch import (
+        _compiler,
         _generator,
         _sampler_draws,
         _tensor_methods,
@@ -284,7 +285,8 @@ def _bound() -> tuple[Any, ...]:
         _torch_function,
     )
 
-    return _tensor_methods, _torch_function, _torch_dispatch, _generator, _sampler_draws
+    methods = _tensor_methods, _torch_function, _torch_dispatch
+    return (*methods, _compiler, _generator, _sampler_draws)
 
 
 def uninstall() -> None:

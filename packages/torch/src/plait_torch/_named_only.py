@@ -20,7 +20,7 @@ from plait_torch._missing import advice
 from plait_torch._refusal import refusing
 from plait_torch._tables import sections
 
-__all__ = ["Dim", "ENUMS", "ERRORS", "NAMES", "VALUES", "Stateful", "places", "reason"]
+__all__ = ["ENUMS", "ERRORS", "NAMES", "VALUES", "Stateful", "places", "reason"]
 
 # names below "torch.", by the module in which programs look for them; "" is `torch` itself
 NAMES: dict[str, str] = {
@@ -98,22 +98,6 @@ class Stateful(Protocol):
         """Set the state."""
 
 
-class Dim:
-    """The size of a dimension for PyTorch's `export`: its settings can be named, as configurations
-    of libraries do; making one raises.
-    """
-
-    class _Hint(Enum):
-        AUTO = "AUTO"
-        DYNAMIC = "DYNAMIC"
-        STATIC = "STATIC"
-
-    AUTO, DYNAMIC, STATIC = _Hint.AUTO, _Hint.DYNAMIC, _Hint.STATIC
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        raise NotImplementedError(reason("torch.export.Dim"))
-
-
 _TIMEOUT = timedelta(minutes=30)
 # the groups of processes, of which there are none
 _WORLD = SimpleNamespace(
@@ -143,8 +127,7 @@ VALUES: dict[str, dict[str, Any]] = {
         "default_pg_timeout": _TIMEOUT,
     },
     "distributed.distributed_c10d": {"_world": _WORLD, "default_pg_timeout": _TIMEOUT},
-    "export": {"Dim": Dim, "register_dataclass": register_dataclass},
-    "export.dynamic_shapes": {"Dim": Dim},
+    "export": {"register_dataclass": register_dataclass},
 }
 
 

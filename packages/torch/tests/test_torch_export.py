@@ -1,0 +1,134 @@
+"""`torch.export`: programs of modules, their signatures, calls, modules and files."""
+
+from __future__ import annotations
+
+import io
+import json
+import pathlib
+import zipfile
+from typing import Any
+
+import pytest
+
+graph = pytest.importorskip("plait_graph")
+
+
+@pytest.fixture(name="model")
+def small_model(torch: Any) -> Any:
+    class Model(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.fc, self.bn = torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4)
+            self.shift = torch.tensor([1.0, 2.0, 3.0, 4.0])
+            self.compiling: list[bool] = []
+
+        def forward(self, x: Any, scale: float = 1.0, *, more: Any = None) -> Any:
+            self.compiling.append(torch.compiler.is_compiling())
+            y = self.bn(self.fc(x)) * scale + self.shift
+            return {"y": y, "rest": [y.sum(), more["z"] if more else y]}
+
+    torch.manual_seed(0)
+    return Model()
+
+
+def test_signature(torch: Any, model: Any) -> None:
+    x = torch.randn(5, 3)
+    program = torch.export.export(model, (x,))
+    signature = program.graph_signature
+    assert isinstance(program, torch.export.ExportedProgram) and all(model.compiling)
+    assert not torch.compiler.is_compiling()
+    assert signature.user_inputs == ("x",)
+    assert signature.parameters == ("fc.weight", "fc.bias", "bn.weight", "bn.bias")
+    assert signature.buffers == ("bn.running_mean", "bn.running_var", "bn.num_batches_tracked")
+    assert set(signature.buffers_to_mutate.values()) == set(signature.buffers)
+    assert signature.inputs_to_parameters["p_fc_weight"] == "fc.weight"
+    assert signature.inputs_to_buffers["b_bn_running_var"] == "bn.running_var"
+    assert signature.lifted_tensor_constants == tuple(program.constants) != ()
+    kinds = {spec.kind for spec in signature.input_specs}
+    assert kinds == set(torch.export.graph_signature.InputKind)
+    assert list(program.state_dict) == [*signature.parameters, *signature.buffers]
+    assert [name for name, _ in program.named_parameters()] == list(signature.parameters)
+    assert len(list(program.parameters())) == 4 and len(list(program.buffers())) == 3
+    assert "linear(%x, %fc.weight, %fc.bias)" in str(program)
+    assert program.run_decompositions() is program and program.example_inputs == ((x,), {})
+
+
+def test_calls_have_the_containers_of_the_example(torch: Any, model: Any) -> None:
+    x, z = torch.randn(5, 3), torch.randn(2)
+    model.eval()
+    program = torch.export.export(model, (x, 2.0), {"more": {"z": z}})
+    other, w = torch.randn(5, 3), torch.randn(2)
+    expected = model(other, 2.0, more={"z": w})
+    for call in (program, program.module()):
+        result = call(other, 2.0, more={"z": w})
+        assert torch.equal(result["y"], expected["y"]) and torch.equal(result["rest"][1], w)
+        assert torch.equal(result["rest"][0], expected["rest"][0])
+    with pytest.raises(ValueError, match=r"the argument 1 was 2\.0 in the example.*got 3\.0"):
+        program(x, 3.0, more={"z": z})
+    with pytest.raises(ValueError, match=r"the arguments must be TreeSpec.*; got TreeSpec"):
+        program(x, 2.0)
+    with pytest.raises(ValueError, match=r"the input x is float32\(2, 3\)"):
+        program(torch.ones(2, 3), 2.0, more={"z": z})
+
+
+def test_modules_of_programs_train(torch: Any, model: Any) -> None:
+    x = torch.randn(5, 3)
+    module = torch.export.export(model.eval(), (x,)).module()
+    assert set(module.state_dict()) == {
+        name for name in model.state_dict() if name != "bn.num_batches_tracked"
+    }
+    module(x)["y"].square().sum().backward()
+    model(x)["y"].square().sum().backward()
+    assert torch.allclose(module.fc.weight.grad, model.fc.weight.grad)
+    with torch.no_grad():
+        module.fc.weight.mul_(2)  # the module's memory
+        assert torch.equal(module(x)["y"], model(x)["y"])
+        assert torch.allclose(module.double()(x.double())["y"], model(x)["y"].double())
+
+
+def test_files(torch: Any, model: Any, tmp_path: pathlib.Path) -> None:
+    x = torch.randn(5, 3)
+    program = torch.export.export(model.eval(), (x,))
+    memory, path = io.BytesIO(), tmp_path / "model.safetensors"
+    torch.export.save(program, memory)
+    torch.export.save(program, path)
+    memory.seek(0)
+    for file in (memory, path, str(path)):
+        other = torch.export.load(file)
+        assert other.graph_signature == program.graph_signature
+        assert torch.equal(other.module()(x)["y"], model(x)["y"])
+        assert other.example_inputs is None
+    assert torch.equal(graph.load(path)(x)[0], model(x)["y"])
+    graph.export(lambda x, y: x - y, (x, x.clone()), path)
+    assert torch.equal(torch.export.load(path)(x, torch.zeros(5, 3)), x)
+
+
+def test_refusals(torch: Any, model: Any, tmp_path: pathlib.Path) -> None:
+    x, path = torch.ones(5, 3), tmp_path / "model.pt2"
+    export, load = torch.export.export, torch.export.load
+    with pytest.raises(ValueError, match=r"instance of `torch\.nn\.Module`, got function"):
+        export(lambda x: x, (x,))
+    with pytest.raises(TypeError, match="`args` must be a tuple, got Tensor"):
+        export(model, x)
+    with pytest.raises(ValueError, match="a tensor is an argument twice"):
+        export(model, (x,), {"more": {"z": x}})
+    with pytest.raises(NotImplementedError, match="graph is no code of Python"):
+        export(model, (x,)).graph_module  # noqa: B018
+    with pytest.raises(ValueError, match="must be an identifier"):
+        torch.export.Dim("a b")
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("version", "1")
+    with pytest.raises(ValueError, match=r"model\.pt2 is an archive of PyTorch"):
+        load(path)
+    run = graph.export(torch.nn.ReLU(), (x,))
+    for text in ("[", "{}", '{"inputs": 3, "outputs": 3}', '{"inputs": "[1, null]"}'):
+        run.metadata["torch.export"] = text
+        run.save(path)
+        with pytest.raises(ValueError, match=r"torch\.export is damaged"):
+            load(path)
+    torch.export.save(export(torch.nn.ReLU(), (x,)), path)
+    interface = json.loads(graph.load(path).metadata["torch.export"])
+    run.metadata["torch.export"] = json.dumps({**interface, "others": [[9, 1.0]]})
+    run.save(path)
+    with pytest.raises(ValueError, match="there is no such argument"):
+        load(path)
