@@ -73,6 +73,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "plait_graph": (
         "_graph.pyi",
         "_graph.cpython-*.so",
+        "include/plait/compiler.h",
         "include/plait/run.h",
         "lib/libplait_run.so",
     ),

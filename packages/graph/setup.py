@@ -18,7 +18,7 @@ setup(
             "plait_graph._graph",
             [*PROGRAMS, "cpp/run/file.cpp", "cpp/recording/*.cpp", "cpp/python/*.cpp"],
             flags=["-O2"],
-            include_dirs=["cpp"],
+            include_dirs=["cpp", "src/plait_graph/include"],
             requires=["plait_core"],
         )
     ],

@@ -104,6 +104,9 @@ struct Provided {
 };
 auto &provided = *new std::vector<Provided>;  // never destroyed, as the tables of operators
 
+// The table stands in a header of another package: plait/compiler.h of plait-graph.
+const plait_header *compiler = nullptr;
+
 const plait_header **slot_of(const std::string &role, int32_t device_type) {
   const auto as = [](auto **p) { return reinterpret_cast<const plait_header **>(p); };
   const bool device_ok = device_type > 0 && device_type < PLAIT_MAX_DEVICE_TYPES;
@@ -111,6 +114,7 @@ const plait_header **slot_of(const std::string &role, int32_t device_type) {
   if (role == "rng") return as(&roles.rng);
   if (role == "host") return as(&roles.host);
   if (role == "engine") return as(&roles.engine);
+  if (role == "compiler") return &compiler;
   if (role == "allocator" && device_ok) return as(&roles.allocator[device_type]);
   if (role == "device" && device_ok) return as(&roles.device[device_type]);
   if (role == "communicator" && device_ok) return as(&roles.communicator[device_type]);
@@ -149,6 +153,7 @@ const Contract &contract_of(const std::string &role) {
         {FIELD(plait_host, name), FIELD(plait_host, hold), FIELD(plait_host, object),
          FIELD(plait_host, apply), FIELD(plait_host, site), FIELD(plait_host, describe),
          FIELD(plait_host, interrupted), FIELD(plait_host, unlocked), FIELD(plait_host, release)}}},
+      {"compiler", {sizeof(plait_header) + sizeof(const char *), {{"name", sizeof(plait_header)}}}},
       {"engine",
        {PLAIT_END_OF(plait_engine, record),
         {FIELD(plait_engine, name), FIELD(plait_engine, enabled), FIELD(plait_engine, set_enabled),

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "program/program.hpp"
+#include "python/compiler.hpp"
 #include "python/guard.hpp"
 #include "recording/recorder.hpp"
 #include "run/file.hpp"
@@ -276,6 +277,7 @@ PYBIND11_MODULE(_graph, m) {
   if (core->h.size < sizeof(plait_batched))
     throw py::import_error("plait_graph: a newer plait-core is required");
   __atomic_store_n(&core->note_read, &note_read, __ATOMIC_RELEASE);
+  add_compiler(m, python);
   py::class_<Guard>(m, "Guard", "Whether a call may run the program of another call.")
       .def(
           py::init(

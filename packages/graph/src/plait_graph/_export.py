@@ -15,6 +15,7 @@ import plait_nn
 from plait_func.pytree import tree_flatten
 from plait_graph import _graph
 from plait_graph._capture import Argument, Given, Json, Name, Recording, record
+from plait_graph._compilers import new_program
 from plait_graph._computation_graph import Graph
 from plait_graph._differences import Recordings
 from plait_graph._optimizers import OptimizerNumbers
@@ -264,7 +265,7 @@ class Loaded:
         self.text = text
         self.metadata = dict(metadata or {})
         _bring_operators(text)
-        self._program = _graph.Program(text)
+        self._program: Any = new_program(text)
         missing = [name for name in self._program.weights if name not in tensors]
         if missing:
             raise ValueError(f"load: {path} has no tensor {missing[0]!r}, which its graph reads")

@@ -8,6 +8,7 @@ from typing import Any
 import plait_core as pc
 from plait_graph import _graph
 from plait_graph._capture import Json, Recording
+from plait_graph._compilers import new_program
 
 
 class Part:
@@ -35,7 +36,7 @@ class Part:
             "nodes": nodes,
             "outputs": ["%" + name for name in outputs],
         }
-        self.program = _graph.Program(json.dumps(self.graph))
+        self.program: Any = new_program(json.dumps(self.graph))
         self.bind(recording.outside)
 
     def bind(self, tensors: dict[str, pc.Tensor]) -> None:
