@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import importlib
 import inspect
 import io
 import json
@@ -174,7 +173,7 @@ class Dim:
 def _graphs() -> ModuleType:
     """Import the package that records graphs."""
     try:
-        return importlib.import_module("plait_graph")
+        import plait_graph
     except ModuleNotFoundError as error:
         if error.name != "plait_graph":
             raise
@@ -182,6 +181,7 @@ def _graphs() -> ModuleType:
             "torch.export: the package plait-graph is not installed (pip install plait-graph)",
             name="plait_graph",
         ) from None
+    return plait_graph
 
 
 @dataclass
@@ -282,8 +282,9 @@ class ExportedProgram:
             result = self._run(*tensors)
             results = [result] if isinstance(result, plait.Tensor) else list(result)
         else:
-            interpreter = importlib.import_module("plait_graph.interpreter")
-            results = interpreter.run_graph(self.graph, tensors, {**self.constants, **weights})
+            from plait_graph.interpreter import run_graph
+
+            results = run_graph(self.graph, tensors, {**self.constants, **weights})
         return tree_unflatten(results, self._interface.outputs)
 
     def run_decompositions(self, decomp_table: Any = None) -> ExportedProgram:
