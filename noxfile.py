@@ -31,6 +31,7 @@ CONFORMANCE_ROLES = (
     "optimizer",
     "allocator",
     "executor",
+    "compiler",
     "communicator",
 )
 BESIDE_TESTS = (
@@ -482,7 +483,8 @@ def pretend_device(session: nox.Session) -> str:
 @nox.session
 def conformance(session: nox.Session) -> None:
     """Run the conformance kit on our own components, or with the given arguments."""
-    ours = ["conformance", "core", "autograd", "optim", "multiprocessing", "mpi", "ucx", "cuda"]
+    ours = ["conformance", "core", "autograd", "graph", "optim", "multiprocessing"]
+    ours += ["mpi", "ucx", "cuda"]
     install(session, ours, extras=True)
     selection = [["--role", role] for role in CONFORMANCE_ROLES]
     mpiexec = f"{session.bin}/mpiexec --allow-run-as-root --oversubscribe --with-ft ulfm -n {{}}"

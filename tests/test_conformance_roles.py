@@ -1,4 +1,4 @@
-"""The kit's roles device, allocator and executor: ours and the examples pass, broken ones fail."""
+"""Roles of the kit: ours and the examples pass, and broken components fail."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ def build(folder: Path, source: str, mistake: str | None = None) -> Path:
     file = PLUGINS / f"{source}.c" if mistake is None else HERE / "broken_component.c"
     flags = [f'-DSOURCE="{PLUGINS / source}.c"', f"-DBREAK={mistake}"] if mistake else []
     cc = os.environ.get("CC", "cc").split()
-    include = plait_abi.paths()["include"]
+    packages = ("plait_abi", "plait_graph") if source == "compiler" else ("plait_abi",)
+    flags += [f"-I{plait_abi.paths(package)['include']}" for package in packages]
     subprocess.run(
         [
-            *(*cc, "-std=c11", "-O1", "-shared", "-fPIC", f"-I{include}", *flags),
+            *(*cc, "-std=c11", "-O1", "-shared", "-fPIC", *flags),
             *(str(file), "-o", str(library), "-lpthread"),
         ],
         check=True,
@@ -117,7 +118,7 @@ def test_a_device_whose_kernels_do_nothing_fails(tmp_path: Path) -> None:
     assert failed(text) >= {"test_what_the_runtime_calls", "test_values", "test_out"}, text
 
 
-@pytest.mark.parametrize("role", ["allocator", "executor"])
+@pytest.mark.parametrize("role", ["allocator", "compiler", "executor"])
 def test_our_components_and_the_examples_pass(tmp_path: Path, role: str) -> None:
     for options in ((), ("--load", str(build(tmp_path, role)), "--provider", f"example-{role}")):
         code, text = run_kit(role, *options)
@@ -135,6 +136,12 @@ def test_our_components_and_the_examples_pass(tmp_path: Path, role: str) -> None
         ),
         ("allocator", "broken_allocator.alloc = one", "test_out_of_memory_is_a_status"),
         ("allocator", "broken_allocator.stats = count_nothing", "test_statistics_add_up"),
+        ("compiler", "broken_compiler.run = run_twice", "test_results"),
+        (
+            "compiler",
+            "broken_compiler.run = return_input",
+            "test_inputs_of_other_shapes_are_refused",
+        ),
         ("executor", "broken_executor.parallel = skip_last", "test_every_index_is_called_once"),
         ("executor", "broken_executor.parallel = repeat_first", "test_every_index_is_called_once"),
         ("executor", "broken_executor.width = same_width", "test_nested_calls_run_in_their_caller"),

@@ -42,7 +42,9 @@ def compile_plugin(folder: Path, name: str = "matmul") -> None:
     """Do what docs/guides/replacing.md has a reader do in the shell: make matmul.so."""
     cc = os.environ.get("CC", "cc").split()
     source, library = ROOT / "examples" / "plugins" / f"{name}.c", folder / f"{name}.so"
-    flags = ["-std=c11", "-O2", "-shared", "-fPIC", f"-I{plait_abi.paths()['include']}"]
+    packages = ("plait_abi", "plait_graph") if name == "compiler" else ("plait_abi",)
+    flags = ["-std=c11", "-O2", "-shared", "-fPIC"]
+    flags += [f"-I{plait_abi.paths(package)['include']}" for package in packages]
     subprocess.run([*cc, *flags, str(source), "-o", str(library), "-lpthread"], check=True)
 
 
@@ -140,7 +142,7 @@ def test_the_commands_of_a_page_run(name: str, tmp_path: Path) -> None:
     )
     path = [str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])]
     if name == "conformance":
-        for each in ("matmul", "device", "allocator", "executor"):
+        for each in ("matmul", "device", "allocator", "executor", "compiler"):
             compile_plugin(tmp_path, each)
     if "plait_tape" in commands(page):
         path.insert(0, str(build_engine(tmp_path)))

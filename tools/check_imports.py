@@ -53,6 +53,8 @@ PARTS: dict[str, set[str]] = {
     "plait_ops/": {"numpy"},
     # of the extra `images`, imported when an image is read
     "plait_data/datasets/_images.py": {"PIL"},
+    # the role compiler, whose graphs are plait-graph's
+    "plait_conformance/_graphs.py": {"plait_core", "plait_graph"},
     # operators of optimizers, if a graph has some
     "plait_graph/_export.py": {"plait_optim"},
     # a DataFrame of a table, if a program asks for one

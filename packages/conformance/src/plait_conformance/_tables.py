@@ -115,6 +115,12 @@ class ExecutorTable(ctypes.Structure):
     )
 
 
+class CompilerTable(ctypes.Structure):
+    """The begin of ``plait_compiler``, which plait-graph's header has."""
+
+    _fields_ = (("h", Header), ("name", c_char_p))
+
+
 class SharedMemory(ctypes.Structure):
     """``plait_shared_memory``: how another process finds memory of a device."""
 
@@ -327,7 +333,7 @@ def release(pointer: Any) -> None:
     runtime().plain("release_value", ctypes.byref(Value(OBJECT_TAG, 0, pointer)))
 
 
-Table = TypeVar("Table", AllocatorTable, DeviceTable, ExecutorTable)
+Table = TypeVar("Table", AllocatorTable, CompilerTable, DeviceTable, ExecutorTable)
 
 
 def table_in_force(kind: type[Table], role: str, device_type: int = 0) -> Table | None:

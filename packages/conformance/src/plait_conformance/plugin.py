@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from plait_conformance._cases import Case
     from plait_conformance._device import Device
     from plait_conformance._executor import Executor
+    from plait_conformance._graphs import Compiler
     from plait_conformance._kernels import Registered
     from plait_conformance._members import Provider
     from plait_conformance._memory import Pool
@@ -40,6 +41,7 @@ ROLES = {
     ),
     "allocator": ("test_allocator",),
     "executor": ("test_executor",),
+    "compiler": ("test_compiler",),
 }
 """The modules whose tests belong to a role."""
 
@@ -239,6 +241,17 @@ def executor_under_test(config: pytest.Config) -> Executor:
     return Executor()
 
 
+def compiler_under_test(config: pytest.Config) -> Compiler:
+    """Load plait-graph and the requested libraries; return the compiler in force."""
+    if importlib.util.find_spec("plait_graph") is None:
+        raise pytest.UsageError("--role compiler: needs plait-graph (pip install plait-graph)")
+    from plait_conformance._graphs import Compiler
+
+    load(config)
+    check_provider(config)
+    return Compiler()
+
+
 def operators_under_test(config: pytest.Config) -> set[str]:
     """Return the operators of the kernels; without a provider all that can have a kernel."""
     from plait_ops import specs
@@ -284,6 +297,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         return
     if "executor" in metafunc.fixturenames:
         metafunc.parametrize("executor", [executor_under_test(metafunc.config)], ids=str)
+    if "compiler" in metafunc.fixturenames:
+        metafunc.parametrize("compiler", [compiler_under_test(metafunc.config)], ids=str)
     if "pool" in metafunc.fixturenames:
         metafunc.parametrize("pool", [allocator_under_test(metafunc.config)], ids=str)
     if "device" in metafunc.fixturenames:

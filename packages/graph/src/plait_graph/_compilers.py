@@ -12,7 +12,7 @@ class CompiledProgram:
 
     def __init__(self, own: _graph.Program, compiled: _graph.CompiledProgram) -> None:
         self._own, self._compiled = own, compiled
-        self.bind, self.run = compiled.bind, compiled.run
+        self.bind, self.run, self.compiler = compiled.bind, compiled.run, compiled.compiler
         self._kinds = {name: type(value) for name, value in own.numbers.items()}
         self._places = {name: i for i, name in enumerate(self._kinds)}
 

@@ -288,6 +288,18 @@ class Loaded:
         return Graph.from_json(self.text)
 
     @property
+    def compiler(self) -> str:
+        """The name of the compiler whose program it is: plait-graph's own, or another one.
+
+        Example:
+            >>> import plait_core as pc
+            >>> from plait_graph import export
+            >>> export(lambda x: x + 1, (pc.ones(1),)).compiler
+            'plait_graph'
+        """
+        return str(getattr(self._program, "compiler", "plait_graph"))
+
+    @property
     def written(self) -> list[str]:
         """The names of the weights to which a call writes, such as running means.
 
