@@ -103,6 +103,30 @@ def test_files(torch: Any, model: Any, tmp_path: pathlib.Path) -> None:
     assert torch.equal(torch.export.load(path)(x, torch.zeros(5, 3)), x)
 
 
+def test_free_sizes_are_those_of_graphs(torch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[Any] = []
+    real = graph.export
+
+    def export(*args: Any, dynamic: Any = None, **kwargs: Any) -> Any:
+        given.append(dynamic)
+        return real(*args, **kwargs)
+
+    monkeypatch.setattr(graph, "export", export)
+    monkeypatch.setattr(graph, "Dim", lambda name, **limits: (name, limits), raising=False)
+    x, Dim = torch.ones(5, 3), torch.export.Dim
+    module = torch.nn.ReLU()
+    batch = Dim("batch", max=64)
+    for shapes in (None, {"input": None}, {"input": {0: Dim.STATIC, 1: 3}}, ((None, None),)):
+        torch.export.export(module, (x,), dynamic_shapes=shapes)
+    assert given == [None] * 4
+    torch.export.export(module, (x,), dynamic_shapes={"input": {0: batch, 1: Dim.STATIC}})
+    torch.export.export(module, (x,), dynamic_shapes=((Dim.AUTO, Dim("n", min=2)),))
+    assert given[4] == {"input": {0: ("batch", {"max": 64}), 1: None}}
+    assert given[5] == [[("s0", {}), ("n", {"min": 2})]]
+    with pytest.raises(TypeError, match="`dynamic_shapes` has Dim, None or an int, got 'batch'"):
+        torch.export.export(module, (x,), dynamic_shapes={"input": {0: "batch"}})
+
+
 def test_refusals(torch: Any, model: Any, tmp_path: pathlib.Path) -> None:
     x, path = torch.ones(5, 3), tmp_path / "model.pt2"
     export, load = torch.export.export, torch.export.load

@@ -447,15 +447,33 @@ def export(
 
 def _dynamic(graphs: ModuleType, shapes: Any) -> dict[str, Any]:
     """Return the argument for `plait_graph.export` that leaves sizes free."""
-    free = [leaf for leaf in tree_flatten(shapes)[0] if leaf not in (None, Dim.STATIC)]
-    if all(isinstance(leaf, int) for leaf in free):
-        return {}
-    if "dynamic" not in inspect.signature(graphs.export).parameters:
-        raise NotImplementedError(
-            "torch.export.export: `dynamic_shapes`: this version of plait-graph has graphs of "
-            "fixed sizes; export a graph for each size"
+    names: list[str] = []  # of all free dimensions
+
+    def plain(spec: Any) -> Any:
+        if isinstance(spec, Mapping):
+            return {key: plain(each) for key, each in spec.items()}
+        if isinstance(spec, (list, tuple)):
+            return [plain(each) for each in spec]
+        if spec is None or spec is Dim.STATIC or isinstance(spec, int):
+            return None
+        names.append(spec.__name__ if isinstance(spec, Dim) else f"s{len(names)}")
+        if "dynamic" not in inspect.signature(graphs.export).parameters:
+            raise NotImplementedError(
+                "torch.export.export: `dynamic_shapes`: this version of plait-graph has graphs of "
+                "fixed sizes; export a graph for each size"
+            )
+        if isinstance(spec, Dim):
+            limits = {"min": spec.min or None, "max": spec.max}
+            given = {key: value for key, value in limits.items() if value is not None}
+            return graphs.Dim(spec.__name__, **given)
+        if spec in (Dim.AUTO, Dim.DYNAMIC):
+            return graphs.Dim(names[-1])
+        raise TypeError(
+            f"torch.export.export: `dynamic_shapes` has Dim, None or an int, got {spec!r}"
         )
-    return {"dynamic": shapes}
+
+    result = plain(shapes)
+    return {"dynamic": result} if names else {}
 
 
 def save(
