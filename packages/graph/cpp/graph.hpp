@@ -8,6 +8,9 @@ namespace plait::graph {
 extern const plait_runtime *runtime;
 extern const plait_plugin *plugin;
 
+// Whether the user wants to stop what runs, such as by Ctrl-C; NULL outside of Python.
+extern bool (*is_interrupted)();
+
 // No layer sees the calls of a thread while it lives.
 class NoLayers {
  public:

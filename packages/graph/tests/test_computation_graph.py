@@ -280,8 +280,8 @@ def test_wrong_regions(regions: list[Graph], text: str) -> None:
 
 
 def test_regions_end_somewhere() -> None:
-    with pytest.raises(ArgumentError, match="regions are nested deeper than 64"):
-        _one_path(66).check()
+    with pytest.raises(ArgumentError, match="regions are nested deeper than 14"):
+        _one_path(16).check()
     text = "[" * 100_000
     with pytest.raises(ArgumentError, match="nested too deep"):
         Graph.from_json(text)

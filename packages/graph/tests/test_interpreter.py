@@ -17,8 +17,8 @@ def test_control_flow_runs() -> None:
     condition = Graph([a, n])
     condition.outputs = [condition.call("lt", a, n)]
     body = Graph([a, n])
-    body.outputs = [body.call("mul", a, 2.0), n]
-    node = Node("while_loop", [(a, n)], [(Value("1"), None)], regions=[condition, body])
+    body.outputs = [body.call("mul", a, 2.0)]
+    node = Node("while_loop", [(a,), (n,)], [(Value("1"),)], regions=[condition, body])
     graph = Graph([a, n], nodes=[node], outputs=[Value("1")])
     graph = Graph.from_json(graph.to_json())
     assert run_graph(graph, [pc.tensor(1.0), pc.tensor(100.0)])[0].item() == 128.0

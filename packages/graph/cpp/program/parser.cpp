@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "json.hpp"
+#include "program/control_flow.hpp"
 #include "program/program.hpp"
 
 namespace plait::graph {
@@ -80,10 +81,24 @@ class Program::Parser {
       throw JsonError("a graph of version " + std::to_string(known->integer()) +
                       "; this plait-graph reads version " + std::to_string(version) +
                       ": a later one may read it");
+    read_parts(graph);
+  }
+
+  // A graph in a node, which has no weights and numbers of its own.
+  void read_region(Json graph) {
+    for (const char *part : {"weights", "numbers"})
+      if (const auto entries = graph.find(part); entries && entries->size())
+        throw JsonError("a region has inputs, nodes and outputs only, found " + quote(part));
+    read_parts(graph);
+  }
+
+ private:
+  void read_parts(Json graph) {
     for (const Json each : graph.at("inputs").items())
       p_.input_names_.push_back(read_tensor(each, Where::input));
-    for (const Json each : graph.at("weights").items())
-      p_.weight_names_.push_back(read_tensor(each, Where::weight));
+    if (const auto weights = graph.find("weights"))
+      for (const Json each : weights->items())
+        p_.weight_names_.push_back(read_tensor(each, Where::weight));
     if (const auto numbers = graph.find("numbers"))
       for (const Json each : numbers->items()) read_number(each);
     const Json nodes = graph.at("nodes");
@@ -103,7 +118,6 @@ class Program::Parser {
     }
   }
 
- private:
   static std::string describe(Json node) {
     if (!node.is(Json::Kind::object)) return "";
     const auto op = node.find("op");
@@ -213,8 +227,8 @@ class Program::Parser {
 
   void fill_node(Json each, Node *n) {
     const std::string op(each.at("op").string());
-    n->op = runtime->op(op.c_str());
-    if (!n->op || op != n->op->name) throw JsonError("there is no operator " + quote(op));
+    n->op = op.find('\0') == std::string::npos ? find_operator(op.c_str()) : nullptr;
+    if (!n->op) throw JsonError("there is no operator " + quote(op));
     n->form = PLAIT_FUNCTION;
     if (const auto form = each.find("form")) {
       const std::string_view text = form->string();
@@ -250,6 +264,32 @@ class Program::Parser {
     }
     i = 0;
     for (const Json result : out.items()) read_result(result, i++, n);
+    if (control_flow_operator(op)) read_regions(each.at("regions"), n);
+  }
+
+  void read_regions(Json regions, Node *n) {
+    if (regions.size() != 2)
+      throw JsonError("2 regions are required, got " + std::to_string(regions.size()));
+    if (!n->is_list[0]) throw JsonError("the result must be a list");
+    n->regions.reset(new Regions);
+    n->regions->is_loop = n->op == control_flow_operator("while_loop");
+    size_t i = 0;
+    for (const Json each : regions.items()) {
+      std::unique_ptr<Program> region(new Program);
+      try {
+        Parser(region.get()).read_region(each);
+      } catch (const JsonError &e) {
+        throw JsonError("region " + std::to_string(i) + ": " + e.what());
+      }
+      (i++ ? n->regions->second : n->regions->first) = std::move(region);
+    }
+    for (int32_t &value : n->results[0]) {
+      if (value < -1) throw JsonError("the results are new tensors, none of before");
+      if (value != -1) continue;  // a result that nobody reads has its memory all the same
+      value = int32_t(p_.values_.size());
+      p_.values_.emplace_back();
+    }
+    n->regions->results.resize(n->results[0].size());
   }
 
   void read_result(Json result, uint16_t i, Node *n) {

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "program/call_limit.hpp"
+#include "program/control_flow.hpp"
 #include "program/program.hpp"
 
 namespace plait::graph {
@@ -86,6 +87,15 @@ TensorType type_of(const plait_tensor *t, DLDevice device) {
   return type;
 }
 
+void make_dense_in_order(TensorType *t) {
+  int64_t stride = 1;
+  t->strides.resize(t->shape.size());
+  for (size_t i = t->shape.size(); i-- > 0;) {
+    t->strides[i] = stride;
+    stride *= std::max<int64_t>(t->shape[i], 1);
+  }
+}
+
 // New memory is as large as its elements: what a shape function made of a larger one is dense.
 void make_dense(TensorType *t) {
   int64_t elements = 1, last = 0;
@@ -96,11 +106,7 @@ void make_dense(TensorType *t) {
     last += (t->shape[i] - 1) * t->strides[i];
   }
   if (is_dense && elements > 0 && last == elements - 1) return;
-  int64_t stride = 1;
-  for (size_t i = t->shape.size(); i-- > 0;) {
-    t->strides[i] = stride;
-    stride *= std::max<int64_t>(t->shape[i], 1);
-  }
+  make_dense_in_order(t);
 }
 
 bool same_place(const TensorType &a, const TensorType &b) {
@@ -120,24 +126,39 @@ class Program::Planner {
     for (size_t i = 0; i < p_.nodes_.size(); i++) infer_node(int32_t(i));
   }
 
+  // Copies the outputs of a loop's body that are views of carried values, or another one of them:
+  // outputs are written to where these lie.
+  void separate_outputs(size_t n_carried) {
+    for (size_t i = 0; i < p_.outputs_.size(); i++) {
+      const int32_t v = p_.outputs_[i];
+      const Memory *m = memory_of(v);
+      if (size_t(v) != i && m && m->where == Where::input && size_t(m->value) < n_carried)
+        p_.outputs_[i] = add_copy(v);
+    }
+  }
+
   // Which nodes compute the same at each run, as long as nobody writes to the weights.
   void find_constants() {
     std::vector<bool> varies(p_.memories_.size());
     for (size_t i = 0; i < varies.size(); i++) varies[i] = p_.memories_[i].where == Where::input;
     for (const Node &n : p_.nodes_) each_written(n, [&](int32_t m) { varies[size_t(m)] = true; });
     p_.is_written_.resize(p_.n_weights());
+    p_.is_written_input_.resize(p_.n_inputs());
     for (size_t i = 0; i < p_.n_weights(); i++)
       p_.is_written_[i] = varies[size_t(p_.values_[p_.n_inputs() + i].memory)];
     for (const Node &n : p_.nodes_)
       each_written(n, [&](int32_t m) {
-        p_.writes_inputs_ |= p_.memories_[size_t(m)].where == Where::input;
+        const Memory &memory = p_.memories_[size_t(m)];
+        if (memory.where != Where::input) return;
+        p_.writes_inputs_ = true;
+        p_.is_written_input_[size_t(memory.value)] = true;
       });
     for (const int32_t v : p_.outputs_)  // the caller may write to it
       if (const int32_t m = p_.values_[size_t(v)].memory; m >= 0) varies[size_t(m)] = true;
     for (Node &n : p_.nodes_) {
       if (!n.runs) continue;
       bool is_constant = !n.allocates && n.form == PLAIT_FUNCTION && !n.results.empty() &&
-                         !(n.op->flags & PLAIT_OP_RANDOM) && n.numbers.empty();
+                         !(n.op->flags & PLAIT_OP_RANDOM) && n.numbers.empty() && !n.regions;
       const auto see = [&](int32_t value) {
         const int32_t m = p_.values_[size_t(value)].memory;
         is_constant &= m >= 0 && !varies[size_t(m)];
@@ -308,6 +329,7 @@ class Program::Planner {
       *slot.at = metas_[size_t(slot.value)].get();
       if (v.memory >= 0 && !has_device) device = v.type.device, has_device = true;
     }
+    if (n.regions) return infer_regions(n);
     std::vector<plait_value> in = n.in;
     for (plait_value &v : in)
       if (v.tag == PLAIT_DEVICE) device = v.u.device, v = value(DLDevice{PLAIT_META, 0});
@@ -316,6 +338,129 @@ class Program::Planner {
       return;
     }
     take_results(&n, device);
+  }
+
+  template <class... A>
+  [[noreturn]] void refuse(const Node &n, const char *format, A... arguments) {
+    check(runtime->raise(thread_, PLAIT_VALUE_ERROR, n.op->name, format, arguments...));
+    throw Error(PLAIT_VALUE_ERROR);
+  }
+
+  static std::string describe(const TensorType &t) {
+    std::string result =
+        std::string(plait::name(t.dtype)) + text(t.shape.data(), int64_t(t.shape.size()));
+    if (t.device.device_type != kDLCPU) result += " on " + device_text(runtime, t.device);
+    return result;
+  }
+
+  // Plans the regions of a node and checks that they fit it and each other.
+  void infer_regions(Node &n) {
+    Regions &r = *n.regions;
+    const size_t n_results = n.results[0].size();
+    r.first->plan(thread_);
+    r.second->plan(thread_, r.is_loop ? n_results : 0);
+    if (r.is_loop && n.in[0].n != n_results)
+      refuse(n, "it has %u carried values and %zu results", n.in[0].n, n_results);
+    const size_t first_operand = r.is_loop ? 0 : 1;
+    const char *names[] = {r.is_loop ? "the condition" : "the first branch",
+                           r.is_loop ? "the body" : "the second branch"};
+    if (!r.is_loop) check_predicate(n, p_.values_[size_t(n.slots[0].value)]);
+    for (const Program *region : {r.first.get(), r.second.get()}) {
+      const char *name = names[region == r.second.get()];
+      const size_t n_operands = n.slots.size() - first_operand;
+      if (region->n_inputs() != n_operands)
+        refuse(n, "%s has %zu inputs; the node has %zu operands", name, region->n_inputs(),
+               n_operands);
+      for (size_t i = 0; i < n_operands; i++)
+        check_operand(n, *region, name, i, p_.values_[size_t(n.slots[first_operand + i].value)]);
+      const bool is_condition = r.is_loop && region == r.first.get();
+      const size_t required = is_condition ? 1 : n_results;
+      if (region->outputs_.size() != required)
+        refuse(n, "%s has %zu outputs; %zu are required", name, region->outputs_.size(), required);
+      for (size_t i = 0; i < required; i++)
+        if (!region->output_type(i))
+          refuse(n, "the shape of result %zu of %s depends on values; that is not supported", i,
+                 name);
+      if (is_condition) check_predicate(n, region->values_[size_t(region->outputs_[0])]);
+    }
+    for (size_t i = 0; i < n_results; i++) {
+      const TensorType &type = r.is_loop ? r.first->input_type(i) : *r.first->output_type(i);
+      check_same_result(n, i, type, *r.second->output_type(i));
+      new_result(n.results[0][i], type);
+    }
+    r.first->keep_outputs(false);
+    r.second->keep_outputs(false);
+  }
+
+  void check_predicate(const Node &n, const Value &v) {
+    if (v.memory >= 0 && (!same(v.type.dtype, dtype::bool_) || elements(v.type) != 1))
+      refuse(n, "the predicate must be a bool with one element, got %s", describe(v.type).c_str());
+  }
+
+  static int64_t elements(const TensorType &t) {
+    int64_t n = 1;
+    for (const int64_t size : t.shape) n *= size;
+    return n;
+  }
+
+  void check_operand(const Node &n, const Program &region, const char *name, size_t i,
+                     const Value &operand) {
+    const TensorType &type = region.input_type(i);
+    const bool is_carried = n.regions->is_loop && i < n.results[0].size();
+    if (operand.memory >= 0 && !same_kind(operand.type, type))
+      refuse(n, "operand %zu is %s; input %zu of %s is %s", i, describe(operand.type).c_str(), i,
+             name, describe(type).c_str());
+    TensorType dense = type;
+    make_dense_in_order(&dense);
+    if (is_carried && type.strides != dense.strides)
+      refuse(n, "input %zu of %s must have the strides of C order, as it is carried", i, name);
+    if (region.writes_input(i) && !(is_carried && &region == n.regions->second.get()))
+      refuse(n, "%s writes to its input %zu; only the body of a loop may write, to carried values",
+             name, i);
+  }
+
+  static bool same_kind(const TensorType &a, const TensorType &b) {
+    return same(a.dtype, b.dtype) && a.shape == b.shape && same(a.device, b.device);
+  }
+
+  void check_same_result(const Node &n, size_t i, const TensorType &a, const TensorType &b) {
+    if (same_kind(a, b)) return;
+    const bool is_loop = n.regions->is_loop;
+    refuse(n, "%s %zu is %s, and %s; both must have one dtype, shape and device",
+           is_loop ? "the carried value" : "result", i,
+           (describe(a) + (is_loop ? "" : " in the first branch")).c_str(),
+           (describe(b) + (is_loop ? " behind the body" : " in the second")).c_str());
+  }
+
+  // Gives a value memory of its own, in C order.
+  void new_result(int32_t value, const TensorType &type) {
+    Value &v = p_.values_[size_t(value)];
+    v.type = type;
+    make_dense_in_order(&v.type);
+    int64_t below = 0, above = 0;
+    extent(v.type, &below, &above);
+    p_.memories_.push_back({Where::block, -1, type.device, std::max<uint64_t>(uint64_t(above), 1)});
+    place(value, int32_t(p_.memories_.size()) - 1);
+  }
+
+  // A node that copies a value, behind all others.
+  int32_t add_copy(int32_t source) {
+    const auto copy = int32_t(p_.values_.size());
+    p_.values_.emplace_back();
+    metas_.emplace_back();
+    p_.nodes_.emplace_back();
+    Node &n = p_.nodes_.back();
+    n.op = runtime->op("clone");
+    n.form = PLAIT_FUNCTION;
+    n.in.resize(n.op->n_args, none());
+    n.in[0].tag = PLAIT_TENSOR;
+    n.slots.push_back({&n.in[0].u.t, source});
+    n.in[1] = value("contiguous_format");
+    n.out.resize(n.op->n_results);
+    n.results = {{copy}};
+    n.is_list = {false};
+    infer_node(int32_t(p_.nodes_.size()) - 1);
+    return copy;
   }
 
   // False if the shapes of the results depend on values.
@@ -422,11 +567,12 @@ class Program::Planner {
   uint64_t next_address_ = alignment;
 };
 
-void Program::plan(plait_thread *thread) {
+void Program::plan(plait_thread *thread, size_t n_carried) {
   const NoLayers none(thread);
   CallLimit limit(thread, most_calls + most_calls_of_a_node * nodes_.size() + 4 * values_.size());
   Planner planner(this, thread, &limit);
   planner.infer();
+  planner.separate_outputs(n_carried);
   planner.find_constants();
   planner.find_lifetimes();
   planner.place_blocks();
@@ -437,6 +583,14 @@ uint64_t Program::planned_bytes() const {
   for (const Block &b : blocks_) total += b.nbytes;
   for (const Memory &m : memories_)
     if (m.where == Where::constant) total += m.nbytes;
+  for (const Node &n : nodes_) {
+    if (!n.regions) continue;
+    for (const Program *region : {n.regions->first.get(), n.regions->second.get()}) {
+      total += region->planned_bytes();
+      for (const Memory &m : region->memories_)
+        if (m.where == Where::output) total += m.nbytes;
+    }
+  }
   return total;
 }
 

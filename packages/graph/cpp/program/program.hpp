@@ -66,7 +66,9 @@ class Program {
   std::vector<std::pair<std::string, int32_t>> memories() const;
   // Whether the graph writes to a weight.
   bool writes_weight(size_t i) const { return is_written_[i]; }
-  // Bytes of the blocks of all devices.
+  // Whether the graph writes to an input.
+  bool writes_input(size_t i) const { return is_written_input_[i]; }
+  // Bytes of the blocks of all devices, and of what regions have.
   uint64_t planned_bytes() const;
   // Whether outputs are new tensors at each run, as they are at first; or the same ones, which the
   // next run writes to.
@@ -105,6 +107,15 @@ class Program {
     double *real;  // of floats
     int32_t number;
   };
+  // Of a node `cond`: its branches; of a node `while_loop`: its condition and its body.
+  struct Regions {
+    bool is_loop;
+    std::unique_ptr<Program> first, second;
+    std::vector<plait_tensor *> results;  // where they are to lie
+    // of calls of the programs
+    std::vector<plait_tensor *> inputs;
+    std::vector<Tensor> outputs;
+  };
   struct Node {
     const plait_op *op;
     uint32_t form;
@@ -118,19 +129,25 @@ class Program {
     // before, which the operator wrote to and gives back.
     std::vector<std::vector<int32_t>> results;
     std::vector<bool> is_list;
+    std::unique_ptr<Regions> regions;
   };
   class Parser;
   class Planner;
 
   Program() = default;
-  void plan(plait_thread *);
+  // `n_carried`: of a body of a loop, the number of inputs that its outputs replace; else 0.
+  void plan(plait_thread *, size_t n_carried = 0);
   void check_type(plait_thread *, const plait_tensor *, const TensorType &, const char *what,
                   const std::string &name) const;
   void make_fixed(plait_thread *);
+  void bind_node(Node &);
   Tensor tensor_at(plait_thread *, const Value &, plait_storage *, char *begin) const;
   void begin_run(plait_thread *, plait_tensor *const *inputs, size_t n);
   void compute_constants(plait_thread *);
   void call_node(plait_thread *, Node &);
+  void run_regions(plait_thread *, Node &);
+  void run_branch(plait_thread *, Node &);
+  void run_loop(plait_thread *, Node &);
   void end_run();
   bool is_fixed(const Value &) const;
 
@@ -149,7 +166,7 @@ class Program {
   // memory that a weight may share.
   bool constants_in_order_ = false;
   bool writes_inputs_ = false;
-  std::vector<bool> is_written_;  // by weight
+  std::vector<bool> is_written_, is_written_input_;  // by weight; by input
   std::vector<uint64_t> weight_versions_;  // with which the constants were computed; or empty
   std::vector<Tensor> tensors_;  // by value
   std::vector<int32_t> moving_;  // values that each run makes anew

@@ -124,24 +124,28 @@ void Program::make_fixed(plait_thread *thread) {
     if (m.where == Where::block && m.first < 0) continue;  // no node that runs uses it
     tensors_[i] = tensor_at(thread, v, storage.get(), static_cast<char *>(storage->data) + offset);
   }
-  for (Node &n : nodes_)
-    for (const Slot &slot : n.slots) {
-      if (is_fixed(values_[size_t(slot.value)]))
-        *slot.at = tensors_[size_t(slot.value)].get();
-      else
-        moving_slots_.push_back(slot);
-    }
-  for (Node &n : nodes_)
-    if (n.form == PLAIT_FUNCTION && !n.allocates && n.runs)
-      for (size_t i = 0; i < n.results.size(); i++) {
-        n.out[i].tag = PLAIT_TENSOR;
-        const int32_t v = n.results[i][0];
-        if (is_fixed(values_[size_t(v)]))
-          n.out[i].u.t = tensors_[size_t(v)].get();
-        else
-          moving_slots_.push_back({&n.out[i].u.t, v});
-      }
+  for (Node &n : nodes_) bind_node(n);
   is_bound_ = true;
+}
+
+// Gives a node the tensors that it reads and writes, or notes where each run is to put them.
+void Program::bind_node(Node &n) {
+  const auto bind = [&](plait_tensor **at, int32_t value) {
+    if (is_fixed(values_[size_t(value)]))
+      *at = tensors_[size_t(value)].get();
+    else
+      moving_slots_.push_back({at, value});
+  };
+  for (const Slot &slot : n.slots) bind(slot.at, slot.value);
+  if (n.form != PLAIT_FUNCTION || n.allocates || !n.runs) return;
+  if (n.regions) {
+    for (size_t i = 0; i < n.results[0].size(); i++) bind(&n.regions->results[i], n.results[0][i]);
+    return;
+  }
+  for (size_t i = 0; i < n.results.size(); i++) {
+    n.out[i].tag = PLAIT_TENSOR;
+    bind(&n.out[i].u.t, n.results[i][0]);
+  }
 }
 
 // Computes what depends on weights alone, if one was written to since.
@@ -207,6 +211,7 @@ void Program::begin_run(plait_thread *thread, plait_tensor *const *inputs, size_
 }
 
 void Program::call_node(plait_thread *thread, Node &n) {
+  if (n.regions) return run_regions(thread, n);
   plait_call c{};
   c.size = sizeof c;
   c.n_in = n.op->n_args;

@@ -25,7 +25,7 @@ __all__ = ["FORMS", "Graph", "Node", "Result"]
 
 FORMS = ("function", "inplace", "out")
 _VERSION = 1
-_DEEPEST = 64  # regions within regions
+_DEEPEST = 14  # regions within regions; each is four levels of JSON, and programs read 64
 
 Result: TypeAlias = Value | tuple[Value | None, ...] | None
 
@@ -95,6 +95,17 @@ class Node:
         """
         for argument in self.args:
             yield from values_in(argument)
+
+    def operands(self) -> list[Value]:
+        """Return the values that are the inputs of the node's regions.
+
+        Example:
+            >>> from plait_graph import Node, Value
+            >>> node = Node("cond", [Value("p"), (Value("x"),)], [(Value("y"),)])
+            >>> [value.name for value in node.operands()]
+            ['x']
+        """
+        return [value for each in self.args if isinstance(each, tuple) for value in values_in(each)]
 
     def defines(self) -> Iterator[Value]:
         """Yield the values that the node makes: results that existed before are none of them.
@@ -642,14 +653,14 @@ class _Check:
     def region(self, region: Graph, node: Node, at: int) -> None:
         if region.weights or region.numbers:
             raise self.fail("a region has inputs, nodes and outputs only")
-        operands = len(list(values_in(node.args[-1])))
+        operands = len(node.operands())
         if len(region.inputs) != operands:
             raise self.fail(f"{operands} inputs are required, got {len(region.inputs)}")
         result = node.outputs[0]
-        if node.op == "while_loop":
-            required = operands if at else 1
-        else:
-            required = len(result if isinstance(result, tuple) else node.regions[0].outputs)
+        results = len(result if isinstance(result, tuple) else node.regions[-1].outputs)
+        if node.op == "while_loop" and results != len(list(values_in(node.args[0]))):
+            raise self.fail(f"there are as many carried values as results, {results}")
+        required = 1 if node.op == "while_loop" and at == 0 else results
         if len(region.outputs) != required:
             raise self.fail(f"{required} outputs are required, got {len(region.outputs)}")
 

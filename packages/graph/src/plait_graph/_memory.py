@@ -27,13 +27,27 @@ def writes(node: Node) -> list[Value]:
     if node.form == "out":
         return list(values_in(node.outputs))
     if node.regions:
-        inside = any(writes(each) for region in node.regions for each in region.nodes)
-        return list(node.reads()) if inside else []
+        return _written_operands(node)
     parameters = node.definition.schema.arguments
     args = {p.name: argument for p, argument in zip(parameters, node.args, strict=True)}
     if args.get("training") is False:
         return []
     return [value for p in parameters if p.writes for value in values_in(args[p.name])]
+
+
+def _written_operands(node: Node) -> list[Value]:
+    """Return the operands that regions write to. A loop carries copies, which its body may write.
+
+    Programs refuse other writes; a graph that a pass looks at may have them.
+    """
+    results = []
+    carried = len(list(values_in(node.args[0]))) if node.op == "while_loop" else 0
+    for region in node.regions:
+        memory = Memory(region)
+        for at, (operand, own) in enumerate(zip(node.operands(), region.inputs, strict=True)):
+            if at >= carried and memory.of(own) in memory.written:
+                results.append(operand)
+    return list(dict.fromkeys(results))
 
 
 class Memory:

@@ -12,11 +12,12 @@ from plait_ops.schema import Schema, parse
 __all__ = ["CONTROL_FLOW", "Definition", "definition_of", "has_inplace_form", "has_out_form"]
 
 # Nodes with regions, which are no operators of the runtime: their schemas and numbers of regions.
-# The operands are the inputs of each region. Those of `cond` give the results; of `while_loop` the
-# first gives one bool, the second the operands of the next round.
+# All tensors in lists are the inputs of each region. Those of `cond` give the results; of
+# `while_loop` the first gives one bool, the second the carried values of the next round. Results
+# are new tensors in C order.
 CONTROL_FLOW = {
     "cond": ("cond(Tensor predicate, Tensor[] operands) -> Tensor[]", 2),
-    "while_loop": ("while_loop(Tensor[] operands) -> Tensor[]", 2),
+    "while_loop": ("while_loop(Tensor[] carried, Tensor[] captured) -> Tensor[]", 2),
 }
 
 
@@ -39,7 +40,7 @@ def definition_of(name: str) -> Definition:
     """
     if name in CONTROL_FLOW:
         text, regions = CONTROL_FLOW[name]
-        return Definition(parse(text), False, False, True, regions)
+        return Definition(parse(text), False, False, False, regions)
     flags = {
         flag: name in dict(binding.operators_with(flag)) for flag in ("random", "view", "composite")
     }

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import plait_abi
+import plait_core as pc
 from plait_graph._computation_graph import Graph, Node
 from plait_graph._values import Argument, Number, Value
 
@@ -120,9 +121,14 @@ def _given(argument: Argument, values: Mapping[Value | Number, Any]) -> Any:
 
 
 def _control_flow(node: Node, args: list[Any]) -> list[Any]:
-    operands = args[-1]
+    """Return the results of `cond` or `while_loop`, which are new tensors in C order."""
     if node.op == "cond":
-        return run_graph(node.regions[0 if bool(args[0]) else 1], operands)
-    while bool(run_graph(node.regions[0], operands)[0]):
-        operands = run_graph(node.regions[1], operands)
-    return list(operands)
+        return _copies(run_graph(node.regions[0 if bool(args[0]) else 1], args[1]))
+    carried, captured = _copies(args[0]), args[1]
+    while bool(run_graph(node.regions[0], [*carried, *captured])[0]):
+        carried = _copies(run_graph(node.regions[1], [*carried, *captured]))
+    return carried
+
+
+def _copies(tensors: Sequence[Any]) -> list[Any]:
+    return [tensor.clone(memory_format=pc.contiguous_format) for tensor in tensors]
