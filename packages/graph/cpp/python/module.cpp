@@ -6,6 +6,7 @@
 
 #include <optional>
 
+#include "program/control_flow.hpp"
 #include "program/program.hpp"
 #include "python/compiler.hpp"
 #include "python/guard.hpp"
@@ -50,10 +51,13 @@ std::vector<Tensor> handles(const py::sequence &tensors) {
 // A recorder that Python begins and ends.
 class Capture {
  public:
+  explicit Capture(bool is_region) : recorder_(is_region) {}
+  Capture(const Capture &) = delete;
+  Capture &operator=(const Capture &) = delete;
   ~Capture() { stop(); }
   void start() {
     thread_ = runtime->thread();
-    if (const plait_status s = start_recording(thread_, &recorder_); s < 0) {
+    if (const plait_status s = start_recording(thread_, &recorder_, &before_); s < 0) {
       plait_thread *thread = std::exchange(thread_, nullptr);
       raise(thread, s);
     }
@@ -62,11 +66,15 @@ class Capture {
     if (!thread_) return;
     if (runtime->thread() != thread_)
       throw py::value_error("a capture ends on the thread on which it began");
-    stop_recording(std::exchange(thread_, nullptr));
+    stop_recording(std::exchange(thread_, nullptr), before_);
   }
   std::string name_of(const py::object &tensor) { return recorder_.name_of(handle_of(tensor)); }
   void end_arguments() { recorder_.end_arguments(); }
   std::string find(const py::object &tensor) { return recorder_.find(handle_of(tensor)); }
+  void add_regions(const std::string &begin, const std::string &regions,
+                   const py::sequence &results) {
+    recorder_.add_regions(begin, regions, handles(results));
+  }
   std::string nodes() const { return "[" + recorder_.nodes() + "]"; }
   uint64_t size() const { return recorder_.size(); }
   std::string values() const { return "[" + recorder_.values() + "]"; }
@@ -86,7 +94,7 @@ class Capture {
   }
 
  private:
-  Recorder recorder_;
+  Recorder recorder_, *before_ = nullptr;  // that which goes on behind it
   plait_thread *thread_ = nullptr;
 };
 
@@ -99,7 +107,17 @@ void unlocked(F &&f) {
     const py::gil_scoped_release release;
     s = border(thread, "graph", [&] { return f(thread), PLAIT_OK; });
   }
+  if (PyErr_Occurred()) {  // a signal's handler raised it
+    runtime->clear(thread);
+    throw py::error_already_set();
+  }
   if (s < 0) raise(thread, s);
+}
+
+// Runs the handlers of signals, such as that of Ctrl-C; whether one raised an exception.
+bool has_raising_signal() {
+  const py::gil_scoped_acquire lock;
+  return PyErr_CheckSignals() < 0;
 }
 
 std::unique_ptr<Program> parse(const std::string &text) {
@@ -170,7 +188,7 @@ void set_number(Program &program, const std::string &name, const py::object &val
 }
 
 const plait_op *known_operator(const std::string &name) {
-  const plait_op *op = runtime->op(name.c_str());
+  const plait_op *op = find_operator(name.c_str());
   if (!op || name != op->name) throw py::value_error("there is no operator " + name);
   return op;
 }
@@ -270,6 +288,7 @@ PYBIND11_MODULE(_graph, m) {
   if (plait_needs_no_lock(m.ptr()) < 0) throw py::error_already_set();
   runtime = python->runtime;
   plugin = &recorder_plugin;
+  is_interrupted = has_raising_signal;
   plait_thread *thread = runtime->thread();
   if (const plait_status s = runtime->attach(thread, plugin); s < 0) raise(thread, s);
   auto *core = static_cast<plait_batched *>(PyCapsule_Import(PLAIT_BATCHED_CAPSULE, 0));
@@ -302,13 +321,15 @@ PYBIND11_MODULE(_graph, m) {
   m.def("modes", modes,
         "Numbers: which layers see the calls of this thread, and its default device.");
   py::class_<Capture>(m, "Capture", "Records the operator calls of this thread.")
-      .def(py::init<>())
-      .def("start", &Capture::start, "Begin to record.")
+      .def(py::init<bool>(), py::arg("is_region") = false)
+      .def("start", &Capture::start, "Begin to record; another capture of this thread pauses.")
       .def("keep_copies", &Capture::keep_copies,
            "Keep a copy of what each node makes or writes to, as it is behind the node.")
       .def_property_readonly("copies", &Capture::copies,
                              "Number of the node, name and copy of each.")
       .def("stop", &Capture::stop, "End that.")
+      .def("add_regions", &Capture::add_regions, py::arg("begin"), py::arg("regions"),
+           py::arg("results"), "Record a node with regions, whose results are there already.")
       .def("name_of", &Capture::name_of, py::arg("tensor"),
            "The name of a tensor; one that no recorded call made gets a name.")
       .def("end_arguments", &Capture::end_arguments,

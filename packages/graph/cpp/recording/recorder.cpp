@@ -143,6 +143,42 @@ std::string Recorder::result(const plait_call *c, const plait_value &v, bool *is
   return text + "]";
 }
 
+const plait_tensor *Recorder::written_outside(const plait_call *c) const {
+  const auto is_outside = [&](const plait_tensor *t) {
+    const auto memory = memories_.find(t->storage);
+    return memory != memories_.end() && memory->second.is_outside && !memory->second.is_argument;
+  };
+  if (c->form != PLAIT_FUNCTION) {
+    for (uint16_t i = 0; i < c->n_out; i++)
+      if (is_outside(c->out[i].u.t)) return c->out[i].u.t;
+    return nullptr;
+  }
+  for (uint16_t i = 0; i < c->n_in; i++)  // running statistics are written in training alone
+    if (std::strcmp(plait_arg_at(c->op, i)->name, "training") == 0 && c->in[i].tag == PLAIT_BOOL &&
+        !c->in[i].u.i)
+      return nullptr;
+  for (uint16_t i = 0; i < c->n_in; i++) {
+    const plait_value &v = c->in[i];
+    if (!(plait_arg_at(c->op, i)->flags & PLAIT_ARG_WRITES)) continue;
+    if (v.tag == PLAIT_TENSOR && is_outside(v.u.t)) return v.u.t;
+    for (uint32_t k = 0; v.tag == PLAIT_TENSORS && k < v.n; k++)
+      if (v.u.ts[k] && is_outside(v.u.ts[k])) return v.u.ts[k];
+  }
+  return nullptr;
+}
+
+void Recorder::add_regions(const std::string &begin, const std::string &regions,
+                           const std::vector<Tensor> &results) {
+  std::string out;
+  for (const Tensor &t : results) {
+    const std::string name = add_value(t.get());
+    memories_.emplace(t.get()->storage, Memory{Ref<plait_storage>::share(t.get()->storage), false,
+                                               false, name, t.dtype()});
+    out += (out.empty() ? "\"%" : ", \"%") + name + "\"";
+  }
+  add_node(begin + ", \"out\": [[" + out + "]], \"regions\": " + regions + "}");
+}
+
 plait_status Recorder::record(plait_call *c) {
   // the call may change the shape of an argument, so names are looked up before it
   std::string in, out;
@@ -150,6 +186,11 @@ plait_status Recorder::record(plait_call *c) {
   for (uint16_t i = 0; i < c->n_in; i++) in += (i ? ", " : "") + argument(c, i);
   for (uint16_t i = 0; c->form != PLAIT_FUNCTION && i < c->n_out; i++)
     out += (i ? ", \"%" : "\"%") + name_of(c->out[i].u.t) + "\"";
+  if (const plait_tensor *t = is_region_ ? written_outside(c) : nullptr)
+    return runtime->raise(c->thread, PLAIT_NOT_IMPLEMENTED, c->op->name,
+                          "a function of cond or while_loop writes to a tensor %s%s from outside "
+                          "of it; return the new value instead",
+                          plait::name(t->dl.dtype), shape_text(t).c_str());
   uint64_t written = c->form != PLAIT_FUNCTION;
   for (uint16_t i = 0; i < c->n_in; i++)
     written |= plait_arg_at(c->op, i)->flags & PLAIT_ARG_WRITES;
@@ -204,9 +245,7 @@ void note_read(const plait_tensor *t) {
   if (current) current->note_read(t);
 }
 
-plait_status start_recording(plait_thread *thread, Recorder *recorder) {
-  if (current)
-    return runtime->raise(thread, PLAIT_ERROR, "capture", "this thread records a graph already");
+plait_status start_recording(plait_thread *thread, Recorder *recorder, Recorder **before) {
   if (!layer_bit) {
     uint32_t bit = 0;
     plait_status s = runtime->layer(thread, "recorder", position | PLAIT_LAYER_PASSIVE, &bit);
@@ -216,14 +255,14 @@ plait_status start_recording(plait_thread *thread, Recorder *recorder) {
     if (s < 0) return s;
     layer_bit = uint64_t(1) << bit;
   }
-  current = recorder;
+  *before = std::exchange(current, recorder);
   thread->included |= layer_bit;
   return PLAIT_OK;
 }
 
-void stop_recording(plait_thread *thread) {
-  thread->included &= ~layer_bit;
-  current = nullptr;
+void stop_recording(plait_thread *thread, Recorder *before) {
+  if (!before) thread->included &= ~layer_bit;
+  current = before;
 }
 
 }  // namespace plait::graph

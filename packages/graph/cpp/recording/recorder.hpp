@@ -10,8 +10,12 @@ namespace plait::graph {
 
 class Recorder {
  public:
-  // Records a call and makes it. It never fails a call: what cannot be recorded is told by
-  // `problem`.
+  // `is_region`: it records a function of `cond` or `while_loop`, which must not write to memory
+  // from outside, other than that of its arguments after `end_arguments`.
+  explicit Recorder(bool is_region = false) : is_region_(is_region) {}
+
+  // Records a call and makes it. It fails a call only for a region's write to other memory: what
+  // cannot be recorded otherwise is told by `problem`.
   plait_status record(plait_call *c);
   // The name of a tensor that a recorded call made or got, or a new name for one from elsewhere.
   std::string name_of(plait_tensor *t);
@@ -20,6 +24,10 @@ class Recorder {
 
   // What has a name so far are the arguments of the function.
   void end_arguments();
+  // Records a node with regions, whose results were computed elsewhere; the first two are JSON.
+  void add_regions(const std::string &begin, const std::string &regions,
+                   const std::vector<Tensor> &results);
+
   // The elements of the lists `nodes` and `values` of the graph, in JSON.
   const std::string &nodes() const { return nodes_; }
   const std::string &values() const { return values_; }
@@ -58,6 +66,8 @@ class Recorder {
   std::string result(const plait_call *c, const plait_value &v, bool *is_new);
   std::string as_strided(plait_tensor *t, const Memory &memory);
   void copy_results(const plait_call *c);
+  // The tensor from outside that a call would write to, or NULL.
+  const plait_tensor *written_outside(const plait_call *c) const;
 
   std::string nodes_, values_, problem_;
   std::vector<Outside> outside_;
@@ -65,15 +75,18 @@ class Recorder {
   std::unordered_map<plait_storage *, Memory> memories_;
   void add_node(const std::string &);
 
+  const bool is_region_;
   uint64_t n_values_ = 0, n_nodes_ = 0;
   bool keeps_copies_ = false;
   std::vector<Copy> copies_;
   bool is_within_call_ = false;  // of an operator, whose kernel may be in Python
 };
 
-// Begins to record the calls of this thread; a negative status if a recorder of it runs already.
-plait_status start_recording(plait_thread *, Recorder *);
-void stop_recording(plait_thread *);
+// Begins to record the calls of this thread. Another recorder of it gets no calls until this one
+// stops: `before` is set to it, or to NULL.
+plait_status start_recording(plait_thread *, Recorder *, Recorder **before);
+// Goes on with the recorder `before`, if it is not NULL.
+void stop_recording(plait_thread *, Recorder *before);
 // Tells the recorder of this thread, if there is one, that Python reads the elements of a tensor.
 void note_read(const plait_tensor *);
 

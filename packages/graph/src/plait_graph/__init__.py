@@ -15,6 +15,7 @@ outputs  %2
 import plait_core as _core  # noqa: F401  operators, and the kernels of the CPU
 from plait_graph._compile import Compiled, compile
 from plait_graph._computation_graph import Graph, Node
+from plait_graph._control_flow import cond, while_loop
 from plait_graph._export import Loaded, export, load
 from plait_graph._values import Number, Value
 
@@ -26,8 +27,10 @@ __all__ = [
     "Number",
     "Value",
     "compile",
+    "cond",
     "export",
     "load",
+    "while_loop",
 ]
 
 __version__ = "0.2.0"

@@ -94,9 +94,14 @@ class Recording:
 _thread = threading.local()
 
 
+def current_capture() -> Any:
+    """Return the capture that gets the calls of this thread, or None."""
+    return getattr(_thread, "capture", None)
+
+
 def is_recording() -> bool:
     """Return whether a capture runs on this thread."""
-    return getattr(_thread, "records", False)
+    return current_capture() is not None
 
 
 def description(name: str, tensor: pc.Tensor) -> Json:
@@ -111,17 +116,18 @@ def description(name: str, tensor: pc.Tensor) -> Json:
 
 
 @contextlib.contextmanager
-def _running(capture: Any) -> Iterator[None]:
+def running(capture: Any) -> Iterator[None]:
+    """Record the calls of this thread in a capture; one that runs already pauses."""
     # the engine may run derivatives on several threads; their calls would be in no order
     threads = pc.get_num_threads()
     pc.set_num_threads(1)
-    _thread.records = True
+    before, _thread.capture = current_capture(), capture
     capture.start()
     try:
         yield
     finally:
         capture.stop()
-        _thread.records = False
+        _thread.capture = before
         pc.set_num_threads(threads)
 
 
@@ -199,7 +205,7 @@ def record(
     capture.end_arguments()
     before = _history(given)
     with _optimizer_steps(capture) as steps:
-        with _called_modules() as modules, _running(capture):
+        with _called_modules() as modules, running(capture):
             result = function(*args, **kwargs)
             n_nodes = n_forward = capture.size
         leaves, structure = tree_flatten(result)
@@ -308,7 +314,7 @@ def _record_backward(
     with plait_autograd.no_grad():
         given = [pc.ones_like(tensor) for tensor in recorded]
     names = iter([capture.name_of(tensor) for tensor in given])
-    with _running(capture):
+    with running(capture):
         grads = plait_autograd.grad(
             recorded, list(sources.values()), given, retain_graph=True, allow_unused=True
         )

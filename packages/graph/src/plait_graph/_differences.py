@@ -42,15 +42,9 @@ class Recordings:
 
 def difference(a: Recording, b: Recording) -> str | None:
     """Return a text about the first difference that matters, or None."""
-    for i, (one, other) in enumerate(zip(a.nodes, b.nodes, strict=False)):
-        if one != other:
-            return _of_nodes(i, one, other)
-    if len(a.nodes) != len(b.nodes):
-        longer = max((a, b), key=lambda recording: len(recording.nodes))
-        node = longer.nodes[min(len(a.nodes), len(b.nodes))]
-        return (
-            f"one call makes {len(a.nodes)} operator calls, the next {len(b.nodes)}: {node['op']}"
-        )
+    problem = difference_of_nodes(a.nodes, b.nodes)
+    if problem is not None:
+        return problem
     if (a.structure, a.grads) != (b.structure, b.grads) or not _same_leaves(a.leaves, b.leaves):
         return "the results differ in structure, or are other values"
     given = {name for name in a.tangents if name}
@@ -69,6 +63,22 @@ def difference(a: Recording, b: Recording) -> str | None:
                 f"no argument, is another one at each call: it is read by {_reader(a, name)}"
             )
     return None
+
+
+def difference_of_nodes(a: list[Json], b: list[Json]) -> str | None:
+    """Return a text about the first operator call that differs, or None."""
+    for i, (one, other) in enumerate(zip(a, b, strict=False)):
+        if one != other:
+            return _of_nodes(i, one, other)
+    if len(a) != len(b):
+        node = max((a, b), key=len)[min(len(a), len(b))]
+        return f"one call makes {len(a)} operator calls, the next {len(b)}: {node['op']}"
+    return None
+
+
+def same_tensors(a: dict[str, pc.Tensor], b: dict[str, pc.Tensor]) -> bool:
+    """Return whether tensors that no operator made are the same ones, or have the same values."""
+    return a.keys() == b.keys() and all(_same(tensor, b[name]) for name, tensor in a.items())
 
 
 def made_anew(a: Recording, b: Recording) -> set[str]:
@@ -101,6 +111,12 @@ def _of_nodes(i: int, one: Json, other: Json) -> str:
                 f"{one['op']} (operator call {i}): `{argument}` is {_text(x)} in one call and "
                 f"{_text(y)} in the next; a graph has one number for all calls"
             )
+    for number, (x, y) in enumerate(
+        zip(one.get("regions", ()), other.get("regions", ()), strict=True)
+    ):
+        problem = difference_of_nodes(x["nodes"], y["nodes"])
+        if problem is not None:
+            return f"{one['op']} (operator call {i}), region {number}: {problem}"
     return f"{one['op']} (operator call {i}): its results differ"
 
 
