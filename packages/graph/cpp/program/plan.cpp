@@ -455,7 +455,7 @@ class Program::Planner {
     n.in.resize(n.op->n_args, none());
     n.in[0].tag = PLAIT_TENSOR;
     n.slots.push_back({&n.in[0].u.t, source});
-    n.in[1] = value("contiguous_format");
+    n.in[1] = value("preserve_format");
     n.out.resize(n.op->n_results);
     n.results = {{copy}};
     n.is_list = {false};

@@ -264,6 +264,12 @@ py::list shared_memory(const py::sequence &tensors) {
   return result;
 }
 
+std::pair<uint64_t, uint64_t> references(const py::object &tensor) {
+  const plait_tensor *t = handle_of(tensor);
+  const auto count = [](const plait_object &o) { return __atomic_load_n(&o.refs, __ATOMIC_ACQUIRE); };
+  return {count(t->o), count(t->storage->o)};
+}
+
 bool has_own_elements(const py::object &tensor) {
   const plait_tensor *t = python->unwrap(tensor.ptr());
   if (!t && PyErr_Occurred()) throw py::error_already_set();
@@ -310,6 +316,8 @@ PYBIND11_MODULE(_graph, m) {
            "Whether the arguments are tensors of these types, and all else is as it was.");
   m.def("shared_memory", shared_memory, py::arg("tensors"),
         "For each tensor, the first one in the same storage, and the bytes between them.");
+  m.def("references", references, py::arg("tensor"),
+        "How many references there are to a tensor's handle, and to its storage.");
   m.def("has_own_elements", has_own_elements, py::arg("tensor"),
         "Whether it is a dense tensor whose memory has its elements, and no transform sees it.");
   m.def("argument_names", argument_names, py::arg("op"), "The names of an operator's arguments.");

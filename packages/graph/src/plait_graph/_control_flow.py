@@ -28,9 +28,10 @@ def cond(pred: Any, true_fn: Function, false_fn: Function, operands: Any = ()) -
     them, the one that is not chosen is called too; what it draws from generators is drawn again
     later. Outside of a capture only the chosen one is called, as by Python's ``if``.
 
-    The results are new tensors in C order: one that lies in the memory of an operand or of another
-    result, or is not contiguous, is copied. Gradients reach operands and what the functions read
-    besides; a graph computes the branch again for them, and has no gradients of gradients.
+    The results are new tensors in C order: one that is in use elsewhere, such as an operand or a
+    view of one, or that is not contiguous, is copied. Gradients reach operands and leaves that the
+    functions read besides, which get zeros from the function that is not chosen. A graph computes
+    the branch again for them, and has no gradients of gradients.
 
     Args:
         pred: a tensor with one element, or a bool, which a capture takes as it is.
@@ -63,7 +64,7 @@ def cond(pred: Any, true_fn: Function, false_fn: Function, operands: Any = ()) -
         return _record_cond(capture, pred, (true_fn, false_fn), leaves, structure)
     name, function = ("true_fn", true_fn) if bool(pred) else ("false_fn", false_fn)
     results, result_structure = _call(function, leaves, structure, f"cond: `{name}`")
-    return tree_unflatten(_separate(results, leaves), result_structure)
+    return tree_unflatten(_new_tensors(results), result_structure)
 
 
 def while_loop(cond_fn: Function, body_fn: Function, carried_inputs: Any) -> Any:
@@ -108,7 +109,7 @@ def while_loop(cond_fn: Function, body_fn: Function, carried_inputs: Any) -> Any
     carried = [_copy(tensor) for tensor in leaves]
     while bool(_condition(*_call(cond_fn, carried, structure, "while_loop: `cond_fn`"))):
         results, own = _call(body_fn, carried, structure, "while_loop: `body_fn`", may_write=True)
-        results = _separate(results, [])
+        results = _new_tensors(results, carried)
         _check_carried(carried, structure, results, own)
         carried = results
     return tree_unflatten(carried, structure)
@@ -146,6 +147,19 @@ def _call(
     return results, result_structure
 
 
+def _new_tensors(results: list[pc.Tensor], inputs: Sequence[pc.Tensor] = ()) -> list[pc.Tensor]:
+    """Return results in C order, in memory that nobody else refers to, except those of `inputs`."""
+    kept = {id(tensor) for tensor in inputs}
+    for at in range(len(results)):
+        if id(results[at]) in kept:
+            kept.remove(id(results[at]))
+        elif sys.getrefcount(results[at]) > 2 or max(_graph.references(results[at])) > 1:
+            results[at] = _copy(results[at])
+        else:
+            results[at] = results[at].contiguous()
+    return results
+
+
 def _separate(results: list[pc.Tensor], before: Sequence[pc.Tensor]) -> list[pc.Tensor]:
     """Return results in C order that share no memory with each other and with tensors of before."""
     places = _graph.shared_memory([*before, *results])
@@ -158,7 +172,7 @@ def _separate(results: list[pc.Tensor], before: Sequence[pc.Tensor]) -> list[pc.
 
 
 def _copy(tensor: pc.Tensor) -> pc.Tensor:
-    return tensor.clone(memory_format=pc.contiguous_format)
+    return tensor.clone() if tensor.is_contiguous() else tensor.contiguous()
 
 
 def _condition(results: list[pc.Tensor], structure: Any) -> pc.Tensor:
@@ -255,11 +269,12 @@ def _record(
         results, own = _call(function, leaves, structure, what, may_write=may_write)
         if is_condition:
             results = [_as_bool(_condition(results, own))]
-        for at in range(len(results)):
-            # a tensor from Python data, which nobody else can see, is as good as a copy of it
-            if sys.getrefcount(results[at]) <= 2 and _is_outside(capture, results[at]):
-                results[at] = _copy(results[at])
-        results = _separate(results, [] if may_write else leaves)
+        for result in results:
+            capture.name_of(result)  # one that no call made is from outside, too
+        results = _separate(
+            results,
+            [t for name, t, _ in capture.outside if not may_write or name not in inputs],
+        )
     outputs = [capture.name_of(tensor) for tensor in results]
     if capture.problem:
         raise NotImplementedError(f"{what}: {capture.problem}")
@@ -268,12 +283,6 @@ def _record(
     region = _Region(inputs, outside, types, json.loads(capture.nodes), outputs, results, own)
     _check_effects(region, capture, what)
     return region
-
-
-def _is_outside(capture: Any, tensor: pc.Tensor) -> bool:
-    """Return whether no recorded call made a tensor, which is no view."""
-    capture.name_of(tensor)
-    return any(each is tensor for _, each, _ in capture.outside)
 
 
 def _check_effects(region: _Region, capture: Any, what: str) -> None:
@@ -285,14 +294,6 @@ def _check_effects(region: _Region, capture: Any, what: str) -> None:
         if tensor.is_leaf and tensor.grad is not None and capture.find(tensor.grad):
             raise NotImplementedError(
                 f"{what}: it computes gradients into `.grad`; call backward() outside of it"
-            )
-    others = list(region.captured.values())
-    places = _graph.shared_memory([*others, *region.results])[len(others) :]
-    for (first, _), result in zip(places, region.results, strict=True):
-        if first < len(others):
-            raise NotImplementedError(
-                f"{what}: it returns a tensor {_type_text(result)} from outside of it, or a view "
-                "of one; return a copy, as by clone()"
             )
 
 
