@@ -10,7 +10,14 @@ from typing import Any
 import pytest
 
 import plait_core as pc
-from plait_graph import compile, cond, export, load, while_loop
+from plait_graph import Graph, _graph, compile, cond, export, load, while_loop
+from plait_graph.interpreter import run_graph
+from plait_graph.passes import (
+    fold_constants,
+    infer_shapes,
+    merge_equal_nodes,
+    remove_dead_nodes,
+)
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -110,6 +117,21 @@ def matrices(seed: int, count: int) -> list[Any]:
     return [pc.randn(3, 3) for _ in range(count)]
 
 
+def check_passes(run: Any, seed: int, inputs: list[Any], expected: list[Any]) -> None:
+    """Run graphs that passes changed: one by one, and as a program."""
+    weights = dict(run.weights)
+    graph = fold_constants(run.graph, weights)
+    graph = infer_shapes(remove_dead_nodes(merge_equal_nodes(graph)))
+    assert all(value.dtype for value in graph.values())
+    graph = Graph.from_json(graph.to_json())
+    program = _graph.Program(graph.to_json())
+    program.bind([weights[value.name] for value in graph.weights])
+    for function in (program.run, lambda inputs: run_graph(graph, inputs, weights)):
+        pc.manual_seed(seed)
+        assert_same([*function(inputs), pc.rand(1)], expected)
+    assert "<svg" in graph.picture()
+
+
 @pytest.mark.parametrize("seed", range(100))
 def test_values(seed: int, tmp_path: Path) -> None:
     writer = Writer(seed, gradients=False)
@@ -132,6 +154,8 @@ def test_values(seed: int, tmp_path: Path) -> None:
         if k == 0 and seed % 4 == 0:
             export(function, tuple(inputs), tmp_path / "file")
             exported = load(tmp_path / "file")
+        if exported is not None:
+            check_passes(exported, k, inputs, outcomes[0])
     assert len(compiled.graphs()) == 1
 
 

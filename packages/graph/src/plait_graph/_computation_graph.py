@@ -249,9 +249,9 @@ class Graph:
                 yield f"{'' if at else title:<8} {entry}"
         for node in self.nodes:
             yield str(node)
-            for region in node.regions:
+            for title, region in zip(_region_titles(node), node.regions, strict=False):
+                yield f"  {title}"
                 yield from (f"    {line}" for line in region._lines())
-                yield ""
         yield f"outputs  {', '.join(f'%{value.name}' for value in self.outputs)}".rstrip()
 
     def __repr__(self) -> str:
@@ -528,7 +528,8 @@ class Graph:
     def picture(self) -> str:
         """Return a drawing of the graph in SVG: a box for each input, node and output, top down.
 
-        Weights are named in the boxes that read them, and so is what comes from far above.
+        Weights are named in the boxes that read them, and so is what comes from far above. The box
+        of a node with regions has a line for each node in them.
 
         Example:
             >>> from plait_graph import Graph, Value
@@ -544,6 +545,7 @@ class Graph:
             read = dict.fromkeys([*node.reads(), *values_in(node.outputs)])
             lines = [node.name, *(f"%{value.name}" for value in read if value in weights)]
             lines += [str(value) for value in values_in(node.outputs)]
+            lines += _region_lines(node)
             sources = {makers[value]: f"%{value.name}" for value in read if value in makers}
             makers.update(dict.fromkeys(values_in(node.outputs), len(boxes)))
             boxes.append(Box(lines, sources))
@@ -554,6 +556,19 @@ class Graph:
 
 
 # ---- parts of nodes ------------------------------------------------------------------------------
+
+
+def _region_titles(node: Node) -> tuple[str, str]:
+    return ("while", "do") if node.op == "while_loop" else ("if true", "else")
+
+
+def _region_lines(node: Node, depth: int = 1) -> Iterator[str]:
+    """Yield the names of the nodes in regions, for a picture."""
+    for title, region in zip(_region_titles(node), node.regions, strict=False):
+        yield f"{'· ' * (depth - 1)}{title}"
+        for each in region.nodes:
+            yield f"{'· ' * depth}{each.name}"
+            yield from _region_lines(each, depth + 1)
 
 
 def _written(alias: str | None, args: list[Argument], definition: Definition) -> Result:

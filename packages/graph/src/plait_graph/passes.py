@@ -2,6 +2,7 @@
 
 A pass leaves its argument as it is and returns another graph. No pass moves a node. What is
 written, and all that may share memory with it, is a barrier: it is neither merged nor folded.
+Passes change the regions of nodes, too; a weight that is an operand of one is a weight in it.
 
     >>> from plait_graph import Graph, Value
     >>> from plait_graph.passes import merge_equal_nodes, remove_dead_nodes
@@ -29,6 +30,13 @@ import plait_abi
 import plait_core as pc
 from plait_graph._computation_graph import Graph, Node
 from plait_graph._memory import Memory, writes
+from plait_graph._regions import (
+    add_operand,
+    bound_inputs,
+    drop_unread_operands,
+    result_types,
+    with_weights,
+)
 from plait_graph._values import Argument, Number, Value, encode, values_in
 from plait_graph.interpreter import results_of, run_node
 
@@ -71,6 +79,7 @@ def remove_dead_nodes(graph: Graph) -> Graph:
         )
         if is_live:
             node.regions = [remove_dead_nodes(region) for region in node.regions]
+            drop_unread_operands(node)
             read.update(node.reads(), values_in(node.outputs) if node.form == "out" else ())
             touched |= memory.of_all(node.reads())
             numbers |= {number.name for number in _numbers_in(node.args)}
@@ -166,6 +175,8 @@ def fold_constants(
     """
     graph = graph.copy()
     memory = Memory(graph, weights)
+    fixed = {w for w in graph.weights if w.name in weights and _is_fixed(w, memory)}
+    _change_regions(graph, weights, fixed, lambda region, own: fold_constants(region, own, run))
     constants = _constants(graph, memory, weights)
     makers = {value: node for node in graph.nodes for value in node.defines()}
     values: dict[Value | Number, Any] = {
@@ -240,6 +251,7 @@ def fold_batch_norm(graph: Graph, weights: dict[str, Any]) -> Graph:
         for value in graph.weights
         if value.name in weights and _is_fixed(value, memory)
     }
+    _change_regions(graph, weights, set(tensors), fold_batch_norm)
     shapes = {value.name: value.shape for value in infer_shapes(graph).values()}
     makers = {value: node for node in graph.nodes for value in node.defines()}
     uses = graph.uses()
@@ -286,8 +298,14 @@ def infer_shapes(graph: Graph) -> Graph:
     tensors.update({value: _on_meta(value) for value in [*graph.inputs, *graph.weights]})
     known: dict[Value, Value] = {}
     for at, node in enumerate(graph.nodes):
+        if node.regions:
+            node.regions = [infer_shapes(region) for region in node.regions]
+            results = result_types(node)
+            known.update(results)
+            tensors.update({v: _on_meta(each) for v, each in results.items() if each.dtype})
+            continue
         made = list(node.defines())
-        if not node.regions and all(value in tensors for value in node.reads()):
+        if all(value in tensors for value in node.reads()):
             tensors.update(_results_on_meta(at, node, tensors))
         device = _device_of(node, known)
         known.update({v: _described(v, tensors[v], device) for v in made if v in tensors})
@@ -317,6 +335,35 @@ def _read_weights(graph: Graph) -> list[Value]:
     read = {value for node in graph.nodes for value in [*node.reads(), *values_in(node.outputs)]}
     read.update(graph.outputs)
     return [weight for weight in graph.weights if weight in read]
+
+
+def _change_regions(
+    graph: Graph,
+    weights: dict[str, Any],
+    fixed: set[Value],
+    change: Callable[[Graph, dict[str, Any]], Graph],
+) -> None:
+    """Apply a pass to the regions of all nodes; weights that it adds to them become operands.
+
+    Args:
+        graph: the graph, which is changed.
+        weights: its tensors by name, to which the new ones are added.
+        fixed: its weights that nothing writes to.
+        change: the pass.
+    """
+    for node in graph.nodes:
+        for region in node.regions:
+            bound = bound_inputs(node, region, fixed)
+            own = {name: weights[operand.name] for name, operand in bound.items()}
+            inputs = list(region.inputs)
+            changed = change(with_weights(region, set(bound)), own)
+            region.nodes, region.outputs = changed.nodes, changed.outputs
+            for value in changed.weights:
+                if value not in inputs:
+                    new = _add_weight(graph, weights, value.name, own[value.name])
+                    add_operand(node, region, value, new)
+        if node.regions:
+            drop_unread_operands(node)
 
 
 def _add_weight(graph: Graph, weights: dict[str, Any], name: str, tensor: Any) -> Value:
