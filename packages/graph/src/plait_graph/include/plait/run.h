@@ -20,7 +20,8 @@
  * that was saved for training computes gradients and changes its weights at each run.
  *
  * A file is only data: to open it executes nothing of it, and a damaged or forged one is an error.
- * To run it costs the time and memory that its author chose.
+ * To run it costs the time and memory that its author chose: a loop runs until its condition is
+ * false, and nothing stops it from outside.
  *
  * The header is C99 and includes no other header of plait. Link with libplait_run.so, which loads
  * the libraries of the runtime at the first ::plait_run_open.
@@ -151,7 +152,8 @@ PLAIT_RUN_API int plait_run_set(plait_run *run, int kind, uint32_t index, const 
 
 /** Run the graph once. All inputs must be set.
  *
- * After the first run a graph whose shapes do not depend on values allocates nothing. A run of a
+ * After the first run a graph whose shapes do not depend on values allocates nothing; a branch
+ * does so when it is first chosen. A run of a
  * training graph is one step: it changes weights and numbers. After an error there are no outputs,
  * and weights that the graph changes may have changed. */
 PLAIT_RUN_API int plait_run_execute(plait_run *run);
