@@ -36,9 +36,9 @@ plait_op definition(const char *name, const char *schema, const plait_arg *args,
 // How often a loop asks whether the user wants to stop it.
 constexpr std::chrono::milliseconds interval(50);
 
-void copy(plait_thread *thread, plait_tensor *target, const Tensor &source) {
+void copy(plait_thread *thread, plait_tensor *target, plait_tensor *source) {
   static const Operator copy_operator(runtime, "copy_");
-  copy_operator(thread, Tensor::share(target), source, false);
+  copy_operator(thread, target, source, false);
 }
 
 // The value of a predicate, which the host waits for.
@@ -73,42 +73,67 @@ const plait_op *find_operator(const char *name) {
   return op && std::strcmp(op->name, name) == 0 ? op : nullptr;
 }
 
+// The inputs of a region during several calls of its nodes.
+class Program::RegionRun {
+ public:
+  RegionRun(plait_thread *thread, Program *region, plait_tensor *const *inputs, size_t n)
+      : thread_(thread), region_(*region) {
+    try {
+      region_.begin_run(thread, inputs, n);
+    } catch (...) {
+      region_.end_run();
+      throw;
+    }
+  }
+  RegionRun(const RegionRun &) = delete;
+  RegionRun &operator=(const RegionRun &) = delete;
+  ~RegionRun() { region_.end_run(); }
+  void call_nodes() { region_.call_nodes(thread_); }
+  plait_tensor *output(size_t i) const {
+    return region_.tensors_[size_t(region_.outputs_[i])].get();
+  }
+
+ private:
+  plait_thread *thread_;
+  Program &region_;
+};
+
 void Program::run_regions(plait_thread *thread, Node &n) {
   for (const Slot &slot : n.slots) *slot.at = tensors_[size_t(slot.value)].get();
-  Regions &r = *n.regions;
-  if (r.is_loop)
+  if (n.regions->is_loop)
     run_loop(thread, n);
   else
     run_branch(thread, n);
-  r.outputs.clear();  // some may be tensors of the caller
 }
 
 void Program::run_branch(plait_thread *thread, Node &n) {
   Regions &r = *n.regions;
-  Program &branch = truth(thread, n.op, n.in[0].u.t) ? *r.first : *r.second;
-  branch.run(thread, n.in[1].u.ts, n.in[1].n, &r.outputs);
-  for (size_t i = 0; i < r.results.size(); i++) copy(thread, r.results[i], r.outputs[i]);
+  Program *branch = truth(thread, n.op, n.in[0].u.t) ? r.first.get() : r.second.get();
+  RegionRun run(thread, branch, n.in[1].u.ts, n.in[1].n);
+  run.call_nodes();
+  for (size_t i = 0; i < r.results.size(); i++) copy(thread, r.results[i], run.output(i));
 }
 
 // The carried values lie where the results are to lie.
 void Program::run_loop(plait_thread *thread, Node &n) {
   Regions &r = *n.regions;
+  for (size_t i = 0; i < r.results.size(); i++) copy(thread, r.results[i], n.in[0].u.ts[i]);
   r.inputs.assign(r.results.begin(), r.results.end());
   r.inputs.insert(r.inputs.end(), n.in[1].u.ts, n.in[1].u.ts + n.in[1].n);
-  for (size_t i = 0; i < r.results.size(); i++)
-    copy(thread, r.results[i], Tensor::share(n.in[0].u.ts[i]));
+  RegionRun condition(thread, r.first.get(), r.inputs.data(), r.inputs.size());
+  RegionRun body(thread, r.second.get(), r.inputs.data(), r.inputs.size());
   auto last = std::chrono::steady_clock::now();
   for (;;) {
-    r.first->run(thread, r.inputs.data(), r.inputs.size(), &r.outputs);
-    if (!truth(thread, n.op, r.outputs[0].get())) return;
+    condition.call_nodes();
+    if (!truth(thread, n.op, condition.output(0))) return;
     if (const auto now = std::chrono::steady_clock::now(); now - last > interval) {
       last = now;
       if (is_interrupted && is_interrupted())
         check(runtime->raise(thread, PLAIT_ERROR, n.op->name, "the loop was interrupted"));
     }
-    r.second->run(thread, r.inputs.data(), r.inputs.size(), &r.outputs);
+    body.call_nodes();
     for (size_t i = 0; i < r.results.size(); i++)
-      if (r.outputs[i].get() != r.results[i]) copy(thread, r.results[i], r.outputs[i]);
+      if (body.output(i) != r.results[i]) copy(thread, r.results[i], body.output(i));
   }
 }
 

@@ -112,9 +112,7 @@ class Program {
     bool is_loop;
     std::unique_ptr<Program> first, second;
     std::vector<plait_tensor *> results;  // where they are to lie
-    // of calls of the programs
-    std::vector<plait_tensor *> inputs;
-    std::vector<Tensor> outputs;
+    std::vector<plait_tensor *> inputs;  // of a loop
   };
   struct Node {
     const plait_op *op;
@@ -133,6 +131,7 @@ class Program {
   };
   class Parser;
   class Planner;
+  class RegionRun;
 
   Program() = default;
   // `n_carried`: of a body of a loop, the number of inputs that its outputs replace; else 0.
@@ -144,6 +143,7 @@ class Program {
   Tensor tensor_at(plait_thread *, const Value &, plait_storage *, char *begin) const;
   void begin_run(plait_thread *, plait_tensor *const *inputs, size_t n);
   void compute_constants(plait_thread *);
+  void call_nodes(plait_thread *, const Observer &observer = {});
   void call_node(plait_thread *, Node &);
   void run_regions(plait_thread *, Node &);
   void run_branch(plait_thread *, Node &);

@@ -210,6 +210,14 @@ void Program::begin_run(plait_thread *thread, plait_tensor *const *inputs, size_
     }
 }
 
+void Program::call_nodes(plait_thread *thread, const Observer &observer) {
+  for (size_t i = 0; i < nodes_.size(); i++) {
+    if (!nodes_[i].runs || (nodes_[i].is_constant && !constants_in_order_)) continue;
+    call_node(thread, nodes_[i]);
+    if (observer) observer(i);
+  }
+}
+
 void Program::call_node(plait_thread *thread, Node &n) {
   if (n.regions) return run_regions(thread, n);
   plait_call c{};
@@ -267,11 +275,7 @@ void Program::run(plait_thread *thread, plait_tensor *const *inputs, size_t n,
   const NoLayers none(thread);
   try {
     begin_run(thread, inputs, n);
-    for (size_t i = 0; i < nodes_.size(); i++) {
-      if (!nodes_[i].runs || (nodes_[i].is_constant && !constants_in_order_)) continue;
-      call_node(thread, nodes_[i]);
-      if (observer) observer(i);
-    }
+    call_nodes(thread, observer);
     outputs->clear();
     outputs->reserve(outputs_.size());
     for (size_t i = 0; i < outputs_.size(); i++) {
