@@ -446,6 +446,32 @@ def test_no_gradients_of_loops_and_draws() -> None:
     fails(written, x, RuntimeError, r"tensor float32\[3\] that it reads was modified")
 
 
+def test_no_gradients_of_branches_in_a_region_of_autocast() -> None:
+    torch = pytest.importorskip("plait_torch._autocast")
+    w = pc.randn(3, 3, requires_grad=True)
+
+    def around(x: Any) -> Any:
+        with torch.autocast("cpu"):
+            return cond(x.sum() > 0, lambda x: x @ w, lambda x: x.mm(w.sin()), (x,)).float().sum()
+
+    def within(x: Any) -> Any:
+        def product(x: Any) -> Any:
+            with torch.autocast("cpu"):
+                return x @ w
+
+        return cond(x.sum() > 0, product, lambda x: product(x.sin()), (x,)).float().sum()
+
+    fails(around, pc.ones(3, 3), NotImplementedError, "begin the region in the functions")
+    compiled = compile(within, frozen=True)
+    for sign in (1, -1, 1, -1):
+        grads = []
+        for function in (within, compiled):
+            w.grad = None
+            function(pc.full((3, 3), 0.3 * sign)).backward()
+            grads.append(w.grad)
+        assert same_bits(*grads)
+
+
 def test_writes_outside_of_a_capture_are_errors_too() -> None:
     with pytest.raises(RuntimeError, match="cond: `true_fn` writes to a tensor that it gets"):
         cond(True, lambda x: x.add_(1), None, (pc.ones(2),))

@@ -187,7 +187,7 @@ def test_decoding_is_that_of_a_loop_in_python(kind: Any, loop: Any, tmp_path: Pa
     assert names <= set(loaded.weights)
 
 
-def test_decoding_from_c(greedy: tuple[Greedy, Path], libraries: str) -> None:
+def test_decoding_from_c(greedy: tuple[Greedy, Path], libraries: str, tmp_path: Path) -> None:
     model, path = greedy
     library = c.load(plait_abi.paths("plait_graph")["libplait_run.so"])
     run = c.Run(library, str(path), libraries)
@@ -201,6 +201,13 @@ def test_decoding_from_c(greedy: tuple[Greedy, Path], libraries: str) -> None:
     caches = 4 * new_caches(1).numel()
     weights = sum(4 * p.numel() for p in model.parameters())
     assert weights + caches < run.memory() < weights + 40 * caches
+    copy = tmp_path / "copy.safetensors"
+    run.save(str(copy))
+    run.close()
+    run = c.Run(library, str(copy), libraries)
+    run.set(c.INPUT, 0, text_from(3).numpy().tobytes())
+    run.execute()
+    assert run.read(c.OUTPUT, 0)[2] == text.numpy().tobytes()
     run.close()
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import plait_core as pc
 import plait_nn as nn
 from plait_graph import Graph, Loaded, Node, Value, cond, export, load, while_loop
+from plait_graph._memory import writes
 from plait_graph.interpreter import run_graph
 from plait_graph.passes import fold_batch_norm, fold_constants, infer_shapes, remove_dead_nodes
 
@@ -95,6 +96,20 @@ def test_shapes_and_a_picture() -> None:
     ]
     drawing = graph.picture()
     assert all(text in drawing for text in (">if true<", ">else<", ">· sum<"))
+
+
+def test_a_branch_that_writes_is_a_barrier_and_a_loop_is_none() -> None:
+    a = Value("a", "float32", (3, 4))
+    inner = Graph([a])
+    inner.call("add", a, 1.0, form="inplace")
+    inner.outputs = [inner.call("lt", inner.call("sum", a), 0.0)]
+    branch = Node("cond", [P, (X,)], [(Value("1"),)], regions=[inner, inner.copy()])
+    assert writes(branch) == [X]
+    body = inner.copy()
+    body.outputs = [a]
+    for args in ([(X,), ()], [(), (X,)]):
+        loop = Node("while_loop", args, [(Value("1"),)], regions=[inner.copy(), body])
+        assert writes(loop) == ([] if args[0] else [X])
 
 
 def test_operands_that_no_region_reads() -> None:

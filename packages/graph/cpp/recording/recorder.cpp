@@ -238,7 +238,8 @@ void Recorder::note_read(const plait_tensor *t) {
     problem_ = std::string("the function reads the elements of a tensor (") +
                plait::name(t->dl.dtype) + shape_text(t) +
                ") in Python, as by item(), float(), bool(), tolist(), numpy() or print(); a graph "
-               "would have what they were in the first calls";
+               "would have what they were in the first calls; cond and while_loop of "
+               "plait_graph keep a branch or a loop on values";
 }
 
 void note_read(const plait_tensor *t) {

@@ -374,6 +374,11 @@ def _record_cond(
     if not newest or not sources or not any(needed):
         _add_node(capture, "cond", args, forms, chosen.results)
         return tree_unflatten(chosen.results, chosen.structure)
+    if _graph.modes()[1].bit_count() > 1:  # the recorder is one of the layers that see all calls
+        raise NotImplementedError(
+            "cond: gradients compute a branch again, outside of a region of autocast; begin the "
+            "region in the functions"
+        )
     _refuse_draws([node for region in regions for node in region.nodes])
     with _unrecorded():
         results = [result.detach() for result in chosen.results]
