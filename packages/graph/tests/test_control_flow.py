@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -215,6 +216,30 @@ def test_a_loop_allocates_nothing(
     program = compiled("allocations", HERE / "programs" / "allocations.cpp")
     done = subprocess.run([program, tmp_path / "file", libraries], capture_output=True, text=True)
     assert (done.stderr, done.stdout) == ("", "0 1\n")
+
+
+def test_what_rounds_have_in_common_is_computed_once() -> None:
+    side = 300
+    x, w = pc.rand(side, side), pc.rand(side, side) / side
+
+    def function(n: Any, w: Any) -> Any:
+        return while_loop(
+            lambda n, y: n < 100,
+            lambda n, y: (n + 1, y * 0.5 + (w @ w @ w).sum()),
+            (n, pc.zeros(())),
+        )
+
+    compiled = frozen(function, *((pc.tensor(n), x) for n in (98, 100)), (pc.tensor(99), w))
+
+    def seconds(n: int) -> float:
+        times = []
+        for _ in range(3):
+            begin = time.perf_counter()
+            compiled(pc.tensor(n), w)
+            times.append(time.perf_counter() - begin)
+        return min(times)
+
+    assert seconds(0) < 20 * seconds(99)  # 100 rounds and one
 
 
 def test_ctrl_c_ends_a_loop() -> None:

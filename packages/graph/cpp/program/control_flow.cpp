@@ -88,7 +88,11 @@ class Program::RegionRun {
   RegionRun(const RegionRun &) = delete;
   RegionRun &operator=(const RegionRun &) = delete;
   ~RegionRun() { region_.end_run(); }
-  void call_nodes() { region_.call_nodes(thread_); }
+  void call_nodes() {
+    if (is_first_ && region_.is_round_) region_.call_constants(thread_);
+    is_first_ = false;
+    region_.call_nodes(thread_);
+  }
   plait_tensor *output(size_t i) const {
     return region_.tensors_[size_t(region_.outputs_[i])].get();
   }
@@ -96,6 +100,7 @@ class Program::RegionRun {
  private:
   plait_thread *thread_;
   Program &region_;
+  bool is_first_ = true;
 };
 
 void Program::run_regions(plait_thread *thread, Node &n) {

@@ -137,10 +137,21 @@ class Program::Planner {
     }
   }
 
+  // The first inputs, `n_varying`, are others in each run.
+  void finish(size_t n_varying) {
+    find_constants(n_varying);
+    find_lifetimes();
+    place_blocks();
+  }
+
+ private:
   // Which nodes compute the same at each run, as long as nobody writes to the weights.
-  void find_constants() {
+  void find_constants(size_t n_varying) {
     std::vector<bool> varies(p_.memories_.size());
-    for (size_t i = 0; i < varies.size(); i++) varies[i] = p_.memories_[i].where == Where::input;
+    for (size_t i = 0; i < varies.size(); i++) {
+      const Memory &m = p_.memories_[i];
+      varies[i] = m.where == Where::input && size_t(m.value) < n_varying;
+    }
     for (const Node &n : p_.nodes_) each_written(n, [&](int32_t m) { varies[size_t(m)] = true; });
     p_.is_written_.resize(p_.n_weights());
     p_.is_written_input_.resize(p_.n_inputs());
@@ -233,7 +244,6 @@ class Program::Planner {
     for (size_t b = 0; b < places.size(); b++) p_.blocks_[b].nbytes = places[b].end();
   }
 
- private:
   // Calls f with the index of each memory that a node writes to, other than that of new results.
   template <class F>
   void each_written(const Node &n, F &&f) {
@@ -357,8 +367,13 @@ class Program::Planner {
   void infer_regions(Node &n) {
     Regions &r = *n.regions;
     const size_t n_results = n.results[0].size();
-    r.first->plan(thread_);
-    r.second->plan(thread_, r.is_loop ? n_results : 0);
+    if (r.is_loop) {
+      r.first->plan_round(thread_, n_results, false);
+      r.second->plan_round(thread_, n_results, true);
+    } else {
+      r.first->plan(thread_);
+      r.second->plan(thread_);
+    }
     if (r.is_loop && n.in[0].n != n_results)
       refuse(n, "it has %u carried values and %zu results", n.in[0].n, n_results);
     const size_t first_operand = r.is_loop ? 0 : 1;
@@ -567,15 +582,21 @@ class Program::Planner {
   uint64_t next_address_ = alignment;
 };
 
-void Program::plan(plait_thread *thread, size_t n_carried) {
+void Program::plan(plait_thread *thread) {
   const NoLayers none(thread);
   CallLimit limit(thread, most_calls + most_calls_of_a_node * nodes_.size() + 4 * values_.size());
   Planner planner(this, thread, &limit);
   planner.infer();
-  planner.separate_outputs(n_carried);
-  planner.find_constants();
-  planner.find_lifetimes();
-  planner.place_blocks();
+  planner.finish(n_inputs());
+}
+
+void Program::plan_round(plait_thread *thread, size_t n_carried, bool is_body) {
+  const NoLayers none(thread);
+  Planner planner(this, thread);
+  planner.infer();
+  if (is_body) planner.separate_outputs(n_carried);
+  is_round_ = true;
+  planner.finish(n_carried);
 }
 
 uint64_t Program::planned_bytes() const {

@@ -134,8 +134,9 @@ class Program {
   class RegionRun;
 
   Program() = default;
-  // `n_carried`: of a body of a loop, the number of inputs that its outputs replace; else 0.
-  void plan(plait_thread *, size_t n_carried = 0);
+  void plan(plait_thread *);
+  // As a region of a loop, which carries the first inputs; the others are the same in all rounds.
+  void plan_round(plait_thread *, size_t n_carried, bool is_body);
   void check_type(plait_thread *, const plait_tensor *, const TensorType &, const char *what,
                   const std::string &name) const;
   void make_fixed(plait_thread *);
@@ -143,6 +144,7 @@ class Program {
   Tensor tensor_at(plait_thread *, const Value &, plait_storage *, char *begin) const;
   void begin_run(plait_thread *, plait_tensor *const *inputs, size_t n);
   void compute_constants(plait_thread *);
+  void call_constants(plait_thread *);
   void call_nodes(plait_thread *, const Observer &observer = {});
   void call_node(plait_thread *, Node &);
   void run_regions(plait_thread *, Node &);
@@ -162,6 +164,8 @@ class Program {
   std::vector<Tensor> weights_;
   std::vector<void *> weight_data_;  // where they were when the fixed tensors were made
   bool has_constants_ = false;
+  // Whether it is a region of a loop, whose constants also depend on inputs that are not carried.
+  bool is_round_ = false;
   // Whether constants are computed in their places at each run, as other nodes: the graph writes to
   // memory that a weight may share.
   bool constants_in_order_ = false;

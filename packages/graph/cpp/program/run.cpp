@@ -163,8 +163,7 @@ void Program::compute_constants(plait_thread *thread) {
   if (is_current) return;
   weight_versions_.clear();
   for (const Tensor &w : weights_) weight_versions_.push_back(version(w));
-  for (Node &n : nodes_)
-    if (n.is_constant) call_node(thread, n);
+  call_constants(thread);
   weight_versions_.push_back(0);  // all were computed
 }
 
@@ -178,7 +177,7 @@ void Program::begin_run(plait_thread *thread, plait_tensor *const *inputs, size_
   for (size_t i = 0; i < weights_.size() && !moved; i++)
     moved = weights_[i].get()->dl.data != weight_data_[i];
   if (moved) make_fixed(thread);
-  if (has_constants_ && !constants_in_order_) compute_constants(thread);
+  if (has_constants_ && !constants_in_order_ && !is_round_) compute_constants(thread);
   std::vector<Ref<plait_storage>> made;
   for (const int32_t i : moving_) {
     const Value &v = values_[size_t(i)];
@@ -208,6 +207,11 @@ void Program::begin_run(plait_thread *thread, plait_tensor *const *inputs, size_
       else
         slot.value->u.f = number.real;
     }
+}
+
+void Program::call_constants(plait_thread *thread) {
+  for (Node &node : nodes_)
+    if (node.is_constant) call_node(thread, node);
 }
 
 void Program::call_nodes(plait_thread *thread, const Observer &observer) {
