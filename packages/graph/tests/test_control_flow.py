@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+import plait_abi
 import plait_autograd
 import plait_core as pc
 import plait_nn as nn
@@ -19,6 +20,7 @@ from plait_graph import compile, cond, export, load, while_loop
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from c_interface import Run, load as load_library
 from same_bits import bits
 
 HERE = Path(__file__).parent
@@ -240,6 +242,29 @@ def test_what_rounds_have_in_common_is_computed_once() -> None:
         return min(times)
 
     assert seconds(0) < 20 * seconds(99)  # 100 rounds and one
+
+
+def test_regions_share_one_block(libraries: str, tmp_path: Path) -> None:
+    def large(x: Any) -> Any:
+        return ((x + 1).exp() @ x).sum(1)
+
+    def function(x: Any) -> Any:
+        y = x.sum(1)
+        for _ in range(10):
+            y = y + cond(y.sum() > 0, large, lambda x: large(x) * 2, (x,))
+        return y
+
+    sizes = []
+    for one in (function, large):
+        export(one, (pc.ones(100, 100),), tmp_path / "file")
+        run = Run(
+            load_library(plait_abi.paths("plait_graph")["libplait_run.so"]),
+            str(tmp_path / "file"),
+            libraries,
+        )
+        sizes.append(run.memory())
+        run.close()
+    assert sizes[0] < 1.1 * sizes[1]
 
 
 def test_ctrl_c_ends_a_loop() -> None:

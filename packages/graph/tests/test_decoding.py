@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +15,9 @@ import plait_core as pc
 import plait_nn as nn
 from plait_graph import compile, cond, export, load, while_loop
 
-HERE = Path(__file__).parent
-_spec = importlib.util.spec_from_file_location("c_interface", HERE / "c_interface.py")
-assert _spec and _spec.loader
-c = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(c)
+sys.path.insert(0, str(Path(__file__).parent))
+
+import c_interface as c
 
 WORDS, LENGTH, WIDTH, HEADS, END = 11, 12, 8, 2, 0
 
@@ -200,7 +198,7 @@ def test_decoding_from_c(greedy: tuple[Greedy, Path], libraries: str, tmp_path: 
             assert run.read(c.OUTPUT, 1)[2] == at.numpy().tobytes()
     caches = 4 * new_caches(1).numel()
     weights = sum(4 * p.numel() for p in model.parameters())
-    assert weights + caches < run.memory() < weights + 40 * caches
+    assert weights + 2 * caches < run.memory() < weights + 4 * caches
     copy = tmp_path / "copy.safetensors"
     run.save(str(copy))
     run.close()

@@ -200,6 +200,9 @@ class Program::Planner {
       for (const auto &values : n.results)
         for (const int32_t v : values)
           if (v >= 0) use(v, int32_t(i));
+      if (n.regions)
+        for (const int32_t m : n.regions->blocks)
+          p_.memories_[size_t(m)].first = p_.memories_[size_t(m)].last = int32_t(i);
     }
     std::vector<bool> is_returned(p_.values_.size());
     for (const int32_t v : p_.outputs_) {
@@ -207,8 +210,14 @@ class Program::Planner {
       p_.is_alias_.push_back(!is_own);
       is_returned[size_t(v)] = true;
     }
-    for (const int32_t v : p_.outputs_)
-      if (Memory *m = memory_of(v); m && m->where == Where::block) m->where = Where::output;
+    for (const int32_t v : p_.outputs_) {
+      Memory *m = memory_of(v);
+      if (!m || m->where != Where::block) continue;
+      if (p_.is_region_)
+        m->last = int32_t(p_.nodes_.size()) - 1;
+      else
+        m->where = Where::output;
+    }
   }
 
   void place_blocks() {
@@ -367,6 +376,7 @@ class Program::Planner {
   void infer_regions(Node &n) {
     Regions &r = *n.regions;
     const size_t n_results = n.results[0].size();
+    r.first->is_region_ = r.second->is_region_ = true;
     if (r.is_loop) {
       r.first->plan_round(thread_, n_results, false);
       r.second->plan_round(thread_, n_results, true);
@@ -403,8 +413,20 @@ class Program::Planner {
       check_same_result(n, i, type, *r.second->output_type(i));
       new_result(n.results[0][i], type);
     }
-    r.first->keep_outputs(false);
-    r.second->keep_outputs(false);
+    for (const Program *region : {r.first.get(), r.second.get()})
+      for (const Block &block : region->blocks_) add_block(&r, block);
+  }
+
+  // Reserves memory for a block of a region: one region of a node runs at a time.
+  void add_block(Regions *r, const Block &block) {
+    for (const int32_t i : r->blocks) {
+      Memory &m = p_.memories_[size_t(i)];
+      if (!same(m.device, block.device)) continue;
+      m.nbytes = std::max(m.nbytes, block.nbytes);
+      return;
+    }
+    r->blocks.push_back(int32_t(p_.memories_.size()));
+    p_.memories_.push_back({Where::block, -1, block.device, block.nbytes});
   }
 
   void check_predicate(const Node &n, const Value &v) {
@@ -600,18 +622,18 @@ void Program::plan_round(plait_thread *thread, size_t n_carried, bool is_body) {
 }
 
 uint64_t Program::planned_bytes() const {
-  uint64_t total = 0;
+  uint64_t total = constant_bytes();
   for (const Block &b : blocks_) total += b.nbytes;
+  return total;
+}
+
+uint64_t Program::constant_bytes() const {
+  uint64_t total = 0;
   for (const Memory &m : memories_)
     if (m.where == Where::constant) total += m.nbytes;
-  for (const Node &n : nodes_) {
-    if (!n.regions) continue;
-    for (const Program *region : {n.regions->first.get(), n.regions->second.get()}) {
-      total += region->planned_bytes();
-      for (const Memory &m : region->memories_)
-        if (m.where == Where::output) total += m.nbytes;
-    }
-  }
+  for (const Node &n : nodes_)
+    if (n.regions)
+      total += n.regions->first->constant_bytes() + n.regions->second->constant_bytes();
   return total;
 }
 

@@ -68,7 +68,7 @@ class Program {
   bool writes_weight(size_t i) const { return is_written_[i]; }
   // Whether the graph writes to an input.
   bool writes_input(size_t i) const { return is_written_input_[i]; }
-  // Bytes of the blocks of all devices, and of what regions have.
+  // Bytes of the blocks of all devices, and of constants.
   uint64_t planned_bytes() const;
   // Whether outputs are new tensors at each run, as they are at first; or the same ones, which the
   // next run writes to.
@@ -96,6 +96,7 @@ class Program {
     DLDevice device;
     uint64_t nbytes = 0;
     Ref<plait_storage> storage;
+    uint64_t begin = 0;  // in the storage; that of a region is a part of the block around it
   };
   struct Slot {  // where a call finds a tensor
     plait_tensor **at;
@@ -113,6 +114,7 @@ class Program {
     std::unique_ptr<Program> first, second;
     std::vector<plait_tensor *> results;  // where they are to lie
     std::vector<plait_tensor *> inputs;  // of a loop
+    std::vector<int32_t> blocks;  // memories for the blocks of both, one for each device
   };
   struct Node {
     const plait_op *op;
@@ -141,6 +143,9 @@ class Program {
                   const std::string &name) const;
   void make_fixed(plait_thread *);
   void bind_node(Node &);
+  void bind_blocks(Node &);
+  const Block &block_of(DLDevice) const;
+  uint64_t constant_bytes() const;
   Tensor tensor_at(plait_thread *, const Value &, plait_storage *, char *begin) const;
   void begin_run(plait_thread *, plait_tensor *const *inputs, size_t n);
   void compute_constants(plait_thread *);
@@ -164,6 +169,7 @@ class Program {
   std::vector<Tensor> weights_;
   std::vector<void *> weight_data_;  // where they were when the fixed tensors were made
   bool has_constants_ = false;
+  bool is_region_ = false;  // then its outputs lie in its block
   // Whether it is a region of a loop, whose constants also depend on inputs that are not carried.
   bool is_round_ = false;
   // Whether constants are computed in their places at each run, as other nodes: the graph writes to

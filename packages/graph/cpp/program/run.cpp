@@ -112,20 +112,40 @@ void Program::make_fixed(plait_thread *thread) {
                                                       static_cast<char *>(w.get()->dl.data));
       continue;
     }
+    if (m.where == Where::block && m.first < 0) continue;  // no node that runs uses it
     Ref<plait_storage> &storage = kept[size_t(v.memory)];
     uint64_t offset = 0;
     if (m.where == Where::block) {
-      for (const Block &b : blocks_)
-        if (same(b.device, m.device)) storage = b.storage;
-      offset = m.offset;
+      const Block &block = block_of(m.device);
+      storage = block.storage;
+      offset = block.begin + m.offset;
     } else if (!storage) {
       check(runtime->storage_new(thread, m.device, m.nbytes, storage.out()));
     }
-    if (m.where == Where::block && m.first < 0) continue;  // no node that runs uses it
     tensors_[i] = tensor_at(thread, v, storage.get(), static_cast<char *>(storage->data) + offset);
   }
   for (Node &n : nodes_) bind_node(n);
   is_bound_ = true;
+}
+
+const Program::Block &Program::block_of(DLDevice device) const {
+  size_t i = 0;
+  while (!same(blocks_[i].device, device)) i++;  // each device of a memory has one
+  return blocks_[i];
+}
+
+// Gives the regions of a node their parts of the blocks.
+void Program::bind_blocks(Node &n) {
+  for (Program *region : {n.regions->first.get(), n.regions->second.get()})
+    for (Block &inner : region->blocks_)
+      for (const int32_t i : n.regions->blocks) {
+        const Memory &m = memories_[size_t(i)];
+        if (!same(m.device, inner.device)) continue;
+        const Block &outer = block_of(m.device);
+        inner.storage = outer.storage;
+        inner.begin = outer.begin + m.offset;
+        region->is_bound_ = false;
+      }
 }
 
 // Gives a node the tensors that it reads and writes, or notes where each run is to put them.
@@ -139,6 +159,7 @@ void Program::bind_node(Node &n) {
   for (const Slot &slot : n.slots) bind(slot.at, slot.value);
   if (n.form != PLAIT_FUNCTION || n.allocates || !n.runs) return;
   if (n.regions) {
+    bind_blocks(n);
     for (size_t i = 0; i < n.results[0].size(); i++) bind(&n.regions->results[i], n.results[0][i]);
     return;
   }
