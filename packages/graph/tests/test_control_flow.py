@@ -468,6 +468,52 @@ def test_what_a_graph_cannot_have(
     assert same_bits(pc.get_rng_state(), before)
 
 
+KEPT: list[Any] = []
+
+
+def keep(tensor: Any) -> Any:
+    KEPT.append(tensor)
+    return tensor
+
+
+def kept(*functions: Any) -> Callable[..., Any]:
+    def function(x: Any) -> Any:
+        KEPT.clear()
+        y = cond(x.sum() > 0, *functions, (x,))
+        return y + KEPT[0]
+
+    return function
+
+
+def kept_from_a_loop(at: int) -> Callable[..., Any]:
+    def function(x: Any) -> Any:
+        KEPT.clear()
+        (y,) = while_loop(lambda y: y.sum() < 40, lambda y: (keep(y * 2),), (x,))
+        return y + KEPT[at]
+
+    return function
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        kept(lambda x: keep(x * 2) + 1, pc.sin),
+        kept(lambda x: keep(x * 2)[1:].sum() + x, pc.sin),
+        kept(pc.sin, lambda x: keep(x * 2)),
+        kept(lambda x: cond(x[0] > 0, lambda x: keep(x * 2) + 1, pc.sin, (x,)), pc.sin),
+        kept_from_a_loop(0),
+        kept_from_a_loop(1),
+    ],
+)
+def test_tensors_of_a_branch_stay_in_it(function: Callable[..., Any]) -> None:
+    fails(function, X, NotImplementedError, "used outside of it; return it from there")
+
+
+def test_results_may_be_kept() -> None:
+    frozen(lambda x: [kept(lambda x: keep(x * 2), lambda x: keep(x * 3))(x)], (X,))
+    frozen(lambda x: [kept_from_a_loop(-1)(x)], (X,))
+
+
 def test_no_gradients_of_loops_and_draws() -> None:
     x = pc.ones(3, requires_grad=True)
     fails(loop(lambda x: (x + 1,)), x, NotImplementedError, "a loop in a graph has no gradients")

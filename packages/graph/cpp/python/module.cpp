@@ -75,6 +75,10 @@ class Capture {
                    const py::sequence &results) {
     recorder_.add_regions(begin, regions, handles(results));
   }
+  void note_inner(const py::object &tensor) { recorder_.note_inner(handle_of(tensor)); }
+  void note_region(const Capture &region, const py::sequence &results) {
+    recorder_.note_region(region.recorder_, handles(results));
+  }
   std::string nodes() const { return "[" + recorder_.nodes() + "]"; }
   uint64_t size() const { return recorder_.size(); }
   std::string values() const { return "[" + recorder_.values() + "]"; }
@@ -266,7 +270,9 @@ py::list shared_memory(const py::sequence &tensors) {
 
 std::pair<uint64_t, uint64_t> references(const py::object &tensor) {
   const plait_tensor *t = handle_of(tensor);
-  const auto count = [](const plait_object &o) { return __atomic_load_n(&o.refs, __ATOMIC_ACQUIRE); };
+  const auto count = [](const plait_object &o) {
+    return __atomic_load_n(&o.refs, __ATOMIC_ACQUIRE);
+  };
   return {count(t->o), count(t->storage->o)};
 }
 
@@ -338,6 +344,10 @@ PYBIND11_MODULE(_graph, m) {
       .def("stop", &Capture::stop, "End that.")
       .def("add_regions", &Capture::add_regions, py::arg("begin"), py::arg("regions"),
            py::arg("results"), "Record a node with regions, whose results are there already.")
+      .def("note_inner", &Capture::note_inner, py::arg("tensor"),
+           "Note a tensor of a region, which must not be used behind it.")
+      .def("note_region", &Capture::note_region, py::arg("region"), py::arg("results"),
+           "Note what a region made that is still in use, without its results.")
       .def("name_of", &Capture::name_of, py::arg("tensor"),
            "The name of a tensor; one that no recorded call made gets a name.")
       .def("end_arguments", &Capture::end_arguments,

@@ -75,6 +75,10 @@ std::string Recorder::name_of(plait_tensor *t) {
       return as_strided(t, memory->second);
     if (problem_.empty()) problem_ = "a view was made that no operator made, of another dtype";
   }
+  if (inner_.count(t->storage) && problem_.empty())
+    problem_ =
+        "a tensor that a function of cond or while_loop computed is used outside of it; "
+        "return it from there";
   if (memory != memories_.end() && memory->second.is_argument && problem_.empty())
     problem_ = "a view of an argument was made that no operator made, as by x.view(dtype)";
   const std::string name = "w" + std::to_string(outside_.size());
@@ -165,6 +169,19 @@ const plait_tensor *Recorder::written_outside(const plait_call *c) const {
       if (v.u.ts[k] && is_outside(v.u.ts[k])) return v.u.ts[k];
   }
   return nullptr;
+}
+
+void Recorder::note_inner(const plait_tensor *t) {
+  inner_.emplace(t->storage, Ref<plait_storage>::share(t->storage));
+}
+
+void Recorder::note_region(const Recorder &region, const std::vector<Tensor> &results) {
+  inner_.insert(region.inner_.begin(), region.inner_.end());
+  for (const auto &[storage, memory] : region.memories_) {
+    bool is_inner = !memory.is_outside && __atomic_load_n(&storage->o.refs, __ATOMIC_ACQUIRE) > 1;
+    for (const Tensor &t : results) is_inner &= t.get()->storage != storage;
+    if (is_inner) inner_.emplace(storage, Ref<plait_storage>::share(storage));
+  }
 }
 
 void Recorder::add_regions(const std::string &begin, const std::string &regions,

@@ -28,6 +28,11 @@ class Recorder {
   void add_regions(const std::string &begin, const std::string &regions,
                    const std::vector<Tensor> &results);
 
+  // Notes memory of a region that is still in use, and must not be used behind it: that of a
+  // tensor, or all that a region's recorder saw, without that of the region's results.
+  void note_inner(const plait_tensor *t);
+  void note_region(const Recorder &region, const std::vector<Tensor> &results);
+
   // The elements of the lists `nodes` and `values` of the graph, in JSON.
   const std::string &nodes() const { return nodes_; }
   const std::string &values() const { return values_; }
@@ -73,6 +78,7 @@ class Recorder {
   std::vector<Outside> outside_;
   std::unordered_map<std::string, std::string> names_;  // by what `key` gives
   std::unordered_map<plait_storage *, Memory> memories_;
+  std::unordered_map<const plait_storage *, Ref<plait_storage>> inner_;  // of regions
   void add_node(const std::string &);
 
   const bool is_region_;

@@ -213,8 +213,8 @@ class _Region:
 
     Args:
         inputs: names of its tensors.
-        outside: those and the other tensors that no call of it made, by name.
-        types: their descriptions.
+        captured: the other tensors that no call of it made, by name.
+        types: descriptions of both.
         nodes: its calls.
         outputs: names of its results.
         results: the results themselves.
@@ -222,17 +222,12 @@ class _Region:
     """
 
     inputs: list[str]
-    outside: dict[str, pc.Tensor]
+    captured: dict[str, pc.Tensor]
     types: dict[str, Json]
     nodes: list[Json]
     outputs: list[str]
     results: list[pc.Tensor]
     structure: Any
-
-    @property
-    def captured(self) -> dict[str, pc.Tensor]:
-        """The tensors that it reads besides its inputs."""
-        return {n: tensor for n, tensor in self.outside.items() if n not in self.inputs}
 
 
 @contextlib.contextmanager
@@ -253,6 +248,7 @@ def _undone_draws(undo: bool) -> Iterator[None]:
 
 
 def _record(
+    parent: Any,
     function: Function,
     leaves: Sequence[pc.Tensor],
     structure: Any,
@@ -278,16 +274,16 @@ def _record(
     outputs = [capture.name_of(tensor) for tensor in results]
     if capture.problem:
         raise NotImplementedError(f"{what}: {capture.problem}")
-    outside = {name: tensor for name, tensor, _ in capture.outside}
+    parent.note_region(capture, results)
     types = {name: json.loads(text) for name, _, text in capture.outside}
-    region = _Region(inputs, outside, types, json.loads(capture.nodes), outputs, results, own)
-    _check_effects(region, capture, what)
-    return region
+    captured = {name: tensor for name, tensor, _ in capture.outside if name not in inputs}
+    _check_effects(capture, types, what)
+    return _Region(inputs, captured, types, json.loads(capture.nodes), outputs, results, own)
 
 
-def _check_effects(region: _Region, capture: Any, what: str) -> None:
-    for name, tensor in region.outside.items():
-        if region.types[name] != description(name, tensor):
+def _check_effects(capture: Any, types: dict[str, Json], what: str) -> None:
+    for name, tensor, _ in capture.outside:
+        if types[name] != description(name, tensor):
             raise NotImplementedError(
                 f"{what}: it changes the shape, strides or dtype of a tensor in place"
             )
@@ -295,6 +291,13 @@ def _check_effects(region: _Region, capture: Any, what: str) -> None:
             raise NotImplementedError(
                 f"{what}: it computes gradients into `.grad`; call backward() outside of it"
             )
+
+
+def _note_results(parent: Any, results: list[pc.Tensor]) -> None:
+    """Note results of a region that the graph around it does not have, but somebody may use."""
+    for at in range(len(results)):
+        if sys.getrefcount(results[at]) > 2 or max(_graph.references(results[at])) > 1:
+            parent.note_inner(results[at])
 
 
 def _as_bool(tensor: pc.Tensor) -> pc.Tensor:
@@ -349,10 +352,11 @@ def _record_cond(
     for name, function in zip(("true_fn", "false_fn"), functions, strict=True):
         with _undone_draws((name == "true_fn") != is_true):
             what = f"cond: `{name}`"
-            regions.append(_record(function, given, structure, what))
+            regions.append(_record(capture, function, given, structure, what))
             _check_history(regions[-1].results, newest, what)
     _check_branches(*regions)
-    chosen = regions[0 if is_true else 1]
+    chosen, other = regions if is_true else regions[::-1]
+    _note_results(capture, other.results)
     operands = {capture.name_of(tensor): tensor for tensor in leaves}
     captured = {
         name: tensor
@@ -362,7 +366,9 @@ def _record_cond(
     operands |= captured
     forms = []
     for region in regions:
-        own = {capture.name_of(tensor): name for name, tensor in region.outside.items()}
+        own = {capture.name_of(tensor): name for name, tensor in region.captured.items()}
+        pairs = zip(leaves, region.inputs, strict=True)
+        own |= {capture.name_of(tensor): name for tensor, name in pairs}
         forms.append(_region_json(region, [own.get(n) for n in operands], list(operands.values())))
     args = [f"%{capture.name_of(predicate)}", [f"%{name}" for name in operands]]
     leaf_sources = [tensor for tensor in captured.values() if tensor.is_leaf]
@@ -553,7 +559,9 @@ def _record_loop(
         raise _no_gradients()
     first: tuple[_Region, _Region] | None = None
     while True:
-        condition = _record(cond_fn, carried, structure, "while_loop: `cond_fn`", is_condition=True)
+        condition = _record(
+            capture, cond_fn, carried, structure, "while_loop: `cond_fn`", is_condition=True
+        )
         with _unrecorded():
             goes_on = bool(condition.results[0])
             # a body that does not run is recorded on copies, as it may write to them
@@ -563,7 +571,7 @@ def _record_loop(
             break
         with _undone_draws(not goes_on):
             what = "while_loop: `body_fn`"
-            body = _record(body_fn, given, structure, what, may_write=True)
+            body = _record(capture, body_fn, given, structure, what, may_write=True)
         _check_carried(given, structure, body.results, body.structure)
         if any(result.requires_grad for result in body.results):
             raise _no_gradients()
@@ -571,7 +579,9 @@ def _record_loop(
         _check_round(first, (condition, body))
         if not goes_on:
             break
-        carried = body.results
+        before, carried = carried, body.results
+        del given, condition, body
+        _note_results(capture, before)
     captured = _captured_by(capture, first)
     forms = []
     for region in first:
