@@ -1,8 +1,8 @@
 // A graph that can run (docs/design/0051): its text, checked; the shapes of all values; one block
 // of memory for values that nobody keeps, planned ahead; and calls of operators with fixed targets.
 #pragma once
-#include <deque>
 #include <functional>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -182,10 +182,10 @@ class Program {
   std::vector<int32_t> moving_;  // values that each run makes anew
   std::vector<Slot> moving_slots_;
   // what arguments point to
-  std::deque<std::vector<plait_tensor *>> tensor_lists_;
-  std::deque<std::vector<int64_t>> integer_lists_;
-  std::deque<std::vector<double>> real_lists_;
-  std::deque<std::string> strings_;
+  std::list<std::vector<plait_tensor *>> tensor_lists_;
+  std::list<std::vector<int64_t>> integer_lists_;
+  std::list<std::vector<double>> real_lists_;
+  std::list<std::string> strings_;
   bool keeps_outputs_ = true, is_bound_ = false;
   std::mutex runs_;
 };
