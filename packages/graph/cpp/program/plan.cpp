@@ -117,8 +117,12 @@ bool same_place(const TensorType &a, const TensorType &b) {
 
 class Program::Planner {
  public:
-  Planner(Program *program, plait_thread *thread, CallLimit *limit)
-      : p_(*program), thread_(thread), limit_(*limit), metas_(p_.values_.size()) {}
+  Planner(Program *program, plait_thread *thread)
+      : p_(*program),
+        thread_(thread),
+        limit_(thread,
+               most_calls + most_calls_of_a_node * p_.nodes_.size() + 4 * p_.values_.size()),
+        metas_(p_.values_.size()) {}
 
   void infer() {
     for (size_t i = 0; i < p_.values_.size(); i++)  // inputs and weights
@@ -596,7 +600,7 @@ class Program::Planner {
 
   Program &p_;
   plait_thread *thread_;
-  CallLimit &limit_;
+  CallLimit limit_;
   std::vector<Tensor> metas_;
   std::vector<plait_value> out_;
   // by the storage of the meta tensors: the memory and the number that is its address
@@ -606,8 +610,7 @@ class Program::Planner {
 
 void Program::plan(plait_thread *thread) {
   const NoLayers none(thread);
-  CallLimit limit(thread, most_calls + most_calls_of_a_node * nodes_.size() + 4 * values_.size());
-  Planner planner(this, thread, &limit);
+  Planner planner(this, thread);
   planner.infer();
   planner.finish(n_inputs());
 }
