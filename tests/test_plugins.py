@@ -32,7 +32,7 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "-Werror",
         "-shared",
         "-fPIC",
-        f"-I{plait_abi.paths()['include']}",
+        *(f"-I{plait_abi.paths(name)['include']}" for name in ("plait_abi", "plait_graph")),
     ]
     for source in PLUGINS.glob("*.c"):
         subprocess.run(
