@@ -132,3 +132,44 @@ def test_refusals(torch: Any) -> None:
         torch.compile(3)
     with pytest.raises(RuntimeError, match=r"invalid torch\.compile stance 'slow'"):
         torch.compiler.set_stance("slow")
+
+
+def losses(torch: Any, wrap: Any) -> list[float]:
+    """Train a small model, behind what `wrap` makes of it."""
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(
+        torch.nn.Linear(4, 8), torch.nn.BatchNorm1d(8), torch.nn.Dropout(0.5), torch.nn.Linear(8, 2)
+    )
+    call, result = wrap(model), []
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+    for _ in range(6):
+        x, y = torch.randn(16, 4), torch.randint(0, 2, (16,))
+        optimizer.zero_grad()
+        loss = torch.nn.functional.cross_entropy(call(x), y)
+        loss.backward()
+        optimizer.step()
+        result.append(loss.item())
+    return result
+
+
+def test_a_compiled_model_trains_as_it_does(torch: Any) -> None:
+    def in_place(model: Any) -> Any:
+        model.compile()
+        return model
+
+    expected = losses(torch, lambda model: model)
+    assert losses(torch, torch.compile) == losses(torch, in_place) == expected
+
+
+def test_python_runs_at_each_call(torch: Any) -> None:
+    signs: list[bool] = []
+
+    def f(x: Any, n: int) -> Any:
+        y = torch.sin(x) * n
+        signs.append(bool(y.sum() > 0))
+        return y + 1 if signs[-1] else y - 1
+
+    compiled, x = torch.compile(f), torch.randn(5)
+    for n in (1, 2, -2, 0, 1, -1):
+        assert torch.equal(compiled(x, n), f(x, n)) and signs[-1] is signs[-2]
+    assert len(signs) == 12 and True in signs and False in signs
