@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from plait_graph import _graph
 
@@ -32,8 +32,10 @@ class CompiledProgram:
         self._compiled.set_number(self._places[name], value)
 
 
-def new_program(text: str) -> Any:
+def new_program(text: str) -> _graph.Program:
     """Return a program of a graph: of the compiler that fills the role, if it takes the graph."""
     own = _graph.Program(text)
     compiled = _graph.compile(text, len(own.outputs))
-    return own if compiled is None else CompiledProgram(own, compiled)
+    if compiled is None:
+        return own
+    return cast("_graph.Program", CompiledProgram(own, compiled))  # it has the same methods

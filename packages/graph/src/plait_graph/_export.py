@@ -265,7 +265,7 @@ class Loaded:
         self.text = text
         self.metadata = dict(metadata or {})
         _bring_operators(text)
-        self._program: Any = new_program(text)
+        self._program = new_program(text)
         missing = [name for name in self._program.weights if name not in tensors]
         if missing:
             raise ValueError(f"load: {path} has no tensor {missing[0]!r}, which its graph reads")

@@ -36,7 +36,7 @@ class Part:
             "nodes": nodes,
             "outputs": ["%" + name for name in outputs],
         }
-        self.program: Any = new_program(json.dumps(self.graph))
+        self.program = new_program(json.dumps(self.graph))
         self.bind(recording.outside)
 
     def bind(self, tensors: dict[str, pc.Tensor]) -> None:
