@@ -11,7 +11,6 @@ import pathlib
 import random
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -168,11 +167,9 @@ def test_forged_calls(rounds: Any, child: Any, tmp_path: pathlib.Path) -> None:
             paths.append(path.with_suffix(f".{len(paths)}"))
             paths[-1].write_bytes(file_with({}, b"", graph))
             texts.append(json.dumps(graph)[:1000])
-        began = time.monotonic()
         lines = "".join(f"{each}\n" for each in paths)
         results = child(256, "open", lines=lines, timeout=PATIENCE * CALLS)
         assert len(results) == CALLS
-        assert time.monotonic() - began < PATIENCE * CALLS / 4
         for (code, error), text in zip(results, texts, strict=True):
             assert (code == 0) == (error == ""), text
             assert len(error) < 1000, text
