@@ -71,6 +71,7 @@ PARTS: dict[str, set[str]] = {
     "plait_torch/files.py": {"numpy"},
     "plait_torch/_mapped_file.py": {"numpy"},
     "plait_torch/_quasirandom.py": {"numpy"},
+    "plait_torch/_sampler_draws.py": {"numpy"},
     "plait_torch/_summaries.py": {"numpy", "tensorboard", "matplotlib"},
     "plait_torch/_tensorboard.py": {"tensorboard"},
     # pictures, when torchvision's functions read and write them

@@ -26,7 +26,12 @@ from plait_data._dataset import (
     random_split,
 )
 from plait_data._loader import DataLoader
-from plait_data._randomness import manual_seed, set_seed_source
+from plait_data._randomness import (
+    LibraryDraws,
+    manual_seed,
+    set_library_draws,
+    set_seed_source,
+)
 from plait_data._sample_seeds import sample_rng
 from plait_data._sampler import (
     BatchSampler,
@@ -41,6 +46,7 @@ from plait_data.collate import default_collate, default_convert, set_batch_conve
 from plait_data.distributed import DistributedSampler
 
 __all__ = [
+    "LibraryDraws",
     "BatchSampler",
     "ChainDataset",
     "ConcatDataset",
@@ -67,5 +73,6 @@ __all__ = [
     "random_split",
     "sample_rng",
     "set_batch_converter",
+    "set_library_draws",
     "set_seed_source",
 ]

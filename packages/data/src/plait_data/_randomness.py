@@ -22,6 +22,19 @@ class LibraryDraws(Protocol):
     Attributes:
         kind: the ``"bit_generator"`` in the states of its generators.
         block: the number of indices that a sampler with replacement draws at once.
+
+    Example:
+        >>> import numpy as np, plait_data
+        >>> class Draws:
+        ...     kind, block = "PCG64", 32
+        ...     def rng(self, operator, generator):
+        ...         return np.random.default_rng(3)
+        ...     def seed_worker(self, seed, worker):
+        ...         np.random.seed(seed % 2**32)
+        >>> before = plait_data.set_library_draws(Draws())
+        >>> list(plait_data.RandomSampler("abc")) == list(plait_data.RandomSampler("abc"))
+        True
+        >>> _ = plait_data.set_library_draws(before)
     """
 
     kind: str
@@ -96,7 +109,19 @@ def set_seed_source(source: SeedSource | None) -> SeedSource | None:
 
 def set_library_draws(draws: LibraryDraws | None) -> LibraryDraws | None:
     """Let samplers, splits and loaders draw as another library does, if they have no generator of
-    NumPy and no seed; None: as plait does. Returns what was set before.
+    NumPy and no seed.
+
+    Args:
+        draws: see `LibraryDraws`; None: they draw as plait's do, which is the default.
+
+    Returns:
+        What was set before.
+
+    Example:
+        >>> import plait_data
+        >>> before = plait_data.set_library_draws(None)
+        >>> plait_data.set_library_draws(before) is None
+        True
     """
     global _library
     before, _library = _library, draws
@@ -186,7 +211,8 @@ class RandomSource:
         if self._generator is not None:
             return self._generator
         if _library is not None:
-            return _library.rng(self._operator, self._foreign)
+            library: np.random.Generator = _library.rng(self._operator, self._foreign)
+            return library
         if self._foreign is not None:
             randint = _randint_of(self._foreign)
             assert randint is not None
@@ -201,7 +227,8 @@ class RandomSource:
 
 def _of_kind(state: Any) -> np.random.Generator:
     if _library is not None and state["bit_generator"] == _library.kind:
-        return _library.rng("RandomSampler", None)
+        library: np.random.Generator = _library.rng("RandomSampler", None)
+        return library
     kind = getattr(np.random, state["bit_generator"])
     return np.random.Generator(kind())
 

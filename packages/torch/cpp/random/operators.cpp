@@ -9,8 +9,22 @@
 #include "random/normal_lanes.hpp"
 #include "random/operators.hpp"
 
+// Registers a kernel.
+#define PLAIT_DRAWS(op, function) const bool function##_draws = add(op, function)
+
 namespace plait::pytorch {
+
+std::vector<RandomOperator> &random_operators() {
+  static std::vector<RandomOperator> all;
+  return all;
+}
+
 namespace {
+
+bool add(const char *op, plait_kernel kernel) {
+  random_operators().push_back({op, kernel});
+  return true;
+}
 
 double real(const plait_call *c, int i, double absent = 0) {
   const plait_value &v = c->in[i];
@@ -81,6 +95,7 @@ plait_status uniform(plait_call *c) {  // uniform_(self, low, high, *, generator
     return fill_uniform(mt, self, low, high);
   });
 }
+PLAIT_DRAWS("uniform_", uniform);
 
 template <class C>
 void normal_of_16(C *u, C mean, C deviation) {
@@ -147,6 +162,7 @@ plait_status normal(plait_call *c) {  // normal_(self, mean, std, *, generator)
     return fill_normal(mt, self, mean, deviation);
   });
 }
+PLAIT_DRAWS("normal_", normal);
 
 // Distributions by transformation. They compute in double.
 
@@ -171,6 +187,7 @@ plait_status log_normal(plait_call *c) {  // log_normal_(self, mean, std, *, gen
   return transformed(
       c, [=](MersenneTwister &mt) { return std::exp(std::fma(mt.normal(), deviation, mean)); });
 }
+PLAIT_DRAWS("log_normal_", log_normal);
 
 double exponential_number(MersenneTwister &mt, double rate) {
   return -1 / rate * std::log1p(-mt.unit(double()));
@@ -179,6 +196,7 @@ plait_status exponential(plait_call *c) {  // exponential_(self, lambd, *, gener
   const double rate = real(c, 1, 1);
   return transformed(c, [=](MersenneTwister &mt) { return exponential_number(mt, rate); });
 }
+PLAIT_DRAWS("exponential_", exponential);
 
 plait_status cauchy(plait_call *c) {  // cauchy_(self, median, sigma, *, generator)
   const double median = real(c, 1), sigma = real(c, 2, 1);
@@ -188,6 +206,7 @@ plait_status cauchy(plait_call *c) {  // cauchy_(self, median, sigma, *, generat
     return std::fma(sigma, std::tan(3.14159265358979323846 * (u - 0.5)), median);
   });
 }
+PLAIT_DRAWS("cauchy_", cauchy);
 
 plait_status geometric(plait_call *c) {  // geometric_(self, p, *, generator)
   const double p = real(c, 1);
@@ -195,6 +214,7 @@ plait_status geometric(plait_call *c) {  // geometric_(self, p, *, generator)
     return std::ceil(std::log(mt.unit(double())) / std::log1p(-p));
   });
 }
+PLAIT_DRAWS("geometric_", geometric);
 
 // Bernoulli.
 
@@ -202,6 +222,7 @@ plait_status bernoulli_fill(plait_call *c) {  // bernoulli_(self, p, *, generato
   const double p = real(c, 1, 0.5);
   return transformed(c, [=](MersenneTwister &mt) { return double(mt.unit(double()) < p); });
 }
+PLAIT_DRAWS("bernoulli_", bernoulli_fill);
 
 plait_status bernoulli(plait_call *c) {  // bernoulli(self, *, generator)
   const DLTensor &p = target(c), &out = c->out[0].u.t->dl;
@@ -223,6 +244,7 @@ plait_status bernoulli(plait_call *c) {  // bernoulli(self, *, generator)
     });
   });
 }
+PLAIT_DRAWS("bernoulli", bernoulli);
 
 // Whether the strides of a tensor are those of dense memory, in any order of its dimensions.
 bool is_dense(const DLTensor &t) {
@@ -257,6 +279,7 @@ plait_status dropout(plait_call *c) {  // native_dropout(input, p, *, generator)
     });
   });
 }
+PLAIT_DRAWS("native_dropout", dropout);
 
 // Whole numbers.
 
@@ -302,6 +325,7 @@ plait_status random_from(plait_call *c) {  // random_.from(self, low, high, *, g
   return drawing(
       c, [&](MersenneTwister &mt) { return fill_range(mt, self, low, end - uint64_t(low)); });
 }
+PLAIT_DRAWS("random_.from", random_from);
 
 plait_status random_all(plait_call *c) {  // random_(self, *, generator): 0 to the largest number
   const DLTensor &self = target(c);
@@ -316,6 +340,7 @@ plait_status random_all(plait_call *c) {  // random_(self, *, generator): 0 to t
     });
   });
 }
+PLAIT_DRAWS("random_", random_all);
 
 plait_status randint(plait_call *c) {  // randint(low, high, size, ...)
   const int64_t low = c->in[0].u.i;
@@ -323,6 +348,7 @@ plait_status randint(plait_call *c) {  // randint(low, high, size, ...)
   return drawing(
       c, [&](MersenneTwister &mt) { return fill_range(mt, c->out[0].u.t->dl, low, range); });
 }
+PLAIT_DRAWS("randint", randint);
 
 plait_status randperm(plait_call *c) {  // randperm(n, ...): Fisher and Yates' shuffle
   const DLTensor &out = c->out[0].u.t->dl;
@@ -342,6 +368,7 @@ plait_status randperm(plait_call *c) {  // randperm(n, ...): Fisher and Yates' s
     });
   });
 }
+PLAIT_DRAWS("randperm", randperm);
 
 // multinomial
 
@@ -419,17 +446,8 @@ plait_status multinomial(plait_call *c) {  // multinomial(self, num_samples, rep
     });
   });
 }
+PLAIT_DRAWS("multinomial", multinomial);
 
 }  // namespace
-
-const std::vector<std::pair<const char *, plait_kernel>> &random_operators() {
-  static const std::vector<std::pair<const char *, plait_kernel>> all = {
-      {"uniform_", uniform},          {"normal_", normal},           {"log_normal_", log_normal},
-      {"exponential_", exponential},  {"cauchy_", cauchy},           {"geometric_", geometric},
-      {"bernoulli_", bernoulli_fill}, {"bernoulli", bernoulli},      {"native_dropout", dropout},
-      {"random_", random_all},        {"random_.from", random_from}, {"randint", randint},
-      {"randperm", randperm},         {"multinomial", multinomial}};
-  return all;
-}
 
 }  // namespace plait::pytorch

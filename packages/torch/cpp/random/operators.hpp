@@ -3,11 +3,15 @@
 #pragma once
 #include <plait/abi.h>
 
-#include <utility>
 #include <vector>
 
 namespace plait::pytorch {
 
-const std::vector<std::pair<const char *, plait_kernel>> &random_operators();
+struct RandomOperator {
+  const char *name;
+  plait_kernel kernel;
+};
+
+std::vector<RandomOperator> &random_operators();
 
 }  // namespace plait::pytorch

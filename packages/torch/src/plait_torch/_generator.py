@@ -62,11 +62,16 @@ def bind() -> None:
             state = int.from_bytes(state[:8], "little"), int.from_bytes(state[8:], "little")
         return _set_state(self, state)
 
-    plait_abi.Generator.get_state, plait_abi.Generator.set_state = get_state, set_state
+    _put(get_state, set_state)
     use_generator("pytorch")
 
 
 def unbind() -> None:
     """Restore what was before `bind`."""
-    plait_abi.Generator.get_state, plait_abi.Generator.set_state = _get_state, _set_state
+    _put(_get_state, _set_state)
     use_generator("plait")
+
+
+def _put(get_state: Any, set_state: Any) -> None:
+    kind: Any = plait_abi.Generator
+    kind.get_state, kind.set_state = get_state, set_state

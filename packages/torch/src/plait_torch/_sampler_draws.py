@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import plait
-from plait_data._randomness import set_library_draws
+import plait_data
 
 __all__ = ["bind", "unbind"]
 
@@ -48,7 +48,7 @@ class _Draws:
 
     def integers(self, low: int, high: int | None = None, size: int | None = None) -> Any:
         """Return ``size`` integers from low up to high, or one seed."""
-        if size is None:
+        if size is None or high is None:
             return _seed(self._generator)
         return plait.randint(low, high, (size,), generator=self._generator).numpy()
 
@@ -67,7 +67,7 @@ def _seed(generator: Any) -> int:
 
 
 class _PyTorch:
-    """What `plait_data` asks; see `plait_data._randomness.LibraryDraws`."""
+    """What `plait_data` asks; see `plait_data.LibraryDraws`."""
 
     kind = "PyTorch"
     block = 32
@@ -123,9 +123,9 @@ def _numpy_seed(seed: int, worker: int) -> list[int]:
 
 def bind() -> None:
     """Let samplers, splits and loaders draw as PyTorch's do."""
-    set_library_draws(_PyTorch())
+    plait_data.set_library_draws(_PyTorch())
 
 
 def unbind() -> None:
     """Let them draw as plait's do."""
-    set_library_draws(None)
+    plait_data.set_library_draws(None)
