@@ -17,7 +17,7 @@ BOOL: dict[str, Any] = {"dtype": "bool", "shape": []}
 
 
 def tensor(name: str, **more: Any) -> dict[str, Any]:
-    return {"name": name, **FLOAT, **more}
+    return {"name": name, **copy.deepcopy(FLOAT), **more}
 
 
 def node(op: str, inputs: list[Any], out: list[Any], **more: Any) -> dict[str, Any]:
@@ -47,9 +47,9 @@ def sound() -> dict[str, Any]:
         ],
         "outputs": ["%y"],
     }
-    return {
+    graph = {
         "plait_graph": 1,
-        "inputs": [tensor("x"), {"name": "p", **BOOL}],
+        "inputs": [tensor("x"), {"name": "p", **copy.deepcopy(BOOL)}],
         "weights": [tensor("w")],
         "numbers": [{"name": "n", "value": 1.5}],
         "nodes": [
@@ -58,6 +58,7 @@ def sound() -> dict[str, Any]:
         ],
         "outputs": ["%z"],
     }
+    return copy.deepcopy(graph)  # the two branches appear twice
 
 
 def run(graph: Any) -> list[Any]:
@@ -166,38 +167,68 @@ def test_regions_within_regions(levels: int, works: bool) -> None:
         _graph.Program(text)
 
 
+def test_endless_work_in_a_region() -> None:
+    long = {"dtype": "bool", "shape": [2**56]}
+    region = {"inputs": [{"name": "a", **long}], "nodes": [node("unbind", ["%a", 0], [["%b"]])]}
+    region["outputs"] = ["%b"]
+    graph = {
+        "plait_graph": 1,
+        "inputs": [{"name": "x", **long}, {"name": "p", **BOOL}],
+        "weights": [],
+        "nodes": [node("cond", ["%p", ["%x"]], [["%y"]], regions=[region, region])],
+        "outputs": ["%y"],
+    }
+    with pytest.raises(ValueError, match=r'"unbind".: more than \d+ operator calls are needed'):
+        _graph.Program(json.dumps(graph))
+
+
 def places(at: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """Return the paths of all parts of a value in JSON."""
     items = at.items() if isinstance(at, dict) else enumerate(at) if isinstance(at, list) else ()
     return [path] * bool(path) + [p for key, each in items for p in places(each, (*path, key))]
 
 
+def value_at(graph: Any, path: tuple[Any, ...]) -> Any:
+    for key in path:
+        graph = graph[key]
+    return graph
+
+
+SOUND = sound()
+PLACES = places(SOUND)
+KINDS = {
+    path: ([k for k in path if isinstance(k, str)][-1], type(value_at(SOUND, path)))
+    for path in PLACES
+}
+
+
+def changed(draw: random.Random) -> dict[str, Any]:
+    """Return the sound graph with one or two changes, most of them by a part of the same kind."""
+    graph = copy.deepcopy(SOUND)
+    for _ in range(draw.randint(1, 2)):
+        path = draw.choice(PLACES)
+        alike = [each for each in PLACES if KINDS[each] == KINDS[path]]
+        other = value_at(SOUND, draw.choice(alike))
+        value = draw.choice([other] * 8 + [None, -1, 2**62, [], {}, "%x"])
+        try:
+            at = value_at(graph, path[:-1])
+            if draw.random() < 0.1:
+                del at[path[-1]]
+            else:
+                at[path[-1]] = copy.deepcopy(value)
+        except (KeyError, IndexError, TypeError):
+            continue  # the first change removed it
+    return graph
+
+
 def test_random_changes() -> None:
     draw = random.Random(0)
-    parts = places(sound())
     outcomes = {True: 0, False: 0}
     for _ in range(600):
-        graph = sound()
-        for _ in range(draw.randint(1, 2)):
-            source, target = draw.choice(parts), draw.choice(parts)
-            try:
-                value = graph
-                for key in source:
-                    value = value[key]
-                at = graph
-                for key in target[:-1]:
-                    at = at[key]
-                changed = draw.choice([None, -1, 2**62, [], {}, "%x", "%y", copy.deepcopy(value)])
-                if draw.random() < 0.2:
-                    del at[target[-1]]
-                else:
-                    at[target[-1]] = changed
-            except (KeyError, IndexError, TypeError):
-                continue
         try:
-            _graph.Program(json.dumps(graph))
+            _graph.Program(json.dumps(changed(draw)))
             outcomes[True] += 1
         except (ValueError, RuntimeError, TypeError) as error:
             assert 0 < len(str(error)) < 1000
             outcomes[False] += 1
-    assert min(outcomes.values()) > 20, outcomes
+    assert min(outcomes.values()) > 60, outcomes

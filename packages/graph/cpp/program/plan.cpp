@@ -18,7 +18,7 @@ constexpr uint64_t alignment = 64;
 
 // Operator calls that may find the shapes of a graph: decompositions make some for each of their
 // steps, and one for each of many results, which have names in the graph.
-constexpr uint64_t most_calls = uint64_t(1) << 17, most_calls_of_a_node = 256;
+constexpr uint64_t most_calls_of_a_graph = uint64_t(1) << 17, most_calls_of_a_node = 256;
 
 uint64_t aligned(uint64_t n) { return (n + alignment - 1) / alignment * alignment; }
 
@@ -117,12 +117,8 @@ bool same_place(const TensorType &a, const TensorType &b) {
 
 class Program::Planner {
  public:
-  Planner(Program *program, plait_thread *thread)
-      : p_(*program),
-        thread_(thread),
-        limit_(thread,
-               most_calls + most_calls_of_a_node * p_.nodes_.size() + 4 * p_.values_.size()),
-        metas_(p_.values_.size()) {}
+  Planner(Program *program, plait_thread *thread, CallLimit *limit)
+      : p_(*program), thread_(thread), limit_(*limit), metas_(p_.values_.size()) {}
 
   void infer() {
     for (size_t i = 0; i < p_.values_.size(); i++)  // inputs and weights
@@ -382,11 +378,11 @@ class Program::Planner {
     const size_t n_results = n.results[0].size();
     r.first->is_region_ = r.second->is_region_ = true;
     if (r.is_loop) {
-      r.first->plan_round(thread_, n_results, false);
-      r.second->plan_round(thread_, n_results, true);
+      r.first->plan_round(thread_, &limit_, n_results, false);
+      r.second->plan_round(thread_, &limit_, n_results, true);
     } else {
-      r.first->plan(thread_);
-      r.second->plan(thread_);
+      r.first->plan_region(thread_, &limit_);
+      r.second->plan_region(thread_, &limit_);
     }
     if (r.is_loop && n.in[0].n != n_results)
       refuse(n, "it has %u carried values and %zu results", n.in[0].n, n_results);
@@ -600,7 +596,7 @@ class Program::Planner {
 
   Program &p_;
   plait_thread *thread_;
-  CallLimit limit_;
+  CallLimit &limit_;
   std::vector<Tensor> metas_;
   std::vector<plait_value> out_;
   // by the storage of the meta tensors: the memory and the number that is its address
@@ -608,16 +604,27 @@ class Program::Planner {
   uint64_t next_address_ = alignment;
 };
 
+uint64_t Program::most_calls() const {
+  uint64_t most = most_calls_of_a_node * nodes_.size() + 4 * values_.size();
+  for (const Node &n : nodes_)
+    if (n.regions) most += n.regions->first->most_calls() + n.regions->second->most_calls();
+  return most;
+}
+
 void Program::plan(plait_thread *thread) {
   const NoLayers none(thread);
-  Planner planner(this, thread);
+  CallLimit limit(thread, most_calls_of_a_graph + most_calls());
+  plan_region(thread, &limit);
+}
+
+void Program::plan_region(plait_thread *thread, CallLimit *limit) {
+  Planner planner(this, thread, limit);
   planner.infer();
   planner.finish(n_inputs());
 }
 
-void Program::plan_round(plait_thread *thread, size_t n_carried, bool is_body) {
-  const NoLayers none(thread);
-  Planner planner(this, thread);
+void Program::plan_round(plait_thread *thread, CallLimit *limit, size_t n_carried, bool is_body) {
+  Planner planner(this, thread, limit);
   planner.infer();
   if (is_body) planner.separate_outputs(n_carried);
   is_round_ = true;

@@ -14,6 +14,7 @@
 
 namespace plait::graph {
 
+class CallLimit;
 class Json;
 
 struct TensorType {
@@ -138,7 +139,10 @@ class Program {
   Program() = default;
   void plan(plait_thread *);
   // As a region of a loop, which carries the first inputs; the others are the same in all rounds.
-  void plan_round(plait_thread *, size_t n_carried, bool is_body);
+  void plan_round(plait_thread *, CallLimit *, size_t n_carried, bool is_body);
+  void plan_region(plait_thread *, CallLimit *);
+  // How many operator calls may find the shapes, also in regions.
+  uint64_t most_calls() const;
   void check_type(plait_thread *, const plait_tensor *, const TensorType &, const char *what,
                   const std::string &name) const;
   void make_fixed(plait_thread *);
