@@ -177,6 +177,20 @@ def test_draws_are_those_of_the_chosen_branch() -> None:
     assert len(compiled.graphs()) == 1
 
 
+def test_checked_calls() -> None:
+    w = pc.randn(3, 3).requires_grad_()
+
+    def function(x: Any) -> Any:
+        y = cond(x.sum() > 0, lambda x: (x @ w).tanh(), lambda x: x * 3, (x,))
+        return y.sum() * 2
+
+    compiled = compile(function, frozen=True, check=1)
+    for seed in range(5):
+        pc.manual_seed(seed)
+        x = pc.randn(3, 3)
+        assert all(map(same_bits, gradients(compiled, x, [w]), gradients(function, x, [w])))
+
+
 def test_a_bool_is_chosen_in_python() -> None:
     def function(x: Any, up: bool) -> Any:
         return [cond(up, lambda x: x + 1, lambda x: x - 1, (x,))]

@@ -194,6 +194,12 @@ void Recorder::add_regions(const std::string &begin, const std::string &regions,
     out += (out.empty() ? "\"%" : ", \"%") + name + "\"";
   }
   add_node(begin + ", \"out\": [[" + out + "]], \"regions\": " + regions + "}");
+  if (!keeps_copies_) return;
+  static const Operator clone(runtime, "clone");
+  plait_thread *thread = runtime->thread();
+  const NoLayers none(thread);
+  for (const Tensor &t : results)
+    copies_.push_back({n_nodes_ - 1, find(t.get()), clone(thread, t)});
 }
 
 plait_status Recorder::record(plait_call *c) {
