@@ -239,6 +239,7 @@ Result graph_launch(GraphExec handle, Stream to) {
   if (const Result r = entered(to, &stream)) return r;
   const auto exec = execs().find(handle);
   if (!exec) return kInvalidHandle;
+  count(kGraphLaunches);
   const TracedCall call = trace_call(emulation::TracedKind::kNone, nullptr, 0);
   return submit(stream, [exec, call] {
     call_of_graph() = call.number;

@@ -123,6 +123,7 @@ enum Number {
   kWaits,
   kLiveBytes,
   kThreads,
+  kGraphLaunches,
   kNumbers
 };
 int64_t number(Number);

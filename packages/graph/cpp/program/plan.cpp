@@ -159,7 +159,8 @@ class Program::Planner {
       p_.is_written_[i] = varies[size_t(p_.values_[p_.n_inputs() + i].memory)];
     for (const Node &n : p_.nodes_)
       each_written(n, [&](int32_t m) {
-        const Memory &memory = p_.memories_[size_t(m)];
+        Memory &memory = p_.memories_[size_t(m)];
+        memory.is_written = true;
         if (memory.where != Where::input) return;
         p_.writes_inputs_ = true;
         p_.is_written_input_[size_t(memory.value)] = true;

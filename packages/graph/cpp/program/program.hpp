@@ -65,6 +65,8 @@ class Program {
   // The names of all values, and a number that those in the same memory have in common; -1 for one
   // whose memory is known only when it runs.
   std::vector<std::pair<std::string, int32_t>> memories() const;
+  // How it runs on a device that records graphs; empty where there is none, or before a run.
+  std::string device_graph_text();
   // Whether the graph writes to a weight.
   bool writes_weight(size_t i) const { return is_written_[i]; }
   // Whether the graph writes to an input.
@@ -92,6 +94,7 @@ class Program {
     int64_t begin = 0;  // of its bytes, from the first element of an input or weight
     uint64_t offset = 0;  // in the block of the device
     int32_t first = -1, last = -1;  // the nodes that use it
+    bool is_written = false;  // by a node, other than the one that makes it
   };
   struct Block {
     DLDevice device;
@@ -135,6 +138,7 @@ class Program {
   class Parser;
   class Planner;
   class RegionRun;
+  class DeviceGraph;
 
   Program() = default;
   void plan(plait_thread *);
@@ -191,6 +195,7 @@ class Program {
   std::list<std::vector<double>> real_lists_;
   std::list<std::string> strings_;
   bool keeps_outputs_ = true, is_bound_ = false;
+  std::shared_ptr<DeviceGraph> device_graph_;  // or NULL
   std::mutex runs_;
 };
 

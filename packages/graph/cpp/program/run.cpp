@@ -3,7 +3,7 @@
 
 #include <plait/layer.hpp>
 
-#include "program/program.hpp"
+#include "program/device_graph.hpp"
 
 namespace plait::graph {
 
@@ -88,6 +88,7 @@ void Program::check_type(plait_thread *thread, const plait_tensor *t, const Tens
 void Program::make_fixed(plait_thread *thread) {
   if (weights_.size() != n_weights())
     check(runtime->raise(thread, PLAIT_VALUE_ERROR, "graph", "its weights were not bound"));
+  device_graph_.reset();
   tensors_.assign(values_.size(), Tensor());
   weight_versions_.clear();
   moving_.clear();
@@ -125,6 +126,7 @@ void Program::make_fixed(plait_thread *thread) {
     tensors_[i] = tensor_at(thread, v, storage.get(), static_cast<char *>(storage->data) + offset);
   }
   for (Node &n : nodes_) bind_node(n);
+  if (!is_region_) device_graph_ = DeviceGraph::make(*this);
   is_bound_ = true;
 }
 
@@ -177,10 +179,11 @@ void Program::compute_constants(plait_thread *thread) {
   // of these, writes by others are not seen
   constexpr uint64_t foreign =
       PLAIT_STORAGE_EXTERNAL | PLAIT_STORAGE_SHARED | PLAIT_STORAGE_EXPORTED;
+  // a constant reads no weight to which the program writes
   bool is_current = weight_versions_.size() == weights_.size() + 1;
   for (size_t i = 0; is_current && i < weights_.size(); i++)
-    is_current = weight_versions_[i] == version(weights_[i]) &&
-                 !(weights_[i].get()->storage->flags & foreign);
+    is_current = is_written_[i] || (weight_versions_[i] == version(weights_[i]) &&
+                                    !(weights_[i].get()->storage->flags & foreign));
   if (is_current) return;
   weight_versions_.clear();
   for (const Tensor &w : weights_) weight_versions_.push_back(version(w));
@@ -198,6 +201,7 @@ void Program::begin_run(plait_thread *thread, plait_tensor *const *inputs, size_
   for (size_t i = 0; i < weights_.size() && !moved; i++)
     moved = weights_[i].get()->dl.data != weight_data_[i];
   if (moved) make_fixed(thread);
+  if (device_graph_) device_graph_->begin(thread);
   if (has_constants_ && !constants_in_order_ && !is_round_) compute_constants(thread);
   std::vector<Ref<plait_storage>> made;
   for (const int32_t i : moving_) {
@@ -300,7 +304,7 @@ void Program::run(plait_thread *thread, plait_tensor *const *inputs, size_t n,
   const NoLayers none(thread);
   try {
     begin_run(thread, inputs, n);
-    call_nodes(thread, observer);
+    if (observer || !device_graph_ || !device_graph_->run(thread)) call_nodes(thread, observer);
     outputs->clear();
     outputs->reserve(outputs_.size());
     for (size_t i = 0; i < outputs_.size(); i++) {

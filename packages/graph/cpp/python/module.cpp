@@ -167,6 +167,12 @@ Number &number(Program &program, const std::string &name) {
   throw py::key_error(name);
 }
 
+std::string device_graph(Program &program) {
+  std::string text;
+  unlocked([&](plait_thread *) { text = program.device_graph_text(); });
+  return text;
+}
+
 py::list written_weights(const Program &program) {
   py::list result;
   for (size_t i = 0; i < program.n_weights(); i++)
@@ -377,6 +383,8 @@ PYBIND11_MODULE(_graph, m) {
       .def("memories", &Program::memories,
            "Pairs of a value's name and a number that values in the same memory have in common; -1 "
            "for one whose memory is known only when it runs.")
+      .def_property_readonly("device_graph", device_graph,
+                             "What a device has recorded of it; '' where none can.")
       .def_property_readonly("inputs", &Program::input_names, "Names.")
       .def_property_readonly("weights", &Program::weight_names, "Names.")
       .def_property_readonly("written", written_weights, "Names of weights that it writes to.")

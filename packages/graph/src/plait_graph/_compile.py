@@ -365,6 +365,26 @@ class Compiled:
             Graph.from_json(json.dumps(part.graph)) for frozen in programs for part in frozen.parts
         ]
 
+    def device_graphs(self) -> list[str]:
+        """Return how the programs run on devices that record graphs, such as CUDA's.
+
+        There is a text for each of `graphs`: how many operators are recorded, then a line for each
+        one that is not, with the reason. It is empty before the first run of a program, and where
+        no such device has a value.
+
+        Example:
+            >>> import plait_core as pc
+            >>> from plait_graph import compile
+            >>> double = compile(lambda x: x + x, frozen=True)
+            >>> for _ in range(3):
+            ...     y = double(pc.ones(2))
+            >>> double.device_graphs()
+            ['']
+        """
+        with self._lock:
+            programs = [frozen for each in self._programs.values() for frozen in each]
+        return [part.program.device_graph for frozen in programs for part in frozen.parts]
+
     def _run(
         self, frozen: _Frozen, args: tuple[Any, ...], kwargs: Any, tensors: tuple[pc.Tensor, ...]
     ) -> Any:

@@ -270,6 +270,9 @@ class Loaded:
         if missing:
             raise ValueError(f"load: {path} has no tensor {missing[0]!r}, which its graph reads")
         self.weights = {name: tensors[name] for name in self._program.weights}
+        for weight in json.loads(text).get("weights", []):  # a file has no devices, its graph has
+            name = weight["name"]
+            self.weights[name] = self.weights[name].to(weight.get("device", "cpu"))
         self._program.bind(list(self.weights.values()))
 
     @property
