@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from emulation_control import Emulation
 from on_both import check, numbers
 
 import plait_core as pc
@@ -157,6 +158,41 @@ def test_batch_norm_with_what_follows(shape: tuple[int, ...], activation: str) -
     y, mean, var = added(x, r, w, b, *rest)
     backward = internal("batch_norm_add_activation_backward")
     check(lambda *a: tuple(backward(*a, *rest)), g, y, x, mean, var, w, tolerance=2e-5)
+
+
+@pytest.mark.parametrize("dtype", FLOATING)
+def test_running_statistics(dtype: str) -> None:
+    def move(x: Any, mean: Any, var: Any) -> tuple[Any, ...]:
+        mean, var = mean.clone(), var.clone()
+        y = pc.batch_norm(x, None, None, mean, var, True, 0.3)
+        return y, mean, var
+
+    x = numbers((4, 300, 3), dtype)
+    half = dtype in ("float16", "bfloat16")
+    mean, var = numbers((300,), dtype, 3), numbers((300,), dtype, 4)
+    check(move, x, mean, var, tolerance=3e-2 if half else None)
+
+    def move_parts(x: Any, mean: Any, var: Any) -> tuple[Any, ...]:
+        mean, var = mean.clone(), var.clone()
+        pc.batch_norm(x[:, ::2], None, None, mean[::2], var[::2], True, 0.3)
+        return mean, var
+
+    check(move_parts, x, mean, var, tolerance=3e-2 if half else None)
+
+
+def test_a_layer_of_batch_norm_launches_few_kernels() -> None:
+    nn, emulation = pytest.importorskip("plait_nn"), Emulation()
+    pytest.importorskip("plait_autograd")
+    layer = nn.BatchNorm2d(16).to("cuda")
+    x = numbers((8, 16, 9, 9), "float32").to("cuda").requires_grad_()
+    before = emulation.get("launches"), emulation.get("copies")
+    y = layer(x)
+    # sums of channels, elements, running statistics; and the number of batches
+    assert (emulation.get("launches"), emulation.get("copies")) == (before[0] + 4, before[1])
+    g = pc.ones_like(y)
+    before = emulation.get("launches"), emulation.get("copies")
+    y.backward(g)
+    assert (emulation.get("launches"), emulation.get("copies")) == (before[0] + 2, before[1])
 
 
 def test_batch_norm_of_views_and_nothing() -> None:

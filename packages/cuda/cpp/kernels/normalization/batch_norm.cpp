@@ -8,6 +8,7 @@
 #include "block/moments.h"
 #include "block/reduce.h"
 #include "pointwise/activations.h"
+#include "pointwise/arithmetic.h"
 #if PLAIT_HOST
 #include "host/copy.h"
 #include "host/reduce.h"
@@ -41,6 +42,14 @@ struct BatchNormArgs {
   Divider by_run, by_channels;
   int32_t is_large, is_vector;
   ActivationArgs activation;
+};
+
+// Of batch_norm_move_statistics; arrays have one element for each channel.
+struct StatisticsArgs {
+  int64_t channels;
+  void *running_mean, *running_var;
+  const void *mean, *var;
+  double kept, mean_share, var_share;
 };
 
 #if PLAIT_KERNELS
@@ -197,6 +206,19 @@ PLAIT_DEVICE void batch_norm_factors(Thread &t, const ChannelArgs &a) {
 }
 
 template <class T>
+PLAIT_DEVICE void batch_norm_statistics(Thread &t, const StatisticsArgs &a) {
+  const auto running_mean = t.global<T>(a.running_mean), running_var = t.global<T>(a.running_var);
+  const auto mean = t.global<const T>(a.mean), var = t.global<const T>(a.var);
+  const T kept = T(a.kept);
+  for (int64_t i = t.index(); i < a.channels; i += t.stride()) {
+    const T old_mean = scalar::mul(running_mean.load(i), kept);
+    const T old_var = scalar::mul(running_var.load(i), kept);
+    running_mean.store(i, scalar::add(old_mean, mean.load(i), T(a.mean_share)));
+    running_var.store(i, scalar::add(old_var, var.load(i), T(a.var_share)));
+  }
+}
+
+template <class T>
 PLAIT_DEVICE void batch_norm_moments(Block &t, const ChannelArgs &a) {
   reduce<ChannelMoments<T>>(t, a, a.reduce);
 }
@@ -283,6 +305,7 @@ PLAIT_DEVICE void batch_norm_gradients(Thread &t, const BatchNormArgs &a) {
       });
 }
 #endif
+PLAIT_DEVICE_KERNEL(batch_norm_statistics, StatisticsArgs, 256, WIDE);
 PLAIT_DEVICE_KERNEL(batch_norm_moments, ChannelArgs, 256, FLOATING);
 PLAIT_DEVICE_KERNEL(batch_norm_factors, ChannelArgs, 256, FLOATING);
 PLAIT_DEVICE_KERNEL(batch_norm_sums, ChannelArgs, 256, FLOATING);
@@ -383,6 +406,28 @@ plait_status batch_norm_by(plait_call *c) {
   return out.finish(c);
 }
 
+// batch_norm_move_statistics(running_mean, running_var, mean, var, momentum, var_momentum)
+plait_status move_statistics(plait_call *c) {
+  StatisticsArgs a{};
+  void *pointers[4];
+  for (int i = 0; i < 4; i++) {
+    const DLTensor *t = tensor(c, i);
+    const Kind k = kind(t->dtype);
+    const bool is_dense = t->ndim == 1 && (t->shape[0] <= 1 || t->strides[0] == 1);
+    if ((k != F32 && k != F64) || k != kind(tensor(c, 0)->dtype) || !is_dense || !is_aligned(t) ||
+        t->shape[0] != tensor(c, 0)->shape[0])
+      return PLAIT_DECLINE;
+    pointers[i] = t->data;
+  }
+  a.channels = tensor(c, 0)->shape[0];
+  a.running_mean = pointers[0], a.running_var = pointers[1];
+  a.mean = pointers[2], a.var = pointers[3];
+  a.kept = 1 - real(c, 4), a.mean_share = real(c, 4), a.var_share = real(c, 5);
+  if (a.channels == 0) return PLAIT_OK;
+  return launch(c, batch_norm_statistics_kernel, kind(tensor(c, 0)->dtype), a,
+                blocks_for(c, a.channels, 256), 256);
+}
+
 struct Backward {
   const DLTensor *grad, *seen, *input, *mean, *var, *weight, *bias;
   double eps;
@@ -466,6 +511,7 @@ PLAIT_KERNEL("native_batch_norm", native_batch_norm);
 PLAIT_KERNEL("native_batch_norm_activation", native_batch_norm_activation);
 PLAIT_KERNEL("native_batch_norm_add_activation", native_batch_norm_add_activation);
 PLAIT_KERNEL("batch_norm_by", batch_norm_by);
+PLAIT_KERNEL("batch_norm_move_statistics", move_statistics);
 PLAIT_KERNEL("batch_norm_backward", batch_norm_backward);
 PLAIT_KERNEL("batch_norm_activation_backward", batch_norm_activation_backward);
 PLAIT_KERNEL("batch_norm_add_activation_backward", batch_norm_add_activation_backward);

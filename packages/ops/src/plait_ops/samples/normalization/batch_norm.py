@@ -9,6 +9,7 @@ from plait_ops.specs.normalization.batch_norm import (
     batch_norm_activation_backward,
     batch_norm_add_activation_backward,
     batch_norm_backward,
+    move_statistics,
     native_batch_norm,
     native_batch_norm_activation,
     native_batch_norm_add_activation,
@@ -62,6 +63,26 @@ def _(
             running_var[...] = (1 - momentum) * running_var + momentum * v * n / (n - 1)
         return result
     return normalized_by(input, running_mean, running_var, weight, bias, eps)
+
+
+@move_statistics.reference
+def _(running_mean, running_var, mean, var, momentum, var_momentum):
+    running_mean[...] = (1 - momentum) * running_mean + momentum * mean
+    running_var[...] = (1 - momentum) * running_var + var_momentum * var
+    return running_mean
+
+
+@move_statistics.samples
+def _(s):
+    for c in (1, 3):
+        yield s(s.array(c), s.array(c), s.array(c), s.array(c), 0.1, 0.25)
+
+
+move_statistics.error(
+    "ShapeError",
+    lambda s: s(s.array(3), s.array(3), s.array(2), s.array(3), 0.1, 0.1),
+    contains=["`mean`", "(3,)", "(2,)"],
+)
 
 
 @normalized_by.reference

@@ -56,6 +56,18 @@ batch_norm_backward.slices(
     grad=1, input=1, mean=0, var=0, weight=0, result0=1, result1=0, result2=0
 )
 
+move_statistics = Composite(
+    "batch_norm_move_statistics(Tensor(a)! running_mean, Tensor! running_var, Tensor mean, Tensor var, float momentum,"
+    " float var_momentum) -> Tensor(a)!",
+    doc="""
+    Move running statistics towards those of a batch: ``running_mean = (1 - momentum) * running_mean + momentum * mean``
+    and ``running_var = (1 - momentum) * running_var + var_momentum * var``. Returns `running_mean`.
+    """,
+    dtypes="floating",
+    internal=True,
+    kernel="optional: without a kernel other operators compute it; writes in[0] and in[1].",
+)
+
 
 @part
 def check_per_channel(name, given, input):
@@ -263,17 +275,39 @@ def check_trainable(input):
 def update_running(input, running_mean, running_var, m, v, momentum):
     n = numel(input.shape) // max(input.shape[1], 1)
     if running_mean is not None and running_var is not None and n > 1:
-        kept = 1.0 - momentum
-        op.copy_(
+        move_statistics(
             running_mean,
-            op.add(op.mul(op.detach(running_mean), kept), op.detach(m), alpha=momentum),
-        )
-        op.copy_(
             running_var,
-            op.add(
-                op.mul(op.detach(running_var), kept), op.detach(v), alpha=momentum * n / (n - 1)
-            ),
+            op.detach(m),
+            op.detach(v),
+            momentum,
+            momentum * n / (n - 1),
         )
+
+
+@part
+def check_statistics(running_mean, name, given):
+    check(
+        given.shape == running_mean.shape,
+        f"`{name}` must have the shape of `running_mean`, {running_mean.shape}; got {given.shape}",
+    )
+
+
+@move_statistics.shape
+def _(running_mean, running_var, mean, var):
+    check_statistics(running_mean, "running_var", running_var)
+    check_statistics(running_mean, "mean", mean)
+    check_statistics(running_mean, "var", var)
+    return running_mean
+
+
+@move_statistics.decompose
+def _(running_mean, running_var, mean, var, momentum, var_momentum):
+    kept = 1.0 - momentum
+    moved = op.add(op.mul(running_var, kept), var, alpha=var_momentum)
+    op.copy_(running_var, moved)
+    moved = op.add(op.mul(running_mean, kept), mean, alpha=momentum)
+    return op.copy_(running_mean, moved)
 
 
 @batch_norm.decompose
