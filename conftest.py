@@ -84,13 +84,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="run each test function once, with its first parameters",
     )
+    parser.addoption("--slow", action="store_true", help="run the tests that are marked slow, too")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if not config.getoption("first_of_each", False):
-        return
-    first = {item.nodeid.partition("[")[0]: item for item in reversed(items)}
-    selection = set(first.values())
+    if not config.getoption("slow", False):
+        _select(config, items, {item for item in items if not item.get_closest_marker("slow")})
+    if config.getoption("first_of_each", False):
+        first = {item.nodeid.partition("[")[0]: item for item in reversed(items)}
+        _select(config, items, set(first.values()))
+
+
+def _select(config: pytest.Config, items: list[pytest.Item], selection: set[pytest.Item]) -> None:
     config.hook.pytest_deselected(items=[item for item in items if item not in selection])
     items[:] = [item for item in items if item in selection]
 

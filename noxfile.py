@@ -192,15 +192,21 @@ def quickstart(session: nox.Session) -> None:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """Run the examples of the docstrings and all tests, against wheels in a clean environment."""
+    """Run the examples of the docstrings and all tests, against wheels in a clean environment.
+
+    With --slow, as at night, it runs the tests that are marked so, and no others.
+    """
     install(session, EVERYTHING, extras=True)
     install_digits(session)
     install_corpora(session)
     session.install(TENSORBOARD, NOTEBOOK)
-    if session.posargs:
+    groups = all_tests()
+    if session.posargs == ["--slow"]:
+        groups = {name: [*words, "--slow", "-m", "slow"] for name, words in groups.items()}
+    elif session.posargs:
         session.run("pytest", *session.posargs)
         return
-    session.run("python", "tools/run_tests.py", json.dumps(all_tests()))
+    session.run("python", "tools/run_tests.py", json.dumps(groups))
 
 
 def all_tests() -> dict[str, list[str]]:

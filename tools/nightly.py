@@ -38,6 +38,7 @@ SESSIONS: dict[str, tuple[str, ...]] = {
     "array-api": (),
     "oracle": (),
     "coverage": (),
+    "tests": ("--slow",),  # .ci/run runs the others
     "isolation": (),  # .ci/run runs each of its test functions once
     "attack": (),
     "release": ("--keep", "--allow-missing"),
