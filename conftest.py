@@ -82,7 +82,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--first-of-each",
         action="store_true",
-        help="run each test function once, with its first parameters",
+        help="run each test function once, with its first parameters, and none that is marked "
+        "repeats",
     )
     parser.addoption("--slow", action="store_true", help="run the tests that are marked slow, too")
 
@@ -91,7 +92,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if not config.getoption("slow", False):
         _select(config, items, {item for item in items if not item.get_closest_marker("slow")})
     if config.getoption("first_of_each", False):
-        first = {item.nodeid.partition("[")[0]: item for item in reversed(items)}
+        once = [item for item in items if not item.get_closest_marker("repeats")]
+        first = {item.nodeid.partition("[")[0]: item for item in reversed(once)}
         _select(config, items, set(first.values()))
 
 

@@ -362,6 +362,7 @@ def test_too_little_memory_is_an_error(name: str) -> None:
     assert "no memory for a workspace" in done.stdout
 
 
+@pytest.mark.repeats
 @pytest.mark.skipif("PLAIT_CPU" in os.environ, reason="runs this file for another level")
 def test_without_wide_registers() -> None:  # test_kernels_levels.py runs the baseline
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", __file__]

@@ -40,14 +40,24 @@ def test_the_requested_library() -> None:
     assert run(["-c", PROVIDER], "base") == "plait_cpu_base"
 
 
+# of test_specs.py those that call kernels; errors and examples do not depend on them
+OF_KERNELS = "test_values or test_layouts or test_in_place or (test_out and not fit) or test_copies"
+
+
 @needs_base
+@pytest.mark.repeats
 @pytest.mark.parametrize(
-    "pattern", ["test_kernels_[oprs]*.py", "test_kernels_[cm]*.py", "test_specs.py"]
+    ("pattern", "choice"),
+    [
+        ("test_kernels_[oprs]*.py", ""),
+        ("test_kernels_[cm]*.py", ""),
+        ("test_specs.py", OF_KERNELS),
+    ],
 )
-def test_the_baseline_passes_the_same_tests(pattern: str) -> None:
+def test_the_baseline_passes_the_same_tests(pattern: str, choice: str) -> None:
     files = [str(path) for path in sorted(HERE.glob(pattern))]
     assert files
-    run(["-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *files], "base")
+    run(["-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-k", choice, *files], "base")
 
 
 @pytest.mark.parametrize(

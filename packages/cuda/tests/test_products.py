@@ -151,6 +151,7 @@ def test_a_graph_records_the_library(rng):
         np.testing.assert_allclose(c.cpu().numpy(), want.numpy(), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.repeats
 def test_without_the_library():
     """Our own kernels compute what the library would."""
     tests = ["test_mm", "test_mm_of_large_tiles", "test_bmm", "test_linear", "test_addmm"]
