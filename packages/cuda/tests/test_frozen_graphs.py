@@ -247,6 +247,20 @@ def test_operators_that_wait_are_called_between_graphs() -> None:
     assert count(lambda: call(x))[0] >= 1, text
 
 
+def test_a_branch_is_called_between_graphs() -> None:
+    def function(x: Any) -> Any:
+        y = (x * 2).exp() + 1
+        z = plait_graph.cond(y.sum() > 40, lambda t: (t * 2).sin(), lambda t: t - 1, (y,))
+        return (z + 1) * 3 + y
+
+    call = compile(function)
+    for i in range(8):
+        x = randn(4, 5) * (0.2 + i % 3)
+        assert pc.equal(call(x).cpu(), function(x).cpu())
+    assert "2 graphs of" in call.device_graphs()[0]
+    assert "cond: how often its operators run" in call.device_graphs()[0]
+
+
 def test_inputs_that_are_written_or_far_apart_or_on_the_host() -> None:
     def function(x: Any, total: Any) -> Any:
         y = (x.exp() + 1).log() * 2
