@@ -50,6 +50,10 @@ class Program {
            const Observer &observer = {});
   // Within an observer: the tensor of a value as it is now; none where it has not been computed.
   Tensor current(std::string_view name) const;
+  // Computes the outputs into tensors, one for each output, which is a value of its own: it has the
+  // type of the output, and begins where its storage does.
+  void run_into(plait_thread *, plait_tensor *const *inputs, size_t n,
+                plait_tensor *const *targets);
 
   const std::vector<std::string> &input_names() const { return input_names_; }
   const std::vector<std::string> &weight_names() const { return weight_names_; }
@@ -58,6 +62,8 @@ class Program {
   const TensorType &weight_type(size_t i) const { return values_[n_inputs() + i].type; }
   // NULL where the shape depends on values of tensors
   const TensorType *output_type(size_t i) const;
+  // The memory of an output that begins there and has no input or weight in it, or -1.
+  int32_t output_memory(size_t i) const;
   size_t n_inputs() const { return input_names_.size(); }
   size_t n_weights() const { return weight_names_.size(); }
   const std::vector<Tensor> &weights() const { return weights_; }
@@ -155,7 +161,11 @@ class Program {
   const Block &block_of(DLDevice) const;
   uint64_t constant_bytes() const;
   Tensor tensor_at(plait_thread *, const Value &, plait_storage *, char *begin) const;
-  void begin_run(plait_thread *, plait_tensor *const *inputs, size_t n);
+  void begin_run(plait_thread *, plait_tensor *const *inputs, size_t n,
+                 plait_tensor *const *targets = nullptr);
+  void compute(plait_thread *, plait_tensor *const *inputs, size_t n, plait_tensor *const *targets,
+               std::vector<Tensor> *outputs, const Observer &);
+  void take_outputs(plait_thread *, std::vector<Tensor> *outputs);
   void compute_constants(plait_thread *);
   void call_constants(plait_thread *);
   void call_nodes(plait_thread *, const Observer &observer = {});

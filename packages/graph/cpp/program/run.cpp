@@ -12,6 +12,12 @@ const TensorType *Program::output_type(size_t i) const {
   return v.memory < 0 ? nullptr : &v.type;
 }
 
+int32_t Program::output_memory(size_t i) const {
+  const Value &v = values_[size_t(outputs_[i])];
+  return v.memory < 0 || v.offset || memories_[size_t(v.memory)].where != Where::output ? -1
+                                                                                        : v.memory;
+}
+
 std::vector<std::pair<std::string, int32_t>> Program::memories() const {
   std::vector<std::pair<std::string, int32_t>> result;
   for (const Value &v : values_) result.emplace_back(v.name, v.memory);
@@ -191,7 +197,8 @@ void Program::compute_constants(plait_thread *thread) {
   weight_versions_.push_back(0);  // all were computed
 }
 
-void Program::begin_run(plait_thread *thread, plait_tensor *const *inputs, size_t n) {
+void Program::begin_run(plait_thread *thread, plait_tensor *const *inputs, size_t n,
+                        plait_tensor *const *targets) {
   if (n != n_inputs())
     check(runtime->raise(thread, PLAIT_VALUE_ERROR, "graph", "it has %zu inputs, got %zu",
                          n_inputs(), n));
@@ -204,6 +211,10 @@ void Program::begin_run(plait_thread *thread, plait_tensor *const *inputs, size_
   if (device_graph_) device_graph_->begin(thread);
   if (has_constants_ && !constants_in_order_ && !is_round_) compute_constants(thread);
   std::vector<Ref<plait_storage>> made;
+  if (targets) made.resize(memories_.size());
+  for (size_t i = 0; targets && i < outputs_.size(); i++)
+    if (const int32_t m = values_[size_t(outputs_[i])].memory; m >= 0)
+      made[size_t(m)] = Ref<plait_storage>::share(targets[i]->storage);
   for (const int32_t i : moving_) {
     const Value &v = values_[size_t(i)];
     const Memory &m = memories_[size_t(v.memory)];
@@ -298,24 +309,30 @@ void Program::end_run() {
           if (v >= 0) tensors_[size_t(v)] = Tensor();
 }
 
-void Program::run(plait_thread *thread, plait_tensor *const *inputs, size_t n,
-                  std::vector<Tensor> *outputs, const Observer &observer) {
+void Program::take_outputs(plait_thread *thread, std::vector<Tensor> *outputs) {
+  outputs->clear();
+  outputs->reserve(outputs_.size());
+  for (size_t i = 0; i < outputs_.size(); i++) {
+    const auto v = size_t(outputs_[i]);
+    Tensor result = tensors_[v];
+    if (is_alias_[i] && keeps_outputs_) {  // another tensor in the same memory
+      result = Tensor();
+      check(runtime->tensor_alias(thread, tensors_[v].get(), result.out()));
+    }
+    outputs->push_back(std::move(result));
+  }
+}
+
+void Program::compute(plait_thread *thread, plait_tensor *const *inputs, size_t n,
+                      plait_tensor *const *targets, std::vector<Tensor> *outputs,
+                      const Observer &observer) {
   const std::lock_guard<std::mutex> lock(runs_);
   const NoLayers none(thread);
   try {
-    begin_run(thread, inputs, n);
-    if (observer || !device_graph_ || !device_graph_->run(thread)) call_nodes(thread, observer);
-    outputs->clear();
-    outputs->reserve(outputs_.size());
-    for (size_t i = 0; i < outputs_.size(); i++) {
-      const auto v = size_t(outputs_[i]);
-      Tensor result = tensors_[v];
-      if (is_alias_[i] && keeps_outputs_) {  // another tensor in the same memory
-        result = Tensor();
-        check(runtime->tensor_alias(thread, tensors_[v].get(), result.out()));
-      }
-      outputs->push_back(std::move(result));
-    }
+    begin_run(thread, inputs, n, targets);
+    if (observer || targets || !device_graph_ || !device_graph_->run(thread))
+      call_nodes(thread, observer);
+    if (outputs) take_outputs(thread, outputs);
   } catch (...) {
     end_run();
     throw;
@@ -325,6 +342,16 @@ void Program::run(plait_thread *thread, plait_tensor *const *inputs, size_t n,
     number.integer += number.integer_step;
     number.real = number.is_integer ? double(number.integer) : number.real + number.real_step;
   }
+}
+
+void Program::run(plait_thread *thread, plait_tensor *const *inputs, size_t n,
+                  std::vector<Tensor> *outputs, const Observer &observer) {
+  compute(thread, inputs, n, nullptr, outputs, observer);
+}
+
+void Program::run_into(plait_thread *thread, plait_tensor *const *inputs, size_t n,
+                       plait_tensor *const *targets) {
+  compute(thread, inputs, n, targets, nullptr, {});
 }
 
 }  // namespace plait::graph
