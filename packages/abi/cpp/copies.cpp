@@ -2,6 +2,8 @@
 // run of bytes.
 #include <cstdlib>
 
+#include <plait/layer.hpp>
+
 #include "devices.hpp"
 #include "frame.hpp"
 #include "uses.hpp"
@@ -170,8 +172,37 @@ plait_status copy_across(Frame *f) {
   return across(f->thread, to, from, f->n_in > 2 && f->in[2].u.i);
 }
 
+// A layer may hold calls back that write to the storage. It makes them before a call that it cannot
+// hold back: a copy of no elements to memory of others.
+plait_status settle(plait_thread *thread, const plait_tensor *t) {
+  if (!(__atomic_load_n(&t->storage->flags, __ATOMIC_RELAXED) & storage_waits)) return PLAIT_OK;
+  static char elsewhere[64];
+  const int64_t none_of[] = {0};
+  plait_storage *storage = nullptr;
+  plait_status s =
+      storage_wrap(thread, elsewhere, sizeof elsewhere, {kDLCPU, 0}, 0, nullptr, nullptr, &storage);
+  const auto owned = Ref<plait_storage>::steal(storage);
+  Tensor to, from;
+  const auto nothing_of = [&](plait_storage *of, Tensor *empty) {
+    if (s >= 0)
+      s = tensor_on(thread, of, of->data, dtype::uint8, 1, none_of, nullptr, empty->out());
+  };
+  nothing_of(storage, &to);
+  nothing_of(t->storage, &from);
+  if (s < 0) return s;
+  from.get()->layers |= passive_layers();  // also those that this thread does not see
+  return border(thread, "host_copy", [&] {
+    const plait_value in[] = {value(to), value(from)};
+    plait_value out[PLAIT_MAX_RESULTS];
+    plait::call(thread, op_copy, in, 2, out);
+    release_value(out);
+    return PLAIT_OK;
+  });
+}
+
 plait_status host_copy(plait_thread *thread, plait_tensor *t, plait_tensor **out) {
   *out = nullptr;
+  if (const plait_status s = settle(thread, t); s < 0) return s;
   if (__builtin_expect(has_no_elements(t), 0))
     return raise(thread, PLAIT_NOT_IMPLEMENTED, nullptr,
                  "values are required, and this tensor stands for the tensors of all samples: "

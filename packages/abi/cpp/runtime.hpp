@@ -132,6 +132,7 @@ plait_status event_elapsed(plait_thread *, plait_device_event *, plait_device_ev
 void record_use(plait_storage *, plait_stream *);
 plait_status pinned_new(plait_thread *, DLDevice, uint64_t, plait_storage **);
 plait_status host_copy(plait_thread *, plait_tensor *, plait_tensor **);
+plait_status settle(plait_thread *, const plait_tensor *);  // see there
 plait_status set_fallback(plait_thread *, DLDeviceType, int32_t);
 void report_fallbacks(std::vector<plait_record> &);
 void release_streams(Thread *);

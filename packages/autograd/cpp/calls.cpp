@@ -215,8 +215,7 @@ Tensor add_at(plait_thread *thread, const Tensor &memory, int32_t ndim, const in
 }
 
 bool exclusive(const plait_tensor *t) {
-  return __atomic_load_n(&t->o.refs, __ATOMIC_ACQUIRE) == 1 &&
-         __atomic_load_n(&t->storage->o.refs, __ATOMIC_ACQUIRE) == 1 &&
+  return __atomic_load_n(&t->o.refs, __ATOMIC_ACQUIRE) == 1 && has_sole_owner(t->storage) &&
          !(t->storage->flags &
            (PLAIT_STORAGE_EXTERNAL | PLAIT_STORAGE_READONLY | PLAIT_STORAGE_EXPORTED)) &&
          !t->slot[1];

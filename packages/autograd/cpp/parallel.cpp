@@ -65,12 +65,14 @@ class ModesOf {
 
 }  // namespace
 
-// Uses one thread in anomaly mode and within a level of forward mode.
+// Uses one thread in anomaly mode, within a level of forward mode, and where a layer sees all calls
+// of the thread, which it gets in one order.
 void ParallelDerivatives::start(plait_thread *thread, bool keep, bool serial) {
   thread_ = thread;
   keep_ = keep;
   const plait_executor *e = role<plait_executor>(thread->runtime);
-  width_ = serial || watching() || level_of(thread) || !e ? 1 : e->width(e->ctx);
+  const bool in_order = serial || watching() || level_of(thread) || thread->included;
+  width_ = in_order || !e ? 1 : e->width(e->ctx);
 }
 
 void ParallelDerivatives::look_ahead(Node *first, const std::vector<Node *> &others,

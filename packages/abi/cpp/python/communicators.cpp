@@ -1,4 +1,6 @@
 // The role "communicator": groups of processes, from any provider, and collectives that run.
+#include <plait/layer.hpp>
+
 #include "binding.hpp"
 
 #include <structmember.h>
@@ -36,6 +38,9 @@ class Tensors {
         t = import_array(state.runtime->thread(), o);
       if (!t) return false;
       list_.back() = t;
+      plait_thread *thread = state.runtime->thread();
+      if (const plait_status s = make_waiting_calls(thread, t); s < 0)
+        return raise(thread, s), false;
     }
     return true;
   }

@@ -5,6 +5,7 @@
 #include "binding.hpp"
 
 #include <plait/gil.hpp>
+#include <plait/layer.hpp>
 
 namespace plait::multiprocessing::python {
 namespace {
@@ -228,7 +229,9 @@ plait_tensor *tensor_in(PyObject *o) {
   plait_tensor *t = state.python->unwrap(o);
   if (!t && !PyErr_Occurred())
     PyErr_Format(PyExc_TypeError, "a tensor is required, got %s", Py_TYPE(o)->tp_name);
-  return t;
+  if (!t) return nullptr;
+  const plait_status s = make_waiting_calls(state.runtime->thread(), t);
+  return s < 0 ? (raise(s), nullptr) : t;
 }
 
 PyObject *block_tensor(PyObject *self, PyObject *const *args, Py_ssize_t n) {

@@ -4,7 +4,8 @@
 
 namespace plait::core {
 
-plait_batched batched{PLAIT_HEADER(plait_batched), nullptr, nullptr, nullptr, nullptr, nullptr};
+plait_batched batched{
+    PLAIT_HEADER(plait_batched), nullptr, nullptr, nullptr, nullptr, nullptr, nullptr};
 
 namespace {
 
@@ -25,8 +26,18 @@ PyMethodDef functions[] = {
 
 }  // namespace
 
+bool note_address(const plait_tensor *t) {
+  const auto note = __atomic_load_n(&batched.note_address, __ATOMIC_ACQUIRE);
+  if (!note) return true;
+  note(t);
+  return !PyErr_Occurred();
+}
+
 bool refuse_batched(const plait_tensor *t, const char *caller) {
-  if (const auto note = __atomic_load_n(&batched.note_read, __ATOMIC_ACQUIRE)) note(t);
+  if (const auto note = __atomic_load_n(&batched.note_read, __ATOMIC_ACQUIRE)) {
+    note(t);
+    if (PyErr_Occurred()) return false;
+  }
   if (!is_batched(t)) return true;
   PyErr_Format(PyExc_RuntimeError,
                "vmap: %s: the function reads the elements of a sample in Python (item(), float(), "

@@ -12,8 +12,11 @@ inline bool is_batched(const plait_tensor *t) {
   const auto ask = __atomic_load_n(&batched.is_batched, __ATOMIC_ACQUIRE);
   return ask && ask(t);
 }
-// Says that Python reads the elements of a tensor. False, with an exception, for a batched one: its
-// elements cannot be read.
+// Says that Python is about to get the address of a tensor's memory, or to replace that. False,
+// with an exception, if a call that computes its elements failed.
+bool note_address(const plait_tensor *);
+// Says that Python reads the elements of a tensor. False, with an exception, for a batched one,
+// whose elements cannot be read, or if a call that computes them failed.
 bool refuse_batched(const plait_tensor *, const char *caller);
 // Says that a tensor was made by other means than an operator.
 inline void note_new(const plait_tensor *t) {

@@ -1,6 +1,7 @@
 // Methods of Tensor that read the handle: sizes, strides, elements.
 #include <vector>
 
+#include "tensor/batched.hpp"
 #include "tensor/overriding.hpp"
 
 namespace plait::core {
@@ -85,6 +86,7 @@ PyObject *contiguous(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObje
                       args[0]);
 }
 PyObject *data_ptr(PyObject *self, PyObject *) {
+  if (!note_address(handle_of(self))) return nullptr;
   return PyLong_FromVoidPtr(handle_of(self)->dl.data);
 }
 PyObject *storage_offset(PyObject *self, PyObject *) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "tensor/batched.hpp"
 #include "tensor/tensor.hpp"
 
 namespace plait::core {
@@ -189,6 +190,7 @@ PyObject *resize_in_place(PyObject *self, PyObject *const *args, Py_ssize_t n) {
                           text(size.data(), int64_t(size.size())).c_str());
   if (t->storage->flags & PLAIT_STORAGE_READONLY)
     return PyErr_Format(PyExc_ValueError, "resize_: the tensor is read-only; clone() it first");
+  if (!note_address(t)) return nullptr;
   plait_thread *thread = state.runtime->thread();
   plait_tensor *to = resized(thread, t, size, stride, bytes);
   if (!to) return nullptr;

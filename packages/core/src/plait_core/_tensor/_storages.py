@@ -48,7 +48,7 @@ class UntypedStorage:
 
     def data_ptr(self) -> int:
         """Return the address of the first byte; 0 on the device meta."""
-        return self._bytes._storage_extent()[0]
+        return self._bytes.data_ptr()
 
     def tolist(self) -> list[int]:
         """Return the bytes as ints."""

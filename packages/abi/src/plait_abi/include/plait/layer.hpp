@@ -11,6 +11,25 @@ namespace plait {
 // bytes.
 constexpr uint64_t layers_of_bytes = 0xffff;
 
+// Of plait_storage::flags: a layer has a reference for calls that wait (docs/design/0054). The one
+// who asks whether a storage has a sole owner does not count it.
+constexpr uint64_t storage_waits = uint64_t(1) << 31;
+
+inline bool has_sole_owner(const plait_storage *s) {
+  const bool waits = __atomic_load_n(&s->flags, __ATOMIC_RELAXED) & storage_waits;
+  return __atomic_load_n(&s->o.refs, __ATOMIC_ACQUIRE) == (waits ? 2u : 1u);
+}
+
+// The calls that wait to write to a tensor of the CPU are made. It is called by who is about to use
+// its bytes without an operator.
+inline plait_status make_waiting_calls(plait_thread *thread, plait_tensor *t) {
+  if (!(__atomic_load_n(&t->storage->flags, __ATOMIC_RELAXED) & storage_waits)) return PLAIT_OK;
+  plait_tensor *here = nullptr;
+  const plait_status s = thread->runtime->host_copy(thread, t, &here);
+  plait_release(here);
+  return s;
+}
+
 // The layers above the one with this bit are off for a scope. The layer itself sees the calls on
 // tensors that are marked, and all calls only where it saw the whole: the parts of a decomposition
 // are seen as the whole was.

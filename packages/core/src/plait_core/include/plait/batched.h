@@ -25,8 +25,11 @@ typedef struct plait_batched {
   /* 0, or -1 with an exception where `backward()` is not possible: within a call of vmap. */
   int (*check_backward)(void);
   /* Is told of a tensor whose elements Python is about to read: item(), tolist(), numpy(), DLPack.
-   * The package that records graphs sets it. */
+   * With an exception that fails. The package that records graphs sets it. */
   void (*note_read)(const plait_tensor *);
+  /* Is told of a tensor whose memory Python is about to get the address of, or to replace. With an
+   * exception that fails. The same package sets it. */
+  void (*note_address)(const plait_tensor *);
 } plait_batched;
 
 #ifdef __cplusplus
