@@ -16,7 +16,13 @@ setup(
     extensions=[
         Extension(
             "plait_graph._graph",
-            [*PROGRAMS, "cpp/run/file.cpp", "cpp/recording/*.cpp", "cpp/python/*.cpp"],
+            [
+                *PROGRAMS,
+                "cpp/run/file.cpp",
+                "cpp/recording/*.cpp",
+                "cpp/deferral/*.cpp",
+                "cpp/python/*.cpp",
+            ],
             flags=["-O2"],
             include_dirs=["cpp", "src/plait_graph/include"],
             requires=["plait_core"],

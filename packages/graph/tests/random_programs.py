@@ -65,16 +65,16 @@ class Program:
 
 
 def values(dtype: str, shape: tuple[int, ...], numbers: Any) -> Any:
-    """Return a tensor with drawn elements; `numbers` is a generator of NumPy."""
+    """Return a tensor with drawn elements in memory of its own; `numbers` is NumPy's generator."""
     if dtype == "bool":
-        return pc.from_numpy(numbers.integers(0, 2, shape).astype(bool))
+        return pc.from_numpy(numbers.integers(0, 2, shape).astype(bool)).clone()
     if dtype.startswith("int"):
-        return pc.from_numpy(np.asarray(numbers.integers(-3, 4, shape), dtype))
+        return pc.from_numpy(np.asarray(numbers.integers(-3, 4, shape), dtype)).clone()
     if dtype == "complex64":
         array = numbers.standard_normal(shape) + 1j * numbers.standard_normal(shape)
-        return pc.from_numpy(np.asarray(array, np.complex64))
+        return pc.from_numpy(np.asarray(array, np.complex64)).clone()
     array = np.asarray(numbers.standard_normal(shape), np.float32)
-    return pc.from_numpy(array).to(getattr(pc, dtype))
+    return pc.from_numpy(array).clone().to(getattr(pc, dtype))
 
 
 def tensors(kinds: list[tuple[str, tuple[int, ...], str]], numbers: Any) -> list[Any]:

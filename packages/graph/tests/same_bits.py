@@ -14,7 +14,8 @@ def bits(value: Any) -> Any:
         value = value.detach()
         if value.dtype == pc.bfloat16:
             value = value.view(pc.int16)
-        return (str(value.dtype), tuple(value.shape), value.contiguous().numpy().tobytes())
+        array = value.contiguous().clone().numpy()  # memory that NumPy has had is no longer ours
+        return (str(value.dtype), tuple(value.shape), array.tobytes())
     if isinstance(value, dict):
         return {key: bits(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

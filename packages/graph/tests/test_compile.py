@@ -55,11 +55,6 @@ def test_python_does_not_run_behind_two_calls() -> None:
     assert function.calls == 2
 
 
-def test_without_frozen() -> None:
-    with pytest.raises(NotImplementedError, match="frozen=True is required"):
-        compile(lambda x: x)
-
-
 def test_arguments_by_value() -> None:
     x = T([1.0, 2.0, 3.0])
     agree(lambda x, s: x * s, (x, 2), (x, 2.0), (x, True), (x, 3))

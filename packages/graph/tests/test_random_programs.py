@@ -21,7 +21,7 @@ from random_programs import Program, draw_program
 
 def content(tensor: Any) -> Any:
     """Return what must be the same of two tensors."""
-    bits = tensor.detach().contiguous()
+    bits = tensor.detach().contiguous().clone()  # memory that NumPy has had is no longer ours
     if bits.dtype == pc.bfloat16:
         bits = bits.view(pc.int16)
     pairs = zip(tensor.shape, tensor.stride(), strict=True)

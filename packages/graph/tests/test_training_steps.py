@@ -24,7 +24,7 @@ STEPS = 6
 
 
 class Training:
-    """A model, its optimizer and its step, eager or compiled.
+    """A model, its optimizer and its step: eager, frozen, or with calls that wait.
 
     Args:
         make: returns the model.
@@ -40,7 +40,7 @@ class Training:
         optimizer: Callable[[nn.Module], Any],
         step: Callable[..., Any],
         *,
-        is_compiled: bool,
+        mode: str,
     ) -> None:
         pc.manual_seed(0)
         self.model = model = make()
@@ -52,7 +52,8 @@ class Training:
             self.calls += 1
             return step(model, opt, *batch)
 
-        self.step = compile(function, frozen=True) if is_compiled else function
+        compiled = {"frozen": True, "deferred": False}
+        self.step = compile(function, frozen=compiled[mode]) if mode in compiled else function
 
     def run(self, after: Callable[[Training, int], None] | None = None) -> Iterator[Any]:
         """Make steps; yield what each leaves."""
@@ -77,15 +78,20 @@ def compare(
     optimizer: Callable[[nn.Module], Any],
     step: Callable[..., Any],
     after: Callable[[Training, int], None] | None = None,
+    modes: tuple[str, ...] = ("frozen", "deferred"),
 ) -> None:
     """Train eagerly and compiled, and compare after each step."""
-    eager = Training(make, data, optimizer, step, is_compiled=False)
-    compiled = Training(make, data, optimizer, step, is_compiled=True)
+    eager = list(Training(make, data, optimizer, step, mode="eager").run(after))
     parts = ("result", "parameters", "gradients", "buffers", "optimizer", "generator")
-    for k, (x, y) in enumerate(zip(eager.run(after), compiled.run(after), strict=True)):
-        for part, a, b in zip(parts, x, y, strict=True):
-            assert a == b, f"step {k}: {part}"
-    assert compiled.calls <= 3
+    for mode in modes:
+        compiled = Training(make, data, optimizer, step, mode=mode)
+        for k, (x, y) in enumerate(zip(eager, compiled.run(after), strict=True)):
+            for part, a, b in zip(parts, x, y, strict=True):
+                assert a == b, f"{mode}, step {k}: {part}"
+        if mode == "frozen":
+            assert compiled.calls <= 3
+        else:
+            assert compiled.step.graphs()
 
 
 def perceptron() -> nn.Module:
@@ -154,8 +160,13 @@ def test_learning_rates_of_schedulers(name: str) -> None:
 
 def test_an_optimizer_whose_numbers_are_refused() -> None:
     """Python computes the rate and the decay of a step of Adafactor between operator calls."""
+
+    def make(model: nn.Module) -> Any:
+        return OPTIMIZERS["adafactor"](list(model.parameters()))
+
     with pytest.raises(RuntimeError, match=r"cannot be frozen: .* in one call"):
-        compare(perceptron, points, lambda m: OPTIMIZERS["adafactor"](m.parameters()), plain)
+        compare(perceptron, points, make, plain)
+    compare(perceptron, points, make, plain, modes=("deferred",))
 
 
 @pytest.mark.parametrize("name", ["StepLR", "CosineAnnealingLR", "OneCycleLR", "CyclicLR"])
@@ -416,11 +427,11 @@ def test_averaged_weights() -> None:
 
 def test_forward_compiled_inside_an_eager_loop() -> None:
     seen = []
-    for is_compiled in (False, True):
+    for frozen in (None, True, False):
         pc.manual_seed(0)
         model = convolutional()
         opt = adam(model)
-        forward = compile(model, frozen=True) if is_compiled else model
+        forward = model if frozen is None else compile(model, frozen=frozen)
         for k in range(STEPS):
             pc.manual_seed(k)
             x, y = pictures()
@@ -431,4 +442,4 @@ def test_forward_compiled_inside_an_eager_loop() -> None:
             seen.append(
                 (k, bits(loss), bits(list(model.parameters())), bits(list(model.buffers())))
             )
-    assert seen[:STEPS] == seen[STEPS:]
+    assert seen[:STEPS] == seen[STEPS : 2 * STEPS] == seen[2 * STEPS :]

@@ -6,6 +6,7 @@
 
 #include <optional>
 
+#include "deferral/deferral.hpp"
 #include "program/control_flow.hpp"
 #include "program/program.hpp"
 #include "python/compiler.hpp"
@@ -101,6 +102,32 @@ class Capture {
   Recorder recorder_, *before_ = nullptr;  // that which goes on behind it
   plait_thread *thread_ = nullptr;
 };
+
+// The calls that a compiled function made, and those that it makes now.
+class Calls {
+ public:
+  explicit Calls(const std::string &name) { trie_->name = name; }
+  bool begin() { return start_deferral(runtime->thread(), trie_.get()); }
+  void end() {
+    plait_thread *thread = runtime->thread();
+    if (const plait_status s = stop_deferral(thread); s < 0) raise(thread, s);
+  }
+  size_t size() const { return trie_->size(); }
+  std::vector<std::string> graphs() const { return trie_->graphs(); }
+
+ private:
+  std::unique_ptr<Trie> trie_ = std::make_unique<Trie>();
+};
+
+// Core says that Python is about to get at the elements of a tensor; with an exception it must not.
+void make_waiting_calls(const plait_tensor *t) {
+  plait_thread *thread = runtime->thread();
+  if (const plait_status s = flush_before_read(thread, t); s < 0) python->raise(thread, s);
+}
+void begin_read(const plait_tensor *t) {
+  note_read(t);
+  make_waiting_calls(t);
+}
 
 // Calls a function that may raise plait::Error, without the GIL.
 template <class F>
@@ -313,7 +340,8 @@ PYBIND11_MODULE(_graph, m) {
   if (!core) throw py::error_already_set();
   if (core->h.size < sizeof(plait_batched))
     throw py::import_error("plait_graph: a newer plait-core is required");
-  __atomic_store_n(&core->note_read, &note_read, __ATOMIC_RELEASE);
+  __atomic_store_n(&core->note_read, &begin_read, __ATOMIC_RELEASE);
+  __atomic_store_n(&core->note_address, &make_waiting_calls, __ATOMIC_RELEASE);
   add_compiler(m, python);
   py::class_<Guard>(m, "Guard", "Whether a call may run the program of another call.")
       .def(
@@ -366,6 +394,13 @@ PYBIND11_MODULE(_graph, m) {
                              "Why the calls are no graph; empty if they are one.")
       .def_property_readonly("outside", &Capture::outside,
                              "Name, tensor and description of those that no recorded call made.");
+  py::class_<Calls>(m, "Calls", "The operator calls that a function made, which are deferred.")
+      .def(py::init<std::string>(), py::arg("name"), "Nothing was called; `name` is for errors.")
+      .def("begin", &Calls::begin,
+           "Begin to defer calls of this thread; False if they are deferred or recorded already.")
+      .def("end", &Calls::end, "Make the calls that wait.")
+      .def_property_readonly("size", &Calls::size, "The number of different calls.")
+      .def("graphs", &Calls::graphs, "The graphs of calls that ran together, in JSON.");
   py::class_<Program>(m, "Program", "A graph that can run.")
       .def(py::init(&parse), py::arg("text"), "Check the text of a graph and plan its runs.")
       .def("bind", bind, py::arg("weights"), "Set the tensors that it reads and writes.")

@@ -16,11 +16,13 @@ import plait_core as _core  # noqa: F401  operators, and the kernels of the CPU
 from plait_graph._compile import Compiled, compile
 from plait_graph._computation_graph import Graph, Node
 from plait_graph._control_flow import cond, while_loop
+from plait_graph._deferred import Deferred
 from plait_graph._export import Loaded, export, load
 from plait_graph._values import Number, Value
 
 __all__ = [
     "Compiled",
+    "Deferred",
     "Graph",
     "Loaded",
     "Node",

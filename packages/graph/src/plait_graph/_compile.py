@@ -505,43 +505,53 @@ def _leaf_keys(leaves: list[Any]) -> tuple[Any, ...]:
 def compile(
     function: Callable[..., Any] | None = None, *, frozen: bool = False, check: int = 0
 ) -> Any:
-    """Return a function that is recorded by its first calls, and then runs without Python.
+    """Return a function whose operator calls run together; with ``frozen=True``, without Python.
 
-    Calls with arguments of other shapes, dtypes, devices or values, in other modes, or after
-    something else changed that the function reads, are recorded anew. The first two calls of each
-    kind are those of the function itself, and are compared: a graph is the same at each call.
+    Python runs at every call of the function. Operator calls that an earlier call of it made wait
+    until their elements are needed, and run as one program: at the latest at its end. Values that
+    nobody keeps lie in memory that is planned ahead. Results, writes and errors are those of the
+    function itself; an error that depends on elements comes when the calls run.
+
+    With ``frozen=True`` the first two calls of each kind are recorded and compared; then Python
+    does not run. Calls with arguments of other shapes, dtypes, devices or values, in other modes,
+    or after something else changed that the function reads, are recorded anew.
 
     Args:
         function: a function of tensors, a module, or a whole step of training.
-        frozen: must be True: Python does not run in later calls, so that what it does besides
-            calls of operators, such as printing or counting, happens in the first calls alone.
-        check: n > 0 compares every n-th run of a program with the function itself, which runs as
-            well: each value of each operator call. Parameters, buffers, gradients, optimizers,
-            generators and what else the function sees are restored in between, so that the call
-            counts once. It takes the time of a recording, and memory for all values.
+        frozen: Python does not run in later calls, so that what it does besides calls of
+            operators, such as printing or counting, happens in the first calls alone.
+        check: with ``frozen=True``, n > 0 compares every n-th run of a program with the function
+            itself, which runs as well: each value of each operator call. Parameters, buffers,
+            gradients, optimizers, generators and what else the function sees are restored in
+            between, so that the call counts once. It takes the time of a recording, and memory for
+            all values.
 
     Raises:
-        ArgumentError: if `check` is negative, or no int.
-        NotImplementedError: without ``frozen=True``, or if a call cannot be part of a graph.
-        RuntimeError: if calls with the same arguments make other operator calls; in a call that is
-            checked, if an operator gives other values, with the name of the first one. All is then
-            as it was before the call.
+        ArgumentError: if `check` is negative, no int, or there without ``frozen=True``.
+        NotImplementedError: if a call cannot be part of a graph, with ``frozen=True``.
+        RuntimeError: with ``frozen=True``, if calls with the same arguments make other operator
+            calls; in a call that is checked, if an operator gives other values, with the name of
+            the first one. All is then as it was before the call.
 
     Example:
         >>> import plait_core as pc
         >>> from plait_graph import compile
-        >>> @compile(frozen=True)
+        >>> @compile
         ... def norm(x):
         ...     return (x * x).sum().sqrt()
         >>> [norm(pc.tensor([3.0, 4.0])).item() for _ in range(3)]
         [5.0, 5.0, 5.0]
     """
-    if not frozen:
-        raise NotImplementedError(
-            "compile: frozen=True is required: a compiled function runs without Python"
-        )
     if type(check) is not int or check < 0:
         raise plait_abi.ArgumentError(f"compile: `check` must be an int >= 0, got {check!r}")
+    if check and not frozen:
+        raise plait_abi.ArgumentError(
+            "compile: `check` compares runs without Python: frozen=True is required"
+        )
     if function is None:
         return functools.partial(compile, frozen=frozen, check=check)
-    return Compiled(function, check)
+    if frozen:
+        return Compiled(function, check)
+    from plait_graph._deferred import Deferred  # which is made of this module
+
+    return Deferred(function)

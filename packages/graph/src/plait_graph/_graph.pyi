@@ -5,6 +5,16 @@ from typing import Any
 
 import plait_core as pc
 
+class Calls:
+    """The operator calls that a function made, which are deferred."""
+
+    def __init__(self, name: str) -> None: ...
+    def begin(self) -> bool: ...
+    def end(self) -> None: ...
+    @property
+    def size(self) -> int: ...
+    def graphs(self) -> list[str]: ...
+
 class Capture:
     """Records the operator calls of this thread."""
 
