@@ -222,13 +222,32 @@ class Deferral::Lock {
   std::recursive_mutex *mutex_;
 };
 
+void StorageNumbers::set(const plait_storage *s, int64_t number) {
+  Entry &e = entries_[slot(s)];
+  n_ += e.generation != generation_;
+  e = {s, number, generation_};
+  if (n_ * 2 < entries_.size()) return;
+  std::vector<Entry> before(entries_.size() * 2);
+  before.swap(entries_);
+  shift_--;
+  for (const Entry &each : before)
+    if (each.generation == generation_) entries_[slot(each.storage)] = each;
+}
+
+void StorageNumbers::clear() {
+  generation_++;
+  n_ = 0;
+}
+
 void Deferral::Storage::hold(plait_storage *s) {
   held = Ref<plait_storage>::share(s);
-  __atomic_fetch_or(&s->flags, storage_waits, __ATOMIC_RELAXED);
+  if (!(__atomic_load_n(&s->flags, __ATOMIC_RELAXED) & storage_waits))
+    __atomic_fetch_or(&s->flags, storage_waits, __ATOMIC_RELAXED);
 }
 
 void Deferral::Storage::let_go() {
-  if (held) __atomic_fetch_and(&held->flags, ~storage_waits, __ATOMIC_RELAXED);
+  if (!held) return;
+  __atomic_fetch_and(&held->flags, ~storage_waits, __ATOMIC_RELAXED);
   held = Ref<plait_storage>();
 }
 
@@ -241,11 +260,12 @@ void Deferral::restart() {
 
 void Deferral::truncate(size_t places, size_t storages) {
   places_.resize(places);
+  if (storages == 0) numbers_of_storages_.clear();
   while (storages_.size() > storages) {
     storages_.back().let_go();
-    const auto known = numbers_of_storages_.find(storages_.back().address);
-    if (known != numbers_of_storages_.end() && known->second == storages_.size() - 1)
-      numbers_of_storages_.erase(known);
+    const auto number = int64_t(storages_.size()) - 1;
+    if (storages && numbers_of_storages_.find(storages_.back().address) == number)
+      numbers_of_storages_.set(storages_.back().address, -1);
     storages_.pop_back();
   }
 }
@@ -393,22 +413,21 @@ CallNode *Deferral::find_child(const plait_call *c) {
 }
 
 void Deferral::add_storage(plait_tensor *t, bool is_made) {
-  const auto known = numbers_of_storages_.find(t->storage);
-  if (known != numbers_of_storages_.end())
-    storages_[known->second].address = nullptr;  // that one is gone; the address is used again
-  numbers_of_storages_[t->storage] = uint32_t(storages_.size());
-  Storage s;
-  s.address = t->storage;
+  plait_storage *storage = t->storage;
+  const int64_t known = numbers_of_storages_.find(storage);
+  if (known >= 0) storages_[size_t(known)].address = nullptr;  // its address is used again
+  numbers_of_storages_.set(storage, int64_t(storages_.size()));
+  storages_.emplace_back();
+  Storage &s = storages_.back();
+  s.address = storage;
   s.origin = static_cast<char *>(t->dl.data);
   s.is_made = is_made;
-  storages_.push_back(std::move(s));
-  __atomic_fetch_or(&t->storage->flags, storage_is_numbered, __ATOMIC_RELAXED);
+  if (!is_numbered(storage))
+    __atomic_fetch_or(&storage->flags, storage_is_numbered, __ATOMIC_RELAXED);
 }
 
 int64_t Deferral::number_of(const plait_storage *s) const {
-  if (!is_numbered(s)) return -1;
-  const auto known = numbers_of_storages_.find(s);
-  return known == numbers_of_storages_.end() ? -1 : int64_t(known->second);
+  return is_numbered(s) ? numbers_of_storages_.find(s) : -1;
 }
 
 // Deferring.
@@ -422,12 +441,13 @@ plait_tensor *Deferral::make_place(const CallNode &node, int32_t p, plait_thread
   const int64_t *sizes = place.type.sizes.data();
   check(runtime->tensor_on(thread, storage.get(), storage->data, place.type.dtype, place.type.ndim,
                            sizes, sizes + place.type.ndim, result.out()));
-  set_version(storage.get(), made.version);
+  storage->version = made.version;
+  storage->flags |= storage_is_numbered | storage_waits;
+  result.get()->layers |= layer_bit;
   add_storage(result.get(), true);
-  storages_.back().hold(storage.get());
+  storages_.back().held = std::move(storage);
   places_.push_back(&place);
   pending_bytes_ += made.nbytes;
-  mark(result.get());
   return result.release();
 }
 
@@ -439,32 +459,35 @@ plait_value Deferral::keep_number(plait_value v) {
   return v;
 }
 
+void Deferral::make_results(const CallNode &node, plait_call *c) {
+  std::vector<Tensor> held;  // until all are there
+  for (size_t i = 0; i < node.results.size(); i++) {
+    std::vector<plait_tensor *> list;
+    for (const Result &r : node.results[i]) {
+      plait_tensor *t = nullptr;
+      if (r.is_new) {
+        t = make_place(node, r.place, c->thread);
+        held.push_back(Tensor::steal(t));
+      } else if (r.is_argument) {
+        const plait_value &v = c->in[r.argument];
+        t = r.item < 0 ? v.u.t : v.u.ts[r.item];
+      }
+      list.push_back(t);
+    }
+    if (node.is_list[i])
+      check(runtime->tensors(c->thread, list.data(), uint32_t(list.size()), &c->out[i]));
+    else
+      c->out[i] = value(Tensor::share(list[0]).release());
+  }
+}
+
 void Deferral::defer(const CallNode &node, plait_call *c) {
   PendingCall pending{const_cast<CallNode *>(&node), 0, 0};
   if (node.form == PLAIT_FUNCTION) {
-    std::vector<Tensor> held;  // until all are there
-    for (size_t i = 0; i < node.results.size(); i++) {
-      std::vector<plait_tensor *> list;
-      for (const Result &r : node.results[i]) {
-        plait_tensor *t = nullptr;
-        if (r.is_new) {
-          t = make_place(node, r.place, c->thread);
-          held.push_back(Tensor::steal(t));
-        } else if (r.is_argument) {
-          const plait_value &v = c->in[r.argument];
-          t = r.item < 0 ? v.u.t : v.u.ts[r.item];
-        }
-        list.push_back(t);
-      }
-      if (node.is_list[i]) {
-        check(runtime->tensors(c->thread, list.data(), uint32_t(list.size()), &c->out[i]));
-      } else if (list[0]) {
-        plait_retain(list[0]);
-        c->out[i] = value(list[0]);
-      } else {
-        c->out[i] = none();
-      }
-    }
+    if (node.results.size() == 1 && !node.is_list[0] && node.results[0][0].is_new)
+      c->out[0] = value(make_place(node, node.results[0][0].place, c->thread));
+    else
+      make_results(node, c);
   }
   for (const Write &each : node.writes) {
     Storage &s = storages_[place(each.place).storage];
@@ -785,86 +808,85 @@ void Deferral::run_calls(plait_thread *thread, const std::vector<bool> &alive) {
   }
 }
 
-// Runs what waits; the versions of storages and the generator are then as they were before, because
-// calls that wait have counted already.
-void Deferral::run(plait_thread *thread) {
-  runner_ = thread;
-  tensors_.assign(places_.size(), Tensor());
-  const std::vector<bool> alive = find_alive();
-  plait_generator *g = default_generator();
-  const uint64_t seed = g ? g->seed : 0, offset = offset_of(g);
-  bool draws = false, is_one_stream = true;
-  uint64_t next = 0, stream = 0;
-  std::vector<std::pair<uint32_t, uint64_t>> versions;  // by storage: the writes that wait
-  std::vector<uint64_t> counts(storages_.size(), 0);
-  std::vector<CallNode *> calls;
-  std::vector<plait_value> numbers;
-  const plait_value *number = varying_.data();
-  for (const PendingCall &each : pending_) {
-    const CallNode &node = *each.node;
-    calls.push_back(each.node);
-    for (const Write &w : node.writes) counts[place(w.place).storage] += w.versions;
-    for (uint32_t s = node.first_new_storage; s < node.end_storage; s++) counts[s] += 1;
-    for (const Argument &a : node.in)
-      if (const plait_value *v = a.may_vary ? number++ : nullptr; v && a.varies)
-        if (!node.is_identity) add_numbers(*v, &numbers);
-    if (!node.draws) continue;
-    is_one_stream &= !draws || (each.seed == stream && each.offset == next);
-    draws = true;
-    stream = each.seed;
-    next = each.offset + node.draws;
-  }
-  std::vector<Ref<plait_storage>> counted;
-  for (uint32_t s = 0; s < counts.size(); s++)
-    if (counts[s]) {
-      plait_storage *storage = storages_[s].held.get();
-      counted.push_back(Ref<plait_storage>::share(storage));
-      versions.emplace_back(s, version_of(storage));
-      set_version(storage, version_of(storage) - counts[s]);
-    }
-  Segment *segment = nullptr;
-  CallNode *end = pending_.back().node;
-  auto &segments = end->segments;
+// The segment of the calls that wait; `other` owns one that is not kept.
+Segment *Deferral::segment_of(const std::vector<bool> &alive, std::unique_ptr<Segment> *other) {
+  auto &segments = pending_.back().node->segments;
+  for (const auto &each : segments)
+    if (each->generation() == trie_->generation() && each->fits(begin_, alive)) return each.get();
   segments.erase(
       std::remove_if(segments.begin(), segments.end(),
                      [&](const auto &each) { return each->generation() != trie_->generation(); }),
       segments.end());
-  for (const auto &each : segments)
-    if (each->fits(begin_, alive)) segment = each.get();
-  if (!segment && segments.size() < most_segments) {
-    segments.push_back(std::make_unique<Segment>(begin_, alive, trie_->generation()));
-    segment = segments.back().get();
+  std::vector<CallNode *> calls;
+  for (const PendingCall &each : pending_) calls.push_back(each.node);
+  auto made = std::make_unique<Segment>(begin_, alive, trie_->generation());
+  made->count_writes(calls, *this);
+  if (segments.size() >= most_segments) {
+    *other = std::move(made);
+    return other->get();
   }
-  const auto restore = [&] {
-    for (size_t i = 0; i < versions.size(); i++) set_version(counted[i].get(), versions[i].second);
-    if (draws) {
-      g->seed = seed;
-      set_offset(g, offset);
-    }
-  };
+  segments.push_back(std::move(made));
+  return segments.back().get();
+}
+
+// Runs what waits; the versions of storages and the generator are then as they were before, because
+// calls that wait have counted already.
+void Deferral::run(plait_thread *thread) {
+  runner_ = thread;
+  tensors_.resize(places_.size());
+  const std::vector<bool> alive = find_alive();
+  std::unique_ptr<Segment> other;
+  Segment *segment = segment_of(alive, &other);
+  plait_generator *g = segment->draws() ? default_generator() : nullptr;
+  const uint64_t seed = g ? g->seed : 0, offset = offset_of(g);
+  std::vector<std::pair<Ref<plait_storage>, uint64_t>> versions;
+  for (const auto &[s, count] : segment->counts()) {
+    plait_storage *storage = storages_[s].held.get();
+    const uint64_t version = version_of(storage);
+    versions.emplace_back(Ref<plait_storage>::share(storage), version);
+    set_version(storage, version - count);
+  }
   plait_status s = PLAIT_OK;
-  const auto make = [&]() -> plait_status {
-    if (segment && calls.size() > 1 && ++segment->runs == 2) segment->compile(thread, calls, this);
-    if (segment && segment->program() && is_one_stream) {
-      if (draws)
-        for (const PendingCall &each : pending_)
-          if (each.node->draws) {
-            g->seed = each.seed;
-            set_offset(g, each.offset);
-            break;
-          }
-      segment->run(thread, numbers, this);
-    } else {
-      run_calls(thread, alive);
-    }
-    return PLAIT_OK;
-  };
   without_host_lock([&] {
     const NoLayers none(thread);
-    s = border(thread, "compile", make);
+    s = border(thread, "compile", [&] { return run_segment(thread, segment, alive), PLAIT_OK; });
   });
-  restore();
+  for (const auto &[storage, version] : versions) set_version(storage.get(), version);
+  if (g) {
+    g->seed = seed;
+    set_offset(g, offset);
+  }
   check(s);
+}
+
+void Deferral::run_segment(plait_thread *thread, Segment *segment, const std::vector<bool> &alive) {
+  if (pending_.size() > 1 && ++segment->runs == 2) {
+    std::vector<CallNode *> calls;
+    for (const PendingCall &each : pending_) calls.push_back(each.node);
+    segment->compile(thread, calls, this);
+  }
+  if (!segment->program()) return run_calls(thread, alive);
+  std::vector<plait_value> numbers;
+  const plait_value *number = varying_.data();
+  const PendingCall *first = nullptr, *last = nullptr;  // that draw
+  for (const PendingCall &each : pending_) {
+    for (const Argument &a : each.node->in) {
+      if (!a.may_vary) continue;
+      if (a.varies && !each.node->is_identity) add_numbers(*number, &numbers);
+      number++;
+    }
+    if (!each.node->draws) continue;
+    if (last && (each.seed != last->seed || each.offset != last->offset + last->node->draws))
+      return run_calls(thread, alive);  // the function has set the generator
+    if (!first) first = &each;
+    last = &each;
+  }
+  if (first) {
+    plait_generator *g = default_generator();
+    g->seed = first->seed;
+    set_offset(g, first->offset);
+  }
+  segment->run(thread, numbers, this);
 }
 
 void Deferral::finish(bool is_done) {

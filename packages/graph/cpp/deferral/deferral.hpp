@@ -4,11 +4,40 @@
 #include <deque>
 #include <memory>
 #include <mutex>
-#include <unordered_map>
 
 #include "deferral/segment.hpp"
 
 namespace plait::graph {
+
+// The numbers of storages, by address.
+class StorageNumbers {
+ public:
+  // -1: none
+  int64_t find(const plait_storage *s) const {
+    const Entry &e = entries_[slot(s)];
+    return e.generation == generation_ && e.storage == s ? e.number : -1;
+  }
+  void set(const plait_storage *, int64_t number);
+  void clear();
+
+ private:
+  struct Entry {
+    const plait_storage *storage = nullptr;
+    int64_t number = -1;
+    uint64_t generation = 0;  // that of another one: the entry is free
+  };
+  // That of the storage, or a free one.
+  size_t slot(const plait_storage *s) const {
+    size_t i = (reinterpret_cast<uintptr_t>(s) >> 4) * 0x9e3779b97f4a7c15u >> shift_;
+    while (entries_[i].generation == generation_ && entries_[i].storage != s)
+      i = (i + 1) & (entries_.size() - 1);
+    return i;
+  }
+  uint64_t generation_ = 1;
+  uint32_t shift_ = 64 - 6;
+  size_t n_ = 0;
+  std::vector<Entry> entries_ = std::vector<Entry>(64);
+};
 
 class Deferral : private PlaceTensors {
  public:
@@ -50,6 +79,7 @@ class Deferral : private PlaceTensors {
   bool matches(const CallNode &, const plait_call *);
   bool matches_place(const CallNode &, int32_t place, plait_tensor *);
   void defer(const CallNode &, plait_call *);
+  void make_results(const CallNode &, plait_call *);
   plait_value keep_number(plait_value);
   plait_tensor *make_place(const CallNode &, int32_t place, plait_thread *);
 
@@ -63,6 +93,8 @@ class Deferral : private PlaceTensors {
 
   std::vector<bool> find_alive() const;
   void run(plait_thread *);
+  Segment *segment_of(const std::vector<bool> &alive, std::unique_ptr<Segment> *other);
+  void run_segment(plait_thread *, Segment *, const std::vector<bool> &alive);
   void run_calls(plait_thread *, const std::vector<bool> &alive);
   void run_call(plait_thread *, const CallNode &, const plait_value *numbers);
   void finish(bool is_done);
@@ -75,7 +107,7 @@ class Deferral : private PlaceTensors {
   CallNode *begin_ = nullptr;  // the call before the first one that waits
   std::vector<const Place *> places_;
   std::vector<Storage> storages_;
-  std::unordered_map<const plait_storage *, uint32_t> numbers_of_storages_;
+  StorageNumbers numbers_of_storages_;
   std::vector<PendingCall> pending_;
   std::vector<plait_value> varying_;  // numbers of the calls that wait, which may vary
   std::deque<std::vector<int64_t>> lists_;  // of them

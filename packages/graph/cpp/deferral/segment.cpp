@@ -1,6 +1,7 @@
 #include "deferral/segment.hpp"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <unordered_map>
 #include <unordered_set>
@@ -159,6 +160,25 @@ class Segment::Writer {
   std::unordered_map<uint32_t, bool> is_made_;
   std::vector<uint32_t> written_, several_;  // storages
 };
+
+void Segment::count_writes(const std::vector<CallNode *> &calls, const PlaceTensors &places) {
+  std::map<uint32_t, uint64_t> counts;
+  std::set<uint32_t> dead;
+  size_t i = 0;
+  for (const CallNode *call : calls) {
+    draws_ |= call->draws != 0;
+    for (uint32_t s = call->first_new_storage; s < call->end_storage; s++)
+      if (alive_[i++])
+        counts[s] += 1;  // the result is written as a target
+      else
+        dead.insert(s);
+    for (const Write &each : call->writes) {
+      const uint32_t s = places.place(each.place).storage;
+      if (!dead.count(s)) counts[s] += each.versions;
+    }
+  }
+  counts_.assign(counts.begin(), counts.end());
+}
 
 void Segment::compile(plait_thread *thread, const std::vector<CallNode *> &calls,
                       PlaceTensors *tensors) {

@@ -25,6 +25,10 @@ class Segment {
     return begin == begin_ && alive == alive_;
   }
   uint64_t generation() const { return generation_; }
+  // By how much a run raises the versions of storages, by their numbers, and whether it draws.
+  void count_writes(const std::vector<CallNode *> &calls, const PlaceTensors &);
+  const std::vector<std::pair<uint32_t, uint64_t>> &counts() const { return counts_; }
+  bool draws() const { return draws_; }
 
   // Makes the program of the calls; without one, they run one by one.
   void compile(plait_thread *, const std::vector<CallNode *> &calls, PlaceTensors *);
@@ -40,6 +44,8 @@ class Segment {
   const CallNode *begin_;
   std::vector<bool> alive_;
   uint64_t generation_;
+  std::vector<std::pair<uint32_t, uint64_t>> counts_;
+  bool draws_ = false;
   std::string text_;
   std::unique_ptr<Program> program_;
   std::vector<int32_t> inputs_, outputs_;  // places
