@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 import plait
 from plait_graph import compile
 from plait_torch._autocast import autocast
 
 
-def test_dtype_of_the_region() -> None:
+@pytest.mark.parametrize("frozen", [True, False])
+def test_dtype_of_the_region(frozen: bool) -> None:
     module = plait.nn.Linear(2, 1)
-    compiled: Any = compile(module, frozen=True)
+    compiled: Any = compile(module, frozen=frozen)
     x = plait.ones(1, 2)
     for region in ("float32", "bfloat16", "float16", "float32", "bfloat16"):
         for _ in range(3):
@@ -23,14 +26,15 @@ def test_dtype_of_the_region() -> None:
             assert result.dtype == getattr(plait, region)
 
 
-def test_a_region_inside() -> None:
+@pytest.mark.parametrize("frozen", [True, False])
+def test_a_region_inside(frozen: bool) -> None:
     module = plait.nn.Linear(2, 1)
 
     def function(x: Any) -> Any:
         with autocast("cpu", dtype=plait.bfloat16):
             return module(x)
 
-    compiled = compile(function, frozen=True)
+    compiled = compile(function, frozen=frozen)
     for _ in range(4):
         x = plait.randn(3, 2)
         result = compiled(x)

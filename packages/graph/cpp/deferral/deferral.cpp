@@ -14,8 +14,8 @@ thread_local std::shared_ptr<Deferral> current;
 auto &all_mutex = *new std::mutex;
 auto &all = *new std::vector<std::shared_ptr<Deferral>>;
 
-// Storages of calls that wait are not yet given back, as those of eager calls would be.
-constexpr uint64_t most_bytes = uint64_t(64) << 20;
+// Results that nobody holds are given back each time when so many bytes are new.
+constexpr uint64_t most_new_bytes = uint64_t(64) << 20;
 constexpr size_t most_calls = 8192, most_segments = 8;
 
 // Of plait_storage::flags: it has a number in a path. Another storage at the address of one that is
@@ -321,8 +321,8 @@ plait_status Deferral::call(plait_call *c) {
           throw;
         }
         at_ = child;
-        return pending_bytes_ > most_bytes || pending_.size() >= most_calls ? flush(thread_)
-                                                                            : PLAIT_OK;
+        if (new_bytes_ > most_new_bytes) give_back_dead();
+        return pending_.size() >= most_calls ? flush(thread_) : PLAIT_OK;
       }
       if (child) truncate(child->first_place, child->first_storage);
     }
@@ -447,7 +447,8 @@ plait_tensor *Deferral::make_place(const CallNode &node, int32_t p, plait_thread
   add_storage(result.get(), true);
   storages_.back().held = std::move(storage);
   places_.push_back(&place);
-  pending_bytes_ += made.nbytes;
+  storages_.back().nbytes = made.nbytes;
+  new_bytes_ += made.nbytes;
   return result.release();
 }
 
@@ -693,7 +694,13 @@ plait_tensor *Deferral::at(int32_t p) {
   Tensor &t = tensors_[size_t(p)];
   if (t) return t.get();
   const Place &place = *places_[size_t(p)];
-  const Storage &s = storages_[place.storage];
+  Storage &s = storages_[place.storage];
+  if (!s.held) {  // it was given back
+    Ref<plait_storage> storage;
+    check(runtime->storage_new(runner_, {kDLCPU, 0}, s.nbytes, storage.out()));
+    s.hold(storage.get());
+    s.origin = static_cast<char *>(storage->data);
+  }
   const int64_t *sizes = place.type.sizes.data();
   check(runtime->tensor_on(runner_, s.held.get(), s.origin + place.offset, place.type.dtype,
                            place.type.ndim, sizes, sizes + place.type.ndim, t.out()));
@@ -701,11 +708,22 @@ plait_tensor *Deferral::at(int32_t p) {
   return t.get();
 }
 
+// The memory of results that nobody can see any more; a program has memory of its own for them.
+void Deferral::give_back_dead() {
+  new_bytes_ = 0;
+  for (size_t i = pending_.front().node->first_new_storage; i < storages_.size(); i++) {
+    Storage &s = storages_[i];
+    if (s.is_made && s.held && __atomic_load_n(&s.held->o.refs, __ATOMIC_ACQUIRE) == 1) s.let_go();
+  }
+}
+
 std::vector<bool> Deferral::find_alive() const {
   std::vector<bool> result;
   for (const PendingCall &call : pending_)
-    for (uint32_t i = call.node->first_new_storage; i < call.node->end_storage; i++)
-      result.push_back(__atomic_load_n(&storages_[i].held->o.refs, __ATOMIC_ACQUIRE) > 1);
+    for (uint32_t i = call.node->first_new_storage; i < call.node->end_storage; i++) {
+      const plait_storage *s = storages_[i].held.get();
+      result.push_back(s && __atomic_load_n(&s->o.refs, __ATOMIC_ACQUIRE) > 1);
+    }
   return result;
 }
 
@@ -899,7 +917,7 @@ void Deferral::finish(bool is_done) {
   pending_.clear();
   varying_.clear();
   lists_.clear();
-  pending_bytes_ = 0;
+  new_bytes_ = 0;
   begin_ = at_;
   for (Storage &s : storages_) {
     s.let_go();

@@ -65,6 +65,7 @@ class Deferral : private PlaceTensors {
     Ref<plait_storage> held;  // while a call that waits uses it
     bool is_written = false;  // by such a call
     bool is_made = false;
+    uint64_t nbytes = 0;  // if it is made
   };
   struct PendingCall {
     CallNode *node;
@@ -91,6 +92,7 @@ class Deferral : private PlaceTensors {
   int64_t number_of(const plait_storage *) const;  // -1: none
   void truncate(size_t places, size_t storages);
 
+  void give_back_dead();
   std::vector<bool> find_alive() const;
   void run(plait_thread *);
   Segment *segment_of(const std::vector<bool> &alive, std::unique_ptr<Segment> *other);
@@ -111,7 +113,7 @@ class Deferral : private PlaceTensors {
   std::vector<PendingCall> pending_;
   std::vector<plait_value> varying_;  // numbers of the calls that wait, which may vary
   std::deque<std::vector<int64_t>> lists_;  // of them
-  uint64_t pending_bytes_ = 0;
+  uint64_t new_bytes_ = 0;  // of results, since the last look at which are dead
   std::vector<Tensor> tensors_;  // by place, during a run
   std::recursive_mutex mutex_;
 };
