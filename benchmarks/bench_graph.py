@@ -18,10 +18,10 @@ CHEAP = False  # fills networks
 FIGURES: dict[str, Callable[[], Any]] = {}
 
 
-def inference(build: Callable[[], Any], x: Any) -> tuple[Any, Any]:
+def inference(build: Callable[[], Any], x: Any, *, frozen: bool = True) -> tuple[Any, Any]:
     """Return the compiled call of a model in evaluation, and the call."""
     model = build().eval()
-    frozen = compile(model, frozen=True)
+    compiled = compile(model, frozen=frozen)
 
     def call(function: Any) -> Callable[[], object]:
         def run() -> object:
@@ -32,7 +32,7 @@ def inference(build: Callable[[], Any], x: Any) -> tuple[Any, Any]:
             run()
         return run
 
-    return call(frozen), call(model)
+    return call(compiled), call(model)
 
 
 def network(name: str) -> Callable[[], Any]:
@@ -45,12 +45,16 @@ def mlp() -> Any:
     return nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 8))
 
 
-def training(build: Callable[[], Any], data: tuple[Any, ...], loss: Any) -> tuple[Any, Any]:
+def training(
+    build: Callable[[], Any], data: tuple[Any, ...], loss: Any, *, frozen: bool = True
+) -> tuple[Any, Any]:
     """Return the compiled step of training with AdamW, and the step; each has its own model."""
-    return tuple(_step(build(), data, loss, frozen) for frozen in (True, False))
+    return tuple(_step(build(), data, loss, each) for each in (frozen, None))
 
 
-def _step(model: Any, data: tuple[Any, ...], loss: Any, frozen: bool) -> Callable[[], object]:
+def _step(
+    model: Any, data: tuple[Any, ...], loss: Any, frozen: bool | None
+) -> Callable[[], object]:
     optimizer = optim.AdamW(model.parameters(), lr=1e-4)
     *x, y = data
 
@@ -61,10 +65,24 @@ def _step(model: Any, data: tuple[Any, ...], loss: Any, frozen: bool) -> Callabl
         optimizer.step()
         return result
 
-    function = compile(step, frozen=True) if frozen else step
+    function = step if frozen is None else compile(step, frozen=frozen)
     for _ in range(3):
         function(*x, y)
     return lambda: function(*x, y)
+
+
+def chain(n: int) -> tuple[Any, Any]:
+    """Return a compiled chain of calls whose work is small, and the chain: what a call costs."""
+
+    def negate(x: Any) -> Any:
+        for _ in range(n):
+            x = x.neg()
+        return x
+
+    compiled, x = compile(negate), plait.randn(4)
+    for _ in range(3):
+        compiled(x)
+    return lambda: compiled(x), lambda: negate(x)
 
 
 def words(output: Any, y: Any) -> Any:
@@ -74,7 +92,8 @@ def words(output: Any, y: Any) -> Any:
 
 def arrays(name: str, batch: int, **options: Any) -> tuple[Any, ...]:
     """Return a batch of a model's data."""
-    return tuple(plait.from_numpy(x) for x in MODELS[name].data(batch, **options))
+    arrays = MODELS[name].data(batch, **options)
+    return tuple(plait.from_numpy(array).clone() for array in arrays)  # memory of plait's own
 
 
 def cases() -> Iterator[Case]:
@@ -96,3 +115,20 @@ def cases() -> Iterator[Case]:
         model = MODELS[name]
         batch = arrays(name, 8)
         yield f"a step of {model.title}, 8", *training(network(name), batch, loss), 1 / 1.15
+    # Python runs at each call, as in the function itself; there is no goal
+    pictures = arrays("mobilenet", 1)[0]
+    yield (
+        "MobileNetV2, 1 picture, deferred",
+        *inference(network("mobilenet"), pictures, frozen=False),
+        None,
+    )
+    prompt = arrays("gpt2", 1, length=64)[0]
+    yield (
+        "GPT-2, prompt of 64 words, deferred",
+        *inference(network("gpt2"), prompt, frozen=False),
+        None,
+    )
+    one = plait.randn(1, 8)
+    yield "MLP of three layers of 8, deferred", *inference(mlp, one, frozen=False), None
+    yield "a step of the MLP, deferred", *training(mlp, data, cross_entropy, frozen=False), None
+    yield "1000 negations of 4 numbers, deferred", *chain(1000), None
