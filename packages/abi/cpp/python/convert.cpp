@@ -1,4 +1,6 @@
 // Python objects to the values of a call, by the kinds of the schema (docs/design/0003).
+#include <plait/index.hpp>
+
 #include "binding.hpp"
 
 namespace plait::python {
@@ -54,7 +56,7 @@ int int_from(PyObject *o, int64_t *out) {
     return overflow ? fail_large(o) : PLAIT_CONVERTED;
   }
   if (!PyIndex_Check(o)) return PLAIT_NOT_CONVERTIBLE;
-  Object n(PyNumber_Index(o));
+  Object n(index_of(o));
   if (!n) return refused();
   *out = PyLong_AsLongLongAndOverflow(n.get(), &overflow);
   return overflow ? fail_large(o) : PLAIT_CONVERTED;
@@ -62,6 +64,11 @@ int int_from(PyObject *o, int64_t *out) {
 
 int float_from(PyObject *o, double *out) {
   if (PyFloat_Check(o)) return *out = PyFloat_AS_DOUBLE(o), PLAIT_CONVERTED;
+  if (is_recorded_size(o)) {
+    int64_t n = 0;
+    const int done = int_from(o, &n);
+    return *out = double(n), done;
+  }
   PyNumberMethods *m = Py_TYPE(o)->tp_as_number;
   if (!PyLong_Check(o) && !(m && (m->nb_float || m->nb_index))) return PLAIT_NOT_CONVERTIBLE;
   *out = PyFloat_AsDouble(o);

@@ -1,6 +1,7 @@
 // Properties of Tensor that need neither operators nor an engine, and a few that are views.
 #include <plait/layer.hpp>
 
+#include "tensor/batched.hpp"
 #include "tensor/overriding.hpp"
 
 namespace plait::core {
@@ -20,7 +21,7 @@ PyObject *get_itemsize(PyObject *self, void *) {
   return PyLong_FromLongLong(itemsize(handle_of(self)->dl.dtype));
 }
 PyObject *get_nbytes(PyObject *self, void *) {
-  return PyLong_FromLongLong(numel(handle_of(self)) * itemsize(handle_of(self)->dl.dtype));
+  return size_number(numel(handle_of(self)) * itemsize(handle_of(self)->dl.dtype));
 }
 PyObject *get_version(PyObject *self, void *) {
   return PyLong_FromUnsignedLongLong(history_version(handle_of(self)));

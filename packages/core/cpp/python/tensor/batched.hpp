@@ -27,6 +27,11 @@ inline bool may_call_backward() {
   const auto check = __atomic_load_n(&batched.check_backward, __ATOMIC_ACQUIRE);
   return !check || check() == 0;
 }
+// A size or stride as Python gets it.
+inline PyObject *size_number(int64_t n) {
+  const auto make = __atomic_load_n(&batched.size_number, __ATOMIC_ACQUIRE);
+  return make ? static_cast<PyObject *>(make(n)) : PyLong_FromLongLong(n);
+}
 bool add_batched(PyObject *module);
 
 }  // namespace plait::core

@@ -2,6 +2,8 @@
 // collected.
 #include <vector>
 
+#include <plait/index.hpp>
+
 #include "tensor/batched.hpp"
 #include "tensor/tensor.hpp"
 
@@ -83,8 +85,10 @@ class Walk {  // the state while keys are applied: the view so far
     return replace(call(op_unsqueeze, {value(keys_.view), value(int64_t(dim_))}));
   }
   bool integer(PyObject *o) {
+    const Object number(python::index_of(o));
+    if (!number) return false;
     // an int that does not fit 64 bits is out of bounds
-    const Py_ssize_t i = PyNumber_AsSsize_t(o, nullptr);
+    const Py_ssize_t i = PyNumber_AsSsize_t(number.get(), nullptr);
     if (i == -1 && PyErr_Occurred()) return false;
     const int64_t size = keys_.view->dl.shape[dim_];
     if (i < -size || i >= size) {
@@ -225,10 +229,23 @@ Keys::~Keys() {
   for (int i = 0; i < n; i++) plait_release(indices[i]);
 }
 
+// A slice of ints and None, with those of sizes that a recording follows.
+static PyObject *plain_slice(PySliceObject *s) {
+  if (!python::is_recorded_size(s->start) && !python::is_recorded_size(s->stop) &&
+      !python::is_recorded_size(s->step))
+    return new_reference(reinterpret_cast<PyObject *>(s));
+  const auto plain = [](PyObject *o) {
+    return Object(python::is_recorded_size(o) ? python::index_of(o) : new_reference(o));
+  };
+  const Object start = plain(s->start), stop = plain(s->stop), step = plain(s->step);
+  return start && stop && step ? PySlice_New(start.get(), stop.get(), step.get()) : nullptr;
+}
+
 plait_tensor *take_slice(plait_tensor *t, int dim, PyObject *o) {
   auto *s = reinterpret_cast<PySliceObject *>(o);
   Py_ssize_t start, stop, step;
-  if (PySlice_Unpack(o, &start, &stop, &step) < 0) return nullptr;
+  const Object plain(plain_slice(s));
+  if (!plain || PySlice_Unpack(plain.get(), &start, &stop, &step) < 0) return nullptr;
   return call(op_slice,
               {value(t), value(int64_t(dim)), s->start == Py_None ? none() : value(int64_t(start)),
                s->stop == Py_None ? none() : value(int64_t(stop)), value(int64_t(step))});

@@ -36,19 +36,19 @@ PyObject *size(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *kw
   plait_tensor *t = handle_of(self);
   int dim;
   if (!take_dim("size", t, args, n, kwnames, &dim)) return nullptr;
-  return dim < 0 ? size_object(t->dl.shape, t->dl.ndim) : PyLong_FromLongLong(t->dl.shape[dim]);
+  return dim < 0 ? size_object(t->dl.shape, t->dl.ndim) : size_number(t->dl.shape[dim]);
 }
 PyObject *stride(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *kwnames) {
   plait_tensor *t = handle_of(self);
   int dim;
   if (!take_dim("stride", t, args, n, kwnames, &dim)) return nullptr;
-  if (dim >= 0) return PyLong_FromLongLong(t->dl.strides[dim]);
+  if (dim >= 0) return size_number(t->dl.strides[dim]);
   PyObject *out = PyTuple_New(t->dl.ndim);
   for (int i = 0; out && i < t->dl.ndim; i++)
-    PyTuple_SET_ITEM(out, i, PyLong_FromLongLong(t->dl.strides[i]));
+    PyTuple_SET_ITEM(out, i, size_number(t->dl.strides[i]));
   return out;
 }
-PyObject *count(PyObject *self, PyObject *) { return PyLong_FromLongLong(numel(handle_of(self))); }
+PyObject *count(PyObject *self, PyObject *) { return size_number(numel(handle_of(self))); }
 PyObject *dim(PyObject *self, PyObject *) { return PyLong_FromLong(handle_of(self)->dl.ndim); }
 PyObject *element_size(PyObject *self, PyObject *) {
   return PyLong_FromLongLong(itemsize(handle_of(self)->dl.dtype));

@@ -1,5 +1,7 @@
 // Size: a shape. A tuple of ints that knows how many elements it has.
-#include "tensor/tensor.hpp"
+#include <plait/index.hpp>
+
+#include "tensor/batched.hpp"
 
 namespace plait::core {
 namespace {
@@ -14,7 +16,7 @@ PyObject *make(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
   Object t(PyTuple_Type.tp_new(type, args, kwargs));
   for (Py_ssize_t i = 0; t && i < PyTuple_GET_SIZE(t.get()); i++) {
     PyObject *o = PyTuple_GET_ITEM(t.get(), i);
-    if (PyLong_Check(o)) continue;
+    if (PyLong_Check(o) || python::is_recorded_size(o)) continue;
     PyObject *n = PyNumber_Index(o);
     if (!n) return nullptr;
     PyTuple_SET_ITEM(t.get(), i, n);
@@ -74,7 +76,7 @@ PyType_Spec spec{"plait_core.Size", 0, 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETY
 PyObject *size_object(const int64_t *p, int32_t n) {
   PyObject *o = state.size_type->tp_alloc(state.size_type, n);
   for (int32_t i = 0; o && i < n; i++) {
-    PyObject *x = PyLong_FromLongLong(p[i]);
+    PyObject *x = size_number(p[i]);
     if (!x) Py_CLEAR(o);
     if (o) PyTuple_SET_ITEM(o, i, x);
   }

@@ -1,6 +1,7 @@
 // The type object of the Tensor class.
 #include <vector>
 
+#include "tensor/batched.hpp"
 #include "tensor/overriding.hpp"
 
 #include <structmember.h>
@@ -10,7 +11,10 @@ namespace {
 
 Py_ssize_t length(PyObject *self) {
   plait_tensor *t = handle_of(self);
-  if (t->dl.ndim) return Py_ssize_t(t->dl.shape[0]);
+  if (t->dl.ndim) {
+    const Object number(size_number(t->dl.shape[0]));
+    return number ? PyNumber_AsSsize_t(number.get(), PyExc_OverflowError) : -1;
+  }
   PyErr_SetString(PyExc_TypeError, "len: a 0-d tensor has no length");
   return -1;
 }

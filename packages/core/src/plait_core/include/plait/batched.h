@@ -30,6 +30,10 @@ typedef struct plait_batched {
   /* Is told of a tensor whose memory Python is about to get the address of, or to replace. With an
    * exception that fails. The same package sets it. */
   void (*note_address)(const plait_tensor *);
+  /* A new reference to the object of Python for a size or a stride that Python asks for, which may
+   * stand for other numbers too; NULL with an exception. The package that records graphs sets it.
+   */
+  void *(*size_number)(int64_t);
 } plait_batched;
 
 #ifdef __cplusplus
