@@ -1,6 +1,7 @@
 // Adapters from the C signatures of plait_op_def to translated functions, which throw.
 #pragma once
 #include "calls.hpp"
+#include "comparisons.hpp"
 #include "library.hpp"
 #include "words.hpp"
 

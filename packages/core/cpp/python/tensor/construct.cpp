@@ -2,6 +2,8 @@
 #include <string>
 #include <vector>
 
+#include <plait/index.hpp>
+
 #include "tensor/batched.hpp"
 #include "tensor/tensor.hpp"
 
@@ -14,7 +16,7 @@ enum Category { of_bool, of_int, of_float, of_complex, of_other };
 // own.
 Category category(PyObject *o) {
   if (PyBool_Check(o)) return of_bool;
-  if (PyLong_CheckExact(o)) return of_int;
+  if (PyLong_CheckExact(o) || python::is_recorded_size(o)) return of_int;
   if (PyFloat_CheckExact(o)) return of_float;
   if (PyComplex_CheckExact(o)) return of_complex;
   return of_other;

@@ -1,6 +1,8 @@
 // The type object of the Tensor class.
 #include <vector>
 
+#include <plait/index.hpp>
+
 #include "tensor/batched.hpp"
 #include "tensor/overriding.hpp"
 
@@ -18,6 +20,7 @@ Py_ssize_t length(PyObject *self) {
   PyErr_SetString(PyExc_TypeError, "len: a 0-d tensor has no length");
   return -1;
 }
+bool is_int(PyObject *o) { return PyLong_Check(o) || python::is_recorded_size(o); }
 // PyTorch's iteration asks about dim and unbind
 PyObject *iterate_asking(PyObject *self) {
   const Object dim(PyObject_CallMethod(self, "dim", nullptr));
@@ -168,11 +171,11 @@ PyObject *new_tensor(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
   PyObject *first = n ? PyTuple_GET_ITEM(args, 0) : nullptr;
   if (first && is_tensor(first)) {
     s = state.runtime->tensor_alias(thread, handle_of(first), &t);
-  } else if (first && !PyLong_Check(first) && Py_TYPE(first) != state.size_type) {
+  } else if (first && !is_int(first) && Py_TYPE(first) != state.size_type) {
     t = from_data(first, state.python->default_dtype);
     if (!t) return nullptr;
   } else {
-    const bool packed = first && !PyLong_Check(first);
+    const bool packed = first && !is_int(first);
     PyObject *list = packed ? first : args;
     int64_t shape[PLAIT_MAX_DIMS] = {0};
     const Py_ssize_t ndim = n ? PyTuple_GET_SIZE(list) : 1;
@@ -180,7 +183,8 @@ PyObject *new_tensor(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
       return PyErr_Format(PyExc_ValueError, "Tensor: at most %d sizes are accepted, got %zd",
                           PLAIT_MAX_DIMS, ndim);
     for (Py_ssize_t i = 0; n && i < ndim; i++) {
-      shape[i] = PyLong_AsLongLong(PyTuple_GET_ITEM(list, i));
+      const Object size(python::index_of(PyTuple_GET_ITEM(list, i)));
+      shape[i] = size ? PyLong_AsLongLong(size.get()) : -1;
       if (shape[i] == -1 && PyErr_Occurred()) return nullptr;
     }
     s = state.runtime->tensor_new(thread, *state.python->default_dtype, int32_t(ndim), shape,

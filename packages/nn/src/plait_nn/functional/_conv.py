@@ -271,7 +271,8 @@ class _Geometry(NamedTuple):
     def extent(self, input: Tensor, weight: Tensor, i: int) -> int:
         """Return the size in dimension `i` of a result from which no padding is cut."""
         spread = self.dilation[i] * (weight.shape[i + 2] - 1)
-        return int((input.shape[i + 2] - 1) * self.stride[i] + spread + 1)
+        extent: int = (input.shape[i + 2] - 1) * self.stride[i] + spread + 1
+        return extent
 
 
 def _geometry(

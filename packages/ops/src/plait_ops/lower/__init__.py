@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from plait_ops.lower import ir, lifetimes
+from plait_ops.lower import comparisons, ir, lifetimes
 from plait_ops.lower.cpp import function as to_cpp
 from plait_ops.lower.expressions import Context, type_of
 from plait_ops.lower.source import read
@@ -83,7 +83,9 @@ def _translate(
             )
     parameters = tuple(available[name] for name in source.parameters)
     body = Statements(operator, context, source, inputs).function(parameters)
-    return body if context in ("shape", "cost") else lifetimes.shorten(body)
+    if context in ("shape", "cost"):
+        return body
+    return lifetimes.shorten(comparisons.tell_comparisons(body))
 
 
 def shape(operator: Operator) -> ir.Function:

@@ -11,7 +11,7 @@ from typing import Any
 from plait_ops.lower import ir
 from plait_ops.value_types import OWNED, Kind
 
-__all__ = ["shorten"]
+__all__ = ["mapped", "shorten"]
 
 REUSING = (ir.Form.ONE, ir.Form.LAST)
 CONDITIONAL = (ir.Choice, ir.Logic, ir.Comprehension, ir.PartCall)
@@ -25,7 +25,7 @@ def shorten(function: ir.Function) -> ir.Function:
         if isinstance(node, ir.Assign) and node.variable.type.kind in BORROWING:
             borrowed |= _mentions(node.value)
     owned = {id(v): v for v in function.locals if v.type == OWNED and id(v) not in borrowed}
-    body = _mapped(_block(function.body, owned), _with_spare_temporaries)
+    body = mapped(_block(function.body, owned), _with_spare_temporaries)
     return dataclasses.replace(function, body=body)
 
 
@@ -95,7 +95,7 @@ def _with_spare_variables(statement: ir.Statement, ending: dict[int, ir.Variable
         positions = spare.get(id(old))
         return dataclasses.replace(node, spare=tuple(sorted(positions))) if positions else node
 
-    return _mapped(statement, mark)  # type: ignore[no-any-return]
+    return mapped(statement, mark)  # type: ignore[no-any-return]
 
 
 def _in_order(node: Any) -> list[ir.OperatorCall | ir.Call]:
@@ -152,16 +152,16 @@ def _with_spare_temporaries(node: Any, _old: Any) -> Any:
     return dataclasses.replace(node, spare=tuple(sorted(nested | set(node.spare))))
 
 
-def _mapped(node: Any, change: Callable[[Any, Any], Any]) -> Any:
+def mapped(node: Any, change: Callable[[Any, Any], Any]) -> Any:
     """Return the tree with `change(node, node before)` for every node, from the inside out.
     Variables stay the same.
     """
     if isinstance(node, tuple):
-        return tuple(_mapped(item, change) for item in node)
+        return tuple(mapped(item, change) for item in node)
     if not dataclasses.is_dataclass(node) or isinstance(node, (type, ir.Variable)):
         return node
     fields = {
-        field.name: _mapped(getattr(node, field.name), change)
+        field.name: mapped(getattr(node, field.name), change)
         for field in dataclasses.fields(node)
         if field.init
     }
