@@ -45,9 +45,28 @@ PARTS = GRAPH | {
     ],
     "outputs": [],
 }
+
+
+def sized(value: int, size: Any = "n", **more: Any) -> bytes:
+    """Return a file whose graph has a free size, which is the first dimension of the input."""
+    shape = {"name": "x", "dtype": "float32", "shape": ["n", 3]}
+    node = {"op": "zeros", "in": [[{"size": size}], {"dtype": "int8"}, None], "out": ["%y"]}
+    sizes = {"n": {"min": 0, "max": 2**62, "value": value}}
+    parts = {"inputs": [shape], "weights": [], "nodes": [node], "outputs": ["%y"]}
+    return file_with({}, b"", graph={"plait_graph": 1, "sizes": sizes, **parts, **more})
+
+
 START = 'header is damaged: "w": '
 OFFSETS = [0, 12]
 FILES: dict[str, tuple[bytes, str]] = {
+    "a free size of 2^62": (sized(2**62), "2\\^6"),
+    "an expression beyond 64 bits": (sized(2, "n*9223372036854775807"), "is beyond 64 bits"),
+    "an expression that divides by zero": (sized(2, "1 // (n - 2)"), "divides by zero"),
+    "a negative size by an expression": (sized(2, "1 - n"), "size|negative"),
+    "no expression": (sized(2, "n" * 10**6), "more than 1000 characters"),
+    "an expression that is a number": (sized(2, 3), "a string is expected"),
+    "a guard that does not hold": (sized(2, guards=["n > 2"]), "n > 2; got n = 2"),
+    "10,000 levels of an expression": (sized(2, "(" * 999), "levels"),
     "empty": (b"", "the file has 0 bytes; a safetensors file has at least 8"),
     "7 bytes": (b"\0" * 7, "the file has 7 bytes"),
     "no header": (bytes(8), "header is damaged: byte 0: a value is expected"),

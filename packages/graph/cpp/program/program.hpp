@@ -73,6 +73,8 @@ class Program {
   std::vector<std::pair<std::string, int32_t>> memories() const;
   // How it runs on a device that records graphs; empty where there is none, or before a run.
   std::string device_graph_text();
+  // The names and shapes of all values whose shapes depend on no values.
+  std::vector<std::pair<std::string, std::vector<int64_t>>> shapes() const;
   // Whether the graph writes to a weight.
   bool writes_weight(size_t i) const { return is_written_[i]; }
   // Whether the graph writes to an input.

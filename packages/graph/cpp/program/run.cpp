@@ -30,6 +30,13 @@ Tensor Program::current(std::string_view name) const {
   return Tensor();
 }
 
+std::vector<std::pair<std::string, std::vector<int64_t>>> Program::shapes() const {
+  std::vector<std::pair<std::string, std::vector<int64_t>>> result;
+  for (const Value &v : values_)
+    if (v.memory >= 0) result.emplace_back(v.name, v.type.shape);
+  return result;
+}
+
 // Whether the tensor of a value stays the same from run to run.
 bool Program::is_fixed(const Value &v) const {
   if (v.memory < 0) return false;

@@ -8,7 +8,7 @@
 
 #include "deferral/deferral.hpp"
 #include "program/control_flow.hpp"
-#include "program/program.hpp"
+#include "program/sized_program.hpp"
 #include "python/compiler.hpp"
 #include "python/guard.hpp"
 #include "recording/recorder.hpp"
@@ -91,6 +91,13 @@ class Capture {
       result.append(py::make_tuple(each.node, each.name, wrap(each.tensor)));
     return result;
   }
+  void follow_sizes() { recorder_.follow_sizes(); }
+  py::list comparisons() const {
+    py::list result;
+    for (const Recorder::Comparison &each : recorder_.comparisons())
+      result.append(py::make_tuple(each.relation, each.a, each.b));
+    return result;
+  }
   py::list outside() const {
     py::list result;
     for (const Recorder::Outside &each : recorder_.outside())
@@ -151,13 +158,15 @@ bool has_raising_signal() {
   return PyErr_CheckSignals() < 0;
 }
 
-std::unique_ptr<Program> parse(const std::string &text) {
-  std::unique_ptr<Program> program;
-  unlocked([&](plait_thread *thread) { program = Program::parse(thread, text); });
+template <class P>
+std::unique_ptr<P> parse(const std::string &text) {
+  std::unique_ptr<P> program;
+  unlocked([&](plait_thread *thread) { program = P::parse(thread, text); });
   return program;
 }
 
-void bind(Program &program, const py::sequence &weights) {
+template <class P>
+void bind(P &program, const py::sequence &weights) {
   const std::vector<Tensor> all = handles(weights);
   unlocked([&](plait_thread *thread) { program.bind(thread, all); });
 }
@@ -183,6 +192,17 @@ py::list run(Program &program, const py::sequence &inputs, const py::object &obs
     program.run(thread, all.data(), all.size(), &outputs, observe);
   });
   if (error) throw std::move(*error);
+  py::list result(outputs.size());
+  for (size_t i = 0; i < outputs.size(); i++) result[i] = wrap(outputs[i]);
+  return result;
+}
+
+py::list run_sized(SizedProgram &program, const py::sequence &inputs) {
+  const std::vector<Tensor> held = handles(inputs);
+  std::vector<plait_tensor *> all;
+  for (const Tensor &t : held) all.push_back(t.get());
+  std::vector<Tensor> outputs;
+  unlocked([&](plait_thread *thread) { program.run(thread, all.data(), all.size(), &outputs); });
   py::list result(outputs.size());
   for (size_t i = 0; i < outputs.size(); i++) result[i] = wrap(outputs[i]);
   return result;
@@ -218,6 +238,17 @@ py::dict numbers(Program &program) {
   return result;
 }
 
+// A program of the graph, whose names are those for all sizes.
+Program &any_program(SizedProgram &sized) {
+  Program *program = nullptr;
+  unlocked([&](plait_thread *thread) { program = &sized.program(thread); });
+  return *program;
+}
+std::vector<std::string> weights_of(SizedProgram &sized) {
+  return any_program(sized).weight_names();
+}
+py::list written_of(SizedProgram &sized) { return written_weights(any_program(sized)); }
+
 void set_number(Program &program, const std::string &name, const py::object &value) {
   Number &n = number(program, name);
   if (n.is_integer) n.integer = value.cast<int64_t>();
@@ -252,6 +283,20 @@ py::set written_names(const std::string &name, const py::list &args) {
       add(args[i]);
   }
   return result;
+}
+
+// What makes the objects for sizes that Python reads on this thread; none: they are ints.
+thread_local PyObject *size_reader;
+
+void *size_number(int64_t n) {
+  if (!size_reader) return PyLong_FromLongLong(n);
+  return PyObject_CallFunction(size_reader, "L", static_cast<long long>(n));
+}
+
+void read_sizes_by(const py::object &reader) {
+  PyObject *const before = size_reader;
+  size_reader = reader.is_none() ? nullptr : reader.inc_ref().ptr();
+  Py_XDECREF(before);
 }
 
 [[noreturn]] void raise_file_error(const FileError &e) { throw py::value_error(e.what()); }
@@ -343,6 +388,7 @@ PYBIND11_MODULE(_graph, m) {
   __atomic_store_n(&core->note_read, &begin_read, __ATOMIC_RELEASE);
   __atomic_store_n(&core->note_address, &make_waiting_calls, __ATOMIC_RELEASE);
   add_compiler(m, python);
+  __atomic_store_n(&core->size_number, &size_number, __ATOMIC_RELEASE);
   py::class_<Guard>(m, "Guard", "Whether a call may run the program of another call.")
       .def(
           py::init(
@@ -363,6 +409,11 @@ PYBIND11_MODULE(_graph, m) {
   m.def("argument_names", argument_names, py::arg("op"), "The names of an operator's arguments.");
   m.def("written_names", written_names, py::arg("op"), py::arg("args"),
         "The names among a node's arguments to which it writes.");
+  m.def("read_sizes_by", read_sizes_by, py::arg("reader"),
+        "Let a function give the objects for sizes that Python reads on this thread; None: ints.");
+  m.def("has_free_sizes", has_free_sizes, py::arg("text"), "Whether a graph has free sizes.");
+  m.def("observe_comparisons", observe_comparisons, py::arg("library"),
+        "Let the library of operators tell of comparisons of sizes.");
   m.def("read_file", read_file, py::arg("path"), "The texts and the tensors of a file.");
   m.def("write_file", write_file, py::arg("path"), py::arg("texts"), py::arg("names"),
         py::arg("tensors"), "Write texts and tensors to a file, as a whole or not at all.");
@@ -392,6 +443,9 @@ PYBIND11_MODULE(_graph, m) {
       .def_property_readonly("values", &Capture::values, "The types of their results, in JSON.")
       .def_property_readonly("problem", &Capture::problem,
                              "Why the calls are no graph; empty if they are one.")
+      .def("follow_sizes", &Capture::follow_sizes, "Note comparisons of sizes by operators.")
+      .def_property_readonly("comparisons", &Capture::comparisons,
+                             "Comparisons of sizes: 0 to 5 for ==, !=, <, <=, >, >=, and two ints.")
       .def_property_readonly("outside", &Capture::outside,
                              "Name, tensor and description of those that no recorded call made.");
   py::class_<Calls>(m, "Calls", "The operator calls that a function made, which are deferred.")
@@ -402,8 +456,9 @@ PYBIND11_MODULE(_graph, m) {
       .def_property_readonly("size", &Calls::size, "The number of different calls.")
       .def("graphs", &Calls::graphs, "The graphs of calls that ran together, in JSON.");
   py::class_<Program>(m, "Program", "A graph that can run.")
-      .def(py::init(&parse), py::arg("text"), "Check the text of a graph and plan its runs.")
-      .def("bind", bind, py::arg("weights"), "Set the tensors that it reads and writes.")
+      .def(py::init(&parse<Program>), py::arg("text"),
+           "Check the text of a graph and plan its runs.")
+      .def("bind", bind<Program>, py::arg("weights"), "Set the tensors that it reads and writes.")
       .def("run", run, py::arg("inputs"), py::arg("observer") = py::none(),
            "Compute the outputs; call the observer behind each node, with its index.")
       .def(
@@ -420,10 +475,22 @@ PYBIND11_MODULE(_graph, m) {
            "for one whose memory is known only when it runs.")
       .def_property_readonly("device_graph", device_graph,
                              "What a device has recorded of it; '' where none can.")
+      .def("shapes", &Program::shapes,
+           "Pairs of a value's name and its shape, of those whose shape depends on no values.")
       .def_property_readonly("inputs", &Program::input_names, "Names.")
       .def_property_readonly("weights", &Program::weight_names, "Names.")
       .def_property_readonly("written", written_weights, "Names of weights that it writes to.")
       .def_property_readonly("outputs", &Program::output_names, "Names.");
+  py::class_<SizedProgram>(m, "SizedProgram", "A graph that can run at several sizes.")
+      .def(py::init(&parse<SizedProgram>), py::arg("text"),
+           "Check the text of a graph, with or without free sizes.")
+      .def("bind", bind<SizedProgram>, py::arg("weights"), "Set the tensors that it reads.")
+      .def("run", run_sized, py::arg("inputs"), "Compute the outputs.")
+      .def_property_readonly(
+          "numbers", [](SizedProgram &sized) { return numbers(any_program(sized)); },
+          "Their values in the next run, by name.")
+      .def_property_readonly("weights", weights_of, "Names of the weights.")
+      .def_property_readonly("written", written_of, "Names of weights that it writes to.");
 }
 
 }  // namespace plait::graph

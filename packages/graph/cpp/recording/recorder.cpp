@@ -1,5 +1,6 @@
 #include "recording/recorder.hpp"
 
+#include <dlfcn.h>
 #include <algorithm>
 
 #include "text.hpp"
@@ -267,6 +268,23 @@ void Recorder::note_read(const plait_tensor *t) {
 
 void note_read(const plait_tensor *t) {
   if (current) current->note_read(t);
+}
+
+void Recorder::note_comparison(const Comparison &comparison) {
+  if (follows_sizes_ && !is_within_call_) comparisons_.push_back(comparison);
+}
+
+bool observe_comparisons(const char *library) {
+  using Observer = void (*)(int32_t, int64_t, int64_t);
+  void *const handle = dlopen(library, RTLD_NOW | RTLD_NOLOAD);
+  if (!handle) return false;
+  void *const symbol = dlsym(handle, "plait_ops_observe_comparisons");
+  const auto observe = reinterpret_cast<void (*)(Observer)>(symbol);
+  if (observe)
+    observe([](int32_t relation, int64_t a, int64_t b) {
+      if (current) current->note_comparison({relation, a, b});
+    });
+  return observe != nullptr;  // the library stays: the handle is not closed
 }
 
 plait_status start_recording(plait_thread *thread, Recorder *recorder, Recorder **before) {

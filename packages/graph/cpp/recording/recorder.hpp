@@ -54,6 +54,15 @@ class Recorder {
   const std::vector<Copy> &copies() const { return copies_; }
   // Is told that Python reads the elements of a tensor.
   void note_read(const plait_tensor *t);
+  // A comparison of sizes in a decomposition or derivative, between calls that are recorded: 0 to 5
+  // for a == b, !=, <, <=, > and >=; 6 and 7 for a % b and a / b, which are compared.
+  struct Comparison {
+    int32_t relation;
+    int64_t a, b;
+  };
+  void follow_sizes() { follows_sizes_ = true; }
+  void note_comparison(const Comparison &);
+  const std::vector<Comparison> &comparisons() const { return comparisons_; }
   // Why the calls are no graph; empty if they are one.
   const std::string &problem() const { return problem_; }
 
@@ -85,6 +94,8 @@ class Recorder {
   uint64_t n_values_ = 0, n_nodes_ = 0;
   bool keeps_copies_ = false;
   std::vector<Copy> copies_;
+  std::vector<Comparison> comparisons_;
+  bool follows_sizes_ = false;
   bool is_within_call_ = false;  // of an operator, whose kernel may be in Python
 };
 
@@ -95,5 +106,7 @@ plait_status start_recording(plait_thread *, Recorder *, Recorder **before);
 void stop_recording(plait_thread *, Recorder *before);
 // Tells the recorder of this thread, if there is one, that Python reads the elements of a tensor.
 void note_read(const plait_tensor *);
+// Lets libplait_ops, a library that is loaded, tell the recorder of comparisons. False without it.
+bool observe_comparisons(const char *library);
 
 }  // namespace plait::graph

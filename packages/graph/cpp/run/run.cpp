@@ -11,7 +11,7 @@
 
 #include "graph.hpp"
 #include "json.hpp"
-#include "program/program.hpp"
+#include "program/sized_program.hpp"
 #include "run/file.hpp"
 #include "run/start.hpp"
 
@@ -22,7 +22,9 @@ using plait::Tensor;
 struct plait_run {
   std::string error, text;  // of the last error; of the graph
   graph::Texts texts;       // others of the file
-  std::unique_ptr<graph::Program> program;
+  std::unique_ptr<graph::SizedProgram> sized;
+  graph::Program *program = nullptr;  // of `sized`, for its sizes
+  bool has_other_sizes = false;       // since `program` was asked for
   std::vector<Tensor> inputs, outputs;
   std::vector<bool> is_borrowed;      // by input
   std::vector<plait_tensor *> list;   // of the inputs
@@ -95,22 +97,41 @@ const char *describe(int kind) {
   }
 }
 
-const std::string &name_at(Program &program, int kind, size_t i) {
+// Behind the numbers of a graph stand its free sizes.
+const std::string &name_at(const plait_run &run, int kind, size_t i) {
+  Program &program = *run.program;
   switch (kind) {
     case PLAIT_RUN_INPUT: return program.input_names()[i];
     case PLAIT_RUN_OUTPUT: return program.output_names()[i];
     case PLAIT_RUN_WEIGHT: return program.weight_names()[i];
-    default: return program.numbers()[i].name;
+    default: {
+      const size_t n = program.numbers().size();
+      return i < n ? program.numbers()[i].name : run.sized->sizes()[i - n].name;
+    }
   }
 }
 
-size_t count(Program &program, int kind) {
+size_t count(const plait_run &run, int kind) {
+  Program &program = *run.program;
   switch (kind) {
     case PLAIT_RUN_INPUT: return program.n_inputs();
     case PLAIT_RUN_OUTPUT: return program.output_names().size();
     case PLAIT_RUN_WEIGHT: return program.n_weights();
-    case PLAIT_RUN_NUMBER: return program.numbers().size();
+    case PLAIT_RUN_NUMBER: return program.numbers().size() + run.sized->sizes().size();
     default: return 0;
+  }
+}
+
+// Takes the program for the sizes that were set; inputs that it has otherwise are no longer set.
+void take_program(plait_run *run) {
+  if (!run->has_other_sizes) return;
+  run->program = &run->sized->program(runtime->thread());
+  run->has_other_sizes = false;
+  run->outputs.clear();
+  for (size_t i = 0; i < run->inputs.size(); i++) {
+    Tensor &input = run->inputs[i];
+    const std::vector<int64_t> &shape = run->program->input_type(i).shape;
+    if (input && !std::equal(shape.begin(), shape.end(), input.shape())) input = Tensor();
   }
 }
 
@@ -120,10 +141,11 @@ Program &program_with(plait_run *run, const char *function, int kind, uint32_t i
   if (!describe(kind))
     fail(PLAIT_RUN_VALUE_ERROR,
          std::string(function) + ": there is no kind " + std::to_string(kind));
-  const size_t n = count(*run->program, kind);
+  const size_t n = count(*run, kind);
   if (index >= n)
     fail(PLAIT_RUN_INDEX_ERROR, std::string(function) + ": there is no " + describe(kind) + " " +
                                     std::to_string(index) + "; the graph has " + std::to_string(n));
+  if (kind != PLAIT_RUN_NUMBER) take_program(run);
   return *run->program;
 }
 
@@ -269,12 +291,12 @@ Tensor load_weight(plait_thread *thread, const TensorFile &file, const std::stri
 }
 
 // Names are given to C, where a null character ends them.
-void check_names(Program &program) {
+void check_names(const plait_run &run) {
   for (const int kind : {PLAIT_RUN_INPUT, PLAIT_RUN_OUTPUT, PLAIT_RUN_WEIGHT, PLAIT_RUN_NUMBER})
-    for (size_t i = 0; i < count(program, kind); i++)
-      if (name_at(program, kind, i).find('\0') != std::string::npos)
+    for (size_t i = 0; i < count(run, kind); i++)
+      if (name_at(run, kind, i).find('\0') != std::string::npos)
         fail(PLAIT_RUN_ERROR, std::string("the name of the ") + describe(kind) + " " +
-                                  quote(name_at(program, kind, i)) + " has a null character");
+                                  quote(name_at(run, kind, i)) + " has a null character");
 }
 
 // Whether a text of the file stays true when weights change: plait's own, with digests, do not.
@@ -293,15 +315,15 @@ void open_file(plait_run *run, const char *path, const plait_run_settings &setti
   if (settings.memory_limit) set_memory_limit(settings.memory_limit);
   if (text->find("\"cuda") != std::string::npos) load_device("cuda");
   plait_thread *thread = runtime->thread();
-  std::unique_ptr<Program> program = Program::parse(thread, *text);
-  check_names(*program);
+  std::unique_ptr<SizedProgram> sized = SizedProgram::parse(thread, *text);
+  Program *const program = &sized->program(thread);
   std::vector<Tensor> weights;
   weights.reserve(program->n_weights());
   for (size_t i = 0; i < program->n_weights(); i++)
     weights.push_back(load_weight(thread, file, program->weight_names()[i], program->weight_type(i),
                                   settings.flags & PLAIT_RUN_MAP_WEIGHTS));
-  program->keep_outputs(false);
-  program->bind(thread, weights);
+  sized->keep_outputs(false);
+  sized->bind(thread, weights);
   run->inputs.resize(program->n_inputs());
   run->list.resize(program->n_inputs());
   run->is_borrowed.resize(program->n_inputs());
@@ -309,7 +331,14 @@ void open_file(plait_run *run, const char *path, const plait_run_settings &setti
   for (const auto &[key, value] : file.texts())
     if (stays_true(key, value)) run->texts.emplace_back(key, value);
   run->text = *text;
-  run->program = std::move(program);
+  run->sized = std::move(sized);
+  run->program = program;
+  try {
+    check_names(*run);
+  } catch (...) {
+    run->program = nullptr;
+    throw;
+  }
 }
 
 // The graph with the numbers of the program.
@@ -383,7 +412,7 @@ void describe_tensor(plait_run *run, int kind, uint32_t i, plait_run_tensor *out
     fail(PLAIT_RUN_VALUE_ERROR, "plait_run_get: `size` of the tensor must be set to its sizeof");
   plait_run_tensor result{};
   result.size = out->size;
-  result.name = name_at(program, kind, i).c_str();
+  result.name = name_at(*run, kind, i).c_str();
   result.ndim = -1;
   if (const Tensor tensor = tensor_of(*run, kind, i)) {
     const Tensor host = on_host(run, kind, i, tensor);
@@ -442,13 +471,13 @@ const char *plait_run_error(const plait_run *run) {
 }
 
 uint32_t plait_run_count(const plait_run *run, int kind) {
-  return run && run->program ? uint32_t(count(*run->program, kind)) : 0;
+  return run && run->program ? uint32_t(count(*run, kind)) : 0;
 }
 
 int plait_run_find(const plait_run *run, int kind, const char *name) {
   const uint32_t n = name ? plait_run_count(run, kind) : 0;
   for (uint32_t i = 0; i < n; i++)
-    if (name_at(*run->program, kind, i) == name) return int(i);
+    if (name_at(*run, kind, i) == name) return int(i);
   return -1;
 }
 
@@ -459,16 +488,22 @@ int plait_run_get(plait_run *run, int kind, uint32_t index, plait_run_tensor *te
 int plait_run_set(plait_run *run, int kind, uint32_t index, const void *data, uint64_t nbytes,
                   uint32_t flags) {
   return guarded(run, [&] {
-    Program &program = program_with(run, "plait_run_set", kind, index);
+    program_with(run, "plait_run_set", kind, index);
     if (kind != PLAIT_RUN_INPUT && kind != PLAIT_RUN_WEIGHT)
       fail(PLAIT_RUN_VALUE_ERROR,
            "plait_run_set: inputs and weights are set, not an " + std::string(describe(kind)));
     const bool borrows = flags & PLAIT_RUN_BORROW;
     if (flags & ~uint32_t(PLAIT_RUN_BORROW) || (borrows && kind != PLAIT_RUN_INPUT))
       fail(PLAIT_RUN_VALUE_ERROR, "plait_run_set: unknown flags, or a weight that is borrowed");
-    const TensorType &type = *type_of(program, kind, index);
-    check_bytes(kind, name_at(program, kind, index), type, data, nbytes);
     plait_thread *thread = runtime->thread();
+    if (kind == PLAIT_RUN_INPUT && nbytes != nbytes_of(run->program->input_type(index)) &&
+        run->sized->fit_input(thread, index, nbytes)) {
+      run->has_other_sizes = true;
+      take_program(run);
+    }
+    Program &program = *run->program;
+    const TensorType &type = *type_of(program, kind, index);
+    check_bytes(kind, name_at(*run, kind, index), type, data, nbytes);
     if (kind == PLAIT_RUN_INPUT)
       set_input(thread, run, index, type, data, borrows);
     else
@@ -479,6 +514,7 @@ int plait_run_set(plait_run *run, int kind, uint32_t index, const void *data, ui
 int plait_run_execute(plait_run *run) {
   return guarded(run, [&] {
     if (!run->program) fail(PLAIT_RUN_VALUE_ERROR, "plait_run_execute: no file is open");
+    take_program(run);
     for (size_t i = 0; i < run->inputs.size(); i++) {
       run->list[i] = run->inputs[i].get();
       if (!run->list[i])
@@ -498,6 +534,10 @@ int plait_run_number(plait_run *run, uint32_t index, double *value) {
   return guarded(run, [&] {
     Program &program = program_with(run, "plait_run_number", PLAIT_RUN_NUMBER, index);
     if (!value) fail(PLAIT_RUN_VALUE_ERROR, "plait_run_number: `value` must not be NULL");
+    if (const size_t n = program.numbers().size(); index >= n) {
+      *value = double(run->sized->sizes()[index - n].value);
+      return;
+    }
     const Number &number = program.numbers()[index];
     *value = number.is_integer ? double(number.integer) : number.real;
   });
@@ -506,16 +546,22 @@ int plait_run_number(plait_run *run, uint32_t index, double *value) {
 int plait_run_set_number(plait_run *run, uint32_t index, double value) {
   return guarded(run, [&] {
     Program &program = program_with(run, "plait_run_set_number", PLAIT_RUN_NUMBER, index);
-    Number &number = program.numbers()[index];
     if (!(value > -1.7e308 && value < 1.7e308))
       fail(PLAIT_RUN_VALUE_ERROR, "plait_run_set_number: a finite number is required");
-    if (number.is_integer) {
-      const auto whole = value > -9e18 && value < 9e18 ? int64_t(value) : 0;
-      if (double(whole) != value)
-        fail(PLAIT_RUN_VALUE_ERROR, "plait_run_set_number: the number " + quote(number.name) +
-                                        " is an integer, got " + std::to_string(value));
-      number.integer = whole;
+    const size_t n = program.numbers().size();
+    const bool is_size = index >= n;
+    const auto whole = value > -9e18 && value < 9e18 ? int64_t(value) : 0;
+    if ((is_size || program.numbers()[index].is_integer) && double(whole) != value)
+      fail(PLAIT_RUN_VALUE_ERROR, "plait_run_set_number: the number " +
+                                      quote(name_at(*run, PLAIT_RUN_NUMBER, index)) +
+                                      " is an integer, got " + std::to_string(value));
+    if (is_size) {
+      run->sized->set_size(runtime->thread(), index - n, whole);
+      run->has_other_sizes = true;
+      return;
     }
+    Number &number = program.numbers()[index];
+    number.integer = number.is_integer ? whole : 0;
     number.real = value;
   });
 }
@@ -526,7 +572,7 @@ int plait_run_save(plait_run *run, const char *path) {
       fail(PLAIT_RUN_VALUE_ERROR, run->program ? "plait_run_save: `path` must not be NULL"
                                                : "plait_run_save: no file is open");
     Texts texts = run->texts;
-    texts.emplace_back(kGraph, current_text(run->program.get(), run->text));
+    texts.emplace_back(kGraph, current_text(run->program, run->text));
     std::vector<NamedTensor> weights;
     for (size_t i = 0; i < run->program->n_weights(); i++)
       weights.push_back({run->program->weight_names()[i], run->program->weights()[i]});
@@ -536,10 +582,12 @@ int plait_run_save(plait_run *run, const char *path) {
 
 uint64_t plait_run_memory(const plait_run *run) {
   if (!run || !run->program) return 0;
-  Program &program = *run->program;
+  auto *const changed = const_cast<plait_run *>(run);
+  if (guarded(changed, [&] { take_program(changed); })) return 0;
+  const Program &program = *run->program;
   uint64_t nbytes = program.planned_bytes();
   for (const int kind : {PLAIT_RUN_INPUT, PLAIT_RUN_OUTPUT, PLAIT_RUN_WEIGHT})
-    for (uint32_t i = 0; i < count(program, kind); i++)
+    for (uint32_t i = 0; i < count(*run, kind); i++)
       if (const TensorType *type = type_of(program, kind, i)) nbytes += nbytes_of(*type);
   return nbytes;
 }

@@ -23,7 +23,7 @@ constexpr char kUsage[] =
     "\n"
     "  -o FILE.npy      write the next output to a file; others are printed\n"
     "  -n COUNT         run that many times, and print the median time of a run\n"
-    "  --number N=VALUE set a number, such as a learning rate\n"
+    "  --number N=VALUE set a number, such as a learning rate, or a free size\n"
     "  --weight N=FILE  set a weight from a .npy file\n"
     "  --save FILE      write the graph with the weights after the last run\n"
     "  --threads COUNT  threads of the process\n"
@@ -177,10 +177,18 @@ void describe(const Run &run) {
 void set(const Run &run, int kind, uint32_t i, const std::string &path) {
   const Array array = read_npy(path);
   const plait_run_tensor t = run.at(kind, i);
-  if (array.dtype != t.dtype || array.shape != shape_of(t))
-    throw std::runtime_error(path + " is " + array.dtype + shape_text(array.shape) + "; " + t.name +
-                             " is " + type_text(t));
-  run.check(plait_run_set(run.get(), kind, i, array.bytes.data(), array.bytes.size(), 0));
+  const std::string expected = std::string(t.name) + " is " + type_text(t);
+  const auto refuse = [&](const std::string &reason) {
+    throw std::runtime_error(path + " is " + array.dtype + shape_text(array.shape) + "; " +
+                             expected + reason);
+  };
+  if (array.dtype != t.dtype || array.shape.size() != shape_of(t).size()) refuse("");
+  const bool fits = array.shape == shape_of(t);  // otherwise a size may be free
+  if (!fits && array.bytes.size() == t.nbytes) refuse("");
+  const int code = plait_run_set(run.get(), kind, i, array.bytes.data(), array.bytes.size(), 0);
+  if (!fits && code < 0) refuse(std::string(" (") + plait_run_error(run.get()) + ")");
+  run.check(code);
+  if (array.shape != shape_of(run.at(kind, i))) refuse("");
 }
 
 // The elements in C order.

@@ -18,15 +18,20 @@ from plait_graph._computation_graph import Graph, Node
 from plait_graph._control_flow import cond, while_loop
 from plait_graph._deferred import Deferred
 from plait_graph._export import Loaded, export, load
-from plait_graph._values import Number, Value
+from plait_graph._free_sizes import Dim
+from plait_graph._values import Number, SizeExpression, SizeQuotient, SizeRange, Value
 
 __all__ = [
     "Compiled",
     "Deferred",
+    "Dim",
     "Graph",
     "Loaded",
     "Node",
     "Number",
+    "SizeExpression",
+    "SizeQuotient",
+    "SizeRange",
     "Value",
     "compile",
     "cond",

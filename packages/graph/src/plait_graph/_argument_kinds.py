@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import plait_abi
-from plait_graph._values import Argument, Number, Value
+from plait_graph._values import Argument, Number, SizeExpression, SizeQuotient, Value
 from plait_ops.schema import Argument as Parameter
 
 __all__ = ["fits", "kind_text", "to_argument"]
@@ -17,6 +17,10 @@ def _is_number(argument: Argument, *kinds: type) -> bool:
 
     A bool is no int here.
     """
+    if isinstance(argument, SizeExpression):
+        return int in kinds
+    if isinstance(argument, SizeQuotient):
+        return float in kinds
     return isinstance(argument, Number) or type(argument) in kinds
 
 
@@ -80,6 +84,8 @@ def to_argument(value: Any, parameter: Parameter) -> Argument:
         return plait_abi.dtype(value)
     if parameter.type == "device" and isinstance(value, str):
         return plait_abi.device(value)
-    if parameter.type.endswith("[]") and isinstance(value, (int, float, Number)):
+    if parameter.type.endswith("[]") and isinstance(
+        value, (int, float, Number, SizeExpression, SizeQuotient)
+    ):
         return (value,) * (parameter.length or 1)
     return value  # type: ignore[no-any-return]

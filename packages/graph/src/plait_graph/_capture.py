@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import json
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import plait_abi
 import plait_autograd
 import plait_core as pc
 import plait_nn
-from plait_func.pytree import tree_flatten
+from plait_func.pytree import tree_flatten, tree_unflatten
 from plait_graph import _graph
+from plait_graph._symbolic_size import SizeReads, SymbolicSize
 
 Json = dict[str, Any]
 
@@ -116,16 +119,25 @@ def description(name: str, tensor: pc.Tensor) -> Json:
 
 
 @contextlib.contextmanager
-def running(capture: Any) -> Iterator[None]:
-    """Record the calls of this thread in a capture; one that runs already pauses."""
+def running(capture: Any, reads: SizeReads | None = None) -> Iterator[None]:
+    """Record the calls of this thread in a capture; one that runs already pauses.
+
+    Args:
+        capture: what records.
+        reads: gets what Python does with sizes; None: it goes to where it went before.
+    """
     # the engine may run derivatives on several threads; their calls would be in no order
     threads = pc.get_num_threads()
     pc.set_num_threads(1)
     before, _thread.capture = current_capture(), capture
     capture.start()
+    if reads is not None:
+        _graph.read_sizes_by(reads.read)
     try:
         yield
     finally:
+        if reads is not None:
+            _graph.read_sizes_by(None)
         capture.stop()
         _thread.capture = before
         pc.set_num_threads(threads)
@@ -177,6 +189,11 @@ def _history(tensors: list[pc.Tensor]) -> list[tuple[bool, Any]]:
     return [(tensor.requires_grad, tensor.grad_fn) for tensor in tensors]
 
 
+@functools.cache
+def _follow_comparisons() -> None:
+    _graph.observe_comparisons(plait_abi.paths("plait_ops")["libplait_ops.so"])
+
+
 def record(
     function: Callable[..., Any],
     args: Any,
@@ -184,6 +201,7 @@ def record(
     *,
     differentiate: bool,
     keeps_copies: bool = False,
+    reads: SizeReads | None = None,
 ) -> Any:
     """Call a function and record it; return the result and the `Recording`.
 
@@ -193,6 +211,7 @@ def record(
         differentiate: also record a backward pass from the results that require grad, if there
             are some, to the tensors that the function got or read.
         keeps_copies: the capture keeps a copy of each value, as it is behind its node.
+        reads: gets what the function does with sizes.
 
     Raises:
         NotImplementedError: if a call cannot be part of a graph.
@@ -201,14 +220,20 @@ def record(
     capture = _graph.Capture()
     if keeps_copies:
         capture.keep_copies()
+    if reads is not None:
+        _follow_comparisons()
+        capture.follow_sizes()
     inputs = [capture.name_of(tensor) for tensor in given]
     capture.end_arguments()
     before = _history(given)
     with _optimizer_steps(capture) as steps:
-        with _called_modules() as modules, running(capture):
+        with _called_modules() as modules, running(capture, reads):
             result = function(*args, **kwargs)
             n_nodes = n_forward = capture.size
         leaves, structure = tree_flatten(result)
+        if any(type(leaf) is SymbolicSize for leaf in leaves):
+            leaves = [int(leaf) if type(leaf) is SymbolicSize else leaf for leaf in leaves]
+            result = tree_unflatten(leaves, structure)
         own = [leaf for leaf in leaves if isinstance(leaf, pc.Tensor)]
         names = [capture.name_of(tensor) for tensor in own]
         places = _given_back(capture, own, names, given)
@@ -218,12 +243,15 @@ def record(
         failures = [""] * len(computed)
         if differentiate and not steps and any(tensor.requires_grad for tensor in computed):
             try:
-                found = _record_backward(capture, computed)
+                found = _record_backward(capture, computed, reads)
             except NotOneNode:
                 return result, None
             if found is not None:
                 gradients, tangents, failures = found
                 n_nodes = capture.size
+    if reads is not None:
+        reads.is_open = False
+        reads.comparisons = capture.comparisons
     changed = _history(given) != before
     problem = capture.problem
     if not problem and changed:
@@ -294,7 +322,7 @@ def _grads(capture: Any, tensors: dict[str, pc.Tensor]) -> dict[str, str]:
 
 
 def _record_backward(
-    capture: Any, results: list[pc.Tensor]
+    capture: Any, results: list[pc.Tensor], reads: SizeReads | None
 ) -> tuple[dict[str, str], list[str | None], list[str]] | None:
     """Record the gradients of what the function got and read.
 
@@ -314,7 +342,7 @@ def _record_backward(
     with plait_autograd.no_grad():
         given = [pc.ones_like(tensor) for tensor in recorded]
     names = iter([capture.name_of(tensor) for tensor in given])
-    with running(capture):
+    with running(capture, reads):
         grads = plait_autograd.grad(
             recorded, list(sources.values()), given, retain_graph=True, allow_unused=True
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import functools
 import itertools
 import json
@@ -21,9 +22,13 @@ from plait_graph._capture import Argument, Given, Name, NotOneNode, Recording, i
 from plait_graph._check import run_checked, run_part
 from plait_graph._computation_graph import Graph
 from plait_graph._differences import Recordings, made_anew
+from plait_graph._families import Families, Family
+from plait_graph._free_sizes import FreeSizes
 from plait_graph._optimizers import OptimizerNumbers
 from plait_graph._parts import Part, names_defined, names_in, sources_of
 from plait_graph._reach import Reach
+from plait_graph._symbolic_size import SizeReads
+from plait_graph._templates import Sample
 
 _MOST_PROGRAMS = 16  # of one key; the oldest one goes
 _MOST_UNUSED = 5  # programs of one key in succession that never ran
@@ -295,7 +300,7 @@ class Compiled:
         [5.0, 5.0, 5.0]
     """
 
-    def __init__(self, function: Callable[..., Any], check: int = 0) -> None:
+    def __init__(self, function: Callable[..., Any], check: int = 0, dynamic: Any = None) -> None:
         self._orig_mod = function
         self._check, self._n_runs = check, 0
         self._programs: dict[Any, list[_Frozen]] = {}
@@ -303,6 +308,8 @@ class Compiled:
         self._as_it_is: set[Any] = set()  # keys of calls that have no program
         self._last: _Frozen | None = None
         self._lock = threading.RLock()
+        self._dynamic = dynamic
+        self._families = Families(FreeSizes(dynamic, "compile")) if dynamic else None
         for name in ("__name__", "__qualname__", "__doc__", "__module__"):
             if isinstance(getattr(function, name, None), str):
                 setattr(self, name, getattr(function, name))
@@ -316,10 +323,10 @@ class Compiled:
         return self if instance is None else types.MethodType(self, instance)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Compiled:
-        return Compiled(copy.deepcopy(self._orig_mod, memo), self._check)
+        return Compiled(copy.deepcopy(self._orig_mod, memo), self._check, self._dynamic)
 
     def __reduce__(self) -> Any:
-        return Compiled, (self._orig_mod, self._check)
+        return Compiled, (self._orig_mod, self._check, self._dynamic)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         last = self._last
@@ -342,7 +349,11 @@ class Compiled:
                 self._remember(frozen, args, kwargs)
                 return self._run(frozen, args, kwargs, tensors)
         with self._lock:
-            return self._record(key, args, kwargs, tensors, leaves)
+            instance = self._instance(key, args, kwargs, tensors, leaves)
+            if instance is None:
+                return self._record(key, args, kwargs, tensors, leaves)
+        self._remember(instance, args, kwargs)
+        return instance.run(tensors)
 
     def graphs(self) -> list[Graph]:
         """Return the graphs of the programs that were recorded so far.
@@ -397,6 +408,37 @@ class Compiled:
         only_tensors = not kwargs and all(isinstance(each, pc.Tensor) for each in args)
         self._last = frozen if only_tensors else None
 
+    def _instance(
+        self, key: Any, args: Any, kwargs: Any, tensors: tuple[pc.Tensor, ...], leaves: list[Any]
+    ) -> _Frozen | None:
+        """Return a program for new sizes, if recordings at others tell what it is."""
+        if self._families is None or _share_memory(tensors, self._orig_mod):
+            return None
+        _, families, _ = self._families.of(self._orig_mod, args, kwargs, key, leaves)
+        for family in families:
+            found = family.recording(tensors, self._families.ranges)
+            if found is None:
+                continue
+            sizes, recording = found
+            try:
+                frozen = _Frozen(
+                    self._orig_mod,
+                    recording,
+                    family.numbers,
+                    family.reach,
+                    family.grads,
+                    family.constants,
+                )
+            except (NotOneNode, RuntimeError, TypeError, ValueError, IndexError):
+                continue  # the function itself says what is wrong with such sizes
+            if not family.agrees(sizes, frozen.parts, recording):
+                continue
+            frozen._arguments = _arguments_of(args, kwargs)
+            self._programs.setdefault(key, []).append(frozen)
+            family.keep(key, frozen, self._programs)
+            return frozen
+        return None
+
     def _record(
         self, key: Any, args: Any, kwargs: Any, tensors: tuple[pc.Tensor, ...], leaves: list[Any]
     ) -> Any:
@@ -410,13 +452,30 @@ class Compiled:
         grads = [(t, t.grad is not None) for t in others if t.requires_grad and t.is_leaf]
         state = (key, _graph.modes(), tuple(t.grad is not None for t in sources))
         pending = self._pending.setdefault(state, Recordings("compile"))
+        reads = None
+        if self._families is not None:
+            reads = SizeReads()
+            every, families, dims = self._families.of(self._orig_mod, args, kwargs, key, leaves)
         result, recording = record(
-            self._orig_mod, args, kwargs, differentiate=plait_autograd.is_grad_enabled()
+            self._orig_mod,
+            args,
+            kwargs,
+            differentiate=plait_autograd.is_grad_enabled(),
+            reads=reads,
         )
         if recording is None:
             self._as_it_is.add(key)
             return result
         numbers = OptimizerNumbers(recording)
+        if reads is not None:
+            sample = Sample(dataclasses.replace(recording), reads)
+            family = next((each for each in families if each.admits(sample)), None)
+            if family is None:
+                every.append(family := Family(dims))
+                del every[:-_MOST_PROGRAMS]
+            family.numbers, family.grads = numbers, grads
+            family.reach = Reach(self._orig_mod, *leaves, *recording.modules)
+            family.add(tensors, sample)
         before = pending.agree(recording)
         if before is None:
             return result
@@ -503,7 +562,11 @@ def _leaf_keys(leaves: list[Any]) -> tuple[Any, ...]:
 
 
 def compile(
-    function: Callable[..., Any] | None = None, *, frozen: bool = False, check: int = 0
+    function: Callable[..., Any] | None = None,
+    *,
+    frozen: bool = False,
+    check: int = 0,
+    dynamic: Any = None,
 ) -> Any:
     """Return a function whose operator calls run together; with ``frozen=True``, without Python.
 
@@ -525,9 +588,16 @@ def compile(
             gradients, optimizers, generators and what else the function sees are restored in
             between, so that the call counts once. It takes the time of a recording, and memory for
             all values.
+        dynamic: with ``frozen=True``, which sizes of the arguments are free. When the function was recorded at enough
+            of them (three if one size is free), it is not recorded at others. True: those sizes
+            that differ between calls. Otherwise a dict from names or positions of arguments to
+            the names of their free dimensions, such as ``{"x": {0: "batch"}}``, or a sequence
+            with an entry for each argument; a `Dim` in the place of a name has a range. Sizes
+            below 2 are recorded apart unless a range has them.
 
     Raises:
-        ArgumentError: if `check` is negative, no int, or there without ``frozen=True``.
+        ArgumentError: if `check` is negative or no int; if it or `dynamic` is given without
+            ``frozen=True``.
         NotImplementedError: if a call cannot be part of a graph, with ``frozen=True``.
         RuntimeError: with ``frozen=True``, if calls with the same arguments make other operator
             calls; in a call that is checked, if an operator gives other values, with the name of
@@ -548,10 +618,14 @@ def compile(
         raise plait_abi.ArgumentError(
             "compile: `check` compares runs without Python: frozen=True is required"
         )
+    if dynamic and not frozen:
+        raise plait_abi.ArgumentError(
+            "compile: `dynamic` is for programs without Python: frozen=True is required"
+        )
     if function is None:
-        return functools.partial(compile, frozen=frozen, check=check)
+        return functools.partial(compile, frozen=frozen, check=check, dynamic=dynamic)
     if frozen:
-        return Compiled(function, check)
+        return Compiled(function, check, dynamic)
     from plait_graph._deferred import Deferred  # which is made of this module
 
     return Deferred(function)

@@ -9,11 +9,13 @@ from typing import Any, TypeAlias
 
 import plait_abi
 from plait_graph._argument_kinds import fits, kind_text, to_argument
+from plait_graph._graph_sizes import check_sizes, graph_at_sizes, read_sizes, sizes_json
 from plait_graph._layered_drawing import Box, draw
 from plait_graph._schemas import Definition, definition_of, has_inplace_form, has_out_form
 from plait_graph._values import (
     Argument,
     Number,
+    SizeRange,
     Value,
     argument_text,
     decode,
@@ -147,6 +149,10 @@ class Graph:
         numbers: the numbers that differ from run to run.
         nodes: operator calls in the order in which they run.
         outputs: the results of the function.
+        sizes: the sizes that are free, by name: dimensions of inputs.
+        guards: relations that the sizes must have, such as ``n % 2 == 0``.
+        shapes: shapes of values that depend on the sizes, as the recordings had them; a program
+            compares them with its own.
 
     Example:
         >>> from plait_graph import Graph, Value
@@ -168,9 +174,15 @@ class Graph:
         numbers: Sequence[Number] = (),
         nodes: Sequence[Node] = (),
         outputs: Sequence[Value] = (),
+        *,
+        sizes: Mapping[str, SizeRange] | None = None,
+        guards: Sequence[str] = (),
+        shapes: Mapping[str, Sequence[int | str]] | None = None,
     ) -> None:
         self.inputs, self.weights, self.numbers = list(inputs), list(weights), list(numbers)
         self.nodes, self.outputs = list(nodes), list(outputs)
+        self.sizes, self.guards = dict(sizes or {}), list(guards)
+        self.shapes = {name: tuple(shape) for name, shape in (shapes or {}).items()}
         self._last_name = 0
 
     # ---- reading ---------------------------------------------------------------------------------
@@ -240,6 +252,10 @@ class Graph:
         return "\n".join(self._lines())
 
     def _lines(self) -> Iterator[str]:
+        for at, (name, size) in enumerate(self.sizes.items()):
+            yield f"{'' if at else 'sizes':<8} {name} from {size.min} to {size.max}"
+        for at, guard in enumerate(self.guards):
+            yield f"{'' if at else 'guards':<8} {guard}"
         for title, entries in (
             ("inputs", self.inputs),
             ("weights", self.weights),
@@ -283,7 +299,31 @@ class Graph:
             )
             for node in self.nodes
         ]
-        return Graph(self.inputs, self.weights, self.numbers, nodes, self.outputs)
+        return Graph(
+            self.inputs,
+            self.weights,
+            self.numbers,
+            nodes,
+            self.outputs,
+            sizes=self.sizes,
+            guards=self.guards,
+            shapes=self.shapes,
+        )
+
+    def at_sizes(self, sizes: Mapping[str, int]) -> Graph:
+        """Return the graph with numbers in the place of its free sizes.
+
+        Raises: ArgumentError for sizes that it is not for.
+
+        Example:
+            >>> from plait_graph import Graph, SizeRange, Value
+            >>> x = Value("x", "float32", ("n", 4))
+            >>> graph = Graph([x], outputs=[x], sizes={"n": SizeRange(1, 64, 8)})
+            >>> print(graph.at_sizes({"n": 3}))
+            inputs   %x float32[3, 4]
+            outputs  %x
+        """
+        return graph_at_sizes(self, sizes)
 
     def call(
         self,
@@ -450,6 +490,7 @@ class Graph:
             plait_abi.ArgumentError: graph, node 0, relu: `self` must be a tensor, got 1.0
         """
         _Check("graph").graph(self, 0)
+        check_sizes(self)
 
     # ---- JSON ------------------------------------------------------------------------------------
 
@@ -469,6 +510,7 @@ class Graph:
              "outputs": ["%1"]}
         """
         parts = [f'{{"plait_graph": {_VERSION}']
+        parts += [f' "{key}": {json.dumps(form)}' for key, form in sizes_json(self).items()]
         for name, entries in self._json().items():
             gap = ", " if name == "outputs" else ",\n     " + " " * len(name)
             parts.append(f' "{name}": [{gap.join(json.dumps(entry) for entry in entries)}]')
@@ -519,7 +561,12 @@ class Graph:
                 f"{_VERSION}"
             )
         del form["plait_graph"]
+        try:
+            sizes = read_sizes(form)
+        except plait_abi.ArgumentError as error:
+            raise plait_abi.ArgumentError(f"Graph.from_json: {error}") from None
         graph = _Reader("graph").graph(form, 0)
+        graph.sizes, graph.guards, graph.shapes = sizes
         graph.check()
         return graph
 

@@ -43,8 +43,11 @@ class Recordings:
 def difference(a: Recording, b: Recording) -> str | None:
     """Return a text about the first difference that matters, or None."""
     problem = difference_of_nodes(a.nodes, b.nodes)
-    if problem is not None:
-        return problem
+    return difference_besides_nodes(a, b) if problem is None else problem
+
+
+def difference_besides_nodes(a: Recording, b: Recording) -> str | None:
+    """Return a text about what differs in results and in tensors that no call made, or None."""
     if (a.structure, a.grads) != (b.structure, b.grads) or not _same_leaves(a.leaves, b.leaves):
         return "the results differ in structure, or are other values"
     given = {name for name in a.tangents if name}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import functools
 import inspect
 import json
 import os
@@ -18,9 +20,12 @@ from plait_graph._capture import Argument, Given, Json, Name, Recording, record
 from plait_graph._compilers import new_program
 from plait_graph._computation_graph import Graph
 from plait_graph._differences import Recordings
+from plait_graph._export_sizes import FreeRecording, record_at_sizes
 from plait_graph._optimizers import OptimizerNumbers
 from plait_graph._parts import names_defined
 from plait_graph._reach import Reach
+from plait_graph._size_expressions import relation_text
+from plait_graph._size_verification import verify
 from plait_graph.passes import merge_equal_nodes, remove_dead_nodes
 
 _KEY = "plait_graph"  # of the graph in the file's metadata
@@ -33,12 +38,13 @@ def export(
     *,
     kwargs: Mapping[str, Any] | None = None,
     training: bool = False,
+    dynamic: Any = None,
 ) -> Any:
     """Write a function as a graph, with its weights, to a file that runs without Python.
 
     The file is one of safetensors: tensors by name, and the graph as text in the metadata under
     ``plait_graph``. `load` runs it from Python, ``plait/run.h`` from C. Its sizes are those of
-    `args`.
+    `args`, but for those that `dynamic` says are free.
 
     The function is called two to five times: a graph is what two calls do alike. A step of
     training therefore makes these steps, and the file has the state behind them. The graph is
@@ -52,10 +58,15 @@ def export(
         kwargs: named arguments.
         training: record with gradients. Without it the function runs under `no_grad`, and what
             it writes to (running means) belongs to the graph all the same.
+        dynamic: which sizes of the arguments are free: a dict from names or positions of
+            arguments to the names of their free dimensions, such as ``{"x": {0: "batch"}}``, or a
+            sequence with an entry for each argument; a `Dim` in the place of a name has a range.
+            The function is called with arguments of other sizes, too; tensors and optimizers are
+            then as they were before these calls.
 
     Raises:
         NotImplementedError: if a call cannot be part of a graph.
-        RuntimeError: if two calls make other operator calls.
+        RuntimeError: if two calls make other operator calls, or a size cannot be free.
         TypeError: if the result has parts that are no tensors.
 
     Example:
@@ -71,11 +82,18 @@ def export(
     recording, numbers = _recorded(function, args, named, training)
     outputs = _output_names(recording)
     weights = _weight_names(function, recording)
-    graph = _graph_of(recording, numbers, _input_names(function, args, named), outputs, weights)
+    inputs = _input_names(function, args, named)
+    graph = _graph_of(recording, numbers, inputs, outputs, weights)
+    if dynamic:
+        written = set(_graph.Program(json.dumps(graph)).written)
+        base = recording, [name for name, known in weights.items() if known in written]
+        free = record_at_sizes(function, args, named, training, dynamic, base)
+        graph_of = functools.partial(_graph_of, recording, numbers, inputs, outputs, weights)
+        graph = graph_of(verify(free, graph_of, weights))
     used = [entry["name"] for entry in graph["weights"]]
     tensors = {weights[name]: tensor for name, tensor in recording.outside.items()}
     text = json.dumps(graph)
-    program = _graph.Program(text)  # what does not run is not written
+    program = _graph.SizedProgram(text)  # what does not run is not written
     _check_apart(set(program.written), {name: tensors[name] for name in used})
     with plait_autograd.no_grad():
         stored = [tensors[name].detach().contiguous() for name in used]
@@ -170,18 +188,26 @@ def _graph_of(
     input_names: list[str],
     output_names: list[str],
     weight_names: dict[str, str],
+    free: FreeRecording | None = None,
 ) -> Json:
     results = [
         recording.inputs[leaf] if isinstance(leaf, Argument) else str(leaf)
         for leaf in recording.leaves
     ]
+    inputs = list(dict.fromkeys(recording.inputs))
     graph = _simplified(
         {
             "plait_graph": 1,
-            "inputs": [recording.types[name] for name in dict.fromkeys(recording.inputs)],
+            **_sizes_of(free),
+            "inputs": [
+                recording.types[name] if free is None else free.template.symbolic_type(name)
+                for name in inputs
+            ],
             "weights": [_dense(recording.types[name]) for name in recording.outside],
             "numbers": numbers.entries,
-            "nodes": recording.nodes[: recording.n_forward],
+            "nodes": (recording.nodes if free is None else free.template.symbolic_nodes())[
+                : recording.n_forward
+            ],
             "outputs": ["%" + name for name in results],
         }
     )
@@ -197,8 +223,20 @@ def _graph_of(
     for key in ("inputs", "weights"):
         graph[key] = [{**entry, "name": names[entry["name"]]} for entry in graph[key]]
     graph["nodes"] = _renamed(graph["nodes"], names)
+    if free is not None:
+        graph["shapes"] = {names[name]: shape for name, shape in graph["shapes"].items()}
     graph["outputs"] = _renamed(graph["outputs"], names)
     return graph
+
+
+def _sizes_of(free: FreeRecording | None) -> Json:
+    if free is None:
+        return {}
+    return {
+        "sizes": {name: dataclasses.asdict(size) for name, size in free.sizes.items()},
+        "guards": [relation_text(guard) for guard in free.guards],
+        "shapes": free.template.symbolic_shapes(),
+    }
 
 
 def _simplified(graph: Json) -> Json:
@@ -265,7 +303,8 @@ class Loaded:
         self.text = text
         self.metadata = dict(metadata or {})
         _bring_operators(text)
-        self._program = new_program(text)
+        has_sizes = _graph.has_free_sizes(text)
+        self._program: Any = _graph.SizedProgram(text) if has_sizes else new_program(text)
         missing = [name for name in self._program.weights if name not in tensors]
         if missing:
             raise ValueError(f"load: {path} has no tensor {missing[0]!r}, which its graph reads")

@@ -8,8 +8,136 @@ from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
 import plait_abi
+from plait_graph._size_expressions import evaluate, expression_text, parse_expression
 
-__all__ = ["Argument", "Number", "Value", "argument_text", "decode", "encode", "values_in"]
+__all__ = [
+    "Argument",
+    "Number",
+    "SizeExpression",
+    "SizeQuotient",
+    "SizeRange",
+    "Value",
+    "argument_text",
+    "decode",
+    "encode",
+    "values_in",
+]
+
+
+@dataclasses.dataclass(frozen=True)
+class SizeExpression:
+    """An int among the arguments of a node that depends on free sizes of the graph.
+
+    Args:
+        text: what it is, with the operators of Python, ``min`` and ``max``.
+
+    Example:
+        >>> from plait_graph import Graph, SizeExpression, SizeRange, Value
+        >>> x = Value("x", "float32", ("n", 4))
+        >>> graph = Graph([x], sizes={"n": SizeRange(1, 64, 8)})
+        >>> graph.outputs = [graph.call("view", x, [SizeExpression("n*2"), 2])]
+        >>> print(graph)
+        sizes    n from 1 to 64
+        inputs   %x float32[n, 4]
+        %1 = view(%x, [n * 2, 2])
+        outputs  %1
+    """
+
+    text: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", expression_text(parse_expression(self.text)))
+
+    def __str__(self) -> str:
+        return self.text
+
+    def value(self, sizes: Mapping[str, int]) -> int:
+        """Return the int for sizes.
+
+        Example:
+            >>> from plait_graph import SizeExpression
+            >>> SizeExpression("(n + 1) // 2").value({"n": 8})
+            4
+        """
+        return evaluate(parse_expression(self.text), sizes)
+
+
+@dataclasses.dataclass(frozen=True)
+class SizeQuotient:
+    """A float among the arguments of a node that depends on free sizes of the graph.
+
+    Args:
+        factor: a float.
+        above: an expression by which it is multiplied.
+        below: an expression by which the product is divided.
+
+    Example:
+        >>> from plait_graph import SizeQuotient
+        >>> SizeQuotient(0.1, "n", "n - 1").value({"n": 11})
+        0.11000000000000001
+    """
+
+    factor: float
+    above: str = "1"
+    below: str = "1"
+
+    def __post_init__(self) -> None:
+        if type(self.factor) is not float or not math.isfinite(self.factor):
+            raise plait_abi.ArgumentError(
+                f"SizeQuotient: `factor` must be a finite float, got {self.factor!r}"
+            )
+        for name in ("above", "below"):
+            text = expression_text(parse_expression(getattr(self, name)))
+            object.__setattr__(self, name, text)
+
+    def __str__(self) -> str:
+        above, below = (f"({text})" if " " in text else text for text in (self.above, self.below))
+        return f"{self.factor} * {above} / {below}"
+
+    def value(self, sizes: Mapping[str, int]) -> float:
+        """Return the float for sizes.
+
+        Example:
+            >>> from plait_graph import SizeQuotient
+            >>> SizeQuotient(1.0, below="n * 2").value({"n": 2})
+            0.25
+        """
+        above, below = (
+            evaluate(parse_expression(text), sizes) for text in (self.above, self.below)
+        )
+        if below == 0:
+            raise plait_abi.ArgumentError(f"sizes: {self} divides by zero for {dict(sizes)}")
+        return self.factor * above / below
+
+
+@dataclasses.dataclass(frozen=True)
+class SizeRange:
+    """Which values a free size of a graph may have.
+
+    Args:
+        min: the least one.
+        max: the greatest one.
+        value: the one in the recording.
+
+    Example:
+        >>> from plait_graph import SizeRange
+        >>> SizeRange(1, 64, 8)
+        SizeRange(min=1, max=64, value=8)
+    """
+
+    min: int
+    max: int
+    value: int
+
+    def __post_init__(self) -> None:
+        numbers = (self.min, self.value, self.max)
+        if any(type(n) is not int for n in numbers) or not (
+            0 <= self.min <= self.value <= self.max < 2**63
+        ):
+            raise plait_abi.ArgumentError(
+                "SizeRange: ints with 0 <= min <= value <= max < 2**63 are required, got "
+                f"{self.min}, {self.value} and {self.max}"
+            )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,7 +149,7 @@ class Value:
     Args:
         name: what nodes refer to it by; unique in its graph.
         dtype: a dtype or its name.
-        shape: the sizes of its dimensions.
+        shape: the sizes of its dimensions: ints, and expressions in free sizes of the graph.
         strides: the distances of neighbours in elements; None, also for those of C order.
         device: a device or its name; None is the CPU if the dtype is known.
 
@@ -33,8 +161,8 @@ class Value:
 
     name: str
     dtype: plait_abi.dtype | None = None
-    shape: tuple[int, ...] | None = None
-    strides: tuple[int, ...] | None = None
+    shape: tuple[int | str, ...] | None = None
+    strides: tuple[int | str, ...] | None = None
     device: plait_abi.device | None = None
 
     def __post_init__(self) -> None:
@@ -55,7 +183,8 @@ class Value:
                     f"{where}: `strides` {self.strides} must be as many as those of `shape` "
                     f"{self.shape}"
                 )
-            if strides == _strides_in_c_order(self.shape):
+            sizes = tuple(size for size in self.shape if isinstance(size, int))
+            if len(sizes) == len(self.shape) and strides == _strides_in_c_order(sizes):
                 object.__setattr__(self, "strides", None)
         if self.device is not None or self.dtype is not None:
             device = "cpu" if self.device is None else self.device
@@ -81,9 +210,9 @@ class Value:
         """
         if self.dtype is None:
             return ""
-        text = self.dtype.name + str(list(self.shape or ()))
+        text = f"{self.dtype.name}[{', '.join(map(str, self.shape or ()))}]"
         if self.strides is not None:
-            text += f" strides {list(self.strides)}"
+            text += f" strides [{', '.join(map(str, self.strides))}]"
         if self.device is not None and self.device.type != "cpu":
             text += f" {self.device}"
         return text
@@ -125,14 +254,16 @@ class Number:
 
 Argument: TypeAlias = (
     "bool | int | float | complex | str | plait_abi.dtype | plait_abi.device | Value | Number | "
-    "tuple[Argument, ...] | None"
+    "SizeExpression | SizeQuotient | tuple[Argument, ...] | None"
 )
 
 
-def _sizes(where: str, name: str, sizes: Any, least: int) -> tuple[int, ...]:
-    """Return sizes or strides as a tuple of ints that fit into 64 bits."""
+def _sizes(where: str, name: str, sizes: Any, least: int) -> tuple[int | str, ...]:
+    """Return sizes or strides as a tuple of ints that fit into 64 bits, and expressions."""
+    if isinstance(sizes, (list, tuple)):
+        sizes = [SizeExpression(size).text if isinstance(size, str) else size for size in sizes]
     if not isinstance(sizes, (list, tuple)) or not all(
-        type(size) is int and least <= size < 2**63 for size in sizes
+        isinstance(size, str) or (type(size) is int and least <= size < 2**63) for size in sizes
     ):
         raise plait_abi.ArgumentError(
             f"{where}: `{name}` must be a list of ints from {least} below 2**63, got {sizes!r}"
@@ -167,6 +298,8 @@ def argument_text(argument: Argument) -> str:
         return argument.name
     if isinstance(argument, plait_abi.device):
         return str(argument)
+    if isinstance(argument, (SizeExpression, SizeQuotient)):
+        return str(argument)
     return repr(argument)
 
 
@@ -176,6 +309,10 @@ def encode(argument: Argument) -> Any:
         return f"%{argument.name}"
     if isinstance(argument, tuple):
         return [encode(each) for each in argument]
+    if isinstance(argument, SizeExpression):
+        return {"size": argument.text}
+    if isinstance(argument, SizeQuotient):
+        return {"quotient": [argument.factor, argument.above, argument.below]}
     if isinstance(argument, str):
         return {"string": argument}
     if isinstance(argument, plait_abi.dtype):
@@ -218,6 +355,10 @@ def decode(form: Any, names: Mapping[str, Value | Number]) -> Argument:
         ((kind, content),) = form.items()
         if kind == "string" and isinstance(content, str):
             return content
+        if kind == "size" and isinstance(content, str):
+            return SizeExpression(content)
+        if kind == "quotient" and isinstance(content, list) and len(content) == 3:
+            return SizeQuotient(*content)
         if kind == "float" and content in ("inf", "-inf", "nan"):
             return _NOT_FINITE[content]
         if kind in ("dtype", "device") and isinstance(content, str):

@@ -8,6 +8,7 @@ from typing import Any
 import plait_abi
 import plait_core as pc
 from plait_graph._computation_graph import Graph, Node
+from plait_graph._graph_sizes import sizes_of_inputs
 from plait_graph._values import Argument, Number, Value
 
 __all__ = ["results_of", "run_graph", "run_node"]
@@ -80,6 +81,8 @@ def run_graph(
         raise plait_abi.ArgumentError(
             f"run_graph: `inputs` must be {len(graph.inputs)} tensors, got {len(inputs)}"
         )
+    if graph.sizes:
+        graph = graph.at_sizes(sizes_of_inputs(graph, inputs))
     values: dict[Value | Number, Any] = dict(zip(graph.inputs, inputs, strict=True))
     for weight in graph.weights:
         if weight.name not in weights:

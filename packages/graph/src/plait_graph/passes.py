@@ -29,6 +29,7 @@ from typing import Any
 import plait_abi
 import plait_core as pc
 from plait_graph._computation_graph import Graph, Node
+from plait_graph._free_shapes import infer_free_shapes, with_types
 from plait_graph._memory import Memory, writes
 from plait_graph._regions import (
     add_operand,
@@ -279,7 +280,8 @@ def infer_shapes(graph: Graph) -> Graph:
     """Return the graph with dtypes, shapes and strides of all values that have one shape.
 
     Each node is called on the device `meta`, where nothing is computed. Of a result whose shape
-    depends on values, and of what depends on it, only the name is known.
+    depends on values, and of what depends on it, only the name is known. If sizes are free, it is
+    done at several of them, and shapes are expressions that fit.
 
     Raises: what an operator raises whose arguments do not fit, with the node in front.
 
@@ -293,6 +295,8 @@ def infer_shapes(graph: Graph) -> Graph:
         %1 float32[8] = sum(%x, [1], False, None)
         outputs  %1
     """
+    if graph.sizes:
+        return infer_free_shapes(graph, infer_shapes)
     graph = graph.copy()
     tensors: dict[Value | Number, Any] = {number: number.value for number in graph.numbers}
     tensors.update({value: _on_meta(value) for value in [*graph.inputs, *graph.weights]})
@@ -309,11 +313,7 @@ def infer_shapes(graph: Graph) -> Graph:
             tensors.update(_results_on_meta(at, node, tensors))
         device = _device_of(node, known)
         known.update({v: _described(v, tensors[v], device) for v in made if v in tensors})
-    for node in graph.nodes:
-        node.args = [_known(argument, known) for argument in node.args]
-        node.outputs = [_known(output, known) for output in node.outputs]
-    graph.outputs = [_known(value, known) for value in graph.outputs]
-    return graph
+    return with_types(graph, known)
 
 
 # ---- what several passes ask ---------------------------------------------------------------------
@@ -517,7 +517,7 @@ def _layer_before(
 
 
 def _scale_and_shift(
-    node: Node, layer: Node, tensors: Mapping[Value, Any], shape: tuple[int, ...] | None
+    node: Node, layer: Node, tensors: Mapping[Value, Any], shape: tuple[int | str, ...] | None
 ) -> tuple[Any, Any] | None:
     """Return the scale and the shift of each channel, in float64; None if a node has none.
 
@@ -583,9 +583,11 @@ def _on_meta(value: Value) -> Any:
     """Return a tensor without memory that has a value's dtype, shape and strides."""
     if value.dtype is None or value.shape is None:
         raise plait_abi.ArgumentError(f"infer_shapes: %{value.name} needs a dtype and a shape")
+    shape = [int(n) for n in value.shape]
     if value.strides is None:
-        return pc.empty(value.shape, dtype=value.dtype, device="meta")
-    return pc.empty_strided(value.shape, value.strides, dtype=value.dtype, device="meta")
+        return pc.empty(shape, dtype=value.dtype, device="meta")
+    strides = [int(n) for n in value.strides]
+    return pc.empty_strided(shape, strides, dtype=value.dtype, device="meta")
 
 
 def _results_on_meta(
@@ -615,9 +617,3 @@ def _device_of(node: Node, known: Mapping[Value, Value]) -> plait_abi.device | N
 def _described(value: Value, tensor: Any, device: plait_abi.device | None) -> Value:
     strides = None if tensor.is_contiguous() else tuple(tensor.stride())
     return Value(value.name, tensor.dtype, tuple(tensor.shape), strides, device)
-
-
-def _known(argument: Any, known: Mapping[Value, Value]) -> Any:
-    if isinstance(argument, tuple):
-        return tuple(_known(each, known) for each in argument)
-    return known.get(argument, argument) if isinstance(argument, Value) else argument

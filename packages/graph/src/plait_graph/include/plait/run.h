@@ -17,7 +17,8 @@
  * A file is one of safetensors with the graph in its metadata. A graph has inputs, which the
  * program sets; outputs; weights, which are parameters, buffers, states of an optimizer and
  * constants; and numbers, such as a learning rate. Each has a name, and an index from 0. A graph
- * that was saved for training computes gradients and changes its weights at each run.
+ * that was saved for training computes gradients and changes its weights at each run. Sizes that
+ * the graph has free, such as the number of rows of a batch, are numbers too, behind the others.
  *
  * A file is only data: to open it executes nothing of it, and a damaged or forged one is an error.
  * To run it costs the time and memory that its author chose: a loop runs until its condition is
@@ -127,6 +128,7 @@ PLAIT_RUN_API int plait_run_find(const plait_run *run, int kind, const char *nam
 
 /** Describe an input, an output, a weight, or of a number the name alone.
  *
+ * Shapes are those for the sizes that are set; at first, those of the recording.
  * plait_run_tensor::data is NULL for a number, for an input that was not set, and for an output
  * before the first run. An output is valid until the next run, which may write to the same memory.
  * A tensor of another device is copied to the host.
@@ -143,6 +145,8 @@ enum {
 
 /** Set an input or a weight to a copy of `data`. An input stays set for later runs.
  *
+ * If one size of an input is free, it may have any number of bytes that fits a value of that size,
+ * which the call then sets, as ::plait_run_set_number does.
  * @param kind ::PLAIT_RUN_INPUT or ::PLAIT_RUN_WEIGHT
  * @param data all elements in C order, of the dtype and shape that ::plait_run_get gives
  * @param nbytes their number of bytes, which must be exact
@@ -162,7 +166,12 @@ PLAIT_RUN_API int plait_run_execute(plait_run *run);
 PLAIT_RUN_API int plait_run_number(plait_run *run, uint32_t index, double *value);
 
 /** Set a number, such as a learning rate, from the next run on. One that is an integer in the graph
- * takes only whole values. */
+ * takes only whole values.
+ *
+ * A free size changes the shapes that ::plait_run_get gives. An input that had another shape is no
+ * longer set, and outputs are gone. Sizes may be set one after the other: whether they fit together
+ * is checked at the next call of another kind. What was planned for sizes is kept, for the last
+ * eight. */
 PLAIT_RUN_API int plait_run_set_number(plait_run *run, uint32_t index, double value);
 
 /** Write graph, weights and numbers as they are now to a file.
