@@ -218,6 +218,7 @@ def test_shapes_of_inputs_that_do_not_fit(tmp_path: Path) -> None:
         (lambda x: x * int(x.shape[0]), [{0: "n"}], r"number of Python, as by int\(\).*py:\d"),
         (lambda x: sum(x[i] for i in range(x.shape[0])), [{0: "n"}], "other"),
         (lambda x: x.view(8, 3), [{0: "n"}], "n cannot be free"),
+        (lambda x: pc.cat([x[:1] for _ in range(x.shape[0])]), [{0: "n"}], "calls are others"),
         (lambda x: x + pc.ones(8, 3), [{0: "n"}], "n cannot be free"),
         (lambda x: x * 2, [{0: Dim("n", min=8, max=8)}], "no other value"),
         (lambda x: x * 2, [{0: Dim("n", min=9)}], "out of its range"),

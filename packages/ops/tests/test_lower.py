@@ -149,6 +149,22 @@ def test_messages_are_built_when_they_are_needed() -> None:
     assert "dtype::bool_" in text
 
 
+def test_comparisons_of_sizes_in_decompositions_are_told() -> None:
+    def function(self, dim, size, eps):  # type: ignore[no-untyped-def]
+        if self.shape[0] % dim == 0 and size == self.shape and eps > 0:
+            return op.mul(self, max(dim, 2))
+        return op.neg(self)
+
+    text = decomposed(function)
+    for piece in (
+        "is_equal(told_rest(shape_of(self_)[int64_t(0)], dim_), int64_t(0))",
+        "are_equal(size_, shape_of(self_))",
+        "(eps_ > double(int64_t(0)))",
+        "larger(dim_, int64_t(2))",
+    ):
+        assert piece in text, text
+
+
 def test_views_in_a_list() -> None:
     def function(self, size):  # type: ignore[no-untyped-def]
         parts = []

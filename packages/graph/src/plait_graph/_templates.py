@@ -10,6 +10,7 @@ from typing import Any
 import plait_abi
 import plait_autograd
 import plait_core as pc
+from plait_graph import _graph
 from plait_graph._capture import Json, Recording, description
 from plait_graph._differences import difference_besides_nodes
 from plait_graph._size_expressions import (
@@ -96,7 +97,7 @@ def mismatch(a: Sample, b: Sample) -> str | None:
         return f"one makes {len(x.nodes)} operator calls, the other {len(y.nodes)}"
     for i, (one, other) in enumerate(zip(x.nodes, y.nodes, strict=True)):
         if _skeleton(one) != _skeleton(other):
-            return f"operator call {i} is {_text(one)} in one and {_text(other)} in the other"
+            return _calls_text(i, one, other)
     for (op, *_, outcome), (_, *_, result) in zip(
         a.reads.relations, b.reads.relations, strict=False
     ):
@@ -148,6 +149,19 @@ def _blank(argument: Any) -> Any:
     if isinstance(argument, list):
         return [_blank(item) for item in argument]
     return type(argument) if type(argument) in (int, float) else argument
+
+
+def _calls_text(i: int, one: Json, other: Json) -> str:
+    """Return how two calls differ, of which not only numbers are others."""
+    if one["op"] == other["op"]:
+        names = _graph.argument_names(one["op"])
+        for name, a, b in zip(names, one["in"], other["in"], strict=True):
+            if isinstance(a, list) and isinstance(b, list) and len(a) != len(b):
+                return (
+                    f"{one['op']} (operator call {i}): `{name}` has {len(a)} items in one and "
+                    f"{len(b)} in the other"
+                )
+    return f"operator call {i} is {_text(one)} in one and {_text(other)} in the other"
 
 
 def _text(node: Json) -> str:
