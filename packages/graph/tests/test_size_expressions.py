@@ -176,6 +176,7 @@ def test_graphs_in_python_refuse_the_same() -> None:
 def test_expressions_that_fit() -> None:
     samples = [{"n": n, "h": h} for n, h in [(4, 32), (5, 32), (4, 33), (6, 37), (9, 16), (3, 22)]]
     assert spans(samples) and not spans([{"n": n, "m": 2 * n} for n in range(9)])
+    assert not spans([{"n": n, "h": h} for n, h in [(4, 6), (5, 6), (9, 9), (7, 6), (8, 9)]])
     for text in ("n * 3 + 1", "n * h", "h - 3", "(h + 1) // 2", "n * h * 2", "n * n", "h + n - 1"):
         expression = parse_expression(text)
         fit = SizeFit(samples)

@@ -71,8 +71,11 @@ class _Place:
 
 def spans(samples: Sequence[Mapping[str, int]]) -> bool:
     """Return whether sizes are enough to tell their expressions apart: no size is a sum of
-    multiples of others in all samples, and there is one more sample, for verification.
+    multiples of others in all samples, each has three values, of which the third verifies, and
+    there is one sample more than sizes and constants.
     """
+    if any(len({sample[name] for sample in samples}) < 3 for name in samples[0]):
+        return False
     names = list(samples[0])
     rows = [[Fraction(1), *(Fraction(sample[name]) for name in names)] for sample in samples]
     for column in range(len(names) + 1):
