@@ -17,7 +17,7 @@ import plait_autograd
 import plait_core as pc
 import plait_nn as nn
 import plait_optim as optim
-from plait_graph import Dim, Graph, export, load
+from plait_graph import Dim, Graph, cond, export, load
 from plait_graph.interpreter import run_graph
 from plait_graph.passes import fold_constants, infer_shapes, merge_equal_nodes, remove_dead_nodes
 
@@ -220,6 +220,11 @@ def test_shapes_of_inputs_that_do_not_fit(tmp_path: Path) -> None:
         (lambda x: x.view(8, 3), [{0: "n"}], "n cannot be free"),
         (lambda x: pc.cat([x[:1] for _ in range(x.shape[0])]), [{0: "n"}], "calls are others"),
         (lambda x: x + pc.ones(8, 3), [{0: "n"}], "n cannot be free"),
+        (
+            lambda x: cond(x.sum() > 0, lambda x: x * 2, lambda x: x, (x,)),
+            [{0: "n"}],
+            "has regions, whose sizes are fixed",
+        ),
         (lambda x: x * 2, [{0: Dim("n", min=8, max=8)}], "no other value"),
         (lambda x: x * 2, [{0: Dim("n", min=9)}], "out of its range"),
         (lambda x: x[2:] * 2 if x.shape[0] > 2 else x, [{0: Dim("n", min=1)}], "exclude"),
