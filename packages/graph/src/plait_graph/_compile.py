@@ -588,12 +588,12 @@ def compile(
             gradients, optimizers, generators and what else the function sees are restored in
             between, so that the call counts once. It takes the time of a recording, and memory for
             all values.
-        dynamic: with ``frozen=True``, which sizes of the arguments are free. When the function was recorded at enough
-            of them (three if one size is free), it is not recorded at others. True: those sizes
-            that differ between calls. Otherwise a dict from names or positions of arguments to
-            the names of their free dimensions, such as ``{"x": {0: "batch"}}``, or a sequence
-            with an entry for each argument; a `Dim` in the place of a name has a range. Sizes
-            below 2 are recorded apart unless a range has them.
+        dynamic: with ``frozen=True``, which sizes of the arguments are free. When the function was
+            recorded at enough of them (three if one size is free), it is not recorded at others.
+            True: those sizes that differ between calls. Otherwise a dict from names or positions of
+            arguments to the names of their free dimensions, such as ``{"x": {0: "batch"}}``, or a
+            sequence with an entry for each argument; a `Dim` in the place of a name has a range.
+            Sizes below 2 are recorded apart unless a range has them.
 
     Raises:
         ArgumentError: if `check` is negative or no int; if it or `dynamic` is given without

@@ -46,7 +46,10 @@ def _is_there() -> bool:
 
 def _compile(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return what calls a function, with Python running at each call."""
-    return function  # `plait_graph.compile(function)`, once it runs Python at each call
+    import plait_graph
+
+    compiled: Callable[..., Any] = plait_graph.compile(function)
+    return compiled
 
 
 class CompiledCall:
