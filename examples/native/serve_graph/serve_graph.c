@@ -315,8 +315,9 @@ static bool transmit(connection *c) {
   return true;
 }
 
-static void accept_all(void) {
-  for (;;) {
+/* Accept connections that wait, not all that a client may open meanwhile. */
+static void accept_some(void) {
+  for (int i = 0; i < 64; i++) {
     const int fd = accept(server.listener, NULL, NULL);
     if (fd < 0) return;
     const int one = 1;
@@ -387,7 +388,7 @@ static void run_connections(void) {
       server.listener = -1;
     }
     for (int i = n - 1; i >= 0; i--) serve(i, polled[2 + i].revents, now);
-    if (!stops && polled[1].revents) accept_all();
+    if (!stops && polled[1].revents) accept_some();
   }
 }
 
