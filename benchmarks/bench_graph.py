@@ -90,6 +90,28 @@ def words(output: Any, y: Any) -> Any:
     return nn.functional.cross_entropy(output.reshape(-1, output.shape[-1]), y.reshape(-1))
 
 
+def gpt(length: int) -> tuple[Any, Any]:
+    """Return the steps of a GPT of four layers, with the next word as the target."""
+    options = {"width": 1 / 2, "layers": 4, "words": 8192}
+    text = plait.randint(0, options["words"], (4, length + 1))
+    data = text[:, :-1].contiguous(), text[:, 1:].contiguous()
+    return training(lambda: fill(plait, MODELS["gpt2"].build(plait, **options)), data, words)
+
+
+def ten_operators(x: Any) -> Any:
+    """Ten pointwise operators."""
+    y = (x * 1.5 + 0.5).relu() * x - 1.0
+    return -(y.abs() * 0.25 + x).maximum(x)
+
+
+def one_pass() -> tuple[Any, Any]:
+    """Return the compiled chain on 64 MB, and one pointwise operator."""
+    x, frozen = plait.randn(16 << 20), compile(ten_operators, frozen=True)
+    for _ in range(3):
+        frozen(x)
+    return lambda: frozen(x), lambda: -x
+
+
 def arrays(name: str, batch: int, **options: Any) -> tuple[Any, ...]:
     """Return a batch of a model's data."""
     arrays = MODELS[name].data(batch, **options)
@@ -108,6 +130,7 @@ def cases() -> Iterator[Case]:
     ):
         yield title, *inference(network(name), arrays(name, batch, **options)[0]), 1.0
     yield "MLP of three layers of 8", *inference(mlp, plait.randn(1, 8)), 1.0
+    yield "ten pointwise operators on 64 MB beside one", *one_pass(), 1.2
     cross_entropy = nn.functional.cross_entropy
     data = plait.randn(16, 8), plait.randint(0, 8, (16,))
     yield "a step of the MLP", *training(mlp, data, cross_entropy), 1 / 1.15
@@ -115,6 +138,7 @@ def cases() -> Iterator[Case]:
         model = MODELS[name]
         batch = arrays(name, 8)
         yield f"a step of {model.title}, 8", *training(network(name), batch, loss), 1 / 1.15
+    yield "a step of a GPT, 4 x 64", *gpt(64), 1 / 1.15
     # Python runs at each call, as in the function itself; there is no goal
     pictures = arrays("mobilenet", 1)[0]
     yield (

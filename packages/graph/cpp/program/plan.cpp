@@ -140,7 +140,9 @@ class Program::Planner {
   // The first inputs, `n_varying`, are others in each run.
   void finish(size_t n_varying) {
     find_constants(n_varying);
+    if (!p_.is_region_) p_.elide_copies();
     find_lifetimes();
+    if (!p_.is_region_) p_.fuse();
     place_blocks();
   }
 
@@ -152,13 +154,14 @@ class Program::Planner {
       const Memory &m = p_.memories_[i];
       varies[i] = m.where == Where::input && size_t(m.value) < n_varying;
     }
-    for (const Node &n : p_.nodes_) each_written(n, [&](int32_t m) { varies[size_t(m)] = true; });
+    for (const Node &n : p_.nodes_)
+      p_.each_written(n, [&](int32_t m) { varies[size_t(m)] = true; });
     p_.is_written_.resize(p_.n_weights());
     p_.is_written_input_.resize(p_.n_inputs());
     for (size_t i = 0; i < p_.n_weights(); i++)
       p_.is_written_[i] = varies[size_t(p_.values_[p_.n_inputs() + i].memory)];
     for (const Node &n : p_.nodes_)
-      each_written(n, [&](int32_t m) {
+      p_.each_written(n, [&](int32_t m) {
         Memory &memory = p_.memories_[size_t(m)];
         memory.is_written = true;
         if (memory.where != Where::input) return;
@@ -236,9 +239,11 @@ class Program::Planner {
         Memory &m = p_.memories_[size_t(at)];
         const size_t block = block_of(m.device);
         places.resize(p_.blocks_.size());
-        const int32_t before =
-            begins[i].size() == 1 ? overwritten(p_.nodes_[i], at, int32_t(i)) : -1;
-        if (before >= 0) {
+        const int32_t group = p_.nodes_[i].group;
+        const int32_t before = group >= 0 ? p_.overwritten_by(p_.groups_[size_t(group)], at)
+                               : begins[i].size() == 1 ? overwritten(p_.nodes_[i], at, int32_t(i))
+                                                       : -1;
+        if (before >= 0 && !is_taken_over[size_t(before)]) {
           m.offset = p_.memories_[size_t(before)].offset;
           is_taken_over[size_t(before)] = true;
         } else {
@@ -252,30 +257,6 @@ class Program::Planner {
       }
     }
     for (size_t b = 0; b < places.size(); b++) p_.blocks_[b].nbytes = places[b].end();
-  }
-
-  // Calls f with the index of each memory that a node writes to, other than that of new results.
-  template <class F>
-  void each_written(const Node &n, F &&f) {
-    const auto see = [&](const Slot &slot) {
-      if (const int32_t m = p_.values_[size_t(slot.value)].memory; m >= 0) f(m);
-    };
-    for (const Slot &slot : n.slots) {
-      const auto *at = reinterpret_cast<const char *>(slot.at);
-      const auto lies_in = [&](const void *begin, size_t nbytes) {
-        return at >= static_cast<const char *>(begin) &&
-               at < static_cast<const char *>(begin) + nbytes;
-      };
-      if (lies_in(n.out.data(), n.out.size() * sizeof(plait_value))) see(slot);
-      for (uint16_t i = 0; i < n.op->n_args; i++) {
-        const plait_value &v = n.in[i];
-        const bool writes = (plait_arg_at(n.op, i)->flags & PLAIT_ARG_WRITES) ||
-                            (n.form == PLAIT_INPLACE && i == 0);
-        if (writes && (lies_in(&v, sizeof v) ||
-                       (v.tag == PLAIT_TENSORS && lies_in(v.u.ts, v.n * sizeof *v.u.ts))))
-          see(slot);
-      }
-    }
   }
 
   Memory *memory_of(int32_t value) {
@@ -358,6 +339,7 @@ class Program::Planner {
       return;
     }
     take_results(&n, device);
+    n.is_prepared = p_.is_preparable(thread_, n, in);
   }
 
   template <class... A>
@@ -635,6 +617,12 @@ void Program::plan_round(plait_thread *thread, CallLimit *limit, size_t n_carrie
 uint64_t Program::planned_bytes() const {
   uint64_t total = constant_bytes();
   for (const Block &b : blocks_) total += b.nbytes;
+  uint64_t most = 0;  // of one thread
+  for (const Group &g : groups_) most = std::max(most, g.scratch_bytes());
+  if (most) {
+    const plait_executor *executor = role<plait_executor>(runtime);
+    total += most * executor->width(executor->ctx);
+  }
   return total;
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "graph.hpp"
+#include "program/group.hpp"
 
 namespace plait::graph {
 
@@ -75,6 +76,8 @@ class Program {
   std::string device_graph_text();
   // The names and shapes of all values whose shapes depend on no values.
   std::vector<std::pair<std::string, std::vector<int64_t>>> shapes() const;
+  // The nodes of each group that runs block by block.
+  std::vector<std::vector<int32_t>> groups() const;
   // Whether the graph writes to a weight.
   bool writes_weight(size_t i) const { return is_written_[i]; }
   // Whether the graph writes to an input.
@@ -93,7 +96,8 @@ class Program {
     int64_t offset = 0;  // in bytes from its begin
   };
   // A constant is computed from weights alone, which the graph does not write to.
-  enum class Where : uint8_t { input, weight, block, output, constant };
+  // What is `scratch` is used within one group alone.
+  enum class Where : uint8_t { input, weight, block, output, constant, scratch };
   struct Memory {
     Where where;
     int32_t value;  // of an input or weight, whose first element is offset 0
@@ -134,6 +138,8 @@ class Program {
     bool runs = true;  // false: its results are views, which are made ahead
     bool allocates = false;  // its results are new tensors at each run
     bool is_constant = false;  // it runs when weights have changed since
+    bool is_prepared = false;  // a run may call its kernel without the dispatcher
+    int32_t group = -1;  // that it runs with
     std::vector<plait_value> in, out;
     std::vector<Slot> slots;
     std::vector<NumberSlot> numbers;
@@ -175,17 +181,38 @@ class Program {
   void run_regions(plait_thread *, Node &);
   void run_branch(plait_thread *, Node &);
   void run_loop(plait_thread *, Node &);
+  // copies.cpp: calls f with the index of each memory that a node writes to, other than that of
+  // new results
+  void each_written(const Node &, const std::function<void(int32_t)> &f) const;
+  void elide_copies();
+  // prepared.cpp
+  bool is_preparable(plait_thread *, const Node &, const std::vector<plait_value> &in) const;
+  bool may_skip_dispatcher() const;
+  void call_prepared(plait_thread *, Node &);
+  // fusion.cpp
+  class Fuser;
+  void fuse();
+  int32_t overwritten_by(const Group &, int32_t memory) const;
+  void bind_groups(plait_thread *);
+  void run_group(plait_thread *, Group &, bool is_prepared, const Observer &);
+  void run_blocks(plait_thread *, Group &);
+  void run_by_nodes(plait_thread *, Group &, bool is_prepared, const Observer &);
+  void forget_scratch(int32_t value);
+  bool is_scratch(int32_t value) const;
   void end_run();
   bool is_fixed(const Value &) const;
 
   std::vector<Value> values_;  // inputs, weights, results
   std::vector<Memory> memories_;
   std::vector<Node> nodes_;
+  std::vector<Group> groups_;
   std::vector<Number> numbers_;
   std::vector<int32_t> outputs_;
   std::vector<bool> is_alias_;  // by output: of an input, a weight or an earlier output
   std::vector<std::string> input_names_, weight_names_, output_names_;
   std::vector<Block> blocks_;
+  Ref<plait_storage> scratch_;  // of the workers of groups, one after the other
+  uint64_t worker_bytes_ = 0;
   std::vector<Tensor> weights_;
   std::vector<void *> weight_data_;  // where they were when the fixed tensors were made
   bool has_constants_ = false;

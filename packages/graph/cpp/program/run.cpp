@@ -114,6 +114,7 @@ void Program::make_fixed(plait_thread *thread) {
   std::vector<Ref<plait_storage>> kept(memories_.size());  // of outputs that stay the same
   for (size_t i = 0; i < values_.size(); i++) {
     const Value &v = values_[i];
+    if (is_scratch(int32_t(i))) continue;
     if (!is_fixed(v)) {
       if (v.memory >= 0) moving_.push_back(int32_t(i));
       continue;
@@ -140,6 +141,7 @@ void Program::make_fixed(plait_thread *thread) {
   }
   for (Node &n : nodes_) bind_node(n);
   if (!is_region_) device_graph_ = DeviceGraph::make(*this);
+  bind_groups(thread);
   is_bound_ = true;
 }
 
@@ -166,6 +168,7 @@ void Program::bind_blocks(Node &n) {
 // Gives a node the tensors that it reads and writes, or notes where each run is to put them.
 void Program::bind_node(Node &n) {
   const auto bind = [&](plait_tensor **at, int32_t value) {
+    if (is_scratch(value)) return;
     if (is_fixed(values_[size_t(value)]))
       *at = tensors_[size_t(value)].get();
     else
@@ -255,14 +258,6 @@ void Program::begin_run(plait_thread *thread, plait_tensor *const *inputs, size_
 void Program::call_constants(plait_thread *thread) {
   for (Node &node : nodes_)
     if (node.is_constant) call_node(thread, node);
-}
-
-void Program::call_nodes(plait_thread *thread, const Observer &observer) {
-  for (size_t i = 0; i < nodes_.size(); i++) {
-    if (!nodes_[i].runs || (nodes_[i].is_constant && !constants_in_order_)) continue;
-    call_node(thread, nodes_[i]);
-    if (observer) observer(i);
-  }
 }
 
 void Program::call_node(plait_thread *thread, Node &n) {

@@ -455,6 +455,11 @@ PYBIND11_MODULE(_graph, m) {
       .def("end", &Calls::end, "Make the calls that wait.")
       .def_property_readonly("size", &Calls::size, "The number of different calls.")
       .def("graphs", &Calls::graphs, "The graphs of calls that ran together, in JSON.");
+  m.def(
+      "set_fewest_elements",
+      [](int64_t n) { return std::exchange(fewest_elements, std::max<int64_t>(n, 1)); },
+      py::arg("elements"),
+      "Set how many elements a fused block has at least, for tests; return what it was before.");
   py::class_<Program>(m, "Program", "A graph that can run.")
       .def(py::init(&parse<Program>), py::arg("text"),
            "Check the text of a graph and plan its runs.")
@@ -477,6 +482,10 @@ PYBIND11_MODULE(_graph, m) {
                              "What a device has recorded of it; '' where none can.")
       .def("shapes", &Program::shapes,
            "Pairs of a value's name and its shape, of those whose shape depends on no values.")
+      .def_property_readonly("groups", &Program::groups,
+                             "The numbers of the nodes of each group that runs block by block.")
+      .def_property_readonly("planned_bytes", &Program::planned_bytes,
+                             "Bytes of the memory for values and of that of the threads.")
       .def_property_readonly("inputs", &Program::input_names, "Names.")
       .def_property_readonly("weights", &Program::weight_names, "Names.")
       .def_property_readonly("written", written_weights, "Names of weights that it writes to.")
