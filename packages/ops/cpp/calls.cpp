@@ -1,10 +1,16 @@
 #include "calls.hpp"
 
+#include <stdexcept>
+
 #include "library.hpp"
 
 namespace plait::ops {
 
-const plait_op *find(Op op) { return operators()[size_t(op)]; }
+const plait_op *find(Op op) {
+  if (size_t(op) >= kOperators)  // an enumerator without a definition, in a build of some operators
+    throw std::logic_error("an operator is called that this build does not have");
+  return operators()[size_t(op)];
+}
 const plait_value &standard(Op op, uint32_t i) { return plait_arg_at(find(op), i)->value; }
 
 namespace {

@@ -15,7 +15,7 @@ __all__ = ["Order", "emit", "kernels_of", "order", "primitives"]
 RUNTIME = ("copy_", "cast", "clone", "fill_")
 """The primitives that the runtime itself calls."""
 
-WORDS = {"to_dtype": ("cast",), "sum_to": ("sum",), "conjugate": ("conj",)}
+WORDS = {"to_dtype": ("cast",), "sum_to": ("sum", "view"), "conjugate": ("conj",)}
 """Words that call operators."""
 
 STEPS = (20, 50, 100)
