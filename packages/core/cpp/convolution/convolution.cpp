@@ -200,7 +200,7 @@ Way way_of(const Conv &v, bool pixels, int64_t channels, bool lanes, Sums sums, 
   if (request == Algorithm::Pixels && pixels) return Way::Pixels;
   if (request == Algorithm::Lanes && lanes) return Way::Lanes;
   if (is_dense(v)) return Way::Dense;
-  if (depthwise_fit(v)) return Way::Depthwise;
+  if (kSelectsGroups && depthwise_fit(v)) return Way::Depthwise;
   if (own && pointwise_fit(v)) return Way::Pointwise;
   const bool wide = has_wide_tiles() || (sums == Sums::OfImages && reproducible());
   if (pixels && wide && channels >= 4) return Way::Pixels;
@@ -312,7 +312,9 @@ plait_status convolve(const plait_call *c, const Conv &v) {
         });
   switch (way) {
     case Way::Dense: return activated(c, v, y, dense_forward<T>(c, v, x, w, bias, y));
-    case Way::Depthwise: return depthwise_forward<T>(c, v, x, w, bias, y);
+    case Way::Depthwise:
+      if constexpr (kSelectsGroups) return depthwise_forward<T>(c, v, x, w, bias, y);
+      return PLAIT_DECLINE;
     case Way::Pointwise: return pointwise_forward<T>(c, v, x.images(), w, bias, y);
     case Way::Lanes: {
       float *to = data<float>(result(c));
@@ -380,7 +382,9 @@ plait_status conv2d_backward_input(plait_call *c) {
     switch (way) {
       case Way::Dense:
         return gemm(c, Product<T>{v.n, k, v.oc, T(1), {g, v.oc, 1}, {w, k, 1}, T(0), gx, k});
-      case Way::Depthwise: return depthwise_backward_input<T>(c, v, g, w, gx);
+      case Way::Depthwise:
+        if constexpr (kSelectsGroups) return depthwise_backward_input<T>(c, v, g, w, gx);
+        return PLAIT_DECLINE;
       case Way::Pointwise: return pointwise_backward_input<T>(c, v, g.images(), w, gx);
       case Way::Lanes:
         return lanes_backward_input(c, v, floats<T>(g), floats<T>(w), data<float>(out));
@@ -415,7 +419,9 @@ plait_status conv2d_backward_weight(plait_call *c) {
     switch (way) {
       case Way::Dense:
         return gemm(c, Product<T>{v.oc, k, v.n, T(1), {g, 1, v.oc}, {x, k, 1}, T(0), gw, k});
-      case Way::Depthwise: return depthwise_backward_weight<T>(c, v, g, x, gw);
+      case Way::Depthwise:
+        if constexpr (kSelectsGroups) return depthwise_backward_weight<T>(c, v, g, x, gw);
+        return PLAIT_DECLINE;
       case Way::Pointwise: return pointwise_backward_weight<T>(c, v, g.images(), x.images(), gw);
       case Way::Lanes:
         return lanes_backward_weight(c, v, floats<T>(g), floats<T>(x), data<float>(out));

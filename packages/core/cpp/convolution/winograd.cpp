@@ -229,7 +229,7 @@ constexpr double kTileCost = 4, kPackCost = 360, kFilterCost = 100, kPointCost =
 template <class T>
 int64_t winograd_tile(const Conv &v, Algorithm request, bool by_weight) {
   const WinogradMode mode = winograd_mode();
-  if (v.kh != v.kw || (v.kh != 3 && v.kh != 5)) return 0;
+  if (v.kh != v.kw || (v.kh != 3 && v.kh != 5) || !selects_window(v.kh)) return 0;
   if (v.sh != 1 || v.sw != 1 || v.dh != 1 || v.dw != 1) return 0;
   const int64_t less = v.kh - 3;  // results of a tile, than points besides 0 and infinity
   switch (mode) {

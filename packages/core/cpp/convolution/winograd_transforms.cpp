@@ -219,20 +219,36 @@ __attribute__((noinline, target("avx512f"))) void map_64(int64_t count, const T 
 }
 #endif
 
-// By M, for windows of R and tiles of M + 3 - R.
-#define PLAIT_MAPS(map, M, R)                                                       \
-  {map<T, InputLine<T, M>>, map<T, ValuesLine<T, M, R>>,                            \
-   map<T, ResultsLine<T, M, M + 3 - R, true>>, map<T, ValuesLine<T, M, M + 3 - R>>, \
-   map<T, ResultsLine<T, M, R, false>>}
-#define PLAIT_ALL_MAPS(map)                                                                    \
-  {PLAIT_MAPS(map, 2, 3), PLAIT_MAPS(map, 4, 3), PLAIT_MAPS(map, 5, 3), PLAIT_MAPS(map, 6, 3), \
-   PLAIT_MAPS(map, 4, 5), PLAIT_MAPS(map, 5, 5), PLAIT_MAPS(map, 6, 5)}
-template <class T>
-constexpr WinogradMaps<T> kMapsShort[] = PLAIT_ALL_MAPS(map_short);
+template <class T, class Line, bool wide>
+constexpr SquareMap<T> map_of() {
 #if defined(__AVX2__) && defined(__x86_64__)
-template <class T>
-constexpr WinogradMaps<T> kMaps64[] = PLAIT_ALL_MAPS(map_64);
+  if constexpr (wide) return map_64<T, Line>;
 #endif
+  return map_short<T, Line>;
+}
+
+// For windows of R and tiles of M + 3 - R; empty if the build does not use them. No rule takes
+// tiles of M = 6: settings do.
+template <class T, int M, int R, bool wide>
+constexpr WinogradMaps<T> maps_of() {
+  WinogradMaps<T> maps{};
+  if constexpr (selects(sizeof(T) == 4 ? F32 : F64) && selects_window(R) &&
+                (kSelectsSettings || (M < 6 && sizeof(T) == 4))) {
+    maps.input = map_of<T, InputLine<T, M>, wide>();
+    maps.filter = map_of<T, ValuesLine<T, M, R>, wide>();
+    maps.output = map_of<T, ResultsLine<T, M, M + 3 - R, true>, wide>();
+    if constexpr (selects("conv2d_backward_weight")) {
+      maps.gradient = map_of<T, ValuesLine<T, M, M + 3 - R>, wide>();
+      maps.weight = map_of<T, ResultsLine<T, M, R, false>, wide>();
+    }
+  }
+  return maps;
+}
+template <class T, bool wide>
+constexpr WinogradMaps<T> kMaps[] = {maps_of<T, 2, 3, wide>(), maps_of<T, 4, 3, wide>(),
+                                     maps_of<T, 5, 3, wide>(), maps_of<T, 6, 3, wide>(),
+                                     maps_of<T, 4, 5, wide>(), maps_of<T, 5, 5, wide>(),
+                                     maps_of<T, 6, 5, wide>()};
 
 }  // namespace
 
@@ -240,9 +256,9 @@ template <class T>
 const WinogradMaps<T> &winograd_maps(int64_t window, int64_t m) {
   const int64_t i = window == 5 ? m + 2 : m == 2 ? 0 : m - 3;
 #if defined(__AVX2__) && defined(__x86_64__)
-  if (has_wide_tiles()) return kMaps64<T>[i];
+  if (has_wide_tiles()) return kMaps<T, true>[i];
 #endif
-  return kMapsShort<T>[i];
+  return kMaps<T, false>[i];
 }
 
 template const WinogradMaps<float> &winograd_maps(int64_t, int64_t);

@@ -33,18 +33,30 @@ void convert_loop(char *out, char *const *in, int64_t n, const void *) {
   }
 }
 
-template <class S>
+// Of a build without one of the dtypes: none.
+template <class S, class D, Kind from, Kind to>
+constexpr Loop convert_if() {
+  if constexpr (selects(from) && selects(to)) {
+    return convert_loop<S, D>;
+  } else {
+    return nullptr;
+  }
+}
+template <class S, Kind k>
 struct From {
   static constexpr Loop to[kReal] = {
-      convert_loop<S, bool>,     convert_loop<S, uint8_t>,  convert_loop<S, int8_t>,
-      convert_loop<S, uint16_t>, convert_loop<S, int16_t>,  convert_loop<S, uint32_t>,
-      convert_loop<S, int32_t>,  convert_loop<S, uint64_t>, convert_loop<S, int64_t>,
-      convert_loop<S, float>,    convert_loop<S, double>};
+      convert_if<S, bool, k, Bool>(),   convert_if<S, uint8_t, k, U8>(),
+      convert_if<S, int8_t, k, I8>(),   convert_if<S, uint16_t, k, U16>(),
+      convert_if<S, int16_t, k, I16>(), convert_if<S, uint32_t, k, U32>(),
+      convert_if<S, int32_t, k, I32>(), convert_if<S, uint64_t, k, U64>(),
+      convert_if<S, int64_t, k, I64>(), convert_if<S, float, k, F32>(),
+      convert_if<S, double, k, F64>()};
 };
-constexpr const Loop *kConvert[kReal] = {From<bool>::to,     From<uint8_t>::to,  From<int8_t>::to,
-                                         From<uint16_t>::to, From<int16_t>::to,  From<uint32_t>::to,
-                                         From<int32_t>::to,  From<uint64_t>::to, From<int64_t>::to,
-                                         From<float>::to,    From<double>::to};
+constexpr const Loop *kConvert[kReal] = {
+    From<bool, Bool>::to,    From<uint8_t, U8>::to,   From<int8_t, I8>::to,
+    From<uint16_t, U16>::to, From<int16_t, I16>::to,  From<uint32_t, U32>::to,
+    From<int32_t, I32>::to,  From<uint64_t, U64>::to, From<int64_t, I64>::to,
+    From<float, F32>::to,    From<double, F64>::to};
 
 void half_to_float(char *out, char *const *in, int64_t n, const void *) {
   widen_run<Half>(reinterpret_cast<float *>(out), reinterpret_cast<const uint16_t *>(in[0]), n);

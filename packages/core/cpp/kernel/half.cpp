@@ -32,11 +32,13 @@ PLAIT_INLINE void narrow_strided(uint16_t *to, const float *from, int64_t n, int
 }  // namespace
 
 void widen(Kind k, float *to, const uint16_t *from, int64_t n, int64_t step) {
-  k == BF16 ? widen_strided<Bfloat>(to, from, n, step) : widen_strided<Half>(to, from, n, step);
+  if constexpr (selects(F16) || selects(BF16))
+    k == BF16 ? widen_strided<Bfloat>(to, from, n, step) : widen_strided<Half>(to, from, n, step);
 }
 
 void narrow(Kind k, uint16_t *to, const float *from, int64_t n, int64_t step) {
-  k == BF16 ? narrow_strided<Bfloat>(to, from, n, step) : narrow_strided<Half>(to, from, n, step);
+  if constexpr (selects(F16) || selects(BF16))
+    k == BF16 ? narrow_strided<Bfloat>(to, from, n, step) : narrow_strided<Half>(to, from, n, step);
 }
 
 }  // namespace plait::core

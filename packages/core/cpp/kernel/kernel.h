@@ -16,9 +16,10 @@
 // collects these records in one array; nothing runs before the plug-in's init function reads it. A
 // kernel for special cases, which declines all others, is registered with PLAIT_KERNEL_SPECIAL: it
 // is called before the general one.
-#define PLAIT_KERNEL_IN(part, id, op, function) \
-  __attribute__((section(part), used,           \
-                 aligned(16))) static const ::plait::core::Registration id = {op, function}
+#define PLAIT_KERNEL_IN(part, id, op, function)                                \
+  __attribute__((section(part), used,                                          \
+                 aligned(16))) static const ::plait::core::Registration id = { \
+      ::plait::core::selects(op) ? op : nullptr, ::plait::core::selects(op) ? function : nullptr}
 #define PLAIT_KERNEL_JOIN(a, b) a##b
 #define PLAIT_KERNEL_ID(n) PLAIT_KERNEL_JOIN(registration_, n)
 #define PLAIT_KERNEL(op, function) \
@@ -32,7 +33,7 @@ struct Complex;  // pointwise/complex.h
 }
 namespace plait::core {
 
-struct alignas(16) Registration {
+struct alignas(16) Registration {  // NULL for an operator that the build leaves out
   const char *op;
   plait_kernel kernel;
 };
@@ -58,6 +59,24 @@ enum Kind : int {
   kKinds,
   Unknown = -1
 };
+
+// A build for one program (`plait_graph.bundle`) has a header with what it needs. Code for the rest
+// is not instantiated, or not referred to, and the linker drops it.
+}  // namespace plait::core
+#ifdef PLAIT_SELECTION
+#include PLAIT_SELECTION
+#else
+namespace plait::core {
+constexpr bool kSelectsSettings = true;  // modes, which plait_runtime::settings turns on
+constexpr bool selects(const char *) { return true; }  // an operator
+constexpr bool selects(Kind) { return true; }
+// Of convolutions: square windows of a size, and channels in groups.
+constexpr bool selects_window(int64_t) { return true; }
+constexpr bool kSelectsGroups = true;
+}  // namespace plait::core
+#endif
+namespace plait::core {
+
 constexpr int kReal = F64 + 1;  // the first kinds are real numbers with arithmetic of their own;
                                 // halves compute as float32, complex numbers are C64 and C128
 using Complex64 = scalar::math::Complex<float>;
@@ -71,9 +90,14 @@ inline Kind kind(DLDataType d) {
   const unsigned log = unsigned(__builtin_ctz(d.bits | 0x100)) - 3;
   return d.code < 7 && log < 5 ? Kind(table[d.code][log]) : Unknown;
 }
-inline int size_of(Kind k) {
-  static const int8_t size[kKinds] = {1, 1, 1, 2, 2, 4, 4, 8, 8, 4, 8, 2, 2, 8, 16};
+constexpr int size_of(Kind k) {
+  constexpr int8_t size[kKinds] = {1, 1, 1, 2, 2, 4, 4, 8, 8, 4, 8, 2, 2, 8, 16};
   return k == Unknown ? 0 : size[k];
+}
+constexpr bool selects_size(int size) {
+  for (int k = 0; k < kKinds; k++)
+    if (size_of(Kind(k)) == size && selects(Kind(k))) return true;
+  return false;
 }
 template <class T>
 constexpr bool is_float = false;
@@ -81,20 +105,29 @@ template <>
 constexpr bool is_float<float> = true;
 template <>
 constexpr bool is_float<double> = true;
-PLAIT_INLINE bool is_half(Kind k) { return k == F16 || k == BF16; }
-PLAIT_INLINE bool is_complex_kind(Kind k) { return k == C64 || k == C128; }
+PLAIT_INLINE bool is_half(Kind k) {
+  return (selects(F16) && k == F16) || (selects(BF16) && k == BF16);
+}
+PLAIT_INLINE bool is_complex_kind(Kind k) {
+  return (selects(C64) && k == C64) || (selects(C128) && k == C128);
+}
 
 struct Bits128 {  // aligned as a complex number of two doubles is
   uint64_t word[2];
 };
 
 // Run the statements with T bound to the element type; other dtypes are left to the next provider.
+#define PLAIT_CASE_IF(condition, k, type, ...) \
+  case k:                                      \
+    if constexpr (condition) {                 \
+      using T = type;                          \
+      __VA_ARGS__;                             \
+      break;                                   \
+    } else {                                   \
+      return PLAIT_DECLINE;                    \
+    }
 #define PLAIT_CASE(k, type, ...) \
-  case k: {                      \
-    using T = type;              \
-    __VA_ARGS__;                 \
-    break;                       \
-  }
+  PLAIT_CASE_IF(::plait::core::selects(::plait::core::k), k, type, __VA_ARGS__)
 #define PLAIT_FLOATING(k, ...)           \
   switch (k) {                           \
     PLAIT_CASE(F32, float, __VA_ARGS__)  \
@@ -122,14 +155,16 @@ struct Bits128 {  // aligned as a complex number of two doubles is
     default: return PLAIT_DECLINE;            \
   }
 // For kernels that only move elements: one instance for each size serves all dtypes.
-#define PLAIT_BY_SIZE(size, ...)         \
-  switch (size) {                        \
-    PLAIT_CASE(1, uint8_t, __VA_ARGS__)  \
-    PLAIT_CASE(2, uint16_t, __VA_ARGS__) \
-    PLAIT_CASE(4, uint32_t, __VA_ARGS__) \
-    PLAIT_CASE(8, uint64_t, __VA_ARGS__) \
-    PLAIT_CASE(16, Bits128, __VA_ARGS__) \
-    default: return PLAIT_DECLINE;       \
+#define PLAIT_CASE_OF_SIZE(size, type, ...) \
+  PLAIT_CASE_IF(::plait::core::selects_size(size), size, type, __VA_ARGS__)
+#define PLAIT_BY_SIZE(size, ...)                 \
+  switch (size) {                                \
+    PLAIT_CASE_OF_SIZE(1, uint8_t, __VA_ARGS__)  \
+    PLAIT_CASE_OF_SIZE(2, uint16_t, __VA_ARGS__) \
+    PLAIT_CASE_OF_SIZE(4, uint32_t, __VA_ARGS__) \
+    PLAIT_CASE_OF_SIZE(8, uint64_t, __VA_ARGS__) \
+    PLAIT_CASE_OF_SIZE(16, Bits128, __VA_ARGS__) \
+    default: return PLAIT_DECLINE;               \
   }
 
 // Arguments and results of a call.

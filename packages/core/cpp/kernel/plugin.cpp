@@ -19,9 +19,9 @@
 #endif
 
 extern "C" {
-// The linker defines these around the sections of those names.
+// The linker defines these around the sections of those names, if there are such.
 using plait::core::Registration;
-#define PLAIT_HIDDEN __attribute__((visibility("hidden"))) extern const Registration
+#define PLAIT_HIDDEN __attribute__((visibility("hidden"), weak)) extern const Registration
 PLAIT_HIDDEN __start_plait_kernels[], __stop_plait_kernels[];
 PLAIT_HIDDEN __start_plait_special[], __stop_plait_special[];
 }
@@ -29,6 +29,9 @@ PLAIT_HIDDEN __start_plait_special[], __stop_plait_special[];
 namespace {
 
 const uint64_t *settings;
+
+constexpr bool has_halves =
+    plait::core::selects(plait::core::F16) || plait::core::selects(plait::core::BF16);
 
 bool supported() {
 #if defined(__AVX2__)
@@ -64,11 +67,11 @@ plait_status put(const plait_runtime *runtime, const plait_plugin *self, const p
 plait_status implement(const plait_runtime *runtime, const plait_plugin *self,
                        const Registration *r, const Registration *end, bool general) {
   for (; r != end; r++) {
-    const plait_op *op = runtime->op(r->op);
+    const plait_op *op = r->op ? runtime->op(r->op) : nullptr;
     if (!op) continue;  // the operator set may be another version without this operator
     uint64_t undo = 0;
     plait_thread *thread = runtime->thread();
-    if (general)
+    if (general && has_halves)
       PLAIT_TRY(
           runtime->implement(thread, op, kDLCPU, plait::core::half_fallback, nullptr, self, &undo));
     PLAIT_TRY(put(runtime, self, op, r));

@@ -145,17 +145,17 @@ bool gemm_blas_serial(const Product<T> &p);
 
 // Runs a block for the element type T of a product. Sums and products wrap around: signed integers
 // are treated as the unsigned ones of their size.
-#define PLAIT_PRODUCT(k, ...)                        \
-  switch (k) {                                       \
-    PLAIT_CASE(F32, float, __VA_ARGS__)              \
-    PLAIT_CASE(F64, double, __VA_ARGS__)             \
-    PLAIT_CASE(C64, Complex64, __VA_ARGS__)          \
-    PLAIT_CASE(C128, Complex128, __VA_ARGS__)        \
-    case U8: PLAIT_CASE(I8, uint8_t, __VA_ARGS__)    \
-    case U16: PLAIT_CASE(I16, uint16_t, __VA_ARGS__) \
-    case U32: PLAIT_CASE(I32, uint32_t, __VA_ARGS__) \
-    case U64: PLAIT_CASE(I64, uint64_t, __VA_ARGS__) \
-    default: return PLAIT_DECLINE;                   \
+#define PLAIT_PRODUCT(k, ...)                                                         \
+  switch (k) {                                                                        \
+    PLAIT_CASE(F32, float, __VA_ARGS__)                                               \
+    PLAIT_CASE(F64, double, __VA_ARGS__)                                              \
+    PLAIT_CASE(C64, Complex64, __VA_ARGS__)                                           \
+    PLAIT_CASE(C128, Complex128, __VA_ARGS__)                                         \
+    case U8: PLAIT_CASE_IF(selects(U8) || selects(I8), I8, uint8_t, __VA_ARGS__)      \
+    case U16: PLAIT_CASE_IF(selects(U16) || selects(I16), I16, uint16_t, __VA_ARGS__) \
+    case U32: PLAIT_CASE_IF(selects(U32) || selects(I32), I32, uint32_t, __VA_ARGS__) \
+    case U64: PLAIT_CASE_IF(selects(U64) || selects(I64), I64, uint64_t, __VA_ARGS__) \
+    default: return PLAIT_DECLINE;                                                    \
   }
 
 // The matrix of the last two dimensions.

@@ -126,9 +126,9 @@ void pointwise_loop(char *out, char *const *in, int64_t n, const void *context) 
                                 std::make_index_sequence<operands>());
 }
 
-template <class Op, class T, int operands, int params, int to, bool result>
+template <class Op, class T, int operands, int params, int to, Kind k, bool result>
 constexpr Loop loop_if() {
-  if constexpr (result) {
+  if constexpr (result && selects(k)) {
     return pointwise_loop<Op, T, operands, params, to>;
   } else {
     return nullptr;
@@ -140,19 +140,19 @@ constexpr PointwiseOp pointwise_op = {
     operands,
     params,
     to,
-    {loop_if<Op, bool, operands, params, to, (g & group::BOOLEAN) != 0>(),
-     loop_if<Op, uint8_t, operands, params, to, (g & group::INTEGERS) != 0>(),
-     loop_if<Op, int8_t, operands, params, to, (g & group::INTEGERS) != 0>(),
-     loop_if<Op, uint16_t, operands, params, to, (g & group::INTEGERS) != 0>(),
-     loop_if<Op, int16_t, operands, params, to, (g & group::INTEGERS) != 0>(),
-     loop_if<Op, uint32_t, operands, params, to, (g & group::INTEGERS) != 0>(),
-     loop_if<Op, int32_t, operands, params, to, (g & group::INTEGERS) != 0>(),
-     loop_if<Op, uint64_t, operands, params, to, (g & group::INTEGERS) != 0>(),
-     loop_if<Op, int64_t, operands, params, to, (g & group::INTEGERS) != 0>(),
-     loop_if<Op, float, operands, params, to, (g & group::FLOATING) != 0>(),
-     loop_if<Op, double, operands, params, to, (g & group::FLOATING) != 0>()},
-    {loop_if<Op, Complex64, operands, params, to, (g & group::COMPLEX) != 0>(),
-     loop_if<Op, Complex128, operands, params, to, (g & group::COMPLEX) != 0>()}};
+    {loop_if<Op, bool, operands, params, to, Bool, (g & group::BOOLEAN) != 0>(),
+     loop_if<Op, uint8_t, operands, params, to, U8, (g & group::INTEGERS) != 0>(),
+     loop_if<Op, int8_t, operands, params, to, I8, (g & group::INTEGERS) != 0>(),
+     loop_if<Op, uint16_t, operands, params, to, U16, (g & group::INTEGERS) != 0>(),
+     loop_if<Op, int16_t, operands, params, to, I16, (g & group::INTEGERS) != 0>(),
+     loop_if<Op, uint32_t, operands, params, to, U32, (g & group::INTEGERS) != 0>(),
+     loop_if<Op, int32_t, operands, params, to, I32, (g & group::INTEGERS) != 0>(),
+     loop_if<Op, uint64_t, operands, params, to, U64, (g & group::INTEGERS) != 0>(),
+     loop_if<Op, int64_t, operands, params, to, I64, (g & group::INTEGERS) != 0>(),
+     loop_if<Op, float, operands, params, to, F32, (g & group::FLOATING) != 0>(),
+     loop_if<Op, double, operands, params, to, F64, (g & group::FLOATING) != 0>()},
+    {loop_if<Op, Complex64, operands, params, to, C64, (g & group::COMPLEX) != 0>(),
+     loop_if<Op, Complex128, operands, params, to, C128, (g & group::COMPLEX) != 0>()}};
 
 }  // namespace plait::core
 

@@ -17,20 +17,24 @@ plait_status reduce_arithmetic(const plait_call *c, uint64_t mask, bool mean) {
     return reduce_as<Op, uint64_t>(c, r, convert, mean);
   }
   switch (k) {
-    case F32: return reduce_as<Op, float>(c, r, nullptr, mean);
-    case F64: return reduce_as<Op, double>(c, r, nullptr, mean);
-    case F16: return reduce_as<Op, float>(c, r, widen_halves<F16>, mean);
-    case BF16: return reduce_as<Op, float>(c, r, widen_halves<BF16>, mean);
+    PLAIT_CASE(F32, float, return (reduce_as<Op, T>(c, r, nullptr, mean)))
+    PLAIT_CASE(F64, double, return (reduce_as<Op, T>(c, r, nullptr, mean)))
+    PLAIT_CASE(F16, float, return (reduce_as<Op, T>(c, r, widen_halves<F16>, mean)))
+    PLAIT_CASE(BF16, float, return (reduce_as<Op, T>(c, r, widen_halves<BF16>, mean)))
     case I64:
-    case U64: return reduce_as<Op, uint64_t>(c, r, nullptr, mean);
+      PLAIT_CASE_IF(selects(I64) || selects(U64), U64, uint64_t,
+                    return (reduce_as<Op, T>(c, r, nullptr, mean)))
     case I32:
-    case U32: return reduce_as<Op, uint32_t>(c, r, nullptr, mean);
+      PLAIT_CASE_IF(selects(I32) || selects(U32), U32, uint32_t,
+                    return (reduce_as<Op, T>(c, r, nullptr, mean)))
     case I16:
     case U16:
     case I8:
-    case U8: return reduce_as<Op, uint32_t>(c, r, converter_of_integers<uint32_t, AsIs>(k), mean);
+      PLAIT_CASE_IF(selects_size(2) || selects(I8) || selects(U8), U8, uint32_t,
+                    return (reduce_as<Op, T>(c, r, converter_of_integers<T, AsIs>(k), mean)))
     default: return PLAIT_DECLINE;
   }
+  return PLAIT_DECLINE;
 }
 
 template <class T>

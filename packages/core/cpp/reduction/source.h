@@ -95,16 +95,23 @@ struct Square {
 };
 
 // The converter of elements of kind k, null if there is none.
+#define PLAIT_CONVERT(k, ...)   \
+  case k:                       \
+    if constexpr (selects(k)) { \
+      return __VA_ARGS__;       \
+    } else {                    \
+      return nullptr;           \
+    }
 
 template <class T, class Map>
 Convert<T> converter_of_floats(Kind k) {
   switch (k) {
-    case F32: return convert_by<T, float, Map>;
-    case F64: return convert_by<T, double, Map>;
-    case F16: return convert_halves<T, F16, Map>;
-    case BF16: return convert_halves<T, BF16, Map>;
-    case C64: return convert_by<T, Complex64, Map>;
-    case C128: return convert_by<T, Complex128, Map>;
+    PLAIT_CONVERT(F32, convert_by<T, float, Map>)
+    PLAIT_CONVERT(F64, convert_by<T, double, Map>)
+    PLAIT_CONVERT(F16, convert_halves<T, F16, Map>)
+    PLAIT_CONVERT(BF16, convert_halves<T, BF16, Map>)
+    PLAIT_CONVERT(C64, convert_by<T, Complex64, Map>)
+    PLAIT_CONVERT(C128, convert_by<T, Complex128, Map>)
     default: return nullptr;
   }
 }
@@ -112,14 +119,15 @@ template <class T, class Map>
 Convert<T> converter_of_integers(Kind k) {
   switch (k) {
     case Bool:
-    case U8: return convert_by<T, uint8_t, Map>;
-    case I8: return convert_by<T, int8_t, Map>;
-    case U16: return convert_by<T, uint16_t, Map>;
-    case I16: return convert_by<T, int16_t, Map>;
-    case U32: return convert_by<T, uint32_t, Map>;
-    case I32: return convert_by<T, int32_t, Map>;
-    case U64: return convert_by<T, uint64_t, Map>;
-    case I64: return convert_by<T, int64_t, Map>;
+      return convert_by<T, uint8_t, Map>;
+      PLAIT_CONVERT(U8, convert_by<T, uint8_t, Map>)
+      PLAIT_CONVERT(I8, convert_by<T, int8_t, Map>)
+      PLAIT_CONVERT(U16, convert_by<T, uint16_t, Map>)
+      PLAIT_CONVERT(I16, convert_by<T, int16_t, Map>)
+      PLAIT_CONVERT(U32, convert_by<T, uint32_t, Map>)
+      PLAIT_CONVERT(I32, convert_by<T, int32_t, Map>)
+      PLAIT_CONVERT(U64, convert_by<T, uint64_t, Map>)
+      PLAIT_CONVERT(I64, convert_by<T, int64_t, Map>)
     default: return nullptr;
   }
 }
