@@ -27,6 +27,14 @@ from collections.abc import Iterable, Sequence
 
 __all__ = ["ALLOWED", "check", "main"]
 
+# Of `plait_graph.bundle`: sources of libraries, and how they are compiled.
+SOURCES = (
+    "sources/libraries.json",
+    "sources/cpp/*.[ch]pp",
+    "sources/cpp/*/*.cpp",
+    "sources/cpp/*/*.h",
+    "sources/cpp/*/*.hpp",
+)
 # The files of wheels other than Python files, by package; * matches within a folder.
 ALLOWED: dict[str, tuple[str, ...]] = {
     "plait": ("__init__.pyi", "utils/__init__.pyi"),
@@ -44,6 +52,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "include/plait/sparse.h",
         "lib/libplait_abi.so",
         "pkgconfig/plait-abi.pc",
+        *SOURCES,
     ),
     "plait_autograd": ("_autograd.pyi", "_autograd.cpython-*.so", "lib/libplait_autograd.so"),
     "plait_conformance": (),
@@ -56,6 +65,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "lib/libplait_cpu_base.so",
         "lib/libplait_cpu_avx2.so",
         "lib/libplait_cpu_exact.so",
+        *SOURCES,
     ),
     "plait_data": (),
     "plait_distributed": (),
@@ -76,6 +86,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "include/plait/compiler.h",
         "include/plait/run.h",
         "lib/libplait_run.so",
+        *SOURCES,
     ),
     "plait_mpi": ("lib/libplait_mpi.so",),
     "plait_multiprocessing": (
@@ -84,8 +95,8 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "lib/libplait_multiprocessing.so",
     ),
     "plait_nn": ("*.pyi", "_*.cpython-*.so"),
-    "plait_ops": ("ops.json", "include/plait/ops.hpp", "lib/libplait_ops.so"),
-    "plait_optim": ("lib/libplait_optim.so",),
+    "plait_ops": ("ops.json", "include/plait/ops.hpp", "lib/libplait_ops.so", *SOURCES),
+    "plait_optim": ("lib/libplait_optim.so", *SOURCES),
     "plait_ray": (),
     "plait_profiler": (
         "_observer.pyi",

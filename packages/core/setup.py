@@ -4,7 +4,7 @@ import os
 import pathlib
 import shutil
 
-from plait_abi.build import Extension, Generate, Library, setup
+from plait_abi.build import Extension, Generate, Library, setup, ship_sources
 
 # Every folder of cpp/ has kernels, but for the three that have parts of their own.
 KERNELS = [
@@ -78,6 +78,9 @@ LEVELS = [
         machine="x86_64",
     ),
 ]
+RUNTIME = Library("plait_core", ["cpp/runtime/**/*.cpp"], include_dirs=["cpp", "cpp/runtime"])
+# What `plait_graph.bundle` compiles: the runtime and the kernels of one level of processors.
+SHIPPED = [RUNTIME, *(each for each in LEVELS if each.name != "plait_cpu_exact")]
 
 
 def has_avx2() -> bool:
@@ -127,11 +130,9 @@ setup(
             inputs=HEADERS,
             package_files={"headers": "plait_core/include/kernels"},
         ),
+        ship_sources("plait_core", SHIPPED, ["cpp/*/*.h", "cpp/runtime/*.hpp"]),
     ],
-    libraries=[
-        Library("plait_core", ["cpp/runtime/**/*.cpp"], include_dirs=["cpp", "cpp/runtime"]),
-        *levels(),
-    ],
+    libraries=[RUNTIME, *levels()],
     extensions=[
         Extension(
             "plait_core._core",

@@ -1,18 +1,18 @@
 """Build the extension that captures graphs, and the library that runs them without Python."""
 
-from plait_abi.build import Extension, Library, setup
+from plait_abi.build import Extension, Library, setup, ship_sources
 
 PROGRAMS = ["cpp/*.cpp", "cpp/program/*.cpp"]
+RUNTIME = Library(
+    "plait_run",
+    [*PROGRAMS, "cpp/run/*.cpp"],
+    include_dirs=["cpp", "src/plait_graph/include"],
+)
 
 setup(
     package="plait_graph",
-    libraries=[
-        Library(
-            "plait_run",
-            [*PROGRAMS, "cpp/run/*.cpp"],
-            include_dirs=["cpp", "src/plait_graph/include"],
-        )
-    ],
+    generate=[ship_sources("plait_graph", [RUNTIME], ["cpp/*.hpp", "cpp/*/*.hpp"])],
+    libraries=[RUNTIME],
     extensions=[
         Extension(
             "plait_graph._graph",

@@ -8,6 +8,15 @@ from __future__ import annotations
 
 from plait_abi.build._errors import BuildError
 from plait_abi.build._setup import setup
+from plait_abi.build._shipping import ship_sources
 from plait_abi.build._targets import DeviceImages, Extension, Generate, Library
 
-__all__ = ["BuildError", "DeviceImages", "Extension", "Generate", "Library", "setup"]
+__all__ = [
+    "BuildError",
+    "DeviceImages",
+    "Extension",
+    "Generate",
+    "Library",
+    "setup",
+    "ship_sources",
+]
