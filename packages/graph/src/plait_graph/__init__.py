@@ -13,6 +13,7 @@ outputs  %2
 """
 
 import plait_core as _core  # noqa: F401  operators, and the kernels of the CPU
+from plait_graph._bundle import bundle
 from plait_graph._compile import Compiled, compile
 from plait_graph._computation_graph import Graph, Node
 from plait_graph._control_flow import cond, while_loop
@@ -33,6 +34,7 @@ __all__ = [
     "SizeQuotient",
     "SizeRange",
     "Value",
+    "bundle",
     "compile",
     "cond",
     "export",

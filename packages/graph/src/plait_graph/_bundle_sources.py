@@ -1,0 +1,204 @@
+"""What a bundle is compiled from: sources that packages install, and those of its operators."""
+
+from __future__ import annotations
+
+import dataclasses
+import fnmatch
+import importlib.util
+import json
+import pathlib
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal
+
+import plait_abi
+from plait_graph._bundle_needs import Needs, header
+from plait_graph._objects import Job
+from plait_ops import specs
+from plait_ops.emit import selection
+from plait_ops.spec import Composite, Operator, View
+
+__all__ = ["Level", "Selection", "select"]
+
+Level = Literal["avx2", "base"]
+
+_SMALL = ("-Os", "-I.")  # what runs once for each call
+_KERNELS = ("-O2", "-I.", '-DPLAIT_SELECTION="selection.h"')
+
+
+class Library:
+    """The sources of a library that a package installs, and how they are compiled."""
+
+    def __init__(self, package: str, name: str) -> None:
+        spec = importlib.util.find_spec(package)
+        assert spec and spec.submodule_search_locations, package
+        self.name = name
+        self.root = pathlib.Path(spec.submodule_search_locations[0]).resolve() / "sources"
+        record = json.loads((self.root / "libraries.json").read_text(encoding="utf-8"))[name]
+        self.sources = [self.root / file for file in record["sources"]]
+        self._flags: dict[str, list[str]] = record["flags"]
+        folders = [self.root / each for each in record["include_dirs"]]
+        folders += [self.root.parent / "include", pathlib.Path(plait_abi.paths()["include"])]
+        self._include = [f"-I{folder}" for folder in folders if folder.is_dir()]
+
+    @property
+    def plugin(self) -> str:
+        """The name of its plug-in, as other libraries are linked to the same file."""
+        return f"plait_plugin_of_{self.name}"
+
+    def job(self, source: pathlib.Path, *flags: str) -> Job:
+        """Return how a source is compiled: `flags`, and then those of the library."""
+        name = source.relative_to(self.root).as_posix() if source.is_absolute() else str(source)
+        own = [
+            flag
+            for pattern, more in self._flags.items()
+            if fnmatch.fnmatch(name, pattern) or fnmatch.fnmatch(source.name, pattern)
+            for flag in more
+        ]
+        return Job(source, (*self._include, f"-Dplait_plugin_v1={self.plugin}", *flags, *own))
+
+
+@dataclasses.dataclass(frozen=True)
+class Selection:
+    """The sources of a bundle.
+
+    Attributes:
+        generated: texts of files, by their paths.
+        sources: what is compiled in any case.
+        on_demand: sources of kernels that others may call, with names that they define.
+        kernels: the library that those belong to.
+        exports: a pattern of symbols of the bundle.
+    """
+
+    generated: dict[str, str]
+    sources: list[Job]
+    on_demand: dict[pathlib.Path, set[str]]
+    kernels: Library
+    exports: str = "plait_run_*"
+
+    def job(self, source: pathlib.Path) -> Job:
+        """Return how a source of kernels is compiled."""
+        return self.kernels.job(source, *_KERNELS)
+
+
+def _texts(sources: Iterable[pathlib.Path]) -> Iterator[tuple[pathlib.Path, str]]:
+    for source in sources:
+        yield source, source.read_text(encoding="utf-8")
+
+
+def _words(pattern: str, libraries: Iterable[Library]) -> set[str]:
+    """Return what a pattern finds in the sources of libraries."""
+    sources = [source for library in libraries for source in library.sources]
+    return {word for _, text in _texts(sources) for word in re.findall(pattern, text)}
+
+
+def select(needs: Needs, level: Level) -> Selection:
+    """Return what a bundle is compiled from.
+
+    Raises:
+        NotImplementedError: if no source has an operator, or a kernel for it.
+    """
+    abi, ops = Library("plait_abi", "plait_abi"), Library("plait_ops", "plait_ops")
+    core, run = Library("plait_core", "plait_core"), Library("plait_graph", "plait_run")
+    kernels = Library("plait_core", f"plait_cpu_{level}")
+    known = {each.name for each in specs.all()}
+    names = known if needs.operators is None else set(needs.operators)
+    more = _optimizers(names - known, required=needs.operators is not None)
+    # operators that sources written by hand call, which stand in quotes there
+    called = _words(r'"([a-z]\w*)"', [abi, run, *more]) & known
+    operators = selection.closure(names | called)
+    generated = selection.emit(operators, sorted(_words(r"\bOp::(\w+)", [ops])))
+    generated["selection.h"] = header(needs, [each.name for each in operators])
+    generated["bundle.cpp"] = _start([ops, core, kernels, *more])
+    jobs = [
+        each.job(source, *_SMALL)
+        for each in (abi, ops, core, run, *more)
+        for source in each.sources
+        if source.name != "libraries.cpp"  # bundle.cpp defines its functions
+    ]
+    for name in generated:
+        if name.startswith("kernels/"):
+            jobs.append(kernels.job(pathlib.Path(name), *_KERNELS))
+        elif name.endswith(".cpp"):
+            owner = run if name == "bundle.cpp" else ops
+            jobs.append(owner.job(pathlib.Path(name), *_SMALL))
+    result = Selection(generated, jobs, {}, kernels)
+    _add_kernels(result, operators, needs.operators or frozenset())
+    return result
+
+
+def _optimizers(names: set[str], required: bool) -> list[Library]:
+    """Return the library of optimizers if it has operators that a graph needs, or is installed."""
+    installed = importlib.util.find_spec("plait_optim") is not None
+    if not names and required:
+        return []
+    libraries = [Library("plait_optim", "plait_optim")] if installed else []
+    schemas = _words(r'"(\w+)\(', libraries)
+    for name in sorted(names - schemas):
+        raise NotImplementedError(f"bundle: no installed package has the sources of `{name}`")
+    return libraries
+
+
+def _start(libraries: Sequence[Library]) -> str:
+    """Return the source that starts what is linked into the bundle."""
+    externs = "".join(f"extern const plait_plugin {each.plugin};\n" for each in libraries)
+    plugins = ", ".join(f"&{each.plugin}" for each in libraries)
+    return f"""#include "run/libraries.hpp"
+
+extern "C" {{
+{externs}const plait_runtime *plait_runtime_v0(void);
+const char *plait_runtime_refusal(void);
+}}
+
+namespace plait::graph {{
+
+const plait_runtime *load_libraries(const char *) {{
+  static const plait_runtime *loaded;
+  if (loaded) return loaded;
+  const plait_runtime *r = plait_runtime_v0();
+  if (!r) throw StartError(plait_runtime_refusal());
+  plait_thread *thread = r->thread();
+  for (const plait_plugin *each : {{{plugins}}}) {{
+    if (r->attach(thread, each) >= 0) continue;
+    const std::string text = thread->error ? thread->error->message : each->name;
+    r->clear(thread);
+    throw StartError(text);
+  }}
+  return loaded = r;
+}}
+
+void load_device_library(const std::string &) {{}}
+
+}}  // namespace plait::graph
+"""
+
+
+def _defined(source: pathlib.Path) -> set[str]:
+    """Return names with all that a source defines: those of lines that are not indented."""
+    texts = _texts(path for path in (source, source.with_suffix(".h")) if path.exists())
+    lines = [line for _, text in texts for line in text.splitlines() if line[:1].isalpha()]
+    return {word for line in lines for word in re.findall(r"\w+", line)}
+
+
+def _add_kernels(
+    result: Selection, operators: Sequence[Operator], required: frozenset[str]
+) -> None:
+    """Add the kernels of the operators to the sources; leave the others for those that call them.
+
+    Raises:
+        NotImplementedError: if there is no kernel for a primitive among those `required`.
+    """
+    names = {each.name for each in operators}
+    pointwise = "".join(result.generated.values())
+    found = set(re.findall(r'PLAIT_POINTWISE\w*\(\w+, "([^"]+)"', pointwise))
+    for source, text in _texts(result.kernels.sources):
+        registered = set(re.findall(r'PLAIT_\w*KERNEL\w*\(\s*"([^"]+)"', text))
+        found |= registered
+        if registered & names or source.name == "plugin.cpp":
+            result.sources.append(result.job(source))
+        else:
+            result.on_demand[source] = _defined(source)
+    for each in operators:
+        is_primitive = each.decompose_function is None and not isinstance(each, (Composite, View))
+        if is_primitive and each.name in required - found:
+            raise NotImplementedError(f"bundle: `{each.name}` has no kernel for the CPU")

@@ -1,0 +1,126 @@
+"""Compile sources to objects with the user's compiler, and link them to one small library."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import dataclasses
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+from collections.abc import Iterable, Sequence
+
+__all__ = ["Compiler", "Job", "link"]
+
+_COMMON = ("-std=c++17", "-g0", "-DNDEBUG", "-fPIC", "-pthread", "-w")
+_HIDDEN = ("-fvisibility=hidden", "-fvisibility-inlines-hidden", "-fno-semantic-interposition")
+_SECTIONS = ("-ffunction-sections", "-fdata-sections")
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """A source and the flags of its own. Relative paths are below the compiler's folder."""
+
+    source: pathlib.Path
+    flags: tuple[str, ...]
+
+
+class Compiler:
+    """A command that compiles C++, and the folder that gets its objects."""
+
+    def __init__(self, command: Sequence[str], folder: pathlib.Path) -> None:
+        self.command = list(command)
+        self.folder = folder
+        self._n = 0
+
+    def compile(self, jobs: Iterable[Job]) -> list[pathlib.Path]:
+        """Return the objects of the sources, compiled by all processors."""
+        numbered = []
+        for job in jobs:
+            numbered.append((job, pathlib.Path(f"{self._n}.{job.source.stem}.o")))
+            self._n += 1
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            tasks = [pool.submit(self._object, job, target) for job, target in numbered]
+            try:
+                return [task.result() for task in tasks]
+            finally:
+                pool.shutdown(cancel_futures=True)
+
+    def _object(self, job: Job, target: pathlib.Path) -> pathlib.Path:
+        self.run([*_COMMON, *_HIDDEN, *_SECTIONS, *job.flags, "-c", job.source, "-o", target])
+        return target
+
+    def run(self, arguments: Sequence[str | pathlib.Path]) -> None:
+        """Run the compiler in its folder."""
+        _output([*self.command, *map(str, arguments)], self.folder)
+
+    def undefined(self, objects: Sequence[pathlib.Path]) -> set[str]:
+        """Return the names of functions and variables of plait that no object of these defines."""
+        tool = _output([*self.command, "-print-prog-name=nm"], self.folder).strip()
+        text = _output([tool, "-C", "-g", *map(str, objects)], self.folder)
+        missing: set[str] = set()
+        known: set[str] = set()
+        for line in text.splitlines():
+            found = re.match(r"[0-9a-f ]+ ([A-Za-z]) (.*)", line)
+            if found and "plait::" in found[2]:
+                (missing if found[1] == "U" else known).add(found[2])
+        return {_own_name(name) for name in missing - known}
+
+
+def _own_name(symbol: str) -> str:
+    """Return the last identifier of a function's or variable's name.
+
+    >>> _own_name("int const& plait::core::gemm<plait::A<float> >(plait_call const*)")
+    'gemm'
+    """
+    before = ""
+    while before != symbol:
+        before, symbol = symbol, re.sub(r"<[^<>]*>", "", symbol)
+    words = re.findall(r"\w+", symbol.replace("(anonymous namespace)", "").partition("(")[0])
+    return words[-1] if words else symbol
+
+
+def _output(command: Sequence[str], folder: pathlib.Path) -> str:
+    result = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, errors="replace", check=False
+    )
+    if result.returncode:
+        raise RuntimeError(
+            f"bundle: {shlex.join(command)} failed:\n{(result.stderr or result.stdout).strip()}"
+        )
+    return result.stdout
+
+
+def link(
+    compiler: Compiler, objects: Sequence[pathlib.Path], library: pathlib.Path, exports: str
+) -> None:
+    """Write a shared library with the exported symbols and what they reach, stripped.
+
+    Args:
+        compiler: links.
+        objects: below its folder.
+        library: the file. It is replaced when it is complete.
+        exports: a pattern of symbols.
+    """
+    script = compiler.folder / "exports"
+    script.write_text(f"{{ global: {exports}; local: *; }};\n")
+    options = ["--as-needed", "--gc-sections", "-O1", "-s", "--build-id=none", "-z,defs"]
+    options += [f"-soname,{library.name}", f"--version-script={script}"]
+    unfinished = library.with_name(f".{library.name}.{os.getpid()}")
+    try:
+        compiler.run(
+            [
+                "-shared",
+                "-pthread",
+                *(f"-Wl,{option}" for option in options),
+                *objects,
+                "-ldl",
+                "-lm",
+                "-o",
+                unfinished.absolute(),
+            ]
+        )
+        unfinished.replace(library)
+    finally:
+        unfinished.unlink(missing_ok=True)

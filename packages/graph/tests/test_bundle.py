@@ -1,0 +1,226 @@
+"""Bundles: a library of one graph's operators, for this machine and for another one."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import plait_abi
+import plait_core as pc
+import plait_nn as nn
+from plait_graph import bundle, export, load
+from plait_graph._bundle_needs import ALL, needs_of
+from plait_graph._bundle_sources import Level, select
+
+HERE = Path(__file__).parent
+TOOL = sorted((HERE.parent / "cpp" / "tool").glob("*.cpp"))
+COMPILER = os.environ.get("CXX", "c++").split()
+ARM = "aarch64-linux-gnu"
+EMULATOR = next(filter(shutil.which, ("qemu-aarch64", "qemu-aarch64-static")), "qemu-aarch64")
+
+# Runs a bundle in a process that has nothing of plait.
+RUN = """
+import importlib.util, sys
+import numpy as np
+spec = importlib.util.spec_from_file_location("c_interface", sys.argv[1])
+c = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(c)
+run = c.Run(c.load(sys.argv[2]), sys.argv[3])
+run.set(c.INPUT, 0, np.load(sys.argv[4]).tobytes())
+run.execute()
+dtype, shape, data = run.read(c.OUTPUT, 0)
+np.save(sys.argv[5], np.frombuffer(data, dtype).reshape(shape))
+assert not any(name.startswith("plait") for name in sys.modules)
+"""
+
+
+class LeNet(nn.Module):
+    """The network of examples/mnist.py."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(
+            *(nn.Conv2d(1, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2)),
+            *(nn.Conv2d(6, 16, 5), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten()),
+            *(nn.Linear(400, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(), nn.Linear(84, 10)),
+        )
+
+    def forward(self, x: Any) -> Any:
+        return self.layers(x)
+
+
+def compiler_for(machine: str) -> None:
+    command = [*COMPILER, "-dumpmachine"]
+    if not shutil.which(COMPILER[0]):
+        pytest.skip(f"{COMPILER[0]} is not installed")
+    if not subprocess.run(command, capture_output=True, text=True).stdout.startswith(machine):
+        pytest.skip(f"{COMPILER[0]} does not compile for {machine}")
+
+
+def level() -> Level:
+    """Return the level of the kernels that this process runs."""
+    names = plait_abi.paths("plait_core")
+    has_avx2 = {"avx2", "fma", "f16c"} <= set(Path("/proc/cpuinfo").read_text().split())
+    return "avx2" if has_avx2 and "libplait_cpu_avx2.so" in names else "base"
+
+
+def saved(model: nn.Module, x: Any, folder: Path) -> tuple[Path, np.ndarray[Any, Any]]:
+    """Write a model and an input; return the file and the output."""
+    path = folder / "model.safetensors"
+    export(model.eval(), (x,), path)
+    np.save(folder / "x.npy", x.numpy())
+    return path, load(path)(x).numpy()
+
+
+def exported_names(library: Path) -> set[str]:
+    text = subprocess.run(
+        ["nm", "-D", "--defined-only", library], capture_output=True, text=True, check=True
+    ).stdout
+    return set(re.findall(r" T (\w+)", text))
+
+
+def test_a_bundle_has_the_bits_of_the_runtime_and_the_functions_of_the_header(
+    tmp_path: Path,
+) -> None:
+    """And it says which operator it has not."""
+    compiler_for(os.uname().machine)
+    pc.manual_seed(0)
+    model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
+    path, expected = saved(model, pc.randn(3, 8), tmp_path)
+    library = tmp_path / "out" / "libmodel.so"
+    bundle(path, library, level=level())
+    header = (library.parent / "plait" / "run.h").read_text()
+    assert exported_names(library) == set(re.findall(r"\b(plait_run_\w+)\(", header))
+    assert library.stat().st_size < 800_000
+    result = tmp_path / "y.npy"
+    command = [sys.executable, "-c", RUN, HERE / "c_interface.py", library]
+    subprocess.run([*command, path, tmp_path / "x.npy", result], check=True)
+    np.testing.assert_array_equal(np.load(result), expected)
+    other = tmp_path / "other.safetensors"
+    export(lambda x: pc.cumsum(x, 0), (pc.ones(3, 8),), other)
+    done = subprocess.run(
+        [*command, other, tmp_path / "x.npy", result], capture_output=True, text=True
+    )
+    assert 'there is no operator "cumsum"' in done.stderr
+
+
+# What is selected
+
+
+def test_what_a_graph_needs(tmp_path: Path) -> None:
+    path, _ = saved(LeNet(), pc.randn(1, 1, 28, 28), tmp_path)
+    needs = needs_of(load(path).graph)
+    assert needs.operators is not None
+    assert {"max_pool2d", "linear", "view"} <= needs.operators
+    assert needs.dtypes == {"float32", "bool", "int64"}
+    assert needs.windows is not None and 5 in needs.windows and 3 not in needs.windows
+    assert not needs.groups
+    selection = select(needs, "base")
+    files = {job.source.stem for job in selection.sources}
+    assert "convolution" in files and "svd" not in files
+    assert '"linear"' in selection.generated["selection.h"]
+    assert '"cumsum"' not in selection.generated["selection.h"]
+    assert "vjp_linear" not in "".join(selection.generated.values())
+
+
+def test_groups_of_channels_and_halves_are_needed_where_a_graph_has_them(tmp_path: Path) -> None:
+    model = nn.Conv2d(4, 4, 3, groups=4).bfloat16()
+    x = pc.randn(1, 4, 8, 8).to(pc.bfloat16)
+    export(model, (x,), tmp_path / "model")
+    needs = needs_of(load(tmp_path / "model").graph)
+    assert needs.groups
+    assert {"bfloat16", "float32"} <= needs.dtypes
+
+
+def test_the_build_of_everything_has_every_kernel() -> None:
+    selection = select(ALL, "base")
+    kernels = {job.source for job in selection.sources} | set(selection.on_demand)
+    assert set(selection.kernels.sources) <= kernels
+    assert '"cumsum"' in selection.generated["selection.h"]
+
+
+# Errors
+
+
+@pytest.fixture
+def double(tmp_path: Path) -> Path:
+    path = tmp_path / "double.safetensors"
+    export(lambda x: x * 2, (pc.ones(3),), path)
+    return path
+
+
+def fake_compiler(folder: Path, machine: str) -> str:
+    """Return a program that says its machine and compiles nothing."""
+    path = folder / "fake-c++"
+    path.write_text(
+        f'#!/bin/sh\n[ "$1" = -dumpmachine ] && echo {machine} && exit\n'
+        "echo no room on the device >&2\nexit 3\n"
+    )
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return str(path)
+
+
+def test_a_missing_compiler(double: Path, tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match="a C\\+\\+ compiler is required; there is no 'nothing'"):
+        bundle(double, tmp_path / "lib.so", compiler="nothing -O2")
+    with pytest.raises(RuntimeError, match="there is no 'riscv64-none-g\\+\\+'"):
+        bundle(double, tmp_path / "lib.so", target="riscv64-none")
+
+
+def test_a_compiler_that_fails(double: Path, tmp_path: Path) -> None:
+    compiler = fake_compiler(tmp_path, "x86_64-linux-gnu")
+    with pytest.raises(RuntimeError, match="failed:\nno room on the device"):
+        bundle(double, tmp_path / "lib.so", compiler=compiler)
+    assert not (tmp_path / "lib.so").exists()
+
+
+def test_a_compiler_or_a_level_of_another_machine(double: Path, tmp_path: Path) -> None:
+    compiler = fake_compiler(tmp_path, "aarch64-linux-gnu")
+    with pytest.raises(ValueError, match="`target` is x86_64-linux-gnu"):
+        bundle(double, tmp_path / "lib.so", compiler=compiler, target="x86_64-linux-gnu")
+    with pytest.raises(ValueError, match="`level` of aarch64 is 'base'; got 'avx2'"):
+        bundle(double, tmp_path / "lib.so", compiler=compiler, level="avx2")
+
+
+def test_an_operator_without_a_kernel(tmp_path: Path) -> None:
+    export(lambda x: pc.fft.fft(x), (pc.ones(4, dtype=pc.complex64),), tmp_path / "fft")
+    compiler = fake_compiler(tmp_path, "x86_64-linux-gnu")
+    with pytest.raises(NotImplementedError, match="`fft_c2c` has no kernel for the CPU"):
+        bundle(tmp_path / "fft", tmp_path / "lib.so", compiler=compiler)
+
+
+# Another machine, and the sizes that docs/guides/bundles.md tells
+
+
+@pytest.mark.slow
+def test_mnist_has_its_size(tmp_path: Path) -> None:
+    compiler_for("x86_64")
+    path, _ = saved(LeNet(), pc.randn(1, 1, 28, 28), tmp_path)
+    bundle(path, tmp_path / "libmnist.so")
+    assert (tmp_path / "libmnist.so").stat().st_size < 900_000
+
+
+@pytest.mark.slow
+def test_mnist_on_aarch64(tmp_path: Path) -> None:
+    for program in (f"{ARM}-g++", EMULATOR):
+        if not shutil.which(program):
+            pytest.skip(f"{program} is not installed")
+    pc.manual_seed(0)
+    path, expected = saved(LeNet(), pc.randn(1, 1, 28, 28), tmp_path)
+    bundle(path, tmp_path / "libmnist.so", target=ARM)
+    tool = tmp_path / "plait-run"
+    command = [f"{ARM}-g++", "-std=c++17", f"-I{tmp_path}", f"-I{HERE.parent / 'cpp'}"]
+    link = [tmp_path / "libmnist.so", "-Wl,-rpath,$ORIGIN", "-o", tool]
+    subprocess.run([*command, *TOOL, *link], check=True)
+    emulated = [EMULATOR, "-L", f"/usr/{ARM}", tool, path, tmp_path / "x.npy"]
+    subprocess.run([*emulated, "-o", tmp_path / "y.npy"], check=True)
+    np.testing.assert_allclose(np.load(tmp_path / "y.npy"), expected, rtol=1e-5, atol=1e-6)
