@@ -141,6 +141,7 @@ def test_groups_of_channels_and_halves_are_needed_where_a_graph_has_them(tmp_pat
     assert {"bfloat16", "float32"} <= needs.dtypes
 
 
+@pytest.mark.slow
 def test_the_build_of_everything_has_every_kernel() -> None:
     selection = select(ALL, "base")
     kernels = {job.source for job in selection.sources} | set(selection.on_demand)
