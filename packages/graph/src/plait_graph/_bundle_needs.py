@@ -79,6 +79,8 @@ def needs_of(graph: Graph) -> Needs:
     """Return what a graph needs."""
     graph = infer_shapes(graph)
     dtypes = {value.dtype.name for value in _values(graph) if value.dtype is not None}
+    if any(value.dtype is None for value in _values(graph)):
+        dtypes = set(_KINDS)  # those of branches, and of shapes that depend on values
     dtypes |= {*_ALWAYS, *(_COMPUTED_IN[name] for name in dtypes if name in _COMPUTED_IN)}
     windows: set[int] = set()
     groups = False
