@@ -518,11 +518,13 @@ def growth(session: nox.Session) -> None:
 def replay(session: nox.Session) -> None:
     """Replay recorded calls of the reproducible mode bit by bit, on aarch64 under emulation too.
 
-    That part is skipped where the cross compiler or the emulator is missing
+    Compile bundles for both. What needs the cross compiler or the emulator is skipped without it
     (Debian: g++-aarch64-linux-gnu, qemu-user).
     """
     install(session, EVERYTHING, extras=True)
     session.run("pytest", "-rs", "tests/replay", *session.posargs)
+    env = {"PLAIT_LONG_BUNDLES": "1"}
+    session.run("pytest", "-q", "packages/graph/tests/test_bundle.py", env=env)
 
 
 @nox.session

@@ -27,6 +27,9 @@ COMPILER = os.environ.get("CXX", "c++").split()
 ARM = "aarch64-linux-gnu"
 EMULATOR = next(filter(shutil.which, ("qemu-aarch64", "qemu-aarch64-static")), "qemu-aarch64")
 
+# Those that compile for minutes; nox -s replay runs them.
+long = pytest.mark.skipif("PLAIT_LONG_BUNDLES" not in os.environ, reason="PLAIT_LONG_BUNDLES")
+
 # Runs a bundle in a process that has nothing of plait.
 RUN = """
 import importlib.util, sys
@@ -141,7 +144,7 @@ def test_groups_of_channels_and_halves_are_needed_where_a_graph_has_them(tmp_pat
     assert {"bfloat16", "float32"} <= needs.dtypes
 
 
-@pytest.mark.slow
+@long
 def test_the_build_of_everything_has_every_kernel() -> None:
     selection = select(ALL, "base")
     kernels = {job.source for job in selection.sources} | set(selection.on_demand)
@@ -202,7 +205,7 @@ def test_an_operator_without_a_kernel(tmp_path: Path) -> None:
 # Another machine, and the sizes that docs/guides/bundles.md tells
 
 
-@pytest.mark.slow
+@long
 def test_mnist_has_its_size(tmp_path: Path) -> None:
     compiler_for("x86_64")
     path, _ = saved(LeNet(), pc.randn(1, 1, 28, 28), tmp_path)
@@ -210,7 +213,7 @@ def test_mnist_has_its_size(tmp_path: Path) -> None:
     assert (tmp_path / "libmnist.so").stat().st_size < 900_000
 
 
-@pytest.mark.slow
+@long
 def test_mnist_on_aarch64(tmp_path: Path) -> None:
     for program in (f"{ARM}-g++", EMULATOR):
         if not shutil.which(program):
