@@ -89,7 +89,8 @@ def needs_of(graph: Graph) -> Needs:
             continue
         values = [value for value in node.reads() if isinstance(value, Value)]
         four = [v.shape for v in (*values, *node.defines()) if v.shape and len(v.shape) == 4]
-        windows |= {shape[2] for shape in four if shape[2] == shape[3]}
+        sizes = {shape[2] for shape in four if shape[2] == shape[3]}
+        windows |= {size for size in sizes if isinstance(size, int)}
         forward = node.op.startswith("conv2d") and "backward" not in node.op and len(four) > 1
         # images and weights have one number of channels if they are not in groups
         groups |= not forward or four[0][1] != four[1][1]
