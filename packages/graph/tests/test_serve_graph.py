@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import http.client
 import io
 import json
@@ -11,6 +12,7 @@ import re
 import signal
 import socket
 import subprocess
+import termios
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -263,6 +265,8 @@ def test_requests_at_its_end(program: Path, libraries: str, tmp_path: Path) -> N
         place = ("127.0.0.1", server.port)
         with socket.create_connection(place, timeout=20) as late:
             late.sendall(b"POST /predict HTTP/1.1\r\nHost: x\r\nContent-Length: 24\r\n")
+            while int.from_bytes(fcntl.ioctl(late, termios.TIOCOUTQ, bytes(4)), "little"):
+                time.sleep(0.01)  # until the server's socket has all
             server.ask("GET", "/health")  # which the server reads later
             server.process.send_signal(signal.SIGTERM)
             refused = False
