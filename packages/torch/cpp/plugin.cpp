@@ -38,4 +38,4 @@ PLAIT_EXPORT int plait_torch_use_generator(int is_pytorchs) {
 }
 
 PLAIT_EXPORT const plait_plugin plait_plugin_v1{
-    PLAIT_HEADER(plait_plugin), "plait_torch", "2.13.0", 0, plait::pytorch::init, nullptr};
+    PLAIT_HEADER(plait_plugin), "plait_torch", "2.13.0.2", 0, plait::pytorch::init, nullptr};

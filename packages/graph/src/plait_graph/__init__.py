@@ -14,12 +14,13 @@ outputs  %2
 
 import plait_core as _core  # noqa: F401  operators, and the kernels of the CPU
 from plait_graph._bundle import bundle
-from plait_graph._compile import Compiled, compile
+from plait_graph._compile import compile
 from plait_graph._computation_graph import Graph, Node
 from plait_graph._control_flow import cond, while_loop
 from plait_graph._deferred import Deferred
 from plait_graph._export import Loaded, export, load
 from plait_graph._free_sizes import Dim
+from plait_graph._frozen import Compiled
 from plait_graph._values import Number, SizeExpression, SizeQuotient, SizeRange, Value
 
 __all__ = [

@@ -323,7 +323,8 @@ class Graph:
             inputs   %x float32[3, 4]
             outputs  %x
         """
-        return graph_at_sizes(self, sizes)
+        result: Graph = graph_at_sizes(self, sizes)
+        return result
 
     def call(
         self,

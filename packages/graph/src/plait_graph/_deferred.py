@@ -8,8 +8,8 @@ from typing import Any
 
 from plait_graph import _graph
 from plait_graph._capture import is_recording
-from plait_graph._compile import Compiled
 from plait_graph._computation_graph import Graph
+from plait_graph._frozen import Compiled
 
 
 class Deferred(Compiled):

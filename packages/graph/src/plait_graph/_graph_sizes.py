@@ -1,9 +1,12 @@
-"""The free sizes of a graph: their form in JSON, checks, and graphs for given sizes."""
+"""The free sizes of a graph: their form in JSON, checks, and graphs for given sizes.
+
+A `Graph` is any here, as its module imports this one.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import plait_abi
 from plait_graph._size_expressions import (
@@ -17,13 +20,10 @@ from plait_graph._size_expressions import (
 )
 from plait_graph._values import SizeExpression, SizeQuotient, SizeRange, Value
 
-if TYPE_CHECKING:
-    from plait_graph._computation_graph import Graph
-
 __all__ = ["check_sizes", "graph_at_sizes", "read_sizes", "sizes_json", "sizes_of_inputs"]
 
 
-def sizes_json(graph: Graph) -> dict[str, Any]:
+def sizes_json(graph: Any) -> dict[str, Any]:
     """Return the members of the JSON of a graph that tell of free sizes; none if it has none."""
     if not graph.sizes:
         return {}
@@ -74,7 +74,7 @@ def _expressions(argument: Any) -> Iterator[str]:
         yield from (argument.above, argument.below)
 
 
-def _texts(graph: Graph) -> Iterator[str]:
+def _texts(graph: Any) -> Iterator[str]:
     """Yield the texts of all expressions in shapes and arguments."""
     for value in graph.values():
         yield from (n for n in (*(value.shape or ()), *(value.strides or ())) if type(n) is str)
@@ -87,7 +87,7 @@ def _texts(graph: Graph) -> Iterator[str]:
         yield from (n for n in shape if isinstance(n, str))
 
 
-def check_sizes(graph: Graph) -> None:
+def check_sizes(graph: Any) -> None:
     """Check that expressions name sizes of the graph, which are dimensions of its inputs.
 
     Raises: ArgumentError if they do not.
@@ -127,7 +127,7 @@ def _fixed_value(value: Value, sizes: Mapping[str, int]) -> Value:
     return Value(value.name, value.dtype, shape, strides, value.device)
 
 
-def graph_at_sizes(graph: Graph, sizes: Mapping[str, int]) -> Graph:
+def graph_at_sizes(graph: Any, sizes: Mapping[str, int]) -> Any:
     """Return a graph with numbers in the place of its free sizes; see `Graph.at_sizes`."""
     if set(sizes) != set(graph.sizes):
         raise plait_abi.ArgumentError(
@@ -152,7 +152,7 @@ def graph_at_sizes(graph: Graph, sizes: Mapping[str, int]) -> Graph:
     return result
 
 
-def sizes_of_inputs(graph: Graph, inputs: Sequence[Any]) -> dict[str, int]:
+def sizes_of_inputs(graph: Any, inputs: Sequence[Any]) -> dict[str, int]:
     """Return the sizes of a graph for tensors.
 
     Raises: ArgumentError if their shapes are no shapes of its inputs.
