@@ -318,7 +318,8 @@ def kernels_of_the_cpu(operator: Operator) -> list[plait_abi.Probe]:
     owners = {
         each.provider
         for each in plait_abi.records()
-        if each.kind == "kernel" and each.name == operator.name
+        # those of plait_torch serve calls while PyTorch's generator is in force
+        if each.kind == "kernel" and each.name == operator.name and each.provider != "plait_torch"
     }
     probes = []
     for owner in owners:

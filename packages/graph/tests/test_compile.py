@@ -182,6 +182,18 @@ def test_strided_views_of_what_is_outside_of_an_argument() -> None:
         repeat(lambda: compiled(x))
 
 
+def test_offsets_count_from_the_start_of_memory() -> None:
+    compiled = frozen(lambda x: x.as_strided((2,), (1,), 0) * 1)
+    memory = pc.arange(5.0)
+    for _ in range(3):
+        assert_same(compiled(memory[0:2]), T([0.0, 1.0]))
+    with pytest.raises(NotImplementedError, match=r"as_strided: its offset counts .* clone\(\)"):
+        repeat(lambda: compiled(memory[1:3]))
+    weight = memory[2:4]
+    with pytest.raises(NotImplementedError, match="as_strided: its offset counts"):
+        repeat(frozen(lambda: weight.as_strided((2,), (1,), 0) * 1))
+
+
 def test_kinds_of_many_numbers() -> None:
     compiled = frozen(lambda x, s: x * s)
     for k in range(50):

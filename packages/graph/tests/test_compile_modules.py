@@ -141,3 +141,15 @@ def test_losses() -> None:
                 each(x * (k + 1), target).backward()
                 seen.append(bits([module.weight.grad, module.bias.grad]))
             assert seen[0] == seen[1], loss
+
+
+def test_attributes_that_are_set_are_those_of_the_module() -> None:
+    for frozen in (False, True):
+        module = nn.Linear(2, 1)
+        compiled = compile(module, frozen=frozen)
+        compiled.weight = nn.Parameter(pc.zeros(1, 2))
+        compiled.note = 3
+        assert module.weight is compiled.weight and module.note == 3
+        assert pc.equal(compiled(pc.ones(1, 2)), module.bias.view(1, 1))
+        del compiled.note
+        assert not hasattr(module, "note")

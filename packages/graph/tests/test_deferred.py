@@ -288,7 +288,7 @@ def test_the_default_dtype_changes() -> None:
 # Errors.
 
 
-def test_an_error_that_depends_on_elements() -> None:
+def test_an_index_out_of_range_is_an_error_of_its_call() -> None:
     table = pc.randn(4, 2)
     log = pc.zeros(1)
 
@@ -302,14 +302,48 @@ def test_an_error_that_depends_on_elements() -> None:
     for _ in range(3):
         compiled(T([1, 2]))
     assert log.item() == 33
-    with pytest.raises(IndexError, match=r"embedding.*deferred.*`.*f`"):
-        compiled(T([1, 4]))
+    for count in (34, 35):
+        with pytest.raises(IndexError, match="embedding") as error:
+            compiled(T([1, 4]))
+        assert "deferred" not in str(error.value)
+        assert log.item() == count
+    assert_same(compiled(T([3, 0])), F.embedding(T([3, 0]), table) * 2)
+
+
+def test_gradients_stay_as_they_are_after_an_error() -> None:
+    model = nn.Linear(3, 4)
+
+    def f(x: Any, y: Any) -> None:
+        F.cross_entropy(model(x), y).backward()
+        model.zero_grad()
+
+    compiled = compile(f)
+    for _ in range(3):
+        compiled(pc.randn(2, 3), T([0, 3]))
+    with pytest.raises(IndexError):
+        compiled(pc.randn(2, 3), T([0, 4]))
+    assert model.weight.grad is None
+
+
+def test_another_error_that_depends_on_elements() -> None:
+    log = pc.zeros(1)
+
+    def f(weights: Any) -> Any:
+        log.add_(1)
+        y = pc.multinomial(weights, 1) + 1
+        log.add_(10)
+        return y
+
+    compiled = compile(f)
+    for _ in range(3):
+        compiled(T([0.5, 0.5]))
+    with pytest.raises(ValueError, match=r"multinomial.*deferred.*`.*f`"):
+        compiled(T([0.5, -0.5]))
     assert log.item() == 34
-    with pytest.raises(IndexError, match="embedding") as error:  # such a call waits no more
-        compiled(T([1, 4]))
+    with pytest.raises(ValueError, match="multinomial") as error:  # such a call waits no more
+        compiled(T([0.5, -0.5]))
     assert "deferred" not in str(error.value)
     assert log.item() == 35
-    assert_same(compiled(T([3, 0])), F.embedding(T([3, 0]), table) * 2)
 
 
 def test_an_exception_of_the_function() -> None:

@@ -1,6 +1,7 @@
 #include "deferral/deferral.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <plait/layer.hpp>
 
 namespace plait::graph {
@@ -9,6 +10,9 @@ namespace {
 constexpr uint32_t position = 18;  // below the layers that take calls apart
 uint64_t layer_bit;                // 0: there is no layer yet
 thread_local std::shared_ptr<Deferral> current;
+
+// One thread defers calls at a time: two could wait for each other's results.
+std::atomic<bool> is_taken{false};
 
 // Those of all threads.
 auto &all_mutex = *new std::mutex;
@@ -55,6 +59,21 @@ template <class F>
 void each_tensor(const plait_call *c, F &&f) {
   each_tensor(c->in, c->n_in, f);
   if (c->form != PLAIT_FUNCTION) each_tensor(c->out, c->n_out, f);
+}
+
+// Whether elements of the arguments may be an error: indices out of range, matrices that are
+// singular. The function must see it before it goes on, as gradients of such a call are nothing.
+bool may_fail(const plait_call *c) {
+  if (std::strncmp(c->op->name, "linalg_", 7) == 0 || std::strncmp(c->op->name, "cholesky", 8) == 0)
+    return true;
+  if (c->op->flags & PLAIT_OP_POINTWISE || std::strcmp(c->op->name, "copy_") == 0) return false;
+  size_t n = 0;
+  bool has_integers = false;
+  each_tensor(c, [&](const plait_tensor *t) {
+    n++;
+    has_integers |= t->dl.dtype.code == kDLInt && t->dl.dtype.bits >= 32;
+  });
+  return has_integers && n > 1;
 }
 
 void mark(plait_tensor *t) { __atomic_fetch_or(&t->layers, layer_bit, __ATOMIC_RELAXED); }
@@ -274,6 +293,7 @@ void Deferral::truncate(size_t places, size_t storages) {
 
 bool Deferral::is_deferrable(const plait_call *c) const {
   if (c->todo || c->device.device_type != kDLCPU || has_python_kernel(c->op)) return false;
+  if (may_fail(c)) return false;
   if (__atomic_load_n(runtime->observed, __ATOMIC_RELAXED) & PLAIT_EVENT_OP) return false;
   bool is = true;
   each_tensor(c, [&](const plait_tensor *t) {
@@ -942,7 +962,7 @@ plait_status Deferral::flush(plait_thread *thread) {
 // Threads.
 
 bool start_deferral(plait_thread *thread, Trie *trie) {
-  if (current || trie->is_used.exchange(true)) return false;
+  if (current || is_taken.exchange(true)) return false;
   const auto begin = [&]() -> plait_status {
     if (!layer_bit) {
       uint32_t bit = 0;
@@ -959,7 +979,7 @@ bool start_deferral(plait_thread *thread, Trie *trie) {
   if (border(thread, "compile", begin) < 0) {
     runtime->clear(thread);
     current = nullptr;
-    trie->is_used = false;
+    is_taken = false;
     return false;
   }
   thread->included |= layer_bit;
@@ -971,9 +991,11 @@ plait_status stop_deferral(plait_thread *thread) {
   current = nullptr;
   thread->included &= ~layer_bit;
   const plait_status s = d->flush(thread);
-  d->trie()->is_used = false;
-  const std::lock_guard<std::mutex> lock(all_mutex);
-  all.erase(std::remove(all.begin(), all.end(), d), all.end());
+  {
+    const std::lock_guard<std::mutex> lock(all_mutex);
+    all.erase(std::remove(all.begin(), all.end(), d), all.end());
+  }
+  is_taken = false;
   return s;
 }
 

@@ -3,7 +3,6 @@
 // path: a storage, also by its number, and where and how the tensor lies in it.
 #pragma once
 #include <array>
-#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -102,7 +101,6 @@ class Trie {
   // The texts of the programs.
   std::vector<std::string> graphs() const;
 
-  std::atomic<bool> is_used{false};  // by a call of the function
   std::string name;  // of the function, for messages
 
  private:

@@ -58,6 +58,7 @@ Guard::Type::Type(const plait_tensor *t)
     : dtype(t->dl.dtype),
       device(t->dl.device),
       layers(t->layers),
+      begins(t->dl.data == t->storage->data),
       sizes(t->dl.shape, t->dl.shape + t->dl.ndim) {
   sizes.insert(sizes.end(), t->dl.strides, t->dl.strides + t->dl.ndim);
 }
@@ -65,7 +66,8 @@ Guard::Type::Type(const plait_tensor *t)
 bool Guard::Type::fits(const plait_tensor *t) const {
   const auto ndim = size_t(t->dl.ndim);
   return same(t->dl.dtype, dtype) && same(t->dl.device, device) && t->layers == layers &&
-         sizes.size() == 2 * ndim && std::equal(t->dl.shape, t->dl.shape + ndim, sizes.begin()) &&
+         (t->dl.data == t->storage->data) == begins && sizes.size() == 2 * ndim &&
+         std::equal(t->dl.shape, t->dl.shape + ndim, sizes.begin()) &&
          std::equal(t->dl.strides, t->dl.strides + ndim, sizes.begin() + ptrdiff_t(ndim));
 }
 

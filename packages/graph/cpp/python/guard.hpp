@@ -28,6 +28,7 @@ class Guard {
     DLDataType dtype;
     DLDevice device;
     uint64_t layers;
+    bool begins;                 // it lies at the start of its memory, where offsets count from
     std::vector<int64_t> sizes;  // shape, then strides
     explicit Type(const plait_tensor *);
     bool fits(const plait_tensor *) const;

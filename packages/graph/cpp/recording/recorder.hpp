@@ -72,8 +72,11 @@ class Recorder {
     bool is_outside, is_argument;
     std::string first;         // a value that lies at its start, or empty
     DLDataType first_dtype{};  // of that value
+    bool begins = true;        // all tensors from outside lie at its start
   };
   void refuse(const plait_call *c, const std::string &why);
+  // Refuses an offset from the start of memory that a graph may get a part of.
+  void check_offset(const plait_call *c);
   std::string add_value(plait_tensor *t);
   std::string argument(const plait_call *c, uint16_t i);
   void make_target(plait_tensor *t);

@@ -16,8 +16,8 @@ class Deferred(Compiled):
     """A function whose operator calls wait and run together: what `compile` returns.
 
     Python runs at every call. Operator calls that an earlier call of the function made, too, wait
-    until somebody needs their elements, and then run as one program. Attributes that it does not
-    have are those of the function.
+    until somebody needs their elements, and then run as one program. Its attributes are those of
+    the function, also when they are set.
 
     Example:
         >>> import plait_core as pc

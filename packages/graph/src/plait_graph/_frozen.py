@@ -288,7 +288,7 @@ class CompiledFunction(plait_autograd.Function):
 class Compiled:
     """A function that runs without Python where it can: what `compile` returns.
 
-    Attributes that it does not have are those of the function.
+    Its attributes are those of the function, also when they are set.
 
     Example:
         >>> import plait_core as pc
@@ -316,6 +316,15 @@ class Compiled:
         if name == "_orig_mod":
             raise AttributeError(name)
         return getattr(self._orig_mod, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name.startswith("_"):
+            object.__setattr__(self, name, value)
+        else:
+            setattr(self._orig_mod, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        delattr(self._orig_mod, name)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
@@ -542,8 +551,8 @@ def _leaf_keys(leaves: list[Any]) -> tuple[Any, ...]:
     places = iter(_graph.shared_memory(tensors))
     for leaf in leaves:
         if isinstance(leaf, pc.Tensor):
-            shape, strides = tuple(leaf.shape), leaf.stride()
-            keys.append((next(places), leaf.dtype, shape, strides, leaf.device, leaf.requires_grad))
+            layout = tuple(leaf.shape), leaf.stride(), leaf.storage_offset() == 0
+            keys.append((next(places), leaf.dtype, layout, leaf.device, leaf.requires_grad))
         elif isinstance(leaf, (float, complex, slice)):
             keys.append((type(leaf), repr(leaf)))  # -0.0 is 0.0, and nan is not nan
         else:

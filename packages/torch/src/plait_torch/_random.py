@@ -7,9 +7,23 @@ from contextlib import contextmanager
 from typing import Any
 
 import plait
-from plait import initial_seed, manual_seed, seed
+from plait import initial_seed, seed
 
 __all__ = ["fork_rng", "get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state"]
+
+
+def manual_seed(seed: Any) -> Any:
+    """Start the default stream of random numbers again; returns its generator.
+
+    Args:
+        seed: as in PyTorch, a number or a text that ``int`` takes.
+
+    Example:
+        >>> from plait_torch._random import manual_seed
+        >>> manual_seed(2.0).initial_seed()
+        2
+    """
+    return plait.manual_seed(int(seed))
 
 
 def get_rng_state() -> Any:

@@ -13,7 +13,7 @@ from plait_torch._accelerator import get_device_module
 from plait_torch._amp import GradScaler, autocast, get_autocast_dtype, is_autocast_enabled
 from plait_torch._compiler import compile
 from plait_torch._futures import Future
-from plait_torch._random import get_rng_state, set_rng_state
+from plait_torch._random import get_rng_state, manual_seed, set_rng_state
 from plait_torch._serialization import load, save
 from plait_torch._tensor_types import *  # noqa: F403 - the ten types
 from plait_torch._version import __version__
@@ -39,6 +39,7 @@ __all__ = [  # noqa: PLE0604 - names of a table
     "get_float32_matmul_precision",
     "get_num_interop_threads",
     "get_rng_state",
+    "manual_seed",
     "has_cuda",
     "has_mps",
     "is_autocast_cpu_enabled",
