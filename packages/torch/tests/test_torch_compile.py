@@ -173,3 +173,13 @@ def test_python_runs_at_each_call(torch: Any) -> None:
     for n in (1, 2, -2, 0, 1, -1):
         assert torch.equal(compiled(x, n), f(x, n)) and signs[-1] is signs[-2]
     assert len(signs) == 12 and True in signs and False in signs
+
+
+def test_a_bound_method_of_a_compiled_function_keeps_its_object(torch: Any) -> None:
+    class Doubling(torch.nn.Module):
+        @torch.compile
+        def forward(self, x: Any) -> Any:
+            return x * 2
+
+    model = Doubling()
+    assert torch.compile(model.forward)(torch.ones(1)).item() == 2

@@ -153,7 +153,10 @@ def compile(
         )
     if not runs or isinstance(model, (type, types.BuiltinFunctionType)):
         return model
-    return _compiled_function(getattr(model, "_torchdynamo_orig_callable", model))
+    before = getattr(model, "_torchdynamo_orig_callable", model)
+    if before is not model and isinstance(model, types.MethodType):
+        before = types.MethodType(before, model.__self__)  # of a function that was compiled
+    return _compiled_function(before)
 
 
 def _check_backend(backend: Any) -> None:
