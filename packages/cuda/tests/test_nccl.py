@@ -480,7 +480,8 @@ def test_other_parts_of_distributed_training(tmp_path: pathlib.Path) -> None:
 
 def test_the_launcher_starts_a_process_for_each_gpu(tmp_path: pathlib.Path) -> None:
     program = tmp_path / "program.py"
-    program.write_text("import os; print('rank', os.environ['RANK'])")
+    # one write for each rank, as they share the pipe
+    program.write_text("import os; os.write(1, f'rank {os.environ[\"RANK\"]}\\n'.encode())")
     done = subprocess.run(
         [sys.executable, "-m", "plait_distributed.run", "--nproc-per-node", "gpu", str(program)],
         env={**os.environ, "PLAIT_CUDA_EMULATION": "1", "PLAIT_CUDA_DEVICES": "3"},
@@ -489,7 +490,7 @@ def test_the_launcher_starts_a_process_for_each_gpu(tmp_path: pathlib.Path) -> N
         timeout=60,
     )
     assert done.returncode == 0, done.stderr
-    assert sorted(done.stdout.split()) == ["0", "1", "2", "rank", "rank", "rank"], done.stdout
+    assert sorted(done.stdout.splitlines()) == ["rank 0", "rank 1", "rank 2"], done.stdout
 
 
 def test_a_killed_rank_is_told(tmp_path: pathlib.Path) -> None:
