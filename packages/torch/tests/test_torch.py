@@ -56,7 +56,7 @@ def test_modules_are_plaits(torch: Any) -> None:
     from torch.utils.data.dataloader import DataLoader
 
     assert torch.nn.Linear is plait.nn.Linear
-    assert torch.fft is plait.fft and init is plait.nn.init
+    assert torch.fft is plait.fft and init.normal_ is plait.nn.init.normal_
     assert torch.optim.lr_scheduler.StepLR is plait.optim.lr_scheduler.StepLR
     assert F.relu is plait.nn.functional.relu
     assert DataLoader is plait.utils.data.DataLoader

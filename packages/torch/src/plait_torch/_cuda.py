@@ -11,8 +11,8 @@ import plait
 from plait_abi import binding
 from plait_core.cuda import NoCuda as NoCuda
 from plait_torch._accelerator import refused
+from plait_torch._generator import state_of, tensor_of
 from plait_torch._graphed import make_graphed_callables as make_graphed_callables
-from plait_torch._random import state_of, tensor_of
 from plait_torch._tensor_types import OF_CUDA
 
 # what programs read before they use a device

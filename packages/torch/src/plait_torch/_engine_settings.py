@@ -117,13 +117,17 @@ def cond(
         >>> cond(plait.tensor(True), lambda x: x + 1, lambda x: x - 1, (plait.zeros(1),))
         tensor([1.])
     """
-    if (of_graphs := _of_graphs("cond")) is not None:
+    if (of_graphs := _of_graphs("cond", operands)) is not None:
         return of_graphs(pred, true_fn, false_fn, tuple(operands))
     return (true_fn if pred else false_fn)(*operands)
 
 
-def _of_graphs(name: str) -> Any:
-    """Return a function of plait-graph, if it has it and a program uses it: graphs record it."""
+def _of_graphs(name: str, values: Sequence[Any]) -> Any:
+    """Return a function of plait-graph, if a program uses that and the values are tensors: graphs
+    record it.
+    """
+    if not values or any(isinstance(value, (bool, int, float)) for value in values):
+        return None
     return getattr(sys.modules.get("plait_graph"), name, None)
 
 
@@ -137,13 +141,17 @@ def while_loop(
         >>> while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, 2 * x), (0, 1))
         (3, 8)
     """
-    values = tuple(carried_inputs)
-    if (of_graphs := _of_graphs("while_loop")) is not None:
-        result = of_graphs(cond_fn, body_fn, values)
-        return tuple(result) if isinstance(result, (tuple, list)) else (result,)
-    while cond_fn(*values):
+
+    def body(*values: Any) -> tuple[Any, ...]:
         result = body_fn(*values)
-        values = tuple(result) if isinstance(result, (tuple, list)) else (result,)
+        return tuple(result) if isinstance(result, (tuple, list)) else (result,)
+
+    values = tuple(carried_inputs)
+    if (of_graphs := _of_graphs("while_loop", values)) is not None:
+        result: tuple[Any, ...] = of_graphs(cond_fn, body, values)
+        return result
+    while cond_fn(*values):
+        values = body(*values)
     return values
 
 

@@ -6,7 +6,9 @@ import ctypes
 import threading
 from typing import Any
 
+import plait
 import plait_abi
+from plait_abi.binding import default_generator
 
 __all__ = ["bind", "unbind", "use_generator"]
 
@@ -47,9 +49,30 @@ def use_generator(name: str) -> None:
             raise MemoryError("use_generator: no memory for a generator")
 
 
+def tensor_of(state: Any) -> Any:
+    """Return a state of a generator as a tensor of bytes."""
+    if isinstance(state, plait.Tensor):
+        return state
+    if not isinstance(state, bytes):
+        state = b"".join(word.to_bytes(8, "little") for word in state)
+    return plait.frombuffer(bytearray(state), dtype=plait.uint8)
+
+
+def state_of(tensor: Any) -> Any:
+    """Return the state that `tensor_of` made a tensor of: bytes, or a seed and an offset."""
+    if isinstance(tensor, (tuple, bytes)):
+        return tensor
+    if not isinstance(tensor, plait.Tensor) or tensor.dtype != plait.uint8:
+        kind = tensor.dtype.name if isinstance(tensor, plait.Tensor) else type(tensor).__name__
+        raise TypeError(f"set_rng_state: a tensor of bytes (uint8) is required, got {kind}")
+    state = tensor.detach().cpu().contiguous().numpy().tobytes()
+    if len(state) != 16 or not isinstance(_get_state(default_generator()), tuple):
+        return state
+    return int.from_bytes(state[:8], "little"), int.from_bytes(state[8:], "little")
+
+
 def bind() -> None:
     """Let states of generators be tensors of bytes, and draw from PyTorch's."""
-    from plait_torch._random import state_of, tensor_of
 
     def get_state(self: Any) -> Any:
         """Return the state as a tensor of bytes."""
@@ -57,10 +80,7 @@ def bind() -> None:
 
     def set_state(self: Any, state: Any) -> Any:
         """Continue at a state that `get_state` returned."""
-        state = state_of(state)
-        if isinstance(state, bytes) and len(state) == 16 and isinstance(_get_state(self), tuple):
-            state = int.from_bytes(state[:8], "little"), int.from_bytes(state[8:], "little")
-        return _set_state(self, state)
+        return _set_state(self, state_of(state))
 
     _put(get_state, set_state)
     use_generator("pytorch")

@@ -8,6 +8,7 @@ from typing import Any
 
 import plait
 from plait import initial_seed, seed
+from plait_torch._generator import state_of, tensor_of
 
 __all__ = ["fork_rng", "get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state"]
 
@@ -50,25 +51,6 @@ def set_rng_state(new_state: Any) -> None:
         ValueError: for a tensor that is no state of the generator in use.
     """
     plait.set_rng_state(state_of(new_state))
-
-
-def tensor_of(state: Any) -> Any:
-    """Return a state of a generator as a tensor of bytes."""
-    if isinstance(state, plait.Tensor):
-        return state
-    if not isinstance(state, bytes):
-        state = b"".join(word.to_bytes(8, "little") for word in state)
-    return plait.frombuffer(bytearray(state), dtype=plait.uint8)
-
-
-def state_of(tensor: Any) -> Any:
-    """Return the state that `tensor_of` made a tensor of: bytes, or a seed and an offset."""
-    if isinstance(tensor, (tuple, bytes)):
-        return tensor
-    if not isinstance(tensor, plait.Tensor) or tensor.dtype != plait.uint8:
-        kind = tensor.dtype.name if isinstance(tensor, plait.Tensor) else type(tensor).__name__
-        raise TypeError(f"set_rng_state: a tensor of bytes (uint8) is required, got {kind}")
-    return tensor.detach().cpu().contiguous().numpy().tobytes()
 
 
 @contextmanager
