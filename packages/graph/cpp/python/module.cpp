@@ -82,6 +82,7 @@ class Capture {
   }
   std::string nodes() const { return "[" + recorder_.nodes() + "]"; }
   uint64_t size() const { return recorder_.size(); }
+  bool reads_offsets() const { return recorder_.reads_offsets(); }
   std::string values() const { return "[" + recorder_.values() + "]"; }
   std::string problem() const { return recorder_.problem(); }
   void keep_copies() { recorder_.keep_copies(); }
@@ -440,6 +441,8 @@ PYBIND11_MODULE(_graph, m) {
       .def("find", &Capture::find, py::arg("tensor"), "The name of a tensor, or '' if it has none.")
       .def_property_readonly("nodes", &Capture::nodes, "The nodes, in JSON.")
       .def_property_readonly("size", &Capture::size, "The number of nodes.")
+      .def_property_readonly("reads_offsets", &Capture::reads_offsets,
+                             "Whether offsets in a call counted from the start of memory.")
       .def_property_readonly("values", &Capture::values, "The types of their results, in JSON.")
       .def_property_readonly("problem", &Capture::problem,
                              "Why the calls are no graph; empty if they are one.")

@@ -88,20 +88,7 @@ std::string Recorder::name_of(plait_tensor *t) {
   if (memory == memories_.end())
     memories_.emplace(
         t->storage, Memory{Ref<plait_storage>::share(t->storage), true, false, std::string(), {}});
-  memories_.at(t->storage).begins &= t->dl.data == t->storage->data;
   return name;
-}
-
-void Recorder::check_offset(const plait_call *c) {
-  if (std::strncmp(c->op->name, "as_strided", 10) != 0) return;
-  const uint16_t offset = c->op->n_args - 1;
-  const auto memory = memories_.find(c->in[0].u.t->storage);
-  if (c->in[offset].tag != PLAIT_NONE && memory != memories_.end() && memory->second.is_outside &&
-      !memory->second.begins)
-    refuse(
-        c,
-        "its offset counts from the start of the memory, and a graph knows a tensor from outside "
-        "from its first element on; pass a clone() of the tensor");
 }
 
 void Recorder::end_arguments() {
@@ -220,10 +207,10 @@ plait_status Recorder::record(plait_call *c) {
   // the call may change the shape of an argument, so names are looked up before it
   std::string in, out;
   if (std::strcmp(c->op->name, "copy_") == 0) make_target(c->in[0].u.t);
+  reads_offsets_ |= std::strncmp(c->op->name, "as_strided", 10) == 0;
   for (uint16_t i = 0; i < c->n_in; i++) in += (i ? ", " : "") + argument(c, i);
   for (uint16_t i = 0; c->form != PLAIT_FUNCTION && i < c->n_out; i++)
     out += (i ? ", \"%" : "\"%") + name_of(c->out[i].u.t) + "\"";
-  check_offset(c);
   if (const plait_tensor *t = is_region_ ? written_outside(c) : nullptr)
     return runtime->raise(c->thread, PLAIT_NOT_IMPLEMENTED, c->op->name,
                           "a function of cond or while_loop writes to a tensor %s%s from outside "

@@ -37,6 +37,8 @@ class Recorder {
   const std::string &nodes() const { return nodes_; }
   const std::string &values() const { return values_; }
   uint64_t size() const { return n_nodes_; }
+  // Whether an operator was called whose offsets count from the start of memory.
+  bool reads_offsets() const { return reads_offsets_; }
   // A tensor that no recorded call made, and what it was when it was first seen.
   struct Outside {
     std::string name;
@@ -72,11 +74,8 @@ class Recorder {
     bool is_outside, is_argument;
     std::string first;         // a value that lies at its start, or empty
     DLDataType first_dtype{};  // of that value
-    bool begins = true;        // all tensors from outside lie at its start
   };
   void refuse(const plait_call *c, const std::string &why);
-  // Refuses an offset from the start of memory that a graph may get a part of.
-  void check_offset(const plait_call *c);
   std::string add_value(plait_tensor *t);
   std::string argument(const plait_call *c, uint16_t i);
   void make_target(plait_tensor *t);
@@ -99,6 +98,7 @@ class Recorder {
   std::vector<Copy> copies_;
   std::vector<Comparison> comparisons_;
   bool follows_sizes_ = false;
+  bool reads_offsets_ = false;
   bool is_within_call_ = false;  // of an operator, whose kernel may be in Python
 };
 

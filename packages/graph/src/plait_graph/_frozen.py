@@ -231,6 +231,11 @@ class _Frozen:
         pairs = zip(leaves, self.recording.leaves, strict=True)
         return [leaf for leaf, known in pairs if isinstance(known, Name)]
 
+    def has_offsets(self, tensors: tuple[pc.Tensor, ...]) -> bool:
+        """Return whether arguments lie where they lay in their memory, if that matters."""
+        return not self.offsets or self.offsets == _offsets(tensors)
+
+    offsets: list[int] | None = None
     _arguments: Callable[[list[pc.Tensor]], tuple[tuple[Any, ...], dict[str, Any]]]
 
 
@@ -351,7 +356,7 @@ class Compiled:
         if key in self._as_it_is:
             return self._orig_mod(*args, **kwargs)
         for frozen in self._programs.get(key, ()):
-            if frozen.guard.holds(tensors):
+            if frozen.guard.holds(tensors) and frozen.has_offsets(tensors):
                 frozen.has_run = True
                 self._remember(frozen, args, kwargs)
                 return self._run(frozen, args, kwargs, tensors)
@@ -413,7 +418,7 @@ class Compiled:
 
     def _remember(self, frozen: _Frozen, args: tuple[Any, ...], kwargs: Any) -> None:
         only_tensors = not kwargs and all(isinstance(each, pc.Tensor) for each in args)
-        self._last = frozen if only_tensors else None
+        self._last = frozen if only_tensors and not frozen.offsets else None
 
     def _instance(
         self, key: Any, args: Any, kwargs: Any, tensors: tuple[pc.Tensor, ...], leaves: list[Any]
@@ -493,6 +498,7 @@ class Compiled:
             return result
         # what the function changed in the second call is as it is from now on
         reach = Reach(self._orig_mod, *leaves, *recording.modules)
+        reads_offsets = recording.capture is not None and recording.capture.reads_offsets
         try:
             frozen = _Frozen(
                 self._orig_mod, recording, numbers, reach, grads, made_anew(before, recording)
@@ -501,6 +507,8 @@ class Compiled:
             self._as_it_is.add(key)
             return result
         frozen._arguments = _arguments_of(args, kwargs)
+        if reads_offsets:
+            frozen.offsets = _offsets(tensors)
         programs.append(frozen)
         del programs[:-_MOST_PROGRAMS]
         return result
@@ -545,14 +553,20 @@ def _share_memory(tensors: tuple[pc.Tensor, ...], function: Any) -> bool:
     return any(first < len(held) for first, _ in places[len(held) :])
 
 
+def _offsets(tensors: tuple[pc.Tensor, ...]) -> list[int]:
+    return [tensor.storage_offset() for tensor in tensors]
+
+
 def _leaf_keys(leaves: list[Any]) -> tuple[Any, ...]:
     keys: list[Any] = []
     tensors = [leaf for leaf in leaves if isinstance(leaf, pc.Tensor)]
     places = iter(_graph.shared_memory(tensors))
     for leaf in leaves:
         if isinstance(leaf, pc.Tensor):
-            layout = tuple(leaf.shape), leaf.stride(), leaf.storage_offset() == 0
-            keys.append((next(places), leaf.dtype, layout, leaf.device, leaf.requires_grad))
+            shape, strides = tuple(leaf.shape), leaf.stride()
+            begins = leaf.storage_offset() == 0  # where offsets count from
+            place = (*next(places), begins)
+            keys.append((place, leaf.dtype, shape, strides, leaf.device, leaf.requires_grad))
         elif isinstance(leaf, (float, complex, slice)):
             keys.append((type(leaf), repr(leaf)))  # -0.0 is 0.0, and nan is not nan
         else:
