@@ -193,7 +193,7 @@ def test_large_graphs(child: Any, tmp_path: pathlib.Path) -> None:
     for path, data in zip(paths, files.values(), strict=True):
         path.write_bytes(data)
     lines = "".join(f"{path}\n" for path in paths)
-    results = child(20 * paths[0].stat().st_size >> 20, "run", lines=lines)
+    results = child(30 * paths[0].stat().st_size >> 20, "run", lines=lines)
     expected = (
         "",
         'node 99999 ("rely"): there is no operator "rely"',
