@@ -369,7 +369,7 @@ static bool serve(int i, short events, int64_t now) {
 static void run_connections(void) {
   static struct pollfd polled[MOST_CONNECTIONS + 2];
   int64_t end = 0;
-  while (!stops || (server.n && now_ms() < end)) {
+  while (!stops || !end || (server.n && now_ms() < end)) {
     polled[0] = (struct pollfd){.fd = server.wake[0], .events = POLLIN};
     polled[1] = (struct pollfd){.fd = server.listener, .events = POLLIN};
     const int n = server.n;
