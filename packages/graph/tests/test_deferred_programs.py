@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import random_programs
 from random_programs import Program, draw_program
 from same_bits import bits
-from test_random_programs import content
+from test_random_programs import check, content
 
 CALLS = 7
 
@@ -126,26 +126,11 @@ class Side:
         return seen
 
 
-def check(program: Program) -> None:
-    """Call a program several times, both ways, and compare what is seen."""
-    eager, compiled = Side(program, is_compiled=False), Side(program, is_compiled=True)
-    for k in range(CALLS):
-        try:
-            expected = eager.call(k)
-        except (RuntimeError, IndexError, ValueError) as error:  # depends on values
-            with pytest.raises(type(error)):
-                compiled.call(k)
-            return
-        got = compiled.call(k)
-        for part, (x, y) in enumerate(zip(expected, got, strict=True)):
-            assert x == y, (program.seed, k, part, program.text(), program)
-
-
 @pytest.mark.parametrize("seed", range(100))
 def test_random_programs(seed: int) -> None:
-    check(draw_program(seed))
+    check(draw_program(seed), CALLS, Side)
 
 
 @pytest.mark.parametrize("seed", range(100))
 def test_random_gradients(seed: int) -> None:
-    check(draw_program(seed, gradients=True))
+    check(draw_program(seed, gradients=True), CALLS, Side)

@@ -66,9 +66,9 @@ class Side:
         return seen
 
 
-def check(program: Program, calls: int = 4) -> None:
+def check(program: Program, calls: int = 4, kind: Any = Side) -> None:
     """Call a program several times, both ways, and compare what is seen."""
-    eager, compiled = Side(program, is_compiled=False), Side(program, is_compiled=True)
+    eager, compiled = kind(program, is_compiled=False), kind(program, is_compiled=True)
     for k in range(calls):
         try:
             expected = eager.call(k)

@@ -11,10 +11,10 @@ constexpr uint32_t position = 18;  // below the layers that take calls apart
 uint64_t layer_bit;                // 0: there is no layer yet
 thread_local std::shared_ptr<Deferral> current;
 
-// One thread defers calls at a time: two could wait for each other's results.
+// Whether a thread defers calls: one does at a time, as another could read what waits in it.
 std::atomic<bool> is_taken{false};
 
-// Those of all threads.
+// What threads defer at this moment.
 auto &all_mutex = *new std::mutex;
 auto &all = *new std::vector<std::shared_ptr<Deferral>>;
 

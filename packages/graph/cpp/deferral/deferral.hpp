@@ -24,9 +24,9 @@ class StorageNumbers {
   struct Entry {
     const plait_storage *storage = nullptr;
     int64_t number = -1;
-    uint64_t generation = 0;  // that of another one: the entry is free
+    uint64_t generation = 0;  // another one than the table's: the entry is free
   };
-  // That of the storage, or a free one.
+  // The index of the storage's entry, or of a free one.
   size_t slot(const plait_storage *s) const {
     size_t i = (reinterpret_cast<uintptr_t>(s) >> 4) * 0x9e3779b97f4a7c15u >> shift_;
     while (entries_[i].generation == generation_ && entries_[i].storage != s)

@@ -9,7 +9,7 @@ import plait
 
 __all__ = ["trunc_normal_"]
 
-_MOST_REJECTED = 0.7
+_LEAST_WITHIN = 0.3  # of the normal numbers
 
 
 def trunc_normal_(
@@ -35,7 +35,7 @@ def trunc_normal_(
         return tensor
     within = (math.erf((b - mean) / std / 2**0.5) - math.erf((a - mean) / std / 2**0.5)) / 2
     with plait.no_grad():
-        if within > 1 - _MOST_REJECTED:
+        if within > _LEAST_WITHIN:
             low, high = (plait.tensor(end, dtype=tensor.dtype).item() for end in (a, b))
             result = tensor.normal_(mean, std, generator=generator)
             while (outside := (result < low) | (result > high)).any():

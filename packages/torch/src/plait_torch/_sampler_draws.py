@@ -92,7 +92,6 @@ def _numpy_seed(seed: int, worker: int) -> list[int]:
     alternative"), as NumPy's `SeedSequence` mixes them.
     """
     entropy = [worker, seed & _MASK, seed >> 32, 0]
-    pool = []
     constant = 0x43B0D7E5
 
     def hashed(value: int) -> int:
