@@ -40,10 +40,11 @@ bool is_due(Number which) {
 }
 
 void set_fault(ContextHandle &context, Result code, const char *text) {
-  int none = kSuccess;
-  if (!context.fault.compare_exchange_strong(none, code)) return;  // the first one counts
   const std::lock_guard<std::mutex> hold(trap_lock());
+  if (context.fault.load() != kSuccess) return;  // the first one counts
+  // The text comes first: whoever sees the fault may read it.
   snprintf(trap_text, sizeof trap_text, "%s", text);
+  context.fault.store(code);
   char line[1100];
   const int n =
       snprintf(line, sizeof line, "plait_cuda emulation: cuda:%d: %s\n", context.ordinal, text);
