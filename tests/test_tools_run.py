@@ -57,6 +57,42 @@ def test_something_missing_stops_before_anything_is_made(
     assert not (tmp_path / "environment").exists()
 
 
+NOX = """
+import json, sys
+words = sys.argv[1:]
+if "--list" in words:
+    print(json.dumps([{"session": name} for name in words[words.index("-s") + 1 :]]))
+else:
+    print("this is", words)
+    sys.exit("bad" in words)
+"""
+
+
+def test_sessions_run_at_once_and_one_failure_fails_all(
+    tmp_path: pathlib.Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    program = tmp_path / "nox.py"
+    program.write_text(NOX)
+    nox = [sys.executable, str(program)]
+    assert run.run_at_once(nox, ["a", "b", "c"], ["--", "--short"], 2) == 0
+    said = capfd.readouterr().out
+    assert "this is ['-s', 'b', '--', '--short']" in said
+    assert "== [3/3] " in said
+    assert run.run_at_once(nox, ["a", "bad", "c"], [], 2) == 1
+    said, errors = capfd.readouterr()
+    assert re.search(r"== \[\d/3\] bad: failed after \d+ s", said)
+    assert re.search(r"== \[\d/3\] c: passed after", said)
+    assert errors == "tools/run.py: failed: bad\n"
+
+
+@pytest.mark.parametrize("words", [["--at-once"], ["--at-once", "0", "docs"], ["--at-once", "2"]])
+def test_at_once_needs_a_number_and_a_session(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run.main(words) == 2
+    assert "--at-once: a number and a session are required" in capsys.readouterr().err
+
+
 def test_pre_commit_and_nox_pin_the_same_tools() -> None:
     pinned = re.compile(r"(ruff|mypy|clang-format)==([\d.]+)")
     hooks = set(pinned.findall((ROOT / ".pre-commit-config.yaml").read_text()))

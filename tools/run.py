@@ -3,20 +3,26 @@
     python3 tools/run.py quickstart
     python3 tools/run.py tests
     python3 tools/run.py tests -- packages/core/tests -k cat
+    python3 tools/run.py --at-once 2 docs isolation
 
-Makes a private environment (.nox-env), installs nox there, and runs ``nox -s SESSION``. This file
-keeps to the standard library and to the syntax of Python 3.7, so that an old one gives a message.
+Makes a private environment (.nox-env), installs nox there, and runs ``nox -s SESSION``. With
+``--at-once N`` each session is a process of its own, N at a time, and what it printed is shown when
+it has ended. This file keeps to the standard library and to the syntax of Python 3.7, so that an
+old one gives a message.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shlex
 import shutil
 import subprocess
 import sys
 import sysconfig
+import tempfile
+import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 ENVIRONMENT = os.path.join(ROOT, ".nox-env")
@@ -83,8 +89,45 @@ def environment() -> str:
     return python
 
 
+def run_at_once(nox: list[str], named: list[str], rest: list[str], count: int) -> int:
+    """Run each session in a nox of its own, `count` at a time; return 1 if one failed."""
+    listed = json.loads(subprocess.check_output([*nox, "--list", "--json", "-s", *named]))
+    waiting = [one["session"] for one in listed]
+    number, failed, running = len(waiting), [], []
+    while waiting or running:
+        while waiting and len(running) < count:
+            output = tempfile.TemporaryFile()  # noqa: SIM115 - closed below
+            command = [*nox, "-s", waiting[0], *rest]
+            process = subprocess.Popen(command, stdout=output, stderr=output)
+            running.append((waiting.pop(0), process, output, time.monotonic()))
+        ended = [one for one in running if one[1].poll() is not None]
+        for one in ended:
+            running.remove(one)
+            session, process, output, begin = one
+            output.seek(0)
+            print(output.read().decode(errors="replace"), flush=True)
+            output.close()
+            word = "failed" if process.returncode else "passed"
+            done = number - len(waiting) - len(running)
+            seconds = time.monotonic() - begin
+            print(f"== [{done}/{number}] {session}: {word} after {seconds:.0f} s", flush=True)
+            if process.returncode:
+                failed.append(session)
+        if not ended:
+            time.sleep(0.2)
+    if failed:
+        print(f"tools/run.py: failed: {', '.join(failed)}", file=sys.stderr)
+    return 1 if failed else 0
+
+
 def main(arguments: list[str]) -> int:
     """Run nox with the sessions on the command line and return its exit code."""
+    count = 1
+    if arguments[:1] == ["--at-once"]:
+        if len(arguments) < 3 or not arguments[1].isdigit() or arguments[1] == "0":
+            print("tools/run.py: --at-once: a number and a session are required", file=sys.stderr)
+            return 2
+        count, arguments = int(arguments[1]), arguments[2:]
     split = arguments.index("--") if "--" in arguments else len(arguments)
     sessions, rest = arguments[:split], arguments[split:]
     if not sessions:
@@ -96,13 +139,15 @@ def main(arguments: list[str]) -> int:
         for line in lines:
             print("tools/run.py: " + line, file=sys.stderr)
         return 1
-    # A caller's PYTHONPATH would put foreign packages into the clean environments.
-    outside = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     flags = [name for name in sessions if name.startswith("-")]
     named = [name for name in sessions if not name.startswith("-")]
     command = [environment(), "-m", "nox", "-f", os.path.join(ROOT, "noxfile.py"), *flags]
-    command += ["-s", *named, *rest] if named else rest
-    return subprocess.call(command, cwd=ROOT, env=outside)
+    os.chdir(ROOT)
+    # A caller's PYTHONPATH would put foreign packages into the clean environments.
+    os.environ.pop("PYTHONPATH", None)
+    if count > 1:
+        return run_at_once(command, named, rest, count)
+    return subprocess.call([*command, *(["-s", *named] if named else []), *rest])
 
 
 if __name__ == "__main__":
