@@ -105,7 +105,13 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "page/page.*",
         "page/*.js",
     ),
-    "plait_torch": ("lib/libplait_torch.so", "modules.txt", "sobol_numbers.bin", "star_names.json"),
+    "plait_torch": (
+        "lib/libplait_torch.so",
+        "modules.txt",
+        "sobol_numbers.bin",
+        "star_names.json",
+        "_torchscript/aten_names.txt",
+    ),
     "plait_ucx": ("lib/libplait_ucx.so",),
 }
 # the terms of third-party code

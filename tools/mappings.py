@@ -142,7 +142,19 @@ def _ufuncs() -> set[str]:
 
 _CORE, _TORCH = "packages/core/src/plait_core", "packages/torch/src/plait_torch"
 
+_ATEN = "the names that code of TorchScript uses, PyTorch's"
+_SCRIPT = f"{_TORCH}/_torchscript"
+
+
+def _aten() -> set[str]:
+    """Return the names of PyTorch's operators, as TorchScript has them."""
+    return set((ROOT / _SCRIPT / "aten_names.txt").read_text().split())
+
+
 MAPPINGS: dict[str, Translation] = {
+    f"{_SCRIPT}/_numbers.py": Translation(_ATEN, ("TABLE",), others=_aten),
+    f"{_SCRIPT}/_rewritten.py": Translation(_ATEN, ("_NAMED",), others=_aten),
+    f"{_SCRIPT}/_spelling.py": Translation(_ATEN, ("SPELLED",), others=_aten),
     "packages/core/cpp/python/autocast.cpp": Translation(
         "what PyTorch's autocast casts: its decision, no fact of an operator",
         ("to_short", "to_float32"),

@@ -92,7 +92,7 @@ _PLAIN = frozenset((bool, int, float, str, list, tuple, dict))
 _PythonPickler: Any = pickle._Pickler  # its methods have no types
 
 
-class _Pickler(_PythonPickler):
+class Pickler(_PythonPickler):
     """A pickler of which the output is in `parts`, with a gap for each of the `tensors`.
 
     The storage of a tensor is known when all tensors are. Then its gap is filled.
@@ -146,7 +146,7 @@ class _Pickler(_PythonPickler):
 
 def _opcodes(value: Any) -> bytes:
     """Return what builds a value, anywhere in a pickle: without the memo."""
-    pickler = _Pickler()
+    pickler = Pickler()
     pickler.fast = True
     pickler.save(value)
     return b"".join(pickler.parts)
@@ -178,10 +178,12 @@ class Archive:
         plait_core._checkpoints._errors.CheckpointError: save: f is a builtins...
     """
 
+    _pickler = Pickler
+
     def __init__(self, value: Any, weights_only: bool = True) -> None:
         if weights_only:
             Encoder().encode(value)  # raises if the value is not plain data
-        text = _Pickler(weights_only)
+        text = self._pickler(weights_only)
         try:
             text.dump(value)
         except (pickle.PicklingError, TypeError, AttributeError, RecursionError) as error:
@@ -190,7 +192,7 @@ class Archive:
         untyped = self._without_type(views, text.tensors)
         for gap, view, tensor in zip(text.gaps, views, text.tensors, strict=True):
             text.parts[gap] = _opcodes(self._call(view, tensor, view.region in untyped))
-        self._pickle = b"".join(text.parts)
+        self.pickle = b"".join(text.parts)
 
     def __repr__(self) -> str:
         count = len(self._regions)
@@ -242,9 +244,13 @@ class Archive:
     def write(self, writer: Writer) -> None:
         """Write the zip."""
         archive = Zip(writer)
-        archive.add("archive/data.pkl", self._pickle)
+        archive.add("archive/data.pkl", self.pickle)
         archive.add("archive/byteorder", b"little")
-        for number, region in enumerate(self._regions):
-            archive.add(f"archive/data/{number}", region.data)
+        self.add_storages(archive, "archive/data")
         archive.add("archive/version", b"3\n")
         archive.finish()
+
+    def add_storages(self, archive: Zip, folder: str) -> None:
+        """Write the storages' bytes, each a record of a folder."""
+        for number, region in enumerate(self._regions):
+            archive.add(f"{folder}/{number}", region.data)

@@ -1,17 +1,29 @@
-"""`torch.jit`: code that PyTorch compiles runs as Python code."""
+"""`torch.jit`: archives of TorchScript, and modules and functions that run as Python code."""
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable
-from typing import Any, Final, NoReturn, TypeVar
+from typing import Any, Final, TypeVar
 
 import plait
+from plait_torch import _torchscript
 from plait_torch._futures import Future
+from plait_torch._torchscript import (
+    RecursiveScriptModule,
+    ScriptFunction,
+    ScriptModule,
+    _scripting,
+    load,
+    save,
+)
 
 __all__ = [
     "Attribute",
+    "CompilationUnit",
     "Final",
     "Future",
+    "RecursiveScriptModule",
     "ScriptFunction",
     "ScriptModule",
     "TracerWarning",
@@ -45,25 +57,11 @@ T = TypeVar("T")
 _isinstance = isinstance
 
 
-class ScriptModule(plait.nn.Module):
-    """A `Module`, as a base class; `script` does not return one.
+def script(obj: Any, *args: Any, **kwargs: Any) -> Any:
+    """Return a module or function of TorchScript: `ScriptModule`, `ScriptFunction`.
 
-    It has no graph: ``save`` raises, and ``code`` and ``graph`` do not exist.
-    """
-
-    def save(self, f: Any, **kwargs: Any) -> NoReturn:
-        """Raise; see `save` of this module."""
-        save(self, f)
-
-
-class ScriptFunction:
-    """A class without instances: `script` returns functions unchanged."""
-
-
-def script(obj: T, *args: Any, **kwargs: Any) -> T:
-    """Return a function, a module or a class unchanged.
-
-    PyTorch compiles it, with the same results; plait runs it as Python code.
+    It runs as Python code, with the results of the original, whose tensors a module shares; a class
+    is returned unchanged. It cannot be saved: `trace` can.
 
     Example:
         >>> from plait_torch._jit import script
@@ -73,13 +71,15 @@ def script(obj: T, *args: Any, **kwargs: Any) -> T:
         >>> double(3)
         6
     """
-    return obj
+    return _scripting.script(obj)
 
 
-def trace(func: T, example_inputs: Any = None, *args: Any, **kwargs: Any) -> T:
-    """Return a function or a module unchanged, after one call with the examples.
+def trace(func: Any, example_inputs: Any = None, *args: Any, **kwargs: Any) -> Any:
+    """Return a module or function of TorchScript, after one call with the examples.
 
-    PyTorch records the path of this call; in plait conditions are evaluated in every call.
+    It runs as Python code: conditions are evaluated in every call, where PyTorch keeps the path of
+    the example. `save` writes an archive of what a call with the example records, whose sizes are
+    free where they can be.
 
     Example:
         >>> import plait
@@ -87,34 +87,62 @@ def trace(func: T, example_inputs: Any = None, *args: Any, **kwargs: Any) -> T:
         >>> trace(lambda x: x + 1, plait.zeros(1))(plait.ones(1))
         tensor([2.])
     """
-    if example_inputs is not None and callable(func):
-        inputs = example_inputs if _isinstance(example_inputs, (tuple, list)) else (example_inputs,)
+    named = kwargs.get("example_kwarg_inputs")
+    if (example_inputs is None and named is None) or not callable(func):
+        return _scripting.script(func)
+    inputs = example_inputs if _isinstance(example_inputs, (tuple, list)) else (example_inputs,)
+    inputs = () if example_inputs is None else tuple(inputs)
+    with plait.no_grad():
+        func(*inputs, **(named or {}))
+    return _scripting.trace(func, inputs, dict(named or {}))
+
+
+def trace_module(mod: Any, inputs: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+    """Return a module of TorchScript, after a call of each method with its examples."""
+    examples = dict(inputs)
+    forward = examples.pop("forward", None)
+    for name, each in examples.items():
         with plait.no_grad():
-            func(*inputs)
-    return func
+            getattr(mod, name)(*(each if _isinstance(each, tuple) else (each,)))
+    return trace(mod, forward)
 
 
-def trace_module(mod: T, inputs: dict[str, Any], *args: Any, **kwargs: Any) -> T:
-    """Return a module unchanged, after a call of each method with its examples."""
-    for name, examples in inputs.items():
-        trace(getattr(mod, name), examples)
-    return mod
+class CompilationUnit:
+    """Functions of a text in TorchScript.
 
+    Args:
+        lang: the text: functions with types, as an archive has them.
 
-def save(m: Any, f: Any, *args: Any, **kwargs: Any) -> NoReturn:
-    """Raise: there is no graph to write."""
-    raise NotImplementedError(
-        "torch.jit.save: plait runs Python as it stands and has no graph to write; "
-        "torch.save the module's state_dict"
-    )
+    Example:
+        >>> import plait
+        >>> from plait_torch._jit import CompilationUnit
+        >>> unit = CompilationUnit("def positive(x):\n    return torch.relu(x) + 1")
+        >>> unit.positive(plait.tensor([-1.0, 2.0]))
+        tensor([1., 3.])
+    """
 
+    def __init__(self, lang: str | None = None, _frames_up: int = 0) -> None:
+        self._functions: dict[str, Any] = {}
+        if lang is not None:
+            self.define(lang)
 
-def load(f: Any, *args: Any, **kwargs: Any) -> NoReturn:
-    """Raise: plait does not support TorchScript."""
-    raise NotImplementedError(
-        "torch.jit.load: plait does not run TorchScript; build the module from its class and "
-        "load a state_dict"
-    )
+    def define(self, lang: str, rcb: Any = None, _frames_up: int = 0) -> None:
+        """Add the functions of a text."""
+        unit = _torchscript.Unit({"__torch__.py": textwrap.dedent(lang)}.get)
+        found: dict[str, Any] = dict(unit.read("__torch__"))
+        for name, each in found.items():
+            if _isinstance(each, _torchscript.Function):  # classes are for the functions alone
+                self._functions[name] = _torchscript.UnitFunction(each)
+
+    def __getattr__(self, name: str) -> Any:
+        functions = self.__dict__.get("_functions", {})
+        if name in functions:
+            return functions[name]
+        raise AttributeError(f"CompilationUnit has no function {name!r}")
+
+    def get_functions(self) -> list[Any]:
+        """Return the functions."""
+        return list(self._functions.values())
 
 
 def _same(obj: T, *args: Any, **kwargs: Any) -> T:

@@ -40,7 +40,7 @@ __all__ = ["Archive", "load", "names_in"]
 _PROTOCOL = 1001
 
 
-class _File(io.RawIOBase):
+class File(io.RawIOBase):
     """A source as a file object, for zipfile."""
 
     def __init__(self, source: Source) -> None:
@@ -66,7 +66,7 @@ class _File(io.RawIOBase):
         return result
 
 
-def _described(reference: Any) -> tuple[str, str, str, int, Any]:
+def described(reference: Any) -> tuple[str, str, str, int, Any]:
     """Return dtype, key, location, number of elements and view of a reference to a storage."""
     if type(reference) is not tuple or len(reference) not in (5, 6) or reference[0] != "storage":
         problem = reference[0] if type(reference) is tuple and reference else reference
@@ -153,7 +153,7 @@ class _Archive:
 
     def __init__(self, source: Source, options: Options) -> None:
         self._source, self._options = source, options
-        with zipfile.ZipFile(_File(source)) as archive:
+        with zipfile.ZipFile(File(source)) as archive:
             infos, end = archive.infolist(), archive.start_dir
         self._records = {info.filename: info for info in infos}
         self._prefix = _prefix(self._records, source.name)
@@ -247,7 +247,7 @@ class _Archive:
 
     def storage(self, reference: Any) -> Stored:
         """Return the storage that a persistent id names."""
-        dtype, key, location, count, _ = _described(reference)
+        dtype, key, location, count, _ = described(reference)
         if key not in self._data:
             size = count * binding.dtype(dtype).itemsize
             self._data[key] = self._read(f"{self._prefix}data/{key}", size, dtype, location)
@@ -294,8 +294,8 @@ def _prefix(records: dict[str, Any], name: str) -> str:
         raise CheckpointError(f"load: {name} is {problem}")
     if f"{prefix}constants.pkl" in records:
         raise CheckpointError(
-            f"load: {name} is a TorchScript archive, a program, which is refused; save the "
-            "state_dict() of what torch.jit.load returns"
+            f"load: {name} is a TorchScript archive, a program: torch.jit.load of plait.torch "
+            "reads it, and its state_dict() has the tensors"
         )
     return prefix
 
@@ -326,7 +326,7 @@ class _Storages:
 
     def declare(self, reference: Any) -> Stored:
         """Make the storage that the pickle names."""
-        dtype, key, location, count, view = _described(reference)
+        dtype, key, location, count, view = described(reference)
         item = binding.dtype(dtype).itemsize
         if key not in self._data:
             self._declared += count * item

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from plait_core._checkpoints._atomic import Writer
+from plait_core._checkpoints._atomic import Writer, path_of, write_stream
 from plait_core._checkpoints._digest import crc_of
 from plait_core._checkpoints._errors import CheckpointError
+from plait_core._checkpoints._leftovers import replace
 from plait_core._checkpoints._machine import Named, run
 from plait_core._checkpoints._regions import RegionView, empty_bytes, regions_of
 from plait_core._checkpoints._safe_globals import BLOCKED, SafeGlobals, full_name
-from plait_core._checkpoints._source import Source
+from plait_core._checkpoints._source import Source, open_source
 from plait_core._checkpoints._table import (
     FUNCTIONS,
     REAL,
@@ -45,10 +46,14 @@ __all__ = [
     "empty_bytes",
     "full_name",
     "is_parameter",
+    "open_source",
+    "path_of",
     "refused_call",
     "regions_of",
+    "replace",
     "run",
     "sizes_of",
     "sparse_of",
     "with_grad",
+    "write_stream",
 ]
