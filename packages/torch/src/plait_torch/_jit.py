@@ -116,7 +116,7 @@ class CompilationUnit:
     Example:
         >>> import plait
         >>> from plait_torch._jit import CompilationUnit
-        >>> unit = CompilationUnit("def positive(x):\n    return torch.relu(x) + 1")
+        >>> unit = CompilationUnit("def positive(x):\\n    return torch.relu(x) + 1")
         >>> unit.positive(plait.tensor([-1.0, 2.0]))
         tensor([1., 3.])
     """

@@ -183,6 +183,47 @@ def _with_logits(
     )
 
 
+def _self_attention(
+    q: Any, k: Any, v: Any, size: int, heads: int, weights: Any, biases: Any, out_weight: Any,
+    out_bias: Any, mask: Any = None, need_weights: bool = True, averaged: bool = True,
+    mask_type: Any = None,
+) -> Any:  # fmt: skip
+    """``_native_multi_head_attention``, which inference of `MultiheadAttention` calls: the batch
+    comes first, and a mask of type 1 is for padding.
+    """
+    result, attention = F.multi_head_attention_forward(
+        q.transpose(0, 1), k.transpose(0, 1), v.transpose(0, 1), size, heads, weights, biases,
+        None, None, False, 0.0, out_weight, out_bias, training=False,
+        key_padding_mask=mask if mask_type == 1 else None, need_weights=need_weights,
+        attn_mask=None if mask_type == 1 else mask, average_attn_weights=averaged,
+    )  # fmt: skip
+    return result.transpose(0, 1), q.new_empty(0) if attention is None else attention
+
+
+def _encoder_layer(
+    x: Any, size: int, heads: int, weights: Any, biases: Any, out_weight: Any, out_bias: Any,
+    gelu: bool, norm_first: bool, eps: float, scale1: Any, shift1: Any, scale2: Any, shift2: Any,
+    weight1: Any, bias1: Any, weight2: Any, bias2: Any, mask: Any = None, mask_type: Any = None,
+) -> Any:  # fmt: skip
+    """``_transformer_encoder_layer_fwd``, which inference of `TransformerEncoderLayer` calls."""
+
+    def attended(y: Any) -> Any:
+        return _self_attention(
+            y, y, y, size, heads, weights, biases, out_weight, out_bias, mask, False,
+            mask_type=mask_type,
+        )[0]  # fmt: skip
+
+    def fed(y: Any) -> Any:
+        y = F.linear(y, weight1, bias1)
+        return F.linear(F.gelu(y) if gelu else F.relu(y), weight2, bias2)
+
+    if norm_first:
+        x = x + attended(F.layer_norm(x, (size,), scale1, shift1, eps))
+        return x + fed(F.layer_norm(x, (size,), scale2, shift2, eps))
+    x = F.layer_norm(x + attended(x), (size,), scale1, shift1, eps)
+    return F.layer_norm(x + fed(x), (size,), scale2, shift2, eps)
+
+
 def _size(x: Any, dim: Any = None) -> Any:
     return list(x.shape) if dim is None else x.shape[dim]
 
@@ -482,6 +523,8 @@ _NAMED: dict[str, Callable[..., Any]] = {
     "alpha_dropout": lambda x, p, train: F.alpha_dropout(x, p, train),
     "feature_alpha_dropout": lambda x, p, train: F.feature_alpha_dropout(x, p, train),
     "embedding_renorm_": _embedding_renorm,
+    "_native_multi_head_attention": _self_attention,
+    "_transformer_encoder_layer_fwd": _encoder_layer,
     "one_hot": lambda x, classes=-1: F.one_hot(x, classes),
     "prelu": lambda x, weight: F.prelu(x, weight),
     "pixel_shuffle": _functional("pixel_shuffle"),
