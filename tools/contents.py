@@ -46,6 +46,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "include/plait/*.hpp",
         "include/plait/collectives/*.hpp",
         "include/plait/free_threads.h",
+        "include/plait/float8.h",
         "include/plait/half.h",
         "include/plait/place.h",
         "include/plait/python.h",

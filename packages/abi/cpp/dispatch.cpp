@@ -309,8 +309,13 @@ plait_status no_kernel(const plait_call *c, const plait_value *results) {
   // a result may have the dtype that is not served, as that of a cast
   const std::string to = results ? dtypes_of(results, c->n_out) : "";
   if (!to.empty()) dtypes += (dtypes.empty() ? "-> " : " -> ") + to;
-  return fail(c, PLAIT_NOT_IMPLEMENTED, "the kernels for %s declined the call, with dtypes (%s)%s",
-              device.c_str(), dtypes.c_str(), hint.c_str());
+  const std::string convert = dtypes.find("float8") == std::string::npos
+                                  ? ""
+                                  : "; float8 is stored, not computed with: convert it before, as "
+                                    "with x.float() or x.bfloat16()";
+  return fail(c, PLAIT_NOT_IMPLEMENTED,
+              "the kernels for %s declined the call, with dtypes (%s)%s%s", device.c_str(),
+              dtypes.c_str(), convert.c_str(), hint.c_str());
 }
 
 plait_status judged(const plait_call *c, plait_status s, const plait_error *before) {

@@ -100,8 +100,6 @@ void drop(T *&p) {
 bool exclusive(const plait_tensor *);
 // Whether no two elements have the same address.
 bool distinct(int32_t ndim, const int64_t *shape, const int64_t *strides);
-inline bool differentiable(DType d) {
-  return d.code == kDLFloat || d.code == kDLBfloat || d.code == kDLComplex;
-}
+inline bool differentiable(DType d) { return is_floating(d) || d.code == kDLComplex; }
 
 }  // namespace plait::autograd

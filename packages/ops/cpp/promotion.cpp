@@ -45,7 +45,10 @@ Group group_of(const char *name) {
 }
 
 std::string not_in_group(DType d, Group g) {
-  const std::string n = name(d);
+  const std::string n = std::string(name(d)) +
+                        (is_float8(d) ? ", which is stored, not computed with: convert it before, "
+                                        "as with x.float() or x.bfloat16()"
+                                      : "");
   switch (g) {
     case Group::arithmetic: return "must be an integer, floating-point or complex dtype; got " + n;
     case Group::numeric: return "must be an integer or floating-point dtype; got " + n;
@@ -83,6 +86,7 @@ DType number_dtype(const plait_value &number) {
 bool promote_types(DType a, DType b, DType *out) {
   if (category(a) > category(b)) std::swap(a, b);
   *out = b;
+  if (!same(a, b) && (is_float8(a) || is_float8(b))) return false;
   if (same(a, b) || category(a) == Category::boolean) return true;
   switch (category(b)) {
     case Category::integer: return promote_integers(a, b, out);
@@ -114,6 +118,10 @@ void Promotion::join(int level, DType d) {
 }
 
 std::string Promotion::why() const {
+  if (is_float8(a_) || is_float8(b_))
+    return std::string(name(a_)) + " and " + name(b_) +
+           " have no common dtype: float8 is not promoted; convert it before, as with x.float() or "
+           "x.bfloat16()";
   const DType u = a_.code == kDLUInt ? a_ : b_, s = a_.code == kDLUInt ? b_ : a_;
   return std::string(name(u)) + " and " + name(s) +
          " have no common integer dtype; cast one of them";

@@ -7,10 +7,12 @@ namespace {
 struct DTypeObject {
   PyObject_HEAD DLDataType value;
 };
-constexpr DType all[] = {dtype::bool_,   dtype::uint8,     dtype::uint16,    dtype::uint32,
-                         dtype::uint64,  dtype::int8,      dtype::int16,     dtype::int32,
-                         dtype::int64,   dtype::float16,   dtype::bfloat16,  dtype::float32,
-                         dtype::float64, dtype::complex64, dtype::complex128};
+constexpr DType all[] = {
+    dtype::bool_,           dtype::uint8,       dtype::uint16,          dtype::uint32,
+    dtype::uint64,          dtype::int8,        dtype::int16,           dtype::int32,
+    dtype::int64,           dtype::float16,     dtype::bfloat16,        dtype::float32,
+    dtype::float64,         dtype::complex64,   dtype::complex128,      dtype::float8_e4m3fn,
+    dtype::float8_e4m3fnuz, dtype::float8_e5m2, dtype::float8_e5m2fnuz, dtype::float8_e8m0fnu};
 constexpr int count = sizeof all / sizeof *all;
 PyObject *objects[count];
 
@@ -91,23 +93,22 @@ PyObject *get_itemsize(PyObject *self, void *) {
   return PyLong_FromLongLong(itemsize(value_of(self)));
 }
 PyObject *get_floating(PyObject *self, void *) {
-  return PyBool_FromLong(value_of(self).code == kDLFloat || value_of(self).code == kDLBfloat);
+  return PyBool_FromLong(is_floating(value_of(self)));
 }
 PyObject *get_complex(PyObject *self, void *) {
   return PyBool_FromLong(value_of(self).code == kDLComplex);
 }
-PyObject *get_signed(PyObject *self, void *) {
-  return PyBool_FromLong(value_of(self).code != kDLUInt && value_of(self).code != kDLBool);
-}
+PyObject *get_signed(PyObject *self, void *) { return PyBool_FromLong(is_signed(value_of(self))); }
 PyObject *get_numpy(PyObject *self, void *) {
-  if (value_of(self).code == kDLBfloat) {
+  if (value_of(self).code == kDLBfloat || is_float8(value_of(self))) {
     Object module(PyImport_ImportModule("ml_dtypes"));
     if (!module) {
-      PyErr_SetString(state.dtype_error,
-                      "dtype: NumPy has no bfloat16; install ml_dtypes, or cast to float32 first");
+      PyErr_Format(state.dtype_error,
+                   "dtype: NumPy has no %s; install ml_dtypes, or cast to float32 first",
+                   name(value_of(self)));
       return nullptr;
     }
-    Object scalar(PyObject_GetAttrString(module.get(), "bfloat16"));
+    Object scalar(PyObject_GetAttrString(module.get(), name(value_of(self))));
     Object numpy(PyImport_ImportModule("numpy"));
     return scalar && numpy ? PyObject_CallMethod(numpy.get(), "dtype", "O", scalar.get()) : nullptr;
   }

@@ -112,8 +112,7 @@ PyObject *count(PyObject *, PyObject *o) {
 
 PyObject *is_floating(PyObject *, PyObject *o) {
   const plait_tensor *t = tensor_from(o, "gradcheck: argument");
-  return t ? PyBool_FromLong(t->dl.dtype.code == kDLFloat || t->dl.dtype.code == kDLBfloat)
-           : nullptr;
+  return t ? PyBool_FromLong(plait::is_floating(t->dl.dtype)) : nullptr;
 }
 
 PyObject *is_complex(PyObject *, PyObject *o) {

@@ -1,6 +1,8 @@
 // Conversions. float16 and bfloat16 go through float32 or, where that would round twice, through
-// float64.
+// float64; float8 goes through float32.
 #include "kernel/cast.h"
+
+#include <plait/float8.h>
 
 #include "kernel/half.h"
 
@@ -89,7 +91,54 @@ void complex_bool(char *out, char *const *in, int64_t n, const void *) {
 
 }  // namespace
 
+namespace {
+
+#define PLAIT_FLOAT8_LOOPS(name)                                                     \
+  void name##_to_float(char *out, char *const *in, int64_t n, const void *) {        \
+    float *to = reinterpret_cast<float *>(out);                                      \
+    const uint8_t *from = reinterpret_cast<const uint8_t *>(in[0]);                  \
+    for (int64_t i = 0; i < n; i++) to[i] = plait_float8_##name##_to_float(from[i]); \
+  }                                                                                  \
+  void float_to_##name(char *out, char *const *in, int64_t n, const void *) {        \
+    uint8_t *to = reinterpret_cast<uint8_t *>(out);                                  \
+    const float *from = reinterpret_cast<const float *>(in[0]);                      \
+    for (int64_t i = 0; i < n; i++) to[i] = plait_float8_##name##_of_float(from[i]); \
+  }
+PLAIT_FLOAT8_LOOPS(e4m3fn)
+PLAIT_FLOAT8_LOOPS(e4m3fnuz)
+PLAIT_FLOAT8_LOOPS(e5m2)
+PLAIT_FLOAT8_LOOPS(e5m2fnuz)
+PLAIT_FLOAT8_LOOPS(e8m0fnu)
+
+// In the order of the kinds; none for those that a build leaves out.
+constexpr Loop kWiden8[] = {
+    selects(F8E4M3) ? e4m3fn_to_float : nullptr, selects(F8E4M3Z) ? e4m3fnuz_to_float : nullptr,
+    selects(F8E5M2) ? e5m2_to_float : nullptr, selects(F8E5M2Z) ? e5m2fnuz_to_float : nullptr,
+    selects(F8E8M0) ? e8m0fnu_to_float : nullptr};
+constexpr Loop kNarrow8[] = {
+    selects(F8E4M3) ? float_to_e4m3fn : nullptr, selects(F8E4M3Z) ? float_to_e4m3fnuz : nullptr,
+    selects(F8E5M2) ? float_to_e5m2 : nullptr, selects(F8E5M2Z) ? float_to_e5m2fnuz : nullptr,
+    selects(F8E8M0) ? float_to_e8m0fnu : nullptr};
+
+// At least one of the two is float8.
+CastSteps float8_steps(Kind from, Kind to) {
+  CastSteps s{nullptr, nullptr, size_of(from), size_of(to)};
+  Loop *next = &s.first;
+  if (is_float8(from))
+    *next = kWiden8[from - F8E4M3], next = &s.second;
+  else if (from != F32)
+    s.first = cast_steps(from, F32).first, next = &s.second;  // one loop each
+  if (is_float8(to))
+    *next = kNarrow8[to - F8E4M3];
+  else if (to != F32)
+    *next = cast_steps(F32, to).first;
+  return s;
+}
+
+}  // namespace
+
 CastSteps cast_steps(Kind from, Kind to) {
+  if (is_float8(from) || is_float8(to)) return float8_steps(from, to);
   const bool half_from = from == F16 || from == BF16, half_to = to == F16 || to == BF16;
   const Loop widen = from == F16 ? half_to_float : bfloat_to_float;
   const Loop narrow = to == F16 ? float_to_half : float_to_bfloat;

@@ -1,4 +1,4 @@
-// Conversions of contiguous runs between the 15 dtypes.
+// Conversions of contiguous runs between dtypes.
 #pragma once
 #include "kernel/elementwise.h"
 

@@ -1,5 +1,6 @@
 // Casts the float16 and bfloat16 arguments to float32, calls the operator's own kernel on them, and
 // rounds the results back: a computation accumulates in float32, and each result is rounded once.
+// float8 is cast for the operators that tell what elements are and compute none.
 #include "kernel/half_fallback.h"
 
 #include "kernel/copy.h"
@@ -13,9 +14,10 @@ namespace plait::core {
 namespace {
 
 constexpr DLDataType kFloat32 = {kDLFloat, 32, 1};
-bool is_half(const DLTensor &t) { return core::is_half(kind(t.dtype)); }
+bool is_widened(Kind k) { return core::is_half(k) || is_float8(k); }
+bool is_half(const DLTensor &t) { return is_widened(kind(t.dtype)); }
 bool is_half(const plait_value &v) {
-  if (v.tag == PLAIT_DTYPE) return core::is_half(kind(v.u.dtype));
+  if (v.tag == PLAIT_DTYPE) return is_widened(kind(v.u.dtype));
   if (v.tag == PLAIT_TENSOR) return is_half(v.u.t->dl);
   bool any = false;
   for (uint32_t k = 0; v.tag == PLAIT_TENSORS && k < v.n; k++)
@@ -380,6 +382,25 @@ class Slices {
   int64_t size_ = 0, step_ = 0;
 };
 
+bool has_float8(const plait_value &v) {
+  if (v.tag == PLAIT_TENSOR) return is_float8(kind(v.u.t->dl.dtype));
+  for (uint32_t k = 0; v.tag == PLAIT_TENSORS && k < v.n; k++)
+    if (v.u.ts[k] && is_float8(kind(v.u.ts[k]->dl.dtype))) return true;
+  return false;
+}
+// Whether a call has float8 and its operator computes elements.
+bool refuses_float8(const plait_call *c) {
+  bool any = false;
+  for (int i = 0; i < c->n_in; i++) any |= has_float8(c->in[i]);
+  for (int i = 0; i < c->n_out; i++) any |= has_float8(c->out[i]);
+  if (!any) return false;
+  static const char *const tells[] = {"eq",  "ne",      "isnan", "isinf",   "isfinite",     "abs",
+                                      "any", "any.dim", "all",   "all.dim", "count_nonzero"};
+  for (const char *op : tells)
+    if (strcmp(c->op->name, op) == 0) return false;
+  return true;
+}
+
 bool is_large(const plait_call *c) {
   int64_t all = 0;
   for (int i = 0; i < c->n_in; i++)
@@ -400,7 +421,7 @@ plait_status half_fallback(plait_call *c) {
   bool any = false;
   for (int i = 0; i < c->n_in; i++) any |= c->in[i].tag != PLAIT_DTYPE && is_half(c->in[i]);
   for (int i = 0; i < c->n_out; i++) any |= is_half(c->out[i]);
-  if (!any) return PLAIT_DECLINE;
+  if (!any || refuses_float8(c)) return PLAIT_DECLINE;
   if (const char *letters = is_large(c) ? letters_of(c->op->name) : nullptr) {
     Slices slices(c, letters);
     if (slices.many()) return slices.run();

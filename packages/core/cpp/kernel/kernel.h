@@ -56,6 +56,11 @@ enum Kind : int {
   BF16,
   C64,
   C128,
+  F8E4M3,  // float8: moved and converted only
+  F8E4M3Z,
+  F8E5M2,
+  F8E5M2Z,
+  F8E8M0,
   kKinds,
   Unknown = -1
 };
@@ -83,15 +88,17 @@ using Complex64 = scalar::math::Complex<float>;
 using Complex128 = scalar::math::Complex<double>;
 
 inline Kind kind(DLDataType d) {
-  static const int8_t table[7][5] = {{I8, I16, I32, I64, -1}, {U8, U16, U32, U64, -1},
-                                     {-1, F16, F32, F64, -1}, {-1, -1, -1, -1, -1},
-                                     {-1, BF16, -1, -1, -1},  {-1, -1, -1, C64, C128},
-                                     {Bool, -1, -1, -1, -1}};
+  static const int8_t table[15][5] = {
+      {I8, I16, I32, I64, -1},  {U8, U16, U32, U64, -1},   {-1, F16, F32, F64, -1},
+      {-1, -1, -1, -1, -1},     {-1, BF16, -1, -1, -1},    {-1, -1, -1, C64, C128},
+      {Bool, -1, -1, -1, -1},   {-1, -1, -1, -1, -1},      {-1, -1, -1, -1, -1},
+      {-1, -1, -1, -1, -1},     {F8E4M3, -1, -1, -1, -1},  {F8E4M3Z, -1, -1, -1, -1},
+      {F8E5M2, -1, -1, -1, -1}, {F8E5M2Z, -1, -1, -1, -1}, {F8E8M0, -1, -1, -1, -1}};
   const unsigned log = unsigned(__builtin_ctz(d.bits | 0x100)) - 3;
-  return d.code < 7 && log < 5 ? Kind(table[d.code][log]) : Unknown;
+  return d.code < 15 && log < 5 ? Kind(table[d.code][log]) : Unknown;
 }
 constexpr int size_of(Kind k) {
-  constexpr int8_t size[kKinds] = {1, 1, 1, 2, 2, 4, 4, 8, 8, 4, 8, 2, 2, 8, 16};
+  constexpr int8_t size[kKinds] = {1, 1, 1, 2, 2, 4, 4, 8, 8, 4, 8, 2, 2, 8, 16, 1, 1, 1, 1, 1};
   return k == Unknown ? 0 : size[k];
 }
 constexpr bool selects_size(int size) {
@@ -108,6 +115,9 @@ constexpr bool is_float<double> = true;
 PLAIT_INLINE bool is_half(Kind k) {
   return (selects(F16) && k == F16) || (selects(BF16) && k == BF16);
 }
+constexpr bool kSelectsFloat8 =
+    selects(F8E4M3) || selects(F8E4M3Z) || selects(F8E5M2) || selects(F8E5M2Z) || selects(F8E8M0);
+PLAIT_INLINE bool is_float8(Kind k) { return kSelectsFloat8 && k >= F8E4M3 && k <= F8E8M0; }
 PLAIT_INLINE bool is_complex_kind(Kind k) {
   return (selects(C64) && k == C64) || (selects(C128) && k == C128);
 }

@@ -1,6 +1,8 @@
 // Python numbers become elements of any dtype: the definition of `store_number`, which one unit of
 // each library of kernels includes.
 #pragma once
+#include <plait/float8.h>
+
 #include "kernel/half.h"
 #include "kernel/kernel.h"
 
@@ -39,6 +41,11 @@ void store_number(Kind k, const plait_value &v, void *to) {
     case Bool: return put(to, f != 0 || imaginary != 0);
     case F16: return put(to, plait_float16_of_float(round_to_odd(f)));
     case BF16: return put(to, plait_bfloat16_of_float(round_to_odd(f)));
+    case F8E4M3: return put(to, plait_float8_e4m3fn_of_float(float(f)));
+    case F8E4M3Z: return put(to, plait_float8_e4m3fnuz_of_float(float(f)));
+    case F8E5M2: return put(to, plait_float8_e5m2_of_float(float(f)));
+    case F8E5M2Z: return put(to, plait_float8_e5m2fnuz_of_float(float(f)));
+    case F8E8M0: return put(to, plait_float8_e8m0fnu_of_float(float(f)));
     case C64: put(to, float(f)); return put(static_cast<char *>(to) + 4, float(imaginary));
     case C128: put(to, f); return put(static_cast<char *>(to) + 8, imaginary);
     default: return;

@@ -47,7 +47,7 @@ Convert<T> is_not_zero(Kind k) {
 template <class Op>
 plait_status reduce_truth(const plait_call *c, uint64_t mask) {
   const Kind own = kind(tensor(c, 0)->dtype);
-  if (own == Unknown) return PLAIT_DECLINE;
+  if (own == Unknown || is_float8(own)) return PLAIT_DECLINE;
   Reduction r;
   describe(tensor(c, 0), mask, &r);
   if (r.reduced.count == 0) {  // what a reduction of bytes starts from may be no bool
@@ -90,7 +90,7 @@ PLAIT_KERNEL("all.dim", all_dim);
 
 plait_status count_nonzero(plait_call *c) {
   const Kind own = kind(tensor(c, 0)->dtype);
-  if (own == Unknown) return PLAIT_DECLINE;
+  if (own == Unknown || is_float8(own)) return PLAIT_DECLINE;
   Reduction r;
   describe(tensor(c, 0), reduced_dims(c), &r);
   return reduce_as<Sum, uint64_t>(c, r, is_not_zero<uint64_t>(own), false);

@@ -170,10 +170,11 @@ def frombuffer(
     import numpy as np
 
     kind = binding.dtype(dtype)
-    # NumPy has no bfloat16; its bits are read as integers
-    of_numpy = np.uint16 if kind.name == "bfloat16" else kind.dtype
+    # NumPy has no bfloat16 and no float8; their bits are read as integers
+    is_bits = kind.name == "bfloat16" or kind.name.startswith("float8")
+    of_numpy = f"u{kind.itemsize}" if is_bits else kind.dtype
     result = from_numpy(np.frombuffer(buffer, dtype=of_numpy, count=count, offset=offset))
-    if kind.name == "bfloat16":
+    if is_bits:
         result = result.view(kind)
     return result.requires_grad_() if requires_grad else result
 

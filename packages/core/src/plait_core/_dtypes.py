@@ -19,9 +19,23 @@ float32 = binding.dtype("float32")
 float64 = double = binding.dtype("float64")
 complex64 = cfloat = binding.dtype("complex64")
 complex128 = cdouble = binding.dtype("complex128")
+# stored and converted, not computed with
+float8_e4m3fn = binding.dtype("float8_e4m3fn")
+float8_e4m3fnuz = binding.dtype("float8_e4m3fnuz")
+float8_e5m2 = binding.dtype("float8_e5m2")
+float8_e5m2fnuz = binding.dtype("float8_e5m2fnuz")
+float8_e8m0fnu = binding.dtype("float8_e8m0fnu")
 
 # exponent bits and fraction bits, from IEEE 754 and the bfloat16 format
 _FORMATS = {"float16": (5, 10), "bfloat16": (8, 7), "float32": (8, 23), "float64": (11, 52)}
+# eps, the smallest, the largest and the smallest normal number, as PyTorch has them
+_FORMATS_OF_8 = {
+    "float8_e4m3fn": (0.125, -448.0, 448.0, 2.0**-6),
+    "float8_e4m3fnuz": (0.125, -240.0, 240.0, 2.0**-7),
+    "float8_e5m2": (0.25, -57344.0, 57344.0, 2.0**-14),
+    "float8_e5m2fnuz": (0.125, -57344.0, 57344.0, 2.0**-15),
+    "float8_e8m0fnu": (1.0, 2.0**-127, 2.0**127, 2.0**-127),
+}
 
 
 class finfo:  # noqa: N801  (NumPy's and PyTorch's name)
@@ -49,6 +63,11 @@ class finfo:  # noqa: N801  (NumPy's and PyTorch's name)
 
         kind = _core.get_default_dtype() if dtype is None else binding.dtype(dtype)
         name = {"complex64": "float32", "complex128": "float64"}.get(kind.name, kind.name)
+        self.dtype = name
+        if name in _FORMATS_OF_8:
+            self.bits = 8
+            self.eps, self.min, self.max, self.smallest_normal = _FORMATS_OF_8[name]
+            return
         if name not in _FORMATS:
             raise TypeError(f"finfo: a floating-point dtype is required, got {kind.name}")
         exponent, fraction = _FORMATS[name]
@@ -59,7 +78,6 @@ class finfo:  # noqa: N801  (NumPy's and PyTorch's name)
         self.max = largest
         self.min = -largest
         self.smallest_normal = 2.0 ** (1 - bias)
-        self.dtype = name
 
     @property
     def tiny(self) -> float:
@@ -69,13 +87,14 @@ class finfo:  # noqa: N801  (NumPy's and PyTorch's name)
     @property
     def resolution(self) -> float:
         """The decimal resolution: 10 to the minus number of exact decimal digits."""
-        digits = int((_FORMATS[self.dtype][1]) * 0.30102999566398120)
+        digits = int(_FORMATS.get(self.dtype, (0, 0))[1] * 0.30102999566398120)
         return float(f"1e-{digits}")
 
     def __repr__(self) -> str:
         return (
             f"finfo(resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, "
-            f"eps={self.eps:g}, smallest_normal={self.smallest_normal:g}, dtype={self.dtype})"
+            f"eps={self.eps:g}, smallest_normal={self.smallest_normal:g}, tiny={self.tiny:g}, "
+            f"dtype={self.dtype})"
         )
 
 

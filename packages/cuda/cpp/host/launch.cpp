@@ -9,8 +9,9 @@
 namespace plait::cuda {
 namespace {
 
-const char *const kSuffixes[kKinds] = {"bool", "u8",  "i8",  "u16", "i16",  "u32", "i32", "u64",
-                                       "i64",  "f32", "f64", "f16", "bf16", "c64", "c128"};
+const char *const kSuffixes[kKinds] = {
+    "bool", "u8",  "i8",   "u16", "i16",  "u32",    "i32",      "u64",  "i64",      "f32",
+    "f64",  "f16", "bf16", "c64", "c128", "e4m3fn", "e4m3fnuz", "e5m2", "e5m2fnuz", "e8m0fnu"};
 const char *const kSizes[] = {"b1", "b2", "b4", "b8", "b16"};
 
 // "cpp/kernels/normalization/softmax.cpp" -> "normalization_softmax"

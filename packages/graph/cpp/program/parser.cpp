@@ -13,10 +13,12 @@ namespace {
 
 constexpr int64_t version = 1;
 
-constexpr DType all_dtypes[] = {dtype::bool_,   dtype::uint8,     dtype::uint16,    dtype::uint32,
-                                dtype::uint64,  dtype::int8,      dtype::int16,     dtype::int32,
-                                dtype::int64,   dtype::float16,   dtype::bfloat16,  dtype::float32,
-                                dtype::float64, dtype::complex64, dtype::complex128};
+constexpr DType all_dtypes[] = {
+    dtype::bool_,           dtype::uint8,       dtype::uint16,          dtype::uint32,
+    dtype::uint64,          dtype::int8,        dtype::int16,           dtype::int32,
+    dtype::int64,           dtype::float16,     dtype::bfloat16,        dtype::float32,
+    dtype::float64,         dtype::complex64,   dtype::complex128,      dtype::float8_e4m3fn,
+    dtype::float8_e4m3fnuz, dtype::float8_e5m2, dtype::float8_e5m2fnuz, dtype::float8_e8m0fnu};
 
 DLDataType read_dtype(std::string_view text) {
   for (const DType d : all_dtypes)

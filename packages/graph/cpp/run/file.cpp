@@ -22,11 +22,25 @@ struct DTypeName {
   DType dtype;
 };
 constexpr DTypeName kDTypes[] = {
-    {"BOOL", dtype::bool_},    {"U8", dtype::uint8},      {"I8", dtype::int8},
-    {"U16", dtype::uint16},    {"I16", dtype::int16},     {"F16", dtype::float16},
-    {"BF16", dtype::bfloat16}, {"U32", dtype::uint32},    {"I32", dtype::int32},
-    {"F32", dtype::float32},   {"U64", dtype::uint64},    {"I64", dtype::int64},
-    {"F64", dtype::float64},   {"C64", dtype::complex64},
+    {"BOOL", dtype::bool_},
+    {"U8", dtype::uint8},
+    {"I8", dtype::int8},
+    {"U16", dtype::uint16},
+    {"I16", dtype::int16},
+    {"F16", dtype::float16},
+    {"BF16", dtype::bfloat16},
+    {"U32", dtype::uint32},
+    {"I32", dtype::int32},
+    {"F32", dtype::float32},
+    {"U64", dtype::uint64},
+    {"I64", dtype::int64},
+    {"F64", dtype::float64},
+    {"C64", dtype::complex64},
+    {"F8_E4M3", dtype::float8_e4m3fn},
+    {"F8_E4M3FNUZ", dtype::float8_e4m3fnuz},
+    {"F8_E5M2", dtype::float8_e5m2},
+    {"F8_E5M2FNUZ", dtype::float8_e5m2fnuz},
+    {"F8_E8M0", dtype::float8_e8m0fnu},
 };
 
 std::string system_text(int code) { return std::strerror(code); }

@@ -29,6 +29,11 @@ _KINDS = {
     "bfloat16": "BF16",
     "complex64": "C64",
     "complex128": "C128",
+    "float8_e4m3fn": "F8E4M3",
+    "float8_e4m3fnuz": "F8E4M3Z",
+    "float8_e5m2": "F8E5M2",
+    "float8_e5m2fnuz": "F8E5M2Z",
+    "float8_e8m0fnu": "F8E8M0",
 }
 # The dtypes in which decompositions and kernels compute others.
 _COMPUTED_IN = {
@@ -36,6 +41,7 @@ _COMPUTED_IN = {
     "bfloat16": "float32",
     "complex64": "float32",
     "complex128": "float64",
+    **dict.fromkeys((name for name in _KINDS if name.startswith("float8")), "float32"),
 }
 _ALWAYS = ("bool", "int64")  # conditions and positions
 

@@ -18,6 +18,7 @@ __all__ = [
     "ANY",
     "COMPLEX",
     "DEFAULT",
+    "FLOAT8",
     "FLOATING",
     "GROUPS",
     "HALF",
@@ -39,6 +40,8 @@ INTEGER = UNSIGNED + SIGNED
 HALF = ("float16", "bfloat16")
 FLOATING = (*HALF, "float32", "float64")
 COMPLEX = ("complex64", "complex128")
+FLOAT8 = ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu")
+"""Dtypes that are moved and converted; no operator computes with them."""
 ALL = ("bool", *INTEGER, *FLOATING)
 DEFAULT = "float32"  # the initial value of the runtime's default dtype, which a host may change
 ANY = (*ALL, *COMPLEX)
@@ -100,6 +103,11 @@ def _bits(dtype: str) -> int:
 
 def promote_types(a: str, b: str) -> str:
     """Return the smallest dtype that holds the values of both."""
+    if a != b and (a in FLOAT8 or b in FLOAT8):
+        raise PromotionError(
+            f"{a} and {b} have no common dtype: float8 is not promoted; convert it before, as with "
+            "x.float() or x.bfloat16()"
+        )
     if category(a) > category(b):
         a, b = b, a
     low, high = category(a), category(b)

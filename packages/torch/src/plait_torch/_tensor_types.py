@@ -134,4 +134,7 @@ def name_of(tensor: Any) -> str:
     for name, dtype in _NAMES.items():
         if tensor.dtype == getattr(plait, dtype):
             return f"torch.{where}{name}"
-    return f"torch.{where}{tensor.dtype.name}"
+    kind = tensor.dtype.name
+    if kind.startswith("float8"):
+        return f"torch.{where}{kind.capitalize()}Tensor"
+    return f"torch.{where}{kind}"

@@ -8,7 +8,6 @@ from typing import Any
 import plait
 from plait.func import vmap
 from plait_torch import _foreach, _tensor_types
-from plait_torch._absent import finfo
 from plait_torch._accelerator import get_device_module
 from plait_torch._amp import GradScaler, autocast, get_autocast_dtype, is_autocast_enabled
 from plait_torch._compiler import compile
@@ -83,6 +82,22 @@ class ByteStorage(plait.UntypedStorage):
             tensor([97, 98], dtype=uint8)
         """
         return plait.tensor(list(bytes(buffer)), dtype=plait.uint8).untyped_storage()
+
+
+class finfo(plait.finfo):  # noqa: N801 - PyTorch's name
+    """`plait.finfo`, with PyTorch's name of the argument.
+
+    Example:
+        >>> import plait
+        >>> from plait_torch._top import finfo
+        >>> finfo(type=plait.float8_e4m3fn).max
+        448.0
+    """
+
+    __slots__ = ()
+
+    def __init__(self, type: Any = None) -> None:
+        super().__init__(type)
 
 
 legacy_contiguous_format = plait.contiguous_format

@@ -53,7 +53,9 @@ int get_buffer(PyObject *self, Py_buffer *view, int flags) {
   const bool readonly =
       __atomic_load_n(&t->storage->flags, __ATOMIC_RELAXED) & PLAIT_STORAGE_READONLY;
   if (!format)
-    return refuse_buffer(view, "buffer: bfloat16 has no buffer format; cast to float32 first");
+    return refuse_buffer(view, ("buffer: " + std::string(name(t->dl.dtype)) +
+                                " has no buffer format; cast to float32 first")
+                                   .c_str());
   if (!refuse_grad(t, "buffer", PyExc_BufferError)) return refuse_buffer(view, nullptr);
   if (t->dl.device.device_type != kDLCPU)
     return refuse_buffer(view,
@@ -129,7 +131,7 @@ PyObject *to_numpy(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject
   const OnHost here(t, "numpy");
   if (!here) return nullptr;
   t = here.get();
-  if (t->dl.dtype.code == kDLBfloat) return bfloat_to_numpy(t);
+  if (t->dl.dtype.code == kDLBfloat || is_float8(t->dl.dtype)) return bits_to_numpy(t);
   Object source(new_reference(self));
   if (plain) {
     plait_thread *thread = state.runtime->thread();

@@ -96,15 +96,13 @@ PyObject *storage_offset(PyObject *self, PyObject *) {
       itemsize(t->dl.dtype));
 }
 PyObject *is_floating(PyObject *self, PyObject *) {
-  const uint8_t code = handle_of(self)->dl.dtype.code;
-  return PyBool_FromLong(code == kDLFloat || code == kDLBfloat);
+  return PyBool_FromLong(plait::is_floating(handle_of(self)->dl.dtype));
 }
 PyObject *is_complex(PyObject *self, PyObject *) {
   return PyBool_FromLong(handle_of(self)->dl.dtype.code == kDLComplex);
 }
 PyObject *is_signed(PyObject *self, PyObject *) {
-  const uint8_t code = handle_of(self)->dl.dtype.code;
-  return PyBool_FromLong(code != kDLUInt && code != kDLBool);
+  return PyBool_FromLong(plait::is_signed(handle_of(self)->dl.dtype));
 }
 PyObject *is_view(PyObject *self, PyObject *) {
   return PyBool_FromLong((handle_of(self)->flags & PLAIT_TENSOR_VIEW) != 0);

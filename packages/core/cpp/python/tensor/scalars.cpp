@@ -1,5 +1,5 @@
 // Elements as Python numbers and back.
-#include <plait/half.h>
+#include <plait/float8.h>
 
 #include <cmath>
 #include <string>
@@ -96,6 +96,16 @@ PyObject *read_element(DLDataType d, const void *p) {
     case key(dtype::float16): return PyFloat_FromDouble(plait_float16_to_float(load<uint16_t>(p)));
     case key(dtype::bfloat16):
       return PyFloat_FromDouble(plait_bfloat16_to_float(load<uint16_t>(p)));
+    case key(dtype::float8_e4m3fn):
+      return PyFloat_FromDouble(plait_float8_e4m3fn_to_float(load<uint8_t>(p)));
+    case key(dtype::float8_e4m3fnuz):
+      return PyFloat_FromDouble(plait_float8_e4m3fnuz_to_float(load<uint8_t>(p)));
+    case key(dtype::float8_e5m2):
+      return PyFloat_FromDouble(plait_float8_e5m2_to_float(load<uint8_t>(p)));
+    case key(dtype::float8_e5m2fnuz):
+      return PyFloat_FromDouble(plait_float8_e5m2fnuz_to_float(load<uint8_t>(p)));
+    case key(dtype::float8_e8m0fnu):
+      return PyFloat_FromDouble(plait_float8_e8m0fnu_to_float(load<uint8_t>(p)));
     case key(dtype::float32): return PyFloat_FromDouble(load<float>(p));
     case key(dtype::float64): return PyFloat_FromDouble(load<double>(p));
     case key(dtype::complex64): {
@@ -113,7 +123,9 @@ PyObject *read_element(DLDataType d, const void *p) {
   }
 }
 
-bool is_storable(DLDataType d) { return d.code != kDLBfloat && !same(d, dtype::float16); }
+bool is_storable(DLDataType d) {
+  return d.code != kDLBfloat && !same(d, dtype::float16) && !is_float8(d);
+}
 
 bool write_element(DLDataType d, void *p, PyObject *o) {
   switch (key(d)) {

@@ -191,9 +191,9 @@ bool is_there(DLDevice, const char *caller);
 extern PyBufferProcs buffer_methods;
 extern PyMethodDef exchange_methods[], exchange_functions[];
 bool refuse_grad(plait_tensor *, const char *caller, PyObject *exception);
-// numpy/bfloat.cpp: through ml_dtypes, where it is installed
+// numpy/bits.cpp: bfloat16 and float8, through ml_dtypes, where it is installed
 plait_tensor *import_array(PyObject *);  // a new handle on an array's own bytes
-PyObject *bfloat_to_numpy(plait_tensor *);
+PyObject *bits_to_numpy(plait_tensor *);
 PyObject *numpy();  // the module, imported at its first use; borrowed; NULL with an exception
 // From numpy/exchange_table.cpp: __dlpack_c_exchange_api__, ours and those of other libraries.
 bool add_exchange_table();

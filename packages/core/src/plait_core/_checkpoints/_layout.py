@@ -28,9 +28,15 @@ DTYPES = {
     "I64": "int64",
     "F64": "float64",
     "C64": "complex64",
+    "F8_E4M3": "float8_e4m3fn",
+    "F8_E4M3FNUZ": "float8_e4m3fnuz",
+    "F8_E5M2": "float8_e5m2",
+    "F8_E5M2FNUZ": "float8_e5m2fnuz",
+    "F8_E8M0": "float8_e8m0fnu",
 }
 ITEMSIZES = {
-    name: {"BOOL": 1, "BF16": 2, "C64": 8}.get(name) or int(name[1:]) // 8 for name in DTYPES
+    name: {"BOOL": 1, "BF16": 2, "C64": 8}.get(name) or int(name.split("_")[0][1:]) // 8
+    for name in DTYPES
 }
 LARGEST_HEADER = 100_000_000  # the layout's own limit
 INDEX_START = b'{"__metadata__":{'  # limit of an index that `marked` made

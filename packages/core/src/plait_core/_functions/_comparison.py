@@ -19,7 +19,8 @@ def _check_tensor(name: str, argument: str, tensor: Tensor) -> None:
 
 def _array(data: Tensor) -> Any:
     data = data.to(device="cpu")
-    return (data.float() if data.dtype.name == "bfloat16" else data).numpy()
+    is_widened = data.dtype.name == "bfloat16" or data.dtype.name.startswith("float8")
+    return (data.float() if is_widened else data).numpy()
 
 
 def allclose(

@@ -99,7 +99,11 @@ def share_memory_(self: Tensor) -> Tensor:
     return shared
 
 
-_CODES = {"bool": "b1", "bfloat16": "V2"}  # of dtypes whose names are not NumPy's
+_CODES = {  # of dtypes whose names are not NumPy's
+    "bool": "b1",
+    "bfloat16": "V2",
+    **{kind.name: "V1" for kind in binding.dtypes if kind.name.startswith("float8")},
+}
 
 
 def _cuda_array_interface(self: Tensor) -> dict[str, Any]:

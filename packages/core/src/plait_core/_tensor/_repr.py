@@ -174,9 +174,10 @@ def shown_elements(data: Tensor, cut: list[bool]) -> tuple[Any, Callable[[Any], 
     edge = _options.edgeitems
     sizes = zip(cut, data.shape, strict=True)
     long = tuple(may and size > 2 * edge for may, size in sizes)
-    if data.device.type != "cpu" or data.dtype.name == "bfloat16":
+    is_widened = data.dtype.name == "bfloat16" or data.dtype.name.startswith("float8")
+    if data.device.type != "cpu" or is_widened:
         data = _edges(data, long)
-    if data.dtype.name == "bfloat16":
+    if is_widened:
         data = data._cast(binding.dtype("float32"))
     elements = _visible_elements(data.cpu().numpy(), long)
     return elements, _formatter(list(_leaves(elements)), data.dtype)

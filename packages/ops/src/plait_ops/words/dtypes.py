@@ -83,7 +83,8 @@ def wide_dtype(dtype: AnyDType) -> AnyDType:
 @word()
 def itemsize(dtype: AnyDType) -> int:
     """Return the number of bytes of an element."""
-    return max(int(str(dtype).lstrip("abcdefghijklmnopqrstuvwxyz") or 8) // 8, 1)
+    digits = str(dtype).split("_")[0].lstrip("abcdefghijklmnopqrstuvwxyz")
+    return max(int(digits or 8) // 8, 1)
 
 
 @word()

@@ -27,10 +27,21 @@ inline constexpr DType int8{kDLInt, 8, 1}, int16{kDLInt, 16, 1}, int32{kDLInt, 3
 inline constexpr DType float16{kDLFloat, 16, 1}, bfloat16{kDLBfloat, 16, 1};
 inline constexpr DType float32{kDLFloat, 32, 1}, float64{kDLFloat, 64, 1};
 inline constexpr DType complex64{kDLComplex, 64, 1}, complex128{kDLComplex, 128, 1};
+// float8 is stored and converted; the codes are those of DLPack 1.1, which an older dlpack.h lacks
+inline constexpr DType float8_e4m3fn{10, 8, 1}, float8_e4m3fnuz{11, 8, 1}, float8_e5m2{12, 8, 1},
+    float8_e5m2fnuz{13, 8, 1}, float8_e8m0fnu{14, 8, 1};
 }  // namespace dtype
 // One number for a dtype: cheap to compare and to switch on.
 constexpr uint32_t key(DType d) { return uint32_t(d.code) << 8 | d.bits; }
 constexpr bool same(DType a, DType b) { return key(a) == key(b) && a.lanes == b.lanes; }
+constexpr bool is_float8(DType d) { return d.code >= 10 && d.code <= 14; }
+constexpr bool is_floating(DType d) {
+  return d.code == kDLFloat || d.code == kDLBfloat || is_float8(d);
+}
+// Whether there are negative numbers of it.
+constexpr bool is_signed(DType d) {
+  return d.code != kDLUInt && d.code != kDLBool && d.code != dtype::float8_e8m0fnu.code;
+}
 constexpr int64_t itemsize(DType d) { return (d.bits * d.lanes + 7) / 8; }
 inline const char *name(DType d) {
   switch (key(d)) {
@@ -49,6 +60,11 @@ inline const char *name(DType d) {
     case key(dtype::float64): return "float64";
     case key(dtype::complex64): return "complex64";
     case key(dtype::complex128): return "complex128";
+    case key(dtype::float8_e4m3fn): return "float8_e4m3fn";
+    case key(dtype::float8_e4m3fnuz): return "float8_e4m3fnuz";
+    case key(dtype::float8_e5m2): return "float8_e5m2";
+    case key(dtype::float8_e5m2fnuz): return "float8_e5m2fnuz";
+    case key(dtype::float8_e8m0fnu): return "float8_e8m0fnu";
     default: return "unknown dtype";
   }
 }

@@ -1,5 +1,5 @@
-// bfloat16 in NumPy arrays: NumPy does not have the dtype, the package ml_dtypes adds it. The bytes
-// are exchanged as uint16.
+// bfloat16 and float8 in NumPy arrays: NumPy does not have these dtypes, the package ml_dtypes adds
+// them. The bytes are exchanged as unsigned integers.
 #include "tensor/tensor.hpp"
 
 namespace plait::core {
@@ -14,20 +14,21 @@ plait_tensor *retagged(plait_tensor *t, DLDataType d) {
   return s < 0 ? (raise(thread, s), nullptr) : out;
 }
 
-bool is_bfloat_array(PyObject *array) {
+// The dtype of ml_dtypes that an array has; false for others.
+bool dtype_of_bits(PyObject *array, DLDataType *out) {
   if (strcmp(Py_TYPE(array)->tp_name, "numpy.ndarray") != 0) return false;
   Object dtype(PyObject_GetAttrString(array, "dtype"));
-  Object name(dtype ? PyObject_GetAttrString(dtype.get(), "name") : nullptr);
-  if (!name) PyErr_Clear();
-  return name && PyUnicode_Check(name.get()) &&
-         PyUnicode_CompareWithASCIIString(name.get(), "bfloat16") == 0;
+  const bool is_one = dtype && state.python->dtype(dtype.get(), out) == PLAIT_CONVERTED &&
+                      (out->code == kDLBfloat || is_float8(*out));
+  PyErr_Clear();
+  return is_one;
 }
 
-plait_tensor *import_bfloat(PyObject *array) {
-  Object words(PyObject_CallMethod(array, "view", "s", "uint16"));
+plait_tensor *import_bits(PyObject *array, DLDataType dtype) {
+  Object words(PyObject_CallMethod(array, "view", "s", dtype.bits == 16 ? "uint16" : "uint8"));
   plait_tensor *raw =
       words ? state.python->import_array(state.runtime->thread(), words.get()) : nullptr;
-  plait_tensor *out = raw ? retagged(raw, dtype::bfloat16) : nullptr;
+  plait_tensor *out = raw ? retagged(raw, dtype) : nullptr;
   plait_release(raw);
   return out;
 }
@@ -40,30 +41,32 @@ plait_tensor *import_array(PyObject *array) {
   if (t) return t;
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
-  if (!is_bfloat_array(array)) {
+  DLDataType dtype;
+  if (!dtype_of_bits(array, &dtype)) {
     PyErr_Restore(type, value, traceback);
     return nullptr;
   }
   for (PyObject *o : {type, value, traceback}) Py_XDECREF(o);
-  return import_bfloat(array);
+  return import_bits(array, dtype);
 }
 
-PyObject *bfloat_to_numpy(plait_tensor *t) {
+PyObject *bits_to_numpy(plait_tensor *t) {
   Object package(PyImport_ImportModule("ml_dtypes"));
   if (!package) {
     if (!PyErr_ExceptionMatches(PyExc_ImportError)) return nullptr;
     PyErr_Clear();
     return PyErr_Format(PyExc_TypeError,
-                        "numpy: NumPy has no bfloat16; cast first, as in x.float().numpy(), or "
-                        "install ml_dtypes, which brings one");
+                        "numpy: NumPy has no %s; cast first, as in x.float().numpy(), or "
+                        "install ml_dtypes, which brings one",
+                        name(t->dl.dtype));
   }
-  plait_tensor *raw = retagged(t, dtype::uint16);
+  plait_tensor *raw = retagged(t, t->dl.dtype.bits == 16 ? dtype::uint16 : dtype::uint8);
   Object words(raw ? wrap(raw) : nullptr);
   PyObject *module = words ? numpy() : nullptr;
   if (!module) return nullptr;
   Object array(PyObject_CallMethod(module, "asarray", "O", words.get()));
-  Object bfloat(array ? PyObject_GetAttrString(package.get(), "bfloat16") : nullptr);
-  return bfloat ? PyObject_CallMethod(array.get(), "view", "O", bfloat.get()) : nullptr;
+  Object scalar(array ? PyObject_GetAttrString(package.get(), name(t->dl.dtype)) : nullptr);
+  return scalar ? PyObject_CallMethod(array.get(), "view", "O", scalar.get()) : nullptr;
 }
 
 }  // namespace plait::core
