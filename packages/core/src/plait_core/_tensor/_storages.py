@@ -103,7 +103,7 @@ class UntypedStorage:
             # the pages of a private mapping are the file's until they are written to
             access = mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY
             pages = mmap.mmap(file.fileno(), nbytes, access=access)
-        return _FileBytes(_core.from_numpy(np.frombuffer(pages, np.uint8)))
+        return _FileBytes(_core.from_numpy(np.frombuffer(pages, np.uint8)), not shared)
 
     @staticmethod
     def _new_shared(size: int, *, device: Any = "cpu") -> UntypedStorage:
@@ -197,12 +197,23 @@ class UntypedStorage:
 
 
 class _FileBytes(UntypedStorage):
-    """The bytes of a file; a slice of them is a tensor that shares the memory."""
+    """The bytes of a file; a slice of them is a tensor that shares the memory.
 
-    __slots__ = ()
+    In a private mapping a slice that is not aligned is a copy, so that ``view(dtype)`` of it is one
+    of any dtype: readers of files cut them at the places that the files say.
+    """
+
+    __slots__ = ("_is_private",)
+
+    def __init__(self, tensor: Tensor, is_private: bool = True) -> None:
+        super().__init__(tensor)
+        self._is_private = is_private
 
     def __getitem__(self, index: Any) -> Any:
-        return self._bytes[index] if isinstance(index, slice) else super().__getitem__(index)
+        if not isinstance(index, slice):
+            return super().__getitem__(index)
+        result = self._bytes[index]
+        return result.clone() if self._is_private and result.data_ptr() % 8 else result
 
 
 def _filled(data: bytes, device: str = "cpu") -> UntypedStorage:
