@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import plait
 from plait_abi import binding
@@ -19,6 +19,7 @@ from plait_core._checkpoints._format import (
     sparse_of,
     with_grad,
 )
+from plait_torch._tensor_methods import TypedStorage
 
 # dtypes of the elements of storage classes
 STORAGES = {
@@ -40,18 +41,23 @@ _OTHER_DTYPES = {"half": "float16", "float": "float32", "double": "float64", "lo
 _FORMATS = ("contiguous_format", "preserve_format", "channels_last", "channels_last_3d")
 
 
-class Stored(NamedTuple):
-    """A storage of a file: its bytes as a tensor, and the dtype of its elements."""
+class Stored(TypedStorage):
+    """A storage of a file: its bytes as a tensor, and the dtype of its elements.
 
-    data: plait.Tensor
-    dtype: str
-    shift: int = 0  # offset in elements, for a storage that is a part of another
+    Args:
+        data: the bytes.
+        dtype: of the elements.
+        shift: offset in elements, for a storage that is a part of another.
+    """
+
+    def __init__(self, data: plait.Tensor, dtype: binding.dtype, shift: int = 0) -> None:
+        self._untyped = plait.UntypedStorage(data)
+        self.data, self.dtype, self.shift = data, dtype, shift
 
 
-def _on(storage: Any, dtype: str, offset: Any, size: Any, stride: Any) -> plait.Tensor:
+def _on(storage: Any, kind: binding.dtype, offset: Any, size: Any, stride: Any) -> plait.Tensor:
     if type(storage) is not Stored or type(offset) is not int:
         raise TypeError("a storage and an offset are required")
-    kind = binding.dtype(dtype)
     return storage.data._on_storage(kind, offset + storage.shift, sizes_of(size), sizes_of(stride))
 
 
@@ -80,9 +86,13 @@ def _tensor_v2(
 
 def _tensor_v3(storage: Any, *args: Any) -> plait.Tensor:
     """Do what `_tensor_v2` does, with the dtype after the hooks."""
+    kind = args[5] if len(args) > 5 else None
+    refuse = kind.call if type(kind) is Named else kind
+    if callable(refuse) and refuse in _OTHER_KINDS.values():
+        refuse()
     if type(storage) is not Stored or len(args) < 6 or type(args[5]) is not binding.dtype:
         raise TypeError("a storage, its view and a dtype are required")
-    return _tensor_v2(storage._replace(dtype=args[5].name), *args[:5], *args[6:])
+    return _tensor_v2(Stored(storage.data, args[5], storage.shift), *args[:5], *args[6:])
 
 
 def _lazy(tensor: plait.Tensor, metadata: Any) -> plait.Tensor:
@@ -123,9 +133,56 @@ def _meta(dtype: Any, size: Any, stride: Any, requires_grad: Any) -> plait.Tenso
 
 def _from_type(function: Any, kind: Any, args: Any, state: Any) -> Any:
     """Return a tensor that was saved with attributes, without the attributes."""
-    if type(function) is not Named or function.name not in _BUILDERS:
-        raise CheckpointError("load: a tensor is built by a function that is refused")
-    return function.call(*args)
+    if type(function) is Named and function.name in _BUILDERS:
+        return function.call(*args)
+    if function in _BUILDERS.values():  # as Python's own unpickler gets it
+        return function(*args)
+    raise CheckpointError("load: a tensor is built by a function that is refused")
+
+
+def _variable(data: Any, *state: Any) -> plait.Tensor:
+    """Return the tensor of a Variable or a Parameter that PyTorch 0.3 or older wrote."""
+    if not isinstance(data, plait.Tensor):
+        raise TypeError("a tensor is required")
+    return data
+
+
+def _old_parameter(data: Any, requires_grad: Any = True) -> plait.Tensor:
+    return _parameter(data, requires_grad)
+
+
+def _refused(kind: str, remedy: str) -> Callable[..., Any]:
+    """Return what builds a tensor of a kind that plait does not have: an error with the remedy."""
+
+    def build(*args: Any) -> Any:
+        raise CheckpointError(f"load: the file has {kind}, which plait does not have; {remedy}")
+
+    return build
+
+
+_QUANTIZED_STORAGES = (
+    "QInt8Storage",
+    "QInt32Storage",
+    "QUInt8Storage",
+    "QUInt2x4Storage",
+    "QUInt4x2Storage",
+)
+QUANTIZED = _refused("a quantized tensor", "save its dequantize() with PyTorch")
+_NESTED = _refused("a nested tensor", "save the list of its unbind() with PyTorch")
+_OTHERS: dict[str, Callable[..., Any]] = {
+    "torch._utils._rebuild_qtensor": QUANTIZED,
+    "torch._utils._rebuild_nested_tensor": _NESTED,
+    "torch.nested._internal.nested_tensor._rebuild_njt": _NESTED,
+}
+_BITS = ("bits1x8", "bits2x4", "bits4x2", "bits8", "bits16", "float4_e2m1fn_x2")
+_SMALL = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in range(1, 8))
+_REMEDIES = {
+    "complex32": "save its to(torch.complex64) with PyTorch",
+    **dict.fromkeys(_BITS, "save its view(torch.uint8) with PyTorch"),
+    **dict.fromkeys(_SMALL, "save its to(torch.int8) with PyTorch"),
+    **dict.fromkeys(("qint8", "qint32", "quint8"), "save its dequantize() with PyTorch"),
+}
+_OTHER_KINDS = {name: _refused(f"a tensor of {name}", remedy) for name, remedy in _REMEDIES.items()}
 
 
 def _layout(name: Any) -> plait.layout:
@@ -146,17 +203,20 @@ _BUILDERS: dict[str, Callable[..., Any]] = {
 _LAYOUTS = ("strided", "sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc")
 
 
-def _hint(module: str, name: str) -> str:
+def hint(module: str, name: str) -> str:
+    """Return what may help with a refused name, or an empty text."""
     if "q" in name.lower() and module == "torch._utils":
-        return " (plait has no quantized tensors)"
-    if name[:1] == "Q" and name.endswith("Storage"):
-        return " (plait has no quantized tensors)"
+        return " (plait has no quantized tensors: save their dequantize() with PyTorch)"
+    if module.startswith("torch.nested"):
+        return " (plait has no nested tensors: save the list of their unbind() with PyTorch)"
     if module.startswith("torch.nn."):
         return " (the file holds a pickled module; save its state_dict() instead)"
     return ""
 
 
 _VALUES: dict[str, Any] = {
+    **{f"torch.{name}": Named(name, QUANTIZED) for name in _QUANTIZED_STORAGES},
+    **{f"torch.{name}": Named(name, refuse) for name, refuse in _OTHER_KINDS.items()},
     **{f"torch.{kind.name}": kind for kind in binding.dtypes},
     **{f"torch.{name}": binding.dtype(kind) for name, kind in _OTHER_DTYPES.items()},
     **{f"torch.{name}": plait.memory_format(name) for name in _FORMATS},
@@ -170,15 +230,17 @@ _VALUES: dict[str, Any] = {
 NAMES = Names(
     FUNCTIONS
     | _BUILDERS
+    | _OTHERS
     | {
         "torch._tensor._rebuild_from_type_v2": _from_type,
         "torch.Size": lambda sizes=(): plait.Size(sizes_of(sizes)),
         "torch.device": lambda *args: plait.device(*args),
         "torch.serialization._get_layout": _layout,
         "torch.Tensor": refused_call("torch.Tensor"),
-        "torch.nn.parameter.Parameter": refused_call("torch.nn.parameter.Parameter"),
+        "torch.nn.parameter.Parameter": _old_parameter,
+        "torch.autograd.variable.Variable": _variable,
     },
     REAL | {"torch.Size": plait.Size, "torch.device": plait.device, "torch.Tensor": plait.Tensor},
     _VALUES,
-    _hint,
+    hint,
 )

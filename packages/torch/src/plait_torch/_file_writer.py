@@ -30,34 +30,42 @@ class _Name(tuple[str, str]):
     """A module and a name in it."""
 
 
-class _Call:
+class Call:
     """A call that the reader makes of a named function; BUILD sets `state`."""
+
+    code = pickle.REDUCE
 
     def __init__(self, module: str, name: str, *args: Any, state: Any = None) -> None:
         self.function, self.args, self.state = _Name((module, name)), args, state
+
+
+class NewObject(Call):
+    """An object that the reader makes of a named class without a call of `__init__`."""
+
+    code = pickle.NEWOBJ
 
 
 class _Reference(tuple[Any, ...]):
     """A persistent id: a name for a storage outside of the pickle."""
 
 
-def _array(value: np.ndarray[Any, Any]) -> _Call:
+def _array(value: np.ndarray[Any, Any]) -> Call:
     kind, state = _Name(("numpy", "ndarray")), value.__reduce__()[2]
-    return _Call("numpy.core.multiarray", "_reconstruct", kind, (0,), b"b", state=state)
+    return Call("numpy.core.multiarray", "_reconstruct", kind, (0,), b"b", state=state)
 
 
-def _numpy_dtype(value: np.dtype[Any]) -> _Call:
+def _numpy_dtype(value: np.dtype[Any]) -> Call:
     reduced: Any = value.__reduce__()
     _, args, state = reduced
-    return _Call("numpy", "dtype", *args, state=state)
+    return Call("numpy", "dtype", *args, state=state)
 
 
-def _sparse(value: Any) -> _Call:
+def _sparse(value: Any) -> Call:
     if type(value) is SparseTensor:
         parts = (value._indices(), value._values(), value.shape, value.is_coalesced())
     else:
         parts = (value._bounds, value._places, value._stored, value.shape)
-    return _Call("torch._utils", "_rebuild_sparse_tensor", value.layout, parts)
+    return Call("torch._utils", "_rebuild_sparse_tensor", value.layout, parts)
 
 
 def _of_torch(value: Any) -> _Name:
@@ -65,24 +73,24 @@ def _of_torch(value: Any) -> _Name:
 
 
 # objects whose names in files are those of PyTorch, Python 3 and NumPy 1
-_WAYS: dict[type, Callable[[Any], _Call | _Name]] = {
-    plait.Size: lambda v: _Call("torch", "Size", tuple(v)),
+_WAYS: dict[type, Callable[[Any], Call | _Name]] = {
+    plait.Size: lambda v: Call("torch", "Size", tuple(v)),
     SparseTensor: _sparse,
     CompressedTensor: _sparse,
     plait.dtype: _of_torch,
     plait.memory_format: _of_torch,
-    plait.device: lambda v: _Call("torch", "device", *str(v).split(":")[:1]),
-    plait.layout: lambda v: _Call("torch.serialization", "_get_layout", f"torch.{v.name}"),
+    plait.device: lambda v: Call("torch", "device", *str(v).split(":")[:1]),
+    plait.layout: lambda v: Call("torch.serialization", "_get_layout", f"torch.{v.name}"),
     np.ndarray: _array,
     **{type(np.dtype(code)): _numpy_dtype for code in "?bBhHiIlLqQefdgFDGSUVmMO"},
-    bytes: lambda v: _Call("_codecs", "encode", v.decode("latin-1"), "latin1"),
-    complex: lambda v: _Call("builtins", "complex", v.real, v.imag),
-    bytearray: lambda v: _Call("builtins", "bytearray", bytes(v)),
-    set: lambda v: _Call("builtins", "set", list(v)),
-    frozenset: lambda v: _Call("builtins", "frozenset", list(v)),
-    slice: lambda v: _Call("builtins", "slice", v.start, v.stop, v.step),
-    range: lambda v: _Call("builtins", "range", v.start, v.stop, v.step),
-    Counter: lambda v: _Call("collections", "Counter", dict(v)),
+    bytes: lambda v: Call("_codecs", "encode", v.decode("latin-1"), "latin1"),
+    complex: lambda v: Call("builtins", "complex", v.real, v.imag),
+    bytearray: lambda v: Call("builtins", "bytearray", bytes(v)),
+    set: lambda v: Call("builtins", "set", list(v)),
+    frozenset: lambda v: Call("builtins", "frozenset", list(v)),
+    slice: lambda v: Call("builtins", "slice", v.start, v.stop, v.step),
+    range: lambda v: Call("builtins", "range", v.start, v.stop, v.step),
+    Counter: lambda v: Call("collections", "Counter", dict(v)),
 }
 
 
@@ -118,10 +126,10 @@ class Pickler(_PythonPickler):
         elif kind is _Reference:
             self.save(tuple(obj))
             self.write(pickle.BINPERSID)
-        elif kind is _Call:
+        elif kind is Call or kind is NewObject:
             self.save(obj.function)
             self.save(obj.args)
-            self.write(pickle.REDUCE)
+            self.write(obj.code)
             if obj.state is not None:
                 self.save(obj.state)
                 self.write(pickle.BUILD)
@@ -134,7 +142,7 @@ class Pickler(_PythonPickler):
             state = {k: v for k, v in vars(obj).items() if k == "_metadata"}
             self.save_reduce(OrderedDict, (), state or None, None, iter(obj.items()), obj=obj)
         elif isinstance(obj, np.generic):
-            self.save(_Call("numpy.core.multiarray", "scalar", obj.dtype, obj.tobytes()))
+            self.save(Call("numpy.core.multiarray", "scalar", obj.dtype, obj.tobytes()))
         elif plait.is_tensor(obj) and _is_plain(obj):
             self.gaps.append(len(self.parts))
             self.tensors.append(obj)
@@ -142,6 +150,13 @@ class Pickler(_PythonPickler):
             self.memoize(obj)
         else:
             super().save(obj)
+
+
+def pickled(value: Any) -> bytes:
+    """Return the pickle of data and of calls, with PyTorch's names."""
+    pickler = _Pickler()
+    pickler.dump(value)
+    return b"".join(pickler.parts)
 
 
 def _opcodes(value: Any) -> bytes:
@@ -214,7 +229,7 @@ class Archive:
             or self._regions[region].data.size % plait.dtype(min(names)).itemsize
         }
 
-    def _call(self, view: RegionView, tensor: plait.Tensor, untyped: bool) -> _Call:
+    def _call(self, view: RegionView, tensor: plait.Tensor, untyped: bool) -> Call:
         grad, kind = bool(tensor.requires_grad), _of_torch(tensor.dtype)
         if any(step < 0 for step in view.stride):
             raise CheckpointError(
@@ -223,7 +238,7 @@ class Archive:
             )
         if view.region < 0:
             args = (kind, plait.Size(view.shape), view.stride, grad)
-            call = _Call("torch._utils", "_rebuild_meta_tensor_no_storage", *args)
+            call = Call("torch._utils", "_rebuild_meta_tensor_no_storage", *args)
         else:
             storage = ("torch.storage", "UntypedStorage")
             count = self._regions[view.region].data.size
@@ -236,9 +251,9 @@ class Archive:
             hooks: OrderedDict[Any, Any] = OrderedDict()
             sizes = (view.offset, view.shape, view.stride)
             last = [kind] if untyped else []
-            call = _Call("torch._utils", function, reference, *sizes, grad, hooks, *last)
+            call = Call("torch._utils", function, reference, *sizes, grad, hooks, *last)
         if is_parameter(tensor):
-            call = _Call("torch._utils", "_rebuild_parameter", call, grad, OrderedDict())
+            call = Call("torch._utils", "_rebuild_parameter", call, grad, OrderedDict())
         return call
 
     def write(self, writer: Writer) -> None:

@@ -17,6 +17,7 @@ plait_abi.load(_path)
 _library = ctypes.CDLL(str(_path))
 _lock = threading.Lock()
 _get_state, _set_state = plait_abi.Generator.get_state, plait_abi.Generator.set_state
+_restore = plait_abi.Generator.__setstate__  # type: ignore[attr-defined]
 
 
 def use_generator(name: str) -> None:
@@ -82,16 +83,21 @@ def bind() -> None:
         """Continue at a state that `get_state` returned."""
         return _set_state(self, state_of(state))
 
-    _put(get_state, set_state)
+    def restore(self: Any, state: Any) -> None:
+        """Continue at the state in a pickle: PyTorch's seed, offset and bytes, or plait's."""
+        of_torch = type(state) is tuple and len(state) == 3
+        _set_state(self, state_of(state[2] if of_torch else state))
+
+    _put(get_state, set_state, restore)
     use_generator("pytorch")
 
 
 def unbind() -> None:
     """Restore what was before `bind`."""
-    _put(_get_state, _set_state)
+    _put(_get_state, _set_state, _restore)
     use_generator("plait")
 
 
-def _put(get_state: Any, set_state: Any) -> None:
+def _put(get_state: Any, set_state: Any, restore: Any) -> None:
     kind: Any = plait_abi.Generator
-    kind.get_state, kind.set_state = get_state, set_state
+    kind.get_state, kind.set_state, kind.__setstate__ = get_state, set_state, restore

@@ -12,7 +12,7 @@ import plait
 from plait_abi.frames import warn
 from plait_core._checkpoints._format import BLOCKED, RefusedName, SafeGlobals
 from plait_torch import _module_names, files
-from plait_torch._file_names import NAMES
+from plait_torch._file_names import NAMES, hint
 from plait_torch._zip_records import PyTorchFileReader
 
 __all__ = [
@@ -114,7 +114,7 @@ def load(
             map_location,
             weights_only=only,
             mmap=bool(mmap),
-            safe_globals=_safe() if only else (),
+            safe_globals=listed_globals() if only else (),
         )
     except RefusedName as error:
         raise type(error)(_advice(error), error.module, error.name) from error
@@ -159,14 +159,12 @@ def _advice(error: Any) -> str:
         f"global by default. "
         f"Please use `torch.serialization.add_safe_globals([{public_name}])` or the "
         f"`torch.serialization.safe_globals([{public_name}])` context manager to allowlist this "
-        "global if you trust this class/function."
+        f"global if you trust this class/function.{hint(error.module, error.name)}"
     )
 
 
-def _safe() -> Any:
+def listed_globals() -> Any:
     """Return what files may name: listed objects."""
-    if not _listed:
-        return ()
     return SafeGlobals([*_listed], _of_torch)
 
 
@@ -264,7 +262,7 @@ def get_unsafe_globals_in_checkpoint(f: FileLike) -> list[str]:
         raise ValueError("a file of torch.save is required") from error
     if records.has_record("constants.pkl"):
         raise ValueError("a file of torch.save is required, got a TorchScript archive")
-    safe = _safe()
+    safe = listed_globals()
     return [
         f"{module}.{name}"
         for module, name in files.names_in(text)

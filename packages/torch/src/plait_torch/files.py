@@ -6,11 +6,12 @@ core, which executes nothing of them.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import pickle
 import struct
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from reprlib import repr as shown  # limits the length and depth of pickles
 from typing import Any
 
@@ -32,38 +33,13 @@ from plait_core._checkpoints._format import (
     full_name,
     run,
 )
-from plait_torch._file_names import NAMES, STORAGES, Stored
+from plait_torch._file_names import NAMES, QUANTIZED, STORAGES, Stored, hint
 from plait_torch._file_writer import Archive
+from plait_torch._source_file import SourceFile
 
 __all__ = ["Archive", "load", "names_in"]
 
 _PROTOCOL = 1001
-
-
-class File(io.RawIOBase):
-    """A source as a file object, for zipfile."""
-
-    def __init__(self, source: Source) -> None:
-        self._source, self._position = source, 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._position
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        self._position = max(offset + (0, self._position, self._source.size)[whence], 0)
-        return self._position
-
-    def read(self, count: int = -1) -> bytes:
-        rest = max(self._source.size - self._position, 0)
-        result = self._source.read(self._position, rest if count < 0 else min(count, rest))
-        self._position += len(result)
-        return result
 
 
 def described(reference: Any) -> tuple[str, str, str, int, Any]:
@@ -73,6 +49,8 @@ def described(reference: Any) -> tuple[str, str, str, int, Any]:
         raise CheckpointError(f"load: the pickle refers to a {shown(problem)}, which is refused")
     _, kind, key, location, count = reference[:5]
     name = kind.name.removeprefix("torch.") if type(kind) is Named else ""
+    if QUANTIZED in (kind, getattr(kind, "call", None)):
+        QUANTIZED()
     if name not in STORAGES or type(key) is not str or type(location) is not str:
         raise CheckpointError(f"load: the pickle refers to a storage of {shown(kind)}: refused")
     if type(count) is not int or count < 0:
@@ -102,7 +80,8 @@ class _Unpickler(pickle.Unpickler):
         try:
             return super().find_class(module, name)
         except (ImportError, AttributeError) as error:
-            raise CheckpointError(f"load: the file needs {module}.{name} ({error})") from error
+            text = f"load: the file needs {module}.{name} ({error}){hint(module, name)}"
+            raise CheckpointError(text) from error
 
 
 def _sparse_unchecked(kind: Any, parts: Any) -> Any:
@@ -129,6 +108,13 @@ def _without_elements(result: Named) -> Callable[..., Any]:
     return call
 
 
+def unpickled(data: bytes, persistent: Callable[[Any], Any]) -> Any:
+    """Return the object of a pickle, which may execute code."""
+    unpickler = _Unpickler(io.BytesIO(data))
+    unpickler.persistent_load = persistent  # type: ignore[method-assign]
+    return unpickler.load()
+
+
 def _unpickled(file: Any, storage: Callable[[Any], Any], late: bool) -> Any:
     def persistent(reference: Any) -> Any:
         if type(reference) is tuple and len(reference) > 1 and reference[0] == "module":
@@ -144,19 +130,20 @@ def _unpickled(file: Any, storage: Callable[[Any], Any], late: bool) -> Any:
 # ---- the zip format
 
 
-class _Archive:
+class ZipArchive:
     """A zip file of torch.save, whose records follow each other without gaps.
 
     Each local header must agree with the directory, and the records must fill the file up to the
     directory. So damage of names, offsets and lengths is always found.
     """
 
-    def __init__(self, source: Source, options: Options) -> None:
-        self._source, self._options = source, options
-        with zipfile.ZipFile(File(source)) as archive:
+    def __init__(self, source: Source, options: Options, is_package: bool = False) -> None:
+        self._source, self.options = source, options
+        with zipfile.ZipFile(SourceFile(source)) as archive:
             infos, end = archive.infolist(), archive.start_dir
         self._records = {info.filename: info for info in infos}
-        self._prefix = _prefix(self._records, source.name)
+        find = prefix_of_package if is_package else _prefix
+        self._prefix = find(self._records, source.name)
         self._begins: dict[str, int] = {}
         self._described = 0  # whether sums and lengths follow the last record
         sums = self._read_headers(infos, end)
@@ -250,11 +237,15 @@ class _Archive:
         dtype, key, location, count, _ = described(reference)
         if key not in self._data:
             size = count * binding.dtype(dtype).itemsize
-            self._data[key] = self._read(f"{self._prefix}data/{key}", size, dtype, location)
-        return Stored(self._data[key], dtype)
+            self._data[key] = self._read(self._name_of(key), size, dtype, location)
+        return Stored(self._data[key], binding.dtype(dtype))
+
+    def _name_of(self, key: str) -> str:
+        """Return the name of the record of a storage."""
+        return f"{self._prefix}data/{key}"
 
     def _read(self, name: str, size: int, dtype: str, location: str) -> plait.Tensor:
-        locations = self._options.locations
+        locations = self.options.locations
         if not locations.wants_bytes(location):
             return empty_bytes(size, "meta")
         begin, info = self._position(name)
@@ -280,18 +271,45 @@ class _Archive:
         return locations.moved(data, location)
 
 
+def is_package(records: Iterable[str]) -> bool:
+    """Return whether a zip is one of `torch.package`, which holds modules beside data."""
+    return any(record.endswith("/.data/extern_modules") for record in records)
+
+
+def prefix_of_package(records: Iterable[str], name: str) -> str:
+    """Return what the names of all records of an archive of `torch.package` begin with."""
+    for record in records:
+        if record.endswith("/.data/extern_modules"):
+            return record.removesuffix(".data/extern_modules")
+    raise CheckpointError(f"load: {name} is {_other_zip(records)}, and none of torch.package")
+
+
+def _other_zip(records: Iterable[str]) -> str:
+    """Return what a zip is that `torch.save` did not write, and what reads it."""
+    if is_package(records):
+        return (
+            "an archive of torch.package, a program with its data: "
+            "torch.package.PackageImporter(file).load_pickle(package, resource) reads data of it"
+        )
+    if any(record.endswith(".npy") for record in records):
+        return "NumPy's npz, which numpy.load reads"
+    if any(record.endswith("archive_format") for record in records):
+        return (
+            "an archive of torch.export, a program, which is refused; with PyTorch, save the "
+            "state_dict of what torch.export.load returns"
+        )
+    return "a zip file, but none of torch.save: it has no data.pkl"
+
+
 def _prefix(records: dict[str, Any], name: str) -> str:
     for record in records:
+        if is_package(records):
+            raise CheckpointError(f"load: {name} is {_other_zip(records)}")
         if record.endswith("/data.pkl") or record == "data.pkl":
             prefix = record.removesuffix("data.pkl")
             break
     else:
-        problem = (
-            "NumPy's npz, which numpy.load reads"
-            if any(record.endswith(".npy") for record in records)
-            else "a zip file, but none of torch.save: it has no data.pkl"
-        )
-        raise CheckpointError(f"load: {name} is {problem}")
+        raise CheckpointError(f"load: {name} is {_other_zip(records)}")
     if f"{prefix}constants.pkl" in records:
         raise CheckpointError(
             f"load: {name} is a TorchScript archive, a program: torch.jit.load of plait.torch "
@@ -300,12 +318,19 @@ def _prefix(records: dict[str, Any], name: str) -> str:
     return prefix
 
 
-def _load_zip(source: Source, options: Options) -> Any:
-    """Load a file of torch.save in the zip format (PyTorch 1.6 and later)."""
+@contextlib.contextmanager
+def reading_zip(source: Source) -> Iterator[None]:
+    """Raise a CheckpointError for the errors of `zipfile`."""
     try:
-        archive = _Archive(source, options)
+        yield
     except (zipfile.BadZipFile, NotImplementedError, ValueError, EOFError, OverflowError) as error:
         raise CheckpointError(f"load: {source.name} is cut off or damaged: {error}") from error
+
+
+def _load_zip(source: Source, options: Options) -> Any:
+    """Load a file of torch.save in the zip format (PyTorch 1.6 and later)."""
+    with reading_zip(source):
+        archive = ZipArchive(source, options)
     text = archive.record(archive._prefix + "data.pkl")
     if options.weights_only:
         safe = options.safe
@@ -340,7 +365,7 @@ class _Storages:
         if kind != dtype or count * item != data.numel():
             raise CheckpointError(f"load: the storage {key!r} is declared in two ways")
         shift = view[1] if type(view) is tuple and len(view) == 3 else 0
-        return Stored(data, dtype, shift if type(shift) is int else 0)
+        return Stored(data, binding.dtype(dtype), shift if type(shift) is int else 0)
 
     def fill(self, keys: Any, position: int, big: bool) -> None:
         """Read the bytes of the storages, which begin at `position`."""
@@ -449,8 +474,14 @@ def _load_legacy(source: Source, options: Options) -> Any:
     return run(data, position, NAMES.finding(safe), storages.declare, build, safe)[0]
 
 
+def _load_tar(source: Source, options: Options) -> Any:
+    from plait_torch import _tar_files
+
+    return _tar_files.load(source, options)
+
+
 def load(source: Source, options: Options) -> Any:
-    """Load a file of `torch.save`, which begins as a zip or with PyTorch's magic number.
+    """Load a file of `torch.save`, which begins as a zip, with PyTorch's magic number, or as a tar.
 
     Example:
         >>> import io, plait
@@ -459,5 +490,7 @@ def load(source: Source, options: Options) -> Any:
         >>> plait.load(io.BytesIO(file.getvalue()))  # calls this function
         [tensor([1., 1.])]
     """
-    is_zip = source.read(0, 2) == b"PK"
-    return _load_zip(source, options) if is_zip else _load_legacy(source, options)
+    start = source.read(0, 2)
+    if start == b"PK":
+        return _load_zip(source, options)
+    return _load_legacy(source, options) if start == b"\x80\x02" else _load_tar(source, options)

@@ -29,11 +29,13 @@ from plait_core._checkpoints._own import Checkpoint, to_checkpoint
 from plait_core._checkpoints._reading import reading
 from plait_core._checkpoints._safe_globals import SafeGlobals
 from plait_core._checkpoints._source import Part, Source, open_source
+from plait_core._checkpoints._torch_files import torch_files
 from plait_core._checkpoints._tree import decode
 from plait_core._checkpoints._weights import Builder, File, Options, is_file_name, load_weights
 from plait_core._core import Tensor
 
 _INDEX = ".metadata"
+_OF_TORCH = "_checkpoint_folders"  # the module for folders of PyTorch
 VERSION = 2
 _STEM = "rank"
 _GONE = (errno.ENOENT, errno.ESTALE)
@@ -151,6 +153,9 @@ def read_index(folder: str) -> tuple[bytes, dict[str, Any]]:
                 f"load: {path} must have at most {LARGEST_HEADER} bytes to be an index"
             )
         text = source.read(0, source.size)
+        if text[:1] == b"\x80":
+            folders = torch_files(f"load: {path} is an index of PyTorch", _OF_TORCH)
+            return text, folders.read_index(text, path)
         if text[8:9] == b"{":
             return text, _checked_version(_index_of_version_1(source), path, 1)
     finally:
@@ -247,6 +252,21 @@ class FolderPart:
     def close(self) -> None:
         """Close the file; it is opened again when it is read, and may be gone by then."""
         self._source.close()
+
+
+def open_part(folder: str, name: str, index: dict[str, Any]) -> Any:
+    """Return a part that an index names, open for reading."""
+    if "places" not in index:
+        return FolderPart(folder, name)
+    torch = torch_files(f"load: {os.path.join(folder, name)} is a file of PyTorch", _OF_TORCH)
+    return torch.TorchPart(folder, name, index["places"])
+
+
+def write_torch_folder(folder: str, leaves: list[tuple[tuple[str | int, ...], Any]]) -> None:
+    """Write a folder that PyTorch reads, of leaves and their paths."""
+    torch = torch_files(f"save: {folder} becomes a folder of PyTorch", _OF_TORCH)
+    _make_folder(path_of(folder, "save"))
+    torch.write_folder(folder, leaves)
 
 
 def is_gone(error: BaseException) -> bool:

@@ -73,8 +73,8 @@ def _failure_of(error: Exception, name: str, options: Options) -> Exception:
 
 def _loaded(source: Source, options: Options, f: Any) -> Any:
     start = source.read(0, min(source.size, 512))
-    if start.startswith(_STARTS_OF_TORCH):
-        description = f"load: {source.name} is a file of torch.save, or another zip"
+    if start.startswith(_STARTS_OF_TORCH) or start[257:262] == b"ustar":
+        description = f"load: {source.name} is a file of torch.save, or another archive"
         return torch_files(description).load(source, options)
     if start[:1] == b"{" and isinstance(f, (str, os.PathLike)):
         return load_index(source, options, os.fsdecode(f))
@@ -89,6 +89,12 @@ def _loaded(source: Source, options: Options, f: Any) -> Any:
 def _describe(start: bytes) -> str:
     if start[:1] == b"\x80":
         return "is a pickle of another program, which is refused; nothing was executed"
-    if start[257:262] == b"ustar":
-        return "is a tar, perhaps of PyTorch 0.1, which is not read"
+    if start[:2] == b"\x1f\x8b":
+        return "is compressed: load(gzip.open(path)) reads what is in it"
+    if start[:6] == b"\x93NUMPY":
+        return "is NumPy's npy, which numpy.load reads"
+    if start[:4] == b"GGUF":
+        return "is a GGUF file, which the package gguf reads"
+    if start[:8] == b"\x89HDF\r\n\x1a\n":
+        return "is an HDF5 file, which the package h5py reads"
     return f"begins with {start[:8]!r}" if start else "is empty"

@@ -80,7 +80,7 @@ def index_of(names: Sequence[str], plans: list[list[Piece]]) -> dict[str, Any]:
 
 
 class FileSystemReader:
-    """Reads a checkpoint of a folder.
+    """Reads a checkpoint of a folder, which plait or PyTorch wrote.
 
     Args:
         path: the folder.
@@ -115,9 +115,14 @@ class FileSystemReader:
             _check_tensor(self.path, key, saved)
         return text, index
 
-    def open(self, name: str) -> Any:
-        """Return a file of the checkpoint, whose digests are checked when elements are read."""
-        return folders().FolderPart(os.fsdecode(self.path), name)
+    def size(self, name: str) -> int:
+        """Return the number of bytes of a file that the index names."""
+        _check_name(self.path, "a part", name)
+        return os.stat(os.path.join(os.fsdecode(self.path), name)).st_size
+
+    def open(self, name: str, index: dict[str, Any]) -> Any:
+        """Return a file that the index names; its elements are checked when they are read."""
+        return folders().open_part(os.fsdecode(self.path), name, index)
 
 
 def _check_name(path: Any, key: str, name: Any) -> None:

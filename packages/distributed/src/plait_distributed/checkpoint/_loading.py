@@ -10,7 +10,13 @@ from plait_distributed._process_group import ProcessGroup
 from plait_distributed.checkpoint._boxes import common, first_hole, text_of
 from plait_distributed.checkpoint._errors import CheckpointException, Together
 from plait_distributed.checkpoint._files import FileSystemReader, folders
-from plait_distributed.checkpoint._plans import Entry, flattened, is_tensor, piece_of
+from plait_distributed.checkpoint._plans import (
+    Entry,
+    flattened,
+    is_tensor,
+    leaves_of_torch,
+    piece_of,
+)
 from plait_distributed.checkpoint._saving import group_of, states_of
 from plait_distributed.checkpoint.stateful import Stateful
 from plait_distributed.tensor._dtensor import DTensor
@@ -29,6 +35,9 @@ def load(
     no_dist: bool = False,
 ) -> None:
     """Fill a state from a folder that `save` wrote, of any number of ranks. All ranks call it.
+
+    A folder that ``torch.distributed.checkpoint`` of PyTorch wrote is read too, with the package
+    plait-torch; nothing of its pickles is executed.
 
     Tensors are written in place, of a `DTensor` this rank's part; values in dicts are replaced;
     objects with ``load_state_dict()`` get their state. Digests are checked. A load during a save
@@ -139,7 +148,10 @@ class _Load:
         try:
             partial = bool(getattr(planner, "allow_partial_load", False))
             with require("autograd").no_grad():
-                _fill(reader, index, self._entries, partial)
+                entries = self._entries
+                if "paths" in index:  # PyTorch's paths
+                    entries = flattened("load", self.filled, leaves_of_torch)
+                _fill(reader, index, entries, partial)
         except _Replaced as caught:
             missing = str(caught)
         except BaseException as caught:
@@ -162,6 +174,10 @@ def _needed(
                 needed.setdefault(part[2], []).append((entry, part))
         elif not is_tensor(entry.value) and key in index["values"]:
             needed.setdefault(index["values"][key], []).append((entry, None))
+        elif _is_number(entry.value) and saved is not None and saved["shape"] == []:
+            # a count of steps, which PyTorch's optimizers have as a tensor
+            for part in saved["parts"][:1]:
+                needed.setdefault(part[2], []).append((entry, part))
         elif not partial:
             there = key in index["values"] or saved is not None
             problem = "is not a tensor" if saved is None else "is a tensor"
@@ -171,13 +187,17 @@ def _needed(
     return needed
 
 
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float)
+
+
 def _fill(reader: FileSystemReader, index: Any, entries: dict[str, Entry], partial: bool) -> None:
     """Fill entries; all files are opened before any is read, as a save may remove them then."""
     needed = _needed(reader, index, entries, partial)
     files: dict[str, Any] = {}
     try:
         for name in sorted(needed):
-            files[name] = reader.open(name)
+            files[name] = reader.open(name, index)
             if len(files) > _MOST_OPEN:
                 files[name].close()
         for name, file in files.items():
@@ -203,7 +223,10 @@ def _copy_all(file: Any, needed: list[tuple[Entry, Any]]) -> None:
             parts.setdefault(part[3], []).append((entry, part))
     for name, tensor in file.tensors(parts):
         for entry, part in parts[name]:
-            _copy(entry, part, tensor)
+            if is_tensor(entry.value):
+                _copy(entry, part, tensor)
+            else:
+                entry.holder[entry.place] = type(entry.value)(tensor.item())
 
 
 def _box(entry: Entry) -> Any:

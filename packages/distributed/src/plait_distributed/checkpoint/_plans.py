@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -67,6 +67,7 @@ class Entry:
     value: Any
     holder: Any
     place: Any
+    path: tuple[str | int, ...] = ()  # with PyTorch's paths: keys as texts, positions as ints
 
 
 @dataclass(frozen=True)
@@ -113,12 +114,37 @@ def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[Entry]:
             yield Entry(".".join(inner), each, value, name)
 
 
-def flattened(caller: str, state: dict[str, Any]) -> dict[str, Entry]:
+def _is_leaf_of_torch(value: Any) -> bool:
+    """Return whether PyTorch writes a list as one value: no tensor and no dict is in it."""
+    if isinstance(value, dict):
+        return False
+    return not isinstance(value, list) or all(
+        not is_tensor(each) and (not isinstance(each, (dict, list)) or _is_leaf_of_torch(each))
+        for each in value
+    )
+
+
+def leaves_of_torch(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[Entry]:
+    """Yield the leaves of a state under the paths that PyTorch gives them."""
+    pairs = value.items() if isinstance(value, dict) else enumerate(value)
+    for name, each in pairs:
+        inner = (*path, str(name) if isinstance(value, dict) else name)
+        if _is_leaf_of_torch(each):
+            yield Entry(".".join(map(str, inner)), each, value, name, inner)
+        else:
+            yield from leaves_of_torch(each, inner)
+
+
+def flattened(
+    caller: str,
+    state: dict[str, Any],
+    leaves: Callable[[Any, tuple[Any, ...]], Iterator[Entry]] = _leaves,
+) -> dict[str, Entry]:
     """Return the leaves of a state, by their dotted paths."""
     if not isinstance(state, dict):
         raise TypeError(f"{caller}: `state_dict` must be a dict, got {type(state).__name__}")
     results: dict[str, Entry] = {}
-    for entry in _leaves(state, ()):
+    for entry in leaves(state, ()):
         if entry.key in results:
             raise ValueError(f"{caller}: two entries of `state_dict` have the path {entry.key!r}")
         results[entry.key] = entry

@@ -18,12 +18,13 @@ from plait_core._checkpoints._format import (
     run,
 )
 from plait_torch._file_names import NAMES, Stored
+from plait_torch._source_file import SourceFile
 from plait_torch._torchscript._errors import ScriptError
 from plait_torch._torchscript._late import late
 from plait_torch._torchscript._module import RecursiveScriptModule, ScriptObject
 from plait_torch._torchscript._unit import ROOT, Class, Unit
 from plait_torch._torchscript._values import enumeration, named_tuple
-from plait_torch.files import File, described
+from plait_torch.files import described
 
 _MOST_CODE = 64 << 20  # limit of the bytes of code, unpacked
 
@@ -56,7 +57,7 @@ class Archive:
     def __init__(self, source: Any, location: Callable[[str], str]) -> None:
         self._source, self._location = source, location
         try:
-            self._zip = zipfile.ZipFile(File(source))
+            self._zip = zipfile.ZipFile(SourceFile(source))
         except (
             zipfile.BadZipFile,
             NotImplementedError,
