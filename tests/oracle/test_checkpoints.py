@@ -214,8 +214,6 @@ def test_whole_modules_are_refused(new: bool) -> None:
 
 @ZIP
 def test_other_refusals(new: bool) -> None:
-    with pytest.raises(pc.CheckpointError, match="float8"):
-        from_torch(torch.zeros(2, dtype=torch.float8_e4m3fn), new)
     with pytest.raises(pc.CheckpointError, match=r"torch\.torch_version"):
         from_torch({"version": torch.__version__}, new)
 
@@ -340,3 +338,36 @@ def test_records_of_a_zip(tmp_path: Path) -> None:
     for name in ("a", "b", "version", "byteorder"):
         assert read_by_theirs.get_record(name) == files[1][1].get_record(name)
     assert read_by_theirs.serialization_id() == files[0][0].serialization_id()
+
+
+def test_folders_of_ranks(tmp_path: Path) -> None:
+    """`torch.distributed.checkpoint` of each reads the folders of the other, by `format_utils`."""
+    import torch.distributed.checkpoint as theirs
+    from torch.distributed.checkpoint import format_utils
+
+    import plait_distributed.checkpoint as ours
+    from plait_distributed.checkpoint.format_utils import dcp_to_torch_save, torch_save_to_dcp
+
+    model, optimizer = trained()
+    state = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "epoch": 3}
+    state |= {
+        "list": [1, torch.ones(2), {"a": (1, 2)}],
+        "eight": torch.ones(3).to(torch.float8_e5m2),
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        theirs.save(state, checkpoint_id=tmp_path / "folder")
+        format_utils.dcp_to_torch_save(tmp_path / "folder", tmp_path / "right.pt")
+    dcp_to_torch_save(tmp_path / "folder", tmp_path / "whole.pt")
+    right = torch.load(tmp_path / "right.pt")
+    assert same(pc.load(tmp_path / "whole.pt"), right)
+    torch_save_to_dcp(tmp_path / "whole.pt", tmp_path / "again")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        format_utils.dcp_to_torch_save(tmp_path / "again", tmp_path / "again.pt")
+    assert same(pc.load(tmp_path / "again.pt"), right)
+    back = {"model": {key: pc.zeros(*v.shape) for key, v in model.state_dict().items()}, "epoch": 0}
+    ours.load(back, checkpoint_id=tmp_path / "folder", no_dist=True)
+    assert back["epoch"] == 3
+    for key, value in model.state_dict().items():
+        assert back["model"][key].tolist() == value.tolist()

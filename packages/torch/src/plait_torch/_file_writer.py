@@ -154,7 +154,7 @@ class Pickler(_PythonPickler):
 
 def pickled(value: Any) -> bytes:
     """Return the pickle of data and of calls, with PyTorch's names."""
-    pickler = _Pickler()
+    pickler = Pickler()
     pickler.dump(value)
     return b"".join(pickler.parts)
 

@@ -209,6 +209,7 @@ plait_status copy_same(const plait_call *c, const DLTensor *to, const DLTensor *
 
 plait_status cast_elements(const plait_call *c, const DLTensor *to, const DLTensor *from) {
   const Kind k = kind(from->dtype), d = kind(to->dtype);
+  if (is_float8(k) || is_float8(d)) return PLAIT_DECLINE;  // moved only; the CPU converts
   Plan p;
   p.add(to, size_of(d));
   p.add(from, size_of(k));

@@ -32,6 +32,8 @@ PLAIT_DEVICE_KERNEL(fill_strided, FillArgs, 256, SIZES);
 }  // namespace plait::cuda
 
 #if PLAIT_HOST
+#include <plait/float8.h>
+
 #include "host/copy.h"
 
 namespace plait::cuda {
@@ -81,6 +83,11 @@ void read_number(const DLTensor *t, plait_value *to, double *parts) {
     case F64: return real_number(*data<double>(t));
     case F16: return real_number(double(widen(*data<Half>(t))));
     case BF16: return real_number(double(widen(*data<BFloat>(t))));
+    case F8E4M3: return real_number(double(plait_float8_e4m3fn_to_float(*data<uint8_t>(t))));
+    case F8E4M3Z: return real_number(double(plait_float8_e4m3fnuz_to_float(*data<uint8_t>(t))));
+    case F8E5M2: return real_number(double(plait_float8_e5m2_to_float(*data<uint8_t>(t))));
+    case F8E5M2Z: return real_number(double(plait_float8_e5m2fnuz_to_float(*data<uint8_t>(t))));
+    case F8E8M0: return real_number(double(plait_float8_e8m0fnu_to_float(*data<uint8_t>(t))));
     case C64: return complex_number(double(data<float>(t)[0]), double(data<float>(t)[1]));
     case C128: return complex_number(data<double>(t)[0], data<double>(t)[1]);
     default: return;

@@ -98,7 +98,7 @@ def _empty_state(reader: FileSystemReader) -> dict[str, Any]:
 def _empty(key: str, saved: dict[str, Any], sizes: dict[str, int]) -> Any:
     """Return a tensor for the parts in files, which must hold its elements."""
     files = {part[2] for part in saved["parts"]}
-    dtype = binding.dtype(saved["dtype"])
+    dtype = binding.dtype(saved["dtype"].rpartition(".")[2])
     if math.prod(saved["shape"]) * dtype.itemsize > sum(sizes.get(name, 0) for name in files):
         raise ValueError(
             f"dcp_to_torch_save: {key} has shape {tuple(saved['shape'])}, which is larger than the "
