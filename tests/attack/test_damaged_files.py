@@ -14,6 +14,7 @@ import pickle
 import random
 import resource
 import struct
+import tarfile
 import time
 import tracemalloc
 from collections.abc import Callable
@@ -105,12 +106,57 @@ def legacy() -> bytes:
     return data + struct.pack("<q", 5) + np.ones(5, "<i8").tobytes()
 
 
+def unaligned() -> bytes:
+    """A safetensors file of another program whose tensors lie at odd bytes, one of float8."""
+    eight, x, b = bytes([56, 64, 68]), np.arange(60, dtype="<f4").tobytes(), np.ones(5, "<i8")
+    ends = np.cumsum([3, len(x), b.nbytes]).tolist()
+    header = {
+        "e": {"dtype": "F8_E4M3", "shape": [3], "data_offsets": [0, 3]},
+        "x": {"dtype": "F32", "shape": [60], "data_offsets": [3, ends[1]]},
+        "b": {"dtype": "I64", "shape": [5], "data_offsets": [ends[1], ends[2]]},
+    }
+    text = json.dumps(header).encode()
+    return len(text).to_bytes(8, "little") + text + eight + x + b.tobytes()
+
+
+def is_unaligned(result: Any) -> bool:
+    eight = isinstance(result, dict) and result.pop("e", None)
+    return is_flat(result) and eight.dtype is pc.float8_e4m3fn and eight.tolist() == [1.0, 2.0, 3.0]
+
+
+def tar() -> bytes:
+    """A file of PyTorch 0.1: records of storages and tensors, and a pickle of their keys."""
+
+    def row(key: int, second: bytes, kind: str) -> bytes:
+        return b"\x80\x02(K" + bytes([key]) + second + f"ctorch\n{kind}\n".encode() + b"t."
+
+    storages = b"\x80\x02K\x02." + row(1, b"U\x03cpu", "FloatStorage") + struct.pack("<q", 60)
+    storages += np.arange(60, dtype="<f4").tobytes() + row(2, b"U\x03cpu", "LongStorage")
+    storages += struct.pack("<q", 5) + np.ones(5, "<i8").tobytes() + b"\x80\x02]."
+    tensors = b"\x80\x02K\x02." + row(3, b"K\x01", "FloatTensor") + struct.pack("<4q", 1, 60, 1, 0)
+    tensors += row(4, b"K\x02", "LongTensor") + struct.pack("<4q", 1, 5, 1, 0)
+    records = {
+        "storages": storages,
+        "tensors": tensors,
+        "pickle": b"\x80\x02}(U\x01xK\x03QU\x01bK\x04Qu.",
+    }
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w:") as archive:
+        for name, data in records.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            archive.addfile(info, io.BytesIO(data))
+    return file.getvalue()
+
+
 # (bytes, is the value right, has it sums that make every other value an error)
 FILES: dict[str, tuple[Callable[[], bytes], Callable[[Any], bool], bool]] = {
     "plait": (lambda: saved("plait"), is_value, True),
     "torch": (lambda: saved("torch"), is_value, True),
     "safetensors": (of_others, is_flat, False),
+    "unaligned": (unaligned, is_unaligned, False),
     "legacy": (legacy, is_flat, False),
+    "tar": (tar, is_flat, False),
 }
 
 
@@ -173,7 +219,7 @@ def test_damage(rounds: Any, tmp_path: Path, name: str) -> None:
         for _ in range(20):
             broken = damaged(data, rng)
             path.write_bytes(broken)
-            mapped = rng.random() < 0.2 and name != "legacy"
+            mapped = rng.random() < 0.2 and name not in ("legacy", "tar")
             options: dict[str, Any] = {"mmap": True, "verify": has_sums or None} if mapped else {}
             result = loaded(path if rng.random() < 0.5 or mapped else io.BytesIO(broken), **options)
             if has_sums:
@@ -208,6 +254,27 @@ def test_damaged_folders(rounds: Any, tmp_path: Path) -> None:
             result = load_folder(tmp_path)
             if isinstance(result, dict):
                 assert result.pop("more") == ["a", 5] and is_flat(result)
+            assert (tmp_path / name).read_bytes() == broken
+            (tmp_path / name).write_bytes(whole[name])
+    assert sorted(os.listdir(tmp_path)) == names
+
+
+def test_damaged_folders_of_torch(rounds: Any, tmp_path: Path) -> None:
+    """Index and part of a folder that PyTorch reads: a value or an error, which names a file."""
+    from plait_torch._checkpoint_folders import write_folder
+
+    write_folder(str(tmp_path), [((name,), x) for name, x in flat().items()] + [(("more",), 5)])
+    names = sorted(os.listdir(tmp_path))
+    whole = {name: (tmp_path / name).read_bytes() for name in names}
+    result = load_folder(tmp_path)
+    assert result.pop("more") == 5 and is_flat(result)
+    for rng in rounds:
+        for _ in range(20):
+            name = rng.choice(names)
+            broken = damaged(whole[name], rng)
+            (tmp_path / name).write_bytes(broken)
+            result = load_folder(tmp_path)
+            assert isinstance(result, dict) or str(tmp_path) in str(result), result
             assert (tmp_path / name).read_bytes() == broken
             (tmp_path / name).write_bytes(whole[name])
     assert sorted(os.listdir(tmp_path)) == names
