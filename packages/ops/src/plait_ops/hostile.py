@@ -88,7 +88,21 @@ STRINGS: list[Any] = [
     None,
     3,
 ]
-TYPES: list[Any] = [*DTYPES, "bfloat16", "float128", "", None, int, float, bool, 3, object(), "f"]
+TYPES: list[Any] = [
+    *DTYPES,
+    "bfloat16",
+    "float8_e4m3fn",
+    "float8_e8m0fnu",
+    "float128",
+    "",
+    None,
+    int,
+    float,
+    bool,
+    3,
+    object(),
+    "f",
+]
 DEVICES: list[Any] = ["cpu", "meta", "cuda", "cpu:0", "cpu:7", "meta:-1", "", "bogus", None, 3]
 NOT_TENSORS: list[Any] = [
     None,
