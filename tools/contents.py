@@ -108,10 +108,10 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     ),
     "plait_torch": (
         "lib/libplait_torch.so",
-        "modules.txt",
+        "*.txt",
         "sobol_numbers.bin",
-        "star_names.json",
-        "_torchscript/aten_names.txt",
+        "*_names.json",
+        "_torchscript/*.txt",
     ),
     "plait_ucx": ("lib/libplait_ucx.so",),
 }

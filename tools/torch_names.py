@@ -2,11 +2,13 @@
 
     python tools/torch_names.py tests/torch_names.json
     python tools/torch_names.py --star packages/torch/src/plait_torch/star_names.json
+    python tools/torch_names.py --homes packages/torch/tests/torch_homes.json
 
 Names are facts. The first file holds those of the top level, of `Tensor`, and of the modules that
 plait has too. The second holds what ``from module import *`` leaves, for the modules that it lists:
-to add a module, add it with an empty list. The session `oracle` checks that both are what PyTorch
-has.
+to add a module, add it with an empty list. The third holds what classes and functions say as
+``__module__`` and ``__qualname__``, for the modules that it lists. The session `oracle` checks that
+all are what PyTorch has.
 """
 
 from __future__ import annotations
@@ -18,9 +20,9 @@ import pkgutil
 import sys
 import warnings
 from collections.abc import Iterable
-from types import BuiltinFunctionType, ModuleType
+from types import BuiltinFunctionType, FunctionType, ModuleType
 
-__all__ = ["main", "names", "stars", "vocabularies"]
+__all__ = ["homes", "main", "names", "stars", "vocabularies"]
 
 MODULES = (
     "",
@@ -54,6 +56,10 @@ MODULES = (
     "utils.checkpoint",
     "utils.data",
 )
+
+
+# modules with private functions that pickles name
+PICKLED = ("torch._tensor", "torch._utils", "torch.serialization", "torch.storage")
 
 
 def _public(thing: object) -> set[str]:
@@ -114,8 +120,57 @@ def stars(modules: Iterable[str]) -> dict[str, list[str]]:
     return results
 
 
+def _home(module: ModuleType, name: str) -> tuple[str, str] | None:
+    """Return what a class or function of PyTorch says; the module is "." if it is this one."""
+    value = getattr(module, name, None)
+    if not isinstance(value, (type, FunctionType, BuiltinFunctionType)):
+        return None
+    home, said = value.__module__ or "", value.__qualname__
+    if home and home.partition(".")[0] != "torch":
+        return None
+    of_class = said == f"_VariableFunctionsClass.{name}"
+    entry = name if said == name else f"{name}={'*' if of_class else said}"
+    return ("." if home == module.__name__ else home), entry.replace(" ", "")
+
+
+def homes(modules: Iterable[str]) -> dict[str, dict[str, str]]:
+    """Return the homes of classes and functions: by module of PyTorch, where they say they are.
+
+    An entry is a name, or a name and the qualified name; "*" is for a method of the class in which
+    PyTorch keeps functions. Private names are those of classes that the module itself defines, and
+    of functions of the modules in `PICKLED`.
+    """
+    importlib.import_module("torch")
+    result: dict[str, dict[str, str]] = {}
+    for name in sorted(modules):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                module = importlib.import_module(name)
+            except Exception:  # a module that needs a package that is not there
+                continue
+            entries: dict[str, list[str]] = {}
+            for each in sorted(dir(module)):
+                home = _home(module, each)
+                private = each.startswith("_")
+                own = home is not None and home[0] == "."
+                is_class = each.lstrip("_")[:1].isupper()
+                if home and (not private or (own and (is_class or name in PICKLED))):
+                    entries.setdefault(home[0], []).append(home[1])
+        result[name] = {home: " ".join(each) for home, each in entries.items()}
+    return result
+
+
 def main(arguments: list[str]) -> int:
     """Write a file, or say how to call this."""
+    if len(arguments) == 2 and arguments[0] == "--homes":
+        file = pathlib.Path(arguments[1])
+        lines = [
+            f"{json.dumps(name)}: {json.dumps(each)}"
+            for name, each in homes(json.loads(file.read_text(encoding="utf-8"))).items()
+        ]
+        file.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+        return 0
     if len(arguments) == 2 and arguments[0] == "--star":
         file = pathlib.Path(arguments[1])
         lines = [

@@ -88,8 +88,8 @@ def test_a_module_of_plait(torch: Any) -> None:
         torch.load(io.BytesIO(data))
     torch.serialization.add_safe_globals([*classes(torch), hook])
     names = torch.serialization.get_unsafe_globals_in_checkpoint(io.BytesIO(data))
-    assert sorted(name.split(".")[-1] for name in names) == ["WrappedHook", "print"]
-    wrapper = sys.modules[names[0].rpartition(".")[0]].WrappedHook
+    assert sorted(name.split(".")[-1] for name in names) == ["_WrappedHook", "print"]
+    wrapper = sys.modules[names[0].rpartition(".")[0]]._WrappedHook
     with torch.serialization.safe_globals([wrapper, print]):
         back = torch.load(io.BytesIO(data))
     check(torch, back["model"])

@@ -34,7 +34,7 @@ def test_every_use_raises_an_error_with_the_name(torch: Any) -> None:
     for place, name in NAMES:
         thing = getattr(getattr(_named_only, place or "torch"), name)
         if getattr(module_of(place), name) is not thing:
-            assert place.startswith("distributed")  # the package for several processes has it
+            assert "distributed" in place  # the package for several processes has it
         with pytest.raises(NotImplementedError, match=name) as refused:
             thing()
         text = str(refused.value)

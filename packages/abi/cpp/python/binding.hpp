@@ -264,6 +264,8 @@ PyObject *new_operator(const char *name, uint32_t form);
 plait_status call(plait_call *);
 PyObject *results(plait_call *);
 PyObject *results_of(plait_call *, const Bound *, PyTypeObject *result_type);
+std::string &shown_module();  // the module that texts and classes name
+bool show_named_results(const char *module);  // false with a Python error
 PyTypeObject *named_results(
     const plait_op *);  // borrowed; nullptr without an exception if they have no names
 const plait_engine *engine();

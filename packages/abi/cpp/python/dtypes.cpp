@@ -2,6 +2,11 @@
 #include "binding.hpp"
 
 namespace plait::python {
+std::string &shown_module() {
+  static std::string name = "plait";
+  return name;
+}
+
 namespace {
 
 struct DTypeObject {
@@ -80,11 +85,6 @@ PyObject *make(PyTypeObject *, PyObject *args, PyObject *kwargs) {
   return nullptr;
 }
 
-std::string &shown_module() {
-  static std::string name = "plait";
-  return name;
-}
-
 PyObject *repr(PyObject *self) {
   return PyUnicode_FromFormat("%s.%s", shown_module().c_str(), name(value_of(self)));
 }
@@ -128,14 +128,16 @@ PyObject *shown_module_(PyObject *, PyObject *args) {
   const char *required = nullptr;
   if (!PyArg_ParseTuple(args, "|z:shown_module", &required)) return nullptr;
   PyObject *before = PyUnicode_FromString(shown_module().c_str());
-  if (before && required) shown_module() = required;
+  if (!before || !required) return before;
+  shown_module() = required;
+  if (!show_named_results(required)) Py_CLEAR(before);
   return before;
 }
 
 PyMethodDef functions[] = {
     {"shown_module", entry<shown_module_>, METH_VARARGS,
      "shown_module(name=None, /)\n--\n\nReturn the module that the texts of dtypes, layouts and "
-     "sizes name, \"plait\", and set another one.\n\nExample:\n"
+     "sizes and the classes of named results name, \"plait\", and set another one.\n\nExample:\n"
      "    >>> from plait_abi import binding\n"
      "    >>> binding.shown_module()\n"
      "    'plait'"},

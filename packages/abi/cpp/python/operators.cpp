@@ -19,6 +19,7 @@ struct OperatorObject {
   size_t n;
   uint32_t form;
   PyObject *name, *module;
+  PyObject *qualname;  // what `__qualname__` says if it is not the name, or null
   PyObject *attributes;  // what programs set on it: a dict, or null
 };
 OperatorObject *self_of(PyObject *o) { return reinterpret_cast<OperatorObject *>(o); }
@@ -172,6 +173,7 @@ void dealloc(PyObject *self) {
   delete[] self_of(self)->overloads;
   Py_XDECREF(self_of(self)->name);
   Py_XDECREF(self_of(self)->module);
+  Py_XDECREF(self_of(self)->qualname);
   Py_XDECREF(self_of(self)->attributes);
   PyObject_Free(self);
   Py_DECREF(type);
@@ -314,12 +316,31 @@ PyObject *get_signature_object(PyObject *self, void *) {
 }
 PyObject *get_name(PyObject *self, void *) { return new_reference(self_of(self)->name); }
 PyObject *get_module(PyObject *self, void *) { return new_reference(self_of(self)->module); }
+PyObject *get_qualname(PyObject *self, void *) {
+  PyObject *other = self_of(self)->qualname;
+  return new_reference(other ? other : self_of(self)->name);
+}
+// Both may be set, as those of Python's functions may.
+int set_text(PyObject *&field, PyObject *value, const char *attribute) {
+  if (!value || !PyUnicode_Check(value))
+    return PyErr_Format(PyExc_TypeError, "%s of an operator must be a str", attribute), -1;
+  PyObject *before = field;
+  field = new_reference(value);
+  Py_XDECREF(before);
+  return 0;
+}
+int set_module(PyObject *self, PyObject *value, void *) {
+  return set_text(self_of(self)->module, value, "__module__");
+}
+int set_qualname(PyObject *self, PyObject *value, void *) {
+  return set_text(self_of(self)->qualname, value, "__qualname__");
+}
 
 PyGetSetDef getters[] = {
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
     {"__name__", entry<get_name>, nullptr, nullptr, nullptr},
-    {"__qualname__", entry<get_name>, nullptr, nullptr, nullptr},
-    {"__module__", entry<get_module>, nullptr, nullptr, nullptr},
+    {"__qualname__", entry<get_qualname>, entry<set_qualname>, nullptr, nullptr},
+    {"__module__", entry<get_module>, entry<set_module>, nullptr, nullptr},
     {"__doc__", entry<get_doc>, nullptr, nullptr, nullptr},
     {"__text_signature__", entry<get_signature>, nullptr, nullptr, nullptr},
     {"__signature__", entry<get_signature_object>, nullptr, nullptr, nullptr},
@@ -397,7 +418,7 @@ PyObject *make_operator(PyTypeObject *type, const char *name, uint32_t form) {
   o->overloads = list;
   o->n = chosen.size();
   o->form = form;
-  o->attributes = nullptr;
+  o->qualname = o->attributes = nullptr;
   o->module = PyUnicode_InternFromString("plait_core");
   o->name = PyUnicode_FromString(in_form(name, form).c_str());
   return reinterpret_cast<PyObject *>(o);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "binding.hpp"
 
@@ -100,6 +101,13 @@ PyTypeObject *make_named_results(const plait_op *op) {
   return PyStructSequence_NewType(&description);
 }
 
+// `module` is the one that texts name, in which programs find these classes.
+bool set_module(PyTypeObject *type, const char *module) {
+  const Object name(PyUnicode_FromFormat("%s.return_types", module));
+  return name &&
+         !PyObject_SetAttrString(reinterpret_cast<PyObject *>(type), "__module__", name.get());
+}
+
 // One class for the function and the method. Never destroyed, as `all` in export.cpp.
 ForkMutex &named_mutex = *new ForkMutex;
 auto &named = *new std::unordered_map<const plait_op *, PyTypeObject *>;
@@ -113,13 +121,28 @@ PyTypeObject *named_results(const plait_op *op) {
     return kept ? kept : (kept = fresh);
   };
   PyTypeObject *type = look(nullptr);
-  if (!type) type = make_named_results(op);
+  if (!type) {
+    type = make_named_results(op);
+    if (type && !set_module(type, shown_module().c_str())) Py_CLEAR(type);
+  }
   if (!type) return nullptr;
   if (PyTypeObject *kept = look(type); kept != type) {
     Py_DECREF(type);  // another thread made it meanwhile
     type = kept;
   }
   return reinterpret_cast<PyTypeObject *>(new_reference(reinterpret_cast<PyObject *>(type)));
+}
+
+bool show_named_results(const char *module) {
+  std::vector<PyTypeObject *> types;
+  {
+    const std::lock_guard<ForkMutex> lock(named_mutex);
+    for (const auto &entry : named)
+      if (entry.second) types.push_back(entry.second);
+  }
+  for (PyTypeObject *type : types)
+    if (!set_module(type, module)) return false;
+  return true;
 }
 
 plait_status call(plait_call *c) {

@@ -19,6 +19,8 @@ struct State {
   const plait_python *python = nullptr;
   const plait_runtime *runtime = nullptr;
   PyTypeObject *node_type = nullptr;
+  PyObject *node_names = nullptr;  // names that programs expect: a dict, or NULL
+  PyObject *node_types = nullptr;  // the types of nodes that have such a name, by the name
   PyObject *pack = nullptr;    // tensor -> (unpack, packed)
   PyObject *failed = nullptr;  // (name, site or None) -> None
 };

@@ -31,9 +31,62 @@ const char *name_of(PyObject *self) {
   const char *name = e ? e->node_name(e->ctx, node_in(self)) : nullptr;
   return name ? name : "Node";
 }
-PyObject *name(PyObject *self, PyObject *) { return PyUnicode_FromString(name_of(self)); }
+// The name that programs expect: that of the table, or "Backward" with a number as PyTorch has it.
+PyObject *expected_name(const char *own) {
+  const Object key(PyUnicode_FromString(own));
+  if (!key) return nullptr;
+  if (PyObject *entry = PyDict_GetItemWithError(state.node_names, key.get())) {
+    Py_INCREF(entry);
+    return entry;
+  }
+  if (PyErr_Occurred()) return nullptr;
+  const size_t n = std::strlen(own);
+  const bool numbered = n > 8 && std::strcmp(own + n - 8, "Backward") == 0;
+  return PyUnicode_FromFormat(numbered ? "%s0" : "%s", own);
+}
+PyObject *name(PyObject *self, PyObject *) {
+  if (state.node_names) return expected_name(name_of(self));
+  return PyUnicode_FromString(name_of(self));
+}
 PyObject *repr(PyObject *self) {
-  return PyUnicode_FromFormat("<%s at %p>", name_of(self), node_in(self));
+  if (!state.node_names) return PyUnicode_FromFormat("<%s at %p>", name_of(self), node_in(self));
+  const Object shown(name(self, nullptr));
+  return shown ? PyUnicode_FromFormat("<%U object at %p>", shown.get(), node_in(self)) : nullptr;
+}
+
+// The type of a node: with a table of names, a type for each name.
+PyTypeObject *type_of(plait_object *node) {
+  if (!state.node_names) {
+    Py_INCREF(state.node_type);
+    return state.node_type;
+  }
+  const plait_engine *e = role<plait_engine>(state.runtime);
+  const char *own = e ? e->node_name(e->ctx, node) : nullptr;
+  const Object name(expected_name(own ? own : "Node"));
+  if (!name) return nullptr;
+  PyObject *type = PyDict_GetItemWithError(state.node_types, name.get());
+  if (!type && PyErr_Occurred()) return nullptr;
+  if (type) {
+    Py_INCREF(type);
+    return reinterpret_cast<PyTypeObject *>(type);
+  }
+  type = PyObject_CallFunction(reinterpret_cast<PyObject *>(&PyType_Type), "O(O){s:(),s:s}",
+                               name.get(), state.node_type, "__slots__", "__module__", "builtins");
+  if (type && PyDict_SetItem(state.node_types, name.get(), type) < 0) Py_CLEAR(type);
+  return reinterpret_cast<PyTypeObject *>(type);
+}
+
+// show_node_names(table): a dict, or None for the engine's own names.
+PyObject *show_node_names(PyObject *, PyObject *names) {
+  if (names != Py_None && !PyDict_Check(names))
+    return PyErr_Format(PyExc_TypeError, "show_node_names: a dict or None is required, got %s",
+                        Py_TYPE(names)->tp_name);
+  if (!state.node_types && !(state.node_types = PyDict_New())) return nullptr;
+  PyObject *before = state.node_names;
+  state.node_names = names == Py_None ? nullptr : names;
+  Py_XINCREF(state.node_names);
+  Py_XDECREF(before);
+  Py_RETURN_NONE;
 }
 
 PyObject *edges_of(plait_object *node, PyObject *(*object)(plait_object *)) {
@@ -83,7 +136,8 @@ Py_hash_t hash(PyObject *self) {
   return Py_hash_t(reinterpret_cast<uintptr_t>(node_in(self)) >> 4);
 }
 PyObject *compare(PyObject *a, PyObject *b, int op) {
-  if (Py_TYPE(a) != Py_TYPE(b) || (op != Py_EQ && op != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
+  if (!PyObject_TypeCheck(b, state.node_type) || (op != Py_EQ && op != Py_NE))
+    Py_RETURN_NOTIMPLEMENTED;
   return PyBool_FromLong((node_in(a) == node_in(b)) == (op == Py_EQ));
 }
 
@@ -117,7 +171,8 @@ PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void *>(dealloc)},
                        {Py_tp_doc, const_cast<char *>(kDoc)},
                        {0, nullptr}};
 PyType_Spec spec{"plait_autograd.Node", sizeof(NodeObject), 0,
-                 Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                 Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION |
+                     Py_TPFLAGS_BASETYPE,
                  slots};
 
 // Functions.
@@ -163,6 +218,9 @@ PyMethodDef node_functions[] = {
     {"shown", entry<shown>, METH_O,
      "What programs see of a Node: a Function's context, or itself."},
     {"edges", entry<edges>, METH_O, "`next_functions` with Nodes alone."},
+    {"show_node_names", entry<show_node_names>, METH_O,
+     "show_node_names(names, /)\n--\n\nLet nodes have other names, by their own ones, and a type "
+     "for each; None ends it."},
     {nullptr, nullptr, 0, nullptr}};
 
 bool add_node(PyObject *module) {
@@ -173,7 +231,9 @@ bool add_node(PyObject *module) {
 
 PyObject *node_object(plait_object *node) {
   if (!node) Py_RETURN_NONE;
-  auto *o = PyObject_GC_New(NodeObject, state.node_type);
+  PyTypeObject *type = type_of(node);
+  auto *o = type ? PyObject_GC_New(NodeObject, type) : nullptr;  // refers to the type
+  Py_XDECREF(type);
   if (!o) {
     plait_release_object(node);
     return nullptr;
@@ -202,7 +262,7 @@ PyObject *weak_node(plait_object *node) {
 }
 
 NodeReference node_from(PyObject *o) {
-  if (Py_TYPE(o) == state.node_type) {
+  if (PyObject_TypeCheck(o, state.node_type)) {
     plait_retain_object(node_in(o));
     return NodeReference(node_in(o));
   }

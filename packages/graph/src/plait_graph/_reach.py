@@ -8,6 +8,7 @@ from typing import Any
 
 import plait_core as pc
 import plait_nn
+from plait_abi.origins import module_of
 
 _PLAIN = (bool, int, float, complex, str, type(None))
 _DEEPEST = 3  # functions within functions, attributes of objects
@@ -94,7 +95,7 @@ class Reach:
             self._see(item, depth)
 
     def _see_function(self, function: types.FunctionType, depth: int) -> None:
-        package = (function.__module__ or "").partition(".")[0]
+        package = module_of(function).partition(".")[0]
         if depth > _DEEPEST or package == "plait" or package.startswith("plait_"):
             return
         names = _names_in(function.__code__)

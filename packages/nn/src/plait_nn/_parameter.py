@@ -57,9 +57,6 @@ class Parameter(Tensor, metaclass=ParameterType):
             self = Tensor._make_subclass(cls, data, False)
         return self
 
-    def __init__(self, data: Tensor | None = None, requires_grad: bool = True) -> None:
-        """Accept the arguments of `__new__`, which has made the object."""
-
     def __deepcopy__(self, memo: dict[int, Any]) -> Parameter:
         if id(self) in memo:
             result: Parameter = memo[id(self)]
@@ -140,6 +137,3 @@ class Buffer(Tensor, metaclass=_BufferType):
         result.persistent = persistent
         result._is_buffer = True
         return result
-
-    def __init__(self, data: Tensor | None = None, *, persistent: bool = True) -> None:
-        """Accept the arguments of `__new__`, which has made the object."""

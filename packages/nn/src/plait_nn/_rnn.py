@@ -7,6 +7,7 @@ from typing import Any
 
 import plait_core as pc
 from plait_abi.frames import warn
+from plait_abi.origins import module_of
 from plait_core import Tensor
 from plait_nn import _operators as operators, functional as F, init
 from plait_nn._linear import check_sizes
@@ -136,6 +137,13 @@ class RNNBase(Module):
         for name, weight in zip(self._flat_weights_names, weights, strict=True):
             if weight is not getattr(self, name, None):
                 setattr(self, name, weight)
+
+    # PyTorch's pickles hold the list of weights, which is made anew here
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_flat_weights": self._flat_weights}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__({k: v for k, v in state.items() if k != "_flat_weights"})
 
     def _widths(self) -> tuple[int, ...]:
         """Return the sizes of the members of the state: hidden, and cell for LSTM."""
@@ -272,7 +280,7 @@ _STEPS = [
 
 def _refuse_steps(kind: type) -> None:
     """Raise for a subclass that overrides what would never be called, unless it calls it itself."""
-    own = [base for base in kind.__mro__ if not base.__module__.startswith("plait_nn.")]
+    own = [base for base in kind.__mro__ if not module_of(base).startswith("plait_nn.")]
     steps = [name for name in _STEPS if any(name in vars(base) for base in own)]
     if steps and not any("forward" in vars(base) for base in own):
         raise NotImplementedError(

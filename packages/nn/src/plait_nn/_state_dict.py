@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol
 
 import plait_core as pc
 from plait_abi.frames import warn
+from plait_abi.origins import module_of
 from plait_core import Tensor
 from plait_nn._convert import not_recorded
 from plait_nn._nesting import Steps, run
@@ -168,7 +169,7 @@ def _looks(module: _Module) -> bool:
     return bool(
         module._load_state_dict_pre_hooks
         or module._load_state_dict_post_hooks
-        or not str(type(module)._load_from_state_dict.__module__).startswith("plait_nn.")
+        or not module_of(type(module)._load_from_state_dict).startswith("plait_nn.")
         or "_load_from_state_dict" in module.__dict__
         or module._defines("set_extra_state")
     )

@@ -78,6 +78,8 @@ class Adafactor(Optimizer):
 
     scales_gradients = True
 
+    takes_complex = False
+
     def __init__(
         self,
         params: Any,

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from plait_optim import _sparse
 from plait_optim._arithmetic import check_arithmetic, narrowed, wide, widened, zeros
 from plait_optim._arrays import exposed, filled_like, library_function, load, mark_written
+from plait_optim._complex import real
 from plait_optim._component import grad_mode
 from plait_optim._groups import ParamGroup
 from plait_optim._optimizer import Optimizer
@@ -201,7 +202,7 @@ class LBFGS(Optimizer):
     with a line search or without, and waits for parameters on a device, which must be one for all.
 
     Args:
-        params: real floating arrays; see `Optimizer`.
+        params: floating arrays; see `Optimizer`.
         max_iter: iterations in a step.
         max_eval: calls of the closure in a step; 1.25 times ``max_iter`` by default.
         tolerance_grad: stop where no element of the gradient is larger.
@@ -290,11 +291,12 @@ class LBFGS(Optimizer):
         grad: Any,
     ) -> None:
         lr, tolerance = number_of(group, "lr"), group["tolerance_change"]
-        first = group["params"][0]
+        params = self._arrays()
+        first = params[0]
         evaluations, last = 1, group["max_iter"]
         for iteration in range(1, last + 1):
             state["n_iter"] += 1
-            d = _direction(state, grad, group)
+            d = _direction(state, grad, first, group["history_size"])
             state["d"], state["prev_flat_grad"] = narrowed(first, d), narrowed(first, grad)
             state["prev_loss"] = loss
             state["t"] = lr
@@ -308,9 +310,9 @@ class LBFGS(Optimizer):
             if group["line_search_fn"] is not None:
                 point, calls = self._search(closure, start, state["t"], d, more)
                 state["t"], loss, grad = point.t, point.loss, point.grad
-                add(group["params"], d, point.t)
+                add(params, d, point.t)
             else:
-                add(group["params"], d, state["t"])
+                add(params, d, state["t"])
                 calls = int(iteration != last)
                 if calls:
                     _, loss, grad = self._evaluate(closure)
@@ -327,7 +329,7 @@ class LBFGS(Optimizer):
     def _search(
         self, closure: Callable[[], Any], start: Point, t: float, d: Any, most: int
     ) -> tuple[Point, int]:
-        params = self.param_groups[0]["params"]
+        params = self._arrays()
         here = joined(params)
 
         def evaluate(t: float) -> Point:
@@ -360,11 +362,15 @@ class LBFGS(Optimizer):
         grads = [g.to_dense() if _sparse.is_sparse(g) else g for g in grads]
         gradients = [filled_like(p) if g is None else g for p, g in zip(params, grads, strict=True)]
         value = float(loss.detach() if hasattr(loss, "detach") else loss)
-        return loss, value, joined(gradients)
+        return loss, value, joined([real(each) for each in gradients])
+
+    def _arrays(self) -> list[Any]:
+        """Return the parameters, the complex ones as real arrays on the same memory."""
+        return [real(param) for param in self.param_groups[0]["params"]]
 
     def load_value(self, param: Any, name: str, value: Any) -> Any:
         """Return the stored form of a loaded value: see `Optimizer.load_value`."""
-        params = self.param_groups[0]["params"]
+        params = self._arrays()
         if name in ("d", "prev_flat_grad"):
             return None if value is None else loaded(params, value)
         if name in ("old_dirs", "old_stps"):
@@ -376,7 +382,7 @@ class LBFGS(Optimizer):
         return super().load_value(param, name, value)
 
 
-def _direction(state: dict[str, Any], grad: Any, group: ParamGroup) -> Any:
+def _direction(state: dict[str, Any], grad: Any, param: Any, history_size: int) -> Any:
     """Add the last difference to the history and return -H g."""
     if state["n_iter"] == 1:
         state.update(old_dirs=[], old_stps=[], ro=[], H_diag=1.0)
@@ -385,11 +391,11 @@ def _direction(state: dict[str, Any], grad: Any, group: ParamGroup) -> Any:
     y, s = grad - wide(state["prev_flat_grad"]), wide(state["d"]) * state["t"]
     curvature = dot(y, s)
     if curvature > 1e-10:
-        if len(ys) == group["history_size"]:
+        if len(ys) == history_size:
             for history in (ys, steps, rho):
                 del history[0]
-        ys.append(narrowed(group["params"][0], y))
-        steps.append(narrowed(group["params"][0], s))
+        ys.append(narrowed(param, y))
+        steps.append(narrowed(param, s))
         rho.append(1.0 / curvature)
         state["H_diag"] = curvature / dot(y, y)
     d = -grad

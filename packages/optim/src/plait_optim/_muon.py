@@ -63,6 +63,8 @@ class Muon(Optimizer):
 
     scales_gradients = True
 
+    takes_complex = False
+
     def __init__(
         self,
         params: Any,

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import copy
 import itertools
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar
 
 import plait_abi
-from plait_optim import _groups, _sparse
+from plait_abi.origins import module_of
+from plait_optim import _complex, _groups, _sparse
 from plait_optim._arithmetic import load_array
 from plait_optim._arrays import exposed, mark_written, number, type_name
 from plait_optim._component import grad_mode
@@ -20,6 +22,14 @@ from plait_optim._state import State
 
 StepHook = Callable[["Optimizer", tuple[Any, ...], dict[str, Any]], Any]
 StateDict = dict[str, Any]
+
+
+# PyTorch's names: optimizers that wrap another one put dicts there
+_HOOKS = tuple(
+    f"_optimizer_{event}_{when}_hooks"
+    for event in ("step", "state_dict", "load_state_dict")
+    for when in ("pre", "post")
+)
 
 
 class Optimizer:
@@ -67,6 +77,10 @@ class Optimizer:
     """Whether `update` has changed nothing when it raises an error. Then it is called for the
     parameters of each device if one call cannot be made for all of them."""
 
+    takes_complex: ClassVar[bool] = True
+    """Whether parameters may be complex: `update` gets their real and imaginary parts then, in real
+    tensors with one dimension more."""
+
     supports: ClassVar[tuple[str, ...]] = ()
     """Flags, such as "capturable", that other optimizers do not accept."""
 
@@ -85,6 +99,7 @@ class Optimizer:
     for gradients on another device than the CPU a 0-d tensor there, as nothing waits for it."""
 
     _grad_norm: Any = None
+    _has_complex: bool | None = None  # whether a parameter is complex; None: not known
     _stepping = False
 
     _group_tensors_by_device_and_dtype = staticmethod(group_tensors)
@@ -107,7 +122,6 @@ class Optimizer:
         self.defaults = defaults
         self.state: Any = State()  # or a mapping that the program puts there
         self.param_groups: list[ParamGroup] = []
-        # PyTorch's names: optimizers that wrap another one put dicts there
         self._optimizer_step_pre_hooks, self._optimizer_step_post_hooks = Hooks(), Hooks()
         self._optimizer_state_dict_pre_hooks = Hooks()
         self._optimizer_state_dict_post_hooks = Hooks()
@@ -120,7 +134,10 @@ class Optimizer:
         """Add a group, whose missing options come from the defaults."""
         group = _groups.complete(param_group, self.defaults, self.param_groups)
         self.check_group(group)
+        if not self.takes_complex and _complex.any_complex([group]):
+            raise RuntimeError(f"{type(self).__name__} does not support complex parameters")
         self.param_groups.append(group)
+        self._has_complex = None
 
     def check_group(self, group: ParamGroup) -> None:
         """Raise if this optimizer does not support a new group; subclasses may override it.
@@ -280,15 +297,30 @@ class Optimizer:
                     continue
             arrays, gradients = exposed(params, grads)
             states = self._states(params)
-            try:
-                self.update(group, arrays, gradients, states)
-            except ValueError:
-                # the error of operators on several devices; looking for them first takes longer
-                if not self.all_or_nothing or len(parts := by_device(arrays)) < 2:
-                    raise
-                self._update_parts(parts, group, arrays, gradients, states)
+            if self._takes_real_parts():
+                with _complex.real_parts(arrays, gradients, states) as parts:
+                    self._update_arrays(group, *parts)
+            else:
+                self._update_arrays(group, arrays, gradients, states)
             if arrays is not params:
                 mark_written(params)
+
+    def _takes_real_parts(self) -> bool:
+        """Return whether there are complex parameters."""
+        if self._has_complex is None:
+            self._has_complex = _complex.any_complex(self.param_groups)
+        return self._has_complex
+
+    def _update_arrays(
+        self, group: ParamGroup, arrays: list[Any], gradients: list[Any], states: States
+    ) -> None:
+        try:
+            self.update(group, arrays, gradients, states)
+        except ValueError:
+            # the error of operators on several devices; looking for them first takes longer
+            if not self.all_or_nothing or len(parts := by_device(arrays)) < 2:
+                raise
+            self._update_parts(parts, group, arrays, gradients, states)
 
     def _states(self, params: list[Any]) -> list[dict[str, Any]]:
         if isinstance(self.state, State):
@@ -470,14 +502,20 @@ class Optimizer:
         return {
             name: value
             for name, value in self.__dict__.items()
-            if not callable(getattr(kind, name, None))
+            if name != "_has_complex" and not callable(getattr(kind, name, None))
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Take the attributes of a pickle, or a loaded ``state`` and ``param_groups``; subclasses
         may override it to add what old files lack.
         """
-        self.__dict__.update(state)
+        own = self.__dict__
+        own.update(state)
+        self._has_complex = None
+        if type(own.get("state")) in (dict, defaultdict):  # a pickle of PyTorch's
+            self.state = State(own["state"])
+        for name in _HOOKS:
+            own.setdefault(name, Hooks())
 
     def load_value(self, param: Any, name: str, value: Any) -> Any:
         """Return the value that `load_state_dict` stores as ``state[param][name]``; subclasses may
@@ -509,7 +547,7 @@ class Optimizer:
 
 def _refuse_init_group(kind: type) -> None:
     """Raise for a subclass whose `_init_group` would never be called, unless its own step does."""
-    own = [base for base in kind.__mro__ if not base.__module__.startswith("plait_optim.")]
+    own = [base for base in kind.__mro__ if not module_of(base).startswith("plait_optim.")]
     overridden = any("_init_group" in vars(base) for base in own)
     if overridden and not any("step" in vars(base) or "update" in vars(base) for base in own):
         raise NotImplementedError(

@@ -53,6 +53,8 @@ class SparseAdam(Optimizer):
 
     takes_dense_gradients = False
 
+    takes_complex = False
+
     def __init__(
         self,
         params: Any,

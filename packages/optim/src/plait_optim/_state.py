@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from typing import Any
 
 from plait_optim._arrays import sort_of
@@ -28,8 +28,10 @@ class State(MutableMapping[Any, dict[str, Any]]):
     belongs to no parameter; they need a hash.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, items: Mapping[Any, dict[str, Any]] | None = None) -> None:
+        pairs = () if items is None else items.items()
         self._items: dict[Any, tuple[Any, dict[str, Any]]] = {}
+        self.__setstate__(list(pairs))
 
     def __getitem__(self, param: Any) -> dict[str, Any]:
         key = _key(param)

@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from plait_abi import binding
-from plait_torch import _module_names, _star_names
+from plait_torch import _module_names, _shown_names, _star_names
 from plait_torch._cpython import is_import_from
 from plait_torch._missing import MissingModule, MissingName, advice, explain
 from plait_torch._version import __version__
@@ -168,6 +168,8 @@ class Finder(importlib.metadata.DistributionFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
+        if fullname in _shown_names.homes():
+            return _shown_names.naming(self._of_others(fullname, path, target))
         if fullname != "torch" and not fullname.startswith("torch."):
             return None
         sources = _module_names.sources(fullname)
@@ -179,6 +181,18 @@ class Finder(importlib.metadata.DistributionFinder):
         if spec is not None and fullname == "torch":
             spec.origin = os.path.join(_HERE, "__init__.py")
         return spec
+
+    def _of_others(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None
+    ) -> importlib.machinery.ModuleSpec | None:
+        for finder in sys.meta_path:
+            find = getattr(finder, "find_spec", None)
+            if finder is self or find is None:
+                continue
+            spec: importlib.machinery.ModuleSpec | None = find(fullname, path, target)
+            if spec is not None:
+                return spec
+        return None
 
     def find_distributions(
         self, context: importlib.metadata.DistributionFinder.Context | None = None
@@ -203,7 +217,14 @@ class _Loader(importlib.abc.Loader):
             return None
         facade = Facade(spec.name, self._sources)
         facade.__file__ = os.path.join(_HERE, "__init__.py")
+        if spec.name in _shown_names.table() and spec.name != "torch":
+            # no file: `inspect` asks `get_source`
+            facade.__file__ = os.path.join(_HERE, *spec.name.split(".")[1:]) + ".py"
         return facade
+
+    def get_source(self, fullname: str) -> str | None:
+        """Return the text that defines the classes of a torch module."""
+        return _shown_names.source_of(fullname)
 
     def exec_module(self, module: ModuleType) -> None:
         if _is_alias(self._sources):
@@ -212,6 +233,8 @@ class _Loader(importlib.abc.Loader):
         elif module.__name__ in _module_names.LOOKED_THROUGH:
             for name in dir(module):
                 getattr(module, name)  # facades cache names
+        if module.__name__ == "torch":
+            _shown_names.import_modules()
 
 
 class _Distribution(importlib.metadata.Distribution):
@@ -279,14 +302,17 @@ def _bound() -> tuple[Any, ...]:
     from plait_torch import (
         _compiler,
         _generator,
+        _node_names,
+        _rebuilding,
         _sampler_draws,
+        _shown_names,
         _tensor_methods,
         _torch_dispatch,
         _torch_function,
     )
 
     methods = _tensor_methods, _torch_function, _torch_dispatch
-    return (*methods, _compiler, _generator, _sampler_draws)
+    return (*methods, _compiler, _generator, _sampler_draws, _rebuilding, _node_names, _shown_names)
 
 
 def uninstall() -> None:

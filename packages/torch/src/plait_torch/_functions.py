@@ -8,6 +8,7 @@ import plait
 import plait.nn.functional as F
 from plait import linalg
 from plait_abi import operator
+from plait_torch._random_arguments import normal
 
 # PyTorch has these both in `torch` and in `torch.nn.functional`, with the same arguments
 _OF_FUNCTIONAL = (
@@ -52,6 +53,7 @@ __all__ = [  # noqa: PLE0604 - names of a table
     "is_signed",
     "is_storage",
     "lu",
+    "normal",
     "nuclear_norm",
     "pca_lowrank",
     "range",

@@ -13,6 +13,7 @@ from typing import Any
 
 import plait
 from plait_abi.binding import Function
+from plait_abi.origins import module_of
 
 # functions of `torch.nn.functional` that are PyTorch's own in C++, under other names
 _OF_NN = (
@@ -59,7 +60,7 @@ def functions() -> dict[int, tuple[Any, str]]:
             for name in dir(module):
                 value = getattr(module, name, None) if not name.startswith("__") else None
                 if callable(value) and not isinstance(value, type) and name not in _PLAIN:
-                    home = getattr(value, "__module__", None) or ""
+                    home = module_of(value) if hasattr(value, "__module__") else ""
                     if home.startswith("plait") and getattr(value, "__name__", name) == name:
                         results.setdefault(id(value), (value, rename(name)))
 
@@ -90,14 +91,14 @@ def qualified(target: Any) -> str:
     if known is not None:
         return known[1]
     name = getattr(target, "__name__", type(target).__name__)
-    module = getattr(target, "__module__", None)
+    module = module_of(target) if hasattr(target, "__module__") else None
     if getattr(builtins, name, None) is target:
         return f"builtins.{name}"
     if module in (None, "plait_abi", "plait_core"):
         return f"torch.{name}"
-    return f"{module}.{getattr(target, '__qualname__', name)}".replace(".<locals>", "").replace(
-        "<lambda>", "_lambda"
-    )
+    return f"{target.__module__}.{getattr(target, '__qualname__', name)}".replace(
+        ".<locals>", ""
+    ).replace("<lambda>", "_lambda")
 
 
 @dataclass(frozen=True)

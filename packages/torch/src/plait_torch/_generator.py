@@ -9,6 +9,7 @@ from typing import Any
 import plait
 import plait_abi
 from plait_abi.binding import default_generator
+from plait_torch._random_arguments import OF_GENERATORS
 
 __all__ = ["bind", "unbind", "use_generator"]
 
@@ -89,12 +90,16 @@ def bind() -> None:
         _set_state(self, state_of(state[2] if of_torch else state))
 
     _put(get_state, set_state, restore)
+    for name, method in OF_GENERATORS.items():
+        setattr(plait_abi.Generator, name, method)
     use_generator("pytorch")
 
 
 def unbind() -> None:
     """Restore what was before `bind`."""
     _put(_get_state, _set_state, _restore)
+    for name in OF_GENERATORS:
+        delattr(plait_abi.Generator, name)
     use_generator("plait")
 
 

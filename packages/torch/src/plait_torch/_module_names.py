@@ -6,7 +6,7 @@ import importlib.util
 from collections.abc import Mapping
 
 from plait import _aliases
-from plait_torch import _backends, _named_only
+from plait_torch import _backends, _named_only, _shown_names
 from plait_torch._tables import sections
 
 __all__ = ["FUNCTIONS", "LOOKED_THROUGH", "PLACES", "sources"]
@@ -35,7 +35,7 @@ FUNCTIONS = frozenset({"torch._higher_order_ops.associative_scan",
                        "torch.distributed._composable.replicate",
                        "torch.autograd.gradcheck", "torch.nn.utils.weight_norm",
                        "torch.nn.utils.spectral_norm", "torch.nn.parallel.parallel_apply",
-                       "torch.nn.parallel.replicate"})  # fmt: skip
+                       "torch.nn.parallel.replicate"}) | _shown_names.functions()  # fmt: skip
 
 # modules in whose `__dict__` libraries search for classes
 LOOKED_THROUGH = frozenset(
@@ -50,6 +50,10 @@ _BESIDE = {"torch.multiprocessing": ("plait_torch._multiprocessing",)}
 
 def sources(fullname: str) -> tuple[str, ...] | None:
     """Return where the names of a torch module are looked up; None: there is no such module."""
+    return _shown_names.with_names(fullname, _listed(fullname))
+
+
+def _listed(fullname: str) -> tuple[str, ...] | None:
     results: list[str] = []
     for package, places in _WITH.items():
         if fullname in places and _is_there(package):

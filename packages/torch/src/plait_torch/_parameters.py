@@ -6,6 +6,7 @@ import sys
 from typing import Any
 
 import plait
+from plait_abi.origins import module_of
 
 _own: dict[str, Any] = {}  # what the class Parameter had before
 
@@ -28,7 +29,7 @@ def _new(cls: Any, data: Any = None, requires_grad: bool = True, *more: Any, **o
     parameter, tensor = _parameter(), plait.Tensor
     kind = type(data)
     plain = cls is not parameter or kind is tensor or kind is parameter
-    if plain or not isinstance(data, tensor) or kind.__module__.startswith("plait_nn."):
+    if plain or not isinstance(data, tensor) or module_of(kind).startswith("plait_nn."):
         return _own["__new__"](cls, data, requires_grad, *more, **others)
     result = data.detach().requires_grad_(requires_grad)
     if type(result) is not kind:

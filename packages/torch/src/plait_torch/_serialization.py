@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 from collections.abc import Callable, Sequence
 from os import PathLike
@@ -11,8 +10,9 @@ from typing import IO, Any, TypeAlias
 import plait
 from plait_abi.frames import warn
 from plait_core._checkpoints._format import BLOCKED, RefusedName, SafeGlobals
-from plait_torch import _module_names, files
+from plait_torch import files
 from plait_torch._file_names import NAMES, hint
+from plait_torch._names_in_files import of_torch
 from plait_torch._zip_records import PyTorchFileReader
 
 __all__ = [
@@ -165,23 +165,7 @@ def _advice(error: Any) -> str:
 
 def listed_globals() -> Any:
     """Return what files may name: listed objects."""
-    return SafeGlobals([*_listed], _of_torch)
-
-
-def _of_torch(module: str, name: str) -> Any:
-    """Return what PyTorch calls ``module.name`` if it is plait's; no module is imported for it but
-    plait's own.
-    """
-    result = None
-    if module == "torch" or module.startswith("torch."):
-        for source in _module_names.sources(module) or ():
-            place, _, inner = source.partition(":")
-            result = importlib.import_module(place)
-            for part in (*inner.split("."), *name.split(".")) if inner else name.split("."):
-                result = getattr(result, part, None)
-            if result is not None:
-                break
-    return result
+    return SafeGlobals([*_listed], of_torch)
 
 
 def add_safe_globals(safe_globals: Sequence[Any]) -> None:

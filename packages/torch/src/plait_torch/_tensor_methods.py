@@ -8,6 +8,7 @@ from typing import Any
 import plait
 from plait_abi.frames import warn
 from plait_core import _core
+from plait_torch import _random_arguments
 
 __all__ = ["bind", "unbind"]
 
@@ -60,9 +61,9 @@ def new(self: Any, *args: Any, device: Any = None) -> Any:
 class TypedStorage:
     """The result of ``x.storage()``: a tensor's memory, counted in its elements."""
 
-    def __init__(self, tensor: Any) -> None:
-        self._untyped = tensor.untyped_storage()
-        self.dtype = tensor.dtype
+    def __init__(self, tensor: Any, dtype: Any = None, untyped: Any = None) -> None:
+        self._untyped = tensor.untyped_storage() if untyped is None else untyped
+        self.dtype = tensor.dtype if dtype is None else dtype
 
     def untyped(self) -> Any:
         """Return the untyped storage."""
@@ -81,6 +82,9 @@ class TypedStorage:
         return self.nbytes() // int(self.dtype.itemsize)
 
     __len__ = size
+
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + self.nbytes()
 
     def __repr__(self) -> str:
         return f"<storage of {self.size()} {self.dtype.name}>"
@@ -187,6 +191,17 @@ def _with_byte_masks(name: str) -> Any:
     return functools.wraps(plain)(method)
 
 
+def _with_several_dims(name: str) -> Any:
+    """Return a method that takes dims one by one too: ``x.count_nonzero(0, 1)``."""
+    plain = getattr(plait.Tensor, name)
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        several = len(args) > 1 and all(type(each) is int for each in args)
+        return plain(self, args, **kwargs) if several else plain(self, *args, **kwargs)
+
+    return functools.wraps(plain)(method)
+
+
 def _masks_of(indices: Any) -> Any:
     def is_mask(index: Any) -> bool:
         return isinstance(index, plait.Tensor) and index.dtype is plait.uint8
@@ -224,7 +239,10 @@ def bind() -> None:
     masked = {name: _with_byte_masks(name) for name in ("index_put", "index_put_")}
     ufuncs = {"__array_ufunc__": _ufunc_method(plait.Tensor.__array_ufunc__)}
     extremes = {name: _with_numpy_keywords(name) for name in ("max", "min")}
-    for name, method in {**_METHODS, **older, **masked, **ufuncs, **extremes}.items():
+    draws = _random_arguments.METHODS
+    counts = {"count_nonzero": _with_several_dims("count_nonzero")}
+    groups = (_METHODS, older, masked, ufuncs, extremes, draws, counts)
+    for name, method in {k: v for group in groups for k, v in group.items()}.items():
         _before[name] = plait.Tensor.__dict__.get(name, _MISSING)
         setattr(plait.Tensor, name, method)
     for name in _ABSENT:

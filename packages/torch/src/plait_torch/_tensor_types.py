@@ -81,7 +81,7 @@ def _make(name: str, where: str = "cpu") -> Any:
         "_dtype": getattr(plait, _NAMES[name]),
         "_where": where,
         "__doc__": f"Tensors of {_NAMES[name]}: of sizes, or of a sequence's values.",
-        "__module__": __name__,
+        "__module__": f"torch.{where}" if where != "cpu" else __name__,
     }
     return TensorType(name, (), members)
 

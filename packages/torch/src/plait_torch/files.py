@@ -35,6 +35,7 @@ from plait_core._checkpoints._format import (
 )
 from plait_torch._file_names import NAMES, QUANTIZED, STORAGES, Stored, hint
 from plait_torch._file_writer import Archive
+from plait_torch._names_in_files import of_torch
 from plait_torch._source_file import SourceFile
 
 __all__ = ["Archive", "load", "names_in"]
@@ -75,6 +76,9 @@ class _Unpickler(pickle.Unpickler):
             result = NAMES.get(module, name)
             if type(result) is Named and name not in STORAGES:
                 return _without_elements(result) if self.late else result.call
+            if result is not None:
+                return result
+            result = of_torch(module, name)  # also where `torch` is not plait
             if result is not None:
                 return result
         try:

@@ -46,6 +46,9 @@ class UntypedStorage:
     def __len__(self) -> int:
         return self.nbytes()
 
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + self.nbytes()
+
     def data_ptr(self) -> int:
         """Return the address of the first byte; 0 on the device meta."""
         return self._bytes.data_ptr()

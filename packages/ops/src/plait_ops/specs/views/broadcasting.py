@@ -53,7 +53,7 @@ def _(g, self):
 
 
 broadcast_to = Composite(
-    "broadcast_to(Tensor(a) self, int[] size|shape) -> Tensor(a)",
+    "broadcast_to(Tensor(a) self, int[]* size|shape) -> Tensor(a)",
     doc="""
     `expand` under NumPy's name.
 

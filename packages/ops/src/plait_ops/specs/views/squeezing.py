@@ -51,7 +51,7 @@ squeeze = View(
 )
 squeeze.batch("code")
 squeeze_dim = View(
-    "squeeze.dim(Tensor(a) self, int[] dim|axis) -> Tensor(a)",
+    "squeeze.dim(Tensor(a) self, int[]* dim|axis) -> Tensor(a)",
     doc="""
     `self` without the dimensions `dim` (one int or several), as far as they have size 1.
 
