@@ -203,7 +203,7 @@ def main(arguments: list[str]) -> int:
     if arguments:
         print(__doc__)
         return 2
-    SHOWN.write_text(json.dumps({**dict.fromkeys(_LISTS, []), "modules": {}}), encoding="utf-8")
+    SHOWN.write_text(json.dumps({**{key: [] for key in _LISTS}, "modules": {}}), encoding="utf-8")
     import plait_torch
 
     with warnings.catch_warnings(), plait_torch.installed():

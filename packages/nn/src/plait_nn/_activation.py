@@ -115,7 +115,7 @@ class Sigmoid(Module):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        return F.sigmoid(input)
+        return pc.sigmoid(input)
 
 
 class Tanh(Module):
@@ -128,7 +128,7 @@ class Tanh(Module):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        return F.tanh(input)
+        return pc.tanh(input)
 
 
 class LogSigmoid(Module):

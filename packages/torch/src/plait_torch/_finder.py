@@ -131,6 +131,10 @@ def _imported(name: str) -> ModuleType:
     return importlib.import_module(name)
 
 
+# functions of `torch` that layers call, where others call those of `torch.nn.functional`
+_CALLED_BY_LAYERS = ("sigmoid", "tanh")
+
+
 def _read_by_layers(module: str, name: str) -> ModuleType | None:
     """Return the module where layers look a function of a torch module up when they call it.
 
@@ -142,7 +146,10 @@ def _read_by_layers(module: str, name: str) -> ModuleType | None:
         return None
     result = importlib.import_module(place)
     function = getattr(result, name, None)
-    is_read = function is not None if module != "torch" else _makes_tensors(function)
+    if module == "torch":
+        is_read = name in _CALLED_BY_LAYERS or _makes_tensors(function)
+    else:
+        is_read = function is not None
     return result if is_read else None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, TypeVar
 
@@ -72,6 +73,12 @@ _global_forward_hooks_with_kwargs = GLOBAL._forward_hooks_with_kwargs
 _global_forward_pre_hooks = GLOBAL._forward_pre_hooks
 _global_module_registration_hooks = GLOBAL._modules
 _global_parameter_registration_hooks = GLOBAL._parameters
+
+
+def __getattr__(name: str) -> Any:
+    if name == "F":  # where programs replace functions that layers call
+        return importlib.import_module("torch.nn.functional")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def _has_any_global_hook() -> Any:
