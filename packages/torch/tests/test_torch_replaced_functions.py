@@ -54,7 +54,9 @@ def test_layers_call_the_functions_that_pytorchs_layers_call(torch: Any) -> None
     entries = _calls()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        made = [(eval(f"nn.{layer}", names), eval(f"({args},)", names)) for layer, args, _ in entries]
+        made = [
+            (eval(f"nn.{layer}", names), eval(f"({args},)", names)) for layer, args, _ in entries
+        ]
         called: list[str] = []
         with mock.patch.multiple(F, **_recording(F, called)):
             results = []

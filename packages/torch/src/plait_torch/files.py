@@ -131,6 +131,21 @@ def _unpickled(file: Any, storage: Callable[[Any], Any], late: bool) -> Any:
     return unpickler.load()
 
 
+def _either(objects: Callable[[], Any], data: Callable[[], Any]) -> Any:
+    """Return what Python's unpickler makes of a trusted file; if it fails, the file's data.
+
+    So a file that is read as data is read with weights_only=False too: of Python 2, with listed
+    names, and of the older format with conjugated tensors.
+    """
+    try:
+        return objects()
+    except Exception as error:
+        try:
+            return data()
+        except Exception:
+            raise error from None
+
+
 # ---- the zip format
 
 
@@ -336,10 +351,14 @@ def _load_zip(source: Source, options: Options) -> Any:
     with reading_zip(source):
         archive = ZipArchive(source, options)
     text = archive.record(archive._prefix + "data.pkl")
-    if options.weights_only:
-        safe = options.safe
+    safe = options.safe
+
+    def data() -> Any:
         return run(text, 0, NAMES.finding(safe), archive.storage, build, safe)[0]
-    return _unpickled(io.BytesIO(text), archive.storage, late=False)
+
+    if options.weights_only:
+        return data()
+    return _either(lambda: _unpickled(io.BytesIO(text), archive.storage, late=False), data)
 
 
 # ---- the format before
@@ -465,12 +484,28 @@ def _load_legacy(source: Source, options: Options) -> Any:
     if head[1] != _PROTOCOL or type(head[2]) is not dict:
         raise CheckpointError(f"load: {source.name} is damaged: protocol {shown(head[1])}")
     big = head[2].get("little_endian") is False
-    if not options.weights_only:
+
+    def objects() -> Any:
         file = io.BytesIO(data[position:])
         value = _unpickled(file, storages.declare, late=True)
         keys = pickle.load(file)
         storages.fill(keys, position + file.tell(), big)
         return value
+
+    def only_data() -> Any:
+        return _filled_data(data, position, big, storages, safe, declared)
+
+    return only_data() if options.weights_only else _either(objects, only_data)
+
+
+def _filled_data(
+    data: Any,
+    position: int,
+    big: bool,
+    storages: _Storages,
+    safe: SafeGlobals,
+    declared: Callable[[int], tuple[Any, int]],
+) -> Any:
     # the pickle is read once to find the storages, and again when they are filled
     _, end = declared(position)
     keys, end = declared(end)
