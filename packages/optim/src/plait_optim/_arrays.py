@@ -112,6 +112,9 @@ def load(array: Any, value: Any) -> None:
 
 def load_into(param: Any, value: Any) -> Any:
     """Return a copy of ``value`` as state of ``param``: in its library and dtype."""
+    if sort_of(type(param)) == sort_of(type(value)) == "plait" and param.dtype.is_complex:
+        copied: Any = value.detach().to(dtype=param.dtype, device=param.device, copy=True)
+        return copied
     state = filled_like(param)
     load(state, value)
     return state
