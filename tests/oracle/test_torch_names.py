@@ -26,6 +26,18 @@ def test_stored_names(tmp_path: pathlib.Path) -> None:
         assert names == STORED["names"][place], place
 
 
+def test_what_classes_say(tmp_path: pathlib.Path) -> None:
+    """The record of plait-torch's tests is what PyTorch's classes and functions say."""
+    if torch.__version__.partition("+")[0] != STORED["version"]:
+        pytest.skip(f"the names are those of PyTorch {STORED['version']}")
+    stored = ROOT / "packages/torch/tests/torch_homes.json"
+    file = tmp_path / "homes.json"
+    file.write_text(stored.read_text(encoding="utf-8"), encoding="utf-8")
+    tool = str(ROOT / "tools/torch_names.py")
+    subprocess.run([sys.executable, tool, "--homes", str(file)], check=True)
+    assert json.loads(file.read_text()) == json.loads(stored.read_text())
+
+
 def test_names_of_star_imports(tmp_path: pathlib.Path) -> None:
     """The table of plait-torch is what star imports of PyTorch's modules leave."""
     if torch.__version__.partition("+")[0] != STORED["version"]:

@@ -313,13 +313,15 @@ def _bound() -> tuple[Any, ...]:
         _rebuilding,
         _sampler_draws,
         _shown_names,
+        _spawned,
         _tensor_methods,
         _torch_dispatch,
         _torch_function,
     )
 
     methods = _tensor_methods, _torch_function, _torch_dispatch
-    return (*methods, _compiler, _generator, _sampler_draws, _rebuilding, _node_names, _shown_names)
+    names = _rebuilding, _node_names, _shown_names
+    return (*methods, _compiler, _generator, _sampler_draws, *names, _spawned)
 
 
 def uninstall() -> None:

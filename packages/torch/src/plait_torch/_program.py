@@ -6,8 +6,7 @@ import os
 import runpy
 import sys
 from collections.abc import Sequence
-from multiprocessing import set_forkserver_preload, spawn
-from typing import Any
+from multiprocessing import set_forkserver_preload
 
 from plait_torch._finder import install
 
@@ -69,18 +68,5 @@ def run(arguments: Sequence[str]) -> None:
 
 def _prepare() -> None:
     install()
-    if getattr(spawn.get_command_line, "_of_plait", False):
-        return
-    command_line = spawn.get_command_line
-
-    def with_torch(**kwargs: Any) -> list[str]:
-        command = command_line(**kwargs)
-        where = command.index("-c") + 1 if "-c" in command else 0
-        if where:
-            command[where] = "import plait_torch; plait_torch.install(); " + command[where]
-        return command
-
-    with_torch._of_plait = True  # type: ignore[attr-defined]
-    spawn.get_command_line = with_torch
     # without "__main__", which Python 3.14 imports first, before there is a torch
     set_forkserver_preload(["plait_torch._preload"])
