@@ -99,6 +99,26 @@ def test_errors_signals_and_hangs_are_rows(tmp_path: pathlib.Path) -> None:
     assert run.judge(side, run.Side(1.0, {}, "ImportError: x"))[0] == "not on PyTorch"
 
 
+def test_equal_digits_and_the_largest_difference_of_losses_are_told() -> None:
+    theirs = {
+        "train_loss": floats(2.0, 4.0),
+        "weight": floats(1.0, math.nan),
+        "name": {"kind": "text"},
+    }
+    ours = {
+        "train_loss": floats(2.0, 4.0012),
+        "weight": floats(1.0, math.nan),
+        "name": {"kind": "text"},
+    }
+    equal, losses = run.digits(ours, theirs)
+    assert equal == 0.75
+    assert losses == pytest.approx(0.0012 / 4)
+    assert run.digits(theirs, theirs) == (1.0, 0.0)
+    assert run.digits({}, {"ids": {"kind": "exact", "values": [3]}}) == (None, None)
+    row = run.Row("one", "lib", "1.0", "does it", "pass", "", 1.5, 1.0, 7, equal, losses)
+    assert "| 7: 75 % equal, losses 3e-04 | 1.5 | 1.0 |" in run.table([row], "Today.")
+
+
 def test_the_table_has_a_line_for_each_program(tmp_path: pathlib.Path) -> None:
     rows = [
         run.Row("one", "lib", "1.0", "does it", "pass", "", 1.5, 1.0, 7),

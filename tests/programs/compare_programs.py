@@ -71,6 +71,8 @@ class Row:
     pytorch_seconds: float | None = None
     plait_seconds: float | None = None
     records: int = 0
+    equal: float | None = None  # share of the floating numbers that have PyTorch's digits
+    losses: float | None = None  # largest relative difference of a loss
 
 
 def described(path: pathlib.Path) -> tuple[str, str]:
@@ -183,6 +185,34 @@ def _difference(one: Any, two: Any) -> float:
     return math.inf if math.isnan(difference) else difference
 
 
+def digits(
+    ours: dict[str, dict[str, Any]], theirs: dict[str, dict[str, Any]]
+) -> tuple[float | None, float | None]:
+    """Return how much of what was recorded is PyTorch's to the last digit.
+
+    Args:
+        ours: the records on plait.
+        theirs: those on PyTorch.
+
+    Returns:
+        The share of floating numbers that are equal, and the largest difference of a loss (a record
+        whose name says so), relative to the largest number of its record; None without any.
+    """
+    numbers = equal = 0
+    losses = []
+    for name, record in theirs.items():
+        if record["kind"] != "float" or name not in ours:
+            continue
+        for one, two in zip(ours[name]["values"], record["values"], strict=False):
+            numbers += 1
+            same = one == two or (math.isnan(one) and math.isnan(two))
+            equal += same
+            if "loss" in name.lower():
+                losses.append(0.0 if same else abs(one - two) / (record["largest"] or 1.0))
+    worst = max(losses, key=lambda loss: math.inf if math.isnan(loss) else loss, default=None)
+    return equal / numbers if numbers else None, worst
+
+
 def judge(ours: Side, theirs: Side) -> tuple[str, str]:
     """Return a program's result and, unless it is `pass`, the reason."""
     if theirs.error:
@@ -221,12 +251,21 @@ def rows(programs: list[pathlib.Path], pytorch: str, limit: float) -> list[Row]:
             row.pytorch_seconds = round(theirs.seconds, 1)
             row.plait_seconds = round(ours.seconds, 1)
             row.records = len(theirs.records)
+            row.equal, row.losses = digits(ours.records, theirs.records)
         else:
             reasons = [text for word, text in skipped.items() if word.lower().startswith(key)]
             row.detail = (reasons or ["not in both environments"])[0]
         print(f"{row.program:28} {row.result:14} {row.detail}", flush=True)
         result.append(row)
     return result
+
+
+def _compared(row: Row) -> str:
+    """Return how many values were compared, and how near they are to PyTorch's."""
+    parts = [] if row.equal is None else [f"{math.floor(100 * row.equal)} % equal"]
+    if row.losses is not None:
+        parts.append(f"losses {row.losses:.0e}" if row.losses else "losses equal")
+    return f"{row.records}: {', '.join(parts)}" if parts else str(row.records)
 
 
 def _cell(text: str) -> str:
@@ -250,7 +289,7 @@ def table(output: list[Row], title: str) -> str:
         seconds = ["" if s is None else str(s) for s in (row.pytorch_seconds, row.plait_seconds)]
         lines.append(
             f"| {row.library} {row.version} | `{row.program}`: {_cell(row.what)} "
-            f"| **{row.result}**{detail} | {row.records} | {seconds[0]} | {seconds[1]} |"
+            f"| **{row.result}**{detail} | {_compared(row)} | {seconds[0]} | {seconds[1]} |"
         )
     return "\n".join(lines)
 

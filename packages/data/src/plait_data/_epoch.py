@@ -51,6 +51,7 @@ class Order:
         self._own_seeds: RandomSource | None = None
         self._take(sampler)
         self._epochs = 0
+        self._latest_seed: int | None = None
         self._resumed: dict[str, Any] | None = None
 
     def use(self, sampler: Any, generator: Any) -> None:
@@ -78,8 +79,13 @@ class Order:
             None,
         )
 
-    def begin(self, workers: int) -> tuple[Epoch, Iterator[Any] | None]:
-        """The next epoch and the iterator of its batches of indices (None for a stream)."""
+    def begin(self, workers: int, *, kept: bool = False) -> tuple[Epoch, Iterator[Any] | None]:
+        """The next epoch and the iterator of its batches of indices (None for a stream).
+
+        Args:
+            workers: the number of processes.
+            kept: they are those of the epoch before. Another library draws no new seed then.
+        """
         state, self._resumed = self._resumed, None
         begun: dict[str, Any] = {}
         if state is not None:
@@ -88,15 +94,22 @@ class Order:
         if self._stateful is not None:
             begun["sampler"] = copy.deepcopy(self._stateful.state_dict())
         seed = None
-        if self._seeds is not None:
+        as_library = library_draws() is not None
+        if as_library and kept and self._latest_seed is not None:
+            seed = (self._latest_seed + 1) % _SEED_LIMIT
+        elif self._seeds is not None:
             seed = int(self._seeds.rng().integers(_SEED_LIMIT))
             begun["seeds"] = self._seeds.begun
-        order = None if self._sampler is None else iter(self._sampler)
-        if self._source is not None:
+        is_late = as_library and not workers and self._sampler is not None
+        order: Iterator[Any] | None = None
+        if self._sampler is not None:
+            order = self._when_needed(begun) if is_late else iter(self._sampler)
+        if self._source is not None and not is_late:
             begun["order"] = self._source.begun
             if seed is None:
                 seed = int(self._source.latest.integers(_SEED_LIMIT))
         assert seed is not None
+        self._latest_seed = seed
         epoch = Epoch(self._epochs, seed, begun)
         epoch.by_worker = [0] * max(workers, 1)
         self._epochs += 1
@@ -108,6 +121,13 @@ class Order:
             else:
                 next(islice(order, epoch.skipped, epoch.skipped), None)
         return epoch, order
+
+    def _when_needed(self, begun: dict[str, Any]) -> Iterator[Any]:
+        """The batches of indices, whose order is drawn when the first one is asked for."""
+        order = iter(self._sampler)
+        if self._source is not None:
+            begun["order"] = self._source.begun
+        yield from order
 
     def _replay(self, begun: dict[str, Any]) -> None:
         for name, source in (("order", self._source), ("seeds", self._seeds)):

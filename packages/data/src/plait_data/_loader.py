@@ -281,7 +281,9 @@ class DataLoader(Shown, Generic[T_co]):
                 refuse("the samplers of an iterable dataset must not be replaced")
             sampler = None
         self._order.use(sampler, self.generator)
-        epoch, order = self._order.begin(self.num_workers)
+        epoch, order = self._order.begin(
+            self.num_workers, kept=self._pool is not None and self._pool.size > 0
+        )
         self._epoch = epoch
         make = self._from_workers if self.num_workers else self._in_process
         batches = make(epoch, order)

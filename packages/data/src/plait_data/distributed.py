@@ -82,7 +82,7 @@ class DistributedSampler(Sampler[int]):
         size = len(self.dataset)
         order = np.arange(size)
         if self.shuffle:
-            order = np.random.default_rng([self.seed, self.epoch]).permutation(size)
+            order = self._permutation(size)
         total = self.total_size
         if self.drop_last:
             order = order[:total]
@@ -96,6 +96,9 @@ class DistributedSampler(Sampler[int]):
                 f"and {self.num_replicas} replicas"
             )
         return iter(indices)
+
+    def _permutation(self, size: int) -> Any:
+        return np.random.default_rng([self.seed, self.epoch]).permutation(size)
 
     def __len__(self) -> int:
         return self.num_samples

@@ -139,6 +139,11 @@ class _Lazy(Module):
         """Return whether the size of the input is not known yet."""
         return any(isinstance(p, UninitializedParameter) for p in self._parameters.values())
 
+    def reset_parameters(self) -> None:
+        """Draw new values, as soon as there are parameters."""
+        if getattr(self, self._size):
+            self.cls_to_become.reset_parameters(self)  # type: ignore[attr-defined]
+
     def _first(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.initialize_parameters(*args, **kwargs)
 

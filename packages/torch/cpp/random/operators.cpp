@@ -4,13 +4,8 @@
 #include <limits>
 #include <vector>
 
-#include "random/elements.hpp"
-#include "random/generator.hpp"
+#include "random/draws.hpp"
 #include "random/normal_lanes.hpp"
-#include "random/operators.hpp"
-
-// Registers a kernel.
-#define PLAIT_DRAWS(op, function) const bool function##_draws = add(op, function)
 
 namespace plait::pytorch {
 
@@ -20,31 +15,6 @@ std::vector<RandomOperator> &random_operators() {
 }
 
 namespace {
-
-bool add(const char *op, plait_kernel kernel) {
-  random_operators().push_back({op, kernel});
-  return true;
-}
-
-double real(const plait_call *c, int i, double absent = 0) {
-  const plait_value &v = c->in[i];
-  return v.tag == PLAIT_NONE ? absent : v.tag == PLAIT_FLOAT ? v.u.f : double(v.u.i);
-}
-DLTensor &target(const plait_call *c) { return c->in[0].u.t->dl; }
-
-template <class T>
-T *data(const DLTensor &t) {
-  return static_cast<T *>(t.data);
-}
-
-// Runs `f(mt)` with the generator of the call, or leaves the call to others.
-template <class F>
-plait_status drawing(plait_call *c, const F &f) {
-  Twister *t = twister_of(c);
-  if (!t) return PLAIT_DECLINE;
-  const std::lock_guard<std::mutex> lock(t->mutex);
-  return f(t->mt);
-}
 
 // Sets each element, in the order of memory, to what `f()` returns.
 template <class T, class F>
@@ -96,6 +66,25 @@ plait_status uniform(plait_call *c) {  // uniform_(self, low, high, *, generator
   });
 }
 PLAIT_DRAWS("uniform_", uniform);
+
+// Where the input is not above 0, in the order of its memory.
+plait_status rrelu_slopes(plait_call *c) {  // rrelu_slopes(self, lower, upper, *, generator)
+  const DLTensor &self = target(c), &out = c->out[0].u.t->dl;
+  return for_floating(self.dtype, [&](auto kind) {
+    using T = decltype(kind);
+    using C = typename Computes<T>::type;
+    const double lower = C(T(C(real(c, 1)))), upper = C(T(C(real(c, 2))));
+    return drawing(c, [&](MersenneTwister &mt) {
+      Walk(InOrder(self).t, self, out).each([&](const int64_t *at) {
+        const bool is_above = data<T>(self)[at[1]] > 0;
+        data<T>(out)[at[2]] = T(float(1));
+        if (!is_above) data<T>(out)[at[2]] = T(C(mt.unit(double()) * (upper - lower) + lower));
+      });
+      return plait_status(PLAIT_OK);
+    });
+  });
+}
+PLAIT_DRAWS("rrelu_slopes", rrelu_slopes);
 
 template <class C>
 void normal_of_16(C *u, C mean, C deviation) {
@@ -246,6 +235,55 @@ plait_status bernoulli(plait_call *c) {  // bernoulli(self, *, generator)
 }
 PLAIT_DRAWS("bernoulli", bernoulli);
 
+plait_status bernoulli_of(plait_call *c) {  // bernoulli.p(self, p, *, generator)
+  const DLTensor &out = c->out[0].u.t->dl;
+  const double p = real(c, 1);
+  return drawing(c, [&](MersenneTwister &mt) {
+    return for_real(out.dtype, [&](auto kind) {
+      using T = decltype(kind);
+      Walk(InOrder(out).t, out).each([&](const int64_t *at) {
+        data<T>(out)[at[1]] = T(float(mt.unit(double()) < p));
+      });
+      return plait_status(PLAIT_OK);
+    });
+  });
+}
+PLAIT_DRAWS("bernoulli.p", bernoulli_of);
+
+plait_status bernoulli_each(plait_call *c) {  // bernoulli_.Tensor(self, p, *, generator)
+  const DLTensor &self = target(c), &p = c->in[1].u.t->dl;
+  int64_t strides[PLAIT_MAX_DIMS] = {};
+  if (p.ndim > self.ndim) return PLAIT_DECLINE;
+  for (int d = 0; d < p.ndim; d++) {
+    const int at = self.ndim - p.ndim + d;
+    if (p.shape[d] != 1 && p.shape[d] != self.shape[at]) return PLAIT_DECLINE;
+    strides[at] = p.shape[d] == 1 ? 0 : p.strides[d];
+  }
+  DLTensor each = self;  // p, broadcast
+  each.data = p.data, each.dtype = p.dtype, each.strides = strides;
+  return for_floating(p.dtype, [&](auto kind) {
+    using P = decltype(kind);
+    using C = typename Computes<P>::type;
+    bool are_probabilities = true;
+    const Walk walk(self, each);
+    walk.each([&](const int64_t *at) {
+      const C x = C(data<P>(each)[at[1]]);
+      are_probabilities &= x >= 0 && x <= 1;
+    });
+    if (!are_probabilities) return plait_status(PLAIT_DECLINE);
+    return for_real(self.dtype, [&](auto result) {
+      using T = decltype(result);
+      return drawing(c, [&](MersenneTwister &mt) {
+        walk.each([&](const int64_t *at) {
+          data<T>(self)[at[0]] = T(float(mt.unit(C()) < C(data<P>(each)[at[1]])));
+        });
+        return plait_status(PLAIT_OK);
+      });
+    });
+  });
+}
+PLAIT_DRAWS("bernoulli_.Tensor", bernoulli_each);
+
 // Whether the strides of a tensor are those of dense memory, in any order of its dimensions.
 bool is_dense(const DLTensor &t) {
   int64_t last = 0;
@@ -317,13 +355,44 @@ plait_status fill_range(MersenneTwister &mt, const DLTensor &t, int64_t low, uin
   });
 }
 
+// The bits of an integer behind the leading one.
+int exponent_of(uint64_t x) {
+  int n = 0;
+  while (x >>= 1) n++;
+  return n;
+}
+
+// Moves the ends of a range [low, end) to numbers that a floating dtype can hold, if rounding would
+// leave the range.
+void round_inwards(DLDataType dtype, int64_t *low, int64_t *end) {
+  for_floating(dtype, [&](auto kind) {
+    using T = decltype(kind);
+    using C = typename Computes<T>::type;
+    const auto rounded = [](int64_t x) { return int64_t(C(T(C(x)))); };
+    const int digits = exponent_of(largest(dtype));  // of the significand
+    const auto gap = [digits](int64_t x) {
+      const uint64_t size = x < 0 ? 0 - uint64_t(x) : uint64_t(x);
+      return int64_t(1) << std::max(exponent_of(size) - digits + 1, 0);
+    };
+    if (rounded(*low + 1) < *low) *low = rounded(*low + 1) + gap(*low + 1);
+    if (rounded(*end - 1) >= *end) *end = rounded(*end - 1) - gap(*end - 1);
+    return plait_status(PLAIT_OK);
+  });
+}
+
 plait_status random_from(plait_call *c) {  // random_.from(self, low, high, *, generator)
   const DLTensor &self = target(c);
   const int64_t low = c->in[1].u.i;
   const bool open = c->in[2].tag == PLAIT_NONE;  // up to the largest number of the dtype
-  const uint64_t end = open ? largest(self.dtype) + 1 : uint64_t(c->in[2].u.i);
-  return drawing(
-      c, [&](MersenneTwister &mt) { return fill_range(mt, self, low, end - uint64_t(low)); });
+  if (open)
+    return drawing(c, [&](MersenneTwister &mt) {
+      return fill_range(mt, self, low, largest(self.dtype) + 1 - uint64_t(low));
+    });
+  int64_t first = low, last = c->in[2].u.i;
+  round_inwards(self.dtype, &first, &last);
+  return drawing(c, [&](MersenneTwister &mt) {
+    return fill_range(mt, self, first, uint64_t(last) - uint64_t(first));
+  });
 }
 PLAIT_DRAWS("random_.from", random_from);
 
@@ -388,19 +457,14 @@ bool are_weights(const T *weight, int64_t n, int64_t count, bool again) {
 
 // With replacement: the first category whose sum of weights is not below a uniform number.
 template <class T>
-void draw_again(MersenneTwister &mt, const T *weight, int64_t n, int64_t count, T *sums,
-                int64_t *to) {
-  using C = typename Computes<T>::type;
-  C total = 0;
-  for (int64_t i = 0; i < n; i++) sums[i] = T(total += C(weight[i]));
-  for (int64_t i = 0; i < n; i++) sums[i] = T(C(sums[i]) / total);
-  sums[n - 1] = T(C(1));
-  for (int64_t k = 0; k < count; k++) {
-    const double u = mt.unit(double());
-    to[k] = std::lower_bound(sums, sums + n, u,
-                             [](const T &sum, double x) { return double(C(sum)) < x; }) -
-            sums;
-  }
+void draw_again(MersenneTwister &mt, const T *weight, int64_t n, int64_t count,
+                typename Computes<T>::type *sums, int64_t *to) {
+  typename Computes<T>::type total = 0;
+  for (int64_t i = 0; i < n; i++) sums[i] = total += weight[i];
+  for (int64_t i = 0; i < n; i++) sums[i] /= total;
+  sums[n - 1] = 1;
+  for (int64_t k = 0; k < count; k++)
+    to[k] = std::lower_bound(sums, sums + n, mt.unit(double())) - sums;
 }
 
 // Without: the largest quotients of the weights and exponential numbers, the largest one first.
@@ -431,7 +495,7 @@ plait_status multinomial(plait_call *c) {  // multinomial(self, num_samples, rep
       if (!are_weights(weight + r * n, n, count, again)) return plait_status(PLAIT_DECLINE);
     return drawing(c, [&](MersenneTwister &mt) {
       if (again && count > 1) {
-        std::vector<T> sums(static_cast<size_t>(n));
+        std::vector<C> sums(static_cast<size_t>(n));
         for (int64_t r = 0; r < rows; r++)
           draw_again(mt, weight + r * n, n, count, sums.data(), to + r * count);
         return plait_status(PLAIT_OK);

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import plait
 from plait import _aliases
 from plait_abi.components import require
 from plait_torch import _distributed
@@ -39,3 +40,7 @@ class DistributedSampler(_DistributedSampler):
         replicas = groups.get_world_size() if num_replicas is None else num_replicas
         own_rank = groups.get_rank() if rank is None else rank
         super().__init__(dataset, replicas, own_rank, shuffle, seed, drop_last)
+
+    def _permutation(self, size: int) -> Any:
+        generator = plait.Generator().manual_seed(self.seed + self.epoch)
+        return plait.randperm(size, generator=generator).numpy()

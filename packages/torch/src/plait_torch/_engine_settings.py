@@ -182,6 +182,8 @@ def lobpcg(
     """
     k = (1 if X is None else X.shape[-1]) if k is None else k
     matrix = A.to_dense() if A.layout != plait.strided else A
+    if X is None:  # the numbers that an iteration would begin with
+        plait.randn(*matrix.shape[:-1], k, dtype=matrix.dtype)
     if B is None:
         values, vectors = plait.linalg.eigh(matrix)
     else:

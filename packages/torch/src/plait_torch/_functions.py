@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import repeat
 from typing import Any
 
 import plait
@@ -53,6 +54,7 @@ __all__ = [  # noqa: PLE0604 - names of a table
     "is_signed",
     "is_storage",
     "lu",
+    "native_dropout",
     "normal",
     "nuclear_norm",
     "pca_lowrank",
@@ -95,6 +97,19 @@ def constant_pad_nd(input: Any, pad: Any, value: float = 0.0) -> Any:
 def dropout_(input: Any, p: float, train: bool) -> Any:
     """Zero elements with probability `p`, in place."""
     return F.dropout(input, p, train, inplace=True)
+
+
+def native_dropout(input: Any, p: float, train: bool | None = None) -> Any:
+    """Return the input after dropout and the mask of the elements that stay; `train` False keeps
+    all.
+
+    Example:
+        >>> import plait
+        >>> from plait_torch._functions import native_dropout
+        >>> native_dropout(plait.ones(2), 0.5, False)[1]
+        tensor([True, True])
+    """
+    return plait.native_dropout(input, p if train is not False else 0.0)
 
 
 def fill(input: Any, value: Any) -> Any:
@@ -182,10 +197,16 @@ dsmm = hspmm = smm = spmm
 
 
 def svd_lowrank(A: Any, q: int | None = 6, niter: int | None = 2, M: Any = None) -> Any:
-    """Return the `q` largest singular values and their vectors, ``(U, S, V)``.
+    """Return the `q` largest singular values and their vectors, ``(U, S, V)``, nearly.
 
-    PyTorch uses a randomised iteration. Plait computes the full decomposition and cuts it, so the
-    result is exact and takes the time of `linalg.svd`.
+    The rows are projected to a basis of `q` vectors that `niter` steps of subspace iteration find
+    from random ones (Halko, Martinsson and Tropp 2009, "Finding structure with randomness").
+
+    Args:
+        A: (\\*, m, n).
+        q: a little more than the rank of `A`; at most ``min(m, n)``.
+        niter: steps of the iteration.
+        M: is subtracted from `A`; None for nothing.
 
     Example:
         >>> import plait
@@ -194,9 +215,18 @@ def svd_lowrank(A: Any, q: int | None = 6, niter: int | None = 2, M: Any = None)
         >>> S
         tensor([3., 2.])
     """
-    U, S, Vh = linalg.svd(A if M is None else A - M, full_matrices=False)
-    q = min(6 if q is None else q, S.shape[-1])
-    return U[..., :q], S[..., :q], Vh.mH[..., :q]
+    q, niter = 6 if q is None else q, 2 if niter is None else niter
+    rest = A if M is None else A - M
+    is_wide = rest.shape[-2] < rest.shape[-1]
+    tall = rest.mH if is_wide else rest
+    most = tall.shape[-1]
+    if not 0 <= q <= most:
+        raise ValueError(f"svd_lowrank: `q` must be in [0, {most}] for {tuple(A.shape)}; got {q}")
+    basis = linalg.qr(tall @ plait.randn(most, q, dtype=A.dtype, device=A.device))[0]
+    for _ in repeat(None, niter):
+        basis = linalg.qr(tall @ linalg.qr(tall.mH @ basis)[0])[0]
+    U, S, Vh = linalg.svd(basis.mH @ tall, full_matrices=False)
+    return (Vh.mH, S, basis @ U) if is_wide else (basis @ U, S, Vh.mH)
 
 
 def pca_lowrank(A: Any, q: int | None = None, center: bool = True, niter: int = 2) -> Any:

@@ -114,7 +114,7 @@ def load(
             map_location,
             weights_only=only,
             mmap=bool(mmap),
-            safe_globals=listed_globals(),
+            safe_globals=listed_globals() or (),
         )
     except RefusedName as error:
         raise type(error)(_advice(error), error.module, error.name) from error

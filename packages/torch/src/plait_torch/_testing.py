@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import plait
@@ -52,19 +53,19 @@ def make_tensor(
     whole = not (dtype.is_floating_point or dtype.is_complex)
     least = (0 if not dtype.is_signed else -9) if low is None else low
     most = (2 if dtype == plait.bool else 10 if whole else 9) if high is None else high
-    stored = (*sizes[:-1], sizes[-1] * 2) if noncontiguous and sizes else sizes
+    if noncontiguous and math.prod(sizes) > 1:
+        sizes = (*sizes[:-1], 2 * sizes[-1])
     if whole:
-        values = plait.randint(int(least), int(most), stored).to(dtype)
+        values = plait.randint(int(least), int(most), sizes).to(dtype)
     elif dtype.is_complex:
-        values = plait.complex(*(plait.rand(stored) * (most - least) + least for _ in "ri")).to(
-            dtype
-        )
+        values = plait.empty(sizes, dtype=dtype)
+        plait.view_as_real(values).uniform_(least, most)
     else:
-        values = (plait.rand(stored) * (most - least) + least).to(dtype)
-    if stored != sizes:
-        values = values[..., ::2]
+        values = plait.empty(sizes, dtype=dtype).uniform_(least, most)
+    if noncontiguous and math.prod(sizes) > 1:
+        values = values[..., 1::2]
     if exclude_zero:
-        values = plait.where(values == 0, plait.ones_like(values), values)
+        values = values.masked_fill(values == 0, 1 if whole else plait.finfo(dtype).tiny)
     if memory_format is not None:
         values = values.contiguous(memory_format=memory_format)
     return values.to(device).requires_grad_(requires_grad)

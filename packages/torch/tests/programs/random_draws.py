@@ -9,6 +9,7 @@ import numpy as np
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
+import torch.nn.utils.prune
 from torch.utils.data import (
     DataLoader,
     RandomSampler,
@@ -50,6 +51,11 @@ def filled(draw):
         yield f"{dtype} channels last", lambda: draw(torch.empty_like(image))
 
 
+def steps(t):
+    """Return numbers between 0 and 1 in the shape of a tensor and, within, in its order."""
+    return ((torch.arange(t.numel()).reshape(t.shape) * 0.37) % 1).to(t.dtype)
+
+
 DRAWS = {
     "uniform": lambda t: t.uniform_(0.3, 0.7),
     "normal": lambda t: t.normal_(0.3, 0.7),
@@ -62,12 +68,27 @@ DRAWS = {
     "dropout": lambda t: F.dropout(torch.full_like(t, 1.7), 0.3),
     "random": lambda t: t.random_(),
     "random below": lambda t: t.random_(100),
+    "bernoulli of number": lambda t: torch.bernoulli(t, 0.3),
+    "bernoulli by tensor": lambda t: t.bernoulli_(torch.full(t.shape, 0.3, dtype=torch.float64)),
+    "poisson": lambda t: torch.poisson(steps(t) * 37),
     "rand": lambda t: torch.rand(t.shape, dtype=t.dtype),
     "randn": lambda t: torch.randn(t.shape, dtype=t.dtype),
 }
 for name, draw in DRAWS.items():
     for where, call in filled(draw):
         show(f"{name} {where}", call)
+
+# of float32 and float64 only
+REJECTIONS = {
+    "binomial": lambda t: torch.binomial(torch.full_like(t, 19), steps(t)),
+    "binomial of many": lambda t: torch.binomial(torch.full_like(t, 1900), steps(t)),
+    "gamma": lambda t: torch._standard_gamma(steps(t) * 3 + 0.01),
+    "rrelu": lambda t: F.rrelu(steps(t) - 0.8, 0.1, 0.4, training=True),
+}
+for name, draw in REJECTIONS.items():
+    for where, call in filled(draw):
+        if "16" not in where.split()[0]:
+            show(f"{name} {where}", call)
 
 for dtype in INTEGERS:
     show(f"integers {dtype} random", lambda: torch.empty(50, dtype=dtype).random_())
@@ -82,6 +103,9 @@ for bits in (1, 24, 28, 31, 32, 40, 62):
             f"randint {bits} {more} both signs",
             lambda: torch.randint(-(2**bits), 2**bits + more, (9,)),
         )
+for dtype, top in ((torch.float32, 2**31), (torch.bfloat16, 1000), (torch.float16, 2**13 + 3)):
+    show(f"rounded ends {dtype}", lambda: torch.empty(50, dtype=dtype).random_(-top // 3, top))
+    show(f"rounded end {dtype}", lambda: torch.empty(50, dtype=dtype).random_(top))
 show("all integers", lambda: torch.empty(20, dtype=torch.int64).random_(-(2**63), None))
 show("integers from 5", lambda: torch.empty(20, dtype=torch.int64).random_(5, None))
 for n in (0, 1, 2, 5, 100, 5000):
@@ -113,6 +137,8 @@ show(
 )
 show("channels", lambda: F.dropout2d(torch.ones(3, 4, 2, 2), 0.4))
 show("no mean", lambda: F.alpha_dropout(torch.zeros(30), 0.4, True) != 0)
+show("channels of volumes", lambda: F.dropout3d(torch.ones(3, 4, 2, 2), 0.4))
+show("slopes with gradients", lambda: F.rrelu(-torch.ones(9).requires_grad_(), training=True))
 for name in ("uniform_", "normal_", "trunc_normal_", "xavier_uniform_", "xavier_normal_"):
     show(name, lambda: getattr(nn.init, name)(torch.empty(6, 5)))
 show("narrow", lambda: nn.init.trunc_normal_(torch.empty(40), 0.0, 1.0, 1.5, 3.0) > 2)
@@ -121,6 +147,12 @@ show("kaiming normal", lambda: nn.init.kaiming_normal_(torch.empty(6, 5)))
 show("sparse", lambda: nn.init.sparse_(torch.empty(6, 5), 0.3))
 for shape in ((6, 5), (5, 6)):
     show(f"orthogonal {shape}", lambda: (nn.init.orthogonal_(torch.empty(shape)) * 1e4).round())
+
+
+def called(module, input):
+    module(input)
+    return module
+
 
 MODULES = {
     "linear": lambda: nn.Linear(5, 3),
@@ -137,10 +169,13 @@ MODULES = {
     "keys": lambda: nn.MultiheadAttention(8, 2, kdim=5, vdim=6, add_bias_kv=True),
     "encoder": lambda: nn.TransformerEncoderLayer(8, 2, 16),
     "transformer": lambda: nn.Transformer(8, 2, 1, 1, 16),
+    "lazy": lambda: called(nn.LazyLinear(3), torch.zeros(2, 5)),
+    "lazy conv": lambda: called(nn.LazyConv2d(3, 2), torch.zeros(2, 5, 4, 4)),
+    "pruned": lambda: nn.utils.prune.random_unstructured(nn.Linear(6, 5), "weight", 0.4),
     "adaptive": lambda: nn.AdaptiveLogSoftmaxWithLoss(8, 20, [5, 10]),
 }
 for name, make in MODULES.items():
-    show(name, lambda: torch.cat([p.flatten() for p in make().parameters()]))
+    show(name, lambda: torch.cat([value.flatten() for value in make().state_dict().values()]))
 
 data = TensorDataset(torch.arange(23.0))
 
@@ -173,4 +208,23 @@ class Noisy(torch.utils.data.Dataset):
         return torch.cat([torch.rand(2, dtype=torch.float64), torch.tensor(numbers).double()])
 
 
+def ages(loader):
+    """Return the samples of two epochs of workers that stay."""
+    return torch.cat([*loader, *loader, torch.rand(1, 5)])
+
+
+def between(loader):
+    """Return a number that is drawn between the loader's iterator and its first batch."""
+    batches = iter(loader)
+    number = torch.rand(1)
+    return torch.cat([number, next(batches)[0]])
+
+
+show("first batch", lambda: between(DataLoader(data, 4, shuffle=True)))
+replicas = torch.utils.data.distributed.DistributedSampler(data, 3, 1, seed=4)
+show("replicas", lambda: torch.tensor(list(replicas)))
+show(
+    "workers that stay",
+    lambda: ages(DataLoader(Noisy(), 2, num_workers=2, persistent_workers=True)),
+)
 show("workers", lambda: torch.cat(list(DataLoader(Noisy(), 2, num_workers=2))))

@@ -74,8 +74,7 @@ class GeneralizedPareto(Distribution):
         return pc.where(c < 0.5, result, math.nan)
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        waits = self.loc.new_empty(self._extended_shape(sample_shape)).exponential_()
-        return self._at(waits)
+        return self.icdf(self.loc.new_empty(self._extended_shape(sample_shape)).uniform_())
 
     def _at(self, wait: Tensor) -> Tensor:
         """Return z for ``-log(1 - cdf)``; at c = 0 two terms of the series, for the derivative."""

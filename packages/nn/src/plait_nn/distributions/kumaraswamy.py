@@ -69,7 +69,8 @@ class Kumaraswamy(_TwoConcentrations, TransformedDistribution):
     sample = Distribution.sample  # of `rsample`, which avoids numbers of which the logarithm is inf
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        return self.icdf(open_uniform(self.concentration1, self._extended_shape(sample_shape)))
+        survival = open_uniform(self.concentration1, self._extended_shape(sample_shape))
+        return self._at(survival.log())
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
@@ -83,8 +84,12 @@ class Kumaraswamy(_TwoConcentrations, TransformedDistribution):
         return -(b * (-value.pow(a)).log1p()).expm1()
 
     def icdf(self, value: Tensor) -> Tensor:
+        return self._at((-value).log1p())
+
+    def _at(self, log_survival: Tensor) -> Tensor:
+        """Return the number above which a share ``exp(log_survival)`` lies."""
         a, b = self.concentration1, self.concentration0
-        return (-((-value).log1p() / b).expm1()).pow(a.reciprocal())
+        return (-(log_survival / b).expm1()).pow(a.reciprocal())
 
     def entropy(self) -> Tensor:
         a, b = self.concentration1, self.concentration0

@@ -62,8 +62,9 @@ class StudentT(Distribution):
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
+        noise = normal_noise(self.loc, shape)
         squares = standard_gamma(0.5 * self.df, shape) * 2  # chi-squared numbers
-        return self.loc + self.scale * normal_noise(self.loc, shape) * (squares / self.df).rsqrt()
+        return self.loc + self.scale * (noise * (squares / self.df).rsqrt())
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)

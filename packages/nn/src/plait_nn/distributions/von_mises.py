@@ -66,7 +66,7 @@ class VonMises(Centered):
             c = k * (r - f)
             accepted = (c * (2 - c) - u[1] > 0) | ((c / u[1]).log() + 1 - c >= 0)
             result = (u[2] - 0.5).sign() * f.clamp(min=-1, max=1).acos()
-            angles = pc.where(left & accepted, result, angles)
+            angles = pc.where(accepted, result, angles)  # of any round
             left = left & ~accepted
         loc = self.loc.detach().to(pc.float64)
         whole = (angles.reshape(shape) + math.pi + loc) % (2 * math.pi) - math.pi

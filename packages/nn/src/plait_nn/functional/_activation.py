@@ -450,7 +450,7 @@ def gumbel_softmax(
         >>> F.gumbel_softmax(pc.zeros(2, 3), hard=True).sum(1)
         tensor([1., 1.])
     """
-    noise = -pc.empty_like(logits.detach()).exponential_().log()
+    noise = -pc.empty_like(logits.detach(), memory_format=pc.contiguous_format).exponential_().log()
     soft = pc.softmax((logits + noise) / tau, dim)
     if not hard:
         return soft

@@ -51,9 +51,7 @@ def dropout2d(
         )
     if not training or p == 0:
         return input
-    shape = (*tuple(input.shape)[:2], *(1,) * (input.ndim - 2))
-    result = input * pc.dropout(pc.ones(shape, dtype=input.dtype, device=input.device), p, True)
-    return input.copy_(result) if inplace else result
+    return _scaled(input, 2, p, inplace)
 
 
 def _check(p: float, name: str) -> None:
@@ -75,7 +73,14 @@ def _channels(
         )
     if not training or p == 0:
         return input
-    shape = (*tuple(input.shape)[:-dims], *(1,) * dims)
+    return _scaled(input, input.ndim - dims, p, inplace)
+
+
+def _scaled(input: Tensor, leading: int, p: float, inplace: bool) -> Tensor:
+    """Return the input times 0 or ``1 / (1 - p)``, one number for each index of the leading
+    dimensions.
+    """
+    shape = (*tuple(input.shape)[:leading], *(1,) * (input.ndim - leading))
     result = input * pc.dropout(pc.ones(shape, dtype=input.dtype, device=input.device), p, True)
     return input.copy_(result) if inplace else result
 
@@ -97,25 +102,34 @@ def dropout1d(
 def dropout3d(
     input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
 ) -> Tensor:
-    """Zero whole channels of (N, C, D, H, W) or (C, D, H, W); see `dropout2d`.
+    """Zero whole channels of (N, C, D, H, W), or of (C, D, H, W) and others without N; see
+    `dropout2d`.
 
     Example:
         >>> import plait_core as pc, plait_nn.functional as F
         >>> F.dropout3d(pc.ones(1, 100, 2, 1, 1), 0.5).unique().tolist()
         [0.0, 2.0]
     """
-    return _channels("dropout3d", 3, input, p, training, inplace)
+    _check(p, "dropout3d")
+    if not training or p == 0 or input.ndim == 0:
+        return input
+    leading = 2 if input.ndim == 5 else 1
+    return _scaled(input, leading, p, inplace)
 
 
-def _alpha(input: Tensor, p: float, shape: tuple[int, ...], inplace: bool) -> Tensor:
+def _alpha(input: Tensor, p: float, noise: Tensor, inplace: bool) -> Tensor:
+    """Return the alpha dropout with one number of ``noise``, whose values are not used, for each
+    element or channel.
+    """
     if p == 1:
         result = input * 0
     else:
         keep = 1 - p
-        mask = pc.empty(shape, dtype=input.dtype, device=input.device).bernoulli_(keep) != 0
-        a = (keep * (1 + p * _ALPHA**2)) ** -0.5
-        dropped = pc.full((), _ALPHA, dtype=input.dtype, device=input.device)
-        result = pc.where(mask, input, dropped) * a - a * p * _ALPHA
+        a = 1 / ((_ALPHA**2 * p + 1) * keep) ** 0.5
+        noise = noise.bernoulli_(keep)
+        # a * x - a * p * alpha for elements that stay, else a * alpha - a * p * alpha
+        shift = (noise - 1) * (-_ALPHA * a) + -_ALPHA * a * p
+        result = input * (noise * a) + shift
     return input.copy_(result) if inplace else result
 
 
@@ -137,7 +151,9 @@ def alpha_dropout(
         (True, True)
     """
     _check(p, "alpha_dropout")
-    return _alpha(input, p, tuple(input.shape), inplace) if training and p > 0 else input
+    if not training or p == 0:
+        return input
+    return _alpha(input, p, pc.empty_like(input.detach()), inplace)
 
 
 def feature_alpha_dropout(
@@ -159,4 +175,5 @@ def feature_alpha_dropout(
             f"feature_alpha_dropout: `input` must be (N, C, *); got {tuple(input.shape)}"
         )
     shape = (*tuple(input.shape)[:2], *(1,) * (input.ndim - 2))
-    return _alpha(input, p, shape, inplace)
+    noise = pc.empty(shape, dtype=input.dtype, device=input.device)
+    return _alpha(input, p, noise, inplace)

@@ -280,7 +280,7 @@ class RandomUnstructured(BasePruningMethod):
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         """Return the mask with zeros at random indices."""
         number = _count(self.amount, t.numel())
-        return _zeroed(default_mask, pc.randperm(t.numel(), device=t.device)[:number])
+        return _zeroed(default_mask, pc.rand(t.numel(), device=t.device).topk(number)[1])
 
 
 class L1Unstructured(BasePruningMethod):

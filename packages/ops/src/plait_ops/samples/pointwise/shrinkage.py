@@ -8,6 +8,7 @@ from plait_ops.specs.pointwise.shrinkage import (
     prelu,
     prelu_elements,
     rrelu,
+    rrelu_slopes,
     shrink_backward,
     softshrink,
     threshold,
@@ -90,6 +91,15 @@ rrelu.samples(
     lambda s: iter([s(s.array(3, 4)), s(s.array(3), 0.1, 0.2), s(s.array(9), 0.1, 0.3, True)])
 )
 rrelu.error("ValueError", lambda s: s(s.array(2), 0.5, 0.25), contains=["rrelu", "lower", "upper"])
+rrelu_slopes.reference(lambda self, lower, upper: np.zeros(self.shape, self.dtype))
+rrelu_slopes.samples(
+    lambda s: iter([s(s.array(9), 0.1, 0.3), s(s.strided(3, 4, dtype="float64"), 0.5, 0.5)])
+)
+rrelu_slopes.error(
+    "DTypeError",
+    lambda s: s(s.array(2, dtype="int64"), 0.1, 0.2),
+    contains=["rrelu_slopes", "self", "int64"],
+)
 
 
 @glu.reference

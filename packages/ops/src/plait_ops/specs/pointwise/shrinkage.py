@@ -1,8 +1,8 @@
 """Activations with bounds, gates and learned slopes: threshold, shrinkage, prelu, rrelu, glu, softmin."""
 
 from plait_ops import calls as op
-from plait_ops.spec import Composite, Pointwise
-from plait_ops.words import check, fits, part, require, wrap_dim
+from plait_ops.spec import Composite, Operator, Pointwise
+from plait_ops.words import check, dense_strides, fits, part, require, result_as, wrap_dim
 
 threshold_elements = Pointwise(
     "threshold_elements(Tensor self, Scalar threshold=0, Scalar value=0) -> Tensor",
@@ -198,6 +198,37 @@ def _(self, weight):
     return prelu_elements(self, op.reshape(weight, [n] + [1] * (self.ndim - 2)))
 
 
+rrelu_slopes = Operator(
+    "rrelu_slopes(Tensor self, float lower, float upper, *, Generator? generator=None) -> Tensor",
+    doc="""
+    The slopes of `rrelu` in training: numbers drawn uniformly from [lower, upper), in the shape of `self`. Those where
+    `self` is above 0 are not used.
+
+    >>> import plait_abi, plait_core as pc
+    >>> plait_abi.operator("rrelu_slopes")(pc.zeros(2), 0.5, 0.5).tolist()
+    [0.5, 0.5]
+    """,
+    kernel="optional: without a kernel other operators compute it; the result is dense in the order of its dimensions; where self is above 0 it may have any value.",
+    random=True,
+    dtypes="floating",
+    internal=True,
+)
+rrelu_slopes.batch("leading")
+
+
+@rrelu_slopes.shape
+def _(self):
+    require("self", self.dtype, "floating")
+    return result_as(self.shape, self.dtype, dense_strides(self))
+
+
+@rrelu_slopes.decompose
+def _(self, lower, upper, generator):
+    return op.uniform_(op.empty_like(self), lower, upper, generator=generator)
+
+
+rrelu_slopes.constant("self")
+
 rrelu = Composite(
     "rrelu(Tensor self, float lower=0.125, float upper=0.3333333333333333, bool training=False, *, "
     "Generator? generator=None) -> Tensor",
@@ -226,8 +257,8 @@ def _(self, lower, upper, training, generator):
     )
     if not training:
         return op.leaky_relu(self, (lower + upper) / 2.0)
-    slope = op.uniform_(op.empty_like(self), lower, upper, generator=generator)
-    return prelu_elements(self, slope)
+    slopes = rrelu_slopes(op.detach(self), lower, upper, generator=generator)
+    return prelu_elements(self, slopes)
 
 
 glu = Composite(

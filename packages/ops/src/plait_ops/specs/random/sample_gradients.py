@@ -101,7 +101,8 @@ def _(self, generator):
     made = standard_gamma(to_dtype(self, float64), generator=generator)
     shares = made / op.clamp_min(op.sum(made, [-1], True), 1e-300)
     least = 2.3e-308 if self.dtype == float64 else 1.2e-38
-    return to_dtype(op.clamp_min(shares, least), self.dtype)
+    most = 1.0 - 2.0**-53 if self.dtype == float64 else 1.0 - 2.0**-24
+    return to_dtype(op.clamp(shares, least, most), self.dtype)
 
 
 @dirichlet_sample.vjp("self")
