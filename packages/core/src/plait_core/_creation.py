@@ -73,7 +73,8 @@ def _shared(data: Any) -> Tensor | None:
     if is_tensor(data):
         result: Tensor = data
         return result
-    if hasattr(data, "__array_interface__") and hasattr(data, "ndim") and data.ndim:
+    # `ndim` first: NumPy's numbers make their interface anew each time
+    if getattr(data, "ndim", 0) and hasattr(data, "__array_interface__"):
         return from_numpy(data)
     return from_dlpack(data) if hasattr(data, "__dlpack__") else None
 
@@ -81,7 +82,9 @@ def _shared(data: Any) -> Tensor | None:
 def _moved(shared: Tensor, data: Any, dtype: Any, device: Any) -> Tensor:
     if device is None and shared is not data and shared.device.type == "cpu":
         device = binding.get_default_device()
-    return shared if dtype is None and device is None else shared.to(device=device, dtype=dtype)
+    if dtype is None and (device is None or device == shared.device):
+        return shared
+    return shared.to(device=device, dtype=dtype)
 
 
 def asarray(

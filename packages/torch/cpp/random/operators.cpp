@@ -67,7 +67,7 @@ plait_status uniform(plait_call *c) {  // uniform_(self, low, high, *, generator
 }
 PLAIT_DRAWS("uniform_", uniform);
 
-// Where the input is not above 0, in the order of its memory.
+// Where the input is 0 or below, in the order of its indices.
 plait_status rrelu_slopes(plait_call *c) {  // rrelu_slopes(self, lower, upper, *, generator)
   const DLTensor &self = target(c), &out = c->out[0].u.t->dl;
   return for_floating(self.dtype, [&](auto kind) {
@@ -76,9 +76,9 @@ plait_status rrelu_slopes(plait_call *c) {  // rrelu_slopes(self, lower, upper, 
     const double lower = C(T(C(real(c, 1)))), upper = C(T(C(real(c, 2))));
     return drawing(c, [&](MersenneTwister &mt) {
       Walk(InOrder(self).t, self, out).each([&](const int64_t *at) {
-        const bool is_above = data<T>(self)[at[1]] > 0;
+        const bool is_drawn = data<T>(self)[at[1]] <= 0;
         data<T>(out)[at[2]] = T(float(1));
-        if (!is_above) data<T>(out)[at[2]] = T(C(mt.unit(double()) * (upper - lower) + lower));
+        if (is_drawn) data<T>(out)[at[2]] = T(C(mt.unit(double()) * (upper - lower) + lower));
       });
       return plait_status(PLAIT_OK);
     });

@@ -41,6 +41,16 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         >>> pc.zeros(1, 2, 3, 4).to(memory_format=pc.channels_last).stride()
         (24, 1, 8, 2)
     """
+    if len(args) == 1 and (not kwargs or tuple(kwargs) == ("non_blocking",)):  # most calls
+        first = args[0]
+        kind = type(first)
+        if kind is binding.dtype:
+            cast: Tensor = self if first is self.dtype else self._cast(first)
+            return cast
+        if (kind is binding.device and first == self.device) or (
+            kind is str and first == "cpu" and self.device.type == "cpu"
+        ):
+            return self
     targets = _targets(args, kwargs)
     dtype, device, copy, order, _ = targets
     if device is not None and device != self.device:
@@ -53,11 +63,12 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return result.clone() if copy and not changed else result
 
 
+_ALLOWED = {"dtype", "device", "copy", "non_blocking", "other", "memory_format"}
+
+
 def _targets(args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Targets:
-    allowed = {"dtype", "device", "copy", "non_blocking", "other", "memory_format"}
-    unknown = sorted(set(kwargs) - allowed)
-    if unknown:
-        raise TypeError(f"to: unexpected keyword `{unknown[0]}`")
+    if unknown := kwargs.keys() - _ALLOWED:
+        raise TypeError(f"to: unexpected keyword `{min(unknown)}`")
     values = list(args)
     dtype, device = kwargs.get("dtype"), kwargs.get("device")
     first = kwargs["other"] if "other" in kwargs else values.pop(0) if values else None

@@ -53,8 +53,7 @@ def broadcast_to(x: Tensor, /, shape: tuple[int, ...]) -> Tensor:
 
 def concat(arrays: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:
     """Concatenate arrays along an axis; None: the flattened arrays."""
-    dtype = result_type(*arrays)
-    parts = [each.to(dtype) for each in arrays]
+    parts = _of_one_dtype(arrays)
     if axis is None:
         return call("cat", [each.reshape(-1) for each in parts], 0)
     return call("cat", parts, axis)
@@ -144,8 +143,14 @@ def squeeze(x: Tensor, /, axis: int | tuple[int, ...]) -> Tensor:
 
 def stack(arrays: Sequence[Tensor], /, *, axis: int = 0) -> Tensor:
     """Join arrays along a new axis."""
+    return call("stack", _of_one_dtype(arrays), axis)
+
+
+def _of_one_dtype(arrays: Sequence[Tensor]) -> list[Tensor]:
+    if len({each.dtype for each in arrays}) == 1:
+        return list(arrays)
     dtype = result_type(*arrays)
-    return call("stack", [each.to(dtype) for each in arrays], axis)
+    return [each.to(dtype) for each in arrays]
 
 
 def tile(x: Tensor, repetitions: tuple[int, ...], /) -> Tensor:
