@@ -80,3 +80,20 @@ def test_a_step_that_failed_lets_hooks_run_again() -> None:
         optimizer.step(grads=[])
     optimizer.step(grads=[np.ones(1)])
     assert calls == [1, 1]
+
+
+def test_a_wrapper_without_init_has_hooks_once_it_has_their_dicts() -> None:
+    class Wrapper(optim.Optimizer):
+        def __init__(self, inner: optim.Optimizer) -> None:
+            self._optimizer_step_pre_hooks = {}  # type: ignore[assignment]
+            self._optimizer_step_post_hooks = {}  # type: ignore[assignment]
+            self._patch_step_function()
+            self.inner = inner
+
+        def step(self, *args: Any, **named: Any) -> Any:
+            return self.inner.step(*args, **named)
+
+    wrapper, calls = Wrapper(optim.SGD([np.ones(2)], lr=0.1)), []
+    wrapper.register_step_pre_hook(lambda *args: calls.append("before"))
+    wrapper.step(grads=[np.ones(2)])
+    assert calls == ["before"]

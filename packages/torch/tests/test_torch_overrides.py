@@ -351,3 +351,21 @@ def test_a_product_of_matrices_arrives_before_shapes_are_compared(
     x = torch.ones(3, 4)
     for product in (edges @ x, torch.matmul(edges, x), edges.matmul(x), torch.mm(edges, x)):
         assert product.tolist() == [7, 7, 7]
+
+
+def test_a_parameter_may_call_the_inherited_torch_function(torch: Any) -> None:
+    seen = []
+
+    class Packed(torch.nn.Parameter):
+        @classmethod
+        def __torch_function__(
+            cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            seen.append(func)
+            return super().__torch_function__(func, types, args, kwargs)
+
+    x = Packed(torch.ones(3))
+    parts = torch.chunk(x, 3)
+    assert [part.tolist() for part in parts] == [[1], [1], [1]] and seen == [torch.chunk]
+    x.data = torch.zeros(3)
+    assert (x + 1).tolist() == [1, 1, 1] and seen[-1] is torch.Tensor.add

@@ -109,6 +109,12 @@ class Optimizer:
 
     _accelerator_graph_capture_health_check = _cuda_graph_capture_health_check
 
+    def _patch_step_function(self) -> None:
+        """Do nothing: a class's `step` calls the hooks since the class was defined.
+
+        Optimizers that wrap another one call it instead of `__init__`, as PyTorch's would.
+        """
+
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "step" in cls.__dict__:

@@ -50,8 +50,12 @@ def modes() -> list[Any]:
 
 
 def disabled(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-    """Return ``func(*args, **kwargs)``. A class with this ``__torch_function__`` sees no calls."""
-    return func(*args, **(kwargs or {}))
+    """Return ``func(*args, **kwargs)``. A class with this ``__torch_function__`` sees no calls.
+
+    A subclass that overrides it may call it for its own arguments: they see no calls meanwhile.
+    """
+    with DisableTorchFunctionSubclass():
+        return func(*args, **(kwargs or {}))
 
 
 @functools.cache
