@@ -336,8 +336,10 @@ void add_functions(py::module_ &m) {
         "    >>> import plait_core as pc\n"
         "    >>> pc.is_batch_invariant()\n"
         "    False");
-  m.def("_set_uint8_masks", set_uint8_masks, py::arg("mode"),
-        "Set whether uint8 tensors index as masks; return what was set before.");
+  m.def(
+      "_set_pytorch_keys", set_pytorch_keys, py::arg("mode"),
+      "Set whether keys mean what they mean in PyTorch: uint8 tensors are masks, and lists with a "
+      "key that is no number are tuples. Return what was set before.");
   m.def("_set_reproducible", set_reproducible, py::arg("mode"));
   m.def("is_reproducible", is_reproducible,
         "Whether `set_reproducible` is in force."

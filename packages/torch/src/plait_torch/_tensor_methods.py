@@ -248,7 +248,7 @@ def bind() -> None:
     for name in _ABSENT:
         _before[name] = plait.Tensor.__dict__[name]
         delattr(plait.Tensor, name)
-    _core._set_uint8_masks(True)
+    _core._set_pytorch_keys(True)
 
 
 def unbind() -> None:
@@ -259,4 +259,4 @@ def unbind() -> None:
         else:
             setattr(plait.Tensor, name, method)
     _before.clear()
-    _core._set_uint8_masks(False)
+    _core._set_pytorch_keys(False)

@@ -14,8 +14,8 @@ struct Key {
   PyObject *object;       // borrowed
   plait_tensor *array;    // owned; NULL unless the key is an array or a bool
 };
-// Whether uint8 arrays are masks and not numbers, as in programs written for PyTorch.
-bool uint8_masks = false;
+// Whether keys mean what they mean in PyTorch, where uint8 arrays are masks and some lists tuples.
+bool pytorch_keys = false;
 
 bool is_mask(const plait_tensor *t) { return t->dl.dtype.code == kDLBool; }
 bool is_integer(const plait_tensor *t) {
@@ -43,7 +43,7 @@ bool as_array(PyObject *o, plait_tensor **out) {
     *out = list ? from_data(list.get(), nullptr) : nullptr;
   }
   if (!*out) return false;
-  if (uint8_masks && same((*out)->dl.dtype, dtype::uint8) && !is_scalar(o)) {
+  if (pytorch_keys && same((*out)->dl.dtype, dtype::uint8) && !is_scalar(o)) {
     plait_tensor *mask = cast(*out, dtype::bool_);
     plait_release(*out);
     return (*out = mask);
@@ -222,7 +222,7 @@ bool walk(plait_tensor *t, std::vector<Key> &list, Keys &keys) {
 
 }  // namespace
 
-bool set_uint8_masks(bool mode) { return std::exchange(uint8_masks, mode); }
+bool set_pytorch_keys(bool mode) { return std::exchange(pytorch_keys, mode); }
 
 Keys::~Keys() {
   plait_release(view);
@@ -251,7 +251,23 @@ plait_tensor *take_slice(plait_tensor *t, int dim, PyObject *o) {
                s->stop == Py_None ? none() : value(int64_t(stop)), value(int64_t(step))});
 }
 
-bool take_apart(plait_tensor *t, PyObject *key, Keys &keys) {
+// Whether PyTorch takes a list for a tuple of keys: one with a key that is no number.
+static bool is_list_of_keys(PyObject *o) {
+  if (!pytorch_keys || !PyList_CheckExact(o) || PyList_GET_SIZE(o) >= 32) return false;
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(o); i++) {
+    PyObject *item = PyList_GET_ITEM(o, i);
+    if (item == Py_None || item == Py_Ellipsis || PySlice_Check(item) || is_tensor(item) ||
+        PySequence_Check(item))
+      return true;
+  }
+  return false;
+}
+
+bool take_apart(plait_tensor *t, PyObject *list_or_key, Keys &keys) {
+  const Object key_object(is_list_of_keys(list_or_key) ? PyList_AsTuple(list_or_key)
+                                                       : new_reference(list_or_key));
+  PyObject *key = key_object.get();
+  if (!key) return false;
   plait_retain(t);
   keys.view = t;
   const bool many = PyTuple_Check(key);

@@ -178,7 +178,7 @@ struct Keys {
   ~Keys();
 };
 bool take_apart(plait_tensor *, PyObject *key, Keys &);
-bool set_uint8_masks(bool);  // returns what was set before
+bool set_pytorch_keys(bool);  // returns what was set before
 plait_tensor *take_slice(plait_tensor *, int dim, PyObject *slice);  // a new handle, also of x[:]
 
 // From construct.cpp and numpy/exchange.cpp.
