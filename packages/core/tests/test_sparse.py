@@ -168,7 +168,7 @@ def test_what_sparse_tensors_do_not_have_is_said() -> None:
         (lambda: x.exp(), AttributeError, "no attribute 'exp'; call to_dense"),
         (lambda: x.nothing, AttributeError, "no attribute 'nothing'$"),
         (lambda: bool(x), RuntimeError, "neither true nor false"),
-        (lambda: x[0], TypeError, "cannot be indexed"),
+        (lambda: x[:1], TypeError, "takes ints, None"),
     ):
         with pytest.raises(error, match=text):
             call()
@@ -246,3 +246,23 @@ def test_rows_and_joints() -> None:
     assert picked.to_dense().tolist() == pc.where(dense == 0, 0.0, dense + 1).tolist()
     with pytest.raises(pc.ShapeError, match="equal shapes"):
         pc.ones(2).sparse_mask(x)
+
+
+def test_slices() -> None:
+    x, dense = graph(), pc.tensor(DENSE).float()
+    mixed = pc.sparse_coo_tensor(pc.tensor([[0, 2, 0]]), pc.arange(6.0).reshape(3, 2), (3, 2))
+    for here, there in ((x, dense), (x.coalesce(), dense), (mixed, mixed.to_dense())):
+        for key in (0, -1, (slice(None), 1), (..., 0), (2, 1), None, (1, None), (None, ..., 1)):
+            part = here[key]
+            full = part.to_dense() if part.is_sparse else part
+            assert full.tolist() == there[key].tolist()
+        assert len(list(here)) == len(here.unbind()) == 3
+        assert here.unsqueeze(-1).to_dense().tolist() == there.unsqueeze(-1).tolist()
+    assert x.to_sparse_csr()[2].to_dense().tolist() == DENSE[2]
+    assert not mixed[0].is_sparse and mixed[:, 1].is_sparse
+    with pytest.raises(IndexError, match=r"index 3 .* shape \(3, 3\)"):
+        x[3]
+    with pytest.raises(TypeError, match="got slice; call to_dense"):
+        x[1:]
+    with pytest.raises(IndexError, match="too many indices"):
+        x[0, 0, 0]

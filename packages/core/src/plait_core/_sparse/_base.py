@@ -212,6 +212,12 @@ class SparseBase:
         self._stored.requires_grad_(requires_grad)
         return self
 
+    def unbind(self, dim: int = 0) -> tuple[Any, ...]:
+        """Return the slices along a dimension; see `select`."""
+        at = wrap_dim("unbind", dim, self.ndim)
+        here = self.to_sparse_coo()
+        return tuple(here.select(at, i) for i in range(self._shape[at]))
+
     def __len__(self) -> int:
         return self._shape[0]
 
@@ -219,7 +225,9 @@ class SparseBase:
         raise RuntimeError("bool: a sparse tensor is neither true nor false; call to_dense() first")
 
     def __getitem__(self, index: Any) -> Any:
-        raise TypeError("indexing: a sparse tensor cannot be indexed; call to_dense() first")
+        from plait_core._sparse import _indexing
+
+        return _indexing.item(self, index)
 
     def __getattr__(self, name: str) -> Any:
         text = f"{type(self).__name__!r} object has no attribute {name!r}"

@@ -11,6 +11,7 @@ from plait_abi import DTypeError, ShapeError
 from plait_abi.binding import operator
 from plait_core._core import Size, Tensor, is_tensor
 from plait_core._functions._lists import broadcast_shapes
+from plait_core._sparse import _indexing
 from plait_core._sparse._base import SparseBase, is_number, text_of, wrap_dim, zero_preserving
 from plait_core._tensor._memory_formats import layout, sparse_coo
 
@@ -247,6 +248,23 @@ class SparseTensor(SparseBase, _core._Sparse):
         if self.ndim > 2:
             raise ShapeError(f"t: a matrix is required, got shape {tuple(self._shape)}")
         return self.transpose(0, 1) if self.ndim == 2 else self
+
+    def select(self, dim: int, index: int) -> Any:
+        """Return the slice at an index of a dimension, dense if that is the only sparse one.
+
+        Raises:
+            IndexError: for a `dim` or an index out of range.
+
+        Example:
+            >>> import plait_core as pc
+            >>> pc.eye(2).to_sparse().select(0, 1).to_dense()
+            tensor([0., 1.])
+        """
+        return _indexing.select(self, dim, index)
+
+    def unsqueeze(self, dim: int) -> SparseTensor:
+        """Return the tensor with a new dimension of size 1."""
+        return _indexing.unsqueeze(self, dim)
 
     def index_select(self, dim: int, index: Tensor) -> SparseTensor:
         """Return the slices that `index` names along a dimension.
