@@ -59,7 +59,8 @@ def item(x: Any, index: Any) -> Any:
     dim = 0
     for number, key in enumerate(keys):
         if not isinstance(x, SparseBase):
-            return x[(*[whole] * dim, *keys[number:])]
+            rest = (*[whole] * dim, *keys[number:])
+            return x[rest]
         if key is Ellipsis:
             dim = x.ndim - sum(each is not None for each in keys[number + 1 :])
         elif key is None:
