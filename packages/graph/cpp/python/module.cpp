@@ -70,6 +70,7 @@ class Capture {
     stop_recording(std::exchange(thread_, nullptr), before_);
   }
   std::string name_of(const py::object &tensor) { return recorder_.name_of(handle_of(tensor)); }
+  void forget_dead() { recorder_.forget_dead(); }
   void end_arguments() { recorder_.end_arguments(); }
   std::string find(const py::object &tensor) { return recorder_.find(handle_of(tensor)); }
   void add_regions(const std::string &begin, const std::string &regions,
@@ -108,6 +109,54 @@ class Capture {
 
  private:
   Recorder recorder_, *before_ = nullptr;  // that which goes on behind it
+  plait_thread *thread_ = nullptr;
+};
+
+void read_sizes_by(const py::object &reader);
+
+thread_local PyObject *current_capture;  // borrowed: its Running holds it
+
+// A `with` statement within which a capture gets the calls of the thread. No code of Python runs at
+// its begin and end, so that no signal handler can raise there and leave the capture on.
+class Running {
+ public:
+  Running(py::object capture, py::object reads)
+      : capture_(std::move(capture)), reads_(std::move(reads)) {
+    const py::module_ core = py::module_::import("plait_core");
+    get_num_threads_ = core.attr("get_num_threads");
+    set_num_threads_ = core.attr("set_num_threads");
+  }
+  Running(const Running &) = delete;
+  Running &operator=(const Running &) = delete;
+  ~Running() {  // without the exit: a debugger or a tracer raised before it
+    if (threads_ && runtime->thread() == thread_) end();
+  }
+  void enter() {
+    const py::object threads = get_num_threads_();
+    capture_.cast<Capture &>().start();
+    threads_ = threads;
+    thread_ = runtime->thread();
+    before_ = std::exchange(current_capture, capture_.ptr());
+    // the engine may run derivatives on several threads; their calls would be in no order
+    set_num_threads_(1);
+    if (!reads_.is_none()) read_sizes_by(reads_);
+  }
+  void exit(const py::args &) {
+    if (threads_) end();
+  }
+
+ private:
+  void end() {
+    const py::object threads = std::exchange(threads_, py::object());
+    if (!reads_.is_none()) read_sizes_by(py::none());
+    current_capture = before_;
+    set_num_threads_(threads);
+    capture_.cast<Capture &>().stop();
+  }
+
+  py::object capture_, reads_, get_num_threads_, set_num_threads_;
+  py::object threads_;  // before it began; null where it does not run
+  PyObject *before_ = nullptr;
   plait_thread *thread_ = nullptr;
 };
 
@@ -428,6 +477,7 @@ PYBIND11_MODULE(_graph, m) {
       .def_property_readonly("copies", &Capture::copies,
                              "Number of the node, name and copy of each.")
       .def("stop", &Capture::stop, "End that.")
+      .def("forget_dead", &Capture::forget_dead, "Forget values that nobody else holds.")
       .def("add_regions", &Capture::add_regions, py::arg("begin"), py::arg("regions"),
            py::arg("results"), "Record a node with regions, whose results are there already.")
       .def("note_inner", &Capture::note_inner, py::arg("tensor"),
@@ -463,6 +513,16 @@ PYBIND11_MODULE(_graph, m) {
       [](int64_t n) { return std::exchange(fewest_elements, std::max<int64_t>(n, 1)); },
       py::arg("elements"),
       "Set how many elements a fused block has at least, for tests; return what it was before.");
+  py::class_<Running>(m, "Running", "Within it, a capture records the calls of this thread.")
+      .def(py::init<py::object, py::object>(), py::arg("capture"), py::arg("reads") = py::none())
+      .def("__enter__", &Running::enter)
+      .def("__exit__", &Running::exit);
+  m.def(
+      "current_capture",
+      [] {
+        return current_capture ? py::reinterpret_borrow<py::object>(current_capture) : py::none();
+      },
+      "The capture that gets the calls of this thread, or None.");
   py::class_<Program>(m, "Program", "A graph that can run.")
       .def(py::init(&parse<Program>), py::arg("text"),
            "Check the text of a graph and plan its runs.")

@@ -9,15 +9,16 @@ namespace plait::graph {
 namespace {
 
 constexpr uint32_t position = 20;  // below "autograd", "forward" and "batching"
+// Values that nobody holds are looked for each time when so many bytes are new.
+constexpr uint64_t most_new_bytes = 1 << 20;
 uint64_t layer_bit;                // 0: there is no layer yet
 thread_local Recorder *current;
 
-// Tensors with the same key have the same elements in the same memory.
+// Tensors of one storage with the same key have the same elements in the same memory.
 std::string key(const plait_tensor *t) {
   std::string result;
   const auto add = [&](const void *p, size_t n) { result.append(static_cast<const char *>(p), n); };
   const DLTensor &dl = t->dl;
-  add(&t->storage, sizeof t->storage);
   add(&dl.data, sizeof dl.data);
   add(&dl.dtype, sizeof dl.dtype);
   add(dl.shape, size_t(dl.ndim) * sizeof *dl.shape);
@@ -42,7 +43,7 @@ void Recorder::refuse(const plait_call *c, const std::string &why) {
 
 std::string Recorder::add_value(plait_tensor *t) {
   const std::string name = std::to_string(n_values_++);
-  names_.emplace(key(t), name);
+  names_[t->storage].emplace(key(t), name);
   values_ += (values_.empty() ? "" : ",\n") + value_text(name, t);
   return name;
 }
@@ -63,8 +64,23 @@ std::string Recorder::as_strided(plait_tensor *t, const Memory &memory) {
 }
 
 std::string Recorder::find(const plait_tensor *t) const {
-  const auto known = names_.find(key(t));
-  return known == names_.end() ? std::string() : known->second;
+  const auto names = names_.find(t->storage);
+  if (names == names_.end()) return std::string();
+  const auto known = names->second.find(key(t));
+  return known == names->second.end() ? std::string() : known->second;
+}
+
+void Recorder::forget_dead() {
+  new_bytes_ = 0;
+  for (auto it = memories_.begin(); it != memories_.end();) {
+    const Memory &memory = it->second;
+    if (memory.is_outside || __atomic_load_n(&memory.storage->o.refs, __ATOMIC_ACQUIRE) > 1) {
+      ++it;
+      continue;
+    }
+    names_.erase(it->first);
+    it = memories_.erase(it);
+  }
 }
 
 std::string Recorder::name_of(plait_tensor *t) {
@@ -84,7 +100,7 @@ std::string Recorder::name_of(plait_tensor *t) {
     problem_ = "a view of an argument was made that no operator made, as by x.view(dtype)";
   const std::string name = "w" + std::to_string(outside_.size());
   outside_.push_back({name, Tensor::share(t), value_text(name, t)});
-  names_.emplace(key(t), name);
+  names_[t->storage].emplace(key(t), name);
   if (memory == memories_.end())
     memories_.emplace(
         t->storage, Memory{Ref<plait_storage>::share(t->storage), true, false, std::string(), {}});
@@ -131,10 +147,10 @@ std::string Recorder::result(const plait_call *c, const plait_value &v, bool *is
   const auto one = [&](plait_tensor *t) -> std::string {
     if (!t) return "null";
     if (t->slot[3]) refuse(c, "a result is sparse; a graph has dense tensors");
-    const auto known = names_.find(key(t));
-    if (known != names_.end()) return "\"%" + known->second + "\"";
+    if (const std::string known = find(t); !known.empty()) return "\"%" + known + "\"";
     *is_new = true;
     const std::string name = add_value(t);
+    if (!memories_.count(t->storage)) new_bytes_ += t->storage->nbytes;
     const bool at_start = t->dl.data == t->storage->data;
     memories_.emplace(t->storage, Memory{Ref<plait_storage>::share(t->storage), false, false,
                                          at_start ? name : std::string(), t->dl.dtype});
@@ -206,6 +222,7 @@ void Recorder::add_regions(const std::string &begin, const std::string &regions,
 plait_status Recorder::record(plait_call *c) {
   // the call may change the shape of an argument, so names are looked up before it
   std::string in, out;
+  if (new_bytes_ > most_new_bytes) forget_dead();
   if (std::strcmp(c->op->name, "copy_") == 0) make_target(c->in[0].u.t);
   reads_offsets_ |= std::strncmp(c->op->name, "as_strided", 10) == 0;
   for (uint16_t i = 0; i < c->n_in; i++) in += (i ? ", " : "") + argument(c, i);

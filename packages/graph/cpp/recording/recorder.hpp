@@ -22,6 +22,10 @@ class Recorder {
   // The name of a tensor that it knows, or "".
   std::string find(const plait_tensor *t) const;
 
+  // Forgets values that nobody else holds: no call can get them any more. A recording so needs
+  // the memory that the function needs.
+  void forget_dead();
+
   // What has a name so far are the arguments of the function.
   void end_arguments();
   // Records a node with regions, whose results were computed elsewhere; the first two are JSON.
@@ -70,7 +74,8 @@ class Recorder {
 
  private:
   struct Memory {
-    Ref<plait_storage> storage;  // retained, so that its address is not used again
+    Ref<plait_storage>
+        storage;  // retained, so that its address is not used again while it is known
     bool is_outside, is_argument;
     std::string first;         // a value that lies at its start, or empty
     DLDataType first_dtype{};  // of that value
@@ -87,13 +92,15 @@ class Recorder {
 
   std::string nodes_, values_, problem_;
   std::vector<Outside> outside_;
-  std::unordered_map<std::string, std::string> names_;  // by what `key` gives
+  // by the storage, and by what `key` gives
+  std::unordered_map<const plait_storage *, std::unordered_map<std::string, std::string>> names_;
   std::unordered_map<plait_storage *, Memory> memories_;
   std::unordered_map<const plait_storage *, Ref<plait_storage>> inner_;  // of regions
   void add_node(const std::string &);
 
   const bool is_region_;
   uint64_t n_values_ = 0, n_nodes_ = 0;
+  uint64_t new_bytes_ = 0;  // of values, since `forget_dead`
   bool keeps_copies_ = false;
   std::vector<Copy> copies_;
   std::vector<Comparison> comparisons_;

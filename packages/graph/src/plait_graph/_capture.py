@@ -8,6 +8,7 @@ import functools
 import json
 import sys
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -94,12 +95,17 @@ class Recording:
         return self.types.keys() - self.outside.keys() - set(self.inputs)
 
 
-_thread = threading.local()
+current_capture = _graph.current_capture
 
 
-def current_capture() -> Any:
-    """Return the capture that gets the calls of this thread, or None."""
-    return getattr(_thread, "capture", None)
+class _Ended(threading.local):
+    """Captures of this thread that are still in use, as their recordings are compared."""
+
+    def __init__(self) -> None:
+        self.captures: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+_ended = _Ended()
 
 
 def is_recording() -> bool:
@@ -118,29 +124,15 @@ def description(name: str, tensor: pc.Tensor) -> Json:
     }
 
 
-@contextlib.contextmanager
-def running(capture: Any, reads: SizeReads | None = None) -> Iterator[None]:
-    """Record the calls of this thread in a capture; one that runs already pauses.
+def running(capture: Any, reads: SizeReads | None = None) -> Any:
+    """Return a context within which a capture records the calls of this thread; one that runs
+    already pauses.
 
     Args:
         capture: what records.
         reads: gets what Python does with sizes; None: it goes to where it went before.
     """
-    # the engine may run derivatives on several threads; their calls would be in no order
-    threads = pc.get_num_threads()
-    pc.set_num_threads(1)
-    before, _thread.capture = current_capture(), capture
-    capture.start()
-    if reads is not None:
-        _graph.read_sizes_by(reads.read)
-    try:
-        yield
-    finally:
-        if reads is not None:
-            _graph.read_sizes_by(None)
-        capture.stop()
-        _thread.capture = before
-        pc.set_num_threads(threads)
+    return _graph.Running(capture, None if reads is None else reads.read)
 
 
 @contextlib.contextmanager
@@ -217,6 +209,8 @@ def record(
         NotImplementedError: if a call cannot be part of a graph.
     """
     given = [leaf for leaf in tree_flatten((args, kwargs))[0] if isinstance(leaf, pc.Tensor)]
+    for each in list(_ended.captures):
+        each.forget_dead()  # the results of earlier calls that nobody kept
     capture = _graph.Capture()
     if keeps_copies:
         capture.keep_copies()
@@ -258,6 +252,7 @@ def record(
         problem = "the function writes to an argument and changes its history"
     if problem:
         raise NotImplementedError(f"compile: {problem}")
+    _ended.captures.add(capture)
     outside, types = _outside(capture)
     types |= {each["name"]: each for each in json.loads(capture.values)}
     rest = iter(places)
