@@ -7,6 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 import plait_abi
+import plait_nn
+from plait_graph._compiled_module import CompiledModule, DeferredModule
 from plait_graph._deferred import Deferred
 from plait_graph._frozen import Compiled
 
@@ -30,6 +32,9 @@ def compile(
     With ``frozen=True`` the first two calls of each kind are recorded and compared; then Python
     does not run. Calls with arguments of other shapes, dtypes, devices or values, in other modes,
     or after something else changed that the function reads, are recorded anew.
+
+    A compiled module is a module: its parameters, its hooks and all that methods change are those
+    of the module, under the same names, also where it is a part of another module.
 
     Args:
         function: a function of tensors, a module, or a whole step of training.
@@ -76,6 +81,7 @@ def compile(
         )
     if function is None:
         return functools.partial(compile, frozen=frozen, check=check, dynamic=dynamic)
+    is_module = isinstance(function, plait_nn.Module)
     if frozen:
-        return Compiled(function, check, dynamic)
-    return Deferred(function)
+        return (CompiledModule if is_module else Compiled)(function, check, dynamic)
+    return (DeferredModule if is_module else Deferred)(function)

@@ -33,10 +33,10 @@ class Deferred(Compiled):
         self._calls = _graph.Calls(str(name))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Deferred:
-        return Deferred(copy.deepcopy(self._orig_mod, memo))
+        return type(self)(copy.deepcopy(self._orig_mod, memo))
 
     def __reduce__(self) -> Any:
-        return Deferred, (self._orig_mod,)
+        return type(self), (self._orig_mod,)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         calls = self._calls

@@ -335,10 +335,10 @@ class Compiled:
         return self if instance is None else types.MethodType(self, instance)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Compiled:
-        return Compiled(copy.deepcopy(self._orig_mod, memo), self._check, self._dynamic)
+        return type(self)(copy.deepcopy(self._orig_mod, memo), self._check, self._dynamic)
 
     def __reduce__(self) -> Any:
-        return Compiled, (self._orig_mod, self._check, self._dynamic)
+        return type(self), (self._orig_mod, self._check, self._dynamic)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         last = self._last
