@@ -15,7 +15,7 @@ import plait_autograd
 import plait_core as pc
 import plait_nn as nn
 import plait_optim as optim
-from plait_graph import Dim, compile
+from plait_graph import Dim, _families, compile
 
 sys.path.insert(0, str(Path(__file__).parent))
 from same_bits import Counted, assert_same
@@ -294,8 +294,12 @@ def test_what_changes_besides_sizes() -> None:
     assert run(compiled, counted, copy.deepcopy(model), (pc.randn(8, 4).t().contiguous().t(),)) == 1
 
 
-def test_programs_for_sizes_are_few() -> None:
-    calls, compiled = calls_at(lambda x: x * 2, range(2, 40))
+def test_programs_for_sizes_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls, compiled = calls_at(lambda x: x * 2, range(2, 80))
+    assert sum(calls) == 3
+    assert 8 < sum(map(len, compiled._programs.values())) <= 64
+    monkeypatch.setattr(_families, "_SMALL_BYTES", -1)  # all programs are large
+    calls, compiled = calls_at(lambda x: x * 2, range(2, 20))
     assert sum(calls) == 3
     assert sum(map(len, compiled._programs.values())) <= 8
 

@@ -6,7 +6,9 @@ namespace plait::graph {
 
 namespace {
 
-constexpr size_t most_instances = 8;
+// So many programs are kept, and more of them while their blocks are small.
+constexpr size_t kept_instances = 8, most_instances = 64;
+constexpr uint64_t small_bytes = 64 << 20;
 constexpr size_t most_sizes = 64;
 
 // Raises an error of JSON or of sizes as an error of the runtime.
@@ -233,8 +235,14 @@ std::shared_ptr<Program> SizedProgram::instance(plait_thread *thread,
   if (known == instances_.end()) {
     Instance made{sizes, make(thread, sizes)};
     if (!instances_.empty()) made.program->numbers() = instances_.back().program->numbers();
-    if (instances_.size() == most_instances) instances_.erase(instances_.begin());
     instances_.push_back(std::move(made));
+    uint64_t bytes = 0;
+    for (const Instance &each : instances_) bytes += each.program->planned_bytes();
+    while (instances_.size() > most_instances ||
+           (instances_.size() > kept_instances && bytes > small_bytes)) {
+      bytes -= instances_.front().program->planned_bytes();
+      instances_.erase(instances_.begin());
+    }
   } else if (&*known != &instances_.back()) {
     known->program->numbers() = instances_.back().program->numbers();
     std::rotate(known, known + 1, instances_.end());

@@ -17,7 +17,9 @@ from plait_graph._templates import NoTemplate, Sample, Template, mismatch, spans
 __all__ = ["Families", "Family"]
 
 _MOST_SAMPLES = 8  # recordings of a family that are compared
-_MOST_INSTANCES = 8  # programs for sizes of one family; the oldest one goes
+# programs for sizes of one family that are kept, and at most while their memory is small
+_KEPT_INSTANCES, _MOST_INSTANCES = 8, 64
+_SMALL_BYTES = 64 << 20
 
 
 class Family:
@@ -129,13 +131,19 @@ class Family:
         return True
 
     def keep(self, key: Any, frozen: Any, programs: dict[Any, list[Any]]) -> None:
-        """Keep the program of an instance; of too many the oldest leaves `programs`."""
+        """Keep the program of an instance; of too many the oldest leave `programs`."""
         self._instances.append((key, frozen))
-        if len(self._instances) > _MOST_INSTANCES:
+        while len(self._instances) > _KEPT_INSTANCES and (
+            len(self._instances) > _MOST_INSTANCES or self._planned_bytes() > _SMALL_BYTES
+        ):
             oldest, program = self._instances.pop(0)
             programs[oldest] = [each for each in programs[oldest] if each is not program]
             if not programs[oldest]:
                 del programs[oldest]
+
+    def _planned_bytes(self) -> int:
+        parts = (part for _, frozen in self._instances for part in frozen.parts)
+        return sum(part.program.planned_bytes for part in parts)
 
 
 class Families:
