@@ -97,6 +97,7 @@ void make_dense_in_order(TensorType *t) {
 }
 
 // New memory is as large as its elements: what a shape function made of a larger one is dense.
+// Without elements any strides are.
 void make_dense(TensorType *t) {
   int64_t elements = 1, last = 0;
   bool is_dense = true;
@@ -105,7 +106,7 @@ void make_dense(TensorType *t) {
     is_dense &= t->strides[i] >= 0;
     last += (t->shape[i] - 1) * t->strides[i];
   }
-  if (is_dense && elements > 0 && last == elements - 1) return;
+  if (is_dense && (elements == 0 || last == elements - 1)) return;
   make_dense_in_order(t);
 }
 
