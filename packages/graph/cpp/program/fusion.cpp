@@ -1,5 +1,6 @@
-// Which pointwise nodes form groups, and how a group runs: for each block of elements the kernels
-// of all its nodes, so that values pass from one to the next in the cache.
+// Which pointwise nodes form groups, and how a group runs: for each block of elements all its
+// nodes, so that values pass from one to the next in registers (register_code.cpp) or, by kernels,
+// in the cache.
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
@@ -215,6 +216,7 @@ class Program::Fuser {
     if (!lay_out(&g)) return;
     for (const int32_t i : nodes_) p_.nodes_[size_t(i)].group = int32_t(p_.groups_.size());
     keep_in_scratch(g);
+    p_.code_group(&g);
     extend_lifetimes(g);
     p_.groups_.push_back(std::move(g));
   }
@@ -456,6 +458,7 @@ void Program::bind_groups(plait_thread *thread) {
         worker.out.push_back(value(&worker.tensors[size_t(call.out)]));
       }
     }
+    g.bind_runs();
     g.is_served = are_served(&g, thread);
   }
 }
@@ -489,10 +492,18 @@ struct BlockRun {
       if (begin >= end) return;
       for (int64_t block = begin; block < end; block++) {
         group->seek(&worker, block);
-        for (size_t k = 0; k < group->calls.size(); k++)
+        size_t run = 0;
+        for (size_t k = 0; k < group->calls.size(); k++) {
+          while (run < group->runs.size() && group->runs[run].end <= k) run++;
+          if (run < group->runs.size() && group->runs[run].begin == k && group->runs[run].table) {
+            group->run_code(run, &worker);
+            k = group->runs[run].end - 1;
+            continue;
+          }
           if (const plait_status s = call_kernel(group->calls[k], k, &worker, thread);
               __builtin_expect(s != PLAIT_OK, 0))
             return fail(thread, s);
+        }
       }
     }
   }

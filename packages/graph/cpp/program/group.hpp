@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "graph.hpp"
+#include "program/register_code.hpp"
 
 namespace plait::graph {
 
@@ -28,17 +29,37 @@ struct Group {
     uint32_t form;
     const plait_entry *kernel = nullptr;
   };
+  // A part of register code: what an instruction does with an operand, or with a number.
+  struct Part {
+    Operation operation;
+    Form form;
+    int32_t operand;  // -1: the number, or none
+    alignas(8) char number[8];  // an element
+  };
+  // Calls that follow each other and run as register code.
+  struct Run {
+    size_t begin, end;  // the calls
+    bool is_double;
+    std::vector<Part> parts;
+    const StepTable *table;  // NULL: the kernels of other plug-ins run
+  };
+  struct alignas(64) Tail {
+    char bytes[256];
+  };
   // What a thread needs to call kernels: the operands of its block.
   struct Worker {
     std::vector<plait_tensor> tensors;  // by operand
     std::vector<int64_t> shape;  // of the block
     std::vector<std::vector<plait_value>> in;  // by call
     std::vector<plait_value> out;
+    std::vector<std::vector<Instruction>> codes;  // by run
+    std::vector<Tail> tails;  // by operand
   };
 
   int32_t first = 0, last = 0;  // its nodes lie between these
   std::vector<Operand> operands;
   std::vector<Call> calls;
+  std::vector<Run> runs;
   std::vector<int64_t> sizes;  // of the dimensions, the outermost first
   int64_t cut = 0;  // the dimension that blocks divide; those behind it are whole
   int64_t rows = 1;  // of a block, in that dimension
@@ -56,6 +77,14 @@ struct Group {
   bool divide(int64_t most_elements);
   // Points the operands of a worker to a block.
   void seek(Worker *, int64_t block) const;
+  // Chooses the instructions of the processor, once the calls have kernels and there are workers.
+  void bind_runs();
+  // Runs a block of the calls of a run.
+  void run_code(size_t run, Worker *) const;
+
+ private:
+  void point(const Run &, Worker *, std::vector<Instruction> *, const int64_t *at) const;
+  void run_tail(const Run &, Worker *, std::vector<Instruction> *, int64_t begin, int64_t n) const;
 };
 
 }  // namespace plait::graph

@@ -78,6 +78,8 @@ class Program {
   std::vector<std::pair<std::string, std::vector<int64_t>>> shapes() const;
   // The nodes of each group that runs block by block.
   std::vector<std::vector<int32_t>> groups() const;
+  // The nodes of groups that run as register code, those that follow each other together.
+  std::vector<std::vector<int32_t>> register_runs() const;
   // Whether the graph writes to a weight.
   bool writes_weight(size_t i) const { return is_written_[i]; }
   // Whether the graph writes to an input.
@@ -192,6 +194,8 @@ class Program {
   // fusion.cpp
   class Fuser;
   void fuse();
+  class RegisterCoder;
+  void code_group(Group *) const;  // register_code.cpp
   int32_t overwritten_by(const Group &, int32_t memory) const;
   void bind_groups(plait_thread *);
   void run_group(plait_thread *, Group &, bool is_prepared, const Observer &);

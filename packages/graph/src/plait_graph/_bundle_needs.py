@@ -111,14 +111,50 @@ def header(needs: Needs, operators: Iterable[str]) -> str:
         needs: of the graph.
         operators: the names of all that the build has, with those that others call.
     """
-    names = ", ".join(json.dumps(name) for name in sorted(operators))
     kinds = " | ".join(f"1u << {_KINDS[name]}" for name in sorted(needs.dtypes))
     sizes = "true"
     if needs.windows is not None:
         sizes = " || ".join(f"n == {n}" for n in sorted(needs.windows)) or "false"
     return f"""#pragma once
 namespace plait::core {{
-constexpr bool selects(const char *op) {{
+{_selects(operators)}
+constexpr bool selects(Kind k) {{ return k >= 0 && (({kinds}) >> k & 1); }}
+constexpr bool selects_window([[maybe_unused]] int64_t n) {{ return {sizes}; }}
+constexpr bool kSelectsGroups = {"true" if needs.groups else "false"};
+constexpr bool kSelectsSettings = false;
+}}  // namespace plait::core
+"""
+
+
+def register_code_header(needs: Needs, level: str) -> str:
+    """Return the header of a build, which program/register_code.hpp includes.
+
+    Args:
+        needs: of the graph.
+        level: the instructions of its kernels.
+    """
+
+    def word(condition: bool) -> str:
+        return "true" if condition else "false"
+
+    selects = _selects(needs.operators or ())
+    if needs.operators is None:
+        selects = "constexpr bool selects(const char *) { return true; }"
+    return f"""#pragma once
+namespace plait::graph {{
+{selects}
+constexpr bool kSelectsFloats = {word("float32" in needs.dtypes)};
+constexpr bool kSelectsDoubles = {word("float64" in needs.dtypes)};
+constexpr bool kSelectsBase = {word(level == "base")};
+constexpr bool kSelectsAvx2 = {word(level == "avx2")};
+}}  // namespace plait::graph
+"""
+
+
+def _selects(operators: Iterable[str]) -> str:
+    """Return a function of C++ that tells whether an operator is one of these."""
+    names = ", ".join(json.dumps(name) for name in sorted(operators)) or '""'
+    return f"""constexpr bool selects(const char *op) {{
   constexpr const char *names[] = {{{names}}};
   for (const char *name : names) {{
     int i = 0;
@@ -126,10 +162,4 @@ constexpr bool selects(const char *op) {{
     if (op[i] == name[i]) return true;
   }}
   return false;
-}}
-constexpr bool selects(Kind k) {{ return k >= 0 && (({kinds}) >> k & 1); }}
-constexpr bool selects_window([[maybe_unused]] int64_t n) {{ return {sizes}; }}
-constexpr bool kSelectsGroups = {"true" if needs.groups else "false"};
-constexpr bool kSelectsSettings = false;
-}}  // namespace plait::core
-"""
+}}"""

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 import plait_abi
-from plait_graph._bundle_needs import Needs, header
+from plait_graph._bundle_needs import Needs, header, register_code_header
 from plait_graph._objects import Job
 from plait_ops import specs
 from plait_ops.emit import selection
@@ -23,7 +23,12 @@ __all__ = ["Level", "Selection", "select"]
 Level = Literal["avx2", "base"]
 
 _SMALL = ("-Os", "-I.")  # what runs once for each call
-_KERNELS = ("-O2", "-I.", '-DPLAIT_SELECTION="selection.h"')
+_RUN = (*_SMALL, '-DPLAIT_REGISTER_CODE="register_code.h"')
+# no exception passes through a kernel
+_NO_UNWINDING = ("-fno-exceptions", "-fno-asynchronous-unwind-tables")
+_KERNELS = ("-O2", *_NO_UNWINDING, "-I.", '-DPLAIT_SELECTION="selection.h"')
+# how sources written by hand name an operator that they call
+_CALLED = r'(?:\(\S*\bruntime,\s+|\(r,\s+|\bop\(|\.name == )"([a-z]\w*)"'
 
 
 class Library:
@@ -104,14 +109,14 @@ def select(needs: Needs, level: Level) -> Selection:
     known = {each.name for each in specs.all()}
     names = known if needs.operators is None else set(needs.operators)
     more = _optimizers(names - known, required=needs.operators is not None)
-    # operators that sources written by hand call, which stand in quotes there
-    called = _words(r'"([a-z]\w*)"', [abi, run, *more]) & known
+    called = _words(_CALLED, [abi, run, *more]) & known
     operators = selection.closure(names | called)
     generated = selection.emit(operators, sorted(_words(r"\bOp::(\w+)", [ops])))
     generated["selection.h"] = header(needs, [each.name for each in operators])
+    generated["register_code.h"] = register_code_header(needs, level)
     generated["bundle.cpp"] = _start([ops, core, kernels, *more])
     jobs = [
-        each.job(source, *_SMALL)
+        each.job(source, *(_RUN if each is run else _SMALL))
         for each in (abi, ops, core, run, *more)
         for source in each.sources
         if source.name != "libraries.cpp"  # bundle.cpp defines its functions
