@@ -28,6 +28,7 @@ PREFIXES = {
     "plait_graph": "graph.",
     "plait_multiprocessing": "multiprocessing.",
     "plait_nn": "nn.",
+    "plait_onnx": "onnx.",
     "plait_optim": "optim.",
     "plait_profiler": "profiler.",
     "plait_ray": "ray.",

@@ -32,6 +32,7 @@ PACKAGES = (
     "plait_distributed",
     "plait_func",
     "plait_graph",
+    "plait_onnx",
     "plait_ray",
 )
 

@@ -20,6 +20,7 @@ PACKAGES = (
     "plait_multiprocessing",
     "plait_profiler",
     "plait_distributed",
+    "plait_onnx",
     "plait_ray",
     "plait",
 )
@@ -64,6 +65,13 @@ def loaded_by(statement: str) -> set[str]:
             {
                 *("plait_graph", "plait_func", "plait_nn", "plait_autograd", "plait_core"),
                 *("plait_ops", "numpy"),
+            },
+        ),
+        (
+            "plait_onnx",
+            {
+                *("plait_onnx", "plait_graph", "plait_func", "plait_nn", "plait_autograd"),
+                *("plait_core", "plait_ops", "numpy"),
             },
         ),
     ],

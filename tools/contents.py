@@ -96,6 +96,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "lib/libplait_multiprocessing.so",
     ),
     "plait_nn": ("*.pyi", "_*.cpython-*.so"),
+    "plait_onnx": (),
     "plait_ops": ("ops.json", "include/plait/ops.hpp", "lib/libplait_ops.so", *SOURCES),
     "plait_optim": ("lib/libplait_optim.so", *SOURCES),
     "plait_ray": (),

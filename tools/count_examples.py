@@ -31,6 +31,7 @@ PACKAGES = (
     "plait_graph",
     "plait_multiprocessing",
     "plait_nn",
+    "plait_onnx",
     "plait_optim",
     "plait_profiler",
     "plait_ray",

@@ -59,6 +59,7 @@ MODULES = (
     "plait_nn.functional",
     "plait_nn.init",
     "plait_nn.utils",
+    "plait_onnx",
     "plait_optim",
     "plait_optim.lr_scheduler",
     "plait_profiler",

@@ -53,7 +53,8 @@ bool is_own_file(PyObject *path) {
       "/plait_data/",  "/plait_profiler/", "/plait_multiprocessing/",
       "/plait_torch/", "/plait_ray/",      "/plait_distributed/",
       "/plait_mpi/",   "/plait_ucx/",      "/plait_func/",
-      "/plait_cuda/",  "/plait_graph/",    "/plait_conformance/"};
+      "/plait_cuda/",  "/plait_graph/",    "/plait_conformance/",
+      "/plait_onnx/"};
   const char *text = PyUnicode_AsUTF8(path);
   if (!text) {
     PyErr_Clear();

@@ -84,7 +84,6 @@ _OF_PROGRAMS = {
     "hub",
     "jit",
     "library",
-    "onnx",
     "quantization",
     "set_float32_matmul_precision",
     "use_deterministic_algorithms",

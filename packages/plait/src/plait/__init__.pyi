@@ -12,6 +12,7 @@ from plait import func as func
 from plait import graph as graph
 from plait import multiprocessing as multiprocessing
 from plait import nn as nn
+from plait import onnx as onnx
 from plait import ops as ops
 from plait import optim as optim
 from plait import profiler as profiler

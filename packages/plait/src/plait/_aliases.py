@@ -20,7 +20,7 @@ from plait_abi.components import DEFAULTS, choose, require
 # names below plait. with component and module in it; others have the component's name
 _PLACES = {"utils.data": ("data", ""), "utils.checkpoint": ("autograd", ".checkpointing")}
 # packages that are not components, so they cannot be replaced
-_OUTER = {"abi": "plait_abi", "ray": "plait_ray"}
+_OUTER = {"abi": "plait_abi", "onnx": "plait_onnx", "ray": "plait_ray"}
 # modules of the component core with a name below plait.
 _OF_CORE = ("accelerator", "array_api", "cuda", "fft", "linalg", "sparse", "special", "testing")
 # modules of one package, which another package for the same component need not have
