@@ -86,6 +86,9 @@ class Capture {
   bool reads_offsets() const { return recorder_.reads_offsets(); }
   std::string values() const { return "[" + recorder_.values() + "]"; }
   std::string problem() const { return recorder_.problem(); }
+  void select(std::unordered_set<std::string> apart, std::unordered_set<std::string> refused) {
+    recorder_.select(std::move(apart), std::move(refused));
+  }
   void keep_copies() { recorder_.keep_copies(); }
   py::list copies() const {
     py::list result;
@@ -472,6 +475,8 @@ PYBIND11_MODULE(_graph, m) {
   py::class_<Capture>(m, "Capture", "Records the operator calls of this thread.")
       .def(py::init<bool>(), py::arg("is_region") = false)
       .def("start", &Capture::start, "Begin to record; another capture of this thread pauses.")
+      .def("select", &Capture::select, py::arg("apart"), py::arg("refused"),
+           "Record the decompositions of some operators, and make calls of others an error.")
       .def("keep_copies", &Capture::keep_copies,
            "Keep a copy of what each node makes or writes to, as it is behind the node.")
       .def_property_readonly("copies", &Capture::copies,

@@ -220,6 +220,9 @@ void Recorder::add_regions(const std::string &begin, const std::string &regions,
 }
 
 plait_status Recorder::record(plait_call *c) {
+  if (apart_.count(c->op->name)) return runtime->decompose(c);
+  if (refused_.count(c->op->name))
+    return runtime->raise(c->thread, PLAIT_NOT_IMPLEMENTED, c->op->name, "it is called here");
   // the call may change the shape of an argument, so names are looked up before it
   std::string in, out;
   if (new_bytes_ > most_new_bytes) forget_dead();

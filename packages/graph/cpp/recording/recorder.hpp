@@ -2,6 +2,7 @@
 #pragma once
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "graph.hpp"
@@ -58,6 +59,11 @@ class Recorder {
     Tensor tensor;
   };
   const std::vector<Copy> &copies() const { return copies_; }
+  // Calls of the operators `apart` run their decompositions, whose calls are recorded in their
+  // place; those of the operators `refused` are errors.
+  void select(std::unordered_set<std::string> apart, std::unordered_set<std::string> refused) {
+    apart_ = std::move(apart), refused_ = std::move(refused);
+  }
   // Is told that Python reads the elements of a tensor.
   void note_read(const plait_tensor *t);
   // A comparison of sizes in a decomposition or derivative, between calls that are recorded: 0 to 5
@@ -105,6 +111,7 @@ class Recorder {
   std::vector<Copy> copies_;
   std::vector<Comparison> comparisons_;
   bool follows_sizes_ = false;
+  std::unordered_set<std::string> apart_, refused_;
   bool reads_offsets_ = false;
   bool is_within_call_ = false;  // of an operator, whose kernel may be in Python
 };

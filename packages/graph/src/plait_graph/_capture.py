@@ -9,7 +9,7 @@ import json
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from typing import Any
 
 import plait_abi
@@ -124,6 +124,36 @@ def description(name: str, tensor: pc.Tensor) -> Json:
     }
 
 
+def new_capture(is_region: bool = False) -> Any:
+    """Return a capture, which records the operators that `selecting` says."""
+    capture = _graph.Capture(is_region)
+    selection = getattr(_thread, "selection", None)
+    if selection is not None:
+        capture.select(*selection)
+    return capture
+
+
+def is_selecting() -> bool:
+    """Return whether `selecting` is in force on this thread."""
+    return getattr(_thread, "selection", None) is not None
+
+
+@contextlib.contextmanager
+def selecting(apart: Set[str], refused: Set[str] = frozenset()) -> Iterator[None]:
+    """Let captures of this thread record the decompositions of some operators in their place.
+
+    Args:
+        apart: the operators that are taken apart; they must have a decomposition.
+        refused: operators whose calls are errors.
+    """
+    before = getattr(_thread, "selection", None)
+    _thread.selection = (set(apart), set(refused))
+    try:
+        yield
+    finally:
+        _thread.selection = before
+
+
 def running(capture: Any, reads: SizeReads | None = None) -> Any:
     """Return a context within which a capture records the calls of this thread; one that runs
     already pauses.
@@ -211,7 +241,7 @@ def record(
     given = [leaf for leaf in tree_flatten((args, kwargs))[0] if isinstance(leaf, pc.Tensor)]
     for each in list(_ended.captures):
         each.forget_dead()  # the results of earlier calls that nobody kept
-    capture = _graph.Capture()
+    capture = new_capture()
     if keeps_copies:
         capture.keep_copies()
     if reads is not None:

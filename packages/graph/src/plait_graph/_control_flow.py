@@ -14,7 +14,7 @@ import plait_core as pc
 from plait_abi import binding
 from plait_func.pytree import tree_flatten, tree_unflatten
 from plait_graph import _graph
-from plait_graph._capture import Json, current_capture, description, running
+from plait_graph._capture import Json, current_capture, description, new_capture, running
 from plait_graph._differences import difference_of_nodes, same_tensors
 from plait_graph._schemas import CONTROL_FLOW, definition_of
 
@@ -232,7 +232,7 @@ class _Region:
 
 @contextlib.contextmanager
 def _unrecorded() -> Iterator[None]:
-    with running(_graph.Capture()):
+    with running(new_capture()):
         yield
 
 
@@ -257,7 +257,7 @@ def _record(
     may_write: bool = False,
     is_condition: bool = False,
 ) -> _Region:
-    capture = _graph.Capture(is_region=True)
+    capture = new_capture(is_region=True)
     inputs = [capture.name_of(tensor) for tensor in leaves]
     if may_write:
         capture.end_arguments()

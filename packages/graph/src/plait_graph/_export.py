@@ -8,7 +8,7 @@ import functools
 import inspect
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import plait_autograd
@@ -16,7 +16,7 @@ import plait_core as pc
 import plait_nn
 from plait_func.pytree import tree_flatten
 from plait_graph import _graph
-from plait_graph._capture import Argument, Given, Json, Name, Recording, record
+from plait_graph._capture import Argument, Given, Json, Name, Recording, record, selecting
 from plait_graph._compilers import new_program
 from plait_graph._computation_graph import Graph
 from plait_graph._differences import Recordings
@@ -39,6 +39,8 @@ def export(
     kwargs: Mapping[str, Any] | None = None,
     training: bool = False,
     dynamic: Any = None,
+    apart: Collection[str] = (),
+    refused: Collection[str] = (),
 ) -> Any:
     """Write a function as a graph, with its weights, to a file that runs without Python.
 
@@ -63,9 +65,12 @@ def export(
             sequence with an entry for each argument; a `Dim` in the place of a name has a range.
             The function is called with arguments of other sizes, too; tensors and optimizers are
             then as they were before these calls.
+        apart: names of operators that have a decomposition: the graph has the calls that it makes.
+            Results may differ in their last digits.
+        refused: names of operators whose calls are errors, which a traceback shows.
 
     Raises:
-        NotImplementedError: if a call cannot be part of a graph.
+        NotImplementedError: if a call cannot be part of a graph, or is refused.
         RuntimeError: if two calls make other operator calls, or a size cannot be free.
         TypeError: if the result has parts that are no tensors.
 
@@ -78,6 +83,9 @@ def export(
         >>> load(path)(pc.tensor([1.0, 2.0, 3.0]))
         tensor([2., 4., 6.])
     """
+    if apart or refused:
+        with selecting(set(apart), set(refused)):
+            return export(function, args, path, kwargs=kwargs, training=training, dynamic=dynamic)
     named = dict(kwargs or {})
     recording, numbers = _recorded(function, args, named, training)
     outputs = _output_names(recording)

@@ -9,7 +9,7 @@ from typing import Any
 import plait_autograd
 import plait_core as pc
 from plait_func.pytree import tree_flatten, tree_unflatten
-from plait_graph._capture import Recording, record
+from plait_graph._capture import Recording, is_selecting, new_capture, record, running
 from plait_graph._free_sizes import FreeSizes
 from plait_graph._optimizers import OptimizerNumbers
 from plait_graph._symbolic_size import SizeReads
@@ -79,7 +79,9 @@ class ResizedCalls:
     def call(self, sizes: Mapping[str, int]) -> Any:
         """Call the function at sizes."""
         args, kwargs = self.arguments(sizes)
-        with plait_autograd.set_grad_enabled(self._training):
+        # operators that a recording takes apart have other roundings than their kernels
+        recorder = running(new_capture()) if is_selecting() else contextlib.nullcontext()
+        with plait_autograd.set_grad_enabled(self._training), recorder:
             return self._function(*args, **kwargs)
 
     def is_in_range(self, sizes: Mapping[str, int]) -> bool:
