@@ -31,7 +31,7 @@ RUN_TIME: dict[str, tuple[set[str], set[str]]] = {
     "nn": ({"abi", "core"}, set()),
     "func": ({"abi", "ops", "core", "autograd", "nn"}, set()),
     "graph": ({"abi", "ops", "core", "autograd", "nn", "func"}, set()),
-    "onnx": ({"abi", "ops", "core", "autograd", "nn", "graph"}, {"numpy", "onnx"}),
+    "onnx": ({"abi", "ops", "core", "autograd", "nn", "func", "graph"}, {"numpy", "onnx"}),
     "optim": ({"abi"}, set()),
     "data": (set(), {"numpy", "cloudpickle"}),
     "multiprocessing": ({"abi"}, set()),

@@ -1,10 +1,10 @@
 """Boxes: the suppression of those that overlap, and how much rotated ones do."""
 
 from plait_ops import calls as op
-from plait_ops.spec import Composite, Operator
+from plait_ops.spec import Operator
 from plait_ops.words import check, float32, int64, item, numel, part, require, require_same, result
 
-nms = Composite(
+nms = Operator(
     "nms(Tensor boxes, Tensor scores, float iou_threshold) -> Tensor",
     doc="""
     The boxes that non-maximum suppression keeps, as indices in order of descending scores. Each box, beginning with the
@@ -23,6 +23,7 @@ nms = Composite(
     [1, 2]
     """,
     dtypes="floating",
+    kernel="this operator takes no kernel, since the size of its result depends on the values; replace `nms_kept` instead.",
     variants="",
 )
 nms_kept = Operator(
@@ -106,4 +107,5 @@ def _(result):
     return 250 * numel(result)  # about, for four edges that cut a polygon
 
 
+nms.constant("boxes", "scores")
 nms_kept.constant("boxes")
