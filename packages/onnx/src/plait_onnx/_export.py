@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import os
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import onnx
 import plait_autograd
 import plait_core as pc
 import plait_graph
+import plait_nn
 from plait_func.pytree import tree_flatten
 from plait_onnx._builder import Builder, Names, Unsupported, Weights
 from plait_onnx._lowering import Lowering, value_info
 from plait_onnx._model import ExportedModel
 from plait_onnx._outputs import only_tensors
+from plait_onnx._patterns import join_batch_norms
 from plait_onnx._table import TABLE
 
 __all__ = ["DEFAULT_OPSET", "OPSETS", "export"]
@@ -111,15 +112,12 @@ def export(
     return model
 
 
-@contextlib.contextmanager
-def _layers_apart() -> Iterator[None]:
-    """Let layers that follow each other run one by one, so that each reads its own weights."""
-    before = pc.is_fusion_enabled()
-    pc.set_fusion(False)
-    try:
-        yield
-    finally:
-        pc.set_fusion(before)
+def _layers_apart() -> Any:
+    """Let layers that follow each other run one by one, so that each reads its own weights.
+
+    A hook may look at what is between them, so that they do not run together.
+    """
+    return plait_nn.register_module_forward_pre_hook(lambda module, args: None)
 
 
 def _unknown_operators(graph: plait_graph.Graph) -> set[str]:
@@ -172,15 +170,19 @@ def _model_of(
     input_names: Sequence[str] | None,
     output_names: Sequence[str] | None,
 ) -> ExportedModel:
-    graph = loaded.graph
-    fixed = graph
+    fixed = graph = join_batch_norms(loaded.graph)
     if graph.sizes:
         fixed = graph.at_sizes({name: size.value for name, size in graph.sizes.items()})
     names, weights = Names(), Weights()
     inputs = _chosen("input_names", input_names, [value.name for value in graph.inputs])
-    outputs = _chosen("output_names", output_names, [value.name for value in graph.outputs])
-    for name in dict.fromkeys((*inputs, *outputs)):
+    for name in inputs:
         names.new(name)
+    # an output may be an input, or the same value as another output
+    own = [_own_name(value.name, at, graph) for at, value in enumerate(graph.outputs)]
+    outputs = _chosen("output_names", output_names, own)
+    for name in outputs:
+        if name != names.new(name):
+            raise ValueError(f"export: {name!r} is the name of an input and of an output")
     sizes: dict[str, tuple[str, int]] = {}
     for value, name in zip(graph.inputs, inputs, strict=True):
         for dim, size in enumerate(value.shape or ()):
@@ -236,6 +238,15 @@ def _chosen(argument: str, names: Sequence[str] | None, own: list[str]) -> list[
     return list(chosen)
 
 
+def _own_name(name: str, at: int, graph: plait_graph.Graph) -> str:
+    """Return the name of an output: that of the value, if it has it alone."""
+    others = [value.name for value in (*graph.inputs, *graph.weights)]
+    others += [value.name for value in graph.outputs[:at]]
+    if name not in others:
+        return name
+    return "output" if len(graph.outputs) == 1 else f"output.{at}"
+
+
 def _reads(node: Any) -> set[str]:
     """Return the names that a node reads, also in graphs of branches and loops."""
     result = set(node.input)
@@ -266,7 +277,7 @@ def _without_copies(nodes: list[Any], outputs: set[str]) -> list[Any]:
             readers[name] = readers.get(name, 0) + 1
     kept = []
     for node in nodes:
-        source = node.input[0] if node.op_type == "Identity" else ""
+        source = node.input[0] if node.op_type == "Identity" and node.input else ""
         maker = makers.get(source)
         if maker is not None and readers[source] == 1 and source not in outputs:
             places = [i for i, name in enumerate(maker.output) if name == source]

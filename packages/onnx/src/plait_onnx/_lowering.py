@@ -29,7 +29,10 @@ from plait_onnx._table import TABLE, lower_call
 __all__ = ["Lowering", "Result", "value_info"]
 
 # results of which the sizes depend on values, not on sizes alone
-_COUNTED = ("nonzero", "argwhere", "masked_select", "nms", "repeat_interleave.tensor")
+_COUNTED = (
+    *("nonzero", "argwhere", "nonzero_rows", "masked_select", "masked_values", "nms"),
+    "repeat_interleave.tensor",
+)
 # views that keep the order of elements
 _IN_ORDER = (
     *("view", "reshape", "flatten", "unflatten", "unsqueeze", "squeeze", "squeeze.dim", "ravel"),
@@ -60,9 +63,7 @@ class Result:
 
 def value_info(name: str, result: Result) -> ValueInfoProto:
     """Return the entry of a tensor among the inputs or outputs of an ONNX graph."""
-    return onnx.helper.make_tensor_value_info(
-        name, element_type(result.dtype), list(result.dims)
-    )
+    return onnx.helper.make_tensor_value_info(name, element_type(result.dtype), list(result.dims))
 
 
 class Lowering:
@@ -83,6 +84,7 @@ class Lowering:
         self._values: dict[str, Value] = {}
         self._tensors: dict[Any, Any] = {}
         self._parents: dict[str, tuple[str, Node, tuple[Any, ...]]] = {}
+        self._read: set[str] = set()
         self._stale: set[str] = set()
         self._constant: set[str] = set()
         self._producers: dict[str, tuple[str, dict[str, Any]]] = {}
@@ -98,6 +100,16 @@ class Lowering:
 
     def run(self) -> list[Value]:
         """Add the nodes and return the outputs."""
+        self._read = {value.name for node in self.graph.nodes for value in node.reads()}
+        self._read |= {value.name for value in self.graph.outputs}
+        # of a written tensor all views are read
+        self._read |= {
+            value.name
+            for node in self.graph.nodes
+            if node.form != "function"
+            for output in node.outputs
+            for value in _parts(output)
+        }
         for number in self.fixed.numbers:
             self._tensors[number.name] = number.value
         for weight in self.fixed.weights:
@@ -207,7 +219,8 @@ class Lowering:
         def one(output: Any) -> Any:
             if isinstance(output, tuple):
                 return [one(each) for each in output]
-            return None if output is None else self.types[output.name]
+            is_read = output is not None and output.name in self._read
+            return self.types[output.name] if is_read else None
 
         return tuple(one(output) for output in node.outputs)
 
@@ -251,7 +264,7 @@ class Lowering:
             if str(error).startswith(f"{node.op}: "):
                 raise
             raise Unsupported(f"{node.op}: {error}") from None
-        listed = list(got) if isinstance(got, tuple) else [got]
+        listed = [_label(each) for each in (got if isinstance(got, tuple) else (got,))]
         if replaced is None and len(listed) == 1 and isinstance(listed[0], str):
             self._producers.setdefault(listed[0], (node.op, arguments))
         return listed
@@ -307,9 +320,7 @@ class Lowering:
         positions = Value(places, pc.int64, old.shape, old.dims)
         kinds = tuple(_as_int64(each) for each in types)
         names = dict(_named(node, self._call(node, (source, positions), kinds)))
-        moved = b.op(
-            "ScatterElements", b.flat(old), b.flat(names[name]), b.flat(content), axis=0
-        )
+        moved = b.op("ScatterElements", b.flat(old), b.flat(names[name]), b.flat(content), axis=0)
         return self.types[source].named(b.reshape(moved, sizes))
 
     def _linear_of(self, value: Value) -> Any:
@@ -334,11 +345,9 @@ class Lowering:
         )
 
     def _unknown_dims(self, node: Node, tensor: pc.Tensor) -> tuple[Size, ...]:
-        if node.op in ("nonzero", "argwhere"):
+        if node.op in ("nonzero", "argwhere", "nonzero_rows"):
             return (None, int(tensor.shape[1]))
-        operands = [
-            self.types[v.name].dims for argument in node.args for v in _parts(argument)
-        ]
+        operands = [self.types[v.name].dims for argument in node.args for v in _parts(argument)]
         own = self.types[next(iter(_parts(node.args[0]))).name].dims if operands else ()
         if node.op == "select":
             dim = node.args[1] % len(own)  # type: ignore[operator]
@@ -356,7 +365,9 @@ class Lowering:
             return (*own[:dim], index, *own[dim + 1 :])
         if node.op == "index_tensors" and len(operands) == 2:
             (dim,) = (
-                at for at, each in enumerate(node.args[1]) if each is not None  # type: ignore
+                at
+                for at, each in enumerate(node.args[1])
+                if each is not None  # type: ignore
             )
             return (*own[:dim], *operands[1], *own[dim + 1 :])
         if node.op in _elementwise():
@@ -390,12 +401,8 @@ class Lowering:
 
     def _control_flow(self, node: Node, fixed: Node) -> list[str]:
         b = self.builder
-        values = [
-            [self.get(v.name) for v in _parts(argument)] for argument in node.args
-        ]
-        examples = [
-            [self._tensors[v.name] for v in _parts(argument)] for argument in fixed.args
-        ]
+        values = [[self.get(v.name) for v in _parts(argument)] for argument in node.args]
+        examples = [[self._tensors[v.name] for v in _parts(argument)] for argument in fixed.args]
         (outputs,) = node.outputs
         count = len(outputs)  # type: ignore[arg-type]
         if node.op == "cond":
@@ -456,6 +463,13 @@ def _random() -> frozenset[str]:
     return frozenset(dict(binding.operators_with("random")))
 
 
+def _label(result: Any) -> Any:
+    """Return the name of a result, which a function may also return as it got it."""
+    if isinstance(result, list):
+        return [_label(each) for each in result]
+    return result.name if isinstance(result, Value) else result
+
+
 def _is_random(node: Node) -> bool:
     return node.op in _random()
 
@@ -487,8 +501,8 @@ def _named(node: Node, results: Sequence[Any]) -> Iterator[tuple[str, str]]:
     for output, label in zip(node.outputs, results, strict=True):
         if isinstance(output, tuple):
             pairs = zip(output, label, strict=True)
-            yield from ((value.name, each) for value, each in pairs if value is not None)
-        elif isinstance(output, GraphValue):
+            yield from ((v.name, each) for v, each in pairs if v is not None and each is not None)
+        elif isinstance(output, GraphValue) and label is not None:
             yield output.name, label
 
 

@@ -52,8 +52,9 @@ def arange(b: Builder, arguments: dict[str, Any]) -> str:
 def linspace(b: Builder, start: Any, end: Any, steps: Any) -> str:
     dtype = b.results[0].dtype
     positions = b.cast(b.positions(steps), dtype)
-    count = b.op("Max", b.op("Sub", b.cast(b.scalar(steps), dtype), b.number(1, dtype)),
-                 b.number(1, dtype))
+    count = b.op(
+        "Max", b.op("Sub", b.cast(b.scalar(steps), dtype), b.number(1, dtype)), b.number(1, dtype)
+    )
     first = b.number(start, dtype)
     width = b.op("Sub", b.number(end, dtype), first)
     return b.op("Add", first, b.op("Mul", positions, b.op("Div", width, count)))
@@ -115,3 +116,23 @@ def uniform_(b: Builder, self: Value, low: float, high: float) -> str:
 @lowers("normal_")
 def normal_(b: Builder, self: Value, mean: float, std: float) -> str:
     return _drawn(b, "RandomNormalLike", self.name, mean=float(mean), scale=float(std))
+
+
+def _whole(b: Builder, sizes: list[Any], low: Any, high: Any) -> str:
+    """Return random integers from `low` to below `high`."""
+    like = b.expand(b.number(0.0, "float32"), sizes)
+    drawn = b.op("RandomUniformLike", like, low=float(low), high=float(high))
+    return b.cast(b.op("Floor", drawn), b.results[0].dtype)
+
+
+@lowers("randint", "randint.high")
+def randint(b: Builder, arguments: dict[str, Any]) -> str:
+    return _whole(b, list(arguments["size"]), arguments.get("low", 0), arguments["high"])
+
+
+@lowers("bernoulli", "bernoulli_.Tensor")
+def bernoulli(b: Builder, arguments: dict[str, Any]) -> str:
+    p = arguments.get("p", arguments["self"])
+    like = b.expand(b.number(0.0, "float32"), b.sizes_of(arguments["self"]))
+    drawn = b.op("RandomUniformLike", like)
+    return b.cast(b.op("Less", drawn, b.cast(p, "float32")), b.results[0].dtype)

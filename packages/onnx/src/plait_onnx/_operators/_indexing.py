@@ -34,12 +34,16 @@ def gather(b: Builder, arguments: dict[str, Any]) -> str:
     return b.op("GatherElements", x, _int64(b, index), axis=dim % x.ndim)
 
 
+def _least(x: Value) -> float:
+    if not x.is_floating:
+        raise Unsupported("extremes of integers without `include_self`")
+    return float("-inf")
+
+
 @lowers("scatter", "scatter.value", "scatter_add", "scatter_reduce", "scatter.combined")
 def scatter(b: Builder, arguments: dict[str, Any]) -> str:
     x, dim, index = arguments["self"], arguments["dim"], arguments["index"]
     kind = arguments.get("reduce")
-    if "include_self" in arguments and not arguments["include_self"]:
-        raise Unsupported("scatter_reduce without `include_self`")
     if "value" in arguments:
         source: Any = b.filled(arguments["value"], b.sizes_of(index), x.dtype)
     else:
@@ -61,6 +65,20 @@ def scatter(b: Builder, arguments: dict[str, Any]) -> str:
     else:
         places = _int64(b, index)
     axis = dim % max(x.ndim, 1)
+    if not arguments.get("include_self", True):  # elements that are written to begin with nothing
+        first = {"add": 0, "mul": 1, "max": _least(x), "min": -_least(x)}[reduction]
+        touched = b.op(
+            "ScatterElements",
+            b.op("Mul", b.cast(data, "float32"), b.number(0.0, "float32")),
+            places,
+            b.op(
+                "Add",
+                b.op("Mul", b.cast(source, "float32"), b.number(0.0, "float32")),
+                b.number(1.0, "float32"),
+            ),
+            axis=axis,
+        )
+        data = b.op("Where", b.cast(touched, "bool"), b.number(first, x.dtype), data)
     result = b.op("ScatterElements", data, places, source, axis=axis, reduction=reduction)
     return result if x.ndim else b.squeeze(result, 0)
 
@@ -164,9 +182,7 @@ def _masked_put(
 
 
 @lowers("index_add")
-def index_add(
-    b: Builder, self: Value, dim: int, index: Value, source: Value, alpha: Any
-) -> str:
+def index_add(b: Builder, self: Value, dim: int, index: Value, source: Value, alpha: Any) -> str:
     dim = dim % max(self.ndim, 1)
     added: Any = source
     if alpha != 1:
@@ -186,7 +202,7 @@ def index_add(
 # ---- masks and positions -----------------------------------------------------------------------
 
 
-@lowers("nonzero", "argwhere")
+@lowers("nonzero", "argwhere", "nonzero_rows")
 def nonzero(b: Builder, self: Value) -> str:
     x = b.cast(self, "bool")
     if not self.ndim:
@@ -195,7 +211,7 @@ def nonzero(b: Builder, self: Value) -> str:
     return b.permute(b.op("NonZero", x), [1, 0])
 
 
-@lowers("masked_select")
+@lowers("masked_select", "masked_values")
 def masked_select(b: Builder, self: Value, mask: Value) -> str:
     x: Any = self
     if self.dims != mask.dims:
@@ -223,10 +239,10 @@ def repeat_interleave(b: Builder, self: Value, repeats: Value, dim: int | None) 
 
 @lowers("search_sorted")
 def search_sorted(b: Builder, sorted_sequence: Value, input: Value, right: bool) -> str:
-    dtype = pc.result_type(
-        pc.empty(0, dtype=sorted_sequence.dtype), pc.empty(0, dtype=input.dtype)
-    )
-    row = b.unsqueeze(b.cast(sorted_sequence, dtype), -2)
+    dtype = pc.result_type(pc.empty(0, dtype=sorted_sequence.dtype), pc.empty(0, dtype=input.dtype))
+    row = b.cast(sorted_sequence, dtype)
+    if sorted_sequence.ndim > 1:
+        row = b.unsqueeze(row, -2)
     sought = b.unsqueeze(b.cast(input, dtype), -1)
     before = b.op("LessOrEqual" if right else "Less", row, sought)
     return b.reduce("ReduceSum", b.cast(before, "int64"), [-1], False)
@@ -235,9 +251,7 @@ def search_sorted(b: Builder, sorted_sequence: Value, input: Value, right: bool)
 # ---- order -------------------------------------------------------------------------------------
 
 
-def _ordered(
-    b: Builder, x: Value, dim: int, count: Any, largest: bool
-) -> tuple[str, str]:
+def _ordered(b: Builder, x: Value, dim: int, count: Any, largest: bool) -> tuple[str, str]:
     if not x.ndim:
         return x, b.constant(0)
     narrow = x.dtype.name not in ("float32", "float64", "int32", "int64")
@@ -263,3 +277,14 @@ def topk(b: Builder, self: Value, k: Any, dim: int, largest: bool) -> tuple[str,
 @lowers("argsort")
 def argsort(b: Builder, self: Value, dim: int, descending: bool) -> str:
     return sort(b, self, dim, descending)[1]
+
+
+@lowers("masked_write_", "masked_scatter_")
+def masked_write(b: Builder, self: Value, mask: Value, source: Value) -> str:
+    """Write elements of a tensor, in their order, where a mask is true."""
+    wide = b.op("Expand", mask, b.op("Shape", self))
+    flat = b.flat(wide)
+    before = b.op("CumSum", b.cast(flat, "int64"), b.constant(0))
+    place = b.op("Max", b.op("Sub", before, b.constant(1)), b.constant(0))
+    taken = b.op("Gather", b.flat(b.cast(source, self.dtype)), place, axis=0)
+    return b.op("Where", wide, b.op("Reshape", taken, b.op("Shape", self)), self)

@@ -62,16 +62,14 @@ def attention_forward(
     mask: Value | None,
     is_causal: bool,
     scale: float,
-) -> tuple[str, None]:
+) -> tuple[str, str | None]:
     """Scores, softmax and product; rows that attend to nothing give 0."""
     dtype = query.dtype
     order = [*range(key.ndim - 2), key.ndim - 1, key.ndim - 2]
     root = b.number(math.sqrt(scale), dtype) if scale > 0 else None
     if root is None:
         raise Unsupported("attention with a scale that is not positive")
-    scores = b.op(
-        "MatMul", b.op("Mul", query, root), b.op("Mul", b.permute(key, order), root)
-    )
+    scores = b.op("MatMul", b.op("Mul", query, root), b.op("Mul", b.permute(key, order), root))
     nothing = b.number(-math.inf, dtype)
     hides = False
     if mask is not None and mask.dtype == pc.bool:
@@ -87,4 +85,15 @@ def attention_forward(
     weights = b.op("Softmax", scores, axis=-1)
     if hides:  # a row without attention has 0 / 0
         weights = b.op("Where", b.op("IsNaN", weights), b.number(0.0, dtype), weights)
-    return b.op("MatMul", weights, value), None
+    total = None
+    if b.results[1] is not None:
+        total = b.reduce("ReduceLogSumExp", scores, [query.ndim - 1], False)
+        blind = b.op("Equal", total, nothing)
+        total = b.op("Where", blind, b.number(math.inf, dtype), total)
+    return b.op("MatMul", weights, value), total
+
+
+@lowers("linalg_det", "det")
+def det(b: Builder, arguments: dict[str, Any]) -> str:
+    (x,) = arguments.values()
+    return b.op("Det", x)

@@ -123,6 +123,8 @@ def max_pool2d_with_indices(b: Builder, arguments: dict[str, Any]) -> tuple[str,
     x = arguments["input"]
     if b.results[1] is None:
         return max_pool2d(b, arguments), None
+    if b.call == "native_max_pool2d":
+        raise Unsupported("the places in windows, which derivatives need")
     values, indices = _pooled(b, "MaxPool", 2, x, arguments)
     # ONNX counts from the first element of the tensor, plait from that of the channel
     plane = b.scalar(b.product([b.size(x, -2), b.size(x, -1)]))

@@ -149,8 +149,8 @@ def square(b: Builder, self: Value) -> str:
 @lowers("signbit")
 def signbit(b: Builder, self: Value) -> str:
     if not self.is_floating:
-        return _all_false(b, self) if self.is_unsigned else b.op(
-            "Less", self, b.number(0, self.dtype)
+        return (
+            _all_false(b, self) if self.is_unsigned else b.op("Less", self, b.number(0, self.dtype))
         )
     negative = b.op("Less", self, b.number(0, self.dtype))
     # 1 / -0 is -inf
@@ -386,7 +386,9 @@ for _name, _kind in {"and": "And", "or": "Or", "xor": "Xor"}.items():
 def _shifted(b: Builder, x: Any, y: Any, direction: str) -> str:
     dtype = b.results[0].dtype
     if not dtype.name.startswith("uint"):
-        power = b.op("Pow", b.number(2, "int64"), operand(b, y, "int64"))
+        places = b.op("Min", operand(b, y, "int64"), b.number(62, "int64"))
+        places = b.op("Max", places, b.number(0, "int64"))
+        power = b.op("Pow", b.number(2, "int64"), places)
         wide = operand(b, x, "int64")
         if direction == "LEFT":
             return b.cast(b.op("Mul", wide, power), dtype)
@@ -562,3 +564,30 @@ def activated(
     if activation == "silu":
         return b.op("Mul", x, b.op("Sigmoid", x))
     return b.op({"relu": "Relu", "hardswish": "HardSwish"}[activation], x)
+
+
+@lowers("bce_elements")
+def bce_elements(b: Builder, input: Value, target: Value) -> str:
+    """Cross entropy of two classes, whose logarithms are at least -100."""
+    one, least = b.number(1.0, input.dtype), b.number(-100.0, input.dtype)
+    right = b.op("Max", b.op("Log", input), least)
+    wrong = b.op("Max", b.op("Log", b.op("Sub", one, input)), least)
+    gain = b.op("Mul", target, right)
+    return b.op("Neg", b.op("Add", gain, b.op("Mul", b.op("Sub", one, target), wrong)))
+
+
+@lowers("addcmul", "addcdiv")
+def addcmul(b: Builder, self: Value, tensor1: Value, tensor2: Value, value: Any) -> str:
+    dtype = b.results[0].dtype
+    kind = "Mul" if b.call == "addcmul" else "Div"
+    change = b.op(kind, *_both(b, tensor1, tensor2, dtype))
+    if value != 1:
+        change = b.op("Mul", change, b.number(value, dtype))
+    return b.op("Add", b.cast(self, dtype), change)
+
+
+@lowers("lerp")
+def lerp(b: Builder, self: Value, end: Value, weight: Any) -> str:
+    dtype = b.results[0].dtype
+    x, y = _both(b, self, end, dtype)
+    return b.op("Add", x, b.op("Mul", operand(b, weight, dtype), b.op("Sub", y, x)))

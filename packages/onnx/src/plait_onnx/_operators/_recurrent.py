@@ -36,8 +36,10 @@ def _run(
     count = len(order)
     source = b.linear_of(gates)
     if source is None:  # the layer's product with the input is there already: times 1
-        eye = b.constant([[float(i == j) for j in range(count * hidden)]
-                          for i in range(count * hidden)], gates.dtype)
+        eye = b.constant(
+            [[float(i == j) for j in range(count * hidden)] for i in range(count * hidden)],
+            gates.dtype,
+        )
         known = Value(eye, gates.dtype, (count * hidden,) * 2, (count * hidden,) * 2)
         x, own, shift = gates, known, None
     else:
@@ -83,7 +85,13 @@ def lstm(
 
 @lowers("gru_sequence", "gru_forward")
 def gru(
-    b: Builder, gates: Value, hx: Value, weight: Value, bias: Value | None, sizes: Any, reverse: bool
+    b: Builder,
+    gates: Value,
+    hx: Value,
+    weight: Value,
+    bias: Value | None,
+    sizes: Any,
+    reverse: bool,
 ) -> Any:
     order = [1, 0, 2]  # update, reset, hidden
     return _unread(b, _run(b, "GRU", order, gates, weight, bias, [hx], sizes, reverse))

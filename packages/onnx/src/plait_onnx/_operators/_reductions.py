@@ -197,16 +197,63 @@ def std(b: Builder, self: Value, dim: Any, correction: Any, keepdim: bool) -> st
 
 
 @lowers("var_mean")
-def var_mean(
-    b: Builder, self: Value, dim: Any, correction: Any, keepdim: bool
-) -> tuple[str, str]:
+def var_mean(b: Builder, self: Value, dim: Any, correction: Any, keepdim: bool) -> tuple[str, str]:
     result, average, axes = _moments(b, self, dim, correction, keepdim)
     return _without(b, result, axes, keepdim), _without(b, average, axes, keepdim)
 
 
 @lowers("std_mean")
-def std_mean(
-    b: Builder, self: Value, dim: Any, correction: Any, keepdim: bool
-) -> tuple[str, str]:
+def std_mean(b: Builder, self: Value, dim: Any, correction: Any, keepdim: bool) -> tuple[str, str]:
     result, average = var_mean(b, self, dim, correction, keepdim)
     return b.op("Sqrt", result), average
+
+
+# ---- extremes, products and sums so far --------------------------------------------------------
+
+
+def _so_far(b: Builder, x: Value, dim: int, fill: float) -> str:
+    """Return a tensor that has, in a new last dimension, the elements up to each one along `dim`,
+    and `fill` in the place of those behind it.
+    """
+    order = [*(axis for axis in range(x.ndim) if axis != dim), dim]
+    row = b.unsqueeze(b.permute(b.cast(x, b.results[0].dtype), order), x.ndim - 1)
+    places = b.positions(b.size(x, dim))
+    before = b.op("LessOrEqual", places, b.unsqueeze(places, 1))
+    return b.op("Where", before, row, b.number(fill, b.results[0].dtype))
+
+
+def _back(b: Builder, x: str, ndim: int, dim: int) -> str:
+    order = [*range(dim), ndim - 1, *range(dim, ndim - 1)]
+    return b.permute(x, order)
+
+
+def _running(name: str, kind: str, fill: float) -> None:
+    @lowers(name)
+    def _(b: Builder, self: Value, dim: int) -> str:
+        if not self.ndim:
+            return b.cast(self, b.results[0].dtype)
+        dim %= self.ndim
+        result = b.reduce(kind, _so_far(b, self, dim, fill), [self.ndim], False)
+        return _back(b, result, self.ndim, dim)
+
+
+_running("cumprod", "ReduceProd", 1)
+_running("logcumsumexp", "ReduceLogSumExp", float("-inf"))
+
+
+def _running_extreme(name: str, kind: str, sign: int) -> None:
+    @lowers(name)
+    def _(b: Builder, self: Value, dim: int) -> tuple[str, str]:
+        if not self.ndim:
+            return self.name, b.constant(0)
+        if not self.is_floating:
+            raise Unsupported("running extremes of integers")
+        dim %= self.ndim
+        parts = _so_far(b, self, dim, -sign * float("inf"))
+        values = b.reduce(f"Reduce{kind}", parts, [self.ndim], False)
+        places = b.op(f"Arg{kind}", parts, axis=self.ndim, keepdims=0, select_last_index=1)
+        return _back(b, values, self.ndim, dim), _back(b, places, self.ndim, dim)
+
+
+_running_extreme("cummax", "Max", 1)
+_running_extreme("cummin", "Min", -1)

@@ -108,8 +108,9 @@ _LAST = 2**63 - 1
 
 @lowers("slice")
 def slice_(b: Builder, self: Value, dim: int, start: Any, end: Any, step: int) -> str:
-    begin = 0 if start is None else start
-    return b.slice(self, dim % self.ndim, begin, _LAST if end is None else end, step)
+    first, behind = (0, _LAST) if step > 0 else (_LAST, -_LAST)
+    begin, end = (first if start is None else start), (behind if end is None else end)
+    return b.slice(self, dim % self.ndim, begin, end, step)
 
 
 @lowers("narrow")
@@ -282,4 +283,3 @@ def as_strided(b: Builder, self: Value, size: Any, stride: Any, offset: Any) -> 
     for n, step in zip(size, stride, strict=True):
         places = places[..., None] + np.arange(n) * step
     return b.op("Gather", b.flat(self), b.constant(places), axis=0)
-
