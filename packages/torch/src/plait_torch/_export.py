@@ -431,7 +431,7 @@ def export(
     handle = mod.register_forward_hook(lambda *call: results.append(tree_structure(call[2])))
     exporting.now = True
     try:
-        run = graphs.export(mod, args, kwargs=named, **_dynamic(graphs, dynamic_shapes))
+        run = graphs.export(mod, args, kwargs=named, **free_sizes(graphs, dynamic_shapes))
     finally:
         exporting.now = False
         handle.remove()
@@ -445,7 +445,7 @@ def export(
     return ExportedProgram(run, interface, (args, named))
 
 
-def _dynamic(graphs: ModuleType, shapes: Any) -> dict[str, Any]:
+def free_sizes(graphs: ModuleType, shapes: Any) -> dict[str, Any]:
     """Return the argument for `plait_graph.export` that leaves sizes free."""
     names: list[str] = []  # of all free dimensions
 

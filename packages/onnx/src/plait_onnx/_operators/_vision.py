@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from plait_onnx._builder import Builder, Unsupported, Value
+import plait_core as pc
+from plait_abi import operator
+from plait_onnx._builder import Builder, Unsupported, Value, is_fixed
 from plait_onnx._table import lowers
 
 
@@ -33,10 +35,9 @@ def resample(
         if align_corners:
             attributes["coordinate_transformation_mode"] = "align_corners"
         if mode == "cubic":
-            attributes["cubic_coeff_a"] = -0.5 if antialias else -0.75
-        if antialias:
-            b.need(18, "resizing with `antialias`")
-            attributes["antialias"] = 1
+            attributes["cubic_coeff_a"] = -0.75
+        if antialias:  # programs differ in it
+            return _weighted(b, input, dim, size, step, mode, align_corners)
     ratio = step if isinstance(step, float) else float(old) / new
     if align_corners or abs(ratio * new - old) < 1e-6 * old:
         sizes = b.sizes_of(input)
@@ -47,6 +48,19 @@ def resample(
     scales = [1.0] * input.ndim
     scales[dim] = 1 / step
     return b.op("Resize", input, None, b.constant(scales, "float32"), **attributes)
+
+
+def _weighted(
+    b: Builder, x: Value, dim: int, size: Any, step: Any, mode: str, align_corners: bool
+) -> str:
+    """Return the product of a dimension with the matrix of the weights that it is resized by."""
+    if not is_fixed([x.dims[dim], size]) or not isinstance(step, (int, float)):
+        raise Unsupported("resizing of free sizes with `antialias`")
+    eye = pc.eye(x.shape[dim], dtype=pc.float64)
+    weights = operator("resample")(eye, 0, size, step, mode, align_corners, True)
+    order = [*(axis for axis in range(x.ndim) if axis != dim), dim]
+    result = b.op("MatMul", b.permute(x, order), b.constant(weights.t().numpy(), x.dtype))
+    return b.permute(result, [*range(dim), x.ndim - 1, *range(dim, x.ndim - 1)])
 
 
 @lowers("nms")
