@@ -19,6 +19,7 @@ from plait_onnx._import import (
     _sequences as _sequences,
     _shapes as _shapes,
     _signal as _signal,
+    _text as _text,
 )
 from plait_onnx._import._errors import ModelError
 from plait_onnx._import._model import OnnxModule, load

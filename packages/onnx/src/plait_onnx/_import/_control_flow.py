@@ -48,18 +48,30 @@ def _if(node: Node) -> Function:
         if not _records(condition):
             i = 0 if _truth(condition) else 1
             return tuple(branches[i].program.run((), captured[i]))
-        tensors = _tensors([*captured[0], *captured[1]], "branches")
+        outside = [*captured[0], *captured[1]]
+        places = [i for i, value in enumerate(outside) if isinstance(value, Tensor)]
         middle = len(captured[0])
 
-        def then(*values: Tensor) -> Any:
-            return tuple(_tensors(branches[0].program.run((), values[:middle]), "branches"))
+        def branch(k: int, part: slice) -> Function:
+            def run_branch(*tensors: Tensor) -> Any:
+                values = _replaced(outside, places, tensors)
+                return tuple(_tensors(branches[k].program.run((), values[part]), "branches"))
 
-        def otherwise(*values: Tensor) -> Any:
-            return tuple(_tensors(branches[1].program.run((), values[middle:]), "branches"))
+            return run_branch
 
-        return tuple(cond(condition.reshape(()), then, otherwise, tuple(tensors)))
+        functions = branch(0, slice(middle)), branch(1, slice(middle, None))
+        operands = tuple(outside[i] for i in places)
+        return tuple(cond(condition.reshape(()), *functions, operands))
 
     return run
+
+
+def _replaced(values: list[Any], places: list[int], tensors: Sequence[Tensor]) -> list[Any]:
+    """Return values of which those at some places are others."""
+    found = list(values)
+    for i, tensor in zip(places, tensors, strict=True):
+        found[i] = tensor
+    return found
 
 
 def _loop_while(
@@ -75,13 +87,12 @@ def _loop_while(
     start = pc.tensor(0)
     condition = pc.tensor(True) if going is None else as_tensor(going).reshape(())
     limit = pc.tensor(_MOST_ROUNDS) if count is None else as_tensor(count).reshape(()).to(pc.int64)
-    outside = _tensors(captured, "a loop")
 
     def more(i: Tensor, condition: Tensor, limit: Tensor, *_: Tensor) -> Tensor:
         return (i < limit) & condition
 
     def once(i: Tensor, condition: Tensor, limit: Tensor, *values: Tensor) -> Any:
-        results = body.program.run([i, condition, *values], outside)
+        results = body.program.run([i, condition, *values], captured)
         following, *rest = _tensors(results, "a loop")
         return (i + 1, following.reshape(()), limit, *rest)
 

@@ -9,7 +9,7 @@ import numpy as np
 import plait_core as pc
 from plait_onnx._import._errors import ModelError
 
-__all__ = ["NUMPY", "dtype_of", "element_of", "element_name", "packed_bits", "unpack"]
+__all__ = ["DTYPES", "NUMPY", "dtype_of", "element_of", "element_name", "packed_bits", "unpack"]
 
 _NAMES = {
     0: "UNDEFINED", 1: "FLOAT", 2: "UINT8", 3: "INT8", 4: "UINT16", 5: "INT16", 6: "INT32",
@@ -32,8 +32,8 @@ NUMPY = {
     15: np.complex128,
 }  # fmt: skip
 
-_DTYPES = {k: getattr(pc, name) for k, name in _PLAIT.items() if hasattr(pc, name)}
-_ELEMENTS = {dtype: k for k, dtype in reversed(list(_DTYPES.items()))}
+DTYPES = {k: getattr(pc, name) for k, name in _PLAIT.items() if hasattr(pc, name)}
+_ELEMENTS = {dtype: k for k, dtype in reversed(list(DTYPES.items()))}
 
 
 def element_name(element: int) -> str:
@@ -46,10 +46,10 @@ def dtype_of(element: int, where: str) -> Any:
     Raises:
         ModelError: There is none.
     """
-    if element not in _DTYPES:
+    if element not in DTYPES:
         what = "tensors of strings" if element == 8 else f"element type {element_name(element)}"
         raise ModelError(f"{where}: {what} cannot be represented")
-    return _DTYPES[element]
+    return DTYPES[element]
 
 
 def element_of(dtype: Any) -> int:

@@ -27,6 +27,8 @@ def _gather(node: Node) -> Function:
     axis = node.integer("axis", 0)
 
     def gather(x: Tensor, index: Tensor) -> Tensor:
+        if not -x.ndim <= axis < x.ndim:
+            raise ValueError(f"axis {axis} is out of range for {x.ndim} dimensions")
         at = axis % x.ndim
         n = x.shape[at]
         flat = _positive(index, n).reshape(-1)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from typing import Any
 
+import numpy as np
 import onnx
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
 from plait_core import Tensor
 from plait_nn import Module, Parameter
-from plait_onnx._import._elements import element_name
+from plait_onnx._import._elements import NUMPY
 from plait_onnx._import._errors import ModelError
 from plait_onnx._import._program import as_tensor
 from plait_onnx._import._scope import Builder, Scope
@@ -18,6 +19,7 @@ from plait_onnx._import._tensors import ExternalData
 
 __all__ = ["OnnxModule", "load"]
 
+_SMALL = 256  # elements of an array that stays in the host's memory
 _MOST_PARTS = 32  # of a name, which become modules in modules
 
 
@@ -53,6 +55,7 @@ class OnnxModule(Module):
         initializers = {scope.keys[i] for i in scope.program.inputs if i in scope.keys}
         self.input_names = tuple(v.name for v in graph.input)
         self.output_names = tuple(v.name for v in graph.output)
+        self._elements = {v.name: v.type.tensor_type.elem_type for v in graph.input}
         self._required = [n for n in self.input_names if n not in initializers]
         self._program = scope.program
         self._input_slots = dict(zip(self.input_names, scope.program.inputs, strict=True))
@@ -90,7 +93,10 @@ class OnnxModule(Module):
         """Run the graph.
 
         Args:
-            inputs: The inputs that have no default, in the order of `input_names`.
+            inputs: The inputs that have no default, in the order of `input_names`: tensors, or
+                lists of them for sequences. Plain numbers and small arrays of NumPy stay in the
+                host's memory, so that a branch or a shape that they choose is known when the
+                module is compiled.
             named: Inputs by name; those with a default, too.
 
         Returns:
@@ -111,10 +117,25 @@ class OnnxModule(Module):
         for slot, members, name in self._leaves:
             values[slot] = members[name]
         for name, value in self._arguments(inputs, named).items():
-            values[self._input_slots[name]] = value
+            values[self._input_slots[name]] = self._value(name, value)
         results = self._program.run_values(values)
         results = [as_tensor(value) for value in results]
         return results[0] if len(results) == 1 else tuple(results)
+
+    def _value(self, name: str, value: Any) -> Any:
+        """Return an input as the program takes it: a number stays in the host's memory."""
+        if isinstance(value, Tensor) or value is None:
+            return value
+        if isinstance(value, (list, tuple)):
+            return [self._value(name, part) for part in value]
+        kind = NUMPY.get(self._elements.get(name, 0))
+        if isinstance(value, (bool, int, float, np.generic, np.ndarray)) and kind is not None:
+            array = np.asarray(value, kind)
+            return array if array.size <= _SMALL else as_tensor(array)
+        raise ModelError(
+            f"the model's input {name!r} must be a tensor, a number or an array of NumPy, got "
+            f"{type(value).__name__}"
+        )
 
     def _arguments(self, inputs: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
         if len(inputs) > len(self._required):
@@ -233,7 +254,6 @@ def _check_type(value: Any) -> None:
         element = value.type.tensor_type.elem_type
         if element == 8:
             raise ModelError(f"input {value.name!r}: tensors of strings cannot be represented")
-        element_name(element)
 
 
 def _buffers(graph: Any) -> dict[str, str]:

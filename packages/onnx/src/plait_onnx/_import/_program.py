@@ -12,7 +12,7 @@ from plait_core import Tensor
 from plait_onnx._import._errors import ModelError
 from plait_onnx._import._tensors import host_of
 
-__all__ = ["Program", "Step", "as_tensor", "host_value"]
+__all__ = ["Program", "Step", "as_array", "as_tensor", "host_value", "sizes_array"]
 
 # errors that say what is wrong with values, to which the node is added
 _ERRORS = (ValueError, TypeError, IndexError, KeyError, AttributeError, ArithmeticError)
@@ -27,6 +27,25 @@ def as_tensor(value: Any, device: Any = None) -> Any:
         return pc.stack(parts).reshape(value.shape) if parts else pc.empty(0, dtype=pc.int64)
     tensor = pc.tensor(value)
     return tensor if device is None else tensor.to(device)
+
+
+def as_array(value: Any) -> Any:
+    """Return a number, or an object that stands for a free size, as an array."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        return np.asarray(value)
+    array = np.empty((), object)
+    array[()] = value
+    return array
+
+
+def sizes_array(sizes: Sequence[Any]) -> Any:
+    """Return sizes as an array, of objects if some are free."""
+    if all(type(n) is int for n in sizes):
+        return np.array(sizes, np.int64)
+    array = np.empty(len(sizes), object)
+    for i, n in enumerate(sizes):
+        array[i] = n
+    return array
 
 
 def host_value(value: Any) -> Any:
@@ -87,7 +106,7 @@ class Step:
                 args[i] = value
             result = self.host_function(*args)
             if result is not NotImplemented:
-                return result if type(result) is tuple else np.asarray(result)
+                return result if type(result) is tuple else as_array(result)
         device = next((x.device for x in args if isinstance(x, Tensor)), None)
         for i, value in enumerate(args):
             if i in self.host:

@@ -127,7 +127,7 @@ def _matmul_integer(_: Node) -> Function:
 def _conv_integer(node: Node) -> Function:
     convolution = convolve(node)
 
-    def run(x: Tensor, weight: Tensor, x_zero: Any = None, w_zero: Any = None) -> Tensor:
+    def run(x: Tensor, weight: Tensor, x_zero: Any = None, w_zero: Any = None) -> Any:
         return convolution(_shifted(x, x_zero), _shifted(weight, w_zero, 0)).to(pc.int32)
 
     return run

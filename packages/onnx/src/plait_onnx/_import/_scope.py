@@ -45,6 +45,7 @@ _ANY = frozenset(
         "Loop",
         "Scan",
         "SequenceMap",
+        "Range",
         "Shape",
         "Size",
         "Identity",
@@ -195,7 +196,7 @@ class Scope:
         for name in inputs:
             slot = self.define(name, "graph input")
             self.program.inputs.append(slot)
-            if self.depth:
+            if self.depth or self.parent is None:
                 self.maybe_host.add(slot)
         for tensor in graph.initializer:
             where = f"initializer {tensor.name[:200]!r}"

@@ -11,6 +11,7 @@ import numpy as np
 import plait_core as pc
 import plait_nn.functional as F
 from plait_core import Tensor
+from plait_onnx._import._program import host_value, sizes_array
 from plait_onnx._import._registry import Node, operator
 from plait_onnx._import._sizes import as_ints, resolved_shape
 
@@ -22,9 +23,7 @@ def _shape(node: Node) -> Function:
     start, end = node.integer("start", None), node.integer("end", None)
 
     def shape(x: Any) -> Any:
-        sizes = list(x.shape)[start:end]
-        whole = all(type(n) is int for n in sizes)
-        return np.array(sizes, np.int64 if whole else object)
+        return sizes_array(list(x.shape)[start:end])
 
     return shape
 
@@ -32,8 +31,7 @@ def _shape(node: Node) -> Function:
 @operator("Size")
 def _size(_: Node) -> Function:
     def size(x: Any) -> Any:
-        count = math.prod(x.shape)
-        return np.array(count, np.int64 if type(count) is int else object)
+        return sizes_array([math.prod(x.shape)]).reshape(())
 
     return size
 
@@ -372,23 +370,23 @@ def _constant_of_shape(node: Node) -> Function:
     return run
 
 
-@operator("Range", host=(0, 1, 2))
+@operator("Range")
 def _range(node: Node) -> Function:
-    def run(start: Any, limit: Any, delta: Any) -> Tensor:
-        first, end, step = (v.reshape(-1)[0] for v in (start, limit, delta))
-        dtypes = [v.dtype for v in (start, limit, delta) if v.dtype != object]
-        dtype = getattr(pc, dtypes[0].name) if dtypes else pc.int64
-        if step == 0:
-            raise ValueError("a step of 0")
-        if start.dtype != object and limit.dtype != object:
-            first, end, step = first.item(), end.item(), step.item()
-            count = (end - first) / step
+    def run(*bounds: Any) -> Tensor:
+        dtypes = [v.dtype for v in bounds if isinstance(v, Tensor)]
+        kinds = [v.dtype.name for v in bounds if type(v) is np.ndarray and v.dtype != object]
+        dtype = dtypes[0] if dtypes else getattr(pc, kinds[0]) if kinds else pc.int64
+        start, end, step = (host_value(v).reshape(-1)[0] for v in bounds)
+        if all(isinstance(v, np.generic) for v in (start, end, step)):
+            start, end, step = start.item(), end.item(), step.item()
+            count = (end - start) / step if step else math.nan
             if not math.isfinite(count):
-                raise ValueError(f"{first} to {end} by {step} has no number of elements")
-            node.check_size([max(0, math.ceil(count))], dtype.itemsize)
-            if math.ceil(count) <= 0:
+                raise ValueError(f"{start} to {end} by {step} has no number of elements")
+            count = max(0, math.ceil(count))
+            node.check_size([count], dtype.itemsize)
+            if count == 0:
                 return pc.empty(0, dtype=dtype)
-        return pc.arange(first, end, step, dtype=dtype)
+        return pc.arange(start, end, step, dtype=dtype)
 
     return run
 

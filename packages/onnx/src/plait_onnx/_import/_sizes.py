@@ -61,16 +61,16 @@ def _guarded(function: Function) -> Function:
     def run(*args: Any) -> Any:
         if max(math.prod(np.broadcast_shapes(*(a.shape for a in args))), 0) > _MOST:
             return NotImplemented
-        return np.asarray(function(*args))
+        return function(*args)
 
     return run
 
 
-def _divide(a: Array, b: Array) -> Array:
+def _divide(a: Array, b: Array) -> Any:
     if a.dtype.kind == "f" or b.dtype.kind == "f":
         return np.asarray(a / b)
     if a.dtype == object or b.dtype == object:
-        return np.asarray(a // b)
+        return a // b
     if (b == 0).any():
         raise ZeroDivisionError("an integer is divided by 0")
     return np.asarray(a // b + ((a % b != 0) & ((a < 0) != (b < 0)))).astype(a.dtype)
@@ -138,9 +138,9 @@ def _unsqueeze(node: Node) -> Function:
 def _squeeze(node: Node) -> Function:
     attribute = node.integers("axes", None)
 
-    def squeeze(x: Array, axes: Any = None) -> Array:
+    def squeeze(x: Array, axes: Any = None) -> Any:
         places = attribute if axes is None else as_ints(axes)
-        return np.asarray(np.squeeze(x, None if places is None else tuple(places)))
+        return np.squeeze(x, None if places is None else tuple(places))
 
     return squeeze
 
@@ -223,19 +223,6 @@ def _expand(node: Node) -> Function:
     return run
 
 
-@host_operator("Range")
-def _range(node: Node) -> Function:
-    def run(start: Array, limit: Array, delta: Array) -> Any:
-        values = [v.reshape(-1)[0] for v in (start, limit, delta)]
-        if any(v.dtype.kind != "i" for v in (start, limit, delta)) or values[2] == 0:
-            return NotImplemented
-        if (int(values[1]) - int(values[0])) / int(values[2]) > _MOST:
-            return NotImplemented
-        return np.arange(*values, dtype=start.dtype)
-
-    return run
-
-
 def _reduction(function: Function) -> Callable[[Node], Function]:
     def build(node: Node) -> Function:
         attribute, keep = node.integers("axes", None), node.flag("keepdims", True)
@@ -245,7 +232,7 @@ def _reduction(function: Function) -> Callable[[Node], Function]:
             places = attribute if axes is None else as_ints(axes)
             if not places and skip:
                 return x
-            return np.asarray(function(x, axis=tuple(places) if places else None, keepdims=keep))
+            return function(x, axis=tuple(places) if places else None, keepdims=keep)
 
         return run
 
@@ -257,3 +244,9 @@ _REDUCTIONS: dict[str, Function] = {
 }  # fmt: skip
 for _name, _function in _REDUCTIONS.items():
     host_operator(_name)(_reduction(_function))
+
+
+@host_operator("Transpose")
+def _transpose(node: Node) -> Function:
+    order = node.integers("perm", None)
+    return lambda x: x.transpose(order)

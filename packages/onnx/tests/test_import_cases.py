@@ -1,0 +1,172 @@
+"""The test cases that the package onnx has for backends: of nodes, and of small models.
+
+A part of them runs by default, all of them with PLAIT_ONNX_CASES=all in the environment. The file
+onnx_cases.json has those that fail, with the reasons.
+"""
+
+import fnmatch
+import glob
+import importlib
+import json
+import os
+import pkgutil
+import warnings
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+
+import plait_autograd
+import plait_core as pc
+import plait_onnx
+from plait_onnx._import import _elements, _tensors
+
+ALL = os.environ.get("PLAIT_ONNX_CASES") == "all"
+EACH = 1 if ALL else 6
+SLOW = () if ALL else ("averagepool", "lppool", "maxpool")  # computing what they expect is slow
+BFLOAT16 = 2.0**-6  # the tolerance of onnx's own comparison
+with open(os.path.join(os.path.dirname(__file__), "onnx_cases.json"), encoding="utf-8") as stream:
+    EXCEPTIONS = json.load(stream)
+
+
+def tensor_of(value):
+    """Return a value of a case as what a module takes."""
+    if isinstance(value, list):
+        return [tensor_of(part) for part in value]
+    if value is None:
+        return None
+    message = value
+    if not isinstance(value, onnx.TensorProto):
+        message = numpy_helper.from_array(np.asarray(value))
+    return _tensors.read_tensor(message, _tensors.ExternalData(None), "input")
+
+
+def assert_close(name, result, expected, rtol, atol):
+    if isinstance(expected, list):
+        assert len(result) == len(expected), name
+        for one, other in zip(result, expected, strict=True):
+            assert_close(name, one, other, rtol, atol)
+        return
+    expected = tensor_of(expected)
+    if expected is None:
+        assert result is None, name
+        return
+    assert result.shape == expected.shape and result.dtype == expected.dtype, name
+    if expected.is_floating_point() and expected.itemsize < 4:
+        rtol = max(rtol, BFLOAT16) if expected.dtype == pc.bfloat16 else rtol
+        result, expected = result.float(), expected.float()
+    result, expected = result.detach().numpy(), expected.numpy()
+    np.testing.assert_allclose(result, expected, rtol, atol, err_msg=name)
+
+
+def run(name, module, inputs, outputs, rtol, atol):
+    with plait_autograd.no_grad():
+        results = module(*(tensor_of(value) for value in inputs))
+    results = list(results) if isinstance(results, tuple) else [results]
+    assert_close(name, results, list(outputs), rtol, atol)
+
+
+def messages_in(message):
+    """Yield all messages in one of protobuf."""
+    yield message
+    for field, value in message.ListFields():
+        if field.message_type is not None:
+            repeated = not hasattr(value, "ListFields")
+            for inner in value if repeated else [value]:
+                yield from messages_in(inner)
+
+
+def elements_in(model):
+    """Return the element types of a model."""
+    found = set()
+    for message in messages_in(model):
+        if isinstance(message, onnx.TypeProto.Tensor):
+            found.add(message.elem_type)
+        elif isinstance(message, onnx.TensorProto):
+            found.add(message.data_type)
+        elif isinstance(message, onnx.NodeProto) and message.op_type in ("Cast", "SequenceEmpty"):
+            found.update(a.i for a in message.attribute if a.name in ("to", "dtype"))
+    return found - {0}
+
+
+def is_of_default_domain(model):
+    nodes = [m for m in messages_in(model) if isinstance(m, onnx.NodeProto)]
+    return not any(node.domain.startswith("ai.onnx.") for node in nodes)
+
+
+def exception_for(name):
+    for kind, entry in EXCEPTIONS.items():
+        ours = any(fnmatch.fnmatch(name, pattern) for pattern in entry["cases"])
+        if ours and not any(fnmatch.fnmatch(name, p) for p in entry.get("but", ())):
+            return kind
+    return None
+
+
+def node_cases():
+    import onnx.backend.test.case.node as nodes
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for module in pkgutil.iter_modules(nodes.__path__):
+            if module.name not in SLOW:
+                importlib.import_module(f"{nodes.__name__}.{module.name}")
+    return sorted(nodes._NodeTestCases, key=lambda case: case.name)
+
+
+def test_nodes():
+    """At least 95 % of the cases of the default domain for our dtypes pass; each other is known."""
+    passed, failed, unknown = 0, [], []
+    for case in node_cases()[::EACH]:
+        if not is_of_default_domain(case.model):
+            continue
+        if not elements_in(case.model) <= set(_elements.DTYPES):
+            continue
+        try:
+            module = plait_onnx.load(case.model)
+            for inputs, outputs in case.data_sets:
+                run(case.name, module, inputs, outputs, case.rtol, case.atol)
+            passed += 1
+        except Exception as error:
+            failed.append(case.name)
+            if exception_for(case.name) is None:
+                unknown.append(f"{case.name}: {type(error).__name__}: {error}")
+    print(f"{passed} of {passed + len(failed)} cases pass")
+    assert not unknown, "\n".join(unknown)
+    assert passed >= 0.95 * (passed + len(failed))
+    assert passed > (1600 if ALL else 230)
+
+
+def value_of(path, kind):
+    with open(path, "rb") as stream:
+        data = stream.read()
+    if kind == "sequence_type":
+        return numpy_helper.to_list(onnx.SequenceProto.FromString(data))
+    if kind == "optional_type":
+        return numpy_helper.to_optional(onnx.OptionalProto.FromString(data))
+    return onnx.TensorProto.FromString(data)
+
+
+@pytest.mark.parametrize("kind", ["simple", "pytorch-converted", "pytorch-operator"])
+def test_models(kind):
+    folder = os.path.join(os.path.dirname(onnx.__file__), "backend", "test", "data", kind)
+    paths = sorted(glob.glob(os.path.join(folder, "*", "model.onnx")))
+    assert paths
+    count = 0
+    for path in paths[::EACH]:
+        model = onnx.load(path)
+        if not is_of_default_domain(model) or not elements_in(model) <= set(_elements.DTYPES):
+            continue
+        module = plait_onnx.load(path)
+        inputs = [v for v in model.graph.input if v.name in module._required]
+        for case in glob.glob(os.path.join(os.path.dirname(path), "test_data_set_*")):
+            pair = [
+                [
+                    value_of(os.path.join(case, f"{name}_{i}.pb"), value.type.WhichOneof("value"))
+                    for i, value in enumerate(values)
+                ]
+                for name, values in (("input", inputs), ("output", model.graph.output))
+            ]
+            run(path, module, *pair, 1e-3, 1e-5)
+            count += 1
+    assert count
