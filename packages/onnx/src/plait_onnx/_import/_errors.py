@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from plait_abi import PlaitError
 
-__all__ = ["ModelError"]
+__all__ = ["ModelError", "text"]
 
 
 class ModelError(PlaitError, ValueError):
@@ -20,3 +20,10 @@ class ModelError(PlaitError, ValueError):
         ...     print(type(error).__name__)
         ModelError
     """
+
+
+def text(value: str | bytes) -> str:
+    """Return a text of a file; protobuf gives bytes for what is no UTF-8."""
+    if not isinstance(value, str):
+        raise ModelError(f"a name in the file is no text: {bytes(value)[:40]!r}")
+    return value

@@ -12,7 +12,7 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from plait_core import Tensor
 from plait_nn import Module, Parameter
 from plait_onnx._import._elements import NUMPY
-from plait_onnx._import._errors import ModelError
+from plait_onnx._import._errors import ModelError, text
 from plait_onnx._import._program import as_tensor
 from plait_onnx._import._scope import Builder, Scope
 from plait_onnx._import._tensors import ExternalData
@@ -230,21 +230,21 @@ def _module(model: Any, folder: str | None, limit: int) -> OnnxModule:
     }
     for value in graph.input:
         _check_type(value)
-    inputs = [value.name for value in graph.input]
+    inputs = [text(value.name) for value in graph.input]
     scope.add_graph(graph, _buffers(graph), [n for n in inputs if n not in initializers])
     scope.program.inputs = [scope.slots[name] for name in inputs]
     scope.program.finish()
     module = OnnxModule(builder, scope, graph)
     module.metadata = {
-        key: text
-        for key, text in (
+        str(key): str(value)
+        for key, value in (
             ("producer_name", model.producer_name),
             ("producer_version", model.producer_version),
             ("domain", model.domain),
             ("doc_string", model.doc_string),
             *((entry.key, entry.value) for entry in model.metadata_props),
         )
-        if text
+        if value
     }
     return module
 

@@ -13,7 +13,7 @@ import onnx
 import plait_core as pc
 from plait_core import Tensor
 from plait_onnx._import._elements import element_of, packed_bits
-from plait_onnx._import._errors import ModelError
+from plait_onnx._import._errors import ModelError, text
 from plait_onnx._import._program import Program, Step, as_tensor
 from plait_onnx._import._registry import DOMAINS, HOST, Node, entry_for
 from plait_onnx._import._tensors import ExternalData, host_of, read_tensor, sparse_tensor
@@ -75,7 +75,7 @@ class Builder:
         self.external = external
         self.limit = limit
         self.functions = {
-            (DOMAINS.get(f.domain, f.domain), f.name, getattr(f, "overload", "")): f
+            (DOMAINS.get(text(f.domain), f.domain), text(f.name), getattr(f, "overload", "")): f
             for f in model.functions
         }
         self.leaves: dict[str, Tensor] = {}
@@ -102,7 +102,7 @@ def _kind_number(attribute: Any) -> int:
 
 
 def versions(imports: Any) -> dict[str, int]:
-    return {DOMAINS.get(o.domain, o.domain): o.version for o in imports}
+    return {DOMAINS.get(text(o.domain), o.domain): o.version for o in imports}
 
 
 class Scope:
@@ -190,28 +190,28 @@ class Scope:
     def add_graph(self, graph: Any, kinds: dict[str, str], inputs: list[str] | None = None) -> None:
         """Add initializers and nodes of a graph, and define its outputs."""
         for value in graph.input:
-            self._note_element(value.name, value.type.tensor_type.elem_type)
+            self._note_element(text(value.name), value.type.tensor_type.elem_type)
         if inputs is None:
-            inputs = [value.name for value in graph.input]
+            inputs = [text(value.name) for value in graph.input]
         for name in inputs:
             slot = self.define(name, "graph input")
             self.program.inputs.append(slot)
             if self.depth or self.parent is None:
                 self.maybe_host.add(slot)
         for tensor in graph.initializer:
-            where = f"initializer {tensor.name[:200]!r}"
+            where = f"initializer {text(tensor.name)[:200]!r}"
             value = self.read(tensor, where)
             kind = kinds.get(tensor.name, "parameter" if value.is_floating_point() else "buffer")
             self.leaf(tensor.name, value, kind, where)
             self._note_element(tensor.name, tensor.data_type)
         for sparse in graph.sparse_initializer:
-            where = f"initializer {sparse.values.name[:200]!r}"
+            where = f"initializer {text(sparse.values.name)[:200]!r}"
             value = sparse_tensor(sparse, self.builder.external, self.builder.limit, where)
             self.leaf(sparse.values.name, value, "buffer", where)
         for node in graph.node:
             self.add_node(node)
         for value_info in graph.output:
-            self.output(value_info.name)
+            self.output(text(value_info.name))
         self.program.finish()
 
     def output(self, name: str) -> None:
@@ -237,22 +237,22 @@ class Scope:
     # ---- nodes -----------------------------------------------------------------------------------
 
     def add_node(self, proto: Any) -> None:
-        domain = DOMAINS.get(proto.domain, proto.domain)
+        domain = DOMAINS.get(text(proto.domain), proto.domain)
         node = Node(
-            name=proto.name,
-            op_type=proto.op_type,
+            name=text(proto.name),
+            op_type=text(proto.op_type),
             domain=domain,
             version=0,
-            inputs=list(proto.input),
-            outputs=list(proto.output),
+            inputs=[text(name) for name in proto.input],
+            outputs=[text(name) for name in proto.output],
             scope=self,
             limit=self.builder.limit,
         )
         for attribute in proto.attribute:
             if attribute.name in node.attributes:
                 raise node.error(f"attribute {attribute.name!r} is given twice")
-            name = attribute.name
-            if attribute.ref_attr_name:
+            name = text(attribute.name)
+            if text(attribute.ref_attr_name):
                 attribute = (self.attributes or {}).get(attribute.ref_attr_name)
                 if attribute is None:  # neither the call nor the function has a value
                     continue
@@ -414,8 +414,8 @@ class Scope:
         """Return the call of a function's body with the attributes of a node."""
         given = dict(node.attributes)
         for default in body.attribute_proto:
-            given.setdefault(default.name, default)
-        for required in body.attribute:
+            given.setdefault(text(default.name), default)
+        for required in map(text, body.attribute):
             if required not in given and not isinstance(name, tuple):
                 raise node.error(f"attribute {required!r} is missing")
         if len(node.inputs) > len(body.input) or len(node.outputs) > len(body.output):
@@ -439,7 +439,7 @@ class Scope:
             self.builder.active.add(key)
             # names of the caller are not seen: only initializers of the body come from the root
             scope.parent = _Leaves(root)  # type: ignore[assignment]
-            names = list(body.input)
+            names = [text(name) for name in body.input]
             for i, value in enumerate(names):
                 slot = scope.define(value, node.where)
                 scope.program.inputs.append(slot)
@@ -448,7 +448,7 @@ class Scope:
                     scope.slots[value] = -1
             for inner in body.node:
                 scope.add_node(inner)
-            for i, value in enumerate(body.output):
+            for i, value in enumerate(map(text, body.output)):
                 wanted = i < len(node.outputs) and node.outputs[i]
                 if wanted or scope.find(value) is not None:
                     scope.output(value)

@@ -12,7 +12,7 @@ import numpy as np
 import plait_core as pc
 from plait_core import Tensor
 from plait_onnx._import._elements import NUMPY, dtype_of, element_name, packed_bits, unpack
-from plait_onnx._import._errors import ModelError
+from plait_onnx._import._errors import ModelError, text
 
 __all__ = ["ExternalData", "host_of", "read_tensor", "sparse_tensor"]
 
@@ -33,7 +33,7 @@ class ExternalData:
 
     def read(self, tensor: Any, size: int, where: str) -> Array:
         """Return the bytes of a tensor; writes to them do not reach the file."""
-        entries = {entry.key: entry.value for entry in tensor.external_data}
+        entries = {text(entry.key): text(entry.value) for entry in tensor.external_data}
         location = entries.get("location", "")
         data = self._map(location, where)
         offset = _number(entries, "offset", 0, where)

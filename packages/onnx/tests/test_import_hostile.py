@@ -1,0 +1,378 @@
+"""Files that are damaged or forged: clear errors, no crash, memory within the limit.
+
+PLAIT_ONNX_FUZZ=n makes n times as many mutants.
+"""
+
+import os
+import random
+import resource
+import signal
+
+import numpy as np
+import onnx
+import plait_autograd
+import plait_core as pc
+import plait_onnx
+import pytest
+from onnx import AttributeProto, TensorProto, helper, numpy_helper, parser
+
+FACTOR = int(os.environ.get("PLAIT_ONNX_FUZZ", "1"))
+LIMIT = 1 << 22
+HEADER = '<ir_version: 9, opset_import: ["" : 20]>'
+
+
+def net(nodes, inputs=("x",), outputs=("y",), initializers=(), opset=20, **more):
+    def values(names):
+        return [helper.make_tensor_value_info(n, TensorProto.FLOAT, None) for n in names]
+
+    graph = helper.make_graph(
+        nodes,
+        "net",
+        values(inputs),
+        values(outputs),
+        [numpy_helper.from_array(np.asarray(a), name) for name, a in initializers],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], **more)
+
+
+def node(op, inputs="x", outputs="y", **attributes):
+    names = [name.strip("-") for name in inputs.split()]  # a dash: left out
+    return helper.make_node(op, names, outputs.split(), name="n", **attributes)
+
+
+def nested(depth):
+    """Return a model with branches in branches."""
+
+    def graph(name, nodes, output):
+        return helper.make_graph(
+            nodes, name, [], [helper.make_tensor_value_info(output, TensorProto.FLOAT, None)]
+        )
+
+    inner = graph("g", [helper.make_node("Identity", ["x"], ["z"])], "z")
+    for i in range(depth):
+        other = graph("e", [helper.make_node("Neg", ["x"], ["e"])], "e")
+        branch = helper.make_node("If", ["c"], [f"z{i}"], then_branch=inner, else_branch=other)
+        inner = graph("g", [branch], f"z{i}")
+    inner.node[0].output[0] = "y"
+    return net(list(inner.node), ("x", "c"))
+
+
+def calls(count, last):
+    """Return a model whose functions call each other, twice each."""
+    model = net([helper.make_node("f0", ["x"], ["y"], domain="own")])
+    model.opset_import.append(helper.make_opsetid("own", 1))
+    for i in range(count):
+        inner = f"f{i + 1}" if i + 1 < count else last
+        body = [
+            helper.make_node(inner, ["a"], ["b"], domain="own"),
+            helper.make_node(inner, ["b"], ["c"], domain="own"),
+        ]
+        model.functions.append(
+            helper.make_function("own", f"f{i}", ["a"], ["c"], body, list(model.opset_import))
+        )
+    return model
+
+
+def wrong_data(**fields):
+    model = net([node("Add", "x w")], initializers=[("w", np.ones(4, np.float32))])
+    for key, value in fields.items():
+        if key == "dims":
+            del model.graph.initializer[0].dims[:]
+            model.graph.initializer[0].dims.extend(value)
+        else:
+            setattr(model.graph.initializer[0], key, value)
+    return model
+
+
+def with_attribute(name, kind):
+    model = net([node("Softmax")])
+    attribute = model.graph.node[0].attribute.add()
+    attribute.name, attribute.type = name, kind
+    return model
+
+
+F1 = np.ones(1, np.float32)
+REFUSED = {
+    "a cycle": (net([node("Add", "x b", "a"), node("Neg", "a", "b")], outputs=("a",)), "'b' is no"),
+    "itself": (net([node("Add", "x y")]), "'y' is no input"),
+    "no such input": (net([node("Neg", "z")]), r"node 'n' \(Neg\): input 'z' is no input"),
+    "no such output": (net([node("Neg", "x", "z")]), "output 'y': no node"),
+    "two definitions": (net([node("Neg"), node("Abs")]), r"node 'n' \(Abs\).*defined twice"),
+    "no such operator": (net([node("Magic")]), r"\(Magic\).*no such operator"),
+    "no such domain": (net([node("Neg", domain="a.b")]), "imports no opset of the domain 'a.b'"),
+    "opset of the future": (net([node("Neg")], opset=9999), "opset 9999 is unknown"),
+    "opset 0": (net([node("Neg")], opset=0), "opset 0 is unknown"),
+    "too many inputs": (net([node("Neg", "x x")]), "1 to 1 inputs"),
+    "too few inputs": (net([node("Add")]), "2 to 2 inputs"),
+    "no attribute": (net([node("Cast")]), "'to' is missing"),
+    "unknown attribute": (net([node("Neg", alpha=1.0)]), "no attribute 'alpha'"),
+    "another kind": (with_attribute("axis", AttributeProto.STRINGS), "'axis' must be"),
+    "strings": (net([node("Cast", to=TensorProto.STRING)]), "strings cannot be represented"),
+    "no element type": (net([node("Cast", to=99)]), "number 99"),
+    "deep": (calls(60, "f60"), "nested more than"),
+    "recursion": (calls(5, "f0"), "calls itself"),
+    "less data": (wrong_data(raw_data=b"123"), "needs 16 bytes, it has 3"),
+    "a negative size": (wrong_data(dims=[-4]), "shape is invalid"),
+    "a huge size": (wrong_data(dims=[1 << 62, 1 << 62]), "shape is invalid"),
+    "a large size": (wrong_data(dims=[1 << 40]), "bytes, it has 16"),
+    "no type": (wrong_data(data_type=0), "UNDEFINED"),
+    "another type": (wrong_data(data_type=77), "number 77"),
+    "kernel of 0": (net([node("MaxPool", kernel_shape=[0, 0])]), "must be positive"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_refused_when_loaded(what):
+    model, text = REFUSED[what]
+    with pytest.raises(plait_onnx.ModelError, match=text):
+        plait_onnx.load(model.SerializeToString())
+
+
+def test_branches_in_branches():
+    module = plait_onnx.load(nested(25).SerializeToString())
+    assert module(pc.ones(1), True).item() == 1
+    assert module(pc.ones(1), False).item() == -1
+
+
+def large(op, *arrays, inputs="x", **attributes):
+    names = [f"i{k}" for k in range(len(arrays))]
+    initializers = list(zip(names, map(np.asarray, arrays), strict=True))
+    made = node(op, " ".join([*inputs.split(), *names]), **attributes)
+    return net([made], initializers=initializers)
+
+
+HUGE = np.array([1 << 20, 1 << 20])
+LARGE = {
+    "ConstantOfShape": large("ConstantOfShape", HUGE, inputs=""),
+    "Expand": large("Expand", HUGE),
+    "Tile": large("Tile", np.array([1 << 40])),
+    "Range": large("Range", np.array(0), np.array(1 << 60), np.array(1), inputs=""),
+    "Range of numbers": large("Range", F1[0], np.float32(1e30), np.float32(1e-30), inputs=""),
+    "Pad": large("Pad", np.array([0, 1 << 50])),
+    "Resize": large("Resize", F1[:0], np.array([1e8], np.float32)),
+    "OneHot": large("OneHot", np.array(1 << 50), np.array([0.0, 1.0], np.float32)),
+    "RandomNormal": large("RandomNormal", inputs="", shape=[1 << 30, 1 << 30]),
+    "HannWindow": large("HannWindow", np.array(1 << 50), inputs=""),
+    "Resize to nothing": large("Resize", F1[:0], F1[:0], np.array([-1])),
+    "a negative shape": large("ConstantOfShape", np.array([-5, 3]), inputs=""),
+    "Loop": parser.parse_model(
+        HEADER
+        + """ net (float[N] x) => (float y, float z) {
+        n = Constant <value = int64 {4611686018427387904}> ()
+        yes = Constant <value = bool {1}> ()
+        y, z = Loop (n, yes, x) <
+            body = b (int64 i, bool go, float[N] v) => (bool still, float[N] w, float[N] u) {
+                still = Identity(go)
+                w = Identity(v)
+                u = Expand(v, size)
+            }
+        >
+    }""".replace(
+            "u = Expand(v, size)", "u = Concat <axis = 0> (v, v, v, v, v, v, v, v, v, v, v, v)"
+        )
+    ),
+}
+
+
+@pytest.mark.parametrize("what", LARGE)
+def test_large_results_are_refused(what):
+    with pytest.raises(plait_onnx.ModelError, match="^(the model: )?node "):
+        plait_onnx.load(LARGE[what], limit=LIMIT)(pc.ones(5000 if what == "Loop" else 4))
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"\0" * 100, b"\xff" * 100, b"GIF89a", b'{"a": 1}', b"\x0a" * 1000]
+)
+def test_no_models(data, tmp_path):
+    path = tmp_path / "bad.onnx"
+    path.write_bytes(data)
+    with pytest.raises(plait_onnx.ModelError, match="bad.onnx"):
+        plait_onnx.load(path)
+
+
+# ---- mutants -------------------------------------------------------------------------------------
+
+
+def seeds():
+    rng = np.random.default_rng(0)
+
+    def floats(*shape):
+        return rng.standard_normal(shape).astype(np.float32)
+
+    yield (
+        net(
+            [
+                node("Conv", "x w b", "c", pads=[1, 1, 1, 1], strides=[2, 2]),
+                node("Relu", "c", "r"),
+                node("MaxPool", "r", "p", kernel_shape=[2, 2], strides=[2, 2]),
+                node("Flatten", "p", "f"),
+                node("Gemm", "f v", "g", transB=1),
+                node("Softmax", "g", "y", axis=-1),
+            ],
+            initializers=[("w", floats(4, 3, 3, 3)), ("b", floats(4)), ("v", floats(5, 16))],
+        ),
+        (1, 3, 8, 8),
+    )
+    yield net(
+        [
+            node("Shape", "x", "s"),
+            node("Slice", "s zero one", "n"),
+            node("Concat", "n rest", "t", axis=0),
+            node("Reshape", "x t", "r"),
+            node("Transpose", "r", "u", perm=[1, 0]),
+            node("Expand", "u wide", "e"),
+            node("ReduceSum", "e one", "q", keepdims=0),
+            node("Pad", "q pads", "y"),
+        ],
+        initializers=[
+            ("zero", np.array([0])), ("one", np.array([1])), ("rest", np.array([-1])),
+            ("wide", np.array([3, 1, 2])), ("pads", np.array([0, 1, 0, 1])),
+        ],
+    ), (2, 3, 4)  # fmt: skip
+    yield net(
+        [
+            node("LSTM", "x w r b", "l h c", hidden_size=3),
+            node("Squeeze", "l one", "q"),
+            node("TopK", "q two", "v i", axis=2),
+            node("Gather", "q i", "g", axis=0),
+            node("Resize", "g - - sizes", "y", mode="linear"),
+        ],
+        initializers=[
+            ("w", floats(1, 12, 4)), ("r", floats(1, 12, 3)), ("b", floats(1, 24)),
+            ("one", np.array([1])), ("two", np.array([2])), ("sizes", np.array([5, 2, 3, 4, 3])),
+        ],
+    ), (5, 2, 4)  # fmt: skip
+    loop = parser.parse_model(
+        HEADER
+        + """ net (float[N] x) => (float[N] y, float z) {
+        n = Constant <value = int64 {3}> ()
+        yes = Constant <value = bool {1}> ()
+        y, z = Loop (n, yes, x) <
+            body = b (int64 i, bool go, float[N] v) => (bool still, float[N] w, float[N] u) {
+                still = Identity(go)
+                w = Add(v, v)
+                u = Neg(w)
+            }
+        >
+    }"""
+    )
+    yield loop, (3,)
+
+
+NUMBERS = [0, 1, -1, 2, 7, 1 << 31, -(1 << 31), (1 << 62), -(1 << 63), (1 << 63) - 1, 40000]
+
+
+def flipped(data, rng):
+    """Return the bytes with some of them changed, left out or repeated."""
+    data = bytearray(data)
+    for _ in range(rng.choice([1, 1, 2, 5])):
+        place = rng.randrange(len(data))
+        kind = rng.randrange(4)
+        if kind == 0:
+            data[place] ^= 1 << rng.randrange(8)
+        elif kind == 1:
+            data[place] = rng.randrange(256)
+        elif kind == 2:
+            del data[place : place + rng.randrange(1, 8)]
+        else:
+            data[place:place] = data[place : place + rng.randrange(1, 8)]
+        if not data:
+            break
+    return bytes(data) if rng.random() < 0.9 else bytes(data[: rng.randrange(len(data) + 1)])
+
+
+def rewritten(model, rng):
+    """Return the model with another name, number, operator, shape or order somewhere."""
+    mutant = onnx.ModelProto()
+    mutant.CopyFrom(model)
+    graph = mutant.graph
+    changed = []  # tensors whose data do not fit any more
+    for _ in range(rng.choice([1, 1, 2, 3])):
+        target = rng.choice(graph.node)
+        kind = rng.randrange(8)
+        names = [name for n in graph.node for name in (*n.input, *n.output)] + ["", "x"]
+        if kind == 0 and target.input:
+            target.input[rng.randrange(len(target.input))] = rng.choice(names)
+        elif kind == 1 and target.output:
+            target.output[rng.randrange(len(target.output))] = rng.choice(names)
+        elif kind == 2 and target.attribute:
+            attribute = rng.choice(target.attribute)
+            attribute.i = rng.choice(NUMBERS)
+            attribute.f = rng.choice([0.0, -1.0, 1e30, float("nan"), float("inf")])
+            if attribute.ints:
+                attribute.ints[rng.randrange(len(attribute.ints))] = rng.choice(NUMBERS)
+        elif kind == 3 and graph.initializer:
+            tensor = rng.choice(graph.initializer)
+            if tensor.data_type != TensorProto.INT64 or tensor in changed:
+                continue
+            array = numpy_helper.to_array(tensor).copy()
+            if array.size:
+                array.reshape(-1)[rng.randrange(array.size)] = rng.choice(NUMBERS)
+            tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))
+        elif kind == 4 and graph.initializer:
+            tensor = rng.choice(graph.initializer)
+            changed.append(tensor)
+            if tensor.dims:
+                tensor.dims[rng.randrange(len(tensor.dims))] = rng.choice(NUMBERS)
+            tensor.data_type = rng.choice([tensor.data_type, rng.randrange(30)])
+        elif kind == 5:
+            target.op_type = rng.choice([n.op_type for n in graph.node] + OPERATORS)
+        elif kind == 6:
+            i, j = rng.randrange(len(graph.node)), rng.randrange(len(graph.node))
+            one = onnx.NodeProto()
+            one.CopyFrom(graph.node[i])
+            graph.node[i].CopyFrom(graph.node[j])
+            graph.node[j].CopyFrom(one)
+        else:
+            mutant.opset_import[0].version = rng.randrange(1, 29)
+    return mutant.SerializeToString()
+
+
+OPERATORS = sorted(s.name for s in onnx.defs.get_all_schemas() if s.domain == "")
+
+
+class TooLong(BaseException):
+    """A mutant runs on; that it can be interrupted is enough."""
+
+
+def attempt(data, shape):
+    """Load a file, and run it; return whether it did."""
+    try:
+        module = plait_onnx.load(data, limit=LIMIT)
+        with plait_autograd.no_grad():
+            module(*[pc.ones(*shape)] * len(module._required))
+    except (plait_onnx.ModelError, MemoryError):
+        return False
+    except TooLong:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("kind", ["bytes", "messages"])
+def test_mutants(kind):
+    """Each mutant runs, or gives the error of this package; memory stays within some results."""
+
+    def stop(*_):
+        raise TooLong
+
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    previous = signal.signal(signal.SIGALRM, stop)
+    try:
+        ran = failed = 0
+        for number, (model, shape) in enumerate(seeds()):
+            rng = random.Random(f"{kind} {number}")
+            data = model.SerializeToString()
+            assert attempt(data, shape)
+            for _ in range(150 * FACTOR):
+                mutant = flipped(data, rng) if kind == "bytes" else rewritten(model, rng)
+                signal.setitimer(signal.ITIMER_REAL, 2)
+                try:
+                    done = attempt(mutant, shape)
+                finally:
+                    signal.setitimer(signal.ITIMER_REAL, 0)
+                ran, failed = ran + done, failed + (not done)
+    finally:
+        signal.signal(signal.SIGALRM, previous)
+    assert ran > 20 and failed > 100
+    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert after - before < 400_000  # KiB
