@@ -9,11 +9,13 @@ from typing import Any
 
 import plait_core as pc
 import plait_nn.functional as F
+from plait_abi import operator as operator_of
 from plait_core import Tensor
 from plait_onnx._import._registry import Node, operator
 
 Function = Callable[..., Any]
 _AUTO = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
+_conv2d_activation: Function = operator_of("conv2d_activation")
 _CONV = (F.conv1d, F.conv2d, F.conv3d)
 _TRANSPOSED = (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)
 
@@ -97,11 +99,27 @@ def convolve(node: Node) -> Function:
         low, high = windows.pads(x.shape[2:], kernel)
         if low != high or min(low) < 0:
             x, low = bordered(node, x, low, high), [0] * dims
-        return _CONV[dims - 1](
-            x, weight, bias, windows.strides(dims), low, windows.dilations(dims), groups
-        )
+        steps, spread = windows.strides(dims), windows.dilations(dims)
+        if node.activation is None:
+            return _CONV[dims - 1](x, weight, bias, steps, low, spread, groups)
+        if dims == 2 and not x.is_complex() and x.is_floating_point():
+            return _conv2d_activation(x, weight, bias, steps, low, spread, groups, *node.activation)
+        y = _CONV[dims - 1](x, weight, bias, steps, low, spread, groups)
+        return _activated(y, *node.activation)
 
     return run
+
+
+def _activated(y: Tensor, name: str, low: float, high: float, slope: float) -> Tensor:
+    functions: dict[str, Function] = {
+        "relu": F.relu,
+        "hardtanh": lambda x: F.hardtanh(x, low, high),
+        "leaky_relu": lambda x: F.leaky_relu(x, slope),
+        "silu": F.silu,
+        "hardswish": F.hardswish,
+    }
+    result: Tensor = functions[name](y)
+    return result
 
 
 operator("Conv")(convolve)

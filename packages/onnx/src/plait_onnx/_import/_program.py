@@ -9,6 +9,7 @@ import numpy as np
 
 import plait_core as pc
 from plait_core import Tensor
+from plait_graph._capture import current_capture
 from plait_onnx._import._errors import ModelError
 from plait_onnx._import._tensors import host_of
 
@@ -163,6 +164,10 @@ class Program:
                 else:
                     result = step.call_any(args)
             except _ERRORS as error:
+                raise ModelError(_text(step, args, error)) from error
+            except NotImplementedError as error:
+                if current_capture() is not None:  # it has a meaning for the capture
+                    raise
                 raise ModelError(_text(step, args, error)) from error
             outputs = step.outputs
             if type(result) is tuple:

@@ -97,6 +97,7 @@ class Node:
         attributes: Messages by name.
         scope: Where names of values are looked up; for subgraphs.
         limit: Bytes that a value may have whose size the model sets.
+        activation: Name, limits and slope of what is applied to the result of a convolution.
     """
 
     name: str
@@ -108,6 +109,7 @@ class Node:
     attributes: dict[str, Any] = field(default_factory=dict)
     scope: Any = None
     limit: int = 1 << 62
+    activation: tuple[str, float, float, float] | None = None
 
     @property
     def where(self) -> str:

@@ -14,6 +14,7 @@ import plait_core as pc
 from plait_core import Tensor
 from plait_onnx._import._elements import element_of, packed_bits
 from plait_onnx._import._errors import ModelError, text
+from plait_onnx._import._joined import activations
 from plait_onnx._import._program import Program, Step, as_tensor
 from plait_onnx._import._registry import DOMAINS, HOST, Node, entry_for
 from plait_onnx._import._tensors import ExternalData, host_of, read_tensor, sparse_tensor
@@ -208,8 +209,16 @@ class Scope:
             where = f"initializer {text(sparse.values.name)[:200]!r}"
             value = sparse_tensor(sparse, self.builder.external, self.builder.limit, where)
             self.leaf(sparse.values.name, value, "buffer", where)
-        for node in graph.node:
-            self.add_node(node)
+        joined = activations(graph)
+        waiting = {i for places in joined.values() for i in places}
+        for i, node in enumerate(graph.node):
+            if i in waiting:
+                continue
+            earlier = [graph.node[k] for k in joined.get(i, ())]
+            if earlier and self._add_joined(earlier[0], node):
+                continue
+            for proto in (*earlier, node):
+                self.add_node(proto)
         for value_info in graph.output:
             self.output(text(value_info.name))
         self.program.finish()
@@ -236,7 +245,39 @@ class Scope:
 
     # ---- nodes -----------------------------------------------------------------------------------
 
-    def add_node(self, proto: Any) -> None:
+    def _add_joined(self, convolution: Any, activation: Any) -> bool:
+        """Add a convolution and its activation as one step, if an operator has the activation."""
+        options = self._activation(activation)
+        if options is None:
+            return False
+        both = onnx.NodeProto()
+        both.CopyFrom(convolution)
+        both.output[0] = activation.output[0]
+        self.add_node(both, options)
+        return True
+
+    def _activation(self, proto: Any) -> tuple[str, float, float, float] | None:
+        """Return an activation's name, limits and slope."""
+        given = {a.name: a.f for a in proto.attribute if not a.ref_attr_name}
+        if len(given) != len(proto.attribute) or len(proto.output) != 1:
+            return None
+        if proto.op_type == "LeakyRelu":
+            return ("leaky_relu", 0.0, 0.0, given.get("alpha", 0.01))
+        if proto.op_type == "Clip":
+            limits = [given.get("min"), given.get("max")]
+            for k, name in enumerate(proto.input[1:3]):
+                slot = self.find(name) if name else None
+                array = self.builder.arrays.get(self.keys.get(slot if slot is not None else -1, ""))
+                if array is None or array.size != 1:
+                    return None
+                limits[k] = float(array.reshape(()))
+            if limits[0] is None or limits[1] is None or not limits[0] <= limits[1]:
+                return None
+            return ("hardtanh", limits[0], limits[1], 0.0)
+        names = {"Relu": "relu", "HardSwish": "hardswish", "Mul": "silu"}
+        return (names[proto.op_type], 0.0, 0.0, 0.0)
+
+    def add_node(self, proto: Any, activation: Any = None) -> None:
         domain = DOMAINS.get(text(proto.domain), proto.domain)
         node = Node(
             name=text(proto.name),
@@ -247,6 +288,7 @@ class Scope:
             outputs=[text(name) for name in proto.output],
             scope=self,
             limit=self.builder.limit,
+            activation=activation,
         )
         for attribute in proto.attribute:
             if attribute.name in node.attributes:

@@ -126,12 +126,14 @@ def _from_bytes(data: Array, element: int, shape: tuple[int, ...], where: str) -
         return pc.from_numpy(unpack(data, element, math.prod(shape)).reshape(shape))
     if data.size == 0:
         return pc.empty(shape, dtype=dtype)
-    if not data.flags.writeable or data.ctypes.data % dtype.itemsize:
+    if data.ctypes.data % dtype.itemsize:
         data = data.copy()
+    # a copy of plait's own: kernels keep packed forms of weights that only plait can write to
+    make = pc.from_numpy if isinstance(data, np.memmap) else pc.tensor
     if element in NUMPY:
-        return pc.from_numpy(data.view(NUMPY[element]).reshape(shape))
+        return make(data.view(NUMPY[element]).reshape(shape))
     word = {1: np.uint8, 2: np.int16}[dtype.itemsize]  # NumPy has no such dtype
-    return pc.from_numpy(data.view(word).reshape(shape)).view(dtype)
+    return make(data.view(word).reshape(shape)).view(dtype)
 
 
 def read_tensor(tensor: Any, external: ExternalData, where: str) -> Tensor:
