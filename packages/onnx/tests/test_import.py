@@ -1,4 +1,4 @@
-"""Models of ONNX files as modules: names, gradients, programs, functions, files beside the model."""
+"""Models of ONNX files as modules: names, gradients, graphs, functions, files beside the model."""
 
 import math
 
@@ -229,7 +229,7 @@ def test_external_data(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "location, offset, length, text",
+    ("location", "offset", "length", "text"),
     [
         ("../weights.bin", 0, 12, "outside the model's folder"),
         ("/etc/hostname", 0, 12, "outside the model's folder"),
@@ -270,7 +270,7 @@ def test_packed_integers():
 
 
 def test_generated_names_do_not_clash():
-    """Names that a module has already, or that are parts of others, become attributes all the same."""
+    """Names that a module has already, or that are parts of others, become attributes, too."""
     names = ["forward", "a", "a.b", "a.b.c", ".", "training", "x/y:0", "." * 50]
     model = helper.make_model(
         helper.make_graph(

@@ -10,11 +10,12 @@ import signal
 
 import numpy as np
 import onnx
+import pytest
+from onnx import AttributeProto, TensorProto, helper, numpy_helper, parser
+
 import plait_autograd
 import plait_core as pc
 import plait_onnx
-import pytest
-from onnx import AttributeProto, TensorProto, helper, numpy_helper, parser
 
 FACTOR = int(os.environ.get("PLAIT_ONNX_FUZZ", "1"))
 LIMIT = 1 << 22
@@ -176,7 +177,7 @@ LARGE = {
 
 @pytest.mark.parametrize("what", LARGE)
 def test_large_results_are_refused(what):
-    with pytest.raises(plait_onnx.ModelError, match="^(the model: )?node "):
+    with pytest.raises(plait_onnx.ModelError, match=r"^(the model: )?node "):
         plait_onnx.load(LARGE[what], limit=LIMIT)(pc.ones(5000 if what == "Loop" else 4))
 
 
@@ -186,7 +187,7 @@ def test_large_results_are_refused(what):
 def test_no_models(data, tmp_path):
     path = tmp_path / "bad.onnx"
     path.write_bytes(data)
-    with pytest.raises(plait_onnx.ModelError, match="bad.onnx"):
+    with pytest.raises(plait_onnx.ModelError, match=r"bad\.onnx"):
         plait_onnx.load(path)
 
 

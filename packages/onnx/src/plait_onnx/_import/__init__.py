@@ -11,6 +11,7 @@ from plait_onnx._import import (
     _losses as _losses,
     _norms as _norms,
     _pointwise as _pointwise,
+    _pooling as _pooling,
     _quantization as _quantization,
     _random as _random,
     _recurrent as _recurrent,

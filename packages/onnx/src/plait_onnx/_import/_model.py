@@ -11,10 +11,11 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
 from plait_core import Tensor
 from plait_nn import Module, Parameter
+from plait_onnx._import._builder import Builder
 from plait_onnx._import._elements import NUMPY
 from plait_onnx._import._errors import ModelError, text
 from plait_onnx._import._program import as_tensor
-from plait_onnx._import._scope import Builder, Scope
+from plait_onnx._import._scope import Scope
 from plait_onnx._import._tensors import ExternalData
 
 __all__ = ["OnnxModule", "load"]
@@ -130,7 +131,7 @@ class OnnxModule(Module):
             return [self._value(name, part) for part in value]
         kind = NUMPY.get(self._elements.get(name, 0))
         if isinstance(value, (bool, int, float, np.generic, np.ndarray)) and kind is not None:
-            array = np.asarray(value, kind)
+            array: Any = np.asarray(value, kind)
             return array if array.size <= _SMALL else as_tensor(array)
         raise ModelError(
             f"the model's input {name!r} must be a tensor, a number or an array of NumPy, got "

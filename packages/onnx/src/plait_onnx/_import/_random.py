@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +17,8 @@ Function = Callable[..., Any]
 def _generator(node: Node) -> Any:
     """Return the generator of a node that has a seed of its own, which counts on."""
     seed = node.number("seed", None)
+    if seed is not None and not math.isfinite(seed):
+        raise node.error(f"seed must be a number, got {seed}")
     return None if seed is None else pc.Generator().manual_seed(abs(int(seed * 1000)) % (1 << 63))
 
 

@@ -12,6 +12,7 @@ from plait_onnx._import._registry import Node, operator
 from plait_onnx._import._sizes import as_ints
 
 Function = Callable[..., Any]
+_EACH = 1024  # bytes that an element of a sequence counts for, beside its own
 
 
 def _place(index: Any, count: int, beyond: int = 0) -> int:
@@ -38,8 +39,9 @@ def _at(_: Node) -> Function:
 
 
 @operator("SequenceInsert")
-def _insert(_: Node) -> Function:
+def _insert(node: Node) -> Function:
     def insert(values: list[Any], value: Any, index: Any = None) -> list[Any]:
+        node.check_size([len(values) + 1], _EACH)
         i = len(values) if index is None else _place(index, len(values), 1)
         return [*values[:i], as_tensor(value), *values[i:]]
 

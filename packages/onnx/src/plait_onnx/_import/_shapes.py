@@ -110,7 +110,13 @@ def _unsqueeze(_: Node) -> Function:
 @operator("Concat")
 def _concat(node: Node) -> Function:
     axis = node.integer("axis", 1 if node.version < 4 else None)
-    return lambda *parts: pc.cat(parts, axis)
+
+    def concat(*parts: Tensor) -> Tensor:
+        if len(parts) > 1:  # repeated, it would double a value in each node or round
+            node.check_size([sum(part.numel() for part in parts)], parts[0].itemsize)
+        return pc.cat(parts, axis)
+
+    return concat
 
 
 @operator("Expand", host=(1,))

@@ -64,7 +64,7 @@ def _tf_idf(node: Node) -> Function:
     def run(x: Tensor) -> Tensor:
         rows = x.reshape(1, -1) if x.ndim == 1 else x
         node.check_size([rows.shape[0], size], 4)
-        found = np.array([counts(row) for row in rows.tolist()], np.float32).reshape(-1, size)
+        found: Any = np.array([counts(row) for row in rows.tolist()], np.float32).reshape(-1, size)
         if mode == "IDF":
             found = (found > 0) * share
         elif mode == "TFIDF":
