@@ -1,7 +1,7 @@
 """The test cases that the package onnx has for backends: of nodes, and of small models.
 
-A part of them runs by default, all of them with PLAIT_ONNX_CASES=all in the environment. The file
-onnx_cases.json has those that fail, with the reasons.
+A part of them runs by default, all of them with ``--slow``. The file onnx_cases.json has those that
+fail, with the reasons.
 """
 
 import fnmatch
@@ -22,9 +22,8 @@ import plait_core as pc
 import plait_onnx
 from plait_onnx._import import _elements, _tensors
 
-ALL = os.environ.get("PLAIT_ONNX_CASES") == "all"
-EACH = 1 if ALL else 6
-SLOW = () if ALL else ("averagepool", "lppool", "maxpool")  # computing what they expect is slow
+EACH = 8  # one of so many runs by default
+SLOW = ("averagepool", "lppool", "maxpool")  # computing what they expect takes seconds
 BFLOAT16 = 2.0**-6  # the tolerance of onnx's own comparison
 with open(os.path.join(os.path.dirname(__file__), "onnx_cases.json"), encoding="utf-8") as stream:
     EXCEPTIONS = json.load(stream)
@@ -103,21 +102,21 @@ def exception_for(name):
     return None
 
 
-def node_cases():
+def node_cases(without=()):
     import onnx.backend.test.case.node as nodes
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for module in pkgutil.iter_modules(nodes.__path__):
-            if module.name not in SLOW:
+            if module.name not in without:
                 importlib.import_module(f"{nodes.__name__}.{module.name}")
     return sorted(nodes._NodeTestCases, key=lambda case: case.name)
 
 
-def test_nodes():
-    """At least 95 % of the cases of the default domain for our dtypes pass; each other is known."""
+def check_nodes(cases):
+    """Run cases of the default domain for our dtypes: 95 % must pass, and each other be known."""
     passed, failed, unknown = 0, [], []
-    for case in node_cases()[::EACH]:
+    for case in cases:
         if not is_of_default_domain(case.model):
             continue
         if not elements_in(case.model) <= set(_elements.DTYPES):
@@ -134,7 +133,16 @@ def test_nodes():
     print(f"{passed} of {passed + len(failed)} cases pass")
     assert not unknown, "\n".join(unknown)
     assert passed >= 0.95 * (passed + len(failed))
-    assert passed > (1600 if ALL else 230)
+    return passed
+
+
+def test_nodes():
+    assert check_nodes(node_cases(SLOW)[::EACH]) > 150
+
+
+@pytest.mark.slow
+def test_all_nodes():
+    assert check_nodes(node_cases()) > 1700
 
 
 def value_of(path, kind):
@@ -147,13 +155,12 @@ def value_of(path, kind):
     return onnx.TensorProto.FromString(data)
 
 
-@pytest.mark.parametrize("kind", ["simple", "pytorch-converted", "pytorch-operator"])
-def test_models(kind):
+def check_models(kind, each):
     folder = os.path.join(os.path.dirname(onnx.__file__), "backend", "test", "data", kind)
     paths = sorted(glob.glob(os.path.join(folder, "*", "model.onnx")))
     assert paths
     count = 0
-    for path in paths[::EACH]:
+    for path in paths[::each]:
         model = onnx.load(path)
         if not is_of_default_domain(model) or not elements_in(model) <= set(_elements.DTYPES):
             continue
@@ -170,3 +177,17 @@ def test_models(kind):
             run(path, module, *pair, 1e-3, 1e-5)
             count += 1
     assert count
+
+
+KINDS = ["simple", "pytorch-converted", "pytorch-operator"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_models(kind):
+    check_models(kind, EACH)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_all_models(kind):
+    check_models(kind, 1)

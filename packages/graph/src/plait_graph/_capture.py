@@ -98,6 +98,9 @@ class Recording:
 current_capture = _graph.current_capture
 
 
+_thread = threading.local()  # `selection`: which operators captures take apart, and refuse
+
+
 class _Ended(threading.local):
     """Captures of this thread that are still in use, as their recordings are compared."""
 
