@@ -6,11 +6,9 @@ fail, with the reasons.
 
 import fnmatch
 import glob
-import importlib
 import json
 import os
-import pkgutil
-import warnings
+import sys
 
 import numpy as np
 import onnx
@@ -20,25 +18,16 @@ from onnx import numpy_helper
 import plait_autograd
 import plait_core as pc
 import plait_onnx
-from plait_onnx._import import _elements, _tensors
+from plait_onnx._import import _elements
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+from onnx_cases import SLOW, elements_in, is_of_default_domain, node_cases, tensor_of
 
 EACH = 8  # one of so many runs by default
-SLOW = ("averagepool", "lppool", "maxpool")  # computing what they expect takes seconds
 BFLOAT16 = 2.0**-6  # the tolerance of onnx's own comparison
 with open(os.path.join(os.path.dirname(__file__), "onnx_cases.json"), encoding="utf-8") as stream:
     EXCEPTIONS = json.load(stream)
-
-
-def tensor_of(value):
-    """Return a value of a case as what a module takes."""
-    if isinstance(value, list):
-        return [tensor_of(part) for part in value]
-    if value is None:
-        return None
-    message = value
-    if not isinstance(value, onnx.TensorProto):
-        message = numpy_helper.from_array(np.asarray(value))
-    return _tensors.read_tensor(message, _tensors.ExternalData(None), "input")
 
 
 def assert_close(name, result, expected, rtol, atol):
@@ -66,51 +55,12 @@ def run(name, module, inputs, outputs, rtol, atol):
     assert_close(name, results, list(outputs), rtol, atol)
 
 
-def messages_in(message):
-    """Yield all messages in one of protobuf."""
-    yield message
-    for field, value in message.ListFields():
-        if field.message_type is not None:
-            repeated = not hasattr(value, "ListFields")
-            for inner in value if repeated else [value]:
-                yield from messages_in(inner)
-
-
-def elements_in(model):
-    """Return the element types of a model."""
-    found = set()
-    for message in messages_in(model):
-        if isinstance(message, onnx.TypeProto.Tensor):
-            found.add(message.elem_type)
-        elif isinstance(message, onnx.TensorProto):
-            found.add(message.data_type)
-        elif isinstance(message, onnx.NodeProto) and message.op_type in ("Cast", "SequenceEmpty"):
-            found.update(a.i for a in message.attribute if a.name in ("to", "dtype"))
-    return found - {0}
-
-
-def is_of_default_domain(model):
-    nodes = [m for m in messages_in(model) if isinstance(m, onnx.NodeProto)]
-    return not any(node.domain.startswith("ai.onnx.") for node in nodes)
-
-
 def exception_for(name):
     for kind, entry in EXCEPTIONS.items():
         ours = any(fnmatch.fnmatch(name, pattern) for pattern in entry["cases"])
         if ours and not any(fnmatch.fnmatch(name, p) for p in entry.get("but", ())):
             return kind
     return None
-
-
-def node_cases(without=()):
-    import onnx.backend.test.case.node as nodes
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for module in pkgutil.iter_modules(nodes.__path__):
-            if module.name not in without:
-                importlib.import_module(f"{nodes.__name__}.{module.name}")
-    return sorted(nodes._NodeTestCases, key=lambda case: case.name)
 
 
 def check_nodes(cases):

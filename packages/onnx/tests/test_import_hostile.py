@@ -3,10 +3,12 @@
 With ``--slow`` there are more mutants; PLAIT_ONNX_FUZZ=n makes n times as many of these.
 """
 
+import contextlib
 import os
 import random
 import resource
 import signal
+import sys
 
 import numpy as np
 import onnx
@@ -16,6 +18,11 @@ from onnx import AttributeProto, TensorProto, helper, numpy_helper, parser
 import plait_autograd
 import plait_core as pc
 import plait_onnx
+from plait_onnx._import import _elements
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+from onnx_cases import SLOW, elements_in, is_of_default_domain, node_cases, tensor_of
 
 MUTANTS = 60  # of each model
 SLOW_MUTANTS = 2000 * int(os.environ.get("PLAIT_ONNX_FUZZ", "1"))
@@ -176,10 +183,24 @@ LARGE = {
 }
 
 
+LARGE |= {
+    "a place of OneHot": large(
+        "OneHot", np.array(3), np.array([0.0, 1.0], np.float32), axis=-(1 << 31)
+    ),
+    "Col2Im": large("Col2Im", np.array([1 << 31, 1]), np.array([1 << 31, 1])),
+    "LpPool": large("LpPool", kernel_shape=[1 << 40] * 2, pads=[1 << 40] * 4),
+    "Conv": large("Conv", np.ones((1, 4, 1, 1), np.float32), pads=[1 << 20] * 4),
+    "MaxUnpool": large("MaxUnpool", np.array([0]), kernel_shape=[1], strides=[1 << 50]),
+    "LRN": large("LRN", size=1 << 40),
+    "nothing, but wide": large("ConstantOfShape", np.array([0, 1 << 40]), inputs=""),
+}
+SHAPES = {"Loop": (5000,), "LpPool": (1, 1, 4, 4), "Conv": (1, 4, 4, 4), "LRN": (1, 4, 4)}
+
+
 @pytest.mark.parametrize("what", LARGE)
 def test_large_results_are_refused(what):
     with pytest.raises(plait_onnx.ModelError, match=r"^(the model: )?node "):
-        plait_onnx.load(LARGE[what], limit=LIMIT)(pc.ones(5000 if what == "Loop" else 4))
+        plait_onnx.load(LARGE[what], limit=LIMIT)(pc.ones(*SHAPES.get(what, (4,))))
 
 
 @pytest.mark.parametrize(
@@ -337,12 +358,12 @@ class TooLong(BaseException):
     """A mutant runs on; that it can be interrupted is enough."""
 
 
-def attempt(data, shape):
+def attempt(data, inputs):
     """Load a file, and run it; return whether it did."""
     try:
         module = plait_onnx.load(data, limit=LIMIT)
         with plait_autograd.no_grad():
-            module(*[pc.ones(*shape)] * len(module._required))
+            module(*inputs)
     except (plait_onnx.ModelError, MemoryError):
         return False
     except TooLong:
@@ -350,33 +371,45 @@ def attempt(data, shape):
     return True
 
 
-def check_mutants(kind, count):
-    """Each mutant runs, or gives the error of this package; memory stays within some results."""
+@contextlib.contextmanager
+def watched(most_kib=400_000):
+    """Run mutants: memory stays within some results; the function bounds the time of one."""
 
     def stop(*_):
         raise TooLong
 
+    def limited(data, inputs):
+        signal.setitimer(signal.ITIMER_REAL, 0.5)
+        try:
+            return attempt(data, inputs)
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     previous = signal.signal(signal.SIGALRM, stop)
     try:
-        ran = failed = 0
+        yield limited
+    finally:
+        signal.signal(signal.SIGALRM, previous)
+    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert after - before < most_kib
+
+
+def check_mutants(kind, count):
+    """Each mutant of a model runs, or gives the error of this package."""
+    ran = failed = 0
+    with watched() as attempt_one:
         for number, (model, shape) in enumerate(seeds()):
             rng = random.Random(f"{kind} {number}")
             data = model.SerializeToString()
-            assert attempt(data, shape)
+            inputs = [pc.ones(*shape)]
+            assert attempt(data, inputs)
             for _ in range(count):
                 mutant = flipped(data, rng) if kind == "bytes" else rewritten(model, rng)
-                signal.setitimer(signal.ITIMER_REAL, 2)
-                try:
-                    done = attempt(mutant, shape)
-                finally:
-                    signal.setitimer(signal.ITIMER_REAL, 0)
+                done = attempt_one(mutant, inputs)
                 ran, failed = ran + done, failed + (not done)
-    finally:
-        signal.signal(signal.SIGALRM, previous)
-    assert ran > 10 and failed > 100
-    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    assert after - before < 400_000  # KiB
+    assert ran > 10
+    assert failed > 100
 
 
 @pytest.mark.parametrize("kind", ["bytes", "messages"])
@@ -389,3 +422,70 @@ def test_mutants(kind):
 @pytest.mark.parametrize("kind", ["bytes", "messages"])
 def test_many_mutants(kind):
     check_mutants(kind, SLOW_MUTANTS)
+
+
+# ---- mutants of nodes ----------------------------------------------------------------------------
+
+
+def other_value(value, rng):
+    """Return an input with other integers, or another shape or dtype."""
+    if isinstance(value, list):
+        return [other_value(part, rng) for part in value][: rng.randrange(len(value) + 1)]
+    tensor = tensor_of(value)
+    if tensor is None or not tensor.numel():
+        return tensor
+    kind = rng.randrange(6)
+    flat = tensor.reshape(-1)
+    if kind == 0 or (kind < 4 and not tensor.is_floating_point() and tensor.dtype != pc.bool):
+        array = flat.to(pc.int64).clone()
+        array[rng.randrange(flat.numel())] = rng.choice(NUMBERS)
+        return array.to(tensor.dtype).reshape(tensor.shape)
+    if kind == 1:
+        return flat[: rng.randrange(flat.numel())]
+    if kind == 2:
+        return tensor.unsqueeze(rng.randrange(tensor.ndim + 1))
+    if kind == 3 and tensor.ndim:
+        return tensor.narrow(rng.randrange(tensor.ndim), 0, 0)
+    if kind == 4:
+        return tensor.to(rng.choice([pc.float32, pc.int64, pc.bool, pc.float64, pc.uint8]))
+    return tensor[0] if tensor.ndim else tensor.reshape(1)
+
+
+def check_mutants_of_nodes(cases, count):
+    """Each operator, with attributes and inputs that do not fit, runs or gives a clear error."""
+    ran = 0
+    with watched() as attempt_one:
+        for case in cases:
+            types = elements_in(case.model)
+            if not is_of_default_domain(case.model) or not types <= set(_elements.DTYPES):
+                continue
+            for number in range(count):
+                rng = random.Random(f"{case.name} {number}")
+                model = onnx.ModelProto()
+                model.CopyFrom(case.model)
+                attributes = [a for node in model.graph.node for a in node.attribute]
+                if attributes and rng.random() < 0.5:
+                    attribute = rng.choice(attributes)
+                    if attribute.type == AttributeProto.INT:
+                        attribute.i = rng.choice(NUMBERS)
+                    elif attribute.type == AttributeProto.FLOAT:
+                        attribute.f = rng.choice([-1.0, 1e30, float("nan"), float("inf")])
+                    elif attribute.ints:
+                        attribute.ints[rng.randrange(len(attribute.ints))] = rng.choice(NUMBERS)
+                inputs = [tensor_of(value) for value in case.data_sets[0][0]]
+                if inputs and rng.random() < 0.8:
+                    place = rng.randrange(len(inputs))
+                    inputs[place] = other_value(case.data_sets[0][0][place], rng)
+                attempt_one(model, inputs)
+                ran += 1
+    return ran
+
+
+def test_mutants_of_nodes():
+    assert check_mutants_of_nodes(node_cases(SLOW)[::16], 1) > 75
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600 if "PLAIT_ONNX_FUZZ" in os.environ else 900)
+def test_many_mutants_of_nodes():
+    assert check_mutants_of_nodes(node_cases(), SLOW_MUTANTS // 400) > 1500

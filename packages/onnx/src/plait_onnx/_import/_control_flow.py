@@ -125,7 +125,7 @@ def _loop(node: Node) -> Function:
             carried = results[:count_carried]
             for part, value in zip(collected, results[count_carried:], strict=True):
                 tensor = as_tensor(value)
-                size += tensor.numel() * tensor.itemsize
+                size += tensor.numel() * tensor.itemsize + 1024
                 part.append(tensor)
             if size > node.limit:
                 raise ValueError(f"results of {i + 1} rounds have more bytes than `limit`")
@@ -186,6 +186,7 @@ def _scan(node: Node) -> Function:
         if len(counts) != 1:
             raise ValueError(f"sequences have different lengths: {sorted(counts)}")
         count = counts.pop()
+        node.check_count(count)
         collected: list[list[Any]] = [[] for _ in range(outputs)]
         for i in range(count):
             parts = [
@@ -234,6 +235,7 @@ def _scan_8(node: Node) -> Function:
             count = scanned[0].shape[0]
             if lengths is not None:
                 count = min(count, int(host_value(lengths).reshape(-1)[i]))
+            node.check_count(count)
             rows.append(one(captured[0], [v[i] for v in tensors[:states]], scanned, count))
         return tuple(
             pc.stack([as_tensor(row[k]) for row in rows]) for k in range(body.output_count)

@@ -14,6 +14,7 @@ from plait_core import Tensor
 from plait_onnx._import._registry import Node, operator
 
 Function = Callable[..., Any]
+_WIDE = 256  # a border from which on the size of the result is looked at
 _AUTO = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
 _conv2d_activation: Function = operator_of("conv2d_activation")
 _CONV = (F.conv1d, F.conv2d, F.conv3d)
@@ -100,6 +101,9 @@ def convolve(node: Node) -> Function:
         if low != high or min(low) < 0:
             x, low = bordered(node, x, low, high), [0] * dims
         steps, spread = windows.strides(dims), windows.dilations(dims)
+        if max(low, default=0) > _WIDE:
+            sizes = [n + 2 * p for n, p in zip(x.shape[2:], low, strict=True)]
+            node.check_size([x.shape[0], weight.shape[0], *sizes], x.itemsize)
         if node.activation is None:
             return _CONV[dims - 1](x, weight, bias, steps, low, spread, groups)
         if dims == 2 and not x.is_complex() and x.is_floating_point():
@@ -184,7 +188,9 @@ def _col_to_im(node: Node) -> Function:
         low, high = windows.pads(sizes, kernel)
         steps, spread = windows.strides(dims), windows.dilations(dims)
         wide = [n + a + b for n, a, b in zip(sizes, low, high, strict=True)]
-        channels = x.shape[1] // math.prod(kernel)
+        channels = x.shape[1] // max(math.prod(kernel), 1)
+        if channels < 1 or min(kernel, default=0) < 1 or len(sizes) != dims:
+            raise ValueError(f"blocks of {kernel} in an image of {sizes}")
         node.check_size([x.shape[0], channels, *wide], x.itemsize)
         counts = [
             (n - d * (k - 1) - 1) // s + 1

@@ -142,6 +142,8 @@ def _one_hot(node: Node) -> Function:
             raise ValueError(f"depth must not be negative, got {n}")
         node.check_size([*index.shape, n], values.itemsize)
         at = axis + index.ndim + 1 if axis < 0 else axis
+        if not 0 <= at <= index.ndim:
+            raise ValueError(f"axis {axis} is out of range for {index.ndim + 1} dimensions")
         classes = pc.arange(n, device=index.device).reshape(n, *[1] * (index.ndim - at))
         whole = index.to(pc.int64).unsqueeze(at)
         hot = pc.where(whole < 0, whole + n, whole) == classes

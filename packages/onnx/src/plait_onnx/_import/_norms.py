@@ -140,6 +140,7 @@ def _lrn(node: Node) -> Function:
     def run(x: Tensor) -> Tensor:
         low = (size - 1) // 2
         shape = list(x.shape)
+        node.check_size([*shape, size])
         flat = (x * x).reshape(shape[0], 1, shape[1], -1)
         wide = F.pad(flat, [0, 0, low, size - 1 - low])
         sums = F.avg_pool2d(wide, (size, 1), 1).reshape(shape)  # means

@@ -147,6 +147,7 @@ def _patches(
         (whole.shape[i + 2] - spread[i] * (pooling.kernel[i] - 1) - 1) // steps[i] + 1
         for i in range(dims)
     ]
+    node.check_count(math.prod(pooling.kernel))
     parts = []
     for place in itertools.product(*(range(k) for k in pooling.kernel)):
         index: list[Any] = [slice(None), slice(None)]
@@ -217,6 +218,7 @@ def _max_unpool(node: Node) -> Function:
             )
         ]
         full = [*x.shape[:2], *sizes]
+        node.check_size(full, x.itemsize)
         wanted = full if shape is None else [int(n) for n in shape]
         node.check_size(wanted, x.itemsize)
         # indices are those of the input that was pooled, which has the inferred sizes

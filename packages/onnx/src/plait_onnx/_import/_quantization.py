@@ -22,6 +22,7 @@ def _spread(node: Node, value: Tensor, x: Tensor, axis: int, block: int) -> Tens
     at = axis % x.ndim
     if block:
         n = x.shape[at]
+        node.check_size([*value.shape, block], value.itemsize)
         repeated = pc.repeat_interleave(value, block, at)
         return repeated.narrow(at, 0, n)
     if value.ndim == 1:

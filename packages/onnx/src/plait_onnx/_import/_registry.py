@@ -16,6 +16,7 @@ __all__ = ["Entry", "Node", "entry_for", "host_operator", "operator", "HOST"]
 Function = Callable[..., Any]
 _T = TypeVar("_T", bound=Function)
 _REQUIRED: Any = object()
+_EACH = 1024  # bytes that a tensor of a sequence counts for, beside its elements
 DOMAINS = {"": "", "ai.onnx": ""}
 
 
@@ -190,11 +191,16 @@ class Node:
         """Return whether an input is left out."""
         return index >= len(self.inputs) or not self.inputs[index]
 
+    def check_count(self, count: Any) -> None:
+        """Raise an error if so many tensors, or steps of Python, are more than the limit allows."""
+        self.check_size([count], _EACH)
+
     def check_size(self, shape: Sequence[Any], itemsize: int = 4) -> None:
         """Raise an error if a value of this shape is larger than the limit."""
         if any(n < 0 for n in shape):
             raise self.error(f"a shape must not be negative, got {list(shape)}")
-        if math.prod(shape) * itemsize > self.limit:
+        # an empty value counts as if it was not: what is made beside it has the other sizes
+        if math.prod(max(n, 1) for n in shape) * itemsize > self.limit:
             raise self.error(
                 f"its result of shape {list(shape)} has more bytes than `limit`, {self.limit}"
             )

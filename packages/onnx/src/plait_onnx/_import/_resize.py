@@ -301,7 +301,11 @@ def _roi_align(node: Node) -> Function:
 
 @operator("MaxRoiPool")
 def _max_roi_pool(node: Node) -> Function:
-    height, width = node.integers("pooled_shape")
+    pooled = node.integers("pooled_shape")
+    if len(pooled) != 2 or min(pooled) < 1:
+        raise node.error(f"pooled_shape must be two positive numbers, got {pooled}")
+    height, width = pooled
+    node.check_count(height * width)
     scale = node.number("spatial_scale", 1.0)
 
     def run(x: Tensor, boxes: Tensor) -> Tensor:

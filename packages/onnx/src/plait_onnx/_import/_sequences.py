@@ -12,7 +12,6 @@ from plait_onnx._import._registry import Node, operator
 from plait_onnx._import._sizes import as_ints
 
 Function = Callable[..., Any]
-_EACH = 1024  # bytes that an element of a sequence counts for, beside its own
 
 
 def _place(index: Any, count: int, beyond: int = 0) -> int:
@@ -41,7 +40,7 @@ def _at(_: Node) -> Function:
 @operator("SequenceInsert")
 def _insert(node: Node) -> Function:
     def insert(values: list[Any], value: Any, index: Any = None) -> list[Any]:
-        node.check_size([len(values) + 1], _EACH)
+        node.check_count(len(values) + 1)
         i = len(values) if index is None else _place(index, len(values), 1)
         return [*values[:i], as_tensor(value), *values[i:]]
 
@@ -76,6 +75,7 @@ def _split(node: Node) -> Function:
 
     def split(x: Tensor, sizes: Any = None) -> list[Tensor]:
         n = x.shape[axis]
+        node.check_count(n)
         if sizes is None:
             parts = pc.split(x, 1, axis)
             return list(parts) if keep else [part.squeeze(axis) for part in parts]

@@ -115,13 +115,23 @@ def _cast(node: Node) -> Function:
 @host_operator("Gather")
 def _gather(node: Node) -> Function:
     axis = node.integer("axis", 0)
-    return lambda x, index: NotImplemented if index.size > _MOST else x.take(index, axis)
+
+    def gather(x: Array, index: Array) -> Any:
+        small = x.size * index.size <= _MOST * max(x.shape[axis], 1)
+        return x.take(index, axis) if small else NotImplemented
+
+    return gather
 
 
 @host_operator("Concat")
 def _concat(node: Node) -> Function:
     axis = node.integer("axis", 1)
-    return lambda *parts: np.concatenate(parts, axis)
+
+    def concat(*parts: Array) -> Any:
+        small = sum(part.size for part in parts) <= _MOST
+        return np.concatenate(parts, axis) if small else NotImplemented
+
+    return concat
 
 
 @host_operator("Unsqueeze")

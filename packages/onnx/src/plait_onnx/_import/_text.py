@@ -44,6 +44,7 @@ def _tf_idf(node: Node) -> Function:
     grams, places = _grams(node), node.integers("ngram_indexes")
     weights = np.array(node.numbers("weights", [1.0] * len(places)), np.float32)
     size = max(places, default=-1) + 1
+    node.check_size([size])
     if len(weights) != len(places):
         raise node.error(f"{len(weights)} weights for {len(places)} n-grams")
     if not 1 <= least <= most <= 1000 or not 0 <= skips <= 1_000_000:
