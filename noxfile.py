@@ -37,6 +37,7 @@ CONFORMANCE_ROLES = (
 BESIDE_TESTS = (
     "abi_growth",
     "attack",
+    "exchange",
     "jax",
     "oracle",
     "pretrained",
@@ -116,6 +117,8 @@ CORPORA = (
 )
 GYMNASIUM = "gymnasium==1.4.0"
 TENSORBOARD = "tensorboard>=2.16"  # used by plait_torch's SummaryWriter
+ONNXRUNTIME = "onnxruntime==1.32.0"
+TIMM = ("timm==1.0.31", "torchvision==0.28.0")
 RUFF = "ruff==0.17.5"
 MYPY = "mypy==2.4.1"
 PYRIGHT = "basedpyright==1.40.2"  # pyright as a wheel that needs no npm
@@ -250,6 +253,22 @@ def pretrained(session: nox.Session) -> None:
     install_trained(session)
     session.install(*PYTEST, "numpy")
     session.run("pytest", "tests/pretrained", *session.posargs)
+
+
+@nox.session
+def exchange(session: nox.Session) -> None:
+    """Run exported ONNX models in onnxruntime; ``-- --timm [NAME ...]``: those of timm."""
+    install(session, ["onnx", "plait", "torch"], extras=True)
+    session.install(ONNXRUNTIME)
+    words = list(session.posargs)
+    if words[:1] == ["--timm"]:
+        session.install("--no-deps", *TIMM)
+        session.install("huggingface_hub", "safetensors", "pyyaml", "pillow")
+        session.run(
+            "python", "-m", "plait.torch", "tests/exchange/timm_in_onnxruntime.py", *words[1:]
+        )
+        return
+    session.run("pytest", "tests/exchange", *words)
 
 
 @nox.session

@@ -31,6 +31,7 @@ SESSIONS: dict[str, tuple[str, ...]] = {
     "sbom": (),
     "gpu-kernels": (),
     "tutorial": (),
+    "exchange": (),
     "jax": (),
     "races": (),
     "free-threads": ("python3.14t",),

@@ -273,8 +273,9 @@ class Builder:
 
     def reshape(self, x: Input, sizes: Sequence[Any]) -> str:
         """Return a tensor in another shape."""
-        allow = 1 if any(isinstance(size, int) and size == 0 for size in sizes) else None
-        return self.op("Reshape", x, self.sizes_tensor(sizes), allowzero=allow)
+        shorter = _inferred(x, sizes)
+        has_zero = any(type(size) is int and size == 0 for size in sizes)
+        return self.op("Reshape", x, self.sizes_tensor(shorter), allowzero=has_zero or None)
 
     def flat(self, x: Input) -> str:
         """Return a tensor in one dimension."""
@@ -330,3 +331,18 @@ class Computed:
 
 def _name(x: Value | str) -> str:
     return x.name if isinstance(x, Value) else x
+
+
+def _inferred(x: Input, sizes: Sequence[Any]) -> list[Any]:
+    """Return the sizes of a Reshape with 0 for those that stay, and -1 for one that follows."""
+    result = list(sizes)
+    if is_fixed(result) or 0 in result:
+        return result
+    if isinstance(x, Value):
+        for at, (size, own) in enumerate(zip(result, x.dims, strict=False)):
+            if isinstance(own, str) and own == str(size):
+                result[at] = 0
+    others = [at for at, size in enumerate(result) if not isinstance(size, int)]
+    if len(others) == 1 and -1 not in result:
+        result[others[0]] = -1
+    return result

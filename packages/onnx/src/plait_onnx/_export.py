@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import onnx
+
 import plait_autograd
 import plait_core as pc
 import plait_graph
@@ -146,7 +147,7 @@ def _line_of(call: Callable[..., Any], apart: frozenset[str], error: Unsupported
         own = [f for f in frames if not any(f"/{p}/" in f.filename for p in _PACKAGES)]
         if own:
             return f" (called in {own[-1].filename}, line {own[-1].lineno}, {own[-1].name})"
-    except Exception:  # noqa: S110 - the error at hand is told without a line
+    except Exception:
         pass
     return ""
 

@@ -384,17 +384,23 @@ for _name, _kind in {"and": "And", "or": "Or", "xor": "Xor"}.items():
 
 
 def _shifted(b: Builder, x: Any, y: Any, direction: str) -> str:
+    """Shift by less than the bits of the dtype; further shifts, and negative ones, leave nothing."""
     dtype = b.results[0].dtype
-    if not dtype.name.startswith("uint"):
-        places = b.op("Min", operand(b, y, "int64"), b.number(62, "int64"))
-        places = b.op("Max", places, b.number(0, "int64"))
-        power = b.op("Pow", b.number(2, "int64"), places)
-        wide = operand(b, x, "int64")
-        if direction == "LEFT":
-            return b.cast(b.op("Mul", wide, power), dtype)
-        whole = b.op("Sub", wide, b.op("Mod", wide, power))
-        return b.cast(b.op("Div", whole, power), dtype)
-    return b.op("BitShift", *_both(b, x, y, dtype), direction=direction)
+    bits = int(dtype.name.lstrip("uint"))
+    if dtype.name.startswith("uint"):
+        number, count = _both(b, x, y, dtype)
+        is_near = b.op("Less", count, b.number(bits, dtype))
+        moved = b.op("BitShift", number, count, direction=direction)
+        return b.op("Where", is_near, moved, b.number(0, dtype))
+    number, count, zero = operand(b, x, "int64"), operand(b, y, "int64"), b.constant(0)
+    is_near = b.op("Less", count, b.constant(bits))
+    is_near = b.op("And", is_near, b.op("GreaterOrEqual", count, zero))
+    power = b.op("Pow", b.constant(2), b.op("Where", is_near, count, zero))
+    if direction == "LEFT":
+        return b.cast(b.op("Where", is_near, b.op("Mul", number, power), zero), dtype)
+    moved = b.op("Div", b.op("Sub", number, b.op("Mod", number, power)), power)
+    sign = b.op("Where", b.op("Less", number, zero), b.constant(-1), zero)
+    return b.cast(b.op("Where", is_near, moved, sign), dtype)
 
 
 @lowers("bitwise_left_shift")
