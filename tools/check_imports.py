@@ -71,6 +71,8 @@ PARTS: dict[str, set[str]] = {
     "plait_torch/_file_writer.py": {"numpy"},
     "plait_torch/files.py": {"numpy"},
     "plait_torch/_mapped_file.py": {"numpy"},
+    # if a program calls an exported model
+    "plait_torch/_onnx.py": {"onnxruntime"},
     "plait_torch/_quasirandom.py": {"numpy"},
     "plait_torch/_sampler_draws.py": {"numpy"},
     "plait_torch/_summaries.py": {"numpy", "tensorboard", "matplotlib"},

@@ -182,3 +182,36 @@ def test_a_file_of_tensors_alone_says_so(tmp_path: Path) -> None:
     pc.save({"w": pc.ones(2)}, tmp_path / "state.safetensors")
     with pytest.raises(ValueError, match="has no graph"):
         load(tmp_path / "state.safetensors")
+
+
+def test_operators_are_taken_apart_at_all_sizes() -> None:
+    def function(x: Any) -> Any:
+        return nn.functional.softmax(x, 1) / x.shape[0]
+
+    x = pc.randn(3, 4)
+    whole = export(function, (x,))
+    parts = export(function, (x,), dynamic={"x": {0: "n"}}, apart={"softmax"})
+    assert "softmax" in [node.op for node in whole.graph.nodes]
+    assert [node.op for node in parts.graph.nodes[:4]] == ["amax", "sub", "exp", "sum"]
+    for n in (1, 3, 7):
+        y = pc.randn(n, 4)
+        assert pc.allclose(parts(y), function(y))
+
+
+def test_refused_operators_are_errors_where_they_are_called() -> None:
+    def function(x: Any) -> Any:
+        return x.exp() + x.sin()
+
+    with pytest.raises(NotImplementedError, match="sin: it is called here") as caught:
+        export(function, (pc.ones(2),), refused={"sin"})
+    assert "function" in [frame.name for frame in caught.traceback]
+    assert export(function, (pc.ones(2),))(pc.zeros(2)).tolist() == [1.0, 1.0]
+
+
+def test_boxes_that_are_kept_are_counted_in_each_run() -> None:
+    def function(boxes: Any) -> Any:
+        return boxes[plait_abi.operator("nms")(boxes, boxes[:, 2], 0.5)]
+
+    boxes = pc.tensor([[0.0, 0, 2, 2], [0, 0, 2, 1.9], [3, 3, 4, 4]])
+    run = export(function, (boxes,))
+    assert (run(boxes).shape[0], run(boxes + pc.tensor([[0.0], [5.0], [9.0]])).shape[0]) == (2, 3)

@@ -31,7 +31,7 @@ _TYPES = {
     "complex128": TensorProto.COMPLEX128,
     "bfloat16": TensorProto.BFLOAT16,
 }
-_DTYPES = {number: name for name, number in _TYPES.items()}
+_DTYPES: dict[int, str] = {int(number): name for name, number in _TYPES.items()}
 
 
 def element_type(dtype: plait_abi.dtype | str) -> int:

@@ -44,10 +44,10 @@ def export(
     """Write a module or a function of tensors as an ONNX model.
 
     The function is recorded by `plait_graph.export`, which calls it several times under `no_grad`;
-    a module should be in the mode in which it is used, such as by ``model.eval()``. Each operator of
-    the recording is written as nodes of ONNX; one that ONNX does not have is taken apart, as far as
-    plait computes it by others. Parameters and buffers keep their names. What the function writes
-    to buffers is not kept by an ONNX model.
+    a module should be in the mode in which it is used, such as by ``model.eval()``. Each operator
+    of the recording is written as nodes of ONNX; one that ONNX does not have is taken apart, as
+    far as plait computes it by others. Parameters and buffers keep their names. What the function
+    writes to buffers is not kept by an ONNX model.
 
     Args:
         function: a module or a function of tensors, which returns tensors in containers; None
@@ -230,7 +230,7 @@ def _chosen(argument: str, names: Sequence[str] | None, own: list[str]) -> list[
         chosen = own
     elif len(names) > len(own):
         raise ValueError(
-            f"export: `{argument}` has {len(names)} names, and the function {len(own)} tensors there"
+            f"export: `{argument}` has {len(names)} names, the function {len(own)} tensors there"
         )
     else:
         chosen = [*names, *own[len(names) :]]

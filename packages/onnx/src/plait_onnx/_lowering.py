@@ -23,16 +23,12 @@ from plait_abi import binding
 from plait_graph import Graph, Node, Number, SizeExpression, SizeQuotient, Value as GraphValue
 from plait_graph.interpreter import results_of, run_node
 from plait_onnx._builder import Builder, Size, Unsupported, Value
+from plait_onnx._counted_sizes import counted_sizes, has_counted_sizes
 from plait_onnx._dtypes import element_type
 from plait_onnx._table import TABLE, lower_call
 
 __all__ = ["Lowering", "Result", "value_info"]
 
-# results of which the sizes depend on values, not on sizes alone
-_COUNTED = (
-    *("nonzero", "argwhere", "nonzero_rows", "masked_select", "masked_values", "nms"),
-    "repeat_interleave.tensor",
-)
 # views that keep the order of elements
 _IN_ORDER = (
     *("view", "reshape", "flatten", "unflatten", "unsqueeze", "squeeze", "squeeze.dim", "ravel"),
@@ -148,11 +144,12 @@ class Lowering:
         made = {value.name: tensor for value, tensor in pairs}
         self._tensors.update(made)
         is_new = {name for name in made if name not in self.types}
-        unknown = self._has_counted_sizes(node)
+        operands = [[self.types[v.name].dims for v in _parts(each)] for each in node.args]
+        unknown = has_counted_sizes(node, operands)
         for name in is_new:
             dims = None
             if unknown and name not in self.graph.shapes:
-                dims = self._unknown_dims(node, made[name])
+                dims = counted_sizes(node, operands, tuple(made[name].shape))
             self.types[name] = self._described(name, made[name], dims)
         inputs = [value.name for argument in node.args for value in _parts(argument)]
         is_constant = not _is_random(node) and all(name in self._constant for name in inputs)
@@ -335,50 +332,6 @@ class Lowering:
             name = arguments["self"].name
         return None
 
-    # ---- sizes that depend on values -------------------------------------------------------------
-
-    def _has_counted_sizes(self, node: Node) -> bool:
-        return node.op in _COUNTED or any(
-            None in self.types[value.name].dims
-            for argument in node.args
-            for value in _parts(argument)
-        )
-
-    def _unknown_dims(self, node: Node, tensor: pc.Tensor) -> tuple[Size, ...]:
-        if node.op in ("nonzero", "argwhere", "nonzero_rows"):
-            return (None, int(tensor.shape[1]))
-        operands = [self.types[v.name].dims for argument in node.args for v in _parts(argument)]
-        own = self.types[next(iter(_parts(node.args[0]))).name].dims if operands else ()
-        if node.op == "select":
-            dim = node.args[1] % len(own)  # type: ignore[operator]
-            return tuple(own[:dim] + own[dim + 1 :])
-        if node.op == "unsqueeze":
-            dim = node.args[1] % (len(own) + 1)  # type: ignore[operator]
-            return (*own[:dim], 1, *own[dim:])
-        if node.op in ("slice", "narrow"):
-            dim = node.args[1] % len(own)  # type: ignore[operator]
-            size = None if own[dim] is None else int(tensor.shape[dim])
-            return (*own[:dim], size, *own[dim + 1 :])
-        if node.op == "index_select":
-            dim = node.args[1] % len(own)  # type: ignore[operator]
-            index = operands[-1][0] if operands[-1] else 1
-            return (*own[:dim], index, *own[dim + 1 :])
-        if node.op == "index_tensors" and len(operands) == 2:
-            (dim,) = (
-                at
-                for at, each in enumerate(node.args[1])
-                if each is not None  # type: ignore
-            )
-            return (*own[:dim], *operands[1], *own[dim + 1 :])
-        if node.op in _elementwise():
-            return tuple(
-                None
-                if any(None in dims[len(dims) - at :][:1] for dims in operands if len(dims) >= at)
-                else int(tensor.shape[-at])
-                for at in range(tensor.ndim, 0, -1)
-            )
-        return (None,) * tensor.ndim
-
     # ---- control flow ----------------------------------------------------------------------------
 
     def _region(
@@ -450,12 +403,6 @@ class Lowering:
         outputs = [onnx.helper.make_tensor_value_info(goes_on, boolean, []), *infos]
         graph = onnx.helper.make_graph(body.nodes, "body", inputs, outputs)
         return b.ops("Loop", len(carried), None, start, *carried, body=graph)
-
-
-@functools.cache
-def _elementwise() -> frozenset[str]:
-    """Return the operators whose results have the shape to which their operands broadcast."""
-    return frozenset({*dict(binding.operators_with("pointwise")), "cast", "where", "masked_fill"})
 
 
 @functools.cache

@@ -56,12 +56,13 @@ class ExportedModel:
 
         Example:
             >>> import onnx, plait_core as pc, plait_onnx
-            >>> onnx.checker.check_model(plait_onnx.export(lambda x: x.exp(), (pc.ones(2),)).to_proto())
+            >>> model = plait_onnx.export(lambda x: x.exp(), (pc.ones(2),))
+            >>> onnx.checker.check_model(model.to_proto())
         """
         if self.nbytes > _LARGEST:
             raise ValueError(
-                f"ExportedModel.to_proto: the weights have {self.nbytes} bytes, and a message holds "
-                "less than 2 GB; `save` writes them beside the file"
+                f"ExportedModel.to_proto: the weights have {self.nbytes} bytes, and a message "
+                "holds less than 2 GB; `save` writes them beside the file"
             )
         model = ModelProto()
         model.CopyFrom(self.model)
@@ -124,7 +125,7 @@ def _outside(file: Any, location: str, name: str, tensor: pc.Tensor) -> TensorPr
         return packed(tensor, name)
     file.write(b"\0" * (-file.tell() % _ALIGNED))
     offset = file.tell()
-    array = array_of(tensor)
+    array: Any = array_of(tensor)
     if sys.byteorder == "big":
         array = array.byteswap()
     file.write(memoryview(array.reshape(-1)).cast("B"))

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from plait_onnx._builder import Builder
 
 __all__ = ["TABLE", "lower_call", "lowers"]
 
 Function = Callable[..., Any]
+F = TypeVar("F", bound=Function)
 TABLE: dict[str, tuple[Function, frozenset[str]]] = {}
 
 
-def lowers(*names: str) -> Callable[[Function], Function]:
+def lowers(*names: str) -> Callable[[F], F]:
     """Enter a function into the table for operators.
 
     It gets a `Builder` and arguments of the call by the names of the schema, and returns the name
     of a result, or a tuple of them.
     """
 
-    def enter(function: Function) -> Function:
+    def enter(function: F) -> F:
         parameters = list(inspect.signature(function).parameters)[1:]
         for name in names:
             TABLE[name] = function, frozenset(parameters)

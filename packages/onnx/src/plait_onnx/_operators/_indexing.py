@@ -253,7 +253,7 @@ def search_sorted(b: Builder, sorted_sequence: Value, input: Value, right: bool)
 
 def _ordered(b: Builder, x: Value, dim: int, count: Any, largest: bool) -> tuple[str, str]:
     if not x.ndim:
-        return x, b.constant(0)
+        return x.name, b.constant(0)
     narrow = x.dtype.name not in ("float32", "float64", "int32", "int64")
     wide = ("float32" if "float" in x.dtype.name else "int32") if narrow else x.dtype.name
     source, length = b.cast(x, wide), b.sizes_tensor([count])

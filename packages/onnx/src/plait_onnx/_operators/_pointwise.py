@@ -384,7 +384,7 @@ for _name, _kind in {"and": "And", "or": "Or", "xor": "Xor"}.items():
 
 
 def _shifted(b: Builder, x: Any, y: Any, direction: str) -> str:
-    """Shift by less than the bits of the dtype; further shifts, and negative ones, leave nothing."""
+    """Shift integers; shifts by the bits of the dtype or more, or by less than 0, leave nothing."""
     dtype = b.results[0].dtype
     bits = int(dtype.name.lstrip("uint"))
     if dtype.name.startswith("uint"):

@@ -9,7 +9,7 @@ from plait_onnx._table import lowers
 
 
 def _reordered(b: Builder, x: Any, order: list[int]) -> str:
-    """Return the parts of a weight or bias, one for each gate, in ONNX's order, in one direction."""
+    """Return a weight or bias with its parts, one for each gate, in ONNX's order."""
     count = len(order)
     parts = b.ops("Split", count, x, b.constant([x.shape[0] // count] * count), axis=0)
     return b.unsqueeze(b.op("Concat", *(parts[i] for i in order), axis=0), 0)

@@ -12,7 +12,7 @@ from plait_onnx._table import lowers
 
 @lowers("view", "reshape", "_unsafe_view")
 def view(b: Builder, self: Value, arguments: dict[str, Any]) -> str:
-    return b.reshape(self, arguments.get("size", arguments.get("shape")))
+    return b.reshape(self, arguments["size" if "size" in arguments else "shape"])
 
 
 @lowers("flatten")
@@ -94,7 +94,7 @@ def expand(b: Builder, self: Value, arguments: dict[str, Any]) -> str:
     if isinstance(other, Value):
         return b.op("Expand", self, b.op("Shape", other))
     # 1 keeps the size of the operand
-    sizes = [1 if n == -1 else n for n in arguments.get("size", arguments.get("shape"))]
+    sizes = [1 if n == -1 else n for n in arguments["size" if "size" in arguments else "shape"]]
     return b.expand(self, sizes)
 
 
@@ -173,7 +173,7 @@ def unbind(b: Builder, self: Value, dim: int) -> list[str]:
 
 @lowers("repeat", "tile")
 def repeat(b: Builder, self: Value, arguments: dict[str, Any]) -> str:
-    times = arguments.get("repeats", arguments.get("dims"))
+    times = arguments["repeats" if "repeats" in arguments else "dims"]
     more = len(times) - self.ndim
     if more < 0:
         times = (*[1] * -more, *times)
