@@ -161,7 +161,14 @@ _PACKAGES = (
 def _tensors_in(args: Any, kwargs: Mapping[str, Any] | None) -> list[pc.Tensor]:
     leaves = tree_flatten((tuple(args), dict(kwargs or {})))[0]
     tensors = [leaf for leaf in leaves if isinstance(leaf, pc.Tensor)]
-    return list({id(tensor): tensor for tensor in tensors}.values())
+    return list({_memory_of(tensor): tensor for tensor in tensors}.values())
+
+
+def _memory_of(tensor: pc.Tensor) -> Any:
+    """Return what tensors have in common that are one input of a graph."""
+    if not tensor.numel():
+        return id(tensor)
+    return tensor.data_ptr(), tensor.dtype, tuple(tensor.shape), tensor.stride()
 
 
 def _model_of(

@@ -84,7 +84,6 @@ class Lowering:
         self._stale: set[str] = set()
         self._constant: set[str] = set()
         self._producers: dict[str, tuple[str, dict[str, Any]]] = {}
-        builder.linear_of = self._linear_of
 
     # ---- the graph -------------------------------------------------------------------------------
 
@@ -250,6 +249,7 @@ class Lowering:
         }
         self.builder.results = self._result_types(node) if results is None else results
         self.builder.call = node.op
+        self.builder.linear_of = self._linear_of
         self.builder.in_memory_order = all(
             self.types[value.name].in_memory_order
             for argument in node.args
