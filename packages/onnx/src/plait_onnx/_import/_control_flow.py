@@ -9,8 +9,8 @@ import numpy as np
 
 import plait_core as pc
 from plait_core import Tensor
+from plait_graph import cond, while_loop
 from plait_graph._capture import current_capture
-from plait_graph._control_flow import cond, while_loop
 from plait_onnx._import._program import as_tensor, host_value
 from plait_onnx._import._registry import Node, operator
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import onnx
-from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
 from plait_core import Tensor
 from plait_nn import Module, Parameter
@@ -211,7 +210,7 @@ def load(
         model = onnx.ModelProto()
         try:
             model.ParseFromString(data)
-        except (DecodeError, RecursionError) as error:
+        except Exception as error:  # a DecodeError of protobuf
             raise ModelError(f"{what} is no ONNX model: {error}") from None
         del data
     if not model.HasField("graph"):
