@@ -266,10 +266,7 @@ def pretrained(session: nox.Session) -> None:
 
 @nox.session
 def exchange(session: nox.Session) -> None:
-    """Compare ONNX models with onnxruntime, exported and imported; ``-- --timm [NAME ...]``: timm's.
-
-    The guide's page has a program for onnxruntime, so it runs here.
-    """
+    """Compare ONNX models and files with onnxruntime; ``-- --timm [NAME ...]``: those of timm."""
     install(session, ["onnx", "plait", "torch"], extras=True)
     session.install(ONNXRUNTIME)
     words = list(session.posargs)
@@ -282,7 +279,6 @@ def exchange(session: nox.Session) -> None:
         return
     session.install("--no-deps", "--ignore-requires-python", *WITH_FILES)
     session.run("pytest", "tests/exchange", *words)
-    session.run("pytest", "tests/test_tutorials.py", "-k", "test_the_code_of_a_page_runs and onnx")
 
 
 @nox.session
