@@ -258,8 +258,32 @@ def _dropped(x: Tensor, chance: float) -> tuple[Tensor, Tensor]:
 _WRAP = {21: (4, False), 22: (4, True), 25: (2, False), 26: (2, True)}
 
 
-def cast(x: Tensor, dtype: Any, element: int) -> Tensor:
+def _to_float8(x: Tensor, dtype: Any, saturate: bool, mode: str) -> Tensor:
+    """Return numbers of 8 bits; what is too large becomes the largest, or no number."""
+    wide = x if x.is_floating_point() and x.itemsize >= 4 else x.to(pc.float32)
+    if dtype.name == "float8_e8m0fnu":  # powers of 2
+        if mode != "nearest":
+            part, exponent = pc.frexp(wide)
+            down = (part == 0.5) if mode == "up" else pc.ones_like(part, dtype=pc.bool)
+            power = pc.ldexp(pc.ones_like(wide), exponent - down.to(exponent.dtype))
+            largest = 2.0**127
+            power = power.clamp(max=largest) if saturate else power
+            wide = pc.where((wide > 0) & pc.isfinite(wide), power, wide)
+        return wide.to(dtype)
+    largest = float(pc.finfo(dtype).max)
+    if saturate:
+        wide = pc.where(pc.isnan(wide), wide, wide.clamp(-largest, largest))
+    elif dtype.name == "float8_e4m3fn":  # without infinities: half a step beyond rounds back
+        wide = pc.where(pc.abs(wide) > largest + 16, math.nan, wide)
+    return wide.to(dtype)
+
+
+def cast(
+    x: Tensor, dtype: Any, element: int = 0, saturate: bool = True, mode: str = "up"
+) -> Tensor:
     """Return a tensor in the dtype of an element type."""
+    if dtype.name.startswith("float8"):
+        return x if x.dtype == dtype else _to_float8(x, dtype, saturate, mode)
     if packed_bits(element):
         bits, signed = _WRAP[element]
         whole = x.to(pc.int32) & ((1 << bits) - 1)
@@ -272,14 +296,19 @@ def cast(x: Tensor, dtype: Any, element: int) -> Tensor:
 
 @operator("Cast", 6)
 def _cast(node: Node) -> Function:
-    dtype, element = node.dtype("to"), node.integer("to")
-    return lambda x: cast(x, dtype, element)
+    dtype, element, more = node.dtype("to"), node.integer("to"), _rounding(node)
+    return lambda x: cast(x, dtype, element, *more)
+
+
+def _rounding(node: Node) -> tuple[bool, str]:
+    mode = node.text("round_mode", "up", ("up", "down", "nearest"))
+    return node.flag("saturate", True), mode
 
 
 @operator("CastLike")
 def _cast_like(node: Node) -> Function:
-    element = node.element(1)
-    return lambda x, like: cast(x, like.dtype, element)
+    element, more = node.element(1), _rounding(node)
+    return lambda x, like: cast(x, like.dtype, element, *more)
 
 
 @operator("BitCast")
