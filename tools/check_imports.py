@@ -93,6 +93,10 @@ PRIVATE: dict[str, set[str]] = {
     "plait": {"plait_core._operators"},
     # what programs take from private modules of torch, under the names that it has there
     "torch": {
+        # names and pickles as PyTorch has them
+        "plait_autograd._autograd",
+        "plait_optim._hooks",
+        "plait_optim._state",
         # what PyTorch's format of files is read and written with
         "plait_core._checkpoints._format",
         "plait_core._core",

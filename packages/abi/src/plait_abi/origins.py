@@ -47,7 +47,16 @@ def rename(value: Any, module: str, qualname: str) -> None:
 
 
 def restore(value: Any) -> None:
-    """Give an object the names back that it had before `rename`; do nothing for others."""
+    """Give an object the names back that it had before `rename`; do nothing for others.
+
+    Example:
+        >>> from plait_abi.origins import rename, restore
+        >>> def double(x): ...
+        >>> rename(double, "torch", "twice")
+        >>> restore(double)
+        >>> double.__qualname__
+        'double'
+    """
     value = _plain(value)
     _, module, qualname = _renamed.pop(id(value), (None, "", ""))
     if module:

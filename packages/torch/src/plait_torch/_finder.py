@@ -176,7 +176,9 @@ class Finder(importlib.metadata.DistributionFinder):
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
         if fullname in _shown_names.homes():
-            return _shown_names.naming(self._of_others(fullname, path, target))
+            spec = self._of_others(fullname, path, target)
+            _shown_names.watch(spec)
+            return spec
         if fullname != "torch" and not fullname.startswith("torch."):
             return None
         sources = _module_names.sources(fullname)

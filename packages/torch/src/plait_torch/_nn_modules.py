@@ -59,6 +59,7 @@ __all__ = [
 T = TypeVar("T", bound=plait.nn.Module)
 _grad_t = tuple[plait.Tensor, ...] | plait.Tensor
 _shape_t = int | list[int] | plait.Size
+_FUNCTIONAL = "torch.nn.functional"
 _EXTRA_STATE_KEY_SUFFIX = "_extra_state"
 _ConvNd = _Conv  # in PyTorch the base of the transposed convolutions, too
 _NormBase = _Norm
@@ -77,7 +78,7 @@ _global_parameter_registration_hooks = GLOBAL._parameters
 
 def __getattr__(name: str) -> Any:
     if name == "F":  # where programs replace functions that layers call
-        return importlib.import_module("torch.nn.functional")
+        return importlib.import_module(_FUNCTIONAL)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

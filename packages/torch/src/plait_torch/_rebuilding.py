@@ -19,7 +19,6 @@ from typing import Any
 import plait
 from plait_abi import Operator
 from plait_core._checkpoints._format import CompressedTensor, SparseTensor
-from plait_core._tensor._storages import storage_of
 from plait_optim._hooks import Hooks
 from plait_optim._state import State
 from plait_torch._file_names import STORAGES, Stored
@@ -88,7 +87,7 @@ _live: weakref.WeakValueDictionary[tuple[int, str], TypedStorage] = weakref.Weak
 
 
 def _typed(tensor: plait.Tensor) -> TypedStorage:
-    untyped = storage_of(tensor)
+    untyped: Any = tensor.untyped_storage()
     key = id(untyped), tensor.dtype.name
     result = _live.get(key)
     if result is None:
@@ -173,7 +172,7 @@ class _OfTorch(type):
     def __getattr__(cls, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return getattr(importlib.import_module("torch"), name)
+        return _torch("torch", name)
 
 
 class _VariableFunctionsClass(metaclass=_OfTorch):

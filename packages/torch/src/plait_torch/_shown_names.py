@@ -28,10 +28,10 @@ __all__ = [
     "functions",
     "homes",
     "import_modules",
-    "naming",
     "source_of",
     "table",
     "unbind",
+    "watch",
     "with_names",
 ]
 
@@ -159,11 +159,11 @@ def unbind() -> None:
     _annotations.clear()
 
 
-def naming(spec: importlib.machinery.ModuleSpec | None) -> Any:
-    """Return the spec of a module of plait so that its objects get their names after its import."""
+def watch(spec: importlib.machinery.ModuleSpec | None) -> None:
+    """Let the objects of a module of plait get their names after its import."""
     loader: Any = getattr(spec, "loader", None)
-    if spec is None or loader is None:
-        return spec
+    if loader is None:
+        return
     execute = loader.exec_module
 
     def exec_module(module: ModuleType) -> None:
@@ -171,7 +171,6 @@ def naming(spec: importlib.machinery.ModuleSpec | None) -> Any:
         apply(module.__name__)
 
     loader.exec_module = exec_module
-    return spec
 
 
 # ---- the modules that the names are in
