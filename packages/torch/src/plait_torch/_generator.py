@@ -9,7 +9,6 @@ from typing import Any
 import plait
 import plait_abi
 from plait_abi.binding import default_generator
-from plait_torch._random_arguments import OF_GENERATORS
 
 __all__ = ["bind", "unbind", "use_generator"]
 
@@ -75,6 +74,7 @@ def state_of(tensor: Any) -> Any:
 
 def bind() -> None:
     """Let states of generators be tensors of bytes, and draw from PyTorch's."""
+    from plait_torch._random_arguments import OF_GENERATORS
 
     def get_state(self: Any) -> Any:
         """Return the state as a tensor of bytes."""
@@ -97,6 +97,8 @@ def bind() -> None:
 
 def unbind() -> None:
     """Restore what was before `bind`."""
+    from plait_torch._random_arguments import OF_GENERATORS
+
     _put(_get_state, _set_state, _restore)
     for name in OF_GENERATORS:
         delattr(plait_abi.Generator, name)

@@ -195,7 +195,7 @@ def _get_layout(name: str) -> Any:
         >>> _get_layout("torch.strided").name
         'strided'
     """
-    return plait.layout(str(name).removeprefix("torch."))
+    return getattr(plait, plait.layout(str(name).removeprefix("torch.")).name)
 
 
 def _reduced_operator(operator: Any) -> Any:
