@@ -1,4 +1,4 @@
-"""Functions of `torch.nn.functional` that a program replaces; programs/operation_counts.py has all."""
+"""Functions that a program replaces; programs/operation_counts.py replaces all of them."""
 
 from __future__ import annotations
 
