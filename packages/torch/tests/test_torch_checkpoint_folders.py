@@ -175,8 +175,9 @@ def test_the_data_of_a_package(torch: Any) -> None:
     assert value["again"].data_ptr() == value["w"].data_ptr()
     assert package.load_text("res", "note.txt") == "hello"
     assert "mymod.py" in package.file_structure()
+    name = "mymod"
     with pytest.raises(plait.CheckpointError, match="mymod is a program"):
-        package.import_module("mymod")
+        package.import_module(name)
     with pytest.raises(plait.CheckpointError, match=r"no record '.*res/nothing'"):
         package.load_binary("res", "nothing")
     with pytest.raises(plait.CheckpointError, match="PackageImporter"):

@@ -12,8 +12,6 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import numpy as np
-
 import plait
 from plait_core._checkpoints._format import (
     CheckpointError,
@@ -212,7 +210,7 @@ class _Slice(Source):
         super().__init__(f"{file.name} (from byte {begin} on)", size)
         self._file, self._begin = file, begin
 
-    def read_into(self, begin: int, target: np.ndarray[Any, Any]) -> None:
+    def read_into(self, begin: int, target: Any) -> None:
         if begin + target.size > self.size:
             raise CheckpointError(f"load: {self.name} ends before byte {begin + target.size}")
         self._file.read_into(self._begin + begin, target)

@@ -9,6 +9,7 @@ strides and offset. The pickle of the object refers to tensors and storages by t
 from __future__ import annotations
 
 import tarfile
+from collections.abc import Callable
 from typing import Any
 
 import plait
@@ -30,8 +31,16 @@ __all__ = ["load"]
 _RECORDS = ("storages", "tensors", "pickle")
 
 
-def load(source: Source, options: Options) -> Any:
+def load(
+    source: Source, options: Options, unpickled: Callable[[bytes, Callable[[Any], Any]], Any]
+) -> Any:
     """Load a tar of `torch.save`.
+
+    Args:
+        source: the file.
+        options: those of `plait.load`.
+        unpickled: what reads a pickle with a function for its references where ``weights_only`` is
+            False.
 
     Raises:
         CheckpointError: it is damaged, is another tar, or `options` ask for what such files lack.
@@ -62,8 +71,6 @@ def load(source: Source, options: Options) -> Any:
 
     if options.weights_only:
         return run(records["pickle"], 0, find, persistent, build, options.safe)[0]
-    from plait_torch.files import unpickled
-
     return unpickled(records["pickle"], persistent)
 
 

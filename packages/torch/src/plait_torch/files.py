@@ -516,7 +516,7 @@ def _filled_data(
 def _load_tar(source: Source, options: Options) -> Any:
     from plait_torch import _tar_files
 
-    return _tar_files.load(source, options)
+    return _tar_files.load(source, options, unpickled)
 
 
 def load(source: Source, options: Options) -> Any:
