@@ -144,7 +144,8 @@ class Archive:
 
         def persistent(reference: Any) -> Stored:
             dtype, key, location, count, _ = described(reference)
-            return Stored(self._storage(folder, key, dtype, count, location), dtype)
+            storage = self._storage(folder, key, dtype, count, location)
+            return Stored(storage, binding.dtype(dtype))
 
         return run(self.record(name), 0, _find, persistent, _built)[0]
 
