@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import subprocess
 import sys
 from collections import namedtuple
@@ -248,3 +249,29 @@ def test_hooks_of_all_modules_as_dicts(torch: Any) -> None:
             _ = wrong[3]
     with pytest.raises(KeyError):
         del hooks[3]
+
+
+class _Imports:
+    """Samples that say which modules their worker imported for the sample."""
+
+    def __len__(self) -> int:
+        return 2
+
+    def __getitem__(self, index: int) -> int:
+        before = set(sys.modules)
+        names = sys.modules["torch"]
+        image = names.from_numpy(np.zeros((3, 4), np.uint8)).float().div(255).unsqueeze(0)
+        sys.modules["torch.nn.functional"].relu(names.stack([image, image]))
+        return len({name for name in set(sys.modules) - before if name.startswith("plait")})
+
+
+def test_forked_workers_find_the_names_of_the_facade_imported() -> None:
+    program = (
+        "import sys; import numpy as np; import torch, torch.nn.functional\n"
+        f"{inspect.getsource(_Imports)}\n"
+        "for batch in torch.utils.data.DataLoader(_Imports(), 2, num_workers=1):\n"
+        "    assert batch.tolist() == [0, 0], batch\n"
+    )
+    run = [sys.executable, "-c", f"import plait_torch; plait_torch.install(); exec({program!r})"]
+    done = subprocess.run(run, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr

@@ -36,6 +36,21 @@ def resolve(source: str) -> ModuleType:
     return getattr(result, name) if name else result
 
 
+def import_sources(name: str) -> None:
+    """Import all modules in which a module of the facade looks names up, if it is in use.
+
+    Called before processes are forked, so that not each of them imports what it uses.
+
+    Example:
+        >>> from plait_torch._finder import import_sources
+        >>> import_sources("torch.nn.functional")
+    """
+    module = sys.modules.get(name)
+    if isinstance(module, Facade):
+        for source in module._sources:
+            resolve(source)
+
+
 class Facade(ModuleType):
     """A module that looks names up in its sources, in order, and caches them."""
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 import plait
 import plait_data
+from plait_torch._finder import import_sources
 
 __all__ = ["bind", "unbind"]
 
@@ -75,6 +77,8 @@ class _PyTorch:
     @staticmethod
     def rng(operator: str, generator: Any) -> Any:
         """Return the generator of a sampler, a split or a loader."""
+        if operator == "DataLoader":  # which may start workers
+            _import_names()
         if operator == "RandomSampler" and generator is None:
             generator = plait.Generator().manual_seed(_seed(None))
         return _Draws(generator)
@@ -85,6 +89,14 @@ class _PyTorch:
         random.seed(seed + worker)
         plait.manual_seed(seed + worker)
         np.random.seed(_numpy_seed(seed, worker))
+
+
+@cache
+def _import_names() -> None:
+    """Import what workers use of the facade before they are forked, once for all of them."""
+    plait.empty(0).__array_namespace__()  # which stacks samples
+    for name in ("torch", "torch.nn.functional"):
+        import_sources(name)
 
 
 def _numpy_seed(seed: int, worker: int) -> list[int]:
