@@ -40,13 +40,14 @@ def on_plait(folder: pathlib.Path, text: str, limit: float = 60.0) -> run.Side:
 
 
 def test_every_program_says_its_library_and_has_its_requirement() -> None:
-    lines = (PROGRAMS / "requirements.txt").read_text().splitlines()
-    required = {line.partition("==")[0] for line in lines if "==" in line}
-    results = [path for path in PROGRAMS.glob("*.py") if path.stem not in run.NOT_PROGRAMS]
+    files = (PROGRAMS / "requirements.txt", PROGRAMS / "without_dependencies.txt")
+    lines = [line for path in files for line in path.read_text().splitlines()]
+    required = {line.partition("==")[0].lower().replace("_", "-") for line in lines if "==" in line}
+    results = run.programs()
     assert len(results) >= 30
     for path in results:
         library, purpose = run.described(path)
-        assert library in required, path.name
+        assert library.lower().replace("_", "-") in required, path.name
         assert purpose, path.name
         assert len(path.read_text().splitlines()) <= 120, path.name
 
@@ -126,6 +127,21 @@ def test_the_table_has_a_line_for_each_program(tmp_path: pathlib.Path) -> None:
     ]
     text = run.table(rows, "Today.")
     assert text.startswith("Today. 2 programs: 1 fails, 1 pass.")
-    assert "| lib 1.0 | `one`: does it | **pass** | 7 | 1.5 | 1.0 |" in text
+    assert "| lib 1.0 | `one`: does it | **pass** | 7 | 1.5 | 1.0 |  |  |  |" in text
     assert r"a\|b" in text
     assert json.dumps([run.dataclasses.asdict(row) for row in rows])
+
+
+def test_rows_of_programs_that_ran_replace_older_ones(tmp_path: pathlib.Path) -> None:
+    names = [path.stem for path in run.programs()[:2]]
+    records = tmp_path / "records.json"
+    old = [run.Row(name, "lib", "1.0", "does it", "fails", "ValueError") for name in names]
+    run.save(records, "Today.", [*old, run.Row("removed", "lib", "1.0", "", "pass")])
+    run.save(records, "Today.", [run.Row(names[0], "lib", "1.1", "does it", "pass")])
+    results = {row.program: row.result for row in run.merge(records, [])}
+    assert results == {names[0]: "pass", names[1]: "fails"}
+
+
+def test_memory_is_that_of_the_process(tmp_path: pathlib.Path) -> None:
+    little = on_plait(tmp_path, "pass").mib
+    assert on_plait(tmp_path, "text = bytearray(200_000_000)").mib > little + 150

@@ -3,10 +3,11 @@
     compare_programs.py --pytorch PYTHON [--json FILE] [--page FILE] [NAME ...]
 
 PYTHON is the interpreter of an environment with PyTorch and the libraries; this one has plait and
-the libraries (environments.py makes both). A program is a file beside this one whose docstring
-begins with the name of a distribution and a colon. It runs once as `PYTHON FILE` and once as
-`python -m plait.torch FILE`, each in an empty folder. NAME is the beginning of a file's name;
-without one, all run. --page replaces the table between the marks of a page, --json keeps all rows.
+the libraries (environments.py makes both). A program is a file in a folder that is named after the
+libraries' field; its docstring begins with the name of a distribution and a colon. It runs once as
+`PYTHON FILE` and once as `python -m plait.torch FILE`, each in an empty folder. NAME is the
+beginning of a file's name or of `FIELD/NAME`; without one, all run. --json keeps all rows: those of
+the programs that ran are replaced. --page replaces the table between the marks of a page.
 """
 
 from __future__ import annotations
@@ -26,18 +27,12 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from typing import Any
 
 __all__ = ["Row", "Side", "compare", "judge", "main", "table"]
 
 HERE = pathlib.Path(__file__).resolve().parent
-NOT_PROGRAMS = {
-    "compare_programs",
-    "environments",
-    "library_tests",
-    "recording",
-    "recording_tests",
-}
 MARKS = ("<!-- table of programs -->", "<!-- end of the table of programs -->")
 ERROR = re.compile(
     r"^(?:\w+\.)*\w*(?:Error|Exception|Exit|Interrupt|Failure|MissingName|MissingModule)(?::.*)?$"
@@ -56,6 +51,7 @@ class Side:
     seconds: float
     records: dict[str, dict[str, Any]]
     error: str = ""
+    mib: int = 0  # peak resident memory of the process
 
 
 @dataclasses.dataclass
@@ -73,6 +69,15 @@ class Row:
     records: int = 0
     equal: float | None = None  # share of the floating numbers that have PyTorch's digits
     losses: float | None = None  # largest relative difference of a loss
+    field: str = ""
+    date: str = ""
+    pytorch_mib: int | None = None
+    plait_mib: int | None = None
+
+
+def programs() -> list[pathlib.Path]:
+    """Return the files of all programs; the folder that each is in names its field."""
+    return sorted(path for path in HERE.glob("*/*.py") if path.stem != "sitecustomize")
 
 
 def described(path: pathlib.Path) -> tuple[str, str]:
@@ -107,6 +112,7 @@ def run(command: list[str], limit: float) -> Side:
         environment = {
             **os.environ,
             "PROGRAM_RECORD": str(record),
+            "PYTHONPATH": os.pathsep.join(filter(None, [str(HERE), os.environ.get("PYTHONPATH")])),
             "HF_HUB_OFFLINE": "1",
             "HF_HOME": str(work / "hub"),
             "MPLBACKEND": "agg",
@@ -114,29 +120,41 @@ def run(command: list[str], limit: float) -> Side:
             "WANDB_MODE": "disabled",
         }
         begin = time.perf_counter()
-        process = subprocess.Popen(
-            command,
-            cwd=work,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            start_new_session=True,
-        )
-        try:
-            output, _ = process.communicate(timeout=limit)
-            error = "" if not process.returncode else last_error(output)
-            if process.returncode < 0:
-                error = f"ended by signal {signal.Signals(-process.returncode).name}"
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
+        with open(pathlib.Path(folder) / "output", "w+", errors="replace") as output:
+            process = subprocess.Popen(
+                command,
+                cwd=work,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+            status, peak = wait(process, limit)
+            output.seek(0)
+            error = last_error(output.read()) if status else ""
+        if status is None:
             error = f"not done after {limit:.0f} s"
+        elif status < 0:
+            error = f"ended by signal {signal.Signals(-status).name}"
         seconds = time.perf_counter() - begin
         records = json.loads(record.read_text()) if record.exists() else {}
-    return Side(seconds, records, error)
+    return Side(seconds, records, error, peak)
+
+
+def wait(process: subprocess.Popen[bytes], limit: float) -> tuple[int | None, int]:
+    """Wait for a process; return its exit code, None past the limit, and its peak MiB of memory."""
+    end = time.monotonic() + limit
+    while True:
+        ended, status, usage = os.wait4(process.pid, os.WNOHANG)
+        if ended:
+            process.returncode = os.waitstatus_to_exitcode(status)
+            return process.returncode, usage.ru_maxrss // 1024
+        if time.monotonic() > end:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            return None, 0
+        time.sleep(0.05)
 
 
 def difference(ours: dict[str, Any], theirs: dict[str, Any]) -> float:
@@ -234,30 +252,31 @@ def versions(python: str) -> dict[str, str]:
     return {str(name).lower().replace("_", "-"): version for name, version in result.items()}
 
 
-def rows(programs: list[pathlib.Path], pytorch: str, limit: float) -> list[Row]:
-    """Run the programs and return their rows, each printed as soon as it is known."""
+def rows(programs: list[pathlib.Path], pytorch: str, limit: float) -> Iterator[Row]:
+    """Run the programs and yield their rows, each printed as soon as it is known."""
     known = versions(pytorch), versions(sys.executable)
+    now = datetime.datetime.now(tz=datetime.timezone.utc).date().isoformat()
     skipped_file = pathlib.Path(pytorch).parents[1] / "skipped.json"
     skipped = json.loads(skipped_file.read_text()) if skipped_file.exists() else {}
-    result = []
     for path in programs:
         library, purpose = described(path)
         key = library.lower().replace("_", "-")
         row = Row(path.stem, library, known[0].get(key, ""), purpose, "not installed")
+        row.field, row.date = path.parent.name, now
         if all(key in side for side in known):
             theirs = run([pytorch, str(path)], limit)
             ours = run([sys.executable, *OURS, str(path)], limit)
             row.result, row.detail = judge(ours, theirs)
             row.pytorch_seconds = round(theirs.seconds, 1)
             row.plait_seconds = round(ours.seconds, 1)
+            row.pytorch_mib, row.plait_mib = theirs.mib or None, ours.mib or None
             row.records = len(theirs.records)
             row.equal, row.losses = digits(ours.records, theirs.records)
         else:
             reasons = [text for word, text in skipped.items() if word.lower().startswith(key)]
             row.detail = (reasons or ["not in both environments"])[0]
         print(f"{row.program:28} {row.result:14} {row.detail}", flush=True)
-        result.append(row)
-    return result
+        yield row
 
 
 def _compared(row: Row) -> str:
@@ -273,7 +292,7 @@ def _cell(text: str) -> str:
 
 
 def table(output: list[Row], title: str) -> str:
-    """Return the rows as a table in Markdown, below a line that sums them up."""
+    """Return the rows as tables in Markdown, one for each field, below a line that sums them up."""
     counts: dict[str, int] = {}
     for row in output:
         counts[row.result] = counts.get(row.result, 0) + 1
@@ -291,7 +310,52 @@ def table(output: list[Row], title: str) -> str:
             f"| {row.library} {row.version} | `{row.program}`: {_cell(row.what)} "
             f"| **{row.result}**{detail} | {_compared(row)} | {seconds[0]} | {seconds[1]} |"
         )
+    lines = [f"{title} {len(output)} programs: {total}."]
+    for name in dict.fromkeys(row.field for row in output):
+        lines += ["", f"### {name.capitalize()}", ""]
+        lines += [
+            "| library | program | result | values compared | PyTorch, s | plait, s "
+            "| PyTorch, MiB | plait, MiB | date |",
+            "|---|---|---|---|---|---|---|---|---|",
+        ]
+        lines += [line(row) for row in output if row.field == name]
     return "\n".join(lines)
+
+
+def line(row: Row) -> str:
+    """Return a row's line of Markdown."""
+    detail = f": {_cell(row.detail)[:240]}" if row.detail else ""
+    numbers = (row.pytorch_seconds, row.plait_seconds, row.pytorch_mib, row.plait_mib)
+    cells = [
+        f"{row.library} {row.version}",
+        f"`{row.program}`: {_cell(row.what)}",
+        f"**{row.result}**{detail}",
+        str(row.records),
+        *("" if number is None else str(number) for number in numbers),
+        row.date,
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def merge(path: pathlib.Path | None, output: list[Row]) -> list[Row]:
+    """Return the rows of a file of records, with those of the programs that ran replaced."""
+    known: dict[str, Row] = {}
+    fields = {path.stem: path.parent.name for path in programs()}
+    if path and path.exists():
+        content = json.loads(path.read_text())
+        entries = [entry for entry in content["rows"] if entry["program"] in fields]
+        for entry in entries:
+            known[entry["program"]] = Row(**{"date": content.get("date", ""), **entry})
+    known.update({row.program: row for row in output})
+    for name, row in known.items():
+        row.field = fields.get(name, row.field)
+    return sorted(known.values(), key=lambda row: (row.field, row.program))
+
+
+def save(path: pathlib.Path, title: str, output: list[Row]) -> None:
+    """Write the rows, and those that the file had of other programs."""
+    content = {"title": title, "rows": [dataclasses.asdict(row) for row in merge(path, output)]}
+    path.write_text(json.dumps(content, indent=1) + "\n")
 
 
 def main(arguments: list[str]) -> int:
@@ -303,24 +367,26 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--limit", type=float, default=300.0, help="seconds for a program")
     parser.add_argument("names", nargs="*")
     flags = parser.parse_args(arguments)
+    words = tuple(flags.names) or ("",)
     selection = [
         path
-        for path in sorted(HERE.glob("*.py"))
-        if path.stem not in NOT_PROGRAMS
-        and (not flags.names or path.stem.startswith(tuple(flags.names)))
+        for path in programs()
+        if path.stem.startswith(words) or f"{path.parent.name}/{path.stem}".startswith(words)
     ]
-    result = rows(selection, flags.pytorch, flags.limit)
-    now = datetime.datetime.now(tz=datetime.timezone.utc).date().isoformat()
     both = versions(flags.pytorch), versions(sys.executable)
     plait = both[1].get("plait-torch", "of the working tree")
     title = (
-        f"On {now}, Python {platform.python_version()}, {os.cpu_count()} processors, "
+        f"Python {platform.python_version()}, {os.cpu_count()} processors, "
         f"PyTorch {both[0].get('torch')}, plait-torch {plait}."
     )
-    text = table(result, title)
+    result: list[Row] = []
+    for row in rows(selection, flags.pytorch, flags.limit):
+        result.append(row)
+        if flags.json:  # at once, as all of them take long
+            save(flags.json, title, result)
     if flags.json:
-        content = {"date": now, "title": title, "rows": [dataclasses.asdict(row) for row in result]}
-        flags.json.write_text(json.dumps(content, indent=1) + "\n")
+        result = merge(flags.json, result)
+    text = table(result, title)
     if flags.page:
         before, _, rest = flags.page.read_text().partition(MARKS[0])
         after = rest.partition(MARKS[1])[2]

@@ -62,7 +62,12 @@ LIBRARIES = {
     library.name: library
     for library in (
         Library("accelerate", "accelerate", ("tests", "examples"), ("tests",)),
+        Library("e3nn", "e3nn", ("tests",), ("tests",)),
+        Library("einops", "einops", ("einops/tests",), ("einops/tests",)),
+        Library("geoopt", "geoopt", ("tests",), ("tests",)),
         Library("gpytorch", "gpytorch", ("test",), ("test",)),
+        Library("ignite", "pytorch-ignite", ("tests", "examples"), ("tests/ignite",)),
+        Library("kornia", "kornia", ("tests", "testing", "conftest.py"), ("tests",), (".",)),
         Library(
             "lightning",
             "lightning",
@@ -71,10 +76,15 @@ LIBRARIES = {
             ("tests",),
         ),
         Library("peft", "peft", ("tests", "examples"), ("tests",)),
+        Library("piq", "piq", ("tests",), ("tests",), (".",)),
         Library("pyro", "pyro-ppl", ("tests", "examples", "setup.cfg"), ("tests",)),
+        Library("pytorch_optimizer", "pytorch-optimizer", ("tests",), ("tests",), (".",)),
+        Library("skorch", "skorch", ("skorch/tests",), ("skorch/tests",)),
         Library("timm", "timm", ("tests",), ("tests",)),
         Library("torch_geometric", "torch-geometric", ("test", "pyproject.toml"), ("test",)),
+        Library("torchdiffeq", "torchdiffeq", ("tests",), ("tests",)),
         Library("torchmetrics", "torchmetrics", ("tests",), ("tests/unittests",), ("tests",)),
+        Library("torchmin", "pytorch-minimize", ("tests",), ("tests",)),
         Library("torchvision", "torchvision", ("test", "references"), ("test",)),
         Library(
             "transformers",
@@ -84,6 +94,7 @@ LIBRARIES = {
             ("tests",),
             files=200,
         ),
+        Library("zuko", "zuko", ("tests",), ("tests",)),
     )
 }
 

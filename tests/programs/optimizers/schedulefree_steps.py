@@ -1,0 +1,26 @@
+"""schedulefree: AdamW without a schedule, in both modes, saved and loaded in 30 steps."""
+
+import torch
+from recording import array, fill, record
+from schedulefree import AdamWScheduleFree
+
+model = fill(torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.Tanh(), torch.nn.Linear(8, 3)))
+optimizer = AdamWScheduleFree(model.parameters(), 0.01, warmup_steps=5)
+x, y = array(0, 8, 6), array(1, 8, 3)
+losses = []
+for step in range(30):
+    optimizer.train()
+    loss = (model(x) - y).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    losses.append(loss.item())
+    if step == 15:
+        torch.save(optimizer.state_dict(), "state.pt")
+        optimizer = AdamWScheduleFree(model.parameters(), 0.01, warmup_steps=5)
+        optimizer.load_state_dict(torch.load("state.pt"))
+optimizer.eval()
+record("losses", losses)
+record("parameters", dict(model.named_parameters()))
+record("groups", sorted(map(str, optimizer.param_groups[0])))
+record("state", sorted(map(str, optimizer.state_dict()["state"][0])))
