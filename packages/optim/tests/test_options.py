@@ -117,3 +117,11 @@ def test_an_option_without_a_line_and_a_line_without_an_option() -> None:
     words = r"Odd: options without a line in its docstring: \['width'\]; .*: \['height'\]"
     with pytest.raises(TypeError, match=words):
         document_options(Odd)
+
+
+def test_the_code_of_a_constructor_names_its_arguments() -> None:
+    for name in optim.__all__:
+        kind = getattr(optim, name)
+        if isinstance(kind, type) and issubclass(kind, optim.Optimizer):
+            arguments = set(inspect.signature(kind.__init__).parameters)
+            assert arguments <= set(kind.__init__.__code__.co_varnames), name

@@ -58,14 +58,18 @@ def check_arguments(cls: type, constructor: Callable[..., Any]) -> Callable[...,
     }
     call = name_constructor(cls, constructor)
 
-    @functools.wraps(constructor)
-    def checking(self: Any, *args: Any, **kwargs: Any) -> None:
+    def check(self: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         for name, value in (*zip(names, args, strict=False), *kwargs.items()):
             if name not in free:
                 refuse_text(cls.__name__, name, value)
         call(self, *args, **kwargs)
 
-    return checking
+    # programs read the names of a constructor's arguments from the variables of its code
+    variables = " = ".join((*names, "None"))
+    lines = ("def checking(self, *args, **kwargs):", "  check(self, args, kwargs)")
+    namespace: dict[str, Any] = {"check": check}
+    exec("\n".join((*lines, "  if False:", f"    {variables}")), namespace)
+    return functools.wraps(constructor)(namespace["checking"])
 
 
 def not_negative(label: str, value: Any) -> None:
