@@ -297,19 +297,6 @@ def table(output: list[Row], title: str) -> str:
     for row in output:
         counts[row.result] = counts.get(row.result, 0) + 1
     total = ", ".join(f"{count} {result}" for result, count in sorted(counts.items()))
-    lines = [
-        f"{title} {len(output)} programs: {total}.",
-        "",
-        "| library | program | result | values compared | PyTorch, s | plait, s |",
-        "|---|---|---|---|---|---|",
-    ]
-    for row in output:
-        detail = f": {_cell(row.detail)[:240]}" if row.detail else ""
-        seconds = ["" if s is None else str(s) for s in (row.pytorch_seconds, row.plait_seconds)]
-        lines.append(
-            f"| {row.library} {row.version} | `{row.program}`: {_cell(row.what)} "
-            f"| **{row.result}**{detail} | {_compared(row)} | {seconds[0]} | {seconds[1]} |"
-        )
     lines = [f"{title} {len(output)} programs: {total}."]
     for name in dict.fromkeys(row.field for row in output):
         lines += ["", f"### {name.capitalize()}", ""]
@@ -330,7 +317,7 @@ def line(row: Row) -> str:
         f"{row.library} {row.version}",
         f"`{row.program}`: {_cell(row.what)}",
         f"**{row.result}**{detail}",
-        str(row.records),
+        _compared(row),
         *("" if number is None else str(number) for number in numbers),
         row.date,
     ]
