@@ -214,7 +214,7 @@ BY_PARTS = {
     *("index_backward", "extreme_backward", "index_tensors_backward", "select_backward"),
     *("slice_backward", "diagonal_backward", "unfold_backward", "linalg_pinv"),
     *("dirichlet_sample", "bincount", "histc", "masked_scatter", "masked_scatter_"),
-    "masked_select",
+    *("masked_select", "nms"),
     *("repeat_interleave.tensor", "repeat_interleave.counts", "unravel_index"),
 }
 """Operators that no backend here has a kernel of: those that they call are counted."""
