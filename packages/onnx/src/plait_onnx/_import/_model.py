@@ -118,7 +118,8 @@ class OnnxModule(Module):
             values[slot] = members[name]
         for name, value in self._arguments(inputs, named).items():
             values[self._input_slots[name]] = self._value(name, value)
-        results = self._program.run_values(values)
+        with np.errstate(all="ignore"):  # sizes and places are divided as elements are
+            results = self._program.run_values(values)
         results = [as_tensor(value) for value in results]
         return results[0] if len(results) == 1 else tuple(results)
 
