@@ -2,13 +2,14 @@
 
     python tools/torch_names.py tests/torch_names.json
     python tools/torch_names.py --star packages/torch/src/plait_torch/star_names.json
+    python tools/torch_names.py --dir packages/torch/src/plait_torch/dir_names.json
     python tools/torch_names.py --homes packages/torch/tests/torch_homes.json
 
 Names are facts. The first file holds those of the top level, of `Tensor`, and of the modules that
-plait has too. The second holds what ``from module import *`` leaves, for the modules that it lists:
-to add a module, add it with an empty list. The third holds what classes and functions say as
-``__module__`` and ``__qualname__``, for the modules that it lists. The session `oracle` checks that
-all are what PyTorch has.
+plait has too. The second holds what ``from module import *`` leaves, the third the public names
+that `dir` returns, for the modules that each lists: to add a module, add it with an empty list. The
+fourth holds what classes and functions say as ``__module__`` and ``__qualname__``, for the modules
+that it lists. The session `oracle` checks that all are what PyTorch has.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import warnings
 from collections.abc import Iterable
 from types import BuiltinFunctionType, FunctionType, ModuleType
 
-__all__ = ["homes", "main", "names", "stars", "vocabularies"]
+__all__ = ["homes", "listed", "main", "names", "stars", "vocabularies"]
 
 MODULES = (
     "",
@@ -161,6 +162,18 @@ def homes(modules: Iterable[str]) -> dict[str, dict[str, str]]:
     return result
 
 
+def listed(modules: Iterable[str]) -> dict[str, list[str]]:
+    """Return the public names that each module has, when PyTorch alone was imported before."""
+    importlib.import_module("torch")
+    results = {}
+    for name in sorted(modules):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            module = importlib.import_module(name)
+            results[name] = sorted(each for each in dir(module) if not each.startswith("_"))
+    return results
+
+
 def main(arguments: list[str]) -> int:
     """Write a file, or say how to call this."""
     if len(arguments) == 2 and arguments[0] == "--homes":
@@ -171,11 +184,11 @@ def main(arguments: list[str]) -> int:
         ]
         file.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
         return 0
-    if len(arguments) == 2 and arguments[0] == "--star":
-        file = pathlib.Path(arguments[1])
+    if len(arguments) == 2 and arguments[0] in ("--star", "--dir"):
+        file, read = pathlib.Path(arguments[1]), stars if arguments[0] == "--star" else listed
         lines = [
             f"{json.dumps(name)}: {json.dumps(' '.join(names))}"
-            for name, names in stars(json.loads(file.read_text(encoding="utf-8"))).items()
+            for name, names in read(json.loads(file.read_text(encoding="utf-8"))).items()
         ]
         file.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
         return 0

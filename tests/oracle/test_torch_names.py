@@ -38,13 +38,14 @@ def test_what_classes_say(tmp_path: pathlib.Path) -> None:
     assert json.loads(file.read_text()) == json.loads(stored.read_text())
 
 
-def test_names_of_star_imports(tmp_path: pathlib.Path) -> None:
-    """The table of plait-torch is what star imports of PyTorch's modules leave."""
+@pytest.mark.parametrize("kind", ["star", "dir"])
+def test_names_of_modules(tmp_path: pathlib.Path, kind: str) -> None:
+    """The tables of plait-torch are what star imports of PyTorch's modules leave, or `dir`."""
     if torch.__version__.partition("+")[0] != STORED["version"]:
         pytest.skip(f"the names are those of PyTorch {STORED['version']}")
-    stored = ROOT / "packages/torch/src/plait_torch/star_names.json"
-    file = tmp_path / "stars.json"
+    stored = ROOT / "packages/torch/src/plait_torch" / f"{kind}_names.json"
+    file = tmp_path / "names.json"
     file.write_text(stored.read_text(encoding="utf-8"), encoding="utf-8")
     tool = str(ROOT / "tools/torch_names.py")
-    subprocess.run([sys.executable, tool, "--star", str(file)], check=True)
+    subprocess.run([sys.executable, tool, f"--{kind}", str(file)], check=True)
     assert json.loads(file.read_text()) == json.loads(stored.read_text())

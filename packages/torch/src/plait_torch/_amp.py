@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib.util
 import inspect
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -23,7 +24,9 @@ from plait_torch._autocast import (
 __all__ = [
     "OptState",
     "_cast",
+    "_refresh_per_optimizer_state",
     "GradScaler",
+    "amp_definitely_not_available",
     "autocast",
     "custom_bwd",
     "custom_fwd",
@@ -467,3 +470,26 @@ of_cuda = _module(
     _cast=_cast_of_cuda,
 )
 of_cpu = _module("torch.cpu.amp", autocast=_AutocastOfCpu, GradScaler=_GradScalerOfCpu)
+
+
+def _refresh_per_optimizer_state() -> dict[str, Any]:
+    """Return the state of an optimizer before its step.
+
+    Example:
+        >>> from plait_torch._amp import _refresh_per_optimizer_state
+        >>> _refresh_per_optimizer_state()["stage"].name
+        'READY'
+    """
+    return _new_state()
+
+
+def amp_definitely_not_available() -> bool:
+    """Return whether neither CUDA nor the package torch_xla is there.
+
+    Example:
+        >>> import plait
+        >>> from plait_torch._amp import amp_definitely_not_available
+        >>> amp_definitely_not_available() != plait.cuda.is_available()
+        True
+    """
+    return not (plait.cuda.is_available() or importlib.util.find_spec("torch_xla") is not None)

@@ -46,6 +46,9 @@ class Variable(metaclass=_VariableType):
     _execution_engine = _ImperativeEngine()
 
 
+_ContextMethodMixin = plait.autograd.function.FunctionCtx  # the older name
+
+
 class InplaceFunction(plait.autograd.Function):
     """A `Function` with a flag; PyTorch's older base class of functions that work in place."""
 

@@ -9,6 +9,14 @@ from plait.profiler import profile as _profile
 __all__ = ["emit_itt", "emit_nvtx", "profile"]
 
 
+def __getattr__(name: str) -> Any:
+    if name == "_is_profiler_enabled":  # in PyTorch a variable that profilers set
+        from plait_torch import _autograd
+
+        return _autograd._profiler_enabled()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 class profile(_profile):  # noqa: N801 - PyTorch's name
     """Record operators in a ``with`` block; an older form of `torch.profiler.profile`.
 

@@ -24,6 +24,7 @@ __all__ = [
     "openmp",
     "opt_einsum",
     "quantized",
+    "xnnpack",
 ]
 
 
@@ -157,6 +158,16 @@ def _false() -> bool:
     return False
 
 
+def _preferred_linalg_library(backend: Any = None) -> str:
+    """Return "default": an accelerator's package chooses the library of its decompositions."""
+    if backend not in (None, "default", "cusolver", "magma"):
+        raise RuntimeError(
+            "preferred_linalg_library: 'default', 'cusolver' or 'magma' is required; got "
+            f"{backend!r}"
+        )
+    return "default"
+
+
 class SDPAParams:
     """The arguments of `scaled_dot_product_attention`, by which backends are checked."""
 
@@ -193,6 +204,7 @@ cudnn = _Cudnn(
 )
 cuda = Flags(
     "cuda",
+    preferred_linalg_library=_preferred_linalg_library,
     is_built=lambda: bool(plait.cuda.is_available()),
     matmul=_Matmul(
         "cuda.matmul",
@@ -226,5 +238,6 @@ mps = Flags(
 nnpack = Flags("nnpack", set_flags=lambda enabled: (True,))
 openmp = Flags("openmp")
 opt_einsum = Flags("opt_einsum", enabled=False, strategy=None, get_opt_einsum=_no_version)
+xnnpack = Flags("xnnpack", enabled=False)
 quantized = Flags("quantized", engine="none", supported_engines=["none"])
 cpu = Flags("cpu", get_cpu_capability=lambda: "DEFAULT")

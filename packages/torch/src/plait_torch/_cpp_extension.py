@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from typing import Any
@@ -25,6 +26,23 @@ __all__ = [
     "load_inline",
     "verify_ninja_availability",
 ]
+
+
+def _get_build_directory(name: str, verbose: bool = False) -> str:
+    """Return the folder of an extension's build files, and make it.
+
+    It lies in the folder that the variable ``TORCH_EXTENSIONS_DIR`` of the environment names.
+    """
+    version = f"py{sys.version_info.major}{sys.version_info.minor}_cpu"
+    place = os.environ.get("TORCH_EXTENSIONS_DIR") or os.path.join(
+        os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"),
+        "torch_extensions",
+        version,
+    )
+    result = os.path.join(place, name)
+    os.makedirs(result, exist_ok=True)
+    return result
+
 
 CUDA_HOME: str | None = None
 ROCM_HOME: str | None = None

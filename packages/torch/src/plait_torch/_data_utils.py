@@ -21,6 +21,12 @@ __all__ = [
 MP_STATUS_CHECK_INTERVAL = 5.0
 
 
+def __getattr__(name: str) -> Any:
+    if name == "_worker_info":  # in PyTorch a variable of each worker
+        return get_worker_info()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 def pin_memory(data: Any, device: Any = None) -> Any:
     """Return tensors in containers, in memory that an accelerator reads directly if there is one.
 

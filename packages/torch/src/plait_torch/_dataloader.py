@@ -14,6 +14,7 @@ from plait_data._sampler import EndlessSampler
 
 __all__ = [
     "_BaseDataLoaderIter",
+    "_BaseDatasetFetcher",
     "_DatasetKind",
     "_collate_fn_t",
     "_InfiniteConstantSampler",
@@ -28,8 +29,8 @@ _collate_fn_t = Callable[[list[Any]], Any]
 _InfiniteConstantSampler = EndlessSampler
 
 
-class _MapDatasetFetcher:
-    """Makes a batch of a dataset with an index."""
+class _BaseDatasetFetcher:
+    """The base class of what makes batches of a dataset; `fetch` is its subclasses'."""
 
     def __init__(
         self,
@@ -42,6 +43,14 @@ class _MapDatasetFetcher:
         self.collate_fn, self.drop_last = collate_fn, drop_last
 
     def fetch(self, possibly_batched_index: Any) -> Any:
+        """Return a batch, or a sample."""
+        raise NotImplementedError(f"{type(self).__name__}: a subclass must define `fetch`")
+
+
+class _MapDatasetFetcher(_BaseDatasetFetcher):
+    """Makes a batch of a dataset with an index."""
+
+    def fetch(self, possibly_batched_index: Any) -> Any:
         """Return the collated samples of a list of indices, or the sample of one."""
         if not self.auto_collation:
             return self.collate_fn(self.dataset[possibly_batched_index])
@@ -50,14 +59,13 @@ class _MapDatasetFetcher:
         return self.collate_fn([self.dataset[index] for index in possibly_batched_index])
 
 
-class _IterableDatasetFetcher:
+class _IterableDatasetFetcher(_BaseDatasetFetcher):
     """Makes batches of a dataset without an index."""
 
     def __init__(
         self, dataset: Any, auto_collation: bool, collate_fn: Callable[[Any], Any], drop_last: bool
     ) -> None:
-        self.dataset, self.auto_collation = dataset, auto_collation
-        self.collate_fn, self.drop_last = collate_fn, drop_last
+        super().__init__(dataset, auto_collation, collate_fn, drop_last)
         self.dataset_iter, self.ended = iter(dataset), False
 
     def fetch(self, possibly_batched_index: Any) -> Any:

@@ -5,6 +5,8 @@ torch_geometric makes such datasets; accelerate turns their shuffling on and off
 
 from __future__ import annotations
 
+import importlib
+import pickle
 import random
 from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import nullcontext
@@ -21,6 +23,9 @@ __all__ = [
     "DataChunk",
     "IterDataPipe",
     "MapDataPipe",
+    "_DataPipeSerializationWrapper",
+    "_IterDataPipeSerializationWrapper",
+    "_MapDataPipeSerializationWrapper",
     "apply_shuffle_settings",
     "argument_validation",
     "combinatorics",
@@ -120,6 +125,67 @@ class MapDataPipe(_Methods, Dataset[Any]):
 
     def __getitem__(self, index: Any) -> Any:
         raise NotImplementedError(f"{type(self).__name__}: a subclass must define `__getitem__`")
+
+
+class _DataPipeSerializationWrapper:
+    """A pipe that is sent to other processes as a pickle of its own, made by dill if Python's
+    `pickle` cannot (a pipe with a lambda) and dill is installed.
+    """
+
+    def __init__(self, datapipe: Any) -> None:
+        self._datapipe = datapipe
+
+    def __getstate__(self) -> dict[str, Any]:
+        try:
+            return {"pickle": "pickle", "pipe": pickle.dumps(self._datapipe)}
+        except Exception:
+            try:
+                dill = importlib.import_module("dill")
+            except ImportError:
+                dill = None
+            if dill is None:
+                raise
+            return {"pickle": "dill", "pipe": dill.dumps(self._datapipe)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._datapipe = importlib.import_module(state["pickle"]).loads(state["pipe"])
+        if isinstance(self, IterDataPipe):
+            self._datapipe_iter = None
+
+    def __len__(self) -> int:
+        return _length(self._datapipe)
+
+
+class _IterDataPipeSerializationWrapper(_DataPipeSerializationWrapper, IterDataPipe):
+    """An iterable pipe around another one; see `_DataPipeSerializationWrapper`.
+
+    Example:
+        >>> import pickle
+        >>> from plait_torch._datapipes import _IterDataPipeSerializationWrapper, iter
+        >>> pipe = _IterDataPipeSerializationWrapper(iter.IterableWrapper([1, 2]).map(str))
+        >>> list(pickle.loads(pickle.dumps(pipe)))
+        ['1', '2']
+    """
+
+    def __init__(self, datapipe: Any) -> None:
+        super().__init__(datapipe)
+        self._datapipe_iter: Iterator[Any] | None = None
+
+    def __iter__(self) -> Iterator[Any]:
+        self._datapipe_iter = _iter(self._datapipe)
+        return self
+
+    def __next__(self) -> Any:
+        if self._datapipe_iter is None:
+            raise RuntimeError(f"{type(self).__name__}: `iter` must be called before `next`")
+        return next(self._datapipe_iter)
+
+
+class _MapDataPipeSerializationWrapper(_DataPipeSerializationWrapper, MapDataPipe):
+    """A pipe with an index around another one; see `_DataPipeSerializationWrapper`."""
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._datapipe[index]
 
 
 class functional_datapipe:  # noqa: N801 - PyTorch's name

@@ -126,6 +126,7 @@ isend = _collective("isend")
 monitored_barrier = _collective("monitored_barrier")
 reduce_scatter = _collective("reduce_scatter")
 reduce_scatter_tensor = _collective("reduce_scatter_tensor")
+_all_gather_base, _reduce_scatter_base = all_gather_into_tensor, reduce_scatter_tensor
 scatter = _collective("scatter")
 scatter_object_list = _collective("scatter_object_list")
 all_reduce = _collective("all_reduce")

@@ -8,7 +8,31 @@ from typing import Any
 
 from plait_abi.components import require
 
-__all__ = ["_get_default_group", "_pg_map", "_rank_not_in_group", "_world"]
+__all__ = [
+    "_all_gather_base",
+    "_get_default_group",
+    "_pg_map",
+    "_rank_not_in_group",
+    "_reduce_scatter_base",
+    "_world",
+]
+
+
+def _all_gather_base(
+    output_tensor: Any, input_tensor: Any, group: Any = None, async_op: bool = False
+) -> Any:
+    """Call `all_gather_into_tensor`: the older name."""
+    function = require("distributed", "_all_gather_base").all_gather_into_tensor
+    return function(output_tensor, input_tensor, group, async_op)
+
+
+def _reduce_scatter_base(
+    output: Any, input: Any, op: Any = None, group: Any = None, async_op: bool = False
+) -> Any:
+    """Call `reduce_scatter_tensor`: the older name."""
+    package = require("distributed", "_reduce_scatter_base")
+    op = package.ReduceOp.SUM if op is None else op
+    return package.reduce_scatter_tensor(output, input, op, group, async_op)
 
 
 class _Groups(Mapping[Any, Any]):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from plait_torch._compiled_module import OptimizedModule
@@ -25,14 +26,19 @@ __all__ = [
     "allow_in_graph",
     "assume_constant_result",
     "config",
+    "counters",
     "disable",
+    "disable_cache_limit",
     "graph_break",
     "is_compile_supported",
     "is_dynamo_supported",
     "is_inductor_supported",
     "is_compiling",
     "mark_dynamic",
+    "mark_static",
     "mark_static_address",
+    "mark_unbacked",
+    "maybe_enable_compiled_autograd",
     "maybe_mark_dynamic",
     "list_backends",
     "optimize",
@@ -40,6 +46,33 @@ __all__ = [
 ]
 
 config = ModuleType("torch._dynamo.config", "Settings of PyTorch's compiler, which have no effect.")
+# the values of PyTorch 2.13, which programs read before they change them
+config.__dict__.update(
+    accumulated_cache_size_limit=256,
+    accumulated_recompile_limit=256,
+    automatic_dynamic_shapes=True,
+    cache_size_limit=8,
+    capture_dynamic_output_shape_ops=False,
+    capture_scalar_outputs=False,
+    coordinate_descent_check_all_directions=False,
+    coordinate_descent_tuning=False,
+    cse=True,
+    donated_buffer=True,
+    force_fuse_int_mm_with_mul=False,
+    freezing=False,
+    fx_graph_cache=True,
+    inline_inbuilt_nn_modules=True,
+    optimize_ddp=True,
+    recompile_limit=8,
+    reorder_for_compute_comm_overlap=False,
+    skip_fwd_side_effects_in_bwd_under_checkpoint=False,
+    suppress_errors=False,
+    triton=SimpleNamespace(cudagraphs=False, unique_kernel_names=True),
+    use_duck_shape=True,
+    verbose=False,
+)
+# what PyTorch's compiler counts, by the kind of event: nothing is compiled by it
+counters: defaultdict[str, Counter[str]] = defaultdict(Counter)
 
 
 @contextmanager
@@ -80,7 +113,7 @@ def graph_break() -> None:
     """Do nothing."""
 
 
-def mark_dynamic(tensor: Any, index: Any, **kwargs: Any) -> None:
+def mark_dynamic(tensor: Any, index: Any = None, **kwargs: Any) -> None:
     """Do nothing."""
 
 
@@ -88,7 +121,28 @@ def mark_static_address(t: Any, guard: bool = True) -> None:
     """Do nothing."""
 
 
-maybe_mark_dynamic = mark_dynamic
+maybe_mark_dynamic = mark_static = mark_unbacked = mark_dynamic
+
+
+def maybe_enable_compiled_autograd(
+    should_enable: bool, fullgraph: bool = True, dynamic: bool = True
+) -> nullcontext[None]:
+    """Return a context manager in which backward passes are not compiled.
+
+    Raises:
+        NotImplementedError: if they should be.
+    """
+    if should_enable:
+        raise NotImplementedError(
+            "torch._dynamo.utils.maybe_enable_compiled_autograd: plait does not compile backward "
+            "passes; call it with should_enable=False"
+        )
+    return nullcontext()
+
+
+def disable_cache_limit() -> Any:
+    """Return a context manager without a limit to compilations of a function, as it is here."""
+    return _patch(recompile_limit=2**31, accumulated_recompile_limit=2**31)
 
 
 def _never() -> bool:

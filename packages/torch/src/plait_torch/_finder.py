@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from plait_abi import binding
-from plait_torch import _module_names, _shown_names, _star_names
+from plait_torch import _dir_names, _module_names, _shown_names, _star_names
 from plait_torch._cpython import is_import_from
 from plait_torch._missing import MissingModule, MissingName, advice, explain
 from plait_torch._version import __version__
@@ -25,7 +25,7 @@ __all__ = ["Facade", "Finder", "install", "installed", "resolve", "uninstall"]
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 # names that are looked up each time, because their values change
-_CHANGING = frozenset({"_initialized", "default_generator"})
+_CHANGING = frozenset({"_initialized", "_is_profiler_enabled", "_worker_info", "default_generator"})
 _NOTHING = object()
 
 
@@ -59,6 +59,7 @@ class Facade(ModuleType):
         self._sources = sources
         # functions that a program has replaced: the module where layers read them, and what it had
         self._replaced: dict[str, tuple[ModuleType, Any]] = {}
+        self._assigned: set[str] = set()  # names that a program has set
 
     def __getattr__(self, name: str) -> Any:
         if name == "__all__":
@@ -110,6 +111,7 @@ class Facade(ModuleType):
             return
         if not name.startswith("_"):
             self._replace_for_layers(name, value)
+            self._assigned.add(name)
         super().__setattr__(name, value)
 
     def _replace_for_layers(self, name: str, value: Any) -> None:
@@ -127,6 +129,9 @@ class Facade(ModuleType):
             setattr(layers, name, original)
 
     def __dir__(self) -> list[str]:
+        listed = _dir_names.of(self.__name__)
+        if listed is not None:
+            return sorted(self._assigned | {name for name in listed if self._has(name)})
         own = {name for name in self.__dict__ if not name.startswith("_")}
         for source in self._sources:
             module = resolve(source)
@@ -229,6 +234,8 @@ class Finder(importlib.metadata.DistributionFinder):
 def _is_alias(sources: tuple[str, ...]) -> bool:
     """Return whether the torch module is a module of plait itself and not a facade."""
     own = sources[0].startswith("plait_torch.") and ":" not in sources[0]
+    if len(sources) == 1 and sources[0].endswith(":config"):
+        return True  # settings, which one object holds
     return len(sources) == 1 and not own
 
 

@@ -11,7 +11,14 @@ from plait_torch._fx_module import (
     _make_graph_module,
     symbolic_trace,
 )
-from plait_torch._fx_node import Node, has_side_effect, map_aggregate, map_arg
+from plait_torch._fx_node import (
+    Node,
+    _get_qualified_name as _get_qualified_name,
+    _side_effectful_functions as _side_effectful_functions,
+    has_side_effect,
+    map_aggregate,
+    map_arg,
+)
 from plait_torch._fx_recording import wrap
 from plait_torch._fx_rewriter import Match, ReplacedPatterns, replace_pattern
 from plait_torch._fx_shapes import ShapeProp, TensorMetadata

@@ -21,6 +21,23 @@ def has_side_effect(fn: Any) -> Any:
     return fn
 
 
+_side_effectful_functions = _effects
+
+
+def _get_qualified_name(func: Any) -> str:
+    """Return the dotted name of a function, as PyTorch's programs know it.
+
+    Example:
+        >>> import operator
+        >>> from plait_torch._fx_node import _get_qualified_name
+        >>> _get_qualified_name(operator.add), _get_qualified_name(len)
+        ('_operator.add', 'builtins.len')
+    """
+    name = getattr(func, "__qualname__", None) or func.__name__
+    module = getattr(func, "__module__", None) or "builtins"
+    return f"{module}.{name}"
+
+
 def map_aggregate(a: Any, fn: Callable[[Any], Any]) -> Any:
     """Return tuples, lists, dicts and slices rebuilt with `fn` applied to their items.
 

@@ -13,9 +13,17 @@ from plait_torch._zip_records import PyTorchFileReader, PyTorchFileWriter
 __all__ = [
     "PyTorchFileReader",
     "PyTorchFileWriter",
+    "_GLIBCXX_USE_CXX11_ABI",
+    "_InferenceMode",
+    "_TensorBase",
+    "_is_tracing",
+    "_show_config",
+    "device",
+    "dtype",
     "DispatchKey",
     "DispatchKeySet",
     "Generator",
+    "TensorBase",
     "_ExcludeDispatchKeyGuard",
     "_are_functorch_transforms_active",
     "_get_cudnn_enabled",
@@ -45,6 +53,10 @@ __all__ = [
 _TensorMeta = type(plait.Tensor)
 _LinAlgError = plait.linalg.LinAlgError
 Generator = plait.Generator
+device, dtype = plait.device, plait.dtype
+_InferenceMode = plait.inference_mode
+_GLIBCXX_USE_CXX11_ABI = True
+TensorBase = _TensorBase = plait.Tensor  # in PyTorch the base class of `Tensor`, in C++
 
 
 class DispatchKey(Enum):
@@ -57,6 +69,8 @@ class DispatchKey(Enum):
     AutocastCPU = "AutocastCPU"
     AutocastCUDA = "AutocastCUDA"
     AutocastXPU = "AutocastXPU"
+    CompositeExplicitAutograd = "CompositeExplicitAutograd"
+    CompositeImplicitAutograd = "CompositeImplicitAutograd"
 
 
 class DispatchKeySet(frozenset[DispatchKey]):
@@ -73,6 +87,18 @@ class _ExcludeDispatchKeyGuard(nullcontext[None]):
 def _get_tracing_state() -> None:
     """Return None: nothing is traced."""
     return None
+
+
+def _is_tracing() -> bool:
+    """Return False: nothing is traced."""
+    return False
+
+
+def _show_config() -> str:
+    """Return the text of `torch.__config__.show`."""
+    from plait_torch import _config
+
+    return _config.show()
 
 
 _compiler_settings: dict[str, bool] = {}
@@ -95,6 +121,7 @@ _jit_set_nvfuser_enabled = _compiler_setting("_jit_set_nvfuser_enabled")
 _jit_set_profiling_executor = _compiler_setting("_jit_set_profiling_executor")
 _jit_set_profiling_mode = _compiler_setting("_jit_set_profiling_mode")
 _jit_set_texpr_fuser_enabled = _compiler_setting("_jit_set_texpr_fuser_enabled")
+_debug_set_autodiff_subgraph_inlining = _compiler_setting("_debug_set_autodiff_subgraph_inlining")
 _jit_set_nvfuser_guard_mode = _compiler_setting("_jit_set_nvfuser_guard_mode")
 _can_fuse = {"cpu": False, "gpu": False}
 

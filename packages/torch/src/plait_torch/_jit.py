@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any, Final, TypeVar
 
 import plait
@@ -31,6 +32,7 @@ __all__ = [
     "_overload",
     "_overload_method",
     "_script_if_tracing",
+    "_unwrap_optional",
     "annotate",
     "boolean_dispatch",
     "export",
@@ -43,10 +45,12 @@ __all__ = [
     "isinstance",
     "load",
     "optimize_for_inference",
+    "optimized_execution",
     "save",
     "script",
     "script_if_tracing",
     "script_method",
+    "set_fusion_strategy",
     "trace",
     "trace_module",
     "unused",
@@ -234,6 +238,41 @@ def isinstance(obj: Any, target_type: Any) -> bool:
     """Return whether the object is an instance of the type, without checking type arguments."""
     origin = getattr(target_type, "__origin__", target_type)
     return _isinstance(obj, origin)
+
+
+class optimized_execution(nullcontext[None]):  # noqa: N801 - PyTorch's name
+    """A context without effect: functions run as they are, and nothing is optimized."""
+
+    def __init__(self, should_optimize: bool) -> None:
+        super().__init__()
+
+
+_strategy: list[tuple[str, int]] = [("STATIC", 2), ("DYNAMIC", 10)]
+
+
+def set_fusion_strategy(strategy: list[tuple[str, int]]) -> list[tuple[str, int]]:
+    """Store how a compiler would specialize functions for shapes; return the former value.
+
+    Example:
+        >>> from plait_torch._jit import set_fusion_strategy
+        >>> set_fusion_strategy(set_fusion_strategy([("DYNAMIC", 3)]))
+        [('DYNAMIC', 3)]
+    """
+    before = list(_strategy)
+    if not all(len(each) == 2 and each[0] in ("STATIC", "DYNAMIC") for each in strategy):
+        raise ValueError(
+            "set_fusion_strategy: pairs of 'STATIC' or 'DYNAMIC' and a number are required; got "
+            f"{strategy!r}"
+        )
+    _strategy[:] = strategy
+    return before
+
+
+def _unwrap_optional(x: T | None) -> T:
+    """Return the value, which must not be None."""
+    if x is None:
+        raise AssertionError("_unwrap_optional: Unwrapping null optional")
+    return x
 
 
 def is_scripting() -> bool:

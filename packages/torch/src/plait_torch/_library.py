@@ -172,6 +172,11 @@ def register_fake(op: Any, func: Any = None, /, **options: Any) -> Any:
     return (lambda function: function) if func is None else func
 
 
+def impl_abstract(qualname: str, func: Any = None, *, lib: Any = None) -> Any:
+    """Do what `register_fake` does: the older name."""
+    return register_fake(qualname, func)
+
+
 def register_autograd(
     op: Any, backward: Callable[..., Any], /, *, setup_context: Any = None, lib: Any = None
 ) -> None:
@@ -241,6 +246,9 @@ class _Namespace(ModuleType):
                 "PyTorch's own are functions of `torch` and of `torch.nn.functional`"
             )
         return result
+
+
+_OpNamespace = _Namespace
 
 
 class _Inner(ModuleType):

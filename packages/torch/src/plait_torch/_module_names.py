@@ -32,6 +32,7 @@ _WITH = {name: _places(sections()[name]) for name in ("plait.distributed", "plai
 
 # names that are functions of the parent package, also after an import of the module
 FUNCTIONS = frozenset({"torch._higher_order_ops.associative_scan",
+                       "torch._higher_order_ops.while_loop",
                        "torch.distributed._composable.replicate",
                        "torch.autograd.gradcheck", "torch.nn.utils.weight_norm",
                        "torch.nn.utils.spectral_norm", "torch.nn.parallel.parallel_apply",

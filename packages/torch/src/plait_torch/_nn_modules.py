@@ -24,6 +24,7 @@ __all__ = [
     "_IncompatibleKeys",
     "_BatchNorm",
     "_ConvNd",
+    "_ConvTransposeMixin",
     "_ConvTransposeNd",
     "_InstanceNorm",
     "_Loss",
@@ -63,6 +64,7 @@ _FUNCTIONAL = "torch.nn.functional"
 _EXTRA_STATE_KEY_SUFFIX = "_extra_state"
 _ConvNd = _Conv  # in PyTorch the base of the transposed convolutions, too
 _NormBase = _Norm
+_ConvTransposeMixin = _ConvTransposeNd  # the older name
 
 # the hooks of all modules; programs may change these dicts
 _global_backward_hooks = GLOBAL._backward_hooks

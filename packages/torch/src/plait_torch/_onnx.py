@@ -20,6 +20,7 @@ __all__ = [
     "ONNXProgram",
     "OnnxExporterError",
     "OperatorExportTypes",
+    "TensorProtoDataType",
     "TrainingMode",
     "dynamo_export",
     "export",
@@ -40,6 +41,28 @@ class TrainingMode(IntEnum):
     EVAL = 0
     PRESERVE = 1
     TRAINING = 2
+
+
+class TensorProtoDataType(IntEnum):
+    """The numbers of dtypes in ONNX's files."""
+
+    UNDEFINED = 0
+    FLOAT = 1
+    UINT8 = 2
+    INT8 = 3
+    UINT16 = 4
+    INT16 = 5
+    INT32 = 6
+    INT64 = 7
+    STRING = 8
+    BOOL = 9
+    FLOAT16 = 10
+    DOUBLE = 11
+    UINT32 = 12
+    UINT64 = 13
+    COMPLEX64 = 14
+    COMPLEX128 = 15
+    BFLOAT16 = 16
 
 
 class OperatorExportTypes(IntEnum):

@@ -1,4 +1,4 @@
-"""`torch._higher_order_ops.associative_scan`: scans with an associative function.
+"""`torch._higher_order_ops`: scans with an associative function, and loops.
 
 transformers uses it for recurrent models.
 """
@@ -11,7 +11,25 @@ from typing import Any
 import plait
 from plait.func.pytree import tree_flatten, tree_unflatten
 
-__all__ = ["associative_scan"]
+__all__ = ["associative_scan", "while_loop"]
+
+
+def while_loop(
+    cond_fn: Callable[..., Any], body_fn: Callable[..., Any], carried_inputs: Any
+) -> tuple[Any, ...]:
+    """Call ``x = body_fn(*x)`` while ``cond_fn(*x)`` is true; return x.
+
+    Example:
+        >>> import plait
+        >>> from plait_torch._scan import while_loop
+        >>> inputs = (plait.tensor(0), plait.ones(2))
+        >>> while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, x * 2), inputs)
+        (tensor(3), tensor([8., 8.]))
+    """
+    values = tuple(carried_inputs)
+    while bool(cond_fn(*values)):
+        values = tuple(body_fn(*values))
+    return values
 
 
 def associative_scan(

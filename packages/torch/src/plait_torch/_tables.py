@@ -22,5 +22,6 @@ def sections() -> dict[str, dict[str, str]]:
             section = result[line.strip("[]")] = {}
         elif line and not line.startswith("#"):
             names, _, value = line.partition(":")
-            section.update(dict.fromkeys(names.split(), value.strip()))
+            for each in names.split():
+                section[each] = f"{section.get(each, '')} {value.strip()}".strip()
     return result

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 import plait
 from plait_torch._accelerator import get_device_module as _get_device_module
+from plait_torch._compiler import is_compiling as is_compiling
 
 __all__ = [
     "ExceptionWrapper",
@@ -25,6 +26,7 @@ __all__ = [
     "_rebuild_tensor_v2",
     "_rebuild_tensor_v3",
     "_unflatten_dense_tensors",
+    "is_compiling",
 ]
 
 

@@ -90,6 +90,13 @@ class TypedStorage:
         return f"<storage of {self.size()} {self.dtype.name}>"
 
 
+def resize(self: Any, *sizes: Any) -> Any:
+    """Return the tensor with another shape of as many elements: an older form of `reshape`."""
+    shape = sizes[0] if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes
+    warn("resize: an older form of reshape: non-inplace resize is deprecated", UserWarning)
+    return self.reshape(tuple(shape))
+
+
 def storage(self: Any) -> TypedStorage:
     """Return the storage of the tensor, counted in its elements.
 
@@ -220,7 +227,8 @@ def _is_on(kind: str) -> Any:
 _DEVICES = ("hpu", "ipu", "maia", "mtia", "vulkan", "xla", "xpu")
 _METHODS = {"__array_wrap__": __array_wrap__,
             "_cdata": property(id),  # a number that no other living tensor has
-            "lu": lu, "new": new, "split": split, "storage": storage, "type": type_,
+            "lu": lu, "new": new, "resize": resize, "split": split, "storage": storage,
+            "type": type_,
             **{f"is_{kind}": _is_on(kind) for kind in _DEVICES}}  # fmt: skip
 # methods with a factor: the number of tensors, and the name of the factor
 _FACTORS = {

@@ -75,6 +75,7 @@ class SummaryWriter:
             log_dir = os.path.join("runs", f"{when}_{socket.gethostname()}{comment}")
         self.log_dir = str(log_dir)
         self._options = (max_queue, flush_secs, filename_suffix)
+        self._projector: Any = None  # the list of embeddings
         self._writers = {self.log_dir: self._open(self.log_dir)}
         if purge_step is not None:
             self._add(None, purge_step, session=purge_step)
@@ -201,6 +202,35 @@ class SummaryWriter:
             self._add(summary, None, None, folder)
         for tag, value in metric_dict.items():
             self._add(_summaries.scalar(tag, value), global_step or 0, None, folder)
+
+    def add_embedding(
+        self,
+        mat: Any,
+        metadata: Any = None,
+        label_img: Any = None,
+        global_step: int | None = None,
+        tag: str = "default",
+        metadata_header: Any = None,
+    ) -> None:
+        """Write points for the projector, with labels and small pictures if they are given.
+
+        Args:
+            mat: the points, a matrix with a row for each.
+            metadata: a label for each point, or with `metadata_header` a list of fields.
+            label_img: a picture for each point: (points, 3, height, width), as in `add_image`.
+            global_step, tag: name the embedding.
+            metadata_header: the names of the fields.
+
+        Raises:
+            ValueError: for points that are no matrix, or labels or pictures of another number.
+        """
+        from plait_torch import _embeddings
+
+        if self._projector is None:
+            self._projector = _embeddings.ProjectorConfig()
+        step = 0 if global_step is None else int(global_step)
+        points = (mat, metadata, label_img, step, tag, metadata_header)
+        _embeddings.write(self.get_logdir(), self._projector, *points)
 
     def add_graph(self, model: Any, input_to_model: Any = None, *args: Any, **kwargs: Any) -> None:
         """Warn: there is no graph to write."""

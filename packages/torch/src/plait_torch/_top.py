@@ -7,10 +7,10 @@ from typing import Any
 
 import plait
 from plait.func import vmap
-from plait_torch import _foreach, _tensor_types
+from plait_torch import _filled_memory, _foreach, _tensor_types
 from plait_torch._accelerator import get_device_module
 from plait_torch._amp import GradScaler, autocast, get_autocast_dtype, is_autocast_enabled
-from plait_torch._compiler import compile
+from plait_torch._compiler import compile, disable as _disable_dynamo
 from plait_torch._futures import Future
 from plait_torch._random import get_rng_state, manual_seed, set_rng_state
 from plait_torch._serialization import load, save
@@ -25,6 +25,7 @@ __all__ = [  # noqa: PLE0604 - names of a table
     "Future",
     "GradScaler",
     "StorageBase",
+    "_disable_dynamo",
     "are_deterministic_algorithms_enabled",
     "autocast",
     "compile",
@@ -83,6 +84,11 @@ class ByteStorage(plait.UntypedStorage):
         """
         return plait.tensor(list(bytes(buffer)), dtype=plait.uint8).untyped_storage()
 
+    @staticmethod
+    def from_buffer(buffer: Any, byte_order: str = "native", dtype: Any = None) -> Any:
+        """Return memory with a copy of the bytes of a buffer; bytes have no order."""
+        return ByteStorage._from_buffer(buffer)
+
 
 class finfo(plait.finfo):  # noqa: N801 - PyTorch's name
     """`plait.finfo`, with PyTorch's name of the argument.
@@ -134,9 +140,11 @@ def set_default_tensor_type(t: Any) -> None:
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
     """Ask accelerators for the same bits in every run; the CPU always gives them.
 
-    With `warn_only` nothing is asked for, as an accelerator would raise an error.
+    With `warn_only` nothing is asked for, as an accelerator would raise an error. New memory gets
+    the values of `torch.utils.deterministic`.
     """
     _settings["deterministic"], _settings["warn_only"] = bool(mode), bool(warn_only)
+    _filled_memory.set_filling(bool(mode))
     plait.accelerator.set_deterministic(bool(mode) and not warn_only)
 
 

@@ -11,10 +11,17 @@ __all__ = [
     "_pair",
     "_quadruple",
     "_reverse_repeat_tuple",
+    "_size_2_t",
+    "_size_3_t",
     "_single",
     "_triple",
     "consume_prefix_in_state_dict_if_present",
 ]
+
+
+# one size for each dimension, or one for all
+_size_2_t = int | tuple[int, int]
+_size_3_t = int | tuple[int, int, int]
 
 
 def _ntuple(n: int, name: str = "parse") -> Callable[[Any], tuple[Any, ...]]:

@@ -237,7 +237,10 @@ def first_missing(name: str) -> str:
     result: object = importlib.import_module(path)
     for part in parts:
         if not isinstance(result, (ModuleType, type)):
-            return ""
+            module = _module_of(path)  # a package has a function of the name of its module
+            if module is None:
+                return ""
+            result = module
         path = f"{path}.{part}"
         try:
             result = getattr(result, part)
@@ -250,6 +253,14 @@ def first_missing(name: str) -> str:
             with suppress(Exception):
                 result = importlib.import_module(path)
     return ""
+
+
+def _module_of(path: str) -> ModuleType | None:
+    """Return the module of a dotted name; None if there is none, or it cannot be imported."""
+    try:
+        return importlib.import_module(path)
+    except Exception:
+        return None
 
 
 class Library(NamedTuple):

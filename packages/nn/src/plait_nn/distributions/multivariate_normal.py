@@ -21,6 +21,40 @@ def squared_distance(factor: Tensor, difference: Tensor) -> Tensor:
     return solved.squeeze(-1).square().sum(-1)
 
 
+_batch_mahalanobis = squared_distance  # by the name with which libraries import it
+
+
+def _precision_to_scale_tril(P: Tensor) -> Tensor:
+    """Return the lower triangular L for which ``L @ L.mT`` is the inverse of a precision matrix.
+
+    The Cholesky factor of the matrix in reversed order is an upper triangular root of the matrix,
+    whose transposed inverse is L.
+
+    Example:
+        >>> import plait_core as pc
+        >>> from plait_nn.distributions.multivariate_normal import _precision_to_scale_tril
+        >>> _precision_to_scale_tril(pc.tensor([[4.0]]))
+        tensor([[0.5000]])
+    """
+    root = pc.linalg.cholesky(P.flip((-2, -1))).flip((-2, -1)).mT
+    one = pc.eye(P.shape[-1], dtype=P.dtype, device=P.device)
+    result: Tensor = pc.linalg.solve_triangular(root, one, upper=False)
+    return result
+
+
+def _batch_mv(bmat: Tensor, bvec: Tensor) -> Tensor:
+    """Return the products of matrices and vectors, whose batches broadcast.
+
+    Example:
+        >>> import plait_core as pc
+        >>> from plait_nn.distributions.multivariate_normal import _batch_mv
+        >>> _batch_mv(pc.eye(2) * 3, pc.ones(4, 2)).shape
+        plait.Size([4, 2])
+    """
+    result: Tensor = (bmat @ bvec.unsqueeze(-1)).squeeze(-1)
+    return result
+
+
 class NormalVector(Centered):
     """The base of normal distributions of vectors."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import functools
 from typing import Any, ClassVar, TypeVar
 
 import plait_core as pc
@@ -59,20 +60,57 @@ class NormHook(abc.ABC):
 M = TypeVar("M", bound=Module)
 
 
-class _WeightNormHook(NormHook):
+@functools.cache
+def _map(dim: int) -> WeightNormMap:
+    return WeightNormMap(dim)
+
+
+class WeightNorm(NormHook):
+    """The hook of `weight_norm`.
+
+    Example:
+        >>> import plait_nn as nn
+        >>> from plait_nn.utils._norms import WeightNorm
+        >>> layer = nn.utils.weight_norm(nn.Linear(20, 40))
+        >>> [hook.name for hook in layer._forward_pre_hooks.values() if type(hook) is WeightNorm]
+        ['weight']
+    """
+
     what = "weight norm"
 
     def __init__(self, name: str, dim: int | None) -> None:
         super().__init__(name)
-        self.map = WeightNormMap(dim)
+        self.dim = -1 if dim is None else dim
 
-    def compute(self, module: Module) -> Tensor:
+    @staticmethod
+    def apply(module: Module, name: str, dim: int | None) -> WeightNorm:
+        """Replace a parameter as `weight_norm` does, and return the hook."""
+        weight = WeightNorm.parameter(module, name)
+        hook = WeightNorm(name, dim)
+        g, v = _map(hook.dim).right_inverse(weight.detach())
+        del module._parameters[name]
+        module.register_parameter(name + "_g", Parameter(g, weight.requires_grad))
+        module.register_parameter(name + "_v", Parameter(v, weight.requires_grad))
+        setattr(module, name, hook.compute_weight(module))
+        module.register_forward_pre_hook(hook)
+        return hook
+
+    def compute_weight(self, module: Module) -> Tensor:
+        """Return the weight of the present length and direction."""
         g, v = getattr(module, self.name + "_g"), getattr(module, self.name + "_v")
-        weight: Tensor = self.map(g, v)
+        weight: Tensor = _map(self.dim).forward(g, v)
         return weight
 
+    def remove(self, module: Module) -> None:
+        """Make the weight an ordinary parameter again; the hook itself remains."""
+        value = self.compute_weight(module).detach()
+        requires_grad = getattr(module, self.name + "_v").requires_grad
+        delattr(module, self.name)
+        del module._parameters[self.name + "_g"], module._parameters[self.name + "_v"]
+        module.register_parameter(self.name, Parameter(value, requires_grad))
+
     def __call__(self, module: Module, args: Any) -> None:
-        setattr(module, self.name, self.compute(module))
+        setattr(module, self.name, self.compute_weight(module))
 
 
 def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
@@ -96,14 +134,7 @@ def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
         >>> tuple(layer.weight_g.shape), tuple(layer.weight_v.shape)
         ((40, 1), (40, 20))
     """
-    weight = _WeightNormHook.parameter(module, name)
-    hook = _WeightNormHook(name, dim)
-    g, v = hook.map.right_inverse(weight.detach())
-    del module._parameters[name]
-    module.register_parameter(name + "_g", Parameter(g, weight.requires_grad))
-    module.register_parameter(name + "_v", Parameter(v, weight.requires_grad))
-    setattr(module, name, hook.compute(module))
-    module.register_forward_pre_hook(hook)
+    WeightNorm.apply(module, name, dim)
     return module
 
 
@@ -119,38 +150,71 @@ def remove_weight_norm(module: M, name: str = "weight") -> M:
         >>> [name for name, _ in layer.named_parameters()]
         ['bias', 'weight']
     """
-    number, hook = _WeightNormHook.of(module, name)
-    value = hook.compute(module).detach()
-    requires_grad = getattr(module, name + "_v").requires_grad
-    delattr(module, name)
-    del module._parameters[name + "_g"], module._parameters[name + "_v"]
-    module.register_parameter(name, Parameter(value, requires_grad))
+    number, hook = WeightNorm.of(module, name)
+    hook.remove(module)
     del module._forward_pre_hooks[number]
     return module
 
 
-class _SpectralNormHook(NormHook):
+class SpectralNorm(NormHook):
+    """The hook of `spectral_norm`.
+
+    Example:
+        >>> import plait_nn as nn
+        >>> from plait_nn.utils._norms import SpectralNorm
+        >>> layer = nn.Linear(20, 40)
+        >>> SpectralNorm.apply(layer, "weight", 1, 0, 1e-12).compute_weight(layer, False).shape
+        plait.Size([40, 20])
+    """
+
     what = "spectral norm"
 
-    def __init__(self, name: str, n_power_iterations: int, dim: int, eps: float) -> None:
+    def __init__(
+        self, name: str = "weight", n_power_iterations: int = 1, dim: int = 0, eps: float = 1e-12
+    ) -> None:
+        if n_power_iterations < 1:
+            raise ValueError(
+                f"spectral_norm: `n_power_iterations` must be positive; got {n_power_iterations}"
+            )
         super().__init__(name)
         self.n_power_iterations = n_power_iterations
         self.dim = dim
         self.eps = eps
 
-    def matrix(self, weight: Tensor) -> Tensor:
+    @staticmethod
+    def apply(
+        module: Module, name: str, n_power_iterations: int, dim: int, eps: float
+    ) -> SpectralNorm:
+        """Replace a parameter as `spectral_norm` does, and return the hook."""
+        hook = SpectralNorm(name, n_power_iterations, dim, eps)
+        weight = SpectralNorm.parameter(module, name)
+        hook.dim = dim % max(weight.ndim, 1)
+        sizes = hook.reshape_weight_to_matrix(weight.detach()).shape
+        del module._parameters[name]
+        module.register_parameter(name + "_orig", weight)
+        setattr(module, name, weight.detach())
+        for label, size in zip(("_u", "_v"), sizes, strict=True):
+            drawn = pc.randn(size, dtype=weight.dtype, device=weight.device)
+            module.register_buffer(name + label, F.normalize(drawn, dim=0, eps=eps))
+        module.register_forward_pre_hook(hook)
+        return hook
+
+    def reshape_weight_to_matrix(self, weight: Tensor) -> Tensor:
+        """Return the weight as a matrix of its dimension `dim` against all others."""
         others = tuple(d for d in range(weight.ndim) if d != self.dim)
         if self.dim != 0:
             weight = weight.permute((self.dim, *others))
         return weight.reshape((weight.shape[0], -1))
 
-    def compute(self, module: Module, iterations: int) -> Tensor:
+    def compute_weight(self, module: Module, do_power_iteration: bool) -> Tensor:
+        """Return the weight over its largest singular value, with or without better vectors."""
+        iterations = self.n_power_iterations if do_power_iteration else 0
         weight: Tensor = getattr(module, self.name + "_orig")
         vectors = getattr(module, self.name + "_u"), getattr(module, self.name + "_v")
         # copies, as the next iteration writes to the buffers
         u, v = widened(vectors[0].clone()), widened(vectors[1].clone())
         wide = widened(weight)
-        matrix = self.matrix(wide)
+        matrix = self.reshape_weight_to_matrix(wide)
         fixed = matrix.detach()
         for _ in range(iterations):
             v = F.normalize(fixed.t() @ u, dim=0, eps=self.eps)
@@ -160,9 +224,16 @@ class _SpectralNormHook(NormHook):
             vectors[1].copy_(v)
         return (wide / (u * (matrix @ v)).sum()).to(weight.dtype)
 
+    def remove(self, module: Module) -> None:
+        """Make the weight an ordinary parameter again; the hook itself remains."""
+        value = self.compute_weight(module, False).detach()
+        requires_grad = getattr(module, self.name + "_orig").requires_grad
+        for label in ("", "_u", "_v", "_orig"):
+            delattr(module, self.name + label)
+        module.register_parameter(self.name, Parameter(value, requires_grad))
+
     def __call__(self, module: Module, args: Any) -> None:
-        iterations = self.n_power_iterations if module.training else 0
-        setattr(module, self.name, self.compute(module, iterations))
+        setattr(module, self.name, self.compute_weight(module, module.training))
 
 
 def spectral_norm(
@@ -195,22 +266,9 @@ def spectral_norm(
         >>> abs(pc.linalg.matrix_norm(layer.weight.detach(), 2).item() - 1) < 0.1
         True
     """
-    if n_power_iterations < 1:
-        raise ValueError(
-            f"spectral_norm: `n_power_iterations` must be positive; got {n_power_iterations}"
-        )
-    weight = _SpectralNormHook.parameter(module, name)
     if dim is None:
         dim = 1 if type(module).__name__.startswith("ConvTranspose") else 0
-    hook = _SpectralNormHook(name, n_power_iterations, dim % max(weight.ndim, 1), eps)
-    sizes = hook.matrix(weight.detach()).shape
-    del module._parameters[name]
-    module.register_parameter(name + "_orig", weight)
-    setattr(module, name, weight.detach())
-    for label, size in zip(("_u", "_v"), sizes, strict=True):
-        drawn = pc.randn(size, dtype=weight.dtype, device=weight.device)
-        module.register_buffer(name + label, F.normalize(drawn, dim=0, eps=eps))
-    module.register_forward_pre_hook(hook)
+    SpectralNorm.apply(module, name, n_power_iterations, dim, eps)
     return module
 
 
@@ -226,11 +284,7 @@ def remove_spectral_norm(module: M, name: str = "weight") -> M:
         >>> [name for name, _ in layer.named_parameters()]
         ['bias', 'weight']
     """
-    number, hook = _SpectralNormHook.of(module, name)
-    value = hook.compute(module, 0).detach()
-    requires_grad = getattr(module, name + "_orig").requires_grad
-    for label in ("", "_u", "_v", "_orig"):
-        delattr(module, name + label)
-    module.register_parameter(name, Parameter(value, requires_grad))
+    number, hook = SpectralNorm.of(module, name)
+    hook.remove(module)
     del module._forward_pre_hooks[number]
     return module
