@@ -149,8 +149,6 @@ class _DataPipeSerializationWrapper:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._datapipe = importlib.import_module(state["pickle"]).loads(state["pipe"])
-        if isinstance(self, IterDataPipe):
-            self._datapipe_iter = None
 
     def __len__(self) -> int:
         return _length(self._datapipe)
@@ -167,9 +165,7 @@ class _IterDataPipeSerializationWrapper(_DataPipeSerializationWrapper, IterDataP
         ['1', '2']
     """
 
-    def __init__(self, datapipe: Any) -> None:
-        super().__init__(datapipe)
-        self._datapipe_iter: Iterator[Any] | None = None
+    _datapipe_iter: Iterator[Any] | None = None
 
     def __iter__(self) -> Iterator[Any]:
         self._datapipe_iter = _iter(self._datapipe)

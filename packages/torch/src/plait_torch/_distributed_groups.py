@@ -22,7 +22,7 @@ def _all_gather_base(
     output_tensor: Any, input_tensor: Any, group: Any = None, async_op: bool = False
 ) -> Any:
     """Call `all_gather_into_tensor`: the older name."""
-    function = require("distributed", "_all_gather_base").all_gather_into_tensor
+    function = require("distributed").all_gather_into_tensor
     return function(output_tensor, input_tensor, group, async_op)
 
 
@@ -30,7 +30,7 @@ def _reduce_scatter_base(
     output: Any, input: Any, op: Any = None, group: Any = None, async_op: bool = False
 ) -> Any:
     """Call `reduce_scatter_tensor`: the older name."""
-    package = require("distributed", "_reduce_scatter_base")
+    package = require("distributed")
     op = package.ReduceOp.SUM if op is None else op
     return package.reduce_scatter_tensor(output, input, op, group, async_op)
 

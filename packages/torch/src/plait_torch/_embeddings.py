@@ -12,13 +12,12 @@ import pathlib
 from typing import Any
 
 import numpy as np
-from google.protobuf import text_format
 from tensorboard.plugins.projector.projector_config_pb2 import EmbeddingInfo, ProjectorConfig
 
 from plait_abi.frames import warn
 from plait_torch import _summaries
 
-__all__ = ["write"]
+__all__ = ["ProjectorConfig", "write"]
 
 
 def _folder(tag: str, step: int) -> str:
@@ -112,4 +111,4 @@ def write(
     (folder / "tensors.tsv").write_text("\n".join(rows) + "\n", encoding="utf-8")
     config.embeddings.append(entry)
     listing = pathlib.Path(log_dir) / "projector_config.pbtxt"
-    listing.write_text(text_format.MessageToString(config), encoding="utf-8")
+    listing.write_text(str(config), encoding="utf-8")
