@@ -69,6 +69,9 @@ PARTS: dict[str, set[str]] = {
     "plait_torch/_comparison.py": {"numpy"},
     "plait_torch/_data_utils.py": {"numpy"},
     "plait_torch/_file_writer.py": {"numpy"},
+    # points for TensorBoard's projector; what pickles pipes that Python's pickle cannot
+    "plait_torch/_embeddings.py": {"numpy", "tensorboard"},
+    "plait_torch/_datapipes.py": {"dill"},
     "plait_torch/files.py": {"numpy"},
     "plait_torch/_mapped_file.py": {"numpy"},
     # if a program calls an exported model
@@ -108,6 +111,7 @@ PRIVATE: dict[str, set[str]] = {
         "plait_nn._dropout",
         "plait_nn._hooks",
         "plait_nn._lazy",
+        "plait_nn.utils._norms",
         "plait_nn._loss",
         "plait_nn._normalization",
         "plait_nn._state_dict",

@@ -151,7 +151,10 @@ def _aten() -> set[str]:
     return set((ROOT / _SCRIPT / "aten_names.txt").read_text().split())
 
 
+_ONNX = "packages/onnx/src/plait_onnx"
 MAPPINGS: dict[str, Translation] = {
+    f"{_ONNX}/_operators/_pointwise.py": Translation("operators of ONNX with one operand"),
+    f"{_ONNX}/_lowering.py": Translation("views that ONNX says by sizes: it has no strides"),
     f"{_SCRIPT}/_numbers.py": Translation(_ATEN, ("TABLE",), others=_aten),
     f"{_SCRIPT}/_rewritten.py": Translation(_ATEN, ("_NAMED",), others=_aten),
     f"{_SCRIPT}/_spelling.py": Translation(_ATEN, ("SPELLED",), others=_aten),

@@ -6,6 +6,7 @@ torch_geometric makes such datasets; accelerate turns their shuffling on and off
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import pickle
 import random
 from collections.abc import Callable, Iterable, Iterator, Sized
@@ -139,12 +140,10 @@ class _DataPipeSerializationWrapper:
         try:
             return {"pickle": "pickle", "pipe": pickle.dumps(self._datapipe)}
         except Exception:
-            try:
-                dill = importlib.import_module("dill")
-            except ImportError:
-                dill = None
-            if dill is None:
+            if importlib.util.find_spec("dill") is None:
                 raise
+            import dill  # type: ignore[import-not-found, import-untyped, unused-ignore]
+
             return {"pickle": "dill", "pipe": dill.dumps(self._datapipe)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -36,21 +36,6 @@ def resolve(source: str) -> ModuleType:
     return getattr(result, name) if name else result
 
 
-def import_sources(name: str) -> None:
-    """Import all modules in which a module of the facade looks names up, if it is in use.
-
-    Called before processes are forked, so that not each of them imports what it uses.
-
-    Example:
-        >>> from plait_torch._finder import import_sources
-        >>> import_sources("torch.nn.functional")
-    """
-    module = sys.modules.get(name)
-    if isinstance(module, Facade):
-        for source in module._sources:
-            resolve(source)
-
-
 class Facade(ModuleType):
     """A module that looks names up in its sources, in order, and caches them."""
 
@@ -60,6 +45,14 @@ class Facade(ModuleType):
         # functions that a program has replaced: the module where layers read them, and what it had
         self._replaced: dict[str, tuple[ModuleType, Any]] = {}
         self._assigned: set[str] = set()  # names that a program has set
+
+    def _import_sources(self) -> None:
+        """Import all modules in which this one looks names up.
+
+        Called before processes are forked, so that not each of them imports what it uses.
+        """
+        for source in self._sources:
+            resolve(source)
 
     def __getattr__(self, name: str) -> Any:
         if name == "__all__":

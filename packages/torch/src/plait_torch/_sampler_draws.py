@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 from functools import cache
 from typing import Any
 
@@ -10,7 +11,6 @@ import numpy as np
 
 import plait
 import plait_data
-from plait_torch._finder import import_sources
 
 __all__ = ["bind", "unbind"]
 
@@ -96,7 +96,9 @@ def _import_names() -> None:
     """Import what workers use of the facade before they are forked, once for all of them."""
     plait.empty(0).__array_namespace__()  # which stacks samples
     for name in ("torch", "torch.nn.functional"):
-        import_sources(name)
+        load = getattr(sys.modules.get(name), "_import_sources", None)
+        if load is not None:  # PyTorch itself may be imported
+            load()
 
 
 def _numpy_seed(seed: int, worker: int) -> list[int]:

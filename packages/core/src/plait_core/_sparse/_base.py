@@ -11,6 +11,7 @@ import plait_core._core as _core
 from plait_abi import binding
 from plait_abi.binding import operator
 from plait_core._core import Size, Tensor, is_tensor
+from plait_core._sparse._items import item
 from plait_core._tensor import _repr
 from plait_core._tensor._memory_formats import sparse_coo, sparse_csr
 
@@ -225,9 +226,7 @@ class SparseBase:
         raise RuntimeError("bool: a sparse tensor is neither true nor false; call to_dense() first")
 
     def __getitem__(self, index: Any) -> Any:
-        from plait_core._sparse import _indexing
-
-        return _indexing.item(self, index)
+        return item(self, index)
 
     def __getattr__(self, name: str) -> Any:
         text = f"{type(self).__name__!r} object has no attribute {name!r}"

@@ -264,7 +264,8 @@ class SparseTensor(SparseBase, _core._Sparse):
 
     def unsqueeze(self, dim: int) -> SparseTensor:
         """Return the tensor with a new dimension of size 1."""
-        return _indexing.unsqueeze(self, dim)
+        result: SparseTensor = _indexing.unsqueeze(self, dim)
+        return result
 
     def index_select(self, dim: int, index: Tensor) -> SparseTensor:
         """Return the slices that `index` names along a dimension.
