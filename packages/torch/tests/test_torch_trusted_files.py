@@ -35,11 +35,11 @@ def test_what_is_read_as_data(torch: Any, text: bytes) -> None:
 
 
 def test_conjugated_tensors_of_the_older_format(torch: Any) -> None:
-    from plait_torch._file_writer import _Call, _Name, _opcodes, _Reference
+    from plait_torch._file_writer import Call, _Name, _opcodes, _Reference
 
     reference = _Reference(("storage", _Name(("torch", "ComplexFloatStorage")), "0", "cpu", 1))
     sizes = ((1,), (1,), False, {}, {"conj": True})
-    call = _Call("torch._utils", "_rebuild_tensor_v2", reference, 0, *sizes)
+    call = Call("torch._utils", "_rebuild_tensor_v2", reference, 0, *sizes)
     head = [pickle.dumps(value, 2) for value in _HEAD]
     data = torch.tensor([1 + 2j]).numpy().tobytes()
     parts = [*head, b"\x80\x02" + _opcodes(call) + b".", pickle.dumps(["0"], 2)]

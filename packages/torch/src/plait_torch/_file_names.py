@@ -56,8 +56,10 @@ class Stored(TypedStorage):
 
 
 def _on(storage: Any, kind: binding.dtype, offset: Any, size: Any, stride: Any) -> plait.Tensor:
-    if type(storage) is not Stored or type(offset) is not int:
+    if not isinstance(storage, TypedStorage) or type(offset) is not int:
         raise TypeError("a storage and an offset are required")
+    if type(storage) is not Stored:  # of a pickle that Python's own unpickler reads
+        storage = Stored(storage.untyped().__plait_storage__, storage.dtype)
     return storage.data._on_storage(kind, offset + storage.shift, sizes_of(size), sizes_of(stride))
 
 

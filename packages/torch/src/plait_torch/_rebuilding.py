@@ -77,7 +77,7 @@ def _load_from_bytes(b: bytes) -> Any:
     result = plait.load(io.BytesIO(b))
     if isinstance(result, Stored):
         whole = result.data._on_storage(plait.dtype("uint8"), 0, (result.data.numel(),), (1,))
-        return TypedStorage(whole, plait.dtype(result.dtype))
+        return TypedStorage(whole, result.dtype)
     return result
 
 

@@ -74,6 +74,8 @@ class _Unpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         if module.split(".")[0] == "torch":
             result = NAMES.get(module, name)
+            if name == "_rebuild_from_type_v2" and not self.late:  # with class and attributes
+                result = None
             if type(result) is Named and name not in STORAGES:
                 return _without_elements(result) if self.late else result.call
             if result is not None:
