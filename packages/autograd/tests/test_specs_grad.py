@@ -223,7 +223,7 @@ WITHOUT_DERIVATIVE = {
     *("argmax", "argmin", "as_strided", "detach"),
     *("nonzero_rows", "search_sorted"),
     # which boxes are kept, and overlaps, which are for matching
-    *("nms", "nms_kept", "box_iou_rotated"),
+    *("nms_kept", "box_iou_rotated"),
     # not implemented, as in PyTorch; requesting a gradient is an error
     *("beta_sample_grad", "geqrf"),
     *("linalg_ldl_factor", "linalg_ldl_factor_ex", "linalg_ldl_solve"),
