@@ -30,6 +30,7 @@ TESTS = {
 OTHERS = {
     "distributed/src/plait_distributed/elastic/_gathering.py": "calls Place.listen",
     "multiprocessing/cpp/transfers.cpp": "waits for a bell in shared memory",
+    "torch/src/plait_torch/_free_port.py": "the caller's socket, at which nothing is accepted",
     "multiprocessing/src/plait_multiprocessing/_connections.py": "Python's Listener: see its text",
 }
 

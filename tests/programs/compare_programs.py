@@ -143,18 +143,30 @@ def run(command: list[str], limit: float) -> Side:
 
 
 def wait(process: subprocess.Popen[bytes], limit: float) -> tuple[int | None, int]:
-    """Wait for a process; return its exit code, None past the limit, and its peak MiB of memory."""
-    end = time.monotonic() + limit
-    while True:
-        ended, status, usage = os.wait4(process.pid, os.WNOHANG)
-        if ended:
-            process.returncode = os.waitstatus_to_exitcode(status)
-            return process.returncode, usage.ru_maxrss // 1024
+    """Wait for a process; return its exit code, None past the limit, and its peak MiB of memory.
+
+    What the system reports at the end counts the memory of the process that forked, too. So the
+    peak is read while the process runs.
+    """
+    end, peak = time.monotonic() + limit, 0
+    while process.poll() is None:
+        peak = max(peak, peak_of(process.pid))
         if time.monotonic() > end:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
             return None, 0
-        time.sleep(0.05)
+        time.sleep(0.02)
+    return process.returncode, peak
+
+
+def peak_of(pid: int) -> int:
+    """Return the most MiB that a process has had in memory; 0 if it has ended."""
+    try:
+        text = pathlib.Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return 0
+    found = re.search(r"VmHWM:\s+(\d+) kB", text)
+    return int(found[1]) // 1024 if found else 0
 
 
 def difference(ours: dict[str, Any], theirs: dict[str, Any]) -> float:
@@ -299,7 +311,7 @@ def table(output: list[Row], title: str) -> str:
     total = ", ".join(f"{count} {result}" for result, count in sorted(counts.items()))
     lines = [f"{title} {len(output)} programs: {total}."]
     for name in dict.fromkeys(row.field for row in output):
-        lines += ["", f"### {name.capitalize()}", ""]
+        lines += ["", f"## {name.capitalize()}", ""]
         lines += [
             "| library | program | result | values compared | PyTorch, s | plait, s "
             "| PyTorch, MiB | plait, MiB | date |",

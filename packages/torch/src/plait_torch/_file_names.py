@@ -60,7 +60,8 @@ def _on(storage: Any, kind: binding.dtype, offset: Any, size: Any, stride: Any) 
         raise TypeError("a storage and an offset are required")
     if type(storage) is not Stored:  # of a pickle that Python's own unpickler reads
         storage = Stored(storage.untyped().__plait_storage__, storage.dtype)
-    return storage.data._on_storage(kind, offset + storage.shift, sizes_of(size), sizes_of(stride))
+    stored: Stored = storage
+    return stored.data._on_storage(kind, offset + stored.shift, sizes_of(size), sizes_of(stride))
 
 
 def _no_hooks(hooks: Any) -> None:
