@@ -85,6 +85,11 @@ def test_what_was_loaded_is_written_again(torch: Any, tmp_path: Path, name: str)
     with plait.no_grad():
         next(model.parameters()).add_(0.25)
     model.save(tmp_path / "again.pt", _extra_files={"labels.txt": "a b"})
+    with zipfile.ZipFile(FILES / name) as one, zipfile.ZipFile(tmp_path / "again.pt") as other:
+        # which form of an operator the code means
+        versions = [file.read(next(n for n in file.namelist() if n.endswith("/version")))
+                    for file in (one, other)]  # fmt: skip
+        assert versions[0] == versions[1]
     said = {"labels.txt": ""}
     again = torch.jit.load(tmp_path / "again.pt", _extra_files=said)
     copies = [again, pickle.loads(pickle.dumps(again)), copy.deepcopy(again)]
@@ -192,6 +197,45 @@ class Counter:
     result = module(body, more=more)(plait.ones(1))
     assert result[0].tolist() == [0.25]
     assert result[1:] == ({"n": 3, "total": 5}, "5/0-0", False, 5, -1)
+
+
+def test_functions_within_and_methods_of_operators() -> None:
+    body = """
+y = torch.mul(x, 2)
+def __forked_function():
+  z = torch.add(x, y)
+  return torch.neg(z)
+future = fork(__forked_function)
+one = __torch__.Point.__new__(__torch__.Point)
+_0 = (one).__init__(3, )
+kind = 0
+if torch.ne(ops.prim.dtype(x), 11):
+  kind = ops.prim.dtype(x)
+return (torch.wait(future), (one).__eq__(one, ), torch.zeros([2], dtype=kind))
+"""
+    more = """
+class Point:
+  at : int
+  def __init__(self: __torch__.Point, at: int) -> NoneType:
+    self.at = at
+    return None
+  def __eq__(self: __torch__.Point, other: __torch__.Point) -> bool:
+    return torch.eq(self.at, other.at)
+"""
+    total, same, zeros = module(body, more=more)(plait.ones(1))
+    assert total.tolist() == [-3.0] and same is True and zeros.dtype == plait.float32
+
+
+def test_packed_sequences() -> None:
+    body = """
+data, sizes, = torch._pack_padded_sequence(x, lengths, False)
+out, counts, = torch._pad_packed_sequence(torch.mul(data, 2), sizes, False, 0., 0)
+return (out, sizes, counts)
+"""
+    x = plait.arange(6.0).reshape(3, 2, 1)
+    out, sizes, counts = module(body, "x: Tensor, lengths: Tensor")(x, plait.tensor([3, 1]))
+    assert sizes.tolist() == [2, 1, 1] and counts.tolist() == [3, 1]
+    assert out[:, :, 0].tolist() == [[0.0, 2.0], [4.0, 0.0], [8.0, 0.0]]
 
 
 def test_memory_is_released_after_the_last_use() -> None:

@@ -128,6 +128,13 @@ class Archive:
             )
         return data
 
+    def version(self) -> int:
+        """Return the version of the operators that the code means."""
+        text = self.record("version").strip() if f"{self.prefix}version" in self._infos else b"1"
+        if not text.isdigit() or len(text) > 9:
+            raise CheckpointError(f"load: {self._source.name} is damaged: its version is no number")
+        return int(text)
+
     def text(self, name: str) -> str | None:
         """Return a file of code, or None."""
         if f"{self.prefix}code/{name}" not in self._infos:
@@ -281,6 +288,7 @@ def load(
         if type(constants) is not tuple:
             raise CheckpointError(f"load: {source.name} is damaged: its constants are no tuple")
         unit = Unit(archive.text)
+        unit.version = archive.version()
         objects = _Objects(unit)
         try:
             unit.constants = tuple(map(objects.made, constants))

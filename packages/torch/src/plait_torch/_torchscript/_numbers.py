@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import plait
+from plait_torch._torchscript._codes import dtype_number
 from plait_torch._torchscript._errors import ScriptError, raised
 
 _Real = (int, float)
@@ -297,8 +298,8 @@ def _nested(value: Any, *more: Any) -> Any:
     return value.tolist()
 
 
-def _dtype_number(value: Any) -> Any:
-    return value.dtype
+def _dtype_number(value: Any) -> int:
+    return dtype_number(value.dtype)
 
 
 PRIMITIVES: dict[str, Callable[..., Any]] = {

@@ -10,6 +10,7 @@ from typing import Any
 
 import plait
 import plait.nn.functional as F
+from plait.nn.utils import rnn
 from plait_abi import binding
 from plait_torch import _aten, _autocast, _functions
 from plait_torch._torchscript import _numbers
@@ -222,6 +223,17 @@ def _encoder_layer(
         return x + fed(F.layer_norm(x, (size,), scale2, shift2, eps))
     x = F.layer_norm(x + attended(x), (size,), scale1, shift1, eps)
     return F.layer_norm(x + fed(x), (size,), scale2, shift2, eps)
+
+
+def _packed(x: Any, lengths: Any, batch_first: bool) -> Any:
+    packed = rnn.pack_padded_sequence(x, lengths, batch_first)
+    return packed.data, packed.batch_sizes
+
+
+def _unpacked(data: Any, sizes: Any, batch_first: bool, padding: float, total: int = 0) -> Any:
+    packed = rnn.PackedSequence(data, sizes)
+    length = int(total) or None
+    return rnn.pad_packed_sequence(packed, batch_first, padding, length)
 
 
 def _size(x: Any, dim: Any = None) -> Any:
@@ -525,6 +537,8 @@ _NAMED: dict[str, Callable[..., Any]] = {
     "embedding_renorm_": _embedding_renorm,
     "_native_multi_head_attention": _self_attention,
     "_transformer_encoder_layer_fwd": _encoder_layer,
+    "_pack_padded_sequence": _packed,
+    "_pad_packed_sequence": _unpacked,
     "one_hot": lambda x, classes=-1: F.one_hot(x, classes),
     "prelu": lambda x, weight: F.prelu(x, weight),
     "pixel_shuffle": _functional("pixel_shuffle"),

@@ -129,7 +129,7 @@ def save(m: Any, f: Any, _extra_files: Any = None) -> None:
         archive.add(f"{name}/constants.pkl", constants.pickle)
         for key, value in (_extra_files or {}).items():
             archive.add(f"{name}/extra/{key}", value.encode() if type(value) is str else value)
-        archive.add(f"{name}/version", b"3\n")
+        archive.add(f"{name}/version", f"{unit.version}\n".encode())
         archive.add(f"{name}/byteorder", b"little")
         archive.finish()
 

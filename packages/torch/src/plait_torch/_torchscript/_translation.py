@@ -58,10 +58,15 @@ class _Translator:
         self._kept: list[Any] = []  # what has a name in the globals, so that no id is used again
         self._locals: set[str] = set()
         self._loops = 0  # around the statement that is translated
+        self._inner: dict[str, str] = {}  # functions in the function, with their new names
+        self._captured: set[str] = set()  # what they use
 
     def made(self) -> Callable[..., Any]:
         node = self._function.node
         for each in ast.walk(node):
+            if isinstance(each, ast.FunctionDef) and each is not node:
+                self._inner[each.name] = f"{_HELPER}{each.name}"
+                self._captured |= set(_uses(each.body))
             if isinstance(each, ast.arg):
                 self._declare(each.arg, node)
             elif isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store):
@@ -142,9 +147,10 @@ class _Translator:
             result += [ast.copy_location(each, node) for each in made]
             if isinstance(node, (ast.Return, ast.Break, ast.Continue, ast.Raise)):
                 continue
+            free = (own & self._locals) - self._captured
             ended = [
                 name for name, at in last.items()
-                if at == place and total[name] == outside.get(name) and name in own & self._locals
+                if at == place and total[name] == outside.get(name) and name in free
             ]  # fmt: skip
             if ended:
                 targets: list[ast.expr] = [ast.Name(name, ast.Store()) for name in sorted(ended)]
@@ -180,6 +186,8 @@ class _Translator:
             return [ast.If(ast.UnaryOp(ast.Not(), self._value(node.test)), [raising], [])]
         if isinstance(node, (ast.Pass, ast.Break, ast.Continue)):
             return [type(node)()]
+        if isinstance(node, ast.FunctionDef) and not ast.unparse(node.args):
+            return [self._inner_function(node, outside)]
         raise refused(node, self._record)
 
     def _body(self, nodes: list[ast.stmt], outside: dict[str, int]) -> list[ast.stmt]:
@@ -195,6 +203,20 @@ class _Translator:
         source = self._call(_values.iterated, self._value(node.iter))
         target = self._target(node.target)
         return [ast.For(target, source, body, [], None)]
+
+    def _inner_function(self, node: ast.FunctionDef, outside: dict[str, int]) -> ast.stmt:
+        """Return a function without arguments, which `fork` calls."""
+        nothing = ast.arguments(
+            posonlyargs=[], args=[], vararg=None, kwonlyargs=[], kw_defaults=[], kwarg=None,
+            defaults=[],
+        )  # fmt: skip
+        new = ast.FunctionDef(
+            name=self._inner[node.name], args=nothing, body=self._block(node.body, outside),
+            decorator_list=[],
+        )  # fmt: skip
+        if hasattr(new, "type_params"):
+            new.type_params = []
+        return new
 
     def _with(self, node: ast.With, outside: dict[str, int]) -> ast.stmt:
         items = []
@@ -292,7 +314,7 @@ class _Translator:
         if names and names[0] == ROOT:
             return self._call_of_archive(names, node)
         if isinstance(node.func, ast.Attribute):
-            name = ast.Constant(self._attribute(node.func.attr, node))
+            name = ast.Constant(node.func.attr)  # of a class: only what it declares is found
             method = self._call(_values.method, self._value(node.func.value), name)
             return ast.Call(method, self._values(node.args), self._keywords(node))
         if isinstance(node.func, ast.Name) and node.func.id not in self._locals:
@@ -325,6 +347,11 @@ class _Translator:
                     _values.is_instance, self._value(node.args[0]), self._constant(kinds)
                 )
             return self._cast(node.args[0], self._value(node.args[1]))
+        if name == "fork" and node.args and isinstance(node.args[0], ast.Name):
+            inner = self._inner.get(node.args[0].id)
+            if inner is not None:
+                rest = self._values(node.args[1:])
+                return self._call(_values.forked, ast.Name(inner, ast.Load()), *rest)
         if name == "uninitialized":
             return ast.Constant(None)
         if name == "getattr" and len(node.args) == 2:

@@ -14,6 +14,7 @@ from plait_torch._torchscript._late import late
 _LONGEST = 64 << 20  # limit of the text of one file
 _DEEPEST = 150  # limit of the levels of a tree
 ROOT = "__torch__"
+VERSION = 10  # of PyTorch's operators, as they are since PyTorch 1.13
 
 
 class Class:
@@ -85,6 +86,7 @@ class Unit:
         self, record: Callable[[str], str | None], constants: tuple[Any, ...] = ()
     ) -> None:
         self._record, self.constants = record, constants
+        self.version = VERSION
         self._files: dict[str, dict[str, Class | Function]] = {}
         self._texts: dict[str, str] = {}
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import plait
 from plait_torch._futures import Future
+from plait_torch._torchscript._codes import dtype_number
 from plait_torch._torchscript._errors import ScriptError, raised
 from plait_torch._torchscript._late import late
 from plait_torch._torchscript._unit import ROOT, Class, Function, refused
@@ -61,7 +62,7 @@ def attribute(owner: Any, name: str) -> Any:
 
 _OF_TENSORS: dict[str, Callable[[Any], Any]] = {
     "shape": lambda x: list(x.shape),
-    "dtype": lambda x: x.dtype,
+    "dtype": lambda x: dtype_number(x.dtype),
     "device": lambda x: x.device,
     "layout": lambda x: x.layout,
     "ndim": lambda x: x.ndim,
@@ -217,11 +218,13 @@ def part(value: Any, start: Any, end: Any, step: Any) -> Any:
 
 
 def named_value(names: list[str]) -> Any:
-    """Return the dtype, layout or format that ``torch.float32`` and the like name, or None."""
+    """Return the dtype's number, the layout or format that ``torch.float32`` names, or None."""
     if names[0] != "torch" or len(names) != 2:
         return None
     value = getattr(plait, names[1], None)
-    return value if isinstance(value, (plait.dtype, plait.layout, plait.memory_format)) else None
+    if isinstance(value, plait.dtype):
+        return dtype_number(value)  # a dtype is a number in code
+    return value if isinstance(value, (plait.layout, plait.memory_format)) else None
 
 
 # ---- types
@@ -293,10 +296,15 @@ def _text(value: Any) -> str:
     return str(value)
 
 
-def _fork(value: Any, *args: Any, **kwargs: Any) -> Any:
+def forked(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Call a function at once, and return a future of its result."""
     future: Any = Future()
-    future.set_result(called(value)(*args, **kwargs))
+    future.set_result(function(*args, **kwargs))
     return future
+
+
+def _fork(value: Any, *args: Any, **kwargs: Any) -> Any:
+    return forked(called(value), *args, **kwargs)
 
 
 def _int(value: Any) -> int:
