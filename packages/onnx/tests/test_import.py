@@ -1,6 +1,7 @@
 """Models of ONNX files as modules: names, gradients, graphs, functions, files beside the model."""
 
 import math
+import pathlib
 
 import numpy as np
 import onnx
@@ -10,6 +11,7 @@ from onnx import TensorProto, helper, numpy_helper, parser
 import plait_autograd
 import plait_core as pc
 import plait_graph
+import plait_nn
 import plait_onnx
 
 
@@ -43,6 +45,16 @@ def perceptron():
         array = rng.standard_normal(shape).astype(np.float32)
         model.graph.initializer.append(numpy_helper.from_array(array, name))
     return model, {t.name: numpy_helper.to_array(t) for t in model.graph.initializer}
+
+
+def test_what_was_no_parameter_is_none(tmp_path: pathlib.Path) -> None:
+    net = plait_nn.Sequential(plait_nn.Linear(4, 4), plait_nn.BatchNorm1d(4), plait_nn.LSTM(4, 3))
+    x = pc.ones(2, 4)
+    plait_onnx.export(net.eval(), (x,), tmp_path / "net.onnx")
+    again = plait_onnx.load(tmp_path / "net.onnx")
+    assert all(name in dict(net.named_parameters()) for name, _ in again.named_parameters())
+    scaled = plait_onnx.load(plait_onnx.export(lambda x: x * 0.125 + 1, (x,)).to_proto())
+    assert not list(scaled.parameters()) and scaled(x).tolist() == [[1.125] * 4] * 2
 
 
 def test_names_and_training():

@@ -17,7 +17,7 @@ import plait_nn
 from plait_func.pytree import tree_flatten
 from plait_onnx._builder import Builder, Names, Unsupported, Weights
 from plait_onnx._lowering import Lowering, value_info
-from plait_onnx._model import ExportedModel
+from plait_onnx._model import BUFFERS, ExportedModel
 from plait_onnx._outputs import only_tensors
 from plait_onnx._patterns import join_batch_norms
 from plait_onnx._table import TABLE
@@ -106,11 +106,23 @@ def export(
             model = _model_of(loaded, _tensors_in(args, kwargs), opset, input_names, output_names)
         except Unsupported as error:
             raise NotImplementedError(f"export: {error}{_line_of(call, apart, error)}") from None
+    _note_buffers(model, function)
     for key, value in (metadata or {}).items():
         model.model.metadata_props.add(key=str(key), value=str(value))
     if file is not None:
         model.save(file, external_data=external_data)
     return model
+
+
+def _note_buffers(model: ExportedModel, function: Callable[..., Any]) -> None:
+    """Name what is no parameter of the module: ONNX has one kind of initializers for both."""
+    names = {each.name for each in model.model.graph.initializer} | set(model.weights)
+    trained = set(model.weights)
+    if isinstance(function, plait_nn.Module):
+        trained = {name for name, _ in function.named_parameters()}
+    others = sorted(names - trained)
+    if others:
+        model.model.metadata_props.add(key=BUFFERS, value="\n".join(others))
 
 
 def _layers_apart() -> Any:

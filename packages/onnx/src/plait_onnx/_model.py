@@ -21,6 +21,9 @@ _LARGEST = 1_800_000_000  # bytes of weights in the file itself; protobuf reads 
 _ALIGNED = 4096  # where weights begin in their file, so that readers can map them
 
 
+BUFFERS = "plait.buffers"  # metadata: initializers that are not trained, one a line
+
+
 class ExportedModel:
     """A model that `export` made: the ONNX graph, and the weights that it reads.
 

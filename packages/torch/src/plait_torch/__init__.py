@@ -12,10 +12,10 @@ all others. An installed PyTorch is not imported.
     True
     >>> torch.LongTensor([1, 2]) + 1
     tensor([2, 3])
-    >>> torch.quantize_per_tensor
+    >>> torch.classes
     Traceback (most recent call last):
     ...
-    plait_torch._missing.MissingName: plait_torch: torch.quantize_per_tensor is not available; ...
+    plait_torch._missing.MissingName: plait_torch: torch.classes is not available; ...
 """
 
 from __future__ import annotations

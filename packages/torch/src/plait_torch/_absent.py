@@ -29,7 +29,7 @@ class Absent:
         False
         >>> four_bits.itemsize
         Traceback (most recent call last):
-        plait_torch._missing.MissingName: plait_torch: torch.quint4x2 is not available; use ...
+        plait_torch._missing.MissingName: plait_torch: torch.quint4x2 is not available; ...
     """
 
     def __init__(self, name: str) -> None:

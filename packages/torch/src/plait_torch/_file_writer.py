@@ -79,7 +79,7 @@ _WAYS: dict[type, Callable[[Any], Call | _Name]] = {
     CompressedTensor: _sparse,
     plait.dtype: _of_torch,
     plait.memory_format: _of_torch,
-    plait.device: lambda v: Call("torch", "device", *str(v).split(":")[:1]),
+    plait.device: lambda v: Call("torch", "device", v.type, *([v.index] if v.index else [])),
     plait.layout: lambda v: Call("torch.serialization", "_get_layout", f"torch.{v.name}"),
     np.ndarray: _array,
     **{type(np.dtype(code)): _numpy_dtype for code in "?bBhHiIlLqQefdgFDGSUVmMO"},

@@ -120,8 +120,14 @@ def _rebuild_tensor_v2(
     backward_hooks: Iterable[Any],
     metadata: Any = None,
 ) -> Any:
-    """Return a tensor over a storage, which may require grad."""
-    return _rebuild_tensor(storage, storage_offset, size, stride).requires_grad_(requires_grad)
+    """Return a tensor over a storage, which may require grad; PyTorch's metadata say that it is
+    conjugated or negated.
+    """
+    result = _rebuild_tensor(storage, storage_offset, size, stride)
+    if isinstance(metadata, dict):
+        result = result.conj() if metadata.get("conj") else result
+        result = -result if metadata.get("neg") else result
+    return result.requires_grad_(requires_grad)
 
 
 def _rebuild_tensor_v3(

@@ -16,6 +16,7 @@ from plait_onnx._import._errors import ModelError, text
 from plait_onnx._import._program import as_tensor
 from plait_onnx._import._scope import Scope
 from plait_onnx._import._tensors import ExternalData
+from plait_onnx._model import BUFFERS
 
 __all__ = ["OnnxModule", "load"]
 
@@ -232,7 +233,9 @@ def _module(model: Any, folder: str | None, limit: int) -> OnnxModule:
     for value in graph.input:
         _check_type(value)
     inputs = [text(value.name) for value in graph.input]
-    scope.add_graph(graph, _buffers(graph), [n for n in inputs if n not in initializers])
+    noted = [entry.value for entry in model.metadata_props if entry.key == BUFFERS]
+    buffers = _buffers(graph) | dict.fromkeys("\n".join(noted).split("\n"), "buffer")
+    scope.add_graph(graph, buffers, [n for n in inputs if n not in initializers])
     scope.program.inputs = [scope.slots[name] for name in inputs]
     scope.program.finish()
     module = OnnxModule(builder, scope, graph)
@@ -243,7 +246,7 @@ def _module(model: Any, folder: str | None, limit: int) -> OnnxModule:
             ("producer_version", model.producer_version),
             ("domain", model.domain),
             ("doc_string", model.doc_string),
-            *((entry.key, entry.value) for entry in model.metadata_props),
+            *((e.key, e.value) for e in model.metadata_props if e.key != BUFFERS),
         )
         if value
     }

@@ -14,6 +14,15 @@ _DTYPES = (
     "quint2x4", "bits1x8", "bits2x4", "bits4x2", "bits8", "bits16", "float8_e5m2", "float8_e4m3fn",
     "float8_e5m2fnuz", "float8_e4m3fnuz", "uint16", "uint32", "uint64",
 )  # fmt: skip
+_LAYOUTS = (
+    "strided",
+    "sparse_coo",
+    "sparse_csr",
+    "mkldnn",
+    "sparse_csc",
+    "sparse_bsr",
+    "sparse_bsc",
+)
 _FORMATS = ("contiguous_format", "preserve_format", "channels_last", "channels_last_3d")
 
 
@@ -43,6 +52,17 @@ def dtype_number(dtype: Any) -> int:
     return _DTYPES.index(dtype.name)
 
 
+def layout_number(layout: Any) -> int:
+    """Return PyTorch's number of a layout.
+
+    Example:
+        >>> import plait
+        >>> layout_number(plait.strided)
+        0
+    """
+    return _LAYOUTS.index(layout.name)
+
+
 def _format(number: Any) -> Any:
     return getattr(plait, _FORMATS[number]) if type(number) is int else number
 
@@ -59,6 +79,8 @@ def with_options(kwargs: dict[str, Any]) -> dict[str, Any]:
             value = _format(value)
         elif name in ("layout", "pin_memory", "non_blocking") and not value:
             continue
+        elif name == "layout" and type(value) is int and value < len(_LAYOUTS):
+            value = plait.layout(_LAYOUTS[value])
         if value is None and name in ("dtype", "layout", "device", "memory_format", "generator"):
             continue
         result[name] = value

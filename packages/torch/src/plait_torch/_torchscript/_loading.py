@@ -130,7 +130,8 @@ class Archive:
 
     def version(self) -> int:
         """Return the version of the operators that the code means."""
-        text = self.record("version").strip() if f"{self.prefix}version" in self._infos else b"1"
+        names = [name for name in ("version", ".data/version") if self.prefix + name in self._infos]
+        text = self.record(names[0]).strip() if names else b"1"
         if not text.isdigit() or len(text) > 9:
             raise CheckpointError(f"load: {self._source.name} is damaged: its version is no number")
         return int(text)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import plait
-from plait_torch._torchscript._codes import dtype_number
+from plait_torch._torchscript._codes import dtype_number, layout_number
 from plait_torch._torchscript._errors import ScriptError, raised
 
 _Real = (int, float)
@@ -57,7 +57,7 @@ def shown(value: Any) -> str:
 
 
 def _percent(text: str, *args: Any) -> str:
-    return text % tuple(args)
+    return text % (args[0] if len(args) == 1 and isinstance(args[0], tuple) else tuple(args))
 
 
 def _appended(owner: list[Any], value: Any) -> list[Any]:
@@ -311,7 +311,7 @@ PRIMITIVES: dict[str, Callable[..., Any]] = {
     "data": lambda x: x.detach(),
     "device": lambda x: x.device,
     "dtype": _dtype_number,
-    "layout": lambda x: x.layout,
+    "layout": lambda x: layout_number(x.layout),
     "grad": lambda x: x.grad,
     "id": id,
     "is_cpu": lambda x: x.device.type == "cpu",

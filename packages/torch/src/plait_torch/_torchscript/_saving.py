@@ -32,9 +32,9 @@ class _ScriptPickler(Pickler):
         if isinstance(obj, Scripted) and id(obj) not in self.memo:
             module, _, name = obj.script_class.name.rpartition(".")
             self.write(f"c{module}\n{name}\n".encode() + pickle.EMPTY_TUPLE + pickle.NEWOBJ)
-            self.memoize(obj)
             self.save(_state(obj))
             self.write(pickle.BUILD)
+            self.memoize(obj)  # PyTorch's reader has the object from here on
         elif isinstance(obj, enum.Enum):
             raise ScriptError("TorchScript: attributes that are enumerations are not written")
         elif isinstance(obj, tuple) and type(obj) is not tuple and hasattr(obj, "_fields"):

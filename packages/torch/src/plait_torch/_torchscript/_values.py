@@ -17,7 +17,7 @@ from typing import Any
 
 import plait
 from plait_torch._futures import Future
-from plait_torch._torchscript._codes import dtype_number
+from plait_torch._torchscript._codes import dtype_number, layout_number
 from plait_torch._torchscript._errors import ScriptError, raised
 from plait_torch._torchscript._late import late
 from plait_torch._torchscript._unit import ROOT, Class, Function, refused
@@ -64,7 +64,7 @@ _OF_TENSORS: dict[str, Callable[[Any], Any]] = {
     "shape": lambda x: list(x.shape),
     "dtype": lambda x: dtype_number(x.dtype),
     "device": lambda x: x.device,
-    "layout": lambda x: x.layout,
+    "layout": lambda x: layout_number(x.layout),
     "ndim": lambda x: x.ndim,
     "requires_grad": lambda x: x.requires_grad,
     "is_cuda": lambda x: x.device.type == "cuda",
@@ -224,7 +224,9 @@ def named_value(names: list[str]) -> Any:
     value = getattr(plait, names[1], None)
     if isinstance(value, plait.dtype):
         return dtype_number(value)  # a dtype is a number in code
-    return value if isinstance(value, (plait.layout, plait.memory_format)) else None
+    if isinstance(value, plait.layout):
+        return layout_number(value)
+    return value if isinstance(value, plait.memory_format) else None
 
 
 # ---- types
