@@ -145,7 +145,7 @@ show("narrow", lambda: nn.init.trunc_normal_(torch.empty(40), 0.0, 1.0, 1.5, 3.0
 show("kaiming", lambda: nn.init.kaiming_uniform_(torch.empty(6, 5)))
 show("kaiming normal", lambda: nn.init.kaiming_normal_(torch.empty(6, 5)))
 show("sparse", lambda: nn.init.sparse_(torch.empty(6, 5), 0.3))
-for shape in ((6, 5), (5, 6)):
+for shape in ((6, 5), (5, 6), (4, 4)):
     show(f"orthogonal {shape}", lambda: (nn.init.orthogonal_(torch.empty(shape)) * 1e4).round())
 
 

@@ -114,7 +114,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Ten
         return tensor
     vectors = pc.empty(rows, columns, dtype=tensor.dtype, device=tensor.device)
     vectors.normal_(0.0, 1.0, generator=generator)
-    if rows > columns:
+    if rows >= columns:
         vectors = vectors.transpose(0, 1).contiguous()
     for i in range(min(rows, columns)):
         v = vectors.narrow(0, i, 1)
@@ -122,7 +122,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Ten
             before = vectors.narrow(0, 0, i)
             v = v - (v @ before.transpose(0, 1)) @ before
         vectors.narrow(0, i, 1).copy_(v / (v * v).sum().sqrt())
-    result = vectors if rows <= columns else vectors.transpose(0, 1)
+    result = vectors if rows < columns else vectors.transpose(0, 1)
     tensor.detach().copy_((result * gain).reshape(tuple(tensor.shape)))
     return tensor
 
