@@ -102,6 +102,8 @@ def test_what_was_loaded_is_written_again(torch: Any, tmp_path: Path, name: str)
 
 
 def test_a_traced_module_is_written_with_free_sizes(torch: Any, tmp_path: Path) -> None:
+    pytest.importorskip("plait_graph")
+
     class Net(torch.nn.Module):  # type: ignore[misc, name-defined]
         def __init__(self) -> None:
             super().__init__()
@@ -131,6 +133,8 @@ def test_a_traced_module_is_written_with_free_sizes(torch: Any, tmp_path: Path) 
 
 
 def test_traced_functions_and_scripted_modules(torch: Any, tmp_path: Path) -> None:
+    pytest.importorskip("plait_graph")
+
     @torch.jit.script  # type: ignore[misc]
     def double(x: Any) -> Any:
         return x * 2
