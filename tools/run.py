@@ -23,6 +23,7 @@ import sys
 import sysconfig
 import tempfile
 import time
+from typing import IO
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 ENVIRONMENT = os.path.join(ROOT, ".nox-env")
@@ -93,7 +94,8 @@ def run_at_once(nox: list[str], named: list[str], rest: list[str], count: int) -
     """Run each session in a nox of its own, `count` at a time; return 1 if one failed."""
     listed = json.loads(subprocess.check_output([*nox, "--list", "--json", "-s", *named]))
     waiting = [one["session"] for one in listed]
-    number, failed, running = len(waiting), [], []
+    number, failed = len(waiting), []
+    running: list[tuple[str, subprocess.Popen[bytes], IO[bytes], float]] = []
     while waiting or running:
         while waiting and len(running) < count:
             output = tempfile.TemporaryFile()  # noqa: SIM115 - closed below
@@ -103,10 +105,10 @@ def run_at_once(nox: list[str], named: list[str], rest: list[str], count: int) -
         ended = [one for one in running if one[1].poll() is not None]
         for one in ended:
             running.remove(one)
-            session, process, output, begin = one
-            output.seek(0)
-            print(output.read().decode(errors="replace"), flush=True)
-            output.close()
+            session, process, printed, begin = one
+            printed.seek(0)
+            print(printed.read().decode(errors="replace"), flush=True)
+            printed.close()
             word = "failed" if process.returncode else "passed"
             done = number - len(waiting) - len(running)
             seconds = time.monotonic() - begin
