@@ -180,3 +180,12 @@ def test_settings_are_one_object(torch: Any) -> None:
     assert config.cache_size_limit == before == 8
     assert torch.jit.set_fusion_strategy([("STATIC", 1)]) == [("STATIC", 2), ("DYNAMIC", 10)]
     torch.jit.set_fusion_strategy([("STATIC", 2), ("DYNAMIC", 10)])
+
+
+def test_bases_of_padding(torch: Any) -> None:
+    padding = torch.nn.modules.padding
+    for kind in ("Constant", "Reflection", "Replication", "Circular"):
+        base = getattr(padding, f"_{kind}PadNd")
+        for dims in (1, 2, 3):
+            layer = getattr(torch.nn, f"{kind}Pad{dims}d")
+            assert issubclass(layer, base) and layer is not base

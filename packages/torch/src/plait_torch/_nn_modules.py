@@ -23,12 +23,16 @@ __all__ = [
     "_DropoutNd",
     "_IncompatibleKeys",
     "_BatchNorm",
+    "_CircularPadNd",
+    "_ConstantPadNd",
     "_ConvNd",
     "_ConvTransposeMixin",
     "_ConvTransposeNd",
     "_InstanceNorm",
     "_Loss",
     "_NormBase",
+    "_ReflectionPadNd",
+    "_ReplicationPadNd",
     "_WeightedLoss",
     "_WrappedHook",
     "T",
@@ -64,6 +68,16 @@ _FUNCTIONAL = "torch.nn.functional"
 _EXTRA_STATE_KEY_SUFFIX = "_extra_state"
 _ConvNd = _Conv  # in PyTorch the base of the transposed convolutions, too
 _NormBase = _Norm
+# the bases of layers that pad, for any number of dimensions
+_ConstantPadNd, _ReflectionPadNd, _ReplicationPadNd, _CircularPadNd = (
+    each.__base__
+    for each in (
+        plait.nn.ConstantPad1d,
+        plait.nn.ReflectionPad1d,
+        plait.nn.ReplicationPad1d,
+        plait.nn.CircularPad1d,
+    )
+)
 _ConvTransposeMixin = _ConvTransposeNd  # the older name
 
 # the hooks of all modules; programs may change these dicts

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 import traceback
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NoReturn
 
 import plait
@@ -24,6 +24,7 @@ __all__ = [
     "_rebuild_parameter",
     "_rebuild_tensor",
     "_rebuild_tensor_v2",
+    "_take_tensors",
     "_rebuild_tensor_v3",
     "_unflatten_dense_tensors",
     "is_compiling",
@@ -93,6 +94,28 @@ def _import_dotted_name(name: str) -> Any:
 def _rebuild_parameter(data: Any, requires_grad: bool, backward_hooks: Iterable[Any]) -> Any:
     """Return a parameter with these elements."""
     return plait.nn.Parameter(data, requires_grad)
+
+
+def _take_tensors(tensors: Iterable[Any], size_limit: int) -> Iterator[list[Any]]:
+    """Yield lists of tensors of one type, which have about ``size_limit`` bytes together.
+
+    Example:
+        >>> import plait
+        >>> from plait_torch._tensor_lists import _take_tensors
+        >>> [len(each) for each in _take_tensors([plait.ones(4), plait.ones(2), plait.ones(1)], 20)]
+        [1, 2]
+    """
+    waiting: dict[Any, tuple[list[Any], int]] = {}
+    for tensor in tensors:
+        kind = tensor.dtype, tensor.device
+        held, size = waiting.pop(kind, ([], 0))
+        own = tensor.numel() * tensor.element_size()
+        if held and size + own > size_limit:
+            yield held
+            held, size = [], 0
+        waiting[kind] = [*held, tensor], size + own
+    for held, _ in waiting.values():
+        yield held
 
 
 def _rebuild_tensor(
