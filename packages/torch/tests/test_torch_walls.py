@@ -182,10 +182,20 @@ def test_settings_are_one_object(torch: Any) -> None:
     torch.jit.set_fusion_strategy([("STATIC", 2), ("DYNAMIC", 10)])
 
 
-def test_bases_of_padding(torch: Any) -> None:
-    padding = torch.nn.modules.padding
-    for kind in ("Constant", "Reflection", "Replication", "Circular"):
-        base = getattr(padding, f"_{kind}PadNd")
+@pytest.mark.parametrize(
+    ("module", "kinds"),
+    [
+        ("padding", ["ConstantPad", "ReflectionPad", "ReplicationPad", "CircularPad"]),
+        ("pooling", ["MaxPool", "AvgPool", "LPPool", "MaxUnpool", "AdaptiveMaxPool"]),
+        ("pooling", ["AdaptiveAvgPool"]),
+    ],
+)
+def test_bases_of_layers_for_any_number_of_dimensions(
+    torch: Any, module: str, kinds: list[str]
+) -> None:
+    for kind in kinds:
+        base = getattr(getattr(torch.nn.modules, module), f"_{kind}Nd")
         for dims in (1, 2, 3):
-            layer = getattr(torch.nn, f"{kind}Pad{dims}d")
+            layer = getattr(torch.nn, f"{kind}{dims}d")
             assert issubclass(layer, base) and layer is not base
+        assert not issubclass(torch.nn.Linear, base) and not isinstance(torch.nn.ReLU(), base)

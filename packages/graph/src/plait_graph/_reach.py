@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dis
 import functools
 import types
 from typing import Any
@@ -10,9 +9,9 @@ from typing import Any
 import plait_core as pc
 import plait_nn
 from plait_abi.origins import module_of
+from plait_graph._cpython import globals_in
 
 _PLAIN = (bool, int, float, complex, str, type(None))
-_READS = ("LOAD_GLOBAL", "LOAD_NAME")  # instructions of Python that read names of a module
 _DEEPEST = 3  # functions within functions, attributes of objects
 _LONGEST = 1000  # of containers that are looked into
 _OF_MODULES = frozenset(vars(plait_nn.Module()))  # attributes that each module has
@@ -115,7 +114,7 @@ class Reach:
         for default in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
             self._see(default, depth + 1)
         space = function.__globals__
-        for name in _globals_in(function.__code__):
+        for name in globals_in(function.__code__):
             if name in space:
                 self.entries.append((space, name, space[name]))
                 self._see(space[name], depth + 1)
@@ -190,15 +189,6 @@ def _holds(container: Any, *rest: Any) -> bool:
     key, value = rest
     there = key < len(container) if isinstance(container, list) else key in container
     return bool(there and container[key] is value)
-
-
-def _globals_in(code: types.CodeType) -> set[str]:
-    """Return the names of a module that a function reads, without names of attributes."""
-    result = {each.argval for each in dis.get_instructions(code) if each.opname in _READS}
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            result |= _globals_in(constant)
-    return result
 
 
 def _names_in(code: types.CodeType) -> set[str]:

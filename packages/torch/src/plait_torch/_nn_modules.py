@@ -23,12 +23,18 @@ __all__ = [
     "_DropoutNd",
     "_IncompatibleKeys",
     "_BatchNorm",
+    "_AdaptiveAvgPoolNd",
+    "_AdaptiveMaxPoolNd",
+    "_AvgPoolNd",
     "_CircularPadNd",
     "_ConstantPadNd",
     "_ConvNd",
     "_ConvTransposeMixin",
     "_ConvTransposeNd",
     "_InstanceNorm",
+    "_LPPoolNd",
+    "_MaxPoolNd",
+    "_MaxUnpoolNd",
     "_Loss",
     "_NormBase",
     "_ReflectionPadNd",
@@ -68,6 +74,37 @@ _FUNCTIONAL = "torch.nn.functional"
 _EXTRA_STATE_KEY_SUFFIX = "_extra_state"
 _ConvNd = _Conv  # in PyTorch the base of the transposed convolutions, too
 _NormBase = _Norm
+
+
+class _Family(type):
+    """A class whose instances are those of its members: layers for 1, 2 and 3 dimensions that have
+    no base of their own.
+    """
+
+    members: tuple[type, ...] = ()
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, cls.members) or super().__instancecheck__(instance)
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        return issubclass(subclass, cls.members) or super().__subclasscheck__(subclass)
+
+
+_MaxPoolNd = _Family("_MaxPoolNd", (plait.nn.Module,), {
+    "members": (plait.nn.MaxPool1d, plait.nn.MaxPool2d, plait.nn.MaxPool3d),
+})  # fmt: skip
+_AvgPoolNd = _Family("_AvgPoolNd", (plait.nn.Module,), {
+    "members": (plait.nn.AvgPool1d, plait.nn.AvgPool2d, plait.nn.AvgPool3d),
+})  # fmt: skip
+_MaxUnpoolNd, _LPPoolNd, _AdaptiveMaxPoolNd, _AdaptiveAvgPoolNd = (
+    each.__base__
+    for each in (
+        plait.nn.MaxUnpool1d,
+        plait.nn.LPPool1d,
+        plait.nn.AdaptiveMaxPool1d,
+        plait.nn.AdaptiveAvgPool1d,
+    )
+)
 # the bases of layers that pad, for any number of dimensions
 _ConstantPadNd, _ReflectionPadNd, _ReplicationPadNd, _CircularPadNd = (
     each.__base__
