@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import itertools
 import os
@@ -20,6 +21,7 @@ import pytest
 
 import plait_core as pc
 import plait_multiprocessing as mp
+from plait_multiprocessing import _pool
 
 LONG = 60.0  # seconds, for machines that are busy; a test that passes waits for none of them
 
@@ -351,6 +353,15 @@ def test_a_pool_that_is_dropped_ends_its_workers() -> None:
     for process in processes:
         process.join(LONG)
         assert process.exitcode is not None
+
+
+def test_a_program_waits_for_a_worker_beside_its_pool() -> None:
+    with mp.get_context("fork").Pool(1) as pool:
+        [worker] = pool._pool
+        worker.join = functools.partial(_pool._join_or_kill, worker, [])
+        worker.join(0.01)  # the pool sets this method while it ends
+        assert worker.is_alive() and "join" in vars(worker)
+        del worker.join
 
 
 def test_a_pool_that_ends_in_the_thread_that_sends_its_tasks():

@@ -184,12 +184,16 @@ class Pool(_standard):  # type: ignore[misc]
         self._outqueue.close()
 
 
-def _join_or_kill(process: Any, deadline: list[float]) -> None:
+def _join_or_kill(process: Any, deadline: list[float], timeout: float | None = None) -> None:
     """Wait for the end of a worker that got SIGTERM; its program may ignore this signal.
 
-    The first call notes the deadline, which is that of all workers.
+    The first call notes the deadline, which is that of all workers. A program that holds the worker
+    may wait for it at the same time, with a limit of its own.
     """
-    del process.join
+    if timeout is not None:
+        type(process).join(process, timeout)
+        return
+    vars(process).pop("join", None)
     if not deadline:
         deadline.append(time.monotonic() + _GRACE)
     with contextlib.suppress(OSError):  # no memory for a wait with a limit
