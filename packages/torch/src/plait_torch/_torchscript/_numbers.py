@@ -11,8 +11,6 @@ import plait
 from plait_torch._torchscript._codes import dtype_number, layout_number
 from plait_torch._torchscript._errors import ScriptError, raised
 
-_Real = (int, float)
-
 
 def _divided(a: Any, b: Any, rounding_mode: Any = None) -> Any:
     if rounding_mode == "floor":
@@ -162,10 +160,6 @@ def _minimum(*values: Any) -> Any:
     return min(*values) if len(values) > 1 else min(values[0])
 
 
-def _repeated(a: Any, b: Any) -> Any:
-    return operator.mul(a, b)
-
-
 def _infer_size(a: Any, b: Any) -> list[int]:
     return list(plait.broadcast_shapes(tuple(a), tuple(b)))
 
@@ -198,7 +192,7 @@ TABLE: dict[str, Callable[..., Any]] = {
     "add": lambda a, b, alpha=1: a + (b if alpha == 1 else b * alpha),
     "sub": lambda a, b, alpha=1: a - (b if alpha == 1 else b * alpha),
     "add_": _extended_by,
-    "mul": _repeated,
+    "mul": operator.mul,
     "div": _divided,
     "true_divide": operator.truediv,
     "floordiv": operator.floordiv,
@@ -290,7 +284,8 @@ def _raise(message: Any, kind: Any = "") -> None:
     raise raised(str(message), str(kind or ""))
 
 
-def _number(value: Any) -> Any:
+def as_number(value: Any) -> Any:
+    """Return a number, also for a tensor of one element."""
     return value.item() if isinstance(value, plait.Tensor) else value
 
 
@@ -304,7 +299,7 @@ def _dtype_number(value: Any) -> int:
 
 PRIMITIVES: dict[str, Callable[..., Any]] = {
     "NumToTensor": lambda value: plait.tensor(value),
-    "ImplicitTensorToNum": _number,
+    "ImplicitTensorToNum": as_number,
     "RaiseException": _raise,
     "Print": print,
     "abs": abs,

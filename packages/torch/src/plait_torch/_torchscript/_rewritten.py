@@ -15,6 +15,7 @@ from plait_abi import binding
 from plait_torch import _aten, _autocast, _functions
 from plait_torch._torchscript import _numbers
 from plait_torch._torchscript._codes import dtype_of, with_options
+from plait_torch._torchscript._numbers import as_number
 
 _INTERPOLATIONS = {
     "nearest": "nearest", "nearest_exact": "nearest-exact", "linear": "linear",
@@ -259,14 +260,6 @@ def _tensor(data: Any, dtype: Any = None, device: Any = None, requires_grad: boo
     return result.requires_grad_() if requires_grad else result
 
 
-def _arange(*args: Any, **kwargs: Any) -> Any:
-    return plait.arange(*args, **kwargs)
-
-
-def _number(x: Any) -> Any:
-    return x.item() if isinstance(x, plait.Tensor) else x
-
-
 def _no_grad_in_place(name: str) -> Callable[..., Any]:
     def call(x: Any, *args: Any, **kwargs: Any) -> Any:
         with plait.no_grad():
@@ -419,15 +412,15 @@ _NAMED: dict[str, Callable[..., Any]] = {
     "dim": lambda x: x.ndim,
     "numel": lambda x: x.numel(),
     "len": len,
-    "item": _number,
+    "item": as_number,
     "Int": lambda x: int(x.item()) if isinstance(x, plait.Tensor) else int(x),
     "Float": lambda x: float(x.item()) if isinstance(x, plait.Tensor) else float(x),
     "Bool": lambda x: bool(x.item()) if isinstance(x, plait.Tensor) else bool(x),
-    "IntImplicit": _number,
-    "FloatImplicit": _number,
-    "ComplexImplicit": _number,
-    "ScalarImplicit": _number,
-    "_local_scalar_dense": _number,
+    "IntImplicit": as_number,
+    "FloatImplicit": as_number,
+    "ComplexImplicit": as_number,
+    "ScalarImplicit": as_number,
+    "_local_scalar_dense": as_number,
     "__is__": lambda a, b: a is b,
     "__isnot__": lambda a, b: a is not b,
     "__not__": lambda a: not a,
@@ -437,7 +430,7 @@ _NAMED: dict[str, Callable[..., Any]] = {
     "append": lambda owner, value: owner.append(value) or owner,
     "extend": lambda owner, values: owner.extend(values),
     "insert": lambda owner, place, value: owner.insert(place, value),
-    "format": lambda text, *args: _formatted(text, *args),
+    "format": _numbers.TABLE["format"],
     "list": list,
     "device": lambda name, index=None: plait.device(name if index is None else f"{name}:{index}"),
     "is_autocast_enabled": lambda *device: _autocast.is_autocast_enabled(*device),
@@ -463,7 +456,7 @@ _NAMED: dict[str, Callable[..., Any]] = {
     # creation
     "tensor": _tensor,
     "as_tensor": _library("as_tensor"),
-    "arange": _arange,
+    "arange": _library("arange"),
     "scalar_tensor": lambda value, **kwargs: plait.tensor(value, **kwargs),
     "einsum": _einsum,
     "meshgrid": _meshgrid,
@@ -603,7 +596,3 @@ _COUNTED: dict[str, Callable[..., Any]] = {
     **{f"_upsample_nearest_exact{n}d": _upsampled("nearest-exact", False) for n in (1, 2, 3)},
 }  # fmt: skip
 TABLE = _NAMED | _COUNTED
-
-
-def _formatted(text: str, *args: Any) -> str:
-    return _numbers.TABLE["format"](text, *args)  # type: ignore[no-any-return]

@@ -14,6 +14,7 @@ from typing import Any
 
 from plait_torch._torchscript import _values
 from plait_torch._torchscript._late import late
+from plait_torch._torchscript._numbers import as_number
 from plait_torch._torchscript._operators import operator_function
 from plait_torch._torchscript._unit import ROOT, Class, Function, literal, refused
 
@@ -367,7 +368,7 @@ class _Translator:
     def _cast(self, kind: ast.expr, value: ast.expr) -> ast.expr:
         """Return a value with a type: a tensor becomes a number where the type is one."""
         if isinstance(kind, ast.Name) and kind.id in ("int", "float", "bool", "number", "complex"):
-            return self._call(_values.as_number, value)
+            return self._call(as_number, value)
         return value
 
     def _value_of_Subscript(self, node: ast.Subscript) -> ast.expr:  # noqa: N802

@@ -20,6 +20,7 @@ from plait_torch._futures import Future
 from plait_torch._torchscript._codes import dtype_number, layout_number
 from plait_torch._torchscript._errors import ScriptError, raised
 from plait_torch._torchscript._late import late
+from plait_torch._torchscript._numbers import as_number
 from plait_torch._torchscript._unit import ROOT, Class, Function, refused
 
 _PLAIN = (list, tuple, dict, str, int, float, bool, complex)
@@ -203,11 +204,6 @@ def raising(error: ScriptError) -> Callable[..., Any]:
         raise ScriptError(*error.args)
 
     return call
-
-
-def as_number(value: Any) -> Any:
-    """Return a number, also for a tensor of one element."""
-    return value.item() if isinstance(value, plait.Tensor) else value
 
 
 def part(value: Any, start: Any, end: Any, step: Any) -> Any:
