@@ -103,11 +103,14 @@ def _lazy(tensor: plait.Tensor, metadata: Any) -> plait.Tensor:
     if isinstance(metadata, dict) and metadata and tensor.device.type != "meta":
         if tensor.numel() * tensor.dtype.itemsize > tensor._storage_extent()[1]:
             raise CheckpointError("load: an expanded tensor noted as conjugated is refused")
-        if metadata.get("conj"):
-            tensor = tensor.conj()
-        if metadata.get("neg"):
-            tensor = -tensor
+        tensor = meant(tensor, metadata)
     return tensor
+
+
+def meant(tensor: plait.Tensor, metadata: dict[str, Any]) -> plait.Tensor:
+    """Return a tensor conjugated and negated, as PyTorch's metadata say."""
+    tensor = tensor.conj() if metadata.get("conj") else tensor
+    return -tensor if metadata.get("neg") else tensor
 
 
 def _parameter(data: Any, requires_grad: Any, hooks: Any = None, state: Any = None) -> plait.Tensor:

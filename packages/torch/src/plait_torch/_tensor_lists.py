@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 import plait
 from plait_torch._accelerator import get_device_module as _get_device_module
 from plait_torch._compiler import is_compiling as is_compiling
+from plait_torch._file_names import meant
 
 __all__ = [
     "ExceptionWrapper",
@@ -148,8 +149,7 @@ def _rebuild_tensor_v2(
     """
     result = _rebuild_tensor(storage, storage_offset, size, stride)
     if isinstance(metadata, dict):
-        result = result.conj() if metadata.get("conj") else result
-        result = -result if metadata.get("neg") else result
+        result = meant(result, metadata)
     return result.requires_grad_(requires_grad)
 
 
