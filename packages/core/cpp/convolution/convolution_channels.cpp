@@ -1,5 +1,6 @@
 #include "convolution/convolution_channels.h"
 
+#include "kernel/integers.h"
 #include "kernel/packed_weight.h"
 
 #include "linalg/tile.h"
@@ -35,6 +36,7 @@ namespace {
 
 // elements of a band of rows and its results, which stay in the cache
 constexpr int64_t kBand = 96 << 10;
+constexpr int64_t kResults = 4 << 10;  // elements that are turned at once
 constexpr int64_t kMostPanels = 2;   // channels that go through an image together
 
 // The elements of an image under a window: kh rows of kw pixels, `row` and `column` elements apart.
@@ -187,41 +189,43 @@ plait_status channels_forward(const plait_call *c, const Conv &v, const T *x, co
                           pack_filters(c, v, w, static_cast<T *>(to));
                           return PLAIT_OK;
                         }));
-  Workspace space;
-  if (bias) PLAIT_TRY(space.take(c, uint64_t(v.groups * panels) * sizeof(T)));
   const T *weights = packed.as<T>();
-  T *shift = space.as<T>();
-  for (int64_t i = 0; bias && i < v.groups * panels; i++) {
-    const int64_t o = i % panels;
-    shift[i] = o < v.goc() ? data<T>(bias)[(i / panels * v.goc() + o) * bias->strides[0]] : T(0);
-  }
   const int64_t reach = (v.ow - 1) * v.sw + (v.kw - 1) * v.dw + 1, own = v.w + v.pw;
   const int64_t width = reach > own ? reach : own, pitch = width * v.gc();
   const int64_t line = v.ow * together<T>(panels), area = v.oh * v.ow;
   const int64_t rows = band_rows(v.oh, v.sh, pitch, line), bands = ceil_div(v.oh, rows);
   const int64_t in_rows = (rows - 1) * v.sh + (v.kh - 1) * v.dh + 1;
-  const int64_t beside = in_rows * v.w * v.gc(), out = rows * line, room = in_rows * pitch;
+  // Results of a few rows, which stay in the first-level cache, are turned and stored.
+  const int64_t some = least(most(kResults / line, 1), rows), most_positions = some * v.ow;
+  const int64_t turned_pitch = ceil_div(most_positions, kLanes<T>) * kLanes<T>;
+  const int64_t out = (most_positions + turned_pitch) * together<T>(panels);
+  const int64_t beside = in_rows * v.w * v.gc(), room = in_rows * pitch;
+  const int64_t step = bias ? bias->strides[0] : 0;
   const Window q{v.kh, v.kw, v.dh * pitch, v.dw * v.gc(), v.gc()};
   return with_scratch<T>(
       c, v.n * v.groups * bands, grain_for(v, rows * v.ow), room + (beside > out ? beside : out),
       [&](int64_t t, T *pixels) {
         const int64_t image = t / bands, begin = t % bands * rows, group = image % v.groups;
-        const int64_t n = v.oh - begin < rows ? v.oh - begin : rows, positions = n * v.ow;
+        const int64_t n = v.oh - begin < rows ? v.oh - begin : rows;
         Frame frame{v.gc(), v.h, v.w, begin * v.sh - v.ph, in_rows, v.pw, width};
         frame.rows = (n - 1) * v.sh + (v.kh - 1) * v.dh + 1;
-        T *result = pixels + room, *to = y + image * v.goc() * area + begin * v.ow;
+        T *result = pixels + room, *turned = result + most_positions * together<T>(panels);
         to_pixels(frame, x + image * v.gc() * v.h * v.w, pixels, result);
         each_panels<T>(panels, [&](int64_t j, int64_t columns) {
-          const T *of = weights + group * size + j * v.patch(), *first = shift + group * panels + j;
-          for (int64_t i = 0; bias && i < positions; i++)
-            memcpy(result + i * columns, first, size_t(columns) * sizeof(T));
-          for (int64_t i = 0; i < n; i++)
-            window_sums(q, v.ow, columns, Matrix<T>{pixels + i * v.sh * pitch, v.sw * v.gc(), 1},
-                        Panels<T>::packed(of, v.patch()), result + i * v.ow * columns, columns,
-                        bias != nullptr);
-          v.activation(result, positions * columns);
-          transposed(to + j * area, area, result, columns, positions,
-                     v.goc() - j < columns ? v.goc() - j : columns);
+          const T *of = weights + group * size + j * v.patch();
+          const int64_t channel = group * v.goc() + j, channels = least(v.goc() - j, columns);
+          const T *shift = bias ? data<T>(bias) + channel * step : nullptr;
+          for (int64_t i = 0; i < n; i += some) {
+            const int64_t high = least(some, n - i), positions = high * v.ow;
+            for (int64_t r = 0; r < high; r++)
+              window_sums(q, v.ow, columns,
+                          Matrix<T>{pixels + (i + r) * v.sh * pitch, v.sw * v.gc(), 1},
+                          Panels<T>::packed(of, v.patch()), result + r * v.ow * columns, columns,
+                          false);
+            transposed(turned, turned_pitch, result, columns, positions, channels);
+            T *to = y + (image * v.goc() + j) * area + (begin + i) * v.ow;
+            v.activation.store({channels, positions, turned, turned_pitch, to, area, shift, step});
+          }
         });
       });
 }

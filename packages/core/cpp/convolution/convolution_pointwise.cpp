@@ -15,7 +15,10 @@ constexpr int64_t kWide = 128;  // channels of such a block
 constexpr int64_t kAhead = 8;  // rows of distant planes that are prefetched
 constexpr int64_t kLines = 8;  // channels with strides that are turned together
 constexpr int64_t kUnits = 16;  // parallel units that are wanted
+constexpr int64_t kUnit = 3 << 18;  // multiplications of a unit, which takes some microseconds
 constexpr int64_t kShare = 256;  // rows for which packing once more does not count
+constexpr int64_t kSmallShare = 96;  // the same, of few columns
+constexpr int64_t kFewPositions = 112;  // for which positions are rows
 constexpr int64_t kMostKept = 1024;  // positions; of more of them copying filters is a small part
 constexpr int64_t kPartials = 4 << 20;  // largest number of elements of partial sums
 
@@ -100,19 +103,29 @@ void pack_columns(Images<T> x, const Grid &grid, int64_t k, int64_t first, int64
   }
 }
 
-// Results at columns [first, first + n), from rows of a buffer, which the activation changes.
+// Results at columns [first, first + r.n) of rows in a buffer, with their bias and the activation,
+// to `r.to`, where rows are planes of images `image` elements apart. `line` has room for a row.
 template <class T>
-void spread(const Grid &grid, const Activation &activation, T *result, int64_t pitch, int64_t rows,
-            int64_t first, int64_t n, T *to, int64_t image, int64_t plane, bool past) {
-  for (int64_t r = 0; r < rows; r++) {
-    activation(result + r * pitch, n);
-    each_image(grid.area, first, n, [&](int64_t i, int64_t begin, int64_t end, int64_t at) {
-      const T *from = result + r * pitch + at - begin;
-      T *own = to + i * image + r * plane;
-      grid.each_run(begin, end, [&](int64_t q, int64_t pixel, int64_t count) {
-        if (grid.step == 1 && past) return copy_row_past(own + pixel, from + q, count);
-        if (grid.step == 1) return copy_row(own + pixel, from + q, count);
-        put_every(own + pixel, from + q, grid.step, count);
+void spread(const Grid &grid, const Activation &activation, Activation::Rows<T> r, int64_t first,
+            int64_t image, bool past, T *line) {
+  const int64_t pixel = first % grid.area;
+  if (grid.is_dense() && !past && pixel + r.n <= grid.area) {
+    r.to += first / grid.area * image + pixel;
+    return activation.store(r);
+  }
+  Activation::Rows<T> one = r;
+  one.rows = 1;
+  one.to = line;
+  for (int64_t i = 0; i < r.rows; i++, r.to += r.plane, one.from += r.pitch) {
+    activation.store(one);
+    if (r.bias) one.bias += r.step;
+    each_image(grid.area, first, r.n, [&](int64_t j, int64_t begin, int64_t end, int64_t at) {
+      const T *from = line + at - begin;
+      T *own = r.to + j * image;
+      grid.each_run(begin, end, [&](int64_t q, int64_t to, int64_t count) {
+        if (grid.step == 1 && past) return copy_row_past(own + to, from + q, count);
+        if (grid.step == 1) return copy_row(own + to, from + q, count);
+        put_every(own + to, from + q, grid.step, count);
       });
     });
   }
@@ -167,47 +180,117 @@ struct Channels {
   Activation activation{};
 };
 
+// How the results of a product of m rows and `area` columns of each image are cut: into pieces of
+// columns, of which each is packed, and these into parts of rows.
+struct Blocks {
+  int64_t length, pieces, columns;  // of an image, or of all of them; columns of a piece
+  int64_t blocks;  // pieces of all images
+  int64_t high, share, parts;  // rows that are multiplied at once; rows of a part, and parts
+};
+
+template <class T>
+Blocks blocks_of(const Channels<T> &p) {
+  constexpr int64_t w = kPanel<T>;
+  Blocks b;
+  // Large images are cut apart, which leaves few panels with empty columns.
+  const int64_t area = p.from.area;
+  const bool apart = area >= 4 * w && (whole_panels<T>(area) - area) * 32 <= area;
+  b.length = apart ? area : p.images * area;
+  const int64_t images = apart ? p.images : 1, panels = ceil_div(b.length, w);
+  const int64_t work = p.groups * p.m * p.k * images * panels * w;
+  const int64_t wanted = most(least(work / kUnit, kUnits), 1);
+  const int64_t most_panels = least(most(kPacked / p.k / w, 4), 32);
+  const int64_t enough = ceil_div(panels, ceil_div(wanted, p.groups * images));
+  int64_t each = least(most(enough, 2), most_panels);
+  each = ceil_div(panels, ceil_div(panels, each));
+  each += each % 2 && each < panels && each < most_panels;  // two panels are multiplied at once
+  b.columns = each * w;
+  b.pieces = ceil_div(panels, each);
+  b.blocks = b.pieces * images;
+  b.high = ceil_div(p.m, ceil_div(p.m, kRows));
+  // Few blocks are packed once for each part of many results.
+  const int64_t required = ceil_div(wanted, p.groups * b.blocks);
+  b.share = ceil_div(p.m, most(least(required, p.m / kSmallShare), 1));
+  b.share = ceil_div(b.share, b.high) * b.high;
+  b.parts = ceil_div(p.m, b.share);
+  return b;
+}
+
 template <class T>
 plait_status mix_channels(const plait_call *c, const Channels<T> &p, const DLTensor *bias) {
-  constexpr int64_t w = kPanel<T>;
-  const int64_t total = p.images * p.from.area;
-  // Large images are cut apart, which leaves few panels with empty columns.
-  const int64_t area = p.from.area, most_columns = least(most(kPacked / p.k, 4 * w), 32 * w);
-  const bool apart = area >= 4 * w && (whole_panels<T>(area) - area) * 32 <= area;
-  const int64_t length = apart ? area : total;
-  const int64_t columns = whole_panels<T>(ceil_div(length, ceil_div(length, most_columns)));
-  const int64_t pieces = ceil_div(length, columns), blocks = pieces * (apart ? p.images : 1);
-  const int64_t packed = columns * p.k, high = ceil_div(p.m, ceil_div(p.m, kRows));
-  const int64_t image = p.groups * p.m * p.plane;
+  const Blocks b = blocks_of(p);
+  const int64_t columns = b.columns, high = b.high, packed = columns * p.k;
+  const int64_t image = p.groups * p.m * p.plane, step = bias ? bias->strides[0] : 0;
   const bool past = p.images * image * int64_t(sizeof(T)) >= kPastCaches;
-  // Few blocks are packed once for each part of many results.
-  const int64_t required = ceil_div(kUnits, p.groups * blocks);
-  const int64_t share = ceil_div(p.m, most(least(required, p.m / kShare), 1) * high) * high;
-  const int64_t parts = ceil_div(p.m, share);
   return with_scratch<T>(
-      c, p.groups * blocks * parts, kChunk * 8 / (columns * p.k * share / 16 + 1) + 1,
+      c, p.groups * b.blocks * b.parts, kUnit / 2 / (columns * p.k * b.share + 1) + 1,
       packed + (high + 1) * columns, [&](int64_t u, T *space) {
         T *result = space + packed, *line = result + high * columns;
-        const int64_t t = u / parts, group = t / blocks, own = t % pieces * columns;
-        const int64_t first = t % blocks / pieces * length + own;
-        const int64_t n = least(columns, length - own), wide = whole_panels<T>(n);
+        const int64_t t = u / b.parts, group = t / b.blocks, own = t % b.pieces * columns;
+        const int64_t first = t % b.blocks / b.pieces * b.length + own;
+        const int64_t n = least(columns, b.length - own), wide = whole_panels<T>(n);
         Images<T> x = p.x;
         x.data += group * p.k * x.channel;
         pack_columns(x, p.from, p.k, first, n, space, line);
         const Matrix<T> a{p.a.data + group * p.apart, p.a.rows, p.a.columns};
-        const int64_t begin = u % parts * share, end = least(begin + share, p.m);
+        const int64_t begin = u % b.parts * b.share, end = least(begin + b.share, p.m);
         for (int64_t i = begin; i < end; i += high) {
           const int64_t rows = least(high, p.m - i), row = group * p.m + i;
-          for (int64_t r = 0; bias && r < rows; r++) {
-            const T shift = data<T>(bias)[(row + r) * bias->strides[0]];
-            for (int64_t j = 0; j < wide; j++) result[r * columns + j] = shift;
-          }
           multiply_tile(rows, wide, p.k, a.at(i, 0), Panels<T>::packed(space, p.k), result, columns,
-                        bias != nullptr);
-          spread(p.to, p.activation, result, columns, rows, first, n, p.y + row * p.plane, image,
-                 p.plane, past);
+                        false);
+          const T *shift = bias ? data<T>(bias) + row * step : nullptr;
+          spread<T>(p.to, p.activation,
+                    {rows, n, result, columns, p.y + row * p.plane, p.plane, shift, step}, first,
+                    image, past, line);
         }
         if (past) finish_stores();
+      });
+}
+
+// Few positions leave much of a panel empty. The result is then computed turned: positions are its
+// rows, and panels of filters, which are kept between calls, its columns.
+template <class T>
+bool turned_fit(const Conv &v) {
+  const int64_t positions = v.n * v.oh * v.ow;
+  return positions <= kFewPositions && whole_panels<T>(positions) * 10 > positions * 11 &&
+         v.goc() >= 4 * kPanel<T>;
+}
+
+template <class T>
+plait_status mix_turned(const plait_call *c, const Channels<T> &p, const DLTensor *bias) {
+  constexpr int64_t w = kPanel<T>;
+  const int64_t wide = p.m < 16 * w ? w : 2 * w;  // channels of a unit
+  const int64_t n = p.from.area, pitch = whole_panels<T>(n), panels = whole_panels<T>(p.m);
+  PackedWeight filters;
+  PLAIT_TRY(filters.take(c, 1, PackedForm::PointwisePanels,
+                         uint64_t(p.groups * panels * p.k) * sizeof(T), [&](void *to) {
+                           for (int64_t g = 0; g < p.groups; g++)
+                             pack_panels(Matrix<T>{p.a.data + g * p.apart, p.a.columns, p.a.rows},
+                                         p.k, p.m, static_cast<T *>(to) + g * panels * p.k);
+                           return PLAIT_OK;
+                         }));
+  const int64_t across = ceil_div(p.m, wide), step = bias ? bias->strides[0] : 0;
+  const int64_t image = p.groups * p.m * p.plane, units = p.groups * across;
+  const bool dense = p.from.is_dense();
+  return with_scratch<T>(
+      c, p.images * units, kUnit / 2 / (n * wide * p.k + 1) + 1, n * wide + wide * pitch + pitch,
+      [&](int64_t u, T *result) {
+        const int64_t i = u / units, group = u % units / across, begin = u % across * wide;
+        const int64_t row = group * p.m + begin, rows = least(wide, p.m - begin);
+        const T *x = p.x.data + i * p.x.image + group * p.k * p.x.channel;
+        const T *b = filters.as<T>() + (group * panels + begin) * p.k;
+        const int64_t columns = whole_panels<T>(rows);
+        for (int64_t y = 0; y < n; y += dense ? n : p.from.w)  // a grid's rows are apart
+          multiply_tile(dense ? n : p.from.w, columns, p.k,
+                        {x + (dense ? 0 : y / p.from.w * p.from.row) * p.x.pixel,
+                         p.from.step * p.x.pixel, p.x.channel},
+                        Panels<T>::packed(b, p.k), result + y * wide, wide, false);
+        T *turned = result + n * wide, *line = turned + wide * pitch;
+        transposed(turned, pitch, result, wide, n, rows);
+        const T *shift = bias ? data<T>(bias) + row * step : nullptr;
+        spread<T>(p.to, p.activation,
+                  {rows, n, turned, pitch, p.y + row * p.plane, p.plane, shift, step}, i * n, image,
+                  false, line);
       });
 }
 
@@ -361,7 +444,8 @@ plait_status pointwise_forward(const plait_call *c, const Conv &v, Images<T> x, 
   Apart<T> a(v.gc(), w);
   const bool keeps = v.n * v.oh * v.ow <= kMostKept && may_keep_packed(c, 1);
   if (!keeps) PackedWeight::pass(c, 1);
-  PLAIT_TRY(a.take(c, v.oc, keeps));
+  const bool turned = keeps && turned_fit<T>(v);
+  if (!turned) PLAIT_TRY(a.take(c, v.oc, keeps));
   const Channels<T> p{v.n,
                       v.groups,
                       v.goc(),
@@ -374,7 +458,7 @@ plait_status pointwise_forward(const plait_call *c, const Conv &v, Images<T> x, 
                       y,
                       v.oh * v.ow,
                       v.activation};
-  return mix_channels(c, p, bias);
+  return turned ? mix_turned(c, p, bias) : mix_channels(c, p, bias);
 }
 
 template <class T>

@@ -12,6 +12,7 @@ enum class PackedForm : uint32_t {  // what the bytes are: one for each function
   ChannelFilters,  // of a convolution, [group][panel][kh][kw][channel][filters of a panel]
   WinogradFilters,  // of Winograd's algorithm: [group][panel][channel][kh][kw][filters of a panel]
   PointwiseFilters,  // of a 1x1 window: rows, further apart than a multiple of a set of the cache
+  PointwisePanels,  // of a 1x1 window: [group][panel][channel][filters of a panel]
   DepthwiseFactors,  // of planes side by side: [filter of a channel][kh][kw][channel]
 };
 

@@ -80,8 +80,45 @@ void transpose_bytes(uint8_t *to, int64_t to_step, const uint8_t *from, int64_t 
                   whole_rows, columns - whole_columns);
 }
 
+// Pictures of three channels: planes whose elements come to lie side by side.
+void join_three(uint32_t *to, const uint32_t *from, int64_t from_step, int64_t columns) {
+  const int64_t whole = columns & ~7;
+  const uint32_t *second = from + from_step, *third = second + from_step;
+  for (int64_t c = 0; c < whole; c += 8) {
+    const Row8 x = *reinterpret_cast<const Row8 *>(from + c);
+    const Row8 y = *reinterpret_cast<const Row8 *>(second + c);
+    const Row8 z = *reinterpret_cast<const Row8 *>(third + c);
+    const Row8 a = shuffled<0, 8, 0, 1, 9, 1, 2, 10>(x, y);
+    const Row8 b = shuffled<3, 3, 11, 4, 4, 12, 5, 5>(x, y);
+    const Row8 d = shuffled<13, 6, 6, 14, 7, 7, 15, 7>(x, y);
+    Row8 *own = reinterpret_cast<Row8 *>(to + 3 * c);
+    own[0] = shuffled<0, 1, 8, 3, 4, 9, 6, 7>(a, z);
+    own[1] = shuffled<10, 1, 2, 11, 4, 5, 12, 7>(b, z);
+    own[2] = shuffled<0, 13, 2, 3, 14, 5, 6, 15>(d, z);
+  }
+  transpose_edge(to + 3 * whole, 3, from + whole, from_step, 3, columns - whole);
+}
+
+// The other way round.
+void part_three(uint32_t *to, int64_t to_step, const uint32_t *from, int64_t rows) {
+  const int64_t whole = rows & ~7;
+  for (int64_t r = 0; r < whole; r += 8) {
+    const Row8 *own = reinterpret_cast<const Row8 *>(from + 3 * r);
+    const Row8 a = own[0], b = own[1], d = own[2];  // elements 0 to 7, 8 to 15 and 16 to 23
+    *reinterpret_cast<Row8 *>(to + r) = shuffled<0, 1, 2, 3, 4, 5, 10, 13>(
+        shuffled<0, 3, 6, 9, 12, 15, 0, 0>(a, b), d);
+    *reinterpret_cast<Row8 *>(to + to_step + r) = shuffled<0, 1, 2, 3, 4, 8, 11, 14>(
+        shuffled<1, 4, 7, 10, 13, 0, 0, 0>(a, b), d);
+    *reinterpret_cast<Row8 *>(to + 2 * to_step + r) = shuffled<0, 1, 2, 3, 4, 9, 12, 15>(
+        shuffled<2, 5, 8, 11, 14, 0, 0, 0>(a, b), d);
+  }
+  transpose_edge(to + whole, to_step, from + 3 * whole, 3, rows - whole, 3);
+}
+
 void transpose_words(uint32_t *to, int64_t to_step, const uint32_t *from, int64_t from_step,
                      int64_t rows, int64_t columns) {
+  if (rows == 3 && to_step == 3) return join_three(to, from, from_step, columns);
+  if (columns == 3 && from_step == 3) return part_three(to, to_step, from, rows);
   const int64_t whole_rows = rows & ~7, whole_columns = columns & ~7;
   for (int64_t c = 0; c < whole_columns; c += 8)
     for (int64_t r = 0; r < whole_rows; r += 8)

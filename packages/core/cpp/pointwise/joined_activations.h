@@ -1,6 +1,7 @@
 // Activations that another kernel applies to its results before it stores them.
 #pragma once
 #include "kernel/kernel.h"
+#include "kernel/vec.h"
 #include "pointwise/activations.h"
 
 namespace plait::core {
@@ -94,28 +95,80 @@ class Activation {
  public:
   Activation() = default;
   template <class A>
-  explicit Activation(const A &a) : floats_(apply<A, float>), doubles_(apply<A, double>) {
+  explicit Activation(const A &a)
+      : floats_{apply<A, float>, move<A, float>}, doubles_{apply<A, double>, move<A, double>} {
     static_assert(sizeof(A) <= sizeof state_);
     memcpy(state_, &a, sizeof a);
   }
-  explicit operator bool() const { return floats_ != nullptr; }
+  explicit operator bool() const { return floats_.apply != nullptr; }
   void operator()(float *values, int64_t n) const {
-    if (floats_) floats_(state_, values, n);
+    if (floats_.apply) floats_.apply(state_, values, n);
   }
   void operator()(double *values, int64_t n) const {
-    if (doubles_) doubles_(state_, values, n);
+    if (doubles_.apply) doubles_.apply(state_, values, n);
+  }
+  // Stores the activation of rows of n values, which lie apart from where they are stored. bias[r]
+  // is added to row r first, unless `bias` is null.
+  template <class T>
+  struct Rows {
+    int64_t rows, n;
+    const T *from;
+    int64_t pitch;  // elements from a row to the next: of `from`, and of `to`
+    T *to;
+    int64_t plane;
+    const T *bias;
+    int64_t step;
+  };
+  void store(const Rows<float> &r) const {
+    (floats_.move ? floats_.move : move<Identity, float>)(state_, r);
+  }
+  void store(const Rows<double> &r) const {
+    (doubles_.move ? doubles_.move : move<Identity, double>)(state_, r);
   }
 
  private:
-  template <class A, class T>
-  static void apply(const void *state, T *values, int64_t n) {
+  template <class A>
+  static A read(const void *state) {
     alignas(A) char copy[sizeof(A)];
     memcpy(copy, state, sizeof copy);
-    const A a = *reinterpret_cast<const A *>(copy);
+    return *reinterpret_cast<const A *>(copy);
+  }
+  template <class A, class T>
+  static void apply(const void *state, T *values, int64_t n) {
+    const A a = read<A>(state);
     for (int64_t i = 0; i < n; i++) values[i] = a(values[i]);
   }
-  void (*floats_)(const void *, float *, int64_t) = nullptr;
-  void (*doubles_)(const void *, double *, int64_t) = nullptr;
+  template <class F, class T>
+  PLAIT_INLINE static void each(F f, const T *__restrict from, T *__restrict to, int64_t n) {
+    constexpr int64_t w = kLanes<T>;
+    const int64_t whole = n / w * w;
+    for (int64_t i = 0; i < whole; i++) to[i] = f(from[i]);
+    if (whole == n) return;
+    // the last elements are stored with some before them, which is faster than one by one
+    const int64_t rest = n < w ? 0 : n - w;
+    for (int64_t i = rest; i < n; i++) to[i] = f(from[i]);
+  }
+  template <class A, class T>
+  static void move(const void *state, const Rows<T> &rows) {
+    const A a = read<A>(state);
+    const Rows<T> own = rows;
+    for (int64_t r = 0; r < own.rows; r++) {
+      const T *from = own.from + r * own.pitch;
+      T *to = own.to + r * own.plane;
+      const T shift = own.bias ? own.bias[r * own.step] : T(0);
+      if (own.bias)
+        each([a, shift](T x) { return a(x + shift); }, from, to, own.n);
+      else
+        each(a, from, to, own.n);
+    }
+  }
+  template <class T>
+  struct Functions {
+    void (*apply)(const void *, T *, int64_t) = nullptr;
+    void (*move)(const void *, const Rows<T> &) = nullptr;
+  };
+  Functions<float> floats_;
+  Functions<double> doubles_;
   char state_[16] = {};
 };
 

@@ -24,6 +24,7 @@ namespace {
 constexpr uint32_t kMaxThreads = 256;
 constexpr uint32_t kOpen = 1u << 31;  // gate: a job is open; the low bits count the workers inside
 constexpr int64_t kLinger = 25000;  // ns that a worker waits for the next job before it sleeps
+constexpr int64_t kGap = 200000;  // the same, while jobs follow each other within so many ns
 constexpr int64_t kPatience = 20000;  // ns that a caller waits for the last worker before it sleeps
 
 using Task = void (*)(void *, uint64_t);
@@ -119,6 +120,7 @@ void *Pool::main(void *arg) {
 
 void Pool::work(uint32_t id) {
   uint32_t seen = 0;
+  int64_t waiting = 0, linger = kLinger;  // since when it waits for a job, and for how long awake
   while (!__atomic_load_n(&quit_, __ATOMIC_ACQUIRE)) {
     if (id + 1 < limit()) {
       if (__atomic_fetch_add(&gate_, 1, __ATOMIC_ACQUIRE) & kOpen) claim();
@@ -127,10 +129,13 @@ void Pool::work(uint32_t id) {
     }
     const uint32_t epoch = __atomic_load_n(&epoch_, __ATOMIC_ACQUIRE);
     if (epoch != seen) {
+      if (waiting) linger = now() - waiting < kGap ? kGap : kLinger;
+      waiting = 0;
       seen = epoch;
       continue;
     }
-    if (id + 1 < limit() && changed(&epoch_, seen, kLinger)) continue;
+    if (!waiting) waiting = now();
+    if (id + 1 < limit() && changed(&epoch_, seen, linger)) continue;
     __atomic_fetch_add(&sleepers_, 1, __ATOMIC_SEQ_CST);
     sleep_on(&epoch_, seen);
     __atomic_fetch_sub(&sleepers_, 1, __ATOMIC_SEQ_CST);
