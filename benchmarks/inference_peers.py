@@ -183,6 +183,7 @@ def serve(side: str, case: Case, threads: int, folder: str) -> None:
     for _ in range(2):
         call()
     for _ in sys.stdin:
+        call()  # after the other sides' turns: caches and pages
         count, begin = 0, time.perf_counter()
         while time.perf_counter() - begin < SAMPLE or not count:
             call()
