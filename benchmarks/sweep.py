@@ -447,9 +447,11 @@ def measure(ours: Callable[[], Any], theirs: Callable[[], Any], turns: int) -> l
     for function in both:
         function()
     counts = [max(1, min(1000, int(TURN / max(seconds_of(f, 1), 1e-7)))) for f in both]
-    pairs_of_times = [[seconds_of(f, n) for f, n in zip(both, counts)] for _ in range(turns)]
+    pairs_of_times = [
+        [seconds_of(f, n) for f, n in zip(both, counts, strict=True)] for _ in range(turns)
+    ]
     ratio = statistics.median(a / b for a, b in pairs_of_times)
-    return [*(statistics.median(column) for column in zip(*pairs_of_times)), ratio]
+    return [*(statistics.median(column) for column in zip(*pairs_of_times, strict=True)), ratio]
 
 
 def rows(flags: argparse.Namespace, plait: Any, torch: Any) -> Iterator[Row]:
@@ -477,8 +479,8 @@ PAGE = """# The long tail: operators beside PyTorch
 
 `python benchmarks/sweep.py --page docs/benchmarks/sweep.md` wrote this page on {date} on an
 {machine}, with {threads}. plait and PyTorch {version} ran in one process in
-turns, one call beside the other; a ratio is plait's time over PyTorch's in the median of {turns} turns, so less
-than 1 is faster. Times of one machine say little of another one: run it on yours.
+turns, one call beside the other; a ratio is plait's time over PyTorch's, the median of {turns}
+turns: less than 1 is faster. Times of one machine say little of another one: run it on yours.
 
 {total} calls were timed; the geometric mean of the ratios is **{mean:.2f}**, and {slow} of them are
 above {limit}.
@@ -558,7 +560,9 @@ def main(arguments: list[str] | None = None) -> int:
     for row in rows(flags, plait, torch):
         found.append(row)
         mark = "  slower" if row.ratio > SLOW else ""
-        print(f"{row.ratio:6.2f} {row.name} {row.shape} {row.kind} {row.direction}{mark}", flush=True)
+        print(
+            f"{row.ratio:6.2f} {row.name} {row.shape} {row.kind} {row.direction}{mark}", flush=True
+        )
     if flags.json:
         key = ("name", "shape", "kind", "direction", "threads")
         kept = [Row(**r) for r in json.loads(flags.json.read_text())] if flags.json.exists() else []

@@ -68,6 +68,8 @@ CASES = [
     Case(2, 400, 8, 8, 20, 1, 1),  # sums in several pieces
     Case(2, 20, 8, 8, 400, 1, 1),
     Case(3, 24, 13, 9, 36, 1, 1, groups=3),
+    Case(1, 64, 14, 14, 200, 1, 1),  # a piece for each of several threads
+    Case(1, 3, 44, 46, 32, 3, 3, stride=(2, 2), padding=(1, 1)),  # three channels side by side
     Case(2, 16, 12, 9, 24, 1, 1, stride=(1, 2), groups=4),
     Case(2, 8, 9, 7, 8, 1, 1, padding=(1, 2)),
     Case(3, 1, 6, 1, 5, 1, 1),
@@ -385,6 +387,39 @@ def test_an_activation_in_the_same_pass(winograd: str, case: Case, dtype: Any) -
             expected = activation(plain.astype(np.float64))
             tiny = 1e-6 if dtype == np.float32 else 1e-14
             np.testing.assert_allclose(result, expected, rtol=tiny, atol=tiny)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case(1, 20, 7, 7, 70, 1, 1),
+        Case(2, 24, 5, 7, 160, 1, 1, groups=2),
+        Case(1, 400, 13, 13, 300, 1, 1, stride=(2, 2)),
+        Case(1, 70, 1, 1, 64, 1, 1),
+    ],
+)
+def test_few_positions_with_kept_weights(case: Case, dtype: Any) -> None:
+    """Positions are rows of the product from the call on that keeps the filters: the same bits."""
+    numbers = RNG.standard_normal((case.oc, case.c // case.groups, 1, 1)).astype(dtype)
+    x = RNG.standard_normal((case.n, case.c, case.h, case.w)).astype(dtype)
+    bias = RNG.standard_normal(case.oc).astype(dtype)
+    rest = (case.stride, case.padding, case.dilation, case.groups)
+    own = pc.from_numpy(numbers).clone()
+    for weights in (numbers, numbers[::-1].copy()):
+        own.copy_(pc.from_numpy(weights))
+        image, shift = pc.from_numpy(x), pc.from_numpy(bias)
+        first = pc.conv2d(image, pc.from_numpy(weights), shift, *rest).numpy()
+        seen = x[:, :, :: case.stride[0], :: case.stride[1]]
+        grouped = seen.reshape(case.n, case.groups, -1, *seen.shape[2:])
+        each = weights.reshape(case.groups, -1, grouped.shape[2])
+        wanted = np.einsum("nghij,goh->ngoij", grouped, each).reshape(first.shape)
+        wanted = wanted + bias[:, None, None]
+        np.testing.assert_allclose(first, wanted, atol=1e-3 if dtype == np.float32 else 1e-11)
+        for _ in range(3):
+            np.testing.assert_array_equal(pc.conv2d(image, own, shift, *rest).numpy(), first)
+        relu = with_activation(image, own, shift, *rest, "relu", *NUMBERS).numpy()
+        np.testing.assert_array_equal(relu, np.maximum(first, 0))
 
 
 def test_an_activation_keeps_nan_and_makes_zeros_positive() -> None:

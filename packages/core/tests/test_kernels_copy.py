@@ -88,6 +88,18 @@ def test_every_order_of_dimensions(dtype: str, shape: tuple[int, ...]) -> None:
             np.testing.assert_array_equal(written, view)
 
 
+@pytest.mark.parametrize("n", [1, 7, 8, 9, 31, 64, 1000])
+def test_pictures_of_three_channels(n: int) -> None:
+    """Planes that come to lie side by side, and the other way round."""
+    planes = np.arange(3 * n, dtype=np.float32).reshape(3, n)
+    t = pc.from_numpy(planes)
+    pixels = t.t().contiguous()
+    np.testing.assert_array_equal(pixels.numpy(), planes.T)
+    np.testing.assert_array_equal(pixels.t().contiguous().numpy(), planes)
+    apart = pc.from_numpy(np.pad(planes, ((0, 0), (0, 5))))[:, :n]
+    np.testing.assert_array_equal(apart.t().contiguous().numpy(), planes.T)
+
+
 def test_large_transposes() -> None:
     for shape, order in (((900, 700), (1, 0)), ((8, 20, 60, 60), (0, 2, 3, 1))):
         x = RNG.standard_normal(shape).astype(np.float32).transpose(order)

@@ -221,10 +221,9 @@ plait_status channels_forward(const plait_call *c, const Conv &v, const T *x, co
           for (int64_t i = 0; i < n; i += some) {
             const int64_t high = least(some, n - i), positions = high * v.ow;
             for (int64_t r = 0; r < high; r++)
-              window_sums(q, v.ow, columns,
-                          Matrix<T>{pixels + (i + r) * v.sh * pitch, v.sw * v.gc(), 1},
-                          Panels<T>::packed(of, v.patch()), result + r * v.ow * columns, columns,
-                          false);
+              window_sums(
+                  q, v.ow, columns, Matrix<T>{pixels + (i + r) * v.sh * pitch, v.sw * v.gc(), 1},
+                  Panels<T>::packed(of, v.patch()), result + r * v.ow * columns, columns, false);
             transposed(turned, turned_pitch, result, columns, positions, channels);
             T *to = y + (image * v.goc() + j) * area + (begin + i) * v.ow;
             v.activation.store({channels, positions, turned, turned_pitch, to, area, shift, step});

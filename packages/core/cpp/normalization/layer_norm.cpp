@@ -6,6 +6,7 @@
 namespace plait::core {
 namespace {
 
+constexpr int64_t kLongRows = 1024, kColumns = 512;
 constexpr int64_t kParts = 64;  // partial sums of the derivatives by weight and bias
 
 // A vector of n factors: the tensor's elements, or `value` for all.
@@ -102,8 +103,9 @@ plait_status forward(const plait_call *c, const DLTensor *in) {
   return parallel_with_memory<T>(c, s.rows, grain(s.n), x.widens() ? s.n : 0, rows);
 }
 
-// One row of the derivative by the input; adds the row's share to the sums for weight and bias.
-template <class T>
+// One row of the derivative by the input; adds the row's share to the sums for weight and bias if
+// `sums`.
+template <bool sums, class T>
 void backward_row(const T *g, const T *x, int64_t n, T mean, T rstd, const T *w, T *gx, T *gw,
                   T *gb) {
   constexpr int64_t k = kLanes<T>;
@@ -113,20 +115,40 @@ void backward_row(const T *g, const T *x, int64_t n, T mean, T rstd, const T *w,
     const Vec<T> own = load(g + i), h = (load(x + i) - mean) * rstd, a = own * load(w + i);
     sum += a;
     dot += a * h;
-    store(gw + i, load(gw + i) + own * h);
-    store(gb + i, load(gb + i) + own);
+    if (sums) {
+      store(gw + i, load(gw + i) + own * h);
+      store(gb + i, load(gb + i) + own);
+    }
   }
   T total = sum_of<T>(sum), product = sum_of<T>(dot);
   for (; i < n; i++) {
     const T h = (x[i] - mean) * rstd;
     total += g[i] * w[i];
     product += g[i] * w[i] * h;
-    gw[i] += g[i] * h;
-    gb[i] += g[i];
+    if (sums) {
+      gw[i] += g[i] * h;
+      gb[i] += g[i];
+    }
   }
   const T p = total / T(n), q = product / T(n);
 #pragma GCC ivdep
   for (int64_t j = 0; j < n; j++) gx[j] = rstd * (g[j] * w[j] - p - (x[j] - mean) * rstd * q);
+}
+
+// The derivatives by weight and bias at columns [begin, end).
+template <class T>
+void sum_columns(const Sizes &s, int64_t begin, int64_t end, const T *g, const T *x, const T *mean,
+                 const T *rstd, T *gw, T *gb) {
+  for (int64_t i = begin; i < end; i++) gw[i] = gb[i] = T(0);
+  for (int64_t r = 0; r < s.rows; r++) {
+    const T *own = g + r * s.n, *from = x + r * s.n;
+    const T m = mean[r], scale = rstd[r];
+#pragma GCC ivdep
+    for (int64_t i = begin; i < end; i++) {
+      gw[i] += own[i] * ((from[i] - m) * scale);
+      gb[i] += own[i];
+    }
+  }
 }
 
 // layer_norm_backward(grad, input, mean, rstd, weight, normalized_shape) -> by input, weight, bias
@@ -142,6 +164,19 @@ plait_status backward(const plait_call *c, const DLTensor *in) {
   PLAIT_TRY(weight.take(c, tensor(c, 4), s.n, T(1)));
   const T *g = grad, *x = input, *mean = means, *rstd = scales, *w = weight;
   T *gx = data<T>(result(c)), *gw = data<T>(result(c, 1)), *gb = data<T>(result(c, 2));
+  if (s.rows <= kParts && s.n >= kLongRows) {  // few long rows: their sums are taken by columns
+    parallel_ranges(c, s.rows, grain(s.n), [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; r++)
+        backward_row<false, T>(g + r * s.n, x + r * s.n, s.n, mean[r], rstd[r], w, gx + r * s.n,
+                               nullptr, nullptr);
+    });
+    parallel_ranges(c, s.n, grain(s.rows), [&](int64_t begin, int64_t end) {
+      for (; begin < end; begin += kColumns)
+        sum_columns(s, begin, begin + kColumns < end ? begin + kColumns : end, g, x, mean, rstd, gw,
+                    gb);
+    });
+    return PLAIT_OK;
+  }
   int64_t each = ceil_div(s.rows, kParts);
   each = each > grain(s.n) ? each : grain(s.n);
   const int64_t parts = s.rows ? ceil_div(s.rows, each) : 1;
@@ -152,17 +187,24 @@ plait_status backward(const plait_call *c, const DLTensor *in) {
   parallel(c, parts, [&](int64_t p) {
     T *own = sums + p * 2 * s.n;
     for (int64_t r = p * each; r < (p + 1) * each && r < s.rows; r++)
-      backward_row(g + r * s.n, x + r * s.n, s.n, mean[r], rstd[r], w, gx + r * s.n, own,
-                   own + s.n);
+      backward_row<true, T>(g + r * s.n, x + r * s.n, s.n, mean[r], rstd[r], w, gx + r * s.n, own,
+                            own + s.n);
   });
-  for (int64_t i = 0; i < s.n; i++) {
-    double a = 0, b = 0;
+  constexpr int64_t kBlock = 64;
+  for (int64_t i = 0; i < s.n; i += kBlock) {
+    const int64_t n = s.n - i < kBlock ? s.n - i : kBlock;
+    double a[kBlock] = {}, b[kBlock] = {};
     for (int64_t p = 0; p < parts; p++) {
-      a += double(sums[p * 2 * s.n + i]);
-      b += double(sums[p * 2 * s.n + s.n + i]);
+      const T *own = sums + p * 2 * s.n + i;
+      for (int64_t j = 0; j < n; j++) {
+        a[j] += double(own[j]);
+        b[j] += double(own[s.n + j]);
+      }
     }
-    gw[i] = T(a);
-    gb[i] = T(b);
+    for (int64_t j = 0; j < n; j++) {
+      gw[i + j] = T(a[j]);
+      gb[i + j] = T(b[j]);
+    }
   }
   return PLAIT_OK;
 }

@@ -4,7 +4,7 @@
 namespace plait::core {
 namespace {
 
-enum Power { kSquare, kCube, kRoot, kInverse, kInverseRoot, kInverseSquare };
+enum Power { kSame, kSquare, kCube, kRoot, kInverse, kInverseRoot, kInverseSquare };
 
 template <class T, Power power>
 void power_loop(char *out, char *const *in, int64_t n, const void *) {
@@ -17,6 +17,7 @@ void power_loop(char *out, char *const *in, int64_t n, const void *) {
     // were 0
     const T root = v == -T(__builtin_inff()) ? T(__builtin_inff()) : __builtin_sqrt(v + T(0));
     switch (power) {
+      case kSame: r[i] = v; break;
       case kSquare: r[i] = v * v; break;
       case kCube: r[i] = v * v * v; break;
       case kRoot: r[i] = __builtin_sqrt(v); break;
@@ -29,6 +30,7 @@ void power_loop(char *out, char *const *in, int64_t n, const void *) {
 
 template <class T>
 Loop loop_for(double exponent) {
+  if (exponent == 1) return power_loop<T, kSame>;
   if (exponent == 2) return power_loop<T, kSquare>;
   if (exponent == 3) return power_loop<T, kCube>;
   if (exponent == 0.5) return power_loop<T, kRoot>;

@@ -232,33 +232,30 @@ plait_status max_pool2d(plait_call *c) {
   return PLAIT_OK;
 }
 
-// The derivative from numbers of a byte. Each row of an image gathers what the windows over it
-// give, in the order of the windows, and is written once.
-template <class T, int stride>
+// The derivative from numbers of a byte, of windows a column apart. Each row of an image gathers
+// what the windows over it give, in the order of the windows, and is written once.
+template <class T>
 class Gather {
  public:
   using Int = typename Lanes<T>::Int;
   using Ints = typename Lanes<T>::Ints;
 
   explicit Gather(const Pool &v)
-      : v_(v),
-        margin_(ceil_div(v.kw, stride)),
-        blocks_(ceil_div(ceil_div(v.w + v.pw, stride), kLanes<T>)),
-        row_(blocks_ * kLanes<T> + margin_) {
-    if (row_ < v.ow + margin_) row_ = v.ow + margin_;
+      : v_(v), blocks_(ceil_div(v.w + v.pw, kLanes<T>)), row_(blocks_ * kLanes<T> + v.kw) {
+    if (row_ < v.ow + v.kw) row_ = v.ow + v.kw;
   }
   // Elements of T: gradients and numbers with margins, and a row of the image.
-  int64_t scratch() const { return 2 * v_.oh * row_ + stride * blocks_ * kLanes<T>; }
+  int64_t scratch() const { return 2 * v_.oh * row_ + blocks_ * kLanes<T>; }
 
   void plane(const T *g, const uint8_t *where, T *gx, T *scratch) const {
     T *grads = scratch, *line = grads + 2 * v_.oh * row_;
     Int *numbers = reinterpret_cast<Int *>(grads + v_.oh * row_);
     memset(scratch, 0, size_t(v_.oh * row_) * sizeof(T));
     for (int64_t i = 0; i < v_.oh; i++) {
-      memcpy(grads + i * row_ + margin_, g + i * v_.ow, size_t(v_.ow) * sizeof(T));
+      memcpy(grads + i * row_ + v_.kw, g + i * v_.ow, size_t(v_.ow) * sizeof(T));
       Int *to = numbers + i * row_;
       for (int64_t j = 0; j < row_; j++) to[j] = kNowhere;
-      for (int64_t j = 0; j < v_.ow; j++) to[margin_ + j] = where[i * v_.ow + j];
+      for (int64_t j = 0; j < v_.ow; j++) to[v_.kw + j] = where[i * v_.ow + j];
     }
     for (int64_t r = 0; r < v_.h; r++) {
       gather(grads, numbers, r, line);
@@ -274,20 +271,16 @@ class Gather {
     int64_t last = below / v_.sh;
     if (last >= v_.oh) last = v_.oh - 1;
     for (int64_t q = 0; q < blocks_ * kLanes<T>; q += kLanes<T>) {
-      Vec<T> sum[stride];
-      for (int phase = 0; phase < stride; phase++) {  // columns q stride + phase of the line
-        Vec<T> total = {};
-        for (int64_t i = first; i <= last; i++) {
-          const int64_t base = i * row_ + margin_ + q, a = below - i * v_.sh;
-          for (int64_t j = (v_.kw - 1 - phase) / stride; j >= 0 && v_.kw > phase; j--) {
-            const Ints at = numbers_at(numbers + base - j);
-            const Vec<T> own = load(grads + base - j), zero = {};
-            total += at == Ints{} + Int(a * v_.kw + j * stride + phase) ? own : zero;
-          }
+      Vec<T> total = {};
+      for (int64_t i = first; i <= last; i++) {
+        const int64_t base = i * row_ + v_.kw + q, a = below - i * v_.sh;
+        for (int64_t j = v_.kw - 1; j >= 0; j--) {
+          const Ints at = numbers_at(numbers + base - j);
+          const Vec<T> own = load(grads + base - j), zero = {};
+          total += at == Ints{} + Int(a * v_.kw + j) ? own : zero;
         }
-        sum[phase] = total;
       }
-      put(sum, line + q * stride);
+      store(line + q, total);
     }
   }
   static PLAIT_INLINE Ints numbers_at(const Int *p) {
@@ -295,35 +288,33 @@ class Gather {
     memcpy(&at, p, sizeof at);
     return at;
   }
-  static PLAIT_INLINE void put(const Vec<T> (&sum)[stride], T *to) {
-    if constexpr (stride == 1) {
-      store(to, sum[0]);
-    } else if constexpr (sizeof(T) == 4) {
-      store(to, shuffled<0, 8, 1, 9, 2, 10, 3, 11>(sum[0], sum[1]));
-      store(to + 8, shuffled<4, 12, 5, 13, 6, 14, 7, 15>(sum[0], sum[1]));
-    } else {
-      store(to, shuffled_longs<0, 4, 1, 5>(sum[0], sum[1]));
-      store(to + 4, shuffled_longs<2, 6, 3, 7>(sum[0], sum[1]));
-    }
-  }
 
   const Pool v_;
-  const int64_t margin_, blocks_;
+  const int64_t blocks_;
   int64_t row_;
 };
 
+// How far an element of a window is from its first one, by number.
+struct Distances {
+  int64_t of[256];
+  explicit Distances(const Pool &v) {
+    for (int64_t &each : of) each = INT64_MIN / 2;  // no element has this number
+    for (int64_t k = 0; k < v.kh * v.kw; k++) of[k] = k / v.kw * v.dh * v.w + k % v.kw * v.dw;
+  }
+};
+
 template <class T>
-void scatter(const Pool &v, const T *g, const uint8_t *where, T *gx) {
-  int64_t distance[kNumbers];
-  for (int64_t k = 0; k < v.kh * v.kw; k++) distance[k] = k / v.kw * v.dh * v.w + k % v.kw * v.dw;
-  memset(gx, 0, size_t(v.area()) * sizeof(T));
-  for (int64_t i = 0; i < v.oh; i++)
-    for (int64_t j = 0; j < v.ow; j++) {
-      const uint8_t number = where[i * v.ow + j];
-      if (number >= v.kh * v.kw) continue;
-      const int64_t at = (i * v.sh - v.ph) * v.w + j * v.sw - v.pw + distance[number];
-      if (uint64_t(at) < uint64_t(v.area())) gx[at] += g[i * v.ow + j];
+void scatter(const Pool &v, const Distances &distances, const T *g, const uint8_t *where, T *gx) {
+  const uint64_t area = uint64_t(v.area());
+  const int64_t step = v.sw, windows = v.ow;
+  memset(gx, 0, size_t(area) * sizeof(T));
+  for (int64_t i = 0; i < v.oh; i++, g += windows, where += windows) {
+    int64_t corner = (i * v.sh - v.ph) * v.w - v.pw;
+    for (int64_t j = 0; j < windows; j++, corner += step) {
+      const int64_t at = corner + distances.of[where[j]];
+      if (uint64_t(at) < area) gx[at] += g[j];
     }
+  }
 }
 
 // native_max_pool2d_backward(grad, numbers, size, kernel_size, stride, padding, dilation)
@@ -340,18 +331,17 @@ plait_status native_max_pool2d_backward(plait_call *c) {
     PLAIT_TRY(gy.take(c, grad));
     const T *from = gy;
     T *to = data<T>(out);
-    auto gathered = [&](const auto &gather) {
+    // others are faster one by one
+    if (v.dh == 1 && v.dw == 1 && v.sw == 1 && v.ow >= 2 * kLanes<T>) {
+      const Gather<T> gather(v);
       return with_scratch<T>(c, v.planes, v.grain(), gather.scratch(), [&](int64_t p, T *scratch) {
         gather.plane(from + p * v.windows(), at + p * v.windows(), to + p * v.area(), scratch);
       });
-    };
-    // rows shorter than two vectors are faster one by one
-    const bool dense = v.dh == 1 && v.dw == 1 && v.ow >= 2 * kLanes<T>;
-    if (dense && v.sw == 1) return gathered(Gather<T, 1>(v));
-    if (dense && v.sw == 2) return gathered(Gather<T, 2>(v));
+    }
+    const Distances distances(v);
     parallel_ranges(c, v.planes, v.grain(), [&](int64_t begin, int64_t end) {
       for (int64_t p = begin; p < end; p++)
-        scatter(v, from + p * v.windows(), at + p * v.windows(), to + p * v.area());
+        scatter(v, distances, from + p * v.windows(), at + p * v.windows(), to + p * v.area());
     });
   })
   return PLAIT_OK;

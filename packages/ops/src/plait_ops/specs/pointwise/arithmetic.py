@@ -4,7 +4,7 @@ from plait_ops import calls as op
 from plait_ops.alias import under_another_name
 from plait_ops.spec import Composite, Pointwise
 from plait_ops.unary import function_of_one
-from plait_ops.words import conjugate
+from plait_ops.words import conjugate, dtype_of, is_complex
 
 add = Pointwise(
     "add(Tensor|Scalar self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor",
@@ -60,11 +60,15 @@ def _(g):
 
 @add.vjp("other")
 def _(g, alpha):
+    if not is_complex(dtype_of(alpha)) and float(alpha) == 1.0:
+        return g
     return g * conjugate(alpha)
 
 
 @sub.vjp("other")
 def _(g, alpha):
+    if not is_complex(dtype_of(alpha)) and float(alpha) == 1.0:
+        return -g
     return -g * conjugate(alpha)
 
 

@@ -120,6 +120,8 @@ def _(g, self, exponent):
         return g * conjugate(exponent * pow_(self, less))
     if float(exponent) == 0.0:
         return op.zeros_like(g)
+    if float(exponent) == 2.0:
+        return g * conjugate(exponent * self)
     return g * conjugate(exponent * pow_(self, float(exponent) - 1.0))
 
 
