@@ -3,6 +3,7 @@
     python benchmarks/inference_peers.py                    all cases and all sides
     python benchmarks/inference_peers.py --only BERT        cases whose titles hold a text
     python benchmarks/inference_peers.py --python DIR/bin/python    which has the peers
+    python benchmarks/inference_peers.py --page docs/benchmarks/inference.md
 
 Each side runs in a process of its own, with as many threads; the sides are timed in turns. A side
 that is not installed, or that cannot run a model, is left out with the reason. ONNX Runtime and
@@ -228,11 +229,20 @@ class Server:
         return lines[-1] if lines else f"it ended with {self.process.returncode}"
 
 
-def run(case: Case, sides: list[str], python: str, threads: int, rounds: int) -> list[str]:
-    """Return the rows of a case's table."""
+@dataclass
+class Result:
+    """The medians of a case: seconds of a call and of the first answer by side, and what failed."""
+
+    case: Case
+    calls: dict[str, float]
+    firsts: dict[str, float]
+    notes: list[str]
+
+
+def run(case: Case, sides: list[str], python: str, threads: int, rounds: int) -> Result:
+    """Return what was measured of a case."""
     servers: dict[str, Server] = {}
-    rows = []
-    firsts: dict[str, float] = {}
+    result = Result(case, {}, {}, [])
     numbers: list[float] | None = None
     with tempfile.TemporaryDirectory() as folder:
         if {"ONNX Runtime", "OpenVINO"}.intersection(sides):
@@ -240,39 +250,96 @@ def run(case: Case, sides: list[str], python: str, threads: int, rounds: int) ->
             answer = writer.read()
             text = writer.stop()
             if answer is None:
-                rows.append(f"| {case.title} | {_WRITER} | {text} | |")
+                result.notes.append(f"{case.title}, {_WRITER}: {text}")
                 sides = [side for side in sides if side not in ("ONNX Runtime", "OpenVINO")]
         for side in sides:
             own = sys.executable if side.startswith("plait") else python
             server = Server(own, side, case, threads, folder)
             answer = server.read()
             if answer is None:
-                rows.append(f"| {case.title} | {side} | {server.stop()} | |")
+                result.notes.append(f"{case.title}, {side}: {server.stop()}")
                 continue
-            servers[side], firsts[side] = server, answer["first"]
+            servers[side], result.firsts[side] = server, answer["first"]
             numbers = numbers or answer["numbers"]
             if not np.allclose(answer["numbers"], numbers, rtol=1e-2, atol=1e-2):
-                rows.append(f"| {case.title} | {side} | other results | |")
+                result.notes.append(f"{case.title}, {side}: other results")
         times: dict[str, list[float]] = {side: [] for side in servers}
         for _ in range(rounds):
             for side, server in servers.items():
                 times[side].append(server.turn())
         for server in servers.values():
             server.stop()
-    for side, each in times.items():
-        seconds = statistics.median(each)
-        rows.append(f"| {case.title} | {side} | {1e3 * seconds:.2f} ms | {firsts[side]:.2f} s |")
-    return rows
+    result.calls = {side: statistics.median(each) for side, each in times.items()}
+    return result
+
+
+def table(results: list[Result]) -> str:
+    """Return two tables: calls in milliseconds, and first answers in seconds."""
+    sides = [side for side in SIDES if any(side in result.calls for result in results)]
+
+    def row(result: Result, values: dict[str, float], scale: float) -> str:
+        cells = [f"{values[s] * scale:.4g}" if s in values else "-" for s in sides]
+        return "| " + " | ".join([result.case.title, *cells, ""]).rstrip()
+
+    head = "| Model | " + " | ".join(sides)
+    lines = [f"{head} | best peer / best plait |", "|---" * (len(sides) + 2) + "|"]
+    ratios = []
+    for result in results:
+        plait = [v for s, v in result.calls.items() if s.startswith("plait")]
+        peers = [v for s, v in result.calls.items() if not s.startswith("plait")]
+        cell = ""
+        if plait and peers:
+            ratios.append(min(peers) / min(plait))
+            cell = f" {ratios[-1]:.2f} |"
+        lines.append(row(result, result.calls, 1e3) + cell)
+    if ratios:
+        lines += [
+            "",
+            f"The geometric mean of the ratios is {statistics.geometric_mean(ratios):.2f}.",
+        ]
+    lines += ["", "Seconds to the first answer:", "", f"{head} |", "|---" * (len(sides) + 1) + "|"]
+    lines += [row(result, result.firsts, 1) for result in results]
+    lines += ["", *(note for result in results for note in result.notes)]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+PAGE = """# Inference beside engines that compile
+
+`python benchmarks/inference_peers.py --page docs/benchmarks/inference.md` wrote this page. Each
+side runs in a process of its own on {threads} threads, in float32. The sides are timed in turns, after a
+call that does not count; a figure is the median of {rounds} turns, in milliseconds a call. The time
+to the first answer begins when the model and its weights are in memory, or where its file lies.
+
+| | |
+|---|---|
+{machine}
+
+{tables}
+The peers: {versions}.
+"""
+
+
+def versions(python: str) -> str:
+    """Return the versions of the peers that an interpreter has."""
+    code = (
+        "from importlib.metadata import version, PackageNotFoundError\n"
+        "for name in ('torch', 'onnxruntime', 'openvino'):\n"
+        "    try: print(name, version(name))\n"
+        "    except PackageNotFoundError: pass"
+    )
+    done = subprocess.run([python, "-c", code], stdout=subprocess.PIPE, text=True, check=True)
+    return ", ".join(done.stdout.splitlines())
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Print a table for each case."""
+    """Print the tables of the cases; write the page."""
     parser = argparse.ArgumentParser("benchmarks/inference_peers.py")
     parser.add_argument("--only", default="", metavar="TEXT")
     parser.add_argument("--sides", default=";".join(SIDES), metavar="SIDE;...")
     parser.add_argument("--python", default=sys.executable, help="the interpreter of the peers")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--page", type=pathlib.Path, help="write the tables to this file")
     parser.add_argument("--serve", help=argparse.SUPPRESS)
     parser.add_argument("--folder", default="", help=argparse.SUPPRESS)
     flags = parser.parse_args(arguments)
@@ -281,11 +348,26 @@ def main(arguments: list[str] | None = None) -> int:
         serve(flags.serve, cases[0], flags.threads, flags.folder)
         return 0
     sides = [side for side in SIDES if side in flags.sides.split(";")]
-    print(f"{flags.threads} threads; load of the machine {os.getloadavg()[0]:.1f}\n")
-    print("| Model | Side | A call | The first answer |\n|---|---|---|---|")
+    sys.path.insert(0, str(HERE / "table1"))
+    from machine import description
+
+    machine = "\n".join(f"| {key} | {value} |" for key, value in description().items())
+    results = []
     for case in cases:
-        for row in run(case, sides, flags.python, flags.threads, flags.rounds):
-            print(row, flush=True)
+        results.append(run(case, sides, flags.python, flags.threads, flags.rounds))
+        print(case.title, results[-1].calls, flush=True)
+    tables = table(results)
+    print(tables)
+    if flags.page:
+        flags.page.write_text(
+            PAGE.format(
+                threads=flags.threads,
+                rounds=flags.rounds,
+                machine=machine,
+                tables=tables,
+                versions=versions(flags.python),
+            )
+        )
     return 0
 
 
