@@ -35,4 +35,4 @@ optimizer = pp.optim.LM(model, strategy=pp.optim.strategy.Adaptive(damping=1e-4)
 target = pp.se3(0.3 * array(6, 2, 6)).Exp()
 losses = [float(optimizer.step(target)) for _ in range(5)]
 record("losses", losses, rtol=1e-2, atol=1e-5)
-record("kind", repr(type(model.pose)) + str(pose.ltype))
+record("kind", repr(type(model.pose)) + type(pose.ltype).__name__)

@@ -24,11 +24,12 @@ def as_tuple(value: Any, function: str, subject: str) -> tuple[bool, Tensors]:
 
 
 def _fresh(inputs: Tensors, create_graph: bool) -> Tensors:
-    """Return new inputs to differentiate for; with create_graph they depend on the given ones."""
+    """Return new inputs to differentiate for; with create_graph they depend on the given ones.
+
+    They come from methods, so that tensors of a derived class stay instances of it.
+    """
     return tuple(
-        operator("reshape")(x, tuple(x.shape))
-        if create_graph and _autograd.requires_grad(x)
-        else _autograd.alias(x).requires_grad_()
+        x.view_as(x) if create_graph and _autograd.requires_grad(x) else x.detach().requires_grad_()
         for x in inputs
     )
 

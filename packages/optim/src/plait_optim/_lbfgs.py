@@ -74,9 +74,6 @@ def loaded(params: list[Any], value: Any) -> Any:
     return flat
 
 
-DECREASE, CURVATURE = 1e-4, 0.9
-
-
 class Point(NamedTuple):
     """A point on the line: step length, loss, gradient, and slope along the direction."""
 
@@ -93,6 +90,7 @@ def strong_wolfe(
     size: float,
     most: int,
     tolerance: float = 1e-9,
+    conditions: tuple[float, float] = (1e-4, 0.9),
 ) -> tuple[Point, int]:
     """Return a point that satisfies the strong Wolfe conditions, and the number of evaluations.
 
@@ -106,13 +104,15 @@ def strong_wolfe(
         size: the largest element of the direction; ``tolerance`` is a step length times this.
         most: the limit of step lengths to try after the first.
         tolerance: smaller brackets are not searched.
+        conditions: the shares of the slope in the conditions of decrease and of curvature.
     """
+    decrease, curvature = conditions
 
     def too_high(point: Point) -> bool:
-        return point.loss > start.loss + DECREASE * point.t * start.slope
+        return point.loss > start.loss + decrease * point.t * start.slope
 
     def flat(point: Point) -> bool:
-        return abs(point.slope) <= -CURVATURE * start.slope
+        return abs(point.slope) <= -curvature * start.slope
 
     before, point, tried = start, evaluate(t), 0
     while tried < most:
@@ -123,7 +123,7 @@ def strong_wolfe(
         if point.slope >= 0:
             break
         bounds = point.t + 0.01 * (point.t - before.t), point.t * 10
-        length = _minimum_of_cubic(before, point, bounds)
+        length = minimum_of_cubic(before, point, bounds)
         before, point = point, evaluate(length)
         tried += 1
     else:
@@ -135,7 +135,7 @@ def strong_wolfe(
     stuck = False
     while tried < most and not abs(high.t - low.t) * size < tolerance:
         first, second = (low, high) if low.t <= high.t else (high, low)
-        length = _minimum_of_cubic(first, second, (first.t, second.t))
+        length = minimum_of_cubic(first, second, (first.t, second.t))
         length, stuck = _away_from_ends(length, first.t, second.t, stuck)
         point = evaluate(length)
         tried += 1
@@ -164,7 +164,7 @@ def _away_from_ends(t: float, least: float, most: float, stuck: bool) -> tuple[f
     return (most - margin if abs(t - most) < abs(t - least) else least + margin), False
 
 
-def _minimum_of_cubic(a: Point, b: Point, bounds: tuple[float, float]) -> float:
+def minimum_of_cubic(a: Point, b: Point, bounds: tuple[float, float]) -> float:
     """Return the minimum of the cubic through two points with their slopes, within bounds."""
     if b.t < a.t:
         a, b = b, a

@@ -4,9 +4,17 @@ compiler, which plait does not have. tensordict and torchao use them.
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-__all__ = ["FakeTensor", "TracingContext", "active_fake_mode", "detect_fake_mode", "is_fake"]
+__all__ = [
+    "FakeTensor",
+    "TracingContext",
+    "active_fake_mode",
+    "detect_fake_mode",
+    "is_fake",
+    "unset_fake_temporarily",
+]
 
 
 class FakeTensor:
@@ -24,6 +32,18 @@ def active_fake_mode() -> None:
 
 def detect_fake_mode(inputs: Any = None) -> None:
     """Return None: no input belongs to a mode that makes fake tensors."""
+
+
+def unset_fake_temporarily() -> AbstractContextManager[None]:
+    """Return a context with None, the mode that was active: no mode makes fake tensors.
+
+    Example:
+        >>> from plait_torch._fake_tensors import unset_fake_temporarily
+        >>> with unset_fake_temporarily() as mode:
+        ...     mode is None
+        True
+    """
+    return nullcontext()
 
 
 class TracingContext:

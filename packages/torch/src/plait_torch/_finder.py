@@ -29,6 +29,11 @@ _CHANGING = frozenset({"_initialized", "_is_profiler_enabled", "_worker_info", "
 _NOTHING = object()
 
 
+def _is_inner_module(value: Any) -> bool:
+    """Return whether a value is a private module of plait, whose name means another thing there."""
+    return isinstance(value, ModuleType) and value.__name__.startswith("plait_")
+
+
 def resolve(source: str) -> ModuleType:
     """Return the module of a source, which may be an attribute of another module: "module:name"."""
     module, _, name = source.partition(":")
@@ -82,6 +87,8 @@ class Facade(ModuleType):
             try:
                 value = getattr(resolve(source), name)
             except AttributeError:
+                continue
+            if name.startswith("_") and _is_inner_module(value):
                 continue
             if name not in _CHANGING:
                 self.__dict__[name] = value

@@ -6,6 +6,7 @@ one answer; what makes tensors of a transform is in the table of names that refu
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import plait
@@ -37,6 +38,46 @@ __all__ = [
 ]
 
 Tensor = plait.Tensor
+
+
+def _vmap(
+    func: Callable[..., Any],
+    in_dims: Any = 0,
+    out_dims: Any = 0,
+    allow_none_pass_through: bool = False,
+) -> Callable[..., Any]:
+    """Return what `vmap` of `torch.func` returns: the name before there was `torch.func`.
+
+    Args:
+        func: a function of one example.
+        in_dims, out_dims: the dimensions of the examples, in arguments and in results.
+        allow_none_pass_through: whether results may be None.
+
+    Example:
+        >>> import plait
+        >>> from plait_torch._functorch import _vmap
+        >>> _vmap(plait.dot)(plait.ones(2, 3), plait.ones(2, 3))
+        tensor([3., 3.])
+    """
+    mapped = vmap(func, in_dims, out_dims)
+    if not allow_none_pass_through:
+        return mapped
+
+    def some(*args: Any) -> Any:
+        places: list[bool] = []
+
+        def present(*each: Any) -> Any:
+            results = func(*each)
+            many = isinstance(results, tuple)
+            results = results if many else (results,)
+            places[:] = [many, *(result is not None for result in results)]
+            return tuple(result for result in results if result is not None)
+
+        values = list(vmap(present, in_dims, out_dims)(*args))
+        result = tuple(values.pop(0) if there else None for there in places[1:])
+        return result if places[0] else result[0]
+
+    return some
 
 
 def is_functorch_wrapped_tensor(tensor: Any) -> bool:

@@ -12,6 +12,7 @@ from types import FunctionType
 from typing import Any
 
 import plait
+from plait._aliases import is_alias
 from plait_abi.binding import Function
 from plait_abi.origins import module_of
 
@@ -58,7 +59,9 @@ def functions() -> dict[int, tuple[Any, str]]:
                 continue  # names that refuse
             module = importlib.import_module(source)
             for name in dir(module):
-                value = getattr(module, name, None) if not name.startswith("__") else None
+                if name.startswith("__") or (module is plait and is_alias(name)):
+                    continue  # packages are not imported for this
+                value = getattr(module, name, None)
                 if callable(value) and not isinstance(value, type) and name not in _PLAIN:
                     home = module_of(value) if hasattr(value, "__module__") else ""
                     if home.startswith("plait") and getattr(value, "__name__", name) == name:

@@ -23,6 +23,7 @@ __all__ = [
     "register_autograd",
     "register_fake",
     "register_kernel",
+    "triton_op",
 ]
 
 _operators: dict[tuple[str, str], CustomOpDef] = {}
@@ -54,6 +55,7 @@ class CustomOpDef:
         self._kernels: dict[str, Callable[..., Any]] = {}
         self._backward: Callable[..., Any] | None = None
         self._setup_context: Callable[..., Any] | None = None
+        self._composite = False  # its functions are made of operators with derivatives
         self.default = self
         self.__name__ = f"{self._namespace}.{self._name}"
 
@@ -64,6 +66,8 @@ class CustomOpDef:
         whole = self._kernels.get("CompositeImplicitAutograd")
         if whole is not None:  # the function is made of operators with derivatives
             return whole(*args, **kwargs)
+        if self._composite and self._backward is None:
+            return self._kernel()(*args, **kwargs)
         return self._function().apply(*args, **kwargs)
 
     def register_kernel(self, device_types: Any, func: Any = None, /) -> Any:
@@ -163,6 +167,44 @@ def custom_op(
         operator.register_kernel(device_types, function)
         operator.__doc__ = function.__doc__
         return operator
+
+    return register if fn is None else register(fn)
+
+
+def triton_op(
+    name: str,
+    fn: Callable[..., Any] | None = None,
+    /,
+    *,
+    mutates_args: Any,
+    schema: str | None = None,
+) -> Any:
+    """Return a named operator, or a decorator that does, of a function that calls Triton's kernels.
+
+    The derivative is that of the operators in the function, unless `register_autograd` gives
+    another. Triton's kernels themselves do not run: a function for the CPU, which
+    `register_kernel` or `Library.impl` registers, is called instead.
+
+    Args:
+        name, fn, mutates_args, schema: as of `custom_op`.
+
+    Example:
+        >>> import plait
+        >>> from plait_torch._library import triton_op
+        >>> @triton_op("mine::square", mutates_args={})
+        ... def square(x: plait.Tensor) -> plait.Tensor:
+        ...     return x * x
+        >>> x = plait.ones(2, requires_grad=True)
+        >>> square(x).sum().backward()
+        >>> x.grad
+        tensor([2., 2.])
+    """
+
+    def register(function: Callable[..., Any]) -> CustomOpDef:
+        operator = custom_op(name, function, mutates_args=mutates_args, schema=schema)
+        operator._composite = True
+        result: CustomOpDef = operator
+        return result
 
     return register if fn is None else register(fn)
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-import plait_core._core as _core
 from plait_abi import binding
 from plait_abi.binding import operator
 from plait_core._core import Size, Tensor, is_tensor
@@ -48,8 +47,8 @@ def text_of(self: Any, parts: dict[str, Tensor], separate: bool) -> str:
     text = "tensor(" + ",\n       ".join(lines)
     notes = [f"size={tuple(self.shape)}", f"nnz={self.nnz()}", f"layout={self.layout!r}"]
     values = parts["values"]
-    if values.dtype.name not in ("int64", "bool", _core.get_default_dtype().name):
-        notes.insert(2, f"dtype={values.dtype.name}")
+    if not _repr.is_plain(values.dtype):
+        notes.insert(2, _repr.note_of_dtype(values.dtype))
     if values.device.type != "cpu":
         notes.insert(0, f"device='{values.device}'")
     if values.grad_fn is not None:

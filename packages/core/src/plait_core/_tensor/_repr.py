@@ -136,6 +136,18 @@ def text_of(self: Tensor) -> str:
     return text + ")"
 
 
+def is_plain(dtype: binding.dtype) -> bool:
+    """Return whether a dtype is not printed: numbers without a dtype have it."""
+    default = _core.get_default_dtype().name
+    of_complex = "complex128" if default == "float64" else "complex64"
+    return dtype.name in ("int64", "bool", default, of_complex)
+
+
+def note_of_dtype(dtype: binding.dtype) -> str:
+    """Return the note of a dtype, with the name that programs have of it."""
+    return f"dtype={repr(dtype).removeprefix('plait.')}"
+
+
 def notes_of(self: Tensor) -> list[str]:
     notes = []
     if self.device.type != "cpu":
@@ -143,12 +155,9 @@ def notes_of(self: Tensor) -> list[str]:
     empty = self.numel() == 0 and tuple(self.shape) != (0,)
     if empty or self.device.type == "meta":
         notes.append(f"size={tuple(self.shape)}")
-    plain = {"int64", "bool", _core.get_default_dtype().name}
-    if self.dtype.name == "complex64" and "float32" in plain:
-        plain.add("complex64")
-    shows_dtype = self.numel() == 0 and self.dtype.name != _core.get_default_dtype().name
-    if self.dtype.name not in plain or shows_dtype:
-        notes.append(f"dtype={self.dtype.name}")
+    dtype = self.dtype
+    if not is_plain(dtype) or (self.numel() == 0 and dtype != _core.get_default_dtype()):
+        notes.append(note_of_dtype(dtype))
     node = self.grad_fn
     if node is not None:
         # a Function's context may have an attribute `name` of its own

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from plait_core import Tensor
-from plait_nn import _functional_call
+from plait_nn._functional_call import functional_call as _functional_call
 from plait_nn._module import Module
 
 __all__ = ["functional_call"]
@@ -29,6 +29,6 @@ def functional_call(
         >>> nn.utils.stateless.functional_call(nn.Linear(1, 1), given, pc.tensor([3.0]))
         tensor([7.])
     """
-    return _functional_call.functional_call(
+    return _functional_call(
         module, parameters_and_buffers, args, kwargs, tie_weights=tie_weights, strict=strict
     )
