@@ -275,3 +275,37 @@ def test_forked_workers_find_the_names_of_the_facade_imported() -> None:
     run = [sys.executable, "-c", f"import plait_torch; plait_torch.install(); exec({program!r})"]
     done = subprocess.run(run, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
+
+
+class _Failing:
+    """A dataset whose samples raise an error."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def __len__(self) -> int:
+        return 2
+
+    def __getitem__(self, index: int) -> Any:
+        raise self.error
+
+
+class _Two(Exception):
+    def __init__(self, first: str, second: str) -> None:
+        super().__init__(first, second)
+
+
+def test_errors_of_workers_have_pytorchs_text(torch: Any) -> None:
+    for error, kind, name in (
+        (KeyError("missing"), KeyError, "KeyError"),
+        (ValueError("wrong"), ValueError, "ValueError"),
+        (_Two("a", "b"), RuntimeError, "_Two"),  # its class takes two arguments
+    ):
+        loader = torch.utils.data.DataLoader(_Failing(error), num_workers=1)
+        with pytest.raises(kind) as caught:
+            list(loader)
+        text = str(caught.value)
+        begin = f"Caught {name} in DataLoader worker process 0.\nOriginal Traceback (most recent"
+        assert type(caught.value) is kind and text.startswith(begin) and "\n  File " in text
+        assert text.splitlines()[-1].rpartition(".")[2] == f"{name}: {error}"
+        assert caught.value.__cause__ is None

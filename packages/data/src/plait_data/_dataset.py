@@ -322,7 +322,7 @@ def random_split(
     parts = []
     start = 0
     for count in counts:
-        parts.append(Subset[T](dataset, order[start : start + count]))
+        parts.append(Subset(dataset, order[start : start + count]))
         start += count
     return parts
 

@@ -19,6 +19,7 @@ from plait_data._iterators import (
     WorkerIterator,
     has_accelerator,
 )
+from plait_data._randomness import library_draws
 from plait_data._sample_seeds import reseed
 from plait_data._sampler import BatchSampler, EndlessSampler, RandomSampler, SequentialSampler
 from plait_data.collate import Converter, batch_converter, default_collate, default_convert
@@ -93,6 +94,11 @@ def check_order(
 
 
 T_co = TypeVar("T_co", covariant=True)
+# attributes of a loader that its state has not while another library's numbers are drawn
+_OF_THIS_LIBRARY = (
+    *("_own_collate", "_convert", "_exact_globals", "_stream_order", "_order", "_epoch", "_pool"),
+    "_latest",
+)
 _FIXED = {"batch_size", "batch_sampler", "dataset", "drop_last", "persistent_workers", "sampler"}
 
 
@@ -221,15 +227,45 @@ class DataLoader(Shown, Generic[T_co]):
         self.collate_fn = collate_fn
         self._convert = convert
         self._exact_globals = exact_globals
-        own_order = isinstance(self.sampler, RandomSampler) and bool(shuffle)
+        self._begin(isinstance(self.sampler, RandomSampler) and bool(shuffle))
+        # programs of PyTorch set it to False to replace a sampler
+        self.__initialized = True
+
+    def _begin(self, own_order: bool) -> None:
+        """Set what changes from epoch to epoch; `own_order`: the loader made its random order."""
+        iterable = self._iterable
         # that of a stream cannot be replaced
         self._stream_order = self._index_sampler if iterable else None
-        self._order = Order(None if iterable else self._index_sampler, generator, own_order)
+        self._order = Order(None if iterable else self._index_sampler, self.generator, own_order)
         self._epoch: Epoch | None = None
         self._pool: Any = None
         self._latest: Any = None
-        # programs of PyTorch set it to False to replace a sampler
-        self.__initialized = True
+
+    # While another library's numbers are drawn, a state has the attributes of its loaders.
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(self.__dict__)
+        if library_draws() is not None and self._convert is None:
+            for name in _OF_THIS_LIBRARY:
+                del state[name]
+            state["_DataLoader__multiprocessing_context"] = state.pop("multiprocessing_context")
+            state["_iterator"] = state["_IterableDataset_len_called"] = None
+            if self.num_workers and self.prefetch_factor is None:
+                state["prefetch_factor"] = 2
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if "_order" in state:
+            self.__dict__.update(state)
+            return
+        others = "_iterator", "_IterableDataset_len_called", "_DataLoader__multiprocessing_context"
+        self.__dict__.update({name: each for name, each in state.items() if name not in others})
+        own = {"multiprocessing_context": state.get(others[2]), "_convert": None}
+        self.__dict__.update(own, _exact_globals=None, _own_collate=None)
+        if self.collate_fn is (default_collate if self._auto_collation else default_convert):
+            self._own_collate = self.collate_fn
+        drawing = isinstance(self.sampler, RandomSampler)
+        self._begin(drawing and cast("Any", self.sampler).generator is self.generator)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in _FIXED and getattr(self, "_DataLoader__initialized", False):

@@ -23,6 +23,9 @@ class LibraryDraws(Protocol):
         kind: the ``"bit_generator"`` in the states of its generators.
         block: the number of indices that a sampler with replacement draws at once.
 
+    A library may also have ``worker_error(error, trace, worker)``, which returns the exception that
+    a loader raises for one of a worker, from it, its traceback's text and the worker's number.
+
     Example:
         >>> import numpy as np, plait_data
         >>> class Draws:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plait_data._randomness import RandomSource, library_draws
+from plait_data.collate import batch_converter
 
 T_co = TypeVar("T_co", covariant=True)
 _CHUNK = 8192  # number of indices that are converted to Python ints at a time
@@ -71,6 +72,21 @@ class _Drawing(Sampler[int]):
     def generator(self, generator: Any) -> None:
         self._generator = generator
         self._random = RandomSource(type(self).__name__, generator)
+
+    # While another library's numbers are drawn, a state has the attributes of its samplers.
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(self.__dict__)
+        if library_draws() is not None:
+            del state["_random"]
+            state["generator"] = state.pop("_generator")
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        own = {name: value for name, value in state.items() if name != "generator"}
+        self.__dict__.update(own)
+        if "_random" not in own:
+            self.generator = state.get("generator")
 
 
 _BLOCK = 1 << 16  # indices drawn at once
@@ -203,6 +219,12 @@ class WeightedRandomSampler(_Drawing):
         self.replacement = replacement
         self.generator = generator
         self._checked_weights()
+
+    def __getstate__(self) -> dict[str, Any]:
+        state, convert = super().__getstate__(), batch_converter()
+        if library_draws() is not None and convert is not None:
+            state["weights"] = convert(np.asarray(self.weights))
+        return state
 
     def _checked_weights(self) -> npt.NDArray[np.float64]:
         """Return the weights, which may have been replaced, as may the other attributes."""

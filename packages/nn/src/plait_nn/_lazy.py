@@ -133,7 +133,11 @@ class _Lazy(Module):
                 plain = parameter.detach()
                 waiting = UninitializedParameter(True, plain.device, plain.dtype)
                 self._parameters[name] = waiting
-        self._initialize_hook = self.register_forward_pre_hook(_Lazy._first, with_kwargs=True)
+        # under PyTorch's names, so that its modules and these read each other's pickles
+        self._load_hook = self._register_load_state_dict_pre_hook(self._lazy_load_hook)
+        self._initialize_hook = self.register_forward_pre_hook(
+            self._infer_parameters, with_kwargs=True
+        )
 
     def has_uninitialized_params(self) -> bool:
         """Return whether the size of the input is not known yet."""
@@ -144,8 +148,13 @@ class _Lazy(Module):
         if getattr(self, self._size):
             self.cls_to_become.reset_parameters(self)  # type: ignore[attr-defined]
 
-    def _first(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        self.initialize_parameters(*args, **kwargs)
+    def _infer_parameters(
+        self, module: Module, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None
+    ) -> None:
+        self.initialize_parameters(*args, **(kwargs or {}))
+
+    def _lazy_load_hook(self, *arguments: Any) -> None:
+        """Do nothing: `_load_from_state_dict` makes the parameters for a checkpoint."""
 
     def initialize_parameters(self, input: Tensor, *args: Any, **kwargs: Any) -> None:
         """Make the parameters for an input; further arguments are not used."""
@@ -163,9 +172,10 @@ class _Lazy(Module):
             if buffer is not None:
                 self._buffers[name] = pc.empty(shape, device=buffer.device, dtype=buffer.dtype)
         self.reset_parameters()
-        handle = self.__dict__.pop("_initialize_hook", None)
-        if handle is not None:
-            handle.remove()
+        for name in ("_initialize_hook", "_load_hook"):
+            handle = self.__dict__.pop(name, None)
+            if handle is not None:
+                handle.remove()
         self.__class__ = self.cls_to_become  # type: ignore[assignment]
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:

@@ -32,14 +32,17 @@ class Absent:
         plait_torch._missing.MissingName: plait_torch: torch.quint4x2 is not available; ...
     """
 
+    _name: str
+
     def __init__(self, name: str) -> None:
         self.__dict__["_name"] = name
+        self.__dict__["__module__"] = "torch"  # where pickles find it
 
     def __repr__(self) -> str:
         return f"torch.{self._name}"
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _named, (self._name,)
+    def __reduce__(self) -> str:
+        return self._name
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

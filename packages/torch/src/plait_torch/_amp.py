@@ -203,7 +203,9 @@ class GradScaler:
         self._growth_interval = growth_interval
         self._init_growth_tracker = 0
         self._growth_tracker: Any = None
-        self._per_optimizer_states: dict[int, dict[str, Any]] = defaultdict(_new_state)
+        self._per_optimizer_states: dict[int, dict[str, Any]] = defaultdict(
+            _refresh_per_optimizer_state
+        )
 
     def scale(self, outputs: Any) -> Any:
         """Return a tensor, or each of several tensors, times the scale."""
@@ -292,7 +294,7 @@ class GradScaler:
             raise RuntimeError("GradScaler: update() needs a step() or unscale_() before it")
         else:
             self._adapt([each.to(self._scale.device) for each in results])
-        self._per_optimizer_states = defaultdict(_new_state)
+        self._per_optimizer_states = defaultdict(_refresh_per_optimizer_state)
 
     def _adapt(self, results: list[Any]) -> None:
         """Reduce the scale if a gradient was not finite, or let it grow when it is time. The host
@@ -436,9 +438,19 @@ class GradScaler:
         return state
 
 
-def _new_state() -> dict[str, Any]:
-    """Return what a scaler knows of an optimizer before its step."""
+def _refresh_per_optimizer_state() -> dict[str, Any]:
+    """Return what a scaler knows of an optimizer before its step.
+
+    Example:
+        >>> from plait_torch._amp import _refresh_per_optimizer_state
+        >>> _refresh_per_optimizer_state()["stage"].name
+        'READY'
+    """
     return {"stage": OptState.READY, "found_inf_per_device": {}}
+
+
+# pickles of scalers name it
+_refresh_per_optimizer_state.__module__ = "torch.amp.grad_scaler"
 
 
 class _GradScalerOfCuda(GradScaler):
@@ -470,17 +482,6 @@ of_cuda = _module(
     _cast=_cast_of_cuda,
 )
 of_cpu = _module("torch.cpu.amp", autocast=_AutocastOfCpu, GradScaler=_GradScalerOfCpu)
-
-
-def _refresh_per_optimizer_state() -> dict[str, Any]:
-    """Return the state of an optimizer before its step.
-
-    Example:
-        >>> from plait_torch._amp import _refresh_per_optimizer_state
-        >>> _refresh_per_optimizer_state()["stage"].name
-        'READY'
-    """
-    return _new_state()
 
 
 def amp_definitely_not_available() -> bool:

@@ -83,6 +83,8 @@ class Facade(ModuleType):
                 module = importlib.import_module(fullname)
             self.__dict__[name] = module
             return module
+        if name == "torch" and "torch" in sys.modules:  # which modules of PyTorch import
+            return sys.modules[name]
         for source in self._sources:
             try:
                 value = getattr(resolve(source), name)
@@ -333,6 +335,7 @@ def _bound() -> tuple[Any, ...]:
     from plait_torch import (
         _compiler,
         _generator,
+        _method_pickles,
         _node_names,
         _rebuilding,
         _sampler_draws,
@@ -344,7 +347,7 @@ def _bound() -> tuple[Any, ...]:
     )
 
     methods = _tensor_methods, _torch_function, _torch_dispatch
-    names = _rebuilding, _node_names, _shown_names
+    names = _rebuilding, _node_names, _shown_names, _method_pickles
     return (*methods, _compiler, _generator, _sampler_draws, *names, _spawned)
 
 

@@ -18,6 +18,7 @@ _library = ctypes.CDLL(str(_path))
 _lock = threading.Lock()
 _get_state, _set_state = plait_abi.Generator.get_state, plait_abi.Generator.set_state
 _restore = plait_abi.Generator.__setstate__  # type: ignore[attr-defined]
+_reduce = plait_abi.Generator.__reduce__
 
 
 def use_generator(name: str) -> None:
@@ -89,7 +90,14 @@ def bind() -> None:
         of_torch = type(state) is tuple and len(state) == 3
         _set_state(self, state_of(state[2] if of_torch else state))
 
-    _put(get_state, set_state, restore)
+    def reduce(self: Any) -> tuple[Any, ...]:
+        """Return PyTorch's form: the seed, the offset of a device's generator, and the state."""
+        state = _get_state(self)
+        if not isinstance(state, bytes):
+            return _reduce(self)
+        return plait_abi.Generator, (self.device,), (self.initial_seed(), None, tensor_of(state))
+
+    _put(get_state, set_state, restore, reduce)
     for name, method in OF_GENERATORS.items():
         setattr(plait_abi.Generator, name, method)
     use_generator("pytorch")
@@ -99,12 +107,13 @@ def unbind() -> None:
     """Restore what was before `bind`."""
     from plait_torch._random_arguments import OF_GENERATORS
 
-    _put(_get_state, _set_state, _restore)
+    _put(_get_state, _set_state, _restore, _reduce)
     for name in OF_GENERATORS:
         delattr(plait_abi.Generator, name)
     use_generator("plait")
 
 
-def _put(get_state: Any, set_state: Any, restore: Any) -> None:
+def _put(get_state: Any, set_state: Any, restore: Any, reduce: Any) -> None:
     kind: Any = plait_abi.Generator
+    kind.__reduce__ = reduce
     kind.get_state, kind.set_state, kind.__setstate__ = get_state, set_state, restore

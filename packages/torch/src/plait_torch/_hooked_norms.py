@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
-from plait_nn.utils._norms import SpectralNorm as SpectralNorm, WeightNorm as WeightNorm
+from plait_nn.utils._norms import (
+    SpectralNorm as SpectralNorm,
+    SpectralNormLoadStateDictPreHook as SpectralNormLoadStateDictPreHook,
+    SpectralNormStateDictHook as SpectralNormStateDictHook,
+    WeightNorm as WeightNorm,
+)
 
-__all__ = ["SpectralNorm", "WeightNorm"]
+__all__ = [
+    "SpectralNorm",
+    "SpectralNormLoadStateDictPreHook",
+    "SpectralNormStateDictHook",
+    "WeightNorm",
+]

@@ -11,6 +11,7 @@ import numpy as np
 
 import plait
 import plait_data
+from plait_torch._tensor_lists import worker_error
 
 __all__ = ["bind", "unbind"]
 
@@ -82,6 +83,8 @@ class _PyTorch:
         if operator == "RandomSampler" and generator is None:
             generator = plait.Generator().manual_seed(_seed(None))
         return _Draws(generator)
+
+    worker_error = staticmethod(worker_error)
 
     @staticmethod
     def seed_worker(seed: int, worker: int) -> None:

@@ -15,6 +15,7 @@ from plait_torch._file_names import meant
 
 __all__ = [
     "ExceptionWrapper",
+    "KeyErrorMessage",
     "_element_size",
     "_flatten_dense_tensors",
     "_get_all_device_indices",
@@ -169,6 +170,21 @@ def _rebuild_tensor_v3(
     return tensor.requires_grad_(requires_grad)
 
 
+class KeyErrorMessage(str):
+    """The text of a KeyError, which prints with its lines as they are.
+
+    Example:
+        >>> from plait_torch._tensor_lists import KeyErrorMessage
+        >>> print(KeyError(KeyErrorMessage("one line")))
+        one line
+    """
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
 class ExceptionWrapper:
     """An exception that is raised again, for example in another thread, with its text.
 
@@ -190,9 +206,27 @@ class ExceptionWrapper:
 
     def reraise(self) -> NoReturn:
         """Raise an exception of the same class whose text has the place and the traceback."""
-        text = f"Caught {self.exc_type.__name__} {self.where}.\nOriginal {self.exc_msg}"
-        try:
-            error = self.exc_type(text)
-        except Exception:  # a class with other arguments
-            raise RuntimeError(text) from None
-        raise error
+        raise _with_text(self.exc_type, self.where, self.exc_msg) from None
+
+
+def _with_text(kind: Any, where: str, trace: str) -> Any:
+    """Return an exception of a class with this text, or RuntimeError if it takes no text."""
+    text = f"Caught {kind.__name__} {where}.\nOriginal {trace}"
+    if issubclass(kind, KeyError):
+        text = KeyErrorMessage(text)
+    try:
+        return kind(message=text) if getattr(kind, "message", None) else kind(text)
+    except Exception:  # a class with other arguments
+        return RuntimeError(text)
+
+
+def worker_error(error: BaseException, trace: str, worker: int) -> Any:
+    """Return what a loader raises for an exception in a worker: its class, with PyTorch's text.
+
+    Example:
+        >>> from plait_torch._tensor_lists import worker_error
+        >>> print(worker_error(ValueError("no image"), "Traceback ...", 0))
+        Caught ValueError in DataLoader worker process 0.
+        Original Traceback ...
+    """
+    return _with_text(type(error), f"in DataLoader worker process {worker}", trace)

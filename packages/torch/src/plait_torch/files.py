@@ -66,6 +66,9 @@ def _swapped(data: np.ndarray[Any, Any], dtype: str) -> None:
         data.view(f"u{item}").byteswap(inplace=True)
 
 
+_CLASSES = {("torch", "Tensor"), ("torch._tensor", "Tensor"), ("torch._C", "TensorBase")}
+
+
 class _Unpickler(pickle.Unpickler):
     """Python's unpickler, which executes code; used for weights_only=False only."""
 
@@ -76,6 +79,8 @@ class _Unpickler(pickle.Unpickler):
             result = NAMES.get(module, name)
             if name == "_rebuild_from_type_v2" and not self.late:  # with class and attributes
                 result = None
+            if (module, name) in _CLASSES:
+                return plait.Tensor  # with a name of a method after it, too
             if type(result) is Named and name not in STORAGES:
                 return _without_elements(result) if self.late else result.call
             if result is not None:

@@ -10,6 +10,7 @@ import signal
 import traceback
 from typing import Any
 
+from plait_data._randomness import library_draws
 from plait_data._worker_info import WorkerError, WorkerTimeout
 from plait_data._workers._codec import dumps
 
@@ -163,6 +164,9 @@ def restore(failure: Failure, worker: int, pid: int | None) -> BaseException:
     phase = f"in worker {worker} (pid {pid}) of the DataLoader, {action}"
     if not isinstance(error, BaseException):
         error = RuntimeError(f"DataLoader: an exception that can't be sent {phase}:\n{trace}")
+    form = getattr(library_draws(), "worker_error", None)
+    if form is not None:
+        return form(error, trace, worker)  # type: ignore[no-any-return]
     if hasattr(error, "add_note"):  # Python 3.11 and later
         error.add_note(f"raised {phase}")
     error.__cause__ = WorkerTraceback(f"{trace}raised {phase}\n")

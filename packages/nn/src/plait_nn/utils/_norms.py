@@ -197,6 +197,8 @@ class SpectralNorm(NormHook):
             drawn = pc.randn(size, dtype=weight.dtype, device=weight.device)
             module.register_buffer(name + label, F.normalize(drawn, dim=0, eps=eps))
         module.register_forward_pre_hook(hook)
+        module._register_state_dict_hook(SpectralNormStateDictHook(hook))
+        module._register_load_state_dict_pre_hook(SpectralNormLoadStateDictPreHook(hook))
         return hook
 
     def reshape_weight_to_matrix(self, weight: Tensor) -> Tensor:
@@ -234,6 +236,47 @@ class SpectralNorm(NormHook):
 
     def __call__(self, module: Module, args: Any) -> None:
         setattr(module, self.name, self.compute_weight(module, module.training))
+
+
+class SpectralNormStateDictHook:
+    """Notes in the metadata of a `state_dict` which form a spectral norm's entries have.
+
+    Example:
+        >>> import plait_nn as nn
+        >>> state = nn.utils.spectral_norm(nn.Linear(2, 4)).state_dict()
+        >>> state._metadata[""]["spectral_norm"]
+        {'weight.version': 1}
+    """
+
+    def __init__(self, fn: SpectralNorm) -> None:
+        self.fn = fn
+
+    def __call__(
+        self, module: Module, state_dict: dict[str, Any], prefix: str, local_metadata: Any
+    ) -> None:
+        local_metadata.setdefault("spectral_norm", {})[f"{self.fn.name}.version"] = 1
+
+
+class SpectralNormLoadStateDictPreHook:
+    """Leaves the computed weight out, which checkpoints of PyTorch before 1.1 have.
+
+    Example:
+        >>> import plait_nn as nn
+        >>> layer = nn.utils.spectral_norm(nn.Linear(2, 4))
+        >>> old = {**layer.state_dict(), "weight": layer.weight.detach()}
+        >>> layer.load_state_dict(old)
+        <All keys matched successfully>
+    """
+
+    def __init__(self, fn: SpectralNorm) -> None:
+        self.fn = fn
+
+    def __call__(
+        self, state_dict: dict[str, Any], prefix: str, local_metadata: Any, *arguments: Any
+    ) -> None:
+        notes = (local_metadata or {}).get("spectral_norm", {})
+        if notes.get(f"{self.fn.name}.version") is None:
+            state_dict.pop(prefix + self.fn.name, None)
 
 
 def spectral_norm(
@@ -287,4 +330,8 @@ def remove_spectral_norm(module: M, name: str = "weight") -> M:
     number, hook = SpectralNorm.of(module, name)
     hook.remove(module)
     del module._forward_pre_hooks[number]
+    for hooks in (module._state_dict_hooks, module._load_state_dict_pre_hooks):
+        for key, each in list(hooks.items()):
+            if getattr(getattr(each, "hook", each), "fn", None) is hook:
+                del hooks[key]
     return module
