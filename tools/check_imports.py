@@ -99,6 +99,7 @@ PRIVATE: dict[str, set[str]] = {
         # names and pickles as PyTorch has them
         "plait_autograd._autograd",
         "plait_optim._hooks",
+        "plait_optim._lbfgs",
         "plait_optim._state",
         # what PyTorch's format of files is read and written with
         "plait_core._checkpoints._format",

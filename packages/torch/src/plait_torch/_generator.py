@@ -18,7 +18,7 @@ _library = ctypes.CDLL(str(_path))
 _lock = threading.Lock()
 _get_state, _set_state = plait_abi.Generator.get_state, plait_abi.Generator.set_state
 _restore = plait_abi.Generator.__setstate__  # type: ignore[attr-defined]
-_reduce = plait_abi.Generator.__reduce__
+_reduce: Any = plait_abi.Generator.__reduce__
 
 
 def use_generator(name: str) -> None:
@@ -94,7 +94,7 @@ def bind() -> None:
         """Return PyTorch's form: the seed, the offset of a device's generator, and the state."""
         state = _get_state(self)
         if not isinstance(state, bytes):
-            return _reduce(self)
+            return tuple(_reduce(self))
         return plait_abi.Generator, (self.device,), (self.initial_seed(), None, tensor_of(state))
 
     _put(get_state, set_state, restore, reduce)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import plait
-from plait.optim import _lbfgs
+from plait_optim import _lbfgs
 
 __all__: list[str] = []
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 __all__: list[str] = []
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _is_current_rpc_agent_set() -> bool:
@@ -27,7 +25,7 @@ def _is_current_rpc_agent_set() -> bool:
         return False
 
 
-def _require_initialized(func: F) -> F:
+def _require_initialized(func: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that raises RuntimeError before `init_rpc`, and else calls the given one.
 
     Example:
@@ -45,5 +43,4 @@ def _require_initialized(func: F) -> F:
             )
         return func(*args, **kwargs)
 
-    result: Any = wrapper
-    return result
+    return wrapper
