@@ -339,3 +339,17 @@ def test_a_unit_of_functions(torch: Any) -> None:
     assert unit.above(torch.ones(2), low=2.0).tolist() == [-1.0, -1.0]
     with pytest.raises(AttributeError, match="no function 'below'"):
         unit.below(1)
+
+
+def test_torch_load_of_an_archive(torch: Any) -> None:
+    """As PyTorch: a warning, then what `torch.jit.load` returns, if code is trusted."""
+    data = archive("class M(Module):\n  training : bool\n").getvalue()
+    with pytest.warns(UserWarning, match="looks like a TorchScript archive dispatching"):
+        module = torch.load(io.BytesIO(data), weights_only=False)
+    assert isinstance(module, torch.jit.ScriptModule)
+    for only in ({}, {"weights_only": True}):
+        with (
+            pytest.warns(UserWarning, match="TorchScript archive"),
+            pytest.raises(RuntimeError, match="Cannot use ``weights_only=True`` with TorchScript"),
+        ):
+            torch.load(io.BytesIO(data), **only)

@@ -93,8 +93,11 @@ def load(
             ``TORCH_FORCE_WEIGHTS_ONLY_LOAD`` (it is always True) and
             ``TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD`` (None means False) change it.
 
+    A TorchScript archive is read by `torch.jit.load` if `weights_only` is False, with a warning.
+
     Raises:
-        CheckpointError: for damaged files and refused objects. It is also a
+        CheckpointError: for damaged files and refused objects, and for TorchScript archives if
+            `weights_only` is true. It is also a
             ``pickle.UnpicklingError`` if the file uses a name that is not listed.
         RuntimeError: if both variables are set, or `pickle_module` with ``weights_only=True``.
 
@@ -108,6 +111,7 @@ def load(
         Linear(in_features=1, out_features=2, bias=True)
     """
     only = _weights_only(weights_only, pickle_module)
+    start = f.tell() if hasattr(f, "tell") else 0
     try:
         return plait.load(
             f,
@@ -116,6 +120,22 @@ def load(
             mmap=bool(mmap),
             safe_globals=listed_globals() or (),
         )
+    except files.ScriptArchive as error:
+        warn(
+            "'torch.load' received a zip file that looks like a TorchScript archive dispatching to "
+            "'torch.jit.load' (call 'torch.jit.load' directly to silence this warning)",
+            UserWarning,
+        )
+        if only:
+            raise files.ScriptArchive(
+                "Cannot use ``weights_only=True`` with TorchScript archives passed to "
+                f"``torch.load``: pass weights_only=False. {error}"
+            ) from None
+        from plait_torch._torchscript import load as load_script
+
+        if hasattr(f, "seek"):
+            f.seek(start)
+        return load_script(f, map_location)
     except RefusedName as error:
         raise type(error)(_advice(error), error.module, error.name) from error
 

@@ -327,6 +327,16 @@ def _other_zip(records: Iterable[str]) -> str:
     return "a zip file, but none of torch.save: it has no data.pkl"
 
 
+class ScriptArchive(CheckpointError):
+    """The file is a TorchScript archive, which `torch.jit.load` reads.
+
+    Example:
+        >>> from plait_torch.files import ScriptArchive
+        >>> issubclass(ScriptArchive, RuntimeError)
+        True
+    """
+
+
 def _prefix(records: dict[str, Any], name: str) -> str:
     for record in records:
         if is_package(records):
@@ -337,7 +347,7 @@ def _prefix(records: dict[str, Any], name: str) -> str:
     else:
         raise CheckpointError(f"load: {name} is {_other_zip(records)}")
     if f"{prefix}constants.pkl" in records:
-        raise CheckpointError(
+        raise ScriptArchive(
             f"load: {name} is a TorchScript archive, a program: torch.jit.load of plait.torch "
             "reads it, and its state_dict() has the tensors"
         )
