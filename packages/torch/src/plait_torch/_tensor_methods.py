@@ -90,6 +90,22 @@ class TypedStorage:
         return f"<storage of {self.size()} {self.dtype.name}>"
 
 
+def resize_as(self: Any, tensor: Any) -> Any:
+    """Return the tensor in another one's shape, of as many elements; a warning says that it is an
+    older form of `reshape`.
+
+    Example:
+        >>> import plait, warnings
+        >>> from plait_torch._tensor_methods import resize_as
+        >>> with warnings.catch_warnings():
+        ...     warnings.simplefilter("ignore")
+        ...     resize_as(plait.ones(4), plait.ones(2, 2)).shape
+        plait.Size([2, 2])
+    """
+    warn("resize_as: an older form of reshape: non-inplace resize_as is deprecated", UserWarning)
+    return self.reshape(tensor.shape)
+
+
 def resize(self: Any, *sizes: Any) -> Any:
     """Return the tensor with another shape of as many elements: an older form of `reshape`."""
     shape = sizes[0] if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes
@@ -227,8 +243,8 @@ def _is_on(kind: str) -> Any:
 _DEVICES = ("hpu", "ipu", "maia", "mtia", "vulkan", "xla", "xpu")
 _METHODS = {"__array_wrap__": __array_wrap__,
             "_cdata": property(id),  # a number that no other living tensor has
-            "lu": lu, "new": new, "resize": resize, "split": split, "storage": storage,
-            "type": type_,
+            "lu": lu, "new": new, "resize": resize, "resize_as": resize_as, "split": split,
+            "storage": storage, "type": type_,
             **{f"is_{kind}": _is_on(kind) for kind in _DEVICES}}  # fmt: skip
 # methods with a factor: the number of tensors, and the name of the factor
 _FACTORS = {
