@@ -62,6 +62,8 @@ LIBRARIES = {
     library.name: library
     for library in (
         Library("accelerate", "accelerate", ("tests", "examples"), ("tests",)),
+        Library("botorch", "botorch", ("test",), ("test",)),
+        Library("captum", "captum", ("tests",), ("tests",), (".",)),
         Library("e3nn", "e3nn", ("tests",), ("tests",)),
         Library("einops", "einops", ("einops/tests",), ("einops/tests",)),
         Library("geoopt", "geoopt", ("tests",), ("tests",)),
@@ -75,16 +77,32 @@ LIBRARIES = {
             ("tests/tests_pytorch", "tests/tests_fabric"),
             ("tests",),
         ),
+        Library("linear_operator", "linear-operator", ("test",), ("test",)),
+        Library("nflows", "nflows", ("tests",), ("tests",)),
         Library("peft", "peft", ("tests", "examples"), ("tests",)),
         Library("piq", "piq", ("tests",), ("tests",), (".",)),
         Library("pyro", "pyro-ppl", ("tests", "examples", "setup.cfg"), ("tests",)),
+        Library(
+            "pytorch_metric_learning", "pytorch-metric-learning", ("tests",), ("tests",), (".",)
+        ),
         Library("pytorch_optimizer", "pytorch-optimizer", ("tests",), ("tests",), (".",)),
+        Library(
+            "segmentation_models", "segmentation-models-pytorch", ("tests",), ("tests",), (".",)
+        ),
         Library("skorch", "skorch", ("skorch/tests",), ("skorch/tests",)),
+        Library("tensordict", "tensordict", ("test",), ("test",), ("test",)),
         Library("timm", "timm", ("tests",), ("tests",)),
         Library("torch_geometric", "torch-geometric", ("test", "pyproject.toml"), ("test",)),
-        Library("torchdiffeq", "torchdiffeq", ("tests",), ("tests",)),
+        Library(
+            "torchdiffeq",
+            "torchdiffeq",
+            ("tests",),
+            ("tests",),
+            words=("-o", "python_files=*_tests.py"),
+        ),
         Library("torchmetrics", "torchmetrics", ("tests",), ("tests/unittests",), ("tests",)),
         Library("torchmin", "pytorch-minimize", ("tests",), ("tests",)),
+        Library("torchsde", "torchsde", ("tests",), ("tests",), (".",)),
         Library("torchvision", "torchvision", ("test", "references"), ("test",)),
         Library(
             "transformers",
@@ -144,6 +162,7 @@ class Suite:
             "WANDB_MODE": "disabled",
             "CUDA_VISIBLE_DEVICES": "",
             "PYTHONHASHSEED": "0",
+            "TEST_DEVICE": "cpu",  # of pytorch_metric_learning
         }
 
     def start(

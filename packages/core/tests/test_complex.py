@@ -213,3 +213,28 @@ def test_complex32_is_not_supported() -> None:
     assert not hasattr(pc, "complex32")
     with pytest.raises((TypeError, ValueError), match="complex32"):
         pc.zeros(2, dtype="complex32")
+
+
+@pytest.mark.parametrize(
+    "assign",
+    [
+        lambda x, c: x.__setitem__(0, c),
+        lambda x, c: x.__setitem__((0, 0), c),
+        lambda x, c: x.__setitem__(..., c),
+        lambda x, c: x.__setitem__(slice(0, 1), c),
+        lambda x, c: x.__setitem__(pc.tensor([0]), c),
+        lambda x, c: x.__setitem__(x.real == 0, c),
+        lambda x, c: x.__setitem__(0, [c, c]),
+        lambda x, c: x.fill_(c),
+        lambda x, c: x.add_(c),
+        lambda x, c: x.masked_fill_(x.real == 0, c),
+        lambda x, c: x.index_fill_(0, pc.tensor([0]), c),
+        lambda x, c: x.copy_(pc.where(x.real == 0, c, x)),
+        lambda x, c: x.copy_(pc.tensor(c, dtype=pc.complex128)),
+    ],
+)
+def test_a_number_of_python_keeps_its_digits_in_complex128(assign: Any) -> None:
+    number = complex(0.1, 1 / 3)  # neither part is a float32
+    x = pc.zeros(2, 2, dtype=pc.complex128)
+    assign(x, number)
+    assert x[0, 0].item() == number

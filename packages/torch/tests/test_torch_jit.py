@@ -353,3 +353,40 @@ def test_torch_load_of_an_archive(torch: Any) -> None:
             pytest.raises(RuntimeError, match="Cannot use ``weights_only=True`` with TorchScript"),
         ):
             torch.load(io.BytesIO(data), **only)
+
+
+def test_exceptions_of_a_script_are_errors_of_torch_jit_too(torch: Any) -> None:
+    class Own(Exception):
+        def __init__(self, a: int, b: int) -> None:
+            super().__init__(f"{a} and {b}")
+
+    def fail(x: int) -> int:
+        if x == 0:
+            raise ValueError("no rows")
+        if x == 1:
+            raise Own(1, 2)
+        torch._assert(x == 2, "other size")
+        return [x][x]
+
+    class Layer(torch.nn.Module):  # type: ignore[misc]
+        def forward(self, x: int) -> int:
+            return fail(x)
+
+    assert torch.jit.Error.__mro__[1] is Exception and torch.jit.Error.__name__ == "Error"
+    layer = torch.jit.script(torch.nn.Sequential(torch.jit.script(Layer())))
+    for call in (torch.jit.script(fail), layer):
+        for x, kind, text in (
+            (0, ValueError, "no rows"),
+            (1, Own, "1 and 2"),
+            (2, IndexError, "list index out of range"),
+            (3, AssertionError, "other size"),
+        ):
+            with pytest.raises(torch.jit.Error, match=text) as caught:
+                call(x)
+            assert isinstance(caught.value, kind)
+    with pytest.raises(ValueError, match="no rows") as caught:
+        torch.jit.script(fail)(0)
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert isinstance(again, torch.jit.Error) and isinstance(again, ValueError)
+    with pytest.raises(torch.jit.Error, match="AssertionError: bad 3"):
+        torch.jit.load(FILES / "scripted.pt")(torch.ones(1, 4, 4))

@@ -11,6 +11,7 @@ import plait
 from plait_torch import _torchscript
 from plait_torch._futures import Future
 from plait_torch._torchscript import (
+    Error,
     RecursiveScriptModule,
     ScriptFunction,
     ScriptModule,
@@ -22,6 +23,7 @@ from plait_torch._torchscript import (
 __all__ = [
     "Attribute",
     "CompilationUnit",
+    "Error",
     "Final",
     "Future",
     "RecursiveScriptModule",

@@ -28,7 +28,9 @@ bool right_side(PyObject *o, DLDataType d, plait_value *v, plait_tensor **conver
     PyErr_Format(PyExc_TypeError, "index: %R cannot be written into a tensor of %s", o, name(d));
     return false;
   }
-  *converted = from_data(o, PyList_Check(o) || PyTuple_Check(o) ? &d : nullptr);
+  // what has no dtype of its own gets the tensor's
+  const bool is_bare = PyList_Check(o) || PyTuple_Check(o) || PyComplex_CheckExact(o);
+  *converted = from_data(o, is_bare ? &d : nullptr);
   if (*converted) *v = value(*converted);
   return *converted;
 }

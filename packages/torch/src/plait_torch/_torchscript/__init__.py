@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from plait_torch._torchscript import _translation  # noqa: F401 - functions find it there
-from plait_torch._torchscript._errors import ScriptError
+from plait_torch._torchscript._errors import JITException as Error, ScriptError
 from plait_torch._torchscript._loading import load
 from plait_torch._torchscript._module import (
     RecursiveScriptModule,
@@ -16,6 +16,7 @@ from plait_torch._torchscript._saving import save
 from plait_torch._torchscript._unit import Function, Unit
 
 __all__ = [
+    "Error",
     "Function",
     "RecursiveScriptModule",
     "ScriptError",

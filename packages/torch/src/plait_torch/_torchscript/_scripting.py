@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import plait
+from plait_torch._torchscript._errors import script_error
 from plait_torch._torchscript._late import late
 from plait_torch._torchscript._module import ScriptFunction, ScriptModule
 
@@ -19,6 +20,14 @@ class PythonModule(ScriptModule):
     """The base of modules of `script` and `trace`; the other base is the class of the original."""
 
     _script_example: tuple[tuple[Any, ...], dict[str, Any]] | None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return super().__call__(*args, **kwargs)
+        except Exception as error:
+            if (result := script_error(error)) is error:
+                raise
+            raise result from error
 
     @property
     def original_name(self) -> str:
@@ -83,7 +92,12 @@ class PythonFunction(ScriptFunction):
         self._call, self._script_example = function, example
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._call(*args, **kwargs)
+        try:
+            return self._call(*args, **kwargs)
+        except Exception as error:
+            if (result := script_error(error)) is error:
+                raise
+            raise result from error
 
     def save(self, f: Any, _extra_files: Any = None) -> None:
         """Write an archive, as `torch.jit.save`."""
