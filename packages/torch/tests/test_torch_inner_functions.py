@@ -121,3 +121,18 @@ def test_private_modules_of_plait_stand_for_nothing_of_pytorch(torch: Any) -> No
         (torch.nn.utils.stateless, "_functional_call"),
     ):  # fmt: skip
         assert not isinstance(getattr(module, name, None), ModuleType)
+
+
+def test_a_module_with_other_tensors_in_a_block(torch: Any) -> None:
+    layer = torch.nn.Sequential(torch.nn.Linear(2, 1))
+    weight = torch.tensor([[2.0, 3.0]], requires_grad=True)
+    before = layer[0].weight
+    with torch.nn.utils.stateless._reparametrize_module(layer, {"0.weight": weight}):
+        assert layer[0].weight is weight
+        layer(torch.ones(2)).sum().backward()
+    assert layer[0].weight is before and weight.grad.tolist() == [[1.0, 1.0]]
+    with pytest.raises(RuntimeError, match=r"missing: \['0\.bias'\]"):  # noqa: SIM117
+        with torch.nn.utils.stateless._reparametrize_module(
+            layer, {"0.weight": weight}, strict=True
+        ):
+            pass

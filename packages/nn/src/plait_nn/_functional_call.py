@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from plait_core import Tensor
@@ -50,8 +51,24 @@ def functional_call(
         >>> nn.functional_call(layer, given, pc.tensor([3.0]))
         tensor([7.])
     """
-    tensors = _merged(parameter_and_buffer_dicts)
     positional = args if isinstance(args, tuple) else () if args is None else (args,)
+    with reparametrized(module, parameter_and_buffer_dicts, tie_weights=tie_weights, strict=strict):
+        return module(*positional, **(kwargs or {}))
+
+
+@contextmanager
+def reparametrized(
+    module: Module,
+    parameter_and_buffer_dicts: Mapping[str, Tensor] | Sequence[Mapping[str, Tensor]],
+    *,
+    tie_weights: bool = True,
+    strict: bool = False,
+) -> Iterator[None]:
+    """Give a module other tensors instead of its parameters and buffers, inside the block.
+
+    The arguments, and what is raised, are those of `functional_call`.
+    """
+    tensors = _merged(parameter_and_buffer_dicts)
     owners: dict[str, _Owner] = {}
     _collect(module, "", owners)
     replaced = _replacements(module, owners, tensors, tie_weights, strict)
@@ -59,7 +76,7 @@ def functional_call(
         for name, tensor in replaced.items():
             _, members, key, _ = owners[name]
             members[key] = tensor
-        return module(*positional, **(kwargs or {}))
+        yield
     finally:
         if isinstance(parameter_and_buffer_dicts, MutableMapping):
             _write_back(parameter_and_buffer_dicts, owners)
