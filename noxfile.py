@@ -770,7 +770,7 @@ def library_tests(session: nox.Session) -> None:
     docs/guides/programs.md and its records are written. Options are those of
     tests/programs/library_tests.py, as --seconds and --seed.
     """
-    install(session, ["plait", "torch", "distributed", "multiprocessing"])
+    install(session, ["plait", "torch", "distributed", "multiprocessing", "onnx"])
     folder = ROOT / ".nox" / "programs-pytorch"
     session.run("python", "tests/programs/environments.py", str(folder), "test_requirements.txt")
     page = ["--page", "docs/guides/programs.md", "--json", "docs/guides/library_tests.json"]

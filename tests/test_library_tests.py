@@ -77,6 +77,12 @@ def test_each_test_gets_its_outcome_and_a_dead_process_is_replaced(tmp_path: pat
     assert (first["count"], first["error"][:28]) == (2, "ValueError: size 12 is wrong")
 
 
+def test_the_time_of_a_sample_begins_with_its_first_test(tmp_path: pathlib.Path) -> None:
+    tests = suite(tmp_path)
+    assert tests.run(["tests/test_all.py::test_hang"], seconds=0.2) == {}
+    assert tests.spent >= 0.2  # else it would be 0: the process was ended while it started
+
+
 def test_groups_name_files_without_the_folders_of_a_machine() -> None:
     text = "KeyError: in <module 'torch' (/of/one/machine/torch/__init__.py)> [package/file.py:3]"
     result = run.groups({"test": run.Outcome("failed", text)})[0]["error"]

@@ -5,9 +5,10 @@
 PYTHON is the interpreter of an environment with PyTorch, the libraries and test_requirements.txt;
 this one has plait instead of PyTorch. CHECKOUT is a folder with the library's repository, at the
 installed version or near it. The tests are listed on PyTorch, shuffled with the seed, and run there
-in fresh processes until the seconds are used up; what passed then runs on plait, in the same
-groups. --page and --json replace the library's part of a page and of its records; --again runs on
-plait what a run recorded in --work before. A test that crashes or hangs ends its process only.
+in fresh processes until the seconds are used up, not counting those in which a process collects its
+tests; what passed then runs on plait, in the same groups. --page and --json replace the library's
+part of a page and of its records; --again runs on plait what a run recorded in --work before. A
+test that crashes or hangs ends its process only.
 """
 
 from __future__ import annotations
@@ -140,6 +141,7 @@ class Suite:
         self.limit = limit
         self.not_collected: dict[str, str] = {}
         self.places: dict[str, str] = {}  # each test's function, and which of its tests it is
+        self.spent = 0.0  # seconds in which tests have run
 
     def environment(self, record: pathlib.Path, chosen: pathlib.Path | None) -> dict[str, str]:
         """Return the environment variables of a process: offline, and with the plugin."""
@@ -202,15 +204,16 @@ class Suite:
         self.places = {one["listed"]: one["place"] for one in reversed(events) if "listed" in one}
         return list(dict.fromkeys(one["listed"] for one in events if "listed" in one))
 
-    def run(self, names: Sequence[str], until: float | None = None) -> dict[str, Outcome]:
-        """Run tests and return how they ended; past the time ``until`` the rest is left out."""
+    def run(self, names: Sequence[str], seconds: float | None = None) -> dict[str, Outcome]:
+        """Run tests and return how they ended; once ``seconds`` are spent the rest is left out."""
         done: dict[str, Outcome] = {}
         with tempfile.TemporaryDirectory() as place:
             while rest := [name for name in names if name not in done]:
-                if until is not None and time.monotonic() > until:
+                if seconds is not None and self.spent > seconds:
                     break
                 one = Process(self, rest, pathlib.Path(place))
-                ended = one.follow(until)
+                ended = one.follow(None if seconds is None else seconds - self.spent)
+                self.spent += one.seconds()
                 done.update(one.outcomes)
                 if ended == "time":
                     break
@@ -238,7 +241,7 @@ class Process:
         self.reasons: dict[str, str] = {}
         self.running = ""
         self.changed = time.monotonic()
-        self.begun = False
+        self.begun = 0.0  # when the first test began
         self.read = 0
         self.record = place / "record"
         self.record.unlink(missing_ok=True)
@@ -248,14 +251,18 @@ class Process:
         files = list(dict.fromkeys(name.partition("::")[0] for name in names))
         self.process = suite.start(files, self.record, choice)
 
-    def follow(self, until: float | None) -> str:
+    def seconds(self) -> float:
+        """Return for how long tests have run."""
+        return time.monotonic() - self.begun if self.begun else 0.0
+
+    def follow(self, seconds: float | None) -> str:
         """Wait for the end, and return `time`, `limit` or how the process ended."""
         while self.process.poll() is None:
             time.sleep(0.1)
             self.take()
             now = time.monotonic()
             late = now - self.changed > (self.suite.limit if self.begun else START)
-            if late or (until is not None and now > until):
+            if late or (seconds is not None and self.seconds() > seconds):
                 os.killpg(self.process.pid, signal.SIGKILL)
                 self.process.wait()
                 self.take()
@@ -287,7 +294,7 @@ class Process:
         if "file" in event:
             self.reasons[event["file"]] = event["error"]
         if "begun" in event:
-            self.running, self.begun = event["begun"], True
+            self.running, self.begun = event["begun"], self.begun or time.monotonic()
         if "step" in event:
             before = self.outcomes.get(event["step"])
             if before is None or (before.result == "passed" and event["outcome"] != "passed"):
@@ -320,7 +327,6 @@ def sample(
     names = suite.list_tests(chooser)
     chooser.shuffle(names)
     print(f"{suite.library.name}: {len(names)} tests", flush=True)
-    until = time.monotonic() + seconds
     result: list[list[str]] = []
     results: dict[str, Outcome] = {}
     for first in range(0, len(names), at_once):
@@ -329,10 +335,10 @@ def sample(
         drawn = names[first : first + at_once]
         files = {name.partition("::")[0]: place for place, name in reversed([*enumerate(drawn)])}
         group = sorted(drawn, key=lambda name: files[name.partition("::")[0]])
-        done = suite.run(group, until)
+        done = suite.run(group, seconds)
         result.append([name for name in group if name in done])
         results.update(done)
-        if time.monotonic() > until:
+        if suite.spent > seconds:
             break
     return len(names), result, results
 
