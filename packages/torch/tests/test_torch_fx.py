@@ -416,3 +416,16 @@ def test_a_trace_leaves_lookup_in_python_where_it_was(torch: Any) -> None:
     assert not installed(Unusual) and installed(Usual)
     torch.fx.symbolic_trace(Usual())
     assert not installed(Unusual) and installed(Usual)
+
+
+def test_a_module_of_a_tracer_that_no_pickle_can_name(torch: Any) -> None:
+    class Tracer(torch.fx.Tracer):  # type: ignore[misc]
+        def is_leaf_module(self, module: Any, name: str) -> bool:
+            return True
+
+    layer = torch.nn.Sequential(torch.nn.Linear(2, 1))
+    module = torch.fx.GraphModule(layer, Tracer().trace(layer))
+    assert module.graph._tracer_cls is Tracer and module._tracer_cls is None
+    again = pickle.loads(pickle.dumps(module))
+    assert again.code == module.code and again.graph._tracer_cls is None
+    assert torch.equal(again(torch.ones(1, 2)), layer(torch.ones(1, 2)))

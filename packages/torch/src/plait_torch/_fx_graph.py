@@ -246,7 +246,12 @@ class Graph:
              n.type, {key: value for key, value in n.meta.items() if key == "tensor_meta"})
             for n in self.nodes
         ]  # fmt: skip
-        return {"rows": rows, "tracer": self._tracer_cls}
+        return {"rows": rows, "tracer": self._lasting_tracer()}
+
+    def _lasting_tracer(self) -> Any:
+        """Return the class of the tracer, or None if no pickle can name it."""
+        kind = self._tracer_cls
+        return None if kind is None or "<locals>" in kind.__qualname__ else kind
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(tracer_cls=state["tracer"])  # type: ignore[misc]

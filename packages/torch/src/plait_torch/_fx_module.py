@@ -97,7 +97,7 @@ class GraphModule(nn.Module):
         else:
             raise RuntimeError(f"GraphModule: `root` must be a Module or a dict, got {root!r}")
         setattr(self, "graph", graph)  # noqa: B010 - a property that is set below
-        self._tracer_cls = graph._tracer_cls
+        self._tracer_cls = graph._lasting_tracer()
         self.meta: dict[str, Any] = {}
 
     @property

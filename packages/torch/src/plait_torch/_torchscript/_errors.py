@@ -25,13 +25,13 @@ class JITException(Exception):
 
 
 @functools.cache
-def _class_of(kind: type[Exception]) -> type[Exception]:
+def _class_of(kind: Any) -> Any:
     return type(kind.__name__, (JITException, kind), {"__module__": kind.__module__})
 
 
-def _error_again(kind: type[Exception], args: tuple[Any, ...], values: dict[str, Any]) -> Exception:
+def _error_again(kind: Any, args: tuple[Any, ...], values: dict[str, Any]) -> Exception:
     found = _class_of(kind)
-    result = found.__new__(found, *args)
+    result: Exception = found.__new__(found, *args)
     result.args = args
     result.__dict__.update(values)
     return result
