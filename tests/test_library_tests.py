@@ -77,9 +77,21 @@ def test_each_test_gets_its_outcome_and_a_dead_process_is_replaced(tmp_path: pat
     assert (first["count"], first["error"][:28]) == (2, "ValueError: size 12 is wrong")
 
 
+PARTS = """
+import time, unittest
+
+class TestParts(unittest.TestCase):
+    def test_parts(self):
+        with self.subTest(part=1):
+            pass
+        time.sleep(600)
+"""
+
+
 def test_the_time_of_a_sample_begins_with_its_first_test(tmp_path: pathlib.Path) -> None:
-    tests = suite(tmp_path)
-    assert tests.run(["tests/test_all.py::test_hang"], seconds=0.2) == {}
+    tests = suite(tmp_path, PARTS)
+    # the part has passed, and the test has not ended
+    assert tests.run(["tests/test_all.py::TestParts::test_parts"], seconds=0.2) == {}
     assert tests.spent >= 0.2  # else it would be 0: the process was ended while it started
 
 

@@ -266,6 +266,8 @@ class Process:
                 os.killpg(self.process.pid, signal.SIGKILL)
                 self.process.wait()
                 self.take()
+                if not late:  # parts of the last test may have passed, but not yet the test
+                    self.outcomes.pop(self.running, None)
                 return "limit" if late else "time"
         self.take()
         with contextlib.suppress(ProcessLookupError):  # processes that a test has left running
