@@ -39,6 +39,7 @@ BESIDE_TESTS = (
     "attack",
     "exchange",
     "jax",
+    "languages",
     "oracle",
     "pretrained",
     "programs",
@@ -63,7 +64,7 @@ APART = {
 }
 SLOW_BUILD = "3600"  # seconds a test, where sanitizers or counters of branches slow it down
 LONGEST = ("core", "across packages", "hosts", "distributed", "abi")
-CHECKED_BY_CLANG_FORMAT = ("packages", "benchmarks", "examples", "tests")
+CHECKED_BY_CLANG_FORMAT = ("packages", "benchmarks", "bindings", "examples", "tests")
 
 # The tests with threads, for ThreadSanitizer.
 WITH_THREADS = (
@@ -282,6 +283,15 @@ def exchange(session: nox.Session) -> None:
 
 
 @nox.session
+def languages(session: nox.Session) -> None:
+    """Build the bindings for Rust and Node, and run their tests and examples beside Python's."""
+    install(session, ["plait", "graph"])
+    install_digits(session)
+    session.install(*PYTEST)
+    session.run("pytest", "-rs", "tests/languages", *session.posargs)
+
+
+@nox.session
 def jax(session: nox.Session) -> None:
     """Exchange arrays with JAX, without copies."""
     install(session, ["core"], extras=True)
@@ -412,6 +422,8 @@ def types(session: nox.Session) -> None:
         *[str(p) for p in sorted((ROOT / "tools").glob("*.py"))],
         env={"MYPYPATH": os.pathsep.join(["tools", path])},
     )
+    bindings = sorted((ROOT / "tools" / "bindings").glob("*.py"))
+    session.run("mypy", *map(str, bindings), env={"MYPYPATH": "tools/bindings"})
     # as users check their programs: the packages are installed
     install(session, ["plait"])
     session.install(*PYTEST, PYRIGHT)

@@ -18,7 +18,7 @@ CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 # the cells of a page that the site shows with their outputs are Python too
 BLOCK = re.compile(r"^```(?:python|\{code-cell\} python)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 FENCE = re.compile(r"^(```+|~~~+|:::+)(.*)$", re.MULTILINE)
-NOT_RUN = {"", "console", "text", "pycon", "c", "cpp"}
+NOT_RUN = {"", "console", "text", "pycon", "c", "cpp", "rust", "javascript"}
 
 
 def pages() -> list[Path]:
@@ -85,6 +85,8 @@ def test_the_code_of_a_page_runs(page: Path, tmp_path: Path) -> None:
     path = [os.environ.get("PYTHONPATH", "")]
     if page.stem == "profiling":
         path.insert(0, str(ROOT / "examples"))
+    if page.stem == "languages":
+        path.insert(0, str(ROOT / "tools" / "bindings"))
     if page.stem == "second-engine":
         path.insert(0, str(build_engine(tmp_path)))
     script = tmp_path / f"page_{page.stem}.py"  # no name of a module

@@ -33,6 +33,7 @@ SESSIONS: dict[str, tuple[str, ...]] = {
     "tutorial": (),
     "exchange": (),
     "jax": (),
+    "languages": (),
     "races": (),
     "free-threads": ("python3.14t",),
     "sanitize": (),
@@ -79,6 +80,8 @@ def reason_to_leave_out(session: str, *, programs: bool) -> str:
         return "PLAIT_ARRAY_API_TESTS names no checkout of the suite"
     if session == "free-threads" and not shutil.which(SESSIONS[session][0]):
         return "no python3.14t on the path"
+    if session == "languages" and not (shutil.which("cargo") or shutil.which("node")):
+        return "neither cargo nor node on the path"
     if session == "programs" and not programs:
         return "downloads 8 GB: --programs"
     return ""
