@@ -11,7 +11,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from commands import ROOT
+from commands import ROOT, of_guide, run
 
 
 @pytest.fixture(name="folder", scope="session")
@@ -23,9 +23,9 @@ def folder_of_digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def losses(folder: Path) -> list[str]:
     """The lines that Python prints: those of the step in the file, then those of operators."""
-    words = [sys.executable, "examples/languages.py", str(folder)]
-    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
-    result = [line for line in done.stdout.splitlines() if line.startswith("steps")]
+    ((_, *words),) = of_guide("python examples", folder)
+    text = run([sys.executable, *words], dict(os.environ))
+    result = [line for line in text.splitlines() if line.startswith("steps")]
     assert len(result) == 10
     for part in (result[:5], result[5:]):
         values = [float(line.split()[-1]) for line in part]

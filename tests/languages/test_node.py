@@ -5,14 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from commands import need, run
+from commands import need, of_guide, run
 
 
 @pytest.fixture(name="built", scope="module")
-def build_addon(environment: dict[str, str]) -> dict[str, str]:
+def build_addon(environment: dict[str, str], folder: Path) -> dict[str, str]:
     """The environment, after the addon was compiled."""
     need("node", environment)
-    run(["node", "bindings/node/build.js"], environment)
+    for words in of_guide("node bindings", folder):
+        run(words, environment)
     return environment
 
 
@@ -26,6 +27,6 @@ def test_programs_print_the_losses_of_python(
     built: dict[str, str], folder: Path, losses: list[str]
 ) -> None:
     lines: list[str] = []
-    for name in ("train_file", "train_eagerly"):
-        lines += run(["node", f"examples/node/{name}.js", str(folder)], built).splitlines()
+    for words in of_guide("node examples", folder):
+        lines += run(words, built).splitlines()
     assert lines == losses

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from commands import need, run
+from commands import need, of_guide, run
 
 CRATES = ("bindings/rust/Cargo.toml", "examples/rust/Cargo.toml")
 
@@ -28,7 +28,6 @@ def test_programs_print_the_losses_of_python(
 ) -> None:
     need("cargo", environment)
     lines: list[str] = []
-    for name in ("train_file", "train_eagerly"):
-        words = ["cargo", "run", "--quiet", "--release", "--manifest-path", CRATES[1]]
-        lines += run([*words, "--bin", name, str(folder)], environment).splitlines()
+    for words in of_guide("cargo run", folder):
+        lines += run(words, environment).splitlines()
     assert lines == losses
