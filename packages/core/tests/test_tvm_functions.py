@@ -213,6 +213,33 @@ def test_functions_refuse() -> None:
             call()
 
 
+def test_meaningless_values_are_errors_of_every_operator() -> None:
+    """No value reaches a kernel that the schema does not allow, such as None in a list."""
+    x = pc.ones(2, 3)
+    values: list[Any] = [None, -3, True, [], [1], [-1, -1], [x, None], [None], "?", pc.zeros(0)]
+    known = [name for name, _ in plait_abi.operator_names()]
+    names = {form for name in known for form in (name, f"{name}_")}
+    refused = 0
+    for name in sorted(names):
+        try:
+            function = plait_abi.tvm_function(name)
+        except AttributeError:  # it has no form in place
+            continue
+        for value in values:
+            for count in (1, 2, 3):
+                try:
+                    function(*[value] * count)
+                except Exception:  # of any kind: that there is no crash is what counts
+                    refused += 1
+    assert refused > 1000
+    with pytest.raises(TypeError, match="add: `self` must be a tensor, got"):
+        plait_abi.tvm_function("add_")(3, x)
+    with pytest.raises(TypeError, match="cat: `tensors` must be an array of tensors, got"):
+        plait_abi.tvm_function("cat")([x, None])
+    picked = plait_abi.tvm_function("index")(x, [None, pc.tensor([1])])  # Tensor?[] allows it
+    assert picked.shape == (2, 1)
+
+
 def test_borrowed_tensors_do_not_escape(compiled: Any) -> None:
     plait_abi.tvm_function("add")  # provides plait.operator
     assert pc.from_dlpack(compiled.on_borrowed("add", 4)).tolist() == [2.0, 3.0, 4.0, 5.0]

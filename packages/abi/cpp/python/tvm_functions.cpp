@@ -146,7 +146,8 @@ plait_status Call::tensor_list(uint32_t i, const Any &a, plait_value *to) {
   for (int64_t k = 0; k < list->size; k++) {
     const Any &item = list->data[k];
     plait_value one{};
-    if (item.type != type_none) {
+    // kernels read each entry unless the schema says Tensor?[]
+    if (item.type != type_none || !(argument(i)->flags & PLAIT_ARG_OPTIONAL)) {
       if (!is_tensor(item)) return refuse(i, "an array of tensors", item);
       if (const plait_status s = tensor(item, &one); s < 0) return s;
     }
@@ -275,6 +276,7 @@ plait_status Call::fill(const Any *args, int32_t n) {
     }
   }
   if (to_->form == PLAIT_INPLACE) {
+    if (in_[0].tag != PLAIT_TENSOR) return refuse(0, "a tensor", args[0]);
     plait_retain(in_[0].u.t);
     out_[0] = in_[0];
   }
