@@ -15,6 +15,8 @@ def test_sources_are_formatted_and_without_warnings(environment: dict[str, str])
         run(["cargo", "fmt", "--check", "--manifest-path", crate], environment)
         words = ["cargo", "clippy", "--quiet", "--all-targets", "--manifest-path", crate]
         run([*words, "--", "-D", "warnings"], environment)
+    words = ["cargo", "doc", "--quiet", "--no-deps", "--manifest-path", CRATES[0]]
+    run(words, {**environment, "RUSTDOCFLAGS": "-D warnings"})
 
 
 def test_the_tests_of_the_crate_pass(environment: dict[str, str]) -> None:

@@ -265,7 +265,7 @@ class _Function:
         if not self.options:
             return []
         name, life = self.struct, self.lifetime
-        lines = [f"/// The arguments of [`{_with(self.operator.identifier)}`] with defaults."]
+        lines = [f"/// The arguments of [`{_with(self.operator.identifier)}()`] with defaults."]
         lines += ["#[derive(Clone, Copy, Debug)]", f"pub struct {name}{life} {{"]
         lines += [f"    pub {_name(p)}: {_kind(p, option=True)}," for p in self.options]
         lines += ["}", "", f"impl{life} Default for {name}{life} {{", "    fn default() -> Self {"]
@@ -297,13 +297,15 @@ class _Function:
                 continue
             own = _word(name + suffix)
             if suffix:
-                documented = [f"/// As [`{_word(name)}`]; the result replaces the first argument."]
+                documented = [f"/// As [`{name}()`]; the result replaces the first argument."]
             if self.options:
                 comma = ", " if names else ""
                 lines += [*documented, self._head(own, method=False, options=False)]
                 call = f"{_with(name + suffix)}({names}{comma}{self.struct}::default())"
                 lines += [f"    {call}", "}", ""]
-                documented = [f"/// As [`{own}`], with the arguments that have defaults."]
+                documented = [
+                    f"/// As [`{name + suffix}()`], with the arguments that have defaults."
+                ]
                 own = _with(name + suffix)
             lines += [*documented, self._head(own, method=False, options=bool(self.options))]
             lines += [f"    {line}" for line in self._body(form)]
@@ -338,7 +340,7 @@ class _Function:
                 own = self.operator.identifier + suffix
                 own = _with(own) if with_options else own
                 call = [*names, "options"] if with_options else names
-                lines.append(f"    /// [`ops::{_word(own)}`]")
+                lines.append(f"    /// [`ops::{own}()`]")
                 lines.append(f"    {self._head(_word(own), method=True, options=with_options)}")
                 lines += [f"        ops::{_word(own)}({', '.join(call)})", "    }", ""]
         return lines
