@@ -5,7 +5,7 @@ const fs = require('node:fs');
 const os = require('node:os');
 const path = require('node:path');
 const { test } = require('node:test');
-const { Graph } = require('..');
+const { Graph, load, tensor } = require('..');
 
 const step = () => new Graph(process.env.PLAIT_STEP);
 const code = (expected) => (error) => assert.equal(error.code, expected, error.message) ?? true;
@@ -65,4 +65,13 @@ test('bad input is an error', () => {
   graph.close();
   graph.close();
   assert.throws(() => graph.execute(), code('VALUE_ERROR'));
+});
+
+test('graphs and operators live in one process', () => {
+  const graph = step();
+  load(); // finds the libraries that the graph has loaded
+  setInputs(graph);
+  graph.execute();
+  const [loss] = graph.output('output');
+  assert.equal(tensor([loss]).mul(2).item(), Math.fround(2 * loss));
 });

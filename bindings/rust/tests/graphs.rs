@@ -78,3 +78,15 @@ fn a_graph_may_go_to_another_thread() {
     });
     assert!(moved.join().unwrap()[0].is_finite());
 }
+
+#[test]
+fn graphs_and_operators_live_in_one_process() {
+    let mut step = open();
+    plait::load(None).unwrap(); // finds the libraries that the graph has loaded
+    step.set_input("x", &[0.5f32; 78400]).unwrap();
+    step.set_input("y", &[3i64; 100]).unwrap();
+    step.execute().unwrap();
+    let loss = step.output::<f32>("output").unwrap()[0];
+    let twice = plait::Tensor::scalar(loss).unwrap().mul(2).unwrap();
+    assert_eq!(twice.item::<f32>().unwrap(), 2.0 * loss);
+}
