@@ -414,4 +414,9 @@ def load(path: str | os.PathLike[str]) -> Loaded:
     texts, tensors = _graph.read_file(name)
     if _KEY not in texts:
         raise ValueError(f"load: {name} has no graph; `plait.load` reads its tensors")
-    return Loaded(texts.pop(_KEY), tensors, name, texts)
+    try:
+        return Loaded(texts.pop(_KEY), tensors, name, texts)
+    except (IndexError, TypeError, RuntimeError) as error:  # of an operator, for a node's arguments
+        if isinstance(error, ValueError):
+            raise
+        raise ValueError(f"load: {name} has a node that cannot run: {error}") from error

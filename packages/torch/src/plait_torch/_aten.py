@@ -205,12 +205,23 @@ def _to_copy(x: Any, *, dtype: Any = None, device: Any = None, memory_format: An
     return result if memory_format is None else result.contiguous(memory_format=memory_format)
 
 
+def convolution_of(x: Any, weight: Any, transposed: bool = False) -> Callable[..., Any]:
+    """Return the convolution, such as `conv2d`, that has as many dimensions as the weight."""
+    if weight.ndim not in (3, 4, 5):
+        raise plait.ShapeError(
+            "convolution: `weight` must have 3 to 5 dimensions: channels, channels, and the "
+            f"kernel's sizes; got weight {tuple(weight.shape)} and input {tuple(x.shape)}"
+        )
+    name = f"conv{'_transpose' * transposed}{weight.ndim - 2}d"
+    function: Callable[..., Any] = getattr(plait.nn.functional, name)
+    return function
+
+
 def _convolution(
     x: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, transposed: bool,
     output_padding: Any, groups: int,
 ) -> Any:  # fmt: skip
-    name = f"conv{'_transpose' * bool(transposed)}{x.ndim - 2}d"
-    function = getattr(plait.nn.functional, name)
+    function = convolution_of(x, weight, bool(transposed))
     if transposed:
         return function(x, weight, bias, stride, padding, output_padding, groups, dilation)
     return function(x, weight, bias, stride, padding, dilation, groups)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+import lzma
 import math
 import os
 import struct
 import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -105,43 +108,42 @@ def _element(array: npt.NDArray[Any], index: int) -> Any:
     return array[index] if array.ndim == 1 else np.array(array[index])
 
 
+# what `zipfile` raises for damaged files
+_DAMAGE = (
+    *(ValueError, EOFError, OverflowError, NotImplementedError, RuntimeError, struct.error),
+    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError),
+)
+
+
 def _opened(path: Path, mmap: bool) -> dict[str, npt.NDArray[Any]]:
-    try:
-        with open(path, "rb") as file:
+    with open(path, "rb") as file:
+        try:
             start = file.read(len(_NPY))
-        if start == _NPY:
-            return {"": np.load(path, mmap_mode="r" if mmap else None, allow_pickle=False)}
-        with open(path, "rb") as file, zipfile.ZipFile(file) as archive:
-            return {
-                member.filename.removesuffix(".npy"): _member(path, archive, member, mmap)
-                for member in archive.infolist()
-            }
-    except (ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise ValueError(
-            f"NumPyArrays: {path} must be a whole .npy or .npz file; {error}"
-        ) from None
+            file.seek(0)
+            if start == _NPY:
+                _header(path.name, file, path.stat().st_size)
+                kind = "r" if mmap else None
+                return {"": np.load(path, mmap_mode=kind, allow_pickle=False)}
+            with zipfile.ZipFile(file) as archive:
+                return {
+                    member.filename.removesuffix(".npy"): _member(path, archive, member, mmap)
+                    for member in archive.infolist()
+                }
+        except _DAMAGE as error:
+            why: Exception = error
+        except OSError as error:
+            if error.errno != errno.EINVAL:  # of a position before the beginning
+                raise
+            why = error
+    raise ValueError(f"NumPyArrays: {path} must be a whole .npy or .npz file; {why}")
 
 
 def _member(
     path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo, mmap: bool
 ) -> npt.NDArray[Any]:
     with archive.open(member) as file:
-        version = np.lib.format.read_magic(file)
-        read = (
-            np.lib.format.read_array_header_1_0
-            if version == (1, 0)
-            else np.lib.format.read_array_header_2_0
-        )
-        shape, fortran, dtype = read(file)
+        shape, fortran, dtype = _header(member.filename, file, member.file_size)
         header = file.tell()
-        if dtype.hasobject:
-            raise ValueError(f"{member.filename} holds Python objects")
-        # before memory is taken for it
-        if header + math.prod(shape) * dtype.itemsize > member.file_size:
-            raise ValueError(
-                f"{member.filename} has {member.file_size} bytes, too few for shape {shape} of "
-                f"{dtype}"
-            )
         if not mmap or member.compress_type != zipfile.ZIP_STORED:
             file.seek(0)
             array: npt.NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
@@ -153,3 +155,24 @@ def _member(
         _, name, extra = _LOCAL_HEADER.unpack(raw.read(_LOCAL_HEADER.size))
     start = member.header_offset + _LOCAL_HEADER.size + name + extra + header
     return np.memmap(path, dtype, "r", start, shape, "F" if fortran else "C")
+
+
+def _header(name: str, file: Any, size: int) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Return shape, order and dtype of the array in a file of this size, before memory is taken."""
+    version = np.lib.format.read_magic(file)
+    read = (
+        np.lib.format.read_array_header_1_0
+        if version == (1, 0)
+        else np.lib.format.read_array_header_2_0
+    )
+    try:
+        shape, fortran, dtype = read(file)
+    except Exception as error:  # of any kind: what the parts of a wrong header happen to raise
+        raise ValueError(f"the header of {name} cannot be read: {error}") from error
+    if dtype.hasobject:
+        raise ValueError(f"{name} holds Python objects")
+    if any(n < 0 for n in shape):
+        raise ValueError(f"{name} has the shape {shape}")
+    if file.tell() + math.prod(shape) * dtype.itemsize > size:
+        raise ValueError(f"{name} has {size} bytes, too few for shape {shape} of {dtype}")
+    return shape, fortran, dtype

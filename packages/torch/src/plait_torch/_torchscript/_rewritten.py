@@ -68,7 +68,7 @@ def _convolution(
 def _convolution_mode(
     x: Any, weight: Any, bias: Any, stride: Any, padding: str, dilation: Any, groups: int
 ) -> Any:
-    conv = getattr(F, f"conv{x.ndim - 2}d")
+    conv = _aten.convolution_of(x, weight)
     return conv(x, weight, bias, stride, padding, dilation, groups)
 
 
