@@ -76,7 +76,7 @@ class Format:
 
 # errors of a program that runs: what a call of an operator raises for arguments that do not fit
 OF_PROGRAMS = (RuntimeError, ValueError, TypeError, IndexError, KeyError, ArithmeticError,
-               NotImplementedError, AssertionError, MemoryError, TooLong)  # fmt: skip
+               NotImplementedError, AssertionError, MemoryError, UnboundLocalError, TooLong)  # fmt: skip
 
 
 # ---- ONNX
@@ -170,7 +170,7 @@ CURRENT: dict[str, Any] = {}
 # ---- TorchScript
 
 
-CODE = '''op_version_set = 1
+CODE = """op_version_set = 1
 class M(Module):
   __parameters__ = ["w", ]
   __buffers__ = []
@@ -220,7 +220,7 @@ class Counter:
   def more(self: __torch__.Counter, by: int=1) -> int:
     self.count = torch.add(self.count, by)
     return self.count
-'''
+"""
 
 
 def word(text: str) -> bytes:
@@ -228,7 +228,9 @@ def word(text: str) -> bytes:
 
 
 def script_archive() -> bytes:
-    storage = b"(" + word("storage") + b"ctorch\nFloatStorage\n" + word("0") + word("cpu") + b"K\x03tQ"
+    storage = (
+        b"(" + word("storage") + b"ctorch\nFloatStorage\n" + word("0") + word("cpu") + b"K\x03tQ"
+    )
     tensor = b"ctorch._utils\n_rebuild_tensor_v2\n(" + storage
     tensor += b"K\x00(K\x03t(K\x01t\x89ccollections\nOrderedDict\n)RtR"
     pickled = b"\x80\x02c__torch__\nM\n)\x81}(" + word("training") + b"\x88" + word("w") + tensor
@@ -245,7 +247,7 @@ def script_archive() -> bytes:
 
 
 def record_changed(rng: random.Random, name: str, data: bytes) -> bytes:
-    if name.endswith(".pkl") or name.endswith(".metadata"):
+    if name.endswith((".pkl", ".metadata")):
         return mutations.pickle_changed(rng, data)
     if name.endswith(".py"):
         return mutations.code_changed(rng, data)
@@ -312,7 +314,11 @@ def torch_format() -> Format:
             for _ in range(rng.randrange(3, 6)):
                 stop = data.index(b".", data.index(b".", stop + 1))
             begin = data.rindex(b"\x80\x02", 0, stop)
-            return data[:begin] + mutations.pickle_changed(rng, data[begin : stop + 1]) + data[stop + 1 :]
+            return (
+                data[:begin]
+                + mutations.pickle_changed(rng, data[begin : stop + 1])
+                + data[stop + 1 :]
+            )
         return mutations.bytes_changed(rng, data)
 
     def read(path: Path) -> Any:
@@ -513,7 +519,7 @@ FORBIDDEN = ("os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "s
              "os.mkdir", "os.chmod", "os.chown", "os.link", "os.symlink", "os.truncate",
              "shutil.rmtree", "shutil.move", "shutil.copyfile", "pickle.find_class", "os.putenv",
              "ctypes.dlsym/handle", "builtins.input", "webbrowser.open", "os.kill",
-             "signal.pthread_kill", "gc.get_objects", "sys.settrace", "sys.addaudithook")  # fmt: skip
+             "signal.pthread_kill", "sys.settrace", "sys.addaudithook")  # fmt: skip
 
 
 class Watch:
@@ -645,7 +651,9 @@ def main() -> None:
             except Exception as error:
                 last = traceback.extract_tb(error.__traceback__)[-1]
                 text = "".join(traceback.format_exception(error))
-                findings.setdefault((type(error), last), f"\n{name} {number}: {text}")
+                findings.setdefault(
+                    (type(error), last.filename, last.lineno), f"\n{name} {number}: {text}"
+                )
         resource.setrlimit(resource.RLIMIT_AS, limit)
         print(json.dumps([name, read, int(count) - read]))
     print(*findings.values(), sep="", file=sys.stderr)

@@ -155,7 +155,7 @@ def _arguments(rng: random.Random, name: str) -> bytes:
     if name == "float8":
         return struct.pack(">d", rng.choice((0.0, 1e300, float("nan"), float("inf"))))
     if name.endswith("_nl") or "_nl_" in name:
-        texts = ["os\nsystem", "x\ny", "5\n", "1e999", "'x'", str(10**rng.choice((3, 400, 5000)))]
+        texts = ["os\nsystem", "x\ny", "5\n", "1e999", "'x'", str(10 ** rng.choice((3, 400, 5000)))]
         return rng.choice(texts).encode() + b"\n"
     size = {"1": 1, "4": 4, "8": 8}.get(name[-1], 1)
     text = rng.randbytes(rng.choice((0, 1, 8)))
@@ -367,7 +367,14 @@ STATEMENTS = (
     *("return x", "break", "continue", "self.x = 1", "x[0] = 1", "x.__class__ = 1", "return None"),
     *("async def f():\n  pass", "def f(a):\n  return a", "@x\ndef f():\n  pass", "x, *y = x"),
     *("__parameters__ = 5", "__buffers__ = ['a']", "__annotations__['a'] = int", "a : int = b"),
-    *("a = {[]: 1}", "a = -True", "a = float('x')", "a = int('9')", "a : int", "a = torch.device(1)"),
+    *(
+        "a = {[]: 1}",
+        "a = -True",
+        "a = float('x')",
+        "a = int('9')",
+        "a : int",
+        "a = torch.device(1)",
+    ),
 )
 
 

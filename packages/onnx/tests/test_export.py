@@ -175,6 +175,11 @@ def test_branches_and_loops() -> None:
     assert kinds(check(loop, (pc.ones(3),), (pc.full((3,), 50.0),)))[-1] == "Loop"
 
 
+def test_classes_as_rows_of_zeros_and_a_one() -> None:
+    proto = check(lambda x: F.one_hot(x, 5) * 2, (pc.tensor([1, 4, 0]),), (pc.tensor([2, 2, 3]),))
+    assert "Equal" in kinds(proto) and "Gather" not in kinds(proto)
+
+
 def test_results_whose_sizes_depend_on_values() -> None:
     def function(x: Any) -> Any:
         chosen = x[x > 0]
@@ -204,6 +209,18 @@ def test_recurrent_layers(kind: str, options: dict[str, Any]) -> None:
     args = pc.randn(3, 4, 5), pc.randn(2, 4, 5)
     model = check(layer, args[:1], args[1:], dynamic={"input": {0: "n"}})
     assert (kind in kinds(model)) == (kind != "RNN")
+
+
+def test_regions_are_pooled() -> None:
+    def largest(x: pc.Tensor, rows: pc.Tensor) -> Any:
+        return operator("roi_pool")(x, rows, 0.5, 2, 2)[0]
+
+    args = (pc.randn(1, 2, 8, 8), pc.tensor([[0.0, 0.0, 0.0, 10.0, 10.0]]))
+    assert [node.op_type for node in plait_onnx.export(largest, args).to_proto().graph.node] == [
+        "MaxRoiPool"
+    ]
+    with pytest.raises(NotImplementedError, match="places of the largest elements of roi_pool"):
+        plait_onnx.export(lambda *each: operator("roi_pool")(*each, 0.5, 2, 2), args)
 
 
 def test_resizing_and_pooling() -> None:

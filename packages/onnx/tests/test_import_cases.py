@@ -18,7 +18,7 @@ from onnx import numpy_helper
 import plait_autograd
 import plait_core as pc
 import plait_onnx
-from plait_onnx._import import _elements
+from plait_onnx import _dtypes
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
@@ -69,7 +69,7 @@ def check_nodes(cases):
     for case in cases:
         if not is_of_default_domain(case.model):
             continue
-        if not elements_in(case.model) <= set(_elements.DTYPES):
+        if not elements_in(case.model) <= set(_dtypes.DTYPES):
             continue
         try:
             module = plait_onnx.load(case.model)
@@ -112,7 +112,7 @@ def check_models(kind, each):
     count = 0
     for path in paths[::each]:
         model = onnx.load(path)
-        if not is_of_default_domain(model) or not elements_in(model) <= set(_elements.DTYPES):
+        if not is_of_default_domain(model) or not elements_in(model) <= set(_dtypes.DTYPES):
             continue
         module = plait_onnx.load(path)
         inputs = [v for v in model.graph.input if v.name in module._required]

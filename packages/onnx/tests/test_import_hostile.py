@@ -18,7 +18,7 @@ from onnx import AttributeProto, TensorProto, helper, numpy_helper, parser
 import plait_autograd
 import plait_core as pc
 import plait_onnx
-from plait_onnx._import import _elements
+from plait_onnx import _dtypes
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
@@ -457,7 +457,7 @@ def check_mutants_of_nodes(cases, count):
     with watched() as attempt_one:
         for case in cases:
             types = elements_in(case.model)
-            if not is_of_default_domain(case.model) or not types <= set(_elements.DTYPES):
+            if not is_of_default_domain(case.model) or not types <= set(_dtypes.DTYPES):
                 continue
             for number in range(count):
                 rng = random.Random(f"{case.name} {number}")

@@ -19,6 +19,7 @@ import pytest
 import plait_core as pc
 import plait_onnx
 from plait_abi import operator
+from plait_autograd import no_grad
 from plait_ops import specs
 from plait_ops.samples import draw
 from plait_ops.sampling import Sample
@@ -80,13 +81,21 @@ def usable_samples(spec: Operator) -> Iterator[tuple[Sample, list[Any]]]:
                 return
 
 
-def check(spec: Operator, sample: Sample, expected: list[Any]) -> None:
+def check(spec: Operator, sample: Sample, expected: list[Any], again: bool = False) -> None:
     model = exported(spec, sample)
-    onnx.checker.check_model(model)
     _, tensors = copies(sample)
-    feed = {
-        entry.name: tensor.numpy() for entry, tensor in zip(model.graph.input, tensors, strict=True)
+    feed: dict[str, Any] = {
+        entry.name: tensor for entry, tensor in zip(model.graph.input, tensors, strict=True)
     }
+    if again:
+        module = plait_onnx.load(model)
+        names = [name for name in module.input_names if name in module._required]
+        with no_grad():
+            inputs = tuple(feed[name] for name in names)
+            model = plait_onnx.export(module, inputs, input_names=names).to_proto()
+    onnx.checker.check_model(model)
+    read = {entry.name for entry in model.graph.input}
+    feed = {name: tensor.numpy() for name, tensor in feed.items() if name in read}
     outputs = onnx.reference.ReferenceEvaluator(model).run(None, feed)
     for output, tensor in zip(outputs, expected, strict=True):
         array = tensor.detach().numpy()
@@ -105,6 +114,22 @@ def test_a_sample(spec: Operator) -> None:
                 exported(spec, sample)
         else:
             check(spec, sample, expected)
+
+
+# kinds of nodes that a module of a file runs by reading elements, but not while it is recorded
+AGAIN = ("cumprod", "diagonal", "index_put", "nms", "roi_align", "repeat_interleave.tensor")
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize(
+    "spec",
+    [s for s in CHOSEN if s.name in AGAIN or (IS_LONG and s.name not in REFUSED)],
+    ids=lambda spec: spec.name,
+)
+def test_a_file_is_exported_again(spec: Operator) -> None:
+    for sample, expected in usable_samples(spec):
+        check(spec, sample, expected, again=True)
+        return
 
 
 def test_most_operators_are_exported() -> None:

@@ -6,32 +6,51 @@ import sys
 from typing import Any
 
 import numpy as np
-import onnx
 from onnx import TensorProto
 
 import plait_abi
 import plait_core as pc
 
-__all__ = ["array_of", "dtype_of", "element_type", "packed", "tensor_of", "type_name", "unpacked"]
+__all__ = [
+    "DTYPES", "NUMPY", "array_of", "element_name", "element_type", "packed", "packed_bits",
+    "unpack_bits",
+]  # fmt: skip
 
-_TYPES = {
-    "float32": TensorProto.FLOAT,
-    "uint8": TensorProto.UINT8,
-    "int8": TensorProto.INT8,
-    "uint16": TensorProto.UINT16,
-    "int16": TensorProto.INT16,
-    "int32": TensorProto.INT32,
-    "int64": TensorProto.INT64,
-    "bool": TensorProto.BOOL,
-    "float16": TensorProto.FLOAT16,
-    "float64": TensorProto.DOUBLE,
-    "uint32": TensorProto.UINT32,
-    "uint64": TensorProto.UINT64,
-    "complex64": TensorProto.COMPLEX64,
-    "complex128": TensorProto.COMPLEX128,
-    "bfloat16": TensorProto.BFLOAT16,
+_NAMES: dict[int, str] = {
+    TensorProto.FLOAT: "float32",
+    TensorProto.UINT8: "uint8",
+    TensorProto.INT8: "int8",
+    TensorProto.UINT16: "uint16",
+    TensorProto.INT16: "int16",
+    TensorProto.INT32: "int32",
+    TensorProto.INT64: "int64",
+    TensorProto.BOOL: "bool",
+    TensorProto.FLOAT16: "float16",
+    TensorProto.DOUBLE: "float64",
+    TensorProto.UINT32: "uint32",
+    TensorProto.UINT64: "uint64",
+    TensorProto.COMPLEX64: "complex64",
+    TensorProto.COMPLEX128: "complex128",
+    TensorProto.BFLOAT16: "bfloat16",
+    TensorProto.FLOAT8E4M3FN: "float8_e4m3fn",
+    TensorProto.FLOAT8E4M3FNUZ: "float8_e4m3fnuz",
+    TensorProto.FLOAT8E5M2: "float8_e5m2",
+    TensorProto.FLOAT8E5M2FNUZ: "float8_e5m2fnuz",
 }
-_DTYPES: dict[int, str] = {int(number): name for name, number in _TYPES.items()}
+# by their numbers, as versions of the package `onnx` before they came have no names for them
+_NAMES[24] = "float8_e8m0fnu"
+_PACKED = {21: 4, 22: 4, 25: 2, 26: 2}  # UINT4, INT4, UINT2, INT2: the bits of an element
+_BYTES = {21: "uint8", 22: "int8", 25: "uint8", 26: "int8"}  # what holds one
+
+DTYPES: dict[int, Any] = {int(n): plait_abi.dtype(name) for n, name in (_NAMES | _BYTES).items()}
+"""The dtype that holds elements of each type."""
+NUMPY: dict[int, Any] = {
+    int(number): np.dtype(name).type
+    for number, name in _NAMES.items()
+    if name != "bfloat16" and not name.startswith("float8")
+}
+"""NumPy's type of each element type that it has."""
+_TYPES = {name: int(number) for number, name in _NAMES.items()}
 
 
 def element_type(dtype: plait_abi.dtype | str) -> int:
@@ -39,31 +58,39 @@ def element_type(dtype: plait_abi.dtype | str) -> int:
     name = dtype if isinstance(dtype, str) else dtype.name
     if name not in _TYPES:
         raise plait_abi.DTypeError(f"ONNX has no element type for {name}")
-    return int(_TYPES[name])
+    return _TYPES[name]
 
 
-def type_name(number: int) -> str:
+def element_name(number: int) -> str:
     """Return the name that ONNX has for an element type, such as ``FLOAT``."""
-    return TensorProto.DataType.Name(number) if number in TensorProto.DataType.values() else "?"
+    known = number in TensorProto.DataType.values()
+    return str(TensorProto.DataType.Name(number)) if known else f"number {number}"
 
 
-def dtype_of(number: int) -> plait_abi.dtype:
-    """Return the dtype of an element type; a DTypeError if plait has none."""
-    if number not in _DTYPES:
-        raise plait_abi.DTypeError(
-            f"plait has no dtype for ONNX's element type {type_name(number)} ({number})"
-        )
-    return plait_abi.dtype(_DTYPES[number])
+def packed_bits(number: int) -> int:
+    """Return 4 or 2 for element types of which several share a byte, else 0."""
+    return _PACKED.get(number, 0)
+
+
+def unpack_bits(data: np.ndarray[Any, Any], number: int, count: int) -> np.ndarray[Any, Any]:
+    """Return the elements that share bytes, the first in the lowest bits, with a byte for each."""
+    bits = _PACKED[number]
+    shifts = np.arange(0, 8, bits, dtype=np.uint8)
+    parts = ((data[:, None] >> shifts) & ((1 << bits) - 1)).reshape(-1)[:count]
+    if _BYTES[number] == "int8":
+        half = 1 << (bits - 1)
+        return np.asarray((parts ^ half).astype(np.int8) - np.int8(half), np.int8)
+    return np.asarray(parts, np.uint8)
 
 
 def array_of(tensor: pc.Tensor) -> np.ndarray[Any, Any]:
-    """Return the elements of a tensor as NumPy's, in C order; those of bfloat16 as uint16.
+    """Return the elements of a tensor as NumPy's, in C order; dtypes that NumPy lacks as integers.
 
     The array shares the memory of a contiguous tensor.
     """
     tensor = tensor.detach().cpu().contiguous()
-    if tensor.dtype == pc.bfloat16:
-        tensor = tensor.view(pc.uint16)
+    if _TYPES.get(tensor.dtype.name) not in NUMPY:
+        tensor = tensor.view(pc.uint16 if tensor.itemsize == 2 else pc.uint8)
     array: np.ndarray[Any, Any] = tensor.numpy()
     return array
 
@@ -79,22 +106,3 @@ def packed(tensor: pc.Tensor, name: str = "") -> TensorProto:
         data_type=element_type(tensor.dtype),
         raw_data=array.tobytes(),
     )
-
-
-def tensor_of(array: np.ndarray[Any, Any], number: int) -> pc.Tensor:
-    """Return an array of `array_of` as a tensor of an element type; the memory is shared."""
-    dtype = dtype_of(number)
-    tensor = pc.from_numpy(np.ascontiguousarray(array).reshape(array.shape))
-    return tensor.view(pc.bfloat16) if dtype == pc.bfloat16 else tensor
-
-
-def unpacked(tensor: TensorProto) -> pc.Tensor:
-    """Return ONNX's tensor, whose elements are in the message, as a new tensor of plait.
-
-    Raises: DTypeError for an element type that plait does not have.
-    """
-    dtype = dtype_of(tensor.data_type)
-    array = onnx.numpy_helper.to_array(tensor)
-    if dtype == pc.bfloat16:
-        array = array.view(np.uint16)
-    return tensor_of(array.copy(), tensor.data_type)

@@ -52,16 +52,17 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
         )
     rows: Tensor = operators.one_hot(tensor, num_classes)  # checks the dtype
     values = all_samples(tensor)
-    if values.is_cuda:  # a kernel that checks what it reads; its error comes later
-        pc.embedding(rows.new_zeros(rows.shape[-1], 1), values)
-    if values.numel() and values.is_cpu:  # the host would wait for another device
+    try:  # a kernel that checks what it reads, so that a graph can be recorded
+        pc.embedding(rows.new_zeros(rows.shape[-1], 1), values.to(pc.int64))
+    except IndexError:
         low, high = int(values.min()), int(values.max())
         if low < 0:
-            raise ArgumentError(f"one_hot: `tensor` must hold no negative classes, got {low}")
-        if high >= rows.shape[-1]:
             raise ArgumentError(
-                f"one_hot: `tensor` must hold classes below `num_classes` {num_classes}, got {high}"
-            )
+                f"one_hot: `tensor` must hold no negative classes, got {low}"
+            ) from None
+        raise ArgumentError(
+            f"one_hot: `tensor` must hold classes below `num_classes` {num_classes}, got {high}"
+        ) from None
     return rows
 
 

@@ -1,10 +1,13 @@
-"""The error of a file or a model that cannot be used."""
+"""The error of a file or a model that cannot be used, and what a file says: texts and dtypes."""
 
 from __future__ import annotations
 
-from plait_abi import PlaitError
+from typing import Any
 
-__all__ = ["ModelError", "text"]
+from plait_abi import PlaitError
+from plait_onnx._dtypes import DTYPES, element_name
+
+__all__ = ["ModelError", "dtype_of", "text"]
 
 
 class ModelError(PlaitError, ValueError):
@@ -20,6 +23,18 @@ class ModelError(PlaitError, ValueError):
         ...     print(type(error).__name__)
         ModelError
     """
+
+
+def dtype_of(number: int, where: str) -> Any:
+    """Return the dtype that holds an element type.
+
+    Raises:
+        ModelError: There is none.
+    """
+    if number not in DTYPES:
+        what = "tensors of strings" if number == 8 else f"element type {element_name(number)}"
+        raise ModelError(f"{where}: {what} cannot be represented")
+    return DTYPES[number]
 
 
 def text(value: str | bytes) -> str:

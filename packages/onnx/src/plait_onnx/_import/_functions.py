@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 from typing import Any
 
 import onnx
 
 from plait_core import Tensor
+from plait_graph._capture import is_recording, new_capture, running
+from plait_onnx._dtypes import element_type
 from plait_onnx._import._builder import Builder, versions
 from plait_onnx._import._calls import Call
-from plait_onnx._import._elements import element_of
 from plait_onnx._import._errors import text
 from plait_onnx._import._program import Program, as_tensor
 from plait_onnx._import._registry import Node
@@ -101,7 +103,10 @@ class Expansion:
         tensors = [as_tensor(value) for value in args]
         types = tuple(_type(value) for value in tensors)
         if types not in self._models:
-            self._models[types] = self._build(types)
+            # a capture of the call does not see this, which reads constants of the definition
+            apart = running(new_capture()) if is_recording() else contextlib.nullcontext()
+            with apart:
+                self._models[types] = self._build(types)
         program, leaves = self._models[types]
         device = next((x.device for x in tensors if isinstance(x, Tensor)), None)
         captured = [leaves[name[1]].to(device) for _, name in program.captured]
@@ -134,14 +139,14 @@ def _type(value: Any) -> bytes:
     """Return the type of a value as a TypeProto."""
     kind = onnx.TypeProto()
     if isinstance(value, Tensor):
-        kind.tensor_type.elem_type = element_of(value.dtype)
+        kind.tensor_type.elem_type = element_type(value.dtype)
         kind.tensor_type.shape.SetInParent()
         for _ in value.shape:  # the definitions ask for the rank, not for sizes
             kind.tensor_type.shape.dim.add()
     elif isinstance(value, list):
         inner = next((v for v in value if isinstance(v, Tensor)), None)
         kind.sequence_type.elem_type.tensor_type.elem_type = (
-            element_of(inner.dtype) if inner is not None else 1
+            element_type(inner.dtype) if inner is not None else 1
         )
     data: bytes = kind.SerializeToString()
     return data

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -9,7 +10,10 @@ from typing import Any
 import numpy as np
 
 import plait_core as pc
+from plait_abi import operator as operator_of
 from plait_core import Tensor
+from plait_graph._capture import current_capture
+from plait_onnx._import._program import host_value
 from plait_onnx._import._registry import Node, operator
 from plait_onnx._import._sizes import as_ints
 
@@ -76,6 +80,13 @@ def _combine(x: Tensor, axis: int, index: Tensor, updates: Tensor, reduction: st
     return pc.scatter_reduce(x, axis, index, updates, kind)
 
 
+def _are_places(index: Tensor, n: int) -> bool:
+    """Return whether all are places in a dimension; a capture cannot tell."""
+    if current_capture() is not None or not index.numel():
+        return True
+    return bool(((index >= 0) & (index < n)).all())
+
+
 _REDUCTIONS = ("none", "add", "mul", "max", "min")
 
 
@@ -97,7 +108,7 @@ def _scatter_nd(node: Node) -> Function:
         rest = tuple(x.shape[count:])
         flat = pc.zeros(tuple(index.shape[:-1]), dtype=pc.int64, device=x.device)
         for column, n in zip(_tuples(x, index), x.shape, strict=False):
-            if column.numel() and not bool(((column >= 0) & (column < n)).all()):
+            if not _are_places(column, n):
                 raise IndexError(f"indices are out of range for shape {list(x.shape)}")
             flat = flat * n + column
         flat = flat.reshape(-1)
@@ -252,7 +263,29 @@ def _suppressed(corners: Any, scores: Any, most: int, overlap: float, least: flo
     return chosen
 
 
-@operator("NonMaxSuppression", host=(0, 1, 2, 3, 4))
+def _recorded_suppression(
+    boxes: Tensor, scores: Tensor, by_center: bool, limit: int, overlap: float, least: float
+) -> Tensor:
+    """Return what `NonMaxSuppression` finds, by operators that a graph can have."""
+    if by_center:
+        middle, half = boxes[..., :2], boxes[..., 2:] / 2
+        boxes = pc.cat([middle - half, middle + half], -1)
+    else:
+        one, other = boxes[..., :2], boxes[..., 2:]
+        boxes = pc.cat([pc.minimum(one, other), pc.maximum(one, other)], -1)
+    rows = []
+    for i, j in itertools.product(range(scores.shape[0]), range(scores.shape[1])):
+        rated, corners, places = scores[i, j], boxes[i], None
+        if least > -math.inf:
+            places = (rated > least).nonzero()[:, 0]
+            rated, corners = rated[places], corners[places]
+        chosen = operator_of("nms")(corners, rated, overlap)[:limit]
+        chosen = chosen if places is None else places[chosen]
+        rows.append(pc.stack([pc.full_like(chosen, i), pc.full_like(chosen, j), chosen], 1))
+    return pc.cat(rows) if rows else pc.zeros(0, 3, dtype=pc.int64)
+
+
+@operator("NonMaxSuppression", host=(2, 3, 4))
 def _non_max_suppression(node: Node) -> Function:
     by_center = node.flag("center_point_box")
 
@@ -264,14 +297,14 @@ def _non_max_suppression(node: Node) -> Function:
     ) -> Tensor:
         if boxes.ndim != 3 or scores.ndim != 3 or boxes.shape[2] != 4:
             raise ValueError("boxes must be (batch, n, 4) and scores (batch, classes, n)")
-        limit = int(number(most, 0))
-        rows = []
+        numbers = int(number(most, 0)), number(overlap, 0.0), number(least, -math.inf)
+        if current_capture() is not None:
+            return _recorded_suppression(boxes, scores, by_center, *numbers)
+        boxes, scores, rows = host_value(boxes), host_value(scores), []
         for i in range(scores.shape[0]):
             corners = _corners(boxes[i], by_center)
             for j in range(scores.shape[1]):
-                chosen = _suppressed(
-                    corners, scores[i, j], limit, number(overlap, 0.0), number(least, -math.inf)
-                )
+                chosen = _suppressed(corners, scores[i, j], *numbers)
                 rows += [(i, j, k) for k in chosen]
         return pc.from_numpy(np.array(rows, np.int64).reshape(-1, 3))
 

@@ -10,8 +10,8 @@ import onnx
 
 from plait_core import Tensor
 from plait_nn import Module, Parameter
+from plait_onnx._dtypes import NUMPY
 from plait_onnx._import._builder import Builder
-from plait_onnx._import._elements import NUMPY
 from plait_onnx._import._errors import ModelError, text
 from plait_onnx._import._program import as_tensor
 from plait_onnx._import._scope import Scope
@@ -233,6 +233,8 @@ def _module(model: Any, folder: str | None, limit: int) -> OnnxModule:
     for value in graph.input:
         _check_type(value)
     inputs = [text(value.name) for value in graph.input]
+    if "" in inputs:
+        raise ModelError("an input of the graph has no name")
     noted = [entry.value for entry in model.metadata_props if entry.key == BUFFERS]
     buffers = _buffers(graph) | dict.fromkeys("\n".join(noted).split("\n"), "buffer")
     scope.add_graph(graph, buffers, [n for n in inputs if n not in initializers])

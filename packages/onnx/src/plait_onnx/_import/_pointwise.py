@@ -10,7 +10,7 @@ from typing import Any
 import plait_core as pc
 import plait_nn.functional as F
 from plait_core import Tensor
-from plait_onnx._import._elements import packed_bits
+from plait_onnx._dtypes import packed_bits
 from plait_onnx._import._registry import Node, operator
 
 Function = Callable[..., Any]

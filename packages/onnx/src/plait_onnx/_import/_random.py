@@ -8,7 +8,7 @@ from typing import Any
 
 import plait_core as pc
 from plait_core import Tensor
-from plait_onnx._import._elements import dtype_of
+from plait_onnx._import._errors import dtype_of
 from plait_onnx._import._registry import Node, operator
 
 Function = Callable[..., Any]

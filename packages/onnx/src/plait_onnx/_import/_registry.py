@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from plait_onnx._import._elements import dtype_of
-from plait_onnx._import._errors import ModelError
+from plait_onnx._import._errors import ModelError, dtype_of
 
 __all__ = ["Entry", "Node", "entry_for", "host_operator", "operator", "HOST"]
 

@@ -10,7 +10,9 @@ import numpy as np
 
 import plait_core as pc
 import plait_nn.functional as F
+from plait_abi import operator as operator_of
 from plait_core import Tensor
+from plait_graph._capture import current_capture
 from plait_onnx._import._registry import Node, operator
 
 Function = Callable[..., Any]
@@ -20,6 +22,9 @@ _COORDINATES = (
     "tf_crop_and_resize", "tf_half_pixel_for_nn",
 )  # fmt: skip
 _ROUNDING = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
+
+
+_roi_align_of: Function = operator_of("roi_align")
 
 
 def _coordinates(mode: str, n: int, size: int, scale: float, roi: tuple[float, float]) -> Array:
@@ -232,8 +237,10 @@ def _affine_grid(node: Node) -> Function:
     return run
 
 
-def _bilinear(image: Tensor, y: Tensor, x: Tensor, largest: bool) -> Tensor:
-    """Return the values (C, n) of an image (C, H, W) at points, 0 outside by more than 1."""
+def _largest_of_four(image: Tensor, y: Tensor, x: Tensor) -> Tensor:
+    """Return the largest share (C, n) that a neighbour of a point has in its value, in an image
+    (C, H, W); 0 outside by more than 1.
+    """
     h, w = image.shape[1:]
     inside = (y >= -1) & (y <= h) & (x >= -1) & (x <= w)
     y, x = y.clamp(0, h - 1), x.clamp(0, w - 1)
@@ -250,12 +257,10 @@ def _bilinear(image: Tensor, y: Tensor, x: Tensor, largest: bool) -> Tensor:
     ):
         index = (a * w + b).to(pc.int64)
         parts.append(pc.index_select(flat, 1, index) * (share * inside))
-    if largest:
-        return pc.stack(parts).amax(0)
-    return parts[0] + parts[1] + parts[2] + parts[3]
+    return pc.stack(parts).amax(0)
 
 
-@operator("RoiAlign", host=(2,))
+@operator("RoiAlign")
 def _roi_align(node: Node) -> Function:
     height, width = node.integer("output_height", 1), node.integer("output_width", 1)
     mode = node.text("mode", "avg", ("avg", "max"))
@@ -268,7 +273,7 @@ def _roi_align(node: Node) -> Function:
     if height < 1 or width < 1 or ratio < 0:
         raise node.error("output_height and output_width must be positive")
 
-    def align(image: Tensor, box: Sequence[float]) -> Tensor:
+    def largest(image: Tensor, box: Sequence[float]) -> Tensor:
         shift = 0.5 if kind == "half_pixel" else 0.0
         left, top, right, bottom = (v * scale - shift for v in box)
         tall, wide = bottom - top, right - left
@@ -282,15 +287,32 @@ def _roi_align(node: Node) -> Function:
         x = left + (pc.arange(width * columns, dtype=image.dtype) + 0.5) * (cell_w / columns)
         grid_y = y[:, None].expand(y.shape[0], x.shape[0]).reshape(-1)
         grid_x = x[None].expand(y.shape[0], x.shape[0]).reshape(-1)
-        values = _bilinear(image, grid_y, grid_x, mode == "max")
-        cells = values.reshape(-1, height, rows, width, columns)
-        return cells.mean((2, 4)) if mode == "avg" else cells.amax((2, 4))
+        values = _largest_of_four(image, grid_y, grid_x)
+        return values.reshape(-1, height, rows, width, columns).amax((2, 4))
 
-    def run(x: Tensor, boxes: Tensor, batch: Any) -> Tensor:
+    def mean(x: Tensor, boxes: Tensor, batch: Tensor) -> Tensor:
+        if current_capture() is None and boxes.numel():
+            cells = ((boxes[:, 2:] - boxes[:, :2]) * scale).amax().item()
+            if not cells < 1 << 31:
+                raise ValueError(f"a box has the size {cells}")
+            if not ratio:
+                node.check_size([boxes.shape[0], max(int(cells), 1), max(int(cells), 1)])
+            if not bool(((batch >= 0) & (batch < x.shape[0])).all()):
+                raise IndexError(f"batch_indices must be below {x.shape[0]}, the number of images")
+        rows = pc.cat([batch.to(boxes.dtype)[:, None], boxes], 1)
+        aligned = kind == "half_pixel"
+        result: Tensor = _roi_align_of(x, rows, scale, height, width, ratio, aligned)
+        return result
+
+    def run(x: Tensor, boxes: Tensor, batch: Tensor) -> Tensor:
         wide = x.to(pc.float32) if x.itemsize == 2 else x
+        if boxes.ndim != 2 or boxes.shape[1] != 4 or batch.shape != boxes.shape[:1]:
+            raise ValueError("rois must be (n, 4) and batch_indices (n)")
+        if mode == "avg":
+            return mean(wide, boxes.to(wide.dtype), batch).to(x.dtype)
         found = [
-            align(wide[int(i)], box)
-            for i, box in zip(batch, boxes.to(pc.float64).tolist(), strict=True)
+            largest(wide[i], box)
+            for i, box in zip(batch.tolist(), boxes.to(pc.float64).tolist(), strict=True)
         ]
         if not found:
             return pc.zeros(0, x.shape[1], height, width, dtype=x.dtype)

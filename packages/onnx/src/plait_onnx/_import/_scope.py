@@ -10,9 +10,9 @@ import onnx
 
 import plait_core as pc
 from plait_core import Tensor
+from plait_onnx._dtypes import packed_bits
 from plait_onnx._import._builder import Builder
 from plait_onnx._import._calls import Call, with_captured
-from plait_onnx._import._elements import packed_bits
 from plait_onnx._import._errors import ModelError, text
 from plait_onnx._import._functions import Expansion, as_function, call_function
 from plait_onnx._import._joined import activation_of, activations

@@ -10,12 +10,15 @@ import numpy as np
 
 import plait_core as pc
 import plait_nn.functional as F
+from plait_abi import operator as operator_of
 from plait_core import Tensor
-from plait_onnx._import._program import host_value, sizes_array
+from plait_graph._capture import current_capture
+from plait_onnx._import._program import as_tensor, host_value, sizes_array
 from plait_onnx._import._registry import Node, operator
 from plait_onnx._import._sizes import as_ints, resolved_shape
 
 Function = Callable[..., Any]
+_repeat: Function = operator_of("repeat_interleave.tensor")
 
 
 @operator("Shape")
@@ -290,14 +293,21 @@ def _pad_1(node: Node) -> Function:
     return lambda x: padded(node, x, pads, mode, value, None)
 
 
-@operator("Pad", 11, host=(1, 2, 3))
+@operator("Pad", 11, host=(1, 3), constants=(2,))
 def _pad(node: Node) -> Function:
     mode = node.text("mode", "constant", _MODES)
 
     def pad(x: Tensor, pads: Any, value: Any = None, axes: Any = None) -> Tensor:
+        sizes, places = as_ints(pads), None if axes is None else as_ints(axes)
+        if isinstance(value, Tensor) and current_capture() is not None:
+            wide = padded(node, x, sizes, mode, 0, places)
+            if mode != "constant":
+                return wide
+            inside = padded(node, pc.ones_like(x, dtype=pc.bool), sizes, mode, 0, places)
+            return pc.where(inside, wide, value.reshape(()).to(x.dtype))
+        value = host_value(value)
         fill = 0 if value is None or value.size == 0 else value.reshape(-1)[0].item()
-        places = None if axes is None else as_ints(axes)
-        return padded(node, x, as_ints(pads), mode, fill, places)
+        return padded(node, x, sizes, mode, fill, places)
 
     return pad
 
@@ -376,12 +386,15 @@ def _constant_of_shape(node: Node) -> Function:
     return run
 
 
-@operator("Range")
+@operator("Range", host=(0, 1, 2))
 def _range(node: Node) -> Function:
     def run(*bounds: Any) -> Tensor:
         dtypes = [v.dtype for v in bounds if isinstance(v, Tensor)]
         kinds = [v.dtype.name for v in bounds if type(v) is np.ndarray and v.dtype != object]
         dtype = dtypes[0] if dtypes else getattr(pc, kinds[0]) if kinds else pc.int64
+        if dtypes and current_capture() is not None:
+            start, end, step = map(as_tensor, bounds)
+            return _range_of_tensors(start, end, step, dtype)
         start, end, step = (host_value(v).reshape(-1)[0] for v in bounds)
         if all(isinstance(v, np.generic) for v in (start, end, step)):
             start, end, step = start.item(), end.item(), step.item()
@@ -395,6 +408,14 @@ def _range(node: Node) -> Function:
         return pc.arange(start, end, step, dtype=dtype)
 
     return run
+
+
+def _range_of_tensors(start: Tensor, end: Tensor, step: Tensor, dtype: Any) -> Tensor:
+    """Return a range whose length a graph computes: so many ones, added up."""
+    count = ((end - start) / step).to(pc.float64).ceil().clamp(min=0).to(pc.int64).reshape(1)
+    ones = _repeat(pc.ones(1, dtype=pc.int64, device=start.device), count)
+    result: Tensor = (start + (ones.cumsum(0) - 1) * step).reshape(-1).to(dtype)
+    return result
 
 
 @operator("EyeLike")

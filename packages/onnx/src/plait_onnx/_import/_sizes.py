@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from plait_core import Tensor
-from plait_onnx._import._elements import NUMPY
+from plait_onnx._dtypes import NUMPY
 from plait_onnx._import._registry import Node, host_operator
 
 __all__ = ["as_ints", "resolved_shape"]

@@ -11,8 +11,8 @@ import numpy as np
 
 import plait_core as pc
 from plait_core import Tensor
-from plait_onnx._import._elements import NUMPY, dtype_of, element_name, packed_bits, unpack
-from plait_onnx._import._errors import ModelError, text
+from plait_onnx._dtypes import NUMPY, element_name, packed_bits, unpack_bits
+from plait_onnx._import._errors import ModelError, dtype_of, text
 
 __all__ = ["ExternalData", "host_of", "read_tensor", "sparse_tensor"]
 
@@ -123,7 +123,7 @@ def _from_bytes(data: Array, element: int, shape: tuple[int, ...], where: str) -
     """Return a tensor that shares the memory of its bytes where it can."""
     dtype = dtype_of(element, where)
     if packed_bits(element):
-        return pc.from_numpy(unpack(data, element, math.prod(shape)).reshape(shape))
+        return pc.from_numpy(unpack_bits(data, element, math.prod(shape)).reshape(shape))
     if data.size == 0:
         return pc.empty(shape, dtype=dtype)
     if data.ctypes.data % dtype.itemsize:

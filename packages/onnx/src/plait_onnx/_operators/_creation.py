@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from plait_onnx._builder import Builder, Value
+from plait_onnx._builder import Builder, Unsupported, Value
 from plait_onnx._dtypes import element_type
 from plait_onnx._operators._pointwise import operand
 from plait_onnx._table import lowers
@@ -48,16 +48,26 @@ def arange(b: Builder, arguments: dict[str, Any]) -> str:
     return b.cast(result, dtype) if narrow else result
 
 
-@lowers("linspace")
-def linspace(b: Builder, start: Any, end: Any, steps: Any) -> str:
-    dtype = b.results[0].dtype
+def _spaced(b: Builder, arguments: dict[str, Any]) -> str:
+    dtype, steps = b.results[0].dtype, arguments["steps"]
     positions = b.cast(b.positions(steps), dtype)
     count = b.op(
         "Max", b.op("Sub", b.cast(b.scalar(steps), dtype), b.number(1, dtype)), b.number(1, dtype)
     )
-    first = b.number(start, dtype)
-    width = b.op("Sub", b.number(end, dtype), first)
-    return b.op("Add", first, b.op("Mul", positions, b.op("Div", width, count)))
+    first, last = (operand(b, arguments[name], dtype) for name in ("start", "end"))
+    step = b.op("Div", b.op("Sub", last, first), count)
+    return b.op("Add", first, b.op("Mul", positions, step))
+
+
+@lowers("linspace", "linspace.tensors")
+def linspace(b: Builder, arguments: dict[str, Any]) -> str:
+    return _spaced(b, arguments)
+
+
+@lowers("logspace.tensors")
+def logspace(b: Builder, arguments: dict[str, Any]) -> str:
+    dtype = b.results[0].dtype
+    return b.op("Pow", b.number(arguments["base"], dtype), _spaced(b, arguments))
 
 
 @lowers("eye")
@@ -128,6 +138,39 @@ def _whole(b: Builder, sizes: list[Any], low: Any, high: Any) -> str:
 @lowers("randint", "randint.high")
 def randint(b: Builder, arguments: dict[str, Any]) -> str:
     return _whole(b, list(arguments["size"]), arguments.get("low", 0), arguments["high"])
+
+
+@lowers("randint_like", "randint_like.high", "random_.from", "random_.to")
+def randint_like(b: Builder, arguments: dict[str, Any]) -> str:
+    low = arguments.get("low", 0)
+    high = arguments.get("high", arguments.get("to"))
+    if high is None:
+        raise Unsupported("random_ without an end")
+    return _whole(b, b.sizes_of(arguments["self"]), low, high)
+
+
+@lowers("randperm")
+def randperm(b: Builder, n: Any) -> str:
+    drawn = b.op("RandomUniformLike", b.expand(b.number(0.0, "float32"), [n]))
+    return b.cast(b.ops("TopK", 2, drawn, b.sizes_tensor([n]))[1], b.results[0].dtype)
+
+
+@lowers("multinomial")
+def multinomial(b: Builder, self: Value, num_samples: Any, replacement: bool) -> str:
+    """With replacement the operator of ONNX; else the smallest of exponential variables that have
+    the weights as rates.
+    """
+    weights = b.cast(self, "float32")
+    rows = weights if self.ndim == 2 else b.unsqueeze(weights, 0)
+    if replacement:
+        drawn = b.op(
+            "Multinomial", b.op("Log", rows), sample_size=num_samples, dtype=element_type("int64")
+        )
+    else:
+        uniform = b.op("RandomUniformLike", rows, low=1e-30)
+        waiting = b.op("Div", b.op("Log", uniform), rows)
+        drawn = b.ops("TopK", 2, waiting, b.sizes_tensor([num_samples]), axis=1)[1]
+    return drawn if self.ndim == 2 else b.squeeze(drawn, 0)
 
 
 @lowers("bernoulli", "bernoulli_.Tensor")

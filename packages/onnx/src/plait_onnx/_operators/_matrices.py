@@ -97,3 +97,15 @@ def attention_forward(
 def det(b: Builder, arguments: dict[str, Any]) -> str:
     (x,) = arguments.values()
     return b.op("Det", x)
+
+
+@lowers("linalg_slogdet", "slogdet")
+def slogdet(b: Builder, arguments: dict[str, Any]) -> tuple[str, str]:
+    (x,) = arguments.values()
+    value = b.op("Det", x)
+    return b.op("Sign", value), b.op("Log", b.op("Abs", value))
+
+
+@lowers("logdet")
+def logdet(b: Builder, self: Value) -> str:
+    return b.op("Log", b.op("Det", self))

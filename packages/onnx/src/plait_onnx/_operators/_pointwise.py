@@ -109,6 +109,13 @@ def erfc(b: Builder, self: Value) -> str:
     return b.op("Sub", b.number(1, b.results[0].dtype), b.op("Erf", x))
 
 
+@lowers("special_ndtr")
+def ndtr(b: Builder, self: Value) -> str:
+    """As (1 + erf(x / sqrt(2))) / 2, of which small values have the absolute error of `Erf`."""
+    error = b.op("Erf", _scaled(b, _floating(b, self), math.sqrt(0.5)))
+    return _scaled(b, b.op("Add", error, b.number(1, b.results[0].dtype)), 0.5)
+
+
 @lowers("expm1")
 def expm1(b: Builder, self: Value) -> str:
     """As 2 sinh(x / 2) exp(x / 2), which keeps the digits of small values."""

@@ -98,3 +98,19 @@ def roi_align(
         sampling_ratio=max(sampling_ratio, 0),
         spatial_scale=float(spatial_scale),
     )
+
+
+@lowers("roi_pool")
+def roi_pool(
+    b: Builder,
+    input: Value,
+    rois: Value,
+    spatial_scale: float,
+    pooled_height: int,
+    pooled_width: int,
+) -> tuple[str, str | None]:
+    if b.results[1] is not None:
+        raise Unsupported("the places of the largest elements of roi_pool")
+    shape = [pooled_height, pooled_width]
+    result = b.op("MaxRoiPool", input, rois, pooled_shape=shape, spatial_scale=spatial_scale)
+    return result, None

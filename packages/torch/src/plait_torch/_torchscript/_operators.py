@@ -71,12 +71,23 @@ def _registry() -> frozenset[str]:
     return frozenset(name.partition(".")[0] for name, *_ in binding.operator_names())
 
 
+def _kinds(args: Any) -> str:
+    """Return what arguments are, for an error."""
+    return ", ".join(
+        f"Tensor{list(each.shape)}" if isinstance(each, plait.Tensor) else type(each).__name__
+        for each in args
+    )
+
+
 def _checked(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the function with keywords as code writes them."""
 
     @functools.wraps(function, updated=())
     def call(*args: Any, **kwargs: Any) -> Any:
-        return function(*args, **(with_options(kwargs) if kwargs else kwargs))
+        try:
+            return function(*args, **(with_options(kwargs) if kwargs else kwargs))
+        except AttributeError as error:
+            raise TypeError(f"{name}: {_kinds(args)} do not fit: {error}") from error
 
     call.__qualname__ = call.__name__ = name
     return call
