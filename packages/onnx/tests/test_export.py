@@ -211,6 +211,16 @@ def test_recurrent_layers(kind: str, options: dict[str, Any]) -> None:
     assert (kind in kinds(model)) == (kind != "RNN")
 
 
+def test_packed_sequences_are_refused() -> None:
+    layer = nn.GRU(3, 4)
+
+    def function(x: pc.Tensor) -> Any:
+        return layer(nn.utils.rnn.pack_padded_sequence(x, [3, 2]))[0].data
+
+    with pytest.raises(NotImplementedError, match="GRU: ONNX has no packed sequences; export"):
+        plait_onnx.export(function, (pc.randn(3, 2, 3),))
+
+
 def test_regions_are_pooled() -> None:
     def largest(x: pc.Tensor, rows: pc.Tensor) -> Any:
         return operator("roi_pool")(x, rows, 0.5, 2, 2)[0]

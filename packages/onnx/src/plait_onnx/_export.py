@@ -15,6 +15,7 @@ import plait_core as pc
 import plait_graph
 import plait_nn
 from plait_func.pytree import tree_flatten
+from plait_nn.utils.rnn import PackedSequence
 from plait_onnx._builder import Builder, Names, Unsupported, Weights
 from plait_onnx._lowering import Lowering, value_info
 from plait_onnx._model import BUFFERS, ExportedModel
@@ -128,9 +129,19 @@ def _note_buffers(model: ExportedModel, function: Callable[..., Any]) -> None:
 def _layers_apart() -> Any:
     """Let layers that follow each other run one by one, so that each reads its own weights.
 
-    A hook may look at what is between them, so that they do not run together.
+    A hook may look at what is between them, so that they do not run together. It refuses what no
+    recording can have, where the layer is known.
     """
-    return plait_nn.register_module_forward_pre_hook(lambda module, args: None)
+    return plait_nn.register_module_forward_pre_hook(_refuse_packed)
+
+
+def _refuse_packed(module: plait_nn.Module, args: Any) -> None:
+    if any(isinstance(each, PackedSequence) for each in args):
+        raise NotImplementedError(
+            f"export: {type(module).__name__}: ONNX has no packed sequences; export the layer on "
+            "padded sequences (of one length, or with that dimension in `dynamic`), and mask the "
+            "steps beyond each length in its results"
+        )
 
 
 def _unknown_operators(graph: plait_graph.Graph) -> set[str]:
