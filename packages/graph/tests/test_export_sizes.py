@@ -329,3 +329,15 @@ def test_expected_shapes_are_compared(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def library() -> ctypes.CDLL:
     return c.load(plait_abi.paths("plait_graph")["libplait_run.so"])
+
+
+def test_layouts_of_arguments_with_free_sizes() -> None:
+    """A dimension of one element may have any stride; gaps are refused."""
+    x = pc.randn(4, 3, 8, 8)[:, 0:1].permute(1, 0, 2, 3)  # (1, 4, 8, 8), of which one is first
+    odd = pc.randn(4, 8, 8).as_strided((1, 4, 8, 8), (1, 64, 8, 1))
+    for tensor in (x.contiguous(), odd):
+        file = export(lambda x: x * 2, (tensor,), dynamic={0: {0: "n", 2: "h"}})
+        other = pc.randn(3, 4, 5, 8)
+        assert pc.equal(file(other), other * 2)
+    with pytest.raises(RuntimeError, match=r"shape \(4, 5\) has the strides \(10, 2\), with gaps"):
+        export(lambda x: x * 2, (pc.randn(4, 10)[:, ::2],), dynamic={0: {0: "n"}})

@@ -184,7 +184,8 @@ plait_tensor *import_buffer(plait_thread *thread, PyObject *array) {
     shape[i] = view.shape[i];
     // an axis of size 1 may carry any stride
     fits = shape[i] <= 1 || view.strides[i] % view.itemsize == 0;
-    strides[i] = shape[i] <= 1 ? 1 : view.strides[i] / view.itemsize;
+    strides[i] = view.strides[i] / view.itemsize;
+    if (shape[i] <= 1 && (strides[i] <= 0 || view.strides[i] % view.itemsize)) strides[i] = 1;
   }
   if (!fits) {
     PyErr_SetString(PyExc_ValueError,

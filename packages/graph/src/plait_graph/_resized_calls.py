@@ -111,6 +111,8 @@ def _resized(tensor: pc.Tensor, names: Mapping[int, str], sizes: Mapping[str, in
         for at, name in names.items():
             places = pc.arange(sizes[name], device=tensor.device) % tensor.shape[at]
             result = result.index_select(at, places)
+        if tensor.is_contiguous():  # also if a dimension of size 1 has any stride
+            return result.contiguous().requires_grad_(tensor.requires_grad)
         # in the order of dimensions that the tensor has in memory
         strides = tensor.stride()
         order = sorted(range(tensor.ndim), key=lambda at: -strides[at])

@@ -210,6 +210,14 @@ class Template:
             name: all(_is_dense(sample.recording.types[name]) for sample in samples)
             for name in self.base.inputs
         }
+        for name, is_dense in self._are_dense.items():
+            if not is_dense and None in self.shapes[name]["strides"]:
+                entry = samples[0].recording.types[name]
+                raise NoTemplate(
+                    f"an argument of shape {tuple(entry['shape'])} has the strides "
+                    f"{tuple(entry['strides'])}, with gaps, which say nothing of other sizes; pass "
+                    "it as x.contiguous()"
+                )
         self.places = list(self._fit_numbers(samples))
         self.guards = self._guards(samples, reads)
         self.operator_guards = self._operator_guards(samples)
@@ -408,11 +416,13 @@ class Template:
 
 
 def _is_dense(entry: Json) -> bool:
-    strides, stride = [], 1
-    for size in reversed(entry["shape"]):
-        strides.append(stride)
+    """Return whether a value is in C order; the stride of one element may be any."""
+    stride = 1
+    for size, own in zip(reversed(entry["shape"]), reversed(entry["strides"]), strict=True):
+        if size != 1 and own != stride:
+            return False
         stride *= max(size, 1)
-    return bool(entry["strides"] == strides[::-1])
+    return True
 
 
 def _has_names(expression: Expression) -> bool:

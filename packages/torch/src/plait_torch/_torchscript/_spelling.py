@@ -114,6 +114,7 @@ SPELLED: dict[str, Callable[..., Call]] = {
     "fft_c2r": lambda x, dim, norm, last: ("_fft_c2r", (x, dim, _INVERSE[norm], last), {}),
     "fft_r2c": lambda x, dim, norm, half: ("_fft_r2c", (x, dim, _FORWARD[norm], half), {}),
     "gelu_erf": lambda x: ("gelu", (x,), {}),
+    "gelu_tanh": lambda x: ("gelu", (x,), {"approximate": "tanh"}),
     "log_odds": lambda x: ("logit", (x,), {}),
     "native_batch_norm": lambda x, w, b, eps: (
         "native_batch_norm", (x, w, b, None, None, True, 0.0, eps), {}
