@@ -267,10 +267,19 @@ def pretrained(session: nox.Session) -> None:
 
 @nox.session
 def exchange(session: nox.Session) -> None:
-    """Compare ONNX models and files with onnxruntime; ``-- --timm [NAME ...]``: those of timm."""
+    """Compare ONNX models and files with onnxruntime.
+
+    ``-- --timm [NAME ...]``: models of timm; ``-- --table [NAME ...]``: the table of
+    docs/guides/exchange.md, which compares with PyTorch, too.
+    """
     install(session, ["onnx", "plait", "torch"], extras=True)
     session.install(ONNXRUNTIME)
     words = list(session.posargs)
+    if words[:1] == ["--table"]:
+        session.install(TORCH)
+        guide = [] if words[1:] else ["--write", "docs/guides/exchange.md"]
+        session.run("python", "tests/exchange/exchange_table.py", *guide, *words[1:])
+        return
     if words[:1] == ["--timm"]:
         session.install("--no-deps", *TIMM)
         session.install("huggingface_hub", "safetensors", "pyyaml", "pillow")

@@ -215,3 +215,9 @@ def test_ufuncs_of_two_operands_take_numbers(name: str) -> None:
                 assert result.numpy().dtype == function(*arguments).dtype
     assert np.maximum(pc.arange(3), 1.5).tolist() == [1.5, 1.5, 2.0]
     assert np.maximum(pc.arange(3), 1).dtype is pc.int64
+
+
+def test_strides_are_those_of_the_array() -> None:
+    array = np.zeros((1, 3, 8, 1, 8), np.float32)
+    assert pc.from_numpy(array).stride() == tuple(n // 4 for n in array.strides)
+    assert pc.from_numpy(array[:, ::2]).stride()[1:] == (128, 8, 8, 1)

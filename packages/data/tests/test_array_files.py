@@ -186,3 +186,22 @@ def test_a_member_that_says_more_than_it_has(tmp_path):
             archive.writestr("x.npy", header.getvalue() + bytes(100))
         with pytest.raises(ValueError, match=r"a\.npz must be .* too few for shape"):
             NumPyArrays(tmp_path / "a.npz")
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        b"{'descr': (), 'fortran_order': False, 'shape': (2,)}",
+        b"{'descr': '<f4', 'fortran_order': False, 'shape': (" + b"(" * 300,
+        b"{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}",
+        b"{'descr': '<f4', 'fortran_order': False, 'shape': (9223372036854775807,)}",
+        b"{(1,): '<f4', 'fortran_order': False, 'shape': (2,)}",
+    ],
+)
+@pytest.mark.parametrize("mmap", [True, False])
+def test_a_damaged_header_is_a_value_error(header, mmap, tmp_path):
+    path = tmp_path / "a.npy"
+    data = b"\x93NUMPY\x01\x00" + len(header + b"\n").to_bytes(2, "little") + header + b"\n"
+    path.write_bytes(data + bytes(8))
+    with pytest.raises(ValueError, match=r"a\.npy must be a whole .npy or .npz file"):
+        NumPyArrays(path, mmap=mmap)

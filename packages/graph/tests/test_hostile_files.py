@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import plait_abi
+import plait_graph
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -347,3 +348,18 @@ def test_damaged_copies(child: Any, tmp_path: Path) -> None:
     opened, refused = json.loads(done.stdout)
     assert opened > 0
     assert refused > 20
+
+
+def test_arguments_that_no_operator_takes_are_value_errors(tmp_path: Path) -> None:
+    """`load` raises ValueError alone, also where the operator's own call has another error."""
+    path = tmp_path / "forged.safetensors"
+    for node in (
+        {"op": "sum", "in": ["%x", [7], False, None], "out": ["%y"]},
+        {"op": "select", "in": ["%x", 255, 0], "out": ["%y"]},
+    ):
+        path.write_bytes(file_with({}, b"", GRAPH | {"weights": [], "numbers": [], "nodes": [node],
+                                                     "outputs": ["%y"]}))  # fmt: skip
+        with pytest.raises(
+            ValueError, match=r"load: .*forged.safetensors has a node that cannot run"
+        ):
+            plait_graph.load(path)

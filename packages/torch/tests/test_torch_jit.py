@@ -315,6 +315,29 @@ def test_damaged_archives_are_errors() -> None:
             continue
 
 
+def test_statements_out_of_place_are_refused() -> None:
+    for body in ("continue", "if True:\n  break"):
+        with pytest.raises(ScriptError, match=r"__torch__.py, line \d+: .* cannot be translated"):
+            module(body)(plait.ones(1))
+
+
+def test_arguments_of_other_kinds_are_type_errors() -> None:
+    with pytest.raises(TypeError, match="size: dict, int do not fit"):
+        module('return torch.size({"a": x}, 0)')(plait.ones(1))
+    body = "return torch._convolution(x, w, None, [1], [0], [1], False, [0], 1)"
+    call = module(body, "x: Tensor, w: Tensor")
+    with pytest.raises(RuntimeError, match=r"`weight` must have 3 to 5 dimensions.*\(1, 1\)"):
+        call(plait.ones(1, 1, 1), plait.ones(1, 1))
+
+
+def test_little_packed_code_is_refused_before_it_is_read() -> None:
+    file = io.BytesIO(archive("class M(Module):\n  training : bool\n").getvalue())
+    with zipfile.ZipFile(file, "a", zipfile.ZIP_DEFLATED) as out:
+        out.writestr("m/code/__torch__/long.py", "a = 1\n" * (1 << 19))
+    with pytest.raises(plait.CheckpointError, match="bytes of code: refused"):
+        _torchscript.load(io.BytesIO(file.getvalue()))
+
+
 def test_large_and_deep_archives_are_refused() -> None:
     deep = "class M(Module):\n  training : bool\n  x = " + "(" * 150 + "1" + ",)" * 150 + "\n"
     with pytest.raises(ScriptError, match=r"parsed|nests more than"):

@@ -27,6 +27,7 @@ from plait_torch._torchscript._values import enumeration, named_tuple
 from plait_torch.files import described
 
 _MOST_CODE = 64 << 20  # limit of the bytes of code, unpacked
+_LITTLE_CODE = 1 << 20  # that an archive of any size may have
 
 
 class _State:
@@ -82,7 +83,8 @@ class Archive:
             info.file_size for name, info in self._infos.items()
             if name.startswith(f"{self.prefix}code/")
         )  # fmt: skip
-        if code > _MOST_CODE:
+        # a tree of code takes some hundred times its text, and packed text may be a thousandth of it
+        if code > min(_MOST_CODE, max(_LITTLE_CODE, 16 * source.size)):
             raise CheckpointError(f"load: {source.name} has {code} bytes of code: refused")
         self._storages: dict[tuple[str, str], plait.Tensor] = {}
 

@@ -90,7 +90,11 @@ class _Translator:
         if hasattr(new, "type_params"):
             new.type_params = []
         module = ast.fix_missing_locations(ast.Module(body=[new], type_ignores=[]))
-        exec(compile(module, self._record, "exec"), self._globals)  # the tree is our own
+        try:
+            code = compile(module, self._record, "exec")
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            raise refused(node, self._record, f"cannot be translated: {error}") from error
+        exec(code, self._globals)  # the tree is our own
         result: Callable[..., Any] = self._globals[_FUNCTION]
         result.__qualname__ = self._function.name
         return result
