@@ -122,8 +122,7 @@ def _opened(path: Path, mmap: bool) -> dict[str, npt.NDArray[Any]]:
             file.seek(0)
             if start == _NPY:
                 _header(path.name, file, path.stat().st_size)
-                kind = "r" if mmap else None
-                return {"": np.load(path, mmap_mode=kind, allow_pickle=False)}
+                return {"": np.load(path, mmap_mode="r" if mmap else None, allow_pickle=False)}
             with zipfile.ZipFile(file) as archive:
                 return {
                     member.filename.removesuffix(".npy"): _member(path, archive, member, mmap)

@@ -83,7 +83,7 @@ class Archive:
             info.file_size for name, info in self._infos.items()
             if name.startswith(f"{self.prefix}code/")
         )  # fmt: skip
-        # a tree of code takes some hundred times its text, and packed text may be a thousandth of it
+        # a tree of code takes some hundred times its text, and packed text may be a thousandth
         if code > min(_MOST_CODE, max(_LITTLE_CODE, 16 * source.size)):
             raise CheckpointError(f"load: {source.name} has {code} bytes of code: refused")
         self._storages: dict[tuple[str, str], plait.Tensor] = {}
