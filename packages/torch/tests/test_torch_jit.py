@@ -154,6 +154,17 @@ def test_traced_functions_and_scripted_modules(torch: Any, tmp_path: Path) -> No
     assert torch.equal(pickle.loads(pickle.dumps(scripted))(torch.ones(2)), scripted(torch.ones(2)))
     with pytest.raises(ScriptError, match="trace the module"):
         scripted.save(tmp_path / "no.pt")
+    again = torch.jit.script(layer.eval(), example_inputs=[(torch.ones(3, 2),)])
+    again.save(tmp_path / "scripted.pt")
+    loaded = torch.jit.load(tmp_path / "scripted.pt")
+    assert torch.allclose(loaded(torch.eye(2)), layer(torch.eye(2)))
+    chooses = torch.jit.script(
+        lambda x: x if x.sum() > 0 else -x, example_inputs=[(torch.ones(2),)]
+    )
+    with pytest.raises(ScriptError, match="reads the elements"):
+        chooses.save(tmp_path / "no.pt")
+    with pytest.raises(TypeError, match="a tuple of arguments for each call, got Tensor"):
+        torch.jit.script(layer, example_inputs=[torch.ones(3, 2)])
     with pytest.raises(ScriptError, match=r"a module of torch\.jit\.trace"):
         torch.jit.save(torch.nn.Linear(1, 1), tmp_path / "no.pt")
     assert not (tmp_path / "no.pt").exists()

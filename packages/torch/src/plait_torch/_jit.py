@@ -63,11 +63,21 @@ T = TypeVar("T")
 _isinstance = isinstance
 
 
-def script(obj: Any, *args: Any, **kwargs: Any) -> Any:
+def script(
+    obj: Any,
+    optimize: Any = None,
+    _frames_up: int = 0,
+    _rcb: Any = None,
+    example_inputs: Any = None,
+) -> Any:
     """Return a module or function of TorchScript: `ScriptModule`, `ScriptFunction`.
 
     It runs as Python code, with the results of the original, whose tensors a module shares; a class
-    is returned unchanged. It cannot be saved: `trace` can.
+    is returned unchanged.
+
+    With `example_inputs`, a list of tuples of arguments, it can be saved: the archive has what a
+    call with the first example records, as after `trace`. Branches on the elements of tensors are
+    refused then, so that no other program is written.
 
     Example:
         >>> from plait_torch._jit import script
@@ -77,7 +87,7 @@ def script(obj: Any, *args: Any, **kwargs: Any) -> Any:
         >>> double(3)
         6
     """
-    return _scripting.script(obj)
+    return _scripting.script(obj, example_inputs)
 
 
 def trace(func: Any, example_inputs: Any = None, *args: Any, **kwargs: Any) -> Any:

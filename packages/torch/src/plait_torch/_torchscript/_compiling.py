@@ -53,7 +53,7 @@ def compiled(target: Any) -> RecursiveScriptModule:
         raise ScriptError(
             "torch.jit.save: plait writes archives of what torch.jit.trace recorded and "
             "torch.jit.load read; torch.jit.script keeps Python code, which it does not translate: "
-            "trace the module with an example"
+            "trace the module with an example, or pass example_inputs=[(x,)] to torch.jit.script"
         )
     args, kwargs = example
     if kwargs:

@@ -110,13 +110,34 @@ class PythonFunction(ScriptFunction):
         return str(vars(self)["__qualname__"])  # the module holds it under the name of the function
 
 
-def script(obj: Any) -> Any:
-    """Return a module or function of TorchScript that runs as Python."""
-    if isinstance(obj, (ScriptModule, ScriptFunction, type)):
-        return obj
+def script(obj: Any, examples: Any = None) -> Any:
+    """Return a module or function of TorchScript that runs as Python; `save` records it with the
+    first of the examples, if there is one.
+    """
+    example: Any = None if examples is None else (tuple(_first(examples)), {})
     if isinstance(obj, plait.nn.Module):
-        return as_scripted(obj, "RecursiveScriptModule")
-    return PythonFunction(obj, None) if callable(obj) else obj
+        result = obj if isinstance(obj, ScriptModule) else as_scripted(obj, "RecursiveScriptModule")
+        if example is not None and isinstance(result, PythonModule):
+            result.__dict__["_script_example"] = example
+        return result
+    if isinstance(obj, (ScriptFunction, type)):
+        return obj
+    return PythonFunction(obj, example) if callable(obj) else obj
+
+
+def _first(examples: Any) -> Any:
+    """Return the arguments of the first example, of a list or of the first method's list."""
+    lists = list(examples.values()) if isinstance(examples, dict) else [examples]
+    if not lists or not isinstance(lists[0], list) or not lists[0]:
+        raise TypeError(
+            "script: `example_inputs` must be a list of tuples, or a dict of such lists"
+        )
+    if not isinstance(lists[0][0], (tuple, list)):
+        raise TypeError(
+            "script: `example_inputs` must have a tuple of arguments for each call, got "
+            f"{type(lists[0][0]).__name__}"
+        )
+    return lists[0][0]
 
 
 def trace(obj: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
