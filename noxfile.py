@@ -148,6 +148,9 @@ SPHINX = ("sphinx>=8", "myst-parser>=4", "myst-nb>=1.3", "furo", "sphinx-copybut
 NOTEBOOK = "ipykernel>=6.29"
 
 nox.needs_version = ">=2024.4.15"
+# A module is compiled to bytecode when it is first imported: most that pip installs never are.
+os.environ["PIP_COMPILE"] = "0"
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 nox.options.sessions = ["lint", "types", "tests"]
 nox.options.error_on_missing_interpreters = True
 
@@ -162,13 +165,30 @@ def wheels(session: nox.Session, names: list[str], flavour: str = "") -> dict[st
 def install(
     session: nox.Session, names: list[str], *, extras: bool = False, flavour: str = ""
 ) -> None:
-    """Install our wheels by file, then their third-party dependencies; extras: ``[test]``."""
+    """Install our wheels by file, with their third-party dependencies; extras: ``[test]``."""
     required = closure(names, PACKAGES, tests=extras)
     built = wheels(session, required, flavour)
-    files = [built[name] for name in required]
-    # By force: a reused environment may hold the same version with other contents.
-    session.install("--no-index", "--no-deps", "--force-reinstall", *files)
+    files = other_contents(session, [built[name] for name in required])
+    if files:
+        session.install("--no-index", "--no-deps", "--force-reinstall", *files)
     session.install(*[f"{built[n]}[test]" if extras and n in names else built[n] for n in required])
+
+
+def other_contents(session: nox.Session, files: list[str]) -> list[str]:
+    """Return those of our wheels whose package a reused environment holds from another file.
+
+    The version is the same, so pip would leave it. A wheel's path says what it holds.
+    """
+    installed = {}
+    environment = pathlib.Path(session.bin).parent
+    for record in environment.glob("lib/python*/site-packages/plait*.dist-info/direct_url.json"):
+        installed[record.parent.name.partition("-")[0]] = json.loads(record.read_text())["url"]
+    results = []
+    for file in map(pathlib.Path, files):
+        url = file.as_uri()
+        if installed.get(file.name.partition("-")[0], url) != url:
+            results.append(str(file))
+    return results
 
 
 def install_digits(session: nox.Session) -> None:
@@ -262,7 +282,8 @@ def pretrained(session: nox.Session) -> None:
     install(session, ["plait", "torch"])  # most files are PyTorch's
     install_trained(session)
     session.install(*PYTEST, "numpy")
-    session.run("pytest", "tests/pretrained", *session.posargs)
+    words = [word for word in session.posargs if word != "--short"]  # as other sessions have it
+    session.run("pytest", "tests/pretrained", *words)
 
 
 @nox.session

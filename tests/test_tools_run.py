@@ -61,7 +61,9 @@ NOX = """
 import json, sys
 words = sys.argv[1:]
 if "--list" in words:
-    print(json.dumps([{"session": name} for name in words[words.index("-s") + 1 :]]))
+    each = {"each": ["each(z)", "each(b)"]}
+    names = sorted(words[words.index("-s") + 1 :])
+    print(json.dumps([{"session": s} for name in names for s in each.get(name, [name])]))
 else:
     print("this is", words)
     sys.exit("bad" in words)
@@ -83,6 +85,16 @@ def test_sessions_run_at_once_and_one_failure_fails_all(
     assert re.search(r"== \[\d/3\] bad: failed after \d+ s", said)
     assert re.search(r"== \[\d/3\] c: passed after", said)
     assert errors == "tools/run.py: failed: bad\n"
+
+
+def test_sessions_start_in_the_order_of_the_command_line(
+    tmp_path: pathlib.Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    program = tmp_path / "nox.py"
+    program.write_text(NOX)
+    assert run.run_at_once([sys.executable, str(program)], ["one", "each", "a"], [], 1) == 0
+    ended = re.findall(r"== \[\d/4\] (\S+): passed", capfd.readouterr().out)
+    assert ended == ["one", "each(z)", "each(b)", "a"]
 
 
 @pytest.mark.parametrize("words", [["--at-once"], ["--at-once", "0", "docs"], ["--at-once", "2"]])

@@ -6,9 +6,9 @@
     python3 tools/run.py --at-once 2 docs isolation
 
 Makes a private environment (.nox-env), installs nox there, and runs ``nox -s SESSION``. With
-``--at-once N`` each session is a process of its own, N at a time, and what it printed is shown when
-it has ended. This file keeps to the standard library and to the syntax of Python 3.7, so that an
-old one gives a message.
+``--at-once N`` each session is a process of its own, N at a time, in the order of the command line,
+and what it printed is shown when it has ended. This file keeps to the standard library and to the
+syntax of Python 3.7, so that an old one gives a message.
 """
 
 from __future__ import annotations
@@ -90,11 +90,17 @@ def environment() -> str:
     return python
 
 
+def position(session: str, named: list[str]) -> int:
+    """Return where the command line names a session, or all sessions of its function."""
+    return named.index(session if session in named else session.partition("(")[0])
+
+
 def run_at_once(nox: list[str], named: list[str], rest: list[str], count: int) -> int:
     """Run each session in a nox of its own, `count` at a time; return 1 if one failed."""
     listed = json.loads(subprocess.check_output([*nox, "--list", "--json", "-s", *named]))
-    waiting = [one["session"] for one in listed]
-    number, failed = len(waiting), []
+    # nox lists them as its file does; a long one that starts last would run alone
+    waiting = sorted((one["session"] for one in listed), key=lambda name: position(name, named))
+    number, failed, message = len(waiting), [], time.monotonic()
     running: list[tuple[str, subprocess.Popen[bytes], IO[bytes], float]] = []
     while waiting or running:
         while waiting and len(running) < count:
@@ -115,6 +121,9 @@ def run_at_once(nox: list[str], named: list[str], rest: list[str], count: int) -
             print(f"== [{done}/{number}] {session}: {word} after {seconds:.0f} s", flush=True)
             if process.returncode:
                 failed.append(session)
+        if time.monotonic() - message > 60:
+            message = time.monotonic()
+            print("   running:", ", ".join(one[0] for one in running), flush=True)
         if not ended:
             time.sleep(0.2)
     if failed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import subprocess
 import sys
@@ -105,20 +106,27 @@ def passes(x: Any, w: Any, g: Any, bias: Any, case: Case) -> Iterator[Any]:
     yield BY_WEIGHT(g, x, w.shape, *rest)
 
 
+@functools.lru_cache(1)  # NumPy takes ten times as long as a mode, and modes are next to each other
+def problem(case: Case, dtype: Any) -> tuple[list[Any], list[Any]]:
+    """Image, weight, gradient and bias; what `passes` must give for them."""
+    x, bias = draw(case.n, case.c, case.h, case.w, dtype=dtype), draw(case.k, dtype=dtype)
+    w = draw(case.k, case.c // case.groups, case.r, case.r, dtype=dtype)
+    high, broad = (
+        size + 2 * p - case.r + 1 for size, p in zip((case.h, case.w), case.p, strict=True)
+    )
+    g = draw(case.n, case.k, high, broad, dtype=dtype)
+    y, gx, gw = reference(x, w, g, case)
+    return [x, w, g, bias], [y + bias[:, None, None], y, gx, gw]
+
+
 @pytest.mark.parametrize("mode", ["auto", *MODES])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("case", CASES)
 def test_all_sizes(case: Case, dtype: Any, mode: str) -> None:
     pc.set_winograd(mode)
-    x, bias = draw(case.n, case.c, case.h, case.w, dtype=dtype), draw(case.k, dtype=dtype)
-    w = draw(case.k, case.c // case.groups, case.r, case.r, dtype=dtype)
-    y, _, _ = reference(x, w, None, case)
-    g = draw(*y.shape, dtype=dtype)
-    y, gx, gw = reference(x, w, g, case)
-    tensors = (pc.from_numpy(a) for a in (x, w, g, bias))
+    arrays, expected = problem(case, dtype)
     limit = 3e-5 if dtype == np.float32 else 1e-13
-    expected = (y + bias[:, None, None], y, gx, gw)
-    for got, want in zip(passes(*tensors, case), expected, strict=True):
+    for got, want in zip(passes(*map(pc.from_numpy, arrays), case), expected, strict=True):
         assert error(got, want) < limit
 
 
