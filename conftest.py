@@ -83,7 +83,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--first-of-each",
         action="store_true",
         help="run each test function once, with its first parameters, and none that is marked "
-        "repeats",
+        "repeats or long",
     )
     parser.addoption("--slow", action="store_true", help="run the tests that are marked slow, too")
 
@@ -92,9 +92,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if not config.getoption("slow", False):
         _select(config, items, {item for item in items if not item.get_closest_marker("slow")})
     if config.getoption("first_of_each", False):
-        once = [item for item in items if not item.get_closest_marker("repeats")]
+        once = [item for item in items if not _is_left_out(item)]
         first = {item.nodeid.partition("[")[0]: item for item in reversed(once)}
         _select(config, items, set(first.values()))
+
+
+def _is_left_out(item: pytest.Item) -> bool:
+    return any(item.get_closest_marker(name) for name in ("repeats", "long"))
 
 
 def _select(config: pytest.Config, items: list[pytest.Item], selection: set[pytest.Item]) -> None:

@@ -529,7 +529,7 @@ def isolation(session: nox.Session, package: str) -> None:
 
     First with its run-time dependencies, pytest and NumPy: it must import, and tests/test_bare_*.py
     must pass. Then with its [test] extra: all its tests; with --short, as in .ci/run, each test
-    function once, as the session `tests` runs all of them.
+    function once and none that is marked long, as the session `tests` runs all of them.
     """
     words = ["--first-of-each" if word == "--short" else word for word in session.posargs]
     install(session, [package])

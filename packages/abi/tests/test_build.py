@@ -240,6 +240,7 @@ def test_a_library_may_have_a_file_of_its_own(trial: Trial) -> None:
     assert b"libother.so.1" in built.read_bytes(), "it is the soname"
 
 
+@pytest.mark.long
 def test_an_extension_finds_its_library_and_names_no_folder_of_this_machine(
     trial: Trial, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -388,6 +389,7 @@ def test_an_old_setuptools_is_named(
         setup(package="plait_toy", libraries=[Library("plait_toy", ["cpp/*.cpp"])])
 
 
+@pytest.mark.long
 def test_pip_builds_a_wheel_with_the_library(trial: Trial) -> None:
     trial.write(
         "setup.py",

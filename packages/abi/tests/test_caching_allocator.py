@@ -38,17 +38,21 @@ def run(program: str, mode: str, seed: int, **environment: str) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("mode", ["streams", "scarce", "pools"])
+@pytest.mark.long
 def test_random_programs(program: str, mode: str, seed: int) -> None:
     run(program, mode, seed)
 
 
+@pytest.mark.long
 def test_threads_share_a_device(program: str) -> None:
     run(program, "threads", 0)
 
 
+@pytest.mark.long
 def test_pinned_memory_is_kept_by_size(program: str) -> None:
     run(program, "pinned", 0)
 
 
+@pytest.mark.long
 def test_without_the_cache_each_request_is_a_segment(program: str) -> None:
     run(program, "exact", 0, PLAIT_DEVICE_CACHE="0")

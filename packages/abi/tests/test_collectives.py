@@ -26,6 +26,7 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.mark.parametrize(("members", "letters"), [(5, 4), (16, 15), (17, 5), (33, 6)])
+@pytest.mark.long
 def test_letters_of_a_collective(program: str, members: int, letters: int) -> None:
     """Up to 16 members write to each other; more of them hand calls on, in log2 n letters."""
     done = subprocess.run(

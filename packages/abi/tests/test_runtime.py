@@ -42,6 +42,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.long
 def test_runtime(program: Path, name: str) -> None:
     # definitions and replaced tables live as long as the process: not leaks
     options = {"ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1"}

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import plait_abi
 
 HERE = Path(__file__).parent
@@ -38,12 +40,14 @@ def run_role(*options: str) -> tuple[set[str], dict[str, int], str]:
     return failed, {word: int(number) for number, word in counts}, text
 
 
+@pytest.mark.long
 def test_our_own_passes() -> None:
     _, counts, text = run_role("--members", "2")
     assert set(counts) == {"passed"}, text
     assert counts["passed"] > 100
 
 
+@pytest.mark.long
 def test_one_that_does_nothing_fails(tmp_path: Path) -> None:
     library = build(tmp_path)
     failed, _, text = run_role("--provider", "mute", "--load", str(library), "--members", "2")

@@ -55,6 +55,7 @@ def run_kit(*options: str) -> tuple[int, dict[str, int], str]:
     return done.returncode, counts, done.stdout + done.stderr
 
 
+@pytest.mark.long
 def test_a_partial_provider_passes(tmp_path: Path) -> None:
     library = build(tmp_path)
     code, counts, text = run_kit("--provider", "foreign", "--load", str(library), "-v")
@@ -63,6 +64,7 @@ def test_a_partial_provider_passes(tmp_path: Path) -> None:
     assert "role kernels.cpu, provider foreign" in text
 
 
+@pytest.mark.long
 def test_a_wrong_provider_fails(tmp_path: Path) -> None:
     code, counts, text = run_kit("--provider", "foreign", "--load", str(build(tmp_path, "-DWRONG")))
     assert code == 1 and counts["failed"] > 0, text
@@ -79,6 +81,7 @@ def failures(text: str) -> set[str]:
     return set(re.findall(r"^FAILED \S*::(\w+\[[^\]]*?)(?:-\d+)?\]", text, flags=re.MULTILINE))
 
 
+@pytest.mark.long
 def test_one_that_returns_ok_and_writes_nothing_is_named(tmp_path: Path) -> None:
     compared = {"mul", "isnan", "sort", "cat"}
     operators = {*compared, "bernoulli", "uniform_"}
@@ -94,6 +97,7 @@ def test_one_that_returns_ok_and_writes_nothing_is_named(tmp_path: Path) -> None
         assert re.search(message, text)
 
 
+@pytest.mark.long
 def test_one_that_always_declines_is_named(tmp_path: Path) -> None:
     library = build_idle(tmp_path, "shy", "PLAIT_DECLINE", "mul", "randperm")
     code, counts, text = run_kit("--provider", "shy", "--load", str(library))
@@ -108,6 +112,7 @@ def test_one_that_always_declines_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("answer", ["PLAIT_OK", "PLAIT_DECLINE"])
+@pytest.mark.long
 def test_one_for_a_composite_is_named(tmp_path: Path, answer: str) -> None:
     library = build_idle(tmp_path, "fused", answer, "layer_norm", "stack")
     code, _, text = run_kit("--provider", "fused", "--load", str(library))
@@ -117,6 +122,7 @@ def test_one_for_a_composite_is_named(tmp_path: Path, answer: str) -> None:
         assert f"fused: its kernel of {operator}" in text
 
 
+@pytest.mark.long
 def test_one_that_is_never_called_is_named(tmp_path: Path) -> None:
     hidden = build(tmp_path)
     before = build_idle(tmp_path, "before", "PLAIT_OK", "mul")
@@ -127,6 +133,7 @@ def test_one_that_is_never_called_is_named(tmp_path: Path) -> None:
     assert "foreign: its kernel of mul was never called" in text
 
 
+@pytest.mark.long
 def test_an_operator_of_the_provider_s_own_is_skipped_by_name(tmp_path: Path) -> None:
     library = build_idle(tmp_path, "inventor", "PLAIT_OK", "invented")
     text = run_kit("--provider", "inventor", "--load", str(library), "-rs")[2]
@@ -134,6 +141,7 @@ def test_an_operator_of_the_provider_s_own_is_skipped_by_name(tmp_path: Path) ->
     assert "passed" not in text and "failed" not in text
 
 
+@pytest.mark.long
 def test_kernels_in_python_are_held_to_it() -> None:
     code, counts, text = run_kit("--provider", "plait_core._functions._fft_kernels")
     assert code == 0 and counts["passed"] > 20 and "failed" not in counts, text

@@ -181,6 +181,7 @@ def threads():
 """
 
 
+@pytest.mark.long
 def test_an_idle_process_gives_memory_back(in_new_process: Callable[..., str]) -> None:
     code = """
 alone = threads()
@@ -198,6 +199,7 @@ print(threads() - alone)
     assert in_new_process(IDLE + code).split() == ["returned"] * 3 + ["0"]
 
 
+@pytest.mark.long
 def test_a_loop_keeps_its_memory(in_new_process: Callable[..., str]) -> None:
     code = """
 mapped = []

@@ -70,6 +70,7 @@ print(len(outcomes), len(left))
 
 
 @pytest.mark.parametrize("kind", ["file", "shards"])
+@pytest.mark.long
 def test_killed_at_any_time(tmp_path: Path, kind: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", KILLED, str(tmp_path / "a"), KILLS, kind],

@@ -333,6 +333,7 @@ print(most)
 """
 
 
+@pytest.mark.long
 def test_what_killed_saves_leave_is_removed(tmp_path: Path) -> None:
     """Each killed save removes the remains of the one before, so that the disk does not fill up."""
     index = tmp_path / "m.index.json"

@@ -93,6 +93,7 @@ def test_products_by_the_worst_blas(worst_blas: str, level: str) -> None:
 
 
 @pytest.mark.parametrize("variables", [{}, {"PLAIT_BLAS_LIBRARY": "none"}])
+@pytest.mark.long
 def test_products_by_the_usual_blas(variables: dict[str, str]) -> None:
     result = errors(**variables)
     assert {name: value for name, value in result.items() if not value <= BAR} == {}

@@ -81,6 +81,7 @@ def _error_of(data, **options):
     return error, seconds
 
 
+@pytest.mark.long
 def test_faults_at_many_points():
     draw = random.Random(7)
     before = leftovers()

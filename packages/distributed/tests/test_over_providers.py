@@ -35,6 +35,7 @@ MODULES = (
     "test_mismatched_calls.py",
     "test_zero.py",
 )
+TRANSFERS = ("test_collectives.py", "test_messages.py")
 # in a job of MPI: what ends processes, or takes names that processes make for themselves
 LEFT_OUT = (
     *(
@@ -89,21 +90,27 @@ sys.exit(pytest.main(["-q", "-x", "-p", "no:cacheprovider", f"--basetemp={folder
 """
 
 
-def run(before: list[str], options: list[str], environment: dict[str, str]) -> str:
+def run(
+    before: list[str],
+    options: list[str],
+    environment: dict[str, str],
+    modules: tuple[str, ...] = MODULES,
+) -> str:
     """Run the tests by another pytest; return what it printed."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         command = [*before, sys.executable, "-c", PYTEST, folder]
         done = subprocess.run(
-            [*command, *options, *(str(HERE / name) for name in MODULES)],
+            [*command, *options, *(str(HERE / name) for name in modules)],
             env={**os.environ, **environment},
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=800,
         )
     assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
     return done.stdout
 
 
+@pytest.mark.repeats
 @pytest.mark.skipif(inside, reason="these are the tests that it runs")
 def test_all_over_mpi(tmp_path: pathlib.Path) -> None:
     environment = {
@@ -118,7 +125,12 @@ def test_all_over_mpi(tmp_path: pathlib.Path) -> None:
     assert printed.count(" passed") == 4, printed[-2000:]
 
 
+@pytest.mark.repeats
+@pytest.mark.parametrize("options", [["--first-of-each"], pytest.param([], marks=pytest.mark.slow)])
 @pytest.mark.skipif(inside, reason="these are the tests that it runs")
-def test_all_over_ucx() -> None:
+def test_all_over_ucx(options: list[str]) -> None:
+    """What is sent, in all sizes and dtypes; of what is built on it the first case of each test."""
     need_ucx()
-    assert " passed" in run([], [], {"PLAIT_TEST_BACKEND": "ucx"})
+    others = tuple(name for name in MODULES if name not in TRANSFERS)
+    for modules, words in ((TRANSFERS, []), (others, options)):
+        assert " passed" in run([], words, {"PLAIT_TEST_BACKEND": "ucx"}, modules)

@@ -91,6 +91,7 @@ def exported_names(library: Path) -> set[str]:
     return set(re.findall(r" T (\w+)", text))
 
 
+@pytest.mark.long
 def test_a_bundle_has_the_bits_of_the_runtime_and_the_functions_of_the_header(
     tmp_path: Path,
 ) -> None:

@@ -197,6 +197,7 @@ def count_descriptors() -> int:
 
 
 @pytest.mark.parametrize(("size", "ahead"), [(10, 1), (100_000, 40), (2_000_000, 8)])
+@pytest.mark.long
 def test_an_endless_input_waits_and_ends_with_the_pool(size: int, ahead: int) -> None:
     before = count_descriptors()
     for _ in range(30 if size < 1_000_000 else 5):

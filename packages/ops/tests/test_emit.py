@@ -69,6 +69,7 @@ def test_every_operator_is_registered_once() -> None:
     assert f"kOperators = {len(OPERATORS)};" in register.emit(OPERATORS)["operators.hpp"]
 
 
+@pytest.mark.long
 def test_a_change_of_one_spec_changes_one_unit() -> None:
     before = functions.emit(OPERATORS)
     without = functions.emit([spec for spec in OPERATORS if spec.name != "cat"])
@@ -242,6 +243,7 @@ def test_the_page_of_words_names_every_word() -> None:
         assert f"- ``{name}(" in page
 
 
+@pytest.mark.long
 def test_the_command(tmp_path: pathlib.Path) -> None:
     for option, name in (
         ((), "register.cpp"),
