@@ -21,7 +21,9 @@ class Named:
         self.identifier = identifier
 
     def _find(self, identifier: str) -> Operator | None:
-        return next((each for each in REGISTRY.values() if each.identifier == identifier), None)
+        words = identifier.split("_")
+        names = ["_".join(words[:i]) + "." + "_".join(words[i:]) for i in range(1, len(words))]
+        return next((REGISTRY[name] for name in [identifier, *names] if name in REGISTRY), None)
 
     @property
     def operator(self) -> Operator:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -490,7 +491,15 @@ def walk(node: Any) -> Iterator[Any]:
     if isinstance(node, tuple):
         for item in node:
             yield from walk(item)
-    elif dataclasses.is_dataclass(node):
+    elif (names := field_names(type(node))) is not None:
         yield node
-        for field in dataclasses.fields(node):
-            yield from walk(getattr(node, field.name))
+        for name in names:
+            yield from walk(getattr(node, name))
+
+
+@functools.cache
+def field_names(kind: type) -> tuple[str, ...] | None:
+    """Return the fields of a kind of node, or None of what is no node."""
+    if not dataclasses.is_dataclass(kind):
+        return None
+    return tuple(field.name for field in dataclasses.fields(kind))

@@ -158,11 +158,8 @@ def mapped(node: Any, change: Callable[[Any, Any], Any]) -> Any:
     """
     if isinstance(node, tuple):
         return tuple(mapped(item, change) for item in node)
-    if not dataclasses.is_dataclass(node) or isinstance(node, (type, ir.Variable)):
+    names = ir.field_names(type(node))
+    if names is None or isinstance(node, ir.Variable):
         return node
-    fields = {
-        field.name: mapped(getattr(node, field.name), change)
-        for field in dataclasses.fields(node)
-        if field.init
-    }
-    return change(dataclasses.replace(node, **fields), node)
+    fields = [mapped(getattr(node, name), change) for name in names]
+    return change(type(node)(*fields), node)

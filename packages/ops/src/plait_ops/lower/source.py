@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import functools
 import inspect
 import textwrap
 from collections.abc import Callable
@@ -27,10 +28,16 @@ class Source:
 
 def read(function: Callable[..., Any]) -> Source:
     """Return the source of a function; its scope is its module and enclosing functions."""
+    node, path, first = _parse(function)
+    names = {**function.__globals__, **inspect.getclosurevars(function).nonlocals}
+    return Source(node, path, first, names, tuple(inspect.signature(function).parameters))
+
+
+@functools.cache
+def _parse(function: Callable[..., Any]) -> tuple[ast.FunctionDef, str, int]:
     lines, first = inspect.getsourcelines(function)
     node = ast.parse(textwrap.dedent("".join(lines))).body[0]
     path = inspect.getsourcefile(function) or "?"
     if not isinstance(node, ast.FunctionDef):
         raise SpecError(f"{path}:{first}: a function is required, not {type(node).__name__}")
-    names = {**function.__globals__, **inspect.getclosurevars(function).nonlocals}
-    return Source(node, path, first, names, tuple(inspect.signature(function).parameters))
+    return node, path, first
