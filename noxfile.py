@@ -63,7 +63,11 @@ APART = {
     ),
 }
 SLOW_BUILD = "3600"  # seconds a test, where sanitizers or counters of branches slow it down
-LONGEST = ("core", "across packages", "hosts", "distributed", "abi")
+# groups of tests, and packages in `isolation`, that start first, so that none runs alone at the end
+LONGEST = (
+    *("core", "across packages", "hosts", "distributed", "graph", "torch", "cuda", "autograd"),
+    *("data", "ops", "abi", "conformance", "ray", "multiprocessing"),
+)
 CHECKED_BY_CLANG_FORMAT = ("packages", "benchmarks", "bindings", "examples", "tests")
 
 # The tests with threads, for ThreadSanitizer.
@@ -209,6 +213,12 @@ def install_corpora(session: nox.Session) -> None:
     session.install(GYMNASIUM)
 
 
+def longest_first(names: list[str]) -> list[str]:
+    """Return names of packages or groups of tests in the order in which they start."""
+    ordered = [name for name in LONGEST if name in names]
+    return ordered + [name for name in names if name not in LONGEST]
+
+
 def test_folders(names: list[str]) -> list[str]:
     """Return the test folders of ``names`` that exist."""
     folders = [PACKAGES[name].folder / "tests" for name in names]
@@ -262,9 +272,7 @@ def all_tests() -> dict[str, list[str]]:
     modules = {n: PACKAGES[n].module for n in EVERYTHING if n not in ("ops", "conformance")}
     groups["examples of ray"] = [*examples, modules.pop("ray")]
     groups["examples"] = [*examples, *modules.values()]
-    ordered = [name for name in LONGEST if name in groups]
-    ordered += [name for name in groups if name not in LONGEST]
-    return {name: groups[name] for name in ordered if groups[name]}
+    return {name: groups[name] for name in longest_first(list(groups)) if groups[name]}
 
 
 @nox.session
@@ -523,7 +531,7 @@ def sbom(session: nox.Session) -> None:
 
 
 @nox.session
-@nox.parametrize("package", EVERYTHING, ids=EVERYTHING)
+@nox.parametrize("package", longest_first(EVERYTHING), ids=longest_first(EVERYTHING))
 def isolation(session: nox.Session, package: str) -> None:
     """Run one package's tests with its declared dependencies only.
 

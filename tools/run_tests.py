@@ -1,10 +1,11 @@
-"""Run groups of tests, each in a pytest of its own, as many at once as there are cores.
+"""Run groups of tests, each in a pytest of its own, one more at once than there are cores.
 
     python tools/run_tests.py '{"core": ["packages/core/tests"], "nn": ["packages/nn/tests"]}'
 
 Each group has the arguments of its pytest. The first groups start first, so the longest ones stand
-at the front. What a group printed is shown when it has ended: all of it if a test failed, else the
-summary. A group that is not done after ``--limit`` seconds is ended with its threads' stacks.
+at the front. Some wait for processes and connections half of their time, hence one more. What a
+group printed is shown when it has ended: all of it if a test failed, else the summary. A group that
+is not done after ``--limit`` seconds is ended with its threads' stacks.
 """
 
 from __future__ import annotations
@@ -138,7 +139,8 @@ def main(arguments: list[str]) -> int:
     """Run the groups of the command line and return the exit status."""
     parser = argparse.ArgumentParser("tools/run_tests.py", description=__doc__)
     parser.add_argument("groups", help="JSON: the arguments of pytest by the name of a group")
-    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="at once")
+    jobs = len(os.sched_getaffinity(0)) + 1
+    parser.add_argument("--jobs", type=int, default=jobs, help="at once")
     parser.add_argument("--limit", type=float, default=3000, help="seconds of a group")
     flags = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # ends the groups
