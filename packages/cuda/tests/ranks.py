@@ -21,7 +21,7 @@ from plait_distributed._errors import DistBackendError
 WHERE = {where!r}
 rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 
-def join(timeout=20.0, backend="nccl"):
+def join(timeout=120.0, backend="nccl"):
     plait.cuda.set_device(rank)
     dist.init_process_group(backend, WHERE, timeout, size, rank)
 
@@ -43,7 +43,7 @@ def run_ranks(
     *,
     killed: tuple[int, ...] = (),
     launcher: tuple[str, ...] = (),
-    timeout: float = 120.0,
+    timeout: float = 600.0,
     **environment: str,
 ) -> list[str]:
     """Run a program in `size` processes, which must end well but for those in `killed`; return what

@@ -36,7 +36,7 @@ def _child(answers: Any, work: Any, where: str, rank: int, size: int, timeout: f
     answers.close()
 
 
-def together(size: int, work: Any, timeout: float = 20.0) -> list[Any]:
+def together(size: int, work: Any, timeout: float = 120.0) -> list[Any]:
     """Run ``work(rank)`` in `size` processes of one group; return what they return or raise, by
     rank, and None for a process that was killed.
     """
@@ -54,7 +54,7 @@ def together(size: int, work: Any, timeout: float = 20.0) -> list[Any]:
     for receiver in ends:
         answer = None
         with contextlib.suppress(EOFError):
-            assert receiver.poll(60), "a rank hangs"
+            assert receiver.poll(240), "a rank hangs"
             answer = receiver.recv()
         results.append(answer)
     for process in processes:
@@ -73,7 +73,7 @@ class _Job:
         self._all = plait_abi.Communicator.open("mpi", "mpi:tests", self.rank, self.size, 60.0)
         self._count = 0
 
-    def together(self, size: int, work: Any, timeout: float = 20.0) -> list[Any]:
+    def together(self, size: int, work: Any, timeout: float = 120.0) -> list[Any]:
         """Do the same as `together`; every process gets all answers."""
         assert size <= self.size
         self._count += 1

@@ -104,7 +104,7 @@ def test_a_killed_rank_is_named(outcomes: Any) -> None:
         assert re.search(
             r"last collective all_reduce\(float32\[100000\], sum\) #\d+ at test_errors.py:", text
         )
-        assert seconds < 15  # not the timeout of 20; a busy machine may take its time
+        assert seconds < 100  # not the timeout of 120; a busy machine may take its time
 
 
 def test_a_rank_that_left_is_named_in_its_group(outcomes: Any) -> None:

@@ -56,7 +56,7 @@ def test_waiting_for_a_key(store: dist.Store) -> None:
     threading.Timer(0.1, other.set, ("late", "x")).start()
     began = time.monotonic()
     assert store.get("late") == b"x"
-    assert time.monotonic() - began < 4
+    assert time.monotonic() - began < 60
 
 
 def _add(path: str) -> None:

@@ -144,7 +144,7 @@ def test_numbers_that_are_too_large(name: str) -> None:
         CALLS[name]()
     except (MemoryError, ValueError, RuntimeError) as error:
         assert str(error)
-    assert time.monotonic() - begin < 20
+    assert time.monotonic() - begin < 100
 
 
 IMAGES, VOLUMES = (3, 6, 8), (2, 3, 6, 5)
