@@ -85,6 +85,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="run each test function once, with its first parameters, and none that is marked "
         "repeats or long",
     )
+    parser.addoption(
+        "--one-in",
+        type=int,
+        default=1,
+        metavar="N",
+        help="run one in N cases of each test function",
+    )
     parser.addoption("--slow", action="store_true", help="run the tests that are marked slow, too")
 
 
@@ -95,6 +102,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         once = [item for item in items if not _is_left_out(item)]
         first = {item.nodeid.partition("[")[0]: item for item in reversed(once)}
         _select(config, items, set(first.values()))
+
+    if (step := config.getoption("one_in", 1)) > 1:
+        cases: dict[str, list[pytest.Item]] = {}
+        for item in items:
+            cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+        _select(config, items, {item for each in cases.values() for item in each[::step]})
 
 
 def _is_left_out(item: pytest.Item) -> bool:

@@ -46,6 +46,7 @@ OF_KERNELS = "test_values or test_layouts or test_in_place or (test_out and not 
 
 @needs_base
 @pytest.mark.repeats
+@pytest.mark.parametrize("one_in", [3, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("pattern", "choice"),
     [
@@ -54,10 +55,11 @@ OF_KERNELS = "test_values or test_layouts or test_in_place or (test_out and not 
         ("test_specs.py", OF_KERNELS),
     ],
 )
-def test_the_baseline_passes_the_same_tests(pattern: str, choice: str) -> None:
+def test_the_baseline_passes_the_same_tests(pattern: str, choice: str, one_in: int) -> None:
     files = [str(path) for path in sorted(HERE.glob(pattern))]
     assert files
-    run(["-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-k", choice, *files], "base")
+    options = ["-p", "no:cacheprovider", "--one-in", str(one_in), "-k", choice]
+    run(["-m", "pytest", "-q", "-x", *options, *files], "base")
 
 
 @pytest.mark.parametrize(
