@@ -22,10 +22,34 @@ def _refuse_negative(std: Any) -> None:
         raise RuntimeError("normal: all elements of `std` must be at least 0")
 
 
+class _Draw(plait.autograd.Function):
+    """Numbers that were drawn with parameters, of which they have zero derivatives."""
+
+    @staticmethod
+    def forward(ctx: Any, drawn: Any, *parameters: Any) -> Any:
+        ctx.parameters = [(each.shape, each.dtype, each.device) for each in parameters]
+        return drawn.view_as(drawn)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        zeros = [
+            plait.zeros(shape, dtype=dtype, device=device)
+            for shape, dtype, device in ctx.parameters
+        ]
+        return (None, *zeros)
+
+
 @functools.wraps(plait.normal, assigned=("__doc__",), updated=())
 def normal(mean: Any, std: Any = 1.0, *args: Any, **kwargs: Any) -> Any:
     _refuse_negative(std)
-    return plait.normal(mean, std, *args, **kwargs)
+    parameters = [
+        each for each in (mean, std) if isinstance(each, plait.Tensor) and each.requires_grad
+    ]
+    if not parameters or not plait.is_grad_enabled() or kwargs.get("out") is not None:
+        return plait.normal(mean, std, *args, **kwargs)
+    # plait's numbers follow their mean and their deviation, PyTorch's have zero derivatives
+    mean, std = (x.detach() if isinstance(x, plait.Tensor) else x for x in (mean, std))
+    return _Draw.apply(plait.normal(mean, std, *args, **kwargs), *parameters)
 
 
 def _uniform_(self: Any, *args: Any, **kwargs: Any) -> Any:
