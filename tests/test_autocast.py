@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import plait_core as pc
+import plait_nn as nn
 import plait_nn.functional as F
 from plait_abi import operator
 from plait_core import _core
@@ -47,6 +48,54 @@ SHORT: dict[str, Callable[[], Any]] = {
 @pytest.mark.parametrize("name", SHORT)
 def test_products_are_short(name: str) -> None:
     assert SHORT[name]().dtype == pc.bfloat16
+
+
+IMAGES = {"1d": (2, 4, 9), "2d": (2, 4, 6, 6), "3d": (2, 4, 5, 5, 5)}
+LAYERS: dict[str, Callable[[], Any]] = {
+    **{
+        f"{kind}{dims}": lambda kind=kind, dims=dims: getattr(nn, kind + dims)(4, 2, 2)
+        for kind in ("Conv", "ConvTranspose")
+        for dims in IMAGES
+    },
+    "PReLU": lambda: nn.PReLU(4),
+    "Linear": lambda: nn.Linear(4, 2),
+    "RNN": lambda: nn.RNN(4, 3),
+    "LSTM": lambda: nn.LSTM(4, 3),
+    "GRU": lambda: nn.GRU(4, 3),
+    "RNNCell": lambda: nn.RNNCell(4, 3),
+    "LSTMCell": lambda: nn.LSTMCell(4, 3),
+    "GRUCell": lambda: nn.GRUCell(4, 3),
+    "InstanceNorm1d": lambda: nn.InstanceNorm1d(4),
+}
+# whose result has the dtype of the hidden state or of the input
+FOLLOWING = ("GRU", "LSTMCell", "GRUCell", "InstanceNorm1d")
+
+
+@pytest.mark.parametrize("dtype", [pc.float32, pc.bfloat16])
+@pytest.mark.parametrize("name", LAYERS)
+def test_layers_take_short_inputs_and_their_gradients_are_wide(name: str, dtype: Any) -> None:
+    layer = LAYERS[name]()
+    shape = IMAGES.get(name[-2:], (5, 4) if name.endswith(("Cell", "PReLU", "ar")) else (5, 2, 4))
+    shape = (2, 4, 5) if name == "InstanceNorm1d" else shape
+    x = some(*shape, dtype=dtype).requires_grad_()
+    result = layer(x)
+    result = result[0] if isinstance(result, tuple) else result
+    assert result.dtype == (dtype if name in FOLLOWING else pc.bfloat16)
+    result.float().sum().backward()
+    assert x.grad.dtype == dtype
+    assert all(p.grad.dtype == pc.float32 for p in layer.parameters())
+    _core.set_autocast("cpu", None)
+    wide = layer(x.detach().float())
+    wide = wide[0] if isinstance(wide, tuple) else wide
+    np.testing.assert_allclose(result.detach().float().numpy(), wide.detach().numpy(), atol=0.05)
+
+
+def test_the_dtype_of_a_region_is_known() -> None:
+    assert _core.autocast_dtype("cpu") == pc.bfloat16
+    _core.set_autocast("cpu", None)
+    assert _core.autocast_dtype("cpu") is None
+    with pytest.raises(TypeError, match="autocast_dtype: a device is required"):
+        _core.autocast_dtype(3.5)
 
 
 def two(function: Callable[..., Any]) -> Callable[[], Any]:

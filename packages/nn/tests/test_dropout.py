@@ -60,8 +60,15 @@ def test_dropout2d_zeroes_channels():
     assert (values == values[:, :1]).all()
     assert (values[:, 0] == 0).mean() == pytest.approx(0.5, abs=0.05)
     assert F.dropout2d(pc.ones(5, 2, 2)).shape == (5, 2, 2)
-    with pytest.raises(ValueError, match=r"`input` must be \(N, C, H, W\), \(N, C, L\) or"):
+    with pytest.raises(ValueError, match=r"`input` must be \(N, C, H, W\), or \(N, C, \*\)"):
         F.dropout2d(pc.ones(3))
+
+
+def test_dropout2d_takes_more_dimensions_than_it_names():
+    values = F.dropout2d(pc.ones(20, 30, 2, 2, 3)).numpy().reshape(600, 12)
+    assert (values == values[:, :1]).all()
+    assert {*values[:, 0].tolist()} == {0.0, 2.0}
+    assert F.dropout2d(pc.ones(3), training=False).tolist() == [1.0] * 3  # nothing to do
 
 
 def test_dropout2d_reads_three_dimensions_as_channels_of_samples():

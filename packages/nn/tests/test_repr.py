@@ -109,6 +109,13 @@ def test_parameter_list():
     assert repr(weights) == ("ParameterList((0): Parameter containing: [float32 of size 2x3])")
 
 
+def test_a_bag_shows_what_is_unusual():
+    assert repr(nn.EmbeddingBag(4, 3)) == "EmbeddingBag(4, 3, mode='mean')"
+    bag = nn.EmbeddingBag(4, 3, 1.5, 1.0, True, "sum", padding_idx=0)
+    shown = "max_norm=1.5, norm_type=1.0, scale_grad_by_freq=True, mode='sum', padding_idx=0"
+    assert repr(bag) == f"EmbeddingBag(4, 3, {shown})"
+
+
 def test_absent_submodules_are_shown():
     net = nn.Module()
     net.register_module("skip", None)

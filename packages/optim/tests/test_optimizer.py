@@ -142,6 +142,7 @@ def test_groups_have_options_of_their_own() -> None:
     np.testing.assert_allclose(params[0], before[0] - grads[0])
     np.testing.assert_allclose(params[1], before[1] + 0.5 * grads[1])
     assert repr(optimizer).startswith("SGD (\nParameter Group 0\n    dampening: 0\n")
+    assert "\n\nParameter Group 1\n" in repr(optimizer)
 
 
 def test_grad_is_used_and_set_to_none() -> None:

@@ -230,6 +230,18 @@ py::object set_autocast(const py::object &device, const py::object &dtype) {
   return py::reinterpret_steal<py::object>(state.python->dtype_object(before));
 }
 
+// The dtype of the region of a device type in this thread, or None.
+py::object autocast_dtype(const py::object &device) {
+  DLDevice d;
+  const int done = state.python->device(device.ptr(), &d);
+  if (done == PLAIT_NOT_CONVERTIBLE) throw py::type_error("autocast_dtype: a device is required");
+  raise_if(done == PLAIT_CONVERSION_FAILED);
+  const auto type = uint32_t(d.device_type);
+  const DLDataType region = type < PLAIT_MAX_DEVICE_TYPES ? chosen[type] : DLDataType{};
+  if (!region.bits) return py::none();
+  return py::reinterpret_steal<py::object>(state.python->dtype_object(region));
+}
+
 }  // namespace
 
 void add_autocast(py::module_ &m) {
@@ -237,6 +249,8 @@ void add_autocast(py::module_ &m) {
         "Let operators of this thread cast what they read on a type of device, until it is called "
         "with None; returns the dtype of before. Matrix products compute in `dtype`, what needs a "
         "wide range in float32.");
+  m.def("autocast_dtype", autocast_dtype, py::arg("device"),
+        "Return the dtype of this thread's region of a type of device, or None.");
 }
 
 }  // namespace plait::core

@@ -253,5 +253,7 @@ class EmbeddingBag(Vectors):
         )
 
     def extra_repr(self) -> str:
-        text = f"{self.num_embeddings}, {self.embedding_dim}, mode={self.mode!r}"
-        return text if self.padding_idx is None else f"{text}, padding_idx={self.padding_idx}"
+        usual = {"max_norm": None, "norm_type": 2, "scale_grad_by_freq": False, "mode": ""}
+        values = {name: getattr(self, name) for name in (*usual, "padding_idx")}
+        words = [f"{n}={v!r}" for n, v in values.items() if v != usual.get(n)]
+        return ", ".join([str(self.num_embeddings), str(self.embedding_dim), *words])

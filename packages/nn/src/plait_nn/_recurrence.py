@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import plait_core as pc
-from plait_core import Tensor
+from plait_core import Tensor, _core
 from plait_nn import _operators as operators
 
 State = tuple[Tensor, ...]
@@ -16,7 +16,7 @@ Step = Callable[[Tensor, State, Tensor, "Tensor | None"], State]
 
 def _hidden(gates: Tensor, hidden: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     total = pc.addmm(gates, hidden, weight)
-    return total if bias is None else total + bias
+    return total if bias is None else total + bias.to(total.dtype)  # short in autocast
 
 
 def tanh_step(gates: Tensor, state: State, weight: Tensor, bias: Tensor | None) -> State:
@@ -43,7 +43,7 @@ def gru_step(gates: Tensor, state: State, weight: Tensor, bias: Tensor | None) -
     size = hidden.shape[1]
     recurrent = hidden @ weight
     if bias is not None:
-        recurrent = recurrent + bias
+        recurrent = recurrent + bias.to(recurrent.dtype)  # short in a region of autocast
     both = pc.sigmoid(gates.narrow(1, 0, 2 * size) + recurrent.narrow(1, 0, 2 * size))
     reset, update = both.chunk(2, 1)
     new = pc.tanh(gates.narrow(1, 2 * size, size) + reset * recurrent.narrow(1, 2 * size, size))
@@ -118,6 +118,9 @@ def run_whole(
         output, hidden, cell = operators.lstm_sequence(rows, *state, weight, each, reverse)
         final: State = (hidden, cell)
     else:
-        output, hidden = operators.gru_sequence(rows, state[0], weight, bias, each, reverse)
+        parts: tuple[Tensor | None, ...] = (rows, state[0], weight, bias)
+        if _core.autocast_dtype(rows.device) is not None:  # the hidden state keeps its dtype
+            parts = tuple(None if x is None else x.to(state[0].dtype) for x in parts)
+        output, hidden = operators.gru_sequence(*parts, each, reverse)
         final = (hidden,)
     return (output.reshape((*lead, output.shape[-1])) if sizes is None else output), final

@@ -13,6 +13,7 @@ from plait_abi.arguments import passes_on
 from plait_abi.binding import unbound
 from plait_core import Tensor
 from plait_nn import _operators as operators
+from plait_nn.functional._autocast import cast_for_products
 
 sigmoid = pc.sigmoid
 tanh = pc.tanh
@@ -200,6 +201,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
         weight = weight.reshape((1, channels) + (1,) * (input.ndim - 2))
     else:
         weight = weight.reshape(())
+    input, weight = cast_for_products(input, weight)
     return pc.where(input > 0, input, weight * input)
 
 

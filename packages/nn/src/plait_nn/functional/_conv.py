@@ -10,6 +10,7 @@ from plait_abi import ArgumentError, ShapeError
 from plait_abi.binding import unbound
 from plait_core import Tensor
 from plait_nn import _operators as operators
+from plait_nn.functional._autocast import cast_for_products
 from plait_nn.functional._checks import Sizes, require_bias, sizes_of
 from plait_nn.functional._padding import pad
 
@@ -162,6 +163,7 @@ def conv1d(
         >>> F.conv1d(pc.arange(5.0).reshape(1, 1, 5), pc.ones(1, 1, 3)).flatten()
         tensor([3., 6., 9.])
     """
+    input, weight, bias = cast_for_products(input, weight, bias)
     _check("conv1d", 1, input, weight, groups)
     require_bias("conv1d", input, bias)
     ((before, after),) = _borders("conv1d", padding, stride, dilation, tuple(weight.shape[2:]))
@@ -215,6 +217,7 @@ def conv3d(
         >>> tuple(out.shape), out[0, 0, 0, 0].tolist()
         ((1, 2, 2, 2, 2), [8.0, 8.0])
     """
+    input, weight, bias = cast_for_products(input, weight, bias)
     _check("conv3d", 3, input, weight, groups)
     require_bias("conv3d", input, bias)
     if input.ndim == 4:
@@ -400,6 +403,7 @@ def _transposed(
     if input.ndim == weight.ndim - 1:
         batch = input.unsqueeze(0)
         return _transposed(operator, compute, batch, weight, bias, groups, options).squeeze(0)
+    input, weight, bias = cast_for_products(input, weight, bias)
     require_bias(operator, input, bias)
     result = compute(input, weight, _geometry(operator, input, weight, bias, groups, options))
     return result if bias is None else result + bias.reshape((-1,) + (1,) * (result.ndim - 2))

@@ -32,7 +32,8 @@ def dropout2d(
     """Zero whole channels with probability ``p`` and divide the others by ``1 - p``.
 
     Args:
-        input: Shape (N, C, H, W); also (N, C, L) and (N, C), as PyTorch reads them with a warning.
+        input: Shape (N, C, H, W); also (N, C) and others that begin so, as PyTorch reads them
+            with a warning.
         p: In [0, 1].
         training: False returns the input as it is.
         inplace: Write the result over the input.
@@ -44,13 +45,12 @@ def dropout2d(
         True
     """
     _check(p, "dropout2d")
-    if input.ndim not in (2, 3, 4):
-        raise ArgumentError(
-            "dropout2d: `input` must be (N, C, H, W), (N, C, L) or (N, C); "
-            f"got {tuple(input.shape)}"
-        )
     if not training or p == 0:
         return input
+    if input.ndim < 2:
+        raise ArgumentError(
+            f"dropout2d: `input` must be (N, C, H, W), or (N, C, *); got {tuple(input.shape)}"
+        )
     return _scaled(input, 2, p, inplace)
 
 

@@ -260,7 +260,7 @@ def group_norm(
     shape = tuple(input.shape)
     size = input.shape[1] // num_groups * math.prod(shape[2:])
     rows = input.reshape((shape[0], num_groups, size))
-    result = pc.layer_norm(rows, (size,), None, None, eps).reshape(shape)
+    result = pc.layer_norm(rows, (size,), None, None, eps).reshape(shape).to(input.dtype)
     if weight is not None:
         result = result * _by_channel(weight, input.ndim)
     return result if bias is None else result + _by_channel(bias, input.ndim)
@@ -332,7 +332,7 @@ def instance_norm(
         ):
             running.detach().mul_(1 - momentum).add_(fresh.to(running.dtype), alpha=momentum)
     rows = input.reshape((*shape[:2], size))
-    result = pc.layer_norm(rows, (size,), None, None, eps).reshape(shape)
+    result = pc.layer_norm(rows, (size,), None, None, eps).reshape(shape).to(input.dtype)
     if weight is not None:
         result = result * _by_channel(weight, input.ndim)
     return result if bias is None else result + _by_channel(bias, input.ndim)
