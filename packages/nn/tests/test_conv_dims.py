@@ -115,6 +115,17 @@ def test_same_keeps_the_size(dims):
     assert layer(x[0]).shape == x[0].shape
 
 
+@pytest.mark.parametrize("dims", [1, 2, 3])
+@pytest.mark.parametrize("padding", [1, "same"])
+def test_results_are_contiguous(dims, padding):
+    x = pc.ones(2, 4, *(5, 6, 7)[:dims])
+    for size, groups in ((1, 1), (2, 1), (3, 4)):
+        weight = pc.ones(4, 4 // groups, *[size] * dims)
+        out = getattr(F, f"conv{dims}d")(x, weight, padding=padding, groups=groups)
+        assert out.is_contiguous()
+        assert out.view(2, -1).shape == (2, out.numel() // 2)
+
+
 def test_errors_name_the_shapes():
     with pytest.raises(pc.ShapeError, match=r"conv1d: .*\(2, 3, 5\) and \(4, 2, 3\) with groups 1"):
         F.conv1d(pc.ones(2, 3, 5), pc.ones(4, 2, 3))

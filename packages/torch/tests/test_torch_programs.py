@@ -24,14 +24,18 @@ def compared(text: str) -> list[str]:
     return [line for line in text.splitlines() if not line.startswith("#")]
 
 
-def assert_alike(ours: str, theirs: str) -> None:
+# programs of few steps, whose numbers have PyTorch's digits but for the order of sums
+FEW_STEPS = {"seeded_training": {"rel": 2e-5, "abs": 1e-6}}
+
+
+def assert_alike(ours: str, theirs: str, rel: float = 5e-3, abs: float = 2e-3) -> None:
     """Assert the same lines, numbers within the rounding of many steps of training."""
     one, two = compared(ours), compared(theirs)
     assert len(one) == len(two), f"{len(one)} lines, {len(two)} were expected:\n{ours}"
     for line, expected in zip(one, two, strict=True):
         assert NUMBER.sub("#", line) == NUMBER.sub("#", expected)
         for a, b in zip(NUMBER.findall(line), NUMBER.findall(expected), strict=True):
-            assert float(a) == pytest.approx(float(b), rel=5e-3, abs=2e-3), f"{line}\n{expected}"
+            assert float(a) == pytest.approx(float(b), rel=rel, abs=abs), f"{line}\n{expected}"
 
 
 def run(path: pathlib.Path, folder: pathlib.Path) -> subprocess.CompletedProcess[str]:
@@ -64,7 +68,8 @@ def test_a_program_prints_the_same_as_on_pytorch(name: str, tmp_path: pathlib.Pa
         assert "pip install ray" in done.stderr
         return
     assert done.returncode == 0, f"{done.stdout}{done.stderr}"
-    assert_alike(done.stdout, (PROGRAMS / "expected" / f"{name}.txt").read_text())
+    expected = (PROGRAMS / "expected" / f"{name}.txt").read_text()
+    assert_alike(done.stdout, expected, **FEW_STEPS.get(name, {}))
 
 
 def test_differences_are_seen() -> None:
@@ -72,3 +77,5 @@ def test_differences_are_seen() -> None:
     for ours in ("loss 1.1", "loss 1.0 1.0", "lost 1.0", "loss 1.0\nloss 1.0"):
         with pytest.raises(AssertionError):
             assert_alike(ours, "loss 1.0")
+    with pytest.raises(AssertionError):
+        assert_alike("loss 1.0001", "loss 1.0", **FEW_STEPS["seeded_training"])

@@ -76,7 +76,7 @@ def conv2d(
     for dim, (before, after) in zip((-2, -1), borders, strict=True):
         if before != after:  # the larger border is on both sides, so the first output is dropped
             result = result.narrow(dim, 1, result.shape[dim] - 1)
-    return result
+    return result.contiguous()
 
 
 def _conv2d_of_others(input: Tensor, weight: Tensor, *options: Any) -> Tensor:
@@ -254,7 +254,8 @@ def conv3d(
     sides = (borders[1][0], borders[2][0])
     result = conv2d(images, kernel, bias, steps[1:], sides, spreads[1:], groups)
     result = result.reshape((batch, slices, *result.shape[1:]))
-    return result.transpose(1, 2)
+    # its order in memory is PyTorch's: programs use `view`, and `randn_like` draws in this order
+    return result.transpose(1, 2).contiguous()
 
 
 _Options = tuple[Sizes, Sizes, Sizes, Sizes]  # stride, padding, output_padding, dilation
