@@ -18,6 +18,7 @@ setup(
             "plait_graph._graph",
             [
                 *PROGRAMS,
+                "cpp/run/bytes_on_disk.cpp",
                 "cpp/run/file.cpp",
                 "cpp/recording/*.cpp",
                 "cpp/deferral/*.cpp",

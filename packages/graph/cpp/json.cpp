@@ -4,9 +4,37 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 namespace plait::graph {
+namespace {
+
+#if defined(__cpp_lib_to_chars)
+// False: the number is beyond those of float64, or too small for them.
+bool read_float(const char *begin, const char *end, double *value) {
+  return std::from_chars(begin, end, *value).ec == std::errc();
+}
+// The shortest text that is read as the same number.
+std::string_view shortest_text(char (&text)[40], double value) {
+  return {text, size_t(std::to_chars(text, text + sizeof text, value).ptr - text)};
+}
+#else  // a C++ library that has these functions for integers alone
+bool read_float(const char *begin, const char *end, double *value) {
+  *value = std::strtod(std::string(begin, end).c_str(), nullptr);
+  return std::isfinite(*value);
+}
+std::string_view shortest_text(char (&text)[40], double value) {
+  int n = 0;
+  for (int digits = 15; digits <= 17; digits++) {
+    n = std::snprintf(text, sizeof text, "%.*g", digits, value);
+    if (std::strtod(text, nullptr) == value) break;
+  }
+  return {text, size_t(n)};
+}
+#endif
+
+}  // namespace
 
 const char *Json::describe(Kind kind) {
   switch (kind) {
@@ -342,7 +370,7 @@ class JsonParser {
 
   void push_float(const char *start) {
     double result = 0;
-    if (std::from_chars(start, at_, result).ec != std::errc()) {
+    if (!read_float(start, at_, &result)) {
       if (is_large(start, at_)) fail(start, "a float beyond float64");
       result = *start == '-' ? -0.0 : 0.0;
     }
@@ -366,8 +394,7 @@ void write_json(std::string &out, int64_t value) {
 void write_json(std::string &out, double value) {
   if (!std::isfinite(value)) throw JsonError("a float of JSON must be finite");
   char text[40];
-  const std::string_view shortest(
-      text, size_t(std::to_chars(text, text + sizeof text, value).ptr - text));
+  const std::string_view shortest = shortest_text(text, value);
   out += shortest;
   if (shortest.find_first_of(".e") == std::string_view::npos) out += ".0";
 }

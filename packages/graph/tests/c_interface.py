@@ -46,6 +46,10 @@ def load(path: str) -> ctypes.CDLL:
     number = ctypes.POINTER(ctypes.c_double)
     arguments: dict[str, tuple[Any, list[Any]]] = {
         "open": (whole, [text, ctypes.POINTER(Settings), ctypes.POINTER(handle)]),
+        "open_memory": (
+            whole,
+            [ctypes.c_void_p, u64, ctypes.POINTER(Settings), ctypes.POINTER(handle)],
+        ),
         "close": (None, [handle]),
         "error": (text, [handle]),
         "count": (u32, [handle, whole]),
@@ -56,6 +60,7 @@ def load(path: str) -> ctypes.CDLL:
         "number": (whole, [handle, u32, number]),
         "set_number": (whole, [handle, u32, ctypes.c_double]),
         "save": (whole, [handle, text]),
+        "save_memory": (whole, [handle, ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(u64)]),
         "memory": (u64, [handle]),
     }
     for name, (result, types) in arguments.items():
@@ -75,13 +80,18 @@ class RunError(Exception):
 class Run:
     """A handle of the library."""
 
-    def __init__(self, library: ctypes.CDLL, path: str, libraries: str = "", **more: int) -> None:
+    def __init__(
+        self, library: ctypes.CDLL, file: str | bytes, libraries: str = "", **more: int
+    ) -> None:
+        """Open the file of a path, or of bytes in memory."""
         self._library = library
         self.handle = ctypes.c_void_p()
         settings = Settings(ctypes.sizeof(Settings), libraries.encode() or None, **more)
-        code = library.plait_run_open(
-            path.encode(), ctypes.byref(settings), ctypes.byref(self.handle)
-        )
+        rest = ctypes.byref(settings), ctypes.byref(self.handle)
+        if isinstance(file, str):
+            code = library.plait_run_open(file.encode(), *rest)
+        else:
+            code = library.plait_run_open_memory(file, len(file), *rest)
         if code:
             text = library.plait_run_error(self.handle).decode()
             self.close()
@@ -139,6 +149,16 @@ class Run:
     def save(self, path: str) -> None:
         """Write the graph to a file."""
         self._check(self._library.plait_run_save(self.handle, path.encode()))
+
+    def saved(self) -> bytes:
+        """Return the bytes of the graph's file."""
+        data, nbytes = ctypes.c_void_p(), ctypes.c_uint64()
+        self._check(
+            self._library.plait_run_save_memory(
+                self.handle, ctypes.byref(data), ctypes.byref(nbytes)
+            )
+        )
+        return ctypes.string_at(data, nbytes.value)  # type: ignore[arg-type]
 
     def memory(self) -> int:
         """Return the bytes that are planned."""

@@ -465,6 +465,43 @@ def test_a_saved_graph_goes_on(
     again.close()
 
 
+def test_a_graph_in_memory(
+    run: Any, library: ctypes.CDLL, libraries: str, training_file: Path, tmp_path: Path
+) -> None:
+    run.set(c.INPUT, 0, bytes_of([1, 1, 1]))
+    run.execute()
+    run.save(str(tmp_path / "new.safetensors"))
+    saved = run.saved()
+    assert saved == (tmp_path / "new.safetensors").read_bytes()
+    for start in (training_file.read_bytes(), saved):
+        mapped = c.Run(library, start, libraries, flags=1)  # memory is not mapped, but copied
+        again = c.Run(library, start, libraries)
+        for each in (mapped, again):
+            each.set(c.INPUT, 0, bytes_of([2, 2, 2]))
+            each.execute()
+        assert again.read(c.OUTPUT, 0) == mapped.read(c.OUTPUT, 0)
+        mapped.close()
+    run.set(c.INPUT, 0, bytes_of([2, 2, 2]))
+    run.execute()
+    assert again.read(c.WEIGHT, 0) == run.read(c.WEIGHT, 0)
+    again.close()
+    for n in (*range(9), 100, len(saved) - 1):
+        with pytest.raises(c.RunError, match=r"^the (file|header)"):
+            c.Run(library, saved[:n], libraries)
+
+
+def test_errors_of_a_graph_in_memory(run: Any, library: ctypes.CDLL) -> None:
+    handle, nbytes = ctypes.c_void_p(), ctypes.c_uint64()
+    assert library.plait_run_open_memory(None, 8, None, ctypes.byref(handle)) == -4
+    assert library.plait_run_error(handle) == b"plait_run_open_memory: `data` must not be NULL"
+    data = ctypes.c_void_p()
+    assert library.plait_run_save_memory(handle, ctypes.byref(data), ctypes.byref(nbytes)) == -4
+    assert library.plait_run_error(handle) == b"plait_run_save_memory: no file is open"
+    library.plait_run_close(handle)
+    assert library.plait_run_save_memory(run.handle, None, ctypes.byref(nbytes)) == -4
+    assert b"must not be NULL" in library.plait_run_error(run.handle)
+
+
 def test_a_save_that_fails_changes_nothing(run: Any, tmp_path: Path) -> None:
     with pytest.raises(c.RunError, match="no file can be made beside it"):
         run.save(str(tmp_path / "no" / "file"))

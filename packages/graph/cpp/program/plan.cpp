@@ -307,9 +307,11 @@ class Program::Planner {
     const Memory &m = p_.memories_[size_t(memory)];
     const uint64_t from = next_address_ - uint64_t(m.begin);
     next_address_ += aligned(m.nbytes) + alignment;
-    if (next_address_ >> 62)
+    constexpr uint64_t most = sizeof(void *) == 8 ? uint64_t(1) << 62 : UINTPTR_MAX;
+    if (next_address_ > most)
       check(runtime->raise(thread_, PLAIT_MEMORY_ERROR, "graph",
-                           "its values have more than 2^62 bytes"));
+                           "its values have more than %llu bytes together",
+                           static_cast<unsigned long long>(most)));
     check(runtime->storage_wrap(thread_, reinterpret_cast<void *>(from), 0, {PLAIT_META, 0}, 0,
                                 nullptr, nullptr, &storage));
     const auto owned = Ref<plait_storage>::steal(storage);

@@ -356,7 +356,7 @@ void read_sizes_by(const py::object &reader) {
 
 py::tuple read_file(const std::string &path) {
   try {
-    const TensorFile file(path);
+    const TensorFile file(open_file(path));
     py::dict texts, tensors;
     for (const auto &[key, text] : file.texts()) texts[py::str(key)] = text;
     for (const FileEntry &entry : file.entries()) {
@@ -380,7 +380,9 @@ void write_file(const std::string &path, const py::dict &texts, const py::sequen
   std::vector<NamedTensor> all;
   for (size_t i = 0; i < held.size(); i++) all.push_back({names[i].cast<std::string>(), held[i]});
   try {
-    write_tensor_file(runtime->thread(), path, all_texts, all);
+    const std::unique_ptr<NewFile> file = create_file(path);
+    write_tensors(runtime->thread(), file.get(), all_texts, all);
+    file->finish();
   } catch (const FileError &e) {
     raise_file_error(e);
   }

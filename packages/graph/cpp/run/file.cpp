@@ -1,14 +1,6 @@
 #include "run/file.hpp"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <climits>
-#include <cstdio>
 #include <cstring>
 
 #include "graph.hpp"
@@ -43,10 +35,6 @@ constexpr DTypeName kDTypes[] = {
     {"F8_E8M0", dtype::float8_e8m0fnu},
 };
 
-std::string system_text(int code) { return std::strerror(code); }
-
-constexpr uint64_t kStep = uint64_t(1) << 24;  // bytes of one read or write
-
 // Elements times bytes, or false if that exceeds 63 bits.
 bool bytes_of(const std::vector<int64_t> &shape, DType dtype, uint64_t *nbytes) {
   int64_t n = itemsize(dtype);
@@ -78,35 +66,17 @@ const char *TensorFile::dtype_name(DType d) {
   return nullptr;
 }
 
-void TensorFile::fail(const std::string &text) const { throw FileError(path_ + ": " + text); }
+void TensorFile::fail(const std::string &text) const { source_->fail(text); }
 
-TensorFile::TensorFile(const std::string &path) : path_(path) {
-  // O_NONBLOCK: to open a pipe does not wait for a writer.
-  file_ = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (file_ < 0) fail("the file cannot be opened (" + system_text(errno) + ")");
-  try {
-    struct stat status{};
-    if (fstat(file_, &status)) fail("the file cannot be read (" + system_text(errno) + ")");
-    if (!S_ISREG(status.st_mode)) fail("a regular file is required");
-    size_ = uint64_t(status.st_size);
-    read_header();
-  } catch (...) {
-    close(file_);
-    throw;
-  }
+TensorFile::TensorFile(std::unique_ptr<ByteSource> source)
+    : source_(std::move(source)), size_(source_->size()) {
+  read_header();
 }
 
-TensorFile::~TensorFile() { close(file_); }
+TensorFile::~TensorFile() = default;
 
 void TensorFile::read_bytes(uint64_t offset, void *data, uint64_t nbytes) const {
-  for (uint64_t done = 0; done < nbytes;) {
-    const ssize_t n = pread(file_, static_cast<char *>(data) + done,
-                            size_t(std::min(kStep, nbytes - done)), off_t(offset + done));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) fail("the file cannot be read (" + system_text(errno) + ")");
-    if (n == 0) fail("the file was cut while it was read");
-    done += uint64_t(n);
-  }
+  source_->read(offset, data, nbytes);
 }
 
 void TensorFile::read_header() {
@@ -229,27 +199,17 @@ Tensor TensorFile::read(plait_thread *thread, const FileEntry &entry, DType dtyp
   return tensor;
 }
 
-struct TensorFile::Mapping {
-  char *data;
-  uint64_t nbytes;
-  ~Mapping() { munmap(data, size_t(nbytes)); }
-};
-
 Tensor TensorFile::map(plait_thread *thread, const FileEntry &entry, DType dtype,
                        const std::vector<int64_t> &shape) const {
   check_type(entry, dtype, shape);
   if (!entry.nbytes || same(dtype, dtype::bool_)) return read(thread, entry, dtype, shape);
-  if (!mapping_) {
-    void *data =
-        mmap(nullptr, size_t(size_), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, file_, 0);
-    if (data == MAP_FAILED) fail("the file cannot be mapped (" + system_text(errno) + ")");
-    mapping_.reset(new Mapping{static_cast<char *>(data), size_});
-  }
-  char *data = mapping_->data + data_ + entry.begin;
+  if (!mapping_) mapping_ = source_->map();
+  if (!mapping_) return read(thread, entry, dtype, shape);
+  char *data = mapping_.get() + data_ + entry.begin;
   if (reinterpret_cast<uintptr_t>(data) % alignment(dtype))
     return read(thread, entry, dtype, shape);
-  auto holder = std::make_unique<std::shared_ptr<Mapping>>(mapping_);
-  const auto release = [](void *p) { delete static_cast<std::shared_ptr<Mapping> *>(p); };
+  auto holder = std::make_unique<std::shared_ptr<char>>(mapping_);
+  const auto release = [](void *p) { delete static_cast<std::shared_ptr<char> *>(p); };
   Ref<plait_storage> storage;
   check(runtime->storage_wrap(thread, data, entry.nbytes, DLDevice{kDLCPU, 0}, PLAIT_STORAGE_MAPPED,
                               release, holder.get(), storage.out()));
@@ -261,66 +221,6 @@ Tensor TensorFile::map(plait_thread *thread, const FileEntry &entry, DType dtype
 }
 
 namespace {
-
-// A file that gets its name when it is complete.
-class NewFile {
- public:
-  explicit NewFile(const std::string &path) : path_(path) {
-    char resolved[PATH_MAX];  // a link stays, and the file that it names is replaced
-    if (realpath(path.c_str(), resolved)) path_ = resolved;
-    const size_t slash = path_.rfind('/');
-    folder_ = slash == std::string::npos ? "." : path_.substr(0, slash + 1);
-    const std::string name = slash == std::string::npos ? path_ : path_.substr(slash + 1);
-    struct stat status{};
-    const bool exists = !stat(path_.c_str(), &status);
-    if (exists && !S_ISREG(status.st_mode)) fail("is not a regular file, and stays as it is");
-    const std::string start = folder_ + (folder_ == "." ? "/." : ".") + name + ".";
-    for (uint32_t i = 0; file_ < 0; i++) {
-      char token[24];
-      std::snprintf(token, sizeof token, "%08x", uint32_t(getpid()) * 2654435761u + i);
-      temporary_ = start + token + ".partial";
-      file_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-      if (file_ < 0 && errno != EEXIST)
-        fail("cannot be written: no file can be made beside it (" + system_text(errno) + ")");
-    }
-    if (exists) (void)!fchmod(file_, status.st_mode & 07777);
-  }
-  NewFile(const NewFile &) = delete;
-  NewFile &operator=(const NewFile &) = delete;
-  ~NewFile() {
-    if (file_ >= 0) close(file_);
-    if (!done_) unlink(temporary_.c_str());
-  }
-
-  void write(const void *data, uint64_t nbytes) {
-    for (uint64_t done = 0; done < nbytes;) {
-      const ssize_t n = ::write(file_, static_cast<const char *>(data) + done,
-                                size_t(std::min(kStep, nbytes - done)));
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0)
-        fail("cannot be written (" + system_text(errno) + "); what was there is unchanged");
-      done += uint64_t(n);
-    }
-  }
-
-  void take_name() {
-    if (fsync(file_) || close(std::exchange(file_, -1)) ||
-        rename(temporary_.c_str(), path_.c_str()))
-      fail("cannot be written (" + system_text(errno) + "); what was there is unchanged");
-    done_ = true;
-    const int folder = open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (folder < 0) return;  // the name is not durable yet, as on file systems without fsync
-    fsync(folder);
-    close(folder);
-  }
-
- private:
-  [[noreturn]] void fail(const std::string &text) const { throw FileError(path_ + ": " + text); }
-
-  std::string path_, folder_, temporary_;
-  int file_ = -1;
-  bool done_ = false;
-};
 
 // The tensor on the CPU, dense in C order.
 Tensor dense(plait_thread *thread, const Tensor &tensor) {
@@ -368,8 +268,8 @@ std::string header_text(const Texts &texts, const std::vector<const NamedTensor 
 
 }  // namespace
 
-void write_tensor_file(plait_thread *thread, const std::string &path, const Texts &texts,
-                       const std::vector<NamedTensor> &tensors) {
+void write_tensors(plait_thread *thread, ByteSink *sink, const Texts &texts,
+                   const std::vector<NamedTensor> &tensors) {
   std::vector<const NamedTensor *> order;
   for (const NamedTensor &each : tensors) order.push_back(&each);
   // Larger items first, so that all are aligned.
@@ -378,19 +278,16 @@ void write_tensor_file(plait_thread *thread, const std::string &path, const Text
   });
   const std::string header = header_text(texts, order);
   if (header.size() > TensorFile::kLargestHeader)
-    throw FileError(path + ": the header would have " + std::to_string(header.size()) +
-                    " bytes; at most " + std::to_string(TensorFile::kLargestHeader) +
-                    " are allowed");
-  NewFile file(path);
+    sink->fail("the header would have " + std::to_string(header.size()) + " bytes; at most " +
+               std::to_string(TensorFile::kLargestHeader) + " are allowed");
   uint8_t length[8];
   for (int i = 0; i < 8; i++) length[i] = uint8_t(uint64_t(header.size()) >> (8 * i));
-  file.write(length, sizeof length);
-  file.write(header.data(), header.size());
+  sink->write(length, sizeof length);
+  sink->write(header.data(), header.size());
   for (const NamedTensor *each : order) {
     const Tensor bytes = dense(thread, each->tensor);
-    file.write(bytes.data<char>(), nbytes_of(bytes.get()));
+    sink->write(bytes.data<char>(), nbytes_of(bytes.get()));
   }
-  file.take_name();
 }
 
 }  // namespace plait::graph

@@ -4,18 +4,14 @@
 #include <plait/plait.hpp>
 
 #include <memory>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-namespace plait::graph {
+#include "run/bytes.hpp"
 
-// A file cannot be opened, read or written, or is damaged; the text begins with its path.
-struct FileError : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
+namespace plait::graph {
 
 using Texts = std::vector<std::pair<std::string, std::string>>;
 
@@ -29,16 +25,15 @@ struct FileEntry {
 
 class TensorFile {
  public:
-  // Opens a file and checks its header against its size; reads no tensor. What it allocates is in
+  // Checks the header of a file against its size; reads no tensor. What it allocates is in
   // proportion to the header, which has at most kLargestHeader bytes.
-  explicit TensorFile(const std::string &path);
+  explicit TensorFile(std::unique_ptr<ByteSource>);
   TensorFile(const TensorFile &) = delete;
   TensorFile &operator=(const TensorFile &) = delete;
   ~TensorFile();
 
   static constexpr uint64_t kLargestHeader = 100'000'000;  // the layout's own limit
 
-  const std::string &path() const { return path_; }
   const std::vector<FileEntry> &entries() const { return entries_; }  // sorted by name
   const FileEntry *find(std::string_view name) const;                 // or NULL
   const Texts &texts() const { return texts_; }  // in the order of the header
@@ -49,14 +44,13 @@ class TensorFile {
   Tensor read(plait_thread *, const FileEntry &, DType, const std::vector<int64_t> &shape) const;
   // The same in memory that is read from the file at the first use, and copied where it is written:
   // the file does not change. It must not be cut while the tensor lives; to replace it by a rename
-  // is allowed. A tensor that is not aligned in the file is read.
+  // is allowed. A tensor that is not aligned in the file, or of a source without mappings, is read.
   Tensor map(plait_thread *, const FileEntry &, DType, const std::vector<int64_t> &shape) const;
 
   // Names of dtypes in such files: "F32". NULL for a dtype that they do not have.
   static const char *dtype_name(DType);
 
  private:
-  struct Mapping;
   void read_header();
   void add_entry(std::string_view name, const class Json &);
   void check_cover();
@@ -64,12 +58,11 @@ class TensorFile {
   void read_bytes(uint64_t offset, void *, uint64_t nbytes) const;
   [[noreturn]] void fail(const std::string &) const;
 
-  std::string path_;
-  int file_ = -1;
+  std::unique_ptr<ByteSource> source_;
   uint64_t size_ = 0, data_ = 0;  // bytes of the file; the offset of the first tensor
   std::vector<FileEntry> entries_;
   Texts texts_;
-  mutable std::shared_ptr<Mapping> mapping_;  // made by the first `map`
+  mutable std::shared_ptr<char> mapping_;  // made by the first `map`
 };
 
 struct NamedTensor {
@@ -77,9 +70,7 @@ struct NamedTensor {
   Tensor tensor;
 };
 
-// Writes a file beside `path`, then renames it: at `path` there is the whole new file or what was
-// there. complex128, which the layout does not have, is written as pairs of F64.
-void write_tensor_file(plait_thread *, const std::string &path, const Texts &,
-                       const std::vector<NamedTensor> &);
+// Writes such a file. complex128, which the layout does not have, is written as pairs of F64.
+void write_tensors(plait_thread *, ByteSink *, const Texts &, const std::vector<NamedTensor> &);
 
 }  // namespace plait::graph

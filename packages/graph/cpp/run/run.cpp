@@ -29,6 +29,7 @@ struct plait_run {
   std::vector<bool> is_borrowed;      // by input
   std::vector<plait_tensor *> list;   // of the inputs
   std::vector<Tensor> copies;     // on the host, that `plait_run_get` gave
+  std::vector<char> saved;        // by `plait_run_save_memory`
 };
 
 namespace plait::graph {
@@ -304,8 +305,9 @@ bool stays_true(const std::string &key, const std::string &value) {
   return key != kGraph && key.compare(0, 5, "plait") != 0 && !(key == "format" && value == "plait");
 }
 
-void open_file(plait_run *run, const char *path, const plait_run_settings &settings) {
-  const TensorFile file(path);
+void load_file(plait_run *run, std::unique_ptr<ByteSource> source,
+               const plait_run_settings &settings) {
+  const TensorFile file(std::move(source));
   const std::string *text = file.text(kGraph);
   if (!text)
     fail(PLAIT_RUN_ERROR,
@@ -434,6 +436,35 @@ void describe_tensor(plait_run *run, int kind, uint32_t i, plait_run_tensor *out
   *out = result;
 }
 
+// Opens a handle for the file that `source` returns.
+template <class F>
+int open_with(const char *function, const plait_run_settings *settings, plait_run **result,
+              F &&source) {
+  if (!result) return PLAIT_RUN_VALUE_ERROR;
+  auto *run = *result = new (std::nothrow) plait_run;
+  if (!run) return PLAIT_RUN_MEMORY_ERROR;
+  return guarded(run, [&] {
+    plait_run_settings all{};
+    if (settings && settings->size < sizeof all)
+      fail(PLAIT_RUN_VALUE_ERROR,
+           std::string(function) + ": `size` of the settings must be their sizeof");
+    if (settings) all = *settings;
+    if (all.flags & ~uint32_t(PLAIT_RUN_MAP_WEIGHTS))
+      fail(PLAIT_RUN_VALUE_ERROR, std::string(function) + ": the settings have an unknown flag");
+    load_file(run, source(), all);
+  });
+}
+
+// Writes the file of a handle as it is now.
+void write_file(plait_run *run, ByteSink *sink) {
+  Texts texts = run->texts;
+  texts.emplace_back(kGraph, current_text(run->program, run->text));
+  std::vector<NamedTensor> weights;
+  for (size_t i = 0; i < run->program->n_weights(); i++)
+    weights.push_back({run->program->weight_names()[i], run->program->weights()[i]});
+  write_tensors(runtime->thread(), sink, texts, weights);
+}
+
 }  // namespace
 }  // namespace plait::graph
 
@@ -442,26 +473,26 @@ using namespace plait::graph;
 extern "C" {
 
 int plait_run_open(const char *path, const plait_run_settings *settings, plait_run **result) {
-  if (!result) return PLAIT_RUN_VALUE_ERROR;
-  auto *run = *result = new (std::nothrow) plait_run;
-  if (!run) return PLAIT_RUN_MEMORY_ERROR;
-  int code = guarded(run, [&] {
-    plait_run_settings all{};
+  const int code = open_with("plait_run_open", settings, result, [&] {
     if (!path) fail(PLAIT_RUN_VALUE_ERROR, "plait_run_open: `path` must not be NULL");
-    if (settings && settings->size < sizeof all)
-      fail(PLAIT_RUN_VALUE_ERROR, "plait_run_open: `size` of the settings must be their sizeof");
-    if (settings) all = *settings;
-    if (all.flags & ~uint32_t(PLAIT_RUN_MAP_WEIGHTS))
-      fail(PLAIT_RUN_VALUE_ERROR, "plait_run_open: the settings have an unknown flag");
-    open_file(run, path, all);
+    return open_file(path);
   });
-  if (code == PLAIT_RUN_OK || !path || run->error.compare(0, std::strlen(path), path) == 0)
-    return code;
+  if (code == PLAIT_RUN_OK || !path || !result || !*result) return code;
+  std::string &error = (*result)->error;
+  if (error.compare(0, std::strlen(path), path) == 0) return code;
   try {
-    run->error = std::string(path) + ": " + run->error;
+    error = std::string(path) + ": " + error;
   } catch (const std::bad_alloc &) {  // the text stays as it is
   }
   return code;
+}
+
+int plait_run_open_memory(const void *data, uint64_t nbytes, const plait_run_settings *settings,
+                          plait_run **result) {
+  return open_with("plait_run_open_memory", settings, result, [&] {
+    if (!data) fail(PLAIT_RUN_VALUE_ERROR, "plait_run_open_memory: `data` must not be NULL");
+    return open_memory(data, nbytes);
+  });
 }
 
 void plait_run_close(plait_run *run) { delete run; }
@@ -571,12 +602,22 @@ int plait_run_save(plait_run *run, const char *path) {
     if (!run->program || !path)
       fail(PLAIT_RUN_VALUE_ERROR, run->program ? "plait_run_save: `path` must not be NULL"
                                                : "plait_run_save: no file is open");
-    Texts texts = run->texts;
-    texts.emplace_back(kGraph, current_text(run->program, run->text));
-    std::vector<NamedTensor> weights;
-    for (size_t i = 0; i < run->program->n_weights(); i++)
-      weights.push_back({run->program->weight_names()[i], run->program->weights()[i]});
-    write_tensor_file(runtime->thread(), path, texts, weights);
+    const std::unique_ptr<NewFile> file = create_file(path);
+    write_file(run, file.get());
+    file->finish();
+  });
+}
+
+int plait_run_save_memory(plait_run *run, const void **data, uint64_t *nbytes) {
+  return guarded(run, [&] {
+    if (!run->program) fail(PLAIT_RUN_VALUE_ERROR, "plait_run_save_memory: no file is open");
+    if (!data || !nbytes)
+      fail(PLAIT_RUN_VALUE_ERROR, "plait_run_save_memory: `data` and `nbytes` must not be NULL");
+    MemorySink sink;
+    write_file(run, &sink);
+    run->saved = std::move(sink.bytes);
+    *data = run->saved.data();
+    *nbytes = run->saved.size();
   });
 }
 

@@ -111,6 +111,13 @@ typedef struct plait_run_tensor {
 PLAIT_RUN_API int plait_run_open(const char *path, const plait_run_settings *settings,
                                  plait_run **run);
 
+/** Open a file whose bytes are in memory, as ::plait_run_open does. Weights are copied from it.
+ *
+ * @param data the bytes, which may be freed after the call
+ * @param nbytes their number */
+PLAIT_RUN_API int plait_run_open_memory(const void *data, uint64_t nbytes,
+                                        const plait_run_settings *settings, plait_run **run);
+
 /** Free the handle and all memory that its tensors have. NULL is allowed. */
 PLAIT_RUN_API void plait_run_close(plait_run *run);
 
@@ -178,6 +185,13 @@ PLAIT_RUN_API int plait_run_set_number(plait_run *run, uint32_t index, double va
  *
  * A file at `path` is replaced when the new one is complete, and stays as it is after an error. */
 PLAIT_RUN_API int plait_run_save(plait_run *run, const char *path);
+
+/** Give the bytes that ::plait_run_save would write.
+ *
+ * @param data the first byte, which belongs to the handle and is valid until the next call of this
+ *        function, or until the handle is closed
+ * @param nbytes their number */
+PLAIT_RUN_API int plait_run_save_memory(plait_run *run, const void **data, uint64_t *nbytes);
 
 /** Return an upper bound of the bytes of all tensors of the handle during a run: inputs, weights,
  * outputs and values in between. It is known before the first run. Scratch memory of kernels, and
