@@ -157,3 +157,23 @@ def test_complex_views_begin_between_multiples_of_their_size(dtype: pc.dtype) ->
     z.scatter_(0, rows[4:6], pc.ones(2, dtype=z.dtype))
     want[[3, 1, 19]], want[4:6] = 0, 1
     np.testing.assert_array_equal(z.numpy(), want)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "int64", "complex128"])
+@pytest.mark.parametrize("rows", [5, 3000])
+def test_rows_of_every_length_and_step(dtype: str, rows: int) -> None:
+    lengths = [1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 31, 33, 65, 513] if rows < 10 else [3, 16, 21]
+    for length in lengths:
+        x = (RNG.standard_normal((2, rows + 2, 3 * length)) * 50).astype(dtype)
+        for step in (1, 2, 3, -1, -2, 0):
+            part = x[:, 1:-1, :: step or 1][..., :length]
+            if step == 0:
+                part = np.broadcast_to(part[..., :1], part.shape)
+            for view in (part, part[:, ::-1], part.transpose(1, 0, 2)):
+                np.testing.assert_array_equal(pc.from_numpy(view).clone().numpy(), view)
+                for apart in (1, 2, 3):
+                    whole = np.zeros((*view.shape[:-1], apart * length + 2), dtype)
+                    written = whole.copy()
+                    whole[..., 1:-1:apart] = view
+                    pc.from_numpy(written)[..., 1:-1:apart].copy_(pc.from_numpy(view))
+                    np.testing.assert_array_equal(written, whole)

@@ -2,14 +2,11 @@
 #include "kernel/copy.h"
 
 #include "kernel/cast.h"
+#include "kernel/copy_rows.h"
 #include "kernel/transpose.h"
 
 namespace plait::core {
 namespace {
-
-void move_loop(char *out, char *const *in, int64_t n, const void *item) {
-  memcpy(out, in[0], size_t(n) * size_t(*static_cast<const int *>(item)));
-}
 
 // The dimension along which the source is contiguous, if it isn't the innermost one of the target;
 // else -1.
@@ -63,8 +60,7 @@ void copy_same(const plait_call *c, Plan &p, int item) {
   p.finish();
   const int d = crossed(p, item);
   if (d >= 0) return copy_crossed(c, p, d, item);
-  const Inner inner{move_loop, &item, {item, item}};
-  run_elementwise(c, p, inner);
+  copy_rows(c, p, item);
 }
 
 // A complex tensor as its real (part 0) or imaginary (part 1) numbers.
