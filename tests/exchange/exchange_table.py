@@ -10,8 +10,8 @@ Each model of the benchmarks goes, with the same weights, by a file
 
 A row has the largest difference of the outputs as a part of the largest output, and milliseconds of
 a call on one thread: the least of several, of both in turn. `--write` puts the table between the
-marks in a guide. It ends with an error if a difference is larger than 0.001. It needs PyTorch;
-`nox -s exchange -- --table` installs it.
+marks in a guide. It ends with an error if a difference is larger than 0.001, or if plait or
+onnxruntime refuses a model. It needs PyTorch; `nox -s exchange -- --table` installs it.
 """
 
 from __future__ import annotations
@@ -78,6 +78,23 @@ def session_of(model: Any, arrays: list[Any]) -> Run:
     return lambda: session.run(None, feed)
 
 
+class Refused(Exception):
+    """PyTorch does not write a model."""
+
+
+def by_torch(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    """Call a function of PyTorch that writes a model."""
+    try:
+        return function(*args, **options)
+    except Exception as error:
+        raise Refused(f"PyTorch refuses: {type(error).__name__}: {first_line(error)}") from error
+
+
+def first_line(error: Exception) -> str:
+    """Return the first line of an error, for a cell of a table."""
+    return (str(error).strip() or type(error).__name__).split("\n")[0].replace("|", "/")[:150]
+
+
 class Pair:
     """A model in both libraries, with its inputs."""
 
@@ -95,7 +112,8 @@ class Pair:
     def archive_of_torch(self) -> tuple[Run, Run]:
         """PyTorch's archive in plait, beside PyTorch."""
         file = io.BytesIO()
-        torch.jit.save(torch.jit.trace(self.other, self.others, check_trace=False), file)
+        traced = by_torch(torch.jit.trace, self.other, self.others, check_trace=False)
+        torch.jit.save(traced, file)
         file.seek(0)
         module = _torchscript.load(file)
         return lambda: module(*self.tensors), lambda: self.other(*self.others)
@@ -118,7 +136,8 @@ class Pair:
         file = io.BytesIO()
         torch.backends.mha.set_fastpath_enabled(False)  # one operator, which ONNX does not have
         try:
-            torch.onnx.export(self.other, self.others, file, dynamo=False, opset_version=17)
+            options = {"dynamo": False, "opset_version": 17}
+            by_torch(torch.onnx.export, self.other, self.others, file, **options)
         finally:
             torch.backends.mha.set_fastpath_enabled(True)
         module = plait_onnx.load(file.getvalue())
@@ -140,9 +159,11 @@ def rows_of(name: str, small: bool) -> list[tuple[str, bool]]:
         head = f"| {pair.title} | {source} | {target} | {form} |"
         try:
             difference, own, other = compared(*way(pair))
+        except Refused as error:
+            rows.append((f"{head} {error} | | |", True))
+            continue
         except Exception as error:
-            first = (str(error).strip() or type(error).__name__).split("\n")[0].replace("|", "/")
-            rows.append((f"{head} {type(error).__name__}: {first[:150]} | | |", False))
+            rows.append((f"{head} **{type(error).__name__}**: {first_line(error)} | | |", False))
             continue
         right = difference <= LARGEST
         said = f"{difference:.0e}" if right else f"**{difference:.0e}**"
