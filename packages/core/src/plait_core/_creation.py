@@ -73,16 +73,23 @@ def _shared(data: Any) -> Tensor | None:
     if is_tensor(data):
         result: Tensor = data
         return result
-    # `ndim` first: NumPy's numbers make their interface anew each time
-    if getattr(data, "ndim", 0) and hasattr(data, "__array_interface__"):
+    # `ndim` first: NumPy's numbers make their interface anew each time, and arrays do when they are
+    # asked, but not their class
+    if getattr(data, "ndim", 0) and (
+        hasattr(type(data), "__array_interface__") or hasattr(data, "__array_interface__")
+    ):
         return from_numpy(data)
     return from_dlpack(data) if hasattr(data, "__dlpack__") else None
 
 
 def _moved(shared: Tensor, data: Any, dtype: Any, device: Any) -> Tensor:
-    if device is None and shared is not data and shared.device.type == "cpu":
-        device = binding.get_default_device()
-    if dtype is None and (device is None or device == shared.device):
+    if device is None and shared is not data:
+        here = shared.device
+        if here.type == "cpu":
+            device = binding.get_default_device()
+            if device == here:
+                device = None
+    if (dtype is None or dtype == shared.dtype) and (device is None or device == shared.device):
         return shared
     return shared.to(device=device, dtype=dtype)
 

@@ -74,6 +74,8 @@ def stack(arrays: Sequence[Any]) -> Any:
             return out
         return np.concatenate(arrays).reshape(len(arrays), *first.shape)
     function = getattr(library_of(first), "stack", None)
+    if _allocate is None and function is not None:
+        return function(arrays)
     if function is None:
         kind = f"{type(first).__module__}.{type(first).__qualname__}"
         raise TypeError(

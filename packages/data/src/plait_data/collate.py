@@ -151,6 +151,8 @@ def _collate(samples: Sequence[Any], convert: Converter | None, where: str) -> A
         return _converted(_numbers(samples, where), convert)
     if kind is tuple or kind is list:
         return _sequence(samples, convert, where)
+    if kind is dict:
+        return _mapping(samples, convert, where)
     if is_array(first):
         return _converted(_stacked(samples, where), convert)
     if isinstance(first, (bool, int, float, complex, np.generic)):
@@ -178,6 +180,11 @@ def _sequence(samples: Sequence[Any], convert: Converter | None, where: str) -> 
 
 
 def _stacked(samples: Sequence[Any], where: str) -> Any:
+    if len(set(map(type, samples))) == 1 and not isinstance(samples[0], np.ndarray):
+        try:  # most are of one shape, which the library itself looks at
+            return stack(samples)
+        except (ValueError, RuntimeError):
+            pass
     try:
         shapes = {sample.shape for sample in samples}
     except AttributeError:
@@ -235,15 +242,12 @@ def _no_numbers(samples: Sequence[Any], where: str) -> TypeError:
 def _mapping(samples: Sequence[Any], convert: Converter | None, where: str) -> Any:
     first = samples[0]
     keys = first.keys()
-    for sample in samples:
-        # Exactly dicts are compared by their lengths here and by look-up below, in less time.
-        # Other mappings may invent missing keys (Counter, defaultdict).
-        if type(sample) is dict and type(first) is dict:
-            same = len(sample) == len(first)
-        else:
-            same = isinstance(sample, Mapping) and sample.keys() == keys
-        if not same:
-            raise _unequal_keys(first, sample, where)
+    # Exactly dicts are compared by their lengths here and by look-up below, in less time. Other
+    # mappings may invent missing keys (Counter, defaultdict).
+    if set(map(type, samples)) != {dict} or len(set(map(len, samples))) > 1:
+        for sample in samples:
+            if not isinstance(sample, Mapping) or sample.keys() != keys:
+                raise _unequal_keys(first, sample, where)
     try:
         columns = {key: [sample[key] for sample in samples] for key in first}
     except KeyError:

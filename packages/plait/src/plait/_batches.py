@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 from types import ModuleType
 from typing import Any
 
 from plait_abi.components import require
 
 
+@functools.cache
+def _from_numpy() -> Any:
+    return require("core").from_numpy
+
+
 def _to_tensor(array: Any) -> Any:
-    return require("core").from_numpy(array)
+    return _from_numpy()(array)
 
 
 def _next_seed() -> int:

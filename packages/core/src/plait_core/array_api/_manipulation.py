@@ -143,7 +143,7 @@ def squeeze(x: Tensor, /, axis: int | tuple[int, ...]) -> Tensor:
 
 def stack(arrays: Sequence[Tensor], /, *, axis: int = 0) -> Tensor:
     """Join arrays along a new axis."""
-    return call("stack", _of_one_dtype(arrays), axis)
+    return call("stack", list(arrays), axis)  # which finds the common dtype
 
 
 def _of_one_dtype(arrays: Sequence[Tensor]) -> list[Tensor]:
