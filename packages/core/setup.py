@@ -78,9 +78,21 @@ LEVELS = [
         machine="x86_64",
     ),
 ]
-RUNTIME = Library("plait_core", ["cpp/runtime/**/*.cpp"], include_dirs=["cpp", "cpp/runtime"])
-# What `plait_graph.bundle` compiles: the runtime and the kernels of one level of processors.
-SHIPPED = [RUNTIME, *(each for each in LEVELS if each.name != "plait_cpu_exact")]
+ONE_THREAD = "cpp/runtime/one_thread.cpp"
+RUNTIME = Library(
+    "plait_core",
+    ["cpp/runtime/**/*.cpp", f"!{ONE_THREAD}"],
+    include_dirs=["cpp", "cpp/runtime"],
+)
+# The runtime of WebAssembly (docs/design/0060).
+WASM_RUNTIME = Library(
+    "plait_core_wasm",
+    [ONE_THREAD, "cpp/runtime/plugin.cpp", "cpp/runtime/random.cpp"],
+    include_dirs=["cpp", "cpp/runtime"],
+    machine="wasm32",
+)
+# What `plait_graph.bundle` compiles: a runtime and the kernels of one level of processors.
+SHIPPED = [RUNTIME, WASM_RUNTIME, *(each for each in LEVELS if each.name != "plait_cpu_exact")]
 
 
 def has_avx2() -> bool:

@@ -39,7 +39,9 @@ void give_block(BlockCache Thread::*cache, void *p) {
   std::free(p);
   // malloc keeps the pages below its last live block: once many blocks are freed, give them back
   if (t && t->peak - --t->live > kTrimAfter) {
+#if defined(__GLIBC__)
     malloc_trim(0);
+#endif
     t->peak = t->live;
   }
 }

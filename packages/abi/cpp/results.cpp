@@ -45,7 +45,7 @@ plait_status view(plait_call *c, uint32_t i, plait_tensor *base, int32_t ndim, c
                   const int64_t *strides, int64_t offset) {
   plait_tensor *t = nullptr;
   int64_t bytes = 0;
-  if (__builtin_mul_overflow(offset, itemsize(base->dl.dtype), &bytes))
+  if (__builtin_mul_overflow(offset, itemsize(base->dl.dtype), &bytes) || ptrdiff_t(bytes) != bytes)
     return fail(c, PLAIT_SHAPE_ERROR, "a view from element %lld lies outside every storage",
                 (long long)offset);
   void *data = base->dl.data;  // the data pointer is checked below

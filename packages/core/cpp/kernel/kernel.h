@@ -16,10 +16,17 @@
 // collects these records in one array; nothing runs before the plug-in's init function reads it. A
 // kernel for special cases, which declines all others, is registered with PLAIT_KERNEL_SPECIAL: it
 // is called before the general one.
+#if defined(__wasm__)  // whose linker drops sections that no function refers to
+#define PLAIT_KERNEL_IN(part, id, op, function)                                           \
+  static ::plait::core::ListedRegistration id(part,                                       \
+                                              {::plait::core::selects(op) ? op : nullptr, \
+                                               ::plait::core::selects(op) ? function : nullptr})
+#else
 #define PLAIT_KERNEL_IN(part, id, op, function)                                \
   __attribute__((section(part), used,                                          \
                  aligned(16))) static const ::plait::core::Registration id = { \
       ::plait::core::selects(op) ? op : nullptr, ::plait::core::selects(op) ? function : nullptr}
+#endif
 #define PLAIT_KERNEL_JOIN(a, b) a##b
 #define PLAIT_KERNEL_ID(n) PLAIT_KERNEL_JOIN(registration_, n)
 #define PLAIT_KERNEL(op, function) \
@@ -37,6 +44,19 @@ struct alignas(16) Registration {  // NULL for an operator that the build leaves
   const char *op;
   plait_kernel kernel;
 };
+
+#if defined(__wasm__)
+struct ListedRegistration {  // enters a list before the module's first function is called
+  ListedRegistration(const char *part_name, Registration r) : part(part_name), record(r) {
+    *end = this;
+    end = &next;
+  }
+  const char *part;
+  Registration record;
+  ListedRegistration *next = nullptr;
+  static ListedRegistration *first, **end;
+};
+#endif
 
 // Dtypes.
 
@@ -109,9 +129,9 @@ constexpr bool selects_size(int size) {
 template <class T>
 constexpr bool is_float = false;
 template <>
-constexpr bool is_float<float> = true;
+inline constexpr bool is_float<float> = true;
 template <>
-constexpr bool is_float<double> = true;
+inline constexpr bool is_float<double> = true;
 PLAIT_INLINE bool is_half(Kind k) {
   return (selects(F16) && k == F16) || (selects(BF16) && k == BF16);
 }

@@ -1,4 +1,6 @@
 // The plug-in of a kernel library: registers every record of PLAIT_KERNEL as a kernel.
+#include <initializer_list>
+
 #include "convolution/winograd_mode.h"
 #include "kernel/half_fallback.h"
 #include "kernel/packed_weight.h"
@@ -18,6 +20,12 @@
 #define PLAIT_CORE_VERSION "0.2.0"
 #endif
 
+#if defined(__wasm__)
+using plait::core::ListedRegistration;
+using plait::core::Registration;
+ListedRegistration *plait::core::ListedRegistration::first;
+ListedRegistration **plait::core::ListedRegistration::end = &ListedRegistration::first;
+#else
 extern "C" {
 // The linker defines these around the sections of those names, if there are such.
 using plait::core::Registration;
@@ -25,6 +33,7 @@ using plait::core::Registration;
 PLAIT_HIDDEN __start_plait_kernels[], __stop_plait_kernels[];
 PLAIT_HIDDEN __start_plait_special[], __stop_plait_special[];
 }
+#endif
 
 namespace {
 
@@ -65,17 +74,28 @@ plait_status put(const plait_runtime *runtime, const plait_plugin *self, const p
 // The last kernel of an operator is called first. Behind each general kernel the fallback for
 // halves is registered.
 plait_status implement(const plait_runtime *runtime, const plait_plugin *self,
-                       const Registration *r, const Registration *end, bool general) {
-  for (; r != end; r++) {
-    const plait_op *op = r->op ? runtime->op(r->op) : nullptr;
-    if (!op) continue;  // the operator set may be another version without this operator
-    uint64_t undo = 0;
-    plait_thread *thread = runtime->thread();
-    if (general && has_halves)
-      PLAIT_TRY(
-          runtime->implement(thread, op, kDLCPU, plait::core::half_fallback, nullptr, self, &undo));
-    PLAIT_TRY(put(runtime, self, op, r));
-  }
+                       const Registration *r, bool general) {
+  const plait_op *op = r->op ? runtime->op(r->op) : nullptr;
+  if (!op) return PLAIT_OK;  // the operator set may be another version without this operator
+  uint64_t undo = 0;
+  if (general && has_halves)
+    PLAIT_TRY(runtime->implement(runtime->thread(), op, kDLCPU, plait::core::half_fallback, nullptr,
+                                 self, &undo));
+  return put(runtime, self, op, r);
+}
+
+plait_status implement_all(const plait_runtime *runtime, const plait_plugin *self) {
+#if defined(__wasm__)
+  for (const char *part : {"plait_kernels", "plait_special"})
+    for (const ListedRegistration *r = ListedRegistration::first; r; r = r->next)
+      if (strcmp(r->part, part) == 0)
+        PLAIT_TRY(implement(runtime, self, &r->record, strcmp(part, "plait_kernels") == 0));
+#else
+  for (const Registration *r = __start_plait_kernels; r != __stop_plait_kernels; r++)
+    PLAIT_TRY(implement(runtime, self, r, true));
+  for (const Registration *r = __start_plait_special; r != __stop_plait_special; r++)
+    PLAIT_TRY(implement(runtime, self, r, false));
+#endif
   return PLAIT_OK;
 }
 
@@ -88,8 +108,7 @@ plait_status init(const plait_runtime *runtime, const plait_plugin *self) {
   if (!supported())
     return runtime->raise(thread, PLAIT_ERROR, PLAIT_LIBRARY,
                           "a processor with AVX2, FMA and F16C is required; this one lacks them");
-  PLAIT_TRY(implement(runtime, self, __start_plait_kernels, __stop_plait_kernels, true));
-  PLAIT_TRY(implement(runtime, self, __start_plait_special, __stop_plait_special, false));
+  PLAIT_TRY(implement_all(runtime, self));
   return plait::core::register_refusals(runtime, self);
 }
 

@@ -25,9 +25,9 @@ using Real = typename RealPart<T>::type;
 template <class T>
 constexpr bool is_complex = false;
 template <>
-constexpr bool is_complex<c64> = true;
+inline constexpr bool is_complex<c64> = true;
 template <>
-constexpr bool is_complex<c128> = true;
+inline constexpr bool is_complex<c128> = true;
 
 template <class T>
 inline Real<T> real_part(T x) {

@@ -40,9 +40,9 @@ using wide = std::conditional_t<!std::is_integral_v<T>, T,
 template <class T>
 constexpr bool is_floating = false;
 template <>
-constexpr bool is_floating<float> = true;
+inline constexpr bool is_floating<float> = true;
 template <>
-constexpr bool is_floating<double> = true;
+inline constexpr bool is_floating<double> = true;
 template <class T>
 constexpr bool is_signed = T(-1) < T(0);
 

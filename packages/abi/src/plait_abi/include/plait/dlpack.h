@@ -92,8 +92,8 @@ typedef struct DLManagedTensorVersioned {
 }
 #endif
 #endif /* DLPACK_MAJOR_VERSION */
-
-#ifdef __cplusplus
+#ifdef PLAIT_ASSERT /* a build for pointers of 32 bits, whose layouts are others, defines it */
+#elif defined(__cplusplus)
 #define PLAIT_ASSERT(condition, text) static_assert(condition, text)
 #else
 #define PLAIT_ASSERT(condition, text) _Static_assert(condition, text)
