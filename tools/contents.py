@@ -87,6 +87,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "include/plait/compiler.h",
         "include/plait/run.h",
         "lib/libplait_run.so",
+        "plait_run.js",
         *SOURCES,
     ),
     "plait_mpi": ("lib/libplait_mpi.so",),

@@ -18,7 +18,7 @@ import plait_abi
 import plait_core as pc
 import plait_nn as nn
 from plait_graph import bundle, export, load
-from plait_graph._bundle_needs import ALL, needs_of
+from plait_graph._bundle_needs import ALL, Needs, joined, needs_of
 from plait_graph._bundle_sources import Level, select
 
 HERE = Path(__file__).parent
@@ -128,7 +128,7 @@ def test_what_a_graph_needs(tmp_path: Path) -> None:
     assert needs.dtypes == {"float32", "bool", "int64"}
     assert needs.windows is not None and 5 in needs.windows and 3 not in needs.windows
     assert not needs.groups
-    selection = select(needs, "base")
+    selection = select(needs, "base", "x86_64")
     files = {job.source.stem for job in selection.sources}
     assert "convolution" in files and "svd" not in files
     assert '"linear"' in selection.generated["selection.h"]
@@ -147,10 +147,36 @@ def test_groups_of_channels_and_halves_are_needed_where_a_graph_has_them(tmp_pat
 
 @long
 def test_the_build_of_everything_has_every_kernel() -> None:
-    selection = select(ALL, "base")
+    selection = select(ALL, "base", "x86_64")
     kernels = {job.source for job in selection.sources} | set(selection.on_demand)
     assert set(selection.kernels.sources) <= kernels
     assert '"cumsum"' in selection.generated["selection.h"]
+
+
+def test_what_several_graphs_need() -> None:
+    a = Needs(frozenset({"relu"}), frozenset({"float32"}), frozenset({3}), False)
+    b = Needs(frozenset({"conv2d"}), frozenset({"float64"}), frozenset({5}), True)
+    both = joined([a, b])
+    assert both.operators == {"relu", "conv2d"} and both.dtypes == {"float32", "float64"}
+    assert both.windows == {3, 5} and both.groups
+
+
+def test_a_training_step_is_loaded_where_no_optimizer_was_used(tmp_path: Path) -> None:
+    optim = pytest.importorskip("plait_optim")
+    weight = nn.Parameter(pc.ones(2))
+    optimizer = optim.SGD([weight], lr=0.5)
+
+    def step(x: Any) -> Any:
+        optimizer.zero_grad()
+        loss = (weight * x).sum()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    path = tmp_path / "step.safetensors"
+    export(step, (pc.ones(2),), path, training=True)
+    program = "import sys; from plait_graph import load; print(len(load(sys.argv[1]).graph.nodes))"
+    subprocess.run([sys.executable, "-c", program, path], check=True)
 
 
 # Errors
@@ -179,6 +205,8 @@ def test_a_missing_compiler(double: Path, tmp_path: Path) -> None:
         bundle(double, tmp_path / "lib.so", compiler="nothing -O2")
     with pytest.raises(RuntimeError, match="there is no 'riscv64-none-g\\+\\+'"):
         bundle(double, tmp_path / "lib.so", target="riscv64-none")
+    with pytest.raises(ValueError, match="an empty list"):
+        bundle([], tmp_path / "lib.so", compiler=fake_compiler(tmp_path, "x86_64-linux-gnu"))
 
 
 def test_a_compiler_that_fails(double: Path, tmp_path: Path) -> None:
@@ -194,6 +222,9 @@ def test_a_compiler_or_a_level_of_another_machine(double: Path, tmp_path: Path) 
         bundle(double, tmp_path / "lib.so", compiler=compiler, target="x86_64-linux-gnu")
     with pytest.raises(ValueError, match="`level` of aarch64 is 'base'; got 'avx2'"):
         bundle(double, tmp_path / "lib.so", compiler=compiler, level="avx2")
+    compiler = fake_compiler(tmp_path, "wasm32-unknown-emscripten")
+    with pytest.raises(ValueError, match="`level` of wasm32 is 'simd128' or 'base'; got 'avx2'"):
+        bundle(double, tmp_path / "x.wasm", compiler=compiler, target="wasm32", level="avx2")
 
 
 def test_an_operator_without_a_kernel(tmp_path: Path) -> None:

@@ -9,25 +9,32 @@ import shlex
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Sequence
 
 import plait_abi
-from plait_graph._bundle_needs import ALL, needs_of
+from plait_graph import _webassembly
+from plait_graph._bundle_needs import ALL, Needs, joined, needs_of
 from plait_graph._bundle_sources import Level, Selection, select
 from plait_graph._export import load
 from plait_graph._objects import Compiler, link
 
 _HEADER = "plait/run.h"
+_WRAPPER = "plait_run.js"
+_LEVELS: dict[str, tuple[Level, ...]] = {
+    "x86_64": ("avx2", "base"),
+    _webassembly.MACHINE: ("simd128", "base"),
+}
 
 
 def bundle(
-    path: str | os.PathLike[str] | None,
+    path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None,
     output: str | os.PathLike[str],
     *,
     target: str | None = None,
     level: Level | None = None,
     compiler: str | None = None,
 ) -> None:
-    """Compile a shared library that runs an exported graph, for a machine without plait.
+    """Compile a library that runs an exported graph, for a machine without plait.
 
     The library has the functions of ``plait/run.h``, and of plait's runtime, operators and kernels
     what the graph calls, for the dtypes that it has. It runs that file, and others with the same
@@ -38,16 +45,19 @@ def bundle(
     The sources are those that the installed packages have. Compiling takes minutes.
 
     Args:
-        path: a file that `export` wrote; None: the library has all operators and dtypes, and runs
-            every file.
+        path: a file that `export` wrote, or several; None: the library has all operators and
+            dtypes, and runs every file.
         output: the library, such as ``"libmodel.so"``. The header is copied beside it, to
-            ``plait/run.h``.
-        target: the machine, as compilers name it, such as ``"aarch64-linux-gnu"``; that of the
-            compiler by default.
-        level: instructions of x86-64: ``"avx2"``, the default, needs AVX2, FMA and F16C, and
-            ``"base"`` runs everywhere. Other machines have ``"base"`` alone.
-        compiler: the command of a C++17 compiler, GCC or Clang; by default ``<target>-g++`` with
-            a target, else that of ``CXX``, ``c++`` or ``g++``.
+            ``plait/run.h``. For WebAssembly it is a module, such as ``"model.wasm"``, and beside
+            it is ``plait_run.js``, which loads it in a browser or in Node.
+        target: the machine, as compilers name it, such as ``"aarch64-linux-gnu"``, or
+            ``"wasm32"`` for WebAssembly; that of the compiler by default.
+        level: instructions. Of x86-64, ``"avx2"``, the default, needs AVX2, FMA and F16C; of
+            WebAssembly ``"simd128"``, the default, needs its vectors. ``"base"`` runs everywhere;
+            other machines have it alone.
+        compiler: the command of a C++17 compiler, GCC or Clang; by default ``em++`` of Emscripten
+            for WebAssembly, ``<target>-g++`` with another target, else that of ``CXX``, ``c++``
+            or ``g++``.
 
     Raises:
         RuntimeError: if there is no compiler, or it fails; the text is the compiler's.
@@ -66,20 +76,44 @@ def bundle(
             ...
         RuntimeError: bundle: a C++ compiler is required; there is no 'no-compiler'
     """
-    needs = ALL if path is None else needs_of(load(path).graph)
     command = _command(target, compiler)
-    selection = select(needs, _level(_machine(command, target), level))
+    machine = _machine(command, target)
+    level = _level(machine, level)
+    selection = select(_needs(path), level, machine)
     library = pathlib.Path(output)
-    with tempfile.TemporaryDirectory() as folder:
-        _build(Compiler(command, pathlib.Path(folder)), selection, library)
-    header = library.parent / _HEADER
-    header.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(pathlib.Path(plait_abi.paths("plait_graph")["include"], _HEADER), header)
+    wasm = machine == _webassembly.MACHINE
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        build = Compiler(command, folder)
+        if wasm:
+            build = Compiler(command, folder, _webassembly.flags(level), _webassembly.NM)
+        objects = _compile(build, selection)
+        library.parent.mkdir(parents=True, exist_ok=True)
+        header = pathlib.Path(plait_abi.paths("plait_graph")["include"], _HEADER)
+        if wasm:
+            _webassembly.link_module(build, objects, library, header.read_text(encoding="utf-8"))
+            shutil.copyfile(pathlib.Path(__file__).with_name(_WRAPPER), library.parent / _WRAPPER)
+            return
+        link(build, objects, library, selection.exports)
+    copy = library.parent / _HEADER
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(header, copy)
+
+
+def _needs(path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None) -> Needs:
+    if path is None:
+        return ALL
+    paths = [path] if isinstance(path, (str, os.PathLike)) else path
+    if not paths:
+        raise ValueError("bundle: `path` is an empty list; a file is required, or None")
+    return joined([needs_of(load(each).graph) for each in paths])
 
 
 def _command(target: str | None, compiler: str | None) -> list[str]:
     if compiler is not None:
         command = shlex.split(compiler)
+    elif target is not None and target.partition("-")[0] == _webassembly.MACHINE:
+        command = ["em++"]
     elif target is not None:
         command = [f"{target}-g++"]
     else:
@@ -106,7 +140,7 @@ def _machine(command: list[str], target: str | None) -> str:
 
 
 def _level(machine: str, level: Level | None) -> Level:
-    levels: tuple[Level, ...] = ("avx2", "base") if machine == "x86_64" else ("base",)
+    levels = _LEVELS.get(machine, ("base",))
     if level is not None and level not in levels:
         raise ValueError(
             f"bundle: `level` of {machine} is {' or '.join(map(repr, levels))}; got {level!r}"
@@ -114,7 +148,7 @@ def _level(machine: str, level: Level | None) -> Level:
     return level or levels[0]
 
 
-def _build(compiler: Compiler, selection: Selection, library: pathlib.Path) -> None:
+def _compile(compiler: Compiler, selection: Selection) -> list[pathlib.Path]:
     for name, text in selection.generated.items():
         file = compiler.folder / name
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -130,5 +164,4 @@ def _build(compiler: Compiler, selection: Selection, library: pathlib.Path) -> N
         for file in files:
             del rest[file]
         objects += compiler.compile([selection.job(file) for file in files])
-    library.parent.mkdir(parents=True, exist_ok=True)
-    link(compiler, objects, library, selection.exports)
+    return objects

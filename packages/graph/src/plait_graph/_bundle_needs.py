@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from plait_graph._computation_graph import Graph, Node
 from plait_graph._values import Value
 from plait_graph.passes import infer_shapes
 
-__all__ = ["ALL", "Needs", "header", "needs_of"]
+__all__ = ["ALL", "Needs", "header", "joined", "needs_of"]
 
 # Enumerators of plait::core::Kind.
 _KINDS = {
@@ -104,6 +104,19 @@ def needs_of(graph: Graph) -> Needs:
     return Needs(frozenset(operators), frozenset(dtypes), frozenset(windows), groups)
 
 
+def joined(all_needs: Sequence[Needs]) -> Needs:
+    """Return what several graphs need together."""
+    operators: set[str] = set()
+    dtypes: set[str] = set()
+    windows: set[int] = set()
+    for each in all_needs:
+        operators |= each.operators or set()
+        dtypes |= each.dtypes
+        windows |= each.windows or set()
+    groups = any(each.groups for each in all_needs)
+    return Needs(frozenset(operators), frozenset(dtypes), frozenset(windows), groups)
+
+
 def header(needs: Needs, operators: Iterable[str]) -> str:
     """Return the header of a build, which kernel/kernel.h includes.
 
@@ -131,7 +144,7 @@ def register_code_header(needs: Needs, level: str) -> str:
 
     Args:
         needs: of the graph.
-        level: the instructions of its kernels.
+        level: the instructions of its kernels; ``"none"``: calls are not joined to register code.
     """
 
     def word(condition: bool) -> str:

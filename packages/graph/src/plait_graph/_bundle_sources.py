@@ -8,40 +8,50 @@ import importlib.util
 import json
 import pathlib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Literal
 
 import plait_abi
 from plait_graph._bundle_needs import Needs, header, register_code_header
 from plait_graph._objects import Job
+from plait_graph._webassembly import MACHINE, UNKNOWN_FLAGS
 from plait_ops import specs
 from plait_ops.emit import selection
 from plait_ops.spec import Composite, Operator, View
 
 __all__ = ["Level", "Selection", "select"]
 
-Level = Literal["avx2", "base"]
+Level = Literal["avx2", "simd128", "base"]
 
 _SMALL = ("-Os", "-I.")  # what runs once for each call
 _RUN = (*_SMALL, '-DPLAIT_REGISTER_CODE="register_code.h"')
 # no exception passes through a kernel
 _NO_UNWINDING = ("-fno-exceptions", "-fno-asynchronous-unwind-tables")
-_KERNELS = ("-O2", *_NO_UNWINDING, "-I.", '-DPLAIT_SELECTION="selection.h"')
+_KERNELS = (*_NO_UNWINDING, "-I.", '-DPLAIT_SELECTION="selection.h"')
 # how sources written by hand name an operator that they call
 _CALLED = r'(?:\(\S*\bruntime,\s+|\(r,\s+|\bop\(|\.name == )"([a-z]\w*)"'
 
 
 class Library:
-    """The sources of a library that a package installs, and how they are compiled."""
+    """The sources of a library that a package installs, and how they are compiled.
 
-    def __init__(self, package: str, name: str) -> None:
+    Args:
+        package: the import package.
+        name: of the library.
+        without: flags that the compiler has not.
+    """
+
+    def __init__(self, package: str, name: str, without: Collection[str] = ()) -> None:
         spec = importlib.util.find_spec(package)
         assert spec and spec.submodule_search_locations, package
         self.name = name
         self.root = pathlib.Path(spec.submodule_search_locations[0]).resolve() / "sources"
         record = json.loads((self.root / "libraries.json").read_text(encoding="utf-8"))[name]
         self.sources = [self.root / file for file in record["sources"]]
-        self._flags: dict[str, list[str]] = record["flags"]
+        self._flags = {
+            pattern: [flag for flag in flags if flag not in without]
+            for pattern, flags in record["flags"].items()
+        }
         folders = [self.root / each for each in record["include_dirs"]]
         folders += [self.root.parent / "include", pathlib.Path(plait_abi.paths()["include"])]
         self._include = [f"-I{folder}" for folder in folders if folder.is_dir()]
@@ -72,6 +82,7 @@ class Selection:
         sources: what is compiled in any case.
         on_demand: sources of kernels that others may call, with names that they define.
         kernels: the library that those belong to.
+        kernel_flags: of kernels.
         exports: a pattern of symbols of the bundle.
     """
 
@@ -79,11 +90,12 @@ class Selection:
     sources: list[Job]
     on_demand: dict[pathlib.Path, set[str]]
     kernels: Library
+    kernel_flags: tuple[str, ...]
     exports: str = "plait_run_*"
 
     def job(self, source: pathlib.Path) -> Job:
         """Return how a source of kernels is compiled."""
-        return self.kernels.job(source, *_KERNELS)
+        return self.kernels.job(source, *self.kernel_flags)
 
 
 def _texts(sources: Iterable[pathlib.Path]) -> Iterator[tuple[pathlib.Path, str]]:
@@ -97,15 +109,27 @@ def _words(pattern: str, libraries: Iterable[Library]) -> set[str]:
     return {word for _, text in _texts(sources) for word in re.findall(pattern, text)}
 
 
-def select(needs: Needs, level: Level) -> Selection:
+def select(needs: Needs, level: Level, machine: str) -> Selection:
     """Return what a bundle is compiled from.
+
+    Args:
+        needs: of the graphs.
+        level: instructions of kernels.
+        machine: as compilers name it.
 
     Raises:
         NotImplementedError: if no source has an operator, or a kernel for it.
     """
     abi, ops = Library("plait_abi", "plait_abi"), Library("plait_ops", "plait_ops")
-    core, run = Library("plait_core", "plait_core"), Library("plait_graph", "plait_run")
-    kernels = Library("plait_core", f"plait_cpu_{level}")
+    wasm = machine == MACHINE
+    core = Library("plait_core", "plait_core_wasm" if wasm else "plait_core")
+    run = Library("plait_graph", "plait_run")
+    # the baseline's kernels have vectors of 16 bytes in the compiler's own types
+    kernels = Library(
+        "plait_core",
+        f"plait_cpu_{'base' if wasm else level}",
+        without=UNKNOWN_FLAGS if wasm else (),
+    )
     known = {each.name for each in specs.all()}
     names = known if needs.operators is None else set(needs.operators)
     more = _optimizers(names - known, required=needs.operators is not None)
@@ -113,7 +137,7 @@ def select(needs: Needs, level: Level) -> Selection:
     operators = selection.closure(names | called)
     generated = selection.emit(operators, sorted(_words(r"\bOp::(\w+)", [ops])))
     generated["selection.h"] = header(needs, [each.name for each in operators])
-    generated["register_code.h"] = register_code_header(needs, level)
+    generated["register_code.h"] = register_code_header(needs, "none" if wasm else level)
     generated["bundle.cpp"] = _start([ops, core, kernels, *more])
     jobs = [
         each.job(source, *(_RUN if each is run else _SMALL))
@@ -121,13 +145,15 @@ def select(needs: Needs, level: Level) -> Selection:
         for source in each.sources
         if source.name != "libraries.cpp"  # bundle.cpp defines its functions
     ]
+    # a page waits for each byte of its module
+    kernel_flags = ("-Os" if wasm else "-O2", *_KERNELS)
     for name in generated:
         if name.startswith("kernels/"):
-            jobs.append(kernels.job(pathlib.Path(name), *_KERNELS))
+            jobs.append(kernels.job(pathlib.Path(name), *kernel_flags))
         elif name.endswith(".cpp"):
             owner = run if name == "bundle.cpp" else ops
             jobs.append(owner.job(pathlib.Path(name), *_SMALL))
-    result = Selection(generated, jobs, {}, kernels)
+    result = Selection(generated, jobs, {}, kernels, kernel_flags)
     _add_kernels(result, operators, needs.operators or frozenset())
     return result
 

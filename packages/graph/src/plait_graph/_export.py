@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
+import importlib.util
 import inspect
 import json
 import os
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
+import plait_abi
 import plait_autograd
 import plait_core as pc
 import plait_nn
@@ -389,10 +390,9 @@ class Loaded:
 
 
 def _bring_operators(text: str) -> None:
-    """Import the package of optimizers, if a graph has an operator of it."""
-    if '_step"' in text:
-        with contextlib.suppress(ModuleNotFoundError):
-            import plait_optim  # noqa: F401
+    """Load the operators of optimizers, if a graph has one and the package is installed."""
+    if '_step"' in text and importlib.util.find_spec("plait_optim"):
+        plait_abi.load(plait_abi.paths("plait_optim")["libplait_optim.so"])
 
 
 def load(path: str | os.PathLike[str]) -> Loaded:

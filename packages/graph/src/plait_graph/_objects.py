@@ -13,9 +13,10 @@ from collections.abc import Iterable, Sequence
 
 __all__ = ["Compiler", "Job", "link"]
 
-_COMMON = ("-std=c++17", "-g0", "-DNDEBUG", "-fPIC", "-pthread", "-w")
-_HIDDEN = ("-fvisibility=hidden", "-fvisibility-inlines-hidden", "-fno-semantic-interposition")
+_COMMON = ("-std=c++17", "-g0", "-DNDEBUG", "-w")
+_HIDDEN = ("-fvisibility=hidden", "-fvisibility-inlines-hidden")
 _SECTIONS = ("-ffunction-sections", "-fdata-sections")
+_ELF = ("-fPIC", "-pthread", "-fno-semantic-interposition")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,11 +28,26 @@ class Job:
 
 
 class Compiler:
-    """A command that compiles C++, and the folder that gets its objects."""
+    """A command that compiles C++, and the folder that gets its objects.
 
-    def __init__(self, command: Sequence[str], folder: pathlib.Path) -> None:
+    Args:
+        command: of the compiler.
+        folder: absolute.
+        flags: of every source, for the kind of objects.
+        nm: the program that lists the names of objects; by default the compiler says which.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        folder: pathlib.Path,
+        flags: Sequence[str] = _ELF,
+        nm: str | None = None,
+    ) -> None:
         self.command = list(command)
         self.folder = folder
+        self._flags = (*_COMMON, *_HIDDEN, *_SECTIONS, *flags)
+        self._nm = nm
         self._n = 0
 
     def compile(self, jobs: Iterable[Job]) -> list[pathlib.Path]:
@@ -48,7 +64,7 @@ class Compiler:
                 pool.shutdown(cancel_futures=True)
 
     def _object(self, job: Job, target: pathlib.Path) -> pathlib.Path:
-        self.run([*_COMMON, *_HIDDEN, *_SECTIONS, *job.flags, "-c", job.source, "-o", target])
+        self.run([*self._flags, *job.flags, "-c", job.source, "-o", target])
         return target
 
     def run(self, arguments: Sequence[str | pathlib.Path]) -> None:
@@ -57,12 +73,12 @@ class Compiler:
 
     def undefined(self, objects: Sequence[pathlib.Path]) -> set[str]:
         """Return the names of functions and variables of plait that no object of these defines."""
-        tool = _output([*self.command, "-print-prog-name=nm"], self.folder).strip()
+        tool = self._nm or _output([*self.command, "-print-prog-name=nm"], self.folder).strip()
         text = _output([tool, "-C", "-g", *map(str, objects)], self.folder)
         missing: set[str] = set()
         known: set[str] = set()
         for line in text.splitlines():
-            found = re.match(r"[0-9a-f ]+ ([A-Za-z]) (.*)", line)
+            found = re.match(r"[-0-9a-f ]+ ([A-Za-z]) (.*)", line)
             if found and "plait::" in found[2]:
                 (missing if found[1] == "U" else known).add(found[2])
         return {_own_name(name) for name in missing - known}
