@@ -37,6 +37,7 @@ CONFORMANCE_ROLES = (
 BESIDE_TESTS = (
     "abi_growth",
     "attack",
+    "browser",
     "exchange",
     "jax",
     "languages",
@@ -604,6 +605,18 @@ def replay(session: nox.Session) -> None:
     session.run("pytest", "-rs", "tests/replay", *session.posargs)
     env = {"PLAIT_LONG_BUNDLES": "1"}
     session.run("pytest", "-q", "packages/graph/tests/test_bundle.py", env=env)
+
+
+@nox.session
+def browser(session: nox.Session) -> None:
+    """Run and train graphs in WebAssembly, under Node and in a page that Chromium shows.
+
+    Needs Emscripten, and skips the page without Chromium (Debian: emscripten, chromium-driver).
+    """
+    install(session, EVERYTHING, extras=True)
+    session.install("--no-deps", MNIST)
+    session.install("numcodecs")
+    session.run("pytest", "-rs", "tests/browser", *session.posargs)
 
 
 @nox.session

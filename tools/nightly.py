@@ -31,6 +31,7 @@ SESSIONS: dict[str, tuple[str, ...]] = {
     "sbom": (),
     "gpu-kernels": (),
     "tutorial": (),
+    "browser": (),
     "exchange": (),
     "jax": (),
     "languages": (),
@@ -82,6 +83,8 @@ def reason_to_leave_out(session: str, *, programs: bool) -> str:
         return "no python3.14t on the path"
     if session == "languages" and not (shutil.which("cargo") or shutil.which("node")):
         return "neither cargo nor node on the path"
+    if session == "browser" and not (shutil.which("em++") and shutil.which("node")):
+        return "no em++ or no node on the path"
     if session == "programs" and not programs:
         return "downloads 8 GB: --programs"
     return ""
