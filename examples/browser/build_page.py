@@ -38,8 +38,8 @@ class SmallNet(nn.Module):
         super().__init__()
         self.conv1 = nn.Conv2d(1, 6, 5, padding=2)
         self.conv2 = nn.Conv2d(6, 16, 5)
-        self.fc1 = nn.Linear(16 * 5 * 5, 64)
-        self.fc2 = nn.Linear(64, 10)
+        self.fc1 = nn.Linear(16 * 5 * 5, 32)
+        self.fc2 = nn.Linear(32, 10)
 
     def forward(self, x: plait.Tensor) -> plait.Tensor:
         x = F.max_pool2d(F.relu(self.conv1(x)), 2)

@@ -14,7 +14,7 @@ from typing import Literal
 import plait_abi
 from plait_graph._bundle_needs import Needs, header, register_code_header
 from plait_graph._objects import Job
-from plait_graph._webassembly import MACHINE, UNKNOWN_FLAGS
+from plait_graph._webassembly import MACHINE, WITHOUT
 from plait_ops import specs
 from plait_ops.emit import selection
 from plait_ops.spec import Composite, Operator, View
@@ -38,7 +38,7 @@ class Library:
     Args:
         package: the import package.
         name: of the library.
-        without: flags that the compiler has not.
+        without: flags that are left out.
     """
 
     def __init__(self, package: str, name: str, without: Collection[str] = ()) -> None:
@@ -128,11 +128,12 @@ def select(needs: Needs, level: Level, machine: str) -> Selection:
     kernels = Library(
         "plait_core",
         f"plait_cpu_{'base' if wasm else level}",
-        without=UNKNOWN_FLAGS if wasm else (),
+        without=WITHOUT if wasm else (),
     )
     known = {each.name for each in specs.all()}
     names = known if needs.operators is None else set(needs.operators)
-    more = _optimizers(names - known, required=needs.operators is not None)
+    required = needs.operators is not None
+    more = _optimizers(names - known, required, without=WITHOUT if wasm else ())
     called = _words(_CALLED, [abi, run, *more]) & known
     operators = selection.closure(names | called)
     generated = selection.emit(operators, sorted(_words(r"\bOp::(\w+)", [ops])))
@@ -158,12 +159,12 @@ def select(needs: Needs, level: Level, machine: str) -> Selection:
     return result
 
 
-def _optimizers(names: set[str], required: bool) -> list[Library]:
+def _optimizers(names: set[str], required: bool, without: Collection[str]) -> list[Library]:
     """Return the library of optimizers if it has operators that a graph needs, or is installed."""
     installed = importlib.util.find_spec("plait_optim") is not None
     if not names and required:
         return []
-    libraries = [Library("plait_optim", "plait_optim")] if installed else []
+    libraries = [Library("plait_optim", "plait_optim", without)] if installed else []
     schemas = _words(r'"(\w+)\(', libraries)
     for name in sorted(names - schemas):
         raise NotImplementedError(f"bundle: no installed package has the sources of `{name}`")

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from plait_graph._objects import Compiler
 
-__all__ = ["MACHINE", "NM", "UNKNOWN_FLAGS", "flags", "link_module"]
+__all__ = ["MACHINE", "NM", "WITHOUT", "flags", "link_module"]
 
 MACHINE = "wasm32"
 NM = "emnm"
@@ -18,7 +18,7 @@ _EXCEPTIONS = "-fwasm-exceptions"
 # The offsets that headers assert are those of pointers with 64 bits.
 _LAYOUTS = "-DPLAIT_ASSERT(condition, text)="
 _INCLUDED = ("-include", "stddef.h")  # Emscripten's sys/random.h lacks it
-UNKNOWN_FLAGS = frozenset({"-fno-thread-jumps"})  # GCC's
+WITHOUT = frozenset({"-fno-thread-jumps", "-O3"})  # the one is GCC's, the other makes code large
 # A module has no files.
 _OF_FILES = {"plait_run_open", "plait_run_save"}
 _MEMORY = (
