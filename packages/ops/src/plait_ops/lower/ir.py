@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-import functools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -497,9 +496,13 @@ def walk(node: Any) -> Iterator[Any]:
             yield from walk(getattr(node, name))
 
 
-@functools.cache
+_FIELDS: dict[type, tuple[str, ...] | None] = {}
+
+
 def field_names(kind: type) -> tuple[str, ...] | None:
     """Return the fields of a kind of node, or None of what is no node."""
-    if not dataclasses.is_dataclass(kind):
-        return None
-    return tuple(field.name for field in dataclasses.fields(kind))
+    if kind not in _FIELDS:
+        is_node = dataclasses.is_dataclass(kind)
+        fields = dataclasses.fields(kind) if is_node else ()
+        _FIELDS[kind] = tuple(each.name for each in fields) if is_node else None
+    return _FIELDS[kind]
