@@ -25,7 +25,7 @@ plait_status embedding(plait_call *c) {
   PLAIT_BY_SIZE(size_of(kind(weight->dtype)), {
     Dense<T> from;
     PLAIT_TRY(from.take(c, weight));
-    pick<T>(c, from, a, at, numel(indices), data<T>(out));
+    return pick<T>(c, from, a, at, numel(indices), data<T>(out));
   })
   return PLAIT_OK;
 }

@@ -18,10 +18,12 @@ plait_status index_select(plait_call *c) {
   PLAIT_BY_SIZE(size_of(kind(in->dtype)), {
     Dense<T> from;
     PLAIT_TRY(from.take(c, in));
-    pick<T>(c, from, a, at, numel(index), data<T>(out));
+    return pick<T>(c, from, a, at, numel(index), data<T>(out));
   })
   return PLAIT_OK;
 }
+
+constexpr int64_t kShort = 64;  // elements of a row from which on runs of rows do not pay
 
 // index_add(self, dim, index, source, alpha): in order
 plait_status index_add(plait_call *c) {
@@ -45,16 +47,36 @@ plait_status index_add(plait_call *c) {
     T *to = data<T>(out);
     const T *add = from;
     const int64_t *where = at;
-    parallel_ranges(c, a.outer, kSerial / (count * a.inner + 1) + 1,
-                    [&](int64_t begin, int64_t end) {
-                      for (int64_t o = begin; o < end; o++)
-                        for (int64_t i = 0; i < count; i++) {
-                          T *row = to + (o * a.n + from_start(where[i], a.n)) * a.inner;
-                          const T *more = add + (o * count + i) * a.inner;
-                          for (int64_t j = 0; j < a.inner; j++)
-                            row[j] = T(W(row[j]) + factor * W(more[j]));
-                        }
-                    });
+    const auto add_rows = [&](int64_t o, int64_t k, int64_t i, int64_t n) {
+      T *row = to + (o * a.n + k) * a.inner;
+      const T *more = add + (o * count + i) * a.inner;
+      for (int64_t j = 0; j < n * a.inner; j++) row[j] = T(W(row[j]) + factor * W(more[j]));
+    };
+    const int64_t grain = kSerial / (count * a.inner + 1) + 1;
+    if (a.inner < kShort && has_runs(where, count)) {
+      IndexRuns runs;
+      PLAIT_TRY(runs.read(c, where, count, a.n, count));
+      parallel_ranges(c, a.outer, grain, [&](int64_t begin, int64_t end) {
+        for (int64_t o = begin; o < end; o++)
+          for (int64_t r = 0; r < runs.count(); r++)
+            add_rows(o, runs[r].first, runs[r].at, runs[r].length);
+      });
+      return PLAIT_OK;
+    }
+    parallel_ranges(c, a.outer, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t o = begin; o < end; o++) {
+        T *rows = to + o * a.n;
+        const T *more = add + o * count;
+        if (a.inner > 1) {
+          for (int64_t i = 0; i < count; i++) add_rows(o, from_start(where[i], a.n), i, 1);
+        } else {
+          for (int64_t i = 0; i < count; i++) {
+            T &sum = rows[from_start(where[i], a.n)];
+            sum = T(W(sum) + factor * W(more[i]));
+          }
+        }
+      }
+    });
     return PLAIT_OK;
   };
   if (k == Bool) return run(bool());

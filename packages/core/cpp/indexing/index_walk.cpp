@@ -1,6 +1,20 @@
 #include "indexing/index_walk.h"
 
 namespace plait::core {
+namespace {
+
+// Inlined, so that a call with a constant step is vectorised.
+PLAIT_INLINE bool all_within(const char *row, int64_t count, int64_t step, int64_t n) {
+  const uint64_t size = uint64_t(n);
+  uint64_t bad = 0;
+  for (int64_t i = 0; i < count; i++) {
+    const uint64_t v = *reinterpret_cast<const uint64_t *>(row + i * step);
+    bad |= (size - 1 - v) | (v + size);  // one of them is negative
+  }
+  return int64_t(bad) >= 0;
+}
+
+}  // namespace
 
 plait_status check_indices(const plait_call *c, const char *argument, const DLTensor *index,
                            int64_t n) {
@@ -13,14 +27,11 @@ plait_status check_indices(const plait_call *c, const char *argument, const DLTe
   p.seek(0, at, q);
   const int last = p.ndim - 1;
   for (int64_t done = 0; done < p.numel; done += p.size[last], p.next_row(at, q)) {
-    int bad = 0;
     const char *row = q[0];
     const int64_t step = p.stride[0][last];
-    for (int64_t i = 0; i < p.size[last]; i++) {
-      const int64_t v = *reinterpret_cast<const int64_t *>(row + i * step);
-      bad |= (v < -n) | (v >= n);
-    }
-    for (int64_t i = 0; bad && i < p.size[last]; i++) {
+    const bool fits =
+        step == 8 ? all_within(row, p.size[last], 8, n) : all_within(row, p.size[last], step, n);
+    for (int64_t i = 0; !fits && i < p.size[last]; i++) {
       const int64_t v = *reinterpret_cast<const int64_t *>(row + i * step);
       if (v < -n || v >= n)
         return PLAIT_FAIL(c, PLAIT_INDEX_ERROR, "`%s` must be in [-%lld, %lld); got %lld", argument,

@@ -1,7 +1,9 @@
 // Shared by kernels that read or write along one dimension by an index tensor: int64, negative
 // indices count from the end.
 #pragma once
-#include "kernel/plan.h"
+#include "indexing/index_runs.h"
+#include "kernel/copy_rows.h"
+#include "kernel/integers.h"
 
 namespace plait::core {
 
@@ -23,25 +25,42 @@ inline int64_t dim_of(const plait_call *c, int i, const DLTensor *t) {
   return t->ndim ? wrapped(integer(c, i), t->ndim) : 0;
 }
 
-template <class T>
-PLAIT_INLINE void copy_items(T *to, const T *from, int64_t n) {
-  if (n == 1) {
-    *to = *from;
-  } else {
-    memcpy(to, from, size_t(n) * sizeof(T));
-  }
-}
-
 // Rows of `inner` elements of a dense source, picked by indices along its middle dimension.
 template <class T>
-void pick(const plait_call *c, const T *from, const Along &a, const int64_t *index, int64_t count,
-          T *to) {
+plait_status pick(const plait_call *c, const T *from, const Along &a, const int64_t *index,
+                  int64_t count, T *to) {
+  constexpr int64_t item = int64_t(sizeof(T)), kWide = 256;  // bytes
+  if (a.inner * item < kWide && has_runs(index, count)) {
+    const int64_t row = count * a.inner, height = kChunk / row + 1;
+    IndexRuns runs;
+    PLAIT_TRY(runs.read(c, index, count, a.n, kChunk / a.inner));
+    const int64_t parts = ceil_div(a.outer, height) * runs.count();
+    const int64_t grain = kChunk * parts / (a.outer * row) + 1;
+    parallel_ranges(c, parts, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; i++) {
+        const int64_t o = i / runs.count() * height;
+        const IndexRun run = runs[i % runs.count()];
+        move_rows(reinterpret_cast<char *>(to + o * row + run.at * a.inner), row * item,
+                  reinterpret_cast<const char *>(from + (o * a.n + run.first) * a.inner),
+                  a.n * a.inner * item, least(height, a.outer - o), run.length * a.inner * item);
+      }
+    });
+    return PLAIT_OK;
+  }
   parallel_ranges(c, a.outer * count, kSerial / (a.inner + 1) + 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; i++) {
-      const int64_t o = i / count, k = from_start(index[i - o * count], a.n);
-      copy_items(to + i * a.inner, from + (o * a.n + k) * a.inner, a.inner);
+    for (int64_t i = begin; i < end;) {
+      const int64_t o = i / count, first = o * count, last = least(first + count, end);
+      const T *rows = from + o * a.n * a.inner;
+      if (a.inner == 1) {
+        for (; i < last; i++) to[i] = rows[from_start(index[i - first], a.n)];
+      } else {
+        for (; i < last; i++)
+          memcpy(to + i * a.inner, rows + from_start(index[i - first], a.n) * a.inner,
+                 size_t(a.inner * item));
+      }
     }
   });
+  return PLAIT_OK;
 }
 
 // Walks over an index tensor in C order, together with the elements of `self` that it selects along
@@ -73,11 +92,21 @@ struct IndexWalk {
     const int last = plan.ndim - 1;
     const int64_t n = plan.size[last], a = plan.stride[0][last], b = plan.stride[1][last],
                   e = plan.stride[2][last];
+    const bool rows = a == 8 && b == 0 && step == 1 && e == int64_t(sizeof(T));
     for (int64_t done = 0; done < plan.numel; done += n, plan.next_row(at, p))
-      for (int64_t i = 0; i < n; i++) {
-        const int64_t v = from_start(*reinterpret_cast<const int64_t *>(p[0] + i * a), length);
-        f(reinterpret_cast<T *>(p[1] + i * b) + v * step, reinterpret_cast<T *>(p[2] + i * e));
-      }
+      rows ? each_of_row<T>(p, n, 8, 0, 1, int64_t(sizeof(T)), f)
+           : each_of_row<T>(p, n, a, b, step, e, f);
+  }
+
+ private:
+  // Inlined, so that a call with constants has them in its loop.
+  template <class T, class F>
+  PLAIT_INLINE void each_of_row(char *const *p, int64_t n, int64_t a, int64_t b, int64_t along,
+                                int64_t e, F &f) const {
+    for (int64_t i = 0; i < n; i++) {
+      const int64_t v = from_start(*reinterpret_cast<const int64_t *>(p[0] + i * a), length);
+      f(reinterpret_cast<T *>(p[1] + i * b) + v * along, reinterpret_cast<T *>(p[2] + i * e));
+    }
   }
 };
 

@@ -257,7 +257,9 @@ void write_runs(const plait_call *c, const Walk &w, T *self, const T *values,
     each_run(w, begin * b, end * b, [&](int64_t offset, int64_t) {
       const T *value = values + from.offset;
       T *to = self + offset;
-      if (row) {
+      if (row && !Add && n > 1) {
+        memmove(to, value, size_t(n) * sizeof(T));
+      } else if (row) {
         for (int64_t i = 0; i < n; i++) put<T, Add>(to + i, value[i]);
       } else {
         Counter at(w.inner_, shape, own), each(w.inner_, shape, stride + before);

@@ -35,26 +35,42 @@ void move_short(const Rows &r, int64_t n) {
   }
 }
 
-// Rows of n > 32 bytes: chunks of 32, the last of which may overlap the one before it.
+// Rows of n > 64 bytes: chunks of 32, the last of which may overlap the one before it.
 void move_chunks(const Rows &r, int64_t n) {
+  typedef Vec<uint8_t> V;
+  const auto at = [](const char *p) { return reinterpret_cast<const uint8_t *>(p); };
   const char *from = r.from;
   char *to = r.to;
   for (int64_t i = 0; i < r.count; i++, from += r.from_row, to += r.to_row) {
-    for (int64_t j = 0; j + 32 < n; j += 32) store(to + j, load(from + j));
-    store(to + n - 32, load(from + n - 32));
+    uint8_t *own = reinterpret_cast<uint8_t *>(to);
+    const V last = load(at(from + n - 32));
+    int64_t j = 0;
+    for (; j + 128 <= n; j += 128) {
+      const V a = load(at(from + j)), b = load(at(from + j + 32)), c = load(at(from + j + 64)),
+              d = load(at(from + j + 96));
+      store(own + j, a);
+      store(own + j + 32, b);
+      store(own + j + 64, c);
+      store(own + j + 96, d);
+    }
+    for (; j + 32 < n; j += 32) store(own + j, load(at(from + j)));
+    store(own + n - 32, last);
   }
 }
 
 template <int item>
 void move_contiguous(const Rows &r) {
-  constexpr int64_t kMostChunked = 512;  // bytes; from there on memcpy pays
+  constexpr int64_t kMostChunked = 512;  // bytes
   const int64_t n = r.length * item;
   if (n == 1) return move_short<1>(r, 1);
   if (n <= 4) return move_short<2>(r, n);
   if (n <= 8) return move_short<4>(r, n);
   if (n <= 16) return move_short<8>(r, n);
   if (n <= 32) return move_short<16>(r, n);
-  if (n <= kMostChunked) return move_chunks(r, n);
+  if (n <= 64) return move_short<32>(r, n);
+  // memcpy is slow on some processors where the target and the source are aligned differently
+  const bool apart = (uintptr_t(r.to) - uintptr_t(r.from)) % 32 != 0;
+  if (n <= kMostChunked || apart || (r.to_row - r.from_row) % 32 != 0) return move_chunks(r, n);
   for (int64_t i = 0; i < r.count; i++)
     memcpy(r.to + i * r.to_row, r.from + i * r.from_row, size_t(n));
 }
@@ -136,6 +152,11 @@ void copy_range(const Plan &p, Move move, int64_t begin, int64_t end) {
 }
 
 }  // namespace
+
+void move_rows(char *to, int64_t to_row, const char *from, int64_t from_row, int64_t count,
+               int64_t bytes) {
+  if (bytes > 0) move_contiguous<1>({to, from, count, bytes, to_row, from_row, 1, 1});
+}
 
 void copy_rows(const plait_call *c, const Plan &p, int item) {
   const int last = p.ndim - 1;

@@ -82,9 +82,23 @@ def _source_indices(
             f"pad: mode {mode!r} can put at most {max(limit, 0) if size else 0} elements at dim "
             f"{dim} of {shape}; got ({before}, {after})"
         )
-    positions = range(-before, size + after)
+    start, stop = max(-before, 0), size - max(-after, 0)
+    if start > stop:  # more than the dimension has is cut off
+        return [_source_index(i, size, mode) for i in range(-before, size + after)]
+    # ranges, since a long dimension has many indices
+    sources = {
+        "reflect": (range(before, 0, -1), range(size - 2, size - 2 - after, -1)),
+        "circular": (range(size - before, size), range(after)),
+        "replicate": ([0] * before, [size - 1] * after),
+    }
+    front, back = sources[mode]
+    return [*front, *range(start, stop), *back]
+
+
+def _source_index(i: int, size: int, mode: str) -> int:
+    """Return the index in the input for index `i`, which may lie outside of it."""
     if mode == "replicate":
-        return [min(max(i, 0), size - 1) for i in positions]
+        return min(max(i, 0), size - 1)
     if mode == "circular":
-        return [i % size for i in positions]
-    return [-i if i < 0 else i if i < size else 2 * (size - 1) - i for i in positions]
+        return i % size
+    return -i if i < 0 else i if i < size else 2 * (size - 1) - i

@@ -89,10 +89,8 @@ def _windows(
     dilation: Sizes,
     padding: Sizes,
     stride: Sizes,
-) -> tuple[tuple[int, ...], tuple[int, ...], list[int], list[Tensor]]:
-    """Return kernel, padding, the number of windows in each dimension, and the indices of their
-    elements.
-    """
+) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...], list[int]]:
+    """Return kernel, dilation, padding, stride, and the number of windows in each dimension."""
     window = sizes_of(kernel, 2, "kernel_size", operator)
     spread = sizes_of(dilation, 2, "dilation", operator)
     side = sizes_of(padding, 2, "padding", operator)
@@ -110,13 +108,15 @@ def _windows(
             f"{operator}: a window of {window} with dilation {spread} must fit into {size} with "
             f"padding {side}"
         )
-    reserve(sum(32 * window[i] * counts[i] for i in (0, 1)), input)
-    positions = []
-    for i in (0, 1):
-        taps = pc.arange(window[i], device=input.device) * spread[i]
-        firsts = pc.arange(counts[i], device=input.device) * step[i]
-        positions.append((taps.unsqueeze(1) + firsts).flatten())
-    return window, side, counts, positions
+    return window, spread, side, step, counts
+
+
+def _positions(input: Tensor, window: int, spread: int, step: int, count: int) -> Tensor:
+    """Return the indices of the elements of all windows along a dimension."""
+    reserve(32 * window * count, input)
+    taps = pc.arange(window, device=input.device) * spread
+    firsts = pc.arange(count, device=input.device) * step
+    return (taps.unsqueeze(1) + firsts).flatten()
 
 
 def unfold(
@@ -150,15 +150,17 @@ def unfold(
             f"unfold: `input` must be (N, C, H, W) or (C, H, W); got shape {tuple(input.shape)}"
         )
     *lead, channels, height, width = input.shape
-    window, side, counts, positions = _windows(
+    window, spread, side, step, counts = _windows(
         "unfold", input, (height, width), kernel_size, dilation, padding, stride
     )
     if any(side):
         input = pad(input, (side[1], side[1], side[0], side[0]))
-    rows, columns = positions
-    pixels = input.index_select(-2, rows).index_select(-1, columns)
-    pixels = pixels.reshape((-1, channels, window[0], counts[0], window[1], counts[1]))
-    result = pixels.permute((0, 1, 2, 4, 3, 5))
+    # views: windows of rows, then of columns
+    pixels = input.reshape((-1, channels, *input.shape[-2:]))
+    pixels = pixels.unfold(2, spread[0] * (window[0] - 1) + 1, step[0])[..., :: spread[0]]
+    pixels = pixels.permute((0, 1, 4, 2, 3))
+    pixels = pixels.unfold(4, spread[1] * (window[1] - 1) + 1, step[1])[..., :: spread[1]]
+    result = pixels.permute((0, 1, 2, 5, 3, 4))
     return result.reshape((*lead, channels * math.prod(window), math.prod(counts)))
 
 
@@ -193,7 +195,7 @@ def fold(
                  [1., 2., 1.]]])
     """
     height, width = sizes_of(output_size, 2, "output_size", "fold")
-    window, side, counts, positions = _windows(
+    window, spread, side, step, counts = _windows(
         "fold", input, (height, width), kernel_size, dilation, padding, stride
     )
     if (
@@ -210,7 +212,7 @@ def fold(
     channels = many // math.prod(window)
     parts = input.reshape((-1, channels, *window, *counts)).permute((0, 1, 2, 4, 3, 5))
     parts = parts.reshape((-1, channels, window[0] * counts[0], window[1] * counts[1]))
-    rows, columns = positions
+    rows, columns = (_positions(input, window[i], spread[i], step[i], counts[i]) for i in (0, 1))
     wide = (parts.shape[0], channels, parts.shape[2], width + 2 * side[1])
     result = parts.new_zeros(wide).index_add(3, columns, parts)
     full = (parts.shape[0], channels, height + 2 * side[0], width + 2 * side[1])

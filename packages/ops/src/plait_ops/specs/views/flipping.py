@@ -81,9 +81,11 @@ def _(self, shifts, dims):
         f"`shifts` {shifts} and `dims` {dims} must have the same length",
         "ValueError",
     )
-    made = op.clone(self)
-    for shift, dim in zip(shifts, dims, strict=True):
-        made = roll_one(made, shift, dim)
+    if len(dims) == 0:
+        return op.clone(self)
+    made = roll_one(self, shifts[0], dims[0])
+    for i in range(1, len(dims)):
+        made = roll_one(made, shifts[i], dims[i])
     return made
 
 
