@@ -9,25 +9,28 @@ bool is_left_out(const DLTensor *t) {  // it can be joined with any other, as in
   return t->ndim == 1 && t->shape[0] == 0;
 }
 
-constexpr int64_t kPart = 16384;  // bytes of the result
+constexpr int64_t kMostBytes = 16384;  // of a row
+constexpr int64_t kPart = 2048;        // bytes of the result
 
-// Contiguous inputs and rows of at most kPart bytes: some rows of each input in turn, so that a
-// part of the result is written while it is in the cache.
-void join_rows(const plait_call *c, char *to, int64_t rows, int64_t bytes, int64_t item) {
-  const int64_t grain = kPart / bytes;
-  parallel_ranges(c, ceil_div(rows, grain), 4, [&](int64_t first, int64_t last) {
-    for (int64_t part = first; part < last; part++) {
-      const int64_t begin = part * grain, count = rows - begin < grain ? rows - begin : grain;
-      char *own = to + begin * bytes;
-      for (uint32_t i = 0; i < c->in[0].n; i++) {
-        const DLTensor *t = &c->in[0].u.ts[i]->dl;
-        if (is_left_out(t)) continue;
-        const int64_t n = numel(t) / rows * item;
-        move_rows(own, bytes, data<char>(t) + begin * n, n, count, n);
-        own += n;
-      }
-    }
-  });
+// Contiguous inputs and rows of at most kMostBytes bytes: some rows of each input in turn, so that
+// a part of the result is written while it is in the cache.
+void join_rows(const plait_call *c, char *to, int64_t dim, int64_t rows, int64_t bytes) {
+  const int64_t step = bytes / result(c)->shape[dim];
+  const int64_t grain = bytes < kPart ? kPart / bytes : 1;
+  parallel_ranges(
+      c, ceil_div(rows, grain), 65536 / (grain * bytes), [&](int64_t first, int64_t last) {
+        for (int64_t part = first; part < last; part++) {
+          const int64_t begin = part * grain, count = rows - begin < grain ? rows - begin : grain;
+          char *own = to + begin * bytes;
+          for (uint32_t i = 0; i < c->in[0].n; i++) {
+            const DLTensor *t = &c->in[0].u.ts[i]->dl;
+            if (is_left_out(t)) continue;
+            const int64_t n = t->shape[dim] * step;
+            move_rows(own, bytes, data<char>(t) + begin * n, n, count, n);
+            own += n;
+          }
+        }
+      });
 }
 
 plait_status cat(plait_call *c) {
@@ -37,11 +40,11 @@ plait_status cat(plait_call *c) {
   int64_t rows = 1;
   for (int64_t d = 0; d < dim; d++) rows *= out->shape[d];
   const int64_t bytes = numel(out) > 0 ? numel(out) / rows * item : 0;
-  bool contiguous = rows > 1 && bytes > 0 && bytes <= kPart && is_contiguous(out);
+  bool contiguous = rows > 1 && bytes > 0 && bytes <= kMostBytes && is_contiguous(out);
   for (uint32_t i = 0; i < c->in[0].n && contiguous; i++)
     contiguous = is_contiguous(&c->in[0].u.ts[i]->dl);
   if (contiguous) {
-    join_rows(c, data<char>(out), rows, bytes, item);
+    join_rows(c, data<char>(out), dim, rows, bytes);
     return PLAIT_OK;
   }
   int64_t shape[PLAIT_MAX_DIMS], at = 0;

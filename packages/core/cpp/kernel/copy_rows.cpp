@@ -16,22 +16,21 @@ struct Rows {  // `count` rows of `length` elements
 };
 using Move = void (*)(const Rows &);
 
-template <int bytes>
-struct Chunk {
-  char byte[bytes];
-};
+typedef uint8_t Bytes16 __attribute__((vector_size(16)));
+typedef uint8_t Bytes32 __attribute__((vector_size(32)));
 
-// Rows of n bytes, from half a chunk to two: the first chunk and the last one, which may overlap.
-template <int bytes>
+// Rows of n bytes, from one chunk to two: the first chunk and the last one, which may overlap.
+template <class Chunk>
 void move_short(const Rows &r, int64_t n) {
+  const int64_t last = n - int64_t(sizeof(Chunk)), from_row = r.from_row, to_row = r.to_row;
   const char *from = r.from;
   char *to = r.to;
-  for (int64_t i = 0; i < r.count; i++, from += r.from_row, to += r.to_row) {
-    Chunk<bytes> first, last;
-    memcpy(&first, from, bytes);
-    memcpy(&last, from + n - bytes, bytes);
-    memcpy(to, &first, bytes);
-    memcpy(to + n - bytes, &last, bytes);
+  for (int64_t i = r.count; i > 0; i--, from += from_row, to += to_row) {
+    Chunk a, b;
+    memcpy(&a, from, sizeof(Chunk));
+    memcpy(&b, from + last, sizeof(Chunk));
+    memcpy(to, &a, sizeof(Chunk));
+    memcpy(to + last, &b, sizeof(Chunk));
   }
 }
 
@@ -39,9 +38,10 @@ void move_short(const Rows &r, int64_t n) {
 void move_chunks(const Rows &r, int64_t n) {
   typedef Vec<uint8_t> V;
   const auto at = [](const char *p) { return reinterpret_cast<const uint8_t *>(p); };
+  const int64_t from_row = r.from_row, to_row = r.to_row;
   const char *from = r.from;
   char *to = r.to;
-  for (int64_t i = 0; i < r.count; i++, from += r.from_row, to += r.to_row) {
+  for (int64_t i = r.count; i > 0; i--, from += from_row, to += to_row) {
     uint8_t *own = reinterpret_cast<uint8_t *>(to);
     const V last = load(at(from + n - 32));
     int64_t j = 0;
@@ -62,12 +62,12 @@ template <int item>
 void move_contiguous(const Rows &r) {
   constexpr int64_t kMostChunked = 512;  // bytes
   const int64_t n = r.length * item;
-  if (n == 1) return move_short<1>(r, 1);
-  if (n <= 4) return move_short<2>(r, n);
-  if (n <= 8) return move_short<4>(r, n);
-  if (n <= 16) return move_short<8>(r, n);
-  if (n <= 32) return move_short<16>(r, n);
-  if (n <= 64) return move_short<32>(r, n);
+  if (n == 1) return move_short<uint8_t>(r, 1);
+  if (n <= 4) return move_short<uint16_t>(r, n);
+  if (n <= 8) return move_short<uint32_t>(r, n);
+  if (n <= 16) return move_short<uint64_t>(r, n);
+  if (n <= 32) return move_short<Bytes16>(r, n);
+  if (n <= 64) return move_short<Bytes32>(r, n);
   // memcpy is slow on some processors where the target and the source are aligned differently
   const bool apart = (uintptr_t(r.to) - uintptr_t(r.from)) % 32 != 0;
   if (n <= kMostChunked || apart || (r.to_row - r.from_row) % 32 != 0) return move_chunks(r, n);
@@ -81,15 +81,16 @@ template <class T, int64_t to_step, int64_t from_step>
 void move_elements(const Rows &r) {
   const int64_t a = to_step == kAny ? r.to_step : to_step * int64_t(sizeof(T)),
                 b = from_step == kAny ? r.from_step : from_step * int64_t(sizeof(T));
-  for (int64_t i = 0; i < r.count; i++) {
-    char *to = r.to + i * r.to_row;
-    const char *from = r.from + i * r.from_row;
+  const int64_t length = r.length, to_row = r.to_row, from_row = r.from_row;
+  char *to = r.to;
+  const char *from = r.from;
+  for (int64_t i = r.count; i > 0; i--, to += to_row, from += from_row) {
     if constexpr (from_step == 0) {
       const T value = *reinterpret_cast<const T *>(from);
-      for (int64_t j = 0; j < r.length; j++) *reinterpret_cast<T *>(to + j * a) = value;
+      for (int64_t j = 0; j < length; j++) *reinterpret_cast<T *>(to + j * a) = value;
     } else {
 #pragma GCC ivdep
-      for (int64_t j = 0; j < r.length; j++)
+      for (int64_t j = 0; j < length; j++)
         *reinterpret_cast<T *>(to + j * a) = *reinterpret_cast<const T *>(from + j * b);
     }
   }
