@@ -62,7 +62,8 @@ def _pad_dim(input: Tensor, dim: int, before: int, after: int, mode: str, value:
         positions = pc.tensor(indices, dtype=pc.int64, device=input.device)
         return input.index_select(dim, positions)
     start, stop = max(-before, 0), size - max(-after, 0)
-    pieces = [input.narrow(dim, start, max(stop - start, 0))]
+    whole = (start, stop) == (0, size)
+    pieces = [input if whole else input.narrow(dim, start, max(stop - start, 0))]
     for width, position in ((before, 0), (after, len(pieces) + (before > 0))):
         if width > 0:
             shape = list(input.shape)
