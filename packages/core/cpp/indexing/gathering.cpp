@@ -63,12 +63,16 @@ plait_status index_add(plait_call *c) {
       });
       return PLAIT_OK;
     }
+    const bool plain = !any_negative(where, count);
     parallel_ranges(c, a.outer, grain, [&](int64_t begin, int64_t end) {
       for (int64_t o = begin; o < end; o++) {
         T *rows = to + o * a.n;
         const T *more = add + o * count;
         if (a.inner > 1) {
           for (int64_t i = 0; i < count; i++) add_rows(o, from_start(where[i], a.n), i, 1);
+        } else if (plain) {
+          for (int64_t i = 0; i < count; i++)
+            rows[where[i]] = T(W(rows[where[i]]) + factor * W(more[i]));
         } else {
           for (int64_t i = 0; i < count; i++) {
             T &sum = rows[from_start(where[i], a.n)];

@@ -36,6 +36,12 @@ class IndexRuns {
   int64_t count_ = 0;
 };
 
+inline bool any_negative(const int64_t *index, int64_t count) {
+  int64_t all = 0;
+  for (int64_t i = 0; i < count; i++) all |= index[i];
+  return all < 0;
+}
+
 // Whether there are so few runs that they pay.
 inline bool has_runs(const int64_t *index, int64_t count) {
   int64_t breaks = 1;

@@ -47,11 +47,15 @@ plait_status pick(const plait_call *c, const T *from, const Along &a, const int6
     });
     return PLAIT_OK;
   }
+  const bool plain = !any_negative(index, count);
   parallel_ranges(c, a.outer * count, kSerial / (a.inner + 1) + 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end;) {
-      const int64_t o = i / count, first = o * count, last = least(first + count, end);
-      const T *rows = from + o * a.n * a.inner;
-      if (a.inner == 1) {
+    int64_t first = begin / count * count;
+    const T *rows = from + begin / count * a.n * a.inner;
+    for (int64_t i = begin; i < end; first += count, rows += a.n * a.inner) {
+      const int64_t last = least(first + count, end);
+      if (a.inner == 1 && plain) {
+        for (; i < last; i++) to[i] = rows[index[i - first]];
+      } else if (a.inner == 1) {
         for (; i < last; i++) to[i] = rows[from_start(index[i - first], a.n)];
       } else {
         for (; i < last; i++)

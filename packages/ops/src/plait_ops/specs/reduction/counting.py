@@ -52,7 +52,7 @@ def _(self, weights, minlength):
         size = max(n, PART)
         for i in range((self.shape[0] + size - 1) // size):
             part = op.narrow(self, 0, i * size, min(size, self.shape[0] - i * size))
-            made = op.scatter_add(made, 0, to_dtype(part, int64), op.expand(one, part.shape))
+            op.scatter_add_(made, 0, to_dtype(part, int64), op.expand(one, part.shape))
         return made
     check(
         weights.shape == self.shape,
