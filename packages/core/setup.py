@@ -27,6 +27,7 @@ NOTHING_FUSED = [
     "!cpp/sorting/*",
     *(f"!cpp/creation/{name}.cpp" for name in ("copies", "creation", "triangles")),
     *(f"!cpp/indexing/{name}.cpp" for name in ("embedding", "indexing", "nonzero", "scattering")),
+    "!cpp/convolution/unfold_backward.cpp",
     *(f"!cpp/linalg/{name}.cpp" for name in ("cholesky", "determinants", "eigenvalues", "lapack")),
     *(f"!cpp/linalg/{name}.cpp" for name in ("ldl", "least_squares", "lu", "matrix_functions")),
     *(f"!cpp/linalg/{name}.cpp" for name in ("qr", "svd", "systems")),
