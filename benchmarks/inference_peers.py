@@ -306,9 +306,10 @@ def table(results: list[Result]) -> str:
 PAGE = """# Inference beside engines that compile
 
 `python benchmarks/inference_peers.py --page docs/benchmarks/inference.md` wrote this page. Each
-side runs in a process of its own on {threads} threads, in float32. The sides are timed in turns, after a
-call that does not count; a figure is the median of {rounds} turns, in milliseconds a call. The time
-to the first answer begins when the model and its weights are in memory, or where its file lies.
+side runs in a process of its own on {threads} threads, in float32. The sides are timed in turns,
+after a call that does not count; a figure is the median of {rounds} turns, in milliseconds a call.
+The time to the first answer begins when the model and its weights are in memory, or where its file
+lies.
 
 | | |
 |---|---|

@@ -98,6 +98,7 @@ PRIVATE: dict[str, set[str]] = {
     "torch": {
         # names and pickles as PyTorch has them
         "plait_autograd._autograd",
+        "plait_nn._functional_call",
         "plait_optim._hooks",
         "plait_optim._lbfgs",
         "plait_optim._state",
