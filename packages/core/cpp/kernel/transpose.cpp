@@ -105,12 +105,12 @@ void part_three(uint32_t *to, int64_t to_step, const uint32_t *from, int64_t row
   for (int64_t r = 0; r < whole; r += 8) {
     const Row8 *own = reinterpret_cast<const Row8 *>(from + 3 * r);
     const Row8 a = own[0], b = own[1], d = own[2];  // elements 0 to 7, 8 to 15 and 16 to 23
-    *reinterpret_cast<Row8 *>(to + r) = shuffled<0, 1, 2, 3, 4, 5, 10, 13>(
-        shuffled<0, 3, 6, 9, 12, 15, 0, 0>(a, b), d);
-    *reinterpret_cast<Row8 *>(to + to_step + r) = shuffled<0, 1, 2, 3, 4, 8, 11, 14>(
-        shuffled<1, 4, 7, 10, 13, 0, 0, 0>(a, b), d);
-    *reinterpret_cast<Row8 *>(to + 2 * to_step + r) = shuffled<0, 1, 2, 3, 4, 9, 12, 15>(
-        shuffled<2, 5, 8, 11, 14, 0, 0, 0>(a, b), d);
+    *reinterpret_cast<Row8 *>(to + r) =
+        shuffled<0, 1, 2, 3, 4, 5, 10, 13>(shuffled<0, 3, 6, 9, 12, 15, 0, 0>(a, b), d);
+    *reinterpret_cast<Row8 *>(to + to_step + r) =
+        shuffled<0, 1, 2, 3, 4, 8, 11, 14>(shuffled<1, 4, 7, 10, 13, 0, 0, 0>(a, b), d);
+    *reinterpret_cast<Row8 *>(to + 2 * to_step + r) =
+        shuffled<0, 1, 2, 3, 4, 9, 12, 15>(shuffled<2, 5, 8, 11, 14, 0, 0, 0>(a, b), d);
   }
   transpose_edge(to + whole, to_step, from + 3 * whole, 3, rows - whole, 3);
 }
