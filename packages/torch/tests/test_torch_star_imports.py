@@ -21,7 +21,7 @@ BUILTINS = {name for name in dir(builtins) if not name.startswith("_")}
 # PyTorch's need a package that is not there, or can't be imported with a star
 OUTSIDE = {
     *("torch.ops", "torch.utils.tensorboard", "torch.utils.tensorboard.writer"),
-    "torch.utils.tensorboard.summary",
+    *("torch.utils.tensorboard.summary", "torch.distributed.rpc.api"),
 }
 
 

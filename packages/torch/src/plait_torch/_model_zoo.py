@@ -11,7 +11,9 @@ __all__ = ["load_url"]
 
 def __getattr__(name: str) -> Any:
     if name == "tqdm":  # libraries take their progress bar from here
-        from tqdm.auto import tqdm
-
+        try:
+            from tqdm.auto import tqdm
+        except ImportError:
+            from plait_torch._hub import tqdm
         return tqdm
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
