@@ -131,6 +131,7 @@ CALLS: dict[str, Callable[[], Any]] = {
     "diag_embed": lambda: pc.diag_embed(pc.ones(3), HUGE),
     "fold": lambda: F.fold(pc.zeros(1, 4, 1), (HUGE, 2), (2, 2)),
     "unfold": lambda: F.unfold(pc.zeros(1, 1, 4, 4), (2, 2), padding=2**30),
+    "pad of two dimensions": lambda: F.pad(pc.zeros(1, 1, 4, 4), (2**30,) * 4),
     "affine_grid": lambda: F.affine_grid(pc.zeros(1, 2, 3), [1, 1, HUGE, 2]),
     "combinations of many": lambda: pc.combinations(pc.arange(60), 30),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import plait_core as pc
@@ -9,6 +10,7 @@ from plait_abi import ArgumentError
 from plait_core import Tensor
 from plait_nn.functional._checks import reserve
 
+_MUCH = 1 << 20  # elements on a side
 _MODES = ("constant", "reflect", "replicate", "circular")
 
 
@@ -36,6 +38,11 @@ def pad(
         )
     if mode not in _MODES:
         raise ArgumentError(f"pad: `mode` must be one of {', '.join(_MODES)}; got {mode!r}")
+    if max(pad, default=0) >= _MUCH:  # before dimensions are padded one after the other
+        sizes = list(input.shape)
+        for number, count in enumerate(pad):
+            sizes[input.ndim - 1 - number // 2] += count
+        reserve(math.prod(max(size, 0) for size in sizes) * input.itemsize, input)
     result = input
     for number in range(len(pad) // 2):
         before, after = pad[2 * number], pad[2 * number + 1]
