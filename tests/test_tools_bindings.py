@@ -92,6 +92,7 @@ def test_parameters_of_run_h_have_roles() -> None:
     assert model.roles(functions["plait_run_open"]) == ["string", "settings", "handle_out"]
     expected = ["handle", "number", "number", "data", "nbytes", "number"]
     assert model.roles(functions["plait_run_set"]) == expected
+    assert model.roles(functions["plait_run_save_memory"]) == ["handle", "data_out", "nbytes_out"]
     status = {name for name, each in functions.items() if model.returns_status(each)}
     names = "open open_memory get set execute number set_number save save_memory"
     assert status == {f"plait_run_{name}" for name in names.split()}

@@ -161,7 +161,7 @@ def roles(function: Function) -> list[str]:
 
     "handle": the opened file; "handle_out": where a new one is stored; "string"; "settings": a
     struct that is read, or NULL; "description": a struct that is filled; "number_out"; "data" and
-    its "nbytes"; "number" for all others. Bindings treat each of them in one way.
+    its "nbytes", also with "_out"; "number" for all others. Bindings treat each of them in one way.
     """
     result: list[str] = []
     for parameter in function.parameters:
@@ -170,11 +170,14 @@ def roles(function: Function) -> list[str]:
             behind = result and result[-1] == "data" and parameter.name == "nbytes"
             result.append("nbytes" if behind else "number")
         elif target.kind == "pointer":
-            result.append("handle_out")
+            bytes_out = target.to is not None and target.to.name == "void"
+            result.append("data_out" if bytes_out else "handle_out")
         elif target.name == "char":
             result.append("string")
         elif target.name == "void":
             result.append("data")
+        elif target.name == "uint64_t":
+            result.append("nbytes_out")
         elif target.name == "double":
             result.append("number_out")
         elif target.name == "plait_run":

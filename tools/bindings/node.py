@@ -14,8 +14,12 @@ from model import Model, Operator, Parameter, returns_status, roles
 __all__ = ["emit"]
 
 _PREFIX = "plait_run_"
-# functions whose work the addon does when it makes and frees handles, and in its errors
-_OMITTED = {"plait_run_close", "plait_run_error"}
+# functions whose work the addon does when it makes and frees handles, and in its errors; programs
+# of Node have files
+_OMITTED = {
+    *("plait_run_close", "plait_run_error"),
+    *("plait_run_open_memory", "plait_run_save_memory"),
+}
 _RESERVED = {"in", "var", "new", "default", "function", "with", "this", "delete", "typeof"}
 
 
