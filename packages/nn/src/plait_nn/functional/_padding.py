@@ -90,17 +90,11 @@ def _source_indices(
             f"pad: mode {mode!r} can put at most {max(limit, 0) if size else 0} elements at dim "
             f"{dim} of {shape}; got ({before}, {after})"
         )
-    start, stop = max(-before, 0), size - max(-after, 0)
-    if start > stop:  # more than the dimension has is cut off
-        return [_source_index(i, size, mode) for i in range(-before, size + after)]
-    # ranges, since a long dimension has many indices
-    sources = {
-        "reflect": (range(before, 0, -1), range(size - 2, size - 2 - after, -1)),
-        "circular": (range(size - before, size), range(after)),
-        "replicate": ([0] * before, [size - 1] * after),
-    }
-    front, back = sources[mode]
-    return [*front, *range(start, stop), *back]
+    first, end = -before, size + after
+    # only what lies outside of the dimension is looked up: a long one has many indices
+    front = (_source_index(i, size, mode) for i in range(first, min(0, end)))
+    back = (_source_index(i, size, mode) for i in range(max(size, first), end))
+    return [*front, *range(max(first, 0), min(end, size)), *back]
 
 
 def _source_index(i: int, size: int, mode: str) -> int:

@@ -4,7 +4,7 @@ from plait_ops import calls as op
 from plait_ops.alias import under_another_name
 from plait_ops.spec import Composite, Pointwise
 from plait_ops.unary import function_of_one
-from plait_ops.words import conjugate, dtype_of, is_complex
+from plait_ops.words import conjugate, dtype_of, is_complex, part
 
 add = Pointwise(
     "add(Tensor|Scalar self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor",
@@ -58,18 +58,21 @@ def _(g):
     return g
 
 
-@add.vjp("other")
-def _(g, alpha):
+@part
+def _scaled(g, alpha):
     if not is_complex(dtype_of(alpha)) and float(alpha) == 1.0:
         return g
     return g * conjugate(alpha)
 
 
+@add.vjp("other")
+def _(g, alpha):
+    return _scaled(g, alpha)
+
+
 @sub.vjp("other")
 def _(g, alpha):
-    if not is_complex(dtype_of(alpha)) and float(alpha) == 1.0:
-        return -g
-    return -g * conjugate(alpha)
+    return -_scaled(g, alpha)
 
 
 @mul.vjp("self")
