@@ -5,30 +5,31 @@
     python benchmarks/sweep.py --kinds float16 int64 bool
     python benchmarks/sweep.py --json sweep.json --page docs/benchmarks/sweep.md
 
-Both sides run in turns, one call beside the other, and a row is the median of the turns' ratios:
-plait's time over PyTorch's, so 1 is equal and more is slower. The page lists every row above 1.1
-and counts the rest by group.
+Both sides run in turns (see timing.py), and a row has their medians and the ratio of these: plait's
+time over PyTorch's, so 1 is equal and more is slower. The page lists every row above 1.1 and counts
+the rest by group.
 """
 
 from __future__ import annotations
 
 import argparse
 import datetime
+import gc
 import json
 import statistics
 import sys
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from run import duration, processor
+from timing import compare
 
 __all__ = ["CASES", "Case", "Row", "main"]
 
 SLOW = 1.1  # times PyTorch's: rows above this stand on the page
-TURN = 2e-3  # seconds that the calls of a turn take at least
 SEED = 0
 
 Function = Callable[..., Any]  # of a library and tensors
@@ -433,27 +434,6 @@ def calls(library: Any, case: Case, shape: Any, kind: str, backward: bool) -> Ca
     return derivative
 
 
-def seconds_of(function: Callable[[], Any], count: int) -> float:
-    """Return the seconds of one call, as the mean of some."""
-    begin = time.perf_counter()
-    for _ in range(count):
-        function()
-    return (time.perf_counter() - begin) / count
-
-
-def measure(ours: Callable[[], Any], theirs: Callable[[], Any], turns: int) -> list[Any]:
-    """Return the times of both, and the median of their ratio, in turns."""
-    both = (ours, theirs)
-    for function in both:
-        function()
-    counts = [max(1, min(1000, int(TURN / max(seconds_of(f, 1), 1e-7)))) for f in both]
-    pairs_of_times = [
-        [seconds_of(f, n) for f, n in zip(both, counts, strict=True)] for _ in range(turns)
-    ]
-    ratio = statistics.median(a / b for a, b in pairs_of_times)
-    return [*(statistics.median(column) for column in zip(*pairs_of_times, strict=True)), ratio]
-
-
 def rows(flags: argparse.Namespace, plait: Any, torch: Any) -> Iterator[Row]:
     """Yield what is measured."""
     for case in CASES:
@@ -468,19 +448,21 @@ def rows(flags: argparse.Namespace, plait: Any, torch: Any) -> Iterator[Row]:
                     direction = "backward" if backward else "forward"
                     try:
                         sides = [calls(L, case, shape, kind, backward) for L in (plait, torch)]
-                        times = measure(*sides, flags.turns)
+                        found = compare((case.name, *sides, None), flags.seconds)
                     except Exception as error:  # the other rows are still wanted
                         print(*label, direction, type(error).__name__, error, file=sys.stderr)
                         continue
-                    yield Row(*label, direction, flags.threads, *times)
+                    yield Row(
+                        *label, direction, flags.threads, found.plait, found.peer, found.ratio
+                    )
 
 
 PAGE = """# The long tail: operators beside PyTorch
 
 `python benchmarks/sweep.py --page docs/benchmarks/sweep.md` wrote this page on {date} on an
-{machine}, with {threads}. plait and PyTorch {version} ran in one process in
-turns, one call beside the other; a ratio is plait's time over PyTorch's, the median of {turns}
-turns: less than 1 is faster. Times of one machine say little of another one: run it on yours.
+{machine}, with {threads}. plait and PyTorch {version} ran in one process in turns; a ratio is
+plait's median over PyTorch's: less than 1 is faster. Times of one machine say little of another
+one: run it on yours.
 
 {total} calls were timed; the geometric mean of the ratios is **{mean:.2f}**, and {slow} of them are
 above {limit}.
@@ -497,17 +479,8 @@ above {limit}.
 """
 
 
-def duration(seconds: float) -> str:
-    """Return a time with three digits and its unit."""
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
-        if seconds >= size or unit == "µs":
-            return f"{seconds / size:.3g} {unit}"
-    raise AssertionError
-
-
-def page(found: list[Row], turns: int, version: str) -> str:
+def page(found: list[Row], version: str) -> str:
     """Return the page of these rows."""
-    from run import processor  # the benchmarks' own
 
     def line(*cells: Any) -> str:
         return "| " + " | ".join(str(cell) for cell in cells) + " |"
@@ -525,15 +498,14 @@ def page(found: list[Row], turns: int, version: str) -> str:
         machine=processor(),
         threads=" and ".join(f"{n} thread{'s' * (n > 1)}" for n in threads),
         version=version,
-        turns=turns,
         total=len(found),
         mean=statistics.geometric_mean(row.ratio for row in found),
         slow=len(slower),
         limit=SLOW,
         groups="\n".join(groups),
         rows="\n".join(
-            line(r.name, r.shape, r.kind, r.direction, r.threads, duration(r.plait),
-                 duration(r.torch), f"{r.ratio:.2f}")
+            line(r.name, r.shape, r.kind, r.direction, r.threads, duration(r.plait).strip(),
+                 duration(r.torch).strip(), f"{r.ratio:.2f}")
             for r in slower
         ),
     )  # fmt: skip
@@ -545,7 +517,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--only", nargs="*", default=[], metavar="TEXT")
     parser.add_argument("--kinds", nargs="*", default=["float32"], choices=ALL)
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--turns", type=int, default=9)
+    parser.add_argument("--seconds", type=float, default=0.1, help="for a call, about")
     parser.add_argument("--json", type=Path, help="rows are added to those that it has")
     parser.add_argument("--page", type=Path)
     flags = parser.parse_args(arguments)
@@ -554,6 +526,7 @@ def main(arguments: list[str] | None = None) -> int:
 
     import plait
 
+    gc.freeze()  # collections between turns look at the turns' own objects
     for library in (plait, torch):
         library.set_num_threads(flags.threads)
     found = []
@@ -570,7 +543,7 @@ def main(arguments: list[str] | None = None) -> int:
         found = list(known.values())
         flags.json.write_text(json.dumps([asdict(r) for r in found], indent=0) + "\n")
     if flags.page:
-        flags.page.write_text(page(found, flags.turns, torch.__version__.partition("+")[0]))
+        flags.page.write_text(page(found, torch.__version__.partition("+")[0]))
     return 0
 
 
