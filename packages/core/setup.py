@@ -38,7 +38,7 @@ NOTHING_FUSED = [
 
 # What kernels of other devices are compiled with: scalar functions, and what reads a call.
 HEADERS = ["cpp/pointwise/*.h", "cpp/*/sample_gradients.h"]
-HEADERS += [f"cpp/{name}.h" for name in ("loss/binary_losses", "random/rejection")]
+HEADERS += [f"cpp/{name}.h" for name in ("loss/binary_losses", "loss/losses", "random/rejection")]
 HEADERS += ["cpp/reduction/covariance.h", "cpp/vision/*.h"]
 HEADERS += [f"cpp/kernel/{name}.h" for name in ("fused", "fused_exact", "half", "kernel")]
 HEADERS += [f"cpp/kernel/{name}.h" for name in ("number_conversion", "plan", "vec")]

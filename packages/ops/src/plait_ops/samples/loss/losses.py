@@ -2,7 +2,15 @@
 
 import numpy as np
 
-from plait_ops.specs.loss.losses import huber_loss, l1_loss, mse_loss, reduction_, smooth_l1_loss
+from plait_ops.specs.loss.losses import (
+    huber_backward,
+    huber_elements,
+    huber_loss,
+    l1_loss,
+    mse_loss,
+    reduction_,
+    smooth_l1_loss,
+)
 
 
 def reduce_loss_of(values, reduction):
@@ -51,6 +59,15 @@ def _(input, target, reduction="mean"):
 @l1_loss.reference
 def _(input, target, reduction="mean"):
     return reduce_loss_of(np.abs(input - target), reduction)
+
+
+@huber_elements.reference
+def _(input, target, delta):
+    d = np.abs(input - target)
+    return np.where(d <= delta, d * d / 2, delta * (d - delta / 2)).astype(d.dtype)
+
+
+huber_backward.reference(lambda g, x, t, delta: g * np.clip(x - t, -delta, delta))
 
 
 @smooth_l1_loss.reference

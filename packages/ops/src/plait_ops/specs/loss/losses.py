@@ -1,7 +1,7 @@
 """Losses of pairs of tensors. `reduction` is "mean", "sum" or "none"."""
 
 from plait_ops import calls as op
-from plait_ops.spec import Composite
+from plait_ops.spec import Composite, Pointwise
 from plait_ops.words import check, part, require, require_common
 
 
@@ -35,6 +35,7 @@ def _(self, reduction):
 
 # ---- of pairs of tensors -------------------------------------------------------------------------
 _DTYPES = {
+    "floating": "Dtypes: floating-point dtypes.",
     "inexact": "Dtypes: floating-point and complex dtypes.",
     "arithmetic": "Dtypes: integers (no mean; differences of unsigned ones wrap around), floats, complex.",
 }
@@ -82,12 +83,14 @@ smooth_l1_loss = _loss(
     "With ``d = abs(input - target)``: ``d ** 2 / (2 * beta)`` where d is below `beta`, ``d - beta / 2`` elsewhere",
     "0.25",
     " or a negative `beta`",
+    dtypes="floating",
 )
 huber_loss = _loss(
     'huber_loss(Tensor input, Tensor target, str reduction="mean", float delta=1.0) -> Tensor',
     "With ``d = abs(input - target)``: ``d ** 2 / 2`` where d is at most `delta`, ``delta * (d - delta / 2)`` elsewhere",
     "0.25",
     " or a `delta` that is not positive",
+    dtypes="floating",
 )
 
 
@@ -102,23 +105,57 @@ def _(input, target, reduction):
     return op.reduce_loss(op.abs(op.sub(input, target)), reduction)
 
 
+huber_elements = Pointwise(
+    "huber_elements(Tensor input, Tensor target, float delta) -> Tensor",
+    doc="With ``d = abs(input - target)``: ``d ** 2 / 2`` where d is at most `delta`, ``delta * (d - delta / 2)`` elsewhere.",
+    dtypes="floating",
+    internal=True,
+    widens=True,
+)
+huber_backward = Pointwise(
+    "huber_backward(Tensor grad, Tensor input, Tensor target, float delta) -> Tensor",
+    doc="``grad * clamp(input - target, -delta, delta)``: the derivative of `huber_elements`.",
+    dtypes="floating",
+    internal=True,
+    widens=True,
+)
+
+
+@huber_elements.vjp("input")
+@huber_backward.vjp("grad")
+def _(g, input, target, delta):
+    return huber_backward(g, input, target, delta)
+
+
+@huber_elements.vjp("target")
+def _(g, input, target, delta):
+    return huber_backward(g, target, input, delta)
+
+
+@huber_backward.vjp("input")
+def _(g, grad, input, target, delta):
+    return op.where(op.le(op.abs(input - target), delta), g * grad, 0.0)
+
+
+@huber_backward.vjp("target")
+def _(g, grad, input, target, delta):
+    return op.where(op.le(op.abs(input - target), delta), -g * grad, 0.0)
+
+
 @smooth_l1_loss.decompose
 def _(input, target, reduction, beta):
-    common_dtype(input, target, "inexact")
+    common_dtype(input, target, "floating")
     check(beta >= 0.0, f"`beta` must not be negative; got {beta}", "ValueError")
-    d = op.abs(op.sub(input, target))
     if beta == 0.0:
-        return op.reduce_loss(d, reduction)
-    return op.reduce_loss(
-        op.where(op.lt(d, beta), op.square(d) * (0.5 / beta), d - 0.5 * beta), reduction
-    )
+        return op.reduce_loss(op.abs(op.sub(input, target)), reduction)
+    loss = op.reduce_loss(huber_elements(input, target, beta), reduction)
+    if beta != 1.0:
+        loss = loss / beta
+    return loss
 
 
 @huber_loss.decompose
 def _(input, target, reduction, delta):
-    common_dtype(input, target, "inexact")
+    common_dtype(input, target, "floating")
     check(delta > 0.0, f"`delta` must be positive; got {delta}", "ValueError")
-    d = op.abs(op.sub(input, target))
-    return op.reduce_loss(
-        op.where(op.lt(d, delta), op.square(d) * 0.5, (d - 0.5 * delta) * delta), reduction
-    )
+    return op.reduce_loss(huber_elements(input, target, delta), reduction)
