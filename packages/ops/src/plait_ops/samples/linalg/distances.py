@@ -8,6 +8,7 @@ from plait_ops.specs.linalg.distances import (
     cdist_,
     cosine_similarity,
     dist,
+    euclidean_distances,
     pairwise_distance_,
     pdist,
     renorm,
@@ -36,6 +37,27 @@ def _(x1, x2, p=2.0, compute_mode=None):
             x1.dtype,
         )
     )
+
+
+@euclidean_distances.reference
+def _(x1, x2):
+    return _norm(x1[..., :, None, :] - x2[..., None, :, :], 2.0)
+
+
+@euclidean_distances.samples
+def _(s):
+    yield s(s.distinct(3, 2), s.distinct(4, 2) + 0.1).loosely(4)
+    yield s(s.array(9, 5), s.array(35, 5)).loosely(4)
+    yield s(s.array(2, 3, 2), s.strided(2, 4, 2)).loosely(4)
+    yield s(s.array(2, 0), s.array(3, 0))
+    yield s(s.array(0, 2), s.array(3, 2))
+
+
+euclidean_distances.error(
+    "ShapeError",
+    lambda s: s(s.array(2, 3, 2), s.array(3, 4, 2)),
+    contains=["euclidean_distances", "(2, 3, 2)", "(3, 4, 2)"],
+)
 
 
 @cdist_.samples

@@ -62,12 +62,12 @@ def _(input, target, reduction="mean"):
 
 
 @huber_elements.reference
-def _(input, target, delta):
+def _(input, target, delta=1.0):
     d = np.abs(input - target)
     return np.where(d <= delta, d * d / 2, delta * (d - delta / 2)).astype(d.dtype)
 
 
-huber_backward.reference(lambda g, x, t, delta: g * np.clip(x - t, -delta, delta))
+huber_backward.reference(lambda g, x, t, delta=1.0: g * np.clip(x - t, -delta, delta))
 
 
 @smooth_l1_loss.reference

@@ -1,8 +1,8 @@
 """Distances between vectors, and norms that are limited."""
 
 from plait_ops import calls as op
-from plait_ops.spec import Composite
-from plait_ops.words import broadcast, check, require, require_same, wrap_dim
+from plait_ops.spec import Composite, Operator
+from plait_ops.words import broadcast, check, numel, part, require, require_same, result, wrap_dim
 
 cdist_ = Composite(
     "cdist(Tensor x1, Tensor x2, float p=2.0, str? compute_mode=None) -> Tensor",
@@ -43,7 +43,73 @@ def _(x1, x2, p):
         return op.expand(op.sum(x1, [-1], True) * 1.0, batch + [n, 1]) * op.expand(
             op.unsqueeze(op.sum(x2, [-1]), -2), batch + [1, m]
         )
+    if p == 2.0:
+        rows = batch + x1.shape[-2:]
+        columns = batch + x2.shape[-2:]
+        return euclidean_distances(op.expand(x1, rows), op.expand(x2, columns))
     return op.norm(op.unsqueeze(x1, -2) - op.unsqueeze(x2, -3), p, [-1])
+
+
+euclidean_distances = Operator(
+    "euclidean_distances(Tensor x1, Tensor x2) -> Tensor",
+    doc="""
+    The Euclidean distance of every row of `x1` and every row of `x2`, from differences of their elements:
+    ``out[..., i, j] = sqrt(sum((x1[..., i] - x2[..., j]) ** 2))``. Shapes: `x1` is (..., n, k), `x2` (..., m, k) with the same
+    other sizes, the result (..., n, m). Gradients are 0 where a distance is 0.
+    """,
+    dtypes="floating",
+    internal=True,
+    kernel="optional; any strides.",
+    widens=True,
+)
+
+
+@euclidean_distances.shape
+def _(x1, x2):
+    require("x1", x1.dtype, "floating")
+    require_same("x1", x1, "x2", x2)
+    check(
+        x1.ndim >= 2
+        and x2.ndim == x1.ndim
+        and x1.shape[:-2] == x2.shape[:-2]
+        and x1.shape[-1] == x2.shape[-1],
+        f"`x1` and `x2` must have shapes (..., n, k) and (..., m, k); got {x1.shape} and {x2.shape}",
+    )
+    return result(x1.shape[:-1] + [x2.shape[-2]], x1.dtype)
+
+
+@euclidean_distances.cost
+def _(x1, result):
+    return numel(result) * (3 * x1.shape[-1] + 1)
+
+
+@euclidean_distances.decompose
+def _(x1, x2):
+    return op.norm(op.unsqueeze(x1, -2) - op.unsqueeze(x2, -3), 2.0, [-1])
+
+
+@part
+def pulled_rows(grad, distances, x1, x2):
+    """The sum of ``grad_ij (x1_i - x2_j) / distances_ij`` over j, as a product of matrices."""
+    near = op.eq(distances, 0.0)
+    pull = op.masked_fill(grad / op.masked_fill(distances, near, 1.0), near, 0.0)
+    # distances stay when both sets of points move; less is lost by differences around the mean
+    center = op.mean(x2, [-2], True)
+    return (x1 - center) * op.sum(pull, [-1], True) - op.matmul(pull, x2 - center)
+
+
+@euclidean_distances.vjp("x1")
+def _(g, x1, x2, result):
+    if x2.shape[-2] == 0:
+        return op.zeros_like(x1)
+    return pulled_rows(g, result, x1, x2)
+
+
+@euclidean_distances.vjp("x2")
+def _(g, x1, x2, result):
+    if x1.shape[-2] == 0:
+        return op.zeros_like(x2)
+    return pulled_rows(op.transpose(g, -1, -2), op.transpose(result, -1, -2), x2, x1)
 
 
 pairwise_distance_ = Composite(

@@ -106,14 +106,14 @@ def _(input, target, reduction):
 
 
 huber_elements = Pointwise(
-    "huber_elements(Tensor input, Tensor target, float delta) -> Tensor",
+    "huber_elements(Tensor input, Tensor target, float delta=1.0) -> Tensor",
     doc="With ``d = abs(input - target)``: ``d ** 2 / 2`` where d is at most `delta`, ``delta * (d - delta / 2)`` elsewhere.",
     dtypes="floating",
     internal=True,
     widens=True,
 )
 huber_backward = Pointwise(
-    "huber_backward(Tensor grad, Tensor input, Tensor target, float delta) -> Tensor",
+    "huber_backward(Tensor grad, Tensor input, Tensor target, float delta=1.0) -> Tensor",
     doc="``grad * clamp(input - target, -delta, delta)``: the derivative of `huber_elements`.",
     dtypes="floating",
     internal=True,
