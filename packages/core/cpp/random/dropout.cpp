@@ -31,5 +31,24 @@ plait_status native_dropout(
 }
 PLAIT_KERNEL("native_dropout", native_dropout);
 
+template <class T>
+void keep(const plait_call *c, const T *g, const uint8_t *kept, T *y, int64_t n, T scale) {
+  parallel_ranges(c, n, kSerial, [&](int64_t begin, int64_t end) {
+#pragma GCC ivdep
+    for (int64_t i = begin; i < end; i++) y[i] = g[i] * (T(kept[i]) * scale);
+  });
+}
+
+// native_dropout_backward(grad_output, mask, scale)
+plait_status native_dropout_backward(plait_call *c) {
+  const DLTensor *g = tensor(c, 0), *kept = tensor(c, 1);
+  DLTensor *y = result(c);
+  if (!is_contiguous(g) || !is_contiguous(kept) || !is_contiguous(y)) return PLAIT_DECLINE;
+  PLAIT_FLOATING(kind(g->dtype),
+                 keep<T>(c, data<T>(g), data<uint8_t>(kept), data<T>(y), numel(g), T(real(c, 2))))
+  return PLAIT_OK;
+}
+PLAIT_KERNEL("native_dropout_backward", native_dropout_backward);
+
 }  // namespace
 }  // namespace plait::core

@@ -42,9 +42,43 @@ def _(input, p, generator):
     return op.mul(op.mul(input, kept), 1.0 / (1.0 - p) if p < 1.0 else 0.0), kept
 
 
+native_dropout_backward = Operator(
+    "native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor",
+    doc="``grad_output * mask * scale``: the derivative of `native_dropout`.",
+    dtypes="floating",
+    kernel="optional; `mask` is bool.",
+)
+
+
+@native_dropout_backward.shape
+def _(grad_output, mask):
+    require("grad_output", grad_output.dtype, "floating")
+    check(mask.dtype == bool_, f"`mask` must be bool; got {mask.dtype}", "DTypeError")
+    check(
+        mask.shape == grad_output.shape,
+        f"`mask` of shape {mask.shape} must have the shape of `grad_output`, {grad_output.shape}",
+    )
+    return result_as(grad_output.shape, grad_output.dtype, dense_strides(grad_output))
+
+
+@native_dropout_backward.cost
+def _(grad_output):
+    return numel(grad_output)
+
+
+@native_dropout_backward.decompose
+def _(grad_output, mask, scale):
+    return op.mul(op.mul(grad_output, mask), scale)
+
+
 @native_dropout.vjp("input")
 def _(g0, result1, p):
-    return op.mul(op.mul(g0, result1), 1.0 / (1.0 - p) if p < 1.0 else 0.0)
+    return native_dropout_backward(g0, result1, 1.0 / (1.0 - p) if p < 1.0 else 0.0)
+
+
+@native_dropout_backward.vjp("grad_output")
+def _(g, mask, scale):
+    return native_dropout_backward(g, mask, scale)
 
 
 dropout = Composite(
