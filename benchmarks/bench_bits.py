@@ -1,7 +1,8 @@
-"""The cost of results that do not depend on the number of threads or the size of the batch.
+"""The cost of results that do not depend on threads, on the size of the batch, or on the processor.
 
-The peer is the same work without this property: OpenBLAS with its own threads, and plait's own
-products without the batch-invariant mode. A ratio of 1.1 is a cost of 10 %.
+The peer is the same work without this property: OpenBLAS with its own threads, plait's own products
+without the batch-invariant mode, and steps of the paper's models without the reproducible mode. A
+ratio of 1.1 is a cost of 10 %.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import scipy_openblas32
+from models import MODELS, PAPER
 from timing import Case, Seconds
 
 import plait_core as pc
@@ -26,6 +28,8 @@ __all__ = ["cases"]
 BAR = 1.1
 SIDES = (512, 1024, 2048)
 BATCHES = ((32, 1024, 1024), (512, 512, 512), (8, 25088, 4096), (2048, 2048, 2048))
+MODE_BAR = 1.5  # of the reproducible mode
+STEPS = {"alexnet": 16, "vgg19": 4, "resnet50": 8, "mobilenet": 8, "gnmt": 8, "neumf": 1024}
 ROW_MAJOR, PLAIN = 101, 111
 PATIENCE = 0.05  # seconds: the time that OpenBLAS's threads spin while they wait
 
@@ -72,8 +76,32 @@ def in_mode(on: bool, run: Callable[[], Any]) -> Callable[[], Any]:
     return call
 
 
+def step(name: str, batch: int) -> Callable[[bool], Callable[[], None]]:
+    """Return a function that gives a training step in the reproducible mode, or outside of it."""
+    import plait
+
+    model = MODELS[name]
+    network = model.build(plait)
+    optimizer = model.optimizer(plait, network.parameters())
+    *inputs, target = (plait.from_numpy(x) for x in model.data(batch))
+
+    def in_reproducible_mode(on: bool) -> Callable[[], None]:
+        def run() -> None:
+            plait.set_reproducible(on)
+            try:
+                optimizer.zero_grad()
+                model.loss(plait, network(*inputs), target).backward()
+                optimizer.step()
+            finally:
+                plait.set_reproducible(False)
+
+        return run
+
+    return in_reproducible_mode
+
+
 def cases() -> Iterator[Case]:
-    """The cases: see `timing.Case`. The mode has no bar, as it is optional."""
+    """The cases: see `timing.Case`. The batch-invariant mode has no bar, as it is optional."""
     library, linear = openblas(), operator("linear")
     for n in SIDES:
         x = pc.randn(n, n)
@@ -92,3 +120,6 @@ def cases() -> Iterator[Case]:
             in_mode(False, run),
             None,
         )
+    for name in PAPER:
+        make = step(name, STEPS[name])
+        yield f"step of {name}, reproducible", make(True), make(False), MODE_BAR
