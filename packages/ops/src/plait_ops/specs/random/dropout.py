@@ -2,7 +2,7 @@
 
 from plait_ops import calls as op
 from plait_ops.spec import Composite, Operator
-from plait_ops.words import bool_, check, dense_strides, numel, require, result_as
+from plait_ops.words import bool_, check, dense_strides, numel, require, result_as, to_dtype
 
 native_dropout = Operator(
     "native_dropout(Tensor input, float p, *, Generator? generator=None) -> (Tensor, Tensor)",
@@ -58,7 +58,7 @@ def _(grad_output, mask):
         mask.shape == grad_output.shape,
         f"`mask` of shape {mask.shape} must have the shape of `grad_output`, {grad_output.shape}",
     )
-    return result_as(grad_output.shape, grad_output.dtype, dense_strides(grad_output))
+    return result_as(grad_output.shape, grad_output.dtype, dense_strides(mask))
 
 
 @native_dropout_backward.cost
@@ -68,7 +68,7 @@ def _(grad_output):
 
 @native_dropout_backward.decompose
 def _(grad_output, mask, scale):
-    return op.mul(op.mul(grad_output, mask), scale)
+    return op.mul(op.mul(to_dtype(mask, grad_output.dtype), grad_output), scale)
 
 
 @native_dropout.vjp("input")
