@@ -15,10 +15,11 @@ import numpy as np
 import pytest
 
 import plait_abi
+import plait_autograd
 import plait_core as pc
 import plait_nn as nn
 from plait_graph import bundle, export, load
-from plait_graph._bundle_needs import ALL, Needs, joined, needs_of
+from plait_graph._bundle_needs import ALL, Convolution, Needs, joined, needs_of
 from plait_graph._bundle_sources import Level, select
 
 HERE = Path(__file__).parent
@@ -126,8 +127,11 @@ def test_what_a_graph_needs(tmp_path: Path) -> None:
     assert needs.operators is not None
     assert {"max_pool2d", "linear", "view"} <= needs.operators
     assert needs.dtypes == {"float32", "bool", "int64"}
-    assert needs.windows is not None and 5 in needs.windows and 3 not in needs.windows
-    assert not needs.groups
+    assert needs.convolutions == {
+        Convolution(5, (1, 1, 6, 28, 28, 1)),
+        Convolution(5, (1, 6, 16, 10, 10, 1)),
+    }
+    assert not needs.has_sizes
     selection = select(needs, "base", "x86_64")
     files = {job.source.stem for job in selection.sources}
     assert "convolution" in files and "svd" not in files
@@ -141,7 +145,7 @@ def test_groups_of_channels_and_halves_are_needed_where_a_graph_has_them(tmp_pat
     x = pc.randn(1, 4, 8, 8).to(pc.bfloat16)
     export(model, (x,), tmp_path / "model")
     needs = needs_of(load(tmp_path / "model").graph)
-    assert needs.groups
+    assert needs.convolutions == {Convolution(3, (1, 1, 1, 6, 6, 4))}
     assert {"bfloat16", "float32"} <= needs.dtypes
 
 
@@ -154,11 +158,31 @@ def test_the_build_of_everything_has_every_kernel() -> None:
 
 
 def test_what_several_graphs_need() -> None:
-    a = Needs(frozenset({"relu"}), frozenset({"float32"}), frozenset({3}), False)
-    b = Needs(frozenset({"conv2d"}), frozenset({"float64"}), frozenset({5}), True)
+    one, other = Convolution(3, None), Convolution(5, (1, 1, 6, 28, 28, 1))
+    a = Needs(frozenset({"relu"}), frozenset({"float32"}), frozenset({one}), False)
+    b = Needs(frozenset({"conv2d"}), frozenset({"float64"}), frozenset({other}), True)
     both = joined([a, b])
     assert both.operators == {"relu", "conv2d"} and both.dtypes == {"float32", "float64"}
-    assert both.windows == {3, 5} and both.groups
+    assert both.convolutions == {one, other} and both.has_sizes
+
+
+def test_sizes_of_convolutions_that_are_free_or_of_a_derivative_are_not_known(
+    tmp_path: Path,
+) -> None:
+    model = nn.Conv2d(4, 4, 3).eval()
+    export(model, (pc.randn(2, 4, 8, 8),), tmp_path / "free", dynamic={"input": {0: "n"}})
+    needs = needs_of(load(tmp_path / "free").graph)
+    assert needs.has_sizes and needs.convolutions is not None
+    assert Convolution(3, None) in needs.convolutions
+    assert all(each.sizes is None for each in needs.convolutions)
+
+    def step(x: Any) -> Any:
+        (gradient,) = plait_autograd.grad([model(x).sum()], [model.weight])
+        return gradient
+
+    export(step, (pc.randn(2, 4, 8, 8),), tmp_path / "step", training=True)
+    needs = needs_of(load(tmp_path / "step").graph)
+    assert needs.convolutions is not None and Convolution(3, None) in needs.convolutions
 
 
 def test_a_training_step_is_loaded_where_no_optimizer_was_used(tmp_path: Path) -> None:
@@ -242,7 +266,7 @@ def test_mnist_has_its_size(tmp_path: Path) -> None:
     compiler_for("x86_64")
     path, _ = saved(LeNet(), pc.randn(1, 1, 28, 28), tmp_path)
     bundle(path, tmp_path / "libmnist.so")
-    assert (tmp_path / "libmnist.so").stat().st_size < 950_000
+    assert (tmp_path / "libmnist.so").stat().st_size < 790_000
 
 
 @long

@@ -191,17 +191,23 @@ bool own_products() {
 // Where an image's result may not depend on how many others there are, lanes are used for sums to
 // which pixels give the same bits. For sums of images the processor does not choose.
 enum class Sums { ByImage, OfImages };
+constexpr bool kSelectsGroups =
+    any_convolution([](const ConvolutionSizes &v) { return !v.is_known || v.groups > 1; });
+constexpr bool kSelectsPointwise =
+    any_convolution([](const ConvolutionSizes &v) { return v.window == 1; });
+constexpr bool kSelectsLanes = any_convolution(
+    [](const ConvolutionSizes &v) { return !v.is_known || v.images >= kLaneImages; });
 template <class T>
 Way way_of(const Conv &v, bool pixels, int64_t channels, bool lanes, Sums sums, Algorithm request) {
   const bool own = own_products();
   pixels = pixels && own;
-  lanes = lanes && sizeof(T) == 4 && lanes_fit(v);
+  lanes = kSelectsLanes && lanes && sizeof(T) == 4 && lanes_fit(v);
   if (request == Algorithm::Columns) return Way::Columns;
   if (request == Algorithm::Pixels && pixels) return Way::Pixels;
   if (request == Algorithm::Lanes && lanes) return Way::Lanes;
   if (is_dense(v)) return Way::Dense;
   if (kSelectsGroups && depthwise_fit(v)) return Way::Depthwise;
-  if (own && pointwise_fit(v)) return Way::Pointwise;
+  if (kSelectsPointwise && own && pointwise_fit(v)) return Way::Pointwise;
   const bool wide = has_wide_tiles() || (sums == Sums::OfImages && reproducible());
   if (pixels && wide && channels >= 4) return Way::Pixels;
   if (lanes && sums == Sums::ByImage && batch_invariant()) {
@@ -302,7 +308,7 @@ plait_status convolve(const plait_call *c, const Conv &v) {
   PLAIT_TRY(x.take(c, tensor(c, 0), way));
   PLAIT_TRY(w.take(c, tensor(c, 1)));
   const int64_t image = v.c * v.h * v.w, output = v.oc * v.oh * v.ow;
-  if (const int64_t m = winograd_tile<T>(v, request))
+  if (const int64_t m = kSelectsWinograd ? winograd_tile<T>(v, request) : 0)
     return by_winograd(
         c, v, [&](uint8_t *broken) { return winograd_forward<T>(c, v, m, x, w, bias, y, broken); },
         [&](const Conv &one, int64_t i) {
@@ -315,8 +321,11 @@ plait_status convolve(const plait_call *c, const Conv &v) {
     case Way::Depthwise:
       if constexpr (kSelectsGroups) return depthwise_forward<T>(c, v, x, w, bias, y);
       return PLAIT_DECLINE;
-    case Way::Pointwise: return pointwise_forward<T>(c, v, x.images(), w, bias, y);
+    case Way::Pointwise:
+      if constexpr (kSelectsPointwise) return pointwise_forward<T>(c, v, x.images(), w, bias, y);
+      return PLAIT_DECLINE;
     case Way::Lanes: {
+      if constexpr (!kSelectsLanes) return PLAIT_DECLINE;
       float *to = data<float>(result(c));
       return activated(c, v, to, lanes_forward(c, v, floats<T>(x), floats<T>(w), bias, to));
     }
@@ -371,7 +380,7 @@ plait_status conv2d_backward_input(plait_call *c) {
     // NaN
     if (way == Way::Lanes && batch_invariant() && !all_finite<T>(w, v.oc * k)) way = Way::Pixels;
     const int64_t image = v.c * v.h * v.w, output = v.oc * v.oh * v.ow;
-    if (const int64_t m = winograd_tile<T>(v, request))
+    if (const int64_t m = kSelectsWinograd ? winograd_tile<T>(v, request) : 0)
       return by_winograd(
           c, v,
           [&](uint8_t *broken) { return winograd_backward_input<T>(c, v, m, g, w, gx, broken); },
@@ -411,7 +420,7 @@ plait_status conv2d_backward_weight(plait_call *c) {
     Operand<T> g, x;
     PLAIT_TRY(g.take(c, gy, way));
     PLAIT_TRY(x.take(c, in, way));
-    if (const int64_t m = winograd_tile<T>(v, request, true)) {
+    if (const int64_t m = kSelectsWinograd ? winograd_tile<T>(v, request, true) : 0) {
       bool broken = false;
       PLAIT_TRY(winograd_backward_weight<T>(c, v, m, g, x, gw, &broken));
       if (!broken) return PLAIT_OK;  // else the next way, which does not spread what is not finite

@@ -7,7 +7,7 @@ namespace plait::core {
 namespace {
 
 using V = Vec<float>;
-constexpr int64_t kImages = 8;
+constexpr int64_t kImages = kLaneImages;
 
 // Images in lanes.
 

@@ -7,6 +7,7 @@ namespace plait::core {
 
 // Images are small enough to stay in the second-level cache, for float32.
 bool lanes_fit(const Conv &v);
+constexpr int64_t kLaneImages = 8;
 // There are enough images, few lanes are empty.
 bool lanes_filled(const Conv &v);
 // A sum over windows of so many channels has the bits that convolution_channels gives it.

@@ -215,21 +215,10 @@ plait_status convolve(const plait_call *c, const Job<T> &job) {
 
 }  // namespace
 
-// Points besides 0 and infinity of the sizes whose errors are small enough: docs/design/0024.
-constexpr int64_t kSizes[] = {2, 4, 5};
-constexpr double kWorth = 0.9;  // cost of 5 of them, over others', for which their error is worth
-
-// Costs in multiplications of a matrix product, from measurements with AVX2 and AVX-512: for each
-// channel or filter and each of a tile's points, times the points of a side; and for each pair of a
-// channel and a filter, of packing it, and of transforming it, for each of the points; the other
-// way round, for the derivative, this is more.
-constexpr double kTileCost = 4, kPackCost = 360, kFilterCost = 100, kPointCost = 8,
-                 kWeightCost = 14;
-
 template <class T>
 int64_t winograd_tile(const Conv &v, Algorithm request, bool by_weight) {
   const WinogradMode mode = winograd_mode();
-  if (v.kh != v.kw || (v.kh != 3 && v.kh != 5) || !selects_window(v.kh)) return 0;
+  if (v.kh != v.kw || (v.kh != 3 && v.kh != 5)) return 0;
   if (v.sh != 1 || v.sw != 1 || v.dh != 1 || v.dw != 1) return 0;
   const int64_t less = v.kh - 3;  // results of a tile, than points besides 0 and infinity
   switch (mode) {
@@ -243,27 +232,13 @@ int64_t winograd_tile(const Conv &v, Algorithm request, bool by_weight) {
   if (sizeof(T) > 4) return 0;
   if (request != Algorithm::ByRule) {
     const int64_t m = int64_t(request);
-    for (const int64_t size : kSizes)
-      if (m >= 2 && m == size - less) return m;
+    for (const int64_t size : kTileSizes)
+      if (m >= 2 && m == size - less && selects_tiles(v.kh, m)) return m;
     return 0;
   }
-  const double n = batch_invariant() ? 1 : double(v.n), channels = double(v.gc()),
-               filters = double(v.goc()), products = channels * filters, taps = double(v.kh * v.kw);
-  double least = (taps * double(v.oh) * double(v.ow) * n + kPackCost) * products;
-  int64_t best = 0;
-  for (const int64_t size : kSizes) {
-    const int64_t m = size - less;
-    if (m < 2) continue;
-    const double points = double((size + 2) * (size + 2));
-    const double tiles = double(ceil_div(v.oh, m)) * double(ceil_div(v.ow, m)) * n;
-    const double each = products + kTileCost * double(size) * (channels + filters);
-    const double point = by_weight ? kWeightCost : kPointCost;
-    const double cost = points * tiles * each + (kFilterCost + point * points) * products;
-    if (cost >= (size == 5 && best ? kWorth * least : least)) continue;
-    least = cost;
-    best = m;
-  }
-  return best;
+  const int64_t images = batch_invariant() ? 1 : v.n;
+  const int64_t m = winograd_rule({v.kh, images, v.gc(), v.goc(), v.oh, v.ow, v.groups}, by_weight);
+  return selects_tiles(v.kh, m) ? m : 0;
 }
 
 template <class T>

@@ -1,5 +1,7 @@
 #include "convolution/winograd_transforms.h"
 
+#include "convolution/winograd.h"
+
 namespace plait::core {
 namespace {
 
@@ -232,8 +234,8 @@ constexpr SquareMap<T> map_of() {
 template <class T, int M, int R, bool wide>
 constexpr WinogradMaps<T> maps_of() {
   WinogradMaps<T> maps{};
-  if constexpr (selects(sizeof(T) == 4 ? F32 : F64) && selects_window(R) &&
-                (kSelectsSettings || (M < 6 && sizeof(T) == 4))) {
+  if constexpr (selects(sizeof(T) == 4 ? F32 : F64) &&
+                (kSelectsSettings || (M < 6 && sizeof(T) == 4 && selects_tiles(R, M + 3 - R)))) {
     maps.input = map_of<T, InputLine<T, M>, wide>();
     maps.filter = map_of<T, ValuesLine<T, M, R>, wide>();
     maps.output = map_of<T, ResultsLine<T, M, M + 3 - R, true>, wide>();

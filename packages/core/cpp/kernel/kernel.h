@@ -87,6 +87,13 @@ enum Kind : int {
 
 // A build for one program (`plait_graph.bundle`) has a header with what it needs. Code for the rest
 // is not instantiated, or not referred to, and the linker drops it.
+struct ConvolutionSizes {
+  int64_t window;  // the side of a square; 0: not a square
+  int64_t images, channels, filters;  // channels and filters of a group
+  int64_t rows, columns;  // of results
+  int64_t groups;
+  bool is_known = true;  // false: the window alone is known
+};
 }  // namespace plait::core
 #ifdef PLAIT_SELECTION
 #include PLAIT_SELECTION
@@ -95,9 +102,11 @@ namespace plait::core {
 constexpr bool kSelectsSettings = true;  // modes, which plait_runtime::settings turns on
 constexpr bool selects(const char *) { return true; }  // an operator
 constexpr bool selects(Kind) { return true; }
-// Of convolutions: square windows of a size, and channels in groups.
-constexpr bool selects_window(int64_t) { return true; }
-constexpr bool kSelectsGroups = true;
+// Whether a condition is true for the sizes of a convolution that the program has.
+template <class Condition>
+constexpr bool any_convolution(Condition) {
+  return true;
+}
 }  // namespace plait::core
 #endif
 namespace plait::core {

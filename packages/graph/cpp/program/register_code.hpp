@@ -13,6 +13,7 @@
 namespace plait::graph {
 constexpr bool selects(const char *) { return true; }  // an operator
 constexpr bool kSelectsFloats = true, kSelectsDoubles = true;
+constexpr bool kSelectsSizes = true;                      // graphs with free sizes
 constexpr bool kSelectsBase = true, kSelectsAvx2 = true;  // which functions of both
 }  // namespace plait::graph
 #endif

@@ -158,10 +158,12 @@ std::unique_ptr<SizedProgram> SizedProgram::parse(plait_thread *thread, std::str
     JsonDocument document = JsonDocument::parse(text);
     const auto known = document.root().find("sizes");
     if (!known || known->size() == 0) return;
+    if constexpr (!kSelectsSizes)
+      throw JsonError("the graph has free sizes; this library is compiled for graphs without them");
     result->read_sizes(document.root());
     result->document_.emplace(std::move(document));
   });
-  if (result->document_)
+  if (result->has_sizes())
     result->program(thread);
   else
     result->instances_.push_back({{}, Program::parse(thread, text)});
@@ -252,7 +254,7 @@ std::shared_ptr<Program> SizedProgram::instance(plait_thread *thread,
 
 Program &SizedProgram::program(plait_thread *thread) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return sizes_.empty() ? *instances_.back().program : *instance(thread, values());
+  return has_sizes() ? *instance(thread, values()) : *instances_.back().program;
 }
 
 void SizedProgram::set_size(plait_thread *thread, size_t i, int64_t value) {
@@ -266,7 +268,7 @@ void SizedProgram::set_size(plait_thread *thread, size_t i, int64_t value) {
 }
 
 bool SizedProgram::fit_input(plait_thread *thread, size_t i, uint64_t nbytes) {
-  if (sizes_.empty()) return false;
+  if (!has_sizes()) return false;
   const Input &input = inputs_[i];
   uint64_t rest = uint64_t(itemsize(program(thread).input_type(i).dtype));
   int32_t name = -1;
@@ -331,7 +333,7 @@ std::vector<int64_t> SizedProgram::sizes_of(plait_thread *thread, plait_tensor *
 
 void SizedProgram::run(plait_thread *thread, plait_tensor *const *inputs, size_t n,
                        std::vector<Tensor> *outputs) {
-  if (sizes_.empty()) return instances_.back().program->run(thread, inputs, n, outputs);
+  if (!has_sizes()) return instances_.back().program->run(thread, inputs, n, outputs);
   const std::vector<int64_t> sizes = sizes_of(thread, inputs, n);
   std::unique_lock<std::mutex> lock(mutex_);
   const std::shared_ptr<Program> program = instance(thread, sizes);

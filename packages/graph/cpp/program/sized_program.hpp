@@ -56,6 +56,7 @@ class SizedProgram {
   class Writer;
 
   SizedProgram() = default;
+  bool has_sizes() const { return kSelectsSizes && !sizes_.empty(); }
   void read_sizes(Json graph);
   void read_input(Json input);
   std::vector<int64_t> values() const;

@@ -38,8 +38,9 @@ def bundle(
 
     The library has the functions of ``plait/run.h``, and of plait's runtime, operators and kernels
     what the graph calls, for the dtypes that it has. It runs that file, and others with the same
-    operators and dtypes; an operator that it has not is an error when a file is opened. It needs
-    the C++ runtime library of the compiler, and nothing of plait. The weights stay in the file.
+    operators and dtypes; an operator that it has not is an error when a file is opened, and free
+    sizes are one if no file had them. It needs the C++ runtime library of the compiler, and nothing
+    of plait. The weights stay in the file.
     A process has a bundle, or the libraries of plait, not both.
 
     The sources are those that the installed packages have. Compiling takes minutes.

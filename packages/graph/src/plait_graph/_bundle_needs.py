@@ -1,4 +1,4 @@
-"""What a graph needs of the kernels: operators, dtypes, and kinds of convolutions."""
+"""What a graph needs of the kernels: operators, dtypes, and sizes of convolutions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from plait_graph._computation_graph import Graph, Node
 from plait_graph._values import Value
 from plait_graph.passes import infer_shapes
 
-__all__ = ["ALL", "Needs", "header", "joined", "needs_of"]
+__all__ = ["ALL", "Convolution", "Needs", "header", "joined", "needs_of"]
 
 # Enumerators of plait::core::Kind.
 _KINDS = {
@@ -47,20 +47,34 @@ _ALWAYS = ("bool", "int64")  # conditions and positions
 
 
 @dataclasses.dataclass(frozen=True)
+class Convolution:
+    """Sizes of a convolution, as ``plait::core::ConvolutionSizes`` has them.
+
+    Attributes:
+        window: the side of a square window; 0 if it is not a square.
+        sizes: images, channels and filters of a group, rows and columns of results, and groups;
+            None if they are not known.
+    """
+
+    window: int
+    sizes: tuple[int, ...] | None
+
+
+@dataclasses.dataclass(frozen=True)
 class Needs:
     """What a build has.
 
     Attributes:
         operators: names; None are all.
         dtypes: names.
-        windows: sizes of square windows of convolutions; None are all.
-        groups: whether channels of convolutions are in groups.
+        convolutions: their sizes; None are all.
+        has_sizes: whether a graph has free sizes.
     """
 
     operators: frozenset[str] | None
     dtypes: frozenset[str]
-    windows: frozenset[int] | None
-    groups: bool
+    convolutions: frozenset[Convolution] | None
+    has_sizes: bool
 
 
 ALL = Needs(None, frozenset(_KINDS), None, True)
@@ -88,33 +102,43 @@ def needs_of(graph: Graph) -> Needs:
     if any(value.dtype is None for value in _values(graph)):
         dtypes = set(_KINDS)  # those of branches, and of shapes that depend on values
     dtypes |= {*_ALWAYS, *(_COMPUTED_IN[name] for name in dtypes if name in _COMPUTED_IN)}
-    windows: set[int] = set()
-    groups = False
-    for node in _nodes(graph):
-        if "conv" not in node.op:
-            continue
-        values = [value for value in node.reads() if isinstance(value, Value)]
-        four = [v.shape for v in (*values, *node.defines()) if v.shape and len(v.shape) == 4]
-        sizes = {shape[2] for shape in four if shape[2] == shape[3]}
-        windows |= {size for size in sizes if isinstance(size, int)}
-        forward = node.op.startswith("conv2d") and "backward" not in node.op and len(four) > 1
-        # images and weights have one number of channels if they are not in groups
-        groups |= not forward or four[0][1] != four[1][1]
+    nodes = [node for node in _nodes(graph) if "conv" in node.op]
+    convolutions = frozenset(each for node in nodes for each in _convolutions(node))
     operators = {node.op for node in _nodes(graph) if not node.regions}
-    return Needs(frozenset(operators), frozenset(dtypes), frozenset(windows), groups)
+    return Needs(frozenset(operators), frozenset(dtypes), convolutions, bool(graph.sizes))
+
+
+def _convolutions(node: Node) -> Iterator[Convolution]:
+    """Yield the sizes of a node's convolution; of one that is not forward, all that it may have."""
+    values = [value for value in node.reads() if isinstance(value, Value)]
+    shapes = [v.shape for v in (*values, *node.defines()) if v.shape and len(v.shape) == 4]
+    if node.op in ("conv2d", "conv2d_activation") and len(shapes) >= 3:
+        (n, channels, *_), (filters, of_group, high, wide), *_, (*_, rows, columns) = shapes
+        sizes = (n, channels, filters, of_group, high, wide, rows, columns)
+        known = [size for size in sizes if isinstance(size, int)]
+        if len(known) == len(sizes):
+            n, channels, filters, of_group, high, wide, rows, columns = known
+            groups = channels // of_group if of_group else 1
+            each = (n, of_group, filters // max(groups, 1), rows, columns, groups)
+            yield Convolution(high if high == wide else 0, each)
+            return
+    yield Convolution(0, None)
+    for shape in shapes:
+        if shape[2] == shape[3] and isinstance(shape[2], int):
+            yield Convolution(shape[2], None)
 
 
 def joined(all_needs: Sequence[Needs]) -> Needs:
     """Return what several graphs need together."""
     operators: set[str] = set()
     dtypes: set[str] = set()
-    windows: set[int] = set()
+    convolutions: set[Convolution] = set()
     for each in all_needs:
         operators |= each.operators or set()
         dtypes |= each.dtypes
-        windows |= each.windows or set()
-    groups = any(each.groups for each in all_needs)
-    return Needs(frozenset(operators), frozenset(dtypes), frozenset(windows), groups)
+        convolutions |= each.convolutions or set()
+    has_sizes = any(each.has_sizes for each in all_needs)
+    return Needs(frozenset(operators), frozenset(dtypes), frozenset(convolutions), has_sizes)
 
 
 def header(needs: Needs, operators: Iterable[str]) -> str:
@@ -125,18 +149,29 @@ def header(needs: Needs, operators: Iterable[str]) -> str:
         operators: the names of all that the build has, with those that others call.
     """
     kinds = " | ".join(f"1u << {_KINDS[name]}" for name in sorted(needs.dtypes))
-    sizes = "true"
-    if needs.windows is not None:
-        sizes = " || ".join(f"n == {n}" for n in sorted(needs.windows)) or "false"
+    conditions = "true"
+    if needs.convolutions is not None:
+        calls = [f"is({_literal(each)})" for each in needs.convolutions]
+        conditions = " || ".join(sorted(calls)) or "false"
     return f"""#pragma once
 namespace plait::core {{
 {_selects(operators)}
 constexpr bool selects(Kind k) {{ return k >= 0 && (({kinds}) >> k & 1); }}
-constexpr bool selects_window([[maybe_unused]] int64_t n) {{ return {sizes}; }}
-constexpr bool kSelectsGroups = {"true" if needs.groups else "false"};
+template <class Condition>
+constexpr bool any_convolution([[maybe_unused]] Condition is) {{
+  return {conditions};
+}}
 constexpr bool kSelectsSettings = false;
 }}  // namespace plait::core
 """
+
+
+def _literal(convolution: Convolution) -> str:
+    """Return a ``plait::core::ConvolutionSizes`` of C++."""
+    known = convolution.sizes is not None
+    numbers = (convolution.window, *(convolution.sizes or (0,) * 6))
+    values = ", ".join(map(str, numbers))
+    return f"ConvolutionSizes{{{values}, {'true' if known else 'false'}}}"
 
 
 def register_code_header(needs: Needs, level: str) -> str:
@@ -158,6 +193,7 @@ namespace plait::graph {{
 {selects}
 constexpr bool kSelectsFloats = {word("float32" in needs.dtypes)};
 constexpr bool kSelectsDoubles = {word("float64" in needs.dtypes)};
+constexpr bool kSelectsSizes = {word(needs.has_sizes)};
 constexpr bool kSelectsBase = {word(level == "base")};
 constexpr bool kSelectsAvx2 = {word(level == "avx2")};
 }}  // namespace plait::graph

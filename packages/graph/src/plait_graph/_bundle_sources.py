@@ -28,6 +28,8 @@ _RUN = (*_SMALL, '-DPLAIT_REGISTER_CODE="register_code.h"')
 # no exception passes through a kernel
 _NO_UNWINDING = ("-fno-exceptions", "-fno-asynchronous-unwind-tables")
 _KERNELS = (*_NO_UNWINDING, "-I.", '-DPLAIT_SELECTION="selection.h"')
+# bundle.cpp defines their functions
+_REPLACED = ("libraries.cpp", "device_graph.cpp")
 # how sources written by hand name an operator that they call
 _CALLED = r'(?:\(\S*\bruntime,\s+|\(r,\s+|\bop\(|\.name == )"([a-z]\w*)"'
 
@@ -144,7 +146,7 @@ def select(needs: Needs, level: Level, machine: str) -> Selection:
         each.job(source, *(_RUN if each is run else _SMALL))
         for each in (abi, ops, core, run, *more)
         for source in each.sources
-        if source.name != "libraries.cpp"  # bundle.cpp defines its functions
+        if source.name not in _REPLACED
     ]
     # a page waits for each byte of its module
     kernel_flags = ("-Os" if wasm else "-O2", *_KERNELS)
@@ -175,7 +177,8 @@ def _start(libraries: Sequence[Library]) -> str:
     """Return the source that starts what is linked into the bundle."""
     externs = "".join(f"extern const plait_plugin {each.plugin};\n" for each in libraries)
     plugins = ", ".join(f"&{each.plugin}" for each in libraries)
-    return f"""#include "run/libraries.hpp"
+    return f"""#include "program/device_graph.hpp"
+#include "run/libraries.hpp"
 
 extern "C" {{
 {externs}const plait_runtime *plait_runtime_v0(void);
@@ -200,6 +203,13 @@ const plait_runtime *load_libraries(const char *) {{
 }}
 
 void load_device_library(const std::string &) {{}}
+
+// The kernels are the CPU's, which records no work.
+std::shared_ptr<Program::DeviceGraph> Program::DeviceGraph::make(Program &) {{ return nullptr; }}
+Program::DeviceGraph::~DeviceGraph() = default;
+void Program::DeviceGraph::begin(plait_thread *) {{}}
+bool Program::DeviceGraph::run(plait_thread *) {{ return false; }}
+std::string Program::DeviceGraph::text() const {{ return {{}}; }}
 
 }}  // namespace plait::graph
 """
