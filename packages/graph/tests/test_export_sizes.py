@@ -331,6 +331,28 @@ def library() -> ctypes.CDLL:
     return c.load(plait_abi.paths("plait_graph")["libplait_run.so"])
 
 
+@pytest.mark.parametrize("dim", [0, 1])
+@pytest.mark.parametrize("layout", ["rows", "columns", "expanded", "diagonal", "transposed"])
+def test_an_argument_of_any_strides_is_exported_or_refused_with_a_text(
+    layout: str, dim: int, tmp_path: Path
+) -> None:
+    base = pc.randn(8, 10)
+    x = {
+        "rows": base[::2],
+        "columns": base[:, :6],
+        "expanded": pc.randn(1, 5).expand(4, 5),
+        "diagonal": base.as_strided((4, 5), (11, 1)),
+        "transposed": base.T,
+    }[layout]
+    dynamic = {"x": {dim: "n"}}
+    if layout == "transposed":
+        export(lambda x: x * 2, (x,), tmp_path / "file", dynamic=dynamic)
+        assert_same(load(tmp_path / "file")(x), x * 2)
+    else:
+        with pytest.raises(RuntimeError, match=r"strides \(.*, with gaps, .* x\.contiguous\(\)"):
+            export(lambda x: x * 2, (x,), tmp_path / "file", dynamic=dynamic)
+
+
 def test_layouts_of_arguments_with_free_sizes() -> None:
     """A dimension of one element may have any stride; gaps are refused."""
     x = pc.randn(4, 3, 8, 8)[:, 0:1].permute(1, 0, 2, 3)  # (1, 4, 8, 8), of which one is first

@@ -394,13 +394,10 @@ class Template:
         return self.nodes(lambda place: place.json())
 
     def symbolic_type(self, name: str) -> Json:
-        """Return the entry of a value with expressions; without strides if they are in C order."""
+        """Return the entry of an input with expressions; without strides if they are in C order."""
         entry = {**self.shapes[name]}
         if self._are_dense[name]:
             del entry["strides"]
-        for key in ("shape", "strides"):
-            if None in entry.get(key, ()):
-                raise NoTemplate(f"%{name} has a {key} that fits no expression")
         return {
             key: [_json(e) for e in value] if isinstance(value, list) else value
             for key, value in entry.items()
