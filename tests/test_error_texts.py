@@ -87,8 +87,8 @@ TEXTS: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (
         lambda: pc.conv2d(pc.ones(1, 3, 5, 5), pc.ones(2, 4, 3, 3)),
         pc.ShapeError,
-        "conv2d: `weight` of shape (2, 4, 3, 3) does not fit `input` of shape (1, 3, 5, 5) with "
-        "`groups` 1: (o, c / groups, kh, kw) and (n, c, h, w) are required",
+        "conv2d: with `groups` 1 and `weight` of shape (2, 4, 3, 3), expected `input` of shape "
+        "(1, 3, 5, 5) to have 4 channels, but got 3 channels instead",
     ),
     (
         lambda: pc.layer_norm(x(), (4,)),

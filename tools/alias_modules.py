@@ -92,7 +92,7 @@ def files() -> dict[pathlib.Path, str]:
         for name in (each.partition(".")[2] for each in inner)
     )
     exported = importlib.import_module("plait_core").__all__
-    modules = [name for name in _aliases.names() if name not in exported]
+    modules = sorted({*_aliases.names(), "version"} - {*exported})
     top = "".join(f"from plait import {name} as {name}\n" for name in modules)
     top += "from plait.core import *\n"
     for module, names in own.items():

@@ -385,8 +385,9 @@ def test_workers_end_with_their_parent(tmp_path, act):
 def limited(tmp_path, limit, text):
     """The output of a program that runs under a resource limit."""
     head = f"""
-        import resource
+        import resource, warnings
         resource.setrlimit(resource.{limit})
+        warnings.filterwarnings("ignore", "DataLoader: `num_workers`")
         import numpy as np
         from plait_data import DataLoader
     """

@@ -126,15 +126,26 @@ def test_results_are_contiguous(dims, padding):
         assert out.view(2, -1).shape == (2, out.numel() // 2)
 
 
+@pytest.mark.parametrize("dims", [1, 2, 3])
+@pytest.mark.parametrize(("kind", "groups"), [("conv", 1), ("conv", 2), ("conv_transpose", 1)])
+def test_errors_tell_how_many_channels_are_expected(kind, groups, dims):
+    sizes, kernel = (8,) * dims, (3,) * dims
+    shape = (16, 4, *kernel) if kind == "conv_transpose" else (4, 16 // groups, *kernel)
+    with pytest.raises(pc.ShapeError) as caught:
+        getattr(F, f"{kind}{dims}d")(pc.ones(2, 3, *sizes), pc.ones(*shape), groups=groups)
+    assert str(caught.value) == (
+        f"{kind}{dims}d: with `groups` {groups} and `weight` of shape {shape}, expected `input` "
+        f"of shape {(2, 3, *sizes)} to have 16 channels, but got 3 channels instead"
+    )
+
+
 def test_errors_name_the_shapes():
-    with pytest.raises(pc.ShapeError, match=r"conv1d: .*\(2, 3, 5\) and \(4, 2, 3\) with groups 1"):
-        F.conv1d(pc.ones(2, 3, 5), pc.ones(4, 2, 3))
+    with pytest.raises(pc.ShapeError, match=r"conv1d: .*\(2, 3, 5\) and \(4, 3\) with groups 1"):
+        F.conv1d(pc.ones(2, 3, 5), pc.ones(4, 3))
     with pytest.raises(pc.ShapeError, match=r"conv3d: the kernel \(4, 1, 1\) must fit"):
         F.conv3d(pc.ones(1, 1, 3, 3, 3), pc.ones(1, 1, 4, 1, 1))
-    with pytest.raises(
-        pc.ShapeError, match=r"conv_transpose2d: .*\(1, 2, 3, 3\) and \(3, 1, 2, 2\)"
-    ):
-        F.conv_transpose2d(pc.ones(1, 2, 3, 3), pc.ones(3, 1, 2, 2))
+    with pytest.raises(pc.ShapeError, match=r"conv_transpose2d: .*\(3, 3\) and \(3, 1, 2, 2\)"):
+        F.conv_transpose2d(pc.ones(3, 3), pc.ones(3, 1, 2, 2))
     with pytest.raises(ValueError, match="`output_padding` must be less than stride or dilation"):
         F.conv_transpose1d(pc.ones(1, 1, 3), pc.ones(1, 1, 2), output_padding=1)
     for name in ("padding", "stride", "dilation"):

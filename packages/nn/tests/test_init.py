@@ -72,7 +72,9 @@ def test_fans():
         init.xavier_uniform_(pc.empty(3))
     with pytest.raises(ValueError, match="`mode` must be fan_in or fan_out; got 'fan'"):
         init.kaiming_normal_(pc.empty(3, 3), mode="fan")
-    assert init.kaiming_uniform_(pc.empty(0, 3)).shape == (0, 3)
+    for initialize in (init.kaiming_uniform_, init.kaiming_normal_):
+        with pytest.warns(UserWarning, match=r"shape \(0, 3\) has no elements to initialize"):
+            assert initialize(pc.empty(0, 3)).shape == (0, 3)
 
 
 def test_gains():

@@ -12,6 +12,9 @@ import pytest
 import plait_optim as optim
 from plait_optim import lr_scheduler
 
+# schedules alone: no step of an optimizer comes before theirs
+pytestmark = pytest.mark.filterwarnings("ignore:Detected call of `lr_scheduler.step")
+
 
 def optimizer() -> optim.SGD:
     groups = [{"params": [np.ones(1)]}, {"params": [np.ones(1)], "lr": 0.5}]
@@ -164,3 +167,22 @@ def test_a_group_that_came_later() -> None:
     each.step(1.0)
     with pytest.raises(RuntimeError, match="change `min_lrs`"):
         each.step(1.0)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_step_before_the_optimizers_is_warned_about() -> None:
+    first = optimizer()
+    schedule = lr_scheduler.StepLR(first, 1)
+    with pytest.warns(UserWarning, match="before `optimizer.step.*: StepLR"):
+        schedule.step()
+    schedule.step()  # once is enough
+    second = optimizer()
+    schedule = lr_scheduler.StepLR(second, 1)
+    second.step(grads=[np.zeros(1), np.zeros(1)])
+    schedule.step()
+
+
+def test_get_lr_outside_of_a_step_is_warned_about() -> None:
+    schedule = lr_scheduler.StepLR(optimizer(), 1)
+    with pytest.warns(UserWarning, match=r"StepLR.get_lr: .*get_last_lr"):
+        schedule.get_lr()

@@ -121,6 +121,67 @@ def test_the_error_for_a_moved_name_says_its_module(name: str, place: str) -> No
         getattr(plait, name)
 
 
+@pytest.mark.parametrize("name", ["no_grad", "vmap"])
+def test_core_says_where_a_name_of_another_package_is(name: str) -> None:
+    with pytest.raises(
+        AttributeError, match=rf"no attribute '{name}'; it is plait_.*plait.{name}$"
+    ):
+        getattr(plait.core, name)
+    for component in ("nn", "optim", "data"):
+        with pytest.raises(AttributeError, match=rf"; it is the package plait_{component}, or pl"):
+            getattr(plait.core, component)
+
+
+def test_the_version_is_a_module() -> None:
+    import plait.version
+
+    assert plait.version.__version__ == plait.__version__ and plait.version.cuda is None
+    assert plait.version.git_version == f"v{plait.__version__}"
+
+
+def test_an_optional_package_without_its_own_needs_says_what_to_install() -> None:
+    out = run(
+        """
+import sys
+sys.modules["mpi4py"] = None
+import importlib.util, plait
+if importlib.util.find_spec("plait_mpi") is None:
+    print("False", "plait_mpi needs mpi4py, pip install plait-mpi")
+else:
+    try: import plait.mpi
+    except ModuleNotFoundError as error: text = error
+    print(hasattr(plait, "mpi"), text)
+"""
+    )
+    assert out.startswith("False") and "needs mpi4py" in out and "pip install plait-mpi" in out
+
+
+def test_the_module_itself_prints_what_a_report_needs() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "plait"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "PLAIT_JOB_SECRET": "hidden-words", "PLAIT_NUM_THREADS": "1"},
+    )
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    facts = [line.split() for line in done.stdout.splitlines()]
+    assert ["plait", plait.__version__] in facts and ["threads", "1"] in facts
+    assert ["PLAIT_NUM_THREADS", "1"] in facts and ["PLAIT_JOB_SECRET", "(set)"] in facts
+    assert "hidden-words" not in done.stdout and "Error" not in done.stdout
+    for word in ("plait-core", "numpy", "kernels", "memory", "Python"):
+        assert any(line[:1] == [word] for line in facts), word
+    assert any(line[:2] == ["role", "engine"] for line in facts)
+
+
+def test_the_launcher_runs_under_the_umbrellas_name(tmp_path: Any) -> None:
+    program = tmp_path / "rank.py"
+    program.write_text("import os; print(os.environ['RANK'], os.environ['WORLD_SIZE'])")
+    words = ["-m", "plait.distributed.run", "--nproc-per-node", "2", str(program)]
+    done = subprocess.run([sys.executable, *words], capture_output=True, text=True, timeout=120)
+    assert sorted(done.stdout.splitlines()) == ["0 2", "1 2"], done.stderr
+
+
 @pytest.mark.parametrize("name", ["jit", "autocast", "backends"])
 def test_a_name_of_programs_for_pytorch_says_where(name: str) -> None:
     with pytest.raises(AttributeError, match=rf"no attribute '{name}'; .*python -m plait.torch"):

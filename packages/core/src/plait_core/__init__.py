@@ -366,8 +366,33 @@ if not _typing.TYPE_CHECKING:  # a checker reports a name that is not defined
             return _binding.default_generator()
         operator = None if _namespaces.in_namespace(name) else _namespaces.defined_later(name)
         if operator is None:
-            raise AttributeError(f"module 'plait_core' has no attribute {name!r}")
+            raise AttributeError(f"module 'plait_core' has no attribute {name!r}{_elsewhere(name)}")
         return operator
+
+
+# names that readers of PyTorch's expect beside tensors, and the package that has them
+_ELSEWHERE = {
+    "compile": "plait_graph",
+    "enable_grad": "plait_autograd",
+    "export": "plait_graph",
+    "inference_mode": "plait_autograd",
+    "is_grad_enabled": "plait_autograd",
+    "no_grad": "plait_autograd",
+    "set_grad_enabled": "plait_autograd",
+    "vmap": "plait_func",
+}
+
+
+def _elsewhere(name: str) -> str:
+    """Return where a name is that another package has; nothing for other names."""
+    from plait_abi.components import DEFAULTS
+
+    if name in _ELSEWHERE:
+        return f"; it is {_ELSEWHERE[name]}.{name}, or plait.{name}"
+    if name in DEFAULTS:
+        public = "utils.data" if name == "data" else name
+        return f"; it is the package {DEFAULTS[name]}, or plait.{public}"
+    return ""
 
 
 def _bind_operators() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 import weakref
 from collections.abc import Callable, Iterable, Iterator
@@ -11,7 +12,7 @@ from typing import Any, Generic, TypeVar, cast
 from plait_data._dataset import Indexable, IterableDataset
 from plait_data._epoch import Epoch, Order
 from plait_data._fetch import Fetch, Stream, in_process
-from plait_data._html import Shown, name_and_size
+from plait_data._html import Shown, name_and_size, size_text
 from plait_data._iterators import (
     IndexIterator,
     PinnedIterator,
@@ -60,6 +61,13 @@ def check_workers(
         refuse("`persistent_workers` requires num_workers > 0")
     if context is not None:
         refuse(f"`multiprocessing_context` requires num_workers > 0; got {context!r}")
+
+
+def _processors() -> int:
+    """Return how many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def check_order(
@@ -191,6 +199,13 @@ class DataLoader(Shown, Generic[T_co]):
         if pin_memory and not has_accelerator():
             warnings.warn(
                 "DataLoader: `pin_memory` has no effect without an accelerator", stacklevel=2
+            )
+        processors = _processors()
+        if num_workers > processors:
+            warnings.warn(
+                f"DataLoader: `num_workers` {num_workers} is more than the {processors} processors "
+                "that this process may use; more workers than processors can make loading slower",
+                stacklevel=2,
             )
         self.dataset = cast("Any", dataset)
         if batch_sampler is not None:
@@ -437,10 +452,7 @@ class DataLoader(Shown, Generic[T_co]):
         yield "order", "as they come" if self._iterable else type(order).__name__
         size = "batches of the sampler" if self._auto_collation else "single samples"
         yield "batch size", size if self.batch_size is None else str(self.batch_size)
-        try:
-            yield "batches", str(len(self))
-        except (TypeError, NotImplementedError):  # of a stream or sampler without a length
-            yield "batches", "not known"
+        yield "batches", size_text(self)
         kind = "threads" if self.multiprocessing_context == "thread" else "processes"
         yield "workers", f"{self.num_workers} ({kind})" if self.num_workers else "none"
 

@@ -48,8 +48,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
-        >>> layer = nn.AdaptiveLogSoftmaxWithLoss(8, 20, cutoffs=[4, 10])
-        >>> output, loss = layer(pc.randn(5, 8), pc.tensor([0, 3, 4, 12, 19]))
+        >>> layer = nn.AdaptiveLogSoftmaxWithLoss(16, 20, cutoffs=[4, 10])
+        >>> output, loss = layer(pc.randn(5, 16), pc.tensor([0, 3, 4, 12, 19]))
         >>> tuple(output.shape), bool(loss > 0)
         ((5,), True)
     """

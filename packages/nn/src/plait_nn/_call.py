@@ -39,7 +39,7 @@ def note_module(error: Any, module: _Module) -> None:
         return
     location: _Location | None = getattr(error, "__plait_location__", None)
     if location is None:
-        path, description = "", _describe(module)
+        path, description = "", _describe(module) + _unregistered(error, module)
         error.add_note("")
         index = len(error.__notes__) - 1
     elif location.module is module:  # forward called super().__call__, for example
@@ -66,6 +66,25 @@ def _describe(module: _Module) -> str:
     except Exception:  # the original error must be shown
         return ""
     return "" if "\n" in text or len(text) > _LONGEST else f": {text}"
+
+
+def _unregistered(error: Any, module: _Module) -> str:
+    """Return which attributes hold layers in a plain list, if such a list was called."""
+    if not (isinstance(error, TypeError) and str(error).endswith("object is not callable")):
+        return ""
+    texts = [
+        f"; `{name}` is a {type(value).__name__} of layers, which has no parameters for the "
+        f"module: use nn.{container} and call each layer"
+        for name, value in vars(module).items()
+        for container, kinds in (("ModuleList", (list, tuple)), ("ModuleDict", (dict,)))
+        if isinstance(value, kinds) and not name.startswith("_")
+        if any(hasattr(each, "named_modules") for each in _items(value))
+    ]
+    return "".join(texts)
+
+
+def _items(container: Any) -> Iterable[Any]:
+    return container.values() if isinstance(container, dict) else container
 
 
 def _name_within(parent: _Module, child: _Module) -> str:

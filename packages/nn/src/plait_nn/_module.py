@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
-from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import plait_core as pc
-from plait_abi.arguments import name_constructor
 from plait_abi.frames import warn
 from plait_core import Tensor
 from plait_nn._call import Forwards, P, R_co, call_with_hooks, note_module
+from plait_nn._constructors import called_afterwards, check_constructor
 from plait_nn._convert import conversion, floating, without_grad
 from plait_nn._hooks import GLOBAL, RemovableHandle, WrappedHook, add_hook
 from plait_nn._members import (
@@ -68,31 +67,6 @@ def _required(module: Module, name: str) -> Any:
     return result
 
 
-def _name_constructor(cls: type) -> None:
-    """Let errors of a layer's constructor name the layer and the argument, also where a private
-    base class defines it.
-    """
-    result = cls.__init__  # type: ignore[misc]
-    own = "__init__" in vars(cls) or result.__qualname__.startswith("_")
-    if (
-        cls.__module__.startswith("plait_nn.")
-        and not cls.__name__.startswith("_")
-        and isinstance(result, FunctionType)
-        and own
-    ):
-        function = FunctionType(
-            result.__code__,
-            result.__globals__,
-            result.__name__,
-            result.__defaults__,
-            result.__closure__,
-        )
-        function.__kwdefaults__, function.__doc__ = result.__kwdefaults__, result.__doc__
-        function.__annotations__, function.__module__ = result.__annotations__, result.__module__
-        function.__qualname__ = f"{cls.__qualname__}.__init__"
-        cls.__init__ = name_constructor(cls, function)  # type: ignore[misc]
-
-
 class Module:
     """Base of every layer and every model: members by name, and a ``forward`` that uses them.
 
@@ -146,7 +120,10 @@ class Module:
             name = f"{type(self).__name__}.__init__()"
             if kwargs:
                 raise TypeError(f"{name} got an unexpected keyword argument '{next(iter(kwargs))}'")
-            raise TypeError(f"{name} takes 1 positional argument but {len(args) + 1} were given")
+            text = f"{name} takes 1 positional argument but {len(args) + 1} were given"
+            if isinstance(args[0], Tensor):
+                text += f". {called_afterwards(type(self).__name__)}"
+            raise TypeError(text)
         attributes = self.__dict__
         # PyTorch's attributes, in its order
         attributes["training"] = True
@@ -171,7 +148,7 @@ class Module:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        _name_constructor(cls)
+        check_constructor(cls)
         _look_up_in_c(cls, _GETATTR)
         result: Any = cls
         if result._call_impl is not _CALL and result.__call__ is _CALL:

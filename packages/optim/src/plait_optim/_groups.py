@@ -33,7 +33,11 @@ def split(params: Any) -> list[ParamGroup]:
         )
     groups = list(params)
     if not groups:
-        raise ValueError("optimizer got an empty parameter list")
+        raise ValueError(
+            "optimizer got an empty parameter list; a module knows only layers that are its "
+            "attributes: put those of a plain list into an nn.ModuleList, of a dict into an "
+            "nn.ModuleDict"
+        )
     return groups if isinstance(groups[0], dict) else [{"params": groups}]
 
 

@@ -101,6 +101,7 @@ def hooked(step: Callable[..., Any]) -> Callable[..., Any]:
         before, after = attributes.get(_BEFORE), attributes.get(_AFTER)
         if before is None or after is None or self._stepping:
             return step(self, *args, **kwargs)
+        self._opt_called = True  # for schedules, which are stepped afterwards
         if not (before or after or _all_pre_hooks or _all_post_hooks or plait_abi.observed(_RANGE)):
             return step(self, *args, **kwargs)
         args = (self, *args)

@@ -101,6 +101,7 @@ class Optimizer:
     _grad_norm: Any = None
     _has_complex: bool | None = None  # whether a parameter is complex; None: not known
     _stepping = False
+    _opt_called = False  # whether `step` was called; the name is PyTorch's
 
     _group_tensors_by_device_and_dtype = staticmethod(group_tensors)
 

@@ -307,6 +307,7 @@ class SWALR(LRScheduler):
         >>> rates = []
         >>> for _ in range(4):
         ...     rates += schedule.get_last_lr()
+        ...     optimizer.step(grads=[np.zeros(1)])
         ...     schedule.step()
         >>> rates
         [1.0, 0.75, 0.5, 0.5]

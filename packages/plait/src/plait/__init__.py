@@ -57,6 +57,8 @@ def __getattr__(name: str) -> _typing.Any:
         raise AttributeError(f"module 'plait' has no attribute {name!r}")
     if name == "report":
         from plait_abi import report as value
+    elif name == "version":
+        value = _importlib.import_module("plait.version")
     elif _aliases.is_alias(name):
         return _module(name)
     elif name in _FROM_AUTOGRAD:
@@ -87,7 +89,6 @@ _OF_PROGRAMS = {
     "quantization",
     "set_float32_matmul_precision",
     "use_deterministic_algorithms",
-    "version",
 }
 
 
@@ -126,7 +127,9 @@ def __dir__() -> list[str]:
     modules = [name for name in _aliases.names() if _aliases.is_installed(name)]
     func = _FROM_FUNC if "func" in modules else ()
     graph = _FROM_GRAPH if "graph" in modules else ()
-    return sorted({*core, *_FROM_AUTOGRAD, *func, *graph, *modules, *__all__, "__version__"})
+    return sorted(
+        {*core, *_FROM_AUTOGRAD, *func, *graph, *modules, *__all__, "__version__", "version"}
+    )
 
 
 del annotations  # of __future__, not a name of plait

@@ -10,6 +10,7 @@ from plait import distributed as distributed
 from plait import distributions as distributions
 from plait import func as func
 from plait import graph as graph
+from plait import mpi as mpi
 from plait import multiprocessing as multiprocessing
 from plait import nn as nn
 from plait import onnx as onnx
@@ -19,7 +20,9 @@ from plait import profiler as profiler
 from plait import ray as ray
 from plait import testing as testing
 from plait import torch as torch
+from plait import ucx as ucx
 from plait import utils as utils
+from plait import version as version
 from plait.core import *
 from plait_abi import paths as paths
 from plait_abi import report as report

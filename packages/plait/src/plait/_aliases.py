@@ -20,7 +20,15 @@ from plait_abi.components import DEFAULTS, choose, require
 # names below plait. with component and module in it; others have the component's name
 _PLACES = {"utils.data": ("data", ""), "utils.checkpoint": ("autograd", ".checkpointing")}
 # packages that are not components, so they cannot be replaced
-_OUTER = {"abi": "plait_abi", "onnx": "plait_onnx", "ray": "plait_ray"}
+_OUTER = {
+    "abi": "plait_abi",
+    "mpi": "plait_mpi",
+    "onnx": "plait_onnx",
+    "ray": "plait_ray",
+    "ucx": "plait_ucx",
+}
+# what some of them need from other projects
+_NEEDED = {"mpi": "mpi4py", "onnx": "onnx", "ray": "ray"}
 # modules of the component core with a name below plait.
 _OF_CORE = ("accelerator", "array_api", "cuda", "fft", "linalg", "sparse", "special", "testing")
 # modules of one package, which another package for the same component need not have
@@ -42,11 +50,14 @@ def is_alias(name: str) -> bool:
 
 
 def is_installed(name: str) -> bool:
-    """Return whether the package of ``plait.<name>`` is installed, without importing it."""
+    """Return whether the package of ``plait.<name>`` and what it needs from other projects are
+    installed, without importing them.
+    """
     real = target(f"plait.{name}")
     if real is None:
         return name == "utils"
-    return importlib.util.find_spec(real.partition(".")[0]) is not None
+    needed = (real.partition(".")[0], _NEEDED.get(name))
+    return all(importlib.util.find_spec(each) is not None for each in needed if each)
 
 
 def target(fullname: str) -> str | None:
@@ -129,6 +140,9 @@ class _Loader:
             inner = name.removeprefix("plait.")
             if inner in _PARTS and error.name == self._real.partition(".")[0]:
                 raise _not_installed(self._real) from None
+            first = inner.partition(".")[0]
+            if first in _OUTER and not str(error.name).startswith("plait"):
+                raise _unusable(name, _OUTER[first], error) from None
             if error.name != self._real or "." in self._real:
                 raise
             if inner in _OUTER:
@@ -149,6 +163,16 @@ class _Loader:
         get_code = getattr(spec.loader, "get_code", None)
         code: CodeType | None = get_code(self._real) if get_code else None
         return code
+
+
+def _unusable(name: str, module: str, error: ModuleNotFoundError) -> ModuleNotFoundError:
+    """Return the error of an installed package that lacks a package of another project."""
+    package = module.replace("_", "-")
+    return ModuleNotFoundError(
+        f"{name}: {package} needs {error.name}, which is not installed (pip install {package} "
+        "brings it)",
+        name=error.name,
+    )
 
 
 def _not_installed(module: str) -> ModuleNotFoundError:

@@ -11,6 +11,7 @@ import plait_core as pc
 from plait_abi import ArgumentError, operator
 from plait_abi.arguments import passes_on
 from plait_abi.binding import unbound
+from plait_abi.frames import warn
 from plait_core import Tensor
 from plait_nn import _operators as operators
 from plait_nn.functional._autocast import cast_for_products
@@ -224,8 +225,13 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     return input.narrow(dim, 0, half) * pc.sigmoid(input.narrow(dim, half, half))
 
 
-def _implicit_dim(ndim: int) -> int:
-    return 0 if ndim in (0, 1, 3) else 1
+def _implicit_dim(function: str, ndim: int) -> int:
+    dim = 0 if ndim in (0, 1, 3) else 1
+    warn(
+        f"Implicit dimension choice for {function}: without `dim` it takes dimension {dim} of an "
+        f"`input` with {ndim} dimensions; pass `dim`"
+    )
+    return dim
 
 
 def softmax(
@@ -246,7 +252,7 @@ def softmax(
         [[0.25, 0.25, 0.25, 0.25], [0.25, 0.25, 0.25, 0.25]]
     """
     if dim is None:
-        dim = _implicit_dim(input.ndim)
+        dim = _implicit_dim("softmax", input.ndim)
     return pc.softmax(input, dim) if dtype is None else pc.softmax(input, dim, dtype=dtype)
 
 
@@ -261,7 +267,7 @@ def log_softmax(
         True
     """
     if dim is None:
-        dim = _implicit_dim(input.ndim)
+        dim = _implicit_dim("log_softmax", input.ndim)
     return pc.log_softmax(input, dim) if dtype is None else pc.log_softmax(input, dim, dtype=dtype)
 
 
@@ -277,6 +283,8 @@ def softmin(
     """
     if dtype is not None and not (input.is_floating_point() or input.is_complex()):
         input = input.to(dtype)  # the negative of an unsigned integer wraps around
+    if dim is None:
+        dim = _implicit_dim("softmin", input.ndim)
     return softmax(-input, dim, dtype=dtype)
 
 

@@ -100,11 +100,27 @@ def _check(operator: str, dims: int, input: Tensor, weight: Tensor, groups: int)
         and weight.shape[0] % groups == 0
     )
     if not fits:
+        if groups >= 1 and input.ndim in (dims + 1, dims + 2) and weight.ndim == dims + 2:
+            _check_channels(operator, input, weight, input.shape[-dims - 1], groups)
         indices = "L" if dims == 1 else "D, H, W"
         raise pc.ShapeError(
             f"{operator}: `input` must be (N, C, {indices}) or (C, {indices}) and `weight` "
             f"(K, C / groups, *) with {dims} more dimensions; got shapes {tuple(input.shape)} and "
             f"{tuple(weight.shape)} with groups {groups}"
+        )
+
+
+def _check_channels(
+    operator: str, input: Tensor, weight: Tensor, channels: int, groups: int
+) -> None:
+    """Raise if the input has another number of channels than the weight was made for."""
+    transposed = "transpose" in operator
+    expected = weight.shape[0] if transposed else weight.shape[1] * groups
+    if channels != expected:
+        raise pc.ShapeError(
+            f"{operator}: with `groups` {groups} and `weight` of shape {tuple(weight.shape)}, "
+            f"expected `input` of shape {tuple(input.shape)} to have {expected} channels, but got "
+            f"{channels} channels instead"
         )
 
 
@@ -297,6 +313,8 @@ def _geometry(
         and weight.shape[0] % groups == 0
     )
     if not fits:
+        if groups >= 1 and operator.endswith(f"{dims}d") and input.ndim == dims + 2:
+            _check_channels(operator, input, weight, input.shape[1], groups)
         raise pc.ShapeError(
             f"{operator}: `input` must be (N, C, *) or (C, *) and `weight` (C, K / groups, *) with "
             f"{operator[-2]} more dimensions, `groups` a divisor of C; got shapes "

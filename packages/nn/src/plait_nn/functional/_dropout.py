@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import plait_core as pc
 from plait_abi import ArgumentError
+from plait_abi.frames import warn
 from plait_core import Tensor
 
 
@@ -45,6 +46,16 @@ def dropout2d(
         True
     """
     _check(p, "dropout2d")
+    if input.ndim == 3:
+        warn(
+            f"dropout2d: `input` {tuple(input.shape)} is read as (N, C, L), and not as (C, H, W); "
+            "use dropout1d, or add a dimension for the batch"
+        )
+    elif input.ndim != 4:
+        warn(
+            f"dropout2d: `input` {tuple(input.shape)} is not (N, C, H, W); dropout zeros single "
+            "elements"
+        )
     if not training or p == 0:
         return input
     if input.ndim < 2:
@@ -111,6 +122,11 @@ def dropout3d(
         [0.0, 2.0]
     """
     _check(p, "dropout3d")
+    if input.ndim not in (4, 5):
+        warn(
+            f"dropout3d: `input` {tuple(input.shape)} is neither (N, C, D, H, W) nor (C, D, H, W); "
+            "dropout zeros single elements"
+        )
     if not training or p == 0 or input.ndim == 0:
         return input
     leading = 2 if input.ndim == 5 else 1

@@ -20,9 +20,9 @@ def translate_reduction(size_average: bool | None, reduce: bool | None, reductio
     """Translate the two arguments of old PyTorch programs."""
     if size_average is None and reduce is None:
         return reduction
-    if reduce is False:
-        return "none"
-    return "sum" if size_average is False else "mean"
+    result = "none" if reduce is False else "sum" if size_average is False else "mean"
+    warn(f'`size_average` and `reduce` are arguments of older programs: reduction="{result}"')
+    return result
 
 
 def _weighted(losses: Tensor, weight: Tensor, reduction: str, name: str, by_count: bool) -> Tensor:

@@ -5,9 +5,18 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from plait_abi.frames import warn
 from plait_core import Tensor
 from plait_nn.init._fans import calculate_gain, correct_fan, fan_in_and_fan_out
 from plait_nn.init._random import normal_, uniform_
+
+
+def is_empty(tensor: Tensor) -> bool:
+    """Return whether there is nothing to initialize, with a warning."""
+    empty = 0 in tensor.shape
+    if empty:
+        warn(f"init: a tensor of shape {tuple(tensor.shape)} has no elements to initialize")
+    return empty
 
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
@@ -56,7 +65,7 @@ def kaiming_uniform_(
         >>> bool(nn.init.kaiming_uniform_(pc.empty(4, 6)).abs().max() < 1.01)
         True
     """
-    if 0 in tensor.shape:
+    if is_empty(tensor):
         return tensor
     std = calculate_gain(nonlinearity, a) / math.sqrt(correct_fan(tensor, mode))
     bound = math.sqrt(3.0) * std
@@ -77,7 +86,7 @@ def kaiming_normal_(
         >>> bool(abs(nn.init.kaiming_normal_(pc.empty(100, 50)).std() - 0.2) < 0.02)
         True
     """
-    if 0 in tensor.shape:
+    if is_empty(tensor):
         return tensor
     std = calculate_gain(nonlinearity, a) / math.sqrt(correct_fan(tensor, mode))
     return normal_(tensor, 0.0, std, generator)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import plait_core as pc
+from plait_abi.frames import warn
 from plait_core import Tensor
 from plait_nn._halves import HALVES, widened
 
@@ -143,6 +144,8 @@ def clip_grad_norm_(
         [0.6, 0.8]
     """
     tensors = [parameters] if isinstance(parameters, Tensor) else list(parameters)
+    if not tensors and isinstance(parameters, Iterator):
+        warn("clip_grad_norm_: `parameters` is a generator that is used up, so nothing is clipped")
     gradients = _dense("clip_grad_norm_", _gradients(tensors))
     total = get_total_norm(gradients, norm_type, error_if_nonfinite)
     clip_grads_with_norm_(tensors, max_norm, total)

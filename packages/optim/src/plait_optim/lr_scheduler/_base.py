@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from plait_abi.frames import warn
 from plait_optim._optimizer import Optimizer
 from plait_optim._options import check_arguments
 
@@ -27,7 +29,9 @@ class LRScheduler:
         >>> class Halving(plait_optim.lr_scheduler.LRScheduler):
         ...     def get_lr(self):
         ...         return [rate * 0.5**self.last_epoch for rate in self.base_lrs]
-        >>> scheduler = Halving(plait_optim.SGD([np.zeros(1)], lr=0.5))
+        >>> optimizer = plait_optim.SGD([np.zeros(1)], lr=0.5)
+        >>> scheduler = Halving(optimizer)
+        >>> optimizer.step(grads=[np.zeros(1)])
         >>> scheduler.step()
         >>> scheduler.get_last_lr()
         [0.25]
@@ -41,6 +45,8 @@ class LRScheduler:
         super().__init_subclass__(**options)
         if "__init__" in cls.__dict__ and cls.__module__.startswith("plait_optim."):
             cls.__init__ = check_arguments(cls, cls.__init__)  # type: ignore[method-assign]
+        if "get_lr" in cls.__dict__ and cls.__module__.startswith("plait_optim."):
+            cls.get_lr = _warn_outside_of_steps(cls.get_lr)  # type: ignore[method-assign,assignment]
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         check_optimizer(optimizer)
@@ -66,7 +72,12 @@ class LRScheduler:
         return self._last_lr
 
     def step(self, epoch: int | None = None) -> None:
-        """Go to the next epoch, or to ``epoch``, and set its rates."""
+        """Go to the next epoch, or to ``epoch``, and set its rates.
+
+        It follows ``optimizer.step()``: before the first one, it warns.
+        """
+        if self._step_count == 1:
+            warn_before_optimizer(self)
         self._step_count += 1
         self._update_lr(epoch)
 
@@ -118,6 +129,29 @@ class LRScheduler:
 
     def _base_scaled(self, factor: float) -> list[float]:
         return [base * factor for base in self.base_lrs]
+
+
+def _warn_outside_of_steps(get_lr: Callable[[Any], list[float]]) -> Callable[[Any], list[float]]:
+    @functools.wraps(get_lr)
+    def rates(self: Any) -> list[float]:
+        if not self._get_lr_called_within_step:
+            warn(
+                f"{type(self).__name__}.get_lr: it computes the rates of a step under way; "
+                "get_last_lr() returns those in force"
+            )
+        return get_lr(self)
+
+    return rates
+
+
+def warn_before_optimizer(schedule: Any) -> None:
+    """Warn about a step of a schedule whose optimizer has made no step."""
+    if not getattr(schedule.optimizer, "_opt_called", True):
+        warn(
+            "Detected call of `lr_scheduler.step()` before `optimizer.step()`: "
+            f"{type(schedule).__name__} then leaves its first learning rate unused; call "
+            "`optimizer.step()` first"
+        )
 
 
 def check_optimizer(optimizer: Any) -> None:

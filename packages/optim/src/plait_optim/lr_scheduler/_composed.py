@@ -54,6 +54,7 @@ class SequentialLR(_Composed):
         >>> rates = []
         >>> for _ in range(4):
         ...     rates += schedule.get_last_lr()
+        ...     optimizer.step(grads=[np.zeros(1)])
         ...     schedule.step()
         >>> rates
         [0.1, 0.1, 1.0, 0.5]
@@ -125,6 +126,7 @@ class ChainedScheduler(_Composed):
         >>> rates = []
         >>> for _ in range(4):
         ...     rates += schedule.get_last_lr()
+        ...     optimizer.step(grads=[np.zeros(1)])
         ...     schedule.step()
         >>> rates
         [0.5, 0.25, 0.25, 0.125]

@@ -20,6 +20,7 @@ class CosineAnnealingLR(LRScheduler):
         >>> import plait_optim
         >>> optimizer = plait_optim.SGD([np.ones(1)], lr=1.0)
         >>> schedule = plait_optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=2)
+        >>> optimizer.step(grads=[np.zeros(1)])
         >>> schedule.step()
         >>> [round(rate, 6) for rate in schedule.get_last_lr()]
         [0.5]
@@ -78,6 +79,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         >>> rates = []
         >>> for _ in range(4):
         ...     rates += schedule.get_last_lr()
+        ...     optimizer.step(grads=[np.zeros(1)])
         ...     schedule.step()
         >>> [round(rate, 6) for rate in rates]
         [1.0, 0.5, 1.0, 0.5]

@@ -72,6 +72,7 @@ class CyclicLR(_WithMomentum):
         >>> rates = []
         >>> for _ in range(5):
         ...     rates += schedule.get_last_lr()
+        ...     optimizer.step(grads=[np.zeros(1)])
         ...     schedule.step()
         >>> rates
         [0.0, 0.5, 1.0, 0.5, 0.0]
@@ -191,6 +192,7 @@ class OneCycleLR(_WithMomentum):
         >>> rates = []
         >>> for _ in range(4):
         ...     rates += schedule.get_last_lr()
+        ...     optimizer.step(grads=[np.zeros(1)])
         ...     schedule.step()
         >>> [round(rate, 3) for rate in rates]
         [0.04, 0.52, 1.0, 0.857]

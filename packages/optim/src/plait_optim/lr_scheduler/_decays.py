@@ -29,6 +29,7 @@ class StepLR(LRScheduler):
         >>> rates = []
         >>> for _ in range(4):
         ...     rates += schedule.get_last_lr()
+        ...     optimizer.step(grads=[np.zeros(1)])
         ...     schedule.step()
         >>> rates
         [1.0, 1.0, 0.5, 0.5]
@@ -62,6 +63,7 @@ class MultiStepLR(LRScheduler):
         >>> rates = []
         >>> for _ in range(4):
         ...     rates += schedule.get_last_lr()
+        ...     optimizer.step(grads=[np.zeros(1)])
         ...     schedule.step()
         >>> rates
         [1.0, 0.5, 0.5, 0.25]
@@ -102,6 +104,7 @@ class ConstantLR(LRScheduler):
         >>> rates = []
         >>> for _ in range(4):
         ...     rates += schedule.get_last_lr()
+        ...     optimizer.step(grads=[np.zeros(1)])
         ...     schedule.step()
         >>> rates
         [0.5, 0.5, 1.0, 1.0]
@@ -150,6 +153,7 @@ class LinearLR(LRScheduler):
         >>> rates = []
         >>> for _ in range(4):
         ...     rates += schedule.get_last_lr()
+        ...     optimizer.step(grads=[np.zeros(1)])
         ...     schedule.step()
         >>> rates
         [0.5, 0.75, 1.0, 1.0]
@@ -198,6 +202,7 @@ class ExponentialLR(LRScheduler):
         >>> import plait_optim
         >>> optimizer = plait_optim.SGD([np.ones(1)], lr=1.0)
         >>> schedule = plait_optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
+        >>> optimizer.step(grads=[np.zeros(1)])
         >>> schedule.step()
         >>> schedule.get_last_lr()
         [0.5]
@@ -227,6 +232,7 @@ class PolynomialLR(LRScheduler):
         >>> import plait_optim
         >>> optimizer = plait_optim.SGD([np.ones(1)], lr=1.0)
         >>> schedule = plait_optim.lr_scheduler.PolynomialLR(optimizer, total_iters=4, power=2.0)
+        >>> optimizer.step(grads=[np.zeros(1)])
         >>> schedule.step()
         >>> schedule.get_last_lr()
         [0.5625]

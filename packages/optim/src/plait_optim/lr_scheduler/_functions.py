@@ -56,6 +56,7 @@ class LambdaLR(_ByFunctions):
         >>> import plait_optim
         >>> optimizer = plait_optim.SGD([np.ones(1)], lr=1.0)
         >>> schedule = plait_optim.lr_scheduler.LambdaLR(optimizer, lambda epoch: 1 / (1 + epoch))
+        >>> optimizer.step(grads=[np.zeros(1)])
         >>> schedule.step()
         >>> schedule.get_last_lr()
         [0.5]
@@ -77,7 +78,9 @@ class MultiplicativeLR(_ByFunctions):
         >>> import plait_optim
         >>> optimizer = plait_optim.SGD([np.ones(1)], lr=1.0)
         >>> schedule = plait_optim.lr_scheduler.MultiplicativeLR(optimizer, lambda epoch: 0.5)
+        >>> optimizer.step(grads=[np.zeros(1)])
         >>> schedule.step()
+        >>> optimizer.step(grads=[np.zeros(1)])
         >>> schedule.step()
         >>> schedule.get_last_lr()
         [0.25]

@@ -72,11 +72,13 @@ def check_filters(input, weight, bias, groups):
     require_same("input", input, "weight", weight)
     check(groups >= 1, f"`groups` must be at least 1; got {groups}", "ValueError")
     check(
-        weight.shape[0] % groups == 0
-        and input.shape[1] % groups == 0
-        and weight.shape[1] == input.shape[1] // groups,
-        f"`weight` of shape {weight.shape} does not fit `input` of shape {input.shape} with `groups` {groups}: "
-        f"(o, c / groups, kh, kw) and (n, c, h, w) are required",
+        weight.shape[0] % groups == 0 and (groups == 1 or groups <= weight.shape[0]),
+        f"`weight` of shape {weight.shape} must have a multiple of `groups` {groups} as its number of output channels",
+    )
+    check(
+        input.shape[1] % groups == 0 and weight.shape[1] == input.shape[1] // groups,
+        f"with `groups` {groups} and `weight` of shape {weight.shape}, expected `input` of shape {input.shape} to "
+        f"have {weight.shape[1] * groups} channels, but got {input.shape[1]} channels instead",
     )
     if bias is not None:
         check(
