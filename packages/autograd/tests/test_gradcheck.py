@@ -172,3 +172,10 @@ def test_gradgradcheck_takes_gradients_of_the_outputs():
     assert pa.gradcheck(Half.apply, leaf(1.0, 2.0))
     with pytest.raises(pa.GradcheckError):
         pa.gradgradcheck(Half.apply, leaf(1.0, 2.0), seed)
+
+
+def test_a_dtype_that_rounds_the_perturbation_away_is_warned_about():
+    x = pc.ones(2, requires_grad=True)
+    with pytest.warns(UserWarning, match=r"gradcheck: input 0 is .*float32.*float64"):
+        pa.gradcheck(lambda v: v * 2, x, raise_exception=False)
+    assert pa.gradcheck(lambda v: v * 2, x, eps=1e-2, atol=1e-2)

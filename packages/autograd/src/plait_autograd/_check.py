@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from plait_abi.frames import warn
 from plait_autograd import _autograd
 from plait_autograd._backward import grad
 from plait_autograd._check_differences import (
@@ -19,6 +20,9 @@ from plait_autograd._check_differences import (
 from plait_autograd._modes import enable_grad
 
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
+
+_PRECISE = ("float64", "complex128")
+_ROUGH = 1e-4  # a perturbation that float32 resolves
 
 
 def gradcheck(
@@ -84,6 +88,12 @@ def gradcheck(
             "gradcheck: check_batched_grad and check_batched_forward_grad must be False: "
             "is_grads_batched computes one gradient after the other, which is what is checked"
         )
+    for position in positions:
+        if eps < _ROUGH and str(args[position].dtype).rpartition(".")[2] not in _PRECISE:
+            warn(
+                f"gradcheck: input {position} is {args[position].dtype}, which rounds differences "
+                f"over `eps` {eps} away: float64 or complex128 is needed"
+            )
     try:
         # this comes first, because perturbing an input counts as a write
         way: type[Differences] = Directions if fast_mode else Elements
