@@ -4,9 +4,9 @@
     python tools/versions.py 0.3.0     # write
 
 A version stands in ``pyproject.toml`` (with the requirements on our packages, also those of
-examples), as ``__version__`` in the package, in the plug-in's description in ``cpp``, and in files
-of pkg-config. plait-torch has PyTorch's version with a fourth number, which each new version raises
-by one.
+examples), as ``__version__`` in the package, in the plug-in's description in ``cpp``, in files of
+pkg-config and in CITATION.cff. plait-torch has PyTorch's version with a fourth number, which each
+new version raises by one.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ UMBRELLA = "plait"
 OF_PYTORCH = "torch"
 _NUMBERS = r"\d+(?:\.\d+)+"
 _DECLARED = re.compile(rf'(?m)^version = "({_NUMBERS})"$')
-_REQUIRED = re.compile(rf'"plait(?:-(?!torch)[a-z]+)?~=({_NUMBERS})"')
+_REQUIRED = re.compile(rf'"plait(?:-(?!torch)[a-z]+)?(?:\[[a-z]+\])?~=({_NUMBERS})"')
 _OF_MODULE = re.compile(rf'(?m)^__version__ = "({_NUMBERS})"$')
+_OF_CITATION = re.compile(rf"(?m)^version: ({_NUMBERS})$")
 _OF_PKGCONFIG = re.compile(rf"(?m)^Version: ({_NUMBERS})$")
 _OF_PLUGIN = re.compile(rf'"({_NUMBERS})"')
 
@@ -43,6 +44,8 @@ def places(root: pathlib.Path = ROOT) -> Iterator[tuple[str, pathlib.Path, re.Pa
             yield name, file, _OF_PKGCONFIG
     for file in sorted((root / "examples").glob("*/pyproject.toml")):
         yield UMBRELLA, file, _REQUIRED
+    if (root / "CITATION.cff").exists():
+        yield UMBRELLA, root / "CITATION.cff", _OF_CITATION
 
 
 def version(name: str = UMBRELLA, root: pathlib.Path = ROOT) -> str:
