@@ -7,6 +7,32 @@
 namespace plait::python {
 namespace {
 
+// A second name of arguments in every operator, as in PyTorch: NumPy's names, and `input` for the
+// first tensor. The others are names of ours that it stands for.
+constexpr const char *kOtherNames[][4] = {
+    {"input", "self", "A", "x"},
+    {"x", "self", "input", "A"},
+    {"a", "self", "input", "A"},
+    {"x1", "self", "input", "A"},
+    {"x2", "other", "other", "other"},
+    {"axis", "dim", "dim", "dim"},
+    {"keepdims", "keepdim", "keepdim", "keepdim"},
+};
+
+bool is_text(PyObject *keyword, const char *text) {
+  return PyUnicode_CompareWithASCIIString(keyword, text) == 0;
+}
+
+int find_by_other_name(const Overload &o, PyObject *keyword) {
+  for (const auto &names : kOtherNames) {
+    if (!is_text(keyword, names[0])) continue;
+    for (int i = 0; i < o.op->n_args; i++)
+      for (int k = 1; k < 4; k++)
+        if (is_text(o.name[i], names[k])) return i;
+  }
+  return -1;
+}
+
 // Index of the argument that a keyword names, or -1. Keywords from call sites are interned, so
 // pointers are compared first.
 int find(const Overload &o, PyObject *keyword) {
@@ -17,15 +43,13 @@ int find(const Overload &o, PyObject *keyword) {
     if (PyUnicode_Compare(o.name[i], keyword) == 0 ||
         (o.second[i] && PyUnicode_Compare(o.second[i], keyword) == 0))
       return i;
-  return -1;
+  return find_by_other_name(o, keyword);
 }
 bool is(PyObject *keyword, PyObject *name) {
   return keyword == name || PyUnicode_Compare(keyword, name) == 0;
 }
-
 bool is_one_of(PyObject *keyword, const char *a, const char *b) {
-  return PyUnicode_CompareWithASCIIString(keyword, a) == 0 ||
-         PyUnicode_CompareWithASCIIString(keyword, b) == 0;
+  return is_text(keyword, a) || is_text(keyword, b);
 }
 // pin_memory=: a bool or None
 bool bind_pin_memory(PyObject *keyword, PyObject *value, Bound &b) {

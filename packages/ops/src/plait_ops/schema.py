@@ -34,6 +34,14 @@ _TYPE = re.compile(
 _ITEM = re.compile(
     _TYPE.pattern + r" (?P<name>[A-Za-z_]\w*)(?:\|(?P<second>[A-Za-z_]\w*))?(?:=(?P<default>.+))?"
 )
+# a second name of arguments in every operator, as in PyTorch, and the names that it stands for
+_OTHER_NAMES = {
+    "input": ("self", "A", "x"),
+    **dict.fromkeys(("x", "a", "x1"), ("self", "input", "A")),
+    "x2": ("other",),
+    "axis": ("dim",),
+    "keepdims": ("keepdim",),
+}
 _SELF = re.compile(r"(\(Tensor(?:\(\w\)!?)?(?:\|Scalar)? self)(?=[,)])")
 _HEAD = re.compile(
     r"(?P<base>[A-Za-z_]\w*)(?:\.(?P<overload>\w+))?\((?P<items>.*)\) -> (?P<results>.+)"
@@ -124,6 +132,8 @@ class Schema:
             values[positional[at].name] = value
         for key, value in kwargs.items():
             matches = [a for a in self.arguments if key in (a.name, a.second)]
+            own = _OTHER_NAMES.get(key, ())
+            matches = matches or [a for a in self.arguments if a.name in own]
             if not matches:
                 raise TypeError(f"{self.base}: unexpected keyword `{key}`")
             if matches[0].name in values:

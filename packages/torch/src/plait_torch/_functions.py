@@ -14,7 +14,6 @@ from plait_torch._random_arguments import normal
 # PyTorch has these both in `torch` and in `torch.nn.functional`, with the same arguments
 _OF_FUNCTIONAL = (
     "adaptive_avg_pool1d",
-    "alpha_dropout",
     "avg_pool1d",
     "channel_shuffle",
     "conv1d",
@@ -23,14 +22,12 @@ _OF_FUNCTIONAL = (
     "conv_transpose1d",
     "conv_transpose2d",
     "conv_transpose3d",
-    "feature_alpha_dropout",
     "max_pool1d",
     "max_pool2d",
     "max_pool3d",
     "pixel_shuffle",
     "pixel_unshuffle",
     "rms_norm",
-    "group_norm",
 )
 
 # operators that are parts of others in plait and functions in PyTorch, with the same arguments
@@ -176,14 +173,23 @@ def lu(A: Any, pivot: bool = True, get_infos: bool = False, out: Any = None) -> 
     return tuple(linalg.lu_factor(A, pivot=pivot))
 
 
-def frobenius_norm(input: Any, dim: Any = (), keepdim: bool = False) -> Any:
+def frobenius_norm(input: Any, dim: Any = (), keepdim: bool = False, *, out: Any = None) -> Any:
     """Return the root of the sum of squares."""
-    return linalg.vector_norm(input, 2, None if dim == () else dim, keepdim)
+    return linalg.vector_norm(input, 2, None if dim == () else dim, keepdim, out=out)
 
 
-def nuclear_norm(input: Any, keepdim: bool = False) -> Any:
-    """Return the sum of a matrix's singular values."""
-    return linalg.matrix_norm(input, "nuc", keepdim=keepdim)
+def nuclear_norm(input: Any, dim: Any = (-2, -1), keepdim: bool = False, *, out: Any = None) -> Any:
+    """Return the sum of a matrix's singular values; `dim` names the two dimensions of matrices.
+
+    Example:
+        >>> import plait
+        >>> from plait_torch._functions import nuclear_norm
+        >>> nuclear_norm(plait.eye(3)).item()
+        3.0
+    """
+    if isinstance(dim, bool):
+        dim, keepdim = (-2, -1), dim
+    return linalg.matrix_norm(input, "nuc", tuple(dim), keepdim, out=out)
 
 
 def spmm(input: Any, mat2: Any) -> Any:

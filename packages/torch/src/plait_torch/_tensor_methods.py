@@ -35,7 +35,7 @@ def type_(self: Any, dtype: Any = None, non_blocking: bool = False, **kwargs: An
     return result.to(types.device_of(dtype)) if names_device else result
 
 
-def new(self: Any, *args: Any, device: Any = None) -> Any:
+def new(self: Any, *args: Any, device: Any = None, size: Any = None, other: Any = None) -> Any:
     """Return a tensor of this one's dtype: uninitialised with given sizes, with the values of a
     sequence, or on a storage.
 
@@ -45,6 +45,9 @@ def new(self: Any, *args: Any, device: Any = None) -> Any:
         ...     plait.zeros(2, dtype=plait.int64).new([3, 4])
         tensor([3, 4])
     """
+    args = args or tuple(each for each in (size, other) if each is not None)
+    if size is not None:
+        args = tuple(size)
     sizes = args[0] if len(args) == 1 and isinstance(args[0], plait.Size) else args
     if all(isinstance(size, int) for size in sizes):
         return plait.empty(sizes or (0,), dtype=self.dtype)

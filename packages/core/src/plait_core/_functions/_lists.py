@@ -160,7 +160,7 @@ def nonzero(input: Tensor, *, as_tuple: bool = False, out: Tensor | None = None)
 
 def histogram(
     input: Tensor,
-    bins: int | Sequence[float] | Tensor,
+    bins: int | Sequence[float] | Tensor = 100,
     *,
     range: Sequence[float] | None = None,
     weight: Tensor | None = None,

@@ -137,7 +137,7 @@ def to_coordinates(self: Tensor, sparse_dim: int | None = None) -> SparseTensor:
     return SparseTensor(positions, stored, tuple(self.shape), True)
 
 
-def to_dense(self: Tensor, dtype: Any = None) -> Tensor:
+def to_dense(self: Tensor, dtype: Any = None, *, masked_grad: bool = True) -> Tensor:
     """Return the tensor itself, which is dense, or one of another dtype.
 
     Example:

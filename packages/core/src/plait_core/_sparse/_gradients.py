@@ -73,15 +73,15 @@ def embedding(
 
 
 def gather(
-    self: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False, out: Any = None
+    input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False, out: Any = None
 ) -> Tensor:
     """Run `gather` with PyTorch's keyword: whether the gradient is sparse."""
     run = operator("gather")
     if out is not None:
-        return run(self, dim, index, out=out)  # type: ignore[no-any-return]
-    if not sparse_grad or self.ndim == 0:
-        return run(self, dim, index)  # type: ignore[no-any-return]
-    shape = tuple(self.shape)
+        return run(input, dim, index, out=out)  # type: ignore[no-any-return]
+    if not sparse_grad or input.ndim == 0:
+        return run(input, dim, index)  # type: ignore[no-any-return]
+    shape = tuple(input.shape)
 
     def gradient(grad: Tensor) -> SparseTensor:
         places = []
@@ -95,7 +95,7 @@ def gather(
         positions = operator("stack")(places, 0)
         return SparseTensor(positions, grad.reshape(-1), shape, positions.shape[1] < 2)
 
-    return _recorded("gather", lambda: run(self, dim, index), self, index, gradient)
+    return _recorded("gather", lambda: run(input, dim, index), input, index, gradient)
 
 
 def register() -> None:

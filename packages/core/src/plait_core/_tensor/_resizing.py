@@ -74,12 +74,15 @@ def _dense(shape: tuple[int, ...], memory_format: str) -> tuple[int, ...]:
     return empty(shape, device="meta", memory_format=memory_format).stride()  # type: ignore[no-any-return]
 
 
-def resize_(self: Tensor, *sizes: Any, memory_format: str = contiguous_format) -> Tensor:
+def resize_(
+    self: Tensor, *sizes: Any, size: Any = None, memory_format: str = contiguous_format
+) -> Tensor:
     """Give the tensor another shape. Elements keep their order in memory; new ones are not
     initialised.
 
     Args:
         sizes: the new shape.
+        size: the new shape, in place of `sizes`.
         memory_format: the order of its dimensions in memory.
 
     Raises:
@@ -94,6 +97,9 @@ def resize_(self: Tensor, *sizes: Any, memory_format: str = contiguous_format) -
     """
     _may_move(self, "resize_")
     refuse_batched(self, "resize_")
+    if size is not None and sizes:
+        raise TypeError("resize_: sizes are required, or `size`, not both")
+    sizes = sizes if size is None else (size,)
     shape = tuple(sizes[0]) if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes
     return self._resize(shape, _dense(shape, memory_format))
 

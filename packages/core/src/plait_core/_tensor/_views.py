@@ -86,7 +86,7 @@ def _scaled(
     return shape, [each // ratio for each in strides[:-1]] + [1], offset // ratio
 
 
-def narrow_copy(self: Tensor, dim: int, start: int | Tensor, length: int) -> Tensor:
+def narrow_copy(input: Tensor, dim: int, start: int | Tensor, length: int) -> Tensor:
     """Return a copy of ``narrow(dim, start, length)``.
 
     Raises:
@@ -98,7 +98,7 @@ def narrow_copy(self: Tensor, dim: int, start: int | Tensor, length: int) -> Ten
         >>> x.narrow_copy(0, 1, 2).fill_(0), x
         (tensor([0, 0]), tensor([0, 1, 2, 3]))
     """
-    return _operator("narrow")(self, dim, start, length).clone()  # type: ignore[no-any-return]
+    return _operator("narrow")(input, dim, start, length).clone()  # type: ignore[no-any-return]
 
 
 METHODS: dict[str, Callable[..., Any]] = {"narrow_copy": narrow_copy}

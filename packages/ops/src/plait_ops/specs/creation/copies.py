@@ -123,7 +123,7 @@ def _(g, self):
 
 
 copy_ = Operator(
-    "copy_(Tensor(a)! self, Tensor src, bool non_blocking=False) -> Tensor(a)!",
+    "copy_(Tensor(a)! self, Tensor src|other, bool non_blocking=False) -> Tensor(a)!",
     doc="""
     Write `src` into `self`: `src` broadcasts to the shape of `self` and is cast to its dtype. Returns `self`. The two may
     be on different devices. A copy between the host and a device is complete when the call returns. With `non_blocking` and

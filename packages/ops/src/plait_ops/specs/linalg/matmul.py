@@ -313,7 +313,7 @@ def _(self, other):
 
 
 linalg_matmul = Composite(
-    "linalg_matmul(Tensor self|x1, Tensor other|x2) -> Tensor",
+    "linalg_matmul(Tensor self, Tensor other) -> Tensor",
     doc="""
     The products of matrices: `matmul`.
 

@@ -145,7 +145,7 @@ _VECDOT = """
 
 # ---- products of vectors -------------------------------------------------------------------------
 linalg_cross_ = Composite(
-    "linalg_cross(Tensor self|x1, Tensor other|x2, *, int dim|axis=-1) -> Tensor",
+    "linalg_cross(Tensor self, Tensor other, *, int dim|axis=-1) -> Tensor",
     doc="""
     The cross product of vectors of three elements along `dim`; other dimensions broadcast.
 

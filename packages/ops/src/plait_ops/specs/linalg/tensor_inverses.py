@@ -34,7 +34,7 @@ def _(A, ind):
 
 
 linalg_tensorsolve = Composite(
-    "linalg_tensorsolve(Tensor A, Tensor B, int[]? dims=None) -> Tensor",
+    "linalg_tensorsolve(Tensor A, Tensor B|other, int[]? dims=None) -> Tensor",
     doc="""
     The X of ``tensordot(A, X, X.ndim) == B``: `A` counts as a square matrix whose rows are its first ``B.ndim`` dimensions,
     after `dims` were moved to the end.

@@ -5,7 +5,7 @@ from plait_ops.spec import Composite, Pointwise
 from plait_ops.words import is_tensor
 
 where_ = Pointwise(
-    "where(Tensor condition, Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
+    "where(Tensor condition, Tensor|Scalar self|input, Tensor|Scalar other) -> Tensor",
     doc="""
     `self` where `condition` is True, `other` elsewhere.
 

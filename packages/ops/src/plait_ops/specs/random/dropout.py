@@ -82,7 +82,7 @@ def _(g, mask, scale):
 
 
 dropout = Composite(
-    "dropout(Tensor input, float p=0.5, bool training=True) -> Tensor",
+    "dropout(Tensor input, float p=0.5, bool training|train=True) -> Tensor",
     doc="""
     With `training`, `input` with each element set to 0 with probability `p` and the others divided by ``1 - p``; without
     it, `input`.

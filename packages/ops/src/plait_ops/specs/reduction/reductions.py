@@ -162,7 +162,7 @@ def _truth(name, text, example):
         variants="function method",
     )
     along = Reduction(
-        f"{name}.dim(Tensor self, int[]? dim|axis, bool keepdim|keepdims=False) -> Tensor",
+        f"{name}.dim(Tensor self, int[]? dim|axis=None, bool keepdim|keepdims=False) -> Tensor",
         doc=f"""
     Whether {text} not 0, along `dim`.
 

@@ -115,7 +115,7 @@ def _(self, boundaries, out_int32, right):
 
 
 isin = Composite(
-    "isin(Tensor|Scalar elements, Tensor|Scalar test_elements, *, bool assume_unique=False, bool invert=False) -> Tensor",
+    "isin(Tensor|Scalar elements|element, Tensor|Scalar test_elements|test_element, *, bool assume_unique=False, bool invert=False) -> Tensor",
     doc="""
     Whether each of `elements` is one of `test_elements` (with `invert`: none of them), as bool in the shape of `elements`.
     nan equals no element. `assume_unique` is accepted and changes nothing.

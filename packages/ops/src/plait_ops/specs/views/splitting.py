@@ -5,7 +5,7 @@ from plait_ops.spec import Composite
 from plait_ops.words import check, wrap_dim
 
 split = Composite(
-    "split(Tensor(a) self, int split_size|split_size_or_sections, int dim|axis=0) -> Tensor(a)[]",
+    "split(Tensor(a) self|tensor, int split_size|split_size_or_sections, int dim|axis=0) -> Tensor(a)[]",
     doc="""
     Views of `split_size` elements each along `dim`; the last one has the remaining elements.
 
@@ -19,7 +19,7 @@ split = Composite(
     variants="function method",
 )
 split_sizes = Composite(
-    "split.sizes(Tensor(a) self, int[] split_sizes|split_size_or_sections, int dim|axis=0) -> Tensor(a)[]",
+    "split.sizes(Tensor(a) self|tensor, int[] split_sizes|split_size_or_sections, int dim|axis=0) -> Tensor(a)[]",
     doc="""
     Views of `split_sizes` elements along `dim`, one after the other.
 
