@@ -1,5 +1,6 @@
 // Declarations that the files of libplait_abi share. None is visible outside of the library.
 #pragma once
+#include <plait/linalg.h>
 #include <plait/fork.hpp>
 #include <plait/plait.hpp>
 
@@ -140,7 +141,7 @@ void release_streams(Thread *);
 // Errors.
 
 // Whether a status is an error's code; and one that needs no exception of the host language.
-inline bool is_code(plait_status s) { return s < 0 && s >= PLAIT_TIMEOUT_ERROR; }
+inline bool is_code(plait_status s) { return s < 0 && s >= PLAIT_LINALG_ERROR; }
 inline bool is_own_code(plait_status s) { return is_code(s) && s != PLAIT_HOST_ERROR; }
 std::string device_text(DLDevice);  // "cpu", "cuda:1"
 // names the operator that was called in the error of an operator that it is made of

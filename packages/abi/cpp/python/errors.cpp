@@ -2,6 +2,7 @@
 // through C++ unchanged.
 #include "binding.hpp"
 
+#include <plait/linalg.h>
 #include <plait/collectives/failure.hpp>
 
 namespace plait::python {
@@ -17,6 +18,7 @@ PyObject *class_of(plait_status code) {
     case PLAIT_TYPE_ERROR: return PyExc_TypeError;
     case PLAIT_NOT_IMPLEMENTED: return PyExc_NotImplementedError;
     case PLAIT_TIMEOUT_ERROR: return PyExc_TimeoutError;
+    case PLAIT_LINALG_ERROR: return state.linalg_error;
     default: return state.plait_error;
   }
 }
@@ -166,7 +168,18 @@ bool add_errors(PyObject *module) {
                    "    ... except pc.OutOfMemoryError as error:\n"
                    "    ...     print(isinstance(error, MemoryError))\n"
                    "    True",
-                   PyExc_MemoryError, PyExc_RuntimeError, &state.memory_error);
+                   PyExc_MemoryError, PyExc_RuntimeError, &state.memory_error) &&
+         add_error(module, "LinAlgError",
+                   "A matrix that an algorithm of linear algebra cannot serve: it is singular or\n"
+                   "not positive definite, or an iteration does not converge."
+                   "\n\nExample:\n"
+                   "    >>> import plait_core as pc\n"
+                   "    >>> try:\n"
+                   "    ...     pc.linalg.cholesky(-pc.eye(2))\n"
+                   "    ... except pc.linalg.LinAlgError as error:\n"
+                   "    ...     print(isinstance(error, RuntimeError))\n"
+                   "    True",
+                   state.plait_error, nullptr, &state.linalg_error);
 }
 
 }  // namespace plait::python

@@ -1,5 +1,7 @@
 #include "linalg/matrix_batches.h"
 
+#include <plait/linalg.h>
+
 #include <cstdio>
 
 namespace plait::core::linalg {
@@ -22,7 +24,7 @@ plait_status fail_at(const plait_call *c, const Outcome &o, const Batch &batch, 
     snprintf(where + n, sizeof where - size_t(n), batch.ndim == 1 ? ",)" : ")");
   }
   snprintf(message, sizeof message, reason, o.code);
-  return PLAIT_FAIL(c, PLAIT_ERROR, "`%s`%s %s", name, where, message);
+  return PLAIT_FAIL(c, PLAIT_LINALG_ERROR, "`%s`%s %s", name, where, message);
 }
 
 plait_status too_large(const plait_call *c) {

@@ -11,7 +11,7 @@ operators whose names begin with ``linalg_``, and run LAPACK on every matrix of 
 
 from __future__ import annotations
 
-from plait_abi import PlaitError as LinAlgError
+from plait_abi import LinAlgError
 from plait_abi.arguments import name_arguments as _name_arguments
 from plait_core._functions._products import multi_dot
 from plait_core._namespaces import fill as _fill, shown as _shown

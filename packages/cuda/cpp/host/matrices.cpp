@@ -1,5 +1,7 @@
 #include "host/matrices.h"
 
+#include <plait/linalg.h>
+
 #include <cstdio>
 
 namespace plait::cuda {
@@ -25,7 +27,8 @@ plait_status check_info(const plait_call *c, const int32_t *info, const DLTensor
                          (long long)at[e]);
       if (d > 2) snprintf(where + used, sizeof where - size_t(used), d == 3 ? ",)" : ")");
       snprintf(message, sizeof message, reason, some[i]);
-      return PLAIT_FAIL(c, PLAIT_ERROR, "`%s`%s %s", plait_arg_at(c->op, 0)->name, where, message);
+      return PLAIT_FAIL(c, PLAIT_LINALG_ERROR, "`%s`%s %s", plait_arg_at(c->op, 0)->name, where,
+                        message);
     }
   }
   return PLAIT_OK;
