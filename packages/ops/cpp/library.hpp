@@ -18,6 +18,7 @@ struct PointwiseRule {
   int8_t factor;       // position of a number that must be whole for integers, or -1
   bool real;           // results for complex numbers are real
   bool exact;          // numbers must fit in the dtype
+  bool c_order;        // results are in C order; else in the order of an operand
 };
 
 enum class ReductionResult : uint8_t { same, sum, floating, real, boolean, int64 };

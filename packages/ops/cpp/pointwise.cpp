@@ -145,7 +145,7 @@ void general(const Scope &x, const PointwiseRule &rule) {
     if (!first && is_tensor(in[i]) && equal(shape_of(in[i].u.t), shape)) first = in[i].u.t;
   });
   Dims order;
-  const bool permuted = first && !is_contiguous(first) && dense_permuted(first);
+  const bool permuted = !rule.c_order && first && !is_contiguous(first) && dense_permuted(first);
   if (permuted) order = dense_strides(first);
   if (rule.factor >= 0) operands.check_factor(compute);
   operands.each(rule.operands & ~rule.conditions, [&](uint32_t i) {

@@ -439,6 +439,7 @@ class Pointwise(Operator):
         domain: the interval that samples are drawn from.
         real: its results for complex numbers are real.
         exact: numbers that do not fit in the dtype are errors instead of wrapping around.
+        c_order: results are in C order, as PyTorch's, whatever the order of the operands.
         factor: the number among the arguments that multiplies the last operand; it must be whole
             where that holds integers.
         bounded: a floating-point operand, and the least and the largest value that its elements may
@@ -464,6 +465,7 @@ class Pointwise(Operator):
         domain: tuple[float, float] = (-3.0, 3.0),
         real: bool = False,
         exact: bool = False,
+        c_order: bool = False,
         unrounded: Sequence[str] = (),
         factor: str | None = None,
         bounded: tuple[str, float, float] | None = None,
@@ -474,7 +476,7 @@ class Pointwise(Operator):
         libm: str = "",
         zero_preserving: bool = False,
     ) -> None:
-        self.exact, self.unrounded = exact, tuple(unrounded)
+        self.exact, self.c_order, self.unrounded = exact, c_order, tuple(unrounded)
         self.factor, self.bounded = factor, bounded
         self.special_values = True  # whether samples contain nan, infinities and limits of integers
         default_inplace = not internal and not conditions

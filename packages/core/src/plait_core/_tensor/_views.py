@@ -98,7 +98,8 @@ def narrow_copy(input: Tensor, dim: int, start: int | Tensor, length: int) -> Te
         >>> x.narrow_copy(0, 1, 2).fill_(0), x
         (tensor([0, 0]), tensor([0, 1, 2, 3]))
     """
-    return _operator("narrow")(input, dim, start, length).clone()  # type: ignore[no-any-return]
+    part = _operator("narrow")(input, dim, start, length)
+    return part.clone(memory_format="contiguous_format")  # type: ignore[no-any-return]
 
 
 METHODS: dict[str, Callable[..., Any]] = {"narrow_copy": narrow_copy}

@@ -375,7 +375,7 @@ def rms_norm(
         raise pc.ShapeError(
             f"rms_norm: `weight` must have shape {expected}; got {tuple(weight.shape)}"
         )
-    wide = widened(input)
+    wide = widened(input.contiguous())
     if eps is None:
         eps = float(pc.finfo(wide.dtype).eps)
     dims = tuple(range(-len(expected), 0))

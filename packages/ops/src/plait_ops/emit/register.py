@@ -45,10 +45,11 @@ def _pointwise(operator: Operator) -> str:
     unrounded = sum(1 << positions[name] for name in operator.unrounded)
     factor = -1 if operator.factor is None else operator.schema.position(operator.factor)
     group = GROUPS.get(operator.dtypes, operator.dtypes)
-    real, exact = ("true" if on else "false" for on in (operator.real, operator.exact))
+    flags = (operator.real, operator.exact, operator.c_order)
+    real, exact, c_order = ("true" if on else "false" for on in flags)
     return (
         f"{{Promote::{promote}, Group::{group}, {operands:#x}, {conditions:#x}, {unrounded:#x}, "
-        f"{factor}, {real}, {exact}}}"
+        f"{factor}, {real}, {exact}, {c_order}}}"
     )
 
 

@@ -118,7 +118,7 @@ def _(self, dim, index, value):
 
 @index_copy.decompose
 def _(self, dim, index, source):
-    return index_copy_(op.clone(self), dim, index, source)
+    return index_copy_(op.clone(self, memory_format="contiguous_format"), dim, index, source)
 
 
 @index_fill.decompose
@@ -184,7 +184,9 @@ def _(self, mask, source):
 @masked_scatter.decompose
 def _(self, mask, source):
     shape = broadcast("self", self.shape, "mask", mask.shape)
-    return masked_scatter_(op.clone(op.expand(self, shape)), mask, source)
+    return masked_scatter_(
+        op.clone(op.expand(self, shape), memory_format="contiguous_format"), mask, source
+    )
 
 
 # ---- places of the flattened tensor ------------------------------------------------------------

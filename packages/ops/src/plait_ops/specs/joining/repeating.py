@@ -65,7 +65,10 @@ def _(self, repeats):
             "ValueError",
         )
         joined.append(wide[2 * i] * wide[2 * i + 1])
-    return op.reshape(op.clone(op.expand(op.reshape(self, apart), wide)), joined)
+    return op.reshape(
+        op.clone(op.expand(op.reshape(self, apart), wide), memory_format="contiguous_format"),
+        joined,
+    )
 
 
 @tile.decompose
@@ -115,7 +118,7 @@ def _(self, repeats, dim, output_size):
             f"`output_size` must be {shape[at]} for `repeats` {repeats}; got {int(output_size)}",
             "ValueError",
         )
-    return op.reshape(op.clone(op.expand(wide, size)), shape)
+    return op.reshape(op.clone(op.expand(wide, size), memory_format="contiguous_format"), shape)
 
 
 # ---- repetition --------------------------------------------------------------------------------

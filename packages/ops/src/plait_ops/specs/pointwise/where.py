@@ -46,6 +46,7 @@ masked_fill = Pointwise(
     dtypes="any",
     scalar=False,
     exact=True,
+    c_order=True,
     inplace=True,
     kernel="in[1] is bool; in[0] and in[2] have the dtype of the result, or in[2] is a number; all broadcast.",
     variants="function method",

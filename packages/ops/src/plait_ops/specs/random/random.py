@@ -239,7 +239,7 @@ bernoulli = Operator(
     >>> pc.bernoulli(pc.tensor([0.0, 1.0])).tolist()
     [0.0, 1.0]
     """,
-    kernel="in[0] has any strides; numbers outside [0, 1] and nan are a ValueError; the result is dense in the order of in[0]'s dimensions; the generator is in[1], None is the default one.",
+    kernel="in[0] has any strides; numbers outside [0, 1] and nan are a ValueError; the result is in C order; the generator is in[1], None is the default one.",
     random=True,
     dtypes="floating",
     variants="function method",
@@ -250,7 +250,7 @@ bernoulli.batch("leading")
 @bernoulli.shape
 def _(self):
     require("self", self.dtype, "floating")
-    return result_as(self.shape, self.dtype, dense_strides(self))
+    return result(self.shape, self.dtype)
 
 
 @bernoulli.vjp("self")

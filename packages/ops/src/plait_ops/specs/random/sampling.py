@@ -274,12 +274,13 @@ bernoulli_p.batch("leading")
 def _(self, p):
     require("self", self.dtype, "all")
     check(0.0 <= p <= 1.0, f"`p` must be in [0, 1]; got {p}", "ValueError")
-    return result_as(self.shape, self.dtype, dense_strides(self))
+    return result(self.shape, self.dtype)
 
 
 @bernoulli_p.decompose
 def _(self, p, generator):
-    return op.bernoulli_(op.empty_like(self), p, generator=generator)
+    made = op.empty_like(self, memory_format="contiguous_format")
+    return op.bernoulli_(made, p, generator=generator)
 
 
 bernoulli_p.constant("self")
