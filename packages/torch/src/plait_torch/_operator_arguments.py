@@ -143,7 +143,7 @@ def lu_unpack(
         >>> lu_unpack(LU, pivots, unpack_data=False).L.shape
         plait.Size([0])
     """
-    parts = plait.lu_unpack(LU_data, LU_pivots, out=out)
+    parts: Any = plait.lu_unpack(LU_data, LU_pivots, out=out)
     if unpack_data and unpack_pivots:
         return parts
     nothing = LU_data.new_empty(0)
