@@ -111,13 +111,32 @@ def test_equal_digits_and_the_largest_difference_of_losses_are_told() -> None:
         "weight": floats(1.0, math.nan),
         "name": {"kind": "text"},
     }
-    equal, losses = run.digits(ours, theirs)
-    assert equal == 0.75
-    assert losses == pytest.approx(0.0012 / 4)
-    assert run.digits(theirs, theirs) == (1.0, 0.0)
-    assert run.digits({}, {"ids": {"kind": "exact", "values": [3]}}) == (None, None)
-    row = run.Row("one", "lib", "1.0", "does it", "pass", "", 1.5, 1.0, 7, equal, losses)
-    assert "| 7: 75 % equal, losses 3e-04 | 1.5 | 1.0 |" in run.table([row], "Today.")
+    found = run.digits(ours, theirs)
+    assert found.equal == 0.75
+    assert found.losses == found.values == pytest.approx(0.0012 / 4)
+    assert found.where == "train_loss"
+    assert run.digits(theirs, theirs) == run.Digits(1.0, 0.0, 0.0, "train_loss")
+    assert run.digits({}, {"ids": {"kind": "exact", "values": [3]}}) == run.Digits()
+    assert run.digits({"a": floats(math.nan)}, {"a": floats(1.0)}).values == math.inf
+    row = run.Row("one", "lib", "1.0", "does it", "pass", "", 1.5, 1.0, 7, 0.75, 3e-4, 2e-3)
+    assert "| 7: 75 % equal, losses 3e-04, values 2e-03 | 1.5 |" in run.table([row], "Today.")
+    row.float64 = 3e-15
+    assert ", values 2e-03, in float64 3e-15 | 1.5 |" in run.table([row], "Today.")
+
+
+def test_a_program_runs_in_float64_where_it_says_float32(tmp_path: pathlib.Path) -> None:
+    program = """
+import numpy as np, torch
+from recording import array, record
+layer = torch.nn.Linear(2, 2, dtype=torch.float32).float()
+read = layer(torch.from_numpy(np.ones((1, 2), np.float32)))
+record("dtypes", [str(x.dtype) for x in (read, array(0, 2), torch.ones(1, dtype=torch.float))])
+"""
+    path = tmp_path / "program.py"
+    path.write_text(program)
+    side = run.run([sys.executable, *run.OURS, run.IN_FLOAT64, str(path)], 60.0)
+    assert not side.error
+    assert side.records["dtypes"]["values"] == ["torch.float64"] * 3
 
 
 def test_the_table_has_a_line_for_each_program(tmp_path: pathlib.Path) -> None:

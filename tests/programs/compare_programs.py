@@ -5,9 +5,11 @@
 PYTHON is the interpreter of an environment with PyTorch and the libraries; this one has plait and
 the libraries (environments.py makes both). A program is a file in a folder that is named after the
 libraries' field; its docstring begins with the name of a distribution and a colon. It runs once as
-`PYTHON FILE` and once as `python -m plait.torch FILE`, each in an empty folder. NAME is the
-beginning of a file's name or of `FIELD/NAME`; without one, all run. --json keeps all rows: those of
-the programs that ran are replaced. --page replaces the table between the marks of a page.
+`PYTHON FILE` and once as `python -m plait.torch FILE`, each in an empty folder. A program whose
+numbers differ by more than float32 rounds usually runs once more on both, in float64
+(in_float64.py). NAME is the beginning of a file's name or of `FIELD/NAME`; without one, all run.
+--json keeps all rows: those of the programs that ran are replaced. --page replaces the table
+between the marks of a page.
 """
 
 from __future__ import annotations
@@ -38,6 +40,8 @@ ERROR = re.compile(
     r"^(?:\w+\.)*\w*(?:Error|Exception|Exit|Interrupt|Failure|MissingName|MissingModule)(?::.*)?$"
 )
 OURS = ["-m", "plait.torch"]
+IN_FLOAT64 = str(HERE / "in_float64.py")
+ROUNDING = 1e-4  # a larger relative difference is compared in float64
 VERSIONS = (
     "import importlib.metadata as m, json; "
     "print(json.dumps({d.metadata['Name']: d.version for d in m.distributions()}))"
@@ -69,6 +73,9 @@ class Row:
     records: int = 0
     equal: float | None = None  # share of the floating numbers that have PyTorch's digits
     losses: float | None = None  # largest relative difference of a loss
+    values: float | None = None  # largest relative difference of a floating number
+    where: str = ""  # the record that has it
+    float64: float | None = None  # the same of a run in float64, if ``values`` is above ROUNDING
     field: str = ""
     date: str = ""
     pytorch_mib: int | None = None
@@ -215,32 +222,38 @@ def _difference(one: Any, two: Any) -> float:
     return math.inf if math.isnan(difference) else difference
 
 
-def digits(
-    ours: dict[str, dict[str, Any]], theirs: dict[str, dict[str, Any]]
-) -> tuple[float | None, float | None]:
-    """Return how much of what was recorded is PyTorch's to the last digit.
+@dataclasses.dataclass
+class Digits:
+    """How much of what was recorded is PyTorch's to the last digit.
 
-    Args:
-        ours: the records on plait.
-        theirs: those on PyTorch.
-
-    Returns:
-        The share of floating numbers that are equal, and the largest difference of a loss (a record
-        whose name says so), relative to the largest number of its record; None without any.
+    Differences are relative to the largest number of their record, or to what the program takes as
+    0 if that is more. Without numbers they are None.
     """
-    numbers = equal = 0
-    losses = []
+
+    equal: float | None = None  # share of the floating numbers that are equal
+    losses: float | None = None  # largest difference of a loss: a record whose name says so
+    values: float | None = None  # largest difference of any number
+    where: str = ""  # the record that has it
+
+
+def digits(ours: dict[str, dict[str, Any]], theirs: dict[str, dict[str, Any]]) -> Digits:
+    """Return how near the records on plait, ``ours``, are to those on PyTorch."""
+    same: list[bool] = []
+    result = Digits()
     for name, record in theirs.items():
         if record["kind"] != "float" or name not in ours:
             continue
+        scale = max(record["largest"], record["atol"]) or 1.0
         for one, two in zip(ours[name]["values"], record["values"], strict=False):
-            numbers += 1
-            same = one == two or (math.isnan(one) and math.isnan(two))
-            equal += same
+            same.append(one == two or (math.isnan(one) and math.isnan(two)))
+            gap = 0.0 if same[-1] else abs(one - two) / scale
+            gap = math.inf if math.isnan(gap) else gap
+            if result.values is None or gap > result.values:
+                result.values, result.where = gap, name
             if "loss" in name.lower():
-                losses.append(0.0 if same else abs(one - two) / (record["largest"] or 1.0))
-    worst = max(losses, key=lambda loss: math.inf if math.isnan(loss) else loss, default=None)
-    return equal / numbers if numbers else None, worst
+                result.losses = max(gap, result.losses or 0.0)
+    result.equal = sum(same) / len(same) if same else None
+    return result
 
 
 def judge(ours: Side, theirs: Side) -> tuple[str, str]:
@@ -283,7 +296,13 @@ def rows(programs: list[pathlib.Path], pytorch: str, limit: float) -> Iterator[R
             row.plait_seconds = round(ours.seconds, 1)
             row.pytorch_mib, row.plait_mib = theirs.mib or None, ours.mib or None
             row.records = len(theirs.records)
-            row.equal, row.losses = digits(ours.records, theirs.records)
+            found = digits(ours.records, theirs.records)
+            row = dataclasses.replace(row, **dataclasses.asdict(found))
+            if (row.values or 0.0) > ROUNDING:
+                theirs = run([pytorch, IN_FLOAT64, str(path)], limit)
+                ours = run([sys.executable, *OURS, IN_FLOAT64, str(path)], limit)
+                if not theirs.error and not ours.error:
+                    row.float64 = digits(ours.records, theirs.records).values
         else:
             reasons = [text for word, text in skipped.items() if word.lower().startswith(key)]
             row.detail = (reasons or ["not in both environments"])[0]
@@ -296,6 +315,10 @@ def _compared(row: Row) -> str:
     parts = [] if row.equal is None else [f"{math.floor(100 * row.equal)} % equal"]
     if row.losses is not None:
         parts.append(f"losses {row.losses:.0e}" if row.losses else "losses equal")
+    if row.values:
+        parts.append(f"values {row.values:.0e}")
+    if row.float64 is not None:
+        parts.append(f"in float64 {row.float64:.0e}" if row.float64 else "in float64 equal")
     return f"{row.records}: {', '.join(parts)}" if parts else str(row.records)
 
 
