@@ -118,10 +118,10 @@ def test_equal_digits_and_the_largest_difference_of_losses_are_told() -> None:
     assert run.digits(theirs, theirs) == run.Digits(1.0, 0.0, 0.0, "train_loss")
     assert run.digits({}, {"ids": {"kind": "exact", "values": [3]}}) == run.Digits()
     assert run.digits({"a": floats(math.nan)}, {"a": floats(1.0)}).values == math.inf
-    row = run.Row("one", "lib", "1.0", "does it", "pass", "", 1.5, 1.0, 7, 0.75, 3e-4, 2e-3)
-    assert "| 7: 75 % equal, losses 3e-04, values 2e-03 | 1.5 |" in run.table([row], "Today.")
-    row.float64 = 3e-15
-    assert ", values 2e-03, in float64 3e-15 | 1.5 |" in run.table([row], "Today.")
+    row = run.Row("one", "lib", "1.0", "does it", "pass", "", 1.5, 1.0, 7, 0.75, 3e-7, 2e-6, "x")
+    assert "| 7: 75 % equal, losses 3e-07, values 2e-06 | 1.5 |" in run.table([row], "Today.")
+    row.values, row.float64 = 2e-3, 3e-15
+    assert ", values 2e-03 (`x`), in float64 3e-15 | 1.5 |" in run.table([row], "Today.")
 
 
 def test_a_program_runs_in_float64_where_it_says_float32(tmp_path: pathlib.Path) -> None:

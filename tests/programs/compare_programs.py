@@ -316,7 +316,8 @@ def _compared(row: Row) -> str:
     if row.losses is not None:
         parts.append(f"losses {row.losses:.0e}" if row.losses else "losses equal")
     if row.values:
-        parts.append(f"values {row.values:.0e}")
+        where = f" (`{row.where}`)" if row.values > ROUNDING else ""
+        parts.append(f"values {row.values:.0e}{where}")
     if row.float64 is not None:
         parts.append(f"in float64 {row.float64:.0e}" if row.float64 else "in float64 equal")
     return f"{row.records}: {', '.join(parts)}" if parts else str(row.records)

@@ -84,6 +84,18 @@ def paths(log_probs, target):
     return -np.log(total)
 
 
+def test_the_gradient_of_ctc_keeps_the_sum_of_the_probabilities(draw):
+    logits, targets = pc.tensor(draw(5, 2, 4)), pc.tensor([[1, 2], [3, 0]])
+    x = logits.log_softmax(2).requires_grad_()
+    before = logits.clone().requires_grad_()
+    for scores in (x, before.log_softmax(2)):
+        F.ctc_loss(scores, targets, [5, 4], [2, 1], reduction="sum").backward()
+    np.testing.assert_allclose(x.grad.numpy(), before.grad.numpy(), atol=1e-12)
+    assert x.grad[4, 1].tolist() == [0.0] * 4
+    # numbers whose exponential is infinite have a loss, too
+    assert math.isfinite(F.ctc_loss(logits + 1e3, targets, [5, 4], [2, 1]).item())
+
+
 @pytest.mark.parametrize("target", [[1, 2], [1, 1], [2], []])
 def test_ctc_sums_over_all_paths(draw, target):
     x = pc.tensor(draw(4, 3)).log_softmax(1)

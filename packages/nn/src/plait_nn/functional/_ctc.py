@@ -26,7 +26,9 @@ def ctc_loss(
 ) -> Tensor:
     r"""Compute :math:`-\log P(y | x)`, summed over all alignments of y with x (Graves et al. 2006).
 
-    An alignment names a class or the blank at every step; repeats merge, then blanks vanish.
+    An alignment names a class or the blank at every step; repeats merge, then blanks vanish. The
+    gradient is the part of the derivative that keeps the sum of the probabilities of a step, as
+    behind `log_softmax`.
 
     Args:
         log_probs: Log-probabilities, (T, N, C) or (T, C).
@@ -60,12 +62,19 @@ def ctc_loss(
     inputs = _Lengths(input_lengths, batch, times, "input_lengths", steps.device)
     label_counts = _Lengths(target_lengths, batch, None, "target_lengths", steps.device)
     labels = _padded(targets, label_counts, blank, classes)
-    losses = _losses(steps, labels, inputs.there, label_counts.there, blank)
+    losses = _losses(_along_probabilities(steps), labels, inputs.there, label_counts.there, blank)
     if zero_infinity:
         losses = losses.masked_fill(losses.detach() == float("inf"), 0)
     if reduction == "mean":
         return (losses / label_counts.there.clamp(min=1).to(losses.dtype)).mean()
     return reduced(losses[0] if single and reduction == "none" else losses, reduction, "ctc_loss")
+
+
+def _along_probabilities(steps: Tensor) -> Tensor:
+    """Return the logarithms with the gradient g - p sum(g), that of `log_softmax` at its result."""
+    total = steps.exp().sum(2, keepdim=True)
+    value = total.detach()
+    return steps - (total - value).masked_fill(value == float("inf"), 0)
 
 
 class _Lengths:
