@@ -36,11 +36,11 @@ def widen() -> None:
     torch.set_default_dtype(torch.float64)
     for name in ("from_numpy", "tensor", "as_tensor", "asarray"):
         setattr(torch, name, widened(getattr(torch, name)))
-    torch.float32 = torch.float = torch.float64  # type: ignore[misc]
-    torch.complex64 = torch.cfloat = torch.complex128  # type: ignore[misc]
+    torch.float32 = torch.float = torch.float64
+    torch.complex64 = torch.cfloat = torch.complex128
     torch.FloatTensor = torch.DoubleTensor
     for kind in (torch.Tensor, torch.nn.Module):
-        kind.float = kind.double  # type: ignore[method-assign]
+        kind.float = kind.double
 
 
 def main() -> None:
