@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import copy
 import pickle
 from typing import Any
@@ -192,3 +193,32 @@ def test_a_subclass_may_override_step_or_update() -> None:
     assert optimizer.state[p] == {"count": 1}
     with pytest.raises(NotImplementedError, match="implement `update`"):
         optim.Optimizer([p], {}).step(grads=[p])
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda state, key: state[key],
+        lambda state, key: state.get(key),
+        lambda state, key: state.get(key, {"step": 5}),
+        lambda state, key: state.setdefault(key, {"step": 5}),
+        lambda state, key: state.setdefault(key),
+        lambda state, key: state.pop(key),
+        lambda state, key: state.pop(key, None),
+        lambda state, key: state.update({key: {"step": 5}}),
+        lambda state, key: state.popitem(),
+        lambda state, key: key in state,
+    ],
+)
+@pytest.mark.parametrize("is_there", [True, False])
+def test_state_answers_as_a_defaultdict_of_dicts(call: Any, is_there: bool) -> None:
+    outcomes = []
+    for state in (optim.SGD([np.zeros(2)], lr=0.1).state, collections.defaultdict(dict)):
+        if is_there:
+            state.update(other={"step": 0}, mean={"step": 1})
+        try:
+            result = call(state, "mean")
+        except KeyError:
+            result = KeyError
+        outcomes.append((result, dict(state)))
+    assert outcomes[0] == outcomes[1]

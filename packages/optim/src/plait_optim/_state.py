@@ -7,6 +7,8 @@ from typing import Any
 
 from plait_optim._arrays import sort_of
 
+_MISSING: Any = object()
+
 
 def whole_number(name: str, value: Any) -> int:
     """Return the whole number that the state ``name`` holds as a number or as a 0-d array."""
@@ -48,6 +50,31 @@ class State(MutableMapping[Any, dict[str, Any]]):
         if key not in self._items:
             raise KeyError(param)
         del self._items[key]
+
+    # a mapping's own `get`, `setdefault` and `pop` would read a missing key, which makes one
+    def get(self, param: Any, default: Any = None) -> Any:
+        """Return the state of ``param``, or ``default`` without making any."""
+        item = self._items.get(_key(param))
+        return default if item is None else item[1]
+
+    def setdefault(self, param: Any, default: Any = None) -> Any:
+        """Return the state of ``param``, which becomes ``default`` if there is none."""
+        return self._items.setdefault(_key(param), (param, default))[1]
+
+    def pop(self, param: Any, default: Any = _MISSING) -> Any:
+        """Remove the state of ``param`` and return it, or ``default`` if there is none.
+
+        Raises:
+            KeyError: There is no state and no default.
+        """
+        item = self._items.pop(_key(param), None)
+        if item is None and default is _MISSING:
+            raise KeyError(param)
+        return default if item is None else item[1]
+
+    def popitem(self) -> tuple[Any, Any]:
+        """Remove the state that was made last, and return its key and it."""
+        return self._items.popitem()[1]
 
     def __contains__(self, param: object) -> bool:
         return _key(param) in self._items
