@@ -114,3 +114,35 @@ def test_pixels_of_nothing(shape):
     n, c, h, w = shape
     assert F.pixel_shuffle(pc.zeros(shape), 2).shape == (n, c // 4, h * 2, w * 2)
     assert F.pixel_unshuffle(pc.zeros(shape), 2).shape == (n, c * 4, h // 2, w // 2)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        *[lambda x, k=k: F.unfold(x, k) for k in (1, (1, 2), (1, 4), (4, 1))],
+        *[lambda x, p=p: F.unfold(x[..., :1, :], (1, 2), padding=p) for p in (0, (0, 1))],
+        lambda x: F.fold(x.flatten(2), (4, 4), 1),
+        lambda x: F.pixel_shuffle(x, 1),
+        lambda x: F.pixel_unshuffle(x, 1),
+        *[lambda x, g=g: F.channel_shuffle(x, g) for g in (1, 3)],
+        *[
+            lambda x, m=m, p=p: F.pad(x, (p, 0, 0, 0), mode=m)
+            for m in ("constant", "reflect", "replicate", "circular")
+            for p in (0, -1)
+        ],
+        lambda x: F.pad(x, ()),
+        *[
+            lambda x, m=m: F.interpolate(x, size=(4, 4), mode=m)
+            for m in ("nearest", "nearest-exact", "bilinear", "bicubic", "area")
+        ],
+        *[lambda x, p=p: p(x, 1) for p in (F.avg_pool2d, F.max_pool2d)],
+        *[lambda x, p=p: p(x, 4) for p in (F.adaptive_avg_pool2d, F.adaptive_max_pool2d)],
+    ],
+)
+def test_results_share_no_memory(function):
+    x = pc.arange(96.0).reshape(2, 3, 4, 4)
+    result = function(x)
+    expected = result.numpy() + np.arange(result.numel()).reshape(result.shape)
+    result += pc.arange(float(result.numel())).reshape(result.shape)
+    np.testing.assert_array_equal(result.numpy(), expected)
+    np.testing.assert_array_equal(x.numpy(), np.arange(96.0).reshape(2, 3, 4, 4))

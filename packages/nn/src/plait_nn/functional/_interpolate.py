@@ -157,7 +157,7 @@ def _resampled(
         dims = shrinking + [i for i in reversed(dims) if i not in shrinking]
     # halves are rounded once
     wide = input.itemsize == 2 and len(dims) > 1 and not mode.startswith("nearest")
-    result = input.float() if wide else input
+    result = input.float() if wide else input if dims else input.clone()
     kind = "linear" if linear else mode.removeprefix("bi")
     for i in dims:
         result = _resample(result, i + 2, new[i], ratios[i], kind, align_corners, antialias)

@@ -48,7 +48,8 @@ def pad(
         before, after = pad[2 * number], pad[2 * number + 1]
         if before or after:
             result = _pad_dim(result, input.ndim - 1 - number, before, after, mode, value or 0)
-    return result
+    # a result shares no memory with its input, also if nothing was added
+    return result if max(pad, default=0) > 0 else result.clone()
 
 
 def _pad_dim(input: Tensor, dim: int, before: int, after: int, mode: str, value: float) -> Tensor:

@@ -37,7 +37,7 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
         )
     *lead, channels, height, width = input.shape
     parts = input.reshape((math.prod(lead), channels // (r * r), r, r, height, width))
-    result = parts.permute((0, 1, 4, 2, 5, 3))
+    result = _copied(parts.permute((0, 1, 4, 2, 5, 3)))
     return result.reshape((*lead, channels // (r * r), height * r, width * r))
 
 
@@ -58,7 +58,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
         )
     *lead, channels, height, width = input.shape
     parts = input.reshape((math.prod(lead), channels, height // r, r, width // r, r))
-    result = parts.permute((0, 1, 3, 5, 2, 4))
+    result = _copied(parts.permute((0, 1, 3, 5, 2, 4)))
     return result.reshape((*lead, channels * r * r, height // r, width // r))
 
 
@@ -78,7 +78,16 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
         )
     shape = tuple(input.shape)
     parts = input.reshape((shape[0], groups, shape[1] // groups, *shape[2:]))
-    return parts.transpose(1, 2).reshape(shape)
+    return _copied(parts.transpose(1, 2)).reshape(shape)
+
+
+def _copied(view: Tensor) -> Tensor:
+    """Return a contiguous copy, also where `reshape` would make none.
+
+    Results share no memory with their inputs, nor do elements of one with others: windows of one
+    row would.
+    """
+    return view.clone(memory_format=pc.contiguous_format)
 
 
 def _windows(
@@ -160,7 +169,7 @@ def unfold(
     pixels = pixels.unfold(2, spread[0] * (window[0] - 1) + 1, step[0])[..., :: spread[0]]
     pixels = pixels.permute((0, 1, 4, 2, 3))
     pixels = pixels.unfold(4, spread[1] * (window[1] - 1) + 1, step[1])[..., :: spread[1]]
-    result = pixels.permute((0, 1, 2, 5, 3, 4))
+    result = _copied(pixels.permute((0, 1, 2, 5, 3, 4)))
     return result.reshape((*lead, channels * math.prod(window), math.prod(counts)))
 
 
