@@ -75,7 +75,7 @@ class Row:
     losses: float | None = None  # largest relative difference of a loss
     values: float | None = None  # largest relative difference of a floating number
     where: str = ""  # the record that has it
-    float64: float | None = None  # the same of a run in float64, if ``values`` is above ROUNDING
+    float64: float | None = None  # the same in float64, of the records that differ by > ROUNDING
     field: str = ""
     date: str = ""
     pytorch_mib: int | None = None
@@ -298,11 +298,17 @@ def rows(programs: list[pathlib.Path], pytorch: str, limit: float) -> Iterator[R
             row.records = len(theirs.records)
             found = digits(ours.records, theirs.records)
             row = dataclasses.replace(row, **dataclasses.asdict(found))
-            if (row.values or 0.0) > ROUNDING:
+            far = [
+                name
+                for name, record in theirs.records.items()
+                if (digits(ours.records, {name: record}).values or 0.0) > ROUNDING
+            ]
+            if far:
                 theirs = run([pytorch, IN_FLOAT64, str(path)], limit)
                 ours = run([sys.executable, *OURS, IN_FLOAT64, str(path)], limit)
                 if not theirs.error and not ours.error:
-                    row.float64 = digits(ours.records, theirs.records).values
+                    wide = {name: theirs.records[name] for name in far if name in theirs.records}
+                    row.float64 = digits(ours.records, wide).values
         else:
             reasons = [text for word, text in skipped.items() if word.lower().startswith(key)]
             row.detail = (reasons or ["not in both environments"])[0]
