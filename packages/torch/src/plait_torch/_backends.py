@@ -12,6 +12,7 @@ from typing import Any
 
 import plait
 from plait_abi import components
+from plait_core._startup import kernel_library
 
 __all__ = [
     "cpu",
@@ -240,4 +241,14 @@ openmp = Flags("openmp")
 opt_einsum = Flags("opt_einsum", enabled=False, strategy=None, get_opt_einsum=_no_version)
 xnnpack = Flags("xnnpack", enabled=False)
 quantized = Flags("quantized", engine="none", supported_engines=["none"])
-cpu = Flags("cpu", get_cpu_capability=lambda: "DEFAULT")
+
+
+def get_cpu_capability() -> str:
+    """Return the vector instructions of the kernels: "AVX2", or "DEFAULT" if they need none.
+
+    torchvision resizes bytes as bytes only where it is told "AVX2" or "AVX512".
+    """
+    return "AVX2" if kernel_library().endswith("avx2") else "DEFAULT"
+
+
+cpu = Flags("cpu", get_cpu_capability=get_cpu_capability)
