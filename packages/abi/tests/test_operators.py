@@ -227,7 +227,7 @@ def test_operator_describes_itself() -> None:
     assert str(inspect.signature(peak)) == "(*args, **kwargs)"
     assert add.__name__ == add.__qualname__ == "probe_add"
     assert add.__doc__ is not None
-    assert add.__doc__.startswith("probe_add(Tensor|Scalar self")
+    assert add.__doc__.startswith("probe_add(self: Tensor | Number, other")
     assert "self + alpha * other" in add.__doc__
     assert repr(add) == "<plait operator probe_add>"
     assert pickle.loads(pickle.dumps(op("add_"))).__name__ == "probe_add_"

@@ -114,7 +114,8 @@ def test_example(name: str) -> None:
 def test_a_form_in_place_shows_itself() -> None:
     """Also where it is no method, and where the example of the function would not fit."""
     add, gt = pc.Tensor.add_.__doc__, pc.Tensor.gt_.__doc__
-    assert "pc.tensor([1, 2]).add_(10)" in add and "add_(Tensor|Scalar self" in add
+    assert "pc.tensor([1, 2]).add_(10)" in add and "add_(input: Tensor | Number" in add
     assert "pc.threshold_(pc.tensor(" in pc.threshold_.__doc__
     assert ".gt_(2)" in gt and "[0, 0, 1]" in gt
+    assert "out" not in add and "    out: A tensor" in pc.add.__doc__
     assert "add_(" not in pc.add.__doc__

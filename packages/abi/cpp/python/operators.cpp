@@ -261,20 +261,75 @@ std::string examples_in_place(std::string doc, const std::string &name, uint32_t
   }
   return doc;
 }
+// The type of an argument as stubs have it: `Tensor | Number`.
+std::string type_text(const plait_arg &a) {
+  static const char *const names[] = {"Any",
+                                      "Tensor",
+                                      "Tensor | Number",
+                                      "Sequence[Tensor]",
+                                      "Number",
+                                      "int",
+                                      "Sequence[int] | int",
+                                      "float",
+                                      "Sequence[float]",
+                                      "bool",
+                                      "str",
+                                      "DTypeLike",
+                                      "DeviceLike",
+                                      "Generator"};
+  const std::string name = a.kind < std::size(names) ? names[a.kind] : names[0];
+  return a.flags & PLAIT_ARG_OPTIONAL ? name + " | None" : name;
+}
+std::string parameter_text(const plait_arg &a) {
+  const bool is_input = a.second && !strcmp(a.name, "self") && !strcmp(a.second, "input");
+  std::string s = std::string(is_input ? a.second : a.name) + ": " + type_text(a);
+  if (!(a.flags & PLAIT_ARG_DEFAULT)) return s;
+  const bool plain = a.value.tag != PLAIT_DTYPE && a.value.tag != PLAIT_COMPLEX;
+  return s + " = " + (plain ? default_text(a) : "...");
+}
+// A line of Python for one overload: `add(input: Tensor | Number, ...) -> Tensor`.
+std::string signature_text(const Overload &o, uint32_t form) {
+  const plait_op &op = *o.op;
+  std::string name = op.name, s;
+  name = name.substr(0, name.find('.'));
+  bool keyword_only = false;
+  const auto keyword = [&](const std::string &text) {
+    s += std::string(s.empty() ? "" : ", ") + (keyword_only ? "" : "*, ") + text;
+    keyword_only = true;
+  };
+  for (int i = 0; i < op.n_args; i++) {
+    const std::string text = parameter_text(op.args[i]);
+    if (op.args[i].flags & PLAIT_ARG_KEYWORD_ONLY)
+      keyword(text);
+    else
+      s += (s.empty() ? "" : ", ") + text;
+  }
+  if (o.creates && form == PLAIT_FUNCTION)
+    for (const char *text :
+         {"layout: Any = None", "pin_memory: bool = False", "requires_grad: bool = False"})
+      keyword(text);
+  const bool several = op.n_results > 1;
+  if ((op.flags & PLAIT_OP_OUT) && form == PLAIT_FUNCTION)
+    keyword(several ? "out: tuple[Tensor, ...] | None = None" : "out: Tensor | None = None");
+  std::string result = "None";
+  for (int i = 0; i < op.n_results; i++) {
+    const char *kind = op.results[i].kind == PLAIT_KIND_TENSORS ? "tuple[Tensor, ...]" : "Tensor";
+    result = i ? result + ", " + kind : std::string(several ? "tuple[" : "") + kind;
+  }
+  return in_form(name, form) + "(" + s + ") -> " + result + (several ? "]" : "");
+}
 PyObject *get_doc(PyObject *self, void *) {
   const OperatorObject *o = self_of(self);
-  std::string s, name;
-  for (size_t i = 0; i < o->n; i++) {
-    const std::string schema = o->overloads[i].op->schema;
-    name = schema.substr(0, schema.find('('));
-    s += in_form(name, o->form) + schema.substr(name.size()) + "\n";
-  }
+  std::string s, name = o->overloads[0].op->name;
+  for (size_t i = 0; i < o->n; i++) s += signature_text(o->overloads[i], o->form) + "\n";
   name = name.substr(0, name.find('.'));
   const char *text = o->overloads[0].op->doc;
   std::string doc = text ? text : "";
   if (o->form == PLAIT_INPLACE) {
-    s += "\n`" + name + "` in place: the result is written into `self`, which is returned.\n";
+    s += "\n`" + name + "` in place: the result is written into the tensor, which is returned.\n";
     doc = examples_in_place(doc, name, o->overloads[0].op->flags);
+    const size_t out = doc.find("\n    out: ");  // the form has no such argument
+    if (out != std::string::npos) doc.erase(out, doc.find('\n', out + 1) - out);
   }
   return PyUnicode_FromString(doc.empty() ? s.c_str() : (s + "\n" + doc).c_str());
 }

@@ -111,6 +111,14 @@ def is_anomaly_check_nan_enabled() -> bool:
 class NanOrigin(NamedTuple):
     """The origin of the first NaN in a tensor's history, as `find_nan` returns it.
 
+    Args:
+        operator: Name of the node that made the NaN.
+        argument: Name of the input that it came with, or an empty string.
+        module: Dotted name of the module that was running, or an empty string.
+        traceback: Where the forward operator was called.
+        leaf: Name of the leaf that has the NaN, or an empty string.
+        shape: Shape of the tensor, or None.
+
     Example:
         >>> import plait_core as pc, plait_autograd as pa
         >>> x = pc.tensor([-1.0], requires_grad=True)
@@ -264,6 +272,9 @@ def _not_known(unknown: int, nodes: int, named: bool) -> str:
 
 def forward_traceback(node: Node) -> str:
     """Return the lines that a node was recorded from, outermost first; empty outside anomaly mode.
+
+    Args:
+        node: A node of the graph.
 
     Example:
         >>> import plait_core as pc, plait_autograd as pa

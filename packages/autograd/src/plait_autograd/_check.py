@@ -202,8 +202,13 @@ def gradgradcheck(
         gen_non_contig_grad_outputs: must be False; give such ``grad_outputs`` instead.
         raise_exception: raise instead of returning False.
         nondet_tol: see `gradcheck`, also for the other checks and ``fast_mode``.
+        check_undefined_grad: Whether gradients that are None are tried too.
+        check_grad_dtypes: Whether gradients must have the dtypes of their inputs.
+        check_batched_grad: Whether batched gradients are compared too.
         check_fwd_over_rev: compare the tangents of the gradients in forward mode.
         check_rev_over_rev: compare the gradients of the gradients.
+        fast_mode: Whether random projections are compared instead of all elements.
+        masked: Accepted as PyTorch has it.
 
     Example:
         >>> import plait_core as pc, plait_autograd as pa

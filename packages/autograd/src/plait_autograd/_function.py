@@ -418,6 +418,9 @@ def _among(value: Any, values: Any) -> bool:
 def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
     """Decorate a backward that cannot be differentiated itself, so that the attempt is an error.
 
+    Args:
+        backward: The static method `backward` of a `Function`.
+
     Example:
         >>> import plait_core as pc, plait_autograd as pa
         >>> class Twice(pa.Function):

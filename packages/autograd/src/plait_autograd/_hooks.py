@@ -89,6 +89,9 @@ def register_post_accumulate_grad_hook(tensor: Any, hook: Callable[[Any], Any]) 
 def has_hooks(tensor: Any) -> bool:
     """Return whether a hook of `register_hook` gets the gradient of a tensor.
 
+    Args:
+        tensor: The tensor.
+
     Example:
         >>> import plait_core as pc, plait_autograd as pa
         >>> x = pc.ones(2, requires_grad=True)
@@ -103,6 +106,9 @@ def has_hooks(tensor: Any) -> bool:
 def retains_grad(tensor: Any) -> bool:
     """Return whether ``retain_grad`` was called on a non-leaf tensor.
 
+    Args:
+        tensor: The tensor.
+
     Example:
         >>> import plait_core as pc, plait_autograd as pa
         >>> y = pc.ones(1, requires_grad=True) * 2
@@ -116,6 +122,9 @@ def retains_grad(tensor: Any) -> bool:
 
 def output_nr(tensor: Any) -> int:
     """Return the index of a tensor among the results of its ``grad_fn``; 0 for a leaf.
+
+    Args:
+        tensor: The tensor.
 
     Example:
         >>> import plait_core as pc, plait_autograd as pa

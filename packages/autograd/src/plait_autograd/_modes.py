@@ -102,6 +102,9 @@ class no_grad(_FixedMode):  # noqa: N801 - PyTorch's name
 
     Use it with ``with``, or as a decorator of functions and generators.
 
+    Args:
+        function: A function to decorate, or None.
+
     Example:
         >>> import plait_core as pc, plait_autograd as pa
         >>> w = pc.ones(2, requires_grad=True)
@@ -117,6 +120,9 @@ class no_grad(_FixedMode):  # noqa: N801 - PyTorch's name
 
 class enable_grad(_FixedMode):  # noqa: N801
     """A context manager in which operators of this thread are recorded, also inside of `no_grad`.
+
+    Args:
+        function: A function to decorate, or None.
 
     Example:
         >>> import plait_core as pc, plait_autograd as pa
@@ -165,6 +171,9 @@ class inference_mode(_Mode):  # noqa: N801
 
     PyTorch's inference mode also omits version counters. Plait keeps them, so tensors made in this
     mode may be used in recorded operators afterwards.
+
+    Args:
+        mode: Whether recording is off.
 
     Example:
         >>> import plait_core as pc, plait_autograd as pa

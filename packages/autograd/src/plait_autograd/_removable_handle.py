@@ -10,6 +10,10 @@ class RemovableHandle:
 
     It keeps neither the hook's node nor the graph alive.
 
+    Args:
+        hook: The hook.
+        unhook: Called to remove it.
+
     Example:
         >>> import plait_core as pc
         >>> x = pc.ones(2, requires_grad=True)

@@ -6,7 +6,7 @@
     tensor(58.)
 
 An operator of the registry is a function here, a method of `Tensor`, or both, as its definition in
-`plait_ops` says; others are reached by `plait_abi.operator`, as ``plait_nn.functional`` does.
+`plait_ops` says; others are reached by `plait_abi.operator`, as ``plait.nn.functional`` does.
 """
 
 from __future__ import annotations
@@ -337,6 +337,9 @@ if _typing.TYPE_CHECKING:  # the operators, which are bound below
 
 def numel(input: Tensor) -> _typing.Any:
     """Return the number of elements of a tensor.
+
+    Args:
+        input: The tensor.
 
     Example:
         >>> import plait_core as pc

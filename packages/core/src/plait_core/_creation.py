@@ -54,6 +54,11 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     ``__dlpack__`` shares its memory; all else goes through `tensor`. `device` None is that of a
     tensor, else the default device.
 
+    Args:
+        data: Values: a tensor, a NumPy array, nested lists of numbers, or a number.
+        dtype: The dtype; None: that of the data.
+        device: The device; None: the default one, or that of the data.
+
     Example:
         >>> import numpy as np, plait_core as pc
         >>> a = np.zeros(2, np.float32)

@@ -1,4 +1,4 @@
-"""Namespaces by prefix: the operator ``linalg_solve`` is `plait_core.linalg.solve`."""
+"""Namespaces by prefix: the operator ``linalg_solve`` is `plait.linalg.solve`."""
 
 from __future__ import annotations
 

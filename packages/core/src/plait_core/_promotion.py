@@ -35,6 +35,10 @@ def _empty(shape: tuple[int, ...], dtype: binding.dtype) -> Tensor:
 def promote_types(type1: Any, type2: Any) -> binding.dtype:
     """Return the dtype of a sum of two tensors, the smallest one that holds the values of both.
 
+    Args:
+        type1: The first dtype.
+        type2: The second dtype.
+
     Raises:
         TypeError: if one of them is no dtype.
         DTypeError: for uint64 with a signed integer, for which there is no such dtype.
@@ -54,6 +58,10 @@ def result_type(tensor1: Any, tensor2: Any) -> binding.dtype:
 
     A number, or a tensor without dimensions, does not widen within a category: float32 with a
     0-d float64 is float32.
+
+    Args:
+        tensor1: A tensor or number.
+        tensor2: A tensor or number.
 
     Raises:
         TypeError: if one of them is neither.
@@ -96,6 +104,10 @@ def can_cast(from_: Any, to: Any) -> bool:
     Categories are bool, integers, floating point and complex, in that order; casts to a lower
     category are not allowed.
 
+    Args:
+        from_: The dtype to convert from.
+        to: The dtype to convert to.
+
     Raises:
         TypeError: if one of them is no dtype.
 
@@ -117,6 +129,9 @@ def _category(dtype: binding.dtype) -> int:
 def is_floating_point(input: Tensor) -> bool:
     """Return whether the elements are floating-point numbers; complex ones are not.
 
+    Args:
+        input: The tensor.
+
     Example:
         >>> import plait_core as pc
         >>> pc.is_floating_point(pc.zeros(2)), pc.is_floating_point(pc.arange(2))
@@ -127,6 +142,9 @@ def is_floating_point(input: Tensor) -> bool:
 
 def is_nonzero(input: Tensor) -> bool:
     """Return whether the only element is not zero.
+
+    Args:
+        input: The tensor.
 
     Raises:
         RuntimeError: if there is another number of elements.

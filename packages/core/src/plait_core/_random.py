@@ -76,6 +76,9 @@ def get_rng_state() -> Any:
 def set_rng_state(state: Any) -> None:
     """Set the default stream to a position that `get_rng_state` returned.
 
+    Args:
+        state: The state, as `get_rng_state` gives it.
+
     Example:
         >>> import plait_core as pc
         >>> state = pc.get_rng_state()

@@ -72,6 +72,9 @@ def set_reproducible(mode: bool) -> None:
     way, those of LAPACK for example, raise a NotImplementedError that names them. The mode implies
     `set_batch_invariant`; docs/guides/reproducibility.md says what is promised and what it costs.
 
+    Args:
+        mode: Whether it is on.
+
     Example:
         >>> import plait_core as pc
         >>> pc.set_reproducible(True)

@@ -211,6 +211,9 @@ def memory_stats(device: Any = None, /) -> dict[str, int]:
 def memory_allocated(device: Any = None, /) -> int:
     """Return the bytes of an accelerator's memory that tensors have; see `memory_stats`.
 
+    Args:
+        device: The device; None: the current one.
+
     Example:
         >>> import plait_core as pc
         >>> if pc.accelerator.is_available():
@@ -224,6 +227,9 @@ def max_memory_allocated(device: Any = None, /) -> int:
 
     They are counted from the start of the program, or from `reset_peak_memory_stats`.
 
+    Args:
+        device: The device; None: the current one.
+
     Example:
         >>> import plait_core as pc
         >>> if pc.accelerator.is_available():
@@ -234,6 +240,9 @@ def max_memory_allocated(device: Any = None, /) -> int:
 
 def memory_reserved(device: Any = None, /) -> int:
     """Return the bytes that an accelerator's allocator has, for tensors or for later ones.
+
+    Args:
+        device: The device; None: the current one.
 
     Example:
         >>> import plait_core as pc
@@ -307,6 +316,9 @@ class DeviceProperties(NamedTuple):
 def properties(device: Any = None, /) -> DeviceProperties:
     """Return what an accelerator is.
 
+    Args:
+        device: The device; None: the current one.
+
     Raises:
         NotImplementedError: if its component does not tell.
         RuntimeError: if there is no accelerator.
@@ -321,6 +333,9 @@ def properties(device: Any = None, /) -> DeviceProperties:
 
 def memory_info(device: Any = None, /) -> tuple[int, int]:
     """Return the free and the total bytes of an accelerator; other programs use it, too.
+
+    Args:
+        device: The device; None: the current one.
 
     Raises:
         NotImplementedError: if its component does not tell.
@@ -337,6 +352,9 @@ def memory_info(device: Any = None, /) -> tuple[int, int]:
 
 def priorities(device: Any = None, /) -> tuple[int, int]:
     """Return the lowest and the highest priority of streams; lower numbers are served first.
+
+    Args:
+        device: The device; None: the current one.
 
     Raises:
         RuntimeError: if there is no accelerator.
@@ -356,6 +374,9 @@ def memory_snapshot(device: Any = None, /) -> list[dict[str, Any]]:
     A block has the entries ``address``, ``bytes``, ``requested``, ``segment`` (the address of the
     memory of the driver that it lies in), ``stream``, ``live``, ``waiting`` (freed, but another
     stream may still use it) and ``private`` (of a pool, such as that of a `Graph`).
+
+    Args:
+        device: The device; None: the current one.
 
     Raises:
         NotImplementedError: if its allocator has no such list.
@@ -514,6 +535,9 @@ def set_deterministic(mode: bool) -> None:
     """Let kernels of accelerators give the same bits in every run, or raise an error.
 
     Those of the CPU always do; `plait.set_reproducible` asks for the same bits on all processors.
+
+    Args:
+        mode: Whether it is on.
 
     Example:
         >>> import plait_core as pc

@@ -65,6 +65,9 @@ def count_modes(change: int) -> int:
     """Change the number of modes, and return it; while it is above 0 the handler is asked about
     every call of every thread.
 
+    Args:
+        change: 1 or -1.
+
     Example:
         >>> from plait_core import overrides
         >>> overrides.count_modes(0)
@@ -76,6 +79,9 @@ def count_modes(change: int) -> int:
 def switch_off(level: int) -> int:
     """Choose which handlers see this thread's calls: `EVERYBODY`, `MODES` or `NOBODY`; return the
     old choice.
+
+    Args:
+        level: The level.
 
     Example:
         >>> from plait_core import overrides
@@ -106,6 +112,11 @@ def asked(level: int) -> Iterator[None]:
 def ask(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Return the handler's answer to a call, or NotImplemented: for functions written in Python.
 
+    Args:
+        function: The function that was called.
+        args: Its positional arguments.
+        kwargs: Its keyword arguments.
+
     Example:
         >>> from plait_core import overrides
         >>> overrides.ask(len, ([1],), {})
@@ -116,6 +127,9 @@ def ask(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 def asking(arguments: Iterable[Any]) -> tuple[Any, ...]:
     """Return the arguments whose classes would see the call, in their order.
+
+    Args:
+        arguments: The arguments of a call.
 
     Example:
         >>> import plait_core as pc
@@ -165,6 +179,9 @@ def set_layer(
 def watch_thread(on: bool) -> bool:
     """Let the layer see every call of this thread, or no longer; return whether it did.
 
+    Args:
+        on: Whether to watch.
+
     Example:
         >>> from plait_core import overrides
         >>> overrides.watch_thread(False)
@@ -175,6 +192,11 @@ def watch_thread(on: bool) -> bool:
 
 def unseen(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Call a function whose calls of operators the layer does not see.
+
+    Args:
+        function: The function that was called.
+        *args: Its positional arguments.
+        **kwargs: Its keyword arguments.
 
     Example:
         >>> from plait_core import overrides

@@ -1,4 +1,4 @@
-"""Functions on sparse tensors; see `plait_core.SparseTensor`."""
+"""Functions on sparse tensors; see `plait.SparseTensor`."""
 
 from __future__ import annotations
 
@@ -196,6 +196,11 @@ def spdiags(diagonals: Tensor, offsets: Tensor, shape: Any, layout: Any = None) 
 def sum(input: Any, dim: int | tuple[int, ...] | None = None, dtype: Any = None) -> Any:
     """Return the sum over dimensions as a sparse tensor; over all sparse ones it is dense.
 
+    Args:
+        input: A sparse tensor.
+        dim: The dimension, or for sums the dimensions.
+        dtype: The dtype to which the input is cast first; or None.
+
     Example:
         >>> import plait_core as pc
         >>> pc.sparse.sum(pc.eye(2).to_sparse())
@@ -227,6 +232,11 @@ def _log_sums(input: SparseTensor, dim: int) -> tuple[SparseTensor, Tensor]:
 
 def log_softmax(input: SparseTensor, dim: int, *, dtype: Any = None) -> SparseTensor:
     """Return the logarithm of `softmax` of the stored elements.
+
+    Args:
+        input: A sparse tensor.
+        dim: The dimension, or for sums the dimensions.
+        dtype: The dtype to which the input is cast first; or None.
 
     Example:
         >>> import plait_core as pc

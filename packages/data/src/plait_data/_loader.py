@@ -123,7 +123,7 @@ class DataLoader(Shown, Generic[T_co]):
             ``sampler`` and ``drop_last``.
         num_workers: the number of processes (threads) that make batches; 0: the calling thread.
         collate_fn: a function from a list of samples to a batch (with ``batch_size=None`` from a
-            sample to the yielded value). By default `plait_data.default_collate`
+            sample to the yielded value). By default `plait.utils.data.default_collate`
             (`default_convert`).
         pin_memory: put the tensors of each batch into page-locked memory, from which
             ``x.to(device, non_blocking=True)`` copies while the host continues; without an
@@ -138,13 +138,13 @@ class DataLoader(Shown, Generic[T_co]):
             program has used; the others load its library and get copies.
         generator: the source of shuffling and of samples' seeds: a
             ``numpy.random.Generator``, an int seed (epochs differ and repeat from run to run),
-            another library's generator, or None (see `plait_data.manual_seed`).
+            another library's generator, or None (see `plait.utils.data.manual_seed`).
         prefetch_factor: the number of batches that a worker makes in advance; None for 2.
         persistent_workers: keep the workers from epoch to epoch.
         pin_memory_device: the accelerator that will copy; empty for the current one.
         in_order: yield batches in the order of the indices instead of their completion.
         convert: a function from the NumPy arrays of the default collation to tensors; None: the one
-            of `plait_data.set_batch_converter`; ``numpy.asarray`` keeps NumPy arrays.
+            of `plait.utils.data.set_batch_converter`; ``numpy.asarray`` keeps NumPy arrays.
         exact_globals: whether `random`, NumPy's, plait's and torch's global generators (those that
             are imported) are seeded for each index; None: in worker processes only.
 

@@ -169,6 +169,10 @@ class RandomSampler(_Drawing):
 class SubsetRandomSampler(_Drawing):
     """The given indices in a random order, another one at each iteration.
 
+    Args:
+        indices: The indices to draw.
+        generator: The generator of the order; None is the default one.
+
     Example:
         >>> from plait_data import SubsetRandomSampler
         >>> sorted(SubsetRandomSampler([7, 3, 5], generator=0))

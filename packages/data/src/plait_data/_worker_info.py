@@ -38,6 +38,12 @@ _local = threading.local()
 class WorkerInfo:
     """A worker's number, the number of workers, its seed and its dataset.
 
+    Args:
+        id: The worker's number.
+        num_workers: Number of workers.
+        seed: The worker's seed.
+        dataset: The worker's copy of the dataset.
+
     Example:
         >>> from plait_data import WorkerInfo
         >>> info = WorkerInfo(id=1, num_workers=4, seed=7, dataset=range(8))

@@ -20,6 +20,9 @@ _warned: set[str] = set()
 class Backend(str):
     """The name of a backend, in small letters.
 
+    Args:
+        name: The name.
+
     Example:
         >>> import plait_distributed as dist
         >>> dist.Backend("GLOO") == dist.Backend.GLOO
@@ -124,6 +127,9 @@ def _import(name: str) -> bool:
 
 def is_backend_available(backend: str) -> bool:
     """Return whether `init_process_group` takes a backend as what it is called.
+
+    Args:
+        backend: The backend's name.
 
     Example:
         >>> import plait_distributed as dist

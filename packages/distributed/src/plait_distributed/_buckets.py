@@ -68,6 +68,13 @@ class Bucket:
 class GradBucket:
     """The argument of a communication hook: the gradients of some parameters, flat in one tensor.
 
+    Args:
+        index: Number of the bucket.
+        buffer: The gradients, flat in one tensor.
+        gradients: The gradient of each parameter, a view of the buffer.
+        parameters: The parameters.
+        is_last: Whether no other bucket follows in this step.
+
     Example:
         >>> import plait_core as pc, plait_distributed as dist
         >>> from plait_distributed import GradBucket

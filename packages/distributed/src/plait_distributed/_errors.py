@@ -12,6 +12,9 @@ class DistError(RuntimeError):
 class DistBackendError(DistError):
     """A collective failed: the base of `RankLost`, `MismatchError` and `CollectiveTimeout`.
 
+    Args:
+        text: The message.
+
     Attributes:
         failure: why, as `PlaitError.failure` states it; empty if the provider does not.
     """
@@ -45,6 +48,9 @@ class DistStoreError(DistError):
 class RankLost(DistBackendError):
     """A process of the group died, left or is stopped; the text names it and the collective.
 
+    Args:
+        text: The message.
+
     Attributes:
         ranks: the lost ones, among all processes.
 
@@ -66,12 +72,21 @@ class MismatchError(DistBackendError):
     """Ranks called different collectives; the text says which rank called what, at which line.
 
     No tensor has changed, and the group can be used further.
+
+    Args:
+        text: The message.
+        failure: The kind of the failure.
     """
 
     failure = "mismatch"
 
 
 class CollectiveTimeout(DistBackendError, TimeoutError):
-    """Other ranks did not come within the group's timeout; the group is broken from then on."""
+    """Other ranks did not come within the group's timeout; the group is broken from then on.
+
+    Args:
+        text: The message.
+        failure: The kind of the failure.
+    """
 
     failure = "timed_out"

@@ -14,6 +14,10 @@ class Future:
     Functions given to `then` run in the thread that waits, when it waits: a chain that itself calls
     collectives calls them in the order in which results are requested, on every rank.
 
+    Args:
+        wait: Called once for the result; None: `set_result` gives it.
+        ready: Called to ask whether the result is there; or None.
+
     Example:
         >>> import plait_distributed as dist
         >>> future = dist.Future()

@@ -118,6 +118,12 @@ def all_gather_coalesced(
 ) -> Work | None:
     """Do an `all_gather` of several tensors: ``output_tensor_lists[rank][i]`` gets a rank's i-th.
 
+    Args:
+        output_tensor_lists: For each tensor a list of tensors, one for each rank, that receive.
+        input_tensor_list: The tensors of this rank.
+        group: The ranks that take part; None: all.
+        async_op: Whether to return at once, with a `Work` to wait for.
+
     Example:
         >>> import plait_core as pc, plait_distributed as dist
         >>> dist.init_process_group(init_method="shm:lists", rank=0, world_size=1)

@@ -134,6 +134,13 @@ def isend(
 ) -> Work | None:
     """Begin to `send`.
 
+    Args:
+        tensor: The tensor, of the same shape and dtype on each rank.
+        dst: The rank in the whole job that receives.
+        group: The ranks that take part; None: all.
+        tag: A number that send and receive must share.
+        group_dst: The rank inside `group` that receives, instead of `dst`.
+
     Example:
         >>> import plait_distributed as dist
         >>> def exchange(x, y, other):
@@ -152,6 +159,13 @@ def irecv(
     group_src: int | None = None,
 ) -> Work | None:
     """Begin to `recv`.
+
+    Args:
+        tensor: The tensor, of the same shape and dtype on each rank.
+        src: The rank in the whole job that sends; None: any.
+        group: The ranks that take part; None: all.
+        tag: A number that send and receive must share.
+        group_src: The rank inside `group` that sends, instead of `src`.
 
     Example:
         >>> import plait_distributed as dist
@@ -205,6 +219,9 @@ def batch_isend_irecv(p2p_op_list: Sequence[P2POp]) -> list[Work]:
     """Begin several messages; return their works.
 
     On devices, ranks that have sent each other nothing yet begin with the same pair of them.
+
+    Args:
+        p2p_op_list: The operations, `P2POp` objects.
 
     Example:
         >>> import plait_core as pc, plait_distributed as dist

@@ -222,6 +222,13 @@ def send_object_list(
 ) -> None:
     """Send objects to one rank, which unpickles them in `recv_object_list`.
 
+    Args:
+        object_list: The objects, which pickle sends; receiving replaces the elements.
+        dst: The rank in the whole job that receives.
+        group: The ranks that take part; None: all.
+        device: Accepted as PyTorch has it.
+        group_dst: The rank inside `group` that receives, instead of `dst`.
+
     Example:
         >>> import plait_distributed as dist
         >>> def tell(rank):
@@ -244,6 +251,13 @@ def recv_object_list(
     """Replace the objects of the list by those that one rank sends; return the rank.
 
     They are unpickled, which can run code, so the sender must be trusted.
+
+    Args:
+        object_list: The objects, which pickle sends; receiving replaces the elements.
+        src: The rank in the whole job that sends; None: any.
+        group: The ranks that take part; None: all.
+        device: Accepted as PyTorch has it.
+        group_src: The rank inside `group` that sends, instead of `src`.
 
     Example:
         >>> import plait_distributed as dist

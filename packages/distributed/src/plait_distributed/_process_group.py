@@ -116,6 +116,17 @@ class ProcessGroup:
 
     `init_process_group` and `new_group` make groups; the collectives take one as `group`.
 
+    Args:
+        raw: The communicator of the C ABI.
+        where: The place of the group's meeting.
+        ranks: The members' ranks in the whole job.
+        backend: The name that programs gave.
+        provider: The provider of the communicator.
+        timeout: Seconds that a collective may wait.
+        peers: The members' hosts and processes; or None.
+        description: A name for messages.
+        device_providers: The provider for each type of device; or None.
+
     Example:
         >>> import plait_distributed as dist
         >>> dist.init_process_group(init_method="shm:group", rank=0, world_size=1)

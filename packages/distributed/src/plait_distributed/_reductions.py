@@ -112,6 +112,12 @@ def all_reduce_coalesced(
 ) -> Work | None:
     """Do an `all_reduce` of several tensors of one dtype at once.
 
+    Args:
+        tensors: The tensors, which are written.
+        op: How elements are combined.
+        group: The ranks that take part; None: all.
+        async_op: Whether to return at once, with a `Work` to wait for.
+
     Example:
         >>> import plait_core as pc, plait_distributed as dist
         >>> dist.init_process_group(init_method="shm:sums", rank=0, world_size=1)
@@ -146,6 +152,14 @@ def reduce(
     group_dst: int | None = None,
 ) -> Work | None:
     """Reduce on the rank `dst` alone; the tensors of the others are unchanged.
+
+    Args:
+        tensor: The tensor, of the same shape and dtype on each rank.
+        dst: The rank in the whole job that receives.
+        op: How elements are combined.
+        group: The ranks that take part; None: all.
+        async_op: Whether to return at once, with a `Work` to wait for.
+        group_dst: The rank inside `group` that receives, instead of `dst`.
 
     Example:
         >>> import plait_core as pc, plait_distributed as dist
@@ -232,6 +246,13 @@ def reduce_scatter_tensor(
     output: Any, input: Any, op: ReduceOp = ReduceOp.SUM, group: Any = None, async_op: bool = False
 ) -> Work | None:
     """Do a `reduce_scatter` with the parts for the ranks one after the other in one tensor.
+
+    Args:
+        output: Receives this rank's part.
+        input: All parts, one after the other along dimension 0.
+        op: How elements are combined.
+        group: The ranks that take part; None: all.
+        async_op: Whether to return at once, with a `Work` to wait for.
 
     Example:
         >>> import plait_core as pc, plait_distributed as dist

@@ -22,6 +22,9 @@ class Store:
 
     Values are bytes; a text that is given is encoded. `get` and `wait` wait until keys are there.
 
+    Args:
+        timeout: How long waiting may take: a timedelta, or seconds.
+
     Example:
         >>> import plait_distributed as dist
         >>> store = dist.HashStore()
@@ -151,6 +154,9 @@ def _bytes(caller: str, value: str | bytes) -> bytes:
 class HashStore(Store):
     """A store in the memory of this process, for its threads.
 
+    Args:
+        timeout: How long waiting may take: a timedelta, or seconds.
+
     Example:
         >>> import plait_distributed as dist
         >>> store = dist.HashStore()
@@ -253,6 +259,10 @@ def _record(key: str, value: bytes | None) -> bytes:
 
 class PrefixStore(Store):
     """A store whose keys are those of another one, behind a prefix.
+
+    Args:
+        prefix: Put before each key.
+        store: The store that has the values.
 
     Example:
         >>> import plait_distributed as dist

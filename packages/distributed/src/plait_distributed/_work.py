@@ -52,6 +52,12 @@ class Work:
     Its tensors may neither be read nor written until `wait` has returned. Works may be waited for
     in any order; dropping one does not stop it.
 
+    Args:
+        parts: The operations that were begun.
+        result: What `wait` and the future give.
+        finish: Called when all parts are done; or None.
+        source: The rank that sent, or -1.
+
     Example:
         >>> import plait_core as pc, plait_distributed as dist
         >>> dist.init_process_group(init_method="shm:work", rank=0, world_size=1)

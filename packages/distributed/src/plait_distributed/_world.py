@@ -255,6 +255,9 @@ def destroy_process_group(group: Any = None) -> None:
     Other members that wait for this one get `RankLost`. Collectives and sends that were begun are
     finished; receives that are still open end with an error.
 
+    Args:
+        group: The ranks that take part; None: all.
+
     Example:
         >>> import plait_distributed as dist
         >>> dist.init_process_group(init_method="shm:leave", rank=0, world_size=1)
@@ -277,6 +280,9 @@ def destroy_process_group(group: Any = None) -> None:
 def get_rank(group: Any = None) -> int:
     """Return this process's rank in a group; -1 if it is no member.
 
+    Args:
+        group: The ranks that take part; None: all.
+
     Raises:
         ValueError: without a process group.
 
@@ -293,6 +299,9 @@ def get_rank(group: Any = None) -> int:
 
 def get_world_size(group: Any = None) -> int:
     """Return the number of processes in a group; -1 if this one is no member.
+
+    Args:
+        group: The ranks that take part; None: all.
 
     Raises:
         ValueError: without a process group.
@@ -311,6 +320,9 @@ def get_world_size(group: Any = None) -> int:
 def get_backend(group: Any = None) -> str:
     """Return the name of a group's backend.
 
+    Args:
+        group: The ranks that take part; None: all.
+
     Example:
         >>> import plait_distributed as dist
         >>> dist.init_process_group("gloo", "shm:backend", rank=0, world_size=1)
@@ -327,6 +339,9 @@ def get_backend(group: Any = None) -> str:
 def get_process_group_ranks(group: Any) -> list[int]:
     """Return the ranks, among all processes, of a group's members.
 
+    Args:
+        group: The ranks that take part; None: all.
+
     Example:
         >>> import plait_distributed as dist
         >>> dist.init_process_group(init_method="shm:ranks", rank=0, world_size=1)
@@ -340,6 +355,10 @@ def get_process_group_ranks(group: Any) -> list[int]:
 
 def get_group_rank(group: Any, global_rank: int) -> int:
     """Return the rank within a group of a rank among all processes.
+
+    Args:
+        group: The ranks that take part; None: all.
+        global_rank: A rank in the whole job.
 
     Raises:
         ValueError: if it is no member.
@@ -359,6 +378,10 @@ def get_group_rank(group: Any, global_rank: int) -> int:
 
 def get_global_rank(group: Any, group_rank: int) -> int:
     """Return the rank among all processes of a rank within a group.
+
+    Args:
+        group: The ranks that take part; None: all.
+        group_rank: A rank inside the group.
 
     Raises:
         ValueError: if the group has no such rank.

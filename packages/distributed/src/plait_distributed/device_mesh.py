@@ -272,6 +272,9 @@ def _check_device(device_type: str, world: ProcessGroup) -> None:
 def current_mesh(caller: str) -> DeviceMesh:
     """Return the mesh of the innermost ``with``, or that of all processes.
 
+    Args:
+        caller: The name for messages of errors.
+
     Example:
         >>> import plait_distributed as dist
         >>> from plait_distributed.device_mesh import current_mesh

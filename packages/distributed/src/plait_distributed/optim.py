@@ -26,7 +26,7 @@ class ZeroRedundancyOptimizer(_Optimizer):  # type: ignore[misc]
 
     Args:
         params: parameters, or groups of them, the same on all ranks.
-        optimizer_class: the optimizer of the share, such as ``plait_optim.Adam``.
+        optimizer_class: the optimizer of the share, such as ``plait.optim.Adam``.
         process_group: None: all processes.
         parameters_as_bucket_view: unused.
         overlap_with_ddp: False.

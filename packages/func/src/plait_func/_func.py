@@ -259,6 +259,11 @@ def grad(
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """Return ``func(*primals)`` and the function from cotangents to gradients, a tuple of them.
 
+    Args:
+        func: The function.
+        *primals: The arguments at which it is differentiated.
+        has_aux: Whether it returns a pair, whose second part is not differentiated.
+
     Example:
         >>> import plait_core as pc
         >>> from plait_func import vjp
@@ -467,6 +472,12 @@ def jacrev(
     Its shape is that of the output followed by that of the argument. All rows are computed in one
     pass, or at most `chunk_size` at once.
 
+    Args:
+        func: The function.
+        argnums: The number of the argument to differentiate, or several.
+        has_aux: Whether it returns a pair, whose second part is not differentiated.
+        chunk_size: How many rows are computed at once; None: all.
+
     Example:
         >>> import plait_core as pc
         >>> from plait_func import jacrev
@@ -521,6 +532,12 @@ def jacfwd(
     """Return a function that returns the Jacobian of `func`, by columns, all at once.
 
     For functions with more outputs than inputs it takes less time than `jacrev`.
+
+    Args:
+        func: The function.
+        argnums: The number of the argument to differentiate, or several.
+        has_aux: Whether it returns a pair, whose second part is not differentiated.
+        randomness: Of `vmap`: "error", "same" or "different".
 
     Example:
         >>> import plait_core as pc
@@ -587,6 +604,10 @@ def _columns(out: Any, leaves: list[Any], sizes: list[int], spec: Any) -> Any:
 def hessian(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Callable[..., Any]:
     """Return a function that returns the second derivatives of a `func` of one element.
 
+    Args:
+        func: The function.
+        argnums: The number of the argument to differentiate, or several.
+
     Example:
         >>> import plait_core as pc
         >>> from plait_func import hessian
@@ -599,6 +620,9 @@ def hessian(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Cal
 
 def stack_module_state(models: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the parameters and the buffers of models of one class, stacked by name, for `vmap`.
+
+    Args:
+        models: The models, of one class and with equal shapes.
 
     Example:
         >>> import plait_nn

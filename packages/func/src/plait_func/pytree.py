@@ -46,6 +46,12 @@ KeyPath: TypeAlias = tuple[Any, ...]
 class NodeDef(NamedTuple):
     """The functions to flatten and unflatten one type of container.
 
+    Args:
+        type: The type of the node.
+        flatten_fn: From an object to its children and a context.
+        unflatten_fn: From children and context to an object.
+        flatten_with_keys_fn: From an object to pairs of key and child, and a context; or None.
+
     Example:
         >>> from plait_func.pytree import SUPPORTED_NODES
         >>> SUPPORTED_NODES[tuple].flatten_fn((1, 2))
@@ -60,6 +66,11 @@ class NodeDef(NamedTuple):
 
 class TreeSpec(NamedTuple):
     """The structure of containers, for `tree_unflatten`; the type of a leaf is None.
+
+    Args:
+        type: The type of the node.
+        context: What a node has besides its children.
+        children_specs: The structures of the children.
 
     Example:
         >>> from plait_func.pytree import tree_structure
@@ -158,6 +169,9 @@ def _dict_unflatten(values: Iterable[Any], context: Context) -> dict[Any, Any]:
 class MappingKey(NamedTuple):
     """A key of a dict in a path.
 
+    Args:
+        key: The key.
+
     Example:
         >>> from plait_func.pytree import MappingKey
         >>> str(MappingKey("a")), MappingKey("a").get({"a": 1})
@@ -177,6 +191,9 @@ class MappingKey(NamedTuple):
 class SequenceKey(NamedTuple):
     """An index of a sequence in a path.
 
+    Args:
+        idx: The index.
+
     Example:
         >>> from plait_func.pytree import SequenceKey
         >>> str(SequenceKey(1)), SequenceKey(1).get([5, 6])
@@ -195,6 +212,9 @@ class SequenceKey(NamedTuple):
 
 class GetAttrKey(NamedTuple):
     """An attribute in a path.
+
+    Args:
+        name: The attribute's name.
 
     Example:
         >>> from plait_func.pytree import GetAttrKey
@@ -298,6 +318,11 @@ def register_pytree_node(
 ) -> None:
     """Register a type of container with its functions to flatten and unflatten it.
 
+    Args:
+        flatten_fn: From an object to its children and a context.
+        unflatten_fn: From children and context to an object.
+        **options: `serialized_type_name` and others of PyTorch; they change nothing.
+
     Example:
         >>> from plait_func.pytree import register_pytree_node, tree_map
         >>> class Pair:
@@ -398,6 +423,10 @@ def _get_node_type(tree: Any) -> Any:
 def tree_is_leaf(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> bool:
     """Return whether a value is no container.
 
+    Args:
+        tree: A tree of tuples, lists, dicts and registered types.
+        is_leaf: A function that says of a node whether it counts as a leaf; or None.
+
     Example:
         >>> from plait_func.pytree import tree_is_leaf
         >>> tree_is_leaf(1), tree_is_leaf([1])
@@ -455,6 +484,10 @@ def tree_flatten(
 def tree_unflatten(leaves: Any, treespec: Any) -> Any:
     """Return the containers of a `TreeSpec` with other leaves.
 
+    Args:
+        leaves: The leaves in order.
+        treespec: The structure of a tree.
+
     Example:
         >>> from plait_func.pytree import tree_structure, tree_unflatten
         >>> tree_unflatten("xyz", tree_structure([0, (0, 0)]))
@@ -487,6 +520,10 @@ def tree_unflatten(leaves: Any, treespec: Any) -> Any:
 def tree_leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:
     """Return the leaves in order.
 
+    Args:
+        tree: A tree of tuples, lists, dicts and registered types.
+        is_leaf: A function that says of a node whether it counts as a leaf; or None.
+
     Example:
         >>> from plait_func.pytree import tree_leaves
         >>> tree_leaves({"a": 1, "b": (2, [3])})
@@ -497,6 +534,10 @@ def tree_leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list
 
 def tree_structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> TreeSpec:
     """Return the structure for `tree_unflatten`.
+
+    Args:
+        tree: A tree of tuples, lists, dicts and registered types.
+        is_leaf: A function that says of a node whether it counts as a leaf; or None.
 
     Example:
         >>> from plait_func.pytree import tree_structure
@@ -510,6 +551,12 @@ def tree_map(
     func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: Callable[[Any], bool] | None = None
 ) -> Any:
     """Return the containers around ``func(leaf, ...)`` of the leaves of one or more trees.
+
+    Args:
+        func: Called with each leaf.
+        tree: A tree of tuples, lists, dicts and registered types.
+        *rests: More trees, of the same structure; their leaves are further arguments.
+        is_leaf: A function that says of a node whether it counts as a leaf; or None.
 
     Example:
         >>> from plait_func.pytree import tree_map
@@ -525,6 +572,10 @@ def tree_flatten_with_path(
     tree: Any, is_leaf: Callable[[Any], bool] | None = None
 ) -> tuple[list[tuple[KeyPath, Any]], TreeSpec]:
     """Return the leaves with their paths, tuples of keys, and the structure.
+
+    Args:
+        tree: A tree of tuples, lists, dicts and registered types.
+        is_leaf: A function that says of a node whether it counts as a leaf; or None.
 
     Example:
         >>> from plait_func.pytree import keystr, tree_flatten_with_path
@@ -556,6 +607,10 @@ def tree_leaves_with_path(
 ) -> list[tuple[KeyPath, Any]]:
     """Return the leaves with their paths.
 
+    Args:
+        tree: A tree of tuples, lists, dicts and registered types.
+        is_leaf: A function that says of a node whether it counts as a leaf; or None.
+
     Example:
         >>> from plait_func.pytree import keystr, tree_leaves_with_path
         >>> [(keystr(path), leaf) for path, leaf in tree_leaves_with_path([1, (2,)])]
@@ -568,6 +623,12 @@ def tree_map_with_path(
     func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: Callable[[Any], bool] | None = None
 ) -> Any:
     """Return the containers around ``func(path, leaf, ...)`` of the leaves of one or more trees.
+
+    Args:
+        func: Called with each leaf.
+        tree: A tree of tuples, lists, dicts and registered types.
+        *rests: More trees, of the same structure; their leaves are further arguments.
+        is_leaf: A function that says of a node whether it counts as a leaf; or None.
 
     Example:
         >>> from plait_func.pytree import keystr, tree_map_with_path
@@ -583,6 +644,9 @@ def tree_map_with_path(
 def keystr(kp: KeyPath) -> str:
     """Return a path as Python writes it: ``['a'][0].name``.
 
+    Args:
+        kp: A path: a tuple of keys.
+
     Example:
         >>> from plait_func.pytree import MappingKey, SequenceKey, keystr
         >>> keystr((MappingKey("a"), SequenceKey(0)))
@@ -593,6 +657,10 @@ def keystr(kp: KeyPath) -> str:
 
 def key_get(obj: Any, kp: KeyPath) -> Any:
     """Return what lies at a path within containers.
+
+    Args:
+        obj: The tree or a part of it.
+        kp: A path: a tuple of keys.
 
     Example:
         >>> from plait_func.pytree import MappingKey, SequenceKey, key_get
@@ -609,6 +677,11 @@ def broadcast_to_and_flatten(
 ) -> list[Any] | None:
     """Return the leaves of a tree that is a structure's upper part, each as often as the structure
     has leaves below it; None if it is not.
+
+    Args:
+        tree: A tree of tuples, lists, dicts and registered types.
+        treespec: The structure of a tree.
+        is_leaf: A function that says of a node whether it counts as a leaf; or None.
 
     Example:
         >>> from plait_func.pytree import broadcast_to_and_flatten, tree_structure

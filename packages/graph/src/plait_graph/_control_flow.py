@@ -525,7 +525,7 @@ class Branch(plait_autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *tangents: Any) -> Any:
-        """Compute the branch again, and its gradients; see `plait_autograd.Function`."""
+        """Compute the branch again, and its gradients; see `plait.autograd.Function`."""
         call: _Call = ctx.call
         if plait_autograd.is_grad_enabled():
             raise NotImplementedError(

@@ -51,6 +51,9 @@ class Deferred(Compiled):
     microseconds, and that is faster if its calls do not wait, is noticed: they wait no more. Its
     attributes are those of the function, also when they are set.
 
+    Args:
+        function: The function.
+
     Example:
         >>> import plait_core as pc
         >>> from plait_graph import compile

@@ -292,6 +292,12 @@ class Loaded:
     Its weights are `weights`, by name; writing to them changes the function. Other texts of the
     file are `metadata`, by key.
 
+    Args:
+        text: The program as text.
+        tensors: Its constants by name.
+        path: The file.
+        metadata: Other texts of the file; or None.
+
     Example:
         >>> import os, tempfile
         >>> import plait_core as pc
@@ -397,6 +403,9 @@ def _bring_operators(text: str) -> None:
 
 def load(path: str | os.PathLike[str]) -> Loaded:
     """Read a function that `export` wrote. The file is data: nothing of it is executed.
+
+    Args:
+        path: The file.
 
     Raises:
         ValueError: if the file is damaged, or has no graph that this version can run.

@@ -244,7 +244,7 @@ class CompiledFunction(plait_autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, frozen: _Frozen, inputs: list[pc.Tensor], *sources: pc.Tensor) -> Any:
-        """Run the program; see `plait_autograd.Function`."""
+        """Run the program; see `plait.autograd.Function`."""
         results, saved = frozen.run_forward(inputs)
         ctx.frozen, ctx.inputs, ctx.sources = frozen, inputs, sources
         ctx.saved = saved
@@ -257,7 +257,7 @@ class CompiledFunction(plait_autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *tangents: Any) -> Any:
-        """Run the program of the derivative; see `plait_autograd.Function`."""
+        """Run the program of the derivative; see `plait.autograd.Function`."""
         for tensor, version in ctx.versions:
             if tensor._version != version:
                 raise RuntimeError(
@@ -294,6 +294,11 @@ class Compiled:
     """A function that runs without Python where it can: what `compile` returns.
 
     Its attributes are those of the function, also when they are set.
+
+    Args:
+        function: The function.
+        check: n > 0: every n-th run is compared with the function; 0: none.
+        dynamic: Whether sizes of inputs may change; None finds out.
 
     Example:
         >>> import plait_core as pc

@@ -21,6 +21,9 @@ REDUCTIONS = ("sum", "mean", "product", "min", "max", "and", "or", "xor")
 class GroupError(RuntimeError):
     """A member died, left, aborted the group, or called a different collective; the text names it.
 
+    Args:
+        text: The message.
+
     Attributes:
         ranks: the members that died, left, are stopped or were interrupted.
 
@@ -45,6 +48,10 @@ class Work(Generic[Result]):
 
     Its tensors may neither be read nor written until it is done. Dropping it does not stop it.
     Works of a communicator may be waited for in any order.
+
+    Args:
+        parts: The operations that were begun.
+        result: What `wait` returns.
 
     Example:
         >>> import plait_core as pc, plait_multiprocessing as mp
@@ -268,6 +275,9 @@ class Communicator(Endpoint):
     - ValueError or TypeError for wrong arguments.
 
     In a forked child it is no member: its methods raise `GroupError` there.
+
+    Args:
+        raw: The communicator of the C ABI.
 
     Example:
         >>> import plait_core as pc, plait_multiprocessing as mp

@@ -26,6 +26,11 @@ class Connection(connection.Connection):
 
     Over TCP tensors are sent by value.
 
+    Args:
+        handle: The file descriptor.
+        readable: Whether it can receive.
+        writable: Whether it can send.
+
     Example:
         >>> import plait_multiprocessing as mp
         >>> first, second = mp.Pipe()
@@ -222,6 +227,12 @@ class Listener(connection.Listener):
     With an ``authkey`` it hears one connection at a time, as Python's does: `accept` waits for one
     that says nothing. Where strangers reach the address, use a manager, or `plait.distributed`.
 
+    Args:
+        address: The address.
+        family: The kind of socket; None: that of the address.
+        backlog: How many connections may wait.
+        authkey: The key of both sides, bytes; or None.
+
     Example:
         >>> import threading, plait_multiprocessing as mp
         >>> def greet(address):
@@ -245,6 +256,11 @@ def Client(  # noqa: N802
     address: Any, family: str | None = None, authkey: bytes | None = None
 ) -> Connection:
     """Connect to a `Listener`.
+
+    Args:
+        address: The address.
+        family: The kind of socket; None: that of the address.
+        authkey: The key of both sides, bytes; or None.
 
     Example:
         >>> import plait_multiprocessing as mp

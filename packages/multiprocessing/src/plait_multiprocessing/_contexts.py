@@ -20,6 +20,9 @@ class _Sharing:
     def Queue(self, maxsize: int = 0) -> Any:  # noqa: N802
         """Return a queue for any number of processes; tensors in it are shared, not copied.
 
+        Args:
+            maxsize: The largest number of elements; 0: no limit.
+
         Example:
             >>> import plait_core as pc, plait_multiprocessing as mp
             >>> queue = mp.Queue()
@@ -33,6 +36,9 @@ class _Sharing:
 
     def JoinableQueue(self, maxsize: int = 0) -> Any:  # noqa: N802
         """Return a queue with ``task_done`` and ``join``.
+
+        Args:
+            maxsize: The largest number of elements; 0: no limit.
 
         Example:
             >>> import plait_multiprocessing as mp
@@ -87,6 +93,12 @@ class _Sharing:
     ) -> Any:
         """Return a pool of processes, in which each task has a result or an error.
 
+        Args:
+            processes: Number of processes; None: the number of cores.
+            initializer: Called first in each process; or None.
+            initargs: Its arguments.
+            maxtasksperchild: After how many tasks a process is replaced; None: never.
+
         Example:
             >>> import plait_core as pc, plait_multiprocessing as mp
             >>> with mp.get_context("fork").Pool(2) as pool:
@@ -139,6 +151,9 @@ class DefaultContext(_Sharing, context.BaseContext):
     def get_context(self, method: str | None = None) -> Any:
         """Return the context of a start method; None: of the current one.
 
+        Args:
+            method: "fork", "spawn" or "forkserver"; None: the default.
+
         Example:
             >>> import plait_multiprocessing as mp
             >>> mp.get_context("spawn").get_start_method()
@@ -158,6 +173,10 @@ class DefaultContext(_Sharing, context.BaseContext):
 
     def set_start_method(self, method: str | None, force: bool = False) -> None:
         """Set the start method, once, also of the standard module.
+
+        Args:
+            method: "fork", "spawn" or "forkserver"; None: the default.
+            force: Whether it may be changed when it was set.
 
         Example:
             >>> import plait_multiprocessing as mp

@@ -91,6 +91,10 @@ class Member(Endpoint):
         group; after different calls it remains usable and no tensor has changed;
     - `TimeoutError` if the others did not come within the group's timeout.
 
+    Args:
+        group: The group.
+        rank: The member's number in it.
+
     Example:
         >>> import plait_core as pc, plait_multiprocessing as mp
         >>> with mp.Group(1).join(0) as member:  # alone, for the looks of it

@@ -37,6 +37,11 @@ class ProcessException(Exception):
 class ProcessRaisedException(ProcessException):
     """The function raised; the text holds the traceback.
 
+    Args:
+        msg: The message.
+        error_index: Index of the process that failed first.
+        pid: Its number in the system.
+
     Example:
         >>> import plait_multiprocessing as mp
         >>> try:
@@ -49,6 +54,11 @@ class ProcessRaisedException(ProcessException):
 
 class ProcessExitedException(ProcessException):
     """The process ended with another exit code than 0, or by a signal.
+
+    Args:
+        msg: The message.
+        error_index: Index of the process that failed first.
+        pid: Its number in the system.
 
     Attributes:
         exit_code: the `Process.exitcode`, negative for a signal.

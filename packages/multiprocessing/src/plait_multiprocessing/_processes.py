@@ -49,6 +49,14 @@ class Process(_SendsArguments, context.Process):
     With the start method fork, tensors in nested tuples, lists and dicts of arguments are shared,
     and those of models among them, as they are with the other start methods.
 
+    Args:
+        group: None.
+        target: The function to run.
+        name: The name.
+        args: Positional arguments of the function.
+        kwargs: Its keyword arguments.
+        daemon: Whether it ends with its parent; None: as its parent.
+
     Example:
         >>> import plait_core as pc, plait_multiprocessing as mp
         >>> x = pc.zeros(2)

@@ -367,6 +367,9 @@ def share_numpy(enabled: bool = True) -> bool:
     it is sent; the receiver's array is on that memory, is writable, and is sent on without a copy.
     The sender's array is unchanged. By default arrays are sent by value, as in the standard module.
 
+    Args:
+        enabled: Whether arrays are sent through shared memory.
+
     Example:
         >>> import numpy as np, plait_multiprocessing as mp
         >>> before = mp.share_numpy(True)

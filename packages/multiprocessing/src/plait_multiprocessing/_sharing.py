@@ -64,6 +64,9 @@ def is_shared(tensor: Any) -> bool:
 
     On an accelerator they are, if the device shares its memory.
 
+    Args:
+        tensor: The tensor.
+
     Example:
         >>> import plait_core as pc, plait_multiprocessing as mp
         >>> mp.is_shared(pc.zeros(3))
@@ -131,6 +134,9 @@ def set_sharing_strategy(new_strategy: str) -> None:
 
     PyTorch has ``"file_system"`` for programs that run out of descriptors; here 100000 tensors
     need about ten.
+
+    Args:
+        new_strategy: The strategy.
 
     Raises:
         ValueError: for any other.

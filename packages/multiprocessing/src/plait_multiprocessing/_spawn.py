@@ -39,6 +39,9 @@ def _run(fn: Callable[..., Any], index: int, args: tuple[Any, ...], errors: Any)
 class ProcessContext:
     """The processes that `spawn` started.
 
+    Args:
+        errors: A place for the error of each.
+
     Attributes:
         processes: by index.
 
@@ -178,6 +181,14 @@ def start_processes(
     start_method: str = "spawn",
 ) -> ProcessContext | None:
     """Run ``fn(i, *args)`` in `nprocs` processes, i = 0 ... nprocs - 1; see `spawn`.
+
+    Args:
+        fn: Called as ``fn(rank, *args)``.
+        args: The further arguments of `fn`.
+        nprocs: Number of processes.
+        join: Whether to wait until all have ended.
+        daemon: Whether they end with this process.
+        start_method: "spawn", "fork" or "forkserver".
 
     Example:
         >>> import plait_multiprocessing as mp

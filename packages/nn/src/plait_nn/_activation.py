@@ -27,6 +27,9 @@ class _InPlace(Layer, fields="inplace"):
 class ReLU(_InPlace):
     """Compute ``max(x, 0)``; with ``inplace`` in the input's memory.
 
+    Args:
+        inplace: Whether the result is written to the input's memory.
+
     Example:
         >>> import plait_core as pc, plait_nn as nn
         >>> nn.ReLU()(pc.tensor([-1.0, 2.0])).tolist()
@@ -43,6 +46,9 @@ class ReLU(_InPlace):
 class SELU(_InPlace):
     """Compute ``scale * elu(x, alpha)`` with the self-normalising constants.
 
+    Args:
+        inplace: Whether the result is written to the input's memory.
+
     Example:
         >>> import plait_core as pc, plait_nn as nn
         >>> nn.SELU()(pc.tensor([-1.0, 0.0, 2.0]))
@@ -55,6 +61,9 @@ class SELU(_InPlace):
 
 class SiLU(_InPlace):
     """Compute ``x * sigmoid(x)``.
+
+    Args:
+        inplace: Whether the result is written to the input's memory.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -69,6 +78,9 @@ class SiLU(_InPlace):
 class Mish(_InPlace):
     """Compute ``x * tanh(softplus(x))``.
 
+    Args:
+        inplace: Whether the result is written to the input's memory.
+
     Example:
         >>> import plait_core as pc, plait_nn as nn
         >>> nn.Mish()(pc.tensor([-1.0, 0.0, 2.0]))
@@ -82,6 +94,9 @@ class Mish(_InPlace):
 class Hardswish(_InPlace):
     """Compute ``x * relu6(x + 3) / 6``.
 
+    Args:
+        inplace: Whether the result is written to the input's memory.
+
     Example:
         >>> import plait_core as pc, plait_nn as nn
         >>> nn.Hardswish()(pc.tensor([-1.0, 0.0, 2.0]))
@@ -94,6 +109,9 @@ class Hardswish(_InPlace):
 
 class Hardsigmoid(_InPlace):
     """Compute ``relu6(x + 3) / 6``.
+
+    Args:
+        inplace: Whether the result is written to the input's memory.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -183,6 +201,9 @@ class _AlongDim(Layer, fields="dim"):
 class Softmax(_AlongDim):
     r"""Compute :math:`\exp(x_i) / \sum_j \exp(x_j)` along ``dim``.
 
+    Args:
+        dim: The dimension along which it is computed.
+
     Example:
         >>> import plait_core as pc, plait_nn as nn
         >>> nn.Softmax(dim=0)(pc.zeros(4)).tolist()
@@ -196,6 +217,9 @@ class Softmax(_AlongDim):
 class LogSoftmax(_AlongDim):
     r"""Compute :math:`x_i - \log \sum_j \exp(x_j)` along ``dim``.
 
+    Args:
+        dim: The dimension along which it is computed.
+
     Example:
         >>> import plait_core as pc, plait_nn as nn
         >>> nn.LogSoftmax(dim=0)(pc.tensor([0.0, 0.0]))
@@ -208,6 +232,9 @@ class LogSoftmax(_AlongDim):
 
 class Softmin(_AlongDim):
     """Compute ``softmax(-x)`` along ``dim``.
+
+    Args:
+        dim: The dimension along which it is computed.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -239,6 +266,9 @@ class Softmax2d(Module):
 class GLU(Layer, fields="dim"):
     """Halve along ``dim`` into ``a, b`` and compute ``a * sigmoid(b)``.
 
+    Args:
+        dim: The dimension along which it is computed.
+
     Example:
         >>> import plait_core as pc, plait_nn as nn
         >>> nn.GLU()(pc.tensor([1.0, 2.0, 0.0, 0.0]))
@@ -255,6 +285,10 @@ class GLU(Layer, fields="dim"):
 
 class LeakyReLU(Layer, fields="negative_slope inplace"):
     """Compute ``x`` where positive, else ``negative_slope * x``.
+
+    Args:
+        negative_slope: The factor of negative elements.
+        inplace: Whether the result is written to the input's memory.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -274,6 +308,10 @@ class LeakyReLU(Layer, fields="negative_slope inplace"):
 class ELU(Layer, fields="alpha inplace"):
     """Compute ``x`` where positive, else ``alpha * (exp(x) - 1)``.
 
+    Args:
+        alpha: The factor of the exponential of negative elements.
+        inplace: Whether the result is written to the input's memory.
+
     Example:
         >>> import plait_core as pc, plait_nn as nn
         >>> nn.ELU()(pc.tensor([-1.0, 0.0, 2.0]))
@@ -291,6 +329,10 @@ class ELU(Layer, fields="alpha inplace"):
 
 class CELU(ELU):
     """Compute ``max(x, 0) + min(0, alpha * (exp(x / alpha) - 1))``.
+
+    Args:
+        alpha: The factor of the exponential of negative elements.
+        inplace: Whether the result is written to the input's memory.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -325,6 +367,10 @@ class GELU(Layer, fields="approximate"):
 class Softplus(Layer, fields="beta threshold"):
     """Compute ``log(1 + exp(beta x)) / beta``; ``x`` itself where ``beta x > threshold``.
 
+    Args:
+        beta: The sharpness: the larger, the closer to ReLU.
+        threshold: The value of ``beta * x`` from which the input is returned unchanged.
+
     Example:
         >>> import plait_core as pc, plait_nn as nn
         >>> nn.Softplus()(pc.tensor([-1.0, 0.0, 2.0]))
@@ -342,6 +388,13 @@ class Softplus(Layer, fields="beta threshold"):
 
 class Hardtanh(Layer, fields="min_val max_val inplace"):
     """Clip to ``[min_val, max_val]``; ``min_value`` and ``max_value`` are their old names.
+
+    Args:
+        min_val: The smallest result.
+        max_val: The largest result.
+        inplace: Whether the result is written to the input's memory.
+        min_value: An old name of `min_val`.
+        max_value: An old name of `max_val`.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -374,6 +427,9 @@ class Hardtanh(Layer, fields="min_val max_val inplace"):
 
 class ReLU6(Hardtanh, fields="inplace"):
     """Clip to ``[0, 6]``.
+
+    Args:
+        inplace: Whether the result is written to the input's memory.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -421,6 +477,9 @@ class PReLU(Layer, fields="num_parameters"):
 class Hardshrink(Module):
     """Compute ``x`` where ``|x| > lambd``, else 0.
 
+    Args:
+        lambd: The threshold; not negative.
+
     Example:
         >>> import plait_core as pc, plait_nn as nn
         >>> nn.Hardshrink()(pc.tensor([-1.0, 0.25, 2.0]))
@@ -440,6 +499,9 @@ class Hardshrink(Module):
 
 class Softshrink(Module):
     """Move ``x`` towards 0 by ``lambd``, at most to 0.
+
+    Args:
+        lambd: The threshold; not negative.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -461,6 +523,11 @@ class Softshrink(Module):
 class Threshold(Layer, fields="threshold value inplace"):
     """Compute ``x`` where ``x > threshold``, else ``value``.
 
+    Args:
+        threshold: Elements that are not larger are replaced.
+        value: Their new value.
+        inplace: Whether the result is written to the input's memory.
+
     Example:
         >>> import plait_core as pc, plait_nn as nn
         >>> nn.Threshold(1.0, 20.0)(pc.tensor([-1.0, 0.5, 2.0]))
@@ -478,7 +545,12 @@ class Threshold(Layer, fields="threshold value inplace"):
 
 
 class RReLU(Layer, fields="lower upper inplace"):
-    """Compute ``x`` where positive, else ``a * x``; see `plait_nn.functional.rrelu`.
+    """Compute ``x`` where positive, else ``a * x``; see `plait.nn.functional.rrelu`.
+
+    Args:
+        lower: The smallest slope.
+        upper: The largest slope.
+        inplace: Whether the result is written to the input's memory.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn

@@ -77,9 +77,9 @@ class Sequential(_Ordered):
     """Call modules one after the other, each with the output of the one before.
 
     In training a batch norm and the activation that follows it run in one pass
-    (`plait_core.set_fusion`). Without gradients a convolution, the batch norm and the activation
+    (`plait.set_fusion`). Without gradients a convolution, the batch norm and the activation
     that follow it run as one convolution, if the batch norm is in evaluation or there is none
-    (`plait_core.set_weight_cache` switches that off).
+    (`plait.set_weight_cache` switches that off).
 
     Args:
         *args: The modules, or one mapping of names to modules.
@@ -197,6 +197,9 @@ class Sequential(_Ordered):
 class ModuleList(_Ordered):
     """A list of modules that are registered; it can't be called.
 
+    Args:
+        modules: The modules; or None.
+
     Example:
         >>> import plait_nn as nn
         >>> layers = nn.ModuleList([nn.Linear(2, 2) for _ in range(3)])
@@ -285,6 +288,9 @@ steps_of_repr(ModuleList.__repr__, _runs)
 
 class ModuleDict(Module):
     """A dict of modules that are registered; it can't be called.
+
+    Args:
+        modules: The modules by name, a mapping or pairs; or None.
 
     Example:
         >>> import plait_nn as nn
@@ -392,6 +398,9 @@ class ParameterList(Module):
 
     Other values are elements too, as attributes of the module.
 
+    Args:
+        values: The parameters; or None.
+
     Example:
         >>> import plait_core as pc, plait_nn as nn
         >>> weights = nn.ParameterList([pc.ones(2), pc.zeros(3)])
@@ -456,6 +465,9 @@ class ParameterDict(Module):
     """A dict whose parameters are registered. Plain tensors become parameters.
 
     Other values are elements too, as attributes of the module. Keys are strings.
+
+    Args:
+        parameters: The parameters by name, a mapping or pairs; or None.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn

@@ -171,10 +171,24 @@ class _ConvNd(_Conv):
 
 
 class Conv1d(_ConvNd, dims=1, function="conv1d"):
-    r"""Cross-correlate sequences with learned filters; see `plait_nn.functional.conv1d`.
+    r"""Cross-correlate sequences with learned filters; see `plait.nn.functional.conv1d`.
 
-    Arguments, attributes and errors are those of `Conv2d` in one dimension: the input is
+    Attributes and errors are those of `Conv2d` in one dimension: the input is
     (N, C, L) or (C, L), ``weight`` (out_channels, in_channels / groups, kL).
+
+    Args:
+        in_channels: Channels of the input.
+        out_channels: Channels of the output.
+        kernel_size: The filters' size, one int or one for each dimension.
+        stride: Distance of the windows.
+        padding: Elements on every side, as ints; ``"valid"`` is 0; ``"same"`` keeps the size and
+            requires stride 1.
+        dilation: Distance of the kernel's elements.
+        groups: Number of independent groups of channels.
+        bias: Whether there is a bias.
+        padding_mode: The elements of the padding: "zeros", "reflect", "replicate", "circular".
+        device: Where the parameters are; None is the default device.
+        dtype: The parameters' dtype; None is the default dtype.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -187,7 +201,7 @@ class Conv1d(_ConvNd, dims=1, function="conv1d"):
 
 
 class Conv2d(_ConvNd, dims=2, function="conv2d"):
-    r"""Cross-correlate images with learned filters; see `plait_nn.functional.conv2d`.
+    r"""Cross-correlate images with learned filters; see `plait.nn.functional.conv2d`.
 
     Weight and bias start uniform in :math:`\pm 1 / \sqrt{in \cdot kH \cdot kW / groups}`.
 
@@ -223,10 +237,24 @@ class Conv2d(_ConvNd, dims=2, function="conv2d"):
 
 
 class Conv3d(_ConvNd, dims=3, function="conv3d"):
-    r"""Cross-correlate volumes with learned filters; see `plait_nn.functional.conv3d`.
+    r"""Cross-correlate volumes with learned filters; see `plait.nn.functional.conv3d`.
 
-    Arguments, attributes and errors are those of `Conv2d` in three dimensions: the input is
+    Attributes and errors are those of `Conv2d` in three dimensions: the input is
     (N, C, D, H, W) or (C, D, H, W), ``weight`` (out_channels, in_channels / groups, kD, kH, kW).
+
+    Args:
+        in_channels: Channels of the input.
+        out_channels: Channels of the output.
+        kernel_size: The filters' size, one int or one for each dimension.
+        stride: Distance of the windows.
+        padding: Elements on every side, as ints; ``"valid"`` is 0; ``"same"`` keeps the size and
+            requires stride 1.
+        dilation: Distance of the kernel's elements.
+        groups: Number of independent groups of channels.
+        bias: Whether there is a bias.
+        padding_mode: The elements of the padding: "zeros", "reflect", "replicate", "circular".
+        device: Where the parameters are; None is the default device.
+        dtype: The parameters' dtype; None is the default dtype.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -302,6 +330,20 @@ class _ConvTransposeNd(_Conv):
 class ConvTranspose1d(_ConvTransposeNd, dims=1, function="conv_transpose1d"):
     """Transposed convolution of sequences; see `ConvTranspose2d`.
 
+    Args:
+        in_channels: Channels of the input.
+        out_channels: Channels of the output.
+        kernel_size: The filters' size, one int or one for each dimension.
+        stride: Distance of the input's elements in the result.
+        padding: Number of elements that are cut off on every side.
+        output_padding: Number of elements that are not cut off at the end.
+        groups: Number of independent groups of channels.
+        bias: Whether there is a bias.
+        dilation: Distance of the kernel's elements.
+        padding_mode: "zeros".
+        device: Where the parameters are; None is the default device.
+        dtype: The parameters' dtype; None is the default dtype.
+
     Example:
         >>> import plait_core as pc, plait_nn as nn
         >>> tuple(nn.ConvTranspose1d(16, 33, 3, stride=2)(pc.randn(20, 16, 50)).shape)
@@ -310,7 +352,7 @@ class ConvTranspose1d(_ConvTransposeNd, dims=1, function="conv_transpose1d"):
 
 
 class ConvTranspose2d(_ConvTransposeNd, dims=2, function="conv_transpose2d"):
-    r"""Transposed convolution of images; see `plait_nn.functional.conv_transpose2d`.
+    r"""Transposed convolution of images; see `plait.nn.functional.conv_transpose2d`.
 
     Args:
         in_channels: Channels of the input.
@@ -340,6 +382,20 @@ class ConvTranspose2d(_ConvTransposeNd, dims=2, function="conv_transpose2d"):
 
 class ConvTranspose3d(_ConvTransposeNd, dims=3, function="conv_transpose3d"):
     """Transposed convolution of volumes; see `ConvTranspose2d`.
+
+    Args:
+        in_channels: Channels of the input.
+        out_channels: Channels of the output.
+        kernel_size: The filters' size, one int or one for each dimension.
+        stride: Distance of the input's elements in the result.
+        padding: Number of elements that are cut off on every side.
+        output_padding: Number of elements that are not cut off at the end.
+        groups: Number of independent groups of channels.
+        bias: Whether there is a bias.
+        dilation: Distance of the kernel's elements.
+        padding_mode: "zeros".
+        device: Where the parameters are; None is the default device.
+        dtype: The parameters' dtype; None is the default dtype.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn

@@ -25,6 +25,10 @@ class _DropoutNd(Module):
 class Dropout(_DropoutNd):
     """In training mode, zero elements with probability ``p`` and divide the others by ``1 - p``.
 
+    Args:
+        p: Probability that an element becomes 0.
+        inplace: Whether the result is written to the input's memory.
+
     Example:
         >>> import plait_core as pc, plait_nn as nn
         >>> nn.Dropout(0.5).eval()(pc.ones(2)).tolist()
@@ -38,6 +42,10 @@ class Dropout(_DropoutNd):
 class Dropout2d(_DropoutNd):
     """In training mode, zero whole channels with probability ``p``, scaling the others.
 
+    Args:
+        p: Probability that an element becomes 0.
+        inplace: Whether the result is written to the input's memory.
+
     Example:
         >>> import plait_core as pc, plait_nn as nn
         >>> nn.Dropout2d(0.5).eval()(pc.ones(1, 2, 1, 1)).reshape(-1)
@@ -49,7 +57,11 @@ class Dropout2d(_DropoutNd):
 
 
 class Dropout1d(_DropoutNd):
-    """In training mode, zero whole channels of (N, C, L); see `plait_nn.functional.dropout1d`.
+    """In training mode, zero whole channels of (N, C, L); see `plait.nn.functional.dropout1d`.
+
+    Args:
+        p: Probability that an element becomes 0.
+        inplace: Whether the result is written to the input's memory.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -64,6 +76,10 @@ class Dropout1d(_DropoutNd):
 class Dropout3d(_DropoutNd):
     """In training mode, zero whole channels of (N, C, D, H, W).
 
+    Args:
+        p: Probability that an element becomes 0.
+        inplace: Whether the result is written to the input's memory.
+
     Example:
         >>> import plait_core as pc, plait_nn as nn
         >>> nn.Dropout3d(0.5).eval()(pc.ones(1, 2, 1, 1, 1)).flatten().tolist()
@@ -77,7 +93,11 @@ class Dropout3d(_DropoutNd):
 class AlphaDropout(_DropoutNd):
     """In training mode, drop elements and keep mean and variance.
 
-    See `plait_nn.functional.alpha_dropout`.
+    See `plait.nn.functional.alpha_dropout`.
+
+    Args:
+        p: Probability that an element becomes 0.
+        inplace: Whether the result is written to the input's memory.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -92,7 +112,11 @@ class AlphaDropout(_DropoutNd):
 class FeatureAlphaDropout(_DropoutNd):
     """In training mode, drop whole channels and keep mean and variance.
 
-    See `plait_nn.functional.feature_alpha_dropout`.
+    See `plait.nn.functional.feature_alpha_dropout`.
+
+    Args:
+        p: Probability that an element becomes 0.
+        inplace: Whether the result is written to the input's memory.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn

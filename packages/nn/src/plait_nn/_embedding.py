@@ -58,7 +58,7 @@ class Vectors(Module):
 
 
 class Embedding(Vectors):
-    """Look vectors up by number; see `plait_nn.functional.embedding`.
+    """Look vectors up by number; see `plait.nn.functional.embedding`.
 
     The weight starts normal with mean 0 and variance 1, the row ``padding_idx`` zero.
 
@@ -152,7 +152,7 @@ class Embedding(Vectors):
 
 
 class EmbeddingBag(Vectors):
-    """Sums, means or maxima of embeddings; see `plait_nn.functional.embedding_bag`.
+    """Sums, means or maxima of embeddings; see `plait.nn.functional.embedding_bag`.
 
     The weight starts normal with mean 0 and variance 1, the row ``padding_idx`` zero.
 

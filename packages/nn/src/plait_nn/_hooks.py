@@ -194,7 +194,11 @@ def register_module_forward_pre_hook(
 
     Hooks of all modules run before a module's own. For debugging: a library should not use them.
     With ``only_watches`` the hook promises to use no ``args``, so that modules may still run
-    together (`plait_core.set_fusion`).
+    together (`plait.set_fusion`).
+
+    Args:
+        hook: The function to call.
+        only_watches: Whether it changes nothing, so that layers may still run as one.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -218,7 +222,13 @@ def register_module_forward_hook(
     """Call ``hook(module, args, output)`` after the ``forward`` of every module.
 
     With ``only_watches`` the hook promises to use neither ``args`` nor ``output``, so that modules
-    may still run together (`plait_core.set_fusion`).
+    may still run together (`plait.set_fusion`).
+
+    Args:
+        hook: The function to call.
+        with_kwargs: Whether it gets the keyword arguments too.
+        always_call: Whether it is called when ``forward`` raised.
+        only_watches: Whether it changes nothing, so that layers may still run as one.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -237,6 +247,9 @@ def register_module_forward_hook(
 def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call ``hook(module, grad_input, grad_output)`` in the backward pass of every module.
 
+    Args:
+        hook: The function to call.
+
     Example:
         >>> import plait_core as pc, plait_nn as nn
         >>> with nn.register_module_full_backward_hook(lambda m, inner, outer: (inner[0] * 2,)):
@@ -252,6 +265,9 @@ def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHan
 def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call ``hook(module, grad_output)`` before the backward pass of every module.
 
+    Args:
+        hook: The function to call.
+
     Example:
         >>> import plait_core as pc, plait_nn as nn
         >>> with nn.register_module_full_backward_pre_hook(lambda m, grads: print(grads)):
@@ -263,6 +279,9 @@ def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> Removabl
 
 def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call ``hook(module, grad_input, grad_output)`` for the last operator of every module.
+
+    Args:
+        hook: The function to call.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -286,6 +305,9 @@ def _use_kind(full: bool) -> None:
 def register_module_buffer_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call ``hook(module, name, buffer)`` when any module gets a buffer; it may return another.
 
+    Args:
+        hook: The function to call.
+
     Example:
         >>> import plait_nn as nn
         >>> with nn.register_module_buffer_registration_hook(lambda m, name, buffer: print(name)):
@@ -300,6 +322,9 @@ def register_module_buffer_registration_hook(hook: Callable[..., Any]) -> Remova
 def register_module_module_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call ``hook(module, name, submodule)`` when a module gets a submodule; it may return another.
 
+    Args:
+        hook: The function to call.
+
     Example:
         >>> import plait_nn as nn
         >>> with nn.register_module_module_registration_hook(lambda m, *new: print(*new)):
@@ -312,6 +337,9 @@ def register_module_module_registration_hook(hook: Callable[..., Any]) -> Remova
 
 def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call ``hook(module, name, param)`` when a module gets a parameter; it may return another.
+
+    Args:
+        hook: The function to call.
 
     Example:
         >>> import plait_nn as nn

@@ -12,7 +12,7 @@ from plait_nn._module import Module
 
 
 class LookedUp:
-    """The function of a layer by its name in `plait_nn.functional`.
+    """The function of a layer by its name in `plait.nn.functional`.
 
     It is looked up at each call, so that a function that a program puts into `functional` counts
     for layers too, as it does in PyTorch.
@@ -32,7 +32,7 @@ class Layer(Module):
 
     Class arguments:
         dims: the number of dimensions of a sample, without batch and channels.
-        function: the name of ``self._function`` in `plait_nn.functional`.
+        function: the name of ``self._function`` in `plait.nn.functional`.
         fields: names of attributes that the repr shows; ``inplace`` only if it is true.
     """
 
@@ -69,7 +69,7 @@ class Unchanged:
     """Whether layers call the functions that they called when they were imported.
 
     Args:
-        names: the name of the function in `plait_nn.functional` for each type of layer.
+        names: the name of the function in `plait.nn.functional` for each type of layer.
     """
 
     def __init__(self, names: Mapping[type, str]) -> None:

@@ -22,6 +22,11 @@ def _fill(tensor: Tensor, shape: Any, device: Any, dtype: Any) -> None:
 class UninitializedParameter(Parameter):
     """A parameter whose shape is not known yet. It is an empty tensor until it is materialised.
 
+    Args:
+        requires_grad: Whether it requires grad.
+        device: Where the parameters are; None is the default device.
+        dtype: The parameters' dtype; None is the default dtype.
+
     Example:
         >>> import plait_nn as nn
         >>> isinstance(nn.LazyLinear(3).weight, nn.UninitializedParameter)
@@ -59,6 +64,12 @@ class UninitializedParameter(Parameter):
 
 class UninitializedBuffer(Buffer):
     """A buffer whose shape is not known yet. It is an empty tensor until it is materialised.
+
+    Args:
+        requires_grad: Whether it requires grad.
+        device: Where the parameters are; None is the default device.
+        dtype: The parameters' dtype; None is the default dtype.
+        persistent: Whether ``state_dict`` contains it.
 
     Example:
         >>> import plait_nn as nn
@@ -202,6 +213,12 @@ class _Lazy(Module):
 class LazyLinear(_Lazy, Linear):
     """`Linear` that takes ``in_features`` from its first input.
 
+    Args:
+        out_features: Number of outputs.
+        bias: Whether there is a bias.
+        device: Where the parameters are; None is the default device.
+        dtype: The parameters' dtype; None is the default dtype.
+
     Example:
         >>> import plait_core as pc, plait_nn as nn
         >>> layer = nn.LazyLinear(3)
@@ -341,6 +358,19 @@ class _LazyInstanceNorm(_LazyNorm):
 class LazyConv1d(_LazyConv, convolutions.Conv1d):
     """`Conv1d` that takes ``in_channels`` from its first input.
 
+    Args:
+        out_channels: Channels of the output.
+        kernel_size: The filters' size, one int or one for each dimension.
+        stride: Distance of the windows.
+        padding: Elements on every side, as ints; ``"valid"`` is 0; ``"same"`` keeps the size and
+            requires stride 1.
+        dilation: Distance of the kernel's elements.
+        groups: Number of independent groups of channels.
+        bias: Whether there is a bias.
+        padding_mode: The elements of the padding: "zeros", "reflect", "replicate", "circular".
+        device: Where the parameters are; None is the default device.
+        dtype: The parameters' dtype; None is the default dtype.
+
     Example:
         >>> import plait_core as pc, plait_nn as nn
         >>> layer = nn.LazyConv1d(4, 3)
@@ -351,6 +381,19 @@ class LazyConv1d(_LazyConv, convolutions.Conv1d):
 
 class LazyConv2d(_LazyConv, convolutions.Conv2d):
     """`Conv2d` that takes ``in_channels`` from its first input.
+
+    Args:
+        out_channels: Channels of the output.
+        kernel_size: The filters' size, one int or one for each dimension.
+        stride: Distance of the windows.
+        padding: Elements on every side, as ints; ``"valid"`` is 0; ``"same"`` keeps the size and
+            requires stride 1.
+        dilation: Distance of the kernel's elements.
+        groups: Number of independent groups of channels.
+        bias: Whether there is a bias.
+        padding_mode: The elements of the padding: "zeros", "reflect", "replicate", "circular".
+        device: Where the parameters are; None is the default device.
+        dtype: The parameters' dtype; None is the default dtype.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -363,6 +406,19 @@ class LazyConv2d(_LazyConv, convolutions.Conv2d):
 class LazyConv3d(_LazyConv, convolutions.Conv3d):
     """`Conv3d` that takes ``in_channels`` from its first input.
 
+    Args:
+        out_channels: Channels of the output.
+        kernel_size: The filters' size, one int or one for each dimension.
+        stride: Distance of the windows.
+        padding: Elements on every side, as ints; ``"valid"`` is 0; ``"same"`` keeps the size and
+            requires stride 1.
+        dilation: Distance of the kernel's elements.
+        groups: Number of independent groups of channels.
+        bias: Whether there is a bias.
+        padding_mode: The elements of the padding: "zeros", "reflect", "replicate", "circular".
+        device: Where the parameters are; None is the default device.
+        dtype: The parameters' dtype; None is the default dtype.
+
     Example:
         >>> import plait_core as pc, plait_nn as nn
         >>> layer = nn.LazyConv3d(4, 3)
@@ -373,6 +429,19 @@ class LazyConv3d(_LazyConv, convolutions.Conv3d):
 
 class LazyConvTranspose1d(_LazyConvTranspose, convolutions.ConvTranspose1d):
     """`ConvTranspose1d` that takes ``in_channels`` from its first input.
+
+    Args:
+        out_channels: Channels of the output.
+        kernel_size: The filters' size, one int or one for each dimension.
+        stride: Distance of the input's elements in the result.
+        padding: Number of elements that are cut off on every side.
+        output_padding: Number of elements that are not cut off at the end.
+        groups: Number of independent groups of channels.
+        bias: Whether there is a bias.
+        dilation: Distance of the kernel's elements.
+        padding_mode: "zeros".
+        device: Where the parameters are; None is the default device.
+        dtype: The parameters' dtype; None is the default dtype.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -385,6 +454,19 @@ class LazyConvTranspose1d(_LazyConvTranspose, convolutions.ConvTranspose1d):
 class LazyConvTranspose2d(_LazyConvTranspose, convolutions.ConvTranspose2d):
     """`ConvTranspose2d` that takes ``in_channels`` from its first input.
 
+    Args:
+        out_channels: Channels of the output.
+        kernel_size: The filters' size, one int or one for each dimension.
+        stride: Distance of the input's elements in the result.
+        padding: Number of elements that are cut off on every side.
+        output_padding: Number of elements that are not cut off at the end.
+        groups: Number of independent groups of channels.
+        bias: Whether there is a bias.
+        dilation: Distance of the kernel's elements.
+        padding_mode: "zeros".
+        device: Where the parameters are; None is the default device.
+        dtype: The parameters' dtype; None is the default dtype.
+
     Example:
         >>> import plait_core as pc, plait_nn as nn
         >>> layer = nn.LazyConvTranspose2d(4, 3)
@@ -395,6 +477,19 @@ class LazyConvTranspose2d(_LazyConvTranspose, convolutions.ConvTranspose2d):
 
 class LazyConvTranspose3d(_LazyConvTranspose, convolutions.ConvTranspose3d):
     """`ConvTranspose3d` that takes ``in_channels`` from its first input.
+
+    Args:
+        out_channels: Channels of the output.
+        kernel_size: The filters' size, one int or one for each dimension.
+        stride: Distance of the input's elements in the result.
+        padding: Number of elements that are cut off on every side.
+        output_padding: Number of elements that are not cut off at the end.
+        groups: Number of independent groups of channels.
+        bias: Whether there is a bias.
+        dilation: Distance of the kernel's elements.
+        padding_mode: "zeros".
+        device: Where the parameters are; None is the default device.
+        dtype: The parameters' dtype; None is the default dtype.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -407,6 +502,15 @@ class LazyConvTranspose3d(_LazyConvTranspose, convolutions.ConvTranspose3d):
 class LazyBatchNorm1d(_LazyNorm, norms.BatchNorm1d):
     """`BatchNorm1d` that takes ``num_features`` from its first input.
 
+    Args:
+        eps: Added to the variance before its root is taken.
+        momentum: Weight of a batch in the running statistics; None: their mean over all batches.
+        affine: Whether there are learned factors and offsets of the channels.
+        track_running_stats: Whether there are running statistics, which evaluation uses.
+        device: Where the parameters are; None is the default device.
+        dtype: The parameters' dtype; None is the default dtype.
+        bias: Whether there are offsets, if `affine`.
+
     Example:
         >>> import plait_core as pc, plait_nn as nn
         >>> layer = nn.LazyBatchNorm1d()
@@ -418,6 +522,15 @@ class LazyBatchNorm1d(_LazyNorm, norms.BatchNorm1d):
 class LazyBatchNorm2d(_LazyNorm, norms.BatchNorm2d):
     """`BatchNorm2d` that takes ``num_features`` from its first input.
 
+    Args:
+        eps: Added to the variance before its root is taken.
+        momentum: Weight of a batch in the running statistics; None: their mean over all batches.
+        affine: Whether there are learned factors and offsets of the channels.
+        track_running_stats: Whether there are running statistics, which evaluation uses.
+        device: Where the parameters are; None is the default device.
+        dtype: The parameters' dtype; None is the default dtype.
+        bias: Whether there are offsets, if `affine`.
+
     Example:
         >>> import plait_core as pc, plait_nn as nn
         >>> layer = nn.LazyBatchNorm2d()
@@ -428,6 +541,15 @@ class LazyBatchNorm2d(_LazyNorm, norms.BatchNorm2d):
 
 class LazyBatchNorm3d(_LazyNorm, norms.BatchNorm3d):
     """`BatchNorm3d` that takes ``num_features`` from its first input.
+
+    Args:
+        eps: Added to the variance before its root is taken.
+        momentum: Weight of a batch in the running statistics; None: their mean over all batches.
+        affine: Whether there are learned factors and offsets of the channels.
+        track_running_stats: Whether there are running statistics, which evaluation uses.
+        device: Where the parameters are; None is the default device.
+        dtype: The parameters' dtype; None is the default dtype.
+        bias: Whether there are offsets, if `affine`.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -443,6 +565,15 @@ class LazyInstanceNorm1d(_LazyInstanceNorm, norms.InstanceNorm1d):
     As in PyTorch, it has a weight, a bias and running statistics unless ``affine=False`` and
     ``track_running_stats=False`` are given, which `InstanceNorm1d` has as defaults.
 
+    Args:
+        eps: Added to the variance before its root is taken.
+        momentum: Weight of a batch in the running statistics; None: their mean over all batches.
+        affine: Whether there are learned factors and offsets of the channels.
+        track_running_stats: Whether there are running statistics, which evaluation uses.
+        device: Where the parameters are; None is the default device.
+        dtype: The parameters' dtype; None is the default dtype.
+        bias: Whether there are offsets, if `affine`.
+
     Example:
         >>> import plait_core as pc, plait_nn as nn
         >>> layer = nn.LazyInstanceNorm1d()
@@ -454,6 +585,15 @@ class LazyInstanceNorm1d(_LazyInstanceNorm, norms.InstanceNorm1d):
 class LazyInstanceNorm2d(_LazyInstanceNorm, norms.InstanceNorm2d):
     """`InstanceNorm2d` that takes ``num_features`` from its first input.
 
+    Args:
+        eps: Added to the variance before its root is taken.
+        momentum: Weight of a batch in the running statistics; None: their mean over all batches.
+        affine: Whether there are learned factors and offsets of the channels.
+        track_running_stats: Whether there are running statistics, which evaluation uses.
+        device: Where the parameters are; None is the default device.
+        dtype: The parameters' dtype; None is the default dtype.
+        bias: Whether there are offsets, if `affine`.
+
     Example:
         >>> import plait_core as pc, plait_nn as nn
         >>> layer = nn.LazyInstanceNorm2d()
@@ -464,6 +604,15 @@ class LazyInstanceNorm2d(_LazyInstanceNorm, norms.InstanceNorm2d):
 
 class LazyInstanceNorm3d(_LazyInstanceNorm, norms.InstanceNorm3d):
     """`InstanceNorm3d` that takes ``num_features`` from its first input.
+
+    Args:
+        eps: Added to the variance before its root is taken.
+        momentum: Weight of a batch in the running statistics; None: their mean over all batches.
+        affine: Whether there are learned factors and offsets of the channels.
+        track_running_stats: Whether there are running statistics, which evaluation uses.
+        device: Where the parameters are; None is the default device.
+        dtype: The parameters' dtype; None is the default dtype.
+        bias: Whether there are offsets, if `affine`.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn

@@ -78,7 +78,13 @@ class _ClassLoss(_WeightedLoss):
 
 
 class L1Loss(_Loss):
-    """The absolute error; see `plait_nn.functional.l1_loss`.
+    """The absolute error; see `plait.nn.functional.l1_loss`.
+
+    Args:
+        size_average: Of old programs: False sums the losses. Use `reduction`.
+        reduce: Of old programs: False returns each loss. Use `reduction`.
+        reduction: "mean" divides the sum of the losses by their number, "sum" adds them, "none"
+            returns each.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -91,7 +97,13 @@ class L1Loss(_Loss):
 
 
 class MSELoss(_Loss):
-    """The squared error; see `plait_nn.functional.mse_loss`.
+    """The squared error; see `plait.nn.functional.mse_loss`.
+
+    Args:
+        size_average: Of old programs: False sums the losses. Use `reduction`.
+        reduce: Of old programs: False returns each loss. Use `reduction`.
+        reduction: "mean" divides the sum of the losses by their number, "sum" adds them, "none"
+            returns each.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -104,7 +116,14 @@ class MSELoss(_Loss):
 
 
 class SmoothL1Loss(_Loss):
-    """Squared near 0 and absolute beyond ``beta``; see `plait_nn.functional.smooth_l1_loss`.
+    """Squared near 0 and absolute beyond ``beta``; see `plait.nn.functional.smooth_l1_loss`.
+
+    Args:
+        size_average: Of old programs: False sums the losses. Use `reduction`.
+        reduce: Of old programs: False returns each loss. Use `reduction`.
+        reduction: "mean" divides the sum of the losses by their number, "sum" adds them, "none"
+            returns each.
+        beta: The difference from which the loss is linear; not negative.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -127,7 +146,12 @@ class SmoothL1Loss(_Loss):
 
 
 class HuberLoss(_Loss):
-    """Squared near 0 and absolute beyond ``delta``; see `plait_nn.functional.huber_loss`.
+    """Squared near 0 and absolute beyond ``delta``; see `plait.nn.functional.huber_loss`.
+
+    Args:
+        reduction: "mean" divides the sum of the losses by their number, "sum" adds them, "none"
+            returns each.
+        delta: The difference from which the loss is linear; positive.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -144,7 +168,15 @@ class HuberLoss(_Loss):
 
 
 class NLLLoss(_ClassLoss):
-    """The negative log-likelihood, of log-probabilities; see `plait_nn.functional.nll_loss`.
+    """The negative log-likelihood, of log-probabilities; see `plait.nn.functional.nll_loss`.
+
+    Args:
+        weight: Weight of each class: shape (C), or None.
+        size_average: Of old programs: False sums the losses. Use `reduction`.
+        ignore_index: The class whose elements give no loss and no gradient.
+        reduce: Of old programs: False returns each loss. Use `reduction`.
+        reduction: "mean" divides the sum of the losses by their number, "sum" adds them, "none"
+            returns each.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -165,6 +197,14 @@ class NLLLoss(_ClassLoss):
 class NLLLoss2d(NLLLoss):
     """An old name of `NLLLoss`, for images (N, C, H, W).
 
+    Args:
+        weight: Weight of each class: shape (C), or None.
+        size_average: Of old programs: False sums the losses. Use `reduction`.
+        ignore_index: The class whose elements give no loss and no gradient.
+        reduce: Of old programs: False returns each loss. Use `reduction`.
+        reduction: "mean" divides the sum of the losses by their number, "sum" adds them, "none"
+            returns each.
+
     Example:
         >>> import plait_core as pc, plait_nn as nn
         >>> nn.NLLLoss2d()(pc.full((1, 2, 1, 1), -0.5), pc.zeros(1, 1, 1, dtype=pc.int64))
@@ -173,7 +213,7 @@ class NLLLoss2d(NLLLoss):
 
 
 class CrossEntropyLoss(_ClassLoss):
-    """The cross entropy, of logits; see `plait_nn.functional.cross_entropy`.
+    """The cross entropy, of logits; see `plait.nn.functional.cross_entropy`.
 
     Args:
         weight: Shape (C): a factor for every class.
@@ -215,7 +255,14 @@ class CrossEntropyLoss(_ClassLoss):
 class BCELoss(_WeightedLoss):
     """The binary cross entropy, of probabilities.
 
-    See `plait_nn.functional.binary_cross_entropy`.
+    See `plait.nn.functional.binary_cross_entropy`.
+
+    Args:
+        weight: What the loss of each element (or class) is multiplied with, or None.
+        size_average: Of old programs: False sums the losses. Use `reduction`.
+        reduce: Of old programs: False returns each loss. Use `reduction`.
+        reduction: "mean" divides the sum of the losses by their number, "sum" adds them, "none"
+            returns each.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -230,7 +277,15 @@ class BCELoss(_WeightedLoss):
 class BCEWithLogitsLoss(_WeightedLoss):
     """The binary cross entropy, of logits.
 
-    See `plait_nn.functional.binary_cross_entropy_with_logits`.
+    See `plait.nn.functional.binary_cross_entropy_with_logits`.
+
+    Args:
+        weight: What the loss of each element (or class) is multiplied with, or None.
+        size_average: Of old programs: False sums the losses. Use `reduction`.
+        reduce: Of old programs: False returns each loss. Use `reduction`.
+        reduction: "mean" divides the sum of the losses by their number, "sum" adds them, "none"
+            returns each.
+        pos_weight: Weight of the positive targets of each class, or None.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -258,7 +313,14 @@ class BCEWithLogitsLoss(_WeightedLoss):
 
 
 class KLDivLoss(_Loss):
-    """The Kullback-Leibler divergence, pointwise; see `plait_nn.functional.kl_div`.
+    """The Kullback-Leibler divergence, pointwise; see `plait.nn.functional.kl_div`.
+
+    Args:
+        size_average: Of old programs: False sums the losses. Use `reduction`.
+        reduce: Of old programs: False returns each loss. Use `reduction`.
+        reduction: "mean", "batchmean" (the sum over the batch's size, as the formula has it), "sum"
+            or "none".
+        log_target: Whether the target has logarithms too.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -284,7 +346,16 @@ class KLDivLoss(_Loss):
 
 
 class PoissonNLLLoss(_Loss):
-    """The negative log-likelihood of counts; see `plait_nn.functional.poisson_nll_loss`.
+    """The negative log-likelihood of counts; see `plait.nn.functional.poisson_nll_loss`.
+
+    Args:
+        log_input: Whether the input is the logarithm of the rate.
+        full: Whether Stirling's approximation of the constant term is added.
+        size_average: Of old programs: False sums the losses. Use `reduction`.
+        eps: Added to the rate, against log(0).
+        reduce: Of old programs: False returns each loss. Use `reduction`.
+        reduction: "mean" divides the sum of the losses by their number, "sum" adds them, "none"
+            returns each.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -318,7 +389,13 @@ class PoissonNLLLoss(_Loss):
 
 
 class GaussianNLLLoss(_Loss):
-    """The negative log-likelihood of normal values; see `plait_nn.functional.gaussian_nll_loss`.
+    """The negative log-likelihood of normal values; see `plait.nn.functional.gaussian_nll_loss`.
+
+    Args:
+        full: Whether the constant term is added.
+        eps: The least variance, against division by 0.
+        reduction: "mean" divides the sum of the losses by their number, "sum" adds them, "none"
+            returns each.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -338,7 +415,13 @@ class GaussianNLLLoss(_Loss):
 
 
 class CTCLoss(_Loss):
-    """The loss of sequences without alignment; see `plait_nn.functional.ctc_loss`.
+    """The loss of sequences without alignment; see `plait.nn.functional.ctc_loss`.
+
+    Args:
+        blank: The class of the blank.
+        reduction: "mean" divides the sum of the losses by their number, "sum" adds them, "none"
+            returns each.
+        zero_infinity: Whether infinite losses and their gradients become 0.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -373,7 +456,13 @@ class CTCLoss(_Loss):
 
 
 class SoftMarginLoss(_Loss):
-    """The logistic loss of targets 1 and -1; see `plait_nn.functional.soft_margin_loss`.
+    """The logistic loss of targets 1 and -1; see `plait.nn.functional.soft_margin_loss`.
+
+    Args:
+        size_average: Of old programs: False sums the losses. Use `reduction`.
+        reduce: Of old programs: False returns each loss. Use `reduction`.
+        reduction: "mean" divides the sum of the losses by their number, "sum" adds them, "none"
+            returns each.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -386,7 +475,14 @@ class SoftMarginLoss(_Loss):
 
 
 class HingeEmbeddingLoss(_MarginLoss):
-    """The hinge loss of distances; see `plait_nn.functional.hinge_embedding_loss`.
+    """The hinge loss of distances; see `plait.nn.functional.hinge_embedding_loss`.
+
+    Args:
+        margin: The distance that is enough: what is farther gives no loss.
+        size_average: Of old programs: False sums the losses. Use `reduction`.
+        reduce: Of old programs: False returns each loss. Use `reduction`.
+        reduction: "mean" divides the sum of the losses by their number, "sum" adds them, "none"
+            returns each.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -409,7 +505,14 @@ class HingeEmbeddingLoss(_MarginLoss):
 
 
 class MarginRankingLoss(_MarginLoss):
-    """The ranking loss of pairs of scores; see `plait_nn.functional.margin_ranking_loss`.
+    """The ranking loss of pairs of scores; see `plait.nn.functional.margin_ranking_loss`.
+
+    Args:
+        margin: The distance that is enough: what is farther gives no loss.
+        size_average: Of old programs: False sums the losses. Use `reduction`.
+        reduce: Of old programs: False returns each loss. Use `reduction`.
+        reduction: "mean" divides the sum of the losses by their number, "sum" adds them, "none"
+            returns each.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -424,7 +527,16 @@ class MarginRankingLoss(_MarginLoss):
 
 
 class MultiMarginLoss(_WeightedLoss):
-    """The hinge loss of classes; see `plait_nn.functional.multi_margin_loss`.
+    """The hinge loss of classes; see `plait.nn.functional.multi_margin_loss`.
+
+    Args:
+        p: The exponent: 1 or 2.
+        margin: The distance that is enough.
+        weight: Weight of each class: shape (C), or None.
+        size_average: Of old programs: False sums the losses. Use `reduction`.
+        reduce: Of old programs: False returns each loss. Use `reduction`.
+        reduction: "mean" divides the sum of the losses by their number, "sum" adds them, "none"
+            returns each.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -457,7 +569,13 @@ class MultiMarginLoss(_WeightedLoss):
 
 
 class MultiLabelMarginLoss(_Loss):
-    """The hinge loss of sets of classes; see `plait_nn.functional.multilabel_margin_loss`.
+    """The hinge loss of sets of classes; see `plait.nn.functional.multilabel_margin_loss`.
+
+    Args:
+        size_average: Of old programs: False sums the losses. Use `reduction`.
+        reduce: Of old programs: False returns each loss. Use `reduction`.
+        reduction: "mean" divides the sum of the losses by their number, "sum" adds them, "none"
+            returns each.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -473,7 +591,14 @@ class MultiLabelMarginLoss(_Loss):
 class MultiLabelSoftMarginLoss(_WeightedLoss):
     """The binary cross entropy of logits, averaged over classes.
 
-    See `plait_nn.functional.multilabel_soft_margin_loss`.
+    See `plait.nn.functional.multilabel_soft_margin_loss`.
+
+    Args:
+        weight: What the loss of each element (or class) is multiplied with, or None.
+        size_average: Of old programs: False sums the losses. Use `reduction`.
+        reduce: Of old programs: False returns each loss. Use `reduction`.
+        reduction: "mean" divides the sum of the losses by their number, "sum" adds them, "none"
+            returns each.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -486,7 +611,7 @@ class MultiLabelSoftMarginLoss(_WeightedLoss):
 
 
 class LinearCrossEntropyLoss(Module):
-    """The cross entropy of a linear layer; `plait_nn.functional.linear_cross_entropy`.
+    """The cross entropy of a linear layer; `plait.nn.functional.linear_cross_entropy`.
 
     With ``options`` the logits of the whole batch are never in memory at once.
 
@@ -556,7 +681,11 @@ class LinearCrossEntropyLoss(Module):
 
 
 class CosineSimilarity(Module):
-    """The cosine of vectors along ``dim``; see `plait_nn.functional.cosine_similarity`.
+    """The cosine of vectors along ``dim``; see `plait.nn.functional.cosine_similarity`.
+
+    Args:
+        dim: The dimension of the vectors.
+        eps: The least value of the product of the norms, against division by 0.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -576,7 +705,12 @@ class CosineSimilarity(Module):
 class PairwiseDistance(Module):
     """The distance of vectors along the last dimension.
 
-    See `plait_nn.functional.pairwise_distance`.
+    See `plait.nn.functional.pairwise_distance`.
+
+    Args:
+        p: The order of the norm.
+        eps: Added to each difference.
+        keepdim: Whether the last dimension stays, with size 1.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -595,7 +729,14 @@ class PairwiseDistance(Module):
 
 
 class CosineEmbeddingLoss(_MarginLoss):
-    """The cosine loss of pairs; see `plait_nn.functional.cosine_embedding_loss`.
+    """The cosine loss of pairs; see `plait.nn.functional.cosine_embedding_loss`.
+
+    Args:
+        margin: The distance that is enough: what is farther gives no loss.
+        size_average: Of old programs: False sums the losses. Use `reduction`.
+        reduce: Of old programs: False returns each loss. Use `reduction`.
+        reduction: "mean" divides the sum of the losses by their number, "sum" adds them, "none"
+            returns each.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -611,7 +752,18 @@ class CosineEmbeddingLoss(_MarginLoss):
 
 
 class TripletMarginLoss(_Loss):
-    """The margin loss of triplets; see `plait_nn.functional.triplet_margin_loss`.
+    """The margin loss of triplets; see `plait.nn.functional.triplet_margin_loss`.
+
+    Args:
+        margin: How much farther the negative must be.
+        p: The order of the norm.
+        eps: Added to each difference.
+        swap: Whether the distance of positive and negative counts if it is smaller than that of
+            anchor and negative.
+        size_average: Of old programs: False sums the losses. Use `reduction`.
+        reduce: Of old programs: False returns each loss. Use `reduction`.
+        reduction: "mean" divides the sum of the losses by their number, "sum" adds them, "none"
+            returns each.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -652,7 +804,15 @@ class TripletMarginLoss(_Loss):
 class TripletMarginWithDistanceLoss(_Loss):
     """`TripletMarginLoss` with a given distance function.
 
-    See `plait_nn.functional.triplet_margin_with_distance_loss`.
+    See `plait.nn.functional.triplet_margin_with_distance_loss`.
+
+    Args:
+        distance_function: Distance of two batches of vectors; None: `PairwiseDistance`.
+        margin: How much farther the negative must be.
+        swap: Whether the distance of positive and negative counts if it is smaller than that of
+            anchor and negative.
+        reduction: "mean" divides the sum of the losses by their number, "sum" adds them, "none"
+            returns each.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn

@@ -37,7 +37,7 @@ class Affine(Module):
 
 
 class LayerNorm(Affine):
-    """Normalise over the last dimensions; see `plait_nn.functional.layer_norm`.
+    """Normalise over the last dimensions; see `plait.nn.functional.layer_norm`.
 
     Args:
         normalized_shape: Sizes of the last dimensions, or the size of the last one.
@@ -82,7 +82,7 @@ class LayerNorm(Affine):
 
 
 class GroupNorm(Affine):
-    """Normalise over groups of channels; see `plait_nn.functional.group_norm`.
+    """Normalise over groups of channels; see `plait.nn.functional.group_norm`.
 
     Args:
         num_groups: Number of groups of channels.
@@ -136,7 +136,7 @@ class GroupNorm(Affine):
 
 
 class RMSNorm(Module):
-    """Divide by the root of the mean square; see `plait_nn.functional.rms_norm`.
+    """Divide by the root of the mean square; see `plait.nn.functional.rms_norm`.
 
     Args:
         normalized_shape: Sizes of the last dimensions, or the size of the last one.
@@ -203,7 +203,13 @@ class _ResponseNorm(Module):
 
 
 class LocalResponseNorm(_ResponseNorm):
-    """Divide by a norm over neighbouring channels; see `plait_nn.functional.local_response_norm`.
+    """Divide by a norm over neighbouring channels; see `plait.nn.functional.local_response_norm`.
+
+    Args:
+        size: Number of neighbouring channels.
+        alpha: Factor of their squares.
+        beta: Exponent of the divisor.
+        k: Added to the sum.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -311,7 +317,7 @@ class _BatchNorm(_Norm):
         return self.training or (self.running_mean is None and self.running_var is None)
 
     def _normalise(self, input: Tensor, batch_norm: Callable[..., Tensor]) -> Tensor:
-        """Call ``batch_norm``, which has the parameters of `plait_nn.functional.batch_norm`."""
+        """Call ``batch_norm``, which has the parameters of `plait.nn.functional.batch_norm`."""
         self._check_input_dim(input)
         count = self.num_batches_tracked if self.training else None
         if count is not None:
@@ -336,7 +342,7 @@ class _BatchNorm(_Norm):
 
 
 class BatchNorm1d(_BatchNorm):
-    r"""Normalise each channel over the batch; see `plait_nn.functional.batch_norm`.
+    r"""Normalise each channel over the batch; see `plait.nn.functional.batch_norm`.
 
     In training :math:`y = (x - \mathrm{E}[x]) / \sqrt{\mathrm{Var}[x] + \epsilon} \cdot w + b` with
     the batch's statistics; in evaluation with the running ones, which training updates.
@@ -367,6 +373,16 @@ class BatchNorm1d(_BatchNorm):
 class BatchNorm2d(_BatchNorm):
     """Normalise each channel of images (N, C, H, W) over the batch; see `BatchNorm1d`.
 
+    Args:
+        num_features: Number of channels C.
+        eps: Added to the variance before its root is taken.
+        momentum: Weight of a batch in the running statistics; None: their mean over all batches.
+        affine: Whether there are learned factors and offsets of the channels.
+        track_running_stats: Whether there are running statistics, which evaluation uses.
+        device: Where the parameters are; None is the default device.
+        dtype: The parameters' dtype; None is the default dtype.
+        bias: Whether there are offsets, if `affine`.
+
     Example:
         >>> import plait_core as pc, plait_nn as nn
         >>> layer = nn.BatchNorm2d(3)
@@ -379,6 +395,16 @@ class BatchNorm2d(_BatchNorm):
 
 class BatchNorm3d(_BatchNorm):
     """Normalise each channel of volumes (N, C, D, H, W) over the batch; see `BatchNorm1d`.
+
+    Args:
+        num_features: Number of channels C.
+        eps: Added to the variance before its root is taken.
+        momentum: Weight of a batch in the running statistics; None: their mean over all batches.
+        affine: Whether there are learned factors and offsets of the channels.
+        track_running_stats: Whether there are running statistics, which evaluation uses.
+        device: Where the parameters are; None is the default device.
+        dtype: The parameters' dtype; None is the default dtype.
+        bias: Whether there are offsets, if `affine`.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -433,7 +459,7 @@ class _InstanceNorm(_Norm):
 
 
 class InstanceNorm1d(_InstanceNorm):
-    """Normalise each channel of each sample; see `plait_nn.functional.instance_norm`.
+    """Normalise each channel of each sample; see `plait.nn.functional.instance_norm`.
 
     Args:
         num_features: Channels, C.
@@ -462,6 +488,16 @@ class InstanceNorm1d(_InstanceNorm):
 class InstanceNorm2d(_InstanceNorm):
     """Normalise each channel of each image, (N, C, H, W) or (C, H, W); see `InstanceNorm1d`.
 
+    Args:
+        num_features: Number of channels C.
+        eps: Added to the variance before its root is taken.
+        momentum: Weight of a batch in the running statistics; None: their mean over all batches.
+        affine: Whether there are learned factors and offsets of the channels.
+        track_running_stats: Whether there are running statistics, which evaluation uses.
+        device: Where the parameters are; None is the default device.
+        dtype: The parameters' dtype; None is the default dtype.
+        bias: Whether there are offsets, if `affine`.
+
     Example:
         >>> import plait_core as pc, plait_nn as nn
         >>> tuple(nn.InstanceNorm2d(3, affine=True)(pc.randn(2, 3, 4, 4)).shape)
@@ -475,6 +511,16 @@ class InstanceNorm3d(_InstanceNorm):
     """Normalise each channel of each volume, (N, C, D, H, W) or (C, D, H, W).
 
     See `InstanceNorm1d`.
+
+    Args:
+        num_features: Number of channels C.
+        eps: Added to the variance before its root is taken.
+        momentum: Weight of a batch in the running statistics; None: their mean over all batches.
+        affine: Whether there are learned factors and offsets of the channels.
+        track_running_stats: Whether there are running statistics, which evaluation uses.
+        device: Where the parameters are; None is the default device.
+        dtype: The parameters' dtype; None is the default dtype.
+        bias: Whether there are offsets, if `affine`.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn

@@ -1,7 +1,7 @@
 """The operators that this package calls and that are no functions of `plait_core`.
 
 `plait_core` has the names that PyTorch has at its top; layers as functions are in
-`plait_nn.functional`, which is made of these.
+`plait.nn.functional`, which is made of these.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ smooth_l1_loss: Function = operator("smooth_l1_loss")
 softshrink: Function = operator("softshrink")
 standard_gamma: Function = operator("_standard_gamma")
 
-if TYPE_CHECKING:  # these are functions of `plait_nn.functional` as they are
+if TYPE_CHECKING:  # these are functions of `plait.nn.functional` as they are
 
     def gelu(input: Tensor, *, approximate: str = "none") -> Tensor: ...
     def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor: ...

@@ -100,6 +100,10 @@ class ConstantPad2d(_ConstantPad, dims=2):
 
     ``padding`` is one number or ``(left, right, top, bottom)``.
 
+    Args:
+        padding: Elements on every side, one int, or two for each dimension from the last one on.
+        value: The value of the new elements.
+
     Example:
         >>> import plait_core as pc, plait_nn as nn
         >>> x = pc.tensor([1.0, 2.0, 3.0]).reshape(1, 1, 1, 3)
@@ -112,6 +116,10 @@ class ConstantPad3d(_ConstantPad, dims=3):
     """`ConstantPad1d` for the last three dimensions.
 
     ``padding`` is one number or ``(left, right, top, bottom, front, back)``.
+
+    Args:
+        padding: Elements on every side, one int, or two for each dimension from the last one on.
+        value: The value of the new elements.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -143,6 +151,9 @@ class ZeroPad2d(_ZeroPad, dims=2):
 
     ``padding`` is one number or ``(left, right, top, bottom)``.
 
+    Args:
+        padding: Elements on every side, one int, or two for each dimension from the last one on.
+
     Example:
         >>> import plait_core as pc, plait_nn as nn
         >>> x = pc.tensor([1.0, 2.0, 3.0]).reshape(1, 1, 1, 3)
@@ -155,6 +166,9 @@ class ZeroPad3d(_ZeroPad, dims=3):
     """`ZeroPad1d` for the last three dimensions.
 
     ``padding`` is one number or ``(left, right, top, bottom, front, back)``.
+
+    Args:
+        padding: Elements on every side, one int, or two for each dimension from the last one on.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -186,6 +200,9 @@ class ReflectionPad2d(_ReflectionPad, dims=2):
 
     ``padding`` is one number or ``(left, right, top, bottom)``.
 
+    Args:
+        padding: Elements on every side, one int, or two for each dimension from the last one on.
+
     Example:
         >>> import plait_core as pc, plait_nn as nn
         >>> x = pc.tensor([1.0, 2.0, 3.0]).reshape(1, 1, 1, 3)
@@ -198,6 +215,9 @@ class ReflectionPad3d(_ReflectionPad, dims=3):
     """`ReflectionPad1d` for the last three dimensions.
 
     ``padding`` is one number or ``(left, right, top, bottom, front, back)``.
+
+    Args:
+        padding: Elements on every side, one int, or two for each dimension from the last one on.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -229,6 +249,9 @@ class ReplicationPad2d(_ReplicationPad, dims=2):
 
     ``padding`` is one number or ``(left, right, top, bottom)``.
 
+    Args:
+        padding: Elements on every side, one int, or two for each dimension from the last one on.
+
     Example:
         >>> import plait_core as pc, plait_nn as nn
         >>> x = pc.tensor([1.0, 2.0, 3.0]).reshape(1, 1, 1, 3)
@@ -241,6 +264,9 @@ class ReplicationPad3d(_ReplicationPad, dims=3):
     """`ReplicationPad1d` for the last three dimensions.
 
     ``padding`` is one number or ``(left, right, top, bottom, front, back)``.
+
+    Args:
+        padding: Elements on every side, one int, or two for each dimension from the last one on.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -272,6 +298,9 @@ class CircularPad2d(_CircularPad, dims=2):
 
     ``padding`` is one number or ``(left, right, top, bottom)``.
 
+    Args:
+        padding: Elements on every side, one int, or two for each dimension from the last one on.
+
     Example:
         >>> import plait_core as pc, plait_nn as nn
         >>> x = pc.tensor([1.0, 2.0, 3.0]).reshape(1, 1, 1, 3)
@@ -284,6 +313,9 @@ class CircularPad3d(_CircularPad, dims=3):
     """`CircularPad1d` for the last three dimensions.
 
     ``padding`` is one number or ``(left, right, top, bottom, front, back)``.
+
+    Args:
+        padding: Elements on every side, one int, or two for each dimension from the last one on.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn

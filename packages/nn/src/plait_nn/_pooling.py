@@ -14,7 +14,15 @@ from plait_nn.functional._checks import Sizes, sizes_of
 class MaxPool2d(
     Layer, function="max_pool2d", fields="kernel_size stride padding dilation ceil_mode"
 ):
-    """Take the maximum of every window; see `plait_nn.functional.max_pool2d`.
+    """Take the maximum of every window; see `plait.nn.functional.max_pool2d`.
+
+    Args:
+        kernel_size: Size of the windows, one int or one for each dimension.
+        stride: Distance of the windows; None: `kernel_size`.
+        padding: Elements on every side of each dimension.
+        dilation: Distance of a window's elements.
+        return_indices: Whether to return the places of the maxima too, for unpooling.
+        ceil_mode: Whether a window that leaves the input at its end gives an element too.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -60,7 +68,15 @@ class _Windowed(Layer, fields="kernel_size stride padding"):
 
 
 class AvgPool2d(_Windowed, function="avg_pool2d"):
-    """Take the mean of every window; see `plait_nn.functional.avg_pool2d`.
+    """Take the mean of every window; see `plait.nn.functional.avg_pool2d`.
+
+    Args:
+        kernel_size: Size of the windows, one int or one for each dimension.
+        stride: Distance of the windows; None: `kernel_size`.
+        padding: Elements on every side of each dimension.
+        ceil_mode: Whether a window that leaves the input at its end gives an element too.
+        count_include_pad: Whether the padding's zeros count in the mean.
+        divisor_override: The divisor of each sum; None: the window's size.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -113,7 +129,10 @@ class _AdaptiveAvgPool(_AdaptivePool):
 
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPool, function="adaptive_avg_pool2d"):
-    """Average to a fixed output size; see `plait_nn.functional.adaptive_avg_pool2d`.
+    """Average to a fixed output size; see `plait.nn.functional.adaptive_avg_pool2d`.
+
+    Args:
+        output_size: Size of the result, one int or one for each dimension; None keeps a size.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -128,7 +147,15 @@ class AdaptiveAvgPool2d(_AdaptiveAvgPool, function="adaptive_avg_pool2d"):
 class MaxPool1d(MaxPool2d, function="max_pool1d"):
     """Take the maximum of every window of sequences (N, C, L) or (C, L).
 
-    See `MaxPool2d` and `plait_nn.functional.max_pool1d`.
+    See `MaxPool2d` and `plait.nn.functional.max_pool1d`.
+
+    Args:
+        kernel_size: Size of the windows, one int or one for each dimension.
+        stride: Distance of the windows; None: `kernel_size`.
+        padding: Elements on every side of each dimension.
+        dilation: Distance of a window's elements.
+        return_indices: Whether to return the places of the maxima too, for unpooling.
+        ceil_mode: Whether a window that leaves the input at its end gives an element too.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -140,7 +167,15 @@ class MaxPool1d(MaxPool2d, function="max_pool1d"):
 class MaxPool3d(MaxPool2d, function="max_pool3d"):
     """Take the maximum of every window of volumes (N, C, D, H, W) or (C, D, H, W).
 
-    See `MaxPool2d` and `plait_nn.functional.max_pool3d`.
+    See `MaxPool2d` and `plait.nn.functional.max_pool3d`.
+
+    Args:
+        kernel_size: Size of the windows, one int or one for each dimension.
+        stride: Distance of the windows; None: `kernel_size`.
+        padding: Elements on every side of each dimension.
+        dilation: Distance of a window's elements.
+        return_indices: Whether to return the places of the maxima too, for unpooling.
+        ceil_mode: Whether a window that leaves the input at its end gives an element too.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -152,7 +187,14 @@ class MaxPool3d(MaxPool2d, function="max_pool3d"):
 class AvgPool1d(_Windowed):
     """Take the mean of every window of sequences (N, C, L) or (C, L).
 
-    See `plait_nn.functional.avg_pool1d`.
+    See `plait.nn.functional.avg_pool1d`.
+
+    Args:
+        kernel_size: Size of the windows, one int or one for each dimension.
+        stride: Distance of the windows; None: `kernel_size`.
+        padding: Elements on every side of each dimension.
+        ceil_mode: Whether a window that leaves the input at its end gives an element too.
+        count_include_pad: Whether the padding's zeros count in the mean.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -190,7 +232,15 @@ class AvgPool1d(_Windowed):
 class AvgPool3d(AvgPool2d, function="avg_pool3d"):
     """Take the mean of every window of volumes (N, C, D, H, W) or (C, D, H, W).
 
-    See `AvgPool2d` and `plait_nn.functional.avg_pool3d`.
+    See `AvgPool2d` and `plait.nn.functional.avg_pool3d`.
+
+    Args:
+        kernel_size: Size of the windows, one int or one for each dimension.
+        stride: Distance of the windows; None: `kernel_size`.
+        padding: Elements on every side of each dimension.
+        ceil_mode: Whether a window that leaves the input at its end gives an element too.
+        count_include_pad: Whether the padding's zeros count in the mean.
+        divisor_override: The divisor of each sum; None: the window's size.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -224,7 +274,13 @@ class _LPPool(Layer, fields="norm_type kernel_size stride ceil_mode"):
 class LPPool1d(_LPPool, function="lp_pool1d"):
     """Take the p-norm of every window of sequences (N, C, L) or (C, L).
 
-    See `plait_nn.functional.lp_pool1d`.
+    See `plait.nn.functional.lp_pool1d`.
+
+    Args:
+        norm_type: The exponent p of the norm.
+        kernel_size: Size of the windows, one int or one for each dimension.
+        stride: Distance of the windows; None: `kernel_size`.
+        ceil_mode: Whether a window that leaves the input at its end gives an element too.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -236,7 +292,13 @@ class LPPool1d(_LPPool, function="lp_pool1d"):
 class LPPool2d(_LPPool, function="lp_pool2d"):
     """Take the p-norm of every window of images (N, C, H, W) or (C, H, W).
 
-    See `plait_nn.functional.lp_pool2d`.
+    See `plait.nn.functional.lp_pool2d`.
+
+    Args:
+        norm_type: The exponent p of the norm.
+        kernel_size: Size of the windows, one int or one for each dimension.
+        stride: Distance of the windows; None: `kernel_size`.
+        ceil_mode: Whether a window that leaves the input at its end gives an element too.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -248,7 +310,13 @@ class LPPool2d(_LPPool, function="lp_pool2d"):
 class LPPool3d(_LPPool, function="lp_pool3d"):
     """Take the p-norm of every window of volumes (N, C, D, H, W) or (C, D, H, W).
 
-    See `plait_nn.functional.lp_pool3d`.
+    See `plait.nn.functional.lp_pool3d`.
+
+    Args:
+        norm_type: The exponent p of the norm.
+        kernel_size: Size of the windows, one int or one for each dimension.
+        stride: Distance of the windows; None: `kernel_size`.
+        ceil_mode: Whether a window that leaves the input at its end gives an element too.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -260,7 +328,10 @@ class LPPool3d(_LPPool, function="lp_pool3d"):
 class AdaptiveAvgPool1d(_AdaptiveAvgPool, function="adaptive_avg_pool1d"):
     """Average sequences (N, C, L) or (C, L) to a fixed size.
 
-    See `plait_nn.functional.adaptive_avg_pool1d`.
+    See `plait.nn.functional.adaptive_avg_pool1d`.
+
+    Args:
+        output_size: Size of the result, one int or one for each dimension; None keeps a size.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -272,7 +343,10 @@ class AdaptiveAvgPool1d(_AdaptiveAvgPool, function="adaptive_avg_pool1d"):
 class AdaptiveAvgPool3d(_AdaptiveAvgPool, function="adaptive_avg_pool3d"):
     """Average volumes (N, C, D, H, W) or (C, D, H, W) to a fixed size.
 
-    See `plait_nn.functional.adaptive_avg_pool3d`.
+    See `plait.nn.functional.adaptive_avg_pool3d`.
+
+    Args:
+        output_size: Size of the result, one int or one for each dimension; None keeps a size.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -293,7 +367,11 @@ class _AdaptiveMaxPool(_AdaptivePool):
 class AdaptiveMaxPool1d(_AdaptiveMaxPool, function="adaptive_max_pool1d"):
     """Take maxima of sequences (N, C, L) or (C, L) to a fixed size.
 
-    See `plait_nn.functional.adaptive_max_pool1d`.
+    See `plait.nn.functional.adaptive_max_pool1d`.
+
+    Args:
+        output_size: Size of the result, one int or one for each dimension; None keeps a size.
+        return_indices: Whether to return the places of the maxima too, for unpooling.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -305,7 +383,11 @@ class AdaptiveMaxPool1d(_AdaptiveMaxPool, function="adaptive_max_pool1d"):
 class AdaptiveMaxPool2d(_AdaptiveMaxPool, function="adaptive_max_pool2d"):
     """Take maxima of images (N, C, H, W) or (C, H, W) to a fixed size.
 
-    See `plait_nn.functional.adaptive_max_pool2d`.
+    See `plait.nn.functional.adaptive_max_pool2d`.
+
+    Args:
+        output_size: Size of the result, one int or one for each dimension; None keeps a size.
+        return_indices: Whether to return the places of the maxima too, for unpooling.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -317,7 +399,11 @@ class AdaptiveMaxPool2d(_AdaptiveMaxPool, function="adaptive_max_pool2d"):
 class AdaptiveMaxPool3d(_AdaptiveMaxPool, function="adaptive_max_pool3d"):
     """Take maxima of volumes (N, C, D, H, W) or (C, D, H, W) to a fixed size.
 
-    See `plait_nn.functional.adaptive_max_pool3d`.
+    See `plait.nn.functional.adaptive_max_pool3d`.
+
+    Args:
+        output_size: Size of the result, one int or one for each dimension; None keeps a size.
+        return_indices: Whether to return the places of the maxima too, for unpooling.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -346,7 +432,12 @@ class _MaxUnpool(_Windowed):
 
 
 class MaxUnpool1d(_MaxUnpool, dims=1, function="max_unpool1d"):
-    """Put the maxima of `MaxPool1d` back; see `plait_nn.functional.max_unpool1d`.
+    """Put the maxima of `MaxPool1d` back; see `plait.nn.functional.max_unpool1d`.
+
+    Args:
+        kernel_size: Size of the windows, one int or one for each dimension.
+        stride: Distance of the windows; None: `kernel_size`.
+        padding: Elements on every side of each dimension.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -357,7 +448,12 @@ class MaxUnpool1d(_MaxUnpool, dims=1, function="max_unpool1d"):
 
 
 class MaxUnpool2d(_MaxUnpool, dims=2, function="max_unpool2d"):
-    """Put the maxima of `MaxPool2d` back; see `plait_nn.functional.max_unpool2d`.
+    """Put the maxima of `MaxPool2d` back; see `plait.nn.functional.max_unpool2d`.
+
+    Args:
+        kernel_size: Size of the windows, one int or one for each dimension.
+        stride: Distance of the windows; None: `kernel_size`.
+        padding: Elements on every side of each dimension.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -368,7 +464,12 @@ class MaxUnpool2d(_MaxUnpool, dims=2, function="max_unpool2d"):
 
 
 class MaxUnpool3d(_MaxUnpool, dims=3, function="max_unpool3d"):
-    """Put the maxima of `MaxPool3d` back; see `plait_nn.functional.max_unpool3d`.
+    """Put the maxima of `MaxPool3d` back; see `plait.nn.functional.max_unpool3d`.
+
+    Args:
+        kernel_size: Size of the windows, one int or one for each dimension.
+        stride: Distance of the windows; None: `kernel_size`.
+        padding: Elements on every side of each dimension.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -419,7 +520,7 @@ class _FractionalMaxPool(Layer):
 class FractionalMaxPool2d(_FractionalMaxPool, dims=2, function="fractional_max_pool2d"):
     """Take maxima of images (N, C, H, W) or (C, H, W) over windows at pseudorandom distances.
 
-    `plait_nn.functional.fractional_max_pool2d` has the formula.
+    `plait.nn.functional.fractional_max_pool2d` has the formula.
 
     Args:
         kernel_size: The windows' size.
@@ -436,6 +537,13 @@ class FractionalMaxPool2d(_FractionalMaxPool, dims=2, function="fractional_max_p
 
 class FractionalMaxPool3d(_FractionalMaxPool, dims=3, function="fractional_max_pool3d"):
     """Take maxima of volumes (N, C, D, H, W) or (C, D, H, W); see `FractionalMaxPool2d`.
+
+    Args:
+        kernel_size: Size of the windows, one int or one for each dimension.
+        output_size: Size of the result, one int or one for each dimension; None keeps a size.
+        output_ratio: Size of the result over that of the input, instead of `output_size`; in (0,
+            1).
+        return_indices: Whether to return the places of the maxima too, for unpooling.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn

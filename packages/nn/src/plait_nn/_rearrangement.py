@@ -15,6 +15,10 @@ from plait_nn.functional._checks import Sizes
 class Flatten(Layer, fields="start_dim end_dim"):
     """Make one dimension of those from ``start_dim`` to ``end_dim``.
 
+    Args:
+        start_dim: The first dimension to join.
+        end_dim: The last dimension to join.
+
     Example:
         >>> import plait_core as pc, plait_nn as nn
         >>> tuple(nn.Flatten()(pc.zeros(32, 1, 5, 5)).shape)
@@ -32,6 +36,10 @@ class Flatten(Layer, fields="start_dim end_dim"):
 
 class Unflatten(Layer, fields="dim unflattened_size"):
     """Make dimensions of sizes ``unflattened_size`` of one; one of them may be -1.
+
+    Args:
+        dim: The dimension to divide.
+        unflattened_size: The new sizes; one may be -1.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -67,7 +75,10 @@ class Unflatten(Layer, fields="dim unflattened_size"):
 
 
 class PixelShuffle(Layer, fields="upscale_factor"):
-    """Rearrange channels to pixels; see `plait_nn.functional.pixel_shuffle`.
+    """Rearrange channels to pixels; see `plait.nn.functional.pixel_shuffle`.
+
+    Args:
+        upscale_factor: The factor of height and width.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -84,7 +95,10 @@ class PixelShuffle(Layer, fields="upscale_factor"):
 
 
 class PixelUnshuffle(Layer, fields="downscale_factor"):
-    """Rearrange pixels to channels; see `plait_nn.functional.pixel_unshuffle`.
+    """Rearrange pixels to channels; see `plait.nn.functional.pixel_unshuffle`.
+
+    Args:
+        downscale_factor: The divisor of height and width.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -101,7 +115,10 @@ class PixelUnshuffle(Layer, fields="downscale_factor"):
 
 
 class ChannelShuffle(Layer, fields="groups"):
-    """Mix the channels of groups; see `plait_nn.functional.channel_shuffle`.
+    """Mix the channels of groups; see `plait.nn.functional.channel_shuffle`.
+
+    Args:
+        groups: Number of groups of channels.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -118,7 +135,13 @@ class ChannelShuffle(Layer, fields="groups"):
 
 
 class Unfold(Layer, fields="kernel_size dilation padding stride"):
-    """Make every window a column; see `plait_nn.functional.unfold`.
+    """Make every window a column; see `plait.nn.functional.unfold`.
+
+    Args:
+        kernel_size: Size of the windows, one int or one for each dimension.
+        dilation: Distance of a window's elements.
+        padding: Zeros on every side.
+        stride: Distance of the windows.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -140,7 +163,14 @@ class Unfold(Layer, fields="kernel_size dilation padding stride"):
 
 
 class Fold(Layer, fields="output_size kernel_size dilation padding stride"):
-    """Add columns up at the positions of their windows; see `plait_nn.functional.fold`.
+    """Add columns up at the positions of their windows; see `plait.nn.functional.fold`.
+
+    Args:
+        output_size: Height and width of the result.
+        kernel_size: Size of the windows, one int or one for each dimension.
+        dilation: Distance of a window's elements.
+        padding: Zeros on every side.
+        stride: Distance of the windows.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -170,7 +200,15 @@ class Fold(Layer, fields="output_size kernel_size dilation padding stride"):
 
 
 class Upsample(Module):
-    """Resize sequences, images or volumes; see `plait_nn.functional.interpolate`.
+    """Resize sequences, images or volumes; see `plait.nn.functional.interpolate`.
+
+    Args:
+        size: Size of the result, one int or one for each spatial dimension.
+        scale_factor: Size of the result over that of the input, instead of `size`.
+        mode: "nearest", "linear", "bilinear", "bicubic", "trilinear", "area" or "nearest-exact".
+        align_corners: Whether the corner elements of input and result lie on each other; for the
+            linear and cubic modes.
+        recompute_scale_factor: Whether the scale is computed again from the rounded size.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -216,6 +254,10 @@ class Upsample(Module):
 class UpsamplingNearest2d(Upsample):
     """Resize images by their nearest elements; an old name of `Upsample`.
 
+    Args:
+        size: Size of the result, one int or one for each spatial dimension.
+        scale_factor: Size of the result over that of the input, instead of `size`.
+
     Example:
         >>> import plait_core as pc, plait_nn as nn
         >>> tuple(nn.UpsamplingNearest2d(scale_factor=2)(pc.ones(1, 1, 2, 3)).shape)
@@ -232,6 +274,10 @@ class UpsamplingNearest2d(Upsample):
 
 class UpsamplingBilinear2d(Upsample):
     """Resize images bilinearly with aligned corners; an old name of `Upsample`.
+
+    Args:
+        size: Size of the result, one int or one for each spatial dimension.
+        scale_factor: Size of the result over that of the input, instead of `size`.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn

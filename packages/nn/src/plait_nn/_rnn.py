@@ -417,6 +417,17 @@ class GRU(RNNBase):
     with the gates r and z, sigmoids of :math:`W x_t + b + U h_{t-1} + c`. Arguments, input and
     output are those of `RNN`, without ``nonlinearity``.
 
+    Args:
+        input_size: Number of features of the input.
+        hidden_size: Number of features of the hidden state.
+        num_layers: Number of layers, each on the outputs of the one before.
+        bias: Whether there are biases.
+        batch_first: Whether input and output are (N, L, features) instead of (L, N, features).
+        dropout: Probability of dropout after each layer but the last.
+        bidirectional: Whether the sequence is read from its end too.
+        device: Where the parameters are; None is the default device.
+        dtype: The parameters' dtype; None is the default dtype.
+
     Raises:
         ShapeError: Input or state have other shapes.
 
@@ -456,6 +467,14 @@ class GRU(RNNBase):
 
 class RNNCellBase(Module):
     """Base of the cells: their parameters.
+
+    Args:
+        input_size: Number of features of the input.
+        hidden_size: Number of features of the hidden state.
+        bias: Whether there are biases.
+        num_chunks: Number of gates.
+        device: Where the parameters are; None is the default device.
+        dtype: The parameters' dtype; None is the default dtype.
 
     Example:
         >>> import plait_nn as nn
@@ -536,6 +555,14 @@ class RNNCell(RNNCellBase):
     Shapes: input (N, input_size) or (input_size), state and result (N, hidden_size) or
     (hidden_size).
 
+    Args:
+        input_size: Number of features of the input.
+        hidden_size: Number of features of the hidden state.
+        bias: Whether there are biases.
+        nonlinearity: The activation: "tanh" or "relu".
+        device: Where the parameters are; None is the default device.
+        dtype: The parameters' dtype; None is the default dtype.
+
     Example:
         >>> import plait_core as pc, plait_nn as nn
         >>> tuple(nn.RNNCell(10, 20)(pc.randn(3, 10)).shape)
@@ -565,6 +592,13 @@ class LSTMCell(RNNCellBase):
 
     Shapes: input (N, input_size) or (input_size), h and c (N, hidden_size) or (hidden_size).
 
+    Args:
+        input_size: Number of features of the input.
+        hidden_size: Number of features of the hidden state.
+        bias: Whether there are biases.
+        device: Where the parameters are; None is the default device.
+        dtype: The parameters' dtype; None is the default dtype.
+
     Example:
         >>> import plait_core as pc, plait_nn as nn
         >>> h, c = nn.LSTMCell(10, 20)(pc.randn(3, 10))
@@ -591,6 +625,13 @@ class LSTMCell(RNNCellBase):
 
 class GRUCell(RNNCellBase):
     """One step of `GRU`: from the input and the state to the next state; shapes as `RNNCell`.
+
+    Args:
+        input_size: Number of features of the input.
+        hidden_size: Number of features of the hidden state.
+        bias: Whether there are biases.
+        device: Where the parameters are; None is the default device.
+        dtype: The parameters' dtype; None is the default dtype.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn

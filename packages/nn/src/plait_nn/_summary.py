@@ -21,6 +21,17 @@ from plait_nn._shape_tensor import Counter, counting, map_tensors, without_bytes
 class SummaryRow:
     """One module with the outputs and costs of its calls, including its submodules'.
 
+    Args:
+        name: The module's dotted name.
+        kind: The name of its class.
+        depth: How many modules it is inside of.
+        output_shapes: The shapes of its outputs.
+        parameters: Number of elements of its parameters.
+        trainable: Number of those that require grad.
+        multiply_adds: Number of multiplications with an addition.
+        output_bytes: Bytes of its outputs.
+        calls: How often it was called.
+
     Example:
         >>> import plait_nn as nn
         >>> row = nn.summary(nn.Linear(3, 2), (5, 3)).rows[0]
@@ -51,6 +62,16 @@ class SummaryRow:
 @dataclass
 class Summary:
     """The result of `summary`; ``print`` shows it as a table, notebooks as an HTML table.
+
+    Args:
+        rows: A row for each module.
+        parameters: Number of elements of all parameters.
+        trainable: Number of those that require grad.
+        parameter_bytes: Bytes of the parameters.
+        buffer_bytes: Bytes of the buffers.
+        input_bytes: Bytes of the inputs.
+        activation_bytes: Bytes of the outputs of all modules without submodules.
+        multiply_adds: Number of multiplications with an addition.
 
     Example:
         >>> import plait_nn as nn

@@ -141,6 +141,20 @@ class TransformerDecoderLayer(_Layer):
 
     Arguments are those of `TransformerEncoderLayer`.
 
+    Args:
+        d_model: Number of features E.
+        nhead: Number of heads.
+        dim_feedforward: Number of features between the two linear layers.
+        dropout: Probability of dropout.
+        activation: Function between the linear layers, or its name: "relu" or "gelu".
+        layer_norm_eps: `eps` of the normalizations.
+        batch_first: Whether input and output are (N, L, E) instead of (L, N, E).
+        norm_first: Whether normalization comes before attention and linear layers instead of after
+            them.
+        bias: Whether layers have biases.
+        device: Where the parameters are; None is the default device.
+        dtype: The parameters' dtype; None is the default dtype.
+
     Example:
         >>> import plait_core as pc, plait_nn as nn
         >>> layer = nn.TransformerDecoderLayer(16, 4, 32)
@@ -248,6 +262,11 @@ class TransformerEncoder(_Stack):
 
 class TransformerDecoder(_Stack):
     """Several copies of a decoder layer, one after the other; see `TransformerEncoder`.
+
+    Args:
+        decoder_layer: The layer, which is copied.
+        num_layers: Number of layers.
+        norm: A layer after the last one, or None.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn

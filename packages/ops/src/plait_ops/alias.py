@@ -44,12 +44,13 @@ def alias(
     doc = of.summary.replace(f"pc.{base}(", f"pc.{public}(")
     operator = Composite(
         of.schema.text.replace(of.schema.name, name, 1),
-        doc=f"Another name of `{of.schema.base}`:\n\n{doc}",
+        doc=f"Another name of `{of.schema.base}`. {doc}",
         inplace=of.inplace and "method" in variants.split() if inplace is None else inplace,
         dtypes=of.dtypes,
         variants=variants,
         zero_preserving=of.zero_preserving,
     )
+    operator.meanings = of.meanings
     operator.sharding = of.sharding
     operator.decompose(_function(name, of))
     return operator

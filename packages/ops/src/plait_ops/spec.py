@@ -12,7 +12,7 @@ import pathlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from plait_ops import promotion, rules, schema as grammar
+from plait_ops import glossary, promotion, rules, schema as grammar
 from plait_ops.promotion import GROUPS
 from plait_ops.sampling import Sample, Sampler
 from plait_ops.words import numel
@@ -85,7 +85,8 @@ class Operator:
 
     Args:
         schema: a schema string, see docs/design/0003.
-        doc: one line, then formula, shapes, dtypes, errors and an example.
+        doc: one line, then formula, shapes, dtypes, errors and an example. A block ``Args:`` has
+            the arguments that mean something else than `plait_ops.glossary` says.
         inplace: it has the form ``name_``.
         out: it has the form ``out=``; default: it does if all results are new tensors, and it is no
             part of other operators (`has_out_form`).
@@ -137,7 +138,7 @@ class Operator:
         self.schema = grammar.parse(schema)
         self.lapack, self.libm = lapack, libm
         self.widens = self._checked_widens(widens)
-        self.summary = inspect.cleandoc(doc)
+        self.summary, self.meanings = glossary.own_meanings(inspect.cleandoc(doc))
         self.unpredictable, self.auxiliary = unpredictable or random, tuple(auxiliary)
         self.inplace, self.dtypes, self.kernel = inplace, dtypes, kernel
         self.random, self.any_device = random, any_device
@@ -161,6 +162,8 @@ class Operator:
             raise SpecError(f"{self.name}: `libm` must be all, wide or complex, got {libm!r}")
         if dtypes not in GROUPS:
             raise SpecError(f"{self.name}: `dtypes` must be one of {tuple(GROUPS)}, got {dtypes!r}")
+        for name in self.meanings:
+            self.schema.argument(name)  # a text for an argument that does not exist is an error
         if self.name in REGISTRY:
             raise SpecError(
                 f"{self.name} is specified twice: {REGISTRY[self.name].file} and {self.file}"
@@ -225,7 +228,27 @@ class Operator:
 
     @property
     def doc(self) -> str:
-        """The documentation: the spec's text, and paragraphs for the operator's kind."""
+        """The documentation: the spec's text, its arguments, and paragraphs for the operator's
+        kind. The arguments of an operator are those of all its overloads.
+        """
+        if self.internal:
+            return self.text
+        own = (self.schema, self.text, self.meanings)
+        return glossary.with_arguments(
+            [own, *((o.schema, o.text, o.meanings) for o in self.overloads)], out=self.out
+        )
+
+    @property
+    def overloads(self) -> list[Operator]:
+        """The overloads of an operator without one: `max.dim` of `max`."""
+        if self.schema.overload:
+            return []
+        named = (each for each in REGISTRY.values() if each.schema.base == self.name)
+        return [each for each in named if each is not self]
+
+    @property
+    def text(self) -> str:
+        """The documentation without its arguments."""
         return self.summary
 
     @property
@@ -507,7 +530,7 @@ class Pointwise(Operator):
         )
 
     @property
-    def doc(self) -> str:
+    def text(self) -> str:
         return self.summary + _pointwise_paragraphs(self)
 
     @property
@@ -590,7 +613,7 @@ class Reduction(Operator):
         self.cost_function = _one_for_each_element
 
     @property
-    def doc(self) -> str:
+    def text(self) -> str:
         return self.summary + _reduction_paragraphs(self)
 
     def run_reference(self, values: dict[str, Any]) -> Any:
@@ -651,7 +674,7 @@ class Composite(Operator):
         self.zero_preserving = zero_preserving
 
     @property
-    def doc(self) -> str:
+    def text(self) -> str:
         halves = (
             "\n\nfloat16 and bfloat16 are computed in float32, and each result is rounded once."
         )

@@ -63,6 +63,9 @@ def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHandl
     It may return new arguments, as a hook of `Optimizer.register_step_pre_hook`. Hooks of all
     optimizers run before an optimizer's own.
 
+    Args:
+        hook: The function to call.
+
     Example:
         >>> import numpy as np, plait_optim as optim
         >>> sgd = optim.SGD([np.ones(2)], lr=0.1)
@@ -75,6 +78,9 @@ def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHandl
 
 def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call ``hook(optimizer, args, kwargs)`` after each step of every optimizer.
+
+    Args:
+        hook: The function to call.
 
     Example:
         >>> import numpy as np, plait_optim as optim

@@ -37,6 +37,10 @@ class Kernel(NamedTuple):
 class Event(Rates):
     """One operator call, backward node or range. Times are in microseconds, memory in bytes.
 
+    Args:
+        all_events: The events of the recording.
+        row: The number of its row.
+
     Attributes:
         id: the number of its row in the recording.
         count, is_async, is_remote, is_legacy: 1 and False; PyTorch has these names.

@@ -113,7 +113,7 @@ class Recorded:
     # ---- files ---------------------------------------------------------------------------------
 
     def save(self, path: Path) -> None:
-        """Write the recording as it is, for `plait_profiler.load`; see `save_recording`."""
+        """Write the recording as it is, for `plait.profiler.load`; see `save_recording`."""
         from plait_profiler._native import save_recording
 
         save_recording(self.recording(), path)
@@ -171,13 +171,13 @@ class Recorded:
     # ---- pictures ------------------------------------------------------------------------------
 
     def timeline_figure(self, **options: Any) -> Any:
-        """Return a Matplotlib figure of the timeline; see `plait_profiler.timeline_figure`."""
+        """Return a Matplotlib figure of the timeline; see `plait.profiler.timeline_figure`."""
         from plait_profiler._pictures import timeline_figure
 
         return timeline_figure(self.recording(), **options)
 
     def memory_figure(self, **options: Any) -> Any:
-        """Return a Matplotlib figure of memory by category; see `plait_profiler.memory_figure`."""
+        """Return a Matplotlib figure of memory by category; see `plait.profiler.memory_figure`."""
         from plait_profiler._pictures import memory_figure
 
         return memory_figure(self.recording(), **options)
@@ -185,6 +185,9 @@ class Recorded:
 
 def load(path: Path) -> Recorded:
     """Read a recording that `profile.save` wrote.
+
+    Args:
+        path: The file that `export_chrome_trace` wrote.
 
     Raises:
         OSError: if the file cannot be read.

@@ -276,6 +276,12 @@ def watch(
 ) -> Watch:
     """Begin to watch this program, for as long as it runs; see `Watch`.
 
+    Args:
+        every: Seconds between the beginnings of two windows.
+        window: Seconds of a window, in which calls are recorded.
+        line: Whether a line is printed after each window.
+        port: A port of this host that serves the results; None: no server.
+
     Example:
         >>> from plait_profiler import watch
         >>> seen = watch()

@@ -68,6 +68,10 @@ def _is_computed_there(a: Tensor, b: Tensor) -> bool:
 def equal(input: Tensor, other: Tensor) -> bool:
     """Return whether two tensors have the same shape and equal elements.
 
+    Args:
+        input: The tensor.
+        other: The second tensor.
+
     Example:
         >>> import plait_core as pc
         >>> pc.equal(pc.tensor([1, 2]), pc.tensor([1, 2]))

@@ -28,6 +28,9 @@ def _atleast(name: str, tensors: tuple[Any, ...]) -> Any:
 def atleast_1d(*tensors: Any) -> Any:
     """Return views of tensors, 0-d ones as vectors; a tuple for several tensors.
 
+    Args:
+        *tensors: The tensors, as arguments or in one list.
+
     Example:
         >>> import plait_core as pc
         >>> pc.atleast_1d(pc.tensor(5), pc.tensor([1]))
@@ -38,6 +41,9 @@ def atleast_1d(*tensors: Any) -> Any:
 
 def atleast_2d(*tensors: Any) -> Any:
     """Return views of tensors with at least 2 dimensions; a vector becomes a row.
+
+    Args:
+        *tensors: The tensors, as arguments or in one list.
 
     Example:
         >>> import plait_core as pc
@@ -50,6 +56,9 @@ def atleast_2d(*tensors: Any) -> Any:
 def atleast_3d(*tensors: Any) -> Any:
     """Return views of tensors with at least 3 dimensions; a matrix gets a depth of 1.
 
+    Args:
+        *tensors: The tensors, as arguments or in one list.
+
     Example:
         >>> import plait_core as pc
         >>> pc.atleast_3d(pc.tensor([5, 6])).shape
@@ -60,6 +69,9 @@ def atleast_3d(*tensors: Any) -> Any:
 
 def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
     """Return views of tensors in the shape to which they all broadcast.
+
+    Args:
+        *tensors: The tensors, as arguments or in one list.
 
     Raises:
         ShapeError: if they do not broadcast.
@@ -95,6 +107,9 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
 def cartesian_prod(*tensors: Any) -> Tensor:
     """Return all combinations of one element of each vector, as rows.
 
+    Args:
+        *tensors: The tensors, as arguments or in one list.
+
     Raises:
         ShapeError: unless all are vectors.
 
@@ -108,6 +123,9 @@ def cartesian_prod(*tensors: Any) -> Tensor:
 
 def broadcast_shapes(*shapes: int | Sequence[int]) -> Size:
     """Return the shape to which tensors of the given shapes broadcast.
+
+    Args:
+        *shapes: The shapes.
 
     Raises:
         ShapeError: if they do not broadcast.

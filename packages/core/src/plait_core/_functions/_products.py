@@ -92,6 +92,10 @@ def _shape_error(text: str) -> Exception:
 def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
     """Multiply matrices in the order that takes the fewest multiplications: `linalg.multi_dot`.
 
+    Args:
+        *matrices: The matrices, at least two.
+        out: A tensor for the result, or None.
+
     Example:
         >>> import plait_core as pc
         >>> tuple(pc.chain_matmul(pc.ones(1, 2), pc.ones(2, 3), pc.ones(3, 4)).shape)

@@ -39,6 +39,13 @@ class CompressedTensor(SparseBase):
     `isinstance`, not to `is_tensor`: it has the operations of a matrix, which run on its values or
     on its coordinates, and gradients flow through the values and through dense factors.
 
+    Args:
+        bounds: Where each row or column begins.
+        places: Column or row of each element.
+        stored: The stored elements.
+        shape: Shape of the whole.
+        kind: The layout.
+
     Example:
         >>> import plait_core as pc
         >>> x = pc.tensor([[0.0, 2.0], [3.0, 4.0]]).to_sparse_csr()
@@ -668,6 +675,14 @@ def sparse_csr_tensor(
 ) -> CompressedTensor:
     """Make a matrix in the layout `sparse_csr`; see `sparse_compressed_tensor`.
 
+    Args:
+        crow_indices: Where each row begins in `col_indices`.
+        col_indices: Column of each value or block.
+        values: The values or blocks.
+        size: Shape of the whole; None: the smallest that has all indices.
+        **options: `dtype`, `device`, `requires_grad` and `check_invariants`, as of
+            `sparse_coo_tensor`.
+
     Example:
         >>> import plait_core as pc
         >>> pc.sparse_csr_tensor([0, 1, 2], [1, 0], [5.0, 6.0], (2, 2)).to_dense()
@@ -685,6 +700,14 @@ def sparse_csc_tensor(
     **options: Any,
 ) -> CompressedTensor:
     """Make a matrix in the layout `sparse_csc`; see `sparse_compressed_tensor`.
+
+    Args:
+        ccol_indices: Where each column begins in `row_indices`.
+        row_indices: Row of each value or block.
+        values: The values or blocks.
+        size: Shape of the whole; None: the smallest that has all indices.
+        **options: `dtype`, `device`, `requires_grad` and `check_invariants`, as of
+            `sparse_coo_tensor`.
 
     Example:
         >>> import plait_core as pc
@@ -704,6 +727,14 @@ def sparse_bsr_tensor(
 ) -> CompressedTensor:
     """Make a matrix in the layout `sparse_bsr`; see `sparse_compressed_tensor`.
 
+    Args:
+        crow_indices: Where each row begins in `col_indices`.
+        col_indices: Column of each value or block.
+        values: The values or blocks.
+        size: Shape of the whole; None: the smallest that has all indices.
+        **options: `dtype`, `device`, `requires_grad` and `check_invariants`, as of
+            `sparse_coo_tensor`.
+
     Example:
         >>> import plait_core as pc
         >>> pc.sparse_bsr_tensor([0, 1], [1], [[[5.0, 6.0]]], (1, 4)).to_dense()
@@ -720,6 +751,14 @@ def sparse_bsc_tensor(
     **options: Any,
 ) -> CompressedTensor:
     """Make a matrix in the layout `sparse_bsc`; see `sparse_compressed_tensor`.
+
+    Args:
+        ccol_indices: Where each column begins in `row_indices`.
+        row_indices: Row of each value or block.
+        values: The values or blocks.
+        size: Shape of the whole; None: the smallest that has all indices.
+        **options: `dtype`, `device`, `requires_grad` and `check_invariants`, as of
+            `sparse_coo_tensor`.
 
     Example:
         >>> import plait_core as pc

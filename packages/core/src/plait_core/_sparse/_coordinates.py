@@ -37,6 +37,12 @@ class SparseTensor(SparseBase, _core._Sparse):
     through the values and through dense factors. An index that occurs several times stands for the
     sum of its values; `coalesce` adds them up.
 
+    Args:
+        positions: Indices of the stored elements: shape (dimensions, n).
+        stored: The stored elements.
+        shape: Shape of the whole.
+        coalesced: Whether no index stands twice.
+
     Example:
         >>> import plait_core as pc
         >>> x = pc.tensor([[0.0, 2.0], [3.0, 0.0]]).to_sparse()

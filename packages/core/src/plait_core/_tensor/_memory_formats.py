@@ -37,6 +37,9 @@ class memory_format(_Constant):  # noqa: N801
 
     A tensor has no attribute for its format: its strides give the order of its elements.
 
+    Args:
+        name: The name.
+
     Example:
         >>> import plait_core as pc
         >>> x = pc.zeros(2, 3, 4, 5).contiguous(memory_format=pc.channels_last)
@@ -50,6 +53,9 @@ class memory_format(_Constant):  # noqa: N801
 class layout(_Constant):  # noqa: N801
     """The way in which a tensor stores its elements: `strided`, `sparse_coo` for a `SparseTensor`,
     or one of `sparse_csr`, `sparse_csc`, `sparse_bsr` and `sparse_bsc` for a `CompressedTensor`.
+
+    Args:
+        name: The name.
 
     Example:
         >>> import plait_core as pc

@@ -44,6 +44,10 @@ def get_device(self: Tensor) -> int:
 def is_same_size(input: Tensor, other: Tensor) -> bool:
     """Return whether two tensors have the same shape.
 
+    Args:
+        input: The tensor.
+        other: The second tensor.
+
     Example:
         >>> import plait_core as pc
         >>> pc.zeros(2, 3).is_same_size(pc.ones(2, 3))

@@ -16,6 +16,9 @@ from plait_core._core import Tensor
 class UntypedStorage:
     """The bytes that a tensor and its views share.
 
+    Args:
+        tensor: The tensor.
+
     Example:
         >>> import plait_core as pc
         >>> x = pc.zeros(4)

@@ -57,7 +57,7 @@ def arange(
 def asarray(
     obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None
 ) -> Tensor:
-    """Return an array of numbers, nested sequences or another array; see `plait_core.asarray`."""
+    """Return an array of numbers, nested sequences or another array; see `plait.asarray`."""
     return _creation.asarray(obj, dtype=dtype, device=device, copy=copy)
 
 

@@ -281,6 +281,12 @@ def load_state_dict(
 ) -> None:
     """Call `load`; an older name.
 
+    Args:
+        state_dict: The state.
+        storage_reader: Reads the files.
+        process_group: The ranks; None: all.
+        **options: `StateDictOptions`, or None.
+
     Example:
         >>> import tempfile, plait_core as pc
         >>> import plait_distributed.checkpoint as dcp

@@ -218,7 +218,7 @@ def save(
     one that ends last remains. Saves of one process into one folder end in the order of the calls.
 
     Args:
-        state_dict: tensors and values that ``plait_core.save`` takes, in dicts; objects with
+        state_dict: tensors and values that ``plait.save`` takes, in dicts; objects with
             ``state_dict()``, such as modules, give theirs.
         checkpoint_id: the folder.
         storage_writer: in its place, a `FileSystemWriter`.
@@ -348,6 +348,12 @@ def save_state_dict(
     state_dict: dict[str, Any], storage_writer: Any, process_group: Any = None, **options: Any
 ) -> Any:
     """Call `save`; an older name.
+
+    Args:
+        state_dict: The state.
+        storage_writer: Writes the files.
+        process_group: The ranks; None: all.
+        **options: `StateDictOptions`, or None.
 
     Example:
         >>> import tempfile, plait_core as pc

@@ -382,6 +382,12 @@ def get_state_dict(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the states of a model and of its optimizers.
 
+    Args:
+        model: The model.
+        optimizers: The optimizer, or several.
+        submodules: The submodules to take; None: all.
+        options: `StateDictOptions`, or None.
+
     Example:
         >>> import plait_nn as nn, plait_optim
         >>> from plait_distributed.checkpoint import get_state_dict
@@ -406,6 +412,13 @@ def set_state_dict(
     options: StateDictOptions | None = None,
 ) -> Any:
     """Load the states of a model and of its optimizers.
+
+    Args:
+        model: The model.
+        optimizers: The optimizer, or several.
+        model_state_dict: The model's state.
+        optim_state_dict: The optimizers' state.
+        options: `StateDictOptions`, or None.
 
     Example:
         >>> import plait_nn as nn, plait_optim

@@ -81,6 +81,10 @@ class Part:
 class Batch:
     """A batch of all ranks, and the parts of it that this rank computes.
 
+    Args:
+        own: The parts of this rank.
+        is_even: Whether all ranks have as many parts.
+
     Attributes:
         epoch: which pass over the data set.
         number: of the batch in the epoch.

@@ -20,6 +20,9 @@ _Module: Any = require("nn").Module
 class UnshardHandle:
     """Parameters that are being gathered.
 
+    Args:
+        group: The parameters, or None if there are none.
+
     Example:
         >>> from plait_distributed.fsdp import fully_shard
         >>> def early(model):

@@ -72,6 +72,9 @@ class MixedPrecision:
 class CPUOffload:
     """Parameters lie on the CPU in any case.
 
+    Args:
+        offload_params: Whether parameters are kept on the CPU.
+
     Example:
         >>> from plait_distributed.fsdp import CPUOffload
         >>> CPUOffload()
@@ -142,6 +145,9 @@ class FullStateDictConfig(StateDictConfig):
 class LocalStateDictConfig(StateDictConfig):
     """Options of a state that is not there.
 
+    Args:
+        offload_to_cpu: Whether the state is moved to the CPU.
+
     Example:
         >>> from plait_distributed.fsdp import LocalStateDictConfig
         >>> LocalStateDictConfig()
@@ -152,6 +158,9 @@ class LocalStateDictConfig(StateDictConfig):
 @dataclass
 class ShardedStateDictConfig(StateDictConfig):
     """Options of a state of DTensors.
+
+    Args:
+        offload_to_cpu: Whether the state is moved to the CPU.
 
     Example:
         >>> from plait_distributed.fsdp import ShardedStateDictConfig
@@ -177,6 +186,9 @@ class OptimStateDictConfig:
 class FullOptimStateDictConfig(OptimStateDictConfig):
     """Options of an optimizer's state of whole tensors, on rank 0 alone with `rank0_only`.
 
+    Args:
+        offload_to_cpu: Whether the state is moved to the CPU.
+
     Example:
         >>> from plait_distributed.fsdp import FullOptimStateDictConfig
         >>> FullOptimStateDictConfig(rank0_only=True).offload_to_cpu
@@ -190,6 +202,9 @@ class FullOptimStateDictConfig(OptimStateDictConfig):
 class ShardedOptimStateDictConfig(OptimStateDictConfig):
     """Options of an optimizer's state of DTensors.
 
+    Args:
+        offload_to_cpu: Whether the state is moved to the CPU.
+
     Example:
         >>> from plait_distributed.fsdp import ShardedOptimStateDictConfig
         >>> ShardedOptimStateDictConfig()
@@ -200,6 +215,11 @@ class ShardedOptimStateDictConfig(OptimStateDictConfig):
 @dataclass
 class StateDictSettings:
     """The settings of `FullyShardedDataParallel.state_dict_type`.
+
+    Args:
+        state_dict_type: The form of the state.
+        state_dict_config: Options of the model's state.
+        optim_state_dict_config: Options of the optimizer's state.
 
     Example:
         >>> from plait_distributed.fsdp import StateDictSettings

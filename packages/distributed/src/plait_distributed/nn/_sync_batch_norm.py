@@ -18,7 +18,7 @@ class SyncBatchNorm(_SyncBatchNorm):  # type: ignore[misc]
 
     In training every process computes with the mean and variance of all batches together, also if
     they have different sizes, and keeps the same running statistics. In evaluation, without a
-    process group, and in a group of one process it is `plait_nn.BatchNorm2d` for any number of
+    process group, and in a group of one process it is `plait.nn.BatchNorm2d` for any number of
     dimensions.
 
     Args:

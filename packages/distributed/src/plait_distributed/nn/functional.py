@@ -59,7 +59,7 @@ class _AllReduce(_Function):  # type: ignore[misc]
 
 
 def all_reduce(tensor: Any, op: ReduceOp = ReduceOp.SUM, group: Any = None) -> Any:
-    """Return the sum, or another reduction, over all ranks; see `plait_distributed.all_reduce`.
+    """Return the sum, or another reduction, over all ranks; see `plait.distributed.all_reduce`.
 
     Raises:
         NotImplementedError: a gradient is needed of another reduction than SUM and AVG.

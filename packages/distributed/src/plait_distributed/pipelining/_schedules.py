@@ -179,6 +179,15 @@ class ScheduleGPipe(PipelineScheduleSingle):
         Huang et al., "GPipe: Efficient Training of Giant Neural Networks using Pipeline
         Parallelism", 2019.
 
+    Args:
+        stage: This rank's stage.
+        n_microbatches: Into how many parts a batch is cut.
+        loss_fn: The loss of output and target, on the last stage.
+        args_chunk_spec: How positional arguments are cut; None: along dimension 0.
+        kwargs_chunk_spec: How keyword arguments are cut; None: along dimension 0.
+        output_merge_spec: How outputs are joined; None: along dimension 0.
+        scale_grads: Whether gradients are divided by the number of parts.
+
     Example:
         >>> import plait_core as pc, plait_nn as nn, plait_distributed as dist
         >>> from plait_distributed.pipelining import PipelineStage, ScheduleGPipe
@@ -204,6 +213,15 @@ class Schedule1F1B(PipelineScheduleSingle):
 
     Reference:
         Narayanan et al., "PipeDream: Generalized Pipeline Parallelism for DNN Training", 2019.
+
+    Args:
+        stage: This rank's stage.
+        n_microbatches: Into how many parts a batch is cut.
+        loss_fn: The loss of output and target, on the last stage.
+        args_chunk_spec: How positional arguments are cut; None: along dimension 0.
+        kwargs_chunk_spec: How keyword arguments are cut; None: along dimension 0.
+        output_merge_spec: How outputs are joined; None: along dimension 0.
+        scale_grads: Whether gradients are divided by the number of parts.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn, plait_distributed as dist

@@ -81,6 +81,9 @@ class DTensor(_Tensor):  # type: ignore[misc]
 
     `distribute_tensor` and `from_local` make them.
 
+    Args:
+        data: The local tensor.
+
     Example:
         >>> import plait_core as pc, plait_distributed as dist
         >>> from plait_distributed.tensor import Shard, distribute_tensor

@@ -70,6 +70,12 @@ def zeros(
 ) -> DTensor:
     """Return zeros; see `empty`.
 
+    Args:
+        *size: Shape of the whole.
+        device_mesh: The mesh; None: the current one.
+        placements: A placement for each dimension of the mesh; None: copies.
+        **options: `dtype`, `requires_grad` and `layout`.
+
     Example:
         >>> from plait_distributed.tensor import Shard, zeros
         >>> def state(mesh):
@@ -82,6 +88,12 @@ def ones(
     *size: Any, device_mesh: DeviceMesh | None = None, placements: Any = None, **options: Any
 ) -> DTensor:
     """Return ones; see `empty`.
+
+    Args:
+        *size: Shape of the whole.
+        device_mesh: The mesh; None: the current one.
+        placements: A placement for each dimension of the mesh; None: copies.
+        **options: `dtype`, `requires_grad` and `layout`.
 
     Example:
         >>> from plait_distributed.tensor import Shard, ones
@@ -100,6 +112,13 @@ def full(
     **options: Any,
 ) -> DTensor:
     """Return one number everywhere; see `empty`.
+
+    Args:
+        size: Shape of the whole.
+        fill_value: The value of every element.
+        device_mesh: The mesh; None: the current one.
+        placements: A placement for each dimension of the mesh; None: copies.
+        **options: `dtype`, `requires_grad` and `layout`.
 
     Example:
         >>> from plait_distributed.tensor import Shard, full
@@ -131,6 +150,12 @@ def rand(
 
     Each rank has the whole in memory meanwhile.
 
+    Args:
+        *size: Shape of the whole.
+        device_mesh: The mesh; None: the current one.
+        placements: A placement for each dimension of the mesh; None: copies.
+        **options: `dtype`, `requires_grad` and `layout`.
+
     Example:
         >>> from plait_distributed.tensor import Shard, rand
         >>> def noise(mesh):
@@ -143,6 +168,12 @@ def randn(
     *size: Any, device_mesh: DeviceMesh | None = None, placements: Any = None, **options: Any
 ) -> DTensor:
     """Return normal numbers; see `rand`.
+
+    Args:
+        *size: Shape of the whole.
+        device_mesh: The mesh; None: the current one.
+        placements: A placement for each dimension of the mesh; None: copies.
+        **options: `dtype`, `requires_grad` and `layout`.
 
     Example:
         >>> from plait_distributed.tensor import Shard, randn

@@ -44,6 +44,9 @@ class Replicate(Placement):
 class Shard(Placement):
     """Each process has a part along a dimension, of the length of a chunk; the last have the rest.
 
+    Args:
+        dim: The dimension that is divided.
+
     Example:
         >>> from plait_distributed.tensor import Shard
         >>> Shard(1), Shard(1).is_shard(0)
@@ -75,6 +78,9 @@ class Shard(Placement):
 @dataclass(frozen=True)
 class Partial(Placement):
     """The processes' tensors are to be reduced.
+
+    Args:
+        reduce_op: How the parts are combined: "sum", "avg", "product", "min" or "max".
 
     Example:
         >>> from plait_distributed.tensor import Partial

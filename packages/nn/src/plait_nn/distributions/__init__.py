@@ -2,7 +2,7 @@
 
 Names, arguments and defaults are PyTorch's. `sample` draws, `rsample` draws so that gradients reach
 the parameters (a variational autoencoder), ``log_prob(action)`` is what a policy gradient needs
-(REINFORCE). The parts are modules too, such as `plait_nn.distributions.transforms`.
+(REINFORCE). The parts are modules too, such as `plait.nn.distributions.transforms`.
 
 Example:
     >>> import plait_core as pc

@@ -56,6 +56,8 @@ class Bernoulli(BinaryParameter, ExponentialFamily):
     Args:
         probs: the probability of 1, or else
         logits: ``log(probs / (1 - probs))``.
+        validate_args: Whether parameters and values are checked; None: as
+            `set_default_validate_args` says.
 
     Example:
         >>> import plait_core as pc

@@ -23,6 +23,8 @@ class Binomial(BinaryParameter, Distribution):
         total_count: the number of trials.
         probs: the probability of success, or else
         logits: ``log(probs / (1 - probs))``.
+        validate_args: Whether parameters and values are checked; None: as
+            `set_default_validate_args` says.
 
     Example:
         >>> import plait_core as pc

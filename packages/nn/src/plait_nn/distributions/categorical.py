@@ -22,6 +22,8 @@ class Categorical(ProbsOrLogits, Distribution):
     Args:
         probs: weights, which are normalised, or else
         logits: logarithms of weights.
+        validate_args: Whether parameters and values are checked; None: as
+            `set_default_validate_args` says.
 
     Example:
         >>> import plait_core as pc

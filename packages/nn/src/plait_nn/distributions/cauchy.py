@@ -17,6 +17,12 @@ class Cauchy(LocationScale):
 
     It has neither mean nor variance (nan and infinite).
 
+    Args:
+        loc: The location.
+        scale: The scale; positive.
+        validate_args: Whether parameters and values are checked; None: as
+            `set_default_validate_args` says.
+
     Example:
         >>> import plait_core as pc
         >>> from plait_nn.distributions import Cauchy

@@ -15,6 +15,11 @@ __all__ = ["Chi2"]
 class Chi2(Gamma):
     """The distribution of a sum of ``df`` squared standard normal numbers: Gamma(df / 2, 1 / 2).
 
+    Args:
+        df: Degrees of freedom; positive.
+        validate_args: Whether parameters and values are checked; None: as
+            `set_default_validate_args` says.
+
     Example:
         >>> from plait_nn.distributions import Chi2
         >>> Chi2(3.0).mean

@@ -25,6 +25,8 @@ class ContinuousBernoulli(BinaryParameter, ExponentialFamily):
         probs: p in (0, 1), or else
         logits: ``log(p / (1 - p))``.
         lims: between these bounds the normalizer is computed by its series around 1/2.
+        validate_args: Whether parameters and values are checked; None: as
+            `set_default_validate_args` says.
 
     Example:
         >>> import plait_core as pc

@@ -21,6 +21,8 @@ class Dirichlet(ExponentialFamily):
 
     Args:
         concentration: the ``a``, in the last dimension.
+        validate_args: Whether parameters and values are checked; None: as
+            `set_default_validate_args` says.
 
     Example:
         >>> import plait_core as pc

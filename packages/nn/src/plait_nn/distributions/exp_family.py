@@ -18,6 +18,12 @@ class ExponentialFamily(Distribution):
     (F) and ``_mean_carrier_measure`` (the mean of k), and gets its entropy from them:
     ``F - <theta, dF / dtheta> - E[k]``. It is computed by the autograd engine and has no gradient.
 
+    Args:
+        batch_shape: Shape of independent distributions.
+        event_shape: Shape of one sample.
+        validate_args: Whether parameters and values are checked; None: as
+            `set_default_validate_args` says.
+
     Example:
         >>> import plait_core as pc
         >>> from plait_nn.distributions import Bernoulli, ExponentialFamily

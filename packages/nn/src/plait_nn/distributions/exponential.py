@@ -17,6 +17,11 @@ __all__ = ["Exponential"]
 class Exponential(ExponentialFamily):
     """The exponential distribution: density ``rate * exp(-rate * x)`` for x of at least 0.
 
+    Args:
+        rate: The rate: 1 / scale; positive.
+        validate_args: Whether parameters and values are checked; None: as
+            `set_default_validate_args` says.
+
     Example:
         >>> from plait_nn.distributions import Exponential
         >>> Exponential(4.0).mean

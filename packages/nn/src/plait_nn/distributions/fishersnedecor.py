@@ -19,6 +19,12 @@ __all__ = ["FisherSnedecor"]
 class FisherSnedecor(Distribution):
     """The ratio of two chi-squared numbers, each divided by its degrees of freedom.
 
+    Args:
+        df1: First degrees of freedom; positive.
+        df2: Second degrees of freedom; positive.
+        validate_args: Whether parameters and values are checked; None: as
+            `set_default_validate_args` says.
+
     Example:
         >>> from plait_nn.distributions import FisherSnedecor
         >>> FisherSnedecor(1.0, 4.0).mean

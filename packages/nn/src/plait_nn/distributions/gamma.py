@@ -30,6 +30,8 @@ class Gamma(ExponentialFamily):
     Args:
         concentration: the shape ``a``.
         rate: the inverse of the scale.
+        validate_args: Whether parameters and values are checked; None: as
+            `set_default_validate_args` says.
 
     Example:
         >>> from plait_nn.distributions import Gamma

@@ -25,6 +25,8 @@ class GeneralizedPareto(Distribution):
         loc: the lower end of the support.
         scale: the unit.
         concentration: the shape c; a larger one gives a heavier tail.
+        validate_args: Whether parameters and values are checked; None: as
+            `set_default_validate_args` says.
 
     Example:
         >>> import plait_core as pc

@@ -23,6 +23,8 @@ class Geometric(BinaryParameter, Distribution):
     Args:
         probs: the probability of success, above 0, or else
         logits: ``log(probs / (1 - probs))``.
+        validate_args: Whether parameters and values are checked; None: as
+            `set_default_validate_args` says.
 
     Example:
         >>> from plait_nn.distributions import Geometric

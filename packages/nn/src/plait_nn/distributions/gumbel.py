@@ -23,6 +23,12 @@ EULER = 0.57721566490153286
 class Gumbel(LocationScale, TransformedDistribution):
     """Gumbel's distribution of largest values: ``cdf(x) = exp(-exp(-(x - loc) / scale))``.
 
+    Args:
+        loc: The location.
+        scale: The scale; positive.
+        validate_args: Whether parameters and values are checked; None: as
+            `set_default_validate_args` says.
+
     Example:
         >>> from plait_nn.distributions import Gumbel
         >>> round(Gumbel(0.0, 1.0).mean.item(), 4)

@@ -16,6 +16,11 @@ __all__ = ["HalfCauchy"]
 class HalfCauchy(Magnitude):
     """The distribution of ``abs(x)`` for x of Cauchy's distribution around 0.
 
+    Args:
+        scale: The scale; positive.
+        validate_args: Whether parameters and values are checked; None: as
+            `set_default_validate_args` says.
+
     Example:
         >>> import plait_core as pc
         >>> from plait_nn.distributions import HalfCauchy

@@ -15,6 +15,11 @@ __all__ = ["HalfNormal"]
 class HalfNormal(Magnitude):
     """The distribution of ``abs(x)`` for normal x with mean 0.
 
+    Args:
+        scale: The scale; positive.
+        validate_args: Whether parameters and values are checked; None: as
+            `set_default_validate_args` says.
+
     Example:
         >>> from plait_nn.distributions import HalfNormal
         >>> round(HalfNormal(1.0).mean.item(), 4)

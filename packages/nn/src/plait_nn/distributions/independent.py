@@ -19,6 +19,8 @@ class Independent(Distribution):
     Args:
         base_distribution: the distribution.
         reinterpreted_batch_ndims: the number of dimensions.
+        validate_args: Whether parameters and values are checked; None: as
+            `set_default_validate_args` says.
 
     Example:
         >>> import plait_core as pc

@@ -18,6 +18,12 @@ __all__ = ["InverseGamma"]
 class InverseGamma(TransformedDistribution):
     """The distribution of ``1 / x`` for x of a gamma distribution.
 
+    Args:
+        concentration: The shape parameter; positive.
+        rate: The rate: 1 / scale; positive.
+        validate_args: Whether parameters and values are checked; None: as
+            `set_default_validate_args` says.
+
     Example:
         >>> from plait_nn.distributions import InverseGamma
         >>> InverseGamma(3.0, 4.0).mean

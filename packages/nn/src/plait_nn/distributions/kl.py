@@ -53,6 +53,10 @@ def register_kl(type_p: type, type_q: type) -> Callable[[_F], _F]:
 
     If several functions fit, the most specific one is called, first by the type of p.
 
+    Args:
+        type_p: Class of the first distribution.
+        type_q: Class of the second distribution.
+
     Example:
         >>> from plait_nn.distributions import Normal, kl_divergence, register_kl
         >>> class Standard(Normal):

@@ -24,6 +24,8 @@ class Kumaraswamy(_TwoConcentrations, TransformedDistribution):
     Args:
         concentration1: the ``a``.
         concentration0: the ``b``.
+        validate_args: Whether parameters and values are checked; None: as
+            `set_default_validate_args` says.
 
     Example:
         >>> from plait_nn.distributions import Kumaraswamy

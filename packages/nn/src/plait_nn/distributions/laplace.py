@@ -14,6 +14,12 @@ __all__ = ["Laplace"]
 class Laplace(LocationScale):
     """Laplace's distribution: density ``exp(-abs(x - loc) / scale) / (2 * scale)``.
 
+    Args:
+        loc: The location.
+        scale: The scale; positive.
+        validate_args: Whether parameters and values are checked; None: as
+            `set_default_validate_args` says.
+
     Example:
         >>> import plait_core as pc
         >>> from plait_nn.distributions import Laplace

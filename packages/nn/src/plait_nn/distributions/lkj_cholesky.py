@@ -23,6 +23,8 @@ class LKJCholesky(Distribution):
     Args:
         dim: the number of rows, at least 2.
         concentration: :math:`\eta`; 1 is uniform; larger values concentrate at the identity.
+        validate_args: Whether parameters and values are checked; None: as
+            `set_default_validate_args` says.
 
     Example:
         >>> import plait_core as pc

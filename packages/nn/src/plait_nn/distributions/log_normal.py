@@ -18,6 +18,8 @@ class LogNormal(TransformedDistribution):
 
     Args:
         loc, scale: mean and standard deviation of the logarithm.
+        validate_args: Whether parameters and values are checked; None: as
+            `set_default_validate_args` says.
 
     Example:
         >>> from plait_nn.distributions import LogNormal

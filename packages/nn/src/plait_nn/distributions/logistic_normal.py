@@ -18,6 +18,8 @@ class LogisticNormal(TransformedDistribution):
 
     Args:
         loc, scale: of the n - 1 normal numbers in the last dimension.
+        validate_args: Whether parameters and values are checked; None: as
+            `set_default_validate_args` says.
 
     Example:
         >>> import plait_core as pc

@@ -23,6 +23,8 @@ class LowRankMultivariateNormal(NormalVector):
         loc: the mean, in the last dimension.
         cov_factor: the W, of shape (..., n, rank).
         cov_diag: the D, positive.
+        validate_args: Whether parameters and values are checked; None: as
+            `set_default_validate_args` says.
 
     Example:
         >>> import plait_core as pc

@@ -20,6 +20,8 @@ class MixtureSameFamily(Distribution):
     Args:
         mixture_distribution: a `Categorical` that chooses among the k components.
         component_distribution: their distributions, along the last batch dimension of size k.
+        validate_args: Whether parameters and values are checked; None: as
+            `set_default_validate_args` says.
 
     Example:
         >>> import plait_core as pc

@@ -21,6 +21,8 @@ class Multinomial(OverCategories):
         total_count: the number of draws, the same for the whole batch.
         probs: weights in the last dimension, made to sum to 1, or else
         logits: logarithms of weights.
+        validate_args: Whether parameters and values are checked; None: as
+            `set_default_validate_args` says.
 
     Example:
         >>> import plait_core as pc

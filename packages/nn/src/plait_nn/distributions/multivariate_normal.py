@@ -93,6 +93,8 @@ class MultivariateNormal(NormalVector):
         covariance_matrix: C, positive definite, or else
         precision_matrix: its inverse, or else
         scale_tril: its Cholesky factor, lower triangular with a positive diagonal; the fastest.
+        validate_args: Whether parameters and values are checked; None: as
+            `set_default_validate_args` says.
 
     Example:
         >>> import plait_core as pc

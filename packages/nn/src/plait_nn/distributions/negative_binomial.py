@@ -23,6 +23,8 @@ class NegativeBinomial(BinaryParameter, Distribution):
         total_count: the number of failures; need not be whole.
         probs: the probability of success, below 1, or else
         logits: ``log(probs / (1 - probs))``.
+        validate_args: Whether parameters and values are checked; None: as
+            `set_default_validate_args` says.
 
     Example:
         >>> import plait_core as pc

@@ -22,6 +22,8 @@ class Normal(LocationScale, ExponentialFamily):
     Args:
         loc: the mean.
         scale: the standard deviation.
+        validate_args: Whether parameters and values are checked; None: as
+            `set_default_validate_args` says.
 
     Example:
         >>> from plait_nn.distributions import Normal

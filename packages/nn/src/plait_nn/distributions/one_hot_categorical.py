@@ -66,6 +66,8 @@ class OneHotCategorical(OverCategories):
     Args:
         probs: weights in the last dimension, made to sum to 1, or else
         logits: logarithms of weights.
+        validate_args: Whether parameters and values are checked; None: as
+            `set_default_validate_args` says.
 
     Example:
         >>> import plait_core as pc
@@ -111,6 +113,12 @@ class OneHotCategorical(OverCategories):
 
 class OneHotCategoricalStraightThrough(OneHotCategorical):
     """One-hot vectors whose gradient is that of the probabilities (Bengio et al. 2013).
+
+    Args:
+        probs: Probabilities along the last dimension.
+        logits: Logarithms of the probabilities, up to a constant; instead of `probs`.
+        validate_args: Whether parameters and values are checked; None: as
+            `set_default_validate_args` says.
 
     Example:
         >>> import plait_core as pc

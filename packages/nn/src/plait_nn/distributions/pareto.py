@@ -17,6 +17,12 @@ __all__ = ["Pareto"]
 class Pareto(TransformedDistribution):
     """Pareto's distribution: density ``alpha * scale**alpha / x**(alpha + 1)`` from `scale` on.
 
+    Args:
+        scale: The scale; positive.
+        alpha: The exponent; positive.
+        validate_args: Whether parameters and values are checked; None: as
+            `set_default_validate_args` says.
+
     Example:
         >>> from plait_nn.distributions import Pareto
         >>> Pareto(1.0, 3.0).mean

@@ -17,6 +17,11 @@ __all__ = ["Poisson"]
 class Poisson(ExponentialFamily):
     """Poisson's distribution: k with probability ``rate**k * exp(-rate) / k!``.
 
+    Args:
+        rate: The rate: 1 / scale; positive.
+        validate_args: Whether parameters and values are checked; None: as
+            `set_default_validate_args` says.
+
     Example:
         >>> import plait_core as pc
         >>> from plait_nn.distributions import Poisson

@@ -92,6 +92,8 @@ class RelaxedBernoulli(Relaxed):
         temperature: a tensor; towards 0 it becomes `Bernoulli`.
         probs: the probability of 1, or else
         logits: ``log(probs / (1 - probs))``.
+        validate_args: Whether parameters and values are checked; None: as
+            `set_default_validate_args` says.
 
     Example:
         >>> import plait_core as pc

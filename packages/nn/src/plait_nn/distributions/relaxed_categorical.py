@@ -72,6 +72,8 @@ class RelaxedOneHotCategorical(Relaxed):
         temperature: a tensor; towards 0 it becomes `OneHotCategorical`.
         probs: weights in the last dimension, or else
         logits: logarithms of weights.
+        validate_args: Whether parameters and values are checked; None: as
+            `set_default_validate_args` says.
 
     Example:
         >>> import plait_core as pc

@@ -25,6 +25,8 @@ class StudentT(Distribution):
     Args:
         df: the degrees of freedom.
         loc, scale: shift and factor of the standard form.
+        validate_args: Whether parameters and values are checked; None: as
+            `set_default_validate_args` says.
 
     Example:
         >>> from plait_nn.distributions import StudentT

@@ -24,6 +24,8 @@ class TransformedDistribution(Distribution):
     Args:
         base_distribution: the distribution of x.
         transforms: a transform, or several, the first one first.
+        validate_args: Whether parameters and values are checked; None: as
+            `set_default_validate_args` says.
 
     Example:
         >>> import plait_core as pc

@@ -252,6 +252,11 @@ def independent(constraint: Any, ndims: int) -> Any:
 class ComposeTransform(Transform):
     """One transform after the other.
 
+    Args:
+        parts: The transforms, the first one first.
+        cache_size: 1 keeps the last pair of values, so that the inverse of a result is exact; 0
+            keeps none.
+
     Example:
         >>> import plait_core as pc
         >>> from plait_nn.distributions import transforms as t
@@ -358,6 +363,12 @@ identity_transform = ComposeTransform([])
 class IndependentTransform(Transform):
     """A transform whose last batch dimensions belong to the event: jacobians are summed there.
 
+    Args:
+        base_transform: The transform.
+        reinterpreted_batch_ndims: How many of the last dimensions become dimensions of an event.
+        cache_size: 1 keeps the last pair of values, so that the inverse of a result is exact; 0
+            keeps none.
+
     Example:
         >>> import plait_core as pc
         >>> from plait_nn.distributions import ExpTransform, IndependentTransform
@@ -416,6 +427,12 @@ class IndependentTransform(Transform):
 
 class ReshapeTransform(Transform):
     """A transform that reshapes events.
+
+    Args:
+        in_shape: Shape of an event of the input.
+        out_shape: Shape of an event of the output.
+        cache_size: 1 keeps the last pair of values, so that the inverse of a result is exact; 0
+            keeps none.
 
     Example:
         >>> import plait_core as pc
@@ -479,6 +496,10 @@ class Fixed(Transform):
 class ExpTransform(Fixed):
     """``y = exp(x)``.
 
+    Args:
+        cache_size: 1 keeps the last pair of values, so that the inverse of a result is exact; 0
+            keeps none.
+
     Example:
         >>> import plait_core as pc
         >>> from plait_nn.distributions import ExpTransform
@@ -503,6 +524,11 @@ class ExpTransform(Fixed):
 
 class PowerTransform(Transform):
     """``y = x ** exponent`` of positive numbers.
+
+    Args:
+        exponent: The exponent.
+        cache_size: 1 keeps the last pair of values, so that the inverse of a result is exact; 0
+            keeps none.
 
     Example:
         >>> import plait_core as pc
@@ -546,6 +572,10 @@ class PowerTransform(Transform):
 class SigmoidTransform(Fixed):
     """``y = 1 / (1 + exp(-x))``, kept between the numbers next to 0 and 1.
 
+    Args:
+        cache_size: 1 keeps the last pair of values, so that the inverse of a result is exact; 0
+            keeps none.
+
     Example:
         >>> import plait_core as pc
         >>> from plait_nn.distributions import SigmoidTransform
@@ -573,6 +603,10 @@ class SigmoidTransform(Fixed):
 
 class SoftplusTransform(Fixed):
     """``y = log(1 + exp(x))``.
+
+    Args:
+        cache_size: 1 keeps the last pair of values, so that the inverse of a result is exact; 0
+            keeps none.
 
     Example:
         >>> import plait_core as pc
@@ -630,6 +664,10 @@ class TanhTransform(Fixed):
 class AbsTransform(Fixed):
     """``y = abs(x)``; its inverse returns the positive one of two solutions.
 
+    Args:
+        cache_size: 1 keeps the last pair of values, so that the inverse of a result is exact; 0
+            keeps none.
+
     Example:
         >>> import plait_core as pc
         >>> from plait_nn.distributions import AbsTransform
@@ -653,6 +691,8 @@ class AffineTransform(Transform):
     Args:
         loc, scale: numbers or tensors.
         event_dim: the number of last dimensions that belong to one event.
+        cache_size: 1 keeps the last pair of values, so that the inverse of a result is exact; 0
+            keeps none.
 
     Example:
         >>> import plait_core as pc
@@ -718,6 +758,11 @@ class AffineTransform(Transform):
 class CumulativeDistributionTransform(Transform):
     """``y = distribution.cdf(x)``, which makes uniform numbers of a distribution's samples.
 
+    Args:
+        distribution: The distribution whose function is taken.
+        cache_size: 1 keeps the last pair of values, so that the inverse of a result is exact; 0
+            keeps none.
+
     Example:
         >>> import plait_core as pc
         >>> from plait_nn.distributions import CumulativeDistributionTransform, Normal
@@ -750,6 +795,10 @@ class CumulativeDistributionTransform(Transform):
 class SoftmaxTransform(Fixed):
     """``y = softmax(x)`` over the last dimension; its inverse returns ``log(y)``, one of many
     solutions.
+
+    Args:
+        cache_size: 1 keeps the last pair of values, so that the inverse of a result is exact; 0
+            keeps none.
 
     Example:
         >>> import plait_core as pc
@@ -784,6 +833,10 @@ def _at_least(transform: Transform, shape: Sequence[int], ndim: int) -> None:
 
 class StickBreakingTransform(Fixed):
     """A map from n - 1 numbers to n positive shares that sum to 1, by stick breaking.
+
+    Args:
+        cache_size: 1 keeps the last pair of values, so that the inverse of a result is exact; 0
+            keeps none.
 
     Example:
         >>> import plait_core as pc
@@ -835,6 +888,10 @@ def _with_diagonal(matrix: Tensor, diagonal: Tensor) -> Tensor:
 class LowerCholeskyTransform(Fixed):
     """A map to lower triangular matrices with a positive diagonal: exp of the diagonal, 0 above it.
 
+    Args:
+        cache_size: 1 keeps the last pair of values, so that the inverse of a result is exact; 0
+            keeps none.
+
     Example:
         >>> import plait_core as pc
         >>> from plait_nn.distributions import LowerCholeskyTransform
@@ -855,6 +912,10 @@ class LowerCholeskyTransform(Fixed):
 
 class PositiveDefiniteTransform(Fixed):
     """A map to positive definite matrices: ``L @ L.T`` with L of `LowerCholeskyTransform`.
+
+    Args:
+        cache_size: 1 keeps the last pair of values, so that the inverse of a result is exact; 0
+            keeps none.
 
     Example:
         >>> import plait_core as pc
@@ -910,6 +971,13 @@ class _Several(Transform):
 
 class CatTransform(_Several):
     """Transforms of consecutive slices along ``dim``, of the given lengths.
+
+    Args:
+        tseq: The transforms.
+        dim: The dimension of the parts.
+        lengths: Length of each part; None: 1 each.
+        cache_size: 1 keeps the last pair of values, so that the inverse of a result is exact; 0
+            keeps none.
 
     Example:
         >>> import plait_core as pc
@@ -977,6 +1045,12 @@ class CatTransform(_Several):
 class StackTransform(_Several):
     """A transform for each index along ``dim``.
 
+    Args:
+        tseq: The transforms.
+        dim: The dimension of the parts.
+        cache_size: 1 keeps the last pair of values, so that the inverse of a result is exact; 0
+            keeps none.
+
     Example:
         >>> import plait_core as pc
         >>> from plait_nn.distributions import AbsTransform, ExpTransform, StackTransform
@@ -1014,6 +1088,10 @@ class CorrCholeskyTransform(Fixed):
 
     With :math:`r = \tanh x`, row by row below the diagonal, and 1 on it:
     :math:`y_{ij} = r_{ij} \prod_{k < j} \sqrt{1 - r_{ik}^2}`. The rows have length 1.
+
+    Args:
+        cache_size: 1 keeps the last pair of values, so that the inverse of a result is exact; 0
+            keeps none.
 
     Example:
         >>> import plait_core as pc

@@ -18,6 +18,12 @@ __all__ = ["Uniform"]
 class Uniform(Distribution):
     """The uniform distribution on ``[low, high)``.
 
+    Args:
+        low: Lower end of the interval.
+        high: Upper end of the interval.
+        validate_args: Whether parameters and values are checked; None: as
+            `set_default_validate_args` says.
+
     Raises:
         ValueError: unless ``low < high``.
 

@@ -22,6 +22,8 @@ class VonMises(Centered):
     Args:
         loc: the mean angle, in radians.
         concentration: the inverse of the spread; 0 is uniform.
+        validate_args: Whether parameters and values are checked; None: as
+            `set_default_validate_args` says.
 
     Example:
         >>> import plait_core as pc

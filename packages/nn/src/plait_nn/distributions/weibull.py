@@ -19,6 +19,12 @@ __all__ = ["Weibull"]
 class Weibull(TransformedDistribution):
     """Weibull's distribution: ``cdf(x) = 1 - exp(-(x / scale)**concentration)`` for positive x.
 
+    Args:
+        scale: The scale; positive.
+        concentration: The shape parameter; positive.
+        validate_args: Whether parameters and values are checked; None: as
+            `set_default_validate_args` says.
+
     Example:
         >>> from plait_nn.distributions import Weibull
         >>> Weibull(2.0, 1.0).mean

@@ -26,6 +26,8 @@ class Wishart(ExponentialFamily):
         covariance_matrix: V, positive definite, or else
         precision_matrix: its inverse, or else
         scale_tril: its Cholesky factor; the fastest.
+        validate_args: Whether parameters and values are checked; None: as
+            `set_default_validate_args` says.
 
     Example:
         >>> import plait_core as pc

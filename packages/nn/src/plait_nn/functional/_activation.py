@@ -40,6 +40,10 @@ def _run(function: Callable[..., Tensor], inplace: bool, input: Tensor, *args: f
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """Compute ``max(x, 0)``; with ``inplace`` in the input's memory.
 
+    Args:
+        input: A tensor of any shape.
+        inplace: Whether the result is written to the input's memory.
+
     Example:
         >>> import plait_core as pc, plait_nn as nn
         >>> nn.functional.relu(pc.tensor([-1.0, 2.0])).tolist()
@@ -53,6 +57,9 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
 def relu_(input: Tensor) -> Tensor:
     """Compute ``max(x, 0)`` in the input's memory.
 
+    Args:
+        input: A tensor of any shape.
+
     Example:
         >>> import plait_core as pc, plait_nn.functional as F
         >>> F.relu_(pc.tensor([-1.0, 0.0, 2.0]))
@@ -63,6 +70,11 @@ def relu_(input: Tensor) -> Tensor:
 
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """Compute ``x`` where positive, else ``negative_slope * x``.
+
+    Args:
+        input: A tensor of any shape.
+        negative_slope: The factor of negative elements.
+        inplace: Whether the result is written to the input's memory.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -75,6 +87,11 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """Compute ``x`` where positive, else ``alpha * (exp(x) - 1)`` (Clevert et al. 2015).
 
+    Args:
+        input: A tensor of any shape.
+        alpha: The factor of the exponential of negative elements.
+        inplace: Whether the result is written to the input's memory.
+
     Example:
         >>> import plait_core as pc, plait_nn.functional as F
         >>> F.elu(pc.tensor([-1.0, 0.0, 2.0]))
@@ -85,6 +102,10 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """Compute ``scale * elu(x, alpha)`` with the self-normalising constants (Klambauer 2017).
+
+    Args:
+        input: A tensor of any shape.
+        inplace: Whether the result is written to the input's memory.
 
     Example:
         >>> import plait_core as pc, plait_nn.functional as F
@@ -97,6 +118,11 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """Compute ``max(x, 0) + min(0, alpha * (exp(x / alpha) - 1))`` (Barron 2017).
 
+    Args:
+        input: A tensor of any shape.
+        alpha: The factor of the exponential of negative elements.
+        inplace: Whether the result is written to the input's memory.
+
     Example:
         >>> import plait_core as pc, plait_nn.functional as F
         >>> F.celu(pc.tensor([-1.0, 0.0, 2.0]))
@@ -108,6 +134,10 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """Compute ``x * sigmoid(x)`` (Hendrycks and Gimpel 2016).
 
+    Args:
+        input: A tensor of any shape.
+        inplace: Whether the result is written to the input's memory.
+
     Example:
         >>> import plait_core as pc, plait_nn.functional as F
         >>> F.silu(pc.tensor([-1.0, 0.0, 2.0]))
@@ -118,6 +148,10 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
 
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """Compute ``x * tanh(softplus(x))`` (Misra 2019).
+
+    Args:
+        input: A tensor of any shape.
+        inplace: Whether the result is written to the input's memory.
 
     Example:
         >>> import plait_core as pc, plait_nn.functional as F
@@ -132,6 +166,12 @@ def hardtanh(
 ) -> Tensor:
     """Clip to ``[min_val, max_val]``; for integers the bounds are truncated. A bound that is nan
     makes all elements nan.
+
+    Args:
+        input: A tensor of any shape.
+        min_val: The smallest result.
+        max_val: The largest result.
+        inplace: Whether the result is written to the input's memory.
 
     Example:
         >>> import plait_core as pc, plait_nn.functional as F
@@ -153,6 +193,10 @@ def hardtanh(
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     """Clip to ``[0, 6]``.
 
+    Args:
+        input: A tensor of any shape.
+        inplace: Whether the result is written to the input's memory.
+
     Example:
         >>> import plait_core as pc, plait_nn.functional as F
         >>> F.relu6(pc.tensor([-1.0, 0.0, 2.0]))
@@ -163,6 +207,10 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """Compute ``x * relu6(x + 3) / 6`` (Howard et al. 2019).
+
+    Args:
+        input: A tensor of any shape.
+        inplace: Whether the result is written to the input's memory.
 
     Example:
         >>> import plait_core as pc, plait_nn.functional as F
@@ -175,6 +223,10 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """Compute ``relu6(x + 3) / 6``.
 
+    Args:
+        input: A tensor of any shape.
+        inplace: Whether the result is written to the input's memory.
+
     Example:
         >>> import plait_core as pc, plait_nn.functional as F
         >>> F.hardsigmoid(pc.tensor([-1.0, 0.0, 2.0]))
@@ -186,6 +238,10 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
 @unbound
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """Compute ``x`` where positive, else ``weight * x``, one weight or one a channel (dim 1).
+
+    Args:
+        input: Shape (N, C, ...).
+        weight: The slopes of negative elements: shape (C) or (1).
 
     Example:
         >>> import plait_core as pc, plait_nn.functional as F
@@ -208,6 +264,10 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:
     """Halve along ``dim`` into ``a, b`` and compute ``a * sigmoid(b)`` (Dauphin et al. 2016).
+
+    Args:
+        input: A tensor.
+        dim: The dimension along which it is computed.
 
     Example:
         >>> import plait_core as pc, plait_nn.functional as F
@@ -261,6 +321,11 @@ def log_softmax(
 ) -> Tensor:
     r"""Compute :math:`x_i - \log \sum_j \exp(x_j)` along ``dim``; None is as in `softmax`.
 
+    Args:
+        input: A tensor.
+        dim: The dimension along which it is computed.
+        dtype: The dtype to which the input is cast first; or None.
+
     Example:
         >>> import plait_core as pc, plait_nn as nn
         >>> bool((nn.functional.log_softmax(pc.zeros(4), 0) + pc.log(pc.tensor(4.0)) == 0).all())
@@ -275,6 +340,11 @@ def softmin(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
 ) -> Tensor:
     """Compute ``softmax(-x)``; a dim of None is as in `softmax`.
+
+    Args:
+        input: A tensor.
+        dim: The dimension along which it is computed.
+        dtype: The dtype to which the input is cast first; or None.
 
     Example:
         >>> import plait_core as pc, plait_nn.functional as F
@@ -293,6 +363,10 @@ def softmin(
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """Compute ``x`` where ``|x| > lambd``, else 0.
 
+    Args:
+        input: A tensor of any shape.
+        lambd: The threshold; not negative.
+
     Example:
         >>> import plait_core as pc, plait_nn.functional as F
         >>> F.hardshrink(pc.tensor([-1.0, 0.25, 2.0]))
@@ -304,6 +378,10 @@ def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
 @unbound
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """Move ``x`` towards 0 by ``lambd``, at most to 0.
+
+    Args:
+        input: A tensor of any shape.
+        lambd: The threshold; not negative.
 
     Raises:
         ValueError: ``lambd`` is negative.
@@ -321,6 +399,12 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """Compute ``x`` where ``x > threshold``, else ``value``.
 
+    Args:
+        input: A tensor of any shape.
+        threshold: Elements that are not larger are replaced.
+        value: Their new value.
+        inplace: Whether the result is written to the input's memory.
+
     Example:
         >>> import plait_core as pc, plait_nn.functional as F
         >>> F.threshold(pc.tensor([-1.0, 0.5, 2.0]), 1.0, 20.0)
@@ -332,6 +416,11 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
 @unbound
 def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
     """Compute `threshold` in the input's memory.
+
+    Args:
+        input: A tensor of any shape.
+        threshold: Elements that are not larger are replaced.
+        value: Their new value.
 
     Example:
         >>> import plait_core as pc, plait_nn.functional as F
@@ -351,6 +440,13 @@ def rrelu(
     """Compute ``x`` where positive, else ``a * x`` (Xu et al. 2015).
 
     In training every element draws its ``a`` from [lower, upper); else it is their mean.
+
+    Args:
+        input: A tensor of any shape.
+        lower: The smallest slope.
+        upper: The largest slope.
+        training: Whether slopes are drawn; else each is the mean of both.
+        inplace: Whether the result is written to the input's memory.
 
     Raises:
         ValueError: ``lower`` is larger than ``upper``.
@@ -372,6 +468,12 @@ def rrelu_(
 ) -> Tensor:
     """Compute `rrelu` in the input's memory.
 
+    Args:
+        input: A tensor of any shape.
+        lower: The smallest slope.
+        upper: The largest slope.
+        training: Whether slopes are drawn; else each is the mean of both.
+
     Example:
         >>> import plait_core as pc, plait_nn.functional as F
         >>> F.rrelu_(pc.tensor([-1.0, 2.0]), 0.25, 0.75)
@@ -383,6 +485,10 @@ def rrelu_(
 @unbound
 def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
     """Compute `elu` in the input's memory.
+
+    Args:
+        input: A tensor of any shape.
+        alpha: The factor of the exponential of negative elements.
 
     Example:
         >>> import plait_core as pc, plait_nn.functional as F
@@ -396,6 +502,10 @@ def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
 def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
     """Compute `celu` in the input's memory.
 
+    Args:
+        input: A tensor of any shape.
+        alpha: The factor of the exponential of negative elements.
+
     Example:
         >>> import plait_core as pc, plait_nn.functional as F
         >>> F.celu_(pc.tensor([-1.0, 2.0]))
@@ -407,6 +517,9 @@ def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
 @unbound
 def selu_(input: Tensor) -> Tensor:
     """Compute `selu` in the input's memory.
+
+    Args:
+        input: A tensor of any shape.
 
     Example:
         >>> import plait_core as pc, plait_nn.functional as F
@@ -420,6 +533,10 @@ def selu_(input: Tensor) -> Tensor:
 def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
     """Compute `leaky_relu` in the input's memory.
 
+    Args:
+        input: A tensor of any shape.
+        negative_slope: The factor of negative elements.
+
     Example:
         >>> import plait_core as pc, plait_nn.functional as F
         >>> F.leaky_relu_(pc.tensor([-1.0, 2.0]), 0.5)
@@ -431,6 +548,11 @@ def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
 @unbound
 def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
     """Clip to ``[min_val, max_val]`` in the input's memory.
+
+    Args:
+        input: A tensor of any shape.
+        min_val: The smallest result.
+        max_val: The largest result.
 
     Example:
         >>> import plait_core as pc, plait_nn.functional as F

@@ -198,7 +198,7 @@ def multi_head_attention_forward(
     average_attn_weights: bool = True,
     is_causal: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
-    r"""Compute multi-head attention; see `plait_nn.MultiheadAttention`, which holds the weights.
+    r"""Compute multi-head attention; see `plait.nn.MultiheadAttention`, which holds the weights.
 
     Args:
         query: Shape (L, N, E) or (L, E).

@@ -491,6 +491,16 @@ def conv_transpose1d(
 
     Shapes: input (N, C, L) or (C, L), weight (C, K / groups, kL), bias (K).
 
+    Args:
+        input: Shape (N, C, ...) or (C, ...).
+        weight: Shape (C, K / groups, ...).
+        bias: Shape (K), or None.
+        stride: Distance of the input's elements in the result.
+        padding: Number of elements that are cut off on every side.
+        output_padding: Number of elements that are not cut off at the end.
+        groups: Number of independent groups of channels.
+        dilation: Distance of the kernel's elements.
+
     Raises:
         ShapeError: The shapes don't fit together.
         ValueError: A number is out of range.
@@ -518,6 +528,16 @@ def conv_transpose3d(
     r"""Compute the derivative of `conv3d` for its input, as a layer; see `conv_transpose2d`.
 
     Shapes: input (N, C, D, H, W) or (C, D, H, W), weight (C, K / groups, kD, kH, kW), bias (K).
+
+    Args:
+        input: Shape (N, C, ...) or (C, ...).
+        weight: Shape (C, K / groups, ...).
+        bias: Shape (K), or None.
+        stride: Distance of the input's elements in the result.
+        padding: Number of elements that are cut off on every side.
+        output_padding: Number of elements that are not cut off at the end.
+        groups: Number of independent groups of channels.
+        dilation: Distance of the kernel's elements.
 
     Raises:
         ShapeError: The shapes don't fit together.

@@ -13,6 +13,12 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
 
     With ``training=False`` the input is returned as it is (Srivastava et al. 2014).
 
+    Args:
+        input: A tensor of any shape.
+        p: Probability that an element becomes 0.
+        training: Whether anything is dropped; False returns the input.
+        inplace: Whether the result is written to the input's memory.
+
     Raises:
         ValueError: ``p`` is not in [0, 1].
 
@@ -101,6 +107,12 @@ def dropout1d(
 ) -> Tensor:
     """Zero whole channels of (N, C, L) or (C, L); see `dropout2d`.
 
+    Args:
+        input: A tensor of any shape.
+        p: Probability that an element becomes 0.
+        training: Whether anything is dropped; False returns the input.
+        inplace: Whether the result is written to the input's memory.
+
     Example:
         >>> import plait_core as pc, plait_nn.functional as F
         >>> out = F.dropout1d(pc.ones(1, 100, 2), 0.5)
@@ -115,6 +127,12 @@ def dropout3d(
 ) -> Tensor:
     """Zero whole channels of (N, C, D, H, W), or of (C, D, H, W) and others without N; see
     `dropout2d`.
+
+    Args:
+        input: A tensor of any shape.
+        p: Probability that an element becomes 0.
+        training: Whether anything is dropped; False returns the input.
+        inplace: Whether the result is written to the input's memory.
 
     Example:
         >>> import plait_core as pc, plait_nn.functional as F
@@ -157,6 +175,12 @@ def alpha_dropout(
     The result is scaled and shifted, so that mean 0 and variance 1 are kept (Klambauer et al.
     2017).
 
+    Args:
+        input: A tensor of any shape.
+        p: Probability that an element becomes 0.
+        training: Whether anything is dropped; False returns the input.
+        inplace: Whether the result is written to the input's memory.
+
     Raises:
         ValueError: ``p`` is not in [0, 1].
 
@@ -176,6 +200,12 @@ def feature_alpha_dropout(
     input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
 ) -> Tensor:
     r"""Compute `alpha_dropout` of whole channels of (N, C, \*).
+
+    Args:
+        input: A tensor of any shape.
+        p: Probability that an element becomes 0.
+        training: Whether anything is dropped; False returns the input.
+        inplace: Whether the result is written to the input's memory.
 
     Example:
         >>> import plait_core as pc, plait_nn.functional as F

@@ -173,6 +173,14 @@ def upsample(
 ) -> Tensor:
     """Compute `interpolate`; a name of old programs.
 
+    Args:
+        input: Shape (N, C, ...).
+        size: Size of the result, one int or one for each spatial dimension.
+        scale_factor: Size of the result over that of the input, instead of `size`.
+        mode: "nearest", "linear", "bilinear", "bicubic", "trilinear", "area" or "nearest-exact".
+        align_corners: Whether the corner elements of input and result lie on each other; for the
+            linear and cubic modes.
+
     Example:
         >>> import plait_core as pc, plait_nn.functional as F
         >>> F.upsample(pc.tensor([[[1.0, 2.0]]]), 4).flatten()
@@ -186,6 +194,11 @@ def upsample_bilinear(
     input: Tensor, size: Sizes | None = None, scale_factor: float | Sequence[float] | None = None
 ) -> Tensor:
     """Compute `interpolate` with ``mode="bilinear", align_corners=True``.
+
+    Args:
+        input: Shape (N, C, ...).
+        size: Size of the result, one int or one for each spatial dimension.
+        scale_factor: Size of the result over that of the input, instead of `size`.
 
     Example:
         >>> import plait_core as pc, plait_nn.functional as F
@@ -201,6 +214,11 @@ def upsample_nearest(
     input: Tensor, size: Sizes | None = None, scale_factor: float | Sequence[float] | None = None
 ) -> Tensor:
     """Compute `interpolate` with ``mode="nearest"``.
+
+    Args:
+        input: Shape (N, C, ...).
+        size: Size of the result, one int or one for each spatial dimension.
+        scale_factor: Size of the result over that of the input, instead of `size`.
 
     Example:
         >>> import plait_core as pc, plait_nn.functional as F

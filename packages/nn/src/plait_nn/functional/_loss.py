@@ -132,6 +132,16 @@ def nll_loss(
 ) -> Tensor:
     """Compute ``-weight[y] * x[y]`` from log-probabilities; arguments as in `cross_entropy`.
 
+    Args:
+        input: Logarithms of the probabilities: shape (N, C, ...) or (C).
+        target: The class of each sample, int64.
+        weight: Weight of each class: shape (C), or None.
+        size_average: Of old programs: False sums the losses. Use `reduction`.
+        ignore_index: The class whose elements give no loss and no gradient.
+        reduce: Of old programs: False returns each loss. Use `reduction`.
+        reduction: "mean" divides the sum of the losses by their number, "sum" adds them, "none"
+            returns each.
+
     Example:
         >>> import plait_core as pc, plait_nn as nn
         >>> nn.functional.nll_loss(pc.tensor([[-1.0, -3.0]]), pc.tensor([1])).item()
@@ -156,6 +166,15 @@ def mse_loss(
 ) -> Tensor:
     """Compute ``(x - y)^2``, times ``weight`` of the same shape; the mean divides by its sum.
 
+    Args:
+        input: The predicted values.
+        target: The expected values, of the shape of `input`.
+        size_average: Of old programs: False sums the losses. Use `reduction`.
+        reduce: Of old programs: False returns each loss. Use `reduction`.
+        reduction: "mean" divides the sum of the losses by their number, "sum" adds them, "none"
+            returns each.
+        weight: What the loss of each element is multiplied with, or None.
+
     Example:
         >>> import plait_core as pc, plait_nn as nn
         >>> nn.functional.mse_loss(pc.tensor([1.0, 2.0]), pc.tensor([1.0, 4.0])).item()
@@ -175,6 +194,15 @@ def l1_loss(
 ) -> Tensor:
     """Compute ``|x - y|``, times ``weight`` of the same shape; the mean divides by its sum.
 
+    Args:
+        input: The predicted values.
+        target: The expected values, of the shape of `input`.
+        size_average: Of old programs: False sums the losses. Use `reduction`.
+        reduce: Of old programs: False returns each loss. Use `reduction`.
+        reduction: "mean" divides the sum of the losses by their number, "sum" adds them, "none"
+            returns each.
+        weight: What the loss of each element is multiplied with, or None.
+
     Example:
         >>> import plait_core as pc, plait_nn.functional as F
         >>> F.l1_loss(pc.tensor([0.5, 3.0]), pc.zeros(2))
@@ -193,6 +221,15 @@ def smooth_l1_loss(
     beta: float = 1.0,
 ) -> Tensor:
     """Compute ``d^2 / (2 beta)`` where ``d = |x - y| < beta``, else ``d - beta / 2``.
+
+    Args:
+        input: The predicted values.
+        target: The expected values, of the shape of `input`.
+        size_average: Of old programs: False sums the losses. Use `reduction`.
+        reduce: Of old programs: False returns each loss. Use `reduction`.
+        reduction: "mean" divides the sum of the losses by their number, "sum" adds them, "none"
+            returns each.
+        beta: The difference from which the loss is linear; not negative.
 
     Example:
         >>> import plait_core as pc, plait_nn.functional as F
@@ -215,6 +252,14 @@ def huber_loss(
 
     ``weight``, of the same shape, multiplies; the mean divides by the number of elements.
 
+    Args:
+        input: The predicted values.
+        target: The expected values, of the shape of `input`.
+        reduction: "mean" divides the sum of the losses by their number, "sum" adds them, "none"
+            returns each.
+        delta: The difference from which the loss is linear; positive.
+        weight: What the loss of each element is multiplied with, or None.
+
     Example:
         >>> import plait_core as pc, plait_nn.functional as F
         >>> F.huber_loss(pc.tensor([0.5, 3.0]), pc.zeros(2))
@@ -233,6 +278,15 @@ def binary_cross_entropy(
     reduction: str = "mean",
 ) -> Tensor:
     """Compute ``-(y log x + (1 - y) log(1 - x))`` from probabilities; logarithms are at least -100.
+
+    Args:
+        input: The predicted values.
+        target: The expected values, of the shape of `input`.
+        weight: What the loss of each element is multiplied with, or None.
+        size_average: Of old programs: False sums the losses. Use `reduction`.
+        reduce: Of old programs: False returns each loss. Use `reduction`.
+        reduction: "mean" divides the sum of the losses by their number, "sum" adds them, "none"
+            returns each.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -255,6 +309,16 @@ def binary_cross_entropy_with_logits(
     pos_weight: Tensor | None = None,
 ) -> Tensor:
     """Compute ``-(p y log s(x) + (1 - y) log(1 - s(x)))``, ``s`` the sigmoid, without overflow.
+
+    Args:
+        input: The predicted values.
+        target: The expected values, of the shape of `input`.
+        weight: What the loss of each element is multiplied with, or None.
+        size_average: Of old programs: False sums the losses. Use `reduction`.
+        reduce: Of old programs: False returns each loss. Use `reduction`.
+        reduction: "mean" divides the sum of the losses by their number, "sum" adds them, "none"
+            returns each.
+        pos_weight: Weight of the positive targets of each class, or None.
 
     Example:
         >>> import plait_core as pc, plait_nn.functional as F
@@ -428,6 +492,14 @@ def soft_margin_loss(
 ) -> Tensor:
     r"""Compute :math:`\log(1 + \exp(-y x))` for targets y of 1 and -1.
 
+    Args:
+        input: The predicted values.
+        target: The expected values, of the shape of `input`.
+        size_average: Of old programs: False sums the losses. Use `reduction`.
+        reduce: Of old programs: False returns each loss. Use `reduction`.
+        reduction: "mean" divides the sum of the losses by their number, "sum" adds them, "none"
+            returns each.
+
     Example:
         >>> import plait_core as pc, plait_nn.functional as F
         >>> F.soft_margin_loss(pc.tensor([0.0, 2.0]), pc.tensor([1.0, 1.0]))
@@ -446,6 +518,15 @@ def hinge_embedding_loss(
     reduction: str = "mean",
 ) -> Tensor:
     r"""Compute ``x`` where the target is 1 and ``max(0, margin - x)`` where it is -1.
+
+    Args:
+        input: Distances.
+        target: 1 for pairs that belong together, -1 for others.
+        margin: The distance that is enough.
+        size_average: Of old programs: False sums the losses. Use `reduction`.
+        reduce: Of old programs: False returns each loss. Use `reduction`.
+        reduction: "mean" divides the sum of the losses by their number, "sum" adds them, "none"
+            returns each.
 
     Example:
         >>> import plait_core as pc, plait_nn.functional as F
@@ -469,6 +550,16 @@ def margin_ranking_loss(
 ) -> Tensor:
     r"""Compute :math:`\max(0, -y (x_1 - x_2) + margin)`; y = 1 means that :math:`x_1` should be
     larger.
+
+    Args:
+        input1: The first scores.
+        input2: The second scores.
+        target: 1 where the first should be larger, -1 where the second.
+        margin: The difference that is enough.
+        size_average: Of old programs: False sums the losses. Use `reduction`.
+        reduce: Of old programs: False returns each loss. Use `reduction`.
+        reduction: "mean" divides the sum of the losses by their number, "sum" adds them, "none"
+            returns each.
 
     Raises:
         ValueError: The three have different numbers of dimensions.
@@ -610,6 +701,15 @@ def multilabel_soft_margin_loss(
     reduction: str = "mean",
 ) -> Tensor:
     r"""Compute the binary cross entropy of logits, averaged over the classes (the last dimension).
+
+    Args:
+        input: The predicted values.
+        target: The expected values, of the shape of `input`.
+        weight: What the loss of each element is multiplied with, or None.
+        size_average: Of old programs: False sums the losses. Use `reduction`.
+        reduce: Of old programs: False returns each loss. Use `reduction`.
+        reduction: "mean" divides the sum of the losses by their number, "sum" adds them, "none"
+            returns each.
 
     Example:
         >>> import plait_core as pc, plait_nn.functional as F

@@ -41,7 +41,7 @@ def batch_norm(
 
     Mean and variance are each channel's over the batch if ``training``, else the running ones
     (Ioffe and Szegedy 2015). In training the running ones, if given, are updated with ``momentum``.
-    The operator `plait_core.batch_norm` has another order of arguments, as in PyTorch.
+    The operator `plait.batch_norm` has another order of arguments, as in PyTorch.
 
     Args:
         input: Shape (N, C) or (N, C, \*).
@@ -90,7 +90,7 @@ def batch_norm_activation(
 
     The numbers are those of the functions one after the other. Memory is read and written once
     forward and once backward, and without ``residual`` only ``input`` is kept for the gradient.
-    A `plait_nn.Sequential` does this by itself.
+    A `plait.nn.Sequential` does this by itself.
 
     Args:
         input: Shape (N, C) or (N, C, \*).
@@ -180,6 +180,13 @@ def normalize(
 
     The result is written to ``out``, if given.
 
+    Args:
+        input: A tensor.
+        p: The order of the norm.
+        dim: The dimension of the vectors.
+        eps: The least divisor.
+        out: A tensor for the result, or None.
+
     Example:
         >>> import plait_core as pc, plait_nn as nn
         >>> unit = nn.functional.normalize(pc.tensor([[3.0, 4.0]]))
@@ -199,6 +206,12 @@ def normalize(
 @passes_on
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """Compute ``x1 . x2 / (|x1| |x2|)`` along ``dim``, each norm at least ``eps``.
+
+    Args:
+        x1: The first vectors.
+        x2: The second vectors; shapes broadcast.
+        dim: The dimension of the vectors.
+        eps: The least value of the product of the norms.
 
     Example:
         >>> import plait_core as pc, plait_nn.functional as F

@@ -1,4 +1,4 @@
-"""The package `plait_nn.functional` itself, for functions of it that consist of others.
+"""The package `plait.nn.functional` itself, for functions of it that consist of others.
 
 Programs put functions of their own into the package, to count operations or to compute them in
 another way. A function calls ``F.linear`` so that it calls what is there at the time of the call.

@@ -158,6 +158,10 @@ def adaptive_avg_pool2d(
 ) -> Tensor:
     """Average over as many windows as make ``output_size``; None keeps a dimension.
 
+    Args:
+        input: Shape (N, C, ...) or (C, ...).
+        output_size: Size of the result.
+
     Example:
         >>> import plait_core as pc, plait_nn as nn
         >>> tuple(nn.functional.adaptive_avg_pool2d(pc.ones(1, 3, 8, 6), 2).shape)
@@ -205,6 +209,15 @@ def max_pool1d(
 
     Arguments and results are those of `max_pool2d`, in one dimension.
 
+    Args:
+        input: Shape (N, C, ...) or (C, ...).
+        kernel_size: Size of the windows, one int or one for each dimension.
+        stride: Distance of the windows; None: `kernel_size`.
+        padding: Elements on every side of each dimension.
+        dilation: Distance of a window's elements.
+        ceil_mode: Whether a window that leaves the input at its end gives an element too.
+        return_indices: Whether to return the places of the maxima too, for unpooling.
+
     Example:
         >>> import plait_core as pc, plait_nn.functional as F
         >>> F.max_pool1d(pc.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
@@ -231,6 +244,15 @@ def max_pool3d(
     """Take the maximum of every window of volumes (N, C, D, H, W) or (C, D, H, W).
 
     Arguments and results are those of `max_pool2d`, in three dimensions.
+
+    Args:
+        input: Shape (N, C, ...) or (C, ...).
+        kernel_size: Size of the windows, one int or one for each dimension.
+        stride: Distance of the windows; None: `kernel_size`.
+        padding: Elements on every side of each dimension.
+        dilation: Distance of a window's elements.
+        ceil_mode: Whether a window that leaves the input at its end gives an element too.
+        return_indices: Whether to return the places of the maxima too, for unpooling.
 
     Example:
         >>> import plait_core as pc, plait_nn.functional as F
@@ -271,6 +293,14 @@ def avg_pool1d(
 ) -> Tensor:
     """Take the mean of every window of sequences (N, C, L) or (C, L); see `avg_pool2d`.
 
+    Args:
+        input: Shape (N, C, ...) or (C, ...).
+        kernel_size: Size of the windows, one int or one for each dimension.
+        stride: Distance of the windows; None: `kernel_size`.
+        padding: Elements on every side of each dimension.
+        ceil_mode: Whether a window that leaves the input at its end gives an element too.
+        count_include_pad: Whether the padding's zeros count in the mean.
+
     Example:
         >>> import plait_core as pc, plait_nn.functional as F
         >>> F.avg_pool1d(pc.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
@@ -294,6 +324,15 @@ def avg_pool3d(
     divisor_override: int | None = None,
 ) -> Tensor:
     """Take the mean of every window of volumes (N, C, D, H, W) or (C, D, H, W); see `avg_pool2d`.
+
+    Args:
+        input: Shape (N, C, ...) or (C, ...).
+        kernel_size: Size of the windows, one int or one for each dimension.
+        stride: Distance of the windows; None: `kernel_size`.
+        padding: Elements on every side of each dimension.
+        ceil_mode: Whether a window that leaves the input at its end gives an element too.
+        count_include_pad: Whether the padding's zeros count in the mean.
+        divisor_override: The divisor of each sum; None: the window's size.
 
     Example:
         >>> import plait_core as pc, plait_nn.functional as F
@@ -335,6 +374,10 @@ def avg_pool3d(
 def adaptive_avg_pool1d(input: Tensor, output_size: int | Sequence[int]) -> Tensor:
     """Average sequences (N, C, L) or (C, L) over as many windows as make ``output_size``.
 
+    Args:
+        input: Shape (N, C, ...) or (C, ...).
+        output_size: Size of the result.
+
     Example:
         >>> import plait_core as pc, plait_nn.functional as F
         >>> F.adaptive_avg_pool1d(pc.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
@@ -347,6 +390,10 @@ def adaptive_avg_pool1d(input: Tensor, output_size: int | Sequence[int]) -> Tens
 
 def adaptive_avg_pool3d(input: Tensor, output_size: int | Sequence[int | None] | None) -> Tensor:
     """Average volumes over as many windows as make ``output_size``; None keeps a dimension.
+
+    Args:
+        input: Shape (N, C, ...) or (C, ...).
+        output_size: Size of the result.
 
     Example:
         >>> import plait_core as pc, plait_nn.functional as F
@@ -386,6 +433,13 @@ def lp_pool1d(
 ) -> Tensor:
     r"""Compute :math:`(\sum x^p)^{1/p}` of every window, p being ``norm_type``.
 
+    Args:
+        input: Shape (N, C, ...) or (C, ...).
+        norm_type: The exponent p of the norm.
+        kernel_size: Size of the windows, one int or one for each dimension.
+        stride: Distance of the windows; None: `kernel_size`.
+        ceil_mode: Whether a window that leaves the input at its end gives an element too.
+
     Example:
         >>> import plait_core as pc, plait_nn.functional as F
         >>> F.lp_pool1d(pc.tensor([[3.0, 4.0]]), 2, 2)
@@ -404,6 +458,13 @@ def lp_pool2d(
     ceil_mode: bool = False,
 ) -> Tensor:
     r"""Compute :math:`(\sum x^p)^{1/p}` of every window of images, p being ``norm_type``.
+
+    Args:
+        input: Shape (N, C, ...) or (C, ...).
+        norm_type: The exponent p of the norm.
+        kernel_size: Size of the windows, one int or one for each dimension.
+        stride: Distance of the windows; None: `kernel_size`.
+        ceil_mode: Whether a window that leaves the input at its end gives an element too.
 
     Example:
         >>> import plait_core as pc, plait_nn.functional as F
@@ -425,6 +486,13 @@ def lp_pool3d(
     ceil_mode: bool = False,
 ) -> Tensor:
     r"""Compute :math:`(\sum x^p)^{1/p}` of every window of volumes, p being ``norm_type``.
+
+    Args:
+        input: Shape (N, C, ...) or (C, ...).
+        norm_type: The exponent p of the norm.
+        kernel_size: Size of the windows, one int or one for each dimension.
+        stride: Distance of the windows; None: `kernel_size`.
+        ceil_mode: Whether a window that leaves the input at its end gives an element too.
 
     Example:
         >>> import plait_core as pc, plait_nn.functional as F
@@ -494,6 +562,11 @@ def _adaptive_windows(operator: str, size: int, count: int, values: Tensor) -> t
 def adaptive_max_pool1d(input: Tensor, output_size: Output, return_indices: bool = False) -> Any:
     """Take maxima of sequences (N, C, L) or (C, L) over as many windows as ``output_size``.
 
+    Args:
+        input: Shape (N, C, ...) or (C, ...).
+        output_size: Size of the result.
+        return_indices: Whether to return the places of the maxima too, for unpooling.
+
     Example:
         >>> import plait_core as pc, plait_nn.functional as F
         >>> F.adaptive_max_pool1d(pc.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
@@ -507,6 +580,11 @@ def adaptive_max_pool2d(input: Tensor, output_size: Output, return_indices: bool
 
     With ``return_indices`` also return the index of each maximum in H x W.
 
+    Args:
+        input: Shape (N, C, ...) or (C, ...).
+        output_size: Size of the result.
+        return_indices: Whether to return the places of the maxima too, for unpooling.
+
     Example:
         >>> import plait_core as pc, plait_nn.functional as F
         >>> F.adaptive_max_pool2d(pc.arange(12.0).reshape(1, 3, 4), (1, 2))
@@ -517,6 +595,11 @@ def adaptive_max_pool2d(input: Tensor, output_size: Output, return_indices: bool
 
 def adaptive_max_pool3d(input: Tensor, output_size: Output, return_indices: bool = False) -> Any:
     """Take maxima of volumes over as many windows as ``output_size``; None keeps a dimension.
+
+    Args:
+        input: Shape (N, C, ...) or (C, ...).
+        output_size: Size of the result.
+        return_indices: Whether to return the places of the maxima too, for unpooling.
 
     Example:
         >>> import plait_core as pc, plait_nn.functional as F
@@ -577,6 +660,14 @@ def max_unpool1d(
 ) -> Tensor:
     """Put maxima back at their indices, with zeros elsewhere; the inverse of `max_pool1d`.
 
+    Args:
+        input: Shape (N, C, ...) or (C, ...).
+        indices: The places of the maxima, as the pooling with `return_indices` gives them.
+        kernel_size: Size of the windows, one int or one for each dimension.
+        stride: Distance of the windows; None: `kernel_size`.
+        padding: Elements on every side of each dimension.
+        output_size: Size of the result.
+
     Example:
         >>> import plait_core as pc, plait_nn.functional as F
         >>> x = pc.tensor([[1.0, 3.0, 2.0, 0.0]])
@@ -627,6 +718,14 @@ def max_unpool3d(
     output_size: Sequence[int] | None = None,
 ) -> Tensor:
     """Put maxima back at their indices, with zeros elsewhere; the inverse of `max_pool3d`.
+
+    Args:
+        input: Shape (N, C, ...) or (C, ...).
+        indices: The places of the maxima, as the pooling with `return_indices` gives them.
+        kernel_size: Size of the windows, one int or one for each dimension.
+        stride: Distance of the windows; None: `kernel_size`.
+        padding: Elements on every side of each dimension.
+        output_size: Size of the result.
 
     Example:
         >>> import plait_core as pc, plait_nn.functional as F
@@ -786,6 +885,8 @@ def fractional_max_pool3d(
         kernel_size: The windows' size.
         output_size: The number of windows; or output_ratio: this number as a fraction of the
             input's size.
+        output_ratio: Size of the result over that of the input, instead of `output_size`; in (0,
+            1).
         return_indices: Also return the index of each maximum in D x H x W.
         _random_samples: Numbers in [0, 1), shape (N, C, 3); None draws them.
 

@@ -45,6 +45,10 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
 def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     r"""Undo `pixel_shuffle`: from (\*, C, H r, W r) to (\*, C r r, H, W).
 
+    Args:
+        input: Shape (N, C, ...).
+        downscale_factor: The divisor of height and width.
+
     Example:
         >>> import plait_core as pc, plait_nn.functional as F
         >>> F.pixel_unshuffle(pc.arange(4.0).reshape(1, 2, 2), 2).flatten()
@@ -65,6 +69,10 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
 @unbound
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     r"""Reorder the channels of (N, C, \*): one of each of ``groups`` groups in turn.
+
+    Args:
+        input: Shape (N, C, ...).
+        groups: Number of groups of channels.
 
     Example:
         >>> import plait_core as pc, plait_nn.functional as F
@@ -233,6 +241,10 @@ def fold(
 @unbound
 def native_channel_shuffle(input: Tensor, groups: int) -> Tensor:
     """Compute `channel_shuffle`; a name of PyTorch.
+
+    Args:
+        input: Shape (N, C, ...).
+        groups: Number of groups of channels.
 
     Example:
         >>> import plait_core as pc, plait_nn.functional as F

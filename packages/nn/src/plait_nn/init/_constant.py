@@ -9,6 +9,9 @@ from plait_core import Tensor
 def constant_(tensor: Tensor, val: float) -> Tensor:
     """Fill with ``val``; return the tensor.
 
+    Args:
+        tensor: The tensor to write, which is returned.
+
     Example:
         >>> import plait_core as pc, plait_nn as nn
         >>> nn.init.constant_(pc.empty(2), 0.5)
@@ -21,6 +24,9 @@ def constant_(tensor: Tensor, val: float) -> Tensor:
 def ones_(tensor: Tensor) -> Tensor:
     """Fill with 1; return the tensor.
 
+    Args:
+        tensor: The tensor to write, which is returned.
+
     Example:
         >>> import plait_core as pc, plait_nn as nn
         >>> nn.init.ones_(pc.empty(2))
@@ -31,6 +37,9 @@ def ones_(tensor: Tensor) -> Tensor:
 
 def zeros_(tensor: Tensor) -> Tensor:
     """Fill with 0; return the tensor.
+
+    Args:
+        tensor: The tensor to write, which is returned.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -43,6 +52,9 @@ def zeros_(tensor: Tensor) -> Tensor:
 def eye_(tensor: Tensor) -> Tensor:
     """Set a matrix to the identity, so that a linear layer returns as many of its inputs as
     possible.
+
+    Args:
+        tensor: The tensor to write, which is returned.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -58,6 +70,10 @@ def eye_(tensor: Tensor) -> Tensor:
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     """Set a convolution's weight ``(out, in, *kernel)`` so that it returns as many channels as
     possible.
+
+    Args:
+        tensor: The tensor to write, which is returned.
+        groups: Number of groups of channels.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn

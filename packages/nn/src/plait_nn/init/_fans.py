@@ -12,6 +12,9 @@ def fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
 
     The weight is ``(out, in, *kernel)``; each fan counts the elements of the kernel.
 
+    Args:
+        tensor: The tensor to write, which is returned.
+
     Raises:
         ValueError: The tensor has fewer than 2 dimensions.
 
@@ -30,6 +33,10 @@ def fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
 
 def correct_fan(tensor: Tensor, mode: str) -> int:
     """Return the fan that ``mode`` names.
+
+    Args:
+        tensor: The tensor to write, which is returned.
+        mode: "fan_in" keeps the variance of the forward pass, "fan_out" that of the backward pass.
 
     Raises:
         ValueError: ``mode`` is unknown, or the tensor has fewer than 2 dimensions.
@@ -51,6 +58,10 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
 
     1 for linear, conv* and sigmoid, 5/3 for tanh, :math:`\sqrt 2` for relu,
     :math:`\sqrt{2 / (1 + s^2)}` for leaky_relu with slope ``param`` (0.01), 3/4 for selu.
+
+    Args:
+        nonlinearity: The activation, such as "relu" or "leaky_relu".
+        param: Slope of negative elements for leaky_relu; None is 0.01.
 
     Example:
         >>> import plait_nn as nn

@@ -15,6 +15,12 @@ _FAR = 30.0  # standard deviations, beyond which the mass is below 1e-197
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Tensor:
     """Draw from the uniform distribution on ``[a, b)``; return the tensor.
 
+    Args:
+        tensor: The tensor to write, which is returned.
+        a: Lower end of the interval.
+        b: Upper end of the interval.
+        generator: The generator of the random numbers; None is the default one.
+
     Example:
         >>> import plait_core as pc, plait_nn as nn
         >>> w = nn.init.uniform_(pc.empty(100), -1.0, 1.0)
@@ -27,6 +33,12 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = No
 
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
     """Draw from the normal distribution; return the tensor.
+
+    Args:
+        tensor: The tensor to write, which is returned.
+        mean: Mean of the distribution.
+        std: Standard deviation of the distribution.
+        generator: The generator of the random numbers; None is the default one.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -50,6 +62,14 @@ def trunc_normal_(
     By the inverse of the distribution function, at uniform numbers. Numbers that are not all on one
     side of the mean have the resolution of the uniform ones: in float32 none is farther from the
     mean than 5.4 ``std``, beyond which 1 of 17 million would be.
+
+    Args:
+        tensor: The tensor to write, which is returned.
+        mean: Mean of the distribution.
+        std: Standard deviation of the distribution.
+        a: Lower limit of the values.
+        b: Upper limit of the values.
+        generator: The generator of the random numbers; None is the default one.
 
     Raises:
         ValueError: ``a`` is not below ``b``, or ``std`` not positive.
@@ -98,6 +118,11 @@ def orthogonal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Ten
 
     The dimensions after the first count as one. The matrix is uniformly distributed: it comes from
     the Gram-Schmidt process, run twice for accuracy, on normal numbers.
+
+    Args:
+        tensor: The tensor to write, which is returned.
+        gain: Factor of the standard deviation; see `calculate_gain`.
+        generator: The generator of the random numbers; None is the default one.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn

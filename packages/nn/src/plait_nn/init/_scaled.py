@@ -22,6 +22,11 @@ def is_empty(tensor: Tensor) -> bool:
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
     r"""Draw from :math:`U(-a, a)`, :math:`a = g \sqrt{6 / (f_{in} + f_{out})}` (Glorot 2010).
 
+    Args:
+        tensor: The tensor to write, which is returned.
+        gain: Factor of the standard deviation; see `calculate_gain`.
+        generator: The generator of the random numbers; None is the default one.
+
     Example:
         >>> import plait_core as pc, plait_nn as nn
         >>> w = nn.init.xavier_uniform_(pc.empty(2, 4))
@@ -34,6 +39,11 @@ def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) ->
 
 def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
     r"""Draw from :math:`N(0, s^2)`, :math:`s = g \sqrt{2 / (f_{in} + f_{out})}` (Glorot 2010).
+
+    Args:
+        tensor: The tensor to write, which is returned.
+        gain: Factor of the standard deviation; see `calculate_gain`.
+        generator: The generator of the random numbers; None is the default one.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -80,6 +90,13 @@ def kaiming_normal_(
     generator: Any = None,
 ) -> Tensor:
     r"""Draw from :math:`N(0, g^2 / f)` (He et al. 2015); arguments as in `kaiming_uniform_`.
+
+    Args:
+        tensor: The tensor to write, which is returned.
+        a: Slope of negative elements, for ``"leaky_relu"``.
+        mode: "fan_in" keeps the variance of the forward pass, "fan_out" that of the backward pass.
+        nonlinearity: The activation that follows, such as "relu" or "leaky_relu".
+        generator: The generator of the random numbers; None is the default one.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn

@@ -161,6 +161,13 @@ def clip_grad_norm(
 ) -> Tensor:
     """Call `clip_grad_norm_`; an old name.
 
+    Args:
+        parameters: The parameters.
+        max_norm: The largest norm.
+        norm_type: The order of the norm.
+        error_if_nonfinite: Whether a norm that is nan or infinite is an error.
+        foreach: Accepted as PyTorch has it.
+
     Example:
         >>> import plait_core as pc, plait_nn as nn
         >>> w = nn.Parameter(pc.zeros(1))

@@ -144,6 +144,15 @@ def fuse_linear_bn_weights(
 ) -> tuple[Parameter, Parameter]:
     """Return weight and bias of the fused linear layer; the arguments of `fuse_conv_bn_weights`.
 
+    Args:
+        linear_w: Weight of the linear layer.
+        linear_b: Its bias, or None.
+        bn_rm: Running mean.
+        bn_rv: Running variance.
+        bn_eps: `eps` of the normalization.
+        bn_w: Factors of the normalization.
+        bn_b: Offsets of the normalization.
+
     Example:
         >>> import plait_core as pc, plait_nn as nn
         >>> one = pc.ones(1)

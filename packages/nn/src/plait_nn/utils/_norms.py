@@ -141,6 +141,10 @@ def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
 def remove_weight_norm(module: M, name: str = "weight") -> M:
     """Make the weight an ordinary parameter again, with its present value.
 
+    Args:
+        module: The module.
+        name: The parameter's name.
+
     Raises:
         ValueError: The parameter has no weight norm.
 
@@ -317,6 +321,10 @@ def spectral_norm(
 
 def remove_spectral_norm(module: M, name: str = "weight") -> M:
     """Make the weight an ordinary parameter again, with its present value.
+
+    Args:
+        module: The module.
+        name: The parameter's name.
 
     Raises:
         ValueError: The parameter has no spectral norm.

@@ -45,6 +45,10 @@ def skip_init(module_cls: Callable[..., M], *args: Any, **kwargs: Any) -> M:
 def convert_conv2d_weight_memory_format(module: M, memory_format: Any) -> M:
     """Put the weights of all 2-d convolutions within a module into a memory format.
 
+    Args:
+        module: The module.
+        memory_format: The memory format of the weights.
+
     Example:
         >>> import plait_core as pc, plait_nn as nn
         >>> layer = nn.Conv2d(8, 4, 2)
@@ -57,6 +61,10 @@ def convert_conv2d_weight_memory_format(module: M, memory_format: Any) -> M:
 
 def convert_conv3d_weight_memory_format(module: M, memory_format: Any) -> M:
     """Put the weights of all 3-d convolutions within a module into a memory format.
+
+    Args:
+        module: The module.
+        memory_format: The memory format of the weights.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn

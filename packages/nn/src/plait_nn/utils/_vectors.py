@@ -11,6 +11,9 @@ from plait_core import Tensor
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
     """Return all elements of all parameters, one after the other, as a vector.
 
+    Args:
+        parameters: The parameters.
+
     Example:
         >>> import plait_nn as nn
         >>> tuple(nn.utils.parameters_to_vector(nn.Linear(2, 3).parameters()).shape)
@@ -21,6 +24,9 @@ def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
 
 def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
     """Write the elements of a vector into the parameters, in their order, without recording.
+
+    Args:
+        parameters: The parameters.
 
     Raises:
         TypeError: ``vec`` is not a tensor.

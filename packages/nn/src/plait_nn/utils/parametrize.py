@@ -65,6 +65,10 @@ def _register(module: Module, name: str, tensor: Tensor) -> None:
 class ParametrizationList(ModuleList):
     """The parametrizations of one tensor, and the originals it is computed from.
 
+    Args:
+        modules: The parametrizations, the first one first.
+        unsafe: Whether shapes and dtypes are not checked.
+
     Attributes:
         original: The argument of the first parametrization; ``original0``, ``original1``, ... if
             its ``right_inverse`` returns several tensors.
@@ -174,6 +178,10 @@ def _members_of_class(plain: type[Module]) -> dict[str, Any]:
 
 def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
     """Return whether a module, or one tensor of it, has parametrizations.
+
+    Args:
+        module: The module.
+        tensor_name: The parameter's name; None: any.
 
     Example:
         >>> import plait_nn as nn
@@ -304,6 +312,9 @@ def remove_parametrizations(
 
 def type_before_parametrizations(module: Module) -> Any:
     """Return the class that a module had before it was parametrized, or its class.
+
+    Args:
+        module: The module.
 
     Example:
         >>> import plait_nn as nn

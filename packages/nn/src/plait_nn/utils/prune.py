@@ -265,6 +265,9 @@ class Identity(BasePruningMethod):
 class RandomUnstructured(BasePruningMethod):
     """Prunes elements at random; `random_unstructured` says more.
 
+    Args:
+        amount: How much is pruned: a part in [0, 1], or a number of elements or slices.
+
     Example:
         >>> import plait_core as pc
         >>> from plait_nn.utils import prune
@@ -285,6 +288,9 @@ class RandomUnstructured(BasePruningMethod):
 
 class L1Unstructured(BasePruningMethod):
     """Prunes the elements of the smallest absolute values; `l1_unstructured` says more.
+
+    Args:
+        amount: How much is pruned: a part in [0, 1], or a number of elements or slices.
 
     Example:
         >>> import plait_core as pc
@@ -339,6 +345,10 @@ class _Structured(BasePruningMethod):
 class RandomStructured(_Structured):
     """Prunes channels at random; `random_structured` says more.
 
+    Args:
+        amount: How much is pruned: a part in [0, 1], or a number of elements or slices.
+        dim: The dimension whose slices are pruned.
+
     Example:
         >>> import plait_core as pc
         >>> from plait_nn.utils import prune
@@ -352,6 +362,11 @@ class RandomStructured(_Structured):
 
 class LnStructured(_Structured):
     """Prunes the channels of the smallest n-norms; `ln_structured` says more.
+
+    Args:
+        amount: How much is pruned: a part in [0, 1], or a number of elements or slices.
+        n: The order of the norm.
+        dim: The dimension whose slices are pruned.
 
     Example:
         >>> import plait_core as pc
@@ -375,6 +390,9 @@ class LnStructured(_Structured):
 class CustomFromMask(BasePruningMethod):
     """Prunes where a given mask has zeros.
 
+    Args:
+        mask: 1 where elements stay, 0 elsewhere.
+
     Example:
         >>> import plait_core as pc
         >>> from plait_nn.utils import prune
@@ -397,6 +415,10 @@ class CustomFromMask(BasePruningMethod):
 
 def identity(module: M, name: str) -> M:
     """Give a parameter a mask of ones; return the module.
+
+    Args:
+        module: The module.
+        name: The parameter's name.
 
     Example:
         >>> import plait_nn as nn
@@ -452,6 +474,12 @@ def l1_unstructured(
 def random_structured(module: M, name: str, amount: float, dim: int) -> M:
     """Prune channels of a dimension at random; return the module.
 
+    Args:
+        module: The module.
+        name: The parameter's name.
+        amount: How much is pruned: a part in [0, 1], or a number of elements or slices.
+        dim: The dimension whose slices are pruned.
+
     Example:
         >>> import plait_nn as nn
         >>> layer = nn.utils.prune.random_structured(nn.Linear(2, 4), "weight", 3, dim=0)
@@ -471,7 +499,7 @@ def ln_structured(
         module: The module.
         name: Its parameter, of at least two dimensions.
         amount: The fraction (float) or the number (int) of channels, of those that are left.
-        n: The order of the norm, as for `plait_core.norm`.
+        n: The order of the norm, as for `plait.norm`.
         dim: The dimension of the channels.
         importance_scores: Scores to use instead of the parameter, of the same shape.
 
@@ -488,6 +516,11 @@ def ln_structured(
 
 def custom_from_mask(module: M, name: str, mask: Tensor) -> M:
     """Prune a parameter where a mask has zeros; return the module.
+
+    Args:
+        module: The module.
+        name: The parameter's name.
+        mask: 1 where elements stay, 0 elsewhere.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -554,6 +587,10 @@ def global_unstructured(
 def remove(module: M, name: str) -> M:
     """Make a pruned parameter an ordinary one that has zeros; return the module.
 
+    Args:
+        module: The module.
+        name: The parameter's name.
+
     Raises:
         ValueError: The parameter is not pruned.
 
@@ -575,6 +612,9 @@ def remove(module: M, name: str) -> M:
 
 def is_pruned(module: Module) -> bool:
     """Return whether a parameter of the module, or of a module below it, is pruned.
+
+    Args:
+        module: The module.
 
     Example:
         >>> import plait_nn as nn

@@ -121,6 +121,9 @@ class PackedSequence(_Packed):
 def invert_permutation(permutation: Tensor | None) -> Tensor | None:
     """Return the permutation that undoes one; None of None.
 
+    Args:
+        permutation: The numbers 0 to n - 1 in some order, or None.
+
     Example:
         >>> import plait_core as pc, plait_nn as nn
         >>> nn.utils.rnn.invert_permutation(pc.tensor([2, 0, 1])).tolist()
@@ -276,6 +279,11 @@ def unpad_sequence(
 ) -> list[Tensor]:
     """Undo `pad_sequence`.
 
+    Args:
+        padded_sequences: Padded sequences: shape (L, N, ...).
+        lengths: The length of each sequence.
+        batch_first: Whether the shape is (N, L, ...).
+
     Example:
         >>> import plait_core as pc, plait_nn as nn
         >>> padded = pc.tensor([[1, 2], [3, 0]])
@@ -289,6 +297,10 @@ def unpad_sequence(
 def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> PackedSequence:
     r"""Pack sequences (L, \*) of different lengths; see `pack_padded_sequence`.
 
+    Args:
+        sequences: Tensors of shape (L, ...), whose lengths L differ.
+        enforce_sorted: Whether they must be given by descending length.
+
     Example:
         >>> import plait_core as pc, plait_nn as nn
         >>> x = [pc.tensor([1, 2, 3]), pc.tensor([4])]
@@ -301,6 +313,9 @@ def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> P
 
 def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
     """Undo `pack_sequence`.
+
+    Args:
+        packed_sequences: The packed sequences.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn

@@ -21,7 +21,15 @@ def functional_call(
     tie_weights: bool = True,
     strict: bool = False,
 ) -> Any:
-    """Call a module with other tensors instead of its own: `plait_nn.functional_call`.
+    """Call a module with other tensors instead of its own: `plait.nn.functional_call`.
+
+    Args:
+        module: The module.
+        parameters_and_buffers: The tensors to use, by dotted name.
+        args: The arguments of the call.
+        kwargs: Its keyword arguments; or None.
+        tie_weights: Whether a tensor under one name stands for it under all its names.
+        strict: Whether all names must be given, and no others.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn

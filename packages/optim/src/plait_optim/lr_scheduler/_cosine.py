@@ -15,6 +15,12 @@ class CosineAnnealingLR(LRScheduler):
     .. math::
         \eta_t = \eta_{min} + (\eta_0 - \eta_{min}) \frac{1 + \cos(\pi t / T_{max})}{2}
 
+    Args:
+        optimizer: The optimizer whose rates are set.
+        T_max: Number of steps from the largest rate to the smallest.
+        eta_min: The smallest rate.
+        last_epoch: The epoch from which to go on; -1 begins.
+
     Example:
         >>> import numpy as np
         >>> import plait_optim
@@ -66,6 +72,13 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         \eta_t = \eta_{min} + (\eta_0 - \eta_{min}) \frac{1 + \cos(\pi T_{cur} / T_i)}{2}
 
     ``step(epoch)`` takes fractions of epochs, such as ``epoch + batch / batches``.
+
+    Args:
+        optimizer: The optimizer whose rates are set.
+        T_0: Number of steps until the first restart.
+        T_mult: The factor of the number of steps after each restart.
+        eta_min: The smallest rate.
+        last_epoch: The epoch from which to go on; -1 begins.
 
     Raises:
         ValueError: if ``T_0`` or ``T_mult`` is not a positive integer, or ``eta_min`` is not a

@@ -170,6 +170,8 @@ class OneCycleLR(_WithMomentum):
         optimizer: whose groups are changed.
         max_lr: the peak, for all groups or one for each.
         total_steps: steps of the whole training; or ``epochs`` and ``steps_per_epoch``.
+        epochs: Number of epochs, with `steps_per_epoch` instead of `total_steps`.
+        steps_per_epoch: Number of steps in an epoch.
         pct_start: the part of all steps in which the rate rises.
         anneal_strategy: "cos" or "linear".
         cycle_momentum: whether to change the momentum, or :math:`\beta_1`, too.

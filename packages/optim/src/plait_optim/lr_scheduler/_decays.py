@@ -21,6 +21,12 @@ class StepLR(LRScheduler):
     .. math::
         \eta_t = \eta_0\, \gamma^{\lfloor t / \mathrm{step\_size} \rfloor}
 
+    Args:
+        optimizer: The optimizer whose rates are set.
+        step_size: Number of epochs between two decays.
+        gamma: The factor of each decay.
+        last_epoch: The epoch from which to go on; -1 begins.
+
     Example:
         >>> import numpy as np
         >>> import plait_optim
@@ -54,6 +60,12 @@ class StepLR(LRScheduler):
 
 class MultiStepLR(LRScheduler):
     """Multiply the rate by ``gamma`` at each of the epochs in ``milestones``.
+
+    Args:
+        optimizer: The optimizer whose rates are set.
+        milestones: Epochs of the decays, ascending.
+        gamma: The factor of each decay.
+        last_epoch: The epoch from which to go on; -1 begins.
 
     Example:
         >>> import numpy as np
@@ -92,6 +104,12 @@ class MultiStepLR(LRScheduler):
 
 class ConstantLR(LRScheduler):
     """Multiply the rate by ``factor`` until epoch ``total_iters``.
+
+    Args:
+        optimizer: The optimizer whose rates are set.
+        factor: The factor of the rates until `total_iters`.
+        total_iters: Number of steps until the last value.
+        last_epoch: The epoch from which to go on; -1 begins.
 
     Raises:
         ValueError: if ``factor`` isn't in [0, 1].
@@ -141,6 +159,13 @@ class LinearLR(LRScheduler):
 
     .. math::
         \eta_t = \eta_0 \bigl(s + (e - s) \min(1, t / \mathrm{total\_iters})\bigr)
+
+    Args:
+        optimizer: The optimizer whose rates are set.
+        start_factor: The factor of the rates at the first step, in (0, 1].
+        end_factor: The factor of the rates from step `total_iters` on.
+        total_iters: Number of steps until the last value.
+        last_epoch: The epoch from which to go on; -1 begins.
 
     Raises:
         ValueError: if ``start_factor`` isn't in (0, 1] or ``end_factor`` not in [0, 1].
@@ -197,6 +222,11 @@ class LinearLR(LRScheduler):
 class ExponentialLR(LRScheduler):
     r"""Multiply the rate by ``gamma`` every epoch: :math:`\eta_t = \eta_0 \gamma^t`.
 
+    Args:
+        optimizer: The optimizer whose rates are set.
+        gamma: The factor of each decay.
+        last_epoch: The epoch from which to go on; -1 begins.
+
     Example:
         >>> import numpy as np
         >>> import plait_optim
@@ -226,6 +256,12 @@ class PolynomialLR(LRScheduler):
     .. math::
         \eta_t = \eta_0 \left(1 - \frac{\min(t, \mathrm{total\_iters})}{\mathrm{total\_iters}}
             \right)^{\mathrm{power}}
+
+    Args:
+        optimizer: The optimizer whose rates are set.
+        total_iters: Number of steps until the last value.
+        power: The exponent of the polynomial.
+        last_epoch: The epoch from which to go on; -1 begins.
 
     Example:
         >>> import numpy as np

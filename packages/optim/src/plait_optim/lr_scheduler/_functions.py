@@ -73,6 +73,11 @@ class MultiplicativeLR(_ByFunctions):
 
     Arguments and errors are those of `LambdaLR`.
 
+    Args:
+        optimizer: The optimizer whose rates are set.
+        lr_lambda: A function from the epoch to the factor, or one for each group.
+        last_epoch: The epoch from which to go on; -1 begins.
+
     Example:
         >>> import numpy as np
         >>> import plait_optim

@@ -53,7 +53,7 @@ def post_localSGD_hook(  # noqa: N802 - PyTorch's name
 ) -> Future:
     """Return the mean over all ranks at first, and over a few, or none, from some iteration on.
 
-    `plait_distributed.optim.PostLocalSGDOptimizer` averages parameters then.
+    `plait.distributed.optim.PostLocalSGDOptimizer` averages parameters then.
 
     Reference:
         Lin et al., "Don't Use Large Mini-Batches, Use Local SGD", 2018.

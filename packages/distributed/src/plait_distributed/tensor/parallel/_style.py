@@ -326,6 +326,13 @@ class PrepareModuleInputOutput(ParallelStyle):
 class PrepareModuleInput(PrepareModuleInputOutput):
     """Move a module's inputs; see `PrepareModuleInputOutput`.
 
+    Args:
+        input_layouts: Placement of each input as it comes in; None: not a tensor to convert.
+        desired_input_layouts: Placement that the module needs.
+        input_kwarg_layouts: The same for keyword arguments.
+        desired_input_kwarg_layouts: The same for keyword arguments.
+        use_local_output: Whether local tensors are passed on instead of DTensors.
+
     Example:
         >>> from plait_distributed.tensor import Replicate, Shard
         >>> from plait_distributed.tensor.parallel import PrepareModuleInput
@@ -354,6 +361,11 @@ class PrepareModuleInput(PrepareModuleInputOutput):
 
 class PrepareModuleOutput(PrepareModuleInputOutput):
     """Move a module's outputs; see `PrepareModuleInputOutput`.
+
+    Args:
+        output_layouts: Placement of each output as it comes out.
+        desired_output_layouts: Placement to convert it to.
+        use_local_output: Whether local tensors are passed on instead of DTensors.
 
     Example:
         >>> from plait_distributed.tensor import Replicate, Shard

@@ -34,6 +34,9 @@ scaled_dot_product_attention = Composite(
     0. `scale` is ``1 / sqrt(E)`` unless given. With `enable_gqa` several heads of the query (dimension -3) share one head
     of key and value.
 
+    Args:
+        value: The values: shape (..., S, Ev).
+
     Shapes: `query` (*, L, E), `key` (*, S, E), `value` (*, S, Ev), whose leading dimensions broadcast, `attn_mask`
     broadcastable to (*, L, S); the result is (*, L, Ev). Dtypes: floating-point, the same for all; `attn_mask` may also be
     bool.

@@ -13,6 +13,10 @@ conv2d = Operator(
     weight[o, c, i, j] * input[n, c', y * sh + i * dh - ph, x * sw + j * dw - pw]``, where `input` is 0 outside of the image
     and c' runs over the channels of the group that o belongs to.
 
+    Args:
+        weight: The filters: shape (K, C / groups, kH, kW).
+        input: Images: shape (N, C, H, W).
+
     Shapes: `input` is (n, c, h, w), `weight` (o, c / groups, kh, kw), `bias` (o,), the result (n, o, oh, ow) with
     ``oh = (h + 2 * ph - dh * (kh - 1) - 1) // sh + 1``. Dtypes: floats, the same for all.
     Raises: ShapeError for other shapes and where a filter is larger than the padded image, ValueError for a stride,

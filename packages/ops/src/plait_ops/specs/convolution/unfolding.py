@@ -10,6 +10,10 @@ unfold = View(
     Windows of `size` elements along `dim`, `step` elements apart, as a new last dimension; windows may overlap in memory,
     so the result must not be written.
 
+    Args:
+        size: The size of each window.
+        step: The distance of two windows.
+
     Raises: ValueError if `size` is negative or larger than the dimension, or if `step` is below 1.
 
     >>> import plait_core as pc

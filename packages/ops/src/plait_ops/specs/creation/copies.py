@@ -129,6 +129,9 @@ copy_ = Operator(
     be on different devices. A copy between the host and a device is complete when the call returns. With `non_blocking` and
     pinned memory of the host, the call may return earlier; that memory must then not be changed until the copy is complete.
 
+    Args:
+        src: The tensor whose values are copied, and cast; its shape broadcasts.
+
     Raises: ShapeError if `src` does not broadcast to `self`.
 
     >>> import plait_core as pc
@@ -169,6 +172,9 @@ fill_ = Operator(
     doc="""
     Write `value`, cast to the dtype of `self`, to every element of `self`. Returns `self`.
 
+    Args:
+        value: The value of the elements, a number or a 0-d tensor.
+
     >>> import plait_core as pc
     >>> pc.zeros(2).fill_(3).tolist()
     [3.0, 3.0]
@@ -183,6 +189,9 @@ fill_tensor = Composite(
     doc="""
     Write the element of the 0-d tensor `value`, cast to the dtype of `self`, to every element of `self`. A gradient flows
     to `value`. Returns `self`.
+
+    Args:
+        value: The value of the elements, a number or a 0-d tensor.
 
     Raises: ShapeError if `value` has dimensions, DTypeError if it is complex and `self` is not.
 

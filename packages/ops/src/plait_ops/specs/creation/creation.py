@@ -62,6 +62,9 @@ full = Operator(
     A tensor of shape `size` with `value` everywhere; `dtype` None: bool, int64, the default dtype or the complex dtype of
     it, according to the type of `value`.
 
+    Args:
+        value: The value of the elements, a number or a 0-d tensor.
+
     Raises: ShapeError if `size` holds a negative size or more than 64 sizes, or if there would be 2**63 elements or more.
 
     >>> import plait_core as pc
@@ -92,6 +95,9 @@ full_like = Operator(
     'str memory_format="preserve_format") -> Tensor',
     doc="""
     A tensor of the shape of `self` with `value` everywhere. `dtype` and `device` None mean those of `self`.
+
+    Args:
+        value: The value of the elements, a number or a 0-d tensor.
 
     >>> import plait_core as pc
     >>> pc.full_like(pc.zeros(2), 7.0).tolist()

@@ -54,6 +54,9 @@ cartesian_prod = Composite(
     doc="""
     All combinations of one element of each of the `tensors`, as rows; one tensor alone is returned as it is.
 
+    Args:
+        tensors: Vectors, or 0-d tensors.
+
     Raises: ShapeError unless all are vectors, ValueError for an empty list.
 
     >>> import plait_core as pc

@@ -10,6 +10,9 @@ empty_strided = View(
     A tensor of shape `size` and strides `stride`, in elements, whose elements are not initialised; `dtype` None is the
     default dtype.
 
+    Args:
+        stride: The distance of two elements in memory along each dimension, in elements.
+
     Raises: ShapeError for a bad `size`, if `stride` has another number of entries, or if one of them is negative.
 
     >>> import plait_core as pc
@@ -75,6 +78,9 @@ new_empty_strided = Composite(
     doc="""
     `empty_strided` whose `dtype` and `device`, where None, are those of `self`.
 
+    Args:
+        stride: The distance of two elements in memory along each dimension, in elements.
+
     Raises: what `empty_strided` raises.
 
     >>> import plait_core as pc
@@ -130,6 +136,9 @@ scalar_tensor = Composite(
     "scalar_tensor(Scalar value|s, *, dtype? dtype=None, device? device=None) -> Tensor",
     doc="""
     A 0-d tensor with one number; `dtype` None is the default dtype.
+
+    Args:
+        value: The number.
 
     >>> import plait_core as pc
     >>> pc.scalar_tensor(3).item()

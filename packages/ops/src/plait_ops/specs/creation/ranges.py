@@ -30,6 +30,9 @@ arange = Operator(
     doc="""
     The numbers ``0, 1, ...`` that come before `end`. `dtype` None: int64, or the default dtype if `end` is a float number.
 
+    Args:
+        end: The end, which is not in the result.
+
     Raises: ValueError if `end` is negative or not finite.
 
     >>> import plait_core as pc
@@ -45,6 +48,9 @@ arange_start = Operator(
     int64, or the default dtype if one of the three is a float. With an integer dtype fractions are cut off, as in PyTorch:
     for int64 those of all three arguments, before the elements are counted; for other integer dtypes those of `start` and
     `step`.
+
+    Args:
+        end: The end, which is not in the result.
 
     Raises: ValueError if `step` is 0 or leads away from `end`, or if a bound is not finite.
 
@@ -225,6 +231,9 @@ eye = Operator(
     "eye(int n, int? m=None, *, dtype? dtype=None, device? device=None) -> Tensor",
     doc="""
     A matrix of shape ``(n, m)`` with 1 on the diagonal and 0 elsewhere; `m` None is `n`, `dtype` None is the default dtype.
+
+    Args:
+        n: The number of rows.
 
     Raises: ShapeError if `n` or `m` is negative.
 

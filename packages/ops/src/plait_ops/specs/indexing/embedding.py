@@ -11,6 +11,10 @@ embedding = Operator(
     The rows of `weight` at `indices`; negative indices count from the end. The row `padding_idx` (unless -1) gets no
     gradient.
 
+    Args:
+        weight: The vectors, one in each row: shape (V, D).
+        indices: The rows to return, int64, of any shape.
+
     Shapes: `weight` is (n, d), `indices` has any shape, the result has the shape of `indices` followed by d. Dtypes: any;
     `indices` integers.
     Raises: ShapeError unless `weight` is a matrix, DTypeError unless `indices` hold integers, IndexError for an index

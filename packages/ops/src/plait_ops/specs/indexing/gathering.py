@@ -83,6 +83,10 @@ index_add_ = Operator(
     `self` with ``alpha * source`` added to its slices at `index` along `dim`; if `index` names a slice several times, all
     of its addends are added.
 
+    Args:
+        alpha: The factor of `source`.
+        source: The values to add.
+
     Raises: IndexError for a `dim` or an index out of range, ShapeError unless `source` has the shape of `self` with the
     length of `index` along `dim`, DTypeError if dtypes differ, ValueError if `alpha` does not fit in an integer dtype.
 
@@ -219,6 +223,9 @@ take_along_dim = Composite(
     None both tensors are flattened first. The results of `argsort`, and of `argmax` with ``keepdim=True``, fit as
     `indices`.
 
+    Args:
+        indices: The indices along `dim`, int64.
+
     Raises: as `gather`, and ShapeError if the numbers of dimensions differ.
 
     >>> import plait_core as pc
@@ -258,6 +265,9 @@ take = Composite(
     "take(Tensor self, Tensor index) -> Tensor",
     doc="""
     The elements at `index` into the flattened tensor; the result has the shape of `index`.
+
+    Args:
+        index: Indices into the tensor as if it had one dimension, int64.
 
     Raises: DTypeError unless `index` is an integer tensor, IndexError for an index out of range.
 

@@ -132,6 +132,9 @@ index_put = Composite(
     doc="""
     A copy of `self` to which `index_put_` has been applied.
 
+    Args:
+        indices: For each dimension the indices, int64 or bool, or None for all.
+
     >>> import plait_core as pc
     >>> pc.zeros(3).index_put([pc.tensor([0, 0])], pc.tensor(1.0), accumulate=True).tolist()
     [2.0, 0.0, 0.0]

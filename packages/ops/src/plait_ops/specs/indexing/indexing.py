@@ -80,6 +80,9 @@ index_ = Composite(
     indices of its True elements. In the result, the shape to which the indices broadcast replaces the indexed dimensions,
     or comes first if there is a None between two indices. Negative indices count from the end.
 
+    Args:
+        indices: For each dimension the indices, int64 or bool, or None for all.
+
     Raises: IndexError for too many indices, an index out of range, or a mask whose shape does not fit, DTypeError for other
     dtypes, ShapeError if the indices do not broadcast.
 
@@ -169,6 +172,9 @@ index_put_ = Composite(
     doc="""
     ``self[i, j, ...] = values`` with integer tensors and bool masks. With `accumulate` it is ``+=``: all values for the
     same element are added. `values` broadcast to the shape of ``index(self, indices)``. Returns `self`.
+
+    Args:
+        indices: For each dimension the indices, int64 or bool, or None for all.
 
     Raises: as `index`, and ShapeError if `values` do not broadcast.
 
@@ -264,6 +270,9 @@ unravel_index = Operator(
     doc="""
     The coordinates of elements whose indices into the flattened tensor of the given `shape`, in C order, are `indices`. The
     result is one int64 tensor for each dimension, of the shape of `indices`.
+
+    Args:
+        shape: The shape whose indices are returned.
 
     Raises: DTypeError unless `indices` holds integers, ShapeError for negative sizes, IndexError for an index out of range.
 

@@ -64,6 +64,10 @@ nonzero_static = Composite(
     The indices of the first `size` elements that are not 0, one row each, then rows of `fill_value`: `nonzero` with a shape
     that does not depend on the elements.
 
+    Args:
+        size: The number of rows of the result.
+        fill_value: The value of the rows that are left.
+
     Shape: (size, ndim). Dtype: int64. Raises: ValueError if `size` is negative.
 
     >>> import plait_core as pc

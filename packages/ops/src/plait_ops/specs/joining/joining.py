@@ -22,6 +22,9 @@ cat = Operator(
     elements is left out. Dtypes are promoted. If all tensors have the memory format channels_last or channels_last_3d, and
     are not in C order, the result has it too.
 
+    Args:
+        tensors: The tensors; their shapes differ in `dim` only.
+
     Raises: ValueError for an empty list, ShapeError if sizes differ, IndexError for a `dim` out of range.
 
     >>> import plait_core as pc

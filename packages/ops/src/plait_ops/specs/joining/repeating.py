@@ -13,6 +13,9 @@ tile = Composite(
     `self` repeated `dims` times along each dimension, as NumPy's ``tile``: if `dims` is shorter than the shape of `self`,
     or longer, the shorter of the two is extended with 1 in front.
 
+    Args:
+        dims: How often the tensor stands along each dimension.
+
     Raises: ValueError for a negative number.
 
     >>> import plait_core as pc
@@ -27,6 +30,9 @@ repeat = Composite(
     doc="""
     `self` repeated `repeats` times along each dimension; there must be at least one number for each dimension; additional
     numbers make new dimensions in front.
+
+    Args:
+        repeats: How often the tensor stands along each dimension.
 
     Raises: ShapeError if there are fewer numbers than dimensions, ValueError for a negative one.
 

@@ -140,6 +140,9 @@ stack = Composite(
     doc="""
     The `tensors`, all of one shape, along a new dimension `dim`, which lies in ``[-ndim - 1, ndim]``.
 
+    Args:
+        tensors: The tensors, all of one shape.
+
     Raises: ValueError for an empty list, ShapeError if shapes differ, IndexError for a `dim` out of range.
 
     >>> import plait_core as pc

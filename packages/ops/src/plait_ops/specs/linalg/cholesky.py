@@ -48,6 +48,9 @@ linalg_cholesky_ex = Operator(
     `linalg.cholesky` that reports failure in `info` instead of raising: 0 where there is a factor, else the order of the
     first leading minor that is not positive.
 
+    Args:
+        A: A Hermitian positive definite matrix (symmetric if real), or a batch of them: shape (..., n, n).
+
     Shapes: `A` is (..., n, n), `L` too, `info` is (...), int32. Dtypes: floating and complex. Raises: ShapeError if a
     matrix is not square, DTypeError for integers; with `check_errors` also what `linalg.cholesky` raises.
 
@@ -268,6 +271,9 @@ linalg_solve_triangular_ = Operator(
     The X of ``A X = B``, or of ``X A = B`` with ``left=False``, for a triangular `A`. The other triangle is not read. With
     `unitriangular` the diagonal is not read either, and counts as 1. A 0 on the diagonal gives infinities.
 
+    Args:
+        A: A triangular matrix, or a batch of them: shape (..., n, n).
+
     Shapes: `A` is (..., n, n), `B` (..., n, k), or (..., k, n) with ``left=False``; batches broadcast.
     Dtypes: floating and complex, the same for both.
     Raises: ShapeError for other shapes, DTypeError if dtypes differ.
@@ -321,6 +327,9 @@ triangular_solve = Composite(
     "triangular_solve(Tensor self|b, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False) -> (Tensor solution, Tensor cloned_coefficient)",
     doc="""
     `linalg.solve_triangular` with `self` first, the upper triangle by default, and a copy of `A` as second result.
+
+    Args:
+        A: A triangular matrix, or a batch of them: shape (..., n, n).
 
     >>> import plait_core as pc
     >>> pc.triangular_solve(pc.ones(1, 1), pc.tensor([[4.0]])).solution.item()

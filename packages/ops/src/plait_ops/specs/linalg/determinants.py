@@ -25,6 +25,9 @@ linalg_det_ = Operator(
     doc="""
     The determinant of every matrix of a batch.
 
+    Args:
+        A: A square matrix, or a batch of them: shape (..., n, n).
+
     Shapes: `A` is (..., n, n), the result (...). Dtypes: floating and complex. The gradient at a singular matrix is the
     limit of the gradients at regular matrices nearby.
     Raises: ShapeError if a matrix is not square, DTypeError for integers.
@@ -89,6 +92,9 @@ linalg_slogdet_ = Operator(
     doc="""
     The sign of the determinant and the logarithm of its magnitude: ``det(A) == sign * exp(logabsdet)``; it does not
     overflow. For a singular matrix, `sign` is 0 and `logabsdet` is -inf.
+
+    Args:
+        A: A square matrix, or a batch of them: shape (..., n, n).
 
     Shapes: `A` is (..., n, n), `sign` and `logabsdet` are (...). Dtypes: floating and complex; `logabsdet` is real.
     The gradient needs a regular matrix.

@@ -117,6 +117,9 @@ pairwise_distance_ = Composite(
     doc="""
     The p-norm of ``x1 - x2 + eps`` over the last dimension; `eps` keeps the gradient finite at equal vectors.
 
+    Args:
+        eps: A small number that is added to each difference.
+
     Shapes: both broadcast; the result lacks the last dimension, or with `keepdim` has it with size 1. Dtypes: floating.
     Raises: ShapeError if shapes do not broadcast.
 
@@ -170,6 +173,9 @@ cosine_similarity = Composite(
     "cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-8) -> Tensor",
     doc="""
     The cosine of the angle between vectors along `dim`: ``x1 . x2 / (max(|x1|, eps) * max(|x2|, eps))``.
+
+    Args:
+        eps: The least value of the product of the norms, against division by 0.
 
     Shapes: both broadcast; the result lacks `dim`. Dtypes: floating.
     Raises: ShapeError if shapes do not broadcast, IndexError for a `dim` out of range.

@@ -67,6 +67,9 @@ linalg_ldl_solve = Operator(
     doc="""
     Solve ``A X = B`` with the factors of `linalg.ldl_factor`. There is no gradient.
 
+    Args:
+        B: The right-hand sides: shape (..., n, k).
+
     Shapes: `LD` is (..., n, n), `pivots` (..., n), `B` (..., n, k); batches broadcast.
     Dtypes: floating and complex, the same for `LD` and `B`; `pivots` is int32.
     Raises: ShapeError for other shapes, DTypeError for other dtypes, RuntimeError for pivots out of range.

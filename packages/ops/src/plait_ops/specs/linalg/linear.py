@@ -25,6 +25,9 @@ addmm = Operator(
     doc="""
     ``beta * self + alpha * (mat1 @ mat2)``.
 
+    Args:
+        alpha: The factor of the product.
+
     Shapes: `mat1` is (n, k), `mat2` is (k, m), `self` broadcasts to (n, m). Dtypes: integers and floats, the same for all.
     Raises: ShapeError for other shapes, DTypeError if the dtypes differ.
 
@@ -104,6 +107,9 @@ baddbmm = Composite(
     ``beta * self + alpha * bmm(batch1, batch2)``. For integer dtypes the fractions of `beta` and `alpha` are cut off, as in
     PyTorch.
 
+    Args:
+        alpha: The factor of the product.
+
     Raises: ShapeError if shapes do not fit, ValueError if `beta` or `alpha` do not fit in an integer dtype.
 
     >>> import plait_core as pc
@@ -142,6 +148,11 @@ linear = Operator(
     "linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
     doc="""
     ``input @ weight.T + bias``.
+
+    Args:
+        weight: The weights: shape (out, in).
+        bias: What is added to each output: shape (out), or None.
+        input: Shape (..., in).
 
     Shapes: `input` is (..., k), `weight` (m, k), `bias` (m,), the result (..., m). Dtypes: numbers, the same for all.
     Raises: ShapeError for other shapes, DTypeError if the dtypes differ.

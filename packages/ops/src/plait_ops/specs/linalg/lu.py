@@ -198,6 +198,9 @@ linalg_lu_solve_ = Operator(
     Solve ``A X = B`` with the factors of `linalg.lu_factor`; with ``left=False`` solve ``X A = B``. With `adjoint` the
     conjugate transpose of A takes the place of A.
 
+    Args:
+        B: The right-hand sides: shape (..., n, k).
+
     Shapes: `LU` is (..., n, n), `pivots` (..., n), `B` (..., n, k), or (..., k, n) with ``left=False``; batches broadcast.
     Dtypes: floating and complex, the same for `LU` and `B`.
     Raises: ShapeError for other shapes, DTypeError for other dtypes, RuntimeError for pivots out of range.

@@ -70,6 +70,9 @@ bmm = Operator(
     doc="""
     Matrix products of a batch: ``out[b] = self[b] @ mat2[b]``.
 
+    Args:
+        mat2: The second matrices: shape (b, m, p).
+
     Shapes: `self` is (b, n, k), `mat2` is (b, k, m), the result (b, n, m). Dtypes: integers, floating-point and complex dtypes, the same for both.
     Raises: ShapeError for other shapes, DTypeError if the dtypes differ.
 
@@ -236,6 +239,9 @@ outer = Composite(
     "outer(Tensor self, Tensor vec2|other) -> Tensor",
     doc="""
     The outer product of two vectors: ``out[i, j] = self[i] * vec2[j]``.
+
+    Args:
+        vec2: The second vector: shape (m).
 
     Raises: ShapeError unless both have 1 dimension.
 

@@ -13,6 +13,9 @@ linalg_matrix_exp_ = Operator(
     The exponential of matrices, ``sum_k A^k / k!``: of A / 2^s by an approximant, which is then squared s times (Higham
     2005). A matrix with an infinity or NaN gives NaN.
 
+    Args:
+        A: A square matrix, or a batch of them: shape (..., n, n).
+
     Shapes: `A` is (..., n, n), and so is the result. Dtypes: floating and complex.
     Raises: ShapeError if a matrix is not square, DTypeError for integers.
 
@@ -99,6 +102,10 @@ linalg_matrix_power_ = Composite(
     doc="""
     The n-th power of square matrices. For a negative `n` it is a power of the inverse, for 0 the identity.
 
+    Args:
+        n: The exponent, an integer; a negative one needs invertible matrices.
+        A: A square matrix, or a batch of them: shape (..., n, n).
+
     Shapes: `A` is (..., k, k), and so is the result. Dtypes: those of `linalg.inv` for a negative `n`, else those of
     `matmul`.
     Raises: ShapeError if a matrix is not square, RuntimeError for the inverse of a singular one.
@@ -113,6 +120,9 @@ matrix_power = Composite(
     "matrix_power(Tensor self, int n) -> Tensor",
     doc="""
     The `n`-th powers of matrices: `linalg.matrix_power`.
+
+    Args:
+        n: The exponent, an integer; a negative one needs invertible matrices.
 
     >>> import plait_core as pc
     >>> pc.tensor([[2.0]]).matrix_power(3).item()

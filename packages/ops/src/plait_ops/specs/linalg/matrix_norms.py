@@ -25,6 +25,9 @@ linalg_vector_norm_ = Composite(
     The norm of the elements along `dim`, taken as one vector: ``sum(abs(x) ** ord) ** (1 / ord)``. With `ord` inf it is the
     largest magnitude, with -inf the smallest, and with 0 the number of elements that are not 0.
 
+    Args:
+        x: The input tensor.
+
     Shapes: `dim` names the dimensions to reduce (None: all of them). Dtypes: floating and complex; the result is real. With
     `dtype`, the elements are first cast to it.
     Raises: DTypeError for integers, IndexError for a `dim` out of range, ShapeError if there are no elements to reduce and
@@ -136,6 +139,10 @@ linalg_norm_ = Composite(
     it is `linalg.matrix_norm` if `dim` names two dimensions, and `linalg.vector_norm` if it names one. If `dim` is None,
     `A` must have 1 or 2 dimensions, which decide in the same way.
 
+    Args:
+        A: The input tensor; a vector or matrix if `ord` is given.
+        ord: The order of the norm: a number, inf or -inf; None: the 2-norm of all elements.
+
     Raises: ShapeError if `ord` is given, `dim` is not, and `A` has neither 1 nor 2 dimensions; and what the two norms
     raise.
 
@@ -149,6 +156,10 @@ linalg_norm_name = Composite(
     "linalg_norm.name(Tensor A|self, str ord, int[]? dim|axis=None, bool keepdim|keepdims=False, *, dtype? dtype=None) -> Tensor",
     doc="""
     `linalg.matrix_norm` with `ord` "fro" or "nuc".
+
+    Args:
+        A: A matrix, or a batch of them.
+        ord: The name of the norm: "fro" or "nuc".
 
     >>> import plait_core as pc
     >>> pc.linalg.norm(pc.tensor([[3.0, 0.0], [0.0, 4.0]]), "nuc").item()
@@ -195,6 +206,9 @@ linalg_cond = Composite(
     The condition number ``|A| |A^-1|`` in the norm `p` of `linalg.matrix_norm`; by default the quotient of the largest and
     smallest singular value, also of matrices that are not square. A singular matrix gives inf.
 
+    Args:
+        p: The norm by which the condition is measured; None: 2.
+
     Shapes: `A` is (..., m, n), square unless `p` is None, 2 or -2; the result is (...), real. Dtypes: floating and complex.
     Raises: ShapeError for other shapes, DTypeError for integers, ValueError for another `p`.
 
@@ -209,6 +223,9 @@ linalg_cond_name = Composite(
     "linalg_cond.name(Tensor A, str p) -> Tensor",
     doc="""
     The condition number in the Frobenius or nuclear norm, `p` "fro" or "nuc".
+
+    Args:
+        p: The norm by which the condition is measured; None: 2.
 
     >>> import plait_core as pc
     >>> round(pc.linalg.cond(pc.eye(2), "fro").item(), 3)

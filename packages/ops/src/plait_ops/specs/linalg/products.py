@@ -61,6 +61,9 @@ ger = Composite(
     doc="""
     The outer product of two vectors: `outer`.
 
+    Args:
+        vec2: The second vector: shape (m).
+
     >>> import plait_core as pc
     >>> pc.ger(pc.tensor([1, 2]), pc.tensor([3])).tolist()
     [[3], [6]]
@@ -101,6 +104,10 @@ bilinear = Composite(
     "bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor",
     doc="""
     ``out[..., k] = sum_ij input1[..., i] * weight[k, i, j] * input2[..., j] + bias[k]``.
+
+    Args:
+        weight: The weights: shape (out, in1, in2).
+        bias: What is added to each output: shape (out), or None.
 
     Shapes: `input1` (..., n), `input2` (..., m), `weight` (k, n, m), `bias` (k,); the result (..., k).
     Raises: ShapeError for other shapes, DTypeError if dtypes differ.

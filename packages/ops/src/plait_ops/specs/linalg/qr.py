@@ -233,6 +233,9 @@ ormqr = Composite(
     ``Q @ other``, or ``other @ Q`` with ``left=False``, where the square matrix Q is the product of the reflections that
     `geqrf` returned, here `self` and `tau`. With `transpose` the conjugate transpose of Q takes its place.
 
+    Args:
+        other: The matrices that are multiplied: shape (..., m, n).
+
     Shapes: `self` (..., m, k), `tau` (..., at most k), `other` (..., m, n), or (..., n, m) with ``left=False``, which is
     the shape of the result too. Dtypes: floating and complex, the same for all.
     Raises: ShapeError for other shapes, DTypeError if dtypes differ.

@@ -28,6 +28,12 @@ linear_int8 = Operator(
     127)`` in float32, with q = 0 where s is 0. The result is ``(q @ weight.T) * (s * scale) + bias``. The product is
     computed in integers, so it is exact, and the same on every processor. A row with nan or an infinity gives nan.
 
+    Args:
+        scale: The scale of each row of `weight`: shape (out).
+        weight: The weights as int8: shape (out, in).
+        bias: What is added to each output: shape (out), or None.
+        input: Shape (..., in).
+
     Shapes: `input` is (..., k), `weight` (m, k), `scale` and `bias` (m,), the result (..., m); with `activations` k is at most 131072.
     Dtypes: `input` and `bias` float32, float16 or bfloat16, `weight` int8, `scale` one of these floating-point dtypes;
     floating-point sums are computed in float32. Gradients flow to all but the weight; there are none with `activations`.

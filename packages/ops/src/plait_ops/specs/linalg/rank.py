@@ -41,6 +41,10 @@ linalg_matrix_rank_ = Composite(
     How many singular values of `A` are larger than ``max(atol, rtol * largest)``. By default `atol` is 0 and `rtol` is the
     larger side of the matrix times the distance from 1 to the next number of the dtype, or 0 if `atol` is given.
 
+    Args:
+        rtol: Singular values below this part of the largest one count as 0; None: a value for dtype and shape.
+        atol: Singular values below this count as 0; None: 0.
+
     Shapes: `A` is (..., m, n), the result (...), int64; tolerances broadcast with it. With `hermitian` eigenvalues
     are used, which is faster. Dtypes: floating and complex.
     Raises: ShapeError for fewer than 2 dimensions, DTypeError for integers.
@@ -85,6 +89,10 @@ linalg_pinv_ = Operator(
     The pseudo-inverse (Moore and Penrose), computed with singular values: those up to ``max(atol, rtol * largest)`` count
     as 0. The defaults of `atol` and `rtol` are those of `linalg.matrix_rank`. With `hermitian` only the lower triangle is
     read.
+
+    Args:
+        rtol: Singular values below this part of the largest one count as 0; None: a value for dtype and shape.
+        atol: Singular values below this count as 0; None: 0.
 
     Shapes: `A` is (..., m, n), the result (..., n, m). Dtypes: floating and complex. The gradient is correct where the rank
     does not change. Raises: ShapeError for fewer than 2 dimensions, or with `hermitian` for a matrix that is not square;

@@ -48,6 +48,9 @@ linalg_inv_ex = Operator(
     `linalg.inv` that reports failure in `info` instead of raising: 0 where the inverse exists, else the column, counted
     from 1, whose pivot is 0.
 
+    Args:
+        A: A square matrix, or a batch of them: shape (..., n, n).
+
     Shapes: `A` is (..., n, n), `inverse` too, `info` is (...), int32. Dtypes: floating and complex.
     Raises: ShapeError if a matrix is not square, DTypeError for integers; with `check_errors` also what `linalg.inv`
     raises.

@@ -10,6 +10,9 @@ linalg_tensorinv = Composite(
     The inverse of `A` with respect to `tensordot` over `ind` dimensions: `A` counts as a matrix whose rows are its first
     `ind` dimensions.
 
+    Args:
+        A: The tensor, a map between the spaces of its first and its last dimensions.
+
     Shapes: ``A.shape[ind:] + A.shape[:ind]`` is the shape of the result. Dtypes: floating and complex.
     Raises: ValueError for an `ind` below 1, ShapeError if the numbers of rows and columns differ, RuntimeError for a
     singular `A`.
@@ -38,6 +41,11 @@ linalg_tensorsolve = Composite(
     doc="""
     The X of ``tensordot(A, X, X.ndim) == B``: `A` counts as a square matrix whose rows are its first ``B.ndim`` dimensions,
     after `dims` were moved to the end.
+
+    Args:
+        dims: The dimensions of `A` that are moved to its end first, or None.
+        B: The right-hand side.
+        A: The coefficients: the shape of `B` and then that of the unknown.
 
     Raises: ShapeError if the shapes are not those of a square matrix and its right-hand side, RuntimeError for a singular
     matrix.

@@ -43,6 +43,9 @@ tensordot_ = Composite(
     doc="""
     The product over the last `dims` dimensions of `self` and the first `dims` of `other`.
 
+    Args:
+        dims: How many dimensions are summed: the last ones of `input` with the first ones of `other`.
+
     Shapes: the result has the remaining dimensions of `self`, followed by those of `other`. Dtypes: numbers, the same for
     both.
     Raises: ValueError if one of the tensors has fewer than `dims` dimensions, ShapeError if sizes differ, DTypeError if

@@ -9,6 +9,9 @@ linalg_vander_ = Composite(
     doc="""
     Vandermonde matrices: ``out[..., i, j] = x[..., i] ** j`` for j < `N` (by default n).
 
+    Args:
+        x: The numbers whose powers are taken, along the last dimension.
+
     Shapes: `x` is (..., n), the result (..., n, N). Dtypes: numbers.
     A 0-d `x` counts as one of shape (1,). Raises: ValueError for a negative `N`.
 
@@ -22,6 +25,9 @@ vander = Composite(
     "vander(Tensor x, int? N=None, bool increasing=False) -> Tensor",
     doc="""
     The Vandermonde matrix of a vector: its powers from the highest down to 0, or with `increasing` from 0 up.
+
+    Args:
+        x: The numbers whose powers are taken, along the last dimension.
 
     Shapes: `x` is (n,), the result (n, N). Raises: ShapeError for other shapes, ValueError for a negative `N`.
 

@@ -103,6 +103,10 @@ binary_cross_entropy_with_logits = Composite(
     `binary_cross_entropy` of ``sigmoid(input)``, exact also for large inputs:
     ``weight * ((1 - target) * input + (1 + (pos_weight - 1) * target) * softplus(-input))``.
 
+    Args:
+        weight: What the loss of each element is multiplied with, or None.
+        input: Logits: the logarithms of the odds.
+
     Shapes: `input` and `target` have one shape, `weight` and `pos_weight` broadcast to it. Dtypes: floating-point dtypes; the
     result has that of `target`, as in PyTorch.
     Raises: ValueError for another `reduction`, ShapeError for other shapes.

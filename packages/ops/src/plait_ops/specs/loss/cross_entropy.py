@@ -113,6 +113,11 @@ cross_entropy = Composite(
     classes. `target` may also hold probabilities: a float tensor of the shape of `input`. With `label_smoothing` e the
     target distribution is mixed with the uniform one: ``(1 - e) * target + e / c``.
 
+    Args:
+        weight: The weight of each class: shape (C), or None.
+        target: The class of each sample as int64, or the probability of each class in the shape of `input`.
+        input: Logits, not normalized: shape (N, C, ...).
+
     Shapes: `input` is (c,), (n, c) or (n, c, ...), `target` the same without c (or with c: probabilities), `weight` (c,).
     Dtypes: floats; `target` integers for classes.
     Raises: ShapeError for other shapes, DTypeError for other dtypes, ValueError for another `reduction`, a

@@ -17,6 +17,12 @@ batch_norm = Composite(
     towards them: ``running = (1 - momentum) * running + momentum * batch``, with the unbiased variance. Without `training`
     the running statistics are used.
 
+    Args:
+        weight: The factors of the normalized elements, or None.
+        bias: What is added to the normalized elements, or None.
+        training: Whether the statistics are those of the batch; else the running ones.
+        input: Shape (N, C, ...).
+
     Shapes: `input` and the result (N, C) or (N, C, *); the others (C).
     Dtypes: floating-point, the same for all.
     Raises: ShapeError or DTypeError otherwise; ShapeError with `training` if there is only one value for each channel;
@@ -347,6 +353,12 @@ batch_norm_activation = Composite(
     (with `negative_slope`), "silu" and "hardswish". Without `residual`, the backward pass computes the argument of the
     activation again from `input`, so that only `input` is kept in memory; with `residual` the result is kept too. The
     numbers are the same as those of the separate operators.
+
+    Args:
+        weight: The factors of the normalized elements, or None.
+        bias: What is added to the normalized elements, or None.
+        training: Whether the statistics are those of the batch; else the running ones.
+        input: Shape (N, C, ...).
 
     Shapes: those of `batch_norm`; `residual` has the shape of `input`. Dtypes: floating-point, the same for all.
     Raises: ValueError for another `activation`, and what `batch_norm` raises.

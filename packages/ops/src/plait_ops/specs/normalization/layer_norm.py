@@ -11,6 +11,10 @@ layer_norm = Composite(
     ``(input - mean) / sqrt(var + eps) * weight + bias``, with mean and (biased) variance over the last
     ``len(normalized_shape)`` dimensions (Ba et al. 2016).
 
+    Args:
+        weight: The factors of the normalized elements, or None.
+        bias: What is added to the normalized elements, or None.
+
     Shapes: `input` and the result (*, *normalized_shape); `weight` and `bias` normalized_shape.
     Dtypes: floating-point, the same for all. Raises: ShapeError or DTypeError otherwise.
 

@@ -12,6 +12,9 @@ add = Pointwise(
     The sum ``self + alpha * other``; of bools, whether one of them is True. For integers `alpha` must be a whole number,
     else TypeError.
 
+    Args:
+        other: The second operand, a tensor or a number; `alpha` is its factor.
+
     >>> import plait_core as pc
     >>> pc.add(pc.tensor([1, 2]), 10).tolist()
     [11, 12]
@@ -25,6 +28,9 @@ sub = Pointwise(
     "sub(Tensor|Scalar self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor",
     doc="""
     The difference ``self - alpha * other``. For integers `alpha` must be a whole number, else TypeError.
+
+    Args:
+        other: The second operand, a tensor or a number; `alpha` is its factor.
 
     >>> import plait_core as pc
     >>> pc.sub(pc.tensor([10, 20]), pc.tensor([1, 2])).tolist()
@@ -132,6 +138,9 @@ rsub = Composite(
     "rsub(Tensor self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor",
     doc="""
     ``other - alpha * self``: `sub` with its operands exchanged.
+
+    Args:
+        other: The second operand, a tensor or a number; `alpha` is its factor.
 
     Shapes: both broadcast. Dtypes: those of `sub`.
 

@@ -10,6 +10,9 @@ true_divide = Pointwise(
     doc="""
     The quotient ``self / other``. Integers are first cast to float32. Division by 0 gives inf or nan.
 
+    Args:
+        other: The divisor, a tensor or a number.
+
     >>> import plait_core as pc
     >>> pc.true_divide(pc.tensor([1.0, 2.0]), 2).tolist()
     [0.5, 1.0]
@@ -36,6 +39,9 @@ floor_divide = Pointwise(
     doc="""
     The quotient rounded down; an integer divided by 0 gives 0.
 
+    Args:
+        other: The divisor, a tensor or a number.
+
     >>> import plait_core as pc
     >>> pc.floor_divide(pc.tensor([-3, 3]), 2).tolist()
     [-2, 1]
@@ -50,6 +56,9 @@ remainder = Pointwise(
     The remainder of floor division: ``self - other * floor_divide(self, other)``. It has the sign of `other`, as Python's
     ``%``. An integer modulo 0 is 0.
 
+    Args:
+        other: The divisor, a tensor or a number.
+
     >>> import plait_core as pc
     >>> pc.remainder(pc.tensor([-3, 3]), 2).tolist()
     [1, 1]
@@ -62,6 +71,9 @@ fmod = Pointwise(
     "fmod(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
     doc="""
     The remainder of truncating division. It has the sign of `self`, as C's ``fmod``. An integer modulo 0 is 0.
+
+    Args:
+        other: The divisor, a tensor or a number.
 
     >>> import plait_core as pc
     >>> pc.fmod(pc.tensor([-3, 3]), 2).tolist()
@@ -134,6 +146,9 @@ div = Composite(
     doc="""
     The quotient ``self / other``. For integers too it is float32, unless `rounding_mode` is ``"floor"`` (rounded down) or
     ``"trunc"`` (rounded towards 0): these keep the promoted dtype.
+
+    Args:
+        other: The divisor, a tensor or a number.
 
     Raises: ShapeError if the shapes do not broadcast, ValueError for another `rounding_mode`.
 

@@ -62,6 +62,9 @@ polygamma = Composite(
     doc="""
     The n-th derivative of `digamma`. ``polygamma(n, self)`` is the same.
 
+    Args:
+        n: The order of the derivative of digamma; not negative.
+
     Shape: that of `self`. Dtypes: floating-point dtypes; integers and bool give the default dtype.
     Raises: ValueError if `n` is negative.
 
@@ -91,6 +94,9 @@ mvlgamma = Composite(
     doc="""
     The logarithm of the multivariate gamma function of dimension `p`:
     ``p * (p - 1) / 4 * log(pi) + sum(lgamma(self - i / 2) for i in range(p))``.
+
+    Args:
+        p: The number of dimensions.
 
     Shape: that of `self`. Dtypes: floating-point dtypes; integers and bool give the default dtype.
     Raises: ValueError unless `p` is in [1, 10000].

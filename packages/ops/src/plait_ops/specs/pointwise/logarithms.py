@@ -187,6 +187,9 @@ inverse_sigmoid = Composite(
     ``log(self / (1 - self))``, the inverse of `sigmoid`: infinite at 0 and 1, nan outside. With `eps`, `self` is first clamped
     to [eps, 1 - eps].
 
+    Args:
+        eps: Elements are first clamped to [eps, 1 - eps]; None: they are not.
+
     Shape: that of `self`. Dtypes: floating-point dtypes; integers and bool give the default dtype.
 
     >>> import plait_core as pc

@@ -9,6 +9,10 @@ lerp = Pointwise(
     doc="""
     ``self + weight * (end - self)``. It is exactly `self` for weight 0 and exactly `end` for weight 1.
 
+    Args:
+        weight: The weight of `end`: 0 gives `input`, 1 gives `end`.
+        end: The end: a tensor that broadcasts with `input`.
+
     >>> import plait_core as pc
     >>> pc.lerp(pc.tensor([0.0]), pc.tensor([10.0]), 0.25).tolist()
     [2.5]
@@ -41,6 +45,11 @@ addcmul = Pointwise(
     doc="""
     ``self + value * tensor1 * tensor2``. For integers `value` must be a whole number, else TypeError.
 
+    Args:
+        value: The factor of the product or quotient.
+        tensor1: The first factor.
+        tensor2: The second factor.
+
     >>> import plait_core as pc
     >>> pc.addcmul(pc.tensor([1]), pc.tensor([2]), pc.tensor([3]), value=2).tolist()
     [13]
@@ -53,6 +62,11 @@ addcdiv = Pointwise(
     "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
     doc="""
     ``self + value * tensor1 / tensor2``.
+
+    Args:
+        value: The factor of the product or quotient.
+        tensor1: The dividend.
+        tensor2: The divisor.
 
     >>> import plait_core as pc
     >>> pc.addcdiv(pc.tensor([1.0]), pc.tensor([6.0]), pc.tensor([3.0]), value=2).tolist()

@@ -19,6 +19,10 @@ threshold = Composite(
     Shape and dtype: those of `self`; any but bool and complex. Raises: ValueError for numbers that do not fit in an integer
     dtype.
 
+    Args:
+        threshold: Elements that are not larger are replaced.
+        value: The value of the elements that are replaced.
+
     >>> import plait_core as pc
     >>> pc.threshold(pc.tensor([-1.0, 0.5, 2.0]), 0.5, 0.0).tolist()
     [0.0, 0.0, 2.0]
@@ -169,6 +173,9 @@ prelu = Composite(
     `self` where it is above 0, ``weight * self`` elsewhere (He et al. 2015). There is one weight for all elements, or one
     for each channel, which is dimension 1.
 
+    Args:
+        weight: The slope of negative elements, one for each channel or one for all.
+
     Shapes: `weight` has 1 element or as many as dimension 1 of `self`; the result has the shape of `self`. Dtypes: floating.
     Raises: ShapeError for other shapes.
 
@@ -235,6 +242,10 @@ rrelu = Composite(
     doc="""
     `self` where it is above 0; elsewhere `self` times a slope (Xu et al. 2015). With `training` the slope is drawn
     uniformly from [lower, upper) for each element; else it is the mean of `lower` and `upper`.
+
+    Args:
+        training: Whether slopes are drawn; else each is the mean of `lower` and `upper`.
+        upper: The largest slope.
 
     Shape: that of `self`. Dtypes: floating. Raises: ValueError if `lower` is above `upper`.
 

@@ -18,6 +18,9 @@ heaviside = Pointwise(
     doc="""
     The step function: 0 where `self` is below 0 or nan, 1 where it is above 0, and `values` where it is 0.
 
+    Args:
+        values: The results where `input` is 0.
+
     >>> import plait_core as pc
     >>> pc.heaviside(pc.tensor([-2.0, 0.0, 3.0]), pc.tensor([0.5])).tolist()
     [0.0, 0.5, 1.0]

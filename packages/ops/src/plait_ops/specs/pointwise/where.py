@@ -9,6 +9,9 @@ where_ = Pointwise(
     doc="""
     `self` where `condition` is True, `other` elsewhere.
 
+    Args:
+        other: The elements where `condition` is False.
+
     >>> import plait_core as pc
     >>> pc.where(pc.tensor([True, False]), pc.tensor([1, 2]), 0).tolist()
     [1, 0]
@@ -36,6 +39,9 @@ masked_fill = Pointwise(
     doc="""
     `self` with `value` where `mask` is True. `value` is a number or a tensor, which broadcasts as in `where`, and is cast to
     the dtype of `self`.
+
+    Args:
+        value: The value of the elements, a number or a 0-d tensor.
 
     >>> import plait_core as pc
     >>> pc.masked_fill(pc.tensor([1, 2]), pc.tensor([True, False]), 0).tolist()

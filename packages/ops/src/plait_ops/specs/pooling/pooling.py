@@ -22,6 +22,9 @@ max_pool2d_with_indices = Operator(
     `max_pool2d`, and the place of each largest element in the image, ``y * w + x``, as int64. A dilated window may lie
     wholly outside of the image: its place is -1, its value is the lowest of the dtype, and it gets no gradient.
 
+    Args:
+        input: Images: shape (N, C, H, W).
+
     >>> import plait_core as pc, plait_nn.functional as F
     >>> F.max_pool2d_with_indices(pc.arange(4.0).reshape(1, 1, 2, 2), 2)[1].item()
     3
@@ -133,6 +136,9 @@ max_pool2d = Composite(
     doc="""
     The largest element in each window of an image; places outside of the image are ignored. `stride` None means
     `kernel_size`.
+
+    Args:
+        input: Images: shape (N, C, H, W).
 
     Shapes: (n, c, h, w) or (c, h, w); ``oh = (h + 2 * ph - dh * (kh - 1) - 1) // sh + 1``, rounded up with `ceil_mode` if the
     last window begins inside the image or its left padding. Dtypes: integers and floating-point dtypes.
@@ -286,6 +292,9 @@ avg_pool2d = Operator(
     `count_include_pad` is False. `stride` None means `kernel_size`. Shapes and errors are those of `max_pool2d`. Dtypes:
     floating-point dtypes.
 
+    Args:
+        input: Images: shape (N, C, H, W).
+
     >>> import plait_core as pc, plait_nn.functional as F
     >>> F.avg_pool2d(pc.arange(16.0).reshape(1, 1, 4, 4), 2).tolist()
     [[[[2.5, 4.5], [10.5, 12.5]]]]
@@ -363,6 +372,10 @@ adaptive_avg_pool2d = Composite(
     doc="""
     Means over windows chosen so that the result has `output_size`: row i is the mean of the rows from
     ``floor(i * h / oh)`` to ``ceil((i + 1) * h / oh)``, and the same for columns.
+
+    Args:
+        output_size: The height and width of the result.
+        input: Images: shape (N, C, H, W).
 
     Shapes: (n, c, h, w) or (c, h, w). Dtypes: floating-point dtypes.
     Raises: ShapeError for other shapes, ValueError if `output_size` holds numbers below 0, or numbers above 65536 if

@@ -10,6 +10,9 @@ native_dropout = Operator(
     `input` with each element set to 0 with probability `p` and the others divided by ``1 - p``, and a bool mask of those
     that were kept.
 
+    Args:
+        p: The probability that an element becomes 0.
+
     Raises: ValueError unless `p` is in [0, 1], DTypeError for dtypes that are not floating-point.
 
     >>> import plait_core as pc
@@ -86,6 +89,9 @@ dropout = Composite(
     doc="""
     With `training`, `input` with each element set to 0 with probability `p` and the others divided by ``1 - p``; without
     it, `input`.
+
+    Args:
+        p: The probability that an element becomes 0.
 
     Raises: ValueError unless `p` is in [0, 1], DTypeError for dtypes that are not floating-point.
 

@@ -194,6 +194,9 @@ randperm = Operator(
     doc="""
     The numbers 0 to n - 1 in random order, each order equally likely.
 
+    Args:
+        n: The upper limit: the numbers are 0 to n - 1.
+
     Raises: ShapeError if `n` is negative, ValueError if its numbers do not fit in `dtype`, DTypeError for bool and complex
     dtypes.
 

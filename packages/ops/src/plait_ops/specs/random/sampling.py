@@ -257,6 +257,9 @@ bernoulli_p = Operator(
     doc="""
     1 with probability `p`, else 0, in the shape and dtype of `self`; the elements of `self` are not used.
 
+    Args:
+        p: The probability of 1.
+
     Raises: ValueError unless `p` is in [0, 1].
 
     >>> import plait_core as pc

@@ -22,6 +22,11 @@ gru_sequence = Composite(
 
     Sequences are packed in rows; `sizes` and `reverse` mean the same as in `lstm_sequence`.
 
+    Args:
+        weight: The weights of the hidden state.
+        bias: The bias of the hidden state, or None.
+        sizes: The number of sequences that take part in each step.
+
     Shapes: `gates` (rows, 3 H), `hx` (N, H), `weight` (3 H, H), `bias` (3 H,); the results are (rows, H) and (N, H).
     Dtypes: floating-point, the same for all.
     Raises: ShapeError for other shapes, ValueError for other `sizes`, DTypeError for other dtypes.

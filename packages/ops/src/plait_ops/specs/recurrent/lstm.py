@@ -25,6 +25,10 @@ lstm_sequence = Composite(
     `sizes` says how many sequences each step has; no step has more than the step before. With `reverse` each sequence is
     run from its own end to its beginning.
 
+    Args:
+        weight: The weights of the hidden state.
+        sizes: The number of sequences that take part in each step.
+
     Shapes: `gates` (rows, 4 H), `hx` and `cx` (N, H), `weight` (4 H, H), `sizes` begins with N, and its sum is the number
     of rows; the results are (rows, H), (N, H), (N, H). Dtypes: floating-point, the same for all.
     Raises: ShapeError for other shapes, ValueError for other `sizes`, DTypeError for other dtypes.

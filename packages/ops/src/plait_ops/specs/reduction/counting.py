@@ -71,6 +71,10 @@ histc = Operator(
     Elements outside and nan are not counted. If `min` equals `max`, the smallest and the largest element are used instead;
     if these are equal too, the bins reach from 1 below to 1 above.
 
+    Args:
+        min: The lower end of the histogram; if it is `max`, the least element.
+        max: The upper end of the histogram; if it is `min`, the largest element.
+
     Dtype: that of `self`.
     Raises: ValueError for no bins or bounds that are not finite or not in order, DTypeError for integers.
 
@@ -126,6 +130,10 @@ histogram = Composite(
     How many elements of `self` fall between each two neighbours of the ascending edges `bins`, and the edges. The last bin
     includes its upper edge. With `weight` the weights are summed; with `density` each number is divided by the total and by
     the width of its bin.
+
+    Args:
+        weight: What each element counts, or None: 1.
+        bins: The edges of the bins: one dimension, ascending.
 
     Shapes: (n - 1,) and (n,) for n edges. Dtypes: float32 and float64.
     Raises: ShapeError unless `bins` is a vector and `weight` has the shape of `self`, DTypeError if dtypes differ.

@@ -10,6 +10,9 @@ diff = Composite(
     Differences of neighbours along `dim`, ``self[i + 1] - self[i]``, taken `n` times; for bool, whether the neighbours
     differ. `prepend` and `append` are first joined to `self`.
 
+    Args:
+        n: How often the difference is taken.
+
     Raises: ValueError for a negative `n`, ShapeError for a 0-d tensor or if `prepend` or `append` do not fit, IndexError
     for a `dim` out of range.
 

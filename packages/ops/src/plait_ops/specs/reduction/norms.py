@@ -142,6 +142,10 @@ norm_name = Composite(
     With `p` "fro" the Frobenius norm, which is the 2-norm of all elements along `dim`. With "nuc" the nuclear norm of the
     matrices in the two dimensions of `dim`, which is the sum of their singular values.
 
+    Args:
+        p: The name of the norm: "fro" or "nuc".
+        dim: The two dimensions of the matrices.
+
     Raises: ValueError for another name, ShapeError for "nuc" unless `dim` names two dimensions.
 
     >>> import plait_core as pc

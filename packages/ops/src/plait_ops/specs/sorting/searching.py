@@ -51,6 +51,9 @@ searchsorted_ = Composite(
     its last dimension, so that it stays sorted: before equal elements, or with `right` or `side` "right" after them. If the
     sequence is not sorted, `sorter` holds the indices that sort it. nan counts as larger than all numbers.
 
+    Args:
+        input: The values whose places are looked for.
+
     Shape: that of `input`; `sorted_sequence` is a vector, or has the same sizes as `input` except the last. Dtype: int64,
     or int32 with `out_int32`.
     Raises: ShapeError for other shapes, ValueError for another `side`, DTypeError for complex numbers.

@@ -29,6 +29,9 @@ topk = Operator(
     Of equal elements the first are taken; nan counts as larger than all numbers. The results are sorted also without
     `sorted`.
 
+    Args:
+        k: How many elements.
+
     Shapes: both results have the shape of `self` with `k` along `dim`. Dtypes: bool, integers and floating-point dtypes.
     Raises: IndexError for a `dim` out of range, ShapeError for a `k` larger than the dimension, DTypeError for other
     dtypes.

@@ -10,6 +10,9 @@ expand = View(
     `self` seen as a larger tensor of shape `size`: dimensions of size 1 repeat, new ones come first; -1 keeps a size.
     Repeated elements share one place in memory, so the result must not be written.
 
+    Args:
+        size: The new shape; -1 keeps a size.
+
     Raises: ShapeError if `self` does not broadcast to `size`.
 
     >>> import plait_core as pc
@@ -57,6 +60,9 @@ broadcast_to = Composite(
     doc="""
     `expand` under NumPy's name.
 
+    Args:
+        size: The new shape; -1 keeps a size.
+
     >>> import plait_core as pc
     >>> tuple(pc.broadcast_to(pc.ones(3), (2, 3)).shape)
     (2, 3)
@@ -76,6 +82,9 @@ sum_to_size = Composite(
     doc="""
     `self` summed to shape `size`, which must broadcast to the shape of `self`. The gradient of a broadcast is computed this
     way.
+
+    Args:
+        size: The shape of the result, which broadcasts to that of `input`.
 
     Raises: ShapeError if `size` does not broadcast to the shape of `self`.
 
@@ -103,6 +112,9 @@ broadcast_tensors_ = Composite(
     "broadcast_tensors(Tensor[] tensors) -> Tensor[]",
     doc="""
     Views of the `tensors` in the shape to which they all broadcast; they must not be written.
+
+    Args:
+        tensors: The tensors, whose shapes broadcast.
 
     Raises: ShapeError if they do not broadcast.
 

@@ -34,6 +34,9 @@ flip = Composite(
     doc="""
     A copy of `self` with the order of elements along `dims` reversed.
 
+    Args:
+        dims: The dimensions to reverse.
+
     Raises: IndexError for a dim out of range, ValueError for a repeated one.
 
     >>> import plait_core as pc
@@ -55,6 +58,9 @@ roll = Composite(
     doc="""
     The elements of `self` moved by `shifts` places along `dims`. Elements that move past the end come in again at the
     beginning. With `dims` None the flattened tensor is rolled, and then has the shape of `self` again.
+
+    Args:
+        dims: The dimensions along which elements move; without them along all as one.
 
     Raises: ValueError if the two lists differ in length, IndexError for a dim out of range.
 
@@ -148,6 +154,10 @@ rot90 = Composite(
     doc="""
     `self` turned by `k` times 90 degrees in the plane of `dims`, from the first of these dimensions towards the second; a
     copy.
+
+    Args:
+        dims: The plane of rotation, two dimensions.
+        k: How often it is turned by 90 degrees, from the first of `dims` to the second.
 
     Raises: ShapeError for fewer than 2 dimensions, ValueError unless `dims` are two different ones.
 

@@ -8,6 +8,9 @@ permute = View(
     doc="""
     `self` with its dimensions in the order `dims`: ``out.shape[i] = self.shape[dims[i]]``.
 
+    Args:
+        dims: The new order of the dimensions.
+
     Raises: ValueError unless `dims` names each dimension once.
 
     >>> import plait_core as pc
@@ -50,6 +53,9 @@ transpose = View(
     "transpose(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
     doc="""
     `self` with the dimensions `dim0` and `dim1` exchanged.
+
+    Args:
+        dim1: The second dimension.
 
     Raises: IndexError for a dim out of range.
 
@@ -131,6 +137,9 @@ movedim = Composite(
     "movedim(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)",
     doc="""
     `self` with the dimensions `source` moved to the places `destination`; the other dimensions keep their order.
+
+    Args:
+        source: The dimensions to move.
 
     Raises: ValueError if the two lists differ in length or repeat a dimension.
 

@@ -19,6 +19,9 @@ select = View(
     doc="""
     The slice of `self` at `index` along `dim`, without that dimension: ``self[..., index, ...]``.
 
+    Args:
+        index: The index along `dim`; a negative one counts from the last.
+
     Raises: IndexError if `dim` or `index` is out of range.
 
     >>> import plait_core as pc
@@ -88,6 +91,10 @@ slice_ = View(
     "slice(Tensor(a) self, int dim, int? start=None, int? end=None, int step=1) -> Tensor(a)",
     doc="""
     ``self[..., start:end:step, ...]`` along `dim`: bounds are clipped as Python does, `step` may be negative.
+
+    Args:
+        end: The index after the last element; None: the size.
+        start: The index of the first element; None: 0.
 
     Raises: IndexError for a `dim` out of range, ValueError if `step` is 0.
 
@@ -168,6 +175,9 @@ narrow = View(
     "narrow(Tensor(a) self, int dim, int start, int length) -> Tensor(a)",
     doc="""
     `length` elements of `self` along `dim`, from `start` on.
+
+    Args:
+        start: The index of the first element; None: 0.
 
     Raises: IndexError if `dim` or `start` is out of range, ShapeError if `length` is negative or reaches past the end.
 

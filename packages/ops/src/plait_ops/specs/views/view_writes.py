@@ -149,6 +149,10 @@ as_strided_scatter = Composite(
     doc="""
     A copy of `self` in C order with `src` in ``as_strided(copy, size, stride, storage_offset)``.
 
+    Args:
+        size: The shape of the view.
+        stride: The distance of two elements in memory along each dimension, in elements.
+
     Raises: as `as_strided`, ShapeError unless `src` has shape `size`.
 
     >>> import plait_core as pc
@@ -177,6 +181,9 @@ fill_diagonal = Composite(
     doc="""
     Write `fill_value` to the main diagonal: ``self[i, i, ...] = fill_value``; with `wrap` the diagonal of a matrix with
     more rows than columns begins again one row after its end. Returns `self`.
+
+    Args:
+        fill_value: The value of the diagonal.
 
     Raises: ShapeError for fewer than 2 dimensions, or more than 2 of different sizes.
 

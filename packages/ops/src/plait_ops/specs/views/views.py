@@ -9,6 +9,9 @@ view = View(
     doc="""
     The elements of `self`, in order, as a tensor of shape `size`, without a copy; one -1 stands for the size that fits.
 
+    Args:
+        size: The new shape; one size may be -1 and follows from the others.
+
     Raises: ShapeError if the number of elements differs, or if no strides give the elements in that order, as for a
     transposed tensor; use `reshape` then, which copies.
 
@@ -41,6 +44,9 @@ reshape = Composite(
     doc="""
     The elements of `self`, in order, as a tensor of the given `shape`; one -1 stands for the size that fits. A view where
     that is possible, else a copy.
+
+    Args:
+        shape: The new shape; one size may be -1 and follows from the others.
 
     Raises: ShapeError if the number of elements differs.
 
@@ -96,6 +102,11 @@ as_strided = View(
     doc="""
     The memory of `self` seen with the given sizes and strides (in elements, may be negative), beginning `offset` elements
     after its first one. Has no derivative.
+
+    Args:
+        size: The shape of the view.
+        stride: The distance of two elements in memory along each dimension, in elements.
+        offset: The index of the first element in the storage.
 
     Raises: ShapeError if `size` and `stride` differ in length, or if an element would lie outside of the memory.
 

@@ -27,6 +27,12 @@ deform_conv2d = Composite(
     ``g * kh * kw + i * kw + j`` of `mask`, or 1 without a mask; g is the offset group of the channel c'. Values are
     interpolated between the four pixels around a place; outside of the image they are 0.
 
+    Args:
+        weight: The filters: shape (K, C / groups, kH, kW).
+        offset: The shift of each point of the kernel, as (y, x): shape (N, 2 offset_groups kH kW, H', W').
+        mask: The factor of each point of the kernel, or None.
+        input: Images: shape (N, C, H, W).
+
     Shapes: `input` is (n, c, h, w), `weight` (o, c / groups, kh, kw), `offset` (n, 2 * offset_groups * kh * kw, oh, ow),
     `mask` (n, offset_groups * kh * kw, oh, ow), `bias` (o,), the result (n, o, oh, ow), sizes as of `conv2d`.
     Dtypes: floating, the same for all. Raises: ShapeError for other shapes, ValueError for numbers of groups below 1,
