@@ -21,8 +21,28 @@ import plait_abi
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
 from count_examples import PACKAGES, public_modules
 
-# what a class passes on without a name, and types whose constructors Python or the C ABI define
 _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+
+# modules whose names are those of a standard, which describes their arguments, or of Python
+STANDARD = ("plait_core.array_api", "plait_multiprocessing.managers", "plait_multiprocessing.pool")
+# modules for those who write packages over the C ABI
+OF_PACKAGES = (
+    "plait_abi",
+    "plait_core.attribute_lookup",
+    "plait_multiprocessing.authentication",
+)
+# compiled names, whose signatures their modules give as texts
+COMPILED = {
+    "plait_autograd.grad_fn",
+    "plait_core.Generator",
+    "plait_core.Size",
+    "plait_core.Tensor",
+    "plait_core.device",
+    "plait_core.dtype",
+    "plait_core.from_dlpack",
+    "plait_core.from_numpy",
+}
 
 
 def _parameters(value: Any) -> list[str]:
@@ -39,7 +59,9 @@ def _parameters(value: Any) -> list[str]:
 
 
 def _is_checked(value: Any) -> bool:
-    if not callable(value) or isinstance(value, plait_abi.Operator) or inspect.ismodule(value):
+    if isinstance(value, plait_abi.Operator) or not (
+        inspect.isclass(value) or inspect.isroutine(value)
+    ):
         return False
     if isinstance(value, type) and (issubclass(value, enum.Enum) or hasattr(value, "_is_protocol")):
         return False
@@ -56,14 +78,15 @@ def _missing(value: Any) -> list[str]:
     return [name for name in _parameters(value) if name not in listed | named]
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize("package", [name for name in PACKAGES if name not in OF_PACKAGES])
 def test_each_argument_is_described(package: str) -> None:
     pytest.importorskip(package)
     missing = {
         f"{module.__name__}.{name}": arguments
         for module in public_modules(package)
+        if not module.__name__.startswith((*STANDARD, *OF_PACKAGES))
         for name in getattr(module, "__all__", ())
-        if _is_checked(getattr(module, name))
+        if f"{module.__name__}.{name}" not in COMPILED and _is_checked(getattr(module, name))
         if (arguments := _missing(getattr(module, name)))
     }
     assert not missing

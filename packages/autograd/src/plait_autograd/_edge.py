@@ -12,6 +12,11 @@ class GradientEdge(NamedTuple):
 
     `backward` and `grad` accept it instead of a tensor, so that the tensor need not be kept.
 
+    Args:
+        node: The node that computed the tensor.
+        output_nr: Which of its results the tensor is.
+        ownership_token: Keeps the node alive.
+
     Example:
         >>> import plait_core as pc, plait_autograd as pa
         >>> y = 2 * pc.ones(1, requires_grad=True)

@@ -30,6 +30,10 @@ __all__ = [
 class UnpackedDualTensor(NamedTuple):
     """The result of `unpack_dual`.
 
+    Args:
+        primal: The value.
+        tangent: The tangent, or None.
+
     Example:
         >>> from plait_autograd.forward_ad import UnpackedDualTensor
         >>> UnpackedDualTensor._fields

@@ -157,6 +157,11 @@ def hvp(
     As the Hessian is symmetric, :math:`H v` and :math:`v^T H` are the same numbers, and are
     computed in the same way. The arguments are those of `vhp`.
 
+    Args:
+        v: The vector, of the shape of the inputs.
+        create_graph: Whether the result can be differentiated.
+        strict: Whether an input that does not matter is an error.
+
     Example:
         >>> import plait_core as pc, plait_autograd as pa
         >>> y, h = pa.functional.hvp(lambda x: (x**3).sum(), pc.tensor([1.0, 2.0]), pc.ones(2))

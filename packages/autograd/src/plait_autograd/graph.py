@@ -72,6 +72,9 @@ def at_end_of_pass(fn: Callable[[], Any]) -> None:
 def get_gradient_edge(tensor: Any) -> GradientEdge:
     """Return the gradient edge of a tensor; of a leaf, the node that adds to its ``.grad``.
 
+    Args:
+        tensor: The tensor.
+
     Raises:
         RuntimeError: the tensor does not require grad.
 

@@ -16,6 +16,9 @@ __all__ = ["loaded_part", "part"]
 def part(name: str) -> Any:
     """Return an attribute of the package of the engine in force, such as ``"Function"``.
 
+    Args:
+        name: The name of the part.
+
     Raises:
         ImportError: no engine is installed; the text says which package to install.
         NotImplementedError: this engine has none of that name.
@@ -35,6 +38,9 @@ def part(name: str) -> Any:
 def loaded_part(name: str) -> Any:
     """Return an attribute of the engine's package; None if no engine is loaded, or if it has no
     such attribute.
+
+    Args:
+        name: The name of the part.
 
     Example:
         >>> from plait_core import engine

@@ -319,6 +319,7 @@ def register_pytree_node(
     """Register a type of container with its functions to flatten and unflatten it.
 
     Args:
+        cls: The type.
         flatten_fn: From an object to its children and a context.
         unflatten_fn: From children and context to an object.
         **options: `serialized_type_name` and others of PyTorch; they change nothing.
@@ -388,7 +389,7 @@ def register_dataclass(
 
 
 def is_namedtuple_class(cls: Any) -> bool:
-    """Return whether a class is one of `namedtuple` or `NamedTuple`.
+    """Return whether a class ``cls`` is one of `namedtuple` or `NamedTuple`.
 
     Example:
         >>> from plait_func.pytree import NodeDef, is_namedtuple_class
@@ -399,7 +400,7 @@ def is_namedtuple_class(cls: Any) -> bool:
 
 
 def is_structseq_class(cls: Any) -> bool:
-    """Return whether a class is a tuple with names that C makes, such as ``return_types.max``.
+    """Return whether a class ``cls`` is a tuple with names that C makes: ``return_types.max``.
 
     Example:
         >>> import time

@@ -98,6 +98,10 @@ def run_graph(
 def results_of(node: Node, results: Sequence[Any]) -> Iterator[tuple[Value, Any]]:
     """Yield each result of a node that has a name, with its tensor.
 
+    Args:
+        node: The node.
+        results: What its call returned.
+
     Example:
         >>> from plait_graph import Node, Value
         >>> from plait_graph.interpreter import results_of

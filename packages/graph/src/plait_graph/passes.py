@@ -57,6 +57,9 @@ def remove_dead_nodes(graph: Graph) -> Graph:
     or belongs to an input, a weight or an output, or if it draws random numbers, as it moves the
     generator on (PyTorch keeps such nodes for the same reason).
 
+    Args:
+        graph: The graph, which is not changed.
+
     Example:
         >>> from plait_graph import Graph, Value
         >>> from plait_graph.passes import remove_dead_nodes
@@ -98,6 +101,9 @@ def merge_equal_nodes(graph: Graph) -> Graph:
     same at both places. Not merged are nodes that draw random numbers, nodes that write, those
     with regions, those whose results are written at any time, and two whose results the graph
     returns, which are two tensors.
+
+    Args:
+        graph: The graph, which is not changed.
 
     Example:
         >>> from plait_graph import Graph, Value
@@ -284,6 +290,9 @@ def infer_shapes(graph: Graph) -> Graph:
     done at several of them, and shapes are expressions that fit.
 
     Raises: what an operator raises whose arguments do not fit, with the node in front.
+
+    Args:
+        graph: The graph, which is not changed.
 
     Example:
         >>> from plait_graph import Graph, Value

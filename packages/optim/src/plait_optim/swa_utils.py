@@ -172,6 +172,9 @@ class AveragedModel:
 def get_ema_multi_avg_fn(decay: float = 0.999) -> MultiAverage:
     r"""Return the step of an exponential average: :math:`a \leftarrow d\, a + (1 - d)\, p`.
 
+    Args:
+        decay: The part of the average that stays at each update.
+
     Example:
         >>> import numpy as np
         >>> from plait_optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
@@ -211,6 +214,9 @@ def get_swa_multi_avg_fn() -> MultiAverage:
 
 def get_ema_avg_fn(decay: float = 0.999) -> Average:
     r"""Return the exponential average of one parameter: :math:`d\, a + (1 - d)\, p`.
+
+    Args:
+        decay: The part of the average that stays at each update.
 
     Example:
         >>> from plait_optim.swa_utils import get_ema_avg_fn

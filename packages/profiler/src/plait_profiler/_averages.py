@@ -123,6 +123,7 @@ class EventAverage(Rates):
         input_shapes: the shapes, if events were grouped by them.
         stack: the lines of the program, innermost first, if events were grouped by them.
         module_type: the class of a module.
+        is_async, is_remote, is_legacy: False; PyTorch has these names.
 
     Example:
         >>> from plait_profiler import profile, record_function

@@ -41,6 +41,9 @@ def clock() -> float:
 class Measurement:
     """Samples of one statement's time.
 
+    Args:
+        metadata: Further facts of the measurement; or None.
+
     Attributes:
         times: seconds for one run of the statement, one for each sample.
         number_per_run: how often the statement ran in a sample.

@@ -9,6 +9,10 @@ import dataclasses
 class WorkerInfo:
     """The name and the rank of a process that can be called.
 
+    Args:
+        name: The name.
+        id: The number.
+
     Example:
         >>> from plait_ray.rpc import WorkerInfo
         >>> WorkerInfo("trainer", 1).name

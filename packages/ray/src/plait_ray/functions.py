@@ -12,6 +12,9 @@ __all__ = ["async_execution"]
 def async_execution(fn: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that returns a future, marked so that a call's result is the future's.
 
+    Args:
+        fn: A function that returns a future.
+
     Example:
         >>> from plait_ray.rpc import functions
         >>> @functions.async_execution

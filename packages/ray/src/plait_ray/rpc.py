@@ -252,6 +252,9 @@ def shutdown(graceful: bool = True, timeout: float = 0) -> None:
 def get_worker_info(worker_name: str | None = None) -> WorkerInfo:
     """Return the name and rank of a process; None: of this one.
 
+    Args:
+        worker_name: The worker's name; None: this one.
+
     Example:
         >>> from plait_ray import rpc
         >>> rpc.get_worker_info()
@@ -311,6 +314,13 @@ def rpc_sync(
     to: Any, func: Callable[..., T], args: Any = None, kwargs: Any = None, timeout: float = -1.0
 ) -> T:
     """Call a function in another process and return its result: `rpc_async` and `wait`.
+
+    Args:
+        to: The worker, by name, number or `WorkerInfo`.
+        func: The function to call.
+        args: Its arguments; or None.
+        kwargs: Its keyword arguments; or None.
+        timeout: Seconds to wait.
 
     Example:
         >>> from plait_ray import rpc

@@ -89,6 +89,12 @@ def _scaled(
 def narrow_copy(input: Tensor, dim: int, start: int | Tensor, length: int) -> Tensor:
     """Return a copy of ``narrow(dim, start, length)``.
 
+    Args:
+        self: The tensor.
+        dim: The dimension.
+        start: The index of the first element.
+        length: The number of elements.
+
     Raises:
         IndexError, ValueError: what `narrow` raises.
 

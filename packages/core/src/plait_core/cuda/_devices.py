@@ -121,6 +121,9 @@ def current_device() -> int:
 def set_device(device: Any) -> None:
     """Let "cuda" mean this device in the calling thread; None and negative numbers change nothing.
 
+    Args:
+        device: The device; None: the current one.
+
     Raises:
         RuntimeError: if there is no device.
         ValueError: if there is no device with this number.
@@ -141,6 +144,9 @@ def _is_nothing(device: Any) -> bool:
 class device:  # noqa: N801 - PyTorch's name
     """A context in which a CUDA device is the current one of the thread; None and negative numbers
     change nothing.
+
+    Args:
+        device: The device; None: the current one.
 
     Raises:
         RuntimeError: when it is entered, if there is no device.
@@ -174,6 +180,9 @@ class device:  # noqa: N801 - PyTorch's name
 class device_of(device):  # noqa: N801 - PyTorch's name
     """A context in which a tensor's device is the current one; other tensors change nothing.
 
+    Args:
+        obj: The tensor or storage.
+
     Example:
         >>> import plait_core as pc
         >>> with pc.cuda.device_of(pc.ones(1)):
@@ -202,6 +211,9 @@ class DeviceProperties(NamedTuple):
 def get_device_properties(device: Any = None) -> DeviceProperties:
     """Return what a device is: its name, memory, version and size.
 
+    Args:
+        device: The device; None: the current one.
+
     Raises:
         RuntimeError: if there is no device.
 
@@ -228,6 +240,9 @@ def get_device_properties(device: Any = None) -> DeviceProperties:
 def get_device_name(device: Any = None) -> str:
     """Return the name of a device's product.
 
+    Args:
+        device: The device; None: the current one.
+
     Raises:
         RuntimeError: if there is no device.
 
@@ -240,6 +255,9 @@ def get_device_name(device: Any = None) -> str:
 
 def get_device_capability(device: Any = None) -> tuple[int, int]:
     """Return the version of a device's instruction set, such as (9, 0).
+
+    Args:
+        device: The device; None: the current one.
 
     Raises:
         RuntimeError: if there is no device.
@@ -293,6 +311,10 @@ def is_tf32_supported() -> bool:
 def can_device_access_peer(device: Any, peer_device: Any) -> bool:
     """Return whether a device reads the memory of another one.
 
+    Args:
+        device: The device; None: the current one.
+        peer_device: The other device.
+
     Raises:
         RuntimeError: if there is no device.
 
@@ -308,6 +330,9 @@ def can_device_access_peer(device: Any, peer_device: Any) -> bool:
 
 def synchronize(device: Any = None) -> None:
     """Wait until all work of a device is done; errors of earlier calls are raised here.
+
+    Args:
+        device: The device; None: the current one.
 
     Raises:
         RuntimeError: if there is no device.

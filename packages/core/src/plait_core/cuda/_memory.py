@@ -13,6 +13,9 @@ from plait_core.cuda._devices import is_available, require_device
 def memory_stats(device: Any = None) -> dict[str, int]:
     """Return the counters of a device's allocator, under PyTorch's names; {} without a device.
 
+    Args:
+        device: The device; None: the current one.
+
     Example:
         >>> import plait_core as pc
         >>> stats = pc.cuda.memory_stats()
@@ -28,6 +31,9 @@ def memory_stats(device: Any = None) -> dict[str, int]:
 def memory_allocated(device: Any = None) -> int:
     """Return the bytes of a device's memory that tensors have.
 
+    Args:
+        device: The device; None: the current one.
+
     Example:
         >>> import plait_core as pc
         >>> pc.cuda.memory_allocated() >= 0
@@ -39,6 +45,9 @@ def memory_allocated(device: Any = None) -> int:
 def max_memory_allocated(device: Any = None) -> int:
     """Return the most bytes that tensors had since `reset_peak_memory_stats`.
 
+    Args:
+        device: The device; None: the current one.
+
     Example:
         >>> import plait_core as pc
         >>> pc.cuda.max_memory_allocated() >= pc.cuda.memory_allocated()
@@ -49,6 +58,9 @@ def max_memory_allocated(device: Any = None) -> int:
 
 def memory_reserved(device: Any = None) -> int:
     """Return the bytes that the allocator has taken, for tensors or for later ones.
+
+    Args:
+        device: The device; None: the current one.
 
     Example:
         >>> import plait_core as pc
@@ -62,6 +74,9 @@ def max_memory_reserved(device: Any = None) -> int:
     """Return `memory_reserved`, or the peak of the tensors if that is more; the allocator keeps no
     peak of what it has taken.
 
+    Args:
+        device: The device; None: the current one.
+
     Example:
         >>> import plait_core as pc
         >>> pc.cuda.max_memory_reserved() >= pc.cuda.memory_reserved()
@@ -72,6 +87,9 @@ def max_memory_reserved(device: Any = None) -> int:
 
 def reset_peak_memory_stats(device: Any = None) -> None:
     """Let `max_memory_allocated` begin at what tensors have now.
+
+    Args:
+        device: The device; None: the current one.
 
     Example:
         >>> import plait_core as pc
@@ -84,6 +102,9 @@ def reset_peak_memory_stats(device: Any = None) -> None:
 def reset_max_memory_allocated(device: Any = None) -> None:
     """Do what `reset_peak_memory_stats` does.
 
+    Args:
+        device: The device; None: the current one.
+
     Example:
         >>> import plait_core as pc
         >>> pc.cuda.reset_max_memory_allocated()
@@ -93,6 +114,9 @@ def reset_max_memory_allocated(device: Any = None) -> None:
 
 def reset_accumulated_memory_stats(device: Any = None) -> None:
     """Do nothing: counters of calls are not set back.
+
+    Args:
+        device: The device; None: the current one.
 
     Example:
         >>> import plait_core as pc
@@ -126,6 +150,9 @@ def ipc_collect() -> None:
 def mem_get_info(device: Any = None) -> tuple[int, int]:
     """Return the free and the total bytes of a device's memory, of all processes.
 
+    Args:
+        device: The device; None: the current one.
+
     Raises:
         RuntimeError: if there is no device.
 
@@ -140,6 +167,9 @@ def mem_get_info(device: Any = None) -> tuple[int, int]:
 def memory_snapshot(device: Any = None) -> list[dict[str, Any]]:
     """Return the segments that the allocator has taken, each with its blocks, of one device, or of
     all if it is None.
+
+    Args:
+        device: The device; None: the current one.
 
     Example:
         >>> import plait_core as pc

@@ -22,6 +22,9 @@ def _generator(name: str, device: Any = None) -> binding.Generator:
 def manual_seed(seed: int) -> None:
     """Start the random numbers of the current device again; nothing happens without a device.
 
+    Args:
+        seed: The seed.
+
     Example:
         >>> import plait_core as pc
         >>> pc.cuda.manual_seed(0)
@@ -32,6 +35,9 @@ def manual_seed(seed: int) -> None:
 
 def manual_seed_all(seed: int) -> None:
     """Start the random numbers of all devices again; nothing happens without a device.
+
+    Args:
+        seed: The seed.
 
     Example:
         >>> import plait_core as pc
@@ -80,6 +86,9 @@ def initial_seed() -> int:
 def get_rng_state(device: Any = "cuda") -> Any:
     """Return where the random numbers of a device are, as `plait.get_rng_state` does for the CPU.
 
+    Args:
+        device: The device; None: the current one.
+
     Raises:
         RuntimeError: if there is no device.
 
@@ -105,6 +114,10 @@ def get_rng_state_all() -> list[Any]:
 def set_rng_state(new_state: Any, device: Any = "cuda") -> None:
     """Set the random numbers of a device to a state that `get_rng_state` returned.
 
+    Args:
+        new_state: The state, as `get_rng_state` gives it.
+        device: The device; None: the current one.
+
     Raises:
         RuntimeError: if there is no device.
 
@@ -118,6 +131,9 @@ def set_rng_state(new_state: Any, device: Any = "cuda") -> None:
 
 def set_rng_state_all(new_states: Iterable[Any]) -> None:
     """Set the random numbers of all devices.
+
+    Args:
+        new_states: A state for each device.
 
     Example:
         >>> import plait_core as pc

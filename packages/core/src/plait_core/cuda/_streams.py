@@ -50,6 +50,7 @@ class Event(binding.Event, metaclass=_OfCuda):
         enable_timing: whether `elapsed_time` will be asked.
         blocking: accepted as in PyTorch; a wait of the host sleeps in any case.
         interprocess: whether other processes may open it by `ipc_handle`.
+        external: Accepted as PyTorch has it.
 
     Raises:
         RuntimeError: if there is no device.
@@ -107,6 +108,9 @@ class StreamContext:
     """A context in which a stream is the current one of its device, and that device the current
     one of the thread; None changes nothing.
 
+    Args:
+        stream: The stream; None changes nothing.
+
     Example:
         >>> import plait_core as pc
         >>> with pc.cuda.StreamContext(None):
@@ -134,6 +138,9 @@ def stream(stream: binding.Stream | None) -> StreamContext:
     """Return a context in which a stream is the current one of its device, and that device the
     current one of the thread; None changes nothing.
 
+    Args:
+        stream: The stream; None changes nothing.
+
     Example:
         >>> import plait_core as pc
         >>> with pc.cuda.stream(None):
@@ -144,6 +151,9 @@ def stream(stream: binding.Stream | None) -> StreamContext:
 
 def current_stream(device: Any = None) -> binding.Stream:
     """Return the stream in which this thread's calls on a device run.
+
+    Args:
+        device: The device; None: the current one.
 
     Raises:
         RuntimeError: if there is no device.
@@ -159,6 +169,9 @@ def current_stream(device: Any = None) -> binding.Stream:
 def default_stream(device: Any = None) -> binding.Stream:
     """Return the stream in which calls run that name no other.
 
+    Args:
+        device: The device; None: the current one.
+
     Raises:
         RuntimeError: if there is no device.
 
@@ -173,6 +186,9 @@ def default_stream(device: Any = None) -> binding.Stream:
 def set_stream(stream: binding.Stream | None) -> None:
     """Make a stream the current one of its device, and that device the current one of the thread;
     None changes nothing.
+
+    Args:
+        stream: The stream; None changes nothing.
 
     Example:
         >>> import plait_core as pc

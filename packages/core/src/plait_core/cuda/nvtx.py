@@ -24,6 +24,9 @@ _lock = threading.Lock()
 def range_push(msg: str) -> int:
     """Begin a part that `range_pop` ends; returns how many there are around it in this thread.
 
+    Args:
+        msg: The text.
+
     Example:
         >>> import plait_core as pc
         >>> pc.cuda.nvtx.range_push("step")
@@ -58,6 +61,9 @@ def range_pop() -> int:
 def range_start(msg: str) -> int:
     """Begin a part that `range_end` ends, from any place of the same thread; returns its number.
 
+    Args:
+        msg: The text.
+
     Example:
         >>> import plait_core as pc
         >>> pc.cuda.nvtx.range_end(pc.cuda.nvtx.range_start("step"))
@@ -73,6 +79,9 @@ def range_start(msg: str) -> int:
 def range_end(range_id: int) -> None:
     """End a part that `range_start` began.
 
+    Args:
+        range_id: What `range_start` returned.
+
     Example:
         >>> import plait_core as pc
         >>> pc.cuda.nvtx.range_end(pc.cuda.nvtx.range_start("step"))
@@ -86,6 +95,9 @@ def range_end(range_id: int) -> None:
 def mark(msg: str) -> None:
     """Note a moment: a part without length.
 
+    Args:
+        msg: The text.
+
     Example:
         >>> import plait_core as pc
         >>> pc.cuda.nvtx.mark("here")
@@ -97,6 +109,9 @@ def mark(msg: str) -> None:
 @contextmanager
 def range(msg: str, *args: Any, **kwargs: Any) -> Iterator[None]:
     """Name a part of the program; arguments fill the text as `str.format` does.
+
+    Args:
+        msg: The text.
 
     Example:
         >>> import plait_core as pc

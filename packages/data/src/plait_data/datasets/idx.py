@@ -36,6 +36,9 @@ _CODES = {dtype.newbyteorder("="): code for code, dtype in _DTYPES.items()}
 def read(path: str | os.PathLike[str]) -> npt.NDArray[Any]:
     """The array in an IDX file, gzipped or not, in this machine's byte order.
 
+    Args:
+        path: The file.
+
     Raises:
         ValueError: the file is not an IDX file, is cut short, or has bytes left over.
 
@@ -78,6 +81,10 @@ def write(path: str | os.PathLike[str], array: npt.ArrayLike) -> None:
 
     The write is atomic, and the same array always gives the same bytes.
 
+    Args:
+        path: The file.
+        array: The array.
+
     Example:
         >>> import os, tempfile
         >>> import numpy as np
@@ -108,6 +115,9 @@ def write(path: str | os.PathLike[str], array: npt.ArrayLike) -> None:
 
 def decode(content: bytes, name: str = "content") -> npt.NDArray[Any]:
     """The array in the bytes of an IDX file; ``name`` is for errors.
+
+    Args:
+        content: The bytes of the file.
 
     Example:
         >>> from plait_data.datasets import idx
@@ -144,6 +154,9 @@ def _size(content: bytes, name: str) -> tuple[np.dtype[Any], int, tuple[int, ...
 
 def encode(array: npt.ArrayLike) -> bytes:
     """The bytes of an IDX file with this array.
+
+    Args:
+        array: The array.
 
     Example:
         >>> import numpy as np

@@ -34,6 +34,12 @@ def lambda_auto_wrap_policy(
 ) -> bool:
     """Shard the modules for which a function is true.
 
+    Args:
+        module: The module.
+        recurse: Whether it is asked about submodules; else about the module itself.
+        nonwrapped_numel: Number of elements that no inner module has taken.
+        lambda_fn: Says of a module whether it is wrapped.
+
     Example:
         >>> import plait_nn as nn
         >>> from plait_distributed.fsdp.wrap import lambda_auto_wrap_policy
@@ -47,6 +53,12 @@ def transformer_auto_wrap_policy(
     module: Any, recurse: bool, nonwrapped_numel: int, transformer_layer_cls: Iterable[type]
 ) -> bool:
     """Shard the layers of a transformer.
+
+    Args:
+        module: The module.
+        recurse: Whether it is asked about submodules; else about the module itself.
+        nonwrapped_numel: Number of elements that no inner module has taken.
+        transformer_layer_cls: The classes to wrap.
 
     Example:
         >>> import plait_nn as nn
@@ -120,6 +132,11 @@ def _numel(module: Any) -> int:
 
 def shard_inside(module: Any, policy: Callable[..., bool], shard: Callable[[Any], Any]) -> None:
     """Shard the modules inside another one that a policy chooses, the innermost first.
+
+    Args:
+        module: The module.
+        policy: Says of a module whether it is sharded.
+        shard: Called with each module to shard.
 
     Example:
         >>> import plait_nn as nn

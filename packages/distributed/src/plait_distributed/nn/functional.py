@@ -61,6 +61,11 @@ class _AllReduce(_Function):  # type: ignore[misc]
 def all_reduce(tensor: Any, op: ReduceOp = ReduceOp.SUM, group: Any = None) -> Any:
     """Return the sum, or another reduction, over all ranks; see `plait.distributed.all_reduce`.
 
+    Args:
+        tensor: The tensor of this rank.
+        op: How elements are combined.
+        group: The ranks; None: all.
+
     Raises:
         NotImplementedError: a gradient is needed of another reduction than SUM and AVG.
 
@@ -94,6 +99,10 @@ class _Broadcast(_Function):  # type: ignore[misc]
 def broadcast(tensor: Any, src: int, group: Any = None) -> Any:
     """Return the tensor of the rank `src`, to which all gradients go.
 
+    Args:
+        tensor: The tensor of this rank.
+        group: The ranks; None: all.
+
     Example:
         >>> import plait_core as pc, plait_distributed as dist
         >>> from plait_distributed.nn import functional as F
@@ -126,6 +135,11 @@ class _Reduce(_Function):  # type: ignore[misc]
 def reduce(tensor: Any, dst: int, op: ReduceOp = ReduceOp.SUM, group: Any = None) -> Any:
     """Return the sum, or another reduction, on the rank `dst`, and zeros on the others.
 
+    Args:
+        tensor: The tensor of this rank.
+        op: How elements are combined.
+        group: The ranks; None: all.
+
     Raises:
         NotImplementedError: a gradient is needed of another reduction than SUM and AVG.
 
@@ -156,6 +170,10 @@ class _AllGather(_Function):  # type: ignore[misc]
 
 def all_gather(tensor: Any, group: Any = None) -> tuple[Any, ...]:
     """Return the tensors of all ranks, by rank.
+
+    Args:
+        tensor: The tensor of this rank.
+        group: The ranks; None: all.
 
     Example:
         >>> import plait_core as pc, plait_distributed as dist
@@ -259,6 +277,13 @@ def all_to_all_single(
 ) -> Any:
     """Do an `all_to_all` with the parts in one tensor, divided in its first dimension.
 
+    Args:
+        output: Receives the parts.
+        input: The parts for all ranks, one after the other.
+        output_split_sizes: Size of each rank's part of the output; None: equal parts.
+        input_split_sizes: Size of each rank's part of the input; None: equal parts.
+        group: The ranks; None: all.
+
     Example:
         >>> import plait_core as pc, plait_distributed as dist
         >>> from plait_distributed.nn import functional as F
@@ -276,6 +301,10 @@ def all_to_all_single(
 
 def gather(tensor: Any, dst: int = 0, group: Any = None) -> tuple[Any, ...]:
     """Return the tensors of all ranks on the rank `dst`, and zeros on the others.
+
+    Args:
+        tensor: The tensor of this rank.
+        group: The ranks; None: all.
 
     Example:
         >>> import plait_core as pc, plait_distributed as dist

@@ -94,6 +94,10 @@ class Partial(Placement):
 def shard_bounds(length: int, parts: int, part: int) -> tuple[int, int]:
     """Return where one of `parts` chunks begins and how long it is; the last ones may be empty.
 
+    Args:
+        length: The size of the dimension.
+        part: The number of the part.
+
     Example:
         >>> from plait_distributed.tensor.placement_types import shard_bounds
         >>> [shard_bounds(5, 4, part) for part in range(4)]

@@ -95,6 +95,10 @@ class Constraint:
 class Dependent(Constraint):
     """A constraint that depends on other variables, so that it cannot be checked.
 
+    Args:
+        is_discrete: Whether values are discrete.
+        event_dim: Number of dimensions of an event.
+
     Example:
         >>> from plait_nn.distributions import constraints
         >>> constraints.dependent(is_discrete=True, event_dim=1).event_dim
@@ -114,6 +118,11 @@ class Dependent(Constraint):
 class DependentProperty(property, Dependent):
     """A property that is `dependent` as an attribute of the class.
 
+    Args:
+        fn: The function of the property.
+        is_discrete: Whether values are discrete.
+        event_dim: Number of dimensions of an event.
+
     Example:
         >>> from plait_nn.distributions import Uniform, constraints
         >>> constraints.is_dependent(Uniform.support)
@@ -132,6 +141,10 @@ class DependentProperty(property, Dependent):
 
 class Independent(Constraint):
     """A constraint that holds if ``base_constraint`` holds for all elements of the last dimensions.
+
+    Args:
+        base_constraint: The constraint of the components.
+        reinterpreted_batch_ndims: How many of the last dimensions become dimensions of an event.
 
     Example:
         >>> import plait_core as pc
@@ -166,6 +179,9 @@ class Independent(Constraint):
 class MixtureSameFamilyConstraint(Constraint):
     """The constraint on samples of a mixture, checked for all components at once.
 
+    Args:
+        base_constraint: The constraint of the components.
+
     Example:
         >>> import plait_core as pc
         >>> from plait_nn.distributions.constraints import MixtureSameFamilyConstraint, positive
@@ -187,6 +203,9 @@ class MixtureSameFamilyConstraint(Constraint):
 
 def is_dependent(constraint: Any) -> bool:
     """Whether a constraint depends on other variables.
+
+    Args:
+        constraint: The constraint.
 
     Example:
         >>> from plait_nn.distributions.constraints import dependent, is_dependent, real
@@ -451,6 +470,10 @@ class _Several(Constraint):
 class _Cat(_Several):
     """A constraint for each of the slices along ``dim``, of the given lengths.
 
+    Args:
+        cseq: The constraints of the parts.
+        lengths: Length of each part; None: 1 each.
+
     Example:
         >>> import plait_core as pc
         >>> from plait_nn.distributions.constraints import cat, positive, real
@@ -477,6 +500,9 @@ class _Cat(_Several):
 
 class _Stack(_Several):
     """A constraint for each index along ``dim``.
+
+    Args:
+        cseq: The constraints of the parts.
 
     Example:
         >>> import plait_core as pc

@@ -25,6 +25,8 @@ class LogitRelaxedBernoulli(BinaryParameter, Distribution):
         temperature: a tensor.
         probs: the probability of 1, or else
         logits: ``log(probs / (1 - probs))``.
+        validate_args: Whether parameters and values are checked; None: as
+            `set_default_validate_args` says.
 
     Example:
         >>> import plait_core as pc

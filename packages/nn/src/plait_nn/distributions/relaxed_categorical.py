@@ -25,6 +25,8 @@ class ExpRelaxedCategorical(OverCategories):
         temperature: a tensor.
         probs: weights in the last dimension, or else
         logits: logarithms of weights.
+        validate_args: Whether parameters and values are checked; None: as
+            `set_default_validate_args` says.
 
     Example:
         >>> import plait_core as pc

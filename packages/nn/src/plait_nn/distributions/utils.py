@@ -65,6 +65,9 @@ def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
 def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:
     """``sigmoid(logits)`` if binary, else the softmax over the last dimension.
 
+    Args:
+        is_binary: Whether each is of an event of its own, not of a class along the last dimension.
+
     Example:
         >>> import plait_core as pc
         >>> from plait_nn.distributions import utils
@@ -76,6 +79,9 @@ def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:
 
 def clamp_probs(probs: Tensor) -> Tensor:
     """Clamp probabilities away from 0 and 1, so that their logarithms are finite.
+
+    Args:
+        probs: Probabilities.
 
     Example:
         >>> import plait_core as pc
@@ -89,6 +95,10 @@ def clamp_probs(probs: Tensor) -> Tensor:
 
 def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
     """Return ``log(p) - log(1 - p)`` if binary, else ``log(p)``, of clamped probabilities.
+
+    Args:
+        probs: Probabilities.
+        is_binary: Whether each is of an event of its own, not of a class along the last dimension.
 
     Example:
         >>> import plait_core as pc
@@ -154,6 +164,10 @@ class lazy_property(Generic[_T]):  # noqa: N801 - a decorator, by PyTorch's name
 def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
     """Return the matrix whose lower triangle, up to a diagonal, has these elements row by row.
 
+    Args:
+        vec: The elements of the triangle, row by row.
+        diag: The last diagonal of the triangle.
+
     Example:
         >>> import plait_core as pc
         >>> from plait_nn.distributions.utils import vec_to_tril_matrix
@@ -178,6 +192,10 @@ def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
 
 def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
     """Return the elements of the lower triangle, up to a diagonal, row by row.
+
+    Args:
+        mat: Square matrices.
+        diag: The last diagonal of the triangle.
 
     Example:
         >>> import plait_core as pc

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -918,9 +919,13 @@ def _with_indices(function: _F, *example: str) -> _F:
             raise
 
     lines = (">>> import plait_core as pc, plait_nn.functional as F", *example)
+    text = inspect.getdoc(function) or ""  # none under ``python -OO``
+    arguments = re.search(r"^Args:\n(?:    .*\n)+", text, re.MULTILINE)
     call.__doc__ = (
         f"Return the result of `{function.__name__}` and the index of each maximum.\n\n"
-        "Example:\n" + "".join(f"    {line}\n" for line in lines)
+        + (f"{arguments[0]}\n" if arguments else "")
+        + "Example:\n"
+        + "".join(f"    {line}\n" for line in lines)
     )
     call.__name__ = call.__qualname__ = name
     call.__annotations__ = function.__annotations__

@@ -13,6 +13,9 @@ __all__ = ["noop_hook"]
 def noop_hook(_: Any, bucket: GradBucket) -> Future:
     """Return the gradients as they are, so that what communication costs can be measured.
 
+    Args:
+        bucket: The gradients.
+
     Example:
         >>> from plait_distributed.algorithms.ddp_comm_hooks.debugging_hooks import noop_hook
         >>> def measure(model):

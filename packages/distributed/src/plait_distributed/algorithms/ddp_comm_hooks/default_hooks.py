@@ -34,6 +34,10 @@ def _mean(group: Any, tensor: Any) -> Future:
 def allreduce_hook(process_group: Any, bucket: GradBucket) -> Future:
     """Return the mean over the ranks: what `DistributedDataParallel` does without a hook.
 
+    Args:
+        process_group: The ranks; None: all.
+        bucket: The gradients.
+
     Example:
         >>> from plait_distributed.algorithms.ddp_comm_hooks import default_hooks
         >>> def train(model):
@@ -55,6 +59,9 @@ def _compressed(dtype: Any, group: Any, bucket: GradBucket) -> Future:
 def compressing(dtype: Any) -> Hook:
     """Return the hook that sends gradients in a dtype.
 
+    Args:
+        dtype: The dtype in which gradients are sent.
+
     Example:
         >>> import plait_core as pc
         >>> from plait_distributed.algorithms.ddp_comm_hooks import default_hooks
@@ -66,6 +73,10 @@ def compressing(dtype: Any) -> Hook:
 def fp16_compress_hook(process_group: Any, bucket: GradBucket) -> Future:
     """Return the mean over the ranks, sent in float16: half the bytes, 11 bits of precision.
 
+    Args:
+        process_group: The ranks; None: all.
+        bucket: The gradients.
+
     Example:
         >>> from plait_distributed.algorithms.ddp_comm_hooks import default_hooks
         >>> def train(model):
@@ -76,6 +87,10 @@ def fp16_compress_hook(process_group: Any, bucket: GradBucket) -> Future:
 
 def bf16_compress_hook(process_group: Any, bucket: GradBucket) -> Future:
     """Return the mean over the ranks, sent in bfloat16: half the bytes, 8 bits of precision.
+
+    Args:
+        process_group: The ranks; None: all.
+        bucket: The gradients.
 
     Example:
         >>> from plait_distributed.algorithms.ddp_comm_hooks import default_hooks
@@ -108,6 +123,9 @@ def _wrapped(hook: Hook, dtype: Any) -> Hook:
 def fp16_compress_wrapper(hook: Hook) -> Hook:
     """Return a hook that calls another one with the gradients in float16.
 
+    Args:
+        hook: The hook to call with the cast gradients.
+
     Example:
         >>> from plait_distributed.algorithms.ddp_comm_hooks import default_hooks
         >>> hook = default_hooks.fp16_compress_wrapper(default_hooks.allreduce_hook)
@@ -117,6 +135,9 @@ def fp16_compress_wrapper(hook: Hook) -> Hook:
 
 def bf16_compress_wrapper(hook: Hook) -> Hook:
     """Return a hook that calls another one with the gradients in bfloat16.
+
+    Args:
+        hook: The hook to call with the cast gradients.
 
     Example:
         >>> from plait_distributed.algorithms.ddp_comm_hooks import default_hooks

@@ -58,6 +58,10 @@ def post_localSGD_hook(  # noqa: N802 - PyTorch's name
     Reference:
         Lin et al., "Don't Use Large Mini-Batches, Use Local SGD", 2018.
 
+    Args:
+        state: The state of the hook, which is kept between steps.
+        bucket: The gradients.
+
     Example:
         >>> from plait_distributed.algorithms.ddp_comm_hooks.post_localSGD_hook import (
         ...     PostLocalSGDState, post_localSGD_hook

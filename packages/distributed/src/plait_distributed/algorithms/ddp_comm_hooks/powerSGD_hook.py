@@ -112,6 +112,10 @@ def powerSGD_hook(  # noqa: N802 - PyTorch's name
         Vogels, Karimireddy and Jaggi, "PowerSGD: Practical Low-Rank Gradient Compression for
         Distributed Optimization", 2019.
 
+    Args:
+        state: The state of the hook, which is kept between steps.
+        bucket: The gradients.
+
     Example:
         >>> from plait_distributed.algorithms.ddp_comm_hooks.powerSGD_hook import (
         ...     PowerSGDState, powerSGD_hook
