@@ -25,6 +25,7 @@ extensions = [
     "c_header",
     "mathml",
     "page_sizes",
+    "public_names",
     "reference_links",
 ]
 source_suffix = {".rst": "restructuredtext", ".md": "myst-nb"}
@@ -52,10 +53,15 @@ default_role = "code"
 # An annotation `type` is Python's, but Sphinx also finds the attribute `type` of devices.
 suppress_warnings = ["ref.python"]
 
+# members for optimizers and engines inside of plait
+INTERNAL = {"instead_of_sparse", "gradient_factor"}
+
 
 def _skip_operators(app, what, name, obj, skip, options):  # type: ignore[no-untyped-def]
-    """Leave operators out of the packages' pages: reference/operators/ has them."""
-    return True if isinstance(obj, plait_abi.Operator) else None
+    """Leave operators out of the packages' pages, as reference/operators/ has them, and names that
+    are for subclasses inside of plait.
+    """
+    return True if isinstance(obj, plait_abi.Operator) or name in INTERNAL else None
 
 
 def setup(app):  # type: ignore[no-untyped-def]

@@ -13,26 +13,12 @@ import re
 from typing import Any
 
 from docutils import nodes
+from public_names import public
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.nodes import make_refnode
 
 __all__ = ["setup"]
 
-# how programs call what a package defines
-PREFIXES = {
-    "plait_core": "",
-    "plait_autograd": "autograd.",
-    "plait_data": "utils.data.",
-    "plait_distributed": "distributed.",
-    "plait_func": "func.",
-    "plait_graph": "graph.",
-    "plait_multiprocessing": "multiprocessing.",
-    "plait_nn": "nn.",
-    "plait_onnx": "onnx.",
-    "plait_optim": "optim.",
-    "plait_profiler": "profiler.",
-    "plait_ray": "ray.",
-}
 # what the variables of examples are
 OBJECTS = {
     "loader": "utils.data.DataLoader",
@@ -51,8 +37,8 @@ Place = tuple[str, str]  # a page and an anchor
 
 
 def _public(full: str) -> str | None:
-    package, _, rest = full.partition(".")
-    return PREFIXES[package] + rest if package in PREFIXES and rest else None
+    name = public(full)
+    return name.removeprefix("plait.") if name.startswith("plait.") else None
 
 
 def _short(name: str) -> str:

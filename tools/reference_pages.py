@@ -2,8 +2,9 @@
 
     python tools/reference_pages.py docs/reference/names
 
-A topic is the file that defines a name: `plait_nn._conv` is the page "Conv" of `plait_nn`. Each
-page has the docstring of the file and then its public names; the page of the module lists them.
+A topic is the file that defines a name: `plait_nn._conv` is the page "Convolution layers" of
+`plait.nn`. Each page has the first sentence of the file, a table of its public names and then their
+docstrings; the page of the module has all tables. Names are those of the umbrella package.
 Operators are left out, as they have pages of their own. A class with many members has a page for
 its attributes and one for its methods in place beside the page of the class.
 """
@@ -14,12 +15,16 @@ import argparse
 import importlib
 import inspect
 import pathlib
+import re
 import shutil
 import sys
 from types import ModuleType
 from typing import Any
 
 import plait_abi
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "docs"))
+from public_names import public, rewritten
 
 __all__ = ["main", "pages_of"]
 
@@ -68,6 +73,41 @@ MODULES = (
 ELSEWHERE = ("plait_abi",)
 # pages of objects without a file in Python
 COMPILED = {"plait_core": "Tensor", "plait_core._core": "Settings", "": "Constants"}
+# titles of topics, where the name of the file says too little
+TITLES = {
+    "plait_nn._activation": "Activations",
+    "plait_nn._adaptive_softmax": "Adaptive softmax",
+    "plait_nn._attention": "Attention",
+    "plait_nn._containers": "Containers",
+    "plait_nn._conv": "Convolution layers",
+    "plait_nn._dropout": "Dropout layers",
+    "plait_nn._embedding": "Embeddings",
+    "plait_nn._hooks": "Hooks of all modules",
+    "plait_nn._lazy": "Lazy layers",
+    "plait_nn._linear": "Linear layers",
+    "plait_nn._loss": "Losses and distances",
+    "plait_nn._normalization": "Normalization layers",
+    "plait_nn._padding": "Padding layers",
+    "plait_nn._parameter": "Parameters and buffers",
+    "plait_nn._pooling": "Pooling layers",
+    "plait_nn._rearrangement": "Shapes and upsampling",
+    "plait_nn._rnn": "Recurrent layers",
+    "plait_nn._transformer": "Transformer layers",
+    "plait_nn.functional._activation": "Activations",
+    "plait_nn.functional._conv": "Convolution",
+    "plait_nn.functional._ctc": "CTC loss",
+    "plait_nn.functional._distance": "Distances",
+    "plait_nn.functional._loss": "Losses",
+    "plait_optim._asgd": "ASGD",
+    "plait_optim._lbfgs": "LBFGS",
+    "plait_optim._sgd": "SGD",
+    "plait_optim._rprop": "Rprop and RMSprop",
+    "plait_optim.lr_scheduler._decays": "Decays",
+    "plait_optim.lr_scheduler._cosine": "Cosine schedules",
+    "plait_optim.lr_scheduler._cycles": "Cycles",
+    "plait_optim.lr_scheduler._composed": "Compositions of schedules",
+    "plait_optim.lr_scheduler._functions": "Schedules from functions",
+}
 # a class with more members has pages of their kinds
 MANY = 110
 
@@ -81,13 +121,15 @@ def _topic(module: ModuleType, name: str) -> str | None:
     home = getattr(inspect.unwrap(value) if callable(value) else value, "__module__", None) or ""
     if home.split(".")[0] in ELSEWHERE:
         return None
+    if home != module.__name__ and home in MODULES and hasattr(value, "__qualname__"):
+        return None  # the pages of the module that defines it have it
     ours = home in COMPILED or home.startswith(module.__name__.split(".")[0] + ".")
     return home if ours else ""
 
 
 def _title(topic: str) -> str:
-    if topic in COMPILED:
-        return COMPILED[topic]
+    if topic in COMPILED or topic in TITLES:
+        return COMPILED.get(topic) or TITLES[topic]
     return topic.rpartition(".")[2].strip("_").replace("_", " ").capitalize()
 
 
@@ -107,9 +149,27 @@ def _kinds(value: type) -> dict[str, list[str]]:
     return {"attributes": attributes, "methods in place": in_place}
 
 
+def _summary(value: Any) -> str:
+    """Return the first sentence of a docstring as Markdown, for a row of a table."""
+    doc = inspect.getdoc(value) if callable(value) else None
+    paragraph = " ".join((doc or "").partition("\n\n")[0].split())
+    sentence = re.split(r"(?<=\.) (?=[A-Z`])", paragraph, maxsplit=1)[0]
+    sentence = re.sub(r":math:`(.+?)`", r"$\1$", sentence)
+    return rewritten([sentence])[0].replace("|", "\\|")
+
+
+def _table(module: ModuleType, names: list[str]) -> str:
+    home = public(module.__name__)
+    rows = [
+        f"| {{py:obj}}`{name} <{home}.{name}>` | {_summary(getattr(module, name))} |"
+        for name in names
+    ]
+    return "\n".join(["| Name | What it is |", "| --- | --- |", *rows])
+
+
 def _directive(module: ModuleType, name: str) -> list[str]:
     value: Any = getattr(module, name)
-    full = f"{module.__name__}.{name}"
+    full = f"{public(module.__name__)}.{name}"
     if isinstance(value, type):
         elsewhere = ", ".join(member for kind in _kinds(value).values() for member in kind)
         left_out = [f"   :exclude-members: {elsewhere}"] if elsewhere else []
@@ -122,9 +182,12 @@ def _directive(module: ModuleType, name: str) -> list[str]:
 def _page(module: ModuleType, topic: str, names: list[str]) -> str:
     lines = [f"# {_title(topic)}", ""]
     text = getattr(sys.modules.get(topic), "__doc__", None) if topic not in COMPILED else None
-    lines += ["```{eval-rst}"]
     if text:
-        lines += [text.strip().partition("\n\n")[0], ""]
+        lines += ["```{eval-rst}", *rewritten(text.strip().partition("\n\n")[0].split("\n"))]
+        lines += ["```", ""]
+    if len(names) > 1:
+        lines += [_table(module, names), ""]
+    lines += ["```{eval-rst}"]
     for name in names:
         lines += _directive(module, name)
     return "\n".join([*lines, "```", ""])
@@ -137,7 +200,7 @@ def _kind_page(module: ModuleType, name: str, kind: str, members: list[str]) -> 
         result = vars(value)[member]
         directive = "automethod" if callable(result) else "autoattribute"
         directive = "autoproperty" if isinstance(result, property) else directive
-        lines += [f".. {directive}:: {module.__name__}.{name}.{member}", ""]
+        lines += [f".. {directive}:: {public(module.__name__)}.{name}.{member}", ""]
     return "\n".join([*lines, "```", ""])
 
 
@@ -145,26 +208,26 @@ def pages_of(module: ModuleType) -> dict[str, str]:
     """Return the pages of a module's public names by their file names, `index` among them."""
     topics: dict[str, list[str]] = {}
     for name in sorted(getattr(module, "__all__", ()), key=lambda n: (n.lower(), n)):
-        topic = _topic(module, name)
+        topic = None if name.startswith("_") else _topic(module, name)
         if topic is not None:
             topics.setdefault(topic, []).append(name)
     pages, listed = {}, []
     for topic, names in sorted(topics.items(), key=lambda item: _title(item[0])):
         file = _title(topic).lower().replace(" ", "_")
         pages[file] = _page(module, topic, names)
-        text = ", ".join(f"`{name}`" for name in names)
-        listed.append(f"- {{doc}}`{_title(topic)} <{file}>`: {text}")
+        listed += [f"## {{doc}}`{_title(topic)} <{file}>`", "", _table(module, names), ""]
         for name in names:
             value = getattr(module, name)
             for kind, members in (_kinds(value) if isinstance(value, type) else {}).items():
                 file = f"{name.lower()}_{kind.replace(' ', '_')}"
                 pages[file] = _kind_page(module, name, kind, members)
                 text = ", ".join(f"`{member}`" for member in members)
-                listed.append(f"- {{doc}}`{name}: {kind} <{file}>`: {text}")
-    head = [f"# `{module.__name__}`", "", "```{eval-rst}"]
-    head += [f".. automodule:: {module.__name__}", "   :no-members:", "```", ""]
+                listed += [f"{{doc}}`{name}: {kind} <{file}>`: {text}", ""]
+    home = public(module.__name__)
+    head = [f"# `{home}`", "", "```{eval-rst}"]
+    head += [f".. automodule:: {home}", "   :no-members:", "```", ""]
     tree = ["```{toctree}", ":hidden:", "", *pages, "```", ""]
-    pages["index"] = "\n".join([*head, *listed, "", *tree])
+    pages["index"] = "\n".join([*head, *listed, *tree])
     return pages
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import functools
 import json
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -180,16 +182,24 @@ def test_the_table_of_facts(tmp_path: pathlib.Path) -> None:
     assert rows["nonzero"][1:3] == ["each sample", ""]
 
 
+@functools.cache
+def page_files() -> dict[str, str]:
+    return pages.emit(OPERATORS)
+
+
 def test_pages_name_every_operator() -> None:
-    files = pages.emit(OPERATORS)
+    files = page_files()
     for spec in OPERATORS:
         space, _, name = spec.name.partition("_")
         label = f"{space}.{name}" if space in NAMESPACES and name else spec.name
-        assert f"## {label}\n" in files[f"{spec.family}.md"]
+        page = "parts" if spec.internal else spec.family
+        if not spec.schema.overload or spec.internal:
+            assert f"(operator-{label})=\n## {label}\n" in files[f"{page}.md"]
+            assert spec.internal or f"[`{label}`](#operator-{label}) | " in files[f"{page}.md"]
 
 
 def test_a_page_says_how_operators_are_called() -> None:
-    files = pages.emit(OPERATORS)
+    files = page_files()
     for family, calls in (
         ("pointwise/activations", "`plait.relu`, `Tensor.relu`, `plait.relu_`, `Tensor.relu_`"),
         ("pointwise/activations", "`plait.nn.functional.logsigmoid`"),
@@ -198,11 +208,21 @@ def test_a_page_says_how_operators_are_called() -> None:
         ("views/views", "`Tensor.view`"),
         ("linalg/determinants", "`plait.linalg.det`"),
     ):
-        assert f"*called as {calls}; " in files[f"{family}.md"], calls
+        assert re.search(rf"\*called as {re.escape(calls)}[;.]", files[f"{family}.md"]), calls
+
+
+def test_a_page_has_signatures_and_arguments() -> None:
+    page = page_files()["pointwise/arithmetic.md"]
+    head, _, rest = page.partition("(operator-add)=")
+    assert head.startswith("# Arithmetic\n\n| Name | What it does |") and "| [`add`]" in head
+    entry = rest.partition("(operator-")[0]
+    assert "    input: Tensor | Number,\n" in entry and "\n- `alpha`: The factor of" in entry
+    assert "`self`" not in entry and entry.index("**Arguments**") < entry.index("<details>")
+    assert "add(Tensor|Scalar self" in entry.partition("<details>")[2]  # for implementers
 
 
 def test_a_page_shows_costs() -> None:
-    files = pages.emit(OPERATORS)
+    files = page_files()
     for family, text in (
         ("linalg/matmul", "return 2 * numel(self) * mat2.shape[1]"),
         (
@@ -228,8 +248,9 @@ def test_a_page_links_the_files_of_its_family(tmp_path: pathlib.Path) -> None:
         (tmp_path / file).touch()
     files = pages.emit(OPERATORS, tmp_path)
     links = ", ".join(f"[{text}](../../../../{file})" for text, file in there.items())
-    assert files["reduction/scans.md"].startswith(f"# Scans\n\nFiles: {links}.\n\n## ")
-    assert "Files:" not in files["reduction/norms.md"]
+    folded = f"<details><summary>Files</summary>\n\n{links}.\n\n</details>\n"
+    assert files["reduction/scans.md"].endswith(folded)
+    assert "<summary>Files" not in files["reduction/norms.md"]
 
 
 def test_the_page_of_words_names_every_word() -> None:

@@ -12,7 +12,15 @@ from collections.abc import Mapping, Sequence
 
 from plait_ops.schema import Argument, Schema
 
-__all__ = ["ARGUMENTS", "OF_OPERATORS", "meaning", "own_meanings", "with_arguments"]
+__all__ = [
+    "ARGUMENTS",
+    "OF_OPERATORS",
+    "call_text",
+    "meaning",
+    "own_meanings",
+    "shown_name",
+    "with_arguments",
+]
 
 _DTYPE = "The dtype of the result; None chooses it by the rules of the operator."
 _MATRIX = "A matrix, or a batch of matrices: shape (..., m, n)."
@@ -438,7 +446,7 @@ def with_arguments(overloads: Sequence[tuple[Schema, str, Mapping[str, str]]], *
     for schema, _, own in overloads:
         for argument in schema.arguments:
             text = own.get(argument.name) or meaning(schema.name, argument)
-            name = _shown(argument)
+            name = shown_name(argument)
             if name != "self" or "input" not in texts:
                 texts.setdefault(name, text)
     schema, doc, _ = overloads[0]
@@ -446,7 +454,9 @@ def with_arguments(overloads: Sequence[tuple[Schema, str, Mapping[str, str]]], *
         several = len(schema.results) > 1
         texts["out"] = "Tensors for the results." if several else "A tensor for the result."
     lines = [f"    {name}: {text}" for name, text in texts.items() if text]
-    blocks = [_call(each) + ":\n" + text.partition("\n\n")[0] for each, text, _ in overloads[1:]]
+    blocks = [
+        call_text(each) + ":\n" + text.partition("\n\n")[0] for each, text, _ in overloads[1:]
+    ]
     blocks += ["\n".join(["Args:", *lines])] if lines else []
     names = [result.name for result in schema.results]
     if len(names) > 1 and all(names):
@@ -456,20 +466,20 @@ def with_arguments(overloads: Sequence[tuple[Schema, str, Mapping[str, str]]], *
     return _with_input("\n\n".join([*parts[:at], *blocks, *parts[at:]]), schema)
 
 
-def _shown(argument: Argument) -> str:
+def shown_name(argument: Argument) -> str:
     """Return the name by which functions have an argument: `input` for the first tensor."""
     is_input = argument.name == "self" and argument.second == "input"
     return "input" if is_input else argument.name
 
 
-def _call(schema: Schema) -> str:
+def call_text(schema: Schema) -> str:
     """Return a call with the names of the arguments: ``max(input, dim, keepdim=False)``."""
     parts = []
     for argument in schema.arguments:
         if argument.keyword_only and "*" not in parts:
             parts.append("*")
         default = f"={argument.default!r}" if argument.has_default else ""
-        parts.append(_shown(argument) + default)
+        parts.append(shown_name(argument) + default)
     return f"``{schema.base}({', '.join(parts)})``"
 
 

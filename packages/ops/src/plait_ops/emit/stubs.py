@@ -10,7 +10,7 @@ from typing import TypeGuard
 from plait_ops.schema import Argument, Result
 from plait_ops.spec import NAMESPACES, Operator
 
-__all__ = ["emit"]
+__all__ = ["emit", "python_signature"]
 
 TYPES = {
     "Tensor": "Tensor",
@@ -149,6 +149,38 @@ def _with_out(signature: Signature, operator: Operator) -> Signature:
     return signature.with_keywords(f"out: {kind} | None = None")
 
 
+def python_signature(operator: Operator, call: str) -> str:
+    """Return a signature as Python writes it: ``plait.relu(input: Tensor) -> Tensor``.
+
+    Args:
+        operator: the operator.
+        call: how it is called; a method, such as ``Tensor.view``, has no first argument.
+    """
+    arguments = operator.schema.arguments[1 if call.startswith("Tensor.") else 0 :]
+    shown = [
+        (
+            _parameter(
+                each, "input" if (each.name, each.second) == ("self", "input") else each.name
+            ),
+            each.keyword_only,
+        )
+        for each in arguments
+    ]
+    signature = Signature(
+        tuple(text for text, keyword in shown if not keyword),
+        tuple(text for text, keyword in shown if keyword),
+    )
+    full = _with_out(signature, operator)
+    kinds = [_kind(each) for each in operator.schema.results]
+    result = f"tuple[{', '.join(kinds)}]" if len(kinds) > 1 else "".join(kinds) or "None"
+    line = f"{call}({full}) -> {result}"
+    if len(line) <= 90:
+        return line
+    star = ("*",) if full.keywords else ()
+    lines = (f"    {each},\n" for each in (*full.positional, *star, *full.keywords))
+    return f"{call}(\n{''.join(lines)}) -> {result}"
+
+
 def _namespace_of(operator: Operator) -> tuple[str, str]:
     """Return the namespace of an operator, empty for the package itself, and its name there."""
     space, _, name = operator.schema.base.partition("_")
@@ -162,7 +194,7 @@ def _text(operators: Sequence[Operator], method: bool, namespace: str = "") -> s
         if space != namespace:
             continue
         plain, in_place = ("method", "method") if method else ("function", "function_")
-        summary = operator.doc.split("\n")[0]
+        summary = " ".join(operator.doc.partition("\n\n")[0].split())
         for signature in _signatures(operator, method):
             if plain in operator.variants:
                 by_name.setdefault(base, []).append(
