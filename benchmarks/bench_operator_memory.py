@@ -334,7 +334,7 @@ def lines_of(family: str, baseline: pathlib.Path | None) -> list[Line]:
 
 
 def table(rows: list[tuple[str, str, str, float, float]]) -> str:
-    """Return the table of calls, a row for the worst call of each operator."""
+    """Return the table of calls in Markdown, a row for the worst call of each operator."""
     worst: dict[str, tuple[str, str, str, float, float]] = {}
     dtypes: dict[str, set[str]] = {}
     for row in rows:
@@ -342,13 +342,11 @@ def table(rows: list[tuple[str, str, str, float, float]]) -> str:
         dtypes.setdefault(name, set()).add(dtype)
         if name not in worst or ours - theirs > worst[name][3] - worst[name][4]:
             worst[name] = row
-    lines = [f"{'operator':34}{'dtypes':26}{'plait MB':>9}{'torch MB':>9}  call"]
-    for key, (name, text, _, ours, theirs) in sorted(
-        worst.items(), key=lambda each: each[1][4] - each[1][3]
-    ):
-        kinds = " ".join(sorted(dtypes[key]))
-        lines.append(f"{name:34}{kinds:26}{ours:>9.1f}{theirs:>9.1f}  {text}")
-    return "\n".join(line.rstrip() for line in lines)
+    lines = ["| operator | dtypes | plait MB | torch MB | call |", "|---|---|--:|--:|---|"]
+    for name, text, _, ours, theirs in sorted(worst.values(), key=lambda each: each[4] - each[3]):
+        kinds = ", ".join(sorted(dtypes[name]))
+        lines.append(f"| {name} | {kinds} | {ours:.1f} | {theirs:.1f} | `{text}` |")
+    return "\n".join(lines)
 
 
 FORMS = {
@@ -403,7 +401,7 @@ def page(selection: list[str], baseline: pathlib.Path | None) -> str:
         parts.append(
             f"## {title}\n\n{len(of_form)} calls of {count} operators: {len(over)} take more than "
             f"that limit, and {len(less)} of PyTorch take that much more than ours.\n\n"
-            f"```text\n{table(over)}\n```\n"
+            f"{table(over)}\n"
         )
     reasons = Counter(line[5] for line in lines if line[5].startswith("Unfit"))
     return f"""# Memory of single operators

@@ -1,7 +1,8 @@
 """Write pictures and records of measurements as small text files, which diffs can show.
 
 Matplotlib puts each point of a line on a line of the file, with six decimals, and draws letters as
-curves; `json.dumps` with an indent puts each number on a line. A page needs neither.
+curves; `json.dumps` with an indent puts each number on a line. A page needs neither. A picture has
+no background, and its letters and axes are dark on a light page and light on a dark one.
 """
 
 from __future__ import annotations
@@ -12,7 +13,16 @@ import pathlib
 import re
 from typing import Any
 
-__all__ = ["compact", "save", "to_json"]
+__all__ = ["adapt", "compact", "save", "to_json"]
+
+INK = """svg{color:#22272e}
+@media (prefers-color-scheme: dark){svg{color:#ced6dd}}
+text{fill:currentColor}
+"""
+"""The colour of letters and axes, by the scheme of the page that has the picture."""
+
+_BLACK = re.compile(r"(?<=[: ])(?:#000000|black)(?=[;\"])")
+_WHITE = re.compile(r"(?<=fill: )#ffffff(?=[;\"])")
 
 
 def compact(svg: str) -> str:
@@ -23,6 +33,12 @@ def compact(svg: str) -> str:
     return re.sub(r"\n\s+", "\n", svg)
 
 
+def adapt(svg: str) -> str:
+    """Return a picture of Matplotlib that has the colours of the page around it."""
+    svg = _WHITE.sub("none", _BLACK.sub("currentColor", svg))
+    return svg.replace('<style type="text/css">', f'<style type="text/css">{INK}', 1)
+
+
 def save(figure: Any, path: pathlib.Path) -> None:
     """Save a figure of Matplotlib as SVG, its texts as text."""
     import matplotlib
@@ -30,7 +46,7 @@ def save(figure: Any, path: pathlib.Path) -> None:
     buffer = io.StringIO()
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "plait"}):
         figure.savefig(buffer, format="svg", metadata={"Date": None})
-    path.write_text(compact(buffer.getvalue()), encoding="utf-8")
+    path.write_text(adapt(compact(buffer.getvalue())), encoding="utf-8")
 
 
 def to_json(values: dict[str, Any]) -> str:

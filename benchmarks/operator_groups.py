@@ -178,13 +178,13 @@ def table(groups: list[Group]) -> str:
     """Return the groups as text."""
     total = sum(group.time for group in groups)
     lines = [
-        f"{'group':36s} {'calls':>7s} {'ms':>9s} {'share':>6s} {'floor ms':>9s} {'reached':>8s}"
+        f"{'group':32s} {'calls':>7s} {'ms':>9s} {'share':>6s} {'floor ms':>9s} {'reached':>8s}"
         f" {'GFLOP/s':>8s} {'GB/s':>6s}"
     ]
     for group in [*groups, _sum(groups)]:
         seconds = max(group.time, 1e-9) / 1e3
         lines.append(
-            f"{group.name:36s} {group.count:7.0f} {group.time:9.2f} {group.time / total:6.1%}"
+            f"{group.name:32s} {group.count:7.0f} {group.time:9.2f} {group.time / total:6.1%}"
             f" {group.floor:9.2f} {group.floor / max(group.time, 1e-9):8.0%}"
             f" {group.flops / seconds / 1e9:8.1f} {group.bytes / seconds / 1e9:6.1f}"
         )

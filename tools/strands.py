@@ -84,7 +84,6 @@ def drawing() -> str:
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" '
         'aria-label="The packages of plait over the C ABI" font-family="sans-serif" fill="#111">',
-        f'<rect width="{width}" height="{height}" rx="10" fill="#fff"/>',
     ]
     for i, row in enumerate(reversed(rows)):
         left = (width - len(row) * (WIDTH + GAP) + GAP) / 2

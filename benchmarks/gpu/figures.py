@@ -37,7 +37,7 @@ COLOURS = (
     *("#8fb4e8", "#f2b48a", "#93d0a5", "#d9a3c7", "#e3cf82", "#a8a2e0"),
     *("#86cdd0", "#ea9a9a", "#b5cf7d", "#c9ab8c"),
 )
-GREY, DARK, RED = "#cdd3dc", "#4a5260", "#c0504d"
+GREY, DARK, RED = "#cdd3dc", "black", "#c0504d"
 
 
 def run(options: Options) -> dict[str, Any]:

@@ -286,6 +286,6 @@ def draw(measured: dict[str, Any], path: Path) -> None:
             axis.axhline(alone, color="black", linewidth=0.6, label="one rank")
             axis.set(xscale="log", yscale="log", xlabel="ranks", ylabel="seconds of a step")
             axis.set_title(f"{title}, {name}", fontsize="medium")
-    axes[0, 0].legend(fontsize="small")
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=5)
     figures.save(figure, path)
     pyplot.close(figure)
