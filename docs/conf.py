@@ -8,7 +8,12 @@ import sys
 
 import plait_abi
 
-sys.path.insert(0, str(pathlib.Path(__file__).parent))  # the extensions beside this file
+DOCS = pathlib.Path(__file__).parent
+sys.path[:0] = [str(DOCS), str(DOCS.parent / "tools")]  # the extensions beside this file
+
+import changelog  # noqa: E402
+import package_graph  # noqa: E402
+
 # Stubs of compiled modules are for type checkers: they do not run as modules.
 os.environ["SPHINX_AUTODOC_IGNORE_NATIVE_MODULE_TYPE_STUBS"] = "1"
 
@@ -22,6 +27,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "sphinx_copybutton",
+    "sphinx_design",  # cards of the front page
     "c_header",
     "mathml",
     "page_sizes",
@@ -38,12 +44,25 @@ nb_execution_mode = "force"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 120
 html_theme = "furo"
-html_title = "plait"
+# the one place that names the repository is `project.urls` of the umbrella package
+PROJECT = package_graph.tomllib.loads(
+    (package_graph.ROOT / "packages" / "plait" / "pyproject.toml").read_text(encoding="utf-8")
+)["project"]
+REPOSITORY = PROJECT.get("urls", {}).get("Repository")
+html_theme_options = {
+    "footer_icons": [{"name": "Repository", "url": REPOSITORY, "html": "Repository"}]
+    if REPOSITORY
+    else []
+}
+html_title = f"plait {release}"
+html_favicon = "static/favicon.svg"
+html_search_scorer = str(DOCS / "static" / "scorer.js")
 html_static_path = ["static"]
 html_css_files = ["site.css"]
 # the prompts of examples and their output are not copied
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
+copybutton_line_continuation_character = "\\"
 html_show_sourcelink = False
 html_split_index = True
 autodoc_typehints = "description"
@@ -64,6 +83,13 @@ def _skip_operators(app, what, name, obj, skip, options):  # type: ignore[no-unt
     return True if isinstance(obj, plait_abi.Operator) or name in INTERNAL else None
 
 
+def _write_changelog(app, page, source):  # type: ignore[no-untyped-def]
+    """Put the text of the changelog into its page, which is empty in the repository."""
+    if page == "changelog":
+        source[0] += changelog.page()
+
+
 def setup(app):  # type: ignore[no-untyped-def]
-    """Register the hook."""
+    """Register the hooks."""
+    app.connect("source-read", _write_changelog)
     app.connect("autodoc-skip-member", _skip_operators)

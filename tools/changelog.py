@@ -26,7 +26,7 @@ from collections.abc import Iterator, Sequence
 from package_graph import ROOT, load_all
 from versions import version
 
-__all__ = ["fragments", "gather", "main", "merged", "violations"]
+__all__ = ["fragments", "gather", "main", "merged", "page", "violations"]
 
 TITLE = "# Changelog\nWhat users notice, by version and package. New versions are above.\n"
 DOCUMENTATION = "docs"
@@ -75,6 +75,26 @@ def _read(section: str) -> tuple[str, Entries]:
 def _order(heading: str) -> tuple[bool, bool, str]:
     """Return the sort key of a heading: general ones, packages, documentation."""
     return heading == "Documentation", heading.startswith("plait"), heading
+
+
+def _entries(files: Sequence[pathlib.Path], root: pathlib.Path) -> Entries:
+    results: Entries = {}
+    for path in files:
+        item = _item(path.read_text(encoding="utf-8"))
+        results.setdefault(_heading(path, root), []).append(item)
+    return results
+
+
+def page(root: pathlib.Path = ROOT) -> str:
+    """Return the text of the site's page: CHANGELOG.md, below what its fragments add to it."""
+    entries = _entries(fragments(root), root)
+    title, *sections = _SECTION.split((root / "CHANGELOG.md").read_text(encoding="utf-8"))
+    if entries:
+        lines = ["Since then"]
+        for heading in sorted(entries, key=_order):
+            lines += ["", f"### {heading}", *entries[heading]]
+        sections.insert(0, "\n".join(lines) + "\n\n")
+    return "## ".join([title, *sections])
 
 
 def _write(new: str, date: str, summary: str, entries: Entries) -> str:
@@ -159,10 +179,7 @@ def gather(root: pathlib.Path = ROOT, *, keep: bool = False, date: str | None = 
             f"changelog: {new} is released (git has the tag v{new}), and {len(files)} fragments "
             "are for a later version; raise it first: python tools/versions.py VERSION"
         )
-    added: Entries = {}
-    for path in files:
-        item = _item(path.read_text(encoding="utf-8"))
-        added.setdefault(_heading(path, root), []).append(item)
+    added = _entries(files, root)
     target = root / "CHANGELOG.md"
     old = target.read_text(encoding="utf-8") if target.exists() else ""
     text = merged(old, new, date or datetime.date.today().isoformat(), added)
