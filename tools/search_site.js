@@ -1,0 +1,29 @@
+// Answer searches as the site does: node search_site.js FOLDER < QUERIES > RESULTS
+//
+// FOLDER is the built site. QUERIES is a JSON list of texts; RESULTS is a list that has the pages of
+// each, best first. The site's own scripts search; of a browser they get what they ask for here.
+"use strict";
+
+const fs = require("fs");
+const path = require("path");
+const vm = require("vm");
+
+const folder = process.argv[2];
+const context = vm.createContext({
+  console,
+  DOCUMENTATION_OPTIONS: {},
+  SPHINX_HIGHLIGHT_ENABLED: false,
+  _: (text) => text,
+  _ready: () => {},
+  document: { getElementById: () => null },
+});
+context.window = context;
+for (const name of ["_static/language_data.js", "_static/searchtools.js", "searchindex.js"])
+  vm.runInContext(fs.readFileSync(path.join(folder, name), "utf-8"), context, name);
+context.queries = JSON.parse(fs.readFileSync(0, "utf-8"));
+const results = vm.runInContext(
+  "queries.map((query) => Search._performSearch(...Search._parseQuery(query)).reverse())",
+  context,
+);
+const pages = results.map((each) => [...new Set(each.map(([page]) => page))]);
+process.stdout.write(JSON.stringify(pages));
