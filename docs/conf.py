@@ -43,6 +43,7 @@ html_math_renderer = "mathml"
 nb_execution_mode = "force"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 120
+nb_merge_streams = True  # what a cell prints is one block
 html_theme = "furo"
 # the one place that names the repository is `project.urls` of the umbrella package
 PROJECT = package_graph.tomllib.loads(
