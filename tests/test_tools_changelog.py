@@ -141,3 +141,12 @@ def test_a_released_version_takes_no_more(tree: pathlib.Path) -> None:
     with pytest.raises(ValueError, match=r"0\.2\.0 is released .* tools/versions\.py VERSION"):
         changelog.gather(tree)
     assert not (tree / "CHANGELOG.md").exists()
+
+
+def test_the_page_of_the_site_has_the_fragments_above(tree: pathlib.Path) -> None:
+    changelog.gather(tree, date="2026-01-31")
+    assert changelog.page(tree) == FIRST
+    (tree / "changes" / "data.later.md").write_text("Added a sampler.\n")
+    later = "## Since then\n\n### plait-data\n- Added a sampler.\n\n"
+    assert changelog.page(tree) == FIRST.replace("## 0.2.0", later + "## 0.2.0")
+    assert (tree / "CHANGELOG.md").read_text() == FIRST
