@@ -147,6 +147,6 @@ def test_the_page_of_the_site_has_the_fragments_above(tree: pathlib.Path) -> Non
     changelog.gather(tree, date="2026-01-31")
     assert changelog.page(tree) == FIRST
     (tree / "changes" / "data.later.md").write_text("Added a sampler.\n")
-    later = "## Since then\n\n### plait-data\n- Added a sampler.\n\n"
+    later = "## Next version\n\n### plait-data\n- Added a sampler.\n\n"
     assert changelog.page(tree) == FIRST.replace("## 0.2.0", later + "## 0.2.0")
     assert (tree / "CHANGELOG.md").read_text() == FIRST

@@ -90,7 +90,7 @@ def page(root: pathlib.Path = ROOT) -> str:
     entries = _entries(fragments(root), root)
     title, *sections = _SECTION.split((root / "CHANGELOG.md").read_text(encoding="utf-8"))
     if entries:
-        lines = ["Since then"]
+        lines = ["Next version"]
         for heading in sorted(entries, key=_order):
             lines += ["", f"### {heading}", *entries[heading]]
         sections.insert(0, "\n".join(lines) + "\n\n")
