@@ -132,3 +132,13 @@ def test_an_infinite_gradient_of_halves_skips_the_step() -> None:
     optimizer.step(max_norm=0.1)
     assert optimizer.grad_norm == pytest.approx(0.25 * 3**0.5)
     np.testing.assert_allclose(p.detach().float().numpy(), 1 - 0.05 / 3**0.5, atol=2**-11)
+
+
+def test_an_optimizer_without_parameters_names_the_containers() -> None:
+    class Plain(nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.layers = [nn.Linear(2, 2)]
+
+    with pytest.raises(ValueError, match=r"empty parameter list; .*ModuleList"):
+        optim.SGD(Plain().parameters(), lr=0.1)

@@ -150,7 +150,11 @@ def test_a_recipe_does_what_it_shows(page: Path, tmp_path: Path) -> None:
         lines = {mask(line) for line in found.splitlines()}
         for line in expected:
             if line != "..." and not TIMES.search(line):
-                assert mask(line) in lines, f"{page.name} shows {line!r}, but it printed\n{found}"
+                start = mask(line.removesuffix(" ..."))
+                cut = start != mask(line)  # the page shows the beginning of the line
+                assert start in lines or (cut and any(each.startswith(start) for each in lines)), (
+                    f"{page.name} shows {line!r}, but it printed\n{found}"
+                )
 
 
 def test_recipes_are_found() -> None:

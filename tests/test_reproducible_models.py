@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import plait
-from plait_core._startup import kernel_levels
+from plait_core.instruction_sets import kernel_levels
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))

@@ -146,7 +146,7 @@ def run(call: hostile.HostileCall) -> bool:
     return True
 
 
-# A call may warn as well (`out` was resized, an imaginary part was dropped) and then ends as it does.
+# A call may warn as well: `out` was resized, an imaginary part was dropped.
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("spec", list(specs.all()), ids=lambda spec: spec.name)
 def test_hostile_calls(spec: Operator) -> None:

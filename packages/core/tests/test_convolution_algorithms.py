@@ -12,7 +12,7 @@ import pytest
 
 import plait_core as pc
 from plait_abi import operator
-from plait_core._startup import kernel_library
+from plait_core.instruction_sets import kernel_library
 
 BY_EXCEPTION, BY_RULE = -2, -1
 ALGORITHMS = {"direct": 0, "tiles 2": 2, "tiles 3": 3, "tiles 4": 4, "tiles 5": 5}

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import plait_core as pc
-from plait_core._startup import kernel_levels
+from plait_core.instruction_sets import kernel_levels
 
 RNG = np.random.default_rng(11)
 BAR = 30

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from plait_core._startup import kernel_levels, kernel_library
+from plait_core.instruction_sets import kernel_levels, kernel_library
 
 HERE = pathlib.Path(__file__).parent
 needs_base = pytest.mark.skipif("base" not in kernel_levels(), reason="built for one processor")

@@ -15,7 +15,7 @@ import pytest
 
 import plait_core as pc
 from plait_abi import binding, operator
-from plait_core._startup import kernel_library
+from plait_core.instruction_sets import kernel_library
 
 lstm_forward, gru_forward = (binding.operator(f"{n}_forward") for n in ("lstm", "gru"))
 attention_forward = binding.operator("attention_forward")

@@ -11,7 +11,7 @@ import sys
 import pytest
 
 import plait_core
-from plait_core._startup import kernel_library
+from plait_core.instruction_sets import kernel_library
 
 PACKAGE = pathlib.Path(plait_core.__file__).parent
 

@@ -15,7 +15,7 @@ import pytest
 
 import plait_core as pc
 from plait_abi import operator
-from plait_core._startup import kernel_levels
+from plait_core.instruction_sets import kernel_levels
 
 HERE = pathlib.Path(__file__).parent
 A = pc.from_numpy(np.random.default_rng(2).standard_normal((515, 777), dtype=np.float32))

@@ -10,7 +10,6 @@ import pytest
 
 import plait_core as pc
 import plait_nn as nn
-import plait_optim
 
 LAYERS = [
     layer
@@ -61,11 +60,6 @@ class Plain(nn.Module):
 
     def forward(self, x: pc.Tensor) -> Any:
         return self.layers(x)
-
-
-def test_an_optimizer_without_parameters_names_the_containers() -> None:
-    with pytest.raises(ValueError, match=r"empty parameter list; .*ModuleList"):
-        plait_optim.SGD(Plain([nn.Linear(2, 2)]).parameters(), lr=0.1)
 
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="notes of exceptions are of Python 3.11")

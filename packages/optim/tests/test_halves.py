@@ -13,7 +13,7 @@ import pytest
 
 import plait_core as pc
 import plait_optim as optim
-from plait_core._startup import kernel_levels
+from plait_core.instruction_sets import kernel_levels
 from plait_optim._component import operator
 
 Array = npt.NDArray[Any]

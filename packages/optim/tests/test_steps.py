@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pytest
 
 import plait_optim as optim
-from plait_core._startup import kernel_levels
+from plait_core.instruction_sets import kernel_levels
 
 Array = npt.NDArray[Any]
 State = dict[str, Array]

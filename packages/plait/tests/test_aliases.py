@@ -189,7 +189,7 @@ def test_a_name_of_programs_for_pytorch_says_where(name: str) -> None:
 
 
 def test_what_serves_other_packages_is_no_name() -> None:
-    for name in ("arguments", "attribute_lookup", "engine"):
+    for name in ("arguments", "attribute_lookup", "engine", "instruction_sets"):
         assert not hasattr(plait, name), name
 
 

@@ -11,30 +11,9 @@ from collections.abc import Callable
 
 import plait_core._core as _core
 from plait_abi import binding, paths
+from plait_core.instruction_sets import LIBRARIES, kernel_library
 
-_LIBRARIES = pathlib.Path(__file__).parent / "lib"
 _kernels: list[str] = []  # the libraries of kernels that are loaded
-
-
-def kernel_library() -> str:
-    """Return the stem of the best kernel library for this processor.
-
-    ``PLAIT_CPU=base`` or ``PLAIT_CPU=avx2`` in the environment chooses another one.
-    """
-    setting = os.environ.get("PLAIT_CPU", "")
-    if setting not in ("", "base", "avx2"):
-        raise ValueError(f"PLAIT_CPU: base or avx2 is required; got {setting!r}")
-    if setting == "avx2" and not _core._cpu_supports_avx2():
-        raise ValueError("PLAIT_CPU: this processor does not have avx2")
-    if setting:
-        return f"plait_cpu_{setting}"
-    return "plait_cpu_avx2" if _core._cpu_supports_avx2() else "plait_cpu_base"
-
-
-def kernel_levels() -> list[str]:
-    """Return the values of ``PLAIT_CPU`` that this processor and this installation can run."""
-    levels = ["base", "avx2"] if _core._cpu_supports_avx2() else ["base"]
-    return [name for name in levels if (_LIBRARIES / f"libplait_cpu_{name}.so").exists()]
 
 
 def _check_numbers() -> None:
@@ -52,8 +31,8 @@ def start() -> None:
     _check_numbers()
     best = kernel_library()
     _load(paths("plait_ops").get("libplait_ops.so"), "plait-ops")
-    _load(str(_LIBRARIES / "libplait_core.so"), "plait-core")
-    base, faster = (_LIBRARIES / f"lib{name}.so" for name in ("plait_cpu_base", best))
+    _load(str(LIBRARIES / "libplait_core.so"), "plait-core")
+    base, faster = (LIBRARIES / f"lib{name}.so" for name in ("plait_cpu_base", best))
     if base.exists() or base == faster or not faster.exists():
         _kernels.append(str(base))
     if base != faster and (faster.exists() or os.environ.get("PLAIT_CPU")):
@@ -91,7 +70,7 @@ def set_reproducible(mode: bool) -> None:
 def _load_exact() -> None:
     """Load the kernels that emulate fused operations, where the base ones have none."""
     if platform.machine() in ("x86_64", "AMD64"):
-        _load(str(_LIBRARIES / "libplait_cpu_exact.so"), "plait-core")
+        _load(str(LIBRARIES / "libplait_cpu_exact.so"), "plait-core")
 
 
 def device_setup() -> Callable[[], None] | None:

@@ -45,7 +45,7 @@ _FROM_FUNC = frozenset({"vmap"})
 # names from the package of graphs, which is optional
 _FROM_GRAPH = frozenset({"compile", "export"})
 # modules of the core's package for other packages, which are not public names of plait
-_OF_PACKAGES = frozenset({"arguments", "attribute_lookup", "engine"})
+_OF_PACKAGES = frozenset({"arguments", "attribute_lookup", "engine", "instruction_sets"})
 # names that are looked up each time, because their values change
 _CHANGING = frozenset({"default_generator"})
 
@@ -58,7 +58,7 @@ def __getattr__(name: str) -> _typing.Any:
     if name == "report":
         from plait_abi import report as value
     elif name == "version":
-        value = _importlib.import_module("plait.version")
+        import plait.version as value
     elif _aliases.is_alias(name):
         return _module(name)
     elif name in _FROM_AUTOGRAD:

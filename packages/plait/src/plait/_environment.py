@@ -64,7 +64,7 @@ def _name_of_system() -> str:
 
 
 def _processor() -> Facts:
-    from plait_core._startup import kernel_levels, kernel_library
+    from plait_core.instruction_sets import kernel_levels, kernel_library
 
     core = require("core")
     yield "model", _model() or platform.machine()

@@ -9,10 +9,11 @@ Example:
     (True, None)
 """
 
-from plait import __version__
+from plait_abi.components import require
 
 __all__ = ["__version__", "cuda", "debug", "git_version", "hip", "xpu"]
 
+__version__: str = require("core").__version__
 cuda: str | None = None
 hip: str | None = None
 xpu: str | None = None

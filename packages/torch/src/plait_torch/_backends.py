@@ -12,7 +12,7 @@ from typing import Any
 
 import plait
 from plait_abi import components
-from plait_core._startup import kernel_library
+from plait_core.instruction_sets import kernel_library
 
 __all__ = [
     "cpu",
