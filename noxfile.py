@@ -468,7 +468,7 @@ def types(session: nox.Session) -> None:
         "mypy",
         "noxfile.py",
         *[str(p) for p in sorted((ROOT / "tools").glob("*.py"))],
-        env={"MYPYPATH": os.pathsep.join(["tools", path])},
+        env={"MYPYPATH": os.pathsep.join(["tools", "docs", path])},
     )
     bindings = sorted((ROOT / "tools" / "bindings").glob("*.py"))
     session.run("mypy", *map(str, bindings), env={"MYPYPATH": "tools/bindings"})

@@ -42,7 +42,13 @@ def test_no_operator_with_a_prefix_is_a_method() -> None:
 def test_unknown_names() -> None:
     with pytest.raises(AttributeError, match=r"'plait_core\.linalg' has no attribute 'nothing'"):
         _ = pc.linalg.nothing
-    assert pc.linalg.LinAlgError is pc.PlaitError
+
+
+def test_errors_of_linear_algebra_are_a_class() -> None:
+    assert issubclass(pc.linalg.LinAlgError, pc.PlaitError)
+    assert pc.linalg.LinAlgError is not pc.PlaitError
+    with pytest.raises(pc.linalg.LinAlgError, match="singular"):
+        pc.linalg.inv(pc.zeros(2, 2))
 
 
 def test_functions_do_not_bind_to_instances() -> None:
