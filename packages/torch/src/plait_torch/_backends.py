@@ -12,7 +12,6 @@ from typing import Any
 
 import plait
 from plait_abi import components
-from plait_core.instruction_sets import kernel_library
 
 __all__ = [
     "cpu",
@@ -248,6 +247,8 @@ def get_cpu_capability() -> str:
 
     torchvision resizes bytes as bytes only where it is told "AVX2" or "AVX512".
     """
+    from plait_core.instruction_sets import kernel_library
+
     return "AVX2" if kernel_library().endswith("avx2") else "DEFAULT"
 
 
