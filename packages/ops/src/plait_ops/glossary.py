@@ -484,9 +484,8 @@ def call_text(schema: Schema) -> str:
 
 
 def _with_input(doc: str, schema: Schema) -> str:
-    """Call the first tensor `input` in code, as functions have it."""
-    first = schema.arguments[0] if schema.arguments else None
-    if first is None or first.name != "self" or first.second != "input":
+    """Call `self` `input` in code, as functions have it."""
+    if not any(shown_name(each) == "input" for each in schema.arguments):
         return doc
     return re.sub(
         r"``.+?``|`.+?`", lambda code: re.sub(r"(?<!\.)\bself\b", "input", code[0]), doc, flags=re.S
