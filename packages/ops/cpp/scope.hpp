@@ -1,6 +1,7 @@
 // Types for translated functions: the current call, lists of sizes and tensors, and access to
 // plait_values.
 #pragma once
+#include <plait/linalg.h>
 #include <plait/plait.hpp>
 
 #include <algorithm>

@@ -1,4 +1,6 @@
 // Errors that are found after the call has returned: what kernels report, and what the driver says.
+#include <plait/linalg.h>
+
 #include <cstdio>
 #include <string>
 #include <utility>
@@ -23,9 +25,9 @@ void describe(const FaultRecord *r, uint32_t code, plait_device_error *e) {
   const uint64_t place = r->launch >> kNameShift;
   const char *name = place ? names[place - 1].load() : nullptr;
   const std::string subject = name ? "`" + std::string(name) + "`" : "the values";
-  e->code = code == kIndexFault                             ? PLAIT_INDEX_ERROR
-            : code == kSingularFault || code == kPivotFault ? PLAIT_ERROR
-                                                            : PLAIT_VALUE_ERROR;
+  e->code = PLAIT_VALUE_ERROR;
+  if (code == kIndexFault) e->code = PLAIT_INDEX_ERROR;
+  if (code == kSingularFault || code == kPivotFault) e->code = PLAIT_LINALG_ERROR;
   e->launch = r->launch & ((uint64_t(1) << kNameShift) - 1);
   if (code == kIndexFault)
     snprintf(e->text, sizeof e->text, "index %.0f is out of bounds: %s must be in [%.0f, %.0f)",

@@ -90,7 +90,7 @@ def narrow_copy(input: Tensor, dim: int, start: int | Tensor, length: int) -> Te
     """Return a copy of ``narrow(dim, start, length)``.
 
     Args:
-        self: The tensor.
+        input: The tensor.
         dim: The dimension.
         start: The index of the first element.
         length: The number of elements.

@@ -30,6 +30,11 @@ class OnnxModule(Module):
     Initializers of floating-point dtypes are parameters, the others buffers. ``state_dict()`` has
     them under their names in the file; parts of a name that points separate are modules.
 
+    Args:
+        builder: What the file's nodes became.
+        scope: The names and the program of the graph.
+        graph: The graph of the file.
+
     Attributes:
         input_names: What `forward` gets, in order.
         output_names: What it returns.

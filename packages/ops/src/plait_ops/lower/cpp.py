@@ -47,6 +47,7 @@ FAILURES = {
     "TypeError": "PLAIT_TYPE_ERROR",
     "NotImplementedError": "PLAIT_NOT_IMPLEMENTED",
     "RuntimeError": "PLAIT_ERROR",
+    "LinAlgError": "PLAIT_LINALG_ERROR",
 }
 SOURCES = {  # the C++ expressions that parameters are read from
     ir.Source.CALL: "c->in[{}]",

@@ -32,6 +32,7 @@ KINDS = (
     "TypeError",
     "NotImplementedError",
     "RuntimeError",
+    "LinAlgError",
 )
 """The kinds of errors that `check` may fail with."""
 

@@ -158,12 +158,12 @@ def _(self, upper):
         check(
             info.ndim > 0,
             "`self` is not positive definite; add a multiple of the identity, or use linalg.eigh or linalg.lu_factor",
-            "RuntimeError",
+            "LinAlgError",
         )
         check(
             False,
             f"`self` at batch index {tuple(place)} is not positive definite; add a multiple of the identity, or use linalg.eigh or linalg.lu_factor",
-            "RuntimeError",
+            "LinAlgError",
         )
     return L
 

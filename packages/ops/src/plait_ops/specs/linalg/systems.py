@@ -258,12 +258,12 @@ def _refuse_singular(info):
         check(
             info.ndim > 0,
             f"`A` is singular: the pivot in column {column} is 0, so it has no inverse; solve in the least squares sense with linalg.lstsq or linalg.pinv",
-            "RuntimeError",
+            "LinAlgError",
         )
         check(
             False,
             f"`A` at batch index {tuple(place)} is singular: the pivot in column {column} is 0, so it has no inverse; solve in the least squares sense with linalg.lstsq or linalg.pinv",
-            "RuntimeError",
+            "LinAlgError",
         )
 
 

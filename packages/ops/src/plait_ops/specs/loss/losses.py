@@ -142,6 +142,18 @@ def _(g, grad, input, target, delta):
     return op.where(op.le(op.abs(input - target), delta), -g * grad, 0.0)
 
 
+@huber_elements.decompose
+def _(input, target, delta):
+    d = input - target
+    m = op.clamp(d, -delta, delta)
+    return m * (d - 0.5 * m)
+
+
+@huber_backward.decompose
+def _(grad, input, target, delta):
+    return grad * op.clamp(input - target, -delta, delta)
+
+
 @smooth_l1_loss.decompose
 def _(input, target, reduction, beta):
     common_dtype(input, target, "floating")
