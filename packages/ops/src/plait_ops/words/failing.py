@@ -31,8 +31,8 @@ KINDS = (
     "IndexError",
     "TypeError",
     "NotImplementedError",
-    "RuntimeError",
     "LinAlgError",
+    "RuntimeError",
 )
 """The kinds of errors that `check` may fail with."""
 
