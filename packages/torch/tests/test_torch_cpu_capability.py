@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from plait_core import instruction_sets
 from plait_torch import _backends
 
 
@@ -13,5 +14,5 @@ from plait_torch import _backends
 def test_the_capability_is_that_of_the_kernels(
     library: str, expected: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_backends, "kernel_library", lambda: library)
+    monkeypatch.setattr(instruction_sets, "kernel_library", lambda: library)
     assert _backends.cpu.get_cpu_capability() == expected
