@@ -12,7 +12,7 @@ DOCS = pathlib.Path(__file__).parent
 sys.path[:0] = [str(DOCS), str(DOCS.parent / "tools")]  # the extensions beside this file
 
 import changelog  # noqa: E402
-import package_graph  # noqa: E402
+from project_facts import REPOSITORY  # noqa: E402
 
 # Stubs of compiled modules are for type checkers: they do not run as modules.
 os.environ["SPHINX_AUTODOC_IGNORE_NATIVE_MODULE_TYPE_STUBS"] = "1"
@@ -45,15 +45,8 @@ nb_execution_raise_on_error = True
 nb_execution_timeout = 120
 nb_merge_streams = True  # what a cell prints is one block
 html_theme = "furo"
-# the one place that names the repository is `project.urls` of the umbrella package
-PROJECT = package_graph.tomllib.loads(
-    (package_graph.ROOT / "packages" / "plait" / "pyproject.toml").read_text(encoding="utf-8")
-)["project"]
-REPOSITORY = PROJECT.get("urls", {}).get("Repository")
 html_theme_options = {
     "footer_icons": [{"name": "Repository", "url": REPOSITORY, "html": "Repository"}]
-    if REPOSITORY
-    else []
 }
 html_title = f"plait {release}"
 html_favicon = "static/favicon.svg"
