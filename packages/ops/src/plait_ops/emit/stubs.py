@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from keyword import iskeyword
 from typing import TypeGuard
 
+from plait_ops.glossary import shown_name
 from plait_ops.schema import Argument, Result
 from plait_ops.spec import NAMESPACES, Operator
 
@@ -157,15 +158,7 @@ def python_signature(operator: Operator, call: str) -> str:
         call: how it is called; a method, such as ``Tensor.view``, has no first argument.
     """
     arguments = operator.schema.arguments[1 if call.startswith("Tensor.") else 0 :]
-    shown = [
-        (
-            _parameter(
-                each, "input" if (each.name, each.second) == ("self", "input") else each.name
-            ),
-            each.keyword_only,
-        )
-        for each in arguments
-    ]
+    shown = [(_parameter(each, shown_name(each)), each.keyword_only) for each in arguments]
     signature = Signature(
         tuple(text for text, keyword in shown if not keyword),
         tuple(text for text, keyword in shown if keyword),
