@@ -45,7 +45,10 @@ PLAIT_NOINLINE T scaled_distance(const T *x, const T *panel, int64_t size) {
 template <int64_t R, class T>
 PLAIT_INLINE void tile(const T *rows, int64_t step, int64_t size, const T *panel, T *out,
                        int64_t out_step, int64_t columns) {
-  constexpr T smallest = sizeof(T) == 4 ? T(1e-30) : T(1e-290);
+  const auto fits = [](T square) {
+    constexpr T smallest = sizeof(T) == 4 ? T(1e-30) : T(1e-290);
+    return square >= smallest && square <= std::numeric_limits<T>::max();
+  };
   const T *first = panel;
   Vec<T> sums[R][kVectors] = {};
   for (int64_t k = 0; k < size; k++, panel += kColumns<T>) {
@@ -63,15 +66,14 @@ PLAIT_INLINE void tile(const T *rows, int64_t step, int64_t size, const T *panel
     T squares[kColumns<T>];
     PLAIT_UNROLL for (int64_t v = 0; v < kVectors; v++) store(squares + v * kLanes<T>, sums[r][v]);
     T *to = out + r * out_step;
-    bool fit = true;
+    bool all_fit = true;
     for (int64_t i = 0; i < columns; i++) {
       to[i] = T(__builtin_sqrt(squares[i]));
-      fit &= squares[i] >= smallest && squares[i] <= std::numeric_limits<T>::max();
+      all_fit &= fits(squares[i]);
     }
-    if (fit) continue;
+    if (all_fit) continue;
     for (int64_t i = 0; i < columns; i++)
-      if (!(squares[i] >= smallest && squares[i] <= std::numeric_limits<T>::max()))
-        to[i] = scaled_distance(rows + r * step, first + i, size);
+      if (!fits(squares[i])) to[i] = scaled_distance(rows + r * step, first + i, size);
   }
 }
 

@@ -40,27 +40,29 @@ def check_constructor(cls: type) -> None:
 
 def _refuse_inputs(constructor: Callable[..., None]) -> Callable[..., None]:
     """Return a constructor that refuses tensors, except for arguments that may be tensors."""
-    _, *parameters = signature(constructor).parameters.values()  # without self
-    names = [each.name for each in parameters if each.kind is Parameter.POSITIONAL_OR_KEYWORD]
-    takes_more = any(each.kind is Parameter.VAR_POSITIONAL for each in parameters)
-    allowed = {each.name for each in parameters if "Tensor" in str(each.annotation)}
 
     @functools.wraps(constructor)
     def construct(self: Any, *args: Any, **kwargs: Any) -> None:
         for index, value in enumerate(args):
-            # a tensor without dimensions is a number
-            if not isinstance(value, Tensor) or not value.ndim:
-                continue
-            argument = names[index] if index < len(names) else f"argument {index + 1}"
-            if argument not in allowed and (index < len(names) or not takes_more):
-                name = type(self).__name__
-                raise TypeError(
-                    f"{name}: `{argument}` must not be a tensor; got one of shape "
-                    f"{tuple(value.shape)}. {called_afterwards(name)}"
-                )
+            if isinstance(value, Tensor) and value.ndim:  # one without dimensions is a number
+                _check_tensor(type(self).__name__, constructor, index, value)
         constructor(self, *args, **kwargs)
 
     return construct
+
+
+def _check_tensor(name: str, constructor: Callable[..., None], index: int, value: Tensor) -> None:
+    """Raise unless the constructor's positional argument `index` may be a tensor."""
+    _, *parameters = signature(constructor).parameters.values()  # without self
+    names = [each.name for each in parameters if each.kind is Parameter.POSITIONAL_OR_KEYWORD]
+    takes_more = any(each.kind is Parameter.VAR_POSITIONAL for each in parameters)
+    allowed = {each.name for each in parameters if "Tensor" in str(each.annotation)}
+    argument = names[index] if index < len(names) else f"argument {index + 1}"
+    if argument not in allowed and (index < len(names) or not takes_more):
+        raise TypeError(
+            f"{name}: `{argument}` must not be a tensor; got one of shape {tuple(value.shape)}. "
+            f"{called_afterwards(name)}"
+        )
 
 
 def called_afterwards(name: str) -> str:
