@@ -214,7 +214,7 @@ plait_status depthwise_forward(const plait_call *c, const Conv &v, const T *x, c
   const int64_t some = v.activation ? most(kMade / v.ow, 1) : bands.rows;
   const bool beside = past && v.activation;  // results are made in a buffer
   return with_zeros<T>(
-      c, v.n * v.c * bands.count, 4 * kChunk / (bands.rows * v.ow * filters) + 1,
+      c, v.n * v.c * bands.count, kChunk / (bands.rows * v.ow * filters) + 1,
       frame_size + (beside ? some * v.ow : 0), [&](int64_t begin, int64_t end, T *frame) {
         T *result = frame + frame_size;
         for (int64_t u = begin; u < end; u++) {

@@ -208,8 +208,9 @@ Blocks blocks_of(const Channels<T> &p) {
   b.pieces = ceil_div(panels, each);
   b.blocks = b.pieces * images;
   b.high = ceil_div(p.m, ceil_div(p.m, kRows));
-  // Few blocks are packed once for each part of many results.
-  const int64_t required = ceil_div(wanted, p.groups * b.blocks);
+  // Few blocks are packed once for each part of many results. So are those of one image: threads
+  // then make planes of their own, which is what an operator that takes planes apart reads.
+  const int64_t required = most(ceil_div(wanted, p.groups * b.blocks), p.images == 1 ? 2 : 1);
   b.share = ceil_div(p.m, most(least(required, p.m / kSmallShare), 1));
   b.share = ceil_div(b.share, b.high) * b.high;
   b.parts = ceil_div(p.m, b.share);
@@ -222,18 +223,21 @@ plait_status mix_channels(const plait_call *c, const Channels<T> &p, const DLTen
   const int64_t columns = b.columns, high = b.high, packed = columns * p.k;
   const int64_t image = p.groups * p.m * p.plane, step = bias ? bias->strides[0] : 0;
   const bool past = p.images * image * int64_t(sizeof(T)) >= kPastCaches;
+  const bool one = p.images == 1;
+  const int64_t all = p.groups * b.blocks;
   return with_scratch<T>(
-      c, p.groups * b.blocks * b.parts, kUnit / 2 / (columns * p.k * b.share + 1) + 1,
+      c, all * b.parts, kUnit / 2 / (columns * p.k * b.share + 1) + 1,
       packed + (high + 1) * columns, [&](int64_t u, T *space) {
         T *result = space + packed, *line = result + high * columns;
-        const int64_t t = u / b.parts, group = t / b.blocks, own = t % b.pieces * columns;
+        const int64_t t = one ? u % all : u / b.parts, part = one ? u / all : u % b.parts;
+        const int64_t group = t / b.blocks, own = t % b.pieces * columns;
         const int64_t first = t % b.blocks / b.pieces * b.length + own;
         const int64_t n = least(columns, b.length - own), wide = whole_panels<T>(n);
         Images<T> x = p.x;
         x.data += group * p.k * x.channel;
         pack_columns(x, p.from, p.k, first, n, space, line);
         const Matrix<T> a{p.a.data + group * p.apart, p.a.rows, p.a.columns};
-        const int64_t begin = u % b.parts * b.share, end = least(begin + b.share, p.m);
+        const int64_t begin = part * b.share, end = least(begin + b.share, p.m);
         for (int64_t i = begin; i < end; i += high) {
           const int64_t rows = least(high, p.m - i), row = group * p.m + i;
           multiply_tile(rows, wide, p.k, a.at(i, 0), Panels<T>::packed(space, p.k), result, columns,

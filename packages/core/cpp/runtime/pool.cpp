@@ -1,7 +1,9 @@
 // Role "executor": one thread pool for the whole process.
 //
-// A parallel call opens a job and wakes workers. All threads claim indices from one counter until
-// none is left, so a thread that lost its core claims fewer. Workers wait a few microseconds before
+// A parallel call opens a job and wakes workers. Each thread has a range of the indices, the same
+// part in every job: what one operator wrote is in the cache, and on the memory node, of the thread
+// that reads it in the next one. A thread that has reached the end of its range goes on with those
+// of others, so a thread that lost its core claims fewer. Workers wait a few microseconds before
 // they sleep. Nested calls, calls while another thread's job is running, and calls on workers run
 // serially in their caller.
 #include <linux/futex.h>
@@ -85,11 +87,14 @@ class Pool {
   void work(uint32_t id);
   void open(uint64_t n, Task fn, void *arg);
   void close();
-  void claim();
+  void claim(uint32_t own);
   static void *main(void *arg);
 
   // The words that both callers and workers write to are on cache lines of their own.
-  alignas(64) uint64_t next_ = 0;  // the next index to claim
+  struct alignas(64) Range {
+    uint64_t next, end;  // the next index to claim, and where the range ends
+  };
+  Range ranges_[kMaxThreads];  // of the job; the caller's is the first
   alignas(64) uint32_t gate_ = 0;
   alignas(64) uint32_t epoch_ = 0;  // grows with every job: what workers sleep on
   uint32_t sleepers_ = 0;
@@ -97,7 +102,7 @@ class Pool {
   uint32_t limit_ = 0;
   uint32_t launched_ = 0;  // workers that exist; guarded by busy_
   uint32_t quit_ = 0;
-  uint64_t n_ = 0;  // the job: written before the gate opens
+  uint32_t parts_ = 1;  // the job: written before the gate opens, as the ranges are
   Task fn_ = nullptr;
   void *arg_ = nullptr;
   pthread_t threads_[kMaxThreads];
@@ -105,11 +110,15 @@ class Pool {
 
 Pool pool;
 
-void Pool::claim() {
-  const uint64_t n = n_;
+void Pool::claim(uint32_t own) {
+  const uint32_t parts = parts_;
   const Task fn = fn_;
   void *const arg = arg_;
-  for (uint64_t i; (i = __atomic_fetch_add(&next_, 1, __ATOMIC_RELAXED)) < n;) fn(arg, i);
+  for (uint32_t k = 0; k < parts; k++) {
+    Range &r = ranges_[(own + k) % parts];
+    if (__atomic_load_n(&r.next, __ATOMIC_RELAXED) >= r.end) continue;
+    for (uint64_t i; (i = __atomic_fetch_add(&r.next, 1, __ATOMIC_RELAXED)) < r.end;) fn(arg, i);
+  }
 }
 
 void *Pool::main(void *arg) {
@@ -123,7 +132,7 @@ void Pool::work(uint32_t id) {
   int64_t waiting = 0, linger = kLinger;  // since when it waits for a job, and for how long awake
   while (!__atomic_load_n(&quit_, __ATOMIC_ACQUIRE)) {
     if (id + 1 < limit()) {
-      if (__atomic_fetch_add(&gate_, 1, __ATOMIC_ACQUIRE) & kOpen) claim();
+      if (__atomic_fetch_add(&gate_, 1, __ATOMIC_ACQUIRE) & kOpen) claim(id + 1);
       // the last worker to leave a closed gate wakes the caller, which may sleep
       if (__atomic_sub_fetch(&gate_, 1, __ATOMIC_RELEASE) == 0) wake(&gate_, 1);
     }
@@ -156,10 +165,17 @@ void Pool::launch(uint32_t workers) {
 }
 
 void Pool::open(uint64_t n, Task fn, void *arg) {
-  n_ = n;
   fn_ = fn;
   arg_ = arg;
-  __atomic_store_n(&next_, 0, __ATOMIC_RELAXED);
+  parts_ = uint32_t(n < launched_ + 1 ? n : launched_ + 1);
+  if (parts_ > limit()) parts_ = limit();
+  uint64_t begin = 0;
+  for (uint32_t i = 0; i < parts_; i++) {
+    const uint64_t end = begin + n / parts_ + (i < n % parts_);
+    __atomic_store_n(&ranges_[i].next, begin, __ATOMIC_RELAXED);
+    ranges_[i].end = end;
+    begin = end;
+  }
   __atomic_fetch_or(&gate_, kOpen, __ATOMIC_RELEASE);
   __atomic_fetch_add(&epoch_, 1, __ATOMIC_SEQ_CST);
   if (__atomic_load_n(&sleepers_, __ATOMIC_SEQ_CST)) {
@@ -185,7 +201,7 @@ void Pool::parallel(uint64_t n, Task fn, void *arg) {
   if (launched_ + 1 < width && !quit_) launch(width - 1);
   inside = true;
   open(n, fn, arg);
-  claim();
+  claim(0);
   close();
   inside = false;
   __atomic_store_n(&busy_, 0, __ATOMIC_RELEASE);
