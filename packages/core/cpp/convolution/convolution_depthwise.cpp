@@ -203,6 +203,7 @@ template <class T>
 plait_status depthwise_forward(const plait_call *c, const Conv &v, const T *x, const T *w,
                                const DLTensor *bias, T *y) {
   const int64_t filters = v.goc(), taps = v.kh * v.kw, area = v.oh * v.ow;
+  if (depthwise_direct_fit<T>(v)) return depthwise_direct_forward(c, v, x, w, bias, y);
   const Bands bands(v.oh, 1, v.w * v.sh, kBand);
   const Frame whole = seen(v, bands.rows, 0);
   if (in_lanes<T>(v, whole.pitch, v.n * v.c)) return depthwise_lanes_forward(c, v, x, w, bias, y);
@@ -274,6 +275,7 @@ void join_row(const T *parts, int64_t apart, int64_t step, int64_t n, bool past,
 template <class T>
 plait_status depthwise_backward_input(const plait_call *c, const Conv &v, const T *gy, const T *w,
                                       T *gx) {
+  if (depthwise_direct_backward_fit<T>(v)) return depthwise_direct_backward_input(c, v, gy, w, gx);
   const int64_t filters = v.goc(), own = filters * v.kh * v.kw, area = v.oh * v.ow;
   const Bands bands(v.h, v.sh, v.w, kBand);
   const Frame whole = covering(v, bands.rows, 0);
