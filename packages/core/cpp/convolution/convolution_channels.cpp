@@ -36,7 +36,7 @@ namespace {
 
 // elements of a band of rows and its results, which stay in the cache
 constexpr int64_t kBand = 96 << 10;
-constexpr int64_t kUnits = 16;  // parallel units that are wanted
+constexpr int64_t kUnits = 16;  // parallel units that are wanted for few threads
 constexpr int64_t kResults = 4 << 10;  // elements that are turned at once
 constexpr int64_t kMostPanels = 2;   // channels that go through an image together
 
@@ -194,7 +194,7 @@ plait_status channels_forward(const plait_call *c, const Conv &v, const T *x, co
   const int64_t reach = (v.ow - 1) * v.sw + (v.kw - 1) * v.dw + 1, own = v.w + v.pw;
   const int64_t width = reach > own ? reach : own, pitch = width * v.gc();
   const int64_t line = v.ow * together<T>(panels), area = v.oh * v.ow;
-  const int64_t enough = ceil_div(v.oh, ceil_div(kUnits, v.n * v.groups));
+  const int64_t enough = ceil_div(v.oh, ceil_div(units_wanted(kUnits), v.n * v.groups));
   const int64_t rows = least(band_rows(v.oh, v.sh, pitch, line), enough);
   const int64_t bands = ceil_div(v.oh, rows);
   const int64_t in_rows = (rows - 1) * v.sh + (v.kh - 1) * v.dh + 1;

@@ -14,10 +14,10 @@ constexpr int64_t kDeep = 768;  // positions of a block of which the weights' gr
 constexpr int64_t kWide = 128;  // channels of such a block
 constexpr int64_t kAhead = 8;  // rows of distant planes that are prefetched
 constexpr int64_t kLines = 8;  // channels with strides that are turned together
-constexpr int64_t kUnits = 16;  // parallel units that are wanted
+constexpr int64_t kUnits = 16;  // parallel units that are wanted for few threads
 constexpr int64_t kUnit = 3 << 18;  // multiplications of a unit, which takes some microseconds
 constexpr int64_t kShare = 256;  // rows for which packing once more does not count
-constexpr int64_t kSmallShare = 96;  // the same, of few columns
+constexpr int64_t kSmallShare = 96;  // the same, of few columns, or for many threads
 constexpr int64_t kFewPositions = 112;  // for which positions are rows
 constexpr int64_t kMostKept = 1024;  // positions; of more of them copying filters is a small part
 constexpr int64_t kPartials = 4 << 20;  // largest number of elements of partial sums
@@ -198,7 +198,7 @@ Blocks blocks_of(const Channels<T> &p) {
   b.length = apart ? area : p.images * area;
   const int64_t images = apart ? p.images : 1, panels = ceil_div(b.length, w);
   const int64_t work = p.groups * p.m * p.k * images * panels * w;
-  const int64_t wanted = most(least(work / kUnit, kUnits), 1);
+  const int64_t wanted = most(least(work / kUnit, units_wanted(kUnits)), 1);
   const int64_t most_panels = least(most(kPacked / p.k / w, 4), 32);
   const int64_t enough = ceil_div(panels, ceil_div(wanted, p.groups * images));
   int64_t each = least(most(enough, 2), most_panels);
@@ -335,6 +335,10 @@ Cut cut_of(const Factors<T> &f) {
   cut.parts = least(ceil_div(required, cut.down), most(kPartials / result, 1));
   cut.parts = least(cut.parts, cut.pieces);
   cut.parts = ceil_div(cut.pieces, ceil_div(cut.pieces, cut.parts));
+  const int64_t others = f.groups * cut.across * cut.parts;
+  const int64_t more = least(ceil_div(units_wanted(kUnits), others), f.m / kSmallShare);
+  cut.high = ceil_div(f.m, most(cut.down, more));
+  cut.down = ceil_div(f.m, cut.high);
   return cut;
 }
 

@@ -9,6 +9,8 @@ namespace plait::core {
 namespace {
 
 constexpr int64_t kBandTiles = 56;         // tiles of a band, whose numbers stay near a core
+constexpr int64_t kFewTiles = 14;  // of a band for many threads, which read all filters for each
+constexpr int64_t kUnits = 16;  // parallel units that are enough for few threads
 constexpr int64_t kColumns = 64;           // output channels that are computed together
 constexpr int64_t kResults = 128 << 10;    // products of a band that are in the cache at once
 
@@ -148,7 +150,10 @@ plait_status in_bands(const plait_call *c, const Job<T> &job) {
   PLAIT_TRY(with_scratch<T>(c, panels, 1, filter_room(job), [&](int64_t i, T *room) {
     transform_filters(job, i, filters + i * job.panel_step(), room);
   }));
-  const int64_t rows = ceil_div(kBandTiles, job.across()), bands = ceil_div(all, rows);
+  int64_t rows = ceil_div(kBandTiles, job.across());
+  if (const int64_t wanted = units_wanted(kUnits); wanted > kUnits && all < wanted * rows)
+    rows = least(most(all / wanted, ceil_div(kFewTiles, job.across())), rows);
+  const int64_t bands = ceil_div(all, rows);
   const int64_t count = rows * job.across(), step = job.point_step(count);
   const int64_t tiles = job.points() * step,
                 products = job.points() * plane_step<T>(count * kColumns);
@@ -186,21 +191,28 @@ plait_status by_filters(const plait_call *c, const Job<T> &job) {
   while (columns > 2 * kPanel<T> && job.filters < 8 * columns) columns /= 2;
   int64_t rows = kResults / (columns * job.points() * job.across());
   rows = rows < 1 ? 1 : rows > all ? all : rows;
+  // For many threads, tiles are cut as well, and each part transforms the filters that it needs.
+  const int64_t units = ceil_div(job.filters, columns), wanted = units_wanted(kUnits);
+  int64_t parts =
+      wanted > kUnits ? least(ceil_div(wanted, units), all * job.across() / kBandTiles) : 1;
+  const int64_t share = ceil_div(all, most(parts, 1));
+  parts = ceil_div(all, share);
+  rows = least(rows, share);
   const int64_t panels = columns / kPanel<T>, filters = panels * job.panel_step();
   const int64_t products = job.points() * plane_step<T>(rows * job.across() * columns);
   const int64_t out = job.out().template pixels<T>(rows);
   const int64_t beside = out > filter_room(job) ? out : filter_room(job);
-  return with_scratch<T>(
-      c, ceil_div(job.filters, columns), 1, filters + products + beside, [&](int64_t t, T *room) {
-        const int64_t first = t * columns, rest = job.filters - first;
-        const int64_t n = rest < columns ? rest : columns;
-        T *pixels = room + filters + products;
-        for (int64_t j = 0; j < ceil_div(n, kPanel<T>); j++)
-          transform_filters(job, first / kPanel<T> + j, room + j * job.panel_step(), pixels);
-        for (int64_t i = 0; i < all; i += rows)
-          multiply(job, i, i + rows < all ? i + rows : all, first, n,
-                   tiles + i * job.across() * job.tile_step(), step, room, room + filters, pixels);
-      });
+  return with_scratch<T>(c, units * parts, 1, filters + products + beside, [&](int64_t t, T *room) {
+    const int64_t first = t / parts * columns, rest = job.filters - first;
+    const int64_t begin = t % parts * share, end = least(begin + share, all);
+    const int64_t n = rest < columns ? rest : columns;
+    T *pixels = room + filters + products;
+    for (int64_t j = 0; j < ceil_div(n, kPanel<T>); j++)
+      transform_filters(job, first / kPanel<T> + j, room + j * job.panel_step(), pixels);
+    for (int64_t i = begin; i < end; i += rows)
+      multiply(job, i, least(i + rows, end), first, n, tiles + i * job.across() * job.tile_step(),
+               step, room, room + filters, pixels);
+  });
 }
 
 // The way that moves fewer bytes: bands read all filters each, blocks of filters all tiles.
