@@ -310,13 +310,6 @@ inline void parallel(const plait_call *, int64_t n, F &&f) {
       [](void *arg, uint64_t i) { (*static_cast<Context *>(arg)->function)(int64_t(i)); },
       &context);
 }
-// Units of parallel work that are wanted: `few`, or two for each thread of many. This is for cuts
-// that leave every result's own sum as it is; what is added up in parts is cut by its size alone.
-inline int64_t units_wanted(int64_t few) {
-  const plait_executor *e = PLAIT_ROLE(plait_executor, roles.executor);
-  const int64_t two_each = 2 * int64_t(e->width(e->ctx));
-  return two_each > few ? two_each : few;
-}
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // Runs f(begin, end) in parallel over ranges of `n` items, of about `grain` items each.
