@@ -2,6 +2,7 @@
 
 #include "convolution/winograd_mode.h"
 #include "convolution/winograd_tiles.h"
+#include "kernel/integers.h"
 #include "kernel/packed_weight.h"
 #include "linalg/gemm.h"
 
@@ -188,13 +189,14 @@ plait_status by_filters(const plait_call *c, const Job<T> &job) {
                         tiles + begin * job.across() * job.tile_step(), step, pixels);
       }));
   int64_t columns = kColumns;
-  while (columns > 2 * kPanel<T> && job.filters < 8 * columns) columns /= 2;
+  const int64_t wanted = units_wanted(kUnits), few = wanted > kUnits ? 1 : 2;  // panels
+  while (columns > few * kPanel<T> && job.filters < wanted / 2 * columns) columns /= 2;
   int64_t rows = kResults / (columns * job.points() * job.across());
   rows = rows < 1 ? 1 : rows > all ? all : rows;
   // For many threads, tiles are cut as well, and each part transforms the filters that it needs.
-  const int64_t units = ceil_div(job.filters, columns), wanted = units_wanted(kUnits);
-  int64_t parts =
-      wanted > kUnits ? least(ceil_div(wanted, units), all * job.across() / kBandTiles) : 1;
+  const int64_t units = ceil_div(job.filters, columns);
+  int64_t parts = all * job.across() / (2 * kFewTiles);
+  parts = wanted > kUnits ? least(ceil_div(wanted, units), parts) : 1;
   const int64_t share = ceil_div(all, most(parts, 1));
   parts = ceil_div(all, share);
   rows = least(rows, share);
