@@ -100,7 +100,7 @@ def makespan(pieces: Sequence[float], threads: int) -> float:
     """Return when the last piece ends, if the pool deals them out to ``threads`` threads.
 
     >>> makespan([4.0, 1.0, 1.0, 1.0], 2)  # the second thread takes one of the first's
-    5.0
+    4.0
     """
     count = len(pieces)
     parts = min(threads, count)
