@@ -23,6 +23,29 @@ def draw(*shape: int) -> Any:
 X = draw(700, 513)
 IMAGES, FILTERS = draw(64, 6, 14, 14), draw(16, 6, 5, 5)
 WIDE, DEEP = draw(20, 30_000), draw(30_000, 24)
+ONE_STATE = (draw(1, 160), draw(1, 160))
+SIZES = [60, 60, 2, 1, 1]  # sequences of each step: two groups of them at first
+GATES, STATE, CELL, RECURRENT = draw(124, 640), draw(60, 160), draw(60, 160), draw(640, 160) * 0.1
+LSTM, LSTM_BACKWARD = operator("lstm_forward"), operator("lstm_backward")
+GRU, GRU_BACKWARD = operator("gru_forward"), operator("gru_backward")
+
+
+def lstm_gradients(reverse: bool) -> Any:
+    """All results of the backward operator, one after the other."""
+    output, _, _, cells, gates = LSTM(GATES, STATE, CELL, RECURRENT, SIZES, reverse)
+    saved = (GATES, STATE, CELL, RECURRENT, output, cells, gates)
+    results = LSTM_BACKWARD(GATES[:, :160], STATE, CELL, *saved, SIZES, reverse)
+    return pc.cat([each.reshape(-1) for each in results])
+
+
+def gru_gradients() -> Any:
+    """All results of the backward operator, one after the other."""
+    operands = (GATES[:, :480], STATE, RECURRENT[:480], GATES[0, :480])
+    output, _, saved = GRU(*operands, SIZES, False)
+    results = GRU_BACKWARD(GATES[:, :160], STATE, *operands, output, saved, SIZES, False)
+    return pc.cat([each.reshape(-1) for each in results])
+
+
 PARTITION: dict[str, Callable[[], Any]] = {
     "exp": lambda: pc.exp(X),
     "sum": lambda: pc.sum(X),
@@ -40,6 +63,10 @@ PARTITION: dict[str, Callable[[], Any]] = {
     ),
     "max_pool2d": lambda: pc.max_pool2d(IMAGES, 2),
     "layer_norm": lambda: pc.layer_norm(X, (513,)),
+    "lstm": lambda: LSTM(GATES, STATE, CELL, RECURRENT, SIZES, False)[0],
+    "lstm of one sequence": lambda: LSTM(GATES, *ONE_STATE, RECURRENT, [1] * 124, True)[0],
+    "lstm gradient": lambda: lstm_gradients(True),
+    "gru gradient": gru_gradients,
     "embedding gradient": lambda: operator("embedding_backward")(X, pc.arange(700) % 13, 13, -1),
 }
 
@@ -109,12 +136,13 @@ def test_a_forked_child_computes() -> None:
 
 
 def test_several_threads_at_once() -> None:
-    want = [PARTITION[name]().numpy().copy() for name in ("exp", "mm", "sum")]
+    names = ("exp", "mm", "sum", "lstm of one sequence")
+    want = [PARTITION[name]().numpy().copy() for name in names]
     wrong: list[str] = []
 
     def work() -> None:
         for _ in range(10):
-            for name, expected in zip(("exp", "mm", "sum"), want, strict=True):
+            for name, expected in zip(names, want, strict=True):
                 if not np.array_equal(PARTITION[name]().numpy(), expected):
                     wrong.append(name)
 

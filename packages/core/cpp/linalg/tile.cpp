@@ -21,7 +21,7 @@ struct Way {
   Rounds rounds, again;
 };
 
-// R rows of C adjacent registers, whose columns of b are `apart` elements apart. Loops over rows
+// R rows of C adjacent registers, of panels of b that are `apart` elements apart. Loops over rows
 // and registers are unrolled early, or compilers keep the sums in memory around the loop over k. A
 // row's address is one of every third row, which the compiler is not to know more about, plus a
 // multiple of the distance of rows: else it keeps a pointer for each row, more than there are
@@ -32,7 +32,7 @@ PLAIT_INLINE void square(const Way &way, const T *a, int64_t rows, const T *b, i
   typedef typename Register<T, kBytes>::type Wide;
   typedef typename Register<T, kBytes>::unaligned Unaligned;
   constexpr int64_t w = kBytes / int64_t(sizeof(T));
-  constexpr int kThird = (R + 2) / 3;
+  constexpr int kThird = (R + 2) / 3, kInPanel = 64 / kBytes;
   Wide sum[R][C];
   PLAIT_UNROLL for (int r = 0; r < R; r++) {
     PLAIT_UNROLL for (int v = 0; v < C; v++) {
@@ -51,7 +51,8 @@ PLAIT_INLINE void square(const Way &way, const T *a, int64_t rows, const T *b, i
       for (int64_t l = 0; l < k; l++, y += step) {
         Wide wide[C];
         PLAIT_UNROLL for (int v = 0; v < C; v++) {
-          wide[v] = *reinterpret_cast<const Unaligned *>(y + v * apart);
+          wide[v] =
+              *reinterpret_cast<const Unaligned *>(y + v / kInPanel * apart + v % kInPanel * w);
         }
         PLAIT_UNROLL for (int r = 0; r < R; r++) {
           const Wide factor = x[r / 3][r % 3 * rows] - Wide{};
@@ -79,7 +80,11 @@ template <class T>
 struct Squares {
   int64_t rows, panels;  // the largest numbers of rows and of adjacent panels
   Square<T> of[2][13];  // by panels - 1 and rows
+  Square<T> few[4];  // kPanelsFew adjacent panels by rows, where there are such functions
 };
+
+// Each sum waits for its last product: few rows have enough sums only in more panels.
+constexpr int kPanelsFew = 4;
 
 #if defined(__AVX2__)
 constexpr int kShort = 32;
@@ -94,17 +99,23 @@ constexpr int kRowsShort = 5;
 #else
 constexpr int kRowsShort = 3;
 #endif
-template <class T, int R>
-PLAIT_NOINLINE void square_short(const Way &way, const T *a, int64_t rows, const T *b, int64_t,
-                                 T *c, int64_t ldc, bool add) {
-  square<T, kShort, R, 64 / kShort>(way, a, rows, b, kShort / int64_t(sizeof(T)), c, ldc, add);
+template <class T, int R, int P>
+PLAIT_NOINLINE void square_short(const Way &way, const T *a, int64_t rows, const T *b,
+                                 int64_t apart, T *c, int64_t ldc, bool add) {
+  square<T, kShort, R, P * (64 / kShort)>(way, a, rows, b, apart, c, ldc, add);
 }
 template <class T>
 constexpr Squares<T> kSquaresShort = {
     kRowsShort,
     1,
-    {{nullptr, square_short<T, 1>, square_short<T, 2>, square_short<T, 3>, square_short<T, 4>,
-      square_short<T, 5>, square_short<T, 6>}}};
+    {{nullptr, square_short<T, 1, 1>, square_short<T, 2, 1>, square_short<T, 3, 1>,
+      square_short<T, 4, 1>, square_short<T, 5, 1>, square_short<T, 6, 1>}},
+#if defined(__AVX2__) || defined(__aarch64__)
+    {nullptr, square_short<T, 1, kPanelsFew>},
+#else
+    {},
+#endif
+};
 
 #if defined(__AVX2__) && defined(__x86_64__)
 // The same sums in the same order in the registers of AVX-512: the bits do not differ. A panel is
@@ -130,7 +141,11 @@ __attribute__((noinline, target("avx512f"))) void square_64(const Way &way, cons
    square_64<T, 11, P>,  \
    square_64<T, 12, P>}
 template <class T>
-constexpr Squares<T> kSquares64 = {12, 2, {PLAIT_ROWS_64(1), PLAIT_ROWS_64(2)}};
+constexpr Squares<T> kSquares64 = {12,
+                                   2,
+                                   {PLAIT_ROWS_64(1), PLAIT_ROWS_64(2)},
+                                   {nullptr, square_64<T, 1, kPanelsFew>,
+                                    square_64<T, 2, kPanelsFew>, square_64<T, 3, kPanelsFew>}};
 
 bool has_avx512() {
   static const bool has = [] {
@@ -160,10 +175,15 @@ void squares_of(int64_t m, int64_t n, const Way &way, const T *a, int64_t rows, 
   const int64_t groups = ceil_div(m, best.rows), each = m / groups, larger = m % groups;
   for (int64_t g = 0, i = 0; g < groups; g++) {
     const int64_t height = each + (g < larger);
+    const Square<T> few = height < 4 ? best.few[height] : nullptr;
     for (int64_t j = 0; j < n;) {
-      const int64_t beside = n - j >= best.panels * kPanel<T> ? best.panels : 1;
-      best.of[beside - 1][height](way, a + i * rows, rows, b.data + j / kPanel<T> * b.panel,
-                                  b.panel, c + i * ldc + j, ldc, add);
+      const int64_t left = (n - j) / kPanel<T>;
+      const int64_t beside = few && left >= kPanelsFew ? kPanelsFew
+                             : left < best.panels      ? 1
+                                                       : best.panels;
+      const Square<T> best_of = beside == kPanelsFew ? few : best.of[beside - 1][height];
+      best_of(way, a + i * rows, rows, b.data + j / kPanel<T> * b.panel, b.panel, c + i * ldc + j,
+              ldc, add);
       j += beside * kPanel<T>;
     }
     i += height;

@@ -8,86 +8,105 @@ namespace {
 
 namespace math = scalar::math;
 
-// Gates x of the input and u of the state before, h0, to h, for n units; kept for the derivative:
-// r, z, n and the last part of u. Gates are `width` elements apart, in u `wide` elements.
+// Gates x of the input, u of the state before, h0, and their bias to h, for n units; `next` gets h
+// too. Kept for the derivative: r, z, n and the last part of u with its bias. Gates are `width`
+// elements apart, in u `wide` elements.
 template <class T>
-void cell(const T *x, const T *__restrict u, int64_t wide, const T *h0, int64_t n, int64_t width,
-          T *__restrict kept, T *__restrict h) {
+struct Cell {
+  static PLAIT_INLINE void run(const T *x, const T *__restrict u, int64_t wide, const T *bias,
+                               const T *h0, int64_t n, int64_t width, T *__restrict kept,
+                               T *__restrict h, T *__restrict next) {
 #pragma GCC ivdep
-  for (int64_t j = 0; j < n; j++) {
-    const T r = math::sigmoid(x[j] + u[j]), z = math::sigmoid(x[width + j] + u[wide + j]),
-            own = u[2 * wide + j], result = math::tanh(x[2 * width + j] + r * own);
-    kept[j] = r;
-    kept[width + j] = z;
-    kept[2 * width + j] = result;
-    kept[3 * width + j] = own;
-    h[j] = result + z * (h0[j] - result);
+    for (int64_t j = 0; j < n; j++) {
+      const T r = math::sigmoid(x[j] + (bias[j] + u[j])),
+              z = math::sigmoid(x[width + j] + (bias[width + j] + u[wide + j])),
+              own = bias[2 * width + j] + u[2 * wide + j],
+              result = math::tanh(x[2 * width + j] + r * own);
+      kept[j] = r;
+      kept[width + j] = z;
+      kept[2 * width + j] = result;
+      kept[3 * width + j] = own;
+      h[j] = next[j] = result + z * (h0[j] - result);
+    }
   }
-}
+};
 
 // gru_forward(gates, hx, weight, bias, sizes, reverse) -> output, h, activated
 template <class T>
 plait_status forward(const plait_call *c) {
   const int64_t width = tensor(c, 1)->shape[1];
   Steps steps;
-  Dense<T> gates, hx, bias;
+  Dense<T> gates, hx, given_bias;
+  Workspace zeros;
   PackedWeight<T> weight;
   Exchange<T> states;
   const DLTensor *w = tensor(c, 2), *b = tensor(c, 3);
   PLAIT_TRY(steps.take(c, c->in[4], integer(c, 5) != 0));
   PLAIT_TRY(gates.take(c, tensor(c, 0)));
   PLAIT_TRY(hx.take(c, tensor(c, 1)));
-  if (b) PLAIT_TRY(bias.take(c, b));
-  PLAIT_TRY(weight.take(c, {data<T>(w), w->strides[1], w->strides[0]}, width, 3, width));
+  if (b) {
+    PLAIT_TRY(given_bias.take(c, b));
+  } else {
+    PLAIT_TRY(zeros.take(c, uint64_t(3 * width + 16) * sizeof(T)));
+    memset(zeros.as<T>(), 0, size_t(3 * width) * sizeof(T));
+  }
+  const T *bias = b ? given_bias : zeros.as<T>();
+  PLAIT_TRY(weight.take(c, {data<T>(w), w->strides[1], w->strides[0]}, width, 3, kUnits, width));
   PLAIT_TRY(states.take(c, steps.batch(), width));
   T *output = data<T>(result(c, 0)), *last = data<T>(result(c, 1)), *kept = data<T>(result(c, 2));
   states.fill(hx, steps.batch(), width);
-  for (int64_t k = 0; k < steps.count(); k++) {
-    const int64_t t = steps.at(k), start = steps.start(t);
-    each_block<T>(c, width, steps.size(t), 3 * width, [&](Block u, int64_t first, int64_t end) {
-      const int64_t row = 3 * u.wide + kPadding;
-      const size_t bytes = size_t(u.count) * sizeof(T);
-      alignas(64) T tile[kSequences * (3 * kUnits + kPadding)];
-      for (; first < end; first += kSequences) {
-        const int64_t m = end - first < kSequences ? end - first : kSequences;
-        for (int64_t i = 0; b && i < m; i++)
-          for (int64_t g = 0; g < 3; g++)
-            memcpy(tile + i * row + g * u.wide, bias + g * width + u.first, bytes);
-        multiply_tile(m, 3 * u.wide, width, states.rows(k, first), weight.panels(u), tile, row,
-                      b != nullptr);
-        for (int64_t i = 0; i < m; i++) {
-          const int64_t r = first + i;
-          T *h = output + (start + r) * width + u.first;
-          cell(gates + (start + r) * 3 * width + u.first, tile + i * row, u.wide,
-               states.at(k, r) + u.first, u.count, width, kept + (start + r) * 4 * width + u.first,
-               h);
-          memcpy(states.at(k + 1, r) + u.first, h, bytes);
-          if (steps.is_last(k, r)) memcpy(last + r * width + u.first, h, bytes);
+  return each_step<T>(
+      c, steps.count(), steps.batch(), kUnits, width, 3 * width,
+      [&](int64_t k) { return steps.size(steps.at(k)); },
+      [&](int64_t k, Block u, int64_t first, int64_t end) {
+        const int64_t start = steps.start(steps.at(k)), row = 3 * u.wide + kPadding;
+        alignas(64) T tile[kSequences * (3 * kUnits + kPadding)];
+        for (; first < end; first += kSequences) {
+          const int64_t m = end - first < kSequences ? end - first : kSequences;
+          for (int64_t i = 0; i < m; i++) {
+            const int64_t row_at = start + first + i;
+            fetch_units(gates + row_at * 3 * width + u.first, u.count, 3, width);
+            fetch_units(kept + row_at * 4 * width + u.first, u.count, 4, width);
+            fetch_units(output + row_at * width + u.first, u.count, 1, width);
+          }
+          multiply_tile(m, 3 * u.wide, width, states.rows(k, first), weight.panels(u), tile, row,
+                        false);
+          for (int64_t i = 0; i < m; i++) {
+            const int64_t r = first + i;
+            T *h = output + (start + r) * width + u.first;
+            run_loop<Cell<T>>(gates + (start + r) * 3 * width + u.first, tile + i * row, u.wide,
+                              bias + u.first, states.at(k, r) + u.first, u.count, width,
+                              kept + (start + r) * 4 * width + u.first, h,
+                              states.at(k + 1, r) + u.first);
+            if (steps.is_last(k, r))
+              memcpy(last + r * width + u.first, h, size_t(u.count) * sizeof(T));
+          }
         }
-      }
-    });
-  }
-  return PLAIT_OK;
+      });
 }
 
 // The gradients of the gates of n units, of the input and of the state before; gh keeps the
-// gradient that bypasses the gates. Gates are `width` elements apart.
+// gradient that bypasses the gates, and `next` gets those of the state's gates too. Gates are
+// `width` elements apart.
 template <class T>
-void cell_backward(const T *kept, const T *h0, const T *grad, int64_t n, int64_t width,
-                   T *__restrict gh, T *__restrict by_x, T *__restrict by_u) {
+struct CellBackward {
+  static PLAIT_INLINE void run(const T *kept, const T *h0, const T *grad, int64_t n, int64_t width,
+                               T *__restrict gh, T *__restrict by_x, T *__restrict by_u,
+                               T *__restrict next) {
 #pragma GCC ivdep
-  for (int64_t j = 0; j < n; j++) {
-    const T r = kept[j], z = kept[width + j], result = kept[2 * width + j],
-            own = kept[3 * width + j];
-    const T h = gh[j] + grad[j], by_made = h * (T(1) - z) * (T(1) - result * result);
-    const T by_r = by_made * own * r * (T(1) - r), by_z = h * (h0[j] - result) * z * (T(1) - z);
-    by_x[j] = by_u[j] = by_r;
-    by_x[width + j] = by_u[width + j] = by_z;
-    by_x[2 * width + j] = by_made;
-    by_u[2 * width + j] = by_made * r;
-    gh[j] = h * z;
+    for (int64_t j = 0; j < n; j++) {
+      const T r = kept[j], z = kept[width + j], result = kept[2 * width + j],
+              own = kept[3 * width + j];
+      const T h = gh[j] + grad[j], by_result = h * (T(1) - z) * (T(1) - result * result);
+      const T by_r = by_result * own * r * (T(1) - r), by_z = h * (h0[j] - result) * z * (T(1) - z);
+      by_x[j] = by_u[j] = next[j] = by_r;
+      by_x[width + j] = by_u[width + j] = next[width + j] = by_z;
+      by_x[2 * width + j] = by_result;
+      by_u[2 * width + j] = next[2 * width + j] = by_result * r;
+      gh[j] = h * z;
+    }
   }
-}
+};
 
 template <class T>
 void sum_rows(const T *from, int64_t rows, int64_t n, T *to) {
@@ -113,22 +132,28 @@ plait_status backward(const plait_call *c) {
   PLAIT_TRY(hx.take(c, tensor(c, 3)));
   PLAIT_TRY(output.take(c, tensor(c, 6)));
   PLAIT_TRY(kept.take(c, tensor(c, 7)));
-  PLAIT_TRY(weight.take(c, {data<T>(w), w->strides[0], w->strides[1]}, 3 * width, 1, width));
+  PLAIT_TRY(weight.take(c, {data<T>(w), w->strides[0], w->strides[1]}, 3 * width, 1,
+                        units_back(steps.batch()), width));
   PLAIT_TRY(gradients.take(c, steps.batch(), 3 * width));
   PLAIT_TRY(by_state.take(c, uint64_t(steps.rows() * 3 * width + 16) * sizeof(T)));
   T *by_x = data<T>(result(c, 0)), *by_h = data<T>(result(c, 1)), *by_u = by_state.as<T>();
   memcpy(by_h, grad_h, size_t(steps.batch() * width) * sizeof(T));
-  each_step_back<T>(c, steps, gradients, weight, width, 3, by_h, true,
-                    [&](int64_t k, int64_t t, int64_t r, Block u, T *gh) {
-                      const int64_t row = steps.start(t) + r, at = row * 3 * width + u.first;
-                      cell_backward(kept + row * 4 * width + u.first,
-                                    steps.row_before<T>(t, r, output, hx, width) + u.first,
-                                    grad + row * width + u.first, u.count, width, gh, by_x + at,
-                                    by_u + at);
-                      for (int64_t g = 0; g < 3; g++)
-                        memcpy(gradients.at(k, r) + g * width + u.first, by_u + at + g * width,
-                               size_t(u.count) * sizeof(T));
-                    });
+  PLAIT_TRY(each_step_back<T>(
+      c, steps, gradients, weight, width, 3, by_h, true,
+      [&](int64_t t, int64_t r, Block u) {
+        const int64_t row = steps.start(t) + r, at = row * 3 * width + u.first;
+        fetch_units(kept + row * 4 * width + u.first, u.count, 4, width);
+        fetch_units(by_x + at, u.count, 3, width);
+        fetch_units(by_u + at, u.count, 3, width);
+        fetch_units(grad + row * width + u.first, u.count, 1, width);
+      },
+      [&](int64_t k, int64_t t, int64_t r, Block u, T *gh) {
+        const int64_t row = steps.start(t) + r, at = row * 3 * width + u.first;
+        run_loop<CellBackward<T>>(kept + row * 4 * width + u.first,
+                                  steps.row_before<T>(t, r, output, hx, width) + u.first,
+                                  grad + row * width + u.first, u.count, width, gh, by_x + at,
+                                  by_u + at, gradients.at(k, r) + u.first);
+      }));
   sum_rows(by_u, steps.rows(), 3 * width, data<T>(result(c, 3)));
   return weight_gradient<T>(c, steps, by_u, 3 * width, output, hx, width, data<T>(result(c, 2)));
 }

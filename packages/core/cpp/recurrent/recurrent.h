@@ -4,6 +4,7 @@
 #include "kernel/dense.h"
 #include "linalg/gemm.h"
 #include "linalg/tile.h"
+#include "recurrent/step_threads.h"
 
 namespace plait::core {
 
@@ -60,34 +61,67 @@ class Steps {
 };
 
 // What a thread computes in a step: the gates of a block of hidden units, for so many sequences at
-// a time that their gates stay in the first-level cache. All threads meet after each step. So a
-// thread reads its part of the weight only, and the bits do not depend on how the units are
-// divided.
+// a time that their gates stay in the first-level cache. So a thread reads its part of the weight
+// only, and the bits do not depend on how the units are divided.
 constexpr int64_t kUnits = 32, kSequences = 48;
-constexpr int64_t kStepWork = 1 << 18;  // multiplications for one unit of parallel work
+constexpr int64_t kStepWork = 1 << 17;  // multiplications for one unit of parallel work
 
 struct Block {
   int64_t first, count, wide;  // hidden units; `wide` fills whole panels
 };
 template <class T>
-Block block_of(int64_t i, int64_t width) {
-  const int64_t rest = width - i * kUnits, count = rest < kUnits ? rest : kUnits;
-  return {i * kUnits, count, ceil_div(count, kPanel<T>) * kPanel<T>};
+Block block_of(int64_t i, int64_t units, int64_t width) {
+  const int64_t rest = width - i * units, count = rest < units ? rest : units;
+  return {i * units, count, ceil_div(count, kPanel<T>) * kPanel<T>};
 }
 
-// f(block, first sequence, last sequence) for all hidden units of the sequences of a step; `work`
-// is the number of multiplications for a unit of one sequence. Few sequences cost as much as eight,
-// as reading the weight takes most of the time.
-template <class T, class F>
-void each_block(const plait_call *c, int64_t width, int64_t rows, int64_t work, F &&f) {
-  const int64_t blocks = ceil_div(width, kUnits), most = ceil_div(rows, kSequences);
-  const int64_t parts = most < ceil_div(kUnits, blocks) ? most : ceil_div(kUnits, blocks);
-  if (parts == 0) return;
-  const int64_t each = kUnits * work * (rows / parts + 8);
-  parallel_ranges(c, blocks * parts, kStepWork / (each + 1) + 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; i++)
-      f(block_of<T>(i / parts, width), i % parts * rows / parts, (i % parts + 1) * rows / parts);
+// f(k, block, first sequence, last sequence) for all hidden units of the rows(k) sequences of the
+// k-th step, of which no step has more than `most`; `units` is the number of units of a block, and
+// `work` the number of multiplications for a unit of one sequence. Few sequences cost as much as
+// eight, as reading the weight takes most of the time.
+template <class T, class R, class F>
+plait_status each_step(const plait_call *c, int64_t steps, int64_t most, int64_t units,
+                       int64_t width, int64_t work, R &&rows, F &&f) {
+  const int64_t blocks = ceil_div(width, units), groups = ceil_div(most, kSequences);
+  const int64_t wanted = ceil_div(kUnits, blocks), parts = groups < wanted ? groups : wanted;
+  if (parts == 0) return PLAIT_OK;
+  StepThreads threads;
+  PLAIT_TRY(threads.take(c, blocks * parts, width * work * (most + 8) / kStepWork));
+  threads.run(c, steps, [&](int64_t k, int64_t i) {
+    const int64_t n = rows(k), part = i % parts;
+    f(k, block_of<T>(i / parts, units, width), part * n / parts, (part + 1) * n / parts);
   });
+  return PLAIT_OK;
+}
+
+// Runs Loop::run(arguments), a loop over the units of a row, in the widest registers that the
+// processor has, which do not change its bits.
+template <class Loop, class... A>
+PLAIT_NOINLINE void run_short(A... arguments) {
+  Loop::run(arguments...);
+}
+#if defined(__AVX2__) && defined(__x86_64__)
+template <class Loop, class... A>
+__attribute__((noinline, target("avx512f"))) void run_64(A... arguments) {
+  Loop::run(arguments...);
+}
+#endif
+template <class Loop, class... A>
+void run_loop(A... arguments) {
+#if defined(__AVX2__) && defined(__x86_64__)
+  if (has_wide_tiles()) return run_64<Loop>(arguments...);
+#endif
+  run_short<Loop>(arguments...);
+}
+
+// Fetches n elements of each of `pieces` pieces that are `apart` elements apart into the
+// second-level cache. A block's units are so few that the processor does not foresee where their
+// rows lie.
+template <class T>
+PLAIT_INLINE void fetch_units(const T *from, int64_t n, int64_t pieces, int64_t apart) {
+  constexpr int64_t line = 64 / int64_t(sizeof(T));
+  for (int64_t p = 0; p < pieces; p++)
+    for (int64_t j = 0; j < n; j += line) __builtin_prefetch(from + p * apart + j, 0, 2);
 }
 
 // Elements between rows that are read side by side. Rows whose distance is a multiple of 1024 bytes
@@ -124,18 +158,19 @@ class Exchange {
 };
 
 // A matrix of `depth` rows and as many columns as each of `gates` has units, packed on all threads:
-// the panels of a block's units, gate after gate.
+// the panels of a block's units, gate after gate. A block has `units` units.
 template <class T>
 class PackedWeight {
  public:
-  plait_status take(const plait_call *c, Matrix<T> w, int64_t depth, int64_t gates, int64_t width) {
+  plait_status take(const plait_call *c, Matrix<T> w, int64_t depth, int64_t gates, int64_t units,
+                    int64_t width) {
     depth_ = depth;
     gates_ = gates;
-    const int64_t blocks = ceil_div(width, kUnits), each = kUnits * gates * depth;
+    const int64_t blocks = ceil_div(width, units), each = units * gates * depth;
     PLAIT_TRY(space_.take(c, uint64_t(blocks * each + 16) * sizeof(T)));
     parallel_ranges(c, blocks, kSerial / (each + 1) + 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; i++) {
-        const Block u = block_of<T>(i, width);
+        const Block u = block_of<T>(i, units, width);
         for (int64_t g = 0; g < gates; g++)
           pack_panels(w.at(0, g * width + u.first), depth, u.count, data(u) + g * u.wide * depth);
       }
@@ -150,35 +185,44 @@ class PackedWeight {
   Workspace space_;
 };
 
+// The units of a block of a backward pass. The sums of few sequences are few, and each waits for
+// the one before it, so they get more units.
+inline int64_t units_back(int64_t batch) { return batch < 4 ? 2 * kUnits : kUnits; }
+
 // The steps of a backward pass, the last first. `gradients` has the rows that the step before it in
 // this order left: their product with the weight becomes the gradient of the state in by_h, or is
 // added to it. Then f(k, t, row, block, gradient of the block's units) for each row of step t, the
-// k-th.
-template <class T, class F>
-void each_step_back(const plait_call *c, const Steps &steps, const Exchange<T> &gradients,
-                    const PackedWeight<T> &weight, int64_t width, int64_t gates, T *by_h, bool add,
-                    F &&f) {
-  for (int64_t k = steps.count() - 1; k >= -1; k--) {
-    const int64_t t = k < 0 ? -1 : steps.at(k), rows = k < 0 ? 0 : steps.size(t);
-    const int64_t result = k + 1 < steps.count() ? steps.size(steps.at(k + 1)) : 0;
-    const int64_t most = rows > result ? rows : result, work = gates * width;
-    each_block<T>(c, width, most, work, [&](Block u, int64_t first, int64_t end) {
-      const int64_t row = u.wide + kPadding;
-      const size_t bytes = size_t(u.count) * sizeof(T);
-      alignas(64) T tile[kSequences * (kUnits + kPadding)];
-      for (; first < end; first += kSequences) {
-        const int64_t m = end - first < kSequences ? end - first : kSequences;
-        const int64_t products = result < first ? 0 : result - first < m ? result - first : m;
-        for (int64_t i = 0; i < m; i++)
-          memcpy(tile + i * row, by_h + (first + i) * width + u.first, bytes);
-        multiply_tile(products, u.wide, gates * width, gradients.rows(k + 1, first),
-                      weight.panels(u), tile, row, add);
-        for (int64_t i = 0; i < m && first + i < rows; i++) f(k, t, first + i, u, tile + i * row);
-        for (int64_t i = 0; i < m; i++)
-          memcpy(by_h + (first + i) * width + u.first, tile + i * row, bytes);
-      }
-    });
-  }
+// k-th; fetch(t, row, block) comes some time before.
+template <class T, class P, class F>
+plait_status each_step_back(const plait_call *c, const Steps &steps, const Exchange<T> &gradients,
+                            const PackedWeight<T> &weight, int64_t width, int64_t gates, T *by_h,
+                            bool add, P &&fetch, F &&f) {
+  const int64_t count = steps.count();
+  const auto rows_of = [&](int64_t k) { return k < 0 || k >= count ? 0 : steps.size(steps.at(k)); };
+  const auto most_of = [&](int64_t s) {
+    const int64_t k = count - 1 - s, rows = rows_of(k), result = rows_of(k + 1);
+    return rows > result ? rows : result;
+  };
+  return each_step<T>(
+      c, count + 1, steps.batch(), units_back(steps.batch()), width, gates * width, most_of,
+      [&](int64_t s, Block u, int64_t first, int64_t end) {
+        const int64_t k = count - 1 - s, t = k < 0 ? -1 : steps.at(k), rows = rows_of(k),
+                      result = rows_of(k + 1), row = u.wide + kPadding;
+        const size_t bytes = size_t(u.count) * sizeof(T);
+        alignas(64) T tile[kSequences * (kUnits + kPadding)];
+        for (; first < end; first += kSequences) {
+          const int64_t m = end - first < kSequences ? end - first : kSequences;
+          const int64_t products = result < first ? 0 : result - first < m ? result - first : m;
+          for (int64_t i = 0; i < m && first + i < rows; i++) fetch(t, first + i, u);
+          for (int64_t i = 0; i < m; i++)
+            memcpy(tile + i * row, by_h + (first + i) * width + u.first, bytes);
+          multiply_tile(products, u.wide, gates * width, gradients.rows(k + 1, first),
+                        weight.panels(u), tile, row, add);
+          for (int64_t i = 0; i < m && first + i < rows; i++) f(k, t, first + i, u, tile + i * row);
+          for (int64_t i = 0; i < m; i++)
+            memcpy(by_h + (first + i) * width + u.first, tile + i * row, bytes);
+        }
+      });
 }
 
 // The states before every row, one after the other.
