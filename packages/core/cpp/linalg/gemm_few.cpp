@@ -238,11 +238,14 @@ void some_rows(const FewRows<T> &f, int64_t j, int64_t stop) {
       f.c[r * f.few_step + (j + s) * f.many_step] = results[r * w + s];
 }
 
-// Rows [begin, end) of many, which are contiguous.
+// Rows [begin, end) of many, which are contiguous. The sums of a single row of few wait for each
+// other, so its last ones are computed with some that are known already, rather than alone.
 template <class T>
 void by_rows(const FewRows<T> &f, int64_t begin, int64_t end) {
+  const bool repeats = f.m == 1 && !f.add && end - begin >= 2 * kLanes<T>;
   for (int64_t j = begin; j < end;) {
-    const bool wide = f.m <= 4 && end - j >= 2 * kLanes<T>;
+    const bool wide = f.m <= 4 && (repeats || end - j >= 2 * kLanes<T>);
+    if (repeats && end - j < 2 * kLanes<T>) j = end - 2 * kLanes<T>;
     wide ? some_rows<T, 2>(f, j, end) : some_rows<T, 1>(f, j, end);
     j += (wide ? 2 : 1) * kLanes<T>;
   }

@@ -50,6 +50,13 @@ plait_status dot(plait_call *c) {
   return PLAIT_OK;
 }
 
+// The work of a product in multiplications. What it reads and writes takes most of the time where a
+// side is short.
+int64_t work_of(int64_t m, int64_t n, int64_t k) {
+  constexpr int64_t kMove = 8;  // multiplications for an element that is read or written
+  return m * n * k + kMove * (m * k + k * n + m * n);
+}
+
 template <class T>
 plait_status bmm_as(const plait_call *c, const DLTensor *a, const DLTensor *b, DLTensor *out) {
   const int64_t batch = a->shape[0], m = a->shape[1], k = a->shape[2], n = b->shape[2];
@@ -64,7 +71,7 @@ plait_status bmm_as(const plait_call *c, const DLTensor *a, const DLTensor *b, D
     for (int64_t i = 0; i < batch; i++) PLAIT_TRY(gemm(c, one(i)));
     return PLAIT_OK;
   }
-  parallel_ranges(c, batch, (1 << 19) / (m * n * k) + 1, [&](int64_t begin, int64_t end) {
+  parallel_ranges(c, batch, kOneUnit / work_of(m, n, k) + 1, [&](int64_t begin, int64_t end) {
     gemm_serial(one(begin), Batch{end - begin, a->strides[0], b->strides[0], m * n});
   });
   return PLAIT_OK;

@@ -55,6 +55,11 @@ plait_status forward(const plait_call *c) {
   PLAIT_TRY(states.take(c, steps.batch(), width));
   T *output = data<T>(result(c, 0)), *last = data<T>(result(c, 1)), *kept = data<T>(result(c, 2));
   states.fill(hx, steps.batch(), width);
+  const auto fetch = [&](Cache cache, int64_t row, Block u) PLAIT_INLINED {
+    fetch_units(cache, gates + row * 3 * width + u.first, u.count, 3, width);
+    fetch_units(cache, kept + row * 4 * width + u.first, u.count, 4, width);
+    fetch_units(cache, output + row * width + u.first, u.count, 1, width);
+  };
   return each_step<T>(
       c, steps.count(), steps.batch(), kUnits, width, 3 * width,
       [&](int64_t k) { return steps.size(steps.at(k)); },
@@ -63,15 +68,11 @@ plait_status forward(const plait_call *c) {
         alignas(64) T tile[kSequences * (3 * kUnits + kPadding)];
         for (; first < end; first += kSequences) {
           const int64_t m = end - first < kSequences ? end - first : kSequences;
-          for (int64_t i = 0; i < m; i++) {
-            const int64_t row_at = start + first + i;
-            fetch_units(gates + row_at * 3 * width + u.first, u.count, 3, width);
-            fetch_units(kept + row_at * 4 * width + u.first, u.count, 4, width);
-            fetch_units(output + row_at * width + u.first, u.count, 1, width);
-          }
+          for (int64_t i = 0; i < m; i++) fetch(kSecond, start + first + i, u);
           multiply_tile(m, 3 * u.wide, width, states.rows(k, first), weight.panels(u), tile, row,
                         false);
           for (int64_t i = 0; i < m; i++) {
+            if (i + kFetchRows < m) fetch(kFirst, start + first + i + kFetchRows, u);
             const int64_t r = first + i;
             T *h = output + (start + r) * width + u.first;
             run_loop<Cell<T>>(gates + (start + r) * 3 * width + u.first, tile + i * row, u.wide,
@@ -140,12 +141,14 @@ plait_status backward(const plait_call *c) {
   memcpy(by_h, grad_h, size_t(steps.batch() * width) * sizeof(T));
   PLAIT_TRY(each_step_back<T>(
       c, steps, gradients, weight, width, 3, by_h, true,
-      [&](int64_t t, int64_t r, Block u) {
+      [&](Cache cache, int64_t t, int64_t r, Block u) PLAIT_INLINED {
         const int64_t row = steps.start(t) + r, at = row * 3 * width + u.first;
-        fetch_units(kept + row * 4 * width + u.first, u.count, 4, width);
-        fetch_units(by_x + at, u.count, 3, width);
-        fetch_units(by_u + at, u.count, 3, width);
-        fetch_units(grad + row * width + u.first, u.count, 1, width);
+        fetch_units(cache, kept + row * 4 * width + u.first, u.count, 4, width);
+        fetch_units(cache, by_x + at, u.count, 3, width);
+        fetch_units(cache, by_u + at, u.count, 3, width);
+        fetch_units(cache, grad + row * width + u.first, u.count, 1, width);
+        fetch_units(cache, steps.row_before<T>(t, r, output, hx, width) + u.first, u.count, 1,
+                    width);
       },
       [&](int64_t k, int64_t t, int64_t r, Block u, T *gh) {
         const int64_t row = steps.start(t) + r, at = row * 3 * width + u.first;

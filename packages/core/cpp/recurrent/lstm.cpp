@@ -52,6 +52,14 @@ plait_status forward(const plait_call *c) {
     *last_c = data<T>(result(c, 2)), *cells = data<T>(result(c, 3)),
     *activated = data<T>(result(c, 4));
   states.fill(hx, steps.batch(), width);
+  const auto fetch = [&](Cache cache, int64_t t, int64_t r, Block u) PLAIT_INLINED {
+    const int64_t row = steps.start(t) + r;
+    fetch_units(cache, steps.row_before<T>(t, r, cells, cx, width) + u.first, u.count, 1, width);
+    fetch_units(cache, gates + row * 4 * width + u.first, u.count, 4, width);
+    fetch_units(cache, activated + row * 4 * width + u.first, u.count, 4, width);
+    fetch_units(cache, cells + row * width + u.first, u.count, 1, width);
+    fetch_units(cache, output + row * width + u.first, u.count, 1, width);
+  };
   return each_step<T>(
       c, steps.count(), steps.batch(), kUnits, width, 4 * width,
       [&](int64_t k) { return steps.size(steps.at(k)); },
@@ -61,16 +69,11 @@ plait_status forward(const plait_call *c) {
         alignas(64) T tile[kSequences * (4 * kUnits + kPadding)];
         for (; first < end; first += kSequences) {
           const int64_t m = end - first < kSequences ? end - first : kSequences;
-          for (int64_t i = 0; i < m; i++) {
-            const int64_t row_at = start + first + i;
-            fetch_units(gates + row_at * 4 * width + u.first, u.count, 4, width);
-            fetch_units(activated + row_at * 4 * width + u.first, u.count, 4, width);
-            fetch_units(cells + row_at * width + u.first, u.count, 1, width);
-            fetch_units(output + row_at * width + u.first, u.count, 1, width);
-          }
+          for (int64_t i = 0; i < m; i++) fetch(kSecond, t, first + i, u);
           multiply_tile(m, 4 * u.wide, width, states.rows(k, first), weight.panels(u), tile, row,
                         false);
           for (int64_t i = 0; i < m; i++) {
+            if (i + kFetchRows < m) fetch(kFirst, t, first + i + kFetchRows, u);
             const int64_t r = first + i, at = (start + r) * width + u.first;
             const int64_t wide_at = (start + r) * 4 * width + u.first;
             run_loop<Cell<T>>(gates + wide_at, tile + i * row, u.wide,
@@ -134,12 +137,15 @@ plait_status backward(const plait_call *c) {
   memcpy(by_c, grad_c, size_t(steps.batch() * width) * sizeof(T));
   PLAIT_TRY(each_step_back<T>(
       c, steps, gradients, weight, width, 4, by_h, false,
-      [&](int64_t t, int64_t r, Block u) {
+      [&](Cache cache, int64_t t, int64_t r, Block u) PLAIT_INLINED {
         const int64_t row = steps.start(t) + r, at = row * width + u.first;
-        fetch_units(activated + row * 4 * width + u.first, u.count, 4, width);
-        fetch_units(by_gates + row * 4 * width + u.first, u.count, 4, width);
-        fetch_units(cells + at, u.count, 1, width);
-        fetch_units(grad + at, u.count, 1, width);
+        fetch_units(cache, activated + row * 4 * width + u.first, u.count, 4, width);
+        fetch_units(cache, by_gates + row * 4 * width + u.first, u.count, 4, width);
+        fetch_units(cache, cells + at, u.count, 1, width);
+        fetch_units(cache, steps.row_before<T>(t, r, cells, cx, width) + u.first, u.count, 1,
+                    width);
+        fetch_units(cache, by_c + r * width + u.first, u.count, 1, width);
+        fetch_units(cache, grad + at, u.count, 1, width);
       },
       [&](int64_t k, int64_t t, int64_t r, Block u, T *gh) {
         const int64_t row = steps.start(t) + r, at = row * width + u.first;

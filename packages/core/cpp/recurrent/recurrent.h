@@ -114,14 +114,22 @@ void run_loop(A... arguments) {
   run_short<Loop>(arguments...);
 }
 
-// Fetches n elements of each of `pieces` pieces that are `apart` elements apart into the
-// second-level cache. A block's units are so few that the processor does not foresee where their
-// rows lie.
+// How far a block's part of a row is fetched before it is used. The processor does not foresee
+// where these parts lie: they are short.
+enum Cache { kSecond, kFirst };
+constexpr int64_t kFetchRows = 4;  // a row is fetched into the first cache so many rows before
+
+// Compilers drop calls of a function that only fetches, as it has no effect.
+#define PLAIT_INLINED __attribute__((always_inline))
+
+// Fetches n elements of each of `pieces` pieces that are `apart` elements apart.
 template <class T>
-PLAIT_INLINE void fetch_units(const T *from, int64_t n, int64_t pieces, int64_t apart) {
+PLAIT_INLINE void fetch_units(Cache cache, const T *from, int64_t n, int64_t pieces,
+                              int64_t apart) {
   constexpr int64_t line = 64 / int64_t(sizeof(T));
-  for (int64_t p = 0; p < pieces; p++)
-    for (int64_t j = 0; j < n; j += line) __builtin_prefetch(from + p * apart + j, 0, 2);
+  for (int64_t p = 0; p < pieces; p++, from += apart)
+    for (int64_t j = 0; j < n; j += line)
+      cache == kFirst ? __builtin_prefetch(from + j, 0, 3) : __builtin_prefetch(from + j, 0, 2);
 }
 
 // Elements between rows that are read side by side. Rows whose distance is a multiple of 1024 bytes
@@ -192,7 +200,7 @@ inline int64_t units_back(int64_t batch) { return batch < 4 ? 2 * kUnits : kUnit
 // The steps of a backward pass, the last first. `gradients` has the rows that the step before it in
 // this order left: their product with the weight becomes the gradient of the state in by_h, or is
 // added to it. Then f(k, t, row, block, gradient of the block's units) for each row of step t, the
-// k-th; fetch(t, row, block) comes some time before.
+// k-th; fetch(cache, t, row, block) comes before.
 template <class T, class P, class F>
 plait_status each_step_back(const plait_call *c, const Steps &steps, const Exchange<T> &gradients,
                             const PackedWeight<T> &weight, int64_t width, int64_t gates, T *by_h,
@@ -213,12 +221,16 @@ plait_status each_step_back(const plait_call *c, const Steps &steps, const Excha
         for (; first < end; first += kSequences) {
           const int64_t m = end - first < kSequences ? end - first : kSequences;
           const int64_t products = result < first ? 0 : result - first < m ? result - first : m;
-          for (int64_t i = 0; i < m && first + i < rows; i++) fetch(t, first + i, u);
+          for (int64_t i = 0; i < m && first + i < rows; i++) fetch(kSecond, t, first + i, u);
           for (int64_t i = 0; i < m; i++)
             memcpy(tile + i * row, by_h + (first + i) * width + u.first, bytes);
           multiply_tile(products, u.wide, gates * width, gradients.rows(k + 1, first),
                         weight.panels(u), tile, row, add);
-          for (int64_t i = 0; i < m && first + i < rows; i++) f(k, t, first + i, u, tile + i * row);
+          for (int64_t i = 0; i < m && first + i < rows; i++) {
+            const int64_t ahead = i + kFetchRows;
+            if (ahead < m && first + ahead < rows) fetch(kFirst, t, first + ahead, u);
+            f(k, t, first + i, u, tile + i * row);
+          }
           for (int64_t i = 0; i < m; i++)
             memcpy(by_h + (first + i) * width + u.first, tile + i * row, bytes);
         }
