@@ -219,3 +219,15 @@ def test_gradients_of_gradients_and_tangents(draw, kind):
     ahead, back = (layer(x.detach() + sign * step * tangent)[0].detach() for sign in (1, -1))
     expected = ((ahead - back) / (2 * step)).numpy()
     np.testing.assert_allclose(result.detach().numpy(), expected, atol=1e-8)
+
+
+def test_the_gradient_of_a_bias_does_not_lose_bits_with_the_number_of_rows():
+    layer = nn.GRU(1, 1)
+    for name, parameter in layer.named_parameters():
+        parameter.detach().fill_(0.3 if name.startswith("bias") else 0.0)
+    gradients = []
+    for rows in (1, 30_000):
+        layer.zero_grad()
+        layer(pc.zeros(1, rows, 1))[0].sum().backward()
+        gradients.append(layer.bias_hh_l0.grad.numpy())
+    np.testing.assert_allclose(gradients[1], 30_000 * gradients[0], rtol=1e-6)

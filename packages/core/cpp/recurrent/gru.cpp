@@ -109,11 +109,22 @@ struct CellBackward {
   }
 };
 
+// The sums of columns, in float64: one float32 after the other, the error would grow with the rows.
 template <class T>
-void sum_rows(const T *from, int64_t rows, int64_t n, T *to) {
-  memset(to, 0, size_t(n) * sizeof(T));
-  for (int64_t r = 0; r < rows; r++)
-    for (int64_t j = 0; j < n; j++) to[j] += from[r * n + j];
+void sum_rows(const plait_call *c, const T *from, int64_t rows, int64_t n, T *to) {
+  constexpr int64_t kColumns = 128;
+  parallel_ranges(c, ceil_div(n, kColumns), kSerial / (kColumns * (rows + 1)) + 1,
+                  [&](int64_t begin, int64_t end) {
+                    for (int64_t i = begin; i < end; i++) {
+                      double sums[kColumns] = {};
+                      const int64_t rest = n - i * kColumns;
+                      const int64_t count = rest < kColumns ? rest : kColumns;
+                      for (int64_t r = 0; r < rows; r++)
+                        for (int64_t j = 0; j < count; j++)
+                          sums[j] += double(from[r * n + i * kColumns + j]);
+                      for (int64_t j = 0; j < count; j++) to[i * kColumns + j] = T(sums[j]);
+                    }
+                  });
 }
 
 // gru_backward(grad, grad_h, gates, hx, weight, bias, output, activated, sizes, reverse) -> by
@@ -157,7 +168,7 @@ plait_status backward(const plait_call *c) {
                                   grad + row * width + u.first, u.count, width, gh, by_x + at,
                                   by_u + at, gradients.at(k, r) + u.first);
       }));
-  sum_rows(by_u, steps.rows(), 3 * width, data<T>(result(c, 3)));
+  sum_rows(c, by_u, steps.rows(), 3 * width, data<T>(result(c, 3)));
   return weight_gradient<T>(c, steps, by_u, 3 * width, output, hx, width, data<T>(result(c, 2)));
 }
 
