@@ -105,6 +105,14 @@ def large() -> Iterator[tuple[str, str]]:
                 for _ in range(2)
             )
             yield f"edges {dtype} {seed}", outcome(operator("mm"), *map(pc.from_numpy, (a, b)))
+    for n in (74, 100, 384, 1001, 4096):
+        for dtype in ("float32", "float64"):
+            line = values[: 9 * n].reshape(9, n).astype(dtype)
+            for layout, line_ in (("rows", line), ("columns", line.T.copy().T)):
+                z = pc.fft.fft(pc.from_numpy(line_))
+                yield f"fft {n} {dtype} {layout}", digest(z)
+                yield f"ifft {n} {dtype} {layout}", digest(pc.fft.ifft(z))
+                yield f"irfft {n} {dtype} {layout}", digest(pc.fft.irfft(z))
     yield "randn", outcome(pc.randn, 10_001)
     yield "rand", outcome(pc.rand, 10_001)
 

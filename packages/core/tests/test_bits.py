@@ -105,6 +105,10 @@ BY_ROW: dict[str, Callable[[Any], Any]] = {
     "softmax": lambda x: pc.softmax(x, 1),
     "layer_norm": lambda x: pc.layer_norm(x, (777,)),
     "sum": lambda x: x.sum(1),
+    "fft": lambda x: pc.fft.fft(x),
+    "rfft": lambda x: pc.fft.rfft(x[:, :512]),
+    "rfft of columns": lambda x: pc.fft.rfft(x[:, :512].T.contiguous(), dim=0).T,
+    "irfft": lambda x: pc.fft.irfft(pc.complex(x[:, :257], x[:, 257:514])),
 }
 
 

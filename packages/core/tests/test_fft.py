@@ -1,4 +1,4 @@
-"""Fourier transforms: precision, kernels that are loaded late, and round trips."""
+"""Fourier transforms: lengths, layouts, precision, and round trips."""
 
 from __future__ import annotations
 
@@ -83,15 +83,56 @@ def test_infinity_gives_results_without_warnings() -> None:
         assert not fft.irfft(x).isfinite().all().item()
 
 
-def test_importing_does_not_import_numpy() -> None:
+# Of each radix, products of them, primes, what lanes divide and do not divide, convolutions.
+LENGTHS = (*range(1, 41), 49, 64, 100, 128, 143, 192, 240, 500, 512, 961, 1000, 1024, 2018, 4096)
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128", "float32", "float64"])
+def test_lengths_layouts_and_numbers_of_lines(dtype: str) -> None:
+    single = dtype in ("complex64", "float32")
+    wide = "complex128" if dtype.startswith("complex") else "float64"
+
+    def check(got: pc.Tensor, want: np.ndarray, *case: object) -> None:
+        error = np.abs(got.numpy() - want).max() / np.abs(want).max()
+        assert error < (1e-6 if single else 2e-15), (case, error)
+
+    for n in LENGTHS:
+        for lines in (1, 3, 13):
+            for layout, axis in (((lines, n), 1), ((n, lines), 0), ((2, n, lines), 1)):
+                x = draw(*layout, dtype=wide).to(getattr(pc, dtype))
+                array = x.numpy().astype(wide)
+                for name in ("fft", "ifft", "rfft"):
+                    if name == "rfft" and wide == "complex128":
+                        continue
+                    want = getattr(np.fft, name)(array, axis=axis)
+                    check(getattr(fft, name)(x, dim=axis), want, name, n, layout)
+                for size in (2 * n - 1, 2 * n - 2):
+                    if size:
+                        want = np.fft.irfft(array, size, axis=axis)
+                        check(fft.irfft(x, size, dim=axis), want, "irfft", size, layout)
+
+
+@pytest.mark.parametrize("dims", [(0, 1), (2, 0), (1, 2), (0, 1, 2), (2, 1, 0)])
+def test_several_dimensions(dims: tuple[int, ...]) -> None:
+    for shape in ((3, 4, 5), (8, 16, 64), (2, 37, 10)):
+        for x in (draw(*shape), draw(*shape).permute(2, 0, 1), draw(*shape)[:, ::2]):
+            for name in ("fftn", "rfftn", "ifftn", "irfftn"):
+                want = getattr(np.fft, name)(x.numpy(), axes=dims)
+                got = getattr(fft, name)(x, dim=dims).numpy()
+                np.testing.assert_allclose(got, want, atol=1e-11, err_msg=name)
+
+
+def test_plans_are_kept_for_some_lengths_and_made_again() -> None:
+    x = draw(2, 300, dtype="complex64")
+    first = [fft.fft(x[:, :n]).numpy() for n in range(200, 300)]
+    for n, before in zip(range(200, 300), first, strict=True):
+        np.testing.assert_array_equal(fft.fft(x[:, :n]).numpy(), before)
+
+
+def test_it_does_not_import_numpy() -> None:
     code = (
-        "import sys, plait_core as pc; assert 'numpy' not in sys.modules; "
-        "x = pc.fft.fft(pc.ones(2)); assert 'numpy' in sys.modules; print(x.real.tolist())"
+        "import sys, plait_core as pc; x = pc.fft.fft(pc.ones(2)); "
+        "assert 'numpy' not in sys.modules; print(x.real.tolist())"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[2.0, 0.0]\n"
-
-
-def test_a_record_names_the_provider() -> None:
-    records = [r for r in plait_abi.records() if (r.kind, r.name) == ("kernel", "fft_r2c")]
-    assert [r.provider for r in records] == ["plait_core._functions._fft_kernels"]

@@ -94,8 +94,6 @@ REFUSALS: dict[str, Any] = {
     "softmax": lambda: pc.softmax(pc.ones(3, dtype=pc.float64), 0),
     "normal_": lambda: pc.empty(3, dtype=pc.float64).normal_(),
     "sqrt": lambda: pc.sqrt(pc.ones(3, dtype=pc.complex64)),
-    "fft_r2c": lambda: pc.fft.rfft(pc.ones(8)),
-    "fft_c2c": lambda: pc.fft.fft(pc.ones(8, dtype=pc.complex64)),
 }
 
 

@@ -91,7 +91,7 @@ from plait_core._dtypes import (
     uint32,
     uint64,
 )
-from plait_core._functions import _comparison, _fft_kernels, _lists, _stft, _unique
+from plait_core._functions import _comparison, _lists, _stft, _unique
 from plait_core._functions._comparison import allclose, equal
 from plait_core._functions._einsum import einsum
 from plait_core._functions._gradient import gradient
@@ -456,7 +456,6 @@ _bind_topics()
 _startup.start()
 _bind_operators()
 _bind_fallbacks()
-_fft_kernels.register()
 _sparse_gradients.register()
 _sparse_base.bind()
 _coordinates.bind()

@@ -1,4 +1,4 @@
-"""Fourier transforms, by NumPy's pocketfft behind the operators whose names begin with ``fft_``.
+"""Fourier transforms: the operators whose names begin with ``fft_``.
 
 >>> import plait_core as pc
 >>> pc.fft.irfft(pc.fft.rfft(pc.tensor([1.0, 2.0, 3.0, 4.0])))

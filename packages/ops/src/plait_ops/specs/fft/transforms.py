@@ -1,4 +1,4 @@
-"""The three transforms that all others are made of; kernels come from the host language."""
+"""The three transforms that all others are made of."""
 
 from plait_ops import calls as op
 from plait_ops.costs import log2
