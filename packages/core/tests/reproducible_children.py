@@ -87,7 +87,7 @@ def large() -> Iterator[tuple[str, str]]:
         *("exp", "expm1", "exp2", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "tanh"),
         *("sinh", "cosh", "atan", "asin", "acos", "asinh", "acosh", "atanh", "erf", "sigmoid"),
         *("silu", "softplus", "mish", "elu", "selu", "celu", "log_sigmoid", "tanhshrink", "rsqrt"),
-        *("gelu", "sqrt", "reciprocal", "square", "hardswish", "softsign"),
+        *("gelu", "sqrt", "reciprocal", "square", "hardswish", "softsign", "lgamma", "digamma"),
     ):
         yield f"many {name}", outcome(operator(name), x)
     yield "many pow", outcome(operator("pow"), x.abs(), x.flip(0))

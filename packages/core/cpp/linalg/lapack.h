@@ -52,7 +52,7 @@ inline double magnitude(c128 x) { return __builtin_hypot(__real__ x, __imag__ x)
 // the real `sytrf` and `sytrs`.
 #define PLAIT_LAPACK_FUNCTIONS(f)                                                                 \
   f(gemm) f(trsm) f(gesv) f(getrf) f(getri) f(getrs) f(potrf) f(potri) f(potrs) f(geqrf) f(orgqr) \
-      f(syevd) f(geev) f(gesdd) f(gelsd) f(sytrf) f(sytrs) f(hetrf) f(hetrs)
+      f(syevd) f(geev) f(gesdd) f(gelsd) f(gelsy) f(sytrf) f(sytrs) f(hetrf) f(hetrs)
 
 struct Lapack {
 #define PLAIT_MEMBER(name) void *name;

@@ -1,4 +1,4 @@
-// Least squares by singular values.
+// Least squares by singular values, or by a QR factorisation that exchanges columns.
 #include "linalg/matrix_batches.h"
 
 namespace plait::core::linalg {
@@ -28,7 +28,23 @@ int gelsd(int m, int n, int k, T *a, T *b, int ldb, Real<T> *s, Real<T> rcond, i
   return info;
 }
 
-// lstsq_parts(A, B, rcond): (solution, residuals, rank, singular values)
+template <class T>
+int gelsy(int m, int n, int k, T *a, T *b, int ldb, Real<T> rcond, int *rank, Workspaces &memory) {
+  int *exchanges = memory.take<int>(n);
+  Real<T> *rwork = memory.take<Real<T>>(is_complex<T> ? 2 * n : 1);
+  if (memory.failed) return kNoMemory;
+  for (int i = 0; i < n; i++) exchanges[i] = 0;  // every column may be exchanged
+  return with_workspace<T>(memory, [&](T *work, int *lwork, int *info) {
+    if constexpr (is_complex<T>)
+      fortran(lapack<T>().gelsy, &m, &n, &k, a, &m, b, &ldb, exchanges, &rcond, rank, work, lwork,
+              rwork, info);
+    else
+      fortran(lapack<T>().gelsy, &m, &n, &k, a, &m, b, &ldb, exchanges, &rcond, rank, work, lwork,
+              info);
+  });
+}
+
+// lstsq_parts(A, B, rcond, values): (solution, residuals, rank, singular values)
 template <class T>
 plait_status lstsq(plait_call *c) {
   const DLTensor *a = tensor(c, 0), *b = tensor(c, 1), *out = result(c, 0);
@@ -41,6 +57,8 @@ plait_status lstsq(plait_call *c) {
   Real<T> *residuals = data<Real<T>>(result(c, 1)), *values = data<Real<T>>(result(c, 3));
   int64_t *ranks = data<int64_t>(result(c, 2));
   const Real<T> rcond = Real<T>(real(c, 2));
+  const bool with_values = integer(c, 3, 1);
+  if (!with_values) memset(values, 0, uint64_t(batch.count * small) * sizeof(Real<T>));
   const Outcome o =
       each_matrix(c, batch.count, 10.0 * m * n * small, [&](int64_t i, Workspaces &memory) {
         T *at = memory.take<T>(m * n), *bt = memory.take<T>(rows * columns);
@@ -51,9 +69,11 @@ plait_status lstsq(plait_call *c) {
         to_columns(from.data, from.row_step, from.column_step, m, k, bt, rows);
         if (!finite(at, m * n) || !finite(bt, rows * k)) return 1;
         int rank = 0, failed = 0;
-        if (small)  // else nothing is fitted: the solution is 0 and B remains
+        if (small && with_values)  // else nothing is fitted: the solution is 0 and B remains
           failed = gelsd<T>(int(m), int(n), int(columns), at, bt, int(rows), values + i * small,
                             rcond, &rank, memory);
+        else if (small)
+          failed = gelsy<T>(int(m), int(n), int(columns), at, bt, int(rows), rcond, &rank, memory);
         to_rows(bt, rows, n, k, x + i * n * k);
         ranks[i] = rank;
         for (int64_t j = 0; j < k; j++) {

@@ -188,6 +188,17 @@ int with_workspace(Workspaces &memory, F &&run) {
   return info;
 }
 
+// The same with a workspace of `size` elements; 0: ask for the size.
+template <class T, class F>
+int with_workspace(Workspaces &memory, int size, F &&run) {
+  if (size == 0) return with_workspace<T>(memory, run);
+  T *work = memory.take<T>(size);
+  if (memory.failed) return kNoMemory;
+  int info = 0;
+  run(work, &size, &info);
+  return info;
+}
+
 // Whether all elements are finite: LAPACK may never return from a matrix with others.
 template <class T>
 bool finite(const T *a, int64_t n) {

@@ -4,9 +4,12 @@
 namespace plait::core::linalg {
 namespace {
 
+// Up to so many columns LAPACK works on one column at a time, and needs no query.
+constexpr int kUnblocked = 32;
+
 template <class T>
 int geqrf(int m, int n, T *a, T *tau, Workspaces &memory) {
-  return with_workspace<T>(memory, [&](T *work, int *lwork, int *info) {
+  return with_workspace<T>(memory, n <= kUnblocked ? n : 0, [&](T *work, int *lwork, int *info) {
     fortran(lapack<T>().geqrf, &m, &n, a, &m, tau, work, lwork, info);
   });
 }
@@ -14,7 +17,7 @@ int geqrf(int m, int n, T *a, T *tau, Workspaces &memory) {
 // The first n columns of the product of k reflections.
 template <class T>
 int orgqr(int m, int n, int k, T *a, T *tau, Workspaces &memory) {
-  return with_workspace<T>(memory, [&](T *work, int *lwork, int *info) {
+  return with_workspace<T>(memory, n <= kUnblocked ? n : 0, [&](T *work, int *lwork, int *info) {
     fortran(lapack<T>().orgqr, &m, &n, &k, a, &m, tau, work, lwork, info);
   });
 }

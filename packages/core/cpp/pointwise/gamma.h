@@ -2,6 +2,7 @@
 // regularised incomplete gamma functions P and Q = 1 - P.
 #pragma once
 #include "pointwise/chebyshev_series.h"
+#include "pointwise/log_gamma.h"
 
 namespace plait::scalar::math {
 
@@ -221,10 +222,10 @@ PLAIT_HD_CALL double incomplete_gamma(double a, double x) {
 namespace plait::scalar {
 
 // log |gamma(x)|
-PLAIT_UNARY_IN_DOUBLE(lgamma, math::lgamma)
+PLAIT_MATH_UNARY(lgamma)
 
 // the derivative of log gamma
-PLAIT_UNARY_IN_DOUBLE(digamma, math::digamma)
+PLAIT_MATH_UNARY(digamma)
 
 // the n-th derivative of digamma
 template <class T>

@@ -18,13 +18,14 @@ from plait_ops.words import (
 )
 
 lstsq_parts_ = Operator(
-    "lstsq_parts(Tensor A, Tensor B, float rcond) -> (Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)",
+    "lstsq_parts(Tensor A, Tensor B, float rcond, bool values=True) -> (Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)",
     doc="""
     Four results: the X that minimises ``|A X - B|`` (of several the shortest); the sum of squares that remains in every
     column of B (0 unless A has more rows than columns); the rank of A, where singular values up to `rcond` times the
-    largest count as 0; and the singular values of A.
+    largest count as 0; and the singular values of A. Without `values` these are 0, and the rank may be that of a QR
+    factorisation with the same limit for its conditions.
     """,
-    kernel="optional: without a kernel other operators compute it; in[0] is (..., m, n), in[1] (..., m, k), of one dtype, any strides; leading dimensions broadcast; in[2] is the smallest singular value that counts, relative to the largest; results are in C order, out[2] is int64, out[1] and out[3] are real.",
+    kernel="optional: without a kernel other operators compute it; in[0] is (..., m, n), in[1] (..., m, k), of one dtype, any strides; leading dimensions broadcast; in[2] is the smallest singular value that counts, relative to the largest; results are in C order, out[2] is int64, out[1] and out[3] are real; without in[3] out[3] is 0.",
     internal=True,
     dtypes="inexact",
     auxiliary=(3,),
@@ -54,21 +55,21 @@ def _(A, B):
 
 
 @lstsq_parts_.decompose
-def _(A, B, rcond):
+def _(A, B, rcond, values):
     m = A.shape[-2]
     n = A.shape[-1]
     small = min(m, n)
     batch = broadcast("A", A.shape[:-2], "B", B.shape[:-2])
-    u, values, vh = op.linalg_svd(A, False)
+    u, s, vh = op.linalg_svd(A, False)
     if small == 0 or numel(A.shape) == 0:
         solution = op.zeros(batch + [n, B.shape[-1]], dtype=A.dtype, device=A.device)
         rank = op.zeros(batch, dtype=int64, device=A.device)
     else:
         cut = rcond
         if rcond < 0.0:
-            cut = 2.220446049250313e-16 if values.dtype == float64 else 1.1920928955078125e-07
-        counts = op.gt(values, op.narrow(values, -1, 0, 1) * cut)
-        inverse = op.unsqueeze(op.where(counts, op.reciprocal(values), 0.0), -1)
+            cut = 2.220446049250313e-16 if s.dtype == float64 else 1.1920928955078125e-07
+        counts = op.gt(s, op.narrow(s, -1, 0, 1) * cut)
+        inverse = op.unsqueeze(op.where(counts, op.reciprocal(s), 0.0), -1)
         v = conjugate(op.transpose(vh, -2, -1))
         solution = v @ (inverse * (conjugate(op.transpose(u, -2, -1)) @ B))
         rank = op.clone(op.expand(op.sum(counts, [-1]), batch))
@@ -76,13 +77,20 @@ def _(A, B, rcond):
         rest = op.abs(A @ solution - B)
         residuals = op.sum(rest * rest, [-2])
     else:
-        residuals = op.zeros(batch + [B.shape[-1]], dtype=values.dtype, device=A.device)
-    return solution, residuals, rank, op.clone(op.expand(values, batch + [small]))
+        residuals = op.zeros(batch + [B.shape[-1]], dtype=s.dtype, device=A.device)
+    if values:
+        return solution, residuals, rank, op.clone(op.expand(s, batch + [small]))
+    return (
+        solution,
+        residuals,
+        rank,
+        op.zeros(batch + [small], dtype=s.dtype, device=A.device),
+    )
 
 
 @lstsq_parts_.cost
 def _(A, result0):
-    # approximately: by singular values, whose vectors are applied to B
+    # approximately: by singular values, whose vectors are applied to B, also where there is less
     m = A.shape[-2]
     return matrices(A) * singular_values(m, A.shape[-1]) + 4 * m * numel(result0)
 
@@ -106,10 +114,10 @@ linalg_lstsq = Composite(
     Least squares: the X that minimises ``|A X - B|``; of several the shortest.
 
     Shapes: `A` is (..., m, n); `B` (..., m, k), or one vector for every matrix of `A`, (..., m); `solution` is (..., n, k)
-    or (..., n). `driver` is "gelsy" (the default), "gelsd", "gelss" or "gels": all are computed with singular values and
-    differ only in which results are filled and not empty. `residuals`, the sums of squares that remain, (..., k), are
+    or (..., n). `driver` is "gelsy" (the default, a QR factorisation that exchanges columns), "gels" (computed in the same way), or
+    "gelsd" and "gelss" (both by singular values). `residuals`, the sums of squares that remain, (..., k), are
     filled if m > n, by all but "gelsy"; `rank`, (...), int64, by all but "gels"; `singular_values` by "gelsd" and "gelss".
-    Singular values up to `rcond` times the largest count as 0. The default of `rcond` is the larger of m and n times the
+    Singular values up to `rcond` times the largest count as 0; by QR, columns that would make the condition of R larger than 1 / `rcond`. The default of `rcond` is the larger of m and n times the
     distance from 1 to the next number of the dtype. Unlike PyTorch, plait also returns residuals for matrices without full
     rank. Dtypes: floating and complex, the same for both.
     Raises: ShapeError for other shapes, DTypeError if dtypes differ, ValueError for another `driver`, RuntimeError for
@@ -145,7 +153,9 @@ def _(A, B, rcond, driver):
     if rcond is not None:
         cut = rcond
     vector = B.ndim == 1 or (A.ndim == B.ndim + 1 and B.shape == A.shape[:-1])
-    solution, residuals, rank, values = op.lstsq_parts(A, op.unsqueeze(B, -1) if vector else B, cut)
+    by_values = driver is not None and (driver == "gelsd" or driver == "gelss")
+    columns = op.unsqueeze(B, -1) if vector else B
+    solution, residuals, rank, values = op.lstsq_parts(A, columns, cut, by_values)
     nothing = op.zeros([0], dtype=real_dtype(A.dtype), device=A.device)
     if vector:
         solution = op.squeeze_dim(solution, [-1])

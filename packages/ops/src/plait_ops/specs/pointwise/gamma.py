@@ -18,7 +18,7 @@ lgamma = float_function(
     (0.3, 3),
     "all",
     "function method",
-    libm="all",
+    libm="wide",
 )
 digamma = float_function(
     "digamma",
@@ -28,7 +28,7 @@ digamma = float_function(
     (0.3, 3),
     "all",
     "function method",
-    libm="all",
+    libm="wide",
 )
 
 
