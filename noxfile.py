@@ -802,8 +802,9 @@ def bench(session: nox.Session) -> None:
 def table1(session: nox.Session) -> None:
     """Measure whole models with plait, PyTorch and others in turns: nox -s table1 -- --quick.
 
-    The page docs/benchmarks/table1.md, its picture and its records are written. Each library gets
-    a virtual environment in .nox/table1-peers; all of them, with all sections, take hours.
+    This processor's page in docs/benchmarks/table1, its picture, its records and the list of pages
+    are written. Each library gets a virtual environment in .nox/table1-peers; all of them, with all
+    sections, take hours.
     `-- --profile [MODEL ...]` prints where a step of plait goes; `-- --accuracy [MODEL ...]`
     compares trainings in float32 with float64, plait's beside PyTorch's.
     """
@@ -818,8 +819,7 @@ def table1(session: nox.Session) -> None:
         session.run("python", "benchmarks/accuracy.py", *words[1:])
         return
     folder = str(ROOT / ".nox" / "table1-peers")
-    files = ["--json", "docs/benchmarks/table1.json", "--page", "docs/benchmarks/table1.md"]
-    session.run("python", "benchmarks/table1", "--environments", folder, *files, *words)
+    session.run("python", "benchmarks/table1", "--environments", folder, "--docs", *words)
 
 
 @nox.session(reuse_venv=True)

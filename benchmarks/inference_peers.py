@@ -3,7 +3,7 @@
     python benchmarks/inference_peers.py                    all cases and all sides
     python benchmarks/inference_peers.py --only BERT        cases whose titles hold a text
     python benchmarks/inference_peers.py --python DIR/bin/python    which has the peers
-    python benchmarks/inference_peers.py --page docs/benchmarks/inference.md
+    python benchmarks/inference_peers.py --docs
 
 Each side runs in a process of its own, with as many threads; the sides are timed in turns. A side
 that is not installed, or that cannot run a model, is left out with the reason. ONNX Runtime and
@@ -14,6 +14,7 @@ and its weights are in memory, or where its file lies.
 from __future__ import annotations
 
 import argparse
+import datetime
 import importlib.util
 import json
 import os
@@ -273,6 +274,17 @@ def run(case: Case, sides: list[str], python: str, threads: int, rounds: int) ->
     return result
 
 
+def ratios(results: list[Result]) -> list[float]:
+    """Return the fastest peer's time over plait's fastest, for each case that has both."""
+    values = []
+    for result in results:
+        plait = [v for s, v in result.calls.items() if s.startswith("plait")]
+        peers = [v for s, v in result.calls.items() if not s.startswith("plait")]
+        if plait and peers:
+            values.append(min(peers) / min(plait))
+    return values
+
+
 def table(results: list[Result]) -> str:
     """Return two tables: calls in milliseconds, and first answers in seconds."""
     sides = [side for side in SIDES if any(side in result.calls for result in results)]
@@ -283,33 +295,30 @@ def table(results: list[Result]) -> str:
 
     head = "| Model | " + " | ".join(sides)
     lines = [f"{head} | best peer / best plait |", "|---" * (len(sides) + 2) + "|"]
-    ratios = []
     for result in results:
-        plait = [v for s, v in result.calls.items() if s.startswith("plait")]
-        peers = [v for s, v in result.calls.items() if not s.startswith("plait")]
-        cell = ""
-        if plait and peers:
-            ratios.append(min(peers) / min(plait))
-            cell = f" {ratios[-1]:.2f} |"
+        cell = "".join(f" {value:.2f} |" for value in ratios([result]))
         lines.append(row(result, result.calls, 1e3) + cell)
-    if ratios:
-        lines += [
-            "",
-            f"The geometric mean of the ratios is {statistics.geometric_mean(ratios):.2f}.",
-        ]
+    if ratios(results):
+        mean = statistics.geometric_mean(ratios(results))
+        lines += ["", f"The geometric mean of the ratios is {mean:.2f}."]
     lines += ["", "Seconds to the first answer:", "", f"{head} |", "|---" * (len(sides) + 1) + "|"]
     lines += [row(result, result.firsts, 1) for result in results]
     lines += ["", *(note for result in results for note in result.notes)]
     return "\n".join(lines).rstrip() + "\n"
 
 
+def headline(results: list[Result]) -> str:
+    """Return what the index of pages says: the best peer's time over plait's best."""
+    mean = statistics.geometric_mean(ratios(results)) if ratios(results) else 0
+    return f"best peer's time over plait's: {mean:.2f} in the geometric mean" if mean else ""
+
+
 PAGE = """# Inference beside engines that compile
 
-`python benchmarks/inference_peers.py --page docs/benchmarks/inference.md` wrote this page. Each
-side runs in a process of its own on {threads} threads, in float32. The sides are timed in turns,
-after a call that does not count; a figure is the median of {rounds} turns, in milliseconds a call.
-The time to the first answer begins when the model and its weights are in memory, or where its file
-lies.
+`python benchmarks/inference_peers.py --docs` wrote this page. Each side runs in a process of its
+own on {threads} threads, in float32. The sides are timed in turns, after a call that does not
+count; a figure is the median of {rounds} turns, in milliseconds a call. The time to the first
+answer begins when the model and its weights are in memory, or where its file lies.
 
 | | |
 |---|---|
@@ -340,7 +349,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--python", default=sys.executable, help="the interpreter of the peers")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--page", type=pathlib.Path, help="write the tables to this file")
+    parser.add_argument(
+        "--docs", action="store_true", help="write the page of this processor and the list of pages"
+    )
     parser.add_argument("--serve", help=argparse.SUPPRESS)
     parser.add_argument("--folder", default="", help=argparse.SUPPRESS)
     flags = parser.parse_args(arguments)
@@ -350,6 +361,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     sides = [side for side in SIDES if side in flags.sides.split(";")]
     sys.path.insert(0, str(HERE / "table1"))
+    import processor_pages
     from machine import description
 
     machine = "\n".join(f"| {key} | {value} |" for key, value in description().items())
@@ -359,16 +371,21 @@ def main(arguments: list[str] | None = None) -> int:
         print(case.title, results[-1].calls, flush=True)
     tables = table(results)
     print(tables)
-    if flags.page:
-        flags.page.write_text(
-            PAGE.format(
-                threads=flags.threads,
-                rounds=flags.rounds,
-                machine=machine,
-                tables=tables,
-                versions=versions(flags.python),
-            )
+    if flags.docs:
+        page = PAGE.format(
+            threads=flags.threads,
+            rounds=flags.rounds,
+            machine=machine,
+            tables=tables,
+            versions=versions(flags.python),
         )
+        rows = [
+            [result.case.title, side, seconds, result.firsts[side]]
+            for result in results
+            for side, seconds in result.calls.items()
+        ]
+        values = {"date": datetime.date.today().isoformat(), "rows": rows}
+        processor_pages.write("inference", page, headline(results), values)
     return 0
 
 

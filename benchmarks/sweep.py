@@ -3,11 +3,12 @@
     python benchmarks/sweep.py                              float32, one thread
     python benchmarks/sweep.py --only sort topk --threads 2
     python benchmarks/sweep.py --kinds float16 int64 bool
-    python benchmarks/sweep.py --json sweep.json --page docs/benchmarks/sweep.md
+    python benchmarks/sweep.py --groups fourier --docs
 
 Both sides run in turns (see timing.py), and a row has their medians and the ratio of these: plait's
-time over PyTorch's, so 1 is equal and more is slower. The page lists every row above 1.1 and counts
-the rest by group.
+time over PyTorch's, so 1 is equal and more is slower. With ``--docs`` the rows join those that
+docs/benchmarks/sweep has of this processor, so that a page can be measured in parts. It lists every
+row above 1.1 and counts the rest by group.
 """
 
 from __future__ import annotations
@@ -15,16 +16,15 @@ from __future__ import annotations
 import argparse
 import datetime
 import gc
-import json
 import statistics
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import astuple, dataclass
 from typing import Any
 
 import numpy as np
-from run import duration, processor
+import processor_pages
+from run import duration
 from timing import compare
 
 __all__ = ["CASES", "Case", "Row", "main"]
@@ -439,6 +439,8 @@ def rows(flags: argparse.Namespace, plait: Any, torch: Any) -> Iterator[Row]:
     for case in CASES:
         if flags.only and not any(word in case.name for word in flags.only):
             continue
+        if flags.groups and case.group not in flags.groups:
+            continue
         for kind in (k for k in case.kinds if k in flags.kinds):
             for shape in case.shapes:
                 for backward in (False, True):
@@ -452,23 +454,20 @@ def rows(flags: argparse.Namespace, plait: Any, torch: Any) -> Iterator[Row]:
                     except Exception as error:  # the other rows are still wanted
                         print(*label, direction, type(error).__name__, error, file=sys.stderr)
                         continue
-                    yield Row(
-                        *label, direction, flags.threads, found.plait, found.peer, found.ratio
-                    )
+                    times = (float(f"{t:.4g}") for t in (found.plait, found.peer, found.ratio))
+                    yield Row(*label, direction, flags.threads, *times)
 
 
 PAGE = """# The long tail: operators beside PyTorch
 
-`python benchmarks/sweep.py --page docs/benchmarks/sweep.md` wrote this page on {date} on an
-{machine}, with {threads}. plait and PyTorch {version} ran in one process in turns; a ratio is
-plait's median over PyTorch's: less than 1 is faster. Times of one machine say little of another
-one: run it on yours.
+`python benchmarks/sweep.py --docs` wrote this page on {date} on this processor: {machine}. plait
+and PyTorch {version} ran in one process in turns; a ratio is plait's median over PyTorch's: less
+than 1 is faster. Times of one machine say little of another one: run it on yours.
 
-{total} calls were timed; the geometric mean of the ratios is **{mean:.2f}**, and {slow} of them are
-above {limit}.
+{summary}
 
-| group | calls | geometric mean | above {limit} | slowest |
-|---|---|---|---|---|
+| group | threads | calls | geometric mean | above {limit} | slowest |
+|---|---|---|---|---|---|
 {groups}
 
 ## Slower than PyTorch
@@ -479,28 +478,37 @@ above {limit}.
 """
 
 
-def page(found: list[Row], version: str) -> str:
+def summary(found: list[Row]) -> str:
+    """Return a sentence for each number of threads."""
+    sentences = []
+    for threads in sorted({row.threads for row in found}):
+        ratios = [row.ratio for row in found if row.threads == threads]
+        mean, slow = statistics.geometric_mean(ratios), sum(ratio > SLOW for ratio in ratios)
+        sentences.append(
+            f"With {threads} thread{'s' * (threads > 1)} the geometric mean of {len(ratios)} "
+            f"ratios is {mean:.2f}, and {slow} of them are above {SLOW}."
+        )
+    return " ".join(sentences)
+
+
+def page(found: list[Row], date: str, version: str) -> str:
     """Return the page of these rows."""
 
     def line(*cells: Any) -> str:
         return "| " + " | ".join(str(cell) for cell in cells) + " |"
 
     groups = []
-    for name in dict.fromkeys(row.group for row in found):
-        of = [row.ratio for row in found if row.group == name]
+    for name, threads in dict.fromkeys((row.group, row.threads) for row in found):
+        of = [row.ratio for row in found if (row.group, row.threads) == (name, threads)]
         slow = sum(ratio > SLOW for ratio in of)
         mean = statistics.geometric_mean(of)
-        groups.append(line(name, len(of), f"{mean:.2f}", slow, f"{max(of):.2f}"))
+        groups.append(line(name, threads, len(of), f"{mean:.2f}", slow, f"{max(of):.2f}"))
     slower = sorted((row for row in found if row.ratio > SLOW), key=lambda row: -row.ratio)
-    threads = sorted({row.threads for row in found})
     return PAGE.format(
-        date=datetime.date.today().isoformat(),
-        machine=processor(),
-        threads=" and ".join(f"{n} thread{'s' * (n > 1)}" for n in threads),
+        date=date,
+        machine=processor_pages.this_processor().title,
         version=version,
-        total=len(found),
-        mean=statistics.geometric_mean(row.ratio for row in found),
-        slow=len(slower),
+        summary=summary(found),
         limit=SLOW,
         groups="\n".join(groups),
         rows="\n".join(
@@ -511,15 +519,33 @@ def page(found: list[Row], version: str) -> str:
     )  # fmt: skip
 
 
+def joined(old: list[Row], new: list[Row]) -> list[Row]:
+    """Return all rows in the order of CASES; new ones replace those of the same call."""
+    known = {(r.name, r.shape, r.kind, r.direction, r.threads): r for r in (*old, *new)}
+    order = {case.name: i for i, case in enumerate(CASES)}
+    known_names = [row for row in known.values() if row.name in order]
+    return sorted(known_names, key=lambda row: (row.threads, order[row.name]))
+
+
+def write_docs(new: list[Row], version: str) -> None:
+    """Join the rows with those that are stored; write the page and the index."""
+    date = datetime.date.today().isoformat()
+    old = [Row(*values) for values in processor_pages.read("sweep").get("rows", [])]
+    found = joined(old, new)
+    values = {"date": date, "rows": [list(astuple(row)) for row in found]}
+    processor_pages.write("sweep", page(found, date, version), summary(found), values)
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Measure, print, and write what is asked for."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", nargs="*", default=[], metavar="TEXT")
+    groups = sorted({case.group for case in CASES})
+    parser.add_argument("--groups", nargs="*", default=[], choices=groups)
     parser.add_argument("--kinds", nargs="*", default=["float32"], choices=ALL)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=0.1, help="for a call, about")
-    parser.add_argument("--json", type=Path, help="rows are added to those that it has")
-    parser.add_argument("--page", type=Path)
+    parser.add_argument("--docs", action="store_true", help="add the rows to docs/benchmarks/sweep")
     flags = parser.parse_args(arguments)
 
     import torch
@@ -536,14 +562,8 @@ def main(arguments: list[str] | None = None) -> int:
         print(
             f"{row.ratio:6.2f} {row.name} {row.shape} {row.kind} {row.direction}{mark}", flush=True
         )
-    if flags.json:
-        key = ("name", "shape", "kind", "direction", "threads")
-        kept = [Row(**r) for r in json.loads(flags.json.read_text())] if flags.json.exists() else []
-        known = {tuple(getattr(r, k) for k in key): r for r in (*kept, *found)}
-        found = list(known.values())
-        flags.json.write_text(json.dumps([asdict(r) for r in found], indent=0) + "\n")
-    if flags.page:
-        flags.page.write_text(page(found, torch.__version__.partition("+")[0]))
+    if flags.docs:
+        write_docs(found, torch.__version__.partition("+")[0])
     return 0
 
 

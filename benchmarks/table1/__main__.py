@@ -2,12 +2,13 @@
 
     python benchmarks/table1 --quick
     python benchmarks/table1 --models resnet50 vgg19 --peers plait torch --sections training avx2
-    python benchmarks/table1 --json table1.json --page docs/benchmarks/table1.md
+    python benchmarks/table1 --docs
 
 Sections: training, inference, one-thread, avx2, neighbour, batches. Each library gets a virtual
 environment in the folder of ``--environments``, made when it is needed; ``--python NAME=PATH``
 names one that exists. Records are added to the file of ``--json`` as they are measured, those of
-the same case replaced, and ``--only-page`` measures nothing.
+the same case replaced, and ``--only-page`` measures nothing. With ``--docs`` they join those that
+docs/benchmarks/table1 has of this processor, whose page and picture are drawn anew.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
+import math
 import os
 import sys
 from pathlib import Path
@@ -22,6 +24,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
+import processor_pages  # noqa: E402
 from figures import to_json  # noqa: E402
 from machine import description  # noqa: E402
 from models import MODELS, PAPER  # noqa: E402
@@ -29,7 +32,7 @@ from page import markdown  # noqa: E402
 from peers import PEERS, Peer  # noqa: E402
 from picture import draw  # noqa: E402
 from places import python_of  # noqa: E402
-from summary import summary  # noqa: E402
+from summary import by_case, mean_ratio, ratio, summary  # noqa: E402
 from turns import Case, Record, run_case  # noqa: E402
 
 __all__ = ["cases_of", "main", "merged"]
@@ -46,6 +49,11 @@ def main(arguments: list[str] | None = None) -> None:
     flags = _parser().parse_args(arguments)
     values = dict(text.split("=", 1) for text in flags.python)
     machine, date, records = _read(flags.json)
+    if flags.docs:
+        stored = processor_pages.read("table1")
+        of_docs = [Record.from_values(each) for each in stored.get("records", [])]
+        records = merged(of_docs, records)
+        machine, date = machine or stored.get("machine", {}), date or stored.get("date", "")
     if not flags.only_page:
         rounds = flags.rounds or (3 if flags.quick else 7)
         sections = flags.sections or (SECTIONS[:2] if flags.quick else SECTIONS)
@@ -67,6 +75,27 @@ def main(arguments: list[str] | None = None) -> None:
         flags.page.parent.mkdir(parents=True, exist_ok=True)
         flags.page.write_text(markdown(records, machine, date, relative))
         print(f"wrote {flags.page}")
+    if flags.docs:
+        picture = processor_pages.this_processor().file("table1", ".svg")
+        picture.parent.mkdir(parents=True, exist_ok=True)
+        page = markdown(records, machine, date, picture.name if draw(records, picture) else None)
+        listed = [record.values() for record in records]
+        members = {"machine": machine, "date": date, "records": listed}
+        processor_pages.write("table1", page, headline(records), members)
+
+
+def headline(records: list[Record]) -> str:
+    """Return what the index of pages says: plait's time over PyTorch's in training steps."""
+    parts = []
+    for peer in ("torch", "torch tuned"):
+        ratios = [
+            ratio(sides["plait"], sides[peer])
+            for sides in by_case(records, "training").values()
+            if "plait" in sides and peer in sides
+        ]
+        if not math.isnan(mean := mean_ratio(ratios)):
+            parts.append(f"{mean:.2f} of {peer}'s time")
+    return f"training steps: {', '.join(parts)}" if parts else ""
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -82,6 +111,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--python", action="append", default=[], metavar="NAME=PATH")
     parser.add_argument("--json", type=Path, default=Path("results/table1.json"))
     parser.add_argument("--page", type=Path)
+    parser.add_argument("--docs", action="store_true", help="write docs/benchmarks/table1")
     parser.add_argument("--picture", type=Path, help="default: beside the page, as .svg")
     parser.add_argument("--only-page", action="store_true", help="of the records that are there")
     return parser
