@@ -86,6 +86,16 @@ struct Scan {
     return PLAIT_OK;
   }
 
+  // Short lines, some at once, so that their additions do not wait for each other.
+  static constexpr int kLinesAtOnce = 8;
+  static void lines(const T *from, T *to, int64_t n) {
+    W acc[kLinesAtOnce];
+    for (W &each : acc) each = first();
+    for (int64_t i = 0; i < n; i++)
+      for (int k = 0; k < kLinesAtOnce; k++)
+        to[k * n + i] = T(acc[k] = step(acc[k], W(from[k * n + i])));
+  }
+
   // Rows of so few elements that their sums stay in registers.
   template <int kFew>
   static void narrow(const T *from, T *to, int64_t n) {
@@ -127,7 +137,10 @@ struct Scan {
     }
     if (inner == 1) {
       parallel_ranges(c, outer, kSerial / n + 1, [&](int64_t begin, int64_t end) {
-        for (int64_t o = begin; o < end; o++) chain(from, to, o * n, n, first());
+        int64_t o = begin;
+        for (; !from.widens() && o + kLinesAtOnce <= end; o += kLinesAtOnce)
+          lines(from.read(o * n, kLinesAtOnce * n, nullptr), to.place(o * n, nullptr), n);
+        for (; o < end; o++) chain(from, to, o * n, n, first());
       });
       return PLAIT_OK;
     }

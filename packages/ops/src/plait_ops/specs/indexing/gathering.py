@@ -74,7 +74,8 @@ def _(g, self, dim, index):
     if self.ndim == 0:
         return g
     rows = op.reshape(index, [-1])
-    return op.index_add(op.zeros(self.shape, dtype=g.dtype, device=g.device), dim, rows, g)
+    zero = op.zeros([], dtype=g.dtype, device=g.device)  # expanded, so that zeros are written once
+    return op.index_add(op.expand(zero, self.shape), dim, rows, g)
 
 
 index_add_ = Operator(
@@ -182,7 +183,8 @@ def _(g, self, dim, index):
         return op.zeros(self.shape, dtype=g.dtype, device=g.device)
     if self.ndim == 0:
         return op.sum(g)
-    return op.scatter_add(op.zeros(self.shape, dtype=g.dtype, device=g.device), dim, index, g)
+    zero = op.zeros([], dtype=g.dtype, device=g.device)  # expanded, so that zeros are written once
+    return op.scatter_add(op.expand(zero, self.shape), dim, index, g)
 
 
 @part

@@ -258,10 +258,17 @@ def _(g, indices, values, accumulate):
     picked = op.index_tensors(g, indices)
     # of several values for one index the last one is kept, and only it has a gradient
     if not accumulate:
-        order = ordinals(picked.shape, g.device)
-        last = op.zeros(g.shape, dtype=order.dtype, device=g.device)
+        # dimensions behind the indices are written together
+        rest = g.ndim - len(indices)
+        for index in indices:
+            if index is None:
+                rest = 0
+        count = picked.ndim - rest
+        order = ordinals(picked.shape[:count], g.device)
+        last = op.zeros(g.shape[: g.ndim - rest], dtype=order.dtype, device=g.device)
         last = op.index_put_tensors_(last, indices, order)
-        picked = op.where(op.eq(op.index_tensors(last, indices), order), picked, 0.0)
+        kept = op.eq(op.index_tensors(last, indices), order)
+        picked = op.where(op.reshape(kept, picked.shape[:count] + [1] * rest), picked, 0.0)
     return to_dtype(sum_to(picked, values.shape), values.dtype)
 
 

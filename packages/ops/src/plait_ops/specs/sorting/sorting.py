@@ -84,7 +84,10 @@ def _(self, k, dim):
 @sort.vjp("self")
 @topk.vjp("self")
 def _(g0, self, result1, dim):
-    return op.scatter(op.zeros(self.shape, dtype=g0.dtype, device=g0.device), dim, result1, g0)
+    zero = op.zeros(
+        [], dtype=g0.dtype, device=g0.device
+    )  # expanded, so that zeros are written once
+    return op.scatter(op.expand(zero, self.shape), dim, result1, g0)
 
 
 @argsort.decompose
