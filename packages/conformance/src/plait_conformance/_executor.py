@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -56,3 +57,12 @@ class Executor:
         assert not wrong_args, f"{self}: pieces were called with another `arg`"
         if raised:
             raise raised[0]
+
+    def parallel_in_c(self, n: int) -> None:
+        """Run `n` pieces of C code, each of which sleeps for some microseconds.
+
+        CPython up to 3.11 may hang in the child of a fork that comes while a thread of the
+        executor enters Python (gh-112275), so pieces in Python do not run beside forks.
+        """
+        sleep = ctypes.cast(ctypes.CDLL(None).usleep, Piece)
+        self.table.parallel(self.table.ctx, n, sleep, 20)

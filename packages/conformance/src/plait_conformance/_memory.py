@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import select
 import signal
 import threading
 import warnings
@@ -14,7 +15,7 @@ from typing import Any
 from plait_conformance._device import HOST_MEMORY, Device, Stream
 from plait_conformance._tables import OK, AllocatorTable, Statistics, table_in_force
 
-CHILD_SECONDS = 30
+CHILD_SECONDS = 30.0
 
 
 class Pool:
@@ -122,7 +123,10 @@ def repeated(work: Callable[[], object]) -> Iterator[None]:
 
 
 def in_child(work: Callable[[], object]) -> None:
-    """Run `work` in a forked process; what it raises there fails here."""
+    """Run `work` in a forked process; what it raises there, or that it hangs, fails here.
+
+    A child may hang before it comes to `work`, in a handler of forks.
+    """
     reading, writing = os.pipe()
     process, code = os.getpid(), 1
     try:
@@ -130,7 +134,8 @@ def in_child(work: Callable[[], object]) -> None:
             warnings.simplefilter("ignore", DeprecationWarning)  # about threads: they are the point
             pid = os.fork()
         if pid == 0:
-            signal.alarm(CHILD_SECONDS)  # one that hangs is ended
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.alarm(int(CHILD_SECONDS) + 5)  # where this process is ended before it looks
             work()
             code = 0
     except BaseException as error:
@@ -141,7 +146,14 @@ def in_child(work: Callable[[], object]) -> None:
         if os.getpid() != process:
             os._exit(code)
     os.close(writing)
-    status = os.waitpid(pid, 0)[1]
     with os.fdopen(reading, "rb") as pipe:
+        end = select.poll()
+        end.register(pipe)
+        hangs = not end.poll(1000 * CHILD_SECONDS)
+        if hangs:
+            os.kill(pid, signal.SIGKILL)
         text = pipe.read().decode()
+    status = os.waitpid(pid, 0)[1]
+    if hangs:
+        text = f"it did not end in {CHILD_SECONDS} s"
     assert status == 0, f"in the child of a fork: {text or f'it ended with wait status {status}'}"

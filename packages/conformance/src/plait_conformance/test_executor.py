@@ -206,6 +206,6 @@ def test_it_works_in_a_child_while_threads_use_it(executor: Executor) -> None:
         executor.parallel(50, tally.note)
         tally.check(50)
 
-    with repeated(lambda: executor.parallel(8, lambda i: None)):
+    with repeated(lambda: executor.parallel_in_c(8)):
         for _ in range(5):
             in_child(work)
