@@ -1,10 +1,15 @@
 // Operators for the tests of the binding, one for each feature of schemas, for float64 and int64
 // only.
+#include <sys/wait.h>
+#include <unistd.h>
 #include <plait/plait.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstring>
+#include <thread>
+#include <vector>
 
 namespace {
 
@@ -297,5 +302,30 @@ __attribute__((visibility("default"))) void probe_site(char *text, uint64_t size
   host->site(host->ctx, &site);
   host->describe(host->ctx, &site, text, size);
   plait_release_object(site.code);
+}
+// Starts threads, or ends them, that enter Python again and again and are no threads of Python.
+__attribute__((visibility("default"))) void probe_describe_in_threads(uint32_t n) {
+  static std::vector<std::thread> threads;
+  static std::atomic<bool> ends;
+  const plait_host *host = plait::role<plait_host>(runtime);
+  ends = true;
+  for (std::thread &each : threads) each.join();
+  threads.clear();
+  ends = false;
+  plait_site site{};
+  if (n) host->site(host->ctx, &site);
+  for (uint32_t i = 0; i < n; i++)
+    threads.emplace_back([=] {
+      char text[100];
+      while (!ends) host->describe(host->ctx, &site, text, sizeof text);
+    });
+}
+// Forks `n` times; the children end at once.
+__attribute__((visibility("default"))) void probe_fork(uint32_t n) {
+  for (uint32_t i = 0; i < n; i++) {
+    const pid_t child = fork();
+    if (child == 0) _exit(0);
+    if (child > 0) waitpid(child, nullptr, 0);
+  }
 }
 }

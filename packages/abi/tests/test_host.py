@@ -138,6 +138,53 @@ print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
     assert out.strip() == "15"
 
 
+def test_fork_while_threads_of_cpp_enter_python(fresh: Callable[[str], str]) -> None:
+    """A child is killed by its alarm where the fork found CPython's lock of thread states taken."""
+    out = fresh(
+        """
+import ctypes, os, signal, warnings, plait_abi
+warnings.simplefilter("ignore")
+plait_abi.load(PROBE)
+library = ctypes.CDLL(PROBE)
+def end_late(*_):
+    os.kill(child, signal.SIGKILL)
+signal.signal(signal.SIGALRM, end_late)
+with_gil = ctypes.PyDLL(PROBE)
+with_gil.probe_describe_in_threads(3)
+ends = []
+while len(ends) < 60 and not any(ends):
+    child = os.fork()
+    if not child:
+        os._exit(0)
+    signal.alarm(20)
+    ends.append(os.waitpid(child, 0)[1])
+    signal.alarm(0)
+library.probe_describe_in_threads(0)
+print(len(ends), set(ends))
+"""
+    )
+    assert out.strip() == "60 {0}"
+
+
+def test_two_threads_fork_at_once(fresh: Callable[[str], str]) -> None:
+    """Locks that both forks take are free afterwards."""
+    out = fresh(
+        """
+import ctypes, threading, plait_abi
+plait_abi.load(PROBE)
+library = ctypes.CDLL(PROBE)
+threads = [threading.Thread(target=library.probe_fork, args=(100,)) for _ in range(2)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+plait_abi.load(PROBE)
+print("free")
+"""
+    )
+    assert out.strip() == "free"
+
+
 def test_exit_with_live_tensors_holds_and_threads(fresh: Callable[[str], str]) -> None:
     out = fresh(
         """

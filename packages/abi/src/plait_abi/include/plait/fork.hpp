@@ -38,21 +38,32 @@ class PLAIT_OF_LIBRARY ForkMutex {
   static void take_all() {
     int tries = 0;
     for (ForkMutex *m = first(); m; m = m->next_)
-      while (!(m->taken_ = m->mutex_.try_lock()) && tries++ < most_tries) {
-        const timespec pause{0, 100000};
-        nanosleep(&pause, nullptr);
-      }
+      if (m->try_lock(tries)) m->forking_ = pthread_self();
+  }
+  bool try_lock(int &tries) {
+    while (!mutex_.try_lock()) {
+      if (tries++ >= most_tries) return false;
+      const timespec pause{0, 100000};
+      nanosleep(&pause, nullptr);
+    }
+    return true;
   }
   static void give_back_all() {
-    for (ForkMutex *m = first(); m; m = m->next_)
-      if (m->taken_) m->mutex_.unlock();
+    for (ForkMutex *m = first(); m; m = m->next_) {
+      if (m->forking_ != pthread_self()) continue;
+      m->forking_ = pthread_t{};
+      m->mutex_.unlock();
+    }
   }
   static void renew_all() {
-    for (ForkMutex *m = first(); m; m = m->next_) new (&m->mutex_) std::mutex;
+    for (ForkMutex *m = first(); m; m = m->next_) {
+      m->forking_ = pthread_t{};
+      new (&m->mutex_) std::mutex;
+    }
   }
 
   std::mutex mutex_;
-  bool taken_ = false;
+  std::atomic<pthread_t> forking_{};  // the thread whose fork took the mutex: two may fork at once
   ForkMutex *next_;
 };
 

@@ -7,8 +7,10 @@
 #include <cxxabi.h>
 #include <unistd.h>
 
-#ifdef Py_GIL_DISABLED
+#if defined(Py_GIL_DISABLED) || PY_VERSION_HEX < 0x030D0000
 #include "fork.hpp"
+#endif
+#ifdef Py_GIL_DISABLED
 #if PY_VERSION_HEX < 0x030E0000
 #error "free-threaded Python is supported from 3.14 on"
 #endif
@@ -28,18 +30,45 @@ void wait_for_lock(F &&wait) noexcept {
   }
 }
 
+#if PY_VERSION_HEX < 0x030D0000
+// Held while a thread that Python did not start makes its thread state, which it does without the
+// global lock. CPython's own lock of the list of states is left taken in the child of a fork that
+// comes meanwhile: up to 3.11 `os.fork` never returns there (gh-112275), and until 3.13 the list
+// may be damaged. A fork waits for a ForkMutex.
+inline __attribute__((visibility("hidden"))) ForkMutex thread_states;
+#endif
+
 // Takes the lock for a scope, on any thread.
 class Gil {
  public:
   Gil() {
-    wait_for_lock([this] { state_ = PyGILState_Ensure(); });
+#if PY_VERSION_HEX < 0x030D0000
+    if (!PyGILState_GetThisThreadState()) {
+      const std::lock_guard<ForkMutex> lock(thread_states);
+      own_ = PyThreadState_New(PyInterpreterState_Main());
+    }
+#endif
+    wait_for_lock([this] {
+      if (own_)
+        PyEval_RestoreThread(own_);
+      else
+        state_ = PyGILState_Ensure();
+    });
   }
-  ~Gil() { PyGILState_Release(state_); }
+  ~Gil() {
+    if (own_) {
+      PyThreadState_Clear(own_);
+      PyThreadState_DeleteCurrent();
+    } else {
+      PyGILState_Release(state_);
+    }
+  }
   Gil(const Gil &) = delete;
   Gil &operator=(const Gil &) = delete;
 
  private:
-  PyGILState_STATE state_;
+  PyThreadState *own_ = nullptr;  // of a thread that had none
+  PyGILState_STATE state_{};
 };
 
 // A lock of data that is otherwise guarded by the global lock: it does nothing on interpreters that
