@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import plait_abi
+from plait_conformance import _members
 
 HERE = Path(__file__).parent
 
@@ -38,6 +39,11 @@ def run_role(*options: str) -> tuple[set[str], dict[str, int], str]:
     counts = re.findall(r"(\d+) (passed|failed|error|skipped)", done.stdout[-300:])
     text = done.stdout + done.stderr
     return failed, {word: int(number) for number, word in counts}, text
+
+
+def test_a_launcher_that_starts_nothing_is_named() -> None:
+    with pytest.raises(RuntimeError, match="`false` ended with status 1 before 2 members"):
+        _members.launch(_members.Provider("none", "none:{}", (), launcher="false"), 2)
 
 
 @pytest.mark.long

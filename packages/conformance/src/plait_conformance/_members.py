@@ -6,6 +6,7 @@ tests.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import importlib.util
@@ -15,11 +16,14 @@ import pathlib
 import secrets
 import shlex
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Sequence
+from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Connection, Listener
 from typing import Any, NamedTuple
 
@@ -104,8 +108,12 @@ class Spawned:
         self._process.kill()
 
     def join(self) -> None:
-        """Wait until it has ended."""
-        self._process.join()
+        """Wait until it has ended; fail if it does not."""
+        self._process.join(LONG)
+        if self._process.is_alive():
+            self.kill()
+            self._process.join()
+            raise AssertionError(f"a member did not end within {LONG:g} s")
 
 
 class Launched:
@@ -138,13 +146,20 @@ class Launched:
             self._job.wait()
 
 
+def knock(path: str, job: subprocess.Popen[bytes]) -> None:
+    """Connect to a socket without its key once the job has ended, as no member of it will."""
+    job.wait()
+    with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as end:
+        end.connect(path)
+
+
 def launch(provider: Provider, count: int) -> list[Launched]:
     """Start a job of members by the provider's launcher."""
     assert provider.launcher is not None
     key = secrets.token_bytes(16)
     with (
         tempfile.TemporaryDirectory() as folder,
-        Listener(os.path.join(folder, "socket"), authkey=key, backlog=count) as listener,
+        Listener(path := os.path.join(folder, "socket"), authkey=key, backlog=count) as listener,
     ):
         pathlib.Path(folder, "key").write_bytes(key)
         command = shlex.split(provider.launcher.format(count))
@@ -152,7 +167,15 @@ def launch(provider: Provider, count: int) -> list[Launched]:
         job = subprocess.Popen(
             [*command, sys.executable, "-c", task, folder], stdin=subprocess.DEVNULL
         )
-        members = [Launched(listener.accept(), job) for _ in range(count)]
+        threading.Thread(target=knock, args=(path, job), daemon=True).start()
+        try:
+            members = [Launched(listener.accept(), job) for _ in range(count)]
+        except (EOFError, OSError, AuthenticationError) as error:
+            job.terminate()
+            raise RuntimeError(
+                f"`{provider.launcher}` ended with status {job.wait()} before {count} members "
+                "had connected"
+            ) from error
     for member in members:
         member.end.send(provider)
     return members

@@ -96,4 +96,8 @@ class Opener:
         """End the process."""
         with contextlib.suppress(OSError):  # it has ended by itself
             self._end.send(None)
-        self._process.join()
+        self._process.join(LONG)
+        if self._process.is_alive():
+            self._process.kill()
+            self._process.join()
+            raise AssertionError(f"the other process did not end within {LONG:g} s")
