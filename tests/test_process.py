@@ -107,8 +107,8 @@ def test_ctrl_c_in_a_long_loop(statement: str) -> None:
         w = pc.randn(100, 100, requires_grad=True)
         # a job in the background ignores it
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
         try:
+            threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
             while True:
                 {statement}
         except KeyboardInterrupt:

@@ -12,7 +12,6 @@ import gc
 import os
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -110,16 +109,16 @@ def test_waiting_lets_other_threads_run(gate: Gate, wait: str) -> None:
     opening.join()
 
 
-def interrupt_soon() -> threading.Thread:
-    """Send the signal of Ctrl-C when the main thread waits."""
-
-    def send() -> None:
-        time.sleep(0.1)
-        os.kill(os.getpid(), signal.SIGINT)
-
-    thread = threading.Thread(target=send)
-    thread.start()
-    return thread
+@contextlib.contextmanager
+def interrupted_after(seconds: float) -> Iterator[None]:
+    """Send this process the signal of Ctrl-C when it has been in the block for some seconds."""
+    timer = threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
 
 
 @pytest.mark.parametrize(
@@ -146,9 +145,8 @@ def test_an_interrupt_ends_a_wait(gate: Gate, wait: str) -> None:
         "pinned": lambda: pinned.copy_(result),
         "host": lambda: plait.Stream("cpu").wait_event(end),
     }
-    sender = interrupt_soon()
     with stream if wait != "another" else contextlib.nullcontext():
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(KeyboardInterrupt), interrupted_after(0.1):
             calls[wait]()
         assert not end.query(), "the wait was ended, not what it waited for"
         assert target.item() == pinned.item() == 7.0
@@ -158,7 +156,6 @@ def test_an_interrupt_ends_a_wait(gate: Gate, wait: str) -> None:
         target.copy_(result)
         pinned.copy_(result)
         assert target.item() == pinned.item() == 2.0
-    sender.join()
 
 
 @pytest.mark.parametrize("way", ["wait_stream", "wait_event", "wait"])

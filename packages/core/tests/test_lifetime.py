@@ -347,9 +347,9 @@ def test_interrupt_in_a_loop_of_operators() -> None:
         """
 import signal, threading, os, plait_core as pc
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
-threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
 x = pc.ones(200, 200)
 try:
+    threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
     while True:
         x = (x @ x) * 0.0 + 1
 except KeyboardInterrupt:

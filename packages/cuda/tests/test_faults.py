@@ -197,8 +197,8 @@ def test_ctrl_c_ends_a_wait() -> None:
         plait.cuda.synchronize()
         emulation.set("delay_us", 20_000_000)
         y = x + 1
-        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
         try:
+            threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
             plait.cuda.synchronize()
         except KeyboardInterrupt:
             pass

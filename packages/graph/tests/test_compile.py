@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import gc
 import os
@@ -9,7 +10,7 @@ import signal
 import sys
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -281,6 +282,18 @@ def test_errors_of_operators() -> None:
         assert_same(compiled(T([0, 2])), pc.ones(2, 2))
 
 
+@contextlib.contextmanager
+def interrupted_after(seconds: float) -> Iterator[None]:
+    """Send this process the signal of Ctrl-C when it has been in the block for some seconds."""
+    timer = threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+
+
 def test_interrupt() -> None:
     x = pc.randn(200, 200)
 
@@ -291,11 +304,8 @@ def test_interrupt() -> None:
 
     compiled = frozen(function)
     expected = [compiled(x) for _ in range(3)][-1]
-    timer = threading.Timer(0.02, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt), interrupted_after(0.02):
         repeat(lambda: compiled(x), 10_000)
-    timer.join()
     assert_same(compiled(x), expected)
 
 

@@ -290,8 +290,8 @@ from plait_graph import compile, while_loop
 run = compile(lambda n: while_loop(lambda n: n > 0, lambda n: (n * 1,), (n,)), frozen=True)
 run(pc.tensor(-1)), run(pc.tensor(-1))
 signal.signal(signal.SIGALRM, signal.default_int_handler)
-signal.setitimer(signal.ITIMER_REAL, 0.1)
 try:
+    signal.setitimer(signal.ITIMER_REAL, 0.1)
     run(pc.tensor(1))
 except KeyboardInterrupt:
     print(run(pc.tensor(-3))[0].item())

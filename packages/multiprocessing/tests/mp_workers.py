@@ -9,7 +9,9 @@ import queue as queue_module
 import random
 import signal
 import sys
+import threading
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import plait_core as pc
@@ -17,6 +19,18 @@ import plait_multiprocessing as mp
 from plait_multiprocessing import managers
 
 __all__: list[str] = []
+
+
+@contextlib.contextmanager
+def interrupted_after(seconds: float) -> Iterator[None]:
+    """Send this process the signal of Ctrl-C when it has been in the block for some seconds."""
+    timer = threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
 
 
 def fill_and_echo(queue: Any, answers: Any, tensor: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
 import resource
@@ -14,6 +15,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import mp_workers
 import numpy as np
 import pytest
 
@@ -157,8 +159,9 @@ def test_messages_that_do_not_fit_or_do_not_come() -> None:
         x, texts = pc.ones(3), []
         if group.rank == 0:
             texts.append(error_of(lambda: group.send(pc.ones(4), 1, tag=5)))
-            texts.append(error_of(lambda: group.recv(x, 1)))
-            texts.append(error_of(group.irecv(x, 1, tag=8).wait))
+            receive = functools.partial(group._raw.start, "recv", (), (x,), peer=1, timeout=1)
+            texts.append(error_of(receive))
+            texts.append(error_of(receive(tag=8, asynchronous=True).wait))
             heard.set()
         else:
             texts.append(error_of(lambda: group.recv(x, 0, tag=5)))
@@ -166,7 +169,7 @@ def test_messages_that_do_not_fit_or_do_not_come() -> None:
         group.all_reduce(x)
         return texts, x.tolist()
 
-    (texts, x), (others, y) = together(2, work, timeout=1.0)
+    (texts, x), (others, y) = together(2, work)
     refused = (
         "the same tensor on both ranks is required (tag 5); rank 0 sends 4 elements of float32, "
         "rank 1 receives 3 elements of float32"
@@ -462,21 +465,15 @@ def test_ctrl_c_ends_the_wait_for_a_work_and_not_the_work() -> None:
     group = mp.Group(2, timeout=60)
     member, x = group.join(0), pc.ones(2)
     work = member.all_reduce(x, async_op=True)
-    timer = threading.Timer(0.2, signal.raise_signal, (signal.SIGINT,))
-    timer.start()
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt), mp_workers.interrupted_after(0.2):
         work.wait()
-    timer.join()
     group.join(1).all_reduce(pc.ones(2))
     assert work.wait() is x and x.tolist() == [2.0, 2.0]
 
 
 def test_ctrl_c_at_the_meeting() -> None:
-    timer = threading.Timer(0.2, signal.raise_signal, (signal.SIGINT,))
-    timer.start()
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt), mp_workers.interrupted_after(0.2):
         mp.Communicator.open(fresh(), 1, 2)
-    timer.join()
 
 
 ENDS = """if True:
