@@ -252,9 +252,9 @@ def test_load(server: Server, compiled: Callable[..., Path]) -> None:
 def test_slow_requests(program: Path, libraries: str, tmp_path: Path) -> None:
     with Server(program, libraries, tmp_path / "model.safetensors", "-s", "1") as server:
         place = ("127.0.0.1", server.port)
+        begin = time.monotonic()
         with socket.create_connection(place, timeout=120) as slow:
             slow.sendall(b"GET /health HTTP/1.1\r\n")
-            begin = time.monotonic()
             assert slow.recv(1000).startswith(b"HTTP/1.1 408 Request Timeout")
             assert time.monotonic() - begin > 0.8
         assert "0 answers, 1 errors" in server.end()
