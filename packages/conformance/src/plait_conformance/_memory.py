@@ -155,5 +155,5 @@ def in_child(work: Callable[[], object]) -> None:
         text = pipe.read().decode()
     status = os.waitpid(pid, 0)[1]
     if hangs:
-        text = f"it did not end in {CHILD_SECONDS} s"
+        text = f"it did not end in {CHILD_SECONDS:g} s"
     assert status == 0, f"in the child of a fork: {text or f'it ended with wait status {status}'}"
