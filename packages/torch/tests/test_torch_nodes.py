@@ -7,6 +7,8 @@ import pathlib
 import warnings
 from typing import Any
 
+import pytest
+
 import plait
 import plait_torch
 
@@ -83,3 +85,32 @@ def test_names_are_plaits_without_torch() -> None:
     assert y.grad_fn.name() == "MulBackward" and type(y.grad_fn) is plait.autograd.graph.Node
     assert inside == y.grad_fn and not hasattr(inside, "variable")
     assert repr(y.grad_fn).startswith("<MulBackward at 0x")
+
+
+def test_writes_into_results(torch: Any) -> None:
+    """Results that programs write into before they run backward, as PyTorch allows."""
+    F = torch.nn.functional
+    values = torch.linspace(-8, 8, 24).reshape(2, 3, 4)
+    functions = {
+        "relu6": F.relu6,
+        "hardtanh": F.hardtanh,
+        "hardswish": F.hardswish,
+        "GRU": lambda x: torch.nn.GRU(4, 4)(x)[0],
+        "GRU, batch_first": lambda x: torch.nn.GRU(4, 4, 2, batch_first=True)(x)[0],
+        "RNN": lambda x: torch.nn.RNN(4, 4)(x)[0],
+        "Linear": torch.nn.Linear(4, 4),
+        "layer_norm": lambda x: F.layer_norm(x, (4,)),
+    }
+    for name, function in functions.items():
+        gradients = []
+        for written in (False, True):
+            torch.manual_seed(0)
+            x = values.clone().requires_grad_()
+            y = function(x)
+            (y.mul_(2) if written else y * 2).sum().backward()
+            gradients.append(x.grad)
+        assert torch.equal(*gradients), name
+    for function in (F.relu, torch.sigmoid, torch.tanh, torch.exp, lambda x: F.softmax(x, -1)):
+        y = function(values.clone().requires_grad_())
+        with pytest.raises(RuntimeError, match="inplace"):
+            y.mul_(2).sum().backward()

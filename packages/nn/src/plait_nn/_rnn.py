@@ -230,6 +230,8 @@ class RNNBase(Module):
             x = outputs[0] if len(outputs) == 1 else pc.cat(outputs, -1)
             if self.dropout and layer < self.num_layers - 1:
                 x = F.dropout(x, self.dropout, self.training)
+        if self.mode == "GRU" and len(outputs) == 1 and x.requires_grad:
+            x = x.clone()  # the derivative reads the operator's result; programs may write into x
         return x, tuple(pc.stack([s[i] for s in last]) for i in range(len(last[0])))
 
     def _direction(

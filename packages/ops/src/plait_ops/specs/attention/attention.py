@@ -134,7 +134,7 @@ def _(query, key, value, mask):
     wide = wide_dtype(query.dtype)
     made = rows + [value.shape[-1]]
     strides = dense_strides(query)
-    if value.shape[-1] != query.shape[-1]:
+    if value.shape[-1] != query.shape[-1] or (made[-1] > 1 and strides[-1] != 1):
         return result(made, query.dtype), result(rows, wide)
     return result_as(made, query.dtype, strides), result(rows, wide)
 

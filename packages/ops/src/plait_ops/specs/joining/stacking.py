@@ -167,4 +167,4 @@ def _(tensors, dim):
             f"`tensors` must have one shape; got {first.shape} and, at {i}, {t.shape}",
         )
         parts.append(op.unsqueeze(t, dim))
-    return op.cat(parts, dim)
+    return op.contiguous(op.cat(parts, dim))

@@ -254,4 +254,4 @@ def _(self, p, dim, maxnorm):
     others = [i for i in range(self.ndim) if i != at]
     size = op.linalg_vector_norm(self, p, others, True)
     scale = op.where(op.gt(size, float(maxnorm)), float(maxnorm) / (size + 1e-7), 1.0)
-    return self * scale
+    return op.contiguous(self) * scale

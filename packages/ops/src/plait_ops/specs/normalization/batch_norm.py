@@ -2,7 +2,17 @@
 
 from plait_ops import calls as op
 from plait_ops.spec import Composite, Operator
-from plait_ops.words import check, numel, part, require, require_same, result, to_dtype, wide_dtype
+from plait_ops.words import (
+    check,
+    is_in_format,
+    numel,
+    part,
+    require,
+    require_same,
+    result,
+    to_dtype,
+    wide_dtype,
+)
 
 # what may follow in the same pass, and the numbers that some of the activations have
 _ACTIVATION = "str activation, float min_val, float max_val, float negative_slope"
@@ -229,6 +239,16 @@ def _(input):
     return 2 * numel(input)
 
 
+@part
+def in_known_order(input):
+    """The input if it has the order of a memory format, else in C order."""
+    if input.ndim == 4 and is_in_format("channels_last", input):
+        return input
+    if input.ndim == 5 and is_in_format("channels_last_3d", input):
+        return input
+    return op.contiguous(input)
+
+
 @normalized_by.decompose
 def _(input, mean, var, weight, bias, eps):
     check_batch(input, weight, bias)
@@ -241,7 +261,7 @@ def _(input, mean, var, weight, bias, eps):
     shift = -(mean * scale)
     if bias is not None:
         shift = shift + bias
-    return op.addcmul(op.reshape(shift, wide), input, op.reshape(scale, wide))
+    return op.addcmul(op.reshape(shift, wide), in_known_order(input), op.reshape(scale, wide))
 
 
 @batch_norm.cost

@@ -20,6 +20,7 @@ def _activation(
     variants="",
     libm="",
     zero_preserving=False,
+    c_order=False,
 ):
     """Declare an activation; `example` is an argument and its value.
 
@@ -46,6 +47,7 @@ def _activation(
         variants=variants,
         libm=libm,
         zero_preserving=zero_preserving,
+        c_order=c_order,
     )
 
     return operator
@@ -290,6 +292,7 @@ log_sigmoid = _activation(
     "``log(1 / (1 + exp(-self)))``, without overflow.",
     ("[0.0]", "[-0.6931471824645996]"),
     libm="wide",
+    c_order=True,
 )
 log_sigmoid_backward = _backward("log_sigmoid", "", "``grad * sigmoid(-self)``", libm="wide")
 tanhshrink = _activation(
@@ -538,9 +541,9 @@ hardswish_backward = _backward(
 )
 
 
-@hardtanh.vjp("self")  # from the result, which the next layer keeps anyway
-def _(g, result, min_val, max_val):
-    return hardtanh_backward(g, result, min_val, max_val)
+@hardtanh.vjp("self")  # not from the result: programs write into it
+def _(g, self, min_val, max_val):
+    return hardtanh_backward(g, self, min_val, max_val)
 
 
 @hardtanh_backward.vjp("grad")
@@ -556,8 +559,8 @@ def _(g):
 
 
 @relu6.vjp("self")
-def _(g, result):
-    return hardtanh_backward(g, result, 0.0, 6.0)
+def _(g, self):
+    return hardtanh_backward(g, self, 0.0, 6.0)
 
 
 @hardsigmoid.vjp("self")

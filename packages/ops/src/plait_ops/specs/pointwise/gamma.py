@@ -114,7 +114,7 @@ mvlgamma = Composite(
 @mvlgamma.decompose
 def _(self, p):
     check(1 <= p <= 10000, f"`p` must be in [1, 10000]; got {p}", "ValueError")
-    total = op.lgamma(self) + p * (p - 1) / 4.0 * LOG_PI
+    total = op.lgamma(op.contiguous(self)) + p * (p - 1) / 4.0 * LOG_PI
     for i in range(1, p):
         total = total + op.lgamma(self - i * 0.5)
     return total

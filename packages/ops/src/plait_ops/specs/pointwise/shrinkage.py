@@ -2,7 +2,7 @@
 
 from plait_ops import calls as op
 from plait_ops.spec import Composite, Operator, Pointwise
-from plait_ops.words import check, dense_strides, fits, part, require, result_as, wrap_dim
+from plait_ops.words import check, fits, part, require, result, wrap_dim
 
 threshold_elements = Pointwise(
     "threshold_elements(Tensor self, Scalar threshold=0, Scalar value=0) -> Tensor",
@@ -215,7 +215,7 @@ rrelu_slopes = Operator(
     >>> plait_abi.operator("rrelu_slopes")(pc.zeros(2), 0.5, 0.5).tolist()
     [0.5, 0.5]
     """,
-    kernel="optional: without a kernel other operators compute it; the result is dense in the order of its dimensions; where self is above 0 it may have any value.",
+    kernel="optional: without a kernel other operators compute it; the result is in C order; where self is above 0 it may have any value.",
     random=True,
     dtypes="floating",
     internal=True,
@@ -226,12 +226,13 @@ rrelu_slopes.batch("leading")
 @rrelu_slopes.shape
 def _(self):
     require("self", self.dtype, "floating")
-    return result_as(self.shape, self.dtype, dense_strides(self))
+    return result(self.shape, self.dtype)
 
 
 @rrelu_slopes.decompose
 def _(self, lower, upper, generator):
-    return op.uniform_(op.empty_like(self), lower, upper, generator=generator)
+    made = op.empty_like(self, memory_format="contiguous_format")
+    return op.uniform_(made, lower, upper, generator=generator)
 
 
 rrelu_slopes.constant("self")
@@ -267,9 +268,9 @@ def _(self, lower, upper, training, generator):
         lower <= upper, f"`lower` must not be above `upper`; got {lower} and {upper}", "ValueError"
     )
     if not training:
-        return op.leaky_relu(self, (lower + upper) / 2.0)
+        return op.leaky_relu(op.contiguous(self), (lower + upper) / 2.0)
     slopes = rrelu_slopes(op.detach(self), lower, upper, generator=generator)
-    return prelu_elements(self, slopes)
+    return prelu_elements(op.contiguous(self), slopes)
 
 
 glu = Composite(

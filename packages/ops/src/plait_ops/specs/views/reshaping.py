@@ -24,7 +24,7 @@ def _view(name, arguments, text, example, dtypes="any", variants="function metho
 ravel = _view(
     "ravel",
     "",
-    "`self` as a vector: a view where its elements lie in order, else a copy.",
+    "`self` as a vector: a view where its elements lie in order and without gaps, else a copy.",
     ("pc.tensor([[1, 2], [3, 4]]).ravel().tolist()", "[1, 2, 3, 4]"),
 )
 expand_as = _view(
@@ -80,7 +80,7 @@ unflatten = _view(
 
 @ravel.decompose
 def _(self):
-    return op.reshape(self, [-1])
+    return op.reshape(op.contiguous(self), [-1])
 
 
 @expand_as.decompose
