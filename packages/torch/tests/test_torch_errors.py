@@ -57,3 +57,36 @@ def test_memory(torch: Any) -> None:
     assert issubclass(torch.OutOfMemoryError, RuntimeError)
     with pytest.raises(torch.OutOfMemoryError):
         torch.empty(2**60)
+
+
+_KINDS = {
+    "float(x)": ValueError,
+    "x.item()": RuntimeError,
+    "torch.einsum('i!', x)": RuntimeError,
+    "torch.einsum('ij,jk', x)": RuntimeError,
+    "torch.autograd.backward([x], [x, x])": RuntimeError,
+    "torch.nn.utils.rnn.pad_sequence([])": RuntimeError,
+    "torch.nn.utils.rnn.pack_padded_sequence(x, [5, 1])": RuntimeError,
+    "list(torch.utils.data.DataLoader([x, x[0]], batch_size=2))": RuntimeError,
+    "x + torch.ones(4)": RuntimeError,
+    "x[5]": IndexError,
+    "x.sum(5)": IndexError,
+    "torch.tensor('a')": TypeError,
+    "torch.nn.Linear(3, 2)(torch.ones(2, 4))": RuntimeError,
+    "torch.nn.BCELoss()(x * 2, x)": RuntimeError,
+    "torch.linalg.inv(torch.zeros(2, 2))": RuntimeError,
+    "x.long().mean()": RuntimeError,
+    "torch.distributions.Normal(0.0, -1.0)": ValueError,
+    "torch.optim.SGD([], lr=0.1)": ValueError,
+    "torch.optim.Adam([x], foo=1)": TypeError,
+    "torch.nn.Module()(x)": NotImplementedError,
+    "torch.nn.Linear(3, 2).get_submodule('a.b')": AttributeError,
+    "torch.load('/nowhere/a.pt')": FileNotFoundError,
+}
+
+
+@pytest.mark.parametrize("call", _KINDS)
+def test_kinds_of_errors(torch: Any, call: str) -> None:
+    """What a program for PyTorch catches."""
+    with pytest.raises(_KINDS[call]):
+        eval(call, {"torch": torch, "x": torch.ones(2, 3)})

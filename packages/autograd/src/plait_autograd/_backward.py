@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from plait_abi import operator
+from plait_abi import ArgumentError, operator
 from plait_autograd._autograd import accumulate, grad_fn, is_tensor, run_pass
 from plait_autograd._edge import GradientEdge, tensor_at
 from plait_autograd._function import Function
@@ -195,7 +195,7 @@ def _gradients(value: Any, n: int, function: str, name: str) -> tuple[Any, ...] 
         return None
     result = (value,) if is_tensor(value) else _sequence(value, function, name)
     if len(result) != n:
-        raise ValueError(
+        raise ArgumentError(
             f"{function}: `{name}` must have one entry for each result; got {len(result)} for {n}"
         )
     return result

@@ -36,6 +36,10 @@ _converter: Converter | None = None
 _registered: dict[type, Collate] = {}
 
 
+class _UnequalShapesError(ValueError, RuntimeError):
+    """Samples of one batch have different shapes; programs for PyTorch catch a RuntimeError."""
+
+
 def set_batch_converter(converter: Converter | None) -> Converter | None:
     """Register the converter of a batch's NumPy arrays to tensors.
 
@@ -195,7 +199,7 @@ def _stacked(samples: Sequence[Any], where: str) -> Any:
         ) from None
     if len(shapes) > 1:
         text = ", ".join(map(str, sorted(shapes)[:4]))
-        raise ValueError(
+        raise _UnequalShapesError(
             f"default_collate: {where} must have one shape in all samples of a batch; "
             f"got {text} (a `collate_fn` can pad them)"
         )

@@ -32,7 +32,7 @@ from plait_distributed._launcher import Job
 from plait_distributed._meeting import is_here
 from plait_multiprocessing.authentication import job_secret
 
-__all__ = ["main", "parser"]
+__all__ = ["main", "parser", "run"]
 
 _DEFAULT_PORT = 29500
 _PATIENCE_AT_END = 5.0  # seconds for the other hosts to read how the job ended
@@ -121,7 +121,28 @@ def main(arguments: Sequence[str] | None = None, prefix: Sequence[str] = ()) -> 
         >>> main(["-n", "2", script])
         3
     """
-    flags = parser().parse_args(arguments)
+    return run(parser().parse_args(arguments), prefix)
+
+
+def run(flags: argparse.Namespace, prefix: Sequence[str] = ()) -> int:
+    """Run a program in several processes; return its exit code, or that of the first to fail.
+
+    Args:
+        flags: what `parser` makes of a command line.
+        prefix: arguments of Python before the program's.
+
+    Raises:
+        SystemExit: the flags are wrong.
+
+    Example:
+        >>> import os, tempfile
+        >>> from plait_distributed.run import parser, run
+        >>> script = os.path.join(tempfile.mkdtemp(), "program.py")
+        >>> with open(script, "w") as file:
+        ...     _ = file.write("import os, sys; sys.exit(int(os.environ['WORLD_SIZE']) + 2)")
+        >>> run(parser().parse_args([script]))
+        3
+    """
     if flags.max_restarts < 0:
         raise SystemExit(
             f"plait_distributed.run: --max-restarts must not be negative, got {flags.max_restarts}"

@@ -9,9 +9,11 @@ from typing import Any
 
 import plait
 import plait.autograd
+from plait_autograd.checkpointing import CheckpointError
 from plait_torch._autocast import same_regions
 
 __all__ = [
+    "CheckpointError",
     "CheckpointFunction",
     "CheckpointPolicy",
     "check_backward_validity",

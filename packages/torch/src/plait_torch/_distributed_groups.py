@@ -7,8 +7,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from plait_abi.components import require
+from plait_distributed import DistStoreError
 
 __all__ = [
+    "QueueEmptyError",
     "_all_gather_base",
     "_get_default_group",
     "_pg_map",
@@ -16,6 +18,10 @@ __all__ = [
     "_reduce_scatter_base",
     "_world",
 ]
+
+
+class QueueEmptyError(DistStoreError):
+    """A queue of a store has no element."""
 
 
 def _all_gather_base(

@@ -19,7 +19,7 @@ from plait_core._checkpoints._format import (
     sparse_of,
     with_grad,
 )
-from plait_torch._tensor_methods import TypedStorage
+from plait_torch._typed_storages import TypedStorage
 
 # dtypes of the elements of storage classes
 STORAGES = {

@@ -10,6 +10,7 @@ import plait.nn.functional as F
 from plait import linalg
 from plait_abi import operator
 from plait_torch._random_arguments import normal
+from plait_torch._typed_storages import TypedStorage
 
 # PyTorch has these both in `torch` and in `torch.nn.functional`, with the same arguments
 _OF_FUNCTIONAL = (
@@ -143,7 +144,7 @@ def resolve_neg(input: Any) -> Any:
 
 def is_storage(obj: Any) -> bool:
     """Return whether the object is a storage."""
-    return type(obj).__name__ == "UntypedStorage"
+    return isinstance(obj, (plait.UntypedStorage, TypedStorage))
 
 
 def get_device(input: Any) -> int:

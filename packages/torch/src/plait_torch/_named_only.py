@@ -58,7 +58,21 @@ _OF_BACKENDS = {
     "DistBackendError": "DistError",
     "DistNetworkError": "DistError",
     "DistStoreError": "DistError",
+    "QueueEmptyError": "DistStoreError",
 }
+# of torchrun's parts, which libraries catch around it
+_OF_MEETINGS = {
+    "RendezvousError": "Exception",
+    **dict.fromkeys(
+        (
+            *("RendezvousClosedError", "RendezvousConnectionError", "RendezvousGracefulExitError"),
+            *("RendezvousStateError", "RendezvousTimeoutError"),
+        ),
+        "RendezvousError",
+    ),
+}
+_SIGNALS = {"SignalException": "Exception"}
+_OF_PACKAGES = {"ObjMismatchError": "Exception", "ObjNotFoundError": "Exception"}
 # the errors of PyTorch's compiler, which transformers, peft and tensordict catch
 _OF_COMPILER = {
     "TorchDynamoException": "",
@@ -78,12 +92,40 @@ _OF_COMPILER = {
 }
 ERRORS: dict[str, dict[str, str]] = {
     "_dynamo.exc": _OF_COMPILER,
-    "cuda": {"CudaError": ""},
-    "": {"AcceleratorError": "", "FatalError": "", "JITException": ""},
+    "cuda": {"AcceleratorError": "", "CudaError": ""},
+    "": {"AcceleratorError": "", "FatalError": "Exception"},
     "distributed": _OF_BACKENDS,
     "distributed.distributed_c10d": _OF_BACKENDS,
     "distributed.checkpoint": {"CheckpointException": ""},
     "distributed.checkpoint.api": {"CheckpointException": ""},
+    "distributed.elastic.multiprocessing": _SIGNALS,
+    "distributed.elastic.multiprocessing.api": _SIGNALS,
+    "distributed.elastic.rendezvous": _OF_MEETINGS,
+    "distributed.elastic.rendezvous.api": _OF_MEETINGS,
+    "distributed.elastic.rendezvous.dynamic_rendezvous": _OF_MEETINGS,
+    "distributed.launcher.api": _SIGNALS,
+    "distributed.pipelining.stage": {"PipeliningMetadataError": ""},
+    "fx.passes.net_min_base": dict.fromkeys(
+        (
+            *("FxNetMinimizerBadModuleError", "FxNetMinimizerResultMismatchError"),
+            "FxNetMinimizerRunFuncError",
+        ),
+        "Exception",
+    ),
+    "fx.passes.splitter_base": {"FxNetSplitterInternalError": "Exception"},
+    "jit": {"ScriptWarning": "Warning", "TracingCheckError": "Exception"},
+    "jit.frontend": {
+        "FrontendError": "Exception",
+        "FrontendTypeError": "FrontendError",
+        "NotSupportedError": "FrontendError",
+        "UnsupportedNodeError": "NotSupportedError",
+    },
+    "mtia": {"DeferredMtiaCallError": "Exception"},
+    "package": {**_OF_PACKAGES, "EmptyMatchError": "Exception"},
+    "package.importer": _OF_PACKAGES,
+    "package.package_exporter": {"EmptyMatchError": "Exception"},
+    "torch_version": {"InvalidVersion": "ValueError"},
+    "utils.checkpoint": {"_StopRecomputationError": "Exception"},
 }
 
 

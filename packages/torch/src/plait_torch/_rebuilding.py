@@ -23,7 +23,7 @@ from plait_optim._hooks import Hooks
 from plait_optim._state import State
 from plait_torch._file_names import STORAGES, Stored
 from plait_torch._file_writer import _Name, _opcodes, _Reference
-from plait_torch._tensor_methods import TypedStorage
+from plait_torch._typed_storages import TypedStorage
 
 __all__ = [
     "_VariableFunctionsClass",
@@ -77,7 +77,7 @@ def _load_from_bytes(b: bytes) -> Any:
     result = plait.load(io.BytesIO(b))
     if isinstance(result, Stored):
         whole = result.data._on_storage(plait.dtype("uint8"), 0, (result.data.numel(),), (1,))
-        return TypedStorage(whole, result.dtype)
+        return TypedStorage(whole, dtype=result.dtype)
     return result
 
 

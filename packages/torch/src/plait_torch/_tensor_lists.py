@@ -128,7 +128,7 @@ def _rebuild_tensor(
     Example:
         >>> import plait
         >>> from plait_torch._tensor_lists import _rebuild_tensor
-        >>> from plait_torch._tensor_methods import TypedStorage
+        >>> from plait_torch._typed_storages import TypedStorage
         >>> _rebuild_tensor(TypedStorage(plait.arange(4)), 1, (2,), (2,))
         tensor([1, 3])
     """

@@ -9,6 +9,7 @@ import plait
 from plait_abi.frames import warn
 from plait_core import _core
 from plait_torch import _random_arguments
+from plait_torch._typed_storages import TypedStorage
 
 __all__ = ["bind", "unbind"]
 
@@ -53,44 +54,12 @@ def new(self: Any, *args: Any, device: Any = None, size: Any = None, other: Any 
         return plait.empty(sizes or (0,), dtype=self.dtype)
     if len(args) != 1:
         raise TypeError("new: sizes, or one sequence or tensor is required")
-    if isinstance(args[0], plait.UntypedStorage):
-        count = args[0].nbytes() // self.element_size()
-        return args[0].tensor(self.dtype, 0, (count,), (1,))
+    if isinstance(args[0], (plait.UntypedStorage, TypedStorage)):
+        whole = args[0].untyped()
+        return whole.tensor(self.dtype, 0, (whole.nbytes() // self.element_size(),), (1,))
     if isinstance(args[0], plait.Tensor):
         return args[0].detach().to(self.dtype)
     return plait.tensor(args[0], dtype=self.dtype)
-
-
-class TypedStorage:
-    """The result of ``x.storage()``: a tensor's memory, counted in its elements."""
-
-    def __init__(self, tensor: Any, dtype: Any = None, untyped: Any = None) -> None:
-        self._untyped = tensor.untyped_storage() if untyped is None else untyped
-        self.dtype = tensor.dtype if dtype is None else dtype
-
-    def untyped(self) -> Any:
-        """Return the untyped storage."""
-        return self._untyped
-
-    def data_ptr(self) -> int:
-        """Return the address of the first byte."""
-        return int(self._untyped.data_ptr())
-
-    def nbytes(self) -> int:
-        """Return the number of bytes."""
-        return int(self._untyped.nbytes())
-
-    def size(self) -> int:
-        """Return the number of elements."""
-        return self.nbytes() // int(self.dtype.itemsize)
-
-    __len__ = size
-
-    def __sizeof__(self) -> int:
-        return object.__sizeof__(self) + self.nbytes()
-
-    def __repr__(self) -> str:
-        return f"<storage of {self.size()} {self.dtype.name}>"
 
 
 def resize_as(self: Any, tensor: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import plait
+from plait_torch._typed_storages import TypedStorage
 
 __all__ = [
     "BFloat16Tensor",
@@ -47,8 +48,8 @@ class TensorType(type):
             return plait.empty(args or (0,), dtype=cls._dtype)
         if len(args) != 1:
             raise TypeError(f"{cls}: sizes, or one sequence, array or tensor is required")
-        if isinstance(args[0], plait.UntypedStorage):
-            return plait.empty(0, dtype=cls._dtype).set_(args[0])
+        if isinstance(args[0], (plait.UntypedStorage, TypedStorage)):
+            return plait.empty(0, dtype=cls._dtype).set_(args[0].untyped())
         if isinstance(args[0], plait.Tensor):
             return args[0].detach().to(cls._dtype)
         return plait.tensor(args[0], dtype=cls._dtype)

@@ -18,7 +18,6 @@ from plait_torch._tensor_types import *  # noqa: F403 - the ten types
 from plait_torch._version import __version__
 
 __all__ = [  # noqa: PLE0604 - names of a table
-    "ByteStorage",
     "_convert_indices_from_csr_to_coo",
     "_softmax_backward_data",
     *(name for name in _tensor_types.__all__ if name.endswith("Tensor")),
@@ -67,27 +66,6 @@ __all__ = [  # noqa: PLE0604 - names of a table
 
 # the class of all storages, of which there is one here
 StorageBase = plait.UntypedStorage
-
-
-class ByteStorage(plait.UntypedStorage):
-    """The memory of tensors of bytes, which programs make of a buffer."""
-
-    @staticmethod
-    def _from_buffer(buffer: Any) -> Any:
-        """Return memory with a copy of the bytes of a buffer.
-
-        Example:
-            >>> from plait_torch._tensor_types import ByteTensor
-            >>> from plait_torch._top import ByteStorage
-            >>> ByteTensor(ByteStorage._from_buffer(b"ab"))
-            tensor([97, 98], dtype=uint8)
-        """
-        return plait.tensor(list(bytes(buffer)), dtype=plait.uint8).untyped_storage()
-
-    @staticmethod
-    def from_buffer(buffer: Any, byte_order: str = "native", dtype: Any = None) -> Any:
-        """Return memory with a copy of the bytes of a buffer; bytes have no order."""
-        return ByteStorage._from_buffer(buffer)
 
 
 class finfo(plait.finfo):  # noqa: N801 - PyTorch's name

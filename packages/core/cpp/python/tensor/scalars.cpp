@@ -161,10 +161,13 @@ OnHost::OnHost(plait_tensor *t, const char *caller) {
 }
 
 PyObject *item(plait_tensor *t, const char *caller) {
-  if (numel(t) != 1)
-    return PyErr_Format(PyExc_RuntimeError,
-                        "%s: a tensor with one element is required, got shape %s", caller,
-                        shape_text(t).c_str());
+  if (numel(t) != 1) {
+    plait_thread *thread = state.runtime->thread();
+    raise(thread, state.runtime->raise(thread, PLAIT_VALUE_ERROR, caller,
+                                       "a tensor with one element is required, got shape %s",
+                                       shape_text(t).c_str()));
+    return nullptr;
+  }
   PyObject *number;
   if (read_watched(t, &number)) return number;
   const OnHost here(t, caller);

@@ -6,14 +6,15 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from plait_abi import ArgumentError
 from plait_core._core import Tensor, is_tensor
 
 Label = str
 Term = tuple[Any, list[Label]]  # a tensor with the names of its dimensions
 
 
-def _fail(text: str) -> ValueError:
-    return ValueError(f"einsum: {text}")
+def _fail(text: str) -> ArgumentError:
+    return ArgumentError(f"einsum: {text}")
 
 
 def _letter(index: Any) -> str:
@@ -180,7 +181,7 @@ def einsum(*args: Any) -> Tensor:
         The tensor of the named dimensions; operands must have one dtype.
 
     Raises:
-        ValueError: for an equation that does not fit its operands.
+        ArgumentError: for an equation that does not fit its operands.
 
     Example:
         >>> import plait_core as pc

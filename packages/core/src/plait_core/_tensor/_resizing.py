@@ -50,6 +50,8 @@ def set_(
     if source is None:
         self.data = binding.operator("empty")(0, dtype=self.dtype, device=self.device)
         return self
+    if hasattr(source, "untyped"):  # storages with a dtype too
+        source = source.untyped()
     if not isinstance(source, (Tensor, UntypedStorage)):
         raise TypeError(f"set_: `source` must be a Tensor or storage, got {type(source).__name__}")
     if isinstance(source, Tensor):

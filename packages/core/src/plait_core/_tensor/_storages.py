@@ -6,6 +6,7 @@ import copy
 import mmap
 import os
 import weakref
+from collections.abc import Sequence
 from typing import Any
 
 import plait_core._core as _core
@@ -17,7 +18,7 @@ class UntypedStorage:
     """The bytes that a tensor and its views share.
 
     Args:
-        tensor: The tensor.
+        tensor: A tensor; a number of bytes, which are not set; or a sequence of bytes.
 
     Example:
         >>> import plait_core as pc
@@ -29,8 +30,13 @@ class UntypedStorage:
 
     __slots__ = ("__weakref__", "_bytes")
 
-    def __init__(self, tensor: Tensor) -> None:
-        """Take the storage of a tensor."""
+    def __init__(self, tensor: Tensor | int | Sequence[int] = 0) -> None:
+        """Take the storage of a tensor, or make one."""
+        if isinstance(tensor, int):
+            tensor = binding.operator("empty")((tensor,), dtype="uint8")
+        elif not isinstance(tensor, Tensor):
+            self._bytes = _filled(bytes(tensor))._bytes
+            return
         self._bytes = tensor.detach()._storage_bytes()
 
     @property

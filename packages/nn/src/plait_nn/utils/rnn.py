@@ -166,14 +166,14 @@ def pack_padded_sequence(
     counts = [int(n) for n in (lengths.tolist() if isinstance(lengths, Tensor) else lengths)]
     times, batch = steps.shape[0], steps.shape[1]
     if len(counts) != batch or min(counts, default=0) < 1 or max(counts) > times:
-        raise ValueError(
+        raise pc.ArgumentError(
             f"pack_padded_sequence: `lengths` must be {batch} numbers from 1 to {times} for input "
             f"{tuple(input.shape)}; got {counts}"
         )
     order = None
     if enforce_sorted:
         if counts != sorted(counts, reverse=True):
-            raise ValueError(
+            raise pc.ArgumentError(
                 f"pack_padded_sequence: `lengths` must fall unless enforce_sorted=False; "
                 f"got {counts}"
             )
@@ -217,7 +217,7 @@ def pad_packed_sequence(
     times, width = len(sizes), sizes[0]
     if total_length is not None:
         if total_length < times:
-            raise ValueError(
+            raise pc.ArgumentError(
                 f"pad_packed_sequence: `total_length` must be at least {times}; got {total_length}"
             )
         times = total_length
@@ -254,15 +254,17 @@ def pad_sequence(
     """
     items = list(sequences)
     if not items:
-        raise ValueError("pad_sequence: `sequences` must hold at least one tensor; got none")
+        raise pc.ArgumentError("pad_sequence: `sequences` must hold at least one tensor; got none")
     if padding_side not in ("left", "right"):
-        raise ValueError(f"pad_sequence: `padding_side` must be left or right; got {padding_side}")
+        raise pc.ArgumentError(
+            f"pad_sequence: `padding_side` must be left or right; got {padding_side}"
+        )
     longest = max(each.shape[0] for each in items)
     rest = tuple(items[0].shape[1:])
     padded = []
     for each in items:
         if tuple(each.shape[1:]) != rest:
-            raise ValueError(
+            raise pc.ArgumentError(
                 f"pad_sequence: `sequences` must differ in their first size only; got shapes "
                 f"{[tuple(s.shape) for s in items]}"
             )

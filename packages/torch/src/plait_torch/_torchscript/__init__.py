@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from plait_torch._script_errors import JITException as Error
 from plait_torch._torchscript import _translation  # noqa: F401 - functions find it there
-from plait_torch._torchscript._errors import JITException as Error, ScriptError
+from plait_torch._torchscript._errors import ScriptError
 from plait_torch._torchscript._loading import load
 from plait_torch._torchscript._module import (
     RecursiveScriptModule,
