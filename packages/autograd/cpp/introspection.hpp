@@ -72,6 +72,15 @@ struct Introspection {
   plait_status (*at_end)(plait_thread *, plait_object *callable);
   // *out: whether a hook runs when the gradient of the tensor is complete
   plait_status (*hooked)(plait_thread *, plait_tensor *, int *out);
+  // the name by the function of which the node is the last step; see `set_steps`
+  const char *(*step_name)(plait_object *node);
+  // for each argument of the node's call a letter, with a zero at the end: `t` a tensor that
+  // requires grad, `-` another tensor or none, `o` something else; after a space each text among
+  // them; the number of dimensions of the first output is returned
+  int (*arguments)(plait_object *node, char *letters, uint64_t size);
+  // the operators of several steps that name the node of their last one, if their derivative is
+  // that of their steps; 0: none
+  plait_status (*set_steps)(plait_thread *, const char *const *names, uint64_t n);
 };
 
 }  // namespace plait::autograd

@@ -240,4 +240,11 @@ std::string node_name(const Node *n) {
   return "Node";
 }
 
+std::string step_name(const Node *n) {
+  const char *step = n->kind == Kind::op
+                         ? static_cast<const OpNode *>(n)->step.load(std::memory_order_relaxed)
+                         : nullptr;
+  return step ? camel(step) : node_name(n);
+}
+
 }  // namespace plait::autograd

@@ -98,6 +98,8 @@ inline bool older(const Node *a, const Node *b) { return a->sequence < b->sequen
 
 struct OpNode : Node {
   const plait_op *op;
+  // the function of several steps whose last one this is, for names that programs expect; or NULL
+  std::atomic<const char *> step;
   plait_value *in;  // arguments that are not tensors; lists of tensors keep their length
   Saved *saved;
   Shape *shapes;
@@ -194,6 +196,8 @@ bool fits(const Layout &layout, const plait_tensor *tensor) noexcept;
 // The operator's name as the user wrote it: `add_` for the in-place form.
 std::string written_name(const plait_op *op, uint32_t form);
 std::string node_name(const Node *node);
+// The name by the function of which the node is the last step, else `node_name`.
+std::string step_name(const Node *node);
 
 struct Spin {  // a lock for a few instructions
   explicit Spin(uint32_t &flag) noexcept : flag_(flag) { take_word(flag_); }

@@ -249,6 +249,7 @@ Ref<OpNode> op_node(const plait_call *c, uint32_t positions, uint64_t need,
   auto *n = new (t.node) OpNode;
   start(n, Kind::op, size.size());
   n->op = c->op;
+  n->step.store(nullptr, std::memory_order_relaxed);
   n->form = uint8_t(c->form);
   n->edges = edges;
   n->outs = outs;

@@ -235,6 +235,25 @@ plait_status recorded(plait_call *c) {
 
 }  // namespace
 
+void name_step(plait_tensor *t, const char *name, uint64_t first) {
+  if (!differentiable(t->dl.dtype) || !requires_grad(t)) return;
+  void *slot = t->slot[0];
+  const History *history = as_history(slot);
+  Node *n = history ? history->node : is_node(slot) ? static_cast<Node *>(slot) : nullptr;
+  if (n && n->kind == Kind::op && n->sequence >= first)
+    static_cast<OpNode *>(n)->step.store(name, std::memory_order_relaxed);
+}
+
+plait_status step_layer(plait_call *c) {
+  const uint64_t first = next_sequence();
+  const plait_status s = engine.runtime->decompose(c);
+  if (s == PLAIT_OK)
+    each_result(c, [&](plait_tensor *t, uint32_t, uint32_t, uint32_t) {
+      name_step(t, c->op->name, first);
+    });
+  return s;
+}
+
 plait_status layer(plait_call *c) {
   return border(c->thread, c->op->name, [c] { return recorded(c); });
 }

@@ -28,6 +28,11 @@ template <class F>
 void each_input(const plait_call *c, F &&f) {
   each_tensor<plait_arg_at>(c->op, c->in, c->n_in, f);
 }
+// The layer's entry for operators of several steps that name the node of their last one.
+plait_status step_layer(plait_call *);
+// Names the nodes that were recorded since `first` and end with these results.
+void name_step(plait_tensor *t, const char *name, uint64_t first);
+
 template <class F>
 void each_result(const plait_call *c, F &&f) {
   each_tensor<plait_result_at>(c->op, c->out, c->n_out, f);

@@ -1,7 +1,9 @@
 // The functions of the role "engine".
 #include "role.hpp"
 
+#include <cstring>
 #include <set>
+#include <vector>
 
 #include "accumulate.hpp"
 #include "backward_pass.hpp"
@@ -159,6 +161,57 @@ const char *name_of(void *, plait_object *o) {
   if (!n) return nullptr;
   const std::lock_guard<ForkMutex> lock(names_guard);
   return names.insert(node_name(n)).first->c_str();
+}
+
+const char *step_name_of(plait_object *o) {
+  const Node *n = as_node(o);
+  if (!n) return nullptr;
+  const std::lock_guard<ForkMutex> lock(names_guard);
+  return names.insert(step_name(n)).first->c_str();
+}
+int arguments_of(plait_object *o, char *letters, uint64_t size) {
+  const Node *n = as_node(o);
+  uint64_t at = 0;
+  if (n && n->kind == Kind::op) {
+    const auto *call = static_cast<const OpNode *>(n);
+    uint32_t position = 0;
+    for (uint32_t i = 0; i < call->n_in && at + 1 < size; i++, at++) {
+      const uint8_t kind = plait_arg_at(call->op, i)->kind;
+      const bool tensor = kind == PLAIT_KIND_TENSOR || kind == PLAIT_KIND_OPERAND;
+      const uint16_t tag = call->in[i].tag;
+      const bool edge = tensor && position < n->n_edges && n->edges[position].node;
+      letters[at] = edge ? 't' : tag == PLAIT_NONE || tag == PLAIT_TENSORS ? '-' : 'o';
+      position += tag == PLAIT_TENSORS ? call->in[i].n : uint32_t(tensor);
+    }
+  }
+  for (uint32_t i = 0; at && i < static_cast<const OpNode *>(n)->n_in; i++) {
+    const plait_value &v = static_cast<const OpNode *>(n)->in[i];
+    if (v.tag == PLAIT_STRING && at + v.n + 2 < size) {
+      letters[at++] = ' ';
+      std::memcpy(letters + at, v.u.s, v.n);
+      at += v.n;
+    }
+  }
+  letters[at] = 0;
+  return n && n->n_outs ? n->outs[0].ndim : 0;
+}
+plait_status set_steps(plait_thread *thread, const char *const *list, uint64_t n) {
+  static std::vector<uint64_t> registrations;
+  const std::lock_guard<ForkMutex> lock(names_guard);
+  for (const uint64_t each : registrations)
+    if (const plait_status s = engine.runtime->retract(thread, each); s < 0) return s;
+  registrations.clear();
+  const uint32_t slot = PLAIT_SLOT_LAYER + uint32_t(__builtin_ctzll(engine.bit));
+  for (uint64_t i = 0; i < n; i++) {
+    const plait_op *op = engine.runtime->op(list[i]);
+    if (!op || op->def->vjp || !op->def->decompose) continue;
+    uint64_t undo = 0;
+    const plait_status s =
+        engine.runtime->implement(thread, op, slot, step_layer, nullptr, engine.plugin, &undo);
+    if (s < 0) return s;
+    registrations.push_back(undo);
+  }
+  return PLAIT_OK;
 }
 
 uint32_t count_edges(plait_object *o) {
@@ -422,7 +475,10 @@ const Introspection introspection{PLAIT_HEADER(Introspection),
                                   locked_node,
                                   set_place_of,
                                   at_end,
-                                  hooked};
+                                  hooked,
+                                  step_name_of,
+                                  arguments_of,
+                                  set_steps};
 
 }  // namespace
 

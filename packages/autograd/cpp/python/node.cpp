@@ -1,4 +1,6 @@
 // Node: the Python type of `grad_fn`.
+#include <vector>
+
 #include "binding.hpp"
 
 namespace plait::autograd::python {
@@ -32,10 +34,19 @@ const char *name_of(PyObject *self) {
   return name ? name : "Node";
 }
 // The name that programs expect: that of the table, or "Backward" with a number as PyTorch has it.
-PyObject *expected_name(const char *own) {
+PyObject *expected_name(plait_object *node) {
+  const Introspection *engine = introspection();
+  const plait_engine *e = role<plait_engine>(state.runtime);
+  const char *own = engine ? engine->step_name(node) : e ? e->node_name(e->ctx, node) : nullptr;
+  if (!own) own = "Node";
   const Object key(PyUnicode_FromString(own));
   if (!key) return nullptr;
   if (PyObject *entry = PyDict_GetItemWithError(state.node_names, key.get())) {
+    if (PyCallable_Check(entry)) {  // the name depends on the arguments
+      char letters[PLAIT_MAX_ARGS + 64] = "";
+      const int ndim = engine ? engine->arguments(node, letters, sizeof letters) : 0;
+      return PyObject_CallFunction(entry, "si", letters, ndim);
+    }
     Py_INCREF(entry);
     return entry;
   }
@@ -45,7 +56,7 @@ PyObject *expected_name(const char *own) {
   return PyUnicode_FromFormat(numbered ? "%s0" : "%s", own);
 }
 PyObject *name(PyObject *self, PyObject *) {
-  if (state.node_names) return expected_name(name_of(self));
+  if (state.node_names) return expected_name(node_in(self));
   return PyUnicode_FromString(name_of(self));
 }
 PyObject *repr(PyObject *self) {
@@ -60,9 +71,7 @@ PyTypeObject *type_of(plait_object *node) {
     Py_INCREF(state.node_type);
     return state.node_type;
   }
-  const plait_engine *e = role<plait_engine>(state.runtime);
-  const char *own = e ? e->node_name(e->ctx, node) : nullptr;
-  const Object name(expected_name(own ? own : "Node"));
+  const Object name(expected_name(node));
   if (!name) return nullptr;
   PyObject *type = PyDict_GetItemWithError(state.node_types, name.get());
   if (!type && PyErr_Occurred()) return nullptr;
@@ -86,6 +95,22 @@ PyObject *show_node_names(PyObject *, PyObject *names) {
   state.node_names = names == Py_None ? nullptr : names;
   Py_XINCREF(state.node_names);
   Py_XDECREF(before);
+  Py_RETURN_NONE;
+}
+
+// name_steps(names): operators of several steps name the node of their last one; empty: none does.
+PyObject *name_steps(PyObject *, PyObject *names) {
+  const Introspection *engine = introspection();
+  const Object list(PySequence_List(names));
+  if (!list) return nullptr;
+  std::vector<const char *> texts;
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list.get()); i++) {
+    texts.push_back(PyUnicode_AsUTF8(PyList_GET_ITEM(list.get(), i)));
+    if (!texts.back()) return nullptr;
+  }
+  const plait_status s =
+      engine ? engine->set_steps(this_thread(), texts.data(), texts.size()) : PLAIT_OK;
+  if (s < 0) return raise(s);
   Py_RETURN_NONE;
 }
 
@@ -218,6 +243,8 @@ PyMethodDef node_functions[] = {
     {"shown", entry<shown>, METH_O,
      "What programs see of a Node: a Function's context, or itself."},
     {"edges", entry<edges>, METH_O, "`next_functions` with Nodes alone."},
+    {"name_steps", entry<name_steps>, METH_O,
+     "name_steps(names, /)\n--\n\nLet operators of several steps name the node of their last one."},
     {"show_node_names", entry<show_node_names>, METH_O,
      "show_node_names(names, /)\n--\n\nLet nodes have other names, by their own ones, and a type "
      "for each; None ends it."},

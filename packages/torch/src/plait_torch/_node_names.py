@@ -1,8 +1,10 @@
 """The nodes of gradients as programs for PyTorch see them: ``grad_fn``, and the leaves' `variable`.
 
 The names of nodes are those of plait's operators, in PyTorch's form (``AddBackward0``). Where both
-have the same operator by other names, PyTorch's is shown. An operator that plait computes in one
-step, or in other steps, keeps the name of its last step: ``F.linear`` is ``LinearBackward0``.
+have the same operator by other names, PyTorch's is shown. An operator that is one step in PyTorch
+and several here names the node of its last step (`STEPS`). One that is one step here and several in
+PyTorch has the name of PyTorch's last step, which may depend on its arguments: ``F.linear`` of rows
+is ``AddmmBackward0``. Functions that are written in Python keep the name of their last step.
 """
 
 from __future__ import annotations
@@ -10,13 +12,13 @@ from __future__ import annotations
 import gc
 import sys
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import plait
 from plait_autograd import _autograd
 
-__all__ = ["NAMES", "bind", "unbind"]
+__all__ = ["NAMES", "STEPS", "bind", "unbind"]
 
 # plait's node, without "Backward", and PyTorch's
 _OPERATORS = {
@@ -24,15 +26,22 @@ _OPERATORS = {
     "Cast": "ToCopyBackward0",
     "ClampBetween": "ClampBackward1",
     "Conj": "ConjBackward0",
+    "Copy": "torch::autograd::CopyBackwards",
+    "FloorDivide": "torch::autograd::NotImplemented",
     "Conv2d": "ConvolutionBackward0",
     "Conv2dBackwardInput": "ConvolutionBackward0",
     "Deg2rad": "Deg2RadBackward0",
+    "Dense": "CloneBackward0",
     "DivTrunc": "DivBackward2",
     "Elu": "EluBackward0",
     "FftC2c": "FftC2CBackward0",
     "FftC2r": "FftC2RBackward0",
     "FftR2c": "FftR2CBackward0",
     "FrexpMantissa": "FrexpBackward0",
+    "Heaviside": "torch::autograd::NotImplemented",
+    "Imag": "SelectBackward0",
+    "Real": "SelectBackward0",
+    "UnsafeChunk": "UnsafeSplitBackward0",
     "GeluErf": "GeluBackward0",
     "GeluTanh": "GeluBackward0",
     "IndexPutTensors": "IndexPutBackward0",
@@ -70,10 +79,121 @@ _OPERATORS = {
     "Square": "PowBackward0",
     "SqueezeDim": "SqueezeBackward1",
     "ThresholdElements": "ThresholdBackward0",
-    "TrueDivide": "DivBackward0",
+    "AttentionForward": "ScaledDotProductFlashAttentionForCpuBackward0",
+    "BceElements": "BinaryCrossEntropyBackward0",
+    "EuclideanDistances": "CdistBackward0",
+    "LinalgEigvals": "LinalgEigBackward0",
+    "LuUnpack": "LinalgLuBackward0",
+    "NanmedianDim": "NanmedianBackward1",
+    "NativeDropout": "MulBackward0",
+    "NextafterElements": "NextafterBackward0",
+    "ReluElements": "ReluBackward0",
+    "Softsign": "DivBackward0",
+    "SpecialNdtr": "MulBackward1",
+    "Tanhshrink": "SubBackward0",
+    "PreluElements": "RreluWithNoiseBackward0",
+    # of operators of several steps
+    "AdaptiveAvgPool2d": "AdaptiveAvgPool2DBackward0",
+    "BatchNormBy": "NativeBatchNormBackward0",
+    "Chunk": "SplitBackward0",
+    "Cov": "SqueezeBackward0",
+    "Cross": "LinalgCrossBackward0",
+    "Kron": "UnsafeViewBackward0",
+    "Logdet": "WhereBackward0",
+    "PairwiseDistance": "NormBackward1",
+    "Prelu": "PreluKernelBackward0",
+    "Rrelu": "RreluWithNoiseBackward0",
+    "SmoothL1Loss": "SmoothL1LossBackward0",
+    "SplitSizes": "SplitWithSizesBackward0",
+    "Svd": "LinalgSvdBackward0",
+    "Tile": "RepeatBackward0",
 }
-NAMES = {f"{name}Backward": result for name, result in _OPERATORS.items()}
+
+
+def _by_second(name: str, number: str, tensor: str) -> Callable[[str, int], str]:
+    """Return the rule for a node's name: by whether the second argument is a number."""
+    return lambda letters, ndim: f"{name}Backward{number if letters[1:2] == 'o' else tensor}"
+
+
+def _by_first(name: str, number: str) -> Callable[[str, int], str]:
+    """Return the rule for a node's name: `number` if the first argument is one."""
+    return lambda letters, ndim: number if letters[:1] == "o" else f"{name}Backward0"
+
+
+def _pow(letters: str, ndim: int) -> str:
+    return f"PowBackward{2 if letters[:1] == 'o' else 0 if letters[1:2] == 'o' else 1}"
+
+
+def _linear(letters: str, ndim: int) -> str:
+    """The last step of ``F.linear``: a product of matrices, and a view for other inputs."""
+    bias = letters[2:3] == "t"
+    if ndim <= 2:
+        return "AddmmBackward0" if bias else "MmBackward0"
+    return "ViewBackward0" if bias else "UnsafeViewBackward0"
+
+
+def _nll(letters: str, ndim: int) -> str:
+    """The loss of a class for each row, or for each place of an image."""
+    return "NllLossBackward0" if ndim <= 1 else "NllLoss2DBackward0"
+
+
+_MODES = {
+    "nearest": ("UpsampleNearest1D", "UpsampleNearest2D", "UpsampleNearest3D"),
+    "nearest-exact": ("UpsampleNearestExact1D", "UpsampleNearestExact2D", "UpsampleNearestExact3D"),
+    "linear": ("UpsampleLinear1D", "UpsampleBilinear2D", "UpsampleTrilinear3D"),
+    "cubic": ("UpsampleBicubic2D",) * 3,
+}
+
+
+def _resampled(letters: str, ndim: int) -> str:
+    mode = letters.rpartition(" ")[2]
+    return f"{_MODES[mode][ndim - 3]}Backward0" if mode in _MODES else "ResampleBackward0"
+
+
+# the name by the arguments: a letter for each (`o`: no tensor, `t`: one that requires grad, `-`:
+# another tensor or none) and after spaces their texts, and the dimensions of the result
+_RULES: dict[str, Callable[[str, int], str]] = {
+    "Sub": _by_first("Sub", "RsubBackward1"),
+    "Sum": _by_second("Sum", "1", "0"),
+    "TrueDivide": _by_first("Div", "MulBackward0"),
+    "Div": _by_first("Div", "MulBackward0"),
+    "Mean": _by_second("Mean", "1", "0"),
+    "Fill": _by_second("Fill", "2", "3"),
+    "Fmod": _by_second("Fmod", "0", "1"),
+    "Resample": _resampled,
+    "Remainder": _by_second("Remainder", "0", "1"),
+    "CrossEntropyForward": _nll,
+    "Linear": _linear,
+    "NllLoss": _nll,
+    "Pow": _pow,
+}
+NAMES: dict[str, str | Callable[[str, int], str]] = {
+    **{f"{name}Backward": result for name, result in _OPERATORS.items()},
+    **{f"{name}Backward": rule for name, rule in _RULES.items()},
+}
 NAMES["CopySlices"] = "torch::autograd::CopySlices"
+# operators of several steps here that are one step in PyTorch
+STEPS = (
+    *("adaptive_avg_pool2d", "addbmm", "addmv", "addr", "aminmax", "baddbmm", "batch_norm_by"),
+    *("binary_cross_entropy", "binary_cross_entropy_with_logits", "cdist", "chunk", "complex"),
+    *(
+        "cov",
+        "cross",
+        "dist",
+        "flip",
+        "glu",
+        "huber_loss",
+        "index_copy",
+        "index_fill",
+        "index_fill_",
+    ),
+    *("index_reduce", "kron", "ldexp", "linalg_cross", "linalg_householder_product"),
+    *("linalg_lu", "logdet", "mse_loss", "mvlgamma", "nansum", "nextafter", "ormqr"),
+    *("pairwise_distance", "pdist", "polar", "prelu", "put", "renorm", "repeat", "roll"),
+    *("rot90", "rrelu", "rsub", "smooth_l1_loss", "split", "split.sizes", "split_with_sizes"),
+    *("stack", "svd", "take", "tile", "trace", "triangular_solve", "unbind", "unsafe_chunk"),
+    *("unsafe_split", "unsafe_split_with_sizes", "vdot"),
+)
 _KEY = "plait_torch.variable"
 
 
@@ -116,6 +236,7 @@ def _tensors() -> Iterator[Any]:
 def bind() -> None:
     """Show PyTorch's names."""
     _autograd.show_node_names(NAMES)
+    _autograd.name_steps(STEPS)
     node: Any = _autograd.Node
     node.variable = property(_variable)
 
@@ -123,5 +244,6 @@ def bind() -> None:
 def unbind() -> None:
     """Show plait's names again."""
     _autograd.show_node_names(None)
+    _autograd.name_steps(())
     node: Any = _autograd.Node
     del node.variable

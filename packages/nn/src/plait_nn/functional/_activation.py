@@ -255,11 +255,9 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
                 f"prelu: `weight` must have 1 or {channels} elements for input "
                 f"{tuple(input.shape)}; got shape {tuple(weight.shape)}"
             )
-        weight = weight.reshape((1, channels) + (1,) * (input.ndim - 2))
     else:
         weight = weight.reshape(())
-    input, weight = cast_for_products(input, weight)
-    return pc.where(input > 0, input, weight * input)
+    return operators.prelu(*cast_for_products(input, weight))
 
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:
@@ -281,8 +279,7 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
         raise ArgumentError(
             f"glu: `dim` must have an even size; got {size} at dim {dim} of {tuple(input.shape)}"
         )
-    half = size // 2
-    return input.narrow(dim, 0, half) * pc.sigmoid(input.narrow(dim, half, half))
+    return operators.glu(input, dim)
 
 
 def _implicit_dim(function: str, ndim: int) -> int:
