@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pathlib
 import re
+import subprocess
 import sys
 
 import pytest
@@ -14,6 +15,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 import interpreters  # noqa: E402
 import nightly  # noqa: E402
 import release  # noqa: E402
+import release_tag  # noqa: E402
 
 
 def _python(path: pathlib.Path, text: str, status: int = 0) -> str:
@@ -159,3 +161,42 @@ def test_nightly_sessions_continue_after_a_failure(
     text = (tmp_path / "results/nightly/release.log").read_text()
     assert text.endswith("-s release -- --keep --allow-missing\n")
     assert nightly.main(["array-api"]) == 0
+
+
+def test_a_release_is_committed_and_tagged(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for role in ("AUTHOR", "COMMITTER"):
+        monkeypatch.setenv(f"GIT_{role}_NAME", "A")
+        monkeypatch.setenv(f"GIT_{role}_EMAIL", "a@example.org")
+
+    def git(*words: str) -> str:
+        command = ["git", "-C", str(tmp_path), *words]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+    git("init", "--quiet")
+    (tmp_path / "changes").mkdir()
+    (tmp_path / "changes" / "a.md").write_text("- More.\n")
+    (tmp_path / "CHANGELOG.md").write_text("# Changelog\n")
+    git("add", ".")
+    git("commit", "--quiet", "--message", "First")
+    release_tag.check_taggable(tmp_path, "0.3.0")
+    (tmp_path / "changes" / "a.md").unlink()
+    (tmp_path / "CHANGELOG.md").write_text("# Changelog\n## 0.3.0 (today)\n")
+    with pytest.raises(ValueError, match=r"a tree without changes, and 2 files .* CHANGELOG.md"):
+        release_tag.check_taggable(tmp_path, "0.3.0")
+    text = release_tag.tag(tmp_path, "0.3.0", "0.3.0 (today)\n\n### plait\n- More.")
+    assert "annotated tag v0.3.0; push it" in text
+    assert git("cat-file", "-t", "v0.3.0") == "tag"
+    assert "### plait\n- More." in git("tag", "--list", "--format=%(contents)")
+    assert git("log", "-1", "--format=%s") == "Release 0.3.0"
+    assert git("status", "--porcelain") == ""
+    with pytest.raises(ValueError, match=r"git has the tag v0.3.0; raise the version"):
+        release_tag.check_taggable(tmp_path, "0.3.0")
+
+
+def test_a_tag_needs_a_whole_release(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (["--tag", "--keep"], ["--tag", "--step", "wheels"]):
+        with pytest.raises(SystemExit):
+            release.main(words)
+        assert "--tag is for a whole release" in capsys.readouterr().err

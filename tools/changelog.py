@@ -26,7 +26,7 @@ from collections.abc import Iterator, Sequence
 from package_graph import ROOT, load_all
 from versions import version
 
-__all__ = ["fragments", "gather", "main", "merged", "page", "violations"]
+__all__ = ["fragments", "gather", "main", "merged", "page", "section", "violations"]
 
 TITLE = "# Changelog\nWhat users notice, by version and package. New versions are above.\n"
 DOCUMENTATION = "docs"
@@ -95,6 +95,22 @@ def page(root: pathlib.Path = ROOT) -> str:
             lines += ["", f"### {heading}", *entries[heading]]
         sections.insert(0, "\n".join(lines) + "\n\n")
     return "## ".join([title, *sections])
+
+
+def section(root: pathlib.Path, version: str) -> str:
+    """Return the section of a version, from its title on.
+
+    Raises:
+        ValueError: CHANGELOG.md has none, or it exceeds a limit.
+    """
+    text = (root / "CHANGELOG.md").read_text(encoding="utf-8")
+    for line in violations(text):
+        if f" {version}: " in line:
+            raise ValueError(line)
+    for each in _SECTION.split(text)[1:]:
+        if each.startswith(f"{version} "):
+            return each.strip()
+    raise ValueError(f"CHANGELOG.md: a section of {version} is required")
 
 
 def _write(new: str, date: str, summary: str, entries: Entries) -> str:

@@ -1,6 +1,6 @@
 """Build a release in dist/, try it on every Python and system at hand, and write CHANGELOG.md.
 
-    python tools/release.py [--keep] [--allow-missing] [--step NAME ...]
+    python tools/release.py [--keep | --tag] [--allow-missing] [--step NAME ...]
 
 The steps, all of them by default:
 
@@ -15,6 +15,9 @@ The steps, all of them by default:
 - ``debian``: the same on another release of Debian, in a folder, without a network.
 - ``aarch64``: wheels for aarch64 are compiled here, and the quick tests pass under emulation.
 - ``changelog``: tools/changelog.py, if all other steps went well; ``--keep`` prints it only.
+  ``--tag`` commits it and makes the annotated tag of the version, such as v0.3.0, which has the
+  version's section as its message. It needs all steps and a tree without changes. Nothing is
+  pushed.
 
 The quick tests are tests/quick and packages/*/tests/test_bare_*.py. When pip installs packages of
 ours, it sees dist/ and a folder with wheels of other projects, but no index. dist/ has what the
@@ -37,8 +40,10 @@ from collections.abc import Callable, Iterator, Sequence
 import contents
 import interpreters
 import other_systems
-from changelog import gather
+import versions
+from changelog import gather, section
 from package_graph import ROOT, build_order, closure, load_all
+from release_tag import check_taggable, tag
 
 from wheels import BUILD_TOOLS, Builder, copy_sources, source_files
 
@@ -385,8 +390,13 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--keep", action="store_true", help="print the changelog, keep fragments")
     parser.add_argument("--allow-missing", action="store_true", help="Pythons may be missing")
     parser.add_argument("--step", action="append", choices=STEPS, help="this step; default: all")
+    parser.add_argument("--tag", action="store_true", help="commit the changelog, and tag it")
     parser.add_argument("--debian", default="trixie", help="the other release of Debian")
     flags = parser.parse_args(arguments)
+    if flags.tag and (flags.keep or flags.step):
+        parser.error("--tag is for a whole release: without --keep and --step")
+    if flags.tag:
+        check_taggable(ROOT, versions.version())
     steps = [step for step in STEPS if step in (flags.step or STEPS)]
     release = Release(
         ROOT / "dist",
@@ -399,6 +409,9 @@ def main(arguments: Sequence[str]) -> int:
     if "changelog" in steps and (well or flags.keep):
         try:
             print(gather(keep=flags.keep))
+            if flags.tag:
+                new = versions.version()
+                print(tag(ROOT, new, section(ROOT, new)))
         except ValueError as error:
             print(error, file=sys.stderr)
             return 1
