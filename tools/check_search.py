@@ -1,6 +1,6 @@
 """Fail where the search of the built site does not answer what people type.
 
-    python tools/check_search.py docs/_build/html                    # all questions of QUESTIONS
+    python tools/check_search.py docs/_build/html                    # all questions of this file
     python tools/check_search.py docs/_build/html "early stopping"   # print the pages for this one
 
 The site's own JavaScript searches (tools/search_site.js), so Node is required: `node` of the path,
@@ -18,7 +18,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 
-__all__ = ["FIRST", "QUESTIONS", "main", "search", "unanswered"]
+__all__ = ["FIRST", "QUESTIONS", "SENTENCES", "main", "search", "unanswered"]
 
 FIRST = 3
 """So many pages of an answer are looked at; one of the question's pages must be among them."""
@@ -95,6 +95,54 @@ QUESTIONS: dict[str, tuple[str, ...]] = {
 }
 """What people type, and the pages that answer it; a name that ends in `/` has all below it."""
 
+SENTENCES: dict[str, tuple[str, ...]] = {
+    "train mnist classifier": ("guides/training",),
+    "early stopping learning rate schedule": ("guides/training",),
+    "how to freeze layers and fine tune the last one": ("guides/training",),
+    "resume training after a crash": ("guides/training",),
+    "accumulate gradients over several batches": ("guides/training",),
+    "gradient clipping exploding gradients": ("guides/training",),
+    "custom dataset from csv file": ("guides/data",),
+    "pad variable length sequences in a batch": ("guides/data",),
+    "classify my own images in a folder": ("recipes/image_folder",),
+    "fine tune bert for text classification": ("recipes/fine_tune_bert",),
+    "save and load model weights": ("guides/checkpoints",),
+    "load a pytorch checkpoint state_dict": ("guides/checkpoints",),
+    "convert numpy array to tensor": ("guides/arrays",),
+    "half precision training": ("guides/precision",),
+    "quantize model to int8": ("guides/precision",),
+    "loss becomes nan after a few epochs": ("guides/debugging",),
+    "out of memory error during training": ("guides/debugging",),
+    "mat1 and mat2 shapes cannot be multiplied": ("guides/debugging",),
+    "memory grows every iteration": ("guides/debugging",),
+    "how do i debug a wrong gradient": ("guides/debugging",),
+    "same results on every run": ("guides/reproducibility",),
+    "plot training loss with tensorboard": ("guides/plotting",),
+    "profile slow program": ("recipes/read_profile",),
+    "measure time of each operator": ("guides/profiling",),
+    "set number of threads": ("guides/performance",),
+    "how to use multiple gpus": ("guides/distributed",),
+    "train with several processes on one machine": ("guides/distributed",),
+    "train on two machines over the network": ("guides/distributed", "recipes/two_machines"),
+    "share tensor between processes": ("guides/multiprocessing",),
+    "export onnx": ("guides/onnx",),
+    "load torchscript model": ("guides/torchscript",),
+    "compile model for faster inference": ("guides/graphs",),
+    "run model without python": ("guides/deploy",),
+    "serve a model as a rest api": ("recipes/http_server",),
+    "run a network in the browser": ("guides/browser",),
+    "use model from rust": ("guides/languages",),
+    "cross compile for raspberry pi": ("guides/bundles",),
+    "run existing pytorch code unchanged": ("guides/pytorch",),
+    "install without internet connection": ("guides/installing",),
+    "write my own layer": ("tutorial/custom-layer",),
+    "custom autograd function backward": ("tutorial/custom-function",),
+    "jacobian of a function": ("guides/autograd", "tutorial/custom-function"),
+    "write a cuda kernel": ("tutorial/kernel-for-gpus",),
+    "replace one package by another": ("guides/replacing",),
+}
+"""Questions of several words, as people type them, and the pages that must be found first."""
+
 
 def _node() -> str:
     node = shutil.which("node")
@@ -123,13 +171,20 @@ def search(site: pathlib.Path, queries: Sequence[str]) -> list[list[str]]:
 
 
 def unanswered(site: pathlib.Path) -> Iterator[str]:
-    """Yield a line for each question whose pages are not among the first results."""
-    for (query, pages), found in zip(QUESTIONS.items(), search(site, list(QUESTIONS)), strict=True):
-        first = found[:FIRST]
+    """Yield a line for each question whose pages are not where they must be among the results."""
+    asked = [
+        (query, pages, count)
+        for questions, count in ((QUESTIONS, FIRST), (SENTENCES, 1))
+        for query, pages in questions.items()
+    ]
+    results = search(site, [query for query, _, _ in asked])
+    for (query, pages, count), found in zip(asked, results, strict=True):
+        first = found[:count]
         if not any(
             f"{page}/".startswith(f"{each.rstrip('/')}/") for page in first for each in pages
         ):
-            yield f"{query!r}: {' or '.join(pages)} is required first; found {', '.join(first)}"
+            wanted = f"{' or '.join(pages)} is required among the first {count}"
+            yield f"{query!r}: {wanted}; found {', '.join(first)}"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -141,7 +196,8 @@ def main(arguments: Sequence[str]) -> int:
         return 0
     errors = list(unanswered(site))
     print(*errors, sep="\n", file=sys.stderr)
-    print(f"check_search: {len(QUESTIONS) - len(errors)} of {len(QUESTIONS)} questions")
+    count = len(QUESTIONS) + len(SENTENCES)
+    print(f"check_search: {count - len(errors)} of {count} questions")
     return bool(errors)
 
 

@@ -1,7 +1,8 @@
 // Answer searches as the site does: node search_site.js FOLDER < QUERIES > RESULTS
 //
 // FOLDER is the built site. QUERIES is a JSON list of texts; RESULTS is a list that has the pages of
-// each, best first. The site's own scripts search; of a browser they get what they ask for here.
+// each, best first. The scripts of the page of results search, in its order, from Sphinx's own on;
+// of a browser they get what they ask for here.
 "use strict";
 
 const fs = require("fs");
@@ -18,7 +19,9 @@ const context = vm.createContext({
   document: { getElementById: () => null },
 });
 context.window = context;
-for (const name of ["_static/language_data.js", "_static/searchtools.js", "searchindex.js"])
+const page = fs.readFileSync(path.join(folder, "search.html"), "utf-8");
+const scripts = [...page.matchAll(/<script src="([^"?]+)/g)].map(([, name]) => name);
+for (const name of scripts.slice(scripts.indexOf("_static/searchtools.js")))
   vm.runInContext(fs.readFileSync(path.join(folder, name), "utf-8"), context, name);
 context.queries = JSON.parse(fs.readFileSync(0, "utf-8"));
 const results = vm.runInContext(

@@ -17,5 +17,7 @@ var Scorer = (() => {
     partialTitle: 7,
     term: 5,
     partialTerm: 2,
+    // factor of the mean over the words of a query that has several (search_words.js)
+    several: 3,
   };
 })();
