@@ -1,9 +1,9 @@
 /* Searches of several words: a page need not have all of them.
 
    Sphinx's own search lists the pages that have every word. This one lists those with at least half
-   of the words, counted by weight: a word weighs more the fewer pages have it. A page's score is
-   the mean over the words of where it has each: in a title or an entry of the index, or in its text,
-   exactly or as a part of another word. A word that no page has is left out. */
+   of the words. A page's score is the mean over the words of where it has each: in a title or an
+   entry of the index, or in its text, exactly or as a part of another word. A word weighs more the
+   fewer pages have it; one that no page has is left out. */
 "use strict";
 
 Search.performTermsSearch = (searchTerms, excludedTerms) => {
@@ -48,17 +48,17 @@ Search.performTermsSearch = (searchTerms, excludedTerms) => {
     .filter((scores) => scores.size > 0)
     .map((scores) => ({ scores, weight: Math.log(1 + docnames.length / scores.size) }));
   const total = words.reduce((sum, { weight }) => sum + weight, 0);
-  const found = new Map(); // file -> [weight of its words, sum of their weighted scores]
+  const found = new Map(); // file -> [number of its words, sum of their weighted scores]
   for (const { scores, weight } of words)
     for (const [file, score] of scores) {
-      const [covered, sum] = found.get(file) ?? [0, 0];
-      found.set(file, [covered + weight, sum + weight * score]);
+      const [count, sum] = found.get(file) ?? [0, 0];
+      found.set(file, [count + 1, sum + weight * score]);
     }
   const excluded = new Set(
     [...excludedTerms].flatMap((term) => [...files(terms, term), ...files(titleterms, term)]),
   );
   return [...found]
-    .filter(([file, [covered]]) => covered >= total / 2 && !excluded.has(file))
+    .filter(([file, [count]]) => count >= words.length / 2 && !excluded.has(file))
     .map(([file, [, sum]]) => [
       docnames[file],
       titles[file],
