@@ -88,13 +88,13 @@ def test_an_unknown_declaration_is_an_error_with_its_line(text: str, error: str)
 
 def test_parameters_of_run_h_have_roles() -> None:
     functions = {f.name: f for f in MODEL.header("run.h").functions}
-    assert len(functions) == 14
+    assert len(functions) == 12
     assert model.roles(functions["plait_run_open"]) == ["string", "settings", "handle_out"]
     expected = ["handle", "number", "number", "data", "nbytes", "number"]
     assert model.roles(functions["plait_run_set"]) == expected
     assert model.roles(functions["plait_run_save_memory"]) == ["handle", "data_out", "nbytes_out"]
     status = {name for name, each in functions.items() if model.returns_status(each)}
-    names = "open open_memory get set execute number set_number save save_memory"
+    names = "open open_memory get set execute save save_memory"
     assert status == {f"plait_run_{name}" for name in names.split()}
 
 

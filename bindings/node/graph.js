@@ -84,10 +84,13 @@ class Graph {
     return this.#read('weight', name);
   }
   number(name) {
-    return native.run_number(this.#handle, this.#index('number', name));
+    return this.#read('number', name)[0];
   }
   setNumber(name, value) {
-    native.run_set_number(this.#handle, this.#index('number', name), value);
+    if (typeof value !== 'number') {
+      throw failure(TypeError, 'TYPE_ERROR', `setNumber: ${name} must be a number, got ${typeof value}`);
+    }
+    this.#write('number', name, new Float64Array([value]));
   }
   // Write graph, weights and numbers as they are now to a file.
   save(path) {

@@ -29,10 +29,11 @@ static int train(plait_run *run) {
   const int lr = plait_run_find(run, PLAIT_RUN_NUMBER, "adam.0.lr");
   for (int step = 0; !code && step < 100; step++) {
     plait_run_tensor loss = {.size = sizeof loss};
-    double now = 0;
+    plait_run_tensor rate = {.size = sizeof rate};
     if (step == 50 && lr >= 0) {
-      code = plait_run_number(run, (uint32_t)lr, &now);
-      if (!code) code = plait_run_set_number(run, (uint32_t)lr, now / 2);
+      code = plait_run_get(run, PLAIT_RUN_NUMBER, (uint32_t)lr, &rate);
+      const double half = code ? 0 : *(const double *)rate.data / 2;
+      if (!code) code = plait_run_set(run, PLAIT_RUN_NUMBER, (uint32_t)lr, &half, sizeof half, 0);
     }
     if (!code) code = plait_run_execute(run);
     if (!code) code = plait_run_get(run, PLAIT_RUN_OUTPUT, 0, &loss);

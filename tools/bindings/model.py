@@ -160,7 +160,7 @@ def roles(function: Function) -> list[str]:
     """Return what each parameter of a function in run.h is for.
 
     "handle": the opened file; "handle_out": where a new one is stored; "string"; "settings": a
-    struct that is read, or NULL; "description": a struct that is filled; "number_out"; "data" and
+    struct that is read, or NULL; "description": a struct that is filled; "data" and
     its "nbytes", also with "_out"; "number" for all others. Bindings treat each of them in one way.
     """
     result: list[str] = []
@@ -178,8 +178,6 @@ def roles(function: Function) -> list[str]:
             result.append("data")
         elif target.name == "uint64_t":
             result.append("nbytes_out")
-        elif target.name == "double":
-            result.append("number_out")
         elif target.name == "plait_run":
             result.append("handle")
         else:

@@ -52,13 +52,11 @@ def _glue(function: Function) -> list[str]:
         elif role == "nbytes":
             words.append(f"{words[-1].removesuffix('.data')}.size")
             continue
-        elif role in ("description", "number_out"):
-            type = "plait_run_tensor" if role == "description" else "double"
-            before.append(f"  {type} {own} = {{}};")
-            if role == "description":
-                before.append(f"  {own}.size = sizeof {own};")
+        elif role == "description":
+            before.append(f"  plait_run_tensor {own} = {{}};")
+            before.append(f"  {own}.size = sizeof {own};")
             words.append(f"&{own}")
-            result = f"c.{'description' if role == 'description' else 'number_value'}({own})"
+            result = f"c.description({own})"
             continue
         else:
             before.append(f"  const auto {own} = c.integer<{parameter.type.name}>({place});")

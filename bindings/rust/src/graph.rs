@@ -238,16 +238,12 @@ impl Graph {
 
     /// A number, such as a learning rate or a free size.
     pub fn number(&mut self, name: &str) -> Result<f64> {
-        let index = self.index(Part::Number, name)?;
-        let mut value = 0.0;
-        self.check(unsafe { (self.functions.plait_run_number)(self.handle, index, &mut value) })?;
-        Ok(value)
+        Ok(self.read(Part::Number, name)?[0])
     }
 
     /// Set a number, from the next run on.
     pub fn set_number(&mut self, name: &str, value: f64) -> Result<()> {
-        let index = self.index(Part::Number, name)?;
-        self.check(unsafe { (self.functions.plait_run_set_number)(self.handle, index, value) })
+        self.write(Part::Number, name, &[value])
     }
 
     /// Write graph, weights and numbers as they are now to a file.

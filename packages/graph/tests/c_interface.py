@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+import struct
 from typing import Any
 
 INPUT, OUTPUT, WEIGHT, NUMBER = 1, 2, 3, 4
@@ -43,7 +44,6 @@ def load(path: str) -> ctypes.CDLL:
     library = ctypes.CDLL(path)
     handle, text, u32, u64 = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint32, ctypes.c_uint64
     whole = ctypes.c_int
-    number = ctypes.POINTER(ctypes.c_double)
     arguments: dict[str, tuple[Any, list[Any]]] = {
         "open": (whole, [text, ctypes.POINTER(Settings), ctypes.POINTER(handle)]),
         "open_memory": (
@@ -57,8 +57,6 @@ def load(path: str) -> ctypes.CDLL:
         "get": (whole, [handle, whole, u32, ctypes.POINTER(Tensor)]),
         "set": (whole, [handle, whole, u32, ctypes.c_void_p, u64, u32]),
         "execute": (whole, [handle]),
-        "number": (whole, [handle, u32, number]),
-        "set_number": (whole, [handle, u32, ctypes.c_double]),
         "save": (whole, [handle, text]),
         "save_memory": (whole, [handle, ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(u64)]),
         "memory": (u64, [handle]),
@@ -138,13 +136,13 @@ class Run:
 
     def number(self, index: int) -> float:
         """Return a number."""
-        value = ctypes.c_double()
-        self._check(self._library.plait_run_number(self.handle, index, ctypes.byref(value)))
-        return value.value
+        dtype, shape, data = self.read(NUMBER, index)
+        assert (dtype, shape) == ("float64", ())
+        return float(struct.unpack("d", data)[0])
 
     def set_number(self, index: int, value: float) -> None:
         """Set a number."""
-        self._check(self._library.plait_run_set_number(self.handle, index, value))
+        self.set(NUMBER, index, struct.pack("d", value))
 
     def save(self, path: str) -> None:
         """Write the graph to a file."""

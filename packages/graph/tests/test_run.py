@@ -395,17 +395,20 @@ def test_errors_name_the_argument(run: Any, library: ctypes.CDLL) -> None:
     check(-4, null, run.set, c.INPUT, 0, None, 12)
     check(-5, "plait_run_get: there is no output 1; the graph has 1", run.get, c.OUTPUT, 1)
     check(-4, "plait_run_get: there is no kind 9", run.get, 9, 0)
-    kind = "plait_run_set: inputs and weights are set, not an output"
+    kind = "plait_run_set: an output cannot be set"
     check(-4, kind, run.set, c.OUTPUT, 0, bytes(12))
-    flags = "plait_run_set: unknown flags, or a weight that is borrowed"
+    flags = "plait_run_set: unknown flags, or a weight or number that is borrowed"
     check(-4, flags, run.set, c.WEIGHT, 0, bytes(12), 12, c.BORROW)
     aligned = 'plait_run_set: the input "x" is borrowed: `data` must be a multiple of 4'
     array = np.zeros(4, np.float32)
     check(-4, aligned, run.set, c.INPUT, 0, array.ctypes.data + 1, 12, c.BORROW)
-    whole = 'plait_run_set_number: the number "step" is an integer, got 1.500000'
+    whole = 'plait_run_set: the number "step" is an integer, got 1.500000'
     check(-4, whole, run.set_number, 1, 1.5)
-    check(-4, "plait_run_set_number: a finite number is required", run.set_number, 0, float("nan"))
-    assert library.plait_run_error(run.handle).decode().endswith("required")
+    finite = 'plait_run_set: the number "lr" must be finite'
+    check(-4, finite, run.set_number, 0, float("nan"))
+    check(-4, flags, run.set, c.NUMBER, 0, bytes(8), 8, c.BORROW)
+    size = 'plait_run_set: the number "step" is float64 of shape (), which has 8 bytes; got 4'
+    check(-2, size, run.set, c.NUMBER, 1, bytes(4))
     tensor = c.Tensor(8)
     code = library.plait_run_get(run.handle, c.INPUT, 0, ctypes.byref(tensor))
     assert (code, tensor.name) == (-4, None)

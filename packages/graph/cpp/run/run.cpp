@@ -29,6 +29,7 @@ struct plait_run {
   std::vector<bool> is_borrowed;      // by input
   std::vector<plait_tensor *> list;   // of the inputs
   std::vector<Tensor> copies;     // on the host, that `plait_run_get` gave
+  std::vector<double> numbers;    // that `plait_run_get` gave
   std::vector<char> saved;        // by `plait_run_save_memory`
 };
 
@@ -328,6 +329,7 @@ void load_file(plait_run *run, std::unique_ptr<ByteSource> source,
   sized->bind(thread, weights);
   run->inputs.resize(program->n_inputs());
   run->list.resize(program->n_inputs());
+  run->numbers.resize(program->numbers().size() + sized->sizes().size());
   run->is_borrowed.resize(program->n_inputs());
   run->copies.resize(program->n_weights() + program->n_inputs() + program->output_names().size());
   for (const auto &[key, value] : file.texts())
@@ -387,11 +389,18 @@ Tensor tensor_of(const plait_run &run, int kind, uint32_t i) {
   }
 }
 
+// Numbers are given to C as tensors without dimensions.
+const TensorType &number_type() {
+  static const TensorType type{dtype::float64, {kDLCPU, 0}, {}, {}};
+  return type;
+}
+
 const TensorType *type_of(const Program &program, int kind, uint32_t i) {
   switch (kind) {
     case PLAIT_RUN_INPUT: return &program.input_type(i);
     case PLAIT_RUN_OUTPUT: return program.output_type(i);
     case PLAIT_RUN_WEIGHT: return &program.weight_type(i);
+    case PLAIT_RUN_NUMBER: return &number_type();
     default: return nullptr;
   }
 }
@@ -408,6 +417,32 @@ Tensor on_host(plait_run *run, int kind, uint32_t i, const Tensor &tensor) {
   return copy;
 }
 
+double number_of(const plait_run &run, uint32_t i) {
+  const std::vector<Number> &numbers = run.program->numbers();
+  if (i >= numbers.size()) return double(run.sized->sizes()[i - numbers.size()].value);
+  return numbers[i].is_integer ? double(numbers[i].integer) : numbers[i].real;
+}
+
+void set_number(plait_run *run, uint32_t i, double value) {
+  std::vector<Number> &numbers = run->program->numbers();
+  const auto refuse = [&](const std::string &text) {
+    fail(PLAIT_RUN_VALUE_ERROR,
+         "plait_run_set: the number " + quote(name_at(*run, PLAIT_RUN_NUMBER, i)) + text);
+  };
+  if (!(value > -1.7e308 && value < 1.7e308)) refuse(" must be finite");
+  const bool is_size = i >= numbers.size();
+  const auto whole = value > -9e18 && value < 9e18 ? int64_t(value) : 0;
+  if ((is_size || numbers[i].is_integer) && double(whole) != value)
+    refuse(" is an integer, got " + std::to_string(value));
+  if (is_size) {
+    run->sized->set_size(runtime->thread(), i - numbers.size(), whole);
+    run->has_other_sizes = true;
+    return;
+  }
+  numbers[i].integer = numbers[i].is_integer ? whole : 0;
+  numbers[i].real = value;
+}
+
 void describe_tensor(plait_run *run, int kind, uint32_t i, plait_run_tensor *out) {
   Program &program = program_with(run, "plait_run_get", kind, i);
   if (!out || out->size < sizeof *out)
@@ -416,7 +451,13 @@ void describe_tensor(plait_run *run, int kind, uint32_t i, plait_run_tensor *out
   result.size = out->size;
   result.name = name_at(*run, kind, i).c_str();
   result.ndim = -1;
-  if (const Tensor tensor = tensor_of(*run, kind, i)) {
+  if (kind == PLAIT_RUN_NUMBER) {
+    run->numbers[i] = number_of(*run, i);
+    result.dtype = name(number_type().dtype);
+    result.ndim = 0;
+    result.data = &run->numbers[i];
+    result.nbytes = result.item_size = sizeof run->numbers[i];
+  } else if (const Tensor tensor = tensor_of(*run, kind, i)) {
     const Tensor host = on_host(run, kind, i, tensor);
     result.dtype = name(host.dtype());
     result.ndim = host.ndim();
@@ -520,12 +561,12 @@ int plait_run_set(plait_run *run, int kind, uint32_t index, const void *data, ui
                   uint32_t flags) {
   return guarded(run, [&] {
     program_with(run, "plait_run_set", kind, index);
-    if (kind != PLAIT_RUN_INPUT && kind != PLAIT_RUN_WEIGHT)
-      fail(PLAIT_RUN_VALUE_ERROR,
-           "plait_run_set: inputs and weights are set, not an " + std::string(describe(kind)));
+    if (kind == PLAIT_RUN_OUTPUT)
+      fail(PLAIT_RUN_VALUE_ERROR, "plait_run_set: an output cannot be set");
     const bool borrows = flags & PLAIT_RUN_BORROW;
     if (flags & ~uint32_t(PLAIT_RUN_BORROW) || (borrows && kind != PLAIT_RUN_INPUT))
-      fail(PLAIT_RUN_VALUE_ERROR, "plait_run_set: unknown flags, or a weight that is borrowed");
+      fail(PLAIT_RUN_VALUE_ERROR,
+           "plait_run_set: unknown flags, or a weight or number that is borrowed");
     plait_thread *thread = runtime->thread();
     if (kind == PLAIT_RUN_INPUT && nbytes != nbytes_of(run->program->input_type(index)) &&
         run->sized->fit_input(thread, index, nbytes)) {
@@ -535,7 +576,11 @@ int plait_run_set(plait_run *run, int kind, uint32_t index, const void *data, ui
     Program &program = *run->program;
     const TensorType &type = *type_of(program, kind, index);
     check_bytes(kind, name_at(*run, kind, index), type, data, nbytes);
-    if (kind == PLAIT_RUN_INPUT)
+    if (kind == PLAIT_RUN_NUMBER) {
+      double value;
+      std::memcpy(&value, data, sizeof value);
+      set_number(run, index, value);
+    } else if (kind == PLAIT_RUN_INPUT)
       set_input(thread, run, index, type, data, borrows);
     else
       copy_bytes(thread, program.weights()[index], type, data);
@@ -558,42 +603,6 @@ int plait_run_execute(plait_run *run) {
       run->outputs.clear();
       throw;
     }
-  });
-}
-
-int plait_run_number(plait_run *run, uint32_t index, double *value) {
-  return guarded(run, [&] {
-    Program &program = program_with(run, "plait_run_number", PLAIT_RUN_NUMBER, index);
-    if (!value) fail(PLAIT_RUN_VALUE_ERROR, "plait_run_number: `value` must not be NULL");
-    if (const size_t n = program.numbers().size(); index >= n) {
-      *value = double(run->sized->sizes()[index - n].value);
-      return;
-    }
-    const Number &number = program.numbers()[index];
-    *value = number.is_integer ? double(number.integer) : number.real;
-  });
-}
-
-int plait_run_set_number(plait_run *run, uint32_t index, double value) {
-  return guarded(run, [&] {
-    Program &program = program_with(run, "plait_run_set_number", PLAIT_RUN_NUMBER, index);
-    if (!(value > -1.7e308 && value < 1.7e308))
-      fail(PLAIT_RUN_VALUE_ERROR, "plait_run_set_number: a finite number is required");
-    const size_t n = program.numbers().size();
-    const bool is_size = index >= n;
-    const auto whole = value > -9e18 && value < 9e18 ? int64_t(value) : 0;
-    if ((is_size || program.numbers()[index].is_integer) && double(whole) != value)
-      fail(PLAIT_RUN_VALUE_ERROR, "plait_run_set_number: the number " +
-                                      quote(name_at(*run, PLAIT_RUN_NUMBER, index)) +
-                                      " is an integer, got " + std::to_string(value));
-    if (is_size) {
-      run->sized->set_size(runtime->thread(), index - n, whole);
-      run->has_other_sizes = true;
-      return;
-    }
-    Number &number = program.numbers()[index];
-    number.integer = number.is_integer ? whole : 0;
-    number.real = value;
   });
 }
 

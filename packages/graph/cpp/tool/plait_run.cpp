@@ -162,9 +162,8 @@ void describe(const Run &run) {
       std::printf("%s %s: %s\n", name, t.name, type_text(t).c_str());
     }
   for (uint32_t i = 0; i < run.count(PLAIT_RUN_NUMBER); i++) {
-    double value = 0;
-    run.check(plait_run_number(run.get(), i, &value));
-    std::printf("number %s: %g\n", run.at(PLAIT_RUN_NUMBER, i).name, value);
+    const plait_run_tensor t = run.at(PLAIT_RUN_NUMBER, i);
+    std::printf("number %s: %g\n", t.name, *static_cast<const double *>(t.data));
   }
   uint64_t nbytes = 0;
   for (uint32_t i = 0; i < run.count(PLAIT_RUN_WEIGHT); i++)
@@ -266,7 +265,8 @@ void work(const Options &o) {
     const double value = std::strtod(text.c_str(), &end);
     if (name.empty() || text.empty() || *end)
       throw std::runtime_error("--number: NAME=VALUE is required, got " + each);
-    run.check(plait_run_set_number(run.get(), run.find(PLAIT_RUN_NUMBER, "number", name), value));
+    const uint32_t i = run.find(PLAIT_RUN_NUMBER, "number", name);
+    run.check(plait_run_set(run.get(), PLAIT_RUN_NUMBER, i, &value, sizeof value, 0));
   }
   for (const std::string &each : o.weights) {
     const auto [name, path] = split(each);

@@ -307,17 +307,14 @@ export class Graph {
 
   /** The value of a number. */
   number(name) {
-    const at = this.#runtime.scratch;
-    this.#checked(this.#runtime.call("plait_run_number", this.#open(), this.#find(NUMBER, name), at));
-    return this.#runtime.view.getFloat64(at, true);
+    return this.#tensor(NUMBER, this.#find(NUMBER, name)).data[0];
   }
 
   /** Set a number, from the next run on. */
   setNumber(name, value) {
     if (typeof value !== "number")
       throw new PlaitError(`setNumber: ${name} must be a number, got ${typeof value}`, ERRORS.VALUE);
-    const index = this.#find(NUMBER, name);
-    this.#checked(this.#runtime.call("plait_run_set_number", this.#open(), index, value));
+    this.#set(NUMBER, name, new Float64Array([value]));
   }
 
   /** The bytes of a file with the graph, its weights and its numbers as they are now. */

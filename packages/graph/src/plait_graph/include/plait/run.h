@@ -133,11 +133,11 @@ PLAIT_RUN_API uint32_t plait_run_count(const plait_run *run, int kind);
 /** Return the index of the input, output, weight or number of that name, or -1. */
 PLAIT_RUN_API int plait_run_find(const plait_run *run, int kind, const char *name);
 
-/** Describe an input, an output, a weight, or of a number the name alone.
+/** Describe an input, an output, a weight or a number, which is a float64 without dimensions.
  *
  * Shapes are those for the sizes that are set; at first, those of the recording.
- * plait_run_tensor::data is NULL for a number, for an input that was not set, and for an output
- * before the first run. An output is valid until the next run, which may write to the same memory.
+ * plait_run_tensor::data is NULL for an input that was not set, and for an output before the first
+ * run. An output is valid until the next run, which may write to the same memory.
  * A tensor of another device is copied to the host.
  * @param tensor the caller sets its `size` */
 PLAIT_RUN_API int plait_run_get(plait_run *run, int kind, uint32_t index, plait_run_tensor *tensor);
@@ -150,11 +150,17 @@ enum {
   PLAIT_RUN_BORROW = 1,
 };
 
-/** Set an input or a weight to a copy of `data`. An input stays set for later runs.
+/** Set an input, a weight or a number to a copy of `data`. It stays set for later runs.
  *
  * If one size of an input is free, it may have any number of bytes that fits a value of that size,
- * which the call then sets, as ::plait_run_set_number does.
- * @param kind ::PLAIT_RUN_INPUT or ::PLAIT_RUN_WEIGHT
+ * which the call then sets.
+ *
+ * A number, such as a learning rate, is a `double`. One that is an integer in the graph takes only
+ * whole values. A free size changes the shapes that ::plait_run_get gives. An input that had
+ * another shape is no longer set, and outputs are gone. Sizes may be set one after the other:
+ * whether they fit together is checked at the next call of another kind. What was planned for
+ * sizes is kept, for the last eight.
+ * @param kind ::PLAIT_RUN_INPUT, ::PLAIT_RUN_WEIGHT or ::PLAIT_RUN_NUMBER
  * @param data all elements in C order, of the dtype and shape that ::plait_run_get gives
  * @param nbytes their number of bytes, which must be exact
  * @param flags ::PLAIT_RUN_BORROW, of inputs only, or 0 */
@@ -168,18 +174,6 @@ PLAIT_RUN_API int plait_run_set(plait_run *run, int kind, uint32_t index, const 
  * training graph is one step: it changes weights and numbers. After an error there are no outputs,
  * and weights that the graph changes may have changed. */
 PLAIT_RUN_API int plait_run_execute(plait_run *run);
-
-/** Give the value of a number, which is also that of the next run. */
-PLAIT_RUN_API int plait_run_number(plait_run *run, uint32_t index, double *value);
-
-/** Set a number, such as a learning rate, from the next run on. One that is an integer in the graph
- * takes only whole values.
- *
- * A free size changes the shapes that ::plait_run_get gives. An input that had another shape is no
- * longer set, and outputs are gone. Sizes may be set one after the other: whether they fit together
- * is checked at the next call of another kind. What was planned for sizes is kept, for the last
- * eight. */
-PLAIT_RUN_API int plait_run_set_number(plait_run *run, uint32_t index, double value);
 
 /** Write graph, weights and numbers as they are now to a file.
  *
