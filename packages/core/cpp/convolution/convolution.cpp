@@ -9,6 +9,7 @@
 #include "convolution/winograd_mode.h"
 
 #include "kernel/dense.h"
+#include "kernel/float_kernel.h"
 #include "kernel/settings.h"
 #include "linalg/gemm.h"
 #include "linalg/tile.h"
@@ -444,7 +445,7 @@ plait_status conv2d_backward_weight(plait_call *c) {
 }
 
 PLAIT_KERNEL("conv2d", conv2d);
-PLAIT_KERNEL("conv2d_activation", conv2d_activation);
+PLAIT_FLOAT_KERNEL("conv2d_activation", conv2d_activation);
 PLAIT_KERNEL("conv2d_backward_input", conv2d_backward_input);
 PLAIT_KERNEL("conv2d_backward_weight", conv2d_backward_weight);
 

@@ -2,6 +2,7 @@
 #include "kernel/fused.h"
 #include "kernel/transpose.h"
 #include "linalg/gemm.h"
+#include "linalg/product_sizes.h"
 #include "linalg/tile.h"
 
 namespace plait::core {
@@ -10,6 +11,17 @@ namespace {
 constexpr int64_t kOneRow = 2048;  // elements of an operand that is read for one row
 constexpr int64_t kTurned = 4096;  // elements of a transposed operand that are put in order
 constexpr int64_t kNarrow = 32;  // rows of a product with fewer columns than a vector has
+
+// Whether a product of the program is computed in each of the ways.
+template <class T>
+constexpr bool kSelectsNarrow =
+    any_product([](const ProductSizes &v) { return !v.is_known || (v.n < kLanes<T> && v.m >= 2); });
+constexpr bool kSelectsDense = any_product([](const ProductSizes &v) {
+  return !v.is_known || (!v.turned && v.m * v.n * v.k <= (v.m < 2 ? kOneRow : kDirect));
+});
+constexpr bool kSelectsTurned = any_product([](const ProductSizes &v) {
+  return !v.is_known || (v.turned && v.m >= 4 && v.n * v.k <= kTurned);
+});
 
 // R rows and V vectors of results, from operands that are not packed: store(row, vector, sums).
 template <class T, int R, int V, class F>
@@ -139,13 +151,18 @@ PLAIT_NOINLINE void turned_blocks(const Product<T> &p) {
 
 template <class T>
 bool gemm_direct(const Product<T> &p, const Batch &batch) {
-  if (p.n < kLanes<T>) return gemm_narrow(p, batch);
+  if (p.n < kLanes<T>) {
+    if constexpr (kSelectsNarrow<T>) return gemm_narrow(p, batch);
+    return false;
+  }
   if (p.m * p.n * p.k > (p.m < 2 ? kOneRow : kDirect)) return false;
-  if (p.b.columns == 1) return batch.in_turn(p, [](const Product<T> &q) { blocks(q); }), true;
+  if constexpr (kSelectsDense)
+    if (p.b.columns == 1) return batch.in_turn(p, [](const Product<T> &q) { blocks(q); }), true;
   // a few rows with few columns are as fast where they lie
   const int64_t least_rows = p.n < 2 * kLanes<T> ? 8 : 4;
   if (p.b.rows != 1 || p.m < least_rows || p.k * p.n > kTurned) return false;
-  return batch.in_turn(p, turned_blocks<T>), true;
+  if constexpr (kSelectsTurned) return batch.in_turn(p, turned_blocks<T>), true;
+  return false;
 }
 
 template bool gemm_direct(const Product<float> &, const Batch &);

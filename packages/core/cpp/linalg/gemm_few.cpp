@@ -5,6 +5,7 @@
 #include "kernel/fused.h"
 #include "kernel/integers.h"
 #include "linalg/gemm.h"
+#include "linalg/product_sizes.h"
 #include "linalg/tile.h"
 
 #if defined(__AVX__)
@@ -16,6 +17,17 @@ namespace {
 
 constexpr int64_t kUnitBytes = 1 << 17;  // of `many`, for one unit of parallel work
 constexpr int64_t kBlocks = 8;  // of a single sum, which are summed up side by side
+
+// Whether a product of the program has so many rows or columns, of the smaller number.
+constexpr bool selects_few(int64_t few) {
+  return any_product(
+      [few](const ProductSizes &v) { return !v.is_known || (v.m < v.n ? v.m : v.n) == few; });
+}
+constexpr bool kSelectsSingle =
+    any_product([](const ProductSizes &v) { return !v.is_known || (v.m == 1 && v.n == 1); });
+// Those of few rows with a matrix whose rows are contiguous.
+constexpr bool kSelectsColumns =
+    any_product([](const ProductSizes &v) { return !v.is_known || (!v.turned && v.m <= 4); });
 
 template <class T>
 constexpr int64_t kLine = 64 / int64_t(sizeof(T));  // elements of a line of the cache
@@ -51,7 +63,8 @@ FewRows<T> few_rows(const Product<T> &p) {
 // rows of few that these functions are made for
 template <class T>
 int64_t most_rows(const FewRows<T> &f) {
-  return f.many.columns == 1 ? kFewRows : f.many.rows == 1 ? 4 : 0;
+  if (kSelectsColumns && f.many.rows == 1 && f.many.columns != 1) return 4;
+  return f.many.columns == 1 ? kFewRows : 0;
 }
 
 // A vector whose halves are read from two places.
@@ -162,21 +175,21 @@ PLAIT_NOINLINE void chains(const T *x, int64_t apart, const SomeRows<T> &some, i
   }
 }
 
+template <int R>
+struct Rows {
+  static constexpr int value = R;
+};
+
 template <class T, int G>
 void chains_of(int64_t m, const T *x, int64_t apart, const SomeRows<T> &w, int64_t depth,
                int64_t ahead, T *sums, int64_t width) {
-  switch (m) {
-    case 1: return chains<T, 1, G>(x, apart, w, depth, ahead, sums, width);
-    case 2: return chains<T, 2, G>(x, apart, w, depth, ahead, sums, width);
-    case 3: return chains<T, 3, G>(x, apart, w, depth, ahead, sums, width);
-    case 4: return chains<T, 4, G>(x, apart, w, depth, ahead, sums, width);
-  }
-  if constexpr (G == 1) switch (m) {
-      case 5: return chains<T, 5, G>(x, apart, w, depth, ahead, sums, width);
-      case 6: return chains<T, 6, G>(x, apart, w, depth, ahead, sums, width);
-      case 7: return chains<T, 7, G>(x, apart, w, depth, ahead, sums, width);
-      case 8: return chains<T, 8, G>(x, apart, w, depth, ahead, sums, width);
-    }
+  const auto run = [&](auto rows) {
+    constexpr int R = decltype(rows)::value;
+    if constexpr (selects_few(R) && (G == 1 || R <= 4))
+      if (m == R) chains<T, R, G>(x, apart, w, depth, ahead, sums, width);
+  };
+  run(Rows<1>()), run(Rows<2>()), run(Rows<3>()), run(Rows<4>());
+  run(Rows<5>()), run(Rows<6>()), run(Rows<7>()), run(Rows<8>());
 }
 
 // total = a new sum, or has it added.
@@ -311,12 +324,12 @@ template <class T>
 void by_columns(const FewRows<T> &f, int64_t begin, int64_t end) {
   for (int64_t j = begin; j < end; j += kBeside<T>) {
     const int64_t n = least(kBeside<T>, end - j);
-    switch (f.m) {
-      case 1: some_columns<T, 1>(f, j, n); break;
-      case 2: some_columns<T, 2>(f, j, n); break;
-      case 3: some_columns<T, 3>(f, j, n); break;
-      default: some_columns<T, 4>(f, j, n);
-    }
+    const auto run = [&](auto rows) {
+      constexpr int R = decltype(rows)::value;
+      if constexpr (kSelectsColumns && selects_few(R))
+        if (f.m == R) some_columns<T, R>(f, j, n);
+    };
+    run(Rows<1>()), run(Rows<2>()), run(Rows<3>()), run(Rows<4>());
   }
 }
 
@@ -379,9 +392,18 @@ void one_result(const Product<T> &p) {
   *p.c = total;
 }
 
+// Whether the build has functions for so many rows of few.
+bool has_code(int64_t few) {
+  constexpr bool has[kFewRows + 1] = {true,           selects_few(1), selects_few(2),
+                                      selects_few(3), selects_few(4), selects_few(5),
+                                      selects_few(6), selects_few(7), selects_few(8)};
+  return has[few];
+}
+
 template <class T>
 void range(const FewRows<T> &f, int64_t begin, int64_t end) {
-  f.many.columns == 1 ? by_rows(f, begin, end) : by_columns(f, begin, end);
+  if (!kSelectsColumns || f.many.columns == 1) return by_rows(f, begin, end);
+  if constexpr (kSelectsColumns) by_columns(f, begin, end);
 }
 
 // Rows of many for a unit of parallel work, by the sizes alone.
@@ -397,9 +419,10 @@ int64_t grain(const FewRows<T> &f) {
 
 template <class T>
 bool gemm_few(const plait_call *c, const Product<T> &p) {
-  if (is_single(p)) return one_result(p), true;
+  if constexpr (kSelectsSingle)
+    if (is_single(p)) return one_result(p), true;
   FewRows<T> f = few_rows(p);
-  if (f.m > most_rows(f)) return false;
+  if (f.m > most_rows(f) || !has_code(f.m)) return false;
   const int64_t each = grain(f);
   if (f.n < 4 * each && f.k >= 4 * kDepth<T>) return false;
   Workspace space;
@@ -413,9 +436,10 @@ bool gemm_few(const plait_call *c, const Product<T> &p) {
 
 template <class T>
 bool gemm_few_serial(const Product<T> &p, const Batch &batch) {
-  if (is_single(p)) return batch.in_turn(p, one_result<T>), true;
+  if constexpr (kSelectsSingle)
+    if (is_single(p)) return batch.in_turn(p, one_result<T>), true;
   FewRows<T> f = few_rows(p);
-  if (f.m > most_rows(f)) return false;
+  if (f.m > most_rows(f) || !has_code(f.m)) return false;
   Workspace space;
   const bool packs = f.few.columns != 1;
   if (packs && !space.try_take(f.bytes())) return false;

@@ -4,12 +4,15 @@
 #include "kernel/fused.h"
 #include "kernel/integers.h"
 #include "linalg/gemm.h"
+#include "linalg/product_sizes.h"
 
 namespace plait::core {
 namespace {
 
 constexpr uint64_t kLarge = 1 << 24;  // bytes of a result that no core's cache keeps
 constexpr int64_t kUnit = 1 << 18;  // bytes of the result, for one unit of parallel work
+constexpr bool kSelectsShallow =
+    any_product([](const ProductSizes &v) { return !v.is_known || v.k <= kFewRows; });
 template <class T>
 constexpr int64_t kBlockColumns =
     2048 / int64_t(sizeof(T));  // columns of a block, of which K rows stay in a cache
@@ -56,6 +59,7 @@ constexpr Row<T> kRows[kFewRows] = {one_row<T, 1>, one_row<T, 2>, one_row<T, 3>,
 
 template <class T>
 bool gemm_shallow(const plait_call *c, const Product<T> &p) {
+  if constexpr (!kSelectsShallow) return false;
   const uint64_t bytes = uint64_t(p.n) * sizeof(T);
   if (p.k > kFewRows || p.beta != T(0) || p.b.columns != 1) return false;
   if (p.n < kBlockColumns<T> || uint64_t(p.m) * bytes < kLarge) return false;

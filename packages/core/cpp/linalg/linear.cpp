@@ -1,9 +1,11 @@
 // Products of matrices with a term added: addmm and linear.
 #include "kernel/copy.h"
+#include "kernel/float_kernel.h"
 #include "kernel/packed_weight.h"
 #include "kernel/settings.h"
 #include "linalg/gemm.h"
 #include "linalg/packed.h"
+#include "linalg/product_sizes.h"
 #include "pointwise/math.h"
 
 namespace plait::core {
@@ -48,6 +50,8 @@ bool flatten(const DLTensor *t, Matrix<T> *m, int64_t *rows) {
 // Fewer rows read the weights where they are; with more of them packing is a small part.
 constexpr int64_t kPackedRows = 16, kMostPackedRows = 512;
 constexpr int64_t kPackedBytes = 64 << 20;  // of the largest weights that are packed
+constexpr bool kSelectsPacked =
+    any_product([](const ProductSizes &v) { return !v.is_known || v.m >= kPackedRows; });
 
 // Without gradients the weights are packed, and kept so. DECLINE: the usual product is as good.
 template <class T>
@@ -99,7 +103,7 @@ plait_status linear_as(const plait_call *c, const DLTensor *x, const DLTensor *w
       for (int64_t j = 0; j < n; j++) to[j] = b[j * bias->strides[0]];
     for (int64_t i = 1; i < rows; i++) memcpy(to + i * n, to, size_t(n) * sizeof(T));
   }
-  if constexpr (is_float<T>) {
+  if constexpr (is_float<T> && kSelectsPacked) {
     const plait_status s = linear_packed<T>(c, rows, a, w, bias != nullptr, to);
     if (s != PLAIT_DECLINE) return s;
   }
@@ -114,8 +118,8 @@ plait_status linear(plait_call *c) {
   return PLAIT_OK;
 }
 
-PLAIT_KERNEL("addmm", addmm);
-PLAIT_KERNEL("linear", linear);
+PLAIT_FLOAT_KERNEL("addmm", addmm);
+PLAIT_FLOAT_KERNEL("linear", linear);
 
 }  // namespace
 }  // namespace plait::core

@@ -2,6 +2,7 @@
 // window, row by row, or its place in the image.
 #include "convolution/convolution.h"
 #include "kernel/dense.h"
+#include "kernel/float_kernel.h"
 #include "pooling/pooling.h"
 #include "reduction/rows.h"
 
@@ -389,7 +390,7 @@ plait_status max_pool2d_backward(plait_call *c) {
 }
 
 PLAIT_KERNEL("max_pool2d", max_pool2d);
-PLAIT_KERNEL("native_max_pool2d", native_max_pool2d);
+PLAIT_FLOAT_KERNEL("native_max_pool2d", native_max_pool2d);
 PLAIT_KERNEL("native_max_pool2d_backward", native_max_pool2d_backward);
 PLAIT_KERNEL("max_pool2d_with_indices", max_pool2d_with_indices);
 PLAIT_KERNEL("max_pool2d_backward", max_pool2d_backward);

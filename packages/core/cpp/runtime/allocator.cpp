@@ -50,7 +50,7 @@ class Cache {
   void note_peak();
   uint64_t limit();
 
-  SlabClass small_[kSmallClasses];
+  static inline SlabClass small_[kSmallClasses];  // apart, as zeros take no room in a library
   SpinLock
       lock_;  // guards all below; never taken before a class's lock is released, except by lock_all
   BlockPool small_blocks_{4 << 10, 4 << 10, 256 << 10};

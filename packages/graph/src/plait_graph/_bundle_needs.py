@@ -4,13 +4,25 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from collections.abc import Iterable, Iterator, Sequence
 
 from plait_graph._computation_graph import Graph, Node
 from plait_graph._values import Value
 from plait_graph.passes import infer_shapes
 
-__all__ = ["ALL", "Convolution", "Needs", "header", "joined", "needs_of"]
+__all__ = [
+    "ALL",
+    "KNOWN_PRODUCTS",
+    "Convolution",
+    "Needs",
+    "Product",
+    "header",
+    "joined",
+    "needs_of",
+    "products_header",
+    "register_code_header",
+]
 
 # Enumerators of plait::core::Kind.
 _KINDS = {
@@ -44,6 +56,9 @@ _COMPUTED_IN = {
     **dict.fromkeys((name for name in _KINDS if name.startswith("float8")), "float32"),
 }
 _ALWAYS = ("bool", "int64")  # conditions and positions
+_FLOATS = ("float32", "float64")
+# The operators whose products of matrices have sizes that are read from a graph.
+KNOWN_PRODUCTS = frozenset({"linear", "mm", "addmm", "conv2d", "conv2d_activation"})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,6 +76,19 @@ class Convolution:
 
 
 @dataclasses.dataclass(frozen=True)
+class Product:
+    """Sizes of a product of matrices, as ``plait::core::ProductSizes`` has them.
+
+    Attributes:
+        sizes: rows, columns and products of a sum; None if they are not known.
+        turned: whether the columns of the second matrix are contiguous.
+    """
+
+    sizes: tuple[int, int, int] | None
+    turned: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
 class Needs:
     """What a build has.
 
@@ -69,12 +97,16 @@ class Needs:
         dtypes: names.
         convolutions: their sizes; None are all.
         has_sizes: whether a graph has free sizes.
+        products: the sizes of matrix products of `KNOWN_PRODUCTS`.
+        of_floats: the operators all of whose calls have float32 or float64 alone.
     """
 
     operators: frozenset[str] | None
     dtypes: frozenset[str]
     convolutions: frozenset[Convolution] | None
     has_sizes: bool
+    products: frozenset[Product] = frozenset({Product(None)})
+    of_floats: frozenset[str] = frozenset()
 
 
 ALL = Needs(None, frozenset(_KINDS), None, True)
@@ -105,7 +137,53 @@ def needs_of(graph: Graph) -> Needs:
     nodes = [node for node in _nodes(graph) if "conv" in node.op]
     convolutions = frozenset(each for node in nodes for each in _convolutions(node))
     operators = {node.op for node in _nodes(graph) if not node.regions}
-    return Needs(frozenset(operators), frozenset(dtypes), convolutions, bool(graph.sizes))
+    products = {each for node in _nodes(graph) for each in _products(node)}
+    products |= {each for one in convolutions for each in _products_of(one)}
+    return Needs(
+        frozenset(operators),
+        frozenset(dtypes),
+        convolutions,
+        bool(graph.sizes),
+        frozenset(products),
+        frozenset(operators - {node.op for node in _nodes(graph) if not _is_of_floats(node)}),
+    )
+
+
+def _is_of_floats(node: Node) -> bool:
+    """Return whether a node reads and gives tensors of float32, or of float64, alone."""
+    values = [value for value in (*node.reads(), *node.defines()) if isinstance(value, Value)]
+    dtypes = {value.dtype.name if value.dtype else None for value in values}
+    return len(dtypes) == 1 and dtypes <= set(_FLOATS)
+
+
+def _products(node: Node) -> Iterator[Product]:
+    """Yield the sizes of a node's matrix product."""
+    if node.op not in KNOWN_PRODUCTS or "conv" in node.op:
+        return
+    shapes = [value.shape for value in node.reads() if isinstance(value, Value)]
+    a, b = shapes[-2:] if node.op != "linear" else shapes[:2]
+    known = [size for size in (*(a or ()), *(b or ())) if isinstance(size, int)]
+    if a is None or b is None or not a or len(b) != 2 or len(known) != len(a) + 2:
+        yield Product(None)
+        return
+    *rows, depth = known[:-2]
+    if node.op == "linear":
+        yield Product((math.prod(rows), known[-2], depth), turned=True)
+        return
+    for turned in (False, True):
+        yield Product((math.prod(rows), known[-1], depth), turned)
+
+
+def _products_of(convolution: Convolution) -> Iterator[Product]:
+    """Yield the product of filters and patches of a convolution's images."""
+    if convolution.sizes is None or not convolution.window:
+        yield Product(None)
+        return
+    images, channels, filters, rows, columns, _ = convolution.sizes
+    depth = channels * convolution.window**2
+    yield Product((filters, rows * columns, depth))
+    if rows * columns == 1:
+        yield Product((images, filters, depth), turned=True)
 
 
 def _convolutions(node: Node) -> Iterator[Convolution]:
@@ -138,7 +216,15 @@ def joined(all_needs: Sequence[Needs]) -> Needs:
         dtypes |= each.dtypes
         convolutions |= each.convolutions or set()
     has_sizes = any(each.has_sizes for each in all_needs)
-    return Needs(frozenset(operators), frozenset(dtypes), frozenset(convolutions), has_sizes)
+    others = {name for each in all_needs for name in (each.operators or set()) - each.of_floats}
+    return Needs(
+        frozenset(operators),
+        frozenset(dtypes),
+        frozenset(convolutions),
+        has_sizes,
+        frozenset().union(*(each.products for each in all_needs)),
+        frozenset(operators - others),
+    )
 
 
 def header(needs: Needs, operators: Iterable[str]) -> str:
@@ -171,7 +257,29 @@ def _literal(convolution: Convolution) -> str:
     known = convolution.sizes is not None
     numbers = (convolution.window, *(convolution.sizes or (0,) * 6))
     values = ", ".join(map(str, numbers))
-    return f"ConvolutionSizes{{{values}, {'true' if known else 'false'}}}"
+    return f"ConvolutionSizes{{{values}, {_word(known)}}}"
+
+
+def products_header(products: Iterable[Product]) -> str:
+    """Return the header of a build, which linalg/product_sizes.h includes."""
+    calls = []
+    for each in products:
+        known = each.sizes is not None
+        m, n, k = each.sizes or (0, 0, 0)
+        flags = f"{_word(each.turned)}, {_word(known)}"
+        calls.append(f"is(ProductSizes{{{m}, {n}, {k}, {flags}}})")
+    return f"""#pragma once
+namespace plait::core {{
+template <class Condition>
+constexpr bool any_product([[maybe_unused]] Condition is) {{
+  return {" || ".join(sorted(calls)) or "false"};
+}}
+}}  // namespace plait::core
+"""
+
+
+def _word(condition: bool) -> str:
+    return "true" if condition else "false"
 
 
 def register_code_header(needs: Needs, level: str) -> str:
@@ -181,21 +289,17 @@ def register_code_header(needs: Needs, level: str) -> str:
         needs: of the graph.
         level: the instructions of its kernels; ``"none"``: calls are not joined to register code.
     """
-
-    def word(condition: bool) -> str:
-        return "true" if condition else "false"
-
     selects = _selects(needs.operators or ())
     if needs.operators is None:
         selects = "constexpr bool selects(const char *) { return true; }"
     return f"""#pragma once
 namespace plait::graph {{
 {selects}
-constexpr bool kSelectsFloats = {word("float32" in needs.dtypes)};
-constexpr bool kSelectsDoubles = {word("float64" in needs.dtypes)};
-constexpr bool kSelectsSizes = {word(needs.has_sizes)};
-constexpr bool kSelectsBase = {word(level == "base")};
-constexpr bool kSelectsAvx2 = {word(level == "avx2")};
+constexpr bool kSelectsFloats = {_word("float32" in needs.dtypes)};
+constexpr bool kSelectsDoubles = {_word("float64" in needs.dtypes)};
+constexpr bool kSelectsSizes = {_word(needs.has_sizes)};
+constexpr bool kSelectsBase = {_word(level == "base")};
+constexpr bool kSelectsAvx2 = {_word(level == "avx2")};
 }}  // namespace plait::graph
 """
 

@@ -12,24 +12,37 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Literal
 
 import plait_abi
-from plait_graph._bundle_needs import Needs, header, register_code_header
-from plait_graph._objects import Job
+from plait_graph._bundle_needs import (
+    KNOWN_PRODUCTS,
+    Needs,
+    Product,
+    header,
+    products_header,
+    register_code_header,
+)
+from plait_graph._objects import WHOLE_PROGRAM, Job
 from plait_graph._webassembly import MACHINE, WITHOUT
 from plait_ops import specs
 from plait_ops.emit import selection
+from plait_ops.emit.kernels import emit as emit_kernels
 from plait_ops.spec import Composite, Operator, View
 
-__all__ = ["Level", "Selection", "select"]
+__all__ = ["Level", "Library", "Selection", "select", "served"]
 
 Level = Literal["avx2", "simd128", "base"]
 
-_SMALL = ("-Os", "-I.")  # what runs once for each call
-_RUN = (*_SMALL, '-DPLAIT_REGISTER_CODE="register_code.h"')
+# what runs once for each call
+_SMALL = ("-Os", "-I.")
+_JOINED = (*_SMALL, WHOLE_PROGRAM)
+_REGISTER_CODE = '-DPLAIT_REGISTER_CODE="register_code.h"'
 # no exception passes through a kernel
 _NO_UNWINDING = ("-fno-exceptions", "-fno-asynchronous-unwind-tables")
 _KERNELS = (*_NO_UNWINDING, "-I.", '-DPLAIT_SELECTION="selection.h"')
 # bundle.cpp defines their functions
 _REPLACED = ("libraries.cpp", "device_graph.cpp")
+# how kernels name the operator that they are registered for
+_REGISTERED = r'PLAIT_\w*KERNEL\w*\(\s*"([^"]+)"'
+_POINTWISE = r'PLAIT_POINTWISE\w*\(\w+, "([^"]+)"'
 # how sources written by hand name an operator that they call
 _CALLED = r'(?:\(\S*\bruntime,\s+|\(r,\s+|\bop\(|\.name == )"([a-z]\w*)"'
 
@@ -137,13 +150,19 @@ def select(needs: Needs, level: Level, machine: str) -> Selection:
     required = needs.operators is not None
     more = _optimizers(names - known, required, without=WITHOUT if wasm else ())
     called = _words(_CALLED, [abi, run, *more]) & known
-    operators = selection.closure(names | called)
-    generated = selection.emit(operators, sorted(_words(r"\bOp::(\w+)", [ops])))
+    with_kernel = served(needs.of_floats, kernels)
+    operators = selection.closure(names | called, with_kernel)
+    generated = selection.emit(operators, sorted(_words(r"\bOp::(\w+)", [ops])), with_kernel)
     generated["selection.h"] = header(needs, [each.name for each in operators])
+    products = set(needs.products)
+    if not KNOWN_PRODUCTS.issuperset(_multiplying(operators, kernels)):
+        products.add(Product(None))
+    generated["product_sizes_of_program.h"] = products_header(products)
     generated["register_code.h"] = register_code_header(needs, "none" if wasm else level)
     generated["bundle.cpp"] = _start([ops, core, kernels, *more])
+    small = _SMALL if wasm else _JOINED
     jobs = [
-        each.job(source, *(_RUN if each is run else _SMALL))
+        each.job(source, *small, *([_REGISTER_CODE] if each is run else []))
         for each in (abi, ops, core, run, *more)
         for source in each.sources
         if source.name not in _REPLACED
@@ -155,10 +174,42 @@ def select(needs: Needs, level: Level, machine: str) -> Selection:
             jobs.append(kernels.job(pathlib.Path(name), *kernel_flags))
         elif name.endswith(".cpp"):
             owner = run if name == "bundle.cpp" else ops
-            jobs.append(owner.job(pathlib.Path(name), *_SMALL))
+            jobs.append(owner.job(pathlib.Path(name), *small))
     result = Selection(generated, jobs, {}, kernels, kernel_flags)
     _add_kernels(result, operators, needs.operators or frozenset())
     return result
+
+
+def served(names: Collection[str], kernels: Library) -> set[str]:
+    """Return those of the names whose kernels decline no call of floating-point numbers."""
+    operators = [each for each in specs.all() if each.name in names]
+    loops = "".join(emit_kernels(operators).values())
+    served = set(re.findall(_POINTWISE, loops))
+    return served | (_words(r'PLAIT_FLOAT_KERNEL\("([^"]+)"', [kernels]) & set(names))
+
+
+def _multiplying(operators: Sequence[Operator], kernels: Library) -> set[str]:
+    """Return the operators whose kernels multiply matrices: their sources include its header."""
+    names = {each.name for each in operators}
+    return {
+        name
+        for source in kernels.sources
+        if "linalg/gemm.h" in _included(source, kernels.root / "cpp")
+        for name in re.findall(_REGISTERED, source.read_text(encoding="utf-8"))
+        if name in names
+    }
+
+
+def _included(source: pathlib.Path, folder: pathlib.Path) -> set[str]:
+    """Return the headers below a folder that a source includes, and that these include."""
+    found: set[str] = set()
+    todo = [source]
+    while todo:
+        text = todo.pop().read_text(encoding="utf-8")
+        new = set(re.findall(r'#include "([^"]+)"', text)) - found
+        found |= new
+        todo += [folder / name for name in new if (folder / name).is_file()]
+    return found
 
 
 def _optimizers(names: set[str], required: bool, without: Collection[str]) -> list[Library]:
@@ -232,9 +283,9 @@ def _add_kernels(
     """
     names = {each.name for each in operators}
     pointwise = "".join(result.generated.values())
-    found = set(re.findall(r'PLAIT_POINTWISE\w*\(\w+, "([^"]+)"', pointwise))
+    found = set(re.findall(_POINTWISE, pointwise))
     for source, text in _texts(result.kernels.sources):
-        registered = set(re.findall(r'PLAIT_\w*KERNEL\w*\(\s*"([^"]+)"', text))
+        registered = set(re.findall(_REGISTERED, text))
         found |= registered
         if registered & names or source.name == "plugin.cpp":
             result.sources.append(result.job(source))

@@ -9,14 +9,19 @@ import pathlib
 import re
 import shlex
 import subprocess
+import threading
 from collections.abc import Iterable, Sequence
 
-__all__ = ["Compiler", "Job", "link"]
+__all__ = ["WHOLE_PROGRAM", "Compiler", "Job", "link"]
 
 _COMMON = ("-std=c++17", "-g0", "-DNDEBUG", "-w")
 _HIDDEN = ("-fvisibility=hidden", "-fvisibility-inlines-hidden")
 _SECTIONS = ("-ffunction-sections", "-fdata-sections")
 _ELF = ("-fPIC", "-pthread", "-fno-semantic-interposition")
+# Optimization by the linker, of sources whose jobs ask for it.
+WHOLE_PROGRAM = "-flto=auto"
+# Relocations of a few bytes each; libraries of GNU's C library say that they need its version 2.36.
+_PACKED_RELOCATIONS = "-Wl,-z,pack-relative-relocs"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,6 +54,8 @@ class Compiler:
         self._flags = (*_COMMON, *_HIDDEN, *_SECTIONS, *flags)
         self._nm = nm
         self._n = 0
+        self._links: dict[str, bool] = {}
+        self._lock = threading.Lock()
 
     def compile(self, jobs: Iterable[Job]) -> list[pathlib.Path]:
         """Return the objects of the sources, compiled by all processors."""
@@ -64,8 +71,23 @@ class Compiler:
                 pool.shutdown(cancel_futures=True)
 
     def _object(self, job: Job, target: pathlib.Path) -> pathlib.Path:
-        self.run([*self._flags, *job.flags, "-c", job.source, "-o", target])
+        own = [f for f in job.flags if f != WHOLE_PROGRAM or self.links_with(f)]
+        self.run([*self._flags, *own, "-c", job.source, "-o", target])
         return target
+
+    def links_with(self, flag: str) -> bool:
+        """Return whether the compiler compiles and links a shared library with a flag."""
+        with self._lock:
+            if flag not in self._links:
+                source = self.folder / "empty.cpp"
+                source.write_text('extern "C" int plait_empty() { return 0; }\n')
+                try:
+                    self.run([flag, "-Werror", "-fPIC", "-shared", source.name, "-o", "empty.so"])
+                except RuntimeError:
+                    self._links[flag] = False
+                else:
+                    self._links[flag] = True
+            return self._links[flag]
 
     def run(self, arguments: Sequence[str | pathlib.Path]) -> None:
         """Run the compiler in its folder."""
@@ -122,13 +144,17 @@ def link(
     script = compiler.folder / "exports"
     script.write_text(f"{{ global: {exports}; local: *; }};\n")
     options = ["--as-needed", "--gc-sections", "-O1", "-s", "--build-id=none", "-z,defs"]
-    options += [f"-soname,{library.name}", f"--version-script={script}"]
+    options += ["-z,noseparate-code", f"-soname,{library.name}", f"--version-script={script}"]
+    optional = [f for f in (WHOLE_PROGRAM, _PACKED_RELOCATIONS) if compiler.links_with(f)]
     unfinished = library.with_name(f".{library.name}.{os.getpid()}")
     try:
         compiler.run(
             [
                 "-shared",
                 "-pthread",
+                "-fPIC",
+                "-w",
+                *optional,
                 *(f"-Wl,{option}" for option in options),
                 *objects,
                 "-ldl",
