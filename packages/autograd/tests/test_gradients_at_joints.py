@@ -171,10 +171,11 @@ EXCEPTIONS = {
     "batch_norm_by": "where the variance is -eps its square root has no inverse",
 }
 """Operators whose gradient somewhere is none of the pieces', with the reason."""
-BY_PROCESSOR = {
-    "linalg_svdvals": "of a matrix of zeros it is made of factors that LAPACK chooses freely, "
+BY_PROCESSOR = dict.fromkeys(
+    ("linalg_svdvals", "singular_values"),
+    "of a matrix of zeros it is made of factors that LAPACK chooses freely, "
     "which are far from those of the few matrices beside it on some processors",
-}
+)
 """Operators whose gradient somewhere is within the pieces on some processors alone."""
 
 

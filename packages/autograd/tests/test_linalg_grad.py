@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import plait_abi
 import plait_autograd as pa
 import plait_core as pc
 
@@ -186,3 +187,22 @@ def test_equal_values_have_gradients_where_vectors_do_not_count(
         result.append(a.grad.numpy())
     assert np.isfinite(result[0]).all()
     np.testing.assert_allclose(*result, atol=1e-12)
+
+
+def test_derivatives_of_values_alone_have_the_vectors_of_the_call() -> None:
+    def refuse(*arguments: object) -> None:
+        raise AssertionError("the matrix is decomposed again")
+
+    x = draw(2, 4, 4)
+    u, _s, vh = np.linalg.svd(x.detach().numpy())
+    with plait_abi.kernel("linalg_svd", refuse), plait_abi.kernel("linalg_eigh", refuse):
+        (by_svd,) = pa.grad(la.svdvals(x).sum(), [x])
+        (by_eigh,) = pa.grad((la.eigvalsh(x) ** 2).sum() / 2, [x])
+        with pa.no_grad():
+            assert la.svdvals(x).shape == (2, 4)
+        with pytest.raises(AssertionError, match="decomposed again"):
+            pa.grad(la.svdvals(x).sum(), [x], create_graph=True)
+    np.testing.assert_allclose(by_svd.numpy(), u @ vh, atol=1e-12)
+    lower = np.tril(x.detach().numpy())
+    want = lower + np.tril(lower, -1).swapaxes(-1, -2)  # sum of w v v^H
+    np.testing.assert_allclose(by_eigh.numpy(), want, atol=1e-12)

@@ -53,7 +53,8 @@ SCHEMA_TYPES = {
     Kind.TENSORS: "Tensor?[]",
 }
 TENSOR_VALUES = ("conjugate", "sum_to", "to_dtype")  # words that give tensors
-OTHERS = ("check", "cast_argument")  # which have tests of their own below
+# which have tests of their own below, and in plait_autograd (test_linalg_grad.py)
+OTHERS = ("check", "cast_argument", "is_recorded")
 SHOWN = [
     word
     for word in WORDS.values()

@@ -32,13 +32,13 @@ int syevd(char job, char triangle, int n, T *a, Real<T> *w, Workspaces &memory) 
   return info;
 }
 
-// linalg_eigh(A, UPLO): (eigenvalues, eigenvectors); linalg_eigvalsh(A, UPLO)
+// linalg_eigh(A, UPLO): (eigenvalues, eigenvectors); symmetric_eigenvalues(A, UPLO, vectors)
 template <class T>
 plait_status eigh(plait_call *c) {
   const Matrices a(c);
   const int64_t n = a.n;
   Real<T> *values = data<Real<T>>(result(c, 0));
-  T *vectors = c->n_out > 1 ? data<T>(result(c, 1)) : nullptr;
+  T *vectors = c->n_in < 3 || integer(c, 2) ? data<T>(result(c, 1)) : nullptr;
   const char triangle = text_is(c, 1, "U") || text_is(c, 1, "u") ? 'U' : 'L';
   return a.each<T>(c, 9.0 * n * n * n, kNoConvergence, [&](int64_t i, T *at, Workspaces &memory) {
     if (!finite(at, n * n)) return int(n);
@@ -49,7 +49,7 @@ plait_status eigh(plait_call *c) {
   });
 }
 PLAIT_LINALG_KERNEL("linalg_eigh", eigh);
-PLAIT_KERNEL("linalg_eigvalsh", eigh_any);
+PLAIT_KERNEL("symmetric_eigenvalues", eigh_any);
 
 // linalg_eig(A): (eigenvalues, eigenvectors), both complex; linalg_eigvals(A)
 template <class T>

@@ -32,15 +32,14 @@ void identity(T *to, int64_t rows, int64_t columns) {
     for (int64_t j = 0; j < columns; j++) to[i * columns + j] = T(i == j ? 1 : 0);
 }
 
-// linalg_svd(A, full_matrices): (U, S, Vh); linalg_svdvals(A)
+// The results with these numbers are S, U and Vh.
 template <class T>
-plait_status svd(plait_call *c) {
+plait_status decompose(plait_call *c, bool vectors, bool full, int s_at, int u_at) {
   const Matrices a(c);
   const int64_t m = a.m, n = a.n, k = a.k;
-  const bool vectors = c->n_out > 1, full = vectors && integer(c, 1);
   const int64_t nu = full ? m : k, nv = full ? n : k;
-  Real<T> *s = data<Real<T>>(result(c, vectors ? 1 : 0));
-  T *u = vectors ? data<T>(result(c, 0)) : nullptr, *v = vectors ? data<T>(result(c, 2)) : nullptr;
+  Real<T> *s = data<Real<T>>(result(c, s_at));
+  T *u = data<T>(result(c, u_at)), *v = data<T>(result(c, 2));
   const char *const reason =
       "has singular values that did not converge (%d); look for infinities and NaN in it";
   return a.each<T>(c, 10.0 * m * n * k, reason, [&](int64_t i, T *at, Workspaces &memory) {
@@ -61,8 +60,19 @@ plait_status svd(plait_call *c) {
     return failed;
   });
 }
+
+// linalg_svd(A, full_matrices): (U, S, Vh)
+template <class T>
+plait_status svd(plait_call *c) {
+  return decompose<T>(c, true, integer(c, 1) != 0, 1, 0);
+}
+// singular_values(A, vectors): (S, U, Vh)
+template <class T>
+plait_status singular_values(plait_call *c) {
+  return decompose<T>(c, integer(c, 1) != 0, false, 0, 1);
+}
 PLAIT_LINALG_KERNEL("linalg_svd", svd);
-PLAIT_KERNEL("linalg_svdvals", svd_any);
+PLAIT_LINALG_KERNEL("singular_values", singular_values);
 
 }  // namespace
 }  // namespace plait::core::linalg

@@ -471,7 +471,7 @@ plait_status geqrf(plait_call *c) {
                            view.columns());
 }
 
-// linalg_eigh(A, UPLO) -> eigenvalues, eigenvectors; linalg_eigvalsh(A, UPLO)
+// linalg_eigh(A, UPLO) -> eigenvalues, eigenvectors; symmetric_eigenvalues(A, UPLO, vectors)
 plait_status eigh(plait_call *c) {
   const DLTensor *in = tensor(c, 0);
   const Kind k = kind(in->dtype);
@@ -487,7 +487,8 @@ plait_status eigh(plait_call *c) {
   PLAIT_TRY(rotations.take(c, view.count * ((n + 1) / 2) * 3 * size_of(k)));
   PLAIT_TRY(info.take(c, view.count * 4));
   g.a = a.data(), g.v = v.data(), g.rotations = rotations.data(), g.info = info.data<int32_t>();
-  g.values = result(c)->data, g.vectors = c->n_out > 1 ? result(c, 1)->data : nullptr;
+  g.values = result(c)->data,
+  g.vectors = c->n_in < 3 || integer(c, 2) ? result(c, 1)->data : nullptr;
   g.n = n, g.is_upper = text_is(c, 1, "U") || text_is(c, 1, "u");
   PLAIT_TRY(launch(c, hermitian_eigen_kernel, k, g, view.count, threads_for(n), kSome));
   return check_info(
@@ -495,10 +496,11 @@ plait_status eigh(plait_call *c) {
       "has eigenvalues that did not converge (%d of them); look for infinities and NaN in it");
 }
 
-// The vectors of a call that has them, from the workspaces of `g`.
-plait_status singular_vectors(const plait_call *c, Kind k, const SingularArgs &g, int64_t count) {
+// The vectors of a call that has them, from the workspaces of `g`; U is the result `u_at`.
+plait_status singular_vectors(const plait_call *c, Kind k, const SingularArgs &g, int64_t count,
+                              int u_at) {
   const int64_t size = size_of(k);
-  DLTensor *u = result(c), *vh = result(c, 2);
+  DLTensor *u = result(c, u_at), *vh = result(c, 2);
   const int64_t columns = g.is_flipped ? vh->shape[vh->ndim - 2] : u->shape[u->ndim - 1];
   DeviceWorkspace tau, q, r;
   PLAIT_TRY(tau.take(c, count * g.n * size));
@@ -515,18 +517,17 @@ plait_status singular_vectors(const plait_call *c, Kind k, const SingularArgs &g
   return launch(c, adjoint_kernel, k, right, blocks_for(c, count * g.n * g.n, 256), 256);
 }
 
-// linalg_svd(A, full_matrices) -> U, S, Vh; linalg_svdvals(A)
-plait_status svd(plait_call *c) {
+// The results with these numbers are S, U and Vh.
+plait_status singular_decomposition(plait_call *c, bool has_vectors, int s_at, int u_at) {
   const DLTensor *in = tensor(c, 0);
   const Kind k = kind(in->dtype);
   if (!has_kernel(k)) return PLAIT_DECLINE;
   const MatricesView view(in, in);
   const int64_t rows = view.rows(), columns = view.columns(), size = size_of(k);
-  const bool has_vectors = c->n_out > 1;
   if (view.count == 0) return PLAIT_OK;
   if (rows == 0 || columns == 0) {  // its vectors are those of the identity
     if (!has_vectors) return PLAIT_OK;
-    const DLTensor *u = result(c), *vh = result(c, 2);
+    const DLTensor *u = result(c, u_at), *vh = result(c, 2);
     PLAIT_TRY(launch_reflected(c, k, nullptr, nullptr, u->data, u->shape[u->ndim - 1], 0,
                                view.count, rows, columns));
     return launch_reflected(c, k, nullptr, nullptr, vh->data, columns, 0, view.count,
@@ -549,20 +550,27 @@ plait_status svd(plait_call *c) {
   }
   g.w = w.data(), g.v = v.data(), g.norms = norms.data(), g.ranks = ranks.data<int32_t>();
   g.sorted = sorted.data(), g.right = right.data(), g.info = info.data<int32_t>();
-  g.values = result(c, has_vectors ? 1 : 0)->data;
+  g.values = result(c, s_at)->data;
   PLAIT_TRY(launch(c, singular_kernel, k, g, view.count, threads_for(g.m), kSome));
   PLAIT_TRY(check_info(
       c, g.info, in,
       "has singular values that did not converge (%d); look for infinities and NaN in it"));
-  return has_vectors ? singular_vectors(c, k, g, view.count) : PLAIT_OK;
+  return has_vectors ? singular_vectors(c, k, g, view.count, u_at) : PLAIT_OK;
+}
+
+// linalg_svd(A, full_matrices) -> U, S, Vh
+plait_status svd(plait_call *c) { return singular_decomposition(c, true, 1, 0); }
+// singular_values(A, vectors) -> S, U, Vh
+plait_status singular_values(plait_call *c) {
+  return singular_decomposition(c, integer(c, 1) != 0, 0, 1);
 }
 
 PLAIT_KERNEL("linalg_qr", qr);
 PLAIT_KERNEL("geqrf", geqrf);
 PLAIT_KERNEL("linalg_eigh", eigh);
-PLAIT_KERNEL("linalg_eigvalsh", eigh);
+PLAIT_KERNEL("symmetric_eigenvalues", eigh);
 PLAIT_KERNEL("linalg_svd", svd);
-PLAIT_KERNEL("linalg_svdvals", svd);
+PLAIT_KERNEL("singular_values", singular_values);
 
 }  // namespace
 #endif

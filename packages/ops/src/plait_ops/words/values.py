@@ -5,7 +5,16 @@ from __future__ import annotations
 from plait_ops.value_types import AnyDType, HeldOperand, Operand, Shape, Tensor
 from plait_ops.words.declaring import word
 
-__all__ = ["conjugate", "has_values", "is_number", "is_tensor", "item", "sum_to", "to_dtype"]
+__all__ = [
+    "conjugate",
+    "has_values",
+    "is_number",
+    "is_recorded",
+    "is_tensor",
+    "item",
+    "sum_to",
+    "to_dtype",
+]
 
 
 @word(reads_values=False)
@@ -31,6 +40,14 @@ def conjugate(value: Operand) -> HeldOperand:
 def has_values(tensor: Tensor) -> bool:
     """Return whether the tensor has elements, which it does not on the device meta."""
     return hasattr(tensor, "tobytes")
+
+
+@word(on_call=True)
+def is_recorded(tensor: Tensor) -> bool:
+    """Return whether an engine records calls on the tensor, or another layer sees them, such as
+    forward mode: derivatives may follow.
+    """
+    return False
 
 
 @word(on_call=True)

@@ -8,6 +8,7 @@ from plait_ops.specs.linalg.eigenvalues import (
     linalg_eigh_,
     linalg_eigvals,
     linalg_eigvalsh,
+    symmetric_eigenvalues,
 )
 
 linalg_eigh_.reference(lambda A, UPLO="L": tuple(np.linalg.eigh(A, UPLO)))
@@ -24,6 +25,26 @@ def _symmetric_samples(s):
     yield s(s.array(0, 3, 3))
     yield s(s.array(2, 0, 0))
 
+
+@symmetric_eigenvalues.reference
+def _(A, UPLO, vectors):
+    if not vectors:
+        return np.linalg.eigvalsh(A, UPLO), np.zeros(0, A.dtype)
+    return tuple(np.linalg.eigh(A, UPLO))
+
+
+@symmetric_eigenvalues.samples
+def _(s):
+    for vectors in (False, True):
+        yield s(s.array(2, 3, 3), "L", vectors).loosely(100).without_gradient()
+        yield s(s.array(3, 1, 1), "U", vectors)
+
+
+symmetric_eigenvalues.error(
+    "ShapeError",
+    lambda s: s(s.array(2, 3), "L", True),
+    contains=["symmetric_eigenvalues", "`A`", "(2, 3)"],
+)
 
 for _each in (linalg_eigh_, linalg_eigvalsh):
     _name = _each.schema.base

@@ -2,12 +2,21 @@
 
 import numpy as np
 
-from plait_ops.specs.linalg.svd import linalg_svd_, linalg_svdvals_, svd
+from plait_ops.specs.linalg.svd import linalg_svd_, linalg_svdvals_, singular_values_, svd
 
 linalg_svd_.reference(
     lambda A, full_matrices=True, driver=None: tuple(np.linalg.svd(A, full_matrices))
 )
 linalg_svdvals_.reference(lambda A, driver=None: np.linalg.svd(A, compute_uv=False))
+
+
+@singular_values_.reference
+def _(A, vectors):
+    if not vectors:
+        none = np.zeros(0, A.dtype)
+        return np.linalg.svd(A, compute_uv=False), none, none
+    u, s, vh = np.linalg.svd(A, False)
+    return s, u, vh
 
 
 def _matrices(s):
@@ -35,6 +44,19 @@ def _(s):
 
 linalg_svdvals_.samples(
     lambda s: iter([*(s(a).loosely(10) for a in _matrices(s)), s(s.array(3, 0))])
+)
+
+
+@singular_values_.samples
+def _(s):
+    for a in _matrices(s):
+        yield s(a, False).loosely(100)
+    yield s(s.array(3, 3), True).loosely(100)
+    yield s(s.array(2, 4, 2, dtype="float64"), True).loosely(100)
+
+
+singular_values_.error(
+    "ShapeError", lambda s: s(s.array(3), True), contains=["singular_values", "`A`", "(3,)"]
 )
 
 for _each in (linalg_svd_, linalg_svdvals_):

@@ -2,8 +2,17 @@
 
 from plait_ops import calls as op
 from plait_ops.linear_words import require_square
-from plait_ops.spec import Operator
-from plait_ops.words import check, complex_dtype, conjugate, numel, part, real_dtype, result
+from plait_ops.spec import Composite, Operator
+from plait_ops.words import (
+    check,
+    complex_dtype,
+    conjugate,
+    is_recorded,
+    numel,
+    part,
+    real_dtype,
+    result,
+)
 
 
 @part
@@ -39,7 +48,7 @@ linalg_eigh_ = Operator(
     lapack=True,
 )
 linalg_eigh_.batch("matrices")
-linalg_eigvalsh = Operator(
+linalg_eigvalsh = Composite(
     'linalg_eigvalsh(Tensor A, str UPLO="L") -> Tensor',
     doc=f"""
     The eigenvalues of symmetric (Hermitian) matrices.
@@ -50,11 +59,18 @@ linalg_eigvalsh = Operator(
     >>> pc.linalg.eigvalsh(pc.tensor([[2.0, 1.0], [1.0, 2.0]])).round().tolist()
     [1.0, 3.0]
     """,
-    kernel="as for `linalg_eigh`, without vectors.",
     dtypes="inexact",
+)
+symmetric_eigenvalues = Operator(
+    "symmetric_eigenvalues(Tensor A, str UPLO, bool vectors) -> (Tensor eigenvalues, Tensor eigenvectors)",
+    doc="The eigenvalues; the vectors, which the derivative reads, or without `vectors` an empty tensor.",
+    kernel="optional: without a kernel other operators compute it; as for `linalg_eigh`; out[1] is empty unless in[2].",
+    internal=True,
+    dtypes="inexact",
+    auxiliary=(1,),
     lapack=True,
 )
-linalg_eigvalsh.batch("matrices")
+symmetric_eigenvalues.batch("code")
 
 
 @linalg_eigh_.shape
@@ -70,14 +86,23 @@ def _(A):
     return 9 * numel(A) * A.shape[-1]
 
 
-@linalg_eigvalsh.shape
+@linalg_eigvalsh.decompose
 def _(A, UPLO):
+    values, _vectors = op.symmetric_eigenvalues(A, UPLO, is_recorded(A))
+    return values
+
+
+@symmetric_eigenvalues.shape
+def _(A, UPLO, vectors):
     require_square("A", A)
     check(UPLO in ("L", "U", "l", "u"), f'`UPLO` must be "L" or "U"; got "{UPLO}"', "ValueError")
-    return result(A.shape[:-1], real_dtype(A.dtype))
+    return (
+        result(A.shape[:-1], real_dtype(A.dtype)),
+        result(A.shape if vectors else [0], A.dtype),
+    )
 
 
-@linalg_eigvalsh.cost
+@symmetric_eigenvalues.cost
 def _(A):
     return 4 * numel(A) * A.shape[-1] // 3
 
@@ -95,10 +120,12 @@ def _(g0, g1, result0, result1):
     return result1 @ inner @ adjoint
 
 
-@linalg_eigvalsh.vjp("A")
-def _(g, A, UPLO):
-    _values, vectors = op.linalg_eigh(A, UPLO)
-    return (vectors * op.unsqueeze(g, -2)) @ conjugate(op.transpose(vectors, -2, -1))
+@symmetric_eigenvalues.vjp("A")
+def _(g0, A, result1, UPLO, vectors):
+    v = result1
+    if not vectors or is_recorded(A):  # derivatives of the derivative go through the vectors
+        _values, v = op.linalg_eigh(A, UPLO)
+    return (v * op.unsqueeze(g0, -2)) @ conjugate(op.transpose(v, -2, -1))
 
 
 _GENERAL = """
@@ -180,10 +207,12 @@ def _(A):
     return 10 * numel(A) * A.shape[-1]
 
 
-@linalg_eigvalsh.decompose
-def _(A, UPLO):
-    values, _vectors = linalg_eigh_(A, UPLO)
-    return values
+@symmetric_eigenvalues.decompose
+def _(A, UPLO, vectors):
+    values, v = linalg_eigh_(A, UPLO)
+    if vectors:
+        return values, v
+    return values, op.zeros([0], dtype=A.dtype, device=A.device)
 
 
 @linalg_eigvals.decompose

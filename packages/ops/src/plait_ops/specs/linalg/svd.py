@@ -5,7 +5,7 @@ from plait_ops.costs import matrices, singular_values
 from plait_ops.linear_words import require_matrix
 from plait_ops.spec import Composite, Operator
 from plait_ops.specs.linalg.eigenvalues import quotient
-from plait_ops.words import check, conjugate, is_complex, real_dtype, result
+from plait_ops.words import check, conjugate, is_complex, is_recorded, real_dtype, result
 
 _DRIVERS = "Raises: ShapeError for fewer than 2 dimensions, DTypeError for integers, RuntimeError for infinities or NaN."
 
@@ -31,7 +31,7 @@ linalg_svd_ = Operator(
     lapack=True,
 )
 linalg_svd_.batch("matrices")
-linalg_svdvals_ = Operator(
+linalg_svdvals_ = Composite(
     "linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor",
     doc=f"""
     The singular values of every matrix of a batch, descending.
@@ -43,11 +43,18 @@ linalg_svdvals_ = Operator(
     >>> pc.linalg.svdvals(pc.tensor([[3.0, 0.0], [0.0, -4.0]])).tolist()
     [4.0, 3.0]
     """,
-    kernel="as for `linalg_svd`, without vectors; in[1] is None.",
     dtypes="inexact",
+)
+singular_values_ = Operator(
+    "singular_values(Tensor A, bool vectors) -> (Tensor S, Tensor U, Tensor Vh)",
+    doc="The singular values; the vectors, which the derivative reads, or without `vectors` empty tensors.",
+    kernel="optional: without a kernel other operators compute it; as for `linalg_svd` without full matrices; out[1] and out[2] are empty unless in[1].",
+    internal=True,
+    dtypes="inexact",
+    auxiliary=(1, 2),
     lapack=True,
 )
-linalg_svdvals_.batch("matrices")
+singular_values_.batch("code")
 
 
 @linalg_svd_.shape
@@ -79,18 +86,32 @@ def _(A, full_matrices):
     return matrices(A) * (6 * large + 20 * small) * small * small
 
 
-@linalg_svdvals_.shape
+@linalg_svdvals_.decompose
 def _(A, driver):
-    require_matrix("A", A)
     check(
         driver is None,
         f'`driver` must be None on this device, which has one algorithm; got "{driver}"',
         "ValueError",
     )
-    return result(A.shape[:-2] + [min(A.shape[-2], A.shape[-1])], real_dtype(A.dtype))
+    values, _U, _Vh = op.singular_values(A, is_recorded(A))
+    return values
 
 
-@linalg_svdvals_.cost
+@singular_values_.shape
+def _(A, vectors):
+    require_matrix("A", A)
+    m = A.shape[-2]
+    n = A.shape[-1]
+    k = min(m, n)
+    batch = A.shape[:-2]
+    return (
+        result(batch + [k], real_dtype(A.dtype)),
+        result(batch + [m, k] if vectors else [0], A.dtype),
+        result(batch + [k, n] if vectors else [0], A.dtype),
+    )
+
+
+@singular_values_.cost
 def _(A):
     return matrices(A) * singular_values(A.shape[-2], A.shape[-1])
 
@@ -136,10 +157,13 @@ def _(g0, g1, g2, A, result0, result1, result2, full_matrices):
     return whole
 
 
-@linalg_svdvals_.vjp("A")
-def _(g, A):
-    u, _s, vh = op.linalg_svd(A, False)
-    return (u * op.unsqueeze(g, -2)) @ vh
+@singular_values_.vjp("A")
+def _(g0, A, result1, result2, vectors):
+    u = result1
+    vh = result2
+    if not vectors or is_recorded(A):  # derivatives of the derivative go through the vectors
+        u, _s, vh = op.linalg_svd(A, False)
+    return (u * op.unsqueeze(g0, -2)) @ vh
 
 
 svd = Composite(
@@ -172,7 +196,10 @@ def _(self, some, compute_uv):
     return u, s, op.transpose(op.conj(vh) if is_complex(self.dtype) else vh, -2, -1)
 
 
-@linalg_svdvals_.decompose
-def _(A):
-    _U, values, _Vh = linalg_svd_(A, False)
-    return values
+@singular_values_.decompose
+def _(A, vectors):
+    u, s, vh = linalg_svd_(A, False)
+    if vectors:
+        return s, u, vh
+    none = op.zeros([0], dtype=A.dtype, device=A.device)
+    return s, none, op.clone(none)
