@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import pathlib
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
@@ -204,9 +205,11 @@ class Operator:
 
     @staticmethod
     def _where() -> pathlib.Path:
-        files = (pathlib.Path(frame.filename) for frame in inspect.stack(context=0))
-        # not in the spec language
-        return next(file for file in files if file.parent != SPECS.parent)
+        frame = sys._getframe()  # `inspect.stack` takes milliseconds, where many modules are loaded
+        while (file := pathlib.Path(frame.f_code.co_filename)).parent == SPECS.parent:
+            assert frame.f_back is not None  # the spec language does not run by itself
+            frame = frame.f_back
+        return file
 
     def __repr__(self) -> str:
         return f"<{self.kind} operator {self.name}>"
