@@ -53,15 +53,15 @@ class _Ordered(Module):
     def __dir__(self) -> list[str]:
         return [name for name in super().__dir__() if not name.isdigit()]
 
-    def __setitem__(self, index: int, module: Module) -> None:
-        setattr(self, self._name(index), module)
+    def __setitem__(self, idx: int, module: Module) -> None:
+        setattr(self, self._name(idx), module)
 
-    def __delitem__(self, index: int | slice) -> None:
+    def __delitem__(self, idx: int | slice) -> None:
         modules = self._as_list()
-        if isinstance(index, slice):
-            del modules[index]
+        if isinstance(idx, slice):
+            del modules[idx]
         else:
-            del modules[position(index, len(modules), type(self).__name__)]
+            del modules[position(idx, len(modules), type(self).__name__)]
         self._hold(modules)
 
 
@@ -114,22 +114,22 @@ class Sequential(_Ordered):
         return input
 
     @overload
-    def __getitem__(self, index: int) -> Module: ...
+    def __getitem__(self, idx: int) -> Module: ...
 
     @overload
-    def __getitem__(self: S, index: slice) -> S: ...
+    def __getitem__(self: S, idx: slice) -> S: ...
 
-    def __getitem__(self: S, index: int | slice) -> Module | S:
-        if isinstance(index, slice):
-            return type(self)(dict(list(self._modules.items())[index]))
-        return self._as_list()[position(index, len(self), type(self).__name__)]
+    def __getitem__(self: S, idx: int | slice) -> Module | S:
+        if isinstance(idx, slice):
+            return type(self)(dict(list(self._modules.items())[idx]))
+        return self._as_list()[position(idx, len(self), type(self).__name__)]
 
-    def __delitem__(self, index: int | slice) -> None:
+    def __delitem__(self, idx: int | slice) -> None:
         if all(name.isdigit() for name in self._modules):
-            super().__delitem__(index)
+            super().__delitem__(idx)
         else:
             names = list(self._modules)
-            removed = names[index] if isinstance(index, slice) else [self._name(index)]
+            removed = names[idx] if isinstance(idx, slice) else [self._name(idx)]
             for name in removed:
                 del self._modules[name]
 
@@ -213,15 +213,15 @@ class ModuleList(_Ordered):
             self.extend(modules)
 
     @overload
-    def __getitem__(self, index: int) -> Module: ...
+    def __getitem__(self, idx: int) -> Module: ...
 
     @overload
-    def __getitem__(self: L, index: slice) -> L: ...
+    def __getitem__(self: L, idx: slice) -> L: ...
 
-    def __getitem__(self: L, index: int | slice) -> Module | L:
-        if isinstance(index, slice):
-            return type(self)(self._as_list()[index])
-        return self._as_list()[position(index, len(self), type(self).__name__)]
+    def __getitem__(self: L, idx: int | slice) -> Module | L:
+        if isinstance(idx, slice):
+            return type(self)(self._as_list()[idx])
+        return self._as_list()[position(idx, len(self), type(self).__name__)]
 
     def _get_abs_string_index(self, idx: int) -> str:
         """Return the name of a module by its index, which may be negative; subclasses call it."""

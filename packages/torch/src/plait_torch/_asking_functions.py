@@ -57,6 +57,7 @@ def _names() -> Iterator[tuple[Any, str]]:
         if last not in _NOT_FUNCTIONS and not setting:
             yield function, name
     init = plait.nn.init
+    yield plait.autograd.grad, "torch.autograd.grad"
     for name in _OF_INIT:
         yield getattr(init, name), f"torch.nn.init.{name}"
     for name, value in vars(plait.Tensor).items():
