@@ -52,6 +52,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "include/plait/place.h",
         "include/plait/python.h",
         "include/plait/sparse.h",
+        "include/plait/warning.h",
         "lib/libplait_abi.so",
         "pkgconfig/plait-abi.pc",
         *SOURCES,

@@ -87,10 +87,10 @@ def test_a_strided_target_is_written_in_its_layout() -> None:
 def test_another_shape_is_a_warning() -> None:
     x = pc.ones(3, 4)
     target = pc.zeros(2, 3)
-    with pytest.warns(UserWarning, match=r"sum: An output with one or more elements was resized"):
+    with pytest.warns(UserWarning, match=r"An output with one or more elements was .* \(sum: give"):
         assert pc.sum(x, 0, out=target) is target
     assert target.tolist() == [3, 3, 3, 3]
-    with pytest.warns(UserWarning, match=r"had shape \(4,\), the result has \(3,\)"):
+    with pytest.warns(UserWarning, match=r"had shape \(4,\), which .* of the result, \(3,\)"):
         pc.std(x, 1, out=target)
     assert target.tolist() == [0, 0, 0]
     with warnings.catch_warnings():

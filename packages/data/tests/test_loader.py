@@ -334,7 +334,7 @@ def test_attributes_that_cannot_change_after_construction():
 
 
 def test_pin_memory_warns():
-    with pytest.warns(UserWarning, match="`pin_memory` has no effect"):
+    with pytest.warns(UserWarning, match="but no accelerator is found: DataLoader"):
         DataLoader(Pairs(), pin_memory=True)
 
 

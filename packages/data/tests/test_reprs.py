@@ -37,6 +37,6 @@ def test_a_text_never_fails() -> None:
 @pytest.mark.filterwarnings("default:DataLoader. `num_workers`")
 def test_more_workers_than_processors_are_warned_about(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1}, raising=False)
-    with pytest.warns(UserWarning, match="`num_workers` 3 is more than the 2 processors"):
+    with pytest.warns(UserWarning, match="3 worker processes in total, more than the 2 processors"):
         DataLoader(range(4), num_workers=3)
     DataLoader(range(4), num_workers=2)

@@ -387,7 +387,7 @@ def limited(tmp_path, limit, text):
     head = f"""
         import resource, warnings
         resource.setrlimit(resource.{limit})
-        warnings.filterwarnings("ignore", "DataLoader: `num_workers`")
+        warnings.filterwarnings("ignore", "This DataLoader will create")
         import numpy as np
         from plait_data import DataLoader
     """

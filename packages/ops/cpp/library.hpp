@@ -27,7 +27,7 @@ struct ReductionRule {
   Group group;
   bool identity;                 // an empty reduction has a value
   bool none;                     // an empty list of dimensions reduces none, not all
-  int8_t dim, keepdim, dtype;    // positions of these arguments, or -1
+  int8_t dim, keepdim, dtype, correction;  // positions of these arguments, or -1
 };
 
 // plait_op::def points to `def`, so a shared shape function finds the rule after it.

@@ -58,6 +58,8 @@ void reduce(const Scope &x, const ReductionRule &rule) {
            std::string("`") + plait_arg_at(x.op, 0)->name + "` of shape " + show(shape) +
                " has no elements along dimension " + show(d) +
                ", and an empty reduction has no value");
+  if (rule.correction >= 0)
+    warn_of_freedom(x, shape, over, maybe_float(x.call->in[rule.correction]).value_or(1));
   const Dims output = reduced(shape, over, keepdim);
   result(x, 0, output, made_dtype(x, rule, self->dl.dtype));
 }

@@ -1,10 +1,29 @@
 #include "words.hpp"
 
+#include <plait/warning.h>
+
 #include "calls.hpp"
 #include "promotion.hpp"
 
 namespace plait::ops {
-// Validation.
+// Warnings and validation.
+
+void warn(const Scope &x, bool condition, const char *text) {
+  if (condition) plait_warn(x.thread, x.op, text);
+}
+void warn_of_freedom(const Scope &x, Ints shape, Ints dims, double correction) {
+  double n = 1;
+  for (int64_t d : dims)
+    if (d < shape.size()) n *= double(shape[d]);
+  warn(x, n - correction <= 0,
+       "(): degrees of freedom is <= 0. `correction` must be less than the number of elements that "
+       "are reduced to one; the result is nan or inf");
+}
+
+void warn_of_real(const Scope &x, DType dtype, DType to) {
+  warn(x, is_complex(dtype) && !is_complex(to) && !same(to, dtype::bool_),
+       "Casting complex values to real discards the imaginary part");
+}
 
 int64_t wrap_dim(const Scope &x, const char *argument, int64_t dim, Ints shape) {
   const int64_t room = std::max<int64_t>(shape.size(), 1);

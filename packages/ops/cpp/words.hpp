@@ -10,6 +10,9 @@ namespace plait::ops {
 
 // Validation.
 
+void warn(const Scope &x, bool condition, const char *text);
+void warn_of_freedom(const Scope &x, Ints shape, Ints dims, double correction);
+void warn_of_real(const Scope &x, DType dtype, DType to);
 int64_t wrap_dim(const Scope &x, const char *argument, int64_t dim, Ints shape);
 int64_t wrap_index(const Scope &x, const char *argument, int64_t index, int64_t size);
 void sizes(const Scope &x, const char *argument, Ints shape);

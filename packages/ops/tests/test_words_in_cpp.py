@@ -35,6 +35,7 @@ from plait_ops.promotion import GROUPS
 from plait_ops.spec import REGISTRY, Composite, Operator
 from plait_ops.value_types import Kind
 from plait_ops.words import KINDS, WORDS, Fault, Meta, Word
+from plait_ops.words.calling import current
 
 ERRORS = {kind: getattr(plait_abi, kind, None) or getattr(builtins, kind) for kind in KINDS}
 SOURCES = pathlib.Path(__file__).parents[1] / "cpp"
@@ -53,8 +54,8 @@ SCHEMA_TYPES = {
     Kind.TENSORS: "Tensor?[]",
 }
 TENSOR_VALUES = ("conjugate", "sum_to", "to_dtype")  # words that give tensors
-# which have tests of their own below, and in plait_autograd (test_linalg_grad.py)
-OTHERS = ("check", "cast_argument", "is_recorded")
+# words that have tests of their own: below, and in plait_autograd (test_linalg_grad.py)
+OTHERS = ("cast_argument", "check", "is_recorded", "warn", "warn_of_freedom", "warn_of_real")
 SHOWN = [
     word
     for word in WORDS.values()
@@ -592,6 +593,35 @@ def test_check_fails_with_every_kind(library: Library) -> None:
     for n, kind in enumerate(words.KINDS):
         assert in_cpp("word_check", [on, False, "so", n]) == (kind, f"word_check: so: {n}")
         assert operator("word_check")(on_meta(on), True, "so", n).shape == (n,)
+
+
+def warnings_in_python(name: str, word: str, *values: Any) -> list[str]:
+    """The texts of a word's warnings in a call of an operator."""
+    with words.calling(name, {}):
+        WORDS[word].function(*values)
+        return list(current().warnings)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2])
+@pytest.mark.parametrize("correction", [0, 1, 2])
+def test_warnings_of_variances_agree(library: Library, n: int, correction: int) -> None:
+    want = warnings_in_python("var", "warn_of_freedom", [n, 3], [0], float(correction))
+    assert len(want) == (n <= correction)
+    with warnings.catch_warnings(record=True) as got:
+        warnings.simplefilter("always")
+        operator("var")(on_meta(Meta((n, 3))), 0, correction=correction)
+    assert [str(each.message) for each in got] == want
+
+
+@pytest.mark.parametrize("to", ["float32", "complex128", "int64", "bool"])
+def test_warnings_of_lost_parts_agree(library: Library, to: str) -> None:
+    for dtype in ("float32", "complex64"):
+        want = warnings_in_python("cast", "warn_of_real", dtype, to)
+        assert len(want) == (dtype == "complex64" and to in ("float32", "int64"))
+        with warnings.catch_warnings(record=True) as got:
+            warnings.simplefilter("always")
+            operator("cast")(on_meta(Meta((2,), dtype)), to)
+        assert [str(each.message) for each in got] == want
 
 
 def in_python_too(spec: Operator, *values: Any) -> tuple[str, str]:

@@ -262,6 +262,8 @@ bool add_operators(PyObject *module);
 bool add_functions(PyObject *module);
 PyObject *new_operator(const char *name, uint32_t form);
 plait_status call(plait_call *);
+// Warns about the line of the program that called plait; false with an exception.
+bool warn(const std::string &text);
 PyObject *results(plait_call *);
 PyObject *results_of(plait_call *, const Bound *, PyTypeObject *result_type);
 std::string &shown_module();  // the module that texts and classes name

@@ -77,7 +77,8 @@ PyObject *run(const Overload &o, Bound &b) {
   return results_of(&c, &b, o.result_type);
 }
 
-// out=: a target with elements takes on another shape with a warning.
+// out=: a target with elements takes on another shape, with a warning unless the operator creates a
+// tensor.
 PyObject *run_into(const Overload &o, Bound &b) {
   const int n = o.op->n_results;
   plait_tensor *target[PLAIT_MAX_RESULTS];
@@ -90,15 +91,14 @@ PyObject *run_into(const Overload &o, Bound &b) {
     some[i] = numel(target[i]) > 0;
   }
   Object result(run(o, b));
-  for (int i = 0; result && i < n; i++) {
+  for (int i = 0; result && !o.creates && i < n; i++) {
     const DLTensor &t = target[i]->dl;
     if (!some[i] || std::equal(before[i].begin(), before[i].end(), t.shape, t.shape + t.ndim))
       continue;
-    if (PyErr_WarnFormat(PyExc_UserWarning, 1,
-                         "%s: An output with one or more elements was resized: `out` had shape %s, "
-                         "the result has %s; give `out` that shape, or no elements",
-                         o.op->name, text(before[i].data(), int64_t(before[i].size())).c_str(),
-                         shape_text(target[i]).c_str()) < 0)
+    if (!warn("An output with one or more elements was resized since it had shape " +
+              text(before[i].data(), int64_t(before[i].size())) +
+              ", which does not match the shape of the result, " + shape_text(target[i]) + " (" +
+              o.op->name + ": give `out` that shape, or no elements)"))
       return nullptr;
   }
   return result.release();

@@ -120,6 +120,7 @@ PyType_Slot range_slots[] = {
     {Py_tp_getset, range_fields},
     {Py_tp_doc,
      const_cast<char *>(
+         "Range(name, kind=16)\n--\n\n"
          "A part of a program that observers, such as profiles, see under a name.\n\n"
          "It costs next to nothing while nobody watches. It ends on the thread that began it, and\n"
          "may be entered again.\n\n"
@@ -142,8 +143,8 @@ PyObject *observed(PyObject *, PyObject *kinds) {
 }
 
 PyMethodDef functions[] = {{"observed", observed, METH_O,
-                            "observed(kinds): whether anybody watches events of these kinds, by "
-                            "their bits.\n\n"
+                            "observed(kinds, /)\n--\n\nWhether anybody watches events of `kinds`, "
+                            "which are bits.\n\n"
                             "Example:\n"
                             "    >>> import plait_abi\n"
                             "    >>> plait_abi.observed(1)\n"

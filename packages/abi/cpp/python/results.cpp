@@ -1,9 +1,11 @@
 // Runs a call and makes Python objects of its results.
+#include <plait/warning.h>
 #include <plait/fork.hpp>
 
 #include <algorithm>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "binding.hpp"
@@ -145,10 +147,35 @@ bool show_named_results(const char *module) {
   return true;
 }
 
+namespace {
+
+// Shows the warning of a call that succeeded. If a filter makes it an exception, the call fails.
+__attribute__((noinline, cold)) plait_status show(plait_thread *thread, const plait_warning &w) {
+  const std::string name = w.text[0] == '(' ? w.op->name : "";
+  return warn(name.substr(0, name.find('.')) + w.text) ? PLAIT_OK : keep(thread);
+}
+
+}  // namespace
+
+bool warn(const std::string &text) {
+  Object frames(PyImport_ImportModule("plait_abi.frames"));
+  return frames && Object(PyObject_CallMethod(frames.get(), "warn", "s", text.c_str()));
+}
+
 plait_status call(plait_call *c) {
-  if (!is_large(c)) return state.runtime->call(c);
-  const Unlocked others;
-  return state.runtime->call(c);
+  plait_warning warning{};
+  plait_thread *thread = c->thread;
+  void *const outer = std::exchange(thread->slot[3], &warning);
+  plait_status s;
+  if (!is_large(c)) {
+    s = state.runtime->call(c);
+  } else {
+    const Unlocked others;
+    s = state.runtime->call(c);
+  }
+  thread->slot[3] = outer;
+  if (__builtin_expect(warning.text != nullptr, 0) && s >= 0) return show(thread, warning);
+  return s;
 }
 
 PyObject *results_of(plait_call *c, const Bound *b, PyTypeObject *result_type) {

@@ -91,8 +91,8 @@ def gradcheck(
     for position in positions:
         if eps < _ROUGH and str(args[position].dtype).rpartition(".")[2] not in _PRECISE:
             warn(
-                f"gradcheck: input {position} is {args[position].dtype}, which rounds differences "
-                f"over `eps` {eps} away: float64 or complex128 is needed"
+                f"Input #{position} requires gradient and is not a double precision floating point "
+                f"or complex: {args[position].dtype} rounds differences over `eps` {eps} away"
             )
     try:
         # this comes first, because perturbing an input counts as a write

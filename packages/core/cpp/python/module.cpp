@@ -275,14 +275,19 @@ py::object from_bytes(const py::bytes &data, const py::object &dtype, const py::
 bool is_tensor_object(const py::object &o) { return is_tensor(o.ptr()); }
 
 void add_functions(py::module_ &m) {
+  py::options options;
+  options.disable_function_signatures();  // the texts begin with what inspect.signature reads
   m.def("tensor", make, py::arg("data"), py::pos_only(), py::kw_only(),
         py::arg("dtype") = py::none(), py::arg("device") = py::none(),
         py::arg("requires_grad") = false);
   m.def(
       "memory_stats", memory_stats, py::arg("device") = py::none(),
+      "memory_stats(device=None)\n--\n\n"
       "The counters of a device's allocator: live, cached and peak bytes, live blocks, "
-      "allocations and those that went to the system. None is the default device."
+      "allocations and those that went to the system."
       "\n\n`reset_peak_memory_stats` lets the peak begin anew."
+      "\n\nArgs:\n"
+      "    device: The device; None is the default one."
       "\n\nReturns:\n"
       "    A dict with the allocator's name, None where there is none, and the counters, in bytes "
       "or as numbers of blocks; one that the allocator does not keep is 0."
@@ -295,8 +300,10 @@ void add_functions(py::module_ &m) {
       "    >>> stats[\"live_bytes\"] <= stats[\"peak_bytes\"]\n"
       "    True");
   m.def("reset_peak_memory_stats", reset_peak_memory_stats, py::arg("device") = py::none(),
-        "Let `peak_bytes` of `memory_stats` begin at what is live on a device now. None is the "
-        "default device."
+        "reset_peak_memory_stats(device=None)\n--\n\n"
+        "Let `peak_bytes` of `memory_stats` begin at what is live on a device now."
+        "\n\nArgs:\n"
+        "    device: The device; None is the default one."
         "\n\nRaises:\n"
         "    RuntimeError: if the allocator keeps the peak of the process alone.\n"
         "    ValueError: if there is no device with this number.\n"
@@ -308,7 +315,10 @@ void add_functions(py::module_ &m) {
         "    >>> stats[\"peak_bytes\"] >= stats[\"live_bytes\"]\n"
         "    True");
   m.def("empty_cache", empty_cache, py::arg("device") = py::none(),
-        "Give cached memory of a device's type back to the system. None is the default device."
+        "empty_cache(device=None)\n--\n\n"
+        "Give cached memory of a device's type back to the system."
+        "\n\nArgs:\n"
+        "    device: The device; None is the default one."
         "\n\nRaises:\n"
         "    ValueError: if there is no device with this number.\n"
         "    NotImplementedError: if no component for the device is installed."
@@ -319,10 +329,13 @@ void add_functions(py::module_ &m) {
         "    >>> pc.memory_stats()[\"cached_bytes\"] <= before\n"
         "    True");
   m.def("set_batch_invariant", set_batch_invariant, py::arg("mode"),
+        "set_batch_invariant(mode)\n--\n\n"
         "Let matrix products give each row the same bits whatever other rows there are.\n\n"
         "    A product is cut by its sizes, so row i of a batch of 7 may differ in the last bit\n"
         "    from row i of a batch of 8. In this mode it doesn't; the products take longer\n"
         "    (docs/benchmarks/operators.md has figures). All else is invariant anyway.\n\n"
+        "    Args:\n"
+        "        mode: Whether they do. One setting for the whole process.\n\n"
         "    Example:\n"
         "        >>> import plait_core as pc\n"
         "        >>> pc.set_batch_invariant(True)\n"
@@ -331,6 +344,7 @@ void add_functions(py::module_ &m) {
         "        True\n"
         "        >>> pc.set_batch_invariant(False)\n");
   m.def("is_batch_invariant", is_batch_invariant,
+        "is_batch_invariant()\n--\n\n"
         "Whether `set_batch_invariant` is in force, or `set_reproducible`, which implies it."
         "\n\nExample:\n"
         "    >>> import plait_core as pc\n"
@@ -342,6 +356,7 @@ void add_functions(py::module_ &m) {
       "key that is no number are tuples. Return what was set before.");
   m.def("_set_reproducible", set_reproducible, py::arg("mode"));
   m.def("is_reproducible", is_reproducible,
+        "is_reproducible()\n--\n\n"
         "Whether `set_reproducible` is in force."
         "\n\nExample:\n"
         "    >>> import plait_core as pc\n"
@@ -351,6 +366,7 @@ void add_functions(py::module_ &m) {
   m.def("_has_device_setting", has_device_setting, py::arg("name"));
   m.def(
       "set_weight_cache", set_weight_cache, py::arg("mode"),
+      "set_weight_cache(mode)\n--\n\n"
       "Let kernels keep what they make of weights in calls without gradients.\n\n"
       "    Linear layers and convolutions pack their weights. Without gradients, under `no_grad`\n"
       "    or `inference_mode`, packed weights are kept from the second call on, up to 256 MB in\n"
@@ -366,6 +382,7 @@ void add_functions(py::module_ &m) {
       "        False\n"
       "        >>> pc.set_weight_cache(True)\n");
   m.def("is_weight_cache_enabled", is_weight_cache_enabled,
+        "is_weight_cache_enabled()\n--\n\n"
         "Whether `set_weight_cache` is on."
         "\n\nExample:\n"
         "    >>> import plait_core as pc\n"
@@ -375,6 +392,7 @@ void add_functions(py::module_ &m) {
   m.def("_weights_state", weights_state, py::arg("tensors"));
   m.def(
       "set_winograd", set_winograd, py::arg("mode"),
+      "set_winograd(mode)\n--\n\n"
       "Choose which convolutions are computed by Winograd's algorithm, in this process.\n\n"
       "    It computes tiles of m x m results from (m + 2)^2 products a channel instead of\n"
       "    9 m^2, and rounds a little more; docs/benchmarks/convolution_errors.md has errors.\n"
@@ -396,19 +414,22 @@ void add_functions(py::module_ &m) {
       "        A. Lavin and S. Gray, \"Fast Algorithms for Convolutional Neural Networks\",\n"
       "        2016.\n");
   m.def("get_winograd", get_winograd,
+        "get_winograd()\n--\n\n"
         "The mode that `set_winograd` set, `auto` at first."
         "\n\nExample:\n"
         "    >>> import plait_core as pc\n"
         "    >>> pc.get_winograd()\n"
         "    'auto'");
   m.def("get_num_threads", get_num_threads,
+        "get_num_threads()\n--\n\n"
         "How many threads an operator may use."
         "\n\nExample:\n"
         "    >>> import plait_core as pc\n"
         "    >>> pc.get_num_threads() >= 1\n"
         "    True");
   m.def("set_num_threads", set_num_threads, py::arg("n"),
-        "Let operators use at most n threads."
+        "set_num_threads(n)\n--\n\n"
+        "Let operators use at most `n` threads."
         "\n\nExample:\n"
         "    >>> import plait_core as pc\n"
         "    >>> before = pc.get_num_threads()\n"
@@ -417,13 +438,15 @@ void add_functions(py::module_ &m) {
         "    1\n"
         "    >>> pc.set_num_threads(before)");
   m.def("get_default_dtype", get_default_dtype,
+        "get_default_dtype()\n--\n\n"
         "The dtype of Python's floats in new tensors."
         "\n\nExample:\n"
         "    >>> import plait_core as pc\n"
         "    >>> pc.get_default_dtype()\n"
         "    plait.float32");
   m.def("set_default_dtype", set_default_dtype, py::arg("dtype"),
-        "Set the dtype of Python's floats in new tensors."
+        "set_default_dtype(dtype)\n--\n\n"
+        "Set `dtype` as the dtype of Python's floats in new tensors."
         "\n\nExample:\n"
         "    >>> import plait_core as pc\n"
         "    >>> pc.set_default_dtype(pc.float64)\n"
@@ -431,7 +454,8 @@ void add_functions(py::module_ &m) {
         "    plait.float64\n"
         "    >>> pc.set_default_dtype(pc.float32)");
   m.def("is_tensor", is_tensor_object, py::arg("obj"),
-        "Whether obj is a Tensor."
+        "is_tensor(obj)\n--\n\n"
+        "Whether `obj` is a Tensor."
         "\n\nExample:\n"
         "    >>> import plait_core as pc\n"
         "    >>> pc.is_tensor(pc.zeros(1)), pc.is_tensor([0.0])\n"

@@ -7,6 +7,7 @@ from typing import Any
 
 import plait_core._core as _core
 from plait_abi import binding
+from plait_abi.frames import warn
 from plait_core._core import Tensor, from_dlpack, from_numpy, is_tensor
 
 
@@ -41,6 +42,22 @@ def tensor(
         tensor([[1, 2],
                 [3, 4]])
     """
+    if is_tensor(data):
+        warn_of_copy("plait.tensor")
+    return _made(data, dtype, device, requires_grad, pin_memory)
+
+
+def warn_of_copy(name: str) -> None:
+    """Warn that a copy of a tensor has a method of its own."""
+    warn(
+        "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() "
+        f"or sourceTensor.detach().clone().requires_grad_(True), rather than {name}(sourceTensor)."
+    )
+
+
+def _made(
+    data: Any, dtype: Any, device: Any, requires_grad: bool = False, pin_memory: bool = False
+) -> Tensor:
     if not pin_memory:
         return _core.tensor(data, dtype=dtype, device=device, requires_grad=requires_grad)
     result: Tensor = _core.tensor(data, dtype=dtype, device=device).pin_memory()
@@ -69,7 +86,7 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """
     shared = _shared(data)
     if shared is None:
-        return tensor(data, dtype=dtype, device=device)
+        return _made(data, dtype, device)
     return _moved(shared, data, dtype, device)
 
 
@@ -128,17 +145,13 @@ def asarray(
     """
     if _is_bare_buffer(obj):
         kind = dtype or binding.dtype(_core.get_default_dtype())
-        obj = frombuffer(obj, dtype=kind)
+        obj = _of_elements(*_elements(obj, kind)) if copy else frombuffer(obj, dtype=kind)
     if copy:
-        result = tensor(obj, dtype=dtype, device=device)
+        result = _made(obj, dtype, device)
     else:
         shared = _shared(obj)
         # numbers are converted to the wanted dtype at once, so that they are rounded once
-        result = (
-            tensor(obj, dtype=dtype, device=device)
-            if shared is None
-            else _moved(shared, obj, dtype, device)
-        )
+        result = _made(obj, dtype, device) if shared is None else _moved(shared, obj, dtype, device)
         if copy is False and (shared is None or result.data_ptr() != shared.data_ptr()):
             raise ValueError(
                 "asarray: `copy=False` needs an array of the wanted dtype and device, got "
@@ -179,19 +192,33 @@ def frombuffer(
 
     Example:
         >>> import plait_core as pc
-        >>> pc.frombuffer(b"\\x01\\x02", dtype=pc.uint8)
+        >>> pc.frombuffer(bytearray(b"\\x01\\x02"), dtype=pc.uint8)
         tensor([1, 2], dtype=uint8)
     """
+    array, kind = _elements(buffer, dtype, count, offset)
+    if not array.flags.writeable:
+        warn(
+            "The given buffer is not writable: the tensor on its memory is read-only, and writes "
+            "to it are errors; bytearray(buffer) makes one that is writable"
+        )
+    result = _of_elements(array, kind)
+    return result.requires_grad_() if requires_grad else result
+
+
+def _elements(buffer: Any, dtype: Any, count: int = -1, offset: int = 0) -> tuple[Any, Any]:
+    """Return the elements of a buffer as an array, and their dtype."""
     import numpy as np
 
     kind = binding.dtype(dtype)
     # NumPy has no bfloat16 and no float8; their bits are read as integers
     is_bits = kind.name == "bfloat16" or kind.name.startswith("float8")
     of_numpy = f"u{kind.itemsize}" if is_bits else kind.dtype
-    result = from_numpy(np.frombuffer(buffer, dtype=of_numpy, count=count, offset=offset))
-    if is_bits:
-        result = result.view(kind)
-    return result.requires_grad_() if requires_grad else result
+    return np.frombuffer(buffer, dtype=of_numpy, count=count, offset=offset), kind
+
+
+def _of_elements(array: Any, kind: Any) -> Tensor:
+    result = _core._share_array(array)
+    return result if result.dtype == kind else result.view(kind)
 
 
 def new_tensor(
@@ -220,12 +247,14 @@ def new_tensor(
         >>> pc.zeros(1, dtype=pc.float64).new_tensor([1, 2])
         tensor([1., 2.], dtype=float64)
     """
-    return tensor(
+    if is_tensor(data):
+        warn_of_copy("tensor.new_tensor")
+    return _made(
         data,
-        dtype=self.dtype if dtype is None else dtype,
-        device=self.device if device is None else device,
-        requires_grad=requires_grad,
-        pin_memory=pin_memory,
+        self.dtype if dtype is None else dtype,
+        self.device if device is None else device,
+        requires_grad,
+        pin_memory,
     )
 
 

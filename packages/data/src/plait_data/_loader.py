@@ -198,13 +198,16 @@ class DataLoader(Shown, Generic[T_co]):
             refuse("`convert` belongs to the default collation; got a `collate_fn` too")
         if pin_memory and not has_accelerator():
             warnings.warn(
-                "DataLoader: `pin_memory` has no effect without an accelerator", stacklevel=2
+                "'pin_memory' argument is set as true but no accelerator is found: DataLoader does "
+                "not pin memory",
+                stacklevel=2,
             )
         processors = _processors()
         if num_workers > processors:
             warnings.warn(
-                f"DataLoader: `num_workers` {num_workers} is more than the {processors} processors "
-                "that this process may use; more workers than processors can make loading slower",
+                f"This DataLoader will create {num_workers} worker processes in total, more than "
+                f"the {processors} processors that this process may use, which can make loading "
+                "slower",
                 stacklevel=2,
             )
         self.dataset = cast("Any", dataset)

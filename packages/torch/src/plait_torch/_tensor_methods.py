@@ -74,14 +74,14 @@ def resize_as(self: Any, tensor: Any) -> Any:
         ...     resize_as(plait.ones(4), plait.ones(2, 2)).shape
         plait.Size([2, 2])
     """
-    warn("resize_as: an older form of reshape: non-inplace resize_as is deprecated", UserWarning)
+    warn("non-inplace resize_as is deprecated: use reshape", UserWarning)
     return self.reshape(tensor.shape)
 
 
 def resize(self: Any, *sizes: Any) -> Any:
     """Return the tensor with another shape of as many elements: an older form of `reshape`."""
     shape = sizes[0] if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes
-    warn("resize: an older form of reshape: non-inplace resize is deprecated", UserWarning)
+    warn("non-inplace resize is deprecated: use reshape", UserWarning)
     return self.reshape(tuple(shape))
 
 
@@ -103,7 +103,11 @@ def _number_first(name: str, tensors: int, word: str) -> Any:
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         if len(args) == tensors + 1 and not isinstance(args[0], plait.Tensor):
-            warn(f"{name}(number, ...) is an older form: {name}(..., {word}=number)", UserWarning)
+            warn(
+                f"This overload of {name} is deprecated:\n\t{name}(number, ...) is "
+                f"{name}(..., {word}=number)",
+                UserWarning,
+            )
             return plain(self, *args[1:], **{word: args[0]})
         return plain(self, *args, **kwargs)
 

@@ -151,6 +151,17 @@ PyObject *from_numpy(PyObject *, PyObject *array) {
     return PyErr_Format(PyExc_TypeError, "from_numpy: `ndarray` must be a NumPy array, got %s",
                         type);
   plait_tensor *t = import_array(array);
+  if (t && (t->storage->flags & PLAIT_STORAGE_READONLY) &&
+      !warn("The given NumPy array is not writable: the tensor on its memory is read-only, and "
+            "writes to it are errors; array.copy() makes one that is writable")) {
+    plait_release(t);
+    return nullptr;
+  }
+  return t ? wrap(t) : nullptr;
+}
+// As `from_numpy`, for plait's own code: without its checks and its warning.
+PyObject *share_array(PyObject *, PyObject *array) {
+  plait_tensor *t = import_array(array);
   return t ? wrap(t) : nullptr;
 }
 
@@ -318,6 +329,7 @@ PyMethodDef exchange_methods[] = {
     {nullptr, nullptr, 0, nullptr}};
 
 PyMethodDef exchange_functions[] = {
+    {"_share_array", entry<share_array>, METH_O, nullptr},
     {"from_numpy", entry<from_numpy>, METH_O,
      "from_numpy(ndarray, /)\n--\n\nA tensor on the memory of a NumPy array; of a read-only one, a "
      "read-only tensor."

@@ -35,6 +35,13 @@ PyObject *get_base(PyObject *self, void *) {
 
 PyObject *get_t(PyObject *self, void *) {
   plait_tensor *t = handle_of(self);
+  if (t->dl.ndim == 0 && !warn("Tensor.T is deprecated on 0-D tensors. It is the tensor itself."))
+    return nullptr;
+  if (t->dl.ndim != 0 && t->dl.ndim != 2 &&
+      !warn("The use of `x.T` on tensors of dimension other than 2 to reverse their shape is "
+            "deprecated: x.mT exchanges the last two dimensions, and "
+            "x.permute(*range(x.ndim - 1, -1, -1)) reverses all"))
+    return nullptr;
   int64_t dims[PLAIT_MAX_DIMS];
   for (int i = 0; i < t->dl.ndim; i++) dims[i] = t->dl.ndim - 1 - i;
   plait_tensor *out = call(op_permute, {value(t), ints(dims, size_t(t->dl.ndim))});

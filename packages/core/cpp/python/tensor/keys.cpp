@@ -44,6 +44,9 @@ bool as_array(PyObject *o, plait_tensor **out) {
   }
   if (!*out) return false;
   if (pytorch_keys && same((*out)->dl.dtype, dtype::uint8) && !is_scalar(o)) {
+    if (!warn("indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool "
+              "instead."))
+      return false;
     plait_tensor *mask = cast(*out, dtype::bool_);
     plait_release(*out);
     return (*out = mask);

@@ -248,6 +248,11 @@ const plait_op *known(Op op) {
   return state.op[op];
 }
 
+bool warn(const char *text) {
+  Object frames(PyImport_ImportModule("plait_abi.frames"));
+  return frames && Object(PyObject_CallMethod(frames.get(), "warn", "s", text));
+}
+
 plait_tensor *call(Op op, std::initializer_list<plait_value> in, uint32_t form) {
   const plait_op *o = known(op);
   if (!o) return nullptr;

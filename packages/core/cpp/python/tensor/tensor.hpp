@@ -127,6 +127,8 @@ plait_tensor *sparse_handle(PyObject *);  // borrowed; NULL with an exception
 bool add_sparse(PyObject *module);
 
 // From operators.cpp: a new handle, or nullptr with an exception.
+// Warns about the line of the program that called plait; false with an exception.
+bool warn(const char *text);
 plait_tensor *call(Op, std::initializer_list<plait_value>, uint32_t form = PLAIT_FUNCTION);
 plait_tensor *cast(plait_tensor *, DLDataType);
 extern PyNumberMethods number_methods;

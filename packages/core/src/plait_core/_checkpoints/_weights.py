@@ -31,7 +31,7 @@ from plait_core._checkpoints._safe_globals import SafeGlobals
 from plait_core._checkpoints._source import Part, Source, open_source
 from plait_core._checkpoints._table import DATA, build
 from plait_core._checkpoints._tree import decode, with_grad
-from plait_core._core import Tensor, from_numpy
+from plait_core._core import Tensor, _share_array
 
 
 class Options:
@@ -115,7 +115,7 @@ class File:
             and (self._start + entry.begin) % binding.dtype(DTYPES[entry.dtype]).itemsize
         ):
             data = data.copy()
-        return from_numpy(data)
+        return _share_array(data)
 
 
 def _read_metadata(metadata: dict[str, str], name: str) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from plait_abi import ArgumentError, ShapeError
 from plait_abi.binding import operator
+from plait_abi.frames import warn
 from plait_core._core import Size, Tensor, is_tensor
 
 
@@ -98,9 +99,15 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
 
     Example:
         >>> import plait_core as pc
-        >>> pc.meshgrid(pc.tensor([1, 2]), pc.tensor([3, 4, 5]))[0].tolist()
+        >>> x, y = pc.meshgrid(pc.tensor([1, 2]), pc.tensor([3, 4, 5]), indexing="ij")
+        >>> x.tolist()
         [[1, 1, 1], [2, 2, 2]]
     """
+    if indexing is None:
+        warn(
+            "torch.meshgrid: in an upcoming release, it will be required to pass the indexing "
+            'argument; without it plait takes "ij", and numpy.meshgrid "xy"'
+        )
     return tuple(operator("meshgrid")(_as_list(tensors), indexing=indexing or "ij"))
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from plait_abi import ArgumentError, DTypeError, ShapeError
 from plait_abi.binding import operator
+from plait_abi.frames import warn
 from plait_core._core import Tensor, is_tensor
 
 
@@ -68,6 +69,11 @@ def stft(
                 "stft: `return_complex` must be given for real numbers; True is right"
             )
         return_complex = True
+    if not return_complex:
+        warn(
+            "stft with return_complex=False is deprecated. PyTorch will return complex numbers; "
+            "plait.view_as_real of them gives the same pairs"
+        )
     if onesided and is_complex:
         raise ArgumentError("stft: `onesided` must be False for complex numbers, got True")
     half = not is_complex if onesided is None else onesided
@@ -206,6 +212,11 @@ def _lengths(name: str, n_fft: int, hop: int | None, width: int | None) -> tuple
 def _window(name: str, window: Any, width: int, n_fft: int, like: Tensor) -> Tensor:
     """Return the window in the middle of `n_fft` zeros."""
     if window is None:
+        warn(
+            f"A window was not provided. A rectangular window will be applied: {name} without "
+            "`window` leaks between frequencies; window=plait.hann_window(win_length), or "
+            "plait.ones(win_length) for the rectangle"
+        )
         window = like.new_ones(width)
     if not is_tensor(window):
         raise TypeError(f"{name}: `window` must be a Tensor, got {type(window).__name__}")

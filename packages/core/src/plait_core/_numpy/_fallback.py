@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from plait_core._core import Tensor, from_numpy, is_tensor
+from plait_core._core import Tensor, _share_array, is_tensor
 
 # functions that write to their first argument
 _WRITERS = frozenset({"copyto", "fill_diagonal", "place", "put", "put_along_axis", "putmask"})
@@ -52,7 +52,7 @@ def by_numpy(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], method: s
             return arrays[id(value)]
         if id(value) in identities or value.dtype.kind not in _KINDS:
             return value
-        return from_numpy(np.asarray(value))
+        return _share_array(np.asarray(value))
 
     return mapped(result, (np.ndarray, np.generic), tensor_of)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from plait_abi import ArgumentError, DTypeError, binding
-from plait_core._core import Tensor, from_numpy, is_tensor
+from plait_core._core import Tensor, _share_array, is_tensor
 from plait_core._numpy._fallback import by_numpy
 
 # ufuncs whose operator has another name
@@ -111,9 +111,9 @@ def _operand(value: Any) -> Any:
     import numpy as np
 
     if isinstance(value, np.ndarray):
-        return from_numpy(value)
+        return _share_array(value)
     if isinstance(value, (list, tuple)):
-        return from_numpy(np.asarray(value))
+        return _share_array(np.asarray(value))
     return value
 
 
@@ -124,7 +124,7 @@ def _as_tensors(values: list[Any]) -> list[Any]:
     kinds = [value.detach().numpy().dtype for value in values if is_tensor(value)]
     numbers = [value for value in values if not is_tensor(value)]
     dtype = np.result_type(*kinds, *numbers)
-    return [v if is_tensor(v) else from_numpy(np.asarray(v, dtype)) for v in values]
+    return [v if is_tensor(v) else _share_array(np.asarray(v, dtype)) for v in values]
 
 
 def _into(operator: Callable[..., Any], values: list[Any], out: Any) -> Any:
@@ -132,7 +132,7 @@ def _into(operator: Callable[..., Any], values: list[Any], out: Any) -> Any:
     if out is None:
         return operator(*values)
     targets = out if isinstance(out, tuple) else (out,)
-    views = [target if is_tensor(target) else from_numpy(target) for target in targets]
+    views = [target if is_tensor(target) else _share_array(target) for target in targets]
     operator(*values, out=views[0] if len(views) == 1 else tuple(views))
     return targets[0] if len(targets) == 1 else targets
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from plait_abi import binding
 from plait_abi.components import choose, require
+from plait_abi.frames import warn
 from plait_core._core import Tensor
 from plait_core._docstrings import example
 from plait_core._tensor._memory_formats import layout, strided
@@ -61,7 +62,10 @@ def _hermitian(self: Tensor) -> Tensor:
         raise binding.ShapeError(
             f"H: a matrix is required, got shape {tuple(self.shape)}; use .mH for batches"
         )
-    return _adjoint(self) if self.ndim else self
+    if self.ndim:
+        return _adjoint(self)
+    warn("Tensor.H is deprecated on 0-D tensors. x.conj() gives the conjugate.")
+    return self
 
 
 def is_shared(self: Tensor) -> bool:

@@ -54,9 +54,9 @@ def no_gradient(self: Tensor) -> None:
     """
     if not _ask_engine(self, "retains_grad", True):
         warn(
-            f"grad: a leaf is required, or a tensor on which retain_grad() was called; this tensor "
-            f"of shape {tuple(self.shape)} was made by an operator, and no backward pass sets its "
-            f".grad"
+            "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed: this "
+            f"tensor of shape {tuple(self.shape)} was made by an operator, and no backward pass "
+            "sets its .grad unless retain_grad() is called on it first"
         )
 
 

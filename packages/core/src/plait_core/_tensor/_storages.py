@@ -115,7 +115,7 @@ class UntypedStorage:
             # the pages of a private mapping are the file's until they are written to
             access = mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY
             pages = mmap.mmap(file.fileno(), nbytes, access=access)
-        return _FileBytes(_core.from_numpy(np.frombuffer(pages, np.uint8)), not shared)
+        return _FileBytes(_core._share_array(np.frombuffer(pages, np.uint8)), not shared)
 
     @staticmethod
     def _new_shared(size: int, *, device: Any = "cpu") -> UntypedStorage:

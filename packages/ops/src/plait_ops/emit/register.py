@@ -58,7 +58,8 @@ def _reduction(operator: Operator) -> str:
         return "{}"
     result = {"float": "floating", "bool": "boolean"}.get(operator.result, operator.result)
     names = [argument.name for argument in operator.schema.arguments]
-    positions = [names.index(name) if name in names else -1 for name in ("dim", "keepdim", "dtype")]
+    special = ("dim", "keepdim", "dtype", "correction")
+    positions = [names.index(name) if name in names else -1 for name in special]
     group = GROUPS.get(operator.dtypes, operator.dtypes)
     identity, none = (
         "true" if on else "false" for on in (operator.identity, operator.empty == "none")

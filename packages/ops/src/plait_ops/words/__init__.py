@@ -51,6 +51,9 @@ from plait_ops.words.failing import (
     require,
     require_same,
     sizes,
+    warn,
+    warn_of_freedom,
+    warn_of_real,
     wrap_dim,
     wrap_index,
 )
@@ -150,6 +153,9 @@ __all__ = [
     "viewable",
     "windows",
     "word",
+    "warn",
+    "warn_of_freedom",
+    "warn_of_real",
     "wrap_dim",
     "wrap_index",
 ]

@@ -27,6 +27,7 @@ class Fault(Exception):
 class Call:
     name: str
     values: dict[str, Any]
+    warnings: list[str] = dataclasses.field(default_factory=list)
 
 
 _calls: list[Call] = []

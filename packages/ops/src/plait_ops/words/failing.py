@@ -1,4 +1,4 @@
-"""Words that check conditions and fail."""
+"""Words that check conditions, and fail or warn."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 
 from plait_ops import promotion
 from plait_ops.value_types import AnyDType, Message, Operand, Shape, Tensor
-from plait_ops.words.calling import LIMIT, MAX_DIMS, fail, show
+from plait_ops.words.calling import LIMIT, MAX_DIMS, current, fail, show
 from plait_ops.words.declaring import word
 
 __all__ = [
@@ -19,6 +19,9 @@ __all__ = [
     "require",
     "require_same",
     "sizes",
+    "warn",
+    "warn_of_freedom",
+    "warn_of_real",
     "wrap_dim",
     "wrap_index",
 ]
@@ -42,6 +45,33 @@ def check(condition: bool, message: Message, kind: str = "ShapeError") -> None:
     """Fail with `kind` and `message` unless the condition holds."""
     if not condition:
         fail(kind, message)
+
+
+@word(on_call=True)
+def warn(condition: bool, text: str) -> None:
+    """Warn with `text` if the condition holds; one that begins with ``()`` follows the name of the
+    operator.
+    """
+    if condition:
+        current().warnings.append(current().name + text if text.startswith("()") else text)
+
+
+@word(on_call=True)
+def warn_of_freedom(shape: Shape, dims: Shape, correction: float) -> None:
+    """Warn if a variance over `dims` divides by 0 or less."""
+    n = math.prod(shape[d] for d in dims if d < len(shape))
+    warn(
+        n - correction <= 0,
+        "(): degrees of freedom is <= 0. `correction` must be less than the number of elements "
+        "that are reduced to one; the result is nan or inf",
+    )
+
+
+@word(on_call=True)
+def warn_of_real(dtype: AnyDType, to: AnyDType) -> None:
+    """Warn if a conversion drops imaginary parts; True for all but 0 needs them."""
+    lost = dtype in promotion.COMPLEX and to not in promotion.COMPLEX and to != "bool"
+    warn(lost, "Casting complex values to real discards the imaginary part")
 
 
 @word(on_call=True)

@@ -1139,7 +1139,7 @@ typedef struct plait_thread {
   plait_error *error; /**< the last error, owned, or NULL */
   uint64_t excluded;  /**< bits of the layers that this thread skips: no_grad sets autograd's bit */
   uint64_t included;  /**< bits of the layers that see every call, whatever the tensors say */
-  void *slot[4];      /**< 0: the engine; 1: level of forward mode; 2: place.h; 3: unused */
+  void *slot[4];      /**< 0: the engine; 1: level of forward mode; 2: place.h; 3: warning.h */
   /** Of results of calls that have no tensor and name none; default: the CPU. */
   DLDevice device;
   uint64_t node;      /**< written by the engine: number of the newest node of this thread, or 0 */

@@ -14,6 +14,7 @@ from plait_ops.words import (
     result_as,
     sum_to,
     to_dtype,
+    warn_of_real,
 )
 
 clone = Operator(
@@ -114,6 +115,7 @@ cast.batch("leading")
 
 @cast.shape
 def _(self, dtype):
+    warn_of_real(self.dtype, dtype)
     return result_as(self.shape, dtype, dense_strides(self))
 
 
@@ -154,6 +156,7 @@ def _(self, src, non_blocking):
         shape == list(self.shape),
         f"`src` of shape {src.shape} must broadcast to the shape of `self`, {self.shape}",
     )
+    warn_of_real(src.dtype, self.dtype)
     return self
 
 

@@ -2,7 +2,16 @@
 
 from plait_ops import calls as op
 from plait_ops.spec import Composite
-from plait_ops.words import broadcast, check, is_complex, numel, require_same, to_dtype, wrap_dim
+from plait_ops.words import (
+    broadcast,
+    check,
+    is_complex,
+    numel,
+    require_same,
+    to_dtype,
+    warn,
+    wrap_dim,
+)
 
 inner = Composite(
     "inner(Tensor self, Tensor other) -> Tensor",
@@ -174,7 +183,7 @@ cross = Composite(
     Raises: ShapeError if there is no such dimension; and what `linalg.cross` raises.
 
     >>> import plait_core as pc
-    >>> pc.tensor([1, 0, 0]).cross(pc.tensor([0, 1, 0])).tolist()
+    >>> pc.tensor([1, 0, 0]).cross(pc.tensor([0, 1, 0]), dim=0).tolist()
     [0, 0, 1]
     """,
     dtypes="arithmetic",
@@ -206,6 +215,11 @@ def _(self, other, dim):
     at = -1
     if dim is not None:
         return op.linalg_cross(self, other, dim=dim)
+    warn(
+        True,
+        "Using torch.cross without specifying the dim arg is deprecated. It takes the first "
+        "dimension of 3 elements; give `dim`, or use linalg.cross, which takes the last",
+    )
     for i in range(self.ndim):
         if at < 0 and self.shape[i] == 3:
             at = i

@@ -2,7 +2,7 @@
 
 from plait_ops import calls as op
 from plait_ops.spec import Composite, Pointwise
-from plait_ops.words import check, is_complex, is_integral, real_dtype, require, to_dtype
+from plait_ops.words import check, is_complex, is_integral, real_dtype, require, to_dtype, warn
 
 weights_at_least_zero_ = Pointwise(
     "weights_at_least_zero(Tensor weights) -> Tensor",
@@ -71,6 +71,11 @@ def _(self, correction, fweights, aweights):
     k = 1 if self.ndim == 0 else self.shape[-1]
     x = op.reshape(x, [n, k])
     if fweights is None and aweights is None:
+        warn(
+            k - correction <= 0,
+            "(): degrees of freedom is <= 0. `correction` must be less than the number of "
+            "observations; the result is nan or inf",
+        )
         centred = x - op.mean(x, [1], True)
         other = op.conj(centred) if is_complex(x.dtype) else centred
         made = op.mm(centred, op.t(other)) / max(float(k) - float(correction), 0.0)

@@ -11,6 +11,7 @@ from plait_ops.words import (
     require,
     result,
     to_dtype,
+    warn_of_freedom,
     wide_dtype,
 )
 
@@ -132,9 +133,11 @@ def _(self, dim, correction, keepdim):
 
 @var_mean.shape
 @std_mean_.shape
-def _(self, dim, keepdim):
+def _(self, dim, correction, keepdim):
     require("self", self.dtype, "inexact")
-    shape = reduced(self.shape, reduce_dims("dim", dim, self.shape), keepdim)
+    dims = reduce_dims("dim", dim, self.shape)
+    warn_of_freedom(self.shape, dims, 1.0 if correction is None else float(correction))
+    shape = reduced(self.shape, dims, keepdim)
     return result(shape, real_dtype(self.dtype)), result(shape, self.dtype)
 
 
