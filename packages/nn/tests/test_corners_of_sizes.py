@@ -132,7 +132,7 @@ CALLS: dict[str, Callable[[], Any]] = {
     "fold": lambda: F.fold(pc.zeros(1, 4, 1), (HUGE, 2), (2, 2)),
     "unfold": lambda: F.unfold(pc.zeros(1, 1, 4, 4), (2, 2), padding=2**30),
     "pad of two dimensions": lambda: F.pad(pc.zeros(1, 1, 4, 4), (2**30,) * 4),
-    "affine_grid": lambda: F.affine_grid(pc.zeros(1, 2, 3), [1, 1, HUGE, 2]),
+    "affine_grid": lambda: F.affine_grid(pc.zeros(1, 2, 3), [1, 1, HUGE, 2], False),
     "combinations of many": lambda: pc.combinations(pc.arange(60), 30),
 }
 

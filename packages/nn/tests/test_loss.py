@@ -67,13 +67,13 @@ def test_binary_needs_equal_shapes(loss):
 
 @pytest.mark.parametrize("loss", [nn.MSELoss(), nn.L1Loss(), nn.SmoothL1Loss(), nn.HuberLoss()])
 def test_a_broadcast_target_warns(loss):
-    with pytest.warns(UserWarning, match=r"`target` \(3,\) is broadcast against `input` \(3, 1\)"):
+    with pytest.warns(UserWarning, match=r"target size \(.*3.*different to the input size .*3, 1"):
         loss(pc.ones(3, 1), pc.ones(3))
 
 
 @pytest.mark.parametrize("loss", [F.mse_loss, F.l1_loss, F.smooth_l1_loss, F.huber_loss])
 def test_the_warning_shows_the_callers_line(loss):
-    with pytest.warns(UserWarning, match="is broadcast against") as caught:
+    with pytest.warns(UserWarning, match="loss broadcasts them") as caught:
         loss(pc.ones(3, 1), pc.ones(3))
     assert caught[0].filename == __file__
 
@@ -164,10 +164,10 @@ def test_reductions_are_checked():
     ],
 )
 def test_arguments_of_old_programs(old, new):
-    with pytest.warns(UserWarning, match=f'reduction="{new}"'):
+    with pytest.warns(UserWarning, match=f"reduction='{new}'"):
         assert nn.MSELoss(**old).reduction == new
     x, y = pc.tensor([1.0, 2.0]), pc.tensor([0.0, 0.0])
-    with pytest.warns(UserWarning, match=f'reduction="{new}"'):
+    with pytest.warns(UserWarning, match=f"reduction='{new}'"):
         loss = F.mse_loss(x, y, **old)
     assert loss.tolist() == F.mse_loss(x, y, reduction=new).tolist()
 

@@ -169,7 +169,8 @@ def test_older_names():
     assert repr(nn.Container(a=nn.ReLU())) == "Container(\n  (a): ReLU()\n)"
     model = nn.DataParallel(nn.Linear(2, 3), device_ids=[0])
     assert near(model(pc.ones(1, 2)), model.module(pc.ones(1, 2)))
-    assert nn.init.xavier_uniform is nn.init.xavier_uniform_
+    with pytest.warns(FutureWarning, match=r"in favor of `nn.init.xavier_uniform_`"):
+        nn.init.xavier_uniform(pc.empty(3, 2))
     w = nn.init.sparse_(pc.empty(9, 4), 0.5, std=2.0)
     assert (w == 0).sum(0).tolist() == [5, 5, 5, 5]
     with pytest.raises(ValueError, match="2 dimensions"):

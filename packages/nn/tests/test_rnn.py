@@ -97,7 +97,7 @@ def test_dropout_stands_between_layers():
     silent.load_state_dict(own)
     assert pc.allclose(layer(x)[0], silent(pc.zeros(4, 1, 3))[0])
     assert pc.allclose(layer.eval()(x)[0], first(x)[0])
-    with pytest.warns(UserWarning, match="RNN: `dropout` 0.5 is applied between layers"):
+    with pytest.warns(UserWarning, match="dropout option adds .* RNN has 1, and `dropout` 0.5"):
         nn.RNN(2, 3, dropout=0.5)
 
 

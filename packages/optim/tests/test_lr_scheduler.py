@@ -184,5 +184,17 @@ def test_a_step_before_the_optimizers_is_warned_about() -> None:
 
 def test_get_lr_outside_of_a_step_is_warned_about() -> None:
     schedule = lr_scheduler.StepLR(optimizer(), 1)
-    with pytest.warns(UserWarning, match=r"StepLR.get_lr: .*get_last_lr"):
+    with pytest.warns(UserWarning, match=r"use `get_last_lr\(\)`: StepLR.get_lr"):
         schedule.get_lr()
+
+
+@pytest.mark.parametrize("name", ["StepLR", "ReduceLROnPlateau"])
+def test_steps_to_a_given_epoch_warn(name: str) -> None:
+    optimizer = optim.SGD([np.zeros(1)], lr=1.0)
+    step = (
+        lr_scheduler.StepLR(optimizer, 1).step
+        if name == "StepLR"
+        else lambda epoch: lr_scheduler.ReduceLROnPlateau(optimizer).step(1.0, epoch)
+    )
+    with pytest.warns(UserWarning, match=r"^The epoch parameter in `scheduler.step\(\)` was not"):
+        step(3)

@@ -142,7 +142,11 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         return samples, targets
 
     def log_prob(self, input: Tensor) -> Tensor:
-        """Return the log-probabilities of all classes, (N, n_classes) for input (N, d)."""
+        """Return the log-probabilities of all classes, (N, n_classes) for input (N, d).
+
+        Args:
+            input: Features of shape (N, in_features).
+        """
         head = F.log_softmax(self.head(input), 1)
         parts = [head.narrow(1, 0, self.shortlist_size)]
         for i, cluster in enumerate(self.tail):
@@ -154,6 +158,9 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         """Return the likeliest class of each sample, (N) for input (N, d).
 
         Clusters are evaluated only for samples whose likeliest entry of the head is a cluster.
+
+        Args:
+            input: Features of shape (N, in_features).
         """
         index = self.head(input).argmax(1)
         rare = index >= self.shortlist_size

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, TypeVar, overload
 
+from plait_abi.frames import warn
 from plait_core import Tensor
 from plait_nn._folded_layers import CONVOLUTIONS, call_folded
 from plait_nn._joined_layers import BATCH_NORMS, call_joined
@@ -166,18 +167,31 @@ class Sequential(_Ordered):
         return times
 
     def append(self: S, module: Module) -> S:
-        """Put a module at the end; return the container."""
+        """Put a module at the end; return the container.
+
+        Args:
+            module: The new last module.
+        """
         self.add_module(str(len(self)), module)
         return self
 
     def extend(self: S, sequential: Iterable[Module]) -> S:
-        """Put several modules at the end; return the container."""
+        """Put several modules at the end; return the container.
+
+        Args:
+            sequential: The modules to add, in their order.
+        """
         for module in list(sequential):
             self.append(module)
         return self
 
     def insert(self: S, index: int, module: Module) -> S:
-        """Insert a module before another one; return the container."""
+        """Insert a module before another one; return the container.
+
+        Args:
+            index: The position of the module that it precedes.
+            module: The module.
+        """
         modules = self._as_list()
         if not -len(modules) <= index <= len(modules):
             raise IndexError(
@@ -188,7 +202,11 @@ class Sequential(_Ordered):
         return self
 
     def pop(self, key: int) -> Module:
-        """Remove a module and return it."""
+        """Remove a module and return it.
+
+        Args:
+            key: The position or the name.
+        """
         module = self[key]
         del self[key]
         return module
@@ -234,12 +252,20 @@ class ModuleList(_Ordered):
         return self.extend(modules)
 
     def append(self: L, module: Module) -> L:
-        """Put a module at the end; return the list."""
+        """Put a module at the end; return the list.
+
+        Args:
+            module: The new last module.
+        """
         self.add_module(str(len(self)), module)
         return self
 
     def extend(self: L, modules: Iterable[Module]) -> L:
-        """Put several modules at the end; return the list."""
+        """Put several modules at the end; return the list.
+
+        Args:
+            modules: The modules to add, in their order.
+        """
         if not isinstance(modules, Iterable):
             raise TypeError(
                 f"ModuleList: modules must come as an iterable; got {type(modules).__name__}"
@@ -249,13 +275,22 @@ class ModuleList(_Ordered):
         return self
 
     def insert(self, index: int, module: Module) -> None:
-        """Insert a module before another one, as ``list.insert`` does."""
+        """Insert a module before another one, as ``list.insert`` does.
+
+        Args:
+            index: The position of the module that it precedes.
+            module: The module.
+        """
         modules = self._as_list()
         modules.insert(index, module)
         self._hold(modules)
 
     def pop(self, key: int = -1) -> Module:
-        """Remove a module and return it."""
+        """Remove a module and return it.
+
+        Args:
+            key: The position; -1 is the last one.
+        """
         module = self[key]
         del self[key]
         return module
@@ -327,7 +362,11 @@ class ModuleDict(Module):
         self._modules.clear()
 
     def pop(self, key: str) -> Module:
-        """Remove a module and return it."""
+        """Remove a module and return it.
+
+        Args:
+            key: Its name.
+        """
         module = self[key]
         del self[key]
         return module
@@ -345,7 +384,11 @@ class ModuleDict(Module):
         return self._modules.values()  # type: ignore[return-value]
 
     def update(self, modules: Any) -> None:
-        """Add modules from a mapping or from ``(name, module)`` pairs; equal names are replaced."""
+        """Add modules from a mapping or from ``(name, module)`` pairs; equal names are replaced.
+
+        Args:
+            modules: A dict of modules, or pairs of a name and a module.
+        """
         if isinstance(modules, (Mapping, ModuleDict)):
             modules = modules.items()
         elif isinstance(modules, (str, bytes)) or not isinstance(modules, Iterable):
@@ -369,6 +412,9 @@ class Container(Module):
     """
 
     def __init__(self, **kwargs: Any) -> None:
+        warn(
+            "`nn.Container` is deprecated. A subclass of `nn.Module` does the same.", FutureWarning
+        )
         super().__init__()
         for name, module in kwargs.items():
             self.add_module(name, module)
@@ -439,13 +485,21 @@ class ParameterList(Module):
         return self.extend(parameters)
 
     def append(self: P, value: Any) -> P:
-        """Put a value at the end; return the list."""
+        """Put a value at the end; return the list.
+
+        Args:
+            value: A tensor, which becomes a parameter, or another value.
+        """
         self._size += 1
         self[self._size - 1] = value
         return self
 
     def extend(self: P, values: Iterable[Any]) -> P:
-        """Put several values at the end; return the list."""
+        """Put several values at the end; return the list.
+
+        Args:
+            values: The values to add, in their order.
+        """
         if isinstance(values, Tensor) or not isinstance(values, Iterable):
             raise TypeError(
                 f"ParameterList: parameters must come as an iterable; got {type(values).__name__}"
@@ -527,17 +581,29 @@ class ParameterDict(Module):
         return (self[key] for key in self._keys)
 
     def get(self, key: str, default: Any = None) -> Any:
-        """Return a value, or `default` if there is none."""
+        """Return a value, or `default` if there is none.
+
+        Args:
+            key: The name.
+        """
         return self[key] if key in self._keys else default
 
     def setdefault(self, key: str, default: Any = None) -> Any:
-        """Return a value; if there is none, `default`, which becomes it."""
+        """Return a value; if there is none, `default`, which becomes it.
+
+        Args:
+            key: The name.
+        """
         if key not in self:
             self[key] = default
         return self[key]
 
     def pop(self, key: str) -> Any:
-        """Remove a value and return it."""
+        """Remove a value and return it.
+
+        Args:
+            key: The name.
+        """
         value = self[key]
         del self[key]
         return value
@@ -566,11 +632,19 @@ class ParameterDict(Module):
         return ParameterDict(dict(self.items()))
 
     def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
-        """Return another dict that has `default` under each key."""
+        """Return another dict that has `default` under each key.
+
+        Args:
+            keys: The names.
+        """
         return ParameterDict(dict.fromkeys(keys, default))
 
     def update(self, parameters: Any) -> None:
-        """Add values from a mapping or from ``(key, value)`` pairs; equal keys are replaced."""
+        """Add values from a mapping or from ``(key, value)`` pairs; equal keys are replaced.
+
+        Args:
+            parameters: A dict of tensors, or pairs of a name and a tensor.
+        """
         if isinstance(parameters, (Mapping, ParameterDict)):
             parameters = parameters.items()
         elif not isinstance(parameters, Iterable):

@@ -118,7 +118,12 @@ class Embedding(Vectors):
         scale_grad_by_freq: bool = False,
         sparse: bool = False,
     ) -> Embedding:
-        """Make a layer of given vectors, shape (num_embeddings, embedding_dim)."""
+        """Make a layer of given vectors, shape (num_embeddings, embedding_dim).
+
+        Args:
+            embeddings: The table, of shape (number of rows, size of each).
+            freeze: Whether it is not trained.
+        """
         if embeddings.ndim != 2:
             raise ValueError(
                 f"Embedding: `embeddings` must have 2 dimensions; got {tuple(embeddings.shape)}"
@@ -218,7 +223,13 @@ class EmbeddingBag(Vectors):
         include_last_offset: bool = False,
         padding_idx: int | None = None,
     ) -> EmbeddingBag:
-        """Make a layer of given vectors, shape (num_embeddings, embedding_dim)."""
+        """Make a layer of given vectors, shape (num_embeddings, embedding_dim).
+
+        Args:
+            embeddings: The table, of shape (number of rows, size of each).
+            freeze: Whether it is not trained.
+            include_last_offset: Whether the offsets end with the number of indices.
+        """
         rows, columns = embeddings.shape
         result = cls(
             rows,

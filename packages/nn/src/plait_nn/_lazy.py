@@ -44,7 +44,13 @@ class UninitializedParameter(Parameter):
         """Accept the arguments of `__new__`, which has made the object."""
 
     def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
-        """Become an ordinary parameter of a shape, with uninitialised values."""
+        """Become an ordinary parameter of a shape, with uninitialised values.
+
+        Args:
+            shape: The shape.
+            device: The device; None keeps it.
+            dtype: The dtype; None keeps it.
+        """
         _fill(self, shape, device, dtype)
         self.__class__ = Parameter  # type: ignore[assignment]
 
@@ -101,7 +107,13 @@ class UninitializedBuffer(Buffer):
         """Accept the arguments of `__new__`, which has made the object."""
 
     def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
-        """Become an ordinary buffer of a shape, with uninitialised values."""
+        """Become an ordinary buffer of a shape, with uninitialised values.
+
+        Args:
+            shape: The shape.
+            device: The device; None keeps it.
+            dtype: The dtype; None keeps it.
+        """
         _fill(self, shape, device, dtype)
         self.__class__ = Buffer  # type: ignore[assignment]
 
@@ -172,7 +184,11 @@ class _Lazy(Module):
         self.initialize_parameters_of_size(input.shape[self._dim - self._is_single(input)])
 
     def initialize_parameters_of_size(self, size: int) -> None:
-        """Make the parameters for a size and become the layer."""
+        """Make the parameters for a size and become the layer.
+
+        Args:
+            size: The size of the input that the parameters depend on.
+        """
         self.__dict__.pop("_evidence", None)
         setattr(self, self._size, size)
         for name, shape in self._shapes().items():

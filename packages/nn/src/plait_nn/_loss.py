@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from plait_abi.frames import warn
 from plait_core import Tensor
 from plait_nn import functional as F
 from plait_nn._linear import Linear
@@ -210,6 +211,17 @@ class NLLLoss2d(NLLLoss):
         >>> nn.NLLLoss2d()(pc.full((1, 2, 1, 1), -0.5), pc.zeros(1, 1, 1, dtype=pc.int64))
         tensor(0.5000)
     """
+
+    def __init__(
+        self,
+        weight: Tensor | None = None,
+        size_average: bool | None = None,
+        ignore_index: int = -100,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+    ) -> None:
+        warn("`NLLLoss2d` has been deprecated. Please use `NLLLoss` instead.", FutureWarning)
+        super().__init__(weight, size_average, ignore_index, reduce, reduction)
 
 
 class CrossEntropyLoss(_ClassLoss):

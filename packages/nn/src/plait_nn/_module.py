@@ -323,7 +323,11 @@ class Module:
         self._modules[name] = registered(self, "_modules", name, module)
 
     def get_submodule(self, target: str) -> Module:
-        """Return the submodule at a dotted path, such as ``"encoder.layers.0"``; ``""`` is self."""
+        """Return the submodule at a dotted path, such as ``"encoder.layers.0"``; ``""`` is self.
+
+        Args:
+            target: The names on the way to it, joined by dots; "" is the module itself.
+        """
         module: Module = self
         for name in target.split(".") if target else ():
             child = _required(module, name)
@@ -359,7 +363,11 @@ class Module:
         setattr(parent, name, module)
 
     def get_parameter(self, target: str) -> Parameter:
-        """Return the parameter at a dotted path."""
+        """Return the parameter at a dotted path.
+
+        Args:
+            target: The names on the way to it, joined by dots.
+        """
         path, _, name = target.rpartition(".")
         parameter = _required(self.get_submodule(path), name)
         if not isinstance(parameter, Parameter):
@@ -367,7 +375,11 @@ class Module:
         return parameter
 
     def get_buffer(self, target: str) -> Tensor:
-        """Return the buffer at a dotted path."""
+        """Return the buffer at a dotted path.
+
+        Args:
+            target: The names on the way to it, joined by dots.
+        """
         path, _, name = target.rpartition(".")
         module = self.get_submodule(path)
         buffer: Tensor = _required(module, name)
@@ -385,20 +397,36 @@ class Module:
     def named_parameters(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Parameter]]:
-        """Iterate over ``(dotted name, parameter)``; a shared one appears under its first name."""
+        """Iterate over ``(dotted name, parameter)``; a shared one appears under its first name.
+
+        Args:
+            prefix: What precedes each name, with a dot.
+            recurse: Whether those of submodules are included.
+            remove_duplicate: Whether one that occurs twice is given once.
+        """
         yield from self._named_members(
             lambda module: module._parameters.items(), prefix, recurse, remove_duplicate
         )
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
-        """Iterate over the buffers, each once."""
+        """Iterate over the buffers, each once.
+
+        Args:
+            recurse: Whether those of submodules are included.
+        """
         for _, buffer in self.named_buffers(recurse=recurse):
             yield buffer
 
     def named_buffers(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Tensor]]:
-        """Iterate over ``(dotted name, buffer)``."""
+        """Iterate over ``(dotted name, buffer)``.
+
+        Args:
+            prefix: What precedes each name, with a dot.
+            recurse: Whether those of submodules are included.
+            remove_duplicate: Whether one that occurs twice is given once.
+        """
         yield from self._named_members(
             lambda module: module._buffers.items(), prefix, recurse, remove_duplicate
         )
@@ -438,14 +466,23 @@ class Module:
                 yield name, module
 
     def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
-        """Iterate over this module and all below it, each once."""
+        """Iterate over this module and all below it, each once.
+
+        Args:
+            remove_duplicate: Whether one that occurs twice is given once.
+        """
         for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
     def named_modules(
         self, memo: set[Module] | None = None, prefix: str = "", remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Module]]:
-        """Iterate over ``(dotted path, module)``, this module first with ``prefix`` as its path."""
+        """Iterate over ``(dotted path, module)``, this module first with ``prefix`` as its path.
+
+        Args:
+            memo: Modules that are left out; those that are given are added.
+            remove_duplicate: Whether one that occurs twice is given once.
+        """
         memo = set() if memo is None else memo
         if self in memo:
             return
@@ -475,7 +512,11 @@ class Module:
     # ---- modes -----------------------------------------------------------------------------------
 
     def train(self: M, mode: bool = True) -> M:
-        """Set training mode (``True``) or evaluation mode here and below; return the module."""
+        """Set training mode (``True``) or evaluation mode here and below; return the module.
+
+        Args:
+            mode: True: training, False: evaluation.
+        """
         if not isinstance(mode, bool):
             raise ValueError(
                 f"{type(self).__name__}.train: training mode is expected to be boolean; got "
@@ -572,11 +613,18 @@ class Module:
         return self._apply(lambda tensor: tensor.cpu())
 
     def cuda(self: M, device: Any = None) -> M:
-        """Move parameters and buffers to a CUDA device; it is an error if there is none."""
+        """Move parameters and buffers to a CUDA device; it is an error if there is none.
+
+        Args:
+            device: The device or its number; None is the current one.
+        """
         return self._apply(lambda tensor: tensor.cuda(device))
 
     def to_empty(self: M, *, device: Any, recurse: bool = True) -> M:
         """Give parameters and buffers new memory on ``device``, without copying the values.
+
+        Args:
+            recurse: Whether submodules are moved too.
 
         Example:
             >>> import plait_nn as nn
@@ -689,7 +737,11 @@ class Module:
         raise RuntimeError(f"{type(self).__name__}: get_extra_state is called, but not defined")
 
     def set_extra_state(self, state: Any) -> None:
-        """Restore the additional state that `get_extra_state` returned."""
+        """Restore the additional state that `get_extra_state` returned.
+
+        Args:
+            state: What `get_extra_state` returned.
+        """
         raise RuntimeError(
             f"{type(self).__name__}: a state has extra state, but set_extra_state is not defined"
         )
@@ -703,6 +755,9 @@ class Module:
 
         It returns None or new positional arguments. With ``with_kwargs`` it is called as
         ``hook(module, args, kwargs)`` and returns None or ``(args, kwargs)``.
+
+        Args:
+            prepend: Whether it runs before the hooks that are there.
         """
         options = ((self._forward_pre_hooks_with_kwargs, with_kwargs),)
         return add_hook(self, self._forward_pre_hooks, hook, options=options, prepend=prepend)
@@ -719,6 +774,9 @@ class Module:
 
         It returns None or a new output. With ``with_kwargs`` it is called as
         ``hook(module, args, kwargs, output)``; with ``always_call`` also when ``forward`` raised.
+
+        Args:
+            prepend: Whether it runs before the hooks that are there.
         """
         options = (
             (self._forward_hooks_with_kwargs, with_kwargs),
@@ -736,6 +794,9 @@ class Module:
         not write to the ones it got. If no input requires grad, it runs when the results' gradients
         are complete, with None for each input. Keyword arguments are ignored, and the module and
         its callers cannot write to inputs and results in place.
+
+        Args:
+            prepend: Whether it runs before the hooks that are there.
 
         Example:
             >>> import plait_core as pc, plait_nn as nn
@@ -755,6 +816,9 @@ class Module:
         """Call ``hook(module, grad_output)`` before the module's backward pass.
 
         It returns None or the gradients of the results to use instead.
+
+        Args:
+            prepend: Whether it runs before the hooks that are there.
 
         Example:
             >>> import plait_core as pc, plait_nn as nn

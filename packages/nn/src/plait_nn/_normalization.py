@@ -591,6 +591,9 @@ class SyncBatchNorm(_BatchNorm):
     def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
         """Replace every batch norm within a module by one of this class with the same state.
 
+        Args:
+            module: The module whose batch norms are replaced.
+
         Example:
             >>> import plait_nn as nn
             >>> model = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3))

@@ -83,6 +83,9 @@ class QuantizedLinear(Module):
     def from_float(cls, linear: Linear, activations: bool = False) -> QuantizedLinear:
         """Return a layer with the rounded weights of `linear`, whose bias it copies.
 
+        Args:
+            activations: How the inputs are quantized; the class has the names.
+
         Raises:
             TypeError: `linear` is no `Linear`, or its weight is not float32, float16 or bfloat16.
             ValueError: A weight is nan or infinite.

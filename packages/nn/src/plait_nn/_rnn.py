@@ -69,7 +69,11 @@ class RNNBase(Module):
         if isinstance(dropout, bool) or not 0 <= dropout <= 1:
             raise ValueError(f"{name}: `dropout` must be in [0, 1]; got {dropout}")
         if dropout > 0 and num_layers == 1:
-            warn(f"{name}: `dropout` {dropout} is applied between layers, and there is one layer")
+            warn(
+                "dropout option adds dropout after all but last recurrent layer, so non-zero "
+                f"dropout expects num_layers greater than 1: {name} has 1, and `dropout` {dropout} "
+                "has no effect"
+            )
         if not 0 <= proj_size < hidden_size or (proj_size and mode != "LSTM"):
             raise ValueError(
                 f"{name}: `proj_size` must be 0, or for LSTM less than `hidden_size` "

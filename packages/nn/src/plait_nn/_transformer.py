@@ -375,7 +375,13 @@ class Transformer(Module):
 
     @staticmethod
     def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
-        """Return the causal mask, shape (sz, sz): minus infinity above the diagonal, else 0."""
+        """Return the causal mask, shape (sz, sz): minus infinity above the diagonal, else 0.
+
+        Args:
+            sz: The length of the sequence.
+            device: The device; None is the default one.
+            dtype: The dtype; None is the default one.
+        """
         return pc.full((sz, sz), -math.inf, dtype=dtype, device=device).triu(1)
 
     def forward(

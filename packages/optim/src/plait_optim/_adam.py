@@ -188,14 +188,24 @@ class NAdam(Elementwise):
         return float(name == "mu_product")
 
     def numbers(self, group: ParamGroup, state: dict[str, Any], step: int) -> tuple[float, ...]:
-        """Return the product of the momenta of all steps up to this one."""
+        """Return the product of the momenta of all steps up to this one.
+
+        Args:
+            group: The parameter group.
+            state: The state of the parameter.
+        """
         mu = number_of(group, "betas", 0) * (
             1 - 0.5 * power(0.96, step * number_of(group, "momentum_decay"))
         )
         return (float(state["mu_product"]) * mu,)
 
     def count(self, group: ParamGroup, state: dict[str, Any], step: int) -> None:
-        """Count a step."""
+        """Count a step.
+
+        Args:
+            group: The parameter group.
+            state: The state of the parameter.
+        """
         [state["mu_product"]] = self.numbers(group, state, step)
         state["step"] = step
 

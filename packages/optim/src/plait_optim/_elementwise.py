@@ -36,11 +36,19 @@ class Elementwise(Optimizer):
     """The options that the operator takes, except ``maximize``."""
 
     def state_names(self, group: ParamGroup) -> list[str]:
-        """Return the names of the state's arrays in the operator's order; "" for an absent one."""
+        """Return the names of the state's arrays in the operator's order; "" for an absent one.
+
+        Args:
+            group: The parameter group.
+        """
         return list(self.arrays)
 
     def options(self, group: ParamGroup) -> dict[str, Any]:
-        """Return the operator's options, except ``maximize`` and ``grad_scale``."""
+        """Return the operator's options, except ``maximize`` and ``grad_scale``.
+
+        Args:
+            group: The parameter group.
+        """
         state: dict[str, Any] = {}
         for name in self.operator_options:
             value = group[name]
@@ -55,15 +63,27 @@ class Elementwise(Optimizer):
         return state
 
     def fill(self, group: ParamGroup, name: str) -> float:
-        """Return the initial value of the state ``name``."""
+        """Return the initial value of the state ``name``.
+
+        Args:
+            group: The parameter group.
+        """
         return 0.0
 
     def numbers(self, group: ParamGroup, state: dict[str, Any], step: int) -> tuple[float, ...]:
-        """Return the numbers of one parameter, which the operator takes as lists."""
+        """Return the numbers of one parameter, which the operator takes as lists.
+
+        Args:
+            group: The parameter group.
+        """
         return ()
 
     def count(self, group: ParamGroup, state: dict[str, Any], step: int) -> None:
-        """Count a step in the state of one parameter."""
+        """Count a step in the state of one parameter.
+
+        Args:
+            group: The parameter group.
+        """
         state["step"] = step
 
     def update(
@@ -148,7 +168,12 @@ class Elementwise(Optimizer):
         )
 
     def start(self, group: ParamGroup, param: Any, state: dict[str, Any]) -> None:
-        """Put into the state of one parameter what is not there yet, as it is before a step."""
+        """Put into the state of one parameter what is not there yet, as it is before a step.
+
+        Args:
+            group: The parameter group.
+            param: The parameter.
+        """
         state.setdefault("step", 0)
         for name in self.scalars:
             state.setdefault(name, self.fill(group, name))

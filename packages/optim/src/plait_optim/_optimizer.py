@@ -138,7 +138,11 @@ class Optimizer:
             self.add_param_group(group)
 
     def add_param_group(self, param_group: ParamGroup) -> None:
-        """Add a group, whose missing options come from the defaults."""
+        """Add a group, whose missing options come from the defaults.
+
+        Args:
+            param_group: Its parameters under "params", and options that differ from the defaults.
+        """
         group = _groups.complete(param_group, self.defaults, self.param_groups)
         self.check_group(group)
         if not self.takes_complex and _complex.any_complex([group]):
@@ -150,6 +154,9 @@ class Optimizer:
         """Raise if this optimizer does not support a new group; subclasses may override it.
 
         The group has all its options and is not in ``param_groups`` yet.
+
+        Args:
+            group: The parameter group.
         """
 
     # ---- steps ----------------------------------------------------------------------------------
@@ -403,25 +410,41 @@ class Optimizer:
     def register_state_dict_pre_hook(
         self, hook: Callable[[Optimizer], None], prepend: bool = False
     ) -> RemovableHandle:
-        """Call ``hook(optimizer)`` at the beginning of `state_dict`."""
+        """Call ``hook(optimizer)`` at the beginning of `state_dict`.
+
+        Args:
+            prepend: Whether it runs before the hooks that are there.
+        """
         return register(self._optimizer_state_dict_pre_hooks, hook, prepend)
 
     def register_state_dict_post_hook(
         self, hook: Callable[[Optimizer, StateDict], StateDict | None], prepend: bool = False
     ) -> RemovableHandle:
-        """Call ``hook(optimizer, state_dict)`` on the result, which it may change or replace."""
+        """Call ``hook(optimizer, state_dict)`` on the result, which it may change or replace.
+
+        Args:
+            prepend: Whether it runs before the hooks that are there.
+        """
         return register(self._optimizer_state_dict_post_hooks, hook, prepend)
 
     def register_load_state_dict_pre_hook(
         self, hook: Callable[[Optimizer, StateDict], StateDict | None], prepend: bool = False
     ) -> RemovableHandle:
-        """Call ``hook(optimizer, state_dict)`` before loading; it may return another one."""
+        """Call ``hook(optimizer, state_dict)`` before loading; it may return another one.
+
+        Args:
+            prepend: Whether it runs before the hooks that are there.
+        """
         return register(self._optimizer_load_state_dict_pre_hooks, hook, prepend)
 
     def register_load_state_dict_post_hook(
         self, hook: Callable[[Optimizer], None], prepend: bool = False
     ) -> RemovableHandle:
-        """Call ``hook(optimizer)`` after a state was loaded."""
+        """Call ``hook(optimizer)`` after a state was loaded.
+
+        Args:
+            prepend: Whether it runs before the hooks that are there.
+        """
         return register(self._optimizer_load_state_dict_post_hooks, hook, prepend)
 
     # ---- saving and loading ---------------------------------------------------------------------
@@ -530,6 +553,9 @@ class Optimizer:
 
         Values are copied as they are, also in lists, tuples and dicts. As in PyTorch, arrays take
         the dtype of a floating-point ``param``, unless ``name`` is "step", and its device.
+
+        Args:
+            value: The value in the state that is loaded.
         """
         if isinstance(value, dict):
             clone = copy.copy(value)

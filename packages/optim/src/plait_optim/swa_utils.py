@@ -103,7 +103,11 @@ class AveragedModel:
         return getattr(self.module, name)
 
     def train(self, mode: bool = True) -> AveragedModel:
-        """Put the averaged model into training mode."""
+        """Put the averaged model into training mode.
+
+        Args:
+            mode: True: training, False: evaluation.
+        """
         self.module.train(mode)
         return self
 

@@ -183,12 +183,16 @@ class Distribution:
         return self.rsample(sample_shape).detach()
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        """Draw samples that have gradients for the parameters (reparameterised)."""
+        """Draw samples that have gradients for the parameters (reparameterised).
+
+        Args:
+            sample_shape: The shape of the samples; it precedes that of the distribution.
+        """
         raise NotImplementedError(f"{type(self).__name__} has no `rsample`")
 
     def sample_n(self, n: int) -> Tensor:
         """Draw ``sample((n,))``; an old name, deprecated in PyTorch."""
-        warn("sample_n(n) is deprecated: sample((n,))", FutureWarning)
+        warn("`sample_n(n)` will be deprecated. Use `sample((n,))` instead.", FutureWarning)
         return self.sample((n,))
 
     def log_prob(self, value: Tensor) -> Tensor:

@@ -170,18 +170,31 @@ class Transform:
         raise NotImplementedError(f"{type(self).__name__} has no `_inverse`")
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        """Return ``log(abs(det(dy / dx)))`` of an input and its output."""
+        """Return ``log(abs(det(dy / dx)))`` of an input and its output.
+
+        Args:
+            x: The argument.
+            y: The value of the transform at x.
+        """
         raise NotImplementedError(f"{type(self).__name__} has no `log_abs_det_jacobian`")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
 
     def forward_shape(self, shape: Sequence[int]) -> Sequence[int]:
-        """Return the shape of the output for the shape of an input."""
+        """Return the shape of the output for the shape of an input.
+
+        Args:
+            shape: The shape of x.
+        """
         return shape
 
     def inverse_shape(self, shape: Sequence[int]) -> Sequence[int]:
-        """Return the shape of the input for the shape of an output."""
+        """Return the shape of the input for the shape of an output.
+
+        Args:
+            shape: The shape of y.
+        """
         return shape
 
 

@@ -285,8 +285,8 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
 def _implicit_dim(function: str, ndim: int) -> int:
     dim = 0 if ndim in (0, 1, 3) else 1
     warn(
-        f"Implicit dimension choice for {function}: without `dim` it takes dimension {dim} of an "
-        f"`input` with {ndim} dimensions; pass `dim`"
+        f"Implicit dimension choice for {function} has been deprecated: without `dim` it takes "
+        f"dimension {dim} of an `input` with {ndim} dimensions; pass `dim`"
     )
     return dim
 

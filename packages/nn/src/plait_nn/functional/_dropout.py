@@ -54,13 +54,14 @@ def dropout2d(
     _check(p, "dropout2d")
     if input.ndim == 3:
         warn(
-            f"dropout2d: `input` {tuple(input.shape)} is read as (N, C, L), and not as (C, H, W); "
-            "use dropout1d, or add a dimension for the batch"
+            "dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout "
+            f"behavior is desired: `input` {tuple(input.shape)} is read as (N, C, L), and not as "
+            "(C, H, W); use dropout1d, or add a dimension for the batch"
         )
     elif input.ndim != 4:
         warn(
-            f"dropout2d: `input` {tuple(input.shape)} is not (N, C, H, W); dropout zeros single "
-            "elements"
+            f"dropout2d: Received a {input.ndim}-D input to dropout2d, which is not (N, C, H, W): "
+            f"the first two dimensions of `input` {tuple(input.shape)} number what becomes 0"
         )
     if not training or p == 0:
         return input
@@ -142,8 +143,9 @@ def dropout3d(
     _check(p, "dropout3d")
     if input.ndim not in (4, 5):
         warn(
-            f"dropout3d: `input` {tuple(input.shape)} is neither (N, C, D, H, W) nor (C, D, H, W); "
-            "dropout zeros single elements"
+            f"dropout3d: Received a {input.ndim}-D input to dropout3d, which is neither "
+            f"(N, C, D, H, W) nor (C, D, H, W): of `input` {tuple(input.shape)} single elements "
+            "become 0"
         )
     if not training or p == 0 or input.ndim == 0:
         return input

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import plait_core as pc
 from plait_abi import ArgumentError
+from plait_abi.frames import warn
 from plait_core import Tensor
 from plait_nn.functional._checks import require_floating, reserve
 
@@ -43,6 +44,8 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
             f"(N, C, D, H, W); got shape {tuple(theta.shape)} and {tuple(size)}"
         )
     require_floating("affine_grid", "theta", theta)
+    if align_corners is None:
+        _warn_of_default("affine_grid")
     reserve(sum(64 * max(n, 0) for n in size[2:]), theta)
     axes = []
     for n in size[2:]:
@@ -54,6 +57,13 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
     coordinates = [each.flatten() for each in pc.meshgrid(*axes, indexing="ij")][::-1]
     points = pc.stack([*coordinates, pc.ones_like(coordinates[0])], 1)
     return (points @ theta.transpose(1, 2)).reshape((size[0], *size[2:], dims))
+
+
+def _warn_of_default(name: str) -> None:
+    warn(
+        "Default grid_sample and affine_grid behavior has changed to align_corners=False since "
+        f"1.3.0 of PyTorch: {name} takes False; pass `align_corners`"
+    )
 
 
 def grid_sample(
@@ -112,6 +122,8 @@ def grid_sample(
         raise ArgumentError(
             f"grid_sample: `padding_mode` must be zeros, border or reflection; got {padding_mode!r}"
         )
+    if align_corners is None:
+        _warn_of_default("grid_sample")
     sizes = tuple(input.shape[2:])
     flat = grid.reshape((grid.shape[0], math.prod(grid.shape[1:-1]), dims))
     coordinates = []  # in pixels, in the order of the dimensions

@@ -8,12 +8,14 @@ from operator import index
 
 import plait_core as pc
 from plait_abi import ArgumentError, operator
+from plait_abi.frames import warn
 from plait_core import Tensor
 from plait_nn.functional._checks import Sizes
 from plait_nn.functional._package import F
 
 _DIMS = {"linear": 1, "bilinear": 2, "trilinear": 3, "bicubic": 2}
 _MODES = ("nearest", "nearest-exact", "linear", "bilinear", "bicubic", "trilinear", "area")
+_INSTEAD = "`nn.functional.{}` is deprecated. Use `nn.functional.interpolate` instead."
 _resample: Callable[..., Tensor] = operator("resample")
 
 
@@ -186,6 +188,7 @@ def upsample(
         >>> F.upsample(pc.tensor([[[1.0, 2.0]]]), 4).flatten()
         tensor([1., 1., 2., 2.])
     """
+    warn(_INSTEAD.format("upsample"))
     resized: Tensor = F.interpolate(input, size, scale_factor, mode, align_corners)
     return resized
 
@@ -205,6 +208,7 @@ def upsample_bilinear(
         >>> F.upsample_bilinear(pc.tensor([[[[0.0, 4.0]]]]), (1, 3)).flatten().tolist()
         [0.0, 2.0, 4.0]
     """
+    warn(_INSTEAD.format("upsample_bilinear"))
     options = {"mode": "bilinear", "align_corners": True}
     resized: Tensor = F.interpolate(input, size, scale_factor, **options)
     return resized
@@ -225,5 +229,6 @@ def upsample_nearest(
         >>> F.upsample_nearest(pc.tensor([[[[0.0, 4.0]]]]), scale_factor=2).flatten().tolist()
         [0.0, 0.0, 4.0, 4.0, 0.0, 0.0, 4.0, 4.0]
     """
+    warn(_INSTEAD.format("upsample_nearest"))
     resized: Tensor = F.interpolate(input, size, scale_factor, mode="nearest")
     return resized

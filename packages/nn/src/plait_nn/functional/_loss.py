@@ -21,7 +21,9 @@ def translate_reduction(size_average: bool | None, reduce: bool | None, reductio
     if size_average is None and reduce is None:
         return reduction
     result = "none" if reduce is False else "sum" if size_average is False else "mean"
-    warn(f'`size_average` and `reduce` are arguments of older programs: reduction="{result}"')
+    warn(
+        f"size_average and reduce args will be deprecated, please use reduction='{result}' instead."
+    )
     return result
 
 
@@ -63,8 +65,8 @@ def _of_elements(
     # different shapes are nearly always a mistake, which broadcasting would hide
     if input.shape != target.shape:
         warn(
-            f"{name}: `target` {tuple(target.shape)} is broadcast against `input` "
-            f"{tuple(input.shape)}; give both the same shape"
+            f"Using a target size ({target.shape}) that is different to the input size "
+            f"({input.shape}): {name} broadcasts them; give both the same shape"
         )
     own = reduction if weight is None else "none"
     if number is None:
@@ -377,8 +379,8 @@ def kl_div(
     reduction = translate_reduction(size_average, reduce, reduction)
     if reduction == "mean":
         warn(
-            'kl_div: reduction="mean" divides by the number of elements; "batchmean" gives the '
-            "divergence"
+            "reduction: 'mean' divides the total loss by both the batch size and the support "
+            "size: 'batchmean', which divides by the batch size, gives the divergence"
         )
     if log_target:
         values = target.exp() * (target - input)

@@ -3,6 +3,7 @@ it; ``generator=None`` means the default one of `plait_core`.
 """
 
 from plait_abi.arguments import name_arguments as _name_arguments
+from plait_nn._older_names import older as _older
 from plait_nn.init._constant import constant_, dirac_, eye_, ones_, zeros_
 from plait_nn.init._fans import (
     calculate_gain,
@@ -13,10 +14,17 @@ from plait_nn.init._random import normal_, orthogonal_, sparse_, trunc_normal_, 
 from plait_nn.init._scaled import kaiming_normal_, kaiming_uniform_, xavier_normal_, xavier_uniform_
 
 # names of older programs
-constant, dirac, eye = constant_, dirac_, eye_
-normal, orthogonal, sparse, uniform = normal_, orthogonal_, sparse_, uniform_
-kaiming_normal, kaiming_uniform = kaiming_normal_, kaiming_uniform_
-xavier_normal, xavier_uniform = xavier_normal_, xavier_uniform_
+constant = _older("nn.init", "constant", constant_)
+dirac = _older("nn.init", "dirac", dirac_)
+eye = _older("nn.init", "eye", eye_)
+kaiming_normal = _older("nn.init", "kaiming_normal", kaiming_normal_)
+kaiming_uniform = _older("nn.init", "kaiming_uniform", kaiming_uniform_)
+normal = _older("nn.init", "normal", normal_)
+orthogonal = _older("nn.init", "orthogonal", orthogonal_)
+sparse = _older("nn.init", "sparse", sparse_)
+uniform = _older("nn.init", "uniform", uniform_)
+xavier_normal = _older("nn.init", "xavier_normal", xavier_normal_)
+xavier_uniform = _older("nn.init", "xavier_uniform", xavier_uniform_)
 
 # names of parts of them in PyTorch, which programs call
 _no_grad_fill_, _no_grad_zero_ = constant_, zeros_

@@ -15,7 +15,7 @@ def is_empty(tensor: Tensor) -> bool:
     """Return whether there is nothing to initialize, with a warning."""
     empty = 0 in tensor.shape
     if empty:
-        warn(f"init: a tensor of shape {tuple(tensor.shape)} has no elements to initialize")
+        warn(f"Initializing zero-element tensors is a no-op: got shape {tuple(tensor.shape)}")
     return empty
 
 

@@ -145,7 +145,10 @@ def clip_grad_norm_(
     """
     tensors = [parameters] if isinstance(parameters, Tensor) else list(parameters)
     if not tensors and isinstance(parameters, Iterator):
-        warn("clip_grad_norm_: `parameters` is a generator that is used up, so nothing is clipped")
+        warn(
+            "`parameters` is an empty generator, no gradient clipping will occur: clip_grad_norm_ "
+            "needs a generator that was not used before"
+        )
     gradients = _dense("clip_grad_norm_", _gradients(tensors))
     total = get_total_norm(gradients, norm_type, error_if_nonfinite)
     clip_grads_with_norm_(tensors, max_norm, total)
@@ -175,6 +178,11 @@ def clip_grad_norm(
         >>> nn.utils.clip_grad_norm(w, 1.0).item()
         3.0
     """
+    warn(
+        "`torch.nn.utils.clip_grad_norm` is now deprecated in favor of "
+        "`torch.nn.utils.clip_grad_norm_`.",
+        FutureWarning,
+    )
     return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)
 
 

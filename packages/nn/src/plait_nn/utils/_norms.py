@@ -7,6 +7,7 @@ import functools
 from typing import Any, ClassVar, TypeVar
 
 import plait_core as pc
+from plait_abi.frames import warn
 from plait_core import Tensor
 from plait_nn import functional as F
 from plait_nn._halves import widened
@@ -134,6 +135,11 @@ def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
         >>> tuple(layer.weight_g.shape), tuple(layer.weight_v.shape)
         ((40, 1), (40, 20))
     """
+    warn(
+        "`torch.nn.utils.weight_norm` is deprecated in favor of "
+        "`torch.nn.utils.parametrizations.weight_norm`.",
+        FutureWarning,
+    )
     WeightNorm.apply(module, name, dim)
     return module
 

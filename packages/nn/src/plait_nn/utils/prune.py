@@ -82,14 +82,22 @@ class BasePruningMethod:
     dim = -1
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Return the mask for a tensor: `default_mask` with more zeros."""
+        """Return the mask for a tensor: `default_mask` with more zeros.
+
+        Args:
+            t: The tensor to prune.
+        """
         raise NotImplementedError(f"{type(self).__name__}: compute_mask must be defined")
 
     def __call__(self, module: Module, args: Any) -> None:
         setattr(module, self._tensor_name, self.apply_mask(module))
 
     def apply_mask(self, module: Module) -> Tensor:
-        """Return the pruned value of the parameter."""
+        """Return the pruned value of the parameter.
+
+        Args:
+            module: The module whose tensor it is.
+        """
         name = self._tensor_name
         original = getattr(module, name + "_orig")
         pruned: Tensor = getattr(module, name + "_mask").to(original.dtype) * original
@@ -118,7 +126,13 @@ class BasePruningMethod:
         importance_scores: Tensor | None = None,
         **kwargs: Any,
     ) -> BasePruningMethod:
-        """Prune a parameter of a module; return the method, which is its hook from now on."""
+        """Prune a parameter of a module; return the method, which is its hook from now on.
+
+        Args:
+            module: The module.
+            name: Its parameter.
+            importance_scores: Values by which elements are ranked; None takes the parameter.
+        """
         method = cls(*args, **kwargs)
         method._tensor_name = name
         present = pruning_of(module, name)
@@ -150,7 +164,11 @@ class BasePruningMethod:
         return method
 
     def remove(self, module: Module) -> None:
-        """Make the pruned parameter an ordinary one, with zeros where it was pruned."""
+        """Make the pruned parameter an ordinary one, with zeros where it was pruned.
+
+        Args:
+            module: The module.
+        """
         name = self._tensor_name
         method = pruning_of(module, name)
         if method is None or method[1] is not self:
@@ -205,7 +223,11 @@ class PruningContainer(BasePruningMethod):
                 self.add_pruning_method(method)
 
     def add_pruning_method(self, method: BasePruningMethod) -> None:
-        """Add a method for the same parameter."""
+        """Add a method for the same parameter.
+
+        Args:
+            method: The method, which acts on what the others leave.
+        """
         if not isinstance(method, BasePruningMethod):
             raise TypeError(
                 f"PruningContainer: a BasePruningMethod is required; got {type(method).__name__}"

@@ -79,6 +79,8 @@ class LRScheduler:
         if self._step_count == 1:
             warn_before_optimizer(self)
         self._step_count += 1
+        if epoch is not None:
+            warn_of_epoch()
         self._update_lr(epoch)
 
     def state_dict(self) -> dict[str, Any]:
@@ -136,12 +138,21 @@ def _warn_outside_of_steps(get_lr: Callable[[Any], list[float]]) -> Callable[[An
     def rates(self: Any) -> list[float]:
         if not self._get_lr_called_within_step:
             warn(
-                f"{type(self).__name__}.get_lr: it computes the rates of a step under way; "
-                "get_last_lr() returns those in force"
+                "To get the last learning rate computed by the scheduler, please use "
+                f"`get_last_lr()`: {type(self).__name__}.get_lr computes the rates of a step under "
+                "way"
             )
         return get_lr(self)
 
     return rates
+
+
+def warn_of_epoch() -> None:
+    """Warn that a step counts the epochs itself."""
+    warn(
+        "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where "
+        "possible: step() without it goes to the next epoch"
+    )
 
 
 def warn_before_optimizer(schedule: Any) -> None:

@@ -123,7 +123,11 @@ class CyclicLR(_WithMomentum):
         self.base_lrs = base_lrs
 
     def scale_fn(self, x: float) -> float:
-        """Return s at a cycle or a step."""
+        """Return s at a cycle or a step.
+
+        Args:
+            x: The number of the cycle, or of the step, as `scale_mode` says.
+        """
         if self._scale_fn_custom is not None:
             return self._scale_fn_custom(x)
         if self.mode == "triangular2":

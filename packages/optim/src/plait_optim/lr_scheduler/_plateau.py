@@ -6,7 +6,12 @@ import math
 from typing import Any, SupportsFloat
 
 from plait_optim._optimizer import Optimizer
-from plait_optim.lr_scheduler._base import LRScheduler, check_optimizer, current_rates
+from plait_optim.lr_scheduler._base import (
+    LRScheduler,
+    check_optimizer,
+    current_rates,
+    warn_of_epoch,
+)
 
 
 class ReduceLROnPlateau(LRScheduler):
@@ -80,8 +85,14 @@ class ReduceLROnPlateau(LRScheduler):
         """Take the metric of an epoch, and reduce the rates if it has stopped improving.
 
         The metric is read: a tensor on a device is waited for.
+
+        Args:
+            metrics: The value that should improve.
+            epoch: The number of the epoch; None is the next one.
         """
         value = float(metrics)
+        if epoch is not None:
+            warn_of_epoch()
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         if self._is_better(value, self.best):
             self.best = value
