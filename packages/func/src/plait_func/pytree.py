@@ -115,11 +115,18 @@ class TreeSpec(NamedTuple):
         return list(self.children_specs)
 
     def child(self, index: int) -> TreeSpec:
-        """Return the structure of one child."""
+        """Return the structure of one child.
+
+        Args:
+            index: The number of the child.
+        """
         return self.children_specs[index]
 
     def flatten_up_to(self, tree: Any) -> list[Any]:
         """Return the parts of a tree where this structure has its leaves.
+
+        Args:
+            tree: A tree that begins as this one.
 
         Raises:
             ValueError: if the tree has another structure above these.
@@ -136,7 +143,11 @@ class TreeSpec(NamedTuple):
         return [leaf for spec, child in parts for leaf in spec.flatten_up_to(child)]
 
     def unflatten(self, leaves: Iterable[Any]) -> Any:
-        """Return the containers with other leaves."""
+        """Return the containers with other leaves.
+
+        Args:
+            leaves: The leaves, in their order.
+        """
         return tree_unflatten(leaves, self)
 
 
@@ -184,7 +195,11 @@ class MappingKey(NamedTuple):
         return f"[{self.key!r}]"
 
     def get(self, parent: Any) -> Any:
-        """Return the value of the key."""
+        """Return the value of the key.
+
+        Args:
+            parent: The dict.
+        """
         return parent[self.key]
 
 
@@ -206,7 +221,11 @@ class SequenceKey(NamedTuple):
         return f"[{self.idx!r}]"
 
     def get(self, sequence: Any) -> Any:
-        """Return the element at the index."""
+        """Return the element at the index.
+
+        Args:
+            sequence: The list or tuple.
+        """
         return sequence[self.idx]
 
 
@@ -228,7 +247,11 @@ class GetAttrKey(NamedTuple):
         return f".{self.name}"
 
     def get(self, obj: Any) -> Any:
-        """Return the attribute's value."""
+        """Return the attribute's value.
+
+        Args:
+            obj: The object that has the attribute.
+        """
         return getattr(obj, self.name)
 
 

@@ -127,6 +127,9 @@ class Node:
     def replace(self, values: Mapping[Value, Value]) -> None:
         """Put other values in the place of those that the node reads or writes to.
 
+        Args:
+            values: For each value the one that takes its place.
+
         Example:
             >>> from plait_graph import Node, Value
             >>> x, y = Value("x"), Value("y")
@@ -207,6 +210,9 @@ class Graph:
 
         Raises: ArgumentError if there is none.
 
+        Args:
+            name: The name of the value.
+
         Example:
             >>> from plait_graph import Graph, Value
             >>> print(Graph([Value("x", "float32", (2,))]).value("x"))
@@ -219,6 +225,9 @@ class Graph:
 
     def users(self, value: Value) -> list[Node]:
         """Return the nodes that read a value or write to it.
+
+        Args:
+            value: A value or its name.
 
         Example:
             >>> from plait_graph import Graph, Value
@@ -315,6 +324,9 @@ class Graph:
 
         Raises: ArgumentError for sizes that it is not for.
 
+        Args:
+            sizes: A number for each free size.
+
         Example:
             >>> from plait_graph import Graph, SizeRange, Value
             >>> x = Value("x", "float32", ("n", 4))
@@ -390,6 +402,9 @@ class Graph:
 
         Raises: ArgumentError if `before` is no node of the graph.
 
+        Args:
+            node: The new node.
+
         Example:
             >>> from plait_graph import Graph, Node, Value
             >>> graph = Graph([Value("x", "float32", (2,))])
@@ -419,6 +434,9 @@ class Graph:
 
         The node that makes `old` stays, so that nobody reads its result.
 
+        Args:
+            new: The node that takes its place.
+
         Example:
             >>> from plait_graph import Graph, Value
             >>> graph = Graph([Value("x", "float32", (2,))])
@@ -431,6 +449,9 @@ class Graph:
 
     def replace_all(self, values: Mapping[Value, Value]) -> None:
         """Do what `replace` does for several values at once.
+
+        Args:
+            values: For each value the one that takes its place.
 
         Example:
             >>> from plait_graph import Graph, Value
@@ -448,6 +469,9 @@ class Graph:
         """Remove a node whose results nobody reads.
 
         Raises: ArgumentError if one is read, or if the node is not in the graph.
+
+        Args:
+            node: The node.
 
         Example:
             >>> from plait_graph import Graph, Value
@@ -534,6 +558,9 @@ class Graph:
         """Return the graph that a text in JSON describes; `check` is called.
 
         Raises: ArgumentError if it describes none, or one of a later version.
+
+        Args:
+            text: What `to_json` returned.
 
         Example:
             >>> from plait_graph import Graph, Value

@@ -372,6 +372,9 @@ class Loaded:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the function as it is now to a file: graph, weights, numbers and metadata.
 
+        Args:
+            path: The file.
+
         Example:
             >>> import os, tempfile
             >>> import plait_core as pc

@@ -54,6 +54,9 @@ class SizeExpression:
     def value(self, sizes: Mapping[str, int]) -> int:
         """Return the int for sizes.
 
+        Args:
+            sizes: A number for each free size.
+
         Example:
             >>> from plait_graph import SizeExpression
             >>> SizeExpression("(n + 1) // 2").value({"n": 8})
@@ -96,6 +99,9 @@ class SizeQuotient:
 
     def value(self, sizes: Mapping[str, int]) -> float:
         """Return the float for sizes.
+
+        Args:
+            sizes: A number for each free size.
 
         Example:
             >>> from plait_graph import SizeQuotient

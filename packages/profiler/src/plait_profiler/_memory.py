@@ -43,7 +43,11 @@ class MemoryTimeline:
         return np.asarray(self.bytes.sum(1))
 
     def at(self, time: float) -> dict[Category, int]:
-        """Return the bytes of each category at a time; all 0 before the first one."""
+        """Return the bytes of each category at a time; all 0 before the first one.
+
+        Args:
+            time: The time.
+        """
         index = int(np.searchsorted(self.times, time, side="right")) - 1
         sizes = self.bytes[index] if index >= 0 else np.zeros(len(Category), np.int64)
         return {category: int(sizes[category]) for category in Category}
@@ -142,7 +146,11 @@ class MemoryProfile:
         return self._peak[0]
 
     def at_peak(self, by: str = "line") -> Table:
-        """Return the holders of memory at its peak; see `live_at`."""
+        """Return the holders of memory at its peak; see `live_at`.
+
+        Args:
+            by: What blocks are grouped by.
+        """
         return self._table(self._live(self.peak_time), by, "Memory at its peak", self.peak_time)
 
     def live_at(self, time: float, by: str = "line") -> Table:
@@ -160,7 +168,13 @@ class MemoryProfile:
         return self._table(self._live(time), by, "Memory", time)
 
     def leaks(self, begin: float, end: float, by: str = "line") -> Table:
-        """Return what was allocated between two times and not freed before the second one."""
+        """Return what was allocated between two times and not freed before the second one.
+
+        Args:
+            begin: The time from which blocks count.
+            end: The time at which they are still there.
+            by: What blocks are grouped by.
+        """
         if end < begin:
             raise ValueError(f"leaks: `end` must not be before `begin`; got {begin} and {end}")
         first, last = _nanoseconds(begin), _nanoseconds(end)

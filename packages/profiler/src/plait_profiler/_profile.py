@@ -266,9 +266,19 @@ class profile(Recorded):  # noqa: N801
         return self._recording
 
     def add_metadata(self, key: str, value: str) -> None:
-        """Add a text that exported traces have."""
+        """Add a text that exported traces have.
+
+        Args:
+            key: Its name in the trace.
+            value: The text.
+        """
         self._metadata[key] = value
 
     def add_metadata_json(self, key: str, value: str) -> None:
-        """Add a value, as JSON, that exported traces have."""
+        """Add a value, as JSON, that exported traces have.
+
+        Args:
+            key: Its name in the trace.
+            value: The text, in JSON.
+        """
         self._metadata[key] = json.loads(value)

@@ -113,41 +113,73 @@ class Recorded:
     # ---- files ---------------------------------------------------------------------------------
 
     def save(self, path: Path) -> None:
-        """Write the recording as it is, for `plait.profiler.load`; see `save_recording`."""
+        """Write the recording as it is, for `plait.profiler.load`; see `save_recording`.
+
+        Args:
+            path: The file.
+        """
         from plait_profiler._native import save_recording
 
         save_recording(self.recording(), path)
 
     def export_chrome_trace(self, path: Path) -> None:
-        """Write a timeline for chrome://tracing and Perfetto; compressed if it ends in ``.gz``."""
+        """Write a timeline for chrome://tracing and Perfetto; compressed if it ends in ``.gz``.
+
+        Args:
+            path: The file.
+        """
         from plait_profiler._chrome import export_chrome_trace
 
         export_chrome_trace(self.recording(), path, metadata=self._metadata)
 
     def export_perfetto_trace(self, path: Path) -> None:
-        """Write a timeline in Perfetto's own format."""
+        """Write a timeline in Perfetto's own format.
+
+        Args:
+            path: The file.
+        """
         from plait_profiler._perfetto import export_perfetto_trace
 
         export_perfetto_trace(self.recording(), path)
 
     def export_html(self, path: Path, *, title: str = "plait profile") -> None:
-        """Write a page with a timeline, averages and memory, which needs nothing else."""
+        """Write a page with a timeline, averages and memory, which needs nothing else.
+
+        Args:
+            path: The file.
+            title: The title of the page.
+        """
         from plait_profiler._page import export_html
 
         export_html(self.recording(), path, title=title)
 
     def export_stacks(self, path: Path, metric: str = "self_cpu_time_total") -> None:
-        """Write folded stacks for tools that draw flame graphs; see `EventList.export_stacks`."""
+        """Write folded stacks for tools that draw flame graphs; see `EventList.export_stacks`.
+
+        Args:
+            path: The file.
+            metric: The column that is summed.
+        """
         self.events().export_stacks(path, metric)
 
     def export_flame_graph(self, path: Path, metric: str = "self_cpu_time_total") -> None:
-        """Write a page with a flame graph."""
+        """Write a page with a flame graph.
+
+        Args:
+            path: The file.
+            metric: The column that is summed.
+        """
         from plait_profiler._stacks import export_flame_graph
 
         export_flame_graph(self.recording(), path, metric)
 
     def export_memory_timeline(self, path: Path, device: str | int | None = None) -> None:
-        """Write the memory of each category over time: ``.html``, ``.json`` or ``.raw.json.gz``."""
+        """Write the memory of each category over time: ``.html``, ``.json`` or ``.raw.json.gz``.
+
+        Args:
+            path: The file.
+            device: The device whose memory is drawn.
+        """
         from plait_profiler._memory_export import export_memory_timeline
 
         export_memory_timeline(self.recording(), path, device)
@@ -157,6 +189,9 @@ class Recorded:
 
         ``.html`` is a page, ``.json`` and ``.json.gz`` a Chrome trace, ``.pftrace`` and
         ``.perfetto-trace`` a Perfetto trace, ``.plaitprof`` the recording as it is.
+
+        Args:
+            path: The file.
 
         Raises:
             ValueError: for another end.

@@ -76,11 +76,19 @@ class Table(Sequence[dict[str, Any]]):
         return self.rows[index]
 
     def values(self, key: str) -> list[Any]:
-        """Return the values of the column with this key."""
+        """Return the values of the column with this key.
+
+        Args:
+            key: The name of the column.
+        """
         return [row[key] for row in self.rows]
 
     def text(self, row_limit: int = 100) -> str:
-        """Return the table as text, with at most so many rows; -1 gives all."""
+        """Return the table as text, with at most so many rows; -1 gives all.
+
+        Args:
+            row_limit: The largest number of rows.
+        """
         rows = self.rows if row_limit < 0 else self.rows[:row_limit]
         lines = [[column.title for column in self.columns]]
         lines += [[column.text(row[column.key]) for column in self.columns] for row in rows]
@@ -106,7 +114,11 @@ class Table(Sequence[dict[str, Any]]):
         return f"<Table of {len(self.rows)} rows: {', '.join(c.key for c in self.columns)}>"
 
     def to_html(self, row_limit: int = 100) -> str:
-        """Return the table as HTML, with at most so many rows; -1 gives all."""
+        """Return the table as HTML, with at most so many rows; -1 gives all.
+
+        Args:
+            row_limit: The largest number of rows.
+        """
         rows = self.rows if row_limit < 0 else self.rows[:row_limit]
         head = "".join(f"<th>{html.escape(column.title)}</th>" for column in self.columns)
         lines = [

@@ -252,7 +252,12 @@ class Timer:
     def adaptive_autorange(
         self, threshold: float = 0.1, min_run_time: float = 0.01, max_run_time: float = 10.0
     ) -> Measurement:
-        """Take samples until the quartiles are ``threshold`` times the median apart, or less."""
+        """Take samples until the quartiles are ``threshold`` times the median apart, or less.
+
+        Args:
+            min_run_time: The least time in seconds.
+            max_run_time: The largest time in seconds.
+        """
         with _quiet(self._threads):
             number = self._number()
             times: list[float] = []
@@ -268,6 +273,9 @@ class Timer:
         """Time this statement and another one in turns, for about ``min_run_time`` seconds.
 
         Their order alternates, so that changes of the machine's speed affect both equally.
+
+        Args:
+            other: The timer to compare with.
 
         Example:
             >>> from plait_profiler import Timer

@@ -178,6 +178,9 @@ class Watch:
     def table(self, row_limit: int = 20) -> str:
         """Return a table of the heaviest names, by the time without events inside.
 
+        Args:
+            row_limit: The largest number of rows.
+
         Example:
             >>> from plait_profiler import watch
             >>> with watch() as seen:

@@ -169,6 +169,9 @@ def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
 def type_as(self: Tensor, other: Tensor) -> Tensor:
     """Return the tensor in the dtype and on the device of another.
 
+    Args:
+        other: The tensor whose dtype and device are taken.
+
     Example:
         >>> import plait_core as pc
         >>> pc.tensor([1.5]).type_as(pc.tensor([1]))
@@ -183,6 +186,9 @@ def cpu(
     self: Tensor, memory_format: memory_format_type = preserve_format, non_blocking: bool = False
 ) -> Tensor:
     """Return the tensor on the CPU; `non_blocking` is that of `Tensor.to`.
+
+    Args:
+        memory_format: A memory format; None keeps the order of dimensions.
 
     Example:
         >>> import plait_core as pc
@@ -200,6 +206,11 @@ def cuda(
     memory_format: memory_format_type = preserve_format,
 ) -> Tensor:
     """Return the tensor on a CUDA device; it is an error if no component for CUDA is installed.
+
+    Args:
+        device: The device or its number; None is the current one.
+        non_blocking: Whether a copy from pinned memory may return early.
+        memory_format: A memory format; None keeps the order of dimensions.
 
     Example:
         >>> import plait_core as pc

@@ -281,6 +281,9 @@ def _write(self: Tensor, values: list[Any]) -> Tensor:
 def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:
     """Replace each element by a Python function of it. It is slow, and for the CPU only.
 
+    Args:
+        callable: The function of one number.
+
     Example:
         >>> import plait_core as pc
         >>> pc.tensor([1, 2]).apply_(lambda x: 10 * x)
@@ -291,6 +294,9 @@ def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:
 
 def map_(self: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
     """Replace each element by a Python function of it and the element of `tensor`. It is slow.
+
+    Args:
+        callable: The function of two numbers.
 
     Example:
         >>> import plait_core as pc
@@ -305,6 +311,11 @@ def map_(self: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> T
 def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable[..., Any]) -> Tensor:
     """Replace each element by a Python function of it and of two other tensors' elements. It is
     slow.
+
+    Args:
+        x: The tensor of the second arguments.
+        y: The tensor of the third arguments.
+        callable: The function of three numbers.
 
     Example:
         >>> import plait_core as pc

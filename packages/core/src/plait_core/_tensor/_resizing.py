@@ -109,6 +109,10 @@ def resize_(
 def resize_as_(self: Tensor, the_template: Tensor, memory_format: Any = None) -> Tensor:
     """Give the tensor the shape of another one; see `resize_`.
 
+    Args:
+        the_template: The tensor whose shape is taken.
+        memory_format: A memory format; None keeps the order of dimensions.
+
     Example:
         >>> import plait_core as pc
         >>> pc.arange(4).resize_as_(pc.zeros(2, 2))
