@@ -167,6 +167,9 @@ class FunctionContext:
     def set_materialize_grads(self, value: bool) -> None:
         """Set whether backward gets zeros (the default) or None for missing gradients.
 
+        Args:
+            value: True: zeros.
+
         Example:
             >>> import plait_core as pc, plait_autograd as pa
             >>> class Both(pa.Function):

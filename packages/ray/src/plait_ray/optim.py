@@ -70,7 +70,11 @@ class DistributedOptimizer:
             rpc.rpc_sync(each.owner(), _wait_until_made, args=(each,))
 
     def step(self, context_id: int) -> None:
-        """Take a step in all processes, with the gradients of a context."""
+        """Take a step in all processes, with the gradients of a context.
+
+        Args:
+            context_id: The number of the context, as its `with` block gives it.
+        """
         _contexts.known("step", context_id)
         with _contexts.inside(None):
             steps = [each.rpc_async().step(context_id) for each in self.remote_optimizers]

@@ -310,8 +310,8 @@ PyBufferProcs buffer_methods{get_buffer, release_buffer};
 PyMethodDef exchange_methods[] = {
     {"numpy", function(asking<to_numpy>), METH_FASTCALL | METH_KEYWORDS,
      "numpy($self, /, *, force=False)\n--\n\nA NumPy array on the same memory. Refused where grad "
-     "is required, unless nothing is recorded (``no_grad``): detach() first, or force=True, which "
-     "does."
+     "is required, unless nothing is recorded (under no_grad): detach() first, or `force=True`, "
+     "which does."
      "\n\nExample:\n"
      "    >>> import plait_core as pc\n"
      "    >>> x = pc.zeros(3)\n"

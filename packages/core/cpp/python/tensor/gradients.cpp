@@ -285,8 +285,12 @@ PyGetSetDef gradient_attributes[] = {
 PyMethodDef gradient_methods[] = {
     {"backward", function(asking<backward>), METH_VARARGS | METH_KEYWORDS,
      "backward($self, /, gradient=None, retain_graph=None, create_graph=False, inputs=None)\n--\n\n"
-     "Add the derivatives of this tensor to the .grad of the leaves (or of inputs) that it depends "
-     "on."
+     "Add the derivatives of this tensor to the .grad of the leaves that it depends on."
+     "\n\nArgs:\n"
+     "    gradient: The derivative by this tensor, of its shape; None is 1 for a single element.\n"
+     "    retain_graph: Keep what is needed for another pass; None is `create_graph`.\n"
+     "    create_graph: Record the pass itself, for derivatives of higher order.\n"
+     "    inputs: The tensors whose .grad is added to; None is all leaves."
      "\n\nExample:\n"
      "    >>> import plait_core as pc\n"
      "    >>> import plait_autograd\n"
@@ -295,7 +299,7 @@ PyMethodDef gradient_methods[] = {
      "    >>> x.grad\n"
      "    tensor(6.)"},
     {"requires_grad_", function(asking<requires_grad_>), METH_VARARGS | METH_KEYWORDS,
-     "requires_grad_($self, /, requires_grad=True)\n--\n\nSet requires_grad and return self."
+     "requires_grad_($self, /, requires_grad=True)\n--\n\nSet `requires_grad` and return self."
      "\n\nExample:\n"
      "    >>> import plait_core as pc\n"
      "    >>> import plait_autograd\n"

@@ -228,14 +228,14 @@ PyObject *version_bump(PyObject *self, PyObject *) {
 
 PyMethodDef methods[] = {
     {"size", function(asking<size>), METH_FASTCALL | METH_KEYWORDS,
-     "size($self, /, dim=None)\n--\n\nThe shape, or the size of one dimension."
+     "size($self, /, dim=None)\n--\n\nThe shape, or the size of dimension `dim`."
      "\n\nExample:\n"
      "    >>> import plait_core as pc\n"
      "    >>> pc.zeros(2, 3).size(), pc.zeros(2, 3).size(-1)\n"
      "    (plait.Size([2, 3]), 3)"},
     {"stride", function(asking<stride>), METH_FASTCALL | METH_KEYWORDS,
-     "stride($self, /, dim=None)\n--\n\nSteps between neighbours, in elements; they may be "
-     "negative."
+     "stride($self, /, dim=None)\n--\n\nSteps between neighbours, in elements, or that of "
+     "dimension `dim`; they may be negative."
      "\n\nExample:\n"
      "    >>> import plait_core as pc\n"
      "    >>> pc.zeros(2, 3).stride(), pc.zeros(2, 3).T.stride()\n"

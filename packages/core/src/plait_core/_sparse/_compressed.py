@@ -448,6 +448,10 @@ def to_sparse_csc(self: Any, dense_dim: int | None = None) -> CompressedTensor:
 def to_sparse_bsr(self: Any, blocksize: Any, dense_dim: int | None = None) -> CompressedTensor:
     """Return the blocks that are not all 0, row by row: in the layout `sparse_bsr`.
 
+    Args:
+        blocksize: The numbers of rows and columns of a block.
+        dense_dim: The number of last dimensions that stay dense.
+
     Raises:
         ShapeError: for fewer than two dimensions, or blocks that do not divide them.
 
@@ -461,6 +465,10 @@ def to_sparse_bsr(self: Any, blocksize: Any, dense_dim: int | None = None) -> Co
 
 def to_sparse_bsc(self: Any, blocksize: Any, dense_dim: int | None = None) -> CompressedTensor:
     """Return the blocks that are not all 0, column by column: in the layout `sparse_bsc`.
+
+    Args:
+        blocksize: The numbers of rows and columns of a block.
+        dense_dim: The number of last dimensions that stay dense.
 
     Raises:
         ShapeError: for fewer than two dimensions, or blocks that do not divide them.

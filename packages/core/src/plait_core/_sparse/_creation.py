@@ -140,6 +140,10 @@ def to_coordinates(self: Tensor, sparse_dim: int | None = None) -> SparseTensor:
 def to_dense(self: Tensor, dtype: Any = None, *, masked_grad: bool = True) -> Tensor:
     """Return the tensor itself, which is dense, or one of another dtype.
 
+    Args:
+        dtype: The dtype; None keeps it.
+        masked_grad: Accepted as PyTorch has it.
+
     Example:
         >>> import plait_core as pc
         >>> pc.tensor([1, 2]).to_dense()
@@ -150,6 +154,9 @@ def to_dense(self: Tensor, dtype: Any = None, *, masked_grad: bool = True) -> Te
 
 def sparse_mask(self: Tensor, mask: SparseTensor) -> SparseTensor:
     """Return the elements of a dense tensor at the indices of a sparse one, as a sparse tensor.
+
+    Args:
+        mask: The sparse tensor whose places are taken.
 
     Raises:
         ShapeError: if the shapes differ.

@@ -147,14 +147,18 @@ def _cast_to(name: str, dtype: binding.dtype) -> Callable[..., Tensor]:
     method.__name__ = name
     method.__qualname__ = f"Tensor.{name}"
     method.__doc__ = (
-        f"Return the tensor as {dtype.name}; itself if it is that already.\n\n"
-        + example(f">>> pc.tensor([0, 1]).{name}().dtype\nplait.{dtype.name}")
+        f"Return the tensor as {dtype.name}; itself if it is that already. `memory_format` is that "
+        "of `Tensor.to`.\n\n" + example(f">>> pc.tensor([0, 1]).{name}().dtype\nplait.{dtype.name}")
     )
     return method
 
 
 def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     """Return the name of the dtype, or the tensor in another dtype.
+
+    Args:
+        dtype: The dtype; None returns the name of the present one.
+        non_blocking: Whether a copy from pinned memory may return early.
 
     Example:
         >>> import plait_core as pc

@@ -126,6 +126,9 @@ class UntypedStorage:
     def is_pinned(self, device: Any = None) -> bool:
         """Return whether these bytes are page-locked memory, which a device copies without a wait.
 
+        Args:
+            device: Accepted as PyTorch has it.
+
         Example:
             >>> import plait_core as pc
             >>> pc.zeros(2).untyped_storage().is_pinned()
@@ -135,6 +138,9 @@ class UntypedStorage:
 
     def pin_memory(self, device: Any = None) -> UntypedStorage:
         """Return a copy in page-locked memory; itself if it is there, or without an accelerator.
+
+        Args:
+            device: Accepted as PyTorch has it.
 
         Example:
             >>> import plait_core as pc
@@ -201,6 +207,10 @@ class UntypedStorage:
         self, dtype: Any, offset: int, size: tuple[int, ...], stride: tuple[int, ...]
     ) -> Tensor:
         """Return a tensor on these bytes; `offset` and `stride` count elements.
+
+        Args:
+            dtype: The dtype.
+            size: The shape.
 
         Raises:
             ShapeError: if it would lie outside of the storage.
