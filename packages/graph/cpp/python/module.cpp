@@ -250,6 +250,17 @@ py::list run(Program &program, const py::sequence &inputs, const py::object &obs
   return result;
 }
 
+// A guard and a program in one call, as each costs as much as a small program.
+py::object run_guarded(const Guard &guard, Program &program, const py::tuple &args) {
+  if (!guard.holds(args)) return py::none();
+  const std::vector<Tensor> held = handles(args);
+  std::vector<plait_tensor *> all;
+  for (const Tensor &t : held) all.push_back(t.get());
+  std::vector<Tensor> outputs;
+  unlocked([&](plait_thread *thread) { program.run(thread, all.data(), all.size(), &outputs); });
+  return wrap(outputs.front());
+}
+
 py::list run_sized(SizedProgram &program, const py::sequence &inputs) {
   const std::vector<Tensor> held = handles(inputs);
   std::vector<plait_tensor *> all;
@@ -454,7 +465,9 @@ PYBIND11_MODULE(_graph, m) {
           "modes of the thread, and values: tuples of a dict, a key and the value there; of a cell "
           "and its value; of a list or dict and its size.")
       .def("holds", &Guard::holds, py::arg("args"),
-           "Whether the arguments are tensors of these types, and all else is as it was.");
+           "Whether the arguments are tensors of these types, and all else is as it was.")
+      .def("run", run_guarded, py::arg("program"), py::arg("args"),
+           "Run a program with one result if the guard holds; None if it does not.");
   m.def("shared_memory", shared_memory, py::arg("tensors"),
         "For each tensor, the first one in the same storage, and the bytes between them.");
   m.def("references", references, py::arg("tensor"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
 import itertools
 import json
 import threading
@@ -113,6 +114,11 @@ class _Frozen:
 
     def _guard(self, args: tuple[Any, ...]) -> Any:
         return _graph.Guard(args, *self._rest)
+
+    @property
+    def run_plain(self) -> Callable[[tuple[Any, ...]], Any] | None:
+        """The call of C++ that a run is, which returns None where the guard does not hold."""
+        return functools.partial(self.guard.run, self._forward.program) if self._is_plain else None
 
     def run(self, tensors: Any) -> Any:
         """Run with the tensors of the arguments, for which the guard holds."""
@@ -315,6 +321,7 @@ class Compiled:
         self._pending: dict[Any, Recordings] = {}
         self._as_it_is: set[Any] = set()  # keys of calls that have no program
         self._last: _Frozen | None = None
+        self._run_plain: Callable[[tuple[Any, ...]], Any] | None = None  # of the last program
         self._lock = threading.RLock()
         self._dynamic = dynamic
         self._families = Families(FreeSizes(dynamic, "compile")) if dynamic else None
@@ -346,8 +353,12 @@ class Compiled:
         return type(self), (self._orig_mod, self._check, self._dynamic)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        last = self._last
-        if last is not None and not kwargs and last.guard.holds(args):
+        run_plain, last = self._run_plain, self._last
+        if run_plain is not None and not kwargs:
+            result = run_plain(args)
+            if result is not None:
+                return result
+        elif last is not None and not kwargs and last.guard.holds(args):
             return last.run(args) if not self._check else self._run(last, args, kwargs, args)
         # within a capture; or where a layer sees all calls, such as autocast, whose settings are
         # no part of a key
@@ -424,6 +435,7 @@ class Compiled:
     def _remember(self, frozen: _Frozen, args: tuple[Any, ...], kwargs: Any) -> None:
         only_tensors = not kwargs and all(isinstance(each, pc.Tensor) for each in args)
         self._last = frozen if only_tensors and not frozen.offsets else None
+        self._run_plain = None if self._check or not self._last else frozen.run_plain
 
     def _instance(
         self, key: Any, args: Any, kwargs: Any, tensors: tuple[pc.Tensor, ...], leaves: list[Any]
