@@ -32,12 +32,13 @@ class UntypedStorage:
 
     def __init__(self, tensor: Tensor | int | Sequence[int] = 0) -> None:
         """Take the storage of a tensor, or make one."""
-        if isinstance(tensor, int):
-            tensor = binding.operator("empty")((tensor,), dtype="uint8")
-        elif not isinstance(tensor, Tensor):
+        self._bytes: Tensor
+        if isinstance(tensor, Tensor):
+            self._bytes = tensor.detach()._storage_bytes()
+        elif isinstance(tensor, int):
+            self._bytes = binding.operator("empty")((tensor,), dtype="uint8")
+        else:
             self._bytes = _filled(bytes(tensor))._bytes
-            return
-        self._bytes = tensor.detach()._storage_bytes()
 
     @property
     def device(self) -> binding.device:
