@@ -524,7 +524,8 @@ def release(session: nox.Session) -> None:
     """Build sdists and wheels in dist/, try them, and write CHANGELOG.md: nox -s release.
 
     `-- --keep` leaves the fragments of changes/ and prints the changelog; `-- --tag` commits it and
-    makes an annotated git tag when all checks passed; `-- --allow-missing` goes on without the Pythons 3.10, 3.12 and 3.14; `-- --step wheels` does one step. PLAIT_PYTHONS
+    makes an annotated git tag when all checks passed; `-- --allow-missing` goes on without the
+    Pythons 3.10, 3.12 and 3.14; `-- --step wheels` does one step. PLAIT_PYTHONS
     names interpreters that are not on PATH. tools/release.py says more.
     """
     session.install(*AUDIT)
