@@ -158,6 +158,9 @@ MAPPINGS: dict[str, Translation] = {
     f"{_SCRIPT}/_numbers.py": Translation(_ATEN, ("TABLE",), others=_aten),
     f"{_SCRIPT}/_rewritten.py": Translation(_ATEN, ("_NAMED",), others=_aten),
     f"{_SCRIPT}/_spelling.py": Translation(_ATEN, ("SPELLED",), others=_aten),
+    f"{_TORCH}/_node_names.py": Translation(
+        "operators that are one step of PyTorch's graph of derivatives", ("STEPS",)
+    ),
     "packages/core/cpp/python/autocast.cpp": Translation(
         "what PyTorch's autocast casts: its decision, no fact of an operator",
         ("to_short", "to_float32"),

@@ -772,6 +772,16 @@ def _qr(call: Call) -> Any:
     return (r.new_empty((call.size, 0)) if mode == "r" else q), r
 
 
+def _values_of_matrices(call: Call) -> Any:
+    x, *rest, with_vectors = call.args
+    if x.ndim < 2:
+        return by_loop(call)
+    values, *vectors = call.run([call.all(x), *rest, with_vectors])
+    if not with_vectors:  # empty, of each sample
+        vectors = [each.new_empty((call.size, 0)) for each in vectors]
+    return (values, *vectors)
+
+
 def _cat(call: Call) -> Any:
     tensors, dim = call.args
     if not _has_dims(max((each.ndim for each in tensors), default=0), dim):
@@ -879,8 +889,9 @@ _CODE: dict[str, Rule] = {
     "linalg_solve_triangular": _on_matrices, "linear": _linear, "median": _median, "mm": _mm,
     "mv": _mv, "nanmedian": _median, "native_batch_norm": _batch_norm,
     "native_layer_norm": _layer_norm, "nll_loss": _nll_loss,
-    "nll_loss_backward": _nll_loss_backward, "permute": _permute, "squeeze": _squeeze, "t": _t,
-    "view": _view,
+    "nll_loss_backward": _nll_loss_backward, "permute": _permute,
+    "singular_values": _values_of_matrices, "squeeze": _squeeze,
+    "symmetric_eigenvalues": _values_of_matrices, "t": _t, "view": _view,
 }  # fmt: skip
 _BY_KIND: dict[str, Rule] = {"p": pointwise, "x": _reduction, "r": _folded}
 

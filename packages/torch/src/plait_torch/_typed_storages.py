@@ -5,8 +5,6 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-import numpy as np
-
 import plait
 
 __all__ = [
@@ -293,13 +291,14 @@ class _Storage(TypedStorage, metaclass=_OfDtype):
                 f"{cls.__name__}.from_buffer: {len(data)} bytes are no "
                 f"{'whole number' if count < 0 else count} of elements of {size} bytes"
             )
-        values = np.frombuffer(data, np.uint8).reshape(-1, size)
+        values = plait.empty(0, dtype=plait.uint8)
+        if data:
+            values = plait.frombuffer(bytearray(data), dtype=plait.uint8)
         if order not in ("native", sys.byteorder):
             # each part of a complex number has its own order
             width = size // 2 if cls.dtype.is_complex else size
-            values = values.reshape(-1, width)[:, ::-1]
-        whole = plait.from_numpy(np.ascontiguousarray(values).reshape(-1).copy())
-        return TypedStorage(untyped=whole.untyped_storage(), dtype=cls.dtype)
+            values = values.reshape(-1, width).flip(1).reshape(-1)
+        return TypedStorage(untyped=values.untyped_storage(), dtype=cls.dtype)
 
     _from_buffer = from_buffer
 
