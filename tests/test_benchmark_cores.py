@@ -24,7 +24,7 @@ import cores  # noqa: E402
         ([1.0] * 64, 64, 1),
         ([1.0] * 65, 64, 2),
         ([4.0, 1.0, 1.0, 1.0], 2, 4),  # the second thread takes one of the first's
-        ([1.0, 1.0, 3.0, 3.0], 2, 6),  # a piece that has begun is not cut
+        ([1.0, 1.0, 3.0, 3.0], 2, 5),  # a piece that has begun is not cut
         ([9.0, 1.0, 1.0, 1.0, 1.0, 1.0], 3, 9),
         ([], 4, 0),
     ],

@@ -47,7 +47,7 @@ def test_reading_a_gradient_that_is_not_retained_warns():
     x = pc.ones(2, requires_grad=True)
     y = x * 2
     with pytest.warns(
-        UserWarning, match=r"retain_grad.*; this tensor of shape \(2,\) was made"
+        UserWarning, match=r"this tensor of shape \(2,\) was made.*retain_grad\(\)"
     ) as w:
         assert y.grad is None
     assert w[0].filename == __file__
@@ -61,7 +61,7 @@ def test_reading_a_gradient_that_is_not_retained_warns():
         y.sum().backward()
         assert y.grad.tolist() == [1.0, 1.0]
         z = x * 3
-        with pytest.raises(UserWarning, match="a leaf is required"):
+        with pytest.raises(UserWarning, match="is not a leaf"):
             z.grad  # noqa: B018
 
 

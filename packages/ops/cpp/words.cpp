@@ -149,10 +149,9 @@ DType require_common(const Scope &x, const char *name_a, const plait_value &a, c
 bool is_recorded(const Scope &x, plait_tensor *t) {
   static const plait_role engine = x.thread->runtime->role("engine", 0);
   const plait_engine *e = PLAIT_ROLE(plait_engine, engine);
-  const uint64_t own = e ? uint64_t(1) << e->layer : 0;
+  if (!e) return false;
   const uint64_t layers = (t->layers | x.thread->included) & ~x.thread->excluded;
-  if (layers & ~own) return true;
-  return (layers & own) && e->enabled(e->ctx, x.thread);
+  return (layers >> e->layer & 1) && e->enabled(e->ctx, x.thread);
 }
 int64_t item(const Scope &x, plait_tensor *t) {
   if (t->dl.device.device_type == PLAIT_META || !same(t->dl.dtype, dtype::int64) || numel(t) != 1)

@@ -44,9 +44,7 @@ def has_values(tensor: Tensor) -> bool:
 
 @word(on_call=True)
 def is_recorded(tensor: Tensor) -> bool:
-    """Return whether an engine records calls on the tensor, or another layer sees them, such as
-    forward mode: derivatives may follow.
-    """
+    """Return whether an engine records calls on the tensor: derivatives may follow."""
     return False
 
 
