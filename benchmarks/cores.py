@@ -263,7 +263,7 @@ def _text(event: Any) -> str:
         "None" if v is None else str(list(v)) if isinstance(v, tuple) and len(v) != 2 else str(v)
         for v in event._signature.inputs
     )
-    return f"{event.name}({inputs}){end}"
+    return f"{event.name}({inputs}){end}".replace(",)", ")")
 
 
 @dataclass
