@@ -150,6 +150,7 @@ bool is_recorded(const Scope &x, plait_tensor *t) {
   static const plait_role engine = x.thread->runtime->role("engine", 0);
   const plait_engine *e = PLAIT_ROLE(plait_engine, engine);
   if (!e) return false;
+  if (x.thread->slot[1]) return true;  // forward mode
   const uint64_t layers = (t->layers | x.thread->included) & ~x.thread->excluded;
   return (layers >> e->layer & 1) && e->enabled(e->ctx, x.thread);
 }
