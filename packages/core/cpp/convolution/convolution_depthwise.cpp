@@ -8,8 +8,6 @@ namespace {
 using Frame = DepthwiseFrame;
 using Bands = DepthwiseBands;
 
-constexpr int64_t kBand = 1 << 15;  // elements of a plane that are taken at once
-constexpr int64_t kMade = 1 << 11;  // results that an activation finds in the first-level cache
 constexpr int64_t kLongRow = 4;  // vectors of a row that pay for a sum of its own
 
 // Copies of short rows: pieces that overlap.
@@ -204,7 +202,7 @@ plait_status depthwise_forward(const plait_call *c, const Conv &v, const T *x, c
                                const DLTensor *bias, T *y) {
   const int64_t filters = v.goc(), taps = v.kh * v.kw, area = v.oh * v.ow;
   if (depthwise_direct_fit<T>(v)) return depthwise_direct_forward(c, v, x, w, bias, y);
-  const Bands bands(v.oh, 1, v.w * v.sh, kBand);
+  const Bands bands(v.oh, 1, v.w * v.sh, kRowsBand);
   const Frame whole = seen(v, bands.rows, 0);
   if (in_lanes<T>(v, whole.pitch, v.n * v.c)) return depthwise_lanes_forward(c, v, x, w, bias, y);
   Workspace space;
@@ -277,7 +275,7 @@ plait_status depthwise_backward_input(const plait_call *c, const Conv &v, const 
                                       T *gx) {
   if (depthwise_direct_backward_fit<T>(v)) return depthwise_direct_backward_input(c, v, gy, w, gx);
   const int64_t filters = v.goc(), own = filters * v.kh * v.kw, area = v.oh * v.ow;
-  const Bands bands(v.h, v.sh, v.w, kBand);
+  const Bands bands(v.h, v.sh, v.w, kRowsBand);
   const Frame whole = covering(v, bands.rows, 0);
   const int64_t columns = ceil_div(v.w, v.sw), pitch = whole.pitch;
   if (!is_long<T>(columns) && columns != pitch)
@@ -330,7 +328,7 @@ template <class T>
 plait_status depthwise_backward_weight(const plait_call *c, const Conv &v, const T *gy, const T *x,
                                        T *gw) {
   const int64_t filters = v.goc(), taps = v.kh * v.kw, area = v.oh * v.ow;
-  const Bands bands(v.oh, 1, v.w * v.sh, kBand);
+  const Bands bands(v.oh, 1, v.w * v.sh, kRowsBand);
   const Frame whole = seen(v, bands.rows, 0);
   if (in_lanes<T>(v, whole.pitch, v.c)) return depthwise_lanes_backward_weight(c, v, gy, x, gw);
   // Neighbouring channels are taken together, image after image, as far as these are small.

@@ -7,9 +7,6 @@
 namespace plait::core {
 namespace {
 
-constexpr int64_t kBand = 1 << 15;  // elements of a plane that are taken at once
-constexpr int64_t kMade = 1 << 11;  // results that an activation finds in the first-level cache
-
 template <class V>
 PLAIT_INLINE V even_lanes(V a, V b) {
   if constexpr (sizeof(a[0]) == 4)
@@ -104,33 +101,12 @@ PLAIT_NOINLINE void sum_windows(const Window<T> &v, int64_t ow, int64_t y, int64
   }
 }
 
-template <class T>
-bool window_fits(const Conv &v) {
-  const bool window = v.kh == 3 && v.kw == 3 && v.ph == 1 && v.pw == 1 && v.dh == 1 && v.dw == 1;
-  const bool steps = v.sh == v.sw && (v.sw == 1 || (v.sw == 2 && v.w % 2 == 0));
-  return window && steps && v.ow >= kLanes<T>;
-}
-
-}  // namespace
-
-template <class T>
-bool depthwise_direct_fit(const Conv &v) {
-  return window_fits<T>(v);
-}
-
-template <class T>
-bool depthwise_direct_backward_fit(const Conv &v) {
-  return window_fits<T>(v) && v.sw == 1 && v.goc() == 1;
-}
-
-namespace {
-
 // `turned`: factors are taken from the last to the first.
 template <class T>
 plait_status sum_planes(const plait_call *c, const Conv &v, const T *x, const T *w, bool turned,
                         const DLTensor *bias, T *y) {
   const int64_t filters = v.goc(), area = v.oh * v.ow;
-  const DepthwiseBands bands(v.oh, 1, v.w * v.sh, kBand);
+  const DepthwiseBands bands(v.oh, 1, v.w * v.sh, kRowsBand);
   const bool past = v.n * v.oc * area * int64_t(sizeof(T)) >= kPastCaches;
   const bool beside = past || v.activation;
   const int64_t some = beside ? most(kMade / v.ow, 1) : bands.rows;
@@ -161,6 +137,18 @@ plait_status sum_planes(const plait_call *c, const Conv &v, const T *x, const T 
 }
 
 }  // namespace
+
+template <class T>
+bool depthwise_direct_fit(const Conv &v) {
+  const bool window = v.kh == 3 && v.kw == 3 && v.ph == 1 && v.pw == 1 && v.dh == 1 && v.dw == 1;
+  const bool steps = v.sh == v.sw && (v.sw == 1 || (v.sw == 2 && v.w % 2 == 0));
+  return window && steps && v.ow >= kLanes<T>;
+}
+
+template <class T>
+bool depthwise_direct_backward_fit(const Conv &v) {
+  return depthwise_direct_fit<T>(v) && v.sw == 1 && v.goc() == 1;
+}
 
 template <class T>
 plait_status depthwise_direct_forward(const plait_call *c, const Conv &v, const T *x, const T *w,

@@ -6,6 +6,9 @@
 
 namespace plait::core {
 
+// Of sums that run along rows: elements of a plane that are taken at once, and results that an
+// activation finds in the first-level cache.
+constexpr int64_t kRowsBand = 1 << 15, kMade = 1 << 11;
 constexpr int64_t kMostTaps = 9;  // whose factors, or sums, fit into the registers
 
 inline int64_t floor_div(int64_t a, int64_t b) { return a < 0 ? -ceil_div(-a, b) : a / b; }

@@ -44,7 +44,8 @@ def has_values(tensor: Tensor) -> bool:
 
 @word(on_call=True)
 def is_recorded(tensor: Tensor) -> bool:
-    """Return whether an engine records calls on the tensor: derivatives may follow."""
+    """Return whether an engine records calls on the tensor, or forward mode runs: derivatives may
+    follow."""
     return False
 
 
