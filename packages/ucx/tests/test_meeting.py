@@ -76,20 +76,9 @@ def test_processes_meet_by_a_name_or_a_port() -> None:
     )
 
 
-def test_secrets_must_be_the_same() -> None:
-    result = meet([fresh()], [0, 1], [2], 1.5, ["one", "another"])
-    assert result[0].startswith("TimeoutError") and "for rank 1 at local:test-" in result[0]
-    assert "another secret: PLAIT_JOB_SECRET must be the same" in result[1]
-
-
 def test_groups_that_differ() -> None:
     result = meet([fresh()], [0, 1], [2, 3])
     assert all("says that the group has 3 members, rank 0 says 2" in each for each in result)
-    port = free_port()
-    places = [f"tcp://localhost:{port}/a", f"tcp://localhost:{port}/b"]
-    result = meet(places, [0, 1], [2], 1.5)
-    assert result[0].startswith("TimeoutError: ") and "for rank 1" in result[0]
-    assert 'another group than "a" meets at' in result[1]
     result = meet([fresh()], [0, 1, 1], [3])
     assert sum("rank 1 is there already" in each for each in result) == 3
 
@@ -147,6 +136,22 @@ def waiting_host(name: str, size: int = 2) -> Iterator[Any]:
     if process.is_alive():
         process.kill()
     process.join()
+
+
+def test_secrets_must_be_the_same() -> None:
+    name = fresh()
+    with waiting_host(name) as host:
+        (text,) = meet([name], [1], [2], secrets=["another"])
+        assert "another secret: PLAIT_JOB_SECRET must be the same" in text
+        assert not host.poll(0.1)  # it still waits
+
+
+def test_groups_of_other_names_do_not_meet() -> None:
+    port = free_port()
+    with waiting_host(f"tcp://localhost:{port}/a") as host:
+        (text,) = meet([f"tcp://localhost:{port}/b"], [1], [2], secrets=["s"])
+        assert 'another group than "a" meets at' in text
+        assert not host.poll(0.1)
 
 
 def connect(name: str) -> socket.socket:
