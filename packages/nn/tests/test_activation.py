@@ -144,7 +144,9 @@ def test_prelu_of_channels(draw):
     np.testing.assert_allclose(result.detach().numpy(), np.where(x > 0, x, w * x), rtol=1e-12)
     result.sum().backward()
     np.testing.assert_allclose(layer.weight.grad.numpy(), np.minimum(x, 0).sum((0, 2)))
-    with pytest.raises(ValueError, match="`weight` must have 1 or 4 elements"):
+    with pytest.raises(
+        ValueError, match="`weight` must have one element, or one for each channel, 4"
+    ):
         layer(pc.ones(1, 4, dtype=pc.float64))
 
 

@@ -199,6 +199,10 @@ def test_modules_that_are_not_there() -> None:
     for name in ("plait.nothing", "plait.nn.nothing", "plait.data"):
         with pytest.raises(ModuleNotFoundError):
             importlib.import_module(name)
+    with pytest.raises(
+        ModuleNotFoundError, match=r"is plait\.distributed\.DistributedDataParallel"
+    ):
+        importlib.import_module("plait.nn.parallel")
 
 
 def test_a_chosen_component_takes_the_place(tmp_path: Any) -> None:

@@ -12,6 +12,9 @@ Example:
     (2, 10)
 """
 
+import sys as _sys
+import typing as _typing
+
 from plait_nn import functional, init, utils
 from plait_nn._activation import (
     CELU,
@@ -388,3 +391,16 @@ __all__ = [
     "summary",
     "utils",
 ]
+
+
+if not _typing.TYPE_CHECKING:  # a checker reports a name that is not defined
+
+    def __getattr__(name: str) -> _typing.Any:
+        hint = (
+            "; DataParallel is plait.nn.DataParallel, DistributedDataParallel is "
+            "plait.distributed.DistributedDataParallel"
+            if name == "parallel"
+            else ""
+        )
+        text = f"module 'plait_nn' has no attribute {name!r}{hint}"
+        raise AttributeError(text, name=name, obj=_sys.modules[__name__])

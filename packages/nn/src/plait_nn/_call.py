@@ -6,11 +6,13 @@ import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, ParamSpec, Protocol, TypeVar
 
+from plait_abi import ArgumentError, DTypeError, ShapeError
 from plait_abi.frames import warn
 from plait_nn._backward_hooks import Passage, hook_result, operator_hooks
 from plait_nn._hooks import GLOBAL, is_hooked
 
 _LONGEST = 200
+_OF_ARGUMENTS = ArgumentError, DTypeError, ShapeError
 
 
 class _Module(Protocol):
@@ -18,6 +20,9 @@ class _Module(Protocol):
 
     @property
     def _modules(self) -> Mapping[str, Any]: ...
+
+    @property
+    def _parameters(self) -> Mapping[str, Any]: ...
 
     def named_modules(self) -> Iterator[tuple[str, Any]]: ...
 
@@ -39,7 +44,8 @@ def note_module(error: Any, module: _Module) -> None:
         return
     location: _Location | None = getattr(error, "__plait_location__", None)
     if location is None:
-        path, description = "", _describe(module) + _unregistered(error, module)
+        path = ""
+        description = _describe(module) + _unregistered(error, module) + _other_dtype(error, module)
         error.add_note("")
         index = len(error.__notes__) - 1
     elif location.module is module:  # forward called super().__call__, for example
@@ -81,6 +87,20 @@ def _unregistered(error: Any, module: _Module) -> str:
         if any(hasattr(each, "named_modules") for each in _items(value))
     ]
     return "".join(texts)
+
+
+def _other_dtype(error: Any, module: _Module) -> str:
+    """Return what to do if the input has another dtype than the module's weights."""
+    if not (isinstance(error, DTypeError) and "must have the same dtype" in str(error)):
+        return ""
+    dtypes = {each.dtype for each in module._parameters.values() if each is not None}
+    if len(dtypes) != 1:
+        return ""
+    [dtype] = dtypes
+    return (
+        f"; its parameters are {dtype.name}: cast the input with input.to(plait.{dtype.name}), "
+        "or the module with module.to(...)"
+    )
 
 
 def _items(container: Any) -> Iterable[Any]:
@@ -213,15 +233,32 @@ def run_plainly(modules: Iterable[Any], forwards: Mapping[type, Callable[..., An
 
 
 def call_together(modules: Sequence[Any], input: T, run: Callable[[T], T]) -> T:
-    """Call modules as one: ``run`` does the work of all, and those behind the first pass it on."""
+    """Call modules as one: ``run`` does the work of all, and those behind the first pass it on.
+
+    Where ``run`` does not take its arguments, the error is that of the modules called one by one:
+    a user knows their operators, and not the one that does the work of all.
+    """
     first, *behind = modules
     try:
         if not GLOBAL._hooked:
             return run(input)
         result: T = call_with_hooks(first, (input,), {}, run)
     except Exception as error:
-        note_module(error, first)
-        raise
+        known = _error_of_each(modules, input) if isinstance(error, _OF_ARGUMENTS) else None
+        if known is None:
+            note_module(error, first)
+            raise
+        note_module(known, first)
+        raise known from None
     for module in behind:
         result = call_with_hooks(module, (result,), {}, lambda x: x)
     return result
+
+
+def _error_of_each(modules: Sequence[Any], input: Any) -> Exception | None:
+    try:
+        for module in modules:
+            input = module.forward(input)
+    except Exception as error:
+        return error
+    return None

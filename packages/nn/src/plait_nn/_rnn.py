@@ -14,6 +14,8 @@ from plait_nn._linear import check_sizes
 from plait_nn._module import Module
 from plait_nn._parameter import Parameter
 from plait_nn._recurrence import CHUNKS, STEPS, run, run_whole
+from plait_nn.functional._autocast import cast_for_products
+from plait_nn.functional._checks import require_same_dtype
 from plait_nn.utils.rnn import PackedSequence
 
 _KINDS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh", "weight_hr")
@@ -173,6 +175,7 @@ class RNNBase(Module):
             raise pc.ShapeError(
                 f"{name}: `input` must have at least one step; got shape {tuple(input.shape)}"
             )
+        self._require_dtype(steps)
         state = self._first_state(hx, steps.shape[1], steps, single)
         output, last = self._layers(steps, None, state)
         if batch_dim == 0:
@@ -181,6 +184,12 @@ class RNNBase(Module):
             output, last = output.squeeze(1), tuple(s.squeeze(1) for s in last)
         return output, last if self.mode == "LSTM" else last[0]
 
+    def _require_dtype(self, input: Any) -> None:
+        weight = self.weight_ih_l0
+        if input.dtype != weight.dtype:
+            input, weight = cast_for_products(input, weight)
+            require_same_dtype(type(self).__name__, "input", input, weight_ih_l0=weight)
+
     def _forward_packed(self, input: PackedSequence, hx: Any) -> Any:
         data, batch_sizes, order, restore = input
         if data.ndim != 2 or data.shape[1] != self.input_size:
@@ -188,6 +197,7 @@ class RNNBase(Module):
                 f"{type(self).__name__}: packed `input` must have data of shape "
                 f"(*, {self.input_size}); got {tuple(data.shape)}"
             )
+        self._require_dtype(data)
         sizes = [int(n) for n in batch_sizes.tolist()]
         state = self._first_state(hx, sizes[0], data, False)
         if order is not None and hx is not None:

@@ -38,6 +38,13 @@ _PARTS = {
 }
 
 
+# what readers of PyTorch's programs import, and what to import here
+_ELSEWHERE = {
+    "plait.nn.parallel": "DataParallel is plait.nn.DataParallel, DistributedDataParallel is "
+    "plait.distributed.DistributedDataParallel",
+}
+
+
 def names() -> list[str]:
     """Return the attributes of `plait` that are other packages."""
     outer = [*(name for name in DEFAULTS if name != "data"), *_OUTER, *_PARTS, *_OF_CORE, "utils"]
@@ -118,6 +125,9 @@ class _Finder:
         real = target(fullname)
         if real is None:
             return None
+        if fullname in _ELSEWHERE:
+            text = f"no module named {fullname!r}; {_ELSEWHERE[fullname]}"
+            raise ModuleNotFoundError(text, name=fullname)
         loader: Any = _Loader(real)  # typeshed asks for load_module, the import system does not
         return importlib.util.spec_from_loader(fullname, loader, is_package=_is_package(real))
 

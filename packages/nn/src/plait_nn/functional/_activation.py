@@ -252,8 +252,8 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
         channels = input.shape[1] if input.ndim > 1 else 1
         if weight.ndim != 1 or weight.shape[0] != channels:
             raise ArgumentError(
-                f"prelu: `weight` must have 1 or {channels} elements for input "
-                f"{tuple(input.shape)}; got shape {tuple(weight.shape)}"
+                f"prelu: `weight` must have one element, or one for each channel, {channels}, for "
+                f"`input` of shape {tuple(input.shape)}; got shape {tuple(weight.shape)}"
             )
     else:
         weight = weight.reshape(())
@@ -274,7 +274,12 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     """
     if not input.ndim:
         raise pc.ShapeError("glu: `input` must have a dimension to halve; got shape ()")
-    size = input.size(dim)
+    if not -input.ndim <= dim < input.ndim:
+        raise IndexError(
+            f"glu: `dim` must be in [{-input.ndim}, {input.ndim - 1}] for shape "
+            f"{tuple(input.shape)}; got {dim}"
+        )
+    size = input.shape[dim]
     if size % 2:
         raise ArgumentError(
             f"glu: `dim` must have an even size; got {size} at dim {dim} of {tuple(input.shape)}"

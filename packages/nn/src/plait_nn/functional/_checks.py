@@ -9,13 +9,16 @@ from plait_abi import ArgumentError
 from plait_core import Tensor
 
 
-def require_bias(function: str, input: Tensor, bias: Tensor | None) -> None:
-    """Raise for a bias of another dtype than the input's: its sum would have a third dtype."""
-    if bias is not None and bias.dtype != input.dtype:
-        raise pc.DTypeError(
-            f"{function}: `input` and `bias` must have the same dtype; got {input.dtype.name} "
-            f"and {bias.dtype.name}"
-        )
+def require_same_dtype(function: str, name: str, tensor: Tensor, **others: Tensor | None) -> None:
+    """Raise for a tensor of ``others`` whose dtype is another than that of the argument ``name``:
+    products and sums of both would have a third dtype.
+    """
+    for other, each in others.items():
+        if each is not None and each.dtype != tensor.dtype:
+            raise pc.DTypeError(
+                f"{function}: `{name}` and `{other}` must have the same dtype; got "
+                f"{tensor.dtype.name} and {each.dtype.name}"
+            )
 
 
 def require_floating(function: str, argument: str, tensor: Tensor, complex: bool = False) -> None:

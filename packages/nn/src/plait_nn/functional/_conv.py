@@ -11,7 +11,7 @@ from plait_abi.binding import unbound
 from plait_core import Tensor
 from plait_nn import _operators as operators
 from plait_nn.functional._autocast import cast_for_products
-from plait_nn.functional._checks import Sizes, require_bias, sizes_of
+from plait_nn.functional._checks import Sizes, require_same_dtype, sizes_of
 from plait_nn.functional._padding import pad
 
 
@@ -61,7 +61,7 @@ def conv2d(
         images = input.unsqueeze(0)
         return conv2d(images, weight, bias, stride, padding, dilation, groups).squeeze(0)
     if not input.is_floating_point() and input.dtype == weight.dtype:
-        require_bias("conv2d", input, bias)
+        require_same_dtype("conv2d", "input", input, bias=bias)
         output = _conv2d_of_others(input, weight, stride, padding, dilation, groups)
         return output if bias is None else output + bias.reshape((-1, 1, 1))
     if not isinstance(padding, str):
@@ -181,7 +181,7 @@ def conv1d(
     """
     input, weight, bias = cast_for_products(input, weight, bias)
     _check("conv1d", 1, input, weight, groups)
-    require_bias("conv1d", input, bias)
+    require_same_dtype("conv1d", "input", input, weight=weight, bias=bias)
     ((before, after),) = _borders("conv1d", padding, stride, dilation, tuple(weight.shape[2:]))
     if before != after:
         input, after = pad(input, (before, after)), 0
@@ -235,7 +235,7 @@ def conv3d(
     """
     input, weight, bias = cast_for_products(input, weight, bias)
     _check("conv3d", 3, input, weight, groups)
-    require_bias("conv3d", input, bias)
+    require_same_dtype("conv3d", "input", input, weight=weight, bias=bias)
     if input.ndim == 4:
         result = conv3d(input.unsqueeze(0), weight, bias, stride, padding, dilation, groups)
         return result.squeeze(0)
@@ -423,7 +423,7 @@ def _transposed(
         batch = input.unsqueeze(0)
         return _transposed(operator, compute, batch, weight, bias, groups, options).squeeze(0)
     input, weight, bias = cast_for_products(input, weight, bias)
-    require_bias(operator, input, bias)
+    require_same_dtype(operator, "input", input, weight=weight, bias=bias)
     result = compute(input, weight, _geometry(operator, input, weight, bias, groups, options))
     return result if bias is None else result + bias.reshape((-1,) + (1,) * (result.ndim - 2))
 

@@ -13,7 +13,7 @@ from plait_core._sparse import _gradients as sparse_gradients
 from plait_nn import _operators as operators
 from plait_nn._all_samples import all_samples
 from plait_nn._halves import widened
-from plait_nn.functional._checks import require_bias
+from plait_nn.functional._checks import require_same_dtype
 
 linear = operators.linear
 
@@ -84,6 +84,8 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
         >>> tuple(nn.functional.bilinear(pc.ones(5, 2), pc.ones(5, 3), pc.ones(4, 2, 3)).shape)
         (5, 4)
     """
+    if not input1.ndim or not input2.ndim:
+        raise pc.ShapeError("bilinear: the inputs must have at least one dimension; got shape ()")
     if weight.ndim != 3 or weight.shape[1:] != (input1.shape[-1], input2.shape[-1]):
         raise ArgumentError(
             f"bilinear: `weight` must have shape (out, {input1.shape[-1]}, {input2.shape[-1]}) for "
@@ -94,7 +96,7 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
             f"bilinear: the inputs must agree in all but the last dimension; "
             f"got {tuple(input1.shape)} and {tuple(input2.shape)}"
         )
-    require_bias("bilinear", input1, bias)
+    require_same_dtype("bilinear", "input1", input1, input2=input2, weight=weight, bias=bias)
     out, in1, in2 = weight.shape
     leading = tuple(input1.shape[:-1])
     rows = math.prod(leading)

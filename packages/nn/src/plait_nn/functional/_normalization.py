@@ -267,6 +267,7 @@ def group_norm(
             f"group_norm: `input` must be (N, C, *) with C divisible by `num_groups` {num_groups}; "
             f"got shape {tuple(input.shape)}"
         )
+    require_floating("group_norm", "input", input)
     _check_channels("group_norm", input, weight=weight, bias=bias)
     if is_mixed(input, weight, bias):
         return group_norm(input.float(), num_groups, weight, bias, eps).to(input.dtype)
@@ -317,6 +318,7 @@ def instance_norm(
         raise pc.ShapeError(
             f"instance_norm: `input` must be (N, C, *); got shape {tuple(input.shape)}"
         )
+    require_floating("instance_norm", "input", input)
     _check_channels("instance_norm", input, running_mean=running_mean, running_var=running_var)
     _check_channels("instance_norm", input, weight=weight, bias=bias)
     members = (running_mean, running_var, weight, bias)

@@ -173,6 +173,7 @@ def adaptive_avg_pool2d(
         raise ArgumentError(
             f"adaptive_avg_pool2d: `output_size` must be an int or two; got {tuple(sizes)}"
         )
+    _check("adaptive_avg_pool2d", 2, input)
     size = tuple(s if w is None else w for w, s in zip(sizes, input.shape[-2:], strict=True))
     return operators.adaptive_avg_pool2d(input, size)
 
