@@ -17,6 +17,7 @@ from typing import Any
 
 from plait_distributed._hosts import Outcome
 from plait_distributed._notes import Notes, note_folder
+from plait_distributed._output import ERR, OUT, Console, Reader
 from plait_distributed._peers import Watch, process_state
 
 _FORWARDED = tuple(
@@ -25,46 +26,51 @@ _FORWARDED = tuple(
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _GRACE = 5.0  # seconds between SIGTERM and SIGKILL
 _SECOND_LOOK = 1.0  # seconds for another rank to show that it failed first
-_KEPT = 64 << 10  # bytes of a process's errors
 _LINES = 30  # of a traceback
 _PR_SET_PDEATHSIG = 1
 
 
 class _Process:
-    """One rank."""
+    """One rank, which shares the launcher's standard streams with others."""
 
-    def __init__(self, rank: int, command: Sequence[str], environment: Mapping[str, str]) -> None:
-        self.rank = rank
+    def __init__(
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        console: Console,
+        marked: int,
+        *,
+        is_alone: bool,
+    ) -> None:
+        self.rank = rank = int(environment["RANK"])
         self._notes = Notes(environment)
-        self.tail = bytearray()
+        self._console, self._marked = console, marked
         self.popen = subprocess.Popen(
             command,
             env=dict(environment),
             stdin=None if rank == 0 else subprocess.DEVNULL,
+            # a program of one process may want a terminal
+            stdout=None if is_alone and not marked else subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
             preexec_fn=_end_with_parent,
         )
-        self._reader: threading.Thread | None = None
+        self._reader: Reader | None = None
 
-    def read_errors(self) -> None:
-        """Begin to forward its standard error."""
-        self._reader = threading.Thread(target=self._copy, daemon=True)
-        self._reader.start()
-
-    def _copy(self) -> None:
-        pipe: Any = self.popen.stderr
-        with pipe:
-            while data := pipe.read1(65536):
-                self.tail += data
-                del self.tail[:-_KEPT]
-                with contextlib.suppress(OSError):
-                    os.write(2, data)  # the launcher's own standard error
+    def pass_on(self) -> None:
+        """Begin to pass on what it prints."""
+        pipes = {OUT: self.popen.stdout, ERR: self.popen.stderr}
+        mark = f"[rank{self.rank}]: ".encode()
+        self._reader = Reader(
+            {stream: pipe for stream, pipe in pipes.items() if pipe is not None},
+            self._console,
+            {stream: mark for stream in pipes if self._marked & stream},
+        )
 
     def finish_reading(self) -> None:
-        """Wait until all that it wrote is passed on; another process may hold its end open."""
+        """Wait until all that it wrote is passed on."""
         if self._reader is not None:
-            self._reader.join(1.0)
+            self._reader.finish()
 
     def signal(self, number: int) -> None:
         """Send a signal to the process and to those that it started."""
@@ -80,7 +86,8 @@ class _Process:
         code = self.popen.returncode
         how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"exited with {code}"
         text = f"rank {self.rank} (pid {self.popen.pid}) {how}"
-        lines = self.tail.decode(errors="replace").splitlines()
+        tail = b"" if self._reader is None else self._reader.tail
+        lines = tail.decode(errors="replace").splitlines()
         starts = [i for i, line in enumerate(lines) if line.startswith("Traceback (most recent")]
         if not starts:
             return text
@@ -107,6 +114,8 @@ class Job:
         restarts: how many processes that fail are started again in their places, while the others
             go on. None: all are ended when one fails.
         orders: None, or the launchers of other hosts: a `Hosts`.
+        marked: the streams whose lines begin with the rank: 1, standard output, 2, standard error,
+            or 3, both.
     """
 
     def __init__(
@@ -115,9 +124,11 @@ class Job:
         environments: Sequence[Mapping[str, str]],
         restarts: int | None = None,
         orders: Any = None,
+        marked: int = 0,
     ) -> None:
         self._command = list(command)
         self._orders = orders
+        self._console, self._marked = Console(), marked
         self._environments = environments
         self._restarts = restarts
         self._restarted = 0
@@ -154,10 +165,9 @@ class Job:
             before = {number: signal.signal(number, self._forward) for number in _FORWARDED}
         try:
             for environment in self._environments:
-                rank = int(environment["RANK"])
-                self._processes.append(_Process(rank, self._command, environment))
+                self._processes.append(self._start(environment))
             for process in self._processes:
-                process.read_errors()
+                process.pass_on()
             first = self._wait()
         finally:
             self._end()
@@ -170,6 +180,10 @@ class Job:
         code = first.popen.returncode
         code = code if code > 0 else 128 - code
         return Outcome(code, first.report(), first.followed_another())
+
+    def _start(self, environment: Mapping[str, str]) -> _Process:
+        is_alone = len(self._environments) == 1
+        return _Process(self._command, environment, self._console, self._marked, is_alone=is_alone)
 
     def _forward(self, number: int, _: FrameType | None) -> None:
         if number in _ENDING:
@@ -265,9 +279,9 @@ class Job:
         self._restarted += 1
         environment = dict(self._environments[self._processes.index(process)])
         environment["TORCHELASTIC_RESTART_COUNT"] = str(self._restarted)
-        new = _Process(process.rank, self._command, environment)
+        new = self._start(environment)
         self._processes[self._processes.index(process)] = new
-        new.read_errors()
+        new.pass_on()
         selector.register(os.pidfd_open(new.popen.pid), selectors.EVENT_READ, new)
         return True
 

@@ -4,7 +4,8 @@
     python -m plait_distributed.run -n 2 -m package.module
 
 Each process gets torchrun's environment variables: RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE,
-MASTER_ADDR, MASTER_PORT and TORCHELASTIC_RUN_ID. If one fails, the others are ended, and the
+MASTER_ADDR, MASTER_PORT and TORCHELASTIC_RUN_ID. Lines that processes print at the same time stay
+whole; with --tee 3 each begins with its rank. If one fails, the others are ended, and the
 launcher says which it was, with its traceback, and exits with its code. With --max-restarts all are
 started again; with --elastic as well, the one that failed alone.
 
@@ -94,6 +95,14 @@ def parser() -> argparse.ArgumentParser:
         action="store_true",
         help="a process that fails is started again alone, --max-restarts times in all, while the "
         "others go on; the program uses plait_distributed.elastic",
+    )
+    add(
+        "-t",
+        "--tee",
+        type=int,
+        default=0,
+        choices=(0, 1, 2, 3),
+        help="begin each line with its rank: 1 on standard output, 2 on standard error, 3 on both",
     )
     add("-m", "--module", action="store_true", help="the program is a module's name")
     add("--no-python", "--no_python", action="store_true", help="the program is no Python file")
@@ -225,8 +234,8 @@ def _run_here(flags: argparse.Namespace, command: Sequence[str]) -> int:
         attempt = Attempt(count, 0, (_processes(flags.nproc_per_node),), port, job)
         environments = _environments(flags, attempt, host, secret)
         if flags.elastic:
-            return Job(command, environments, flags.max_restarts).run()
-        started = Job(command, environments)
+            return Job(command, environments, flags.max_restarts, marked=flags.tee).run()
+        started = Job(command, environments, marked=flags.tee)
         code = started.run()
         if code == 0 or started.asked_to_end or count == flags.max_restarts:
             break
@@ -274,7 +283,7 @@ def _run_on_hosts(flags: argparse.Namespace, command: Sequence[str], fewest: int
         while True:
             attempt = hosts.begin()
             environments = _environments(flags, attempt, host, secret)
-            outcome = Job(command, environments, restarts, hosts).outcome()
+            outcome = Job(command, environments, restarts, hosts, flags.tee).outcome()
             code, text = hosts.finish(outcome)
             if text:
                 print(f"plait_distributed.run: {text}", file=sys.stderr, flush=True)
