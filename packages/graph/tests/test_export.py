@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from same_bits import assert_same
 
 ROOT = Path(__file__).resolve().parents[3]
-EXAMPLE = ROOT / "examples" / "native" / "train_graph.c"
+EXAMPLES = ROOT / "examples" / "native"
 
 
 def make() -> Any:
@@ -93,24 +93,48 @@ def test_a_step_goes_on_where_python_left_it(tmp_path: Path) -> None:
         assert kept.tolist() == optimizer.state[p]["exp_avg"].tolist()
 
 
-def test_a_program_in_c_trains(tmp_path: Path) -> None:
-    step, _ = step_of(make())
-    export(step, batch(), tmp_path / "step.safetensors", training=True)
+def build(folder: Path, name: str) -> Any:
+    """Compile a program of the guide, and return a function that runs it."""
     library = Path(plait_abi.paths("plait_graph")["libplait_run.so"])
-    program = tmp_path / "train_graph"
     flags = ["-std=c11", "-O2", f"-I{plait_abi.paths('plait_graph')['include']}"]
     cc = os.environ.get("CC", "cc").split()
-    subprocess.run([*cc, *flags, str(EXAMPLE), str(library), "-o", str(program)], check=True)
+    source, program = EXAMPLES / f"{name}.c", folder / name
+    subprocess.run([*cc, *flags, str(source), str(library), "-o", str(program)], check=True)
     names = ("plait_abi", "plait_ops", "plait_core", "plait_optim", "plait_autograd")
     folders = [str(Path(plait_abi.paths(name)["lib"]).parents[1]) for name in names]
-    result = subprocess.run(
-        [str(program), "step.safetensors", "trained.safetensors", ":".join(folders)],
+    return lambda *arguments: subprocess.run(
+        [str(program), *arguments, ":".join(folders)],
         env={**os.environ, "LD_LIBRARY_PATH": str(library.parent)},
-        cwd=tmp_path,
+        cwd=folder,
         capture_output=True,
         text=True,
         timeout=120,
     )
+
+
+def test_a_program_in_c_classifies(tmp_path: Path) -> None:
+    model, row = make().eval(), pc.randn(1, 4)
+    export(model, (row,), tmp_path / "model.safetensors")
+    (tmp_path / "row").write_bytes(row.numpy().tobytes())
+    (tmp_path / "long").write_bytes(row.numpy().tobytes() * 2)
+    classify = build(tmp_path, "classify")
+    score, best = model(row)[0].max(0)
+    result = classify("model.safetensors", "row")
+    assert result.stdout == f"class {int(best)}, score {float(score):.4f}\n", result.stderr
+    for arguments, texts in (
+        (("none.safetensors", "row"), ("open: ", "none.safetensors", "No such file")),
+        (("row", "row"), ("open: ", "row")),
+        (("model.safetensors", "long"), ("long: ", "16", "17")),
+        (("model.safetensors", "none"), ("none: No such file",)),
+    ):
+        result = classify(*arguments)
+        assert result.returncode == 1 and all(text in result.stderr for text in texts), result
+
+
+def test_a_program_in_c_trains(tmp_path: Path) -> None:
+    step, _ = step_of(make())
+    export(step, batch(), tmp_path / "step.safetensors", training=True)
+    result = build(tmp_path, "train_graph")("step.safetensors", "trained.safetensors")
     assert result.returncode == 0, result.stderr
     losses = [float(line.split()[-1]) for line in result.stdout.splitlines()]
     assert len(losses) == 4 and losses[-1] < losses[0]
