@@ -18,7 +18,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 
-__all__ = ["FIRST", "QUESTIONS", "SENTENCES", "main", "search", "unanswered"]
+__all__ = ["FIRST", "QUESTIONS", "SENTENCES", "WORDS", "main", "search", "unanswered"]
 
 FIRST = 3
 """So many pages of an answer are looked at; one of the question's pages must be among them."""
@@ -94,6 +94,37 @@ QUESTIONS: dict[str, tuple[str, ...]] = {
     "softmax": ("reference/",),
 }
 """What people type, and the pages that answer it; a name that ends in `/` has all below it."""
+
+WORDS: dict[str, tuple[str, ...]] = {
+    "accuracy": ("guides/training",),
+    "allocator": ("guides/memory", "guides/replacing"),
+    "amp": ("guides/precision",),
+    "attention": ("reference/names/plait_nn/attention",),
+    "bf16": ("guides/precision",),
+    "checkpoint": ("guides/checkpoints",),
+    "cnn": ("guides/training",),
+    "contribute": ("architecture",),
+    "cpp": ("guides/native",),
+    "dataset": ("guides/data",),
+    "ddp": ("guides/distributed",),
+    "dropout": ("reference/names/plait_nn/dropout_layers",),
+    "freeze": ("guides/training",),
+    "gan": ("examples/dcgan",),
+    "gpu": ("guides/gpu",),
+    "install": ("guides/installing",),
+    "loss": ("reference/names/plait_nn/losses_and_distances",),
+    "lstm": ("reference/names/plait_nn/recurrent_layers",),
+    "memory": ("guides/memory",),
+    "multiprocessing": ("guides/multiprocessing",),
+    "numpy": ("guides/arrays",),
+    "optimizer": ("guides/training",),
+    "rnn": ("reference/names/plait_nn/recurrent_layers",),
+    "seed": ("guides/reproducibility",),
+    "speed": ("topics/speed", "guides/performance"),
+    "transformer": ("reference/names/plait_nn/transformer_layers",),
+    "windows": ("guides/installing",),
+}
+"""Single words, and the pages one of which must be found first."""
 
 SENTENCES: dict[str, tuple[str, ...]] = {
     "train mnist classifier": ("guides/training",),
@@ -174,7 +205,7 @@ def unanswered(site: pathlib.Path) -> Iterator[str]:
     """Yield a line for each question whose pages are not where they must be among the results."""
     asked = [
         (query, pages, count)
-        for questions, count in ((QUESTIONS, FIRST), (SENTENCES, 1))
+        for questions, count in ((QUESTIONS, FIRST), (WORDS, 1), (SENTENCES, 1))
         for query, pages in questions.items()
     ]
     results = search(site, [query for query, _, _ in asked])
@@ -196,7 +227,7 @@ def main(arguments: Sequence[str]) -> int:
         return 0
     errors = list(unanswered(site))
     print(*errors, sep="\n", file=sys.stderr)
-    count = len(QUESTIONS) + len(SENTENCES)
+    count = len(QUESTIONS) + len(WORDS) + len(SENTENCES)
     print(f"check_search: {count - len(errors)} of {count} questions")
     return bool(errors)
 

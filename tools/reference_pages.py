@@ -108,6 +108,14 @@ TITLES = {
     "plait_optim.lr_scheduler._composed": "Compositions of schedules",
     "plait_optim.lr_scheduler._functions": "Schedules from functions",
 }
+# what people type who look for a page, for its search
+SEARCHED = {
+    "plait_nn._attention": "! attention",
+    "plait_nn._dropout": "! dropout",
+    "plait_nn._loss": "! loss, ! loss function",
+    "plait_nn._rnn": "! RNN, ! LSTM, ! GRU",
+    "plait_nn._transformer": "! transformer",
+}
 # a class with more members has pages of their kinds
 MANY = 110
 
@@ -181,6 +189,8 @@ def _directive(module: ModuleType, name: str) -> list[str]:
 
 def _page(module: ModuleType, topic: str, names: list[str]) -> str:
     lines = [f"# {_title(topic)}", ""]
+    if topic in SEARCHED:
+        lines += [f"```{{index}} {SEARCHED[topic]}", "```", ""]
     text = getattr(sys.modules.get(topic), "__doc__", None) if topic not in COMPILED else None
     if text:
         lines += ["```{eval-rst}", *rewritten(text.strip().partition("\n\n")[0].split("\n"))]
