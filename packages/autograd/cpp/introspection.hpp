@@ -81,6 +81,15 @@ struct Introspection {
   // the operators of several steps that name the node of their last one, if their derivative is
   // that of their steps; 0: none
   plait_status (*set_steps)(plait_thread *, const char *const *names, uint64_t n);
+  // the call of an operator's node, or NULL: its operator and arguments, tensors among them as
+  // PLAIT_NONE (lists keep their length)
+  const plait_op *(*call)(plait_object *node, const plait_value **in, uint32_t *n_in);
+  // saved tensor `i` of that node is this argument, or this result: 0 beyond the last
+  int (*saved)(plait_object *node, uint32_t i, int *result, uint32_t *argument, uint32_t *item);
+  plait_status (*saved_tensor)(plait_thread *, plait_object *node, uint32_t i, plait_tensor **);
+  // the shape of the tensor that an argument was; 0: it is unknown
+  int (*shape)(plait_object *node, uint32_t argument, uint32_t item, int32_t *ndim,
+               const int64_t **shape);
 };
 
 }  // namespace plait::autograd

@@ -10,6 +10,7 @@
 #include "gradient_places.hpp"
 #include "introspection.hpp"
 #include "record.hpp"
+#include "unpack.hpp"
 #include "watch.hpp"
 
 namespace plait::autograd {
@@ -443,6 +444,41 @@ plait_status at_end(plait_thread *thread, plait_object *callable) {
   });
 }
 
+OpNode *as_call(plait_object *o) {
+  Node *n = as_node(o);
+  return n && n->kind == Kind::op ? static_cast<OpNode *>(n) : nullptr;
+}
+const plait_op *call_of(plait_object *o, const plait_value **in, uint32_t *n_in) {
+  const OpNode *n = as_call(o);
+  if (!n) return nullptr;
+  *in = n->in;
+  *n_in = n->n_in;
+  return n->op;
+}
+int saved_at(plait_object *o, uint32_t i, int *result, uint32_t *argument, uint32_t *item) {
+  const OpNode *n = as_call(o);
+  if (!n || i >= n->n_saved) return 0;
+  *result = n->saved[i].result;
+  *argument = n->saved[i].argument;
+  *item = n->saved[i].item;
+  return 1;
+}
+plait_status saved_tensor_at(plait_thread *thread, plait_object *o, uint32_t i,
+                             plait_tensor **out) {
+  return border(thread, "grad_fn", [&]() -> plait_status {
+    OpNode *n = as_call(o);
+    if (!n || i >= n->n_saved)
+      raise(thread, PLAIT_VALUE_ERROR, "grad_fn", "the node has no saved tensor %u", unsigned(i));
+    *out = saved_tensor(thread, n, i).release();
+    return PLAIT_OK;
+  });
+}
+int shape_at(plait_object *o, uint32_t argument, uint32_t item, int32_t *ndim,
+             const int64_t **shape) {
+  const OpNode *n = as_call(o);
+  return n && shape_of_argument(n, argument, item, ndim, shape);
+}
+
 const Introspection introspection{PLAIT_HEADER(Introspection),
                                   count_edges,
                                   edge_at,
@@ -478,7 +514,11 @@ const Introspection introspection{PLAIT_HEADER(Introspection),
                                   hooked,
                                   step_name_of,
                                   arguments_of,
-                                  set_steps};
+                                  set_steps,
+                                  call_of,
+                                  saved_at,
+                                  saved_tensor_at,
+                                  shape_at};
 
 }  // namespace
 

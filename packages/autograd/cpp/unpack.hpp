@@ -33,4 +33,12 @@ class Unpacked {
   std::vector<plait_tensor *> list_;  // the elements of Tensor[] arguments
 };
 
+// The saved tensor `i` of the node, with its history; hooks unpack it. Throws once a pass freed it.
+Tensor saved_tensor(plait_thread *, OpNode *, uint32_t i);
+
+// The shape of the tensor that an argument was, as far as the node knows it: from the saved tensor,
+// from a layout that was saved, or from the output that the edge leads to. False: it is unknown.
+bool shape_of_argument(const OpNode *, uint32_t argument, uint32_t item, int32_t *ndim,
+                       const int64_t **shape);
+
 }  // namespace plait::autograd

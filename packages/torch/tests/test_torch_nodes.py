@@ -60,6 +60,31 @@ def test_names_of_operators(torch: Any) -> None:
     assert len(expressions) > 430 and not wrong, "\n".join(wrong)
 
 
+def test_joined_layers_have_the_name_of_the_activation(torch: Any) -> None:
+    nn = torch.nn
+    for activation, name in (
+        (nn.ReLU(), "Relu"),
+        (nn.ReLU6(), "Hardtanh"),
+        (nn.LeakyReLU(), "LeakyRelu"),
+        (nn.Hardswish(), "Hardswish"),
+    ):
+        y = nn.Sequential(nn.BatchNorm2d(3), activation)(torch.ones(2, 3, 4, 4))
+        assert y.grad_fn.name() == f"{name}Backward0"
+
+
+def test_saved_values_of_every_node(torch: Any) -> None:
+    """Tools that draw a graph read all attributes of a node."""
+    names = _names(torch)
+    count = 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for expression in {name: each for each, name in _expressions()}.values():
+            node = eval(expression, names).grad_fn
+            saved = [each for each in dir(node) if each.startswith("_saved_")]
+            count += sum(getattr(node, each) is not None for each in saved)
+    assert count > 450
+
+
 def test_types_and_leaves(torch: Any) -> None:
     parameter, leaf = torch.nn.Parameter(torch.ones(2)), torch.ones(2, requires_grad=True)
     y = parameter * leaf

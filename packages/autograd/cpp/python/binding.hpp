@@ -21,6 +21,7 @@ struct State {
   PyTypeObject *node_type = nullptr;
   PyObject *node_names = nullptr;  // names that programs expect: a dict, or NULL
   PyObject *node_types = nullptr;  // the types of nodes that have such a name, by the name
+  PyObject *node_members = nullptr;  // (name) -> the dict of such a type's members, or NULL
   PyObject *pack = nullptr;    // tensor -> (unpack, packed)
   PyObject *failed = nullptr;  // (name, site or None) -> None
 };
@@ -68,6 +69,6 @@ int visit_node(plait_object *, visitproc, void *);
 void track(PyObject *);
 
 extern PyMethodDef mode_functions[], pass_functions[], function_functions[], element_functions[],
-    hook_functions[], watch_functions[], dual_functions[], node_functions[];
+    hook_functions[], watch_functions[], dual_functions[], node_functions[], saved_functions[];
 
 }  // namespace plait::autograd::python

@@ -62,7 +62,7 @@ PyObject *make() {
   if (!module || plait_needs_no_lock(module.get()) < 0) return nullptr;
   for (PyMethodDef *functions :
        {mode_functions, pass_functions, function_functions, element_functions, hook_functions,
-        watch_functions, dual_functions, node_functions})
+        watch_functions, dual_functions, node_functions, saved_functions})
     if (PyModule_AddFunctions(module.get(), functions) < 0) return nullptr;
   if (!add_node(module.get())) return nullptr;
   add_collector();

@@ -79,14 +79,24 @@ PyTypeObject *type_of(plait_object *node) {
     Py_INCREF(type);
     return reinterpret_cast<PyTypeObject *>(type);
   }
-  type = PyObject_CallFunction(reinterpret_cast<PyObject *>(&PyType_Type), "O(O){s:(),s:s}",
-                               name.get(), state.node_type, "__slots__", "__module__", "builtins");
+  const Object members(state.node_members ? PyObject_CallOneArg(state.node_members, name.get())
+                                          : PyDict_New());
+  const Object slots(PyTuple_New(0)), module(PyUnicode_FromString("builtins"));
+  if (!members || !slots || !module ||
+      PyDict_SetItemString(members.get(), "__slots__", slots.get()) < 0 ||
+      PyDict_SetItemString(members.get(), "__module__", module.get()) < 0)
+    return nullptr;
+  type = PyObject_CallFunction(reinterpret_cast<PyObject *>(&PyType_Type), "O(O)O", name.get(),
+                               state.node_type, members.get());
   if (type && PyDict_SetItem(state.node_types, name.get(), type) < 0) Py_CLEAR(type);
   return reinterpret_cast<PyTypeObject *>(type);
 }
 
-// show_node_names(table): a dict, or None for the engine's own names.
-PyObject *show_node_names(PyObject *, PyObject *names) {
+// show_node_names(table, members=None): a dict, or None for the engine's own names; the members
+// that the type for a name has.
+PyObject *show_node_names(PyObject *, PyObject *args) {
+  PyObject *names, *members = Py_None;
+  if (!PyArg_ParseTuple(args, "O|O", &names, &members)) return nullptr;
   if (names != Py_None && !PyDict_Check(names))
     return PyErr_Format(PyExc_TypeError, "show_node_names: a dict or None is required, got %s",
                         Py_TYPE(names)->tp_name);
@@ -94,6 +104,10 @@ PyObject *show_node_names(PyObject *, PyObject *names) {
   PyObject *before = state.node_names;
   state.node_names = names == Py_None ? nullptr : names;
   Py_XINCREF(state.node_names);
+  Py_XDECREF(before);
+  before = state.node_members;
+  state.node_members = members == Py_None ? nullptr : members;
+  Py_XINCREF(state.node_members);
   Py_XDECREF(before);
   Py_RETURN_NONE;
 }
@@ -245,9 +259,9 @@ PyMethodDef node_functions[] = {
     {"edges", entry<edges>, METH_O, "`next_functions` with Nodes alone."},
     {"name_steps", entry<name_steps>, METH_O,
      "name_steps(names, /)\n--\n\nLet operators of several steps name the node of their last one."},
-    {"show_node_names", entry<show_node_names>, METH_O,
-     "show_node_names(names, /)\n--\n\nLet nodes have other names, by their own ones, and a type "
-     "for each; None ends it."},
+    {"show_node_names", entry<show_node_names>, METH_VARARGS,
+     "show_node_names(names, members=None, /)\n--\n\nLet nodes have other names, by their own "
+     "ones, and a type for each, with the members that `members(name)` returns; None ends it."},
     {nullptr, nullptr, 0, nullptr}};
 
 bool add_node(PyObject *module) {

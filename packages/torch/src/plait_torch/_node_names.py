@@ -17,6 +17,7 @@ from typing import Any
 
 import plait
 from plait_autograd import _autograd
+from plait_torch import _saved_values
 
 __all__ = ["NAMES", "STEPS", "bind", "unbind"]
 
@@ -150,6 +151,13 @@ def _resampled(letters: str, ndim: int) -> str:
     return f"{_MODES[mode][ndim - 3]}Backward0" if mode in _MODES else "ResampleBackward0"
 
 
+def _joined(letters: str, ndim: int) -> str:
+    """A layer and its activation in one pass: the activation is PyTorch's last step."""
+    name = letters.rpartition(" ")[2]
+    last = "Hardtanh" if name == "relu6" else "".join(map(str.capitalize, name.split("_")))
+    return f"{last}Backward0"
+
+
 # the name by the arguments: a letter for each (`o`: no tensor, `t`: one that requires grad, `-`:
 # another tensor or none) and after spaces their texts, and the dimensions of the result
 _RULES: dict[str, Callable[[str, int], str]] = {
@@ -164,6 +172,8 @@ _RULES: dict[str, Callable[[str, int], str]] = {
     "Remainder": _by_second("Remainder", "0", "1"),
     "CrossEntropyForward": _nll,
     "Linear": _linear,
+    "NativeBatchNormActivation": _joined,
+    "NativeBatchNormAddActivation": _joined,
     "NllLoss": _nll,
     "Pow": _pow,
 }
@@ -235,7 +245,7 @@ def _tensors() -> Iterator[Any]:
 
 def bind() -> None:
     """Show PyTorch's names."""
-    _autograd.show_node_names(NAMES)
+    _autograd.show_node_names(NAMES, _saved_values.members)
     _autograd.name_steps(STEPS)
     node: Any = _autograd.Node
     node.variable = property(_variable)
