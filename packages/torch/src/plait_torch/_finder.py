@@ -201,7 +201,7 @@ class Finder(importlib.metadata.DistributionFinder):
             spec = self._of_others(fullname, path, target)
             _shown_names.watch(spec)
             return spec
-        if fullname != "torch" and not fullname.startswith("torch."):
+        if fullname.partition(".")[0] not in _module_names.ROOTS:
             return None
         sources = _module_names.sources(fullname)
         if sources is None:
@@ -388,4 +388,4 @@ def installed() -> Iterator[None]:
 
 
 def _names() -> list[str]:
-    return [name for name in sys.modules if name == "torch" or name.startswith("torch.")]
+    return [name for name in sys.modules if name.partition(".")[0] in _module_names.ROOTS]

@@ -9,7 +9,10 @@ from plait import _aliases
 from plait_torch import _backends, _named_only, _shown_names
 from plait_torch._tables import sections
 
-__all__ = ["FUNCTIONS", "LOOKED_THROUGH", "PLACES", "sources"]
+__all__ = ["FUNCTIONS", "LOOKED_THROUGH", "PLACES", "ROOTS", "sources"]
+
+# the packages that PyTorch's distribution has and plait stands for
+ROOTS = ("torch", "functorch")
 
 
 def _places(table: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
@@ -17,7 +20,7 @@ def _places(table: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
     result = {}
     for name, values in table.items():
         words = (f"plait.{name}" if word == "plait.*" else word for word in values.split())
-        whole = name if name == "torch" else f"torch.{name}"
+        whole = name if name.split(".")[0] in ROOTS else f"torch.{name}"
         result[whole] = tuple(f"plait_torch.{w}" if w[0] == "_" else w for w in words)
     return result
 
