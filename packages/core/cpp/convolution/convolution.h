@@ -1,6 +1,7 @@
 // The geometry of a two-dimensional convolution, and how patches become columns of a matrix.
 #pragma once
-#include "kernel/vec.h"
+#include "kernel/lanes.h"
+#include "kernel/past_caches.h"
 #include "pointwise/joined_activations.h"
 
 namespace plait::core {
@@ -42,40 +43,19 @@ PLAIT_INLINE void copy_row(T *to, const T *from, int64_t n) {
   store(to + n - kLanes<T>, load(from + n - kLanes<T>));
 }
 
-// Results of so many bytes leave the caches before they are read: they are stored past them, which
-// also saves reading the lines that are overwritten.
-constexpr int64_t kPastCaches = 1 << 24;
-template <class T>
-PLAIT_INLINE void store_past(T *to, Vec<T> v) {
-#if defined(__AVX2__) && defined(__x86_64__)
-  if (reinterpret_cast<uintptr_t>(to) % 32 == 0) {
-    typedef float Floats __attribute__((vector_size(32)));
-    return __builtin_ia32_movntps256(reinterpret_cast<float *>(to), reinterpret_cast<Floats>(v));
-  }
-#endif
-  store(to, v);
-}
 template <class T>
 PLAIT_INLINE void copy_row_past(T *to, const T *from, int64_t n) {
   const int64_t whole = n / kLanes<T> * kLanes<T>;
   for (int64_t i = 0; i < whole; i += kLanes<T>) store_past(to + i, load(from + i));
   for (int64_t i = whole; i < n; i++) to[i] = from[i];
 }
-// Between such stores and whoever reads them.
-PLAIT_INLINE void finish_stores() {
-#if defined(__AVX2__) && defined(__x86_64__)
-  __builtin_ia32_sfence();
-#endif
-}
-
 // Every step-th of n elements from `from` on.
 template <class T>
 void take_every(T *to, const T *from, int64_t step, int64_t n) {
   int64_t i = 0;
   if constexpr (sizeof(T) == 4)
     for (; step == 2 && i + kLanes<T> < n; i += kLanes<T>)  // the last would be read beyond the end
-      store(to + i, shuffled<0, 2, 4, 6, 8, 10, 12, 14>(load(from + 2 * i),
-                                                        load(from + 2 * i + kLanes<T>)));
+      store(to + i, even_lanes(load(from + 2 * i), load(from + 2 * i + kLanes<T>)));
   for (; i < n; i++) to[i] = from[i * step];
 }
 

@@ -3,24 +3,11 @@
 // own, its own, and those to the right.
 #include "convolution/convolution_depthwise.h"
 #include "convolution/convolution_depthwise_frame.h"
+#include "kernel/lanes.h"
 
 namespace plait::core {
 namespace {
 
-template <class V>
-PLAIT_INLINE V even_lanes(V a, V b) {
-  if constexpr (sizeof(a[0]) == 4)
-    return shuffled<0, 2, 4, 6, 8, 10, 12, 14>(a, b);
-  else
-    return shuffled<0, 2, 4, 6>(a, b);
-}
-template <class V>
-PLAIT_INLINE V odd_lanes(V a, V b) {
-  if constexpr (sizeof(a[0]) == 4)
-    return shuffled<1, 3, 5, 7, 9, 11, 13, 15>(a, b);
-  else
-    return shuffled<1, 3, 5, 7>(a, b);
-}
 template <class V>
 PLAIT_INLINE V after_zero(V a) {  // a zero, and all lanes but the last
   if constexpr (sizeof(a[0]) == 4)

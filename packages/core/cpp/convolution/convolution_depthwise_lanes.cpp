@@ -3,11 +3,8 @@
 #include "convolution/convolution_channels.h"
 #include "convolution/convolution_depthwise.h"
 #include "convolution/convolution_depthwise_frame.h"
+#include "kernel/lanes.h"
 #include "kernel/packed_weight.h"
-
-#if defined(__AVX2__) && defined(__x86_64__)
-#include <immintrin.h>
-#endif
 
 namespace plait::core {
 namespace {
@@ -17,58 +14,6 @@ constexpr int64_t kFlat = 64;       // products that are summed up one after the
 constexpr int64_t kUnits = 16;      // parallel units of a sum over images
 constexpr int64_t kPrefetched = 1 << 12;  // elements of planes that are prefetched
 constexpr int64_t kPartials = 1 << 20;  // largest number of elements of partial sums
-
-template <class T>
-constexpr int64_t kHalf = kLanes<T> / 2;
-
-template <class T>
-PLAIT_INLINE Vec<T> from_halves(const T *low, const T *high) {
-#if defined(__AVX2__) && defined(__x86_64__)
-  if constexpr (sizeof(T) == 4)
-    return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(low)), _mm_loadu_ps(high), 1);
-  else
-    return _mm256_insertf128_pd(_mm256_castpd128_pd256(_mm_loadu_pd(low)), _mm_loadu_pd(high), 1);
-#else
-  T both[kLanes<T>];
-  memcpy(both, low, 16);
-  memcpy(both + kHalf<T>, high, 16);
-  return load(both);
-#endif
-}
-template <class T>
-PLAIT_INLINE void to_halves(Vec<T> v, T *low, T *high) {
-#if defined(__AVX2__) && defined(__x86_64__)
-  if constexpr (sizeof(T) == 4) {
-    _mm_storeu_ps(low, _mm256_castps256_ps128(v));
-    _mm_storeu_ps(high, _mm256_extractf128_ps(v, 1));
-  } else {
-    _mm_storeu_pd(low, _mm256_castpd256_pd128(v));
-    _mm_storeu_pd(high, _mm256_extractf128_pd(v, 1));
-  }
-#else
-  T both[kLanes<T>];
-  store(both, v);
-  memcpy(low, both, 16);
-  memcpy(high, both + kHalf<T>, 16);
-#endif
-}
-
-// Transposes the low and the high half of kHalf vectors, each a square.
-PLAIT_INLINE void turn_halves(Vec<float> *v) {
-  const Vec<float> a = shuffled<0, 8, 1, 9, 4, 12, 5, 13>(v[0], v[1]);
-  const Vec<float> b = shuffled<2, 10, 3, 11, 6, 14, 7, 15>(v[0], v[1]);
-  const Vec<float> c = shuffled<0, 8, 1, 9, 4, 12, 5, 13>(v[2], v[3]);
-  const Vec<float> d = shuffled<2, 10, 3, 11, 6, 14, 7, 15>(v[2], v[3]);
-  v[0] = shuffled<0, 1, 8, 9, 4, 5, 12, 13>(a, c);
-  v[1] = shuffled<2, 3, 10, 11, 6, 7, 14, 15>(a, c);
-  v[2] = shuffled<0, 1, 8, 9, 4, 5, 12, 13>(b, d);
-  v[3] = shuffled<2, 3, 10, 11, 6, 7, 14, 15>(b, d);
-}
-PLAIT_INLINE void turn_halves(Vec<double> *v) {
-  const Vec<double> a = v[0], b = v[1];
-  v[0] = shuffled<0, 4, 2, 6>(a, b);
-  v[1] = shuffled<1, 5, 3, 7>(a, b);
-}
 
 // The planes of a unit of work: kLanes of them, if there are so many, from `first` on. The last
 // unit begins early enough for that, and does not store the first `skip`.
@@ -94,8 +39,8 @@ PLAIT_INLINE void side_by_side(const Group<T> &g, const T *from, int64_t apart, 
   for (int64_t q = 0;; q = least(q + h, n - h)) {  // the last ones once more
     Vec<T> v[h];
     for (int64_t i = 0; i < h; i++)
-      v[i] = from_halves(from + i * apart + q, from + (i + h) * apart + q);
-    turn_halves(v);
+      v[i] = load_halves(from + i * apart + q, from + (i + h) * apart + q);
+    transpose_halves<T>(v);
     for (int64_t i = 0; i < h; i++) store(to + (q + i) * kLanes<T>, v[i]);
     if (q + h == n) break;
   }
@@ -113,8 +58,9 @@ PLAIT_INLINE void one_by_one(const Group<T> &g, const T *from, int64_t n, T *to,
   for (int64_t q = 0;; q = least(q + h, n - h)) {
     Vec<T> v[h];
     for (int64_t i = 0; i < h; i++) v[i] = load(from + (q + i) * kLanes<T>);
-    turn_halves(v);
-    for (int64_t i = 0; i < h; i++) to_halves(v[i], to + i * apart + q, to + (i + h) * apart + q);
+    transpose_halves<T>(v);
+    for (int64_t i = 0; i < h; i++)
+      store_halves(to + i * apart + q, to + (i + h) * apart + q, v[i]);
     if (q + h == n) break;
   }
 }

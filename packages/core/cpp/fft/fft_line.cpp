@@ -35,8 +35,8 @@ void split_line(const Plan<T> &plan, const T *from, T *to, T *scratch, bool inve
       re[i] = v.re;
       im[i] = v.im;
     }
-    transpose<T>(re);
-    transpose<T>(im);
+    transpose_square<T>(re);
+    transpose_square<T>(im);
     Pair<T> a[lanes];
     PLAIT_UNROLL for (int i = 0; i < lanes; i++) a[i] = {re[i], im[i]};
     butterfly<T, lanes>(a);

@@ -34,7 +34,7 @@ PLAIT_INLINE void read_rows(const Strands<T> &s, int64_t n, T *to, T scale, Row 
     for (; r + lanes <= n; r += lanes) {
       Vec<T> a[lanes];
       PLAIT_UNROLL for (int i = 0; i < int(lanes); i++) a[i] = load(s.line[i] + r);
-      transpose<T>(a);
+      transpose_square<T>(a);
       PLAIT_UNROLL for (int i = 0; i < int(lanes); i++) store(to + row(r + i) * lanes, a[i] * by);
     }
   } else if (s.are_adjacent()) {
@@ -61,7 +61,7 @@ PLAIT_INLINE void write_rows(const Strands<T> &s, int64_t n, const T *from, Row 
     for (; r + lanes <= n; r += lanes) {
       Vec<T> a[lanes];
       PLAIT_UNROLL for (int i = 0; i < int(lanes); i++) a[i] = load(from + row(r + i) * lanes);
-      transpose<T>(a);
+      transpose_square<T>(a);
       for (int i = 0; i < s.count; i++) store(s.line[i] + r, a[i]);
     }
   } else if (s.are_adjacent()) {

@@ -1,32 +1,19 @@
 #include "kernel/transpose.h"
 
-#include "kernel/vec.h"
+#include "kernel/lanes.h"
 
 namespace plait::core {
 namespace {
 
 typedef uint32_t Row8 __attribute__((vector_size(32), aligned(4), may_alias));
 
-// An 8 x 8 square of 4-byte elements in registers: three rounds of interleaving.
+// An 8 x 8 square of 4-byte elements in registers.
 PLAIT_INLINE void transpose_8x8(uint32_t *to, int64_t to_step, const uint32_t *from,
                                 int64_t from_step) {
-  Row8 a[8], b[8];
-  for (int i = 0; i < 8; i++) a[i] = *reinterpret_cast<const Row8 *>(from + i * from_step);
-  for (int i = 0; i < 8; i += 2) {
-    b[i] = shuffled<0, 8, 1, 9, 4, 12, 5, 13>(a[i], a[i + 1]);
-    b[i + 1] = shuffled<2, 10, 3, 11, 6, 14, 7, 15>(a[i], a[i + 1]);
-  }
-  for (int i = 0; i < 8; i += 4)
-    for (int j = 0; j < 2; j++) {
-      a[i + 2 * j] = shuffled<0, 1, 8, 9, 4, 5, 12, 13>(b[i + j], b[i + j + 2]);
-      a[i + 2 * j + 1] = shuffled<2, 3, 10, 11, 6, 7, 14, 15>(b[i + j], b[i + j + 2]);
-    }
-  for (int i = 0; i < 4; i++) {
-    *reinterpret_cast<Row8 *>(to + i * to_step) =
-        shuffled<0, 1, 2, 3, 8, 9, 10, 11>(a[i], a[i + 4]);
-    *reinterpret_cast<Row8 *>(to + (i + 4) * to_step) =
-        shuffled<4, 5, 6, 7, 12, 13, 14, 15>(a[i], a[i + 4]);
-  }
+  Vec<uint32_t> a[8];
+  for (int i = 0; i < 8; i++) a[i] = load(from + i * from_step);
+  transpose_square<uint32_t>(a);
+  for (int i = 0; i < 8; i++) store(to + i * to_step, a[i]);
 }
 
 template <class T>

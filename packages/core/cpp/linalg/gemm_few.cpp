@@ -4,13 +4,10 @@
 // registers. So a result is the same sum in the same order as by tiles.
 #include "kernel/fused.h"
 #include "kernel/integers.h"
+#include "kernel/lanes.h"
 #include "linalg/gemm.h"
 #include "linalg/product_sizes.h"
 #include "linalg/tile.h"
-
-#if defined(__AVX__)
-#include <immintrin.h>
-#endif
 
 namespace plait::core {
 namespace {
@@ -31,8 +28,6 @@ constexpr bool kSelectsColumns =
 
 template <class T>
 constexpr int64_t kLine = 64 / int64_t(sizeof(T));  // elements of a line of the cache
-template <class T>
-constexpr int64_t kHalf = kLanes<T> / 2;
 template <class T>
 constexpr int64_t kBeside = 2048 / int64_t(sizeof(T));  // sums of a row that stay in the cache
 
@@ -67,41 +62,11 @@ int64_t most_rows(const FewRows<T> &f) {
   return f.many.columns == 1 ? kFewRows : 0;
 }
 
-// A vector whose halves are read from two places.
-template <class T>
-PLAIT_INLINE Vec<T> read_halves(const T *low, const T *high) {
-#if defined(__AVX__)
-  const __m128 a = _mm_loadu_ps(reinterpret_cast<const float *>(low)),
-               b = _mm_loadu_ps(reinterpret_cast<const float *>(high));
-  return Vec<T>(_mm256_insertf128_ps(_mm256_castps128_ps256(a), b, 1));
-#else
-  Vec<T> v;
-  for (int64_t i = 0; i < kLanes<T> / 2; i++) {
-    v[i] = low[i];
-    v[i + kLanes<T> / 2] = high[i];
-  }
-  return v;
-#endif
-}
-
 // kHalf columns of kLanes rows that begin at `low` and, for the second half of them, at `high`.
 template <class T>
 PLAIT_INLINE void columns_of(const T *low, const T *high, int64_t stride, Vec<T> *column) {
-  Vec<T> row[kHalf<T>];
-  for (int i = 0; i < kHalf<T>; i++) row[i] = read_halves(low + i * stride, high + i * stride);
-  if constexpr (kLanes<T> == 8) {
-    const Vec<T> a = shuffled<0, 8, 1, 9, 4, 12, 5, 13>(row[0], row[1]),
-                 b = shuffled<2, 10, 3, 11, 6, 14, 7, 15>(row[0], row[1]),
-                 c = shuffled<0, 8, 1, 9, 4, 12, 5, 13>(row[2], row[3]),
-                 d = shuffled<2, 10, 3, 11, 6, 14, 7, 15>(row[2], row[3]);
-    column[0] = shuffled<0, 1, 8, 9, 4, 5, 12, 13>(a, c);
-    column[1] = shuffled<2, 3, 10, 11, 6, 7, 14, 15>(a, c);
-    column[2] = shuffled<0, 1, 8, 9, 4, 5, 12, 13>(b, d);
-    column[3] = shuffled<2, 3, 10, 11, 6, 7, 14, 15>(b, d);
-  } else {
-    column[0] = shuffled_longs<0, 4, 2, 6>(row[0], row[1]);
-    column[1] = shuffled_longs<1, 5, 3, 7>(row[0], row[1]);
-  }
+  for (int i = 0; i < kHalf<T>; i++) column[i] = load_halves(low + i * stride, high + i * stride);
+  transpose_halves<T>(column);
 }
 
 // sum[r] += kHalf products of row r of x with kLanes rows of w.

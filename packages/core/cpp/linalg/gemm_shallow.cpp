@@ -3,29 +3,19 @@
 // the caches, which also saves reading the lines that are overwritten.
 #include "kernel/fused.h"
 #include "kernel/integers.h"
+#include "kernel/past_caches.h"
 #include "linalg/gemm.h"
 #include "linalg/product_sizes.h"
 
 namespace plait::core {
 namespace {
 
-constexpr uint64_t kLarge = 1 << 24;  // bytes of a result that no core's cache keeps
 constexpr int64_t kUnit = 1 << 18;  // bytes of the result, for one unit of parallel work
 constexpr bool kSelectsShallow =
     any_product([](const ProductSizes &v) { return !v.is_known || v.k <= kFewRows; });
 template <class T>
 constexpr int64_t kBlockColumns =
     2048 / int64_t(sizeof(T));  // columns of a block, of which K rows stay in a cache
-
-template <class T>
-PLAIT_INLINE void store_past(T *to, Vec<T> v) {
-#if defined(__AVX2__) && defined(__x86_64__)
-  typedef float Floats __attribute__((vector_size(32)));
-  __builtin_ia32_movntps256(reinterpret_cast<float *>(to), reinterpret_cast<Floats>(v));
-#else
-  store(to, v);
-#endif
-}
 
 // n results of a row: K products each, in their order. `b` has rows that are `stride` apart.
 template <class T, int K>
@@ -44,7 +34,7 @@ void one_row(const T *a, const T *b, int64_t stride, int64_t n, T *c) {
     PLAIT_UNROLL for (int l = 0; l < K; l++) {
       sum = fused(factor[l], load(b + l * stride + j), sum);
     }
-    store_past(c + j, sum);
+    store_past_aligned(c + j, sum);
   }
   for (; j < n; j++) scalar(j);
 }
@@ -62,7 +52,7 @@ bool gemm_shallow(const plait_call *c, const Product<T> &p) {
   if constexpr (!kSelectsShallow) return false;
   const uint64_t bytes = uint64_t(p.n) * sizeof(T);
   if (p.k > kFewRows || p.beta != T(0) || p.b.columns != 1) return false;
-  if (p.n < kBlockColumns<T> || uint64_t(p.m) * bytes < kLarge) return false;
+  if (p.n < kBlockColumns<T> || uint64_t(p.m) * bytes < kPastCaches) return false;
   const int64_t blocks = ceil_div(p.n, kBlockColumns<T>), below = kUnit / 2048;
   parallel(c, ceil_div(p.m, below) * blocks, [&](int64_t unit) {
     const int64_t j = unit % blocks * kBlockColumns<T>, n = least(kBlockColumns<T>, p.n - j);
@@ -72,9 +62,7 @@ bool gemm_shallow(const plait_call *c, const Product<T> &p) {
       for (int64_t l = 0; l < p.k; l++) row[l] = *p.a.at(i, l).data;
       kRows<T>[p.k - 1](row, p.b.data + j, p.b.rows, n, p.c + i *p.ldc + j);
     }
-#if defined(__AVX2__) && defined(__x86_64__)
-    __builtin_ia32_sfence();
-#endif
+    finish_stores();
   });
   return true;
 }
