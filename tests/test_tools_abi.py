@@ -33,14 +33,23 @@ def test_todays_header_breaks_none_that_is_stored() -> None:
 
 
 def test_the_header_of_todays_version_is_stored(tmp_path: pathlib.Path) -> None:
-    (tmp_path / "0.3").symlink_to(check_abi.STORED / "0.3")
-    (line,) = check_abi.check(tmp_path)
     version = check_abi.version()
+    (tmp_path / "0.1").symlink_to(check_abi.STORED / version)
+    (line,) = check_abi.check(tmp_path)
     assert line.startswith(f"{version}: no header of this version is stored; ")
     assert check_abi.store(tmp_path) == tmp_path / version
     assert check_abi.check(tmp_path) == []
     names = sorted(path.name for path in (tmp_path / version / "plait").iterdir())
     assert names == ["abi.h", "dlpack.h"]
+
+
+def test_a_header_that_breaks_its_stored_one_is_not_stored(tmp_path: pathlib.Path) -> None:
+    header = check_abi.store(tmp_path) / "plait" / "abi.h"
+    text = header.read_text(encoding="utf-8")
+    header.write_text(text.replace("PLAIT_OK = 0", "PLAIT_OK = 1000"), encoding="utf-8")
+    changed = header.read_bytes()
+    assert check_abi.main(["--store"], tmp_path) == 1
+    assert header.read_bytes() == changed
 
 
 def test_each_function_and_struct_of_the_header_has_a_block() -> None:

@@ -6,7 +6,9 @@
 Each folder of ``packages/abi/tests/headers`` holds the header of one version. Every struct of it
 must begin with the same fields at the same offsets in today's header, every enumerator must have
 its value, and the frozen structs must not grow. `docs/design/0019` has the rules. ``--store``
-stores today's header as that of its version; once that version is released, it stays as it is.
+stores today's header as that of its version, if it breaks none that is stored; once that version
+is released, it stays as it is. A header stands for the older ones that it does not break: once a
+later version is released, its folder can go.
 """
 
 from __future__ import annotations
@@ -24,14 +26,25 @@ from collections.abc import Iterator, Sequence
 
 from package_graph import ROOT
 
-__all__ = ["FROZEN", "Layout", "check", "compare", "layout", "main", "store", "structs", "version"]
+__all__ = [
+    "FROZEN",
+    "Layout",
+    "breaks",
+    "check",
+    "compare",
+    "layout",
+    "main",
+    "store",
+    "structs",
+    "version",
+]
 
 INCLUDE = ROOT / "packages" / "abi" / "src" / "plait_abi" / "include"
 STORED = ROOT / "packages" / "abi" / "tests" / "headers"
 FROZEN = ("plait_header", "plait_object", "plait_value", "plait_site")
 """What is passed by value, or lies in arrays without a stride: it never grows."""
-NAMED = {("plait_call", "reserved"): "reusable"}
-"""Reserved fields, always 0 before, with the names that they have got."""
+NAMED: dict[tuple[str, str], str] = {}
+"""Reserved fields of stored headers, always 0 before, with the names that they have got."""
 
 _STRUCT = re.compile(r"typedef struct (\w+) \{(.*?)\n?\} \1;", re.DOTALL)
 _VERSION = re.compile(r"#define PLAIT_ABI_M(?:AJOR|INOR) (\d+)")
@@ -160,26 +173,29 @@ def compare(old: Layout, new: Layout) -> Iterator[str]:
             yield f"{name} was {value} and is {new.values.get(name, 'gone')}"
 
 
-def check(stored: pathlib.Path = STORED, include: pathlib.Path = INCLUDE) -> list[str]:
+def breaks(stored: pathlib.Path = STORED, include: pathlib.Path = INCLUDE) -> list[str]:
     """Return one line for every break with a stored header, with the version of that header."""
     today = layout(include)
     versions = sorted(folder for folder in stored.iterdir() if folder.is_dir())
-    now = version(include)
-    broken = [
+    return [
         f"{folder.name}: {line}" for folder in versions for line in compare(layout(folder), today)
     ]
-    if now not in [folder.name for folder in versions]:
-        broken.append(f"{now}: no header of this version is stored; tools/check_abi.py --store")
-    return broken
 
 
-def main(arguments: Sequence[str]) -> int:
+def check(stored: pathlib.Path = STORED, include: pathlib.Path = INCLUDE) -> list[str]:
+    """Return the breaks with stored headers, and a line if today's version is not stored."""
+    now = version(include)
+    absent = [] if (stored / now).is_dir() else [f"{now}: no header of this version is stored; "]
+    return [*breaks(stored, include), *(line + "tools/check_abi.py --store" for line in absent)]
+
+
+def main(arguments: Sequence[str], stored: pathlib.Path = STORED) -> int:
     """Print what breaks; the exit status is 1 if anything does."""
     parser = argparse.ArgumentParser("tools/check_abi.py")
     parser.add_argument("--store", action="store_true", help="store today's header")
-    if parser.parse_args(arguments).store:
-        print(store())
-    broken = check()
+    if parser.parse_args(arguments).store and not breaks(stored):
+        print(store(stored))
+    broken = check(stored)
     print("\n".join(broken))
     return bool(broken)
 
