@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -163,6 +164,77 @@ def _cheapest(terms: list[Term], output: list[Label], sizes: dict[Label, int]) -
     return best
 
 
+def _moved(labels: list[Label], order: list[Label]) -> tuple[int, ...] | None:
+    """Return the permutation that brings ``labels`` into ``order``, None if they are."""
+    return None if labels == order else tuple(labels.index(label) for label in order)
+
+
+@functools.lru_cache(maxsize=512)
+def _one_product(equation: str, a: tuple[int, ...], b: tuple[int, ...]) -> Any:
+    """Return the steps of an equation for operands of two shapes that is one product of matrices:
+    permutation and shape of each operand, shape and permutation of the output, None for what
+    changes nothing. Return None if it is none, as it has diagonals, sums of one operand or sizes
+    that broadcast.
+    """
+    left, arrow, right = equation.replace(" ", "").partition("->")
+    subscripts = left.split(",")
+    if len(subscripts) != 2:
+        return None
+    x = _named(subscripts[0], len(a), 0, equation)
+    y = _named(subscripts[1], len(b), 1, equation)
+    output = _output([x, y], right if arrow else None, equation)
+    sizes = dict(zip(x, a, strict=True))
+    if len(sizes) < len(x) or len(set(y)) < len(y):
+        return None
+    if any(sizes.setdefault(label, size) != size for label, size in zip(y, b, strict=True)):
+        return None
+    both = [label for label in x if label in y]
+    batch = [label for label in both if label in output]
+    inner = [label for label in both if label not in output]
+    rows = [label for label in x if label not in both]
+    columns = [label for label in y if label not in both]
+    if not inner or any(label not in output for label in rows + columns):
+        return None
+
+    def size(labels: list[Label]) -> int:
+        return math.prod(sizes[label] for label in labels)
+
+    n = (size(batch),) if batch else ()
+
+    result = batch + rows + columns
+    # matrices whose sides are single dimensions have their shapes already
+    one_each = len(batch) < 2 and len(inner) == 1
+    shape_a = None if one_each and len(rows) == 1 else (*n, size(rows), size(inner))
+    shape_b = None if one_each and len(columns) == 1 else (*n, size(inner), size(columns))
+    single = len(batch) < 2 and len(rows) == len(columns) == 1
+    shape = None if single else tuple(sizes[label] for label in result)
+    return (
+        _moved(x, batch + rows + inner),
+        shape_a,
+        _moved(y, batch + inner + columns),
+        shape_b,
+        shape,
+        _moved(result, output),
+    )
+
+
+def _product(a: Any, b: Any, steps: Any) -> Any:
+    """Multiply two operands by the steps of `_one_product`."""
+    order_a, shape_a, order_b, shape_b, shape, order = steps
+    if order_a is not None:
+        a = a.permute(order_a)
+    if shape_a is not None:
+        a = a.reshape(shape_a)
+    if order_b is not None:
+        b = b.permute(order_b)
+    if shape_b is not None:
+        b = b.reshape(shape_b)
+    result = a.matmul(b)
+    if shape is not None:
+        result = result.reshape(shape)
+    return result if order is None else result.permute(order)
+
+
 def einsum(*args: Any) -> Tensor:
     """Sum products of elements over the dimensions that a string names.
 
@@ -199,6 +271,14 @@ def einsum(*args: Any) -> Tensor:
         equation, operands = args[0], list(args[1:])
         if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
             operands = list(operands[0])
+        if len(operands) == 2 and is_tensor(operands[0]) and is_tensor(operands[1]):
+            a, b = operands
+            shapes = tuple(a.shape), tuple(b.shape)
+            if all(type(size) is int for shape in shapes for size in shape):  # not while recording
+                steps = _one_product(equation, *shapes)
+                if steps is not None:
+                    product: Tensor = _product(a, b, steps)
+                    return product
     else:
         equation, operands = _sublists(args)
     for at, operand in enumerate(operands):
