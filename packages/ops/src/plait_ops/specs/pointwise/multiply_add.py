@@ -27,7 +27,7 @@ lerp = Pointwise(
 def _(g, weight):
     if is_tensor(weight):
         return g * conjugate(op.sub(1.0, weight))
-    return op.sub(g, g * conjugate(weight))
+    return op.sub(g, g, alpha=conjugate(weight))
 
 
 @lerp.vjp("end")
