@@ -48,7 +48,6 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "include/plait/free_threads.h",
         "include/plait/float8.h",
         "include/plait/half.h",
-        "include/plait/linalg.h",
         "include/plait/place.h",
         "include/plait/python.h",
         "include/plait/sparse.h",

@@ -1,6 +1,5 @@
 // Declarations that the files of libplait_abi share. None is visible outside of the library.
 #pragma once
-#include <plait/linalg.h>
 #include <plait/fork.hpp>
 #include <plait/plait.hpp>
 

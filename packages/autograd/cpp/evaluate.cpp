@@ -29,10 +29,25 @@ inline void fill_zeros(plait_thread *thread, const Node *n, Gradients &gradients
         result.empty() ? "" : ", called", result.c_str());
 }
 
+// Fills missing gradients with one 0 that is expanded, as an operator's derivative does not write
+// to gradients. Returns the bits of plait_vjp::zero.
+uint64_t expand_zeros(plait_thread *thread, const Node *n, Gradients &gradients) {
+  uint64_t zero = 0;
+  for (uint32_t i = 0; i < n->n_outs; i++) {
+    const Layout &l = n->outs[i];
+    if (gradients[i] || l.ndim < 0) continue;
+    Tensor t = zeros(thread, l.dtype, l.device, nullptr, 0);
+    if (l.ndim) t = expand(thread, t, l.shape, l.ndim);
+    gradients[i] = t.release();
+    if (i < 64) zero |= uint64_t(1) << i;
+  }
+  return zero;
+}
+
 void evaluate_op(const Evaluation &e, OpNode *n, uint64_t need, Gradients &gradients,
                  Gradients &result) {
-  fill_zeros(e.thread, n, gradients);
-  vjp(e, n, gradients.data(), need, result.data());
+  const uint64_t zero = expand_zeros(e.thread, n, gradients);
+  vjp(e, n, gradients.data(), zero, need, result.data());
   gradients.clear();
 }
 
@@ -47,7 +62,7 @@ void evaluate_assigned(const Evaluation &e, ViewNode *n, uint64_t need, Gradient
   {
     const Tensor part = clone(e.thread, base.part(n->view.shape));
     plait_tensor *const gy[] = {part.get()};
-    vjp(e, n->inner, gy, need, result.data(), n);
+    vjp(e, n->inner, gy, 0, need, result.data(), n);
   }
   Tensor own = result.take(0);
   if (!need_base) return;
@@ -95,8 +110,8 @@ void evaluate(const Evaluation &e, Node *n, uint64_t need, Gradients &gradients,
   }
 }
 
-void vjp(const Evaluation &e, OpNode *n, plait_tensor *const *gy, uint64_t need, plait_tensor **gx,
-         ViewNode *within) {
+void vjp(const Evaluation &e, OpNode *n, plait_tensor *const *gy, uint64_t zero, uint64_t need,
+         plait_tensor **gx, ViewNode *within) {
   const Unpacked values(e.thread, n, e.keep, e.create, within);
   plait_vjp v{};
   v.size = sizeof v;
@@ -109,6 +124,7 @@ void vjp(const Evaluation &e, OpNode *n, plait_tensor *const *gy, uint64_t need,
   v.gy = gy;
   v.need = need;
   v.gx = gx;
+  v.zero = zero;
   // behind the unpacking: what hooks and checkpoints make then lives longer than the call
   if (e.places) e.places->offer();
   const plait_status s = n->op->def->vjp(&v);

@@ -62,9 +62,9 @@ struct Evaluation {
 // instead.
 void evaluate(const Evaluation &, Node *, uint64_t need, Gradients &gradients, Gradients &result);
 
-// The vector-Jacobian product of an operator's call. `within`: the assigned node that contains the
-// call, or NULL.
-void vjp(const Evaluation &, OpNode *, plait_tensor *const *gy, uint64_t need, plait_tensor **gx,
-         ViewNode *within = nullptr);
+// The vector-Jacobian product of an operator's call. `zero`: the bits of gradients that nothing
+// gave. `within`: the assigned node that contains the call, or NULL.
+void vjp(const Evaluation &, OpNode *, plait_tensor *const *gy, uint64_t zero, uint64_t need,
+         plait_tensor **gx, ViewNode *within = nullptr);
 
 }  // namespace plait::autograd

@@ -126,7 +126,7 @@ void ParallelDerivatives::compute(Derivative &d, const Modes &modes) const noexc
   std::vector<plait_tensor *> gx;
   try {
     gx.resize(d.gx.size(), nullptr);
-    vjp({thread, true, false}, d.node, d.gy, d.need, gx.data());
+    vjp({thread, true, false}, d.node, d.gy, 0, d.need, gx.data());
     if (!keep_) const Unpacked last(thread, d.node, false, false);
     d.done = true;
   } catch (...) {

@@ -1,7 +1,6 @@
 // Types for translated functions: the current call, lists of sizes and tensors, and access to
 // plait_values.
 #pragma once
-#include <plait/linalg.h>
 #include <plait/plait.hpp>
 
 #include <algorithm>
@@ -13,13 +12,14 @@
 
 namespace plait::ops {
 
-// The current call of words. `call` is null in derivatives. If `checking`, a shape function only
-// validates, and the calls of a decomposition make the results.
+// The current call of words. `call` is null in derivatives, and `vjp` everywhere else. If
+// `checking`, a shape function only validates, and the calls of a decomposition make the results.
 struct Scope {
   plait_thread *thread;
   const plait_op *op;
   plait_call *call;
   bool checking = false;
+  const plait_vjp *vjp = nullptr;
 };
 // Sets the thread's error and throws it.
 [[noreturn]] void fail(const Scope &x, plait_status code, const std::string &text);

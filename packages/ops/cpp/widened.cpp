@@ -60,7 +60,7 @@ void run_widened(plait_call *c, void (*decomposition)(const Scope &, plait_call 
 }
 
 void run_widened(plait_vjp *v, void (*derivatives)(const Scope &, plait_vjp *)) {
-  const Scope x = {v->thread, v->op, nullptr};
+  const Scope x = scope_of(v);
   plait_value in[PLAIT_MAX_ARGS], out[PLAIT_MAX_RESULTS];
   plait_tensor *gy[PLAIT_MAX_RESULTS];
   std::vector<Tensor> casts;
@@ -74,12 +74,13 @@ void run_widened(plait_vjp *v, void (*derivatives)(const Scope &, plait_vjp *)) 
   }
   for (uint16_t i = 0; i < v->n_out; i++)
     out[i] = is_half(v->out[i]) ? again.values()[i] : v->out[i];
-  plait_vjp inner = *v;
+  plait_vjp inner{};
+  std::memcpy(&inner, v, std::min<size_t>(v->size, sizeof inner));
   inner.size = sizeof inner;
   inner.in = in;
   inner.out = out;
   inner.gy = gy;
-  derivatives(x, &inner);
+  derivatives(scope_of(&inner), &inner);
   for (uint16_t i = 0; i < v->n_in; i++) {
     const auto kind = plait_arg_at(v->op, i)->kind;
     if (kind != PLAIT_KIND_TENSOR && kind != PLAIT_KIND_OPERAND) continue;

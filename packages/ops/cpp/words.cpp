@@ -154,6 +154,13 @@ bool is_recorded(const Scope &x, plait_tensor *t) {
   const uint64_t layers = (t->layers | x.thread->included) & ~x.thread->excluded;
   return (layers >> e->layer & 1) && e->enabled(e->ctx, x.thread);
 }
+bool is_unused(const Scope &x, const plait_tensor *gradient) {
+  const plait_vjp *v = x.vjp;
+  if (!v || !PLAIT_KNOWS(plait_vjp, v->size, zero)) return false;
+  for (uint16_t i = 0; i < v->n_out && i < 64; i++)
+    if (v->gy[i] == gradient) return v->zero >> i & 1;
+  return false;
+}
 int64_t item(const Scope &x, plait_tensor *t) {
   if (t->dl.device.device_type == PLAIT_META || !same(t->dl.dtype, dtype::int64) || numel(t) != 1)
     fail(x, PLAIT_NOT_IMPLEMENTED,

@@ -99,6 +99,7 @@ class Held {
 Held conjugate(const Scope &x, const plait_value &v);
 inline bool has_values(const plait_tensor *t) { return t->dl.device.device_type != PLAIT_META; }
 bool is_recorded(const Scope &x, plait_tensor *t);
+bool is_unused(const Scope &x, const plait_tensor *gradient);
 int64_t item(const Scope &x, plait_tensor *t);
 Tensor sum_to(const Scope &x, plait_tensor *t, Ints shape);
 Tensor to_dtype(const Scope &x, plait_tensor *t, DType dtype);

@@ -41,10 +41,12 @@ void promoted(const Scope &, plait_call *c) {
   run_promoted(c, F);
 }
 
+inline Scope scope_of(const plait_vjp *v) { return {v->thread, v->op, nullptr, false, v}; }
+
 template <void (*F)(const Scope &, plait_vjp *)>
 plait_status guarded_vjp(plait_vjp *v) {
   return border(v->thread, v->op->name, [&]() -> plait_status {
-    F({v->thread, v->op, nullptr}, v);
+    F(scope_of(v), v);
     return PLAIT_OK;
   });
 }

@@ -54,8 +54,12 @@ SCHEMA_TYPES = {
     Kind.TENSORS: "Tensor?[]",
 }
 TENSOR_VALUES = ("conjugate", "sum_to", "to_dtype")  # words that give tensors
-# words that have tests of their own: below, and in plait_autograd (test_linalg_grad.py)
-OTHERS = ("cast_argument", "check", "is_recorded", "warn", "warn_of_freedom", "warn_of_real")
+# words that have tests of their own: below, and in plait_autograd (test_linalg_grad.py,
+# test_unused_outputs.py)
+OTHERS = (
+    *("cast_argument", "check", "is_recorded", "is_unused"),
+    *("warn", "warn_of_freedom", "warn_of_real"),
+)
 SHOWN = [
     word
     for word in WORDS.values()

@@ -2,7 +2,6 @@
 // through C++ unchanged.
 #include "binding.hpp"
 
-#include <plait/linalg.h>
 #include <plait/collectives/failure.hpp>
 
 namespace plait::python {

@@ -1,7 +1,5 @@
 #include "linalg/matrix_batches.h"
 
-#include <plait/linalg.h>
-
 #include <cstdio>
 
 namespace plait::core::linalg {

@@ -1,5 +1,4 @@
 // Errors that are found after the call has returned: what kernels report, and what the driver says.
-#include <plait/linalg.h>
 
 #include <cstdio>
 #include <string>

@@ -1,7 +1,5 @@
 #include "host/matrices.h"
 
-#include <plait/linalg.h>
-
 #include <cstdio>
 
 namespace plait::cuda {

@@ -11,6 +11,7 @@ __all__ = [
     "is_number",
     "is_recorded",
     "is_tensor",
+    "is_unused",
     "item",
     "sum_to",
     "to_dtype",
@@ -46,6 +47,14 @@ def has_values(tensor: Tensor) -> bool:
 def is_recorded(tensor: Tensor) -> bool:
     """Return whether an engine records calls on the tensor, or forward mode runs: derivatives may
     follow."""
+    return False
+
+
+@word(on_call=True, reads_values=False)
+def is_unused(gradient: Tensor) -> bool:
+    """Return whether a derivative's gradient of a result is 0 because nothing used that result:
+    what is multiplied by it need not be computed. It may be False, too, where the gradient is 0.
+    """
     return False
 
 

@@ -66,6 +66,9 @@ enum {
   PLAIT_NOT_IMPLEMENTED = -8, /**< NotImplementedError */
   PLAIT_HOST_ERROR = -9,      /**< the exception of the host language in plait_error::host */
   PLAIT_TIMEOUT_ERROR = -10,  /**< TimeoutError */
+  /** LinAlgError(RuntimeError): a matrix that an algorithm cannot serve, because it is singular,
+   * not positive definite, or because an iteration does not converge. Since 0.5. */
+  PLAIT_LINALG_ERROR = -11,
 };
 
 /** First member of every table that one component hands to another.
@@ -499,6 +502,12 @@ typedef struct plait_vjp {
   plait_tensor *const *gy; /**< n_out gradients, never NULL: the engine fills missing ones with 0 */
   uint64_t need;           /**< bits of the wanted gradients, numbered as in ::plait_needs */
   plait_tensor **gx;       /**< a result for each position, preset to NULL; the caller owns it */
+#if PLAIT_TARGET >= PLAIT_VERSION(0, 5)
+  /** Bits of the entries of `gy` that the engine filled with 0, as nothing used these outputs: a
+   * derivative need not compute what is multiplied by them. An entry from position 64 on has no
+   * bit. Since 0.5. */
+  uint64_t zero;
+#endif
 } plait_vjp;
 
 /** What a call costs by the definition of its operator, whatever a kernel does. */

@@ -9,6 +9,7 @@ from plait_ops.words import (
     float64,
     int32,
     is_complex,
+    is_unused,
     numel,
     part,
     real_dtype,
@@ -127,7 +128,7 @@ def _(A):
 @linalg_slogdet_.vjp("A")
 def _(g0, g1, A, result0):
     scale = g1
-    if is_complex(A.dtype):  # the sign changes too
+    if is_complex(A.dtype) and not is_unused(g0):  # the sign changes too
         turn = op.conj(g0) * result0
         scale = g1 - (turn - op.conj(turn)) * 0.5
     return op.unsqueeze(op.unsqueeze(scale, -1), -1) * conjugate(

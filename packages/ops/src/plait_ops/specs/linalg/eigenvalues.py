@@ -8,6 +8,7 @@ from plait_ops.words import (
     complex_dtype,
     conjugate,
     is_recorded,
+    is_unused,
     numel,
     part,
     real_dtype,
@@ -109,14 +110,18 @@ def _(A):
 
 @linalg_eigh_.vjp("A")
 def _(g0, g1, result0, result1):
-    n = result0.shape[-1]
     adjoint = conjugate(op.transpose(result1, -2, -1))
+    if is_unused(g1):
+        return (result1 * op.unsqueeze(g0, -2)) @ adjoint
+    n = result0.shape[-1]
     one = op.eye(n, dtype=result0.dtype, device=result0.device)
     gaps = op.unsqueeze(result0, -2) - op.unsqueeze(result0, -1) + one
     # eigenvectors stay orthonormal: they turn, and a small turn is skew-Hermitian
     product = adjoint @ g1
     turn = (product - conjugate(op.transpose(product, -2, -1))) * 0.5
-    inner = quotient(turn, gaps) * (1 - one) + op.unsqueeze(g0, -1) * one
+    inner = quotient(turn, gaps) * (1 - one)
+    if not is_unused(g0):
+        inner = inner + op.unsqueeze(g0, -1) * one
     return result1 @ inner @ adjoint
 
 
@@ -165,15 +170,19 @@ linalg_eigvals.batch("matrices")
 
 @linalg_eig.vjp("A")
 def _(g0, g1, result0, result1):
+    adjoint = op.conj(op.transpose(result1, -2, -1))
+    if is_unused(g1):
+        return op.linalg_solve(adjoint, op.unsqueeze(g0, -1) * adjoint)
     # the part of g1 along a vector would change its length, which is 1
     n = result0.shape[-1]
     one = op.eye(n, dtype=g1.dtype, device=g1.device)
-    adjoint = op.conj(op.transpose(result1, -2, -1))
     product = adjoint @ g1
     lengths = op.real(op.diagonal(product, 0, -2, -1))
     turned = product - (adjoint @ result1) * op.unsqueeze(lengths, -2)
     gaps = op.conj(op.unsqueeze(result0, -2) - op.unsqueeze(result0, -1)) + one
-    inner = quotient(turned, gaps) * (1 - one) + op.unsqueeze(g0, -1) * one
+    inner = quotient(turned, gaps) * (1 - one)
+    if not is_unused(g0):
+        inner = inner + op.unsqueeze(g0, -1) * one
     return op.linalg_solve(adjoint, inner @ adjoint)
 
 

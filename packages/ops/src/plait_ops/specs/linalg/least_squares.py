@@ -10,6 +10,7 @@ from plait_ops.words import (
     conjugate,
     float64,
     int64,
+    is_unused,
     numel,
     real_dtype,
     require_same,
@@ -101,7 +102,7 @@ def _(g0, g1, A, B, result0, rcond):
     gB = conjugate(op.transpose(P, -2, -1)) @ g0
     gA = op.pinv_backward(g0 @ conjugate(op.transpose(B, -2, -1)), A, P)
     # |A X - B|^2 is minimal at X, so its derivative has no part through X
-    if A.shape[-2] > A.shape[-1]:
+    if A.shape[-2] > A.shape[-1] and not is_unused(g1):
         pull = (A @ result0 - B) * op.unsqueeze(g1 * 2.0, -2)
         gA = gA + pull @ conjugate(op.transpose(result0, -2, -1))
         gB = gB - pull

@@ -4,7 +4,15 @@ from plait_ops import calls as op
 from plait_ops.costs import householder, matrices, reflectors
 from plait_ops.linear_words import require_matrix
 from plait_ops.spec import Composite, Operator
-from plait_ops.words import check, conjugate, is_complex, require_same, result, to_dtype
+from plait_ops.words import (
+    check,
+    conjugate,
+    is_complex,
+    is_unused,
+    require_same,
+    result,
+    to_dtype,
+)
 
 _MODES = """
     Let k = min(m, n). With `mode` "reduced" Q is (..., m, k) and R (..., k, n); with "complete" they are (..., m, m) and
@@ -61,7 +69,7 @@ def _(A, mode, result0):
 
 
 qr_backward = Composite(
-    "qr_backward(Tensor grad_q, Tensor grad_r, Tensor q, Tensor r) -> Tensor",
+    "qr_backward(Tensor? grad_q, Tensor? grad_r, Tensor q, Tensor r) -> Tensor",
     doc="The gradient of `linalg.qr` for a square R: ``(grad_q + Q copyltu(R grad_r^T - grad_q^T Q)^T) R^-T``.",
     internal=True,
     dtypes="inexact",
@@ -71,7 +79,11 @@ qr_backward = Composite(
 @qr_backward.decompose
 def _(grad_q, grad_r, q, r):
     adjoint = conjugate(op.transpose(r, -2, -1))
-    inner = op.triu(grad_r @ adjoint - conjugate(op.transpose(q, -2, -1)) @ grad_q)
+    if grad_q is None:
+        inner = op.triu(grad_r @ adjoint)
+    else:
+        inner = -(conjugate(op.transpose(q, -2, -1)) @ grad_q)
+        inner = op.triu(inner if grad_r is None else grad_r @ adjoint + inner)
     symmetric = op.triu(inner, 1) + conjugate(op.transpose(op.triu(inner), -2, -1))
     if is_complex(q.dtype):  # only the real part of the diagonal counts, as R's diagonal is real
         own = to_dtype(op.real(op.diagonal(inner, 0, -2, -1)), q.dtype)
@@ -80,7 +92,10 @@ def _(grad_q, grad_r, q, r):
             + op.conj(op.transpose(op.triu(inner, 1), -2, -1))
             + op.diag_embed(own)
         )
-    return op.linalg_solve_triangular(adjoint, grad_q + q @ symmetric, upper=False, left=False)
+    turned = q @ symmetric
+    if grad_q is not None:
+        turned = grad_q + turned
+    return op.linalg_solve_triangular(adjoint, turned, upper=False, left=False)
 
 
 @linalg_qr_.vjp("A")
@@ -98,7 +113,9 @@ def _(g0, g1, A, result0, result1, mode):
         "NotImplementedError",
     )
     if m >= n:
-        return qr_backward(g0, g1, result0, result1)
+        return qr_backward(
+            None if is_unused(g0) else g0, None if is_unused(g1) else g1, result0, result1
+        )
     # A = Q [R1 R2]: the columns after the first m depend on Q and R2 alone
     rest = op.narrow(g1, -1, m, n - m)
     more = op.narrow(A, -1, m, n - m) @ conjugate(op.transpose(rest, -2, -1))

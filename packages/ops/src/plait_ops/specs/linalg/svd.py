@@ -5,7 +5,7 @@ from plait_ops.costs import matrices, singular_values
 from plait_ops.linear_words import require_matrix
 from plait_ops.spec import Composite, Operator
 from plait_ops.specs.linalg.eigenvalues import quotient
-from plait_ops.words import check, conjugate, is_complex, is_recorded, real_dtype, result
+from plait_ops.words import check, conjugate, is_complex, is_recorded, is_unused, real_dtype, result
 
 _DRIVERS = "Raises: ShapeError for fewer than 2 dimensions, DTypeError for integers, RuntimeError for infinities or NaN."
 
@@ -123,32 +123,39 @@ def _(g0, g1, g2, A, result0, result1, result2, full_matrices):
     k = min(m, n)
     u = op.narrow(result0, -1, 0, k)
     vh = op.narrow(result2, -2, 0, k)
+    row = op.unsqueeze(result1, -2)
+    if is_unused(g0) and is_unused(g2):
+        return (u * op.unsqueeze(g1, -2)) @ vh
     gu = op.narrow(g0, -1, 0, k)
     one = op.eye(k, dtype=result1.dtype, device=result1.device)
-    row = op.unsqueeze(result1, -2)
     column = op.unsqueeze(result1, -1)
     gaps = (row - column) * (row + column) + one
     ut = conjugate(op.transpose(u, -2, -1))
     v = conjugate(op.transpose(vh, -2, -1))
     gv = conjugate(op.transpose(op.narrow(g2, -2, 0, k), -2, -1))
-    left = ut @ gu
-    right = vh @ gv
-    skew_u = quotient(left - conjugate(op.transpose(left, -2, -1)), gaps)
-    skew_v = quotient(right - conjugate(op.transpose(right, -2, -1)), gaps)
-    inner = skew_u * row + column * skew_v + op.unsqueeze(g1, -1) * one
+    inner = op.unsqueeze(g1, -1) * one
     # one phase of each pair of vectors is arbitrary; a change of the other one changes A
-    if is_complex(A.dtype):
-        phases = skew_u * one
-        inner = inner - phases * row - skew_v * one * row + quotient(phases, row * 2.0)
+    if not is_unused(g0):
+        left = ut @ gu
+        skew = quotient(left - conjugate(op.transpose(left, -2, -1)), gaps)
+        inner = inner + skew * row
+        if is_complex(A.dtype):
+            inner = inner + quotient(skew * one, row * 2.0) - skew * one * row
+    if not is_unused(g2):
+        right = vh @ gv
+        skew = quotient(right - conjugate(op.transpose(right, -2, -1)), gaps)
+        inner = inner + column * skew
+        if is_complex(A.dtype):
+            inner = inner - skew * one * row
     whole = u @ inner @ vh
-    if m > n:
+    if m > n and not is_unused(g0):
         rest = gu - u @ left
         if full_matrices:  # the vectors that complete the basis change with the remaining space
             more = op.narrow(result0, -1, k, m - k)
             turned = conjugate(op.transpose(op.narrow(g0, -1, k, m - k), -2, -1))
             rest = rest - more @ (turned @ u)
         whole = whole + quotient(rest, row) @ vh
-    if n > m:
+    if n > m and not is_unused(g2):
         rest = gv - v @ right
         if full_matrices:
             more = conjugate(op.transpose(op.narrow(result2, -2, k, n - k), -2, -1))

@@ -4,7 +4,9 @@ from plait_ops import calls as op
 from plait_ops.spec import Composite, Operator, Reduction
 from plait_ops.words import (
     is_complex,
+    is_unused,
     numel,
+    part,
     real_dtype,
     reduce_dims,
     reduced,
@@ -177,23 +179,27 @@ def _(g, self, result, dim, correction):
     return std_backward(g, self, result, dim, correction)
 
 
+@part
+def mean_backward(g, self, dim):
+    small = reduced(self.shape, reduce_dims("dim", dim, self.shape), True)
+    n = numel(self.shape) / max(numel(small), 1)
+    return op.expand(op.reshape(g / n, small), self.shape)
+
+
 @var_mean.vjp("self")
 def _(g0, g1, self, dim, correction):
-    dims = reduce_dims("dim", dim, self.shape)
-    small = reduced(self.shape, dims, True)
-    n = numel(self.shape) / max(numel(small), 1)
-    return var_backward(g0, self, dim, correction) + op.expand(
-        op.reshape(g1 / n, small), self.shape
-    )
+    if is_unused(g0):
+        return mean_backward(g1, self, dim)
+    spread = var_backward(g0, self, dim, correction)
+    return spread if is_unused(g1) else spread + mean_backward(g1, self, dim)
 
 
 @std_mean_.vjp("self")
 def _(g0, g1, self, result0, dim, correction):
-    dims = reduce_dims("dim", dim, self.shape)
-    small = reduced(self.shape, dims, True)
-    n = numel(self.shape) / max(numel(small), 1)
+    if is_unused(g0):
+        return mean_backward(g1, self, dim)
     spread = std_backward(g0, self, result0, dim, correction)
-    return spread + op.expand(op.reshape(g1 / n, small), self.shape)
+    return spread if is_unused(g1) else spread + mean_backward(g1, self, dim)
 
 
 # ---- the names that older programs use -----------------------------------------------------------
