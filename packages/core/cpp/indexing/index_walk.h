@@ -94,25 +94,45 @@ struct IndexWalk {
     char *p[kMaxOperands];
     plan.seek(0, at, p);
     const int last = plan.ndim - 1;
-    const int64_t n = plan.size[last], a = plan.stride[0][last], b = plan.stride[1][last],
-                  e = plan.stride[2][last];
-    const bool rows = a == 8 && b == 0 && step == 1 && e == int64_t(sizeof(T));
-    for (int64_t done = 0; done < plan.numel; done += n, plan.next_row(at, p))
-      rows ? each_of_row<T>(p, n, 8, 0, 1, int64_t(sizeof(T)), f)
-           : each_of_row<T>(p, n, a, b, step, e, f);
+    const bool rows = plan.stride[0][last] == 8 && plan.stride[1][last] == 0 && step == 1 &&
+                      plan.stride[2][last] == int64_t(sizeof(T));
+    if (last < 1) return rows ? each_of_rows<T, true>(p, 1, f) : each_of_rows<T, false>(p, 1, f);
+    // rows of the last two dimensions at once, as short ones would cost more steps than elements
+    Plan outer = plan;
+    outer.ndim = last;
+    const int64_t height = plan.size[last - 1];
+    for (int64_t done = 0; done < plan.numel; done += height * plan.size[last]) {
+      rows ? each_of_rows<T, true>(p, height, f) : each_of_rows<T, false>(p, height, f);
+      outer.next_row(at, p);
+    }
   }
 
  private:
-  // Inlined, so that a call with constants has them in its loop.
-  template <class T, class F>
-  PLAIT_INLINE void each_of_row(char *const *p, int64_t n, int64_t a, int64_t b, int64_t along,
-                                int64_t e, F &f) const {
-    for (int64_t i = 0; i < n; i++) {
-      const int64_t v = from_start(*reinterpret_cast<const int64_t *>(p[0] + i * a), length);
-      f(reinterpret_cast<T *>(p[1] + i * b) + v * along, reinterpret_cast<T *>(p[2] + i * e));
+  template <class T, bool kRows, class F>
+  void each_of_rows(char *const *p, int64_t height, F &f) const {
+    const int last = plan.ndim - 1;
+    const int64_t n = plan.size[last];
+    const int64_t a = kRows ? 8 : plan.stride[0][last], b = kRows ? 0 : plan.stride[1][last],
+                  along = kRows ? 1 : step, e = kRows ? int64_t(sizeof(T)) : plan.stride[2][last];
+    const char *index = p[0];
+    char *self = p[1], *other = p[2];
+    for (int64_t r = 0; r < height; r++) {
+      for (int64_t i = 0; i < n; i++) {
+        const int64_t v = from_start(*reinterpret_cast<const int64_t *>(index + i * a), length);
+        f(reinterpret_cast<T *>(self + i * b) + v * along, reinterpret_cast<T *>(other + i * e));
+      }
+      if (last < 1) return;
+      index += plan.stride[0][last - 1];
+      self += plan.stride[1][last - 1];
+      other += plan.stride[2][last - 1];
     }
   }
 };
+
+inline int64_t thread_count() {
+  const plait_executor *e = PLAIT_ROLE(plait_executor, roles.executor);
+  return int64_t(e->width(e->ctx));
+}
 
 // Runs f(const IndexWalk &) over parts of the index tensor on several threads. Parts are cut along
 // the largest dimension but `dim`, so that all writes to one element are in one part and in order;
@@ -126,7 +146,14 @@ void parallel_parts(const plait_call *c, const DLTensor *index, const DLTensor *
     if ((d != dim || any) && (cut < 0 || index->shape[d] > index->shape[cut])) cut = d;
   const int64_t size = cut < 0 ? 1 : index->shape[cut];
   if (total <= kSerial || size < 2) return f(IndexWalk(index, self, other, dim, item));
-  const int64_t width = total / size, grain = kSerial / 2 / width + 1;
+  const int64_t width = total / size;
+  int64_t grain = kSerial / 2 / width + 1;
+  // strips are at least a line of the cache wide, unless threads would have nothing to do
+  if (const int64_t step = cut > dim ? self->strides[cut] * item : 64; step > 0 && step < 64) {
+    const int64_t wide = ceil_div(64, step), each = ceil_div(size, thread_count());
+    const int64_t least_wide = wide < each ? wide : each;
+    if (grain < least_wide) grain = least_wide;
+  }
   parallel_ranges(c, size, grain, [&](int64_t begin, int64_t end) {
     DLTensor part[3] = {*index, *self, other ? *other : *index};
     int64_t shape[PLAIT_MAX_DIMS];
