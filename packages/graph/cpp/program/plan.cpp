@@ -141,6 +141,7 @@ class Program::Planner {
   // The first inputs, `n_varying`, are others in each run.
   void finish(size_t n_varying) {
     find_constants(n_varying);
+    note_versions();
     if (!p_.is_region_) p_.elide_copies();
     find_lifetimes();
     if (!p_.is_region_) p_.fuse();
@@ -148,6 +149,14 @@ class Program::Planner {
   }
 
  private:
+  // How often the memory of each output was written to after it was made, as eager calls count it.
+  void note_versions() {
+    for (const int32_t v : p_.outputs_) {
+      const Tensor &meta = metas_[size_t(v)];
+      p_.output_versions_.push_back(meta ? meta->storage->version : 0);
+    }
+  }
+
   // Which nodes compute the same at each run, as long as nobody writes to the weights.
   void find_constants(size_t n_varying) {
     std::vector<bool> varies(p_.memories_.size());

@@ -175,6 +175,7 @@ class Program {
                  plait_tensor *const *targets = nullptr);
   void compute(plait_thread *, plait_tensor *const *inputs, size_t n, plait_tensor *const *targets,
                std::vector<Tensor> *outputs, const Observer &);
+  void set_version(const Value &, plait_tensor *, uint64_t version) const;
   void take_outputs(plait_thread *, std::vector<Tensor> *outputs);
   void compute_constants(plait_thread *);
   void call_constants(plait_thread *);
@@ -212,6 +213,7 @@ class Program {
   std::vector<Group> groups_;
   std::vector<Number> numbers_;
   std::vector<int32_t> outputs_;
+  std::vector<uint64_t> output_versions_;  // by output: writes to its memory after it was made
   std::vector<bool> is_alias_;  // by output: of an input, a weight or an earlier output
   std::vector<std::string> input_names_, weight_names_, output_names_;
   std::vector<Block> blocks_;

@@ -311,12 +311,22 @@ void Program::end_run() {
           if (v >= 0) tensors_[size_t(v)] = Tensor();
 }
 
+// A node of the program writes a new value to memory that is there already, which eager calls do not
+// count. Caches compare all of a version, and the low half is what users see.
+void Program::set_version(const Value &v, plait_tensor *t, uint64_t version) const {
+  if (v.memory < 0 || memories_[size_t(v.memory)].where != Where::output) return;
+  uint64_t *at = &t->storage->version;
+  const uint64_t turns = (__atomic_load_n(at, __ATOMIC_ACQUIRE) >> 32) + 1;
+  __atomic_store_n(at, turns << 32 | version, __ATOMIC_RELEASE);
+}
+
 void Program::take_outputs(plait_thread *thread, std::vector<Tensor> *outputs) {
   outputs->clear();
   outputs->reserve(outputs_.size());
   for (size_t i = 0; i < outputs_.size(); i++) {
     const auto v = size_t(outputs_[i]);
     Tensor result = tensors_[v];
+    if (keeps_outputs_) set_version(values_[v], result.get(), output_versions_[i]);
     if (is_alias_[i] && keeps_outputs_) {  // another tensor in the same memory
       result = Tensor();
       check(runtime->tensor_alias(thread, tensors_[v].get(), result.out()));

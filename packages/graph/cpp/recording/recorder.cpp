@@ -3,12 +3,14 @@
 #include <dlfcn.h>
 #include <algorithm>
 
+#include <plait/layer.hpp>
+
 #include "text.hpp"
 
 namespace plait::graph {
 namespace {
 
-constexpr uint32_t position = 20;  // below "autograd", "forward" and "batching"
+constexpr uint32_t position = 6;  // below "autograd", "forward" and "batching", above "python"
 // Values that nobody holds are looked for each time when so many bytes are new.
 constexpr uint64_t most_new_bytes = 1 << 20;
 uint64_t layer_bit;                // 0: there is no layer yet
@@ -30,12 +32,42 @@ std::string key(const plait_tensor *t) {
   return result;
 }
 
+// The generator from which a call on the device draws, or NULL.
+plait_generator *generator_of(DLDevice device) {
+  const auto *rng = role<plait_rng>(runtime);
+  if (!rng) return nullptr;
+  if (PLAIT_HAS(plait_rng, rng, device_generator)) return rng->device_generator(rng->ctx, device);
+  return rng->default_generator(rng->ctx);
+}
+
+uint64_t offset_of(const plait_generator *g) {
+  return __atomic_load_n(&g->offset, __ATOMIC_ACQUIRE);
+}
+
+// Whether the call is a view that vmap makes of a tensor for each sample, beside one of the memory
+// of all samples. Calls on these tell of the latter.
+bool is_batched(const plait_call *c) {
+  const plait_tensor *t = c->n_in && c->in[0].tag == PLAIT_TENSOR ? c->in[0].u.t : nullptr;
+  return (c->op->flags & PLAIT_OP_VIEW) && t && (t->layers & layers_of_bytes) && !t->slot[3];
+}
+
 plait_status layer(plait_call *c) {
-  if (!current) return runtime->call_below(c);
+  if (!current || is_batched(c)) return runtime->call_below(c);
   return border(c->thread, c->op->name, [&] { return current->record(c); });
 }
 
 }  // namespace
+
+Recorder::Recorder(bool is_region) : is_region_(is_region) {
+  if (const plait_generator *g = generator_of({kDLCPU, 0})) drawn_from(g);
+}
+
+Recorder::Drawn &Recorder::drawn_from(const plait_generator *g) {
+  for (Drawn &each : drawn_)
+    if (each.generator == g) return each;
+  drawn_.push_back({g, g->seed, offset_of(g)});
+  return drawn_.back();
+}
 
 void Recorder::refuse(const plait_call *c, const std::string &why) {
   if (problem_.empty()) problem_ = std::string(c->op->name) + ": " + why;
@@ -239,6 +271,8 @@ plait_status Recorder::record(plait_call *c) {
   uint64_t written = c->form != PLAIT_FUNCTION;
   for (uint16_t i = 0; i < c->n_in; i++)
     written |= plait_arg_at(c->op, i)->flags & PLAIT_ARG_WRITES;
+  const plait_generator *g = generator_of(c->device);
+  const Drawn before = g ? Drawn{g, g->seed, offset_of(g)} : Drawn{};
   const uint64_t excluded = c->thread->excluded;
   c->thread->excluded |= layer_bit;  // what a kernel calls is a part of this call
   is_within_call_ = true;
@@ -246,6 +280,13 @@ plait_status Recorder::record(plait_call *c) {
   is_within_call_ = false;
   c->thread->excluded = excluded;
   if (s != PLAIT_OK) return s;
+  if (g && ((c->op->flags & PLAIT_OP_RANDOM) || offset_of(g) != before.offset)) {
+    Drawn &last = drawn_from(g);
+    if (before.seed != last.seed || before.offset < last.offset)
+      refuse(c, "the function has set the random generator, as by manual_seed(), set_rng_state(), "
+                "or a checkpoint of layers that draw; a graph goes on from where the generator is");
+    last = {g, g->seed, offset_of(g)};
+  }
   bool is_new = false;
   for (uint16_t i = 0; c->form == PLAIT_FUNCTION && i < c->n_out; i++)
     out += (i ? ", " : "") + result(c, c->out[i], &is_new);

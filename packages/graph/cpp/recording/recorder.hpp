@@ -13,7 +13,7 @@ class Recorder {
  public:
   // `is_region`: it records a function of `cond` or `while_loop`, which must not write to memory
   // from outside, other than that of its arguments after `end_arguments`.
-  explicit Recorder(bool is_region = false) : is_region_(is_region) {}
+  explicit Recorder(bool is_region = false);
 
   // Records a call and makes it. It fails a call only for a region's write to other memory: what
   // cannot be recorded otherwise is told by `problem`.
@@ -93,6 +93,12 @@ class Recorder {
   std::string result(const plait_call *c, const plait_value &v, bool *is_new);
   std::string as_strided(plait_tensor *t, const Memory &memory);
   void copy_results(const plait_call *c);
+  // Where a generator was behind the last call that drew from it.
+  struct Drawn {
+    const plait_generator *generator;
+    uint64_t seed, offset;
+  };
+  Drawn &drawn_from(const plait_generator *);
   // The tensor from outside that a call would write to, or NULL.
   const plait_tensor *written_outside(const plait_call *c) const;
 
@@ -109,6 +115,7 @@ class Recorder {
   uint64_t new_bytes_ = 0;  // of values, since `forget_dead`
   bool keeps_copies_ = false;
   std::vector<Copy> copies_;
+  std::vector<Drawn> drawn_;
   std::vector<Comparison> comparisons_;
   bool follows_sizes_ = false;
   std::unordered_set<std::string> apart_, refused_;

@@ -2,6 +2,7 @@
 // (docs/design/0035). Python's SparseTensor derives from the class here.
 #include <plait/sparse.h>
 #include <plait/gil.hpp>
+#include <plait/layer.hpp>
 
 #include <vector>
 
@@ -243,11 +244,11 @@ plait_tensor *make_box(PyObject *self) {
   plait_retain(box->indices);
   plait_retain(box->values);
   plait_thread *thread = state.runtime->thread();
-  const plait_tensor *element = handle_of(blank);
-  plait_tensor *t = nullptr;
-  const plait_status s =
-      state.runtime->tensor_on(thread, element->storage, element->dl.data, element->dl.dtype,
-                               int32_t(ndim), sizes, strides, &t);
+  plait_tensor *element = handle_of(blank), *t = nullptr;
+  plait_status s = make_waiting_calls(thread, element);  // from now on it is read-only
+  if (s >= 0)
+    s = state.runtime->tensor_on(thread, element->storage, element->dl.data, element->dl.dtype,
+                                 int32_t(ndim), sizes, strides, &t);
   if (s < 0) {
     plait_release(box);
     return raise(thread, s), nullptr;
