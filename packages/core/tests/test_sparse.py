@@ -114,6 +114,11 @@ def test_products() -> None:
         assert got.tolist() == want.tolist()
 
 
+def test_mm_of_two_dense_matrices_is_their_product() -> None:
+    a, b = pc.ones(2, 3), pc.arange(6.0).reshape(3, 2)
+    assert pc.equal(pc.sparse.mm(a, b), a @ b)
+
+
 @pytest.mark.parametrize(
     ("call", "error", "text"),
     [
@@ -128,7 +133,7 @@ def test_products() -> None:
         (lambda: graph() + pc.ones(2, 2), pc.ShapeError, "equal shapes"),
         (lambda: graph().sum(2), IndexError, "`dim` must be in"),
         (lambda: graph().transpose(0, 2), IndexError, "got 2"),
-        (lambda: pc.sparse.mm(pc.ones(2, 2), pc.ones(2, 2)), TypeError, "must be SparseTensor"),
+        (lambda: pc.sparse.mm(pc.ones(2, 2), 2), TypeError, "must be SparseTensor"),
         (lambda: graph() * None, TypeError, "unsupported operand"),
         (lambda: pc.tensor(1.0).to_sparse(), pc.ShapeError, "at least one dimension"),
     ],

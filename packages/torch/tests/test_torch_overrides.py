@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 import threading
+import warnings
 from typing import Any
 
 import pytest
@@ -293,6 +294,67 @@ def test_calls_arrive_with_pytorch_s_overloads(torch: Any) -> None:
         ("aten.sort.default", 3, []),
     ]
     assert torch.ops.aten.index.Tensor(torch.eye(3), [None, at]).tolist()[0] == [0, 1]
+
+
+def test_masks_arrive_whole(torch: Any) -> None:
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Notes(TorchDispatchMode):
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None):
+            shown = [None if i is None else (i.dtype, *i.shape) for i in args[1]]
+            seen.append((str(func), tuple(args[0].shape), shown))
+            return func(*args, **(kwargs or {}))
+
+    seen: list[Any] = []
+    x = torch.arange(24.0).reshape(2, 3, 4)
+    rows, tables, at = torch.tensor([True, False]), x[0] > 5, torch.tensor([1, 0, 1])
+    flags = torch.bool
+    cases = (
+        (rows, [(flags, 2)]),
+        ((slice(None), tables), [None, (flags, 3, 4)]),
+        (x > 3, [(flags, 2, 3, 4)]),
+        ((rows, at[:1]), [(flags, 2), (torch.int64, 1)]),
+        ([True, False], [(flags, 2)]),
+        (rows.byte(), [(flags, 2)]),
+        ((..., at), [None, None, (torch.int64, 3)]),
+    )
+    for key, shown in cases:
+        for value in (None, 1.0, torch.tensor(2.0), torch.full((1,), 3.0)):
+            y, expected = x.clone(), x.clone()
+            with Notes(), warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # masks of uint8
+                if value is None:
+                    y = y[key]
+                else:
+                    y[key] = value
+            if value is None:
+                expected = expected[key]
+            else:
+                expected[key] = value
+            assert torch.equal(y, expected)
+            name = "index.Tensor" if value is None else "index_put_.default"
+            assert seen == [(f"aten.{name}", (2, 3, 4), shown)], key
+            seen.clear()
+
+
+def test_an_index_that_a_class_makes_is_another_call(torch: Any) -> None:
+    class Picked(torch.Tensor):  # type: ignore[misc, name-defined]
+        @classmethod
+        def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None):
+            seen.append([str(func), *(each.dtype for each in args[1])])
+            plain = args[0].as_subclass(torch.Tensor) + 0
+            return plain[torch.tensor([2, 0])] if func is torch.ops.aten.index.Tensor else plain
+
+    seen: list[Any] = []
+    x = torch.tensor([5.0, 6.0, 7.0], requires_grad=True)
+    mask = torch.tensor([False, True, True])
+    with torch.no_grad():
+        y = x.detach().as_subclass(Picked)
+    assert y[mask].tolist() == [7.0, 5.0]
+    assert seen == [["aten.index.Tensor", torch.bool]]
+    # and derivatives take masks as before
+    x[mask].sum().backward()
+    assert x.grad.tolist() == [0, 1, 1]
 
 
 def test_an_operator_that_refuses_a_dtype_is_not_tried_otherwise(torch: Any) -> None:

@@ -49,6 +49,10 @@ def test_parameters_and_tensors_without_elements(torch: Any) -> None:
     )
     meta = torch.zeros(2, device="meta", dtype=torch.float64)
     assert repr(meta) == "tensor(..., device='meta', size=(2,), dtype=torch.float64)"
+    for dtype in (torch.float32, torch.int64, torch.bool, torch.complex64):
+        note = "" if dtype == torch.float32 else f", dtype={dtype}"
+        text = repr(torch.zeros((), device="meta", dtype=dtype))
+        assert text == f"tensor(..., device='meta', size=(){note})"
     text = torch._tensor_str._str_intern(meta, tensor_contents="...")
     assert text.endswith("dtype=torch.float64)")
 

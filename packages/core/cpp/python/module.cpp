@@ -477,7 +477,8 @@ PYBIND11_MODULE(_core, m, py::mod_gil_not_used()) {
   state.runtime = state.python->runtime;
   throw_if(!add_overriding(m.ptr()) || !add_batched(m.ptr()) || !add_size(m.ptr()) ||
            !add_node(m.ptr()) || !add_tensor(m.ptr()) || !add_sparse(m.ptr()) ||
-           PyModule_AddFunctions(m.ptr(), exchange_functions) < 0);
+           PyModule_AddFunctions(m.ptr(), exchange_functions) < 0 ||
+           PyModule_AddFunctions(m.ptr(), key_functions) < 0);
   add_functions(m);
   add_autocast(m);
   add_checkpoint_files(m);

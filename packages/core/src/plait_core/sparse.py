@@ -43,7 +43,7 @@ def mm(sparse: Any, dense: Any, reduce: str = "sum") -> Any:
     ones.
 
     Args:
-        sparse: the sparse matrix; the other one may be it instead, for a sum.
+        sparse: the sparse matrix; the other one may be it instead, or none, for a sum.
         dense: the other matrix.
         reduce: what is made of the products for an element of the result: their ``"sum"``,
             ``"mean"``, ``"amax"`` or ``"amin"``, over the elements that a row of `sparse` stores. A
@@ -59,7 +59,9 @@ def mm(sparse: Any, dense: Any, reduce: str = "sum") -> Any:
         raise TypeError(f"sparse.mm: `reduce` must be a str, got {type(reduce).__name__}")
     if reduce != "sum":
         return _reduced(sparse, dense, reduce)
-    if is_tensor(sparse) and not is_tensor(dense):
+    if is_tensor(sparse) and is_tensor(dense):
+        return sparse.mm(dense)
+    if is_tensor(sparse):
         return _matrix("sparse.mm", "dense", dense).__rmatmul__(sparse)
     return _matrix("sparse.mm", "sparse", sparse).mm(dense)
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import plait
 from plait_abi import operator
+from plait_core import _core
 from plait_torch import _functions
 
 __all__ = ["Argument", "FunctionSchema", "OpOverload", "OpOverloadPacket", "of_call", "packet"]
@@ -356,6 +357,18 @@ def _sort(args: Any) -> Any:
     return packet("sort").stable, (x,), {"stable": True, "dim": dim, "descending": descending}
 
 
+def _index(args: Any) -> Any:
+    return packet("index").Tensor, (args[0], _core._whole_masks(args[1])), {}
+
+
+def _index_put_(args: Any) -> Any:
+    x, indices, value, *accumulate = args
+    if not _is_tensor(value):
+        value = plait.tensor(value, dtype=x.dtype, device=x.device)
+    more = (True,) if any(accumulate) else ()
+    return packet("index_put_").default, (x, _core._whole_masks(indices), value, *more), {}
+
+
 _SPECIAL: dict[str, Callable[[Any], Any]] = {
     "cast": _cast,
     "conv2d": _conv,
@@ -365,7 +378,8 @@ _SPECIAL: dict[str, Callable[[Any], Any]] = {
         {"memory_format": plait.contiguous_format},
     ),
     "flip_view": lambda args: (packet("flip").default, args, {}),
-    "index_tensors": lambda args: (packet("index").Tensor, (args[0], list(args[1])), {}),
+    "index_put_tensors_": _index_put_,
+    "index_tensors": _index,
     "log_softmax": _softmax("log_softmax"),
     "narrow": _narrow,
     "reshape": _reshape,

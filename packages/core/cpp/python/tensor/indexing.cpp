@@ -9,7 +9,10 @@ namespace {
 plait_tensor *selected(plait_tensor *t, PyObject *key) {
   Keys keys;
   if (!take_apart(t, key, keys)) return nullptr;
-  if (keys.n) return call(op_index, {value(keys.view), tensors(keys.indices, size_t(keys.n))});
+  if (keys.n) {
+    const ShownKeys whole(keys);
+    return call(op_index, {value(keys.view), tensors(keys.indices, size_t(keys.n))});
+  }
   if (keys.view != t) return std::exchange(keys.view, nullptr);
   // x[...]: another tensor on the same elements, with its history
   plait_tensor *wide = call(op_unsqueeze, {value(t), value(int64_t(0))});
@@ -77,6 +80,7 @@ bool assign_arrays(const Keys &keys, const plait_value &v) {
       v.tag == PLAIT_TENSOR ? without_leading_ones(v.u.t, selected_ndim(keys)) : nullptr;
   if (source) source = moved(source, keys.view->dl.device);
   if (v.tag == PLAIT_TENSOR && !source) return false;
+  const ShownKeys whole(keys);
   plait_tensor *done = call(op_index_put, {value(keys.view), tensors(keys.indices, size_t(keys.n)),
                                            source ? value(source) : v});
   plait_release(source);
@@ -119,7 +123,7 @@ bool assign(plait_tensor *t, PyObject *key, PyObject *o) {
   plait_tensor *converted = nullptr;
   if (!right_side(o, t->dl.dtype, &v, &converted)) return false;
   bool fine;
-  if (is_number_for(t, v) && is_mask_of(t, key))
+  if (is_number_for(t, v) && is_mask_of(t, key) && !is_watched(t))
     fine = assign_number(t, handle_of(key), v);
   else if ((fine = take_apart(t, key, keys)))
     fine = keys.n ? assign_arrays(keys, v) : assign_view(keys.view, v);

@@ -17,6 +17,20 @@ struct Key {
 // Whether keys mean what they mean in PyTorch, where uint8 arrays are masks and some lists tuples.
 bool pytorch_keys = false;
 
+// What a key is made into is not shown to the layer of `watch_classes`.
+class Unseen {
+ public:
+  Unseen() : thread_(state.runtime->thread()), excluded_(thread_->excluded) {
+    thread_->excluded |= state.watching_layer;
+  }
+  Unseen(const Unseen &) = delete;
+  ~Unseen() { thread_->excluded = excluded_; }
+
+ private:
+  plait_thread *thread_;
+  uint64_t excluded_;
+};
+
 bool is_mask(const plait_tensor *t) { return t->dl.dtype.code == kDLBool; }
 bool is_integer(const plait_tensor *t) {
   return t->dl.dtype.code == kDLInt || t->dl.dtype.code == kDLUInt;
@@ -47,6 +61,7 @@ bool as_array(PyObject *o, plait_tensor **out) {
     if (!warn("indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool "
               "instead."))
       return false;
+    const Unseen unseen;
     plait_tensor *mask = cast(*out, dtype::bool_);
     plait_release(*out);
     return (*out = mask);
@@ -130,6 +145,7 @@ class Walk {  // the state while keys are applied: the view so far
                      shape_text(m).c_str(), dim_, shape_text(keys_.view).c_str());
         return false;
       }
+    if (is_watched(keys_.view)) return whole_mask(m);
     const bool merged = width > 1 && merge(width);
     if (width > 1 && !merged && PyErr_Occurred()) return false;
     const int64_t flat = -1;
@@ -141,13 +157,28 @@ class Walk {  // the state while keys are applied: the view so far
     } else {
       rows = call(op_nonzero, {value(m)});
     }
+    return columns(rows, merged ? 1 : width);
+  }
+  // Steals the rows of `nonzero`, and takes their columns for arrays.
+  bool columns(plait_tensor *rows, int width) {
     bool fine = rows;
-    for (int i = 0; fine && i < (merged ? 1 : width); i++) {
+    for (int i = 0; fine && i < width; i++) {
       plait_tensor *column = call(op_select, {value(rows), value(int64_t(1)), value(int64_t(i))});
       fine = column && array(column);
     }
     plait_release(rows);
     return fine;
+  }
+  // A mask for a layer, which sees one call with the mask in it.
+  bool whole_mask(plait_tensor *m) {
+    const int dim = dim_;
+    {
+      const Unseen unseen;
+      if (!columns(call(op_nonzero, {value(m)}), m->dl.ndim)) return false;
+    }
+    plait_retain(m);
+    keys_.masks[keys_.n_masks++] = {dim, m};
+    return true;
   }
   // True and False index a new dimension: all of it, or nothing.
   bool flag(bool all) {
@@ -227,10 +258,45 @@ bool walk(plait_tensor *t, std::vector<Key> &list, Keys &keys) {
 
 bool set_pytorch_keys(bool mode) { return std::exchange(pytorch_keys, mode); }
 
+bool is_watched(const plait_tensor *t) {
+  const plait_thread *thread = state.runtime->thread();
+  return (t->layers | thread->included) & state.watching_layer & ~thread->excluded;
+}
+
 Keys::~Keys() {
   plait_release(view);
   for (int i = 0; i < n; i++) plait_release(indices[i]);
+  for (int i = 0; i < n_masks; i++) plait_release(masks[i].mask);
 }
+
+static thread_local const Keys *shown;  // those of the call that runs
+
+ShownKeys::ShownKeys(const Keys &keys) : before_(std::exchange(shown, &keys)) {}
+ShownKeys::~ShownKeys() { shown = before_; }
+
+// The indices of a call with the masks from which some of them come.
+static PyObject *whole_masks(PyObject *, PyObject *indices) {
+  const Object given(PySequence_Tuple(indices));
+  Object out(given ? PyList_New(0) : nullptr);
+  if (!out) return nullptr;
+  int next = 0;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(given.get()); i++) {
+    PyObject *item = PyTuple_GET_ITEM(given.get(), i);
+    const bool found = shown && next < shown->n_masks && shown->masks[next].dim == i &&
+                       is_tensor(item) && handle_of(item) == shown->indices[i];
+    plait_tensor *mask = found ? shown->masks[next++].mask : nullptr;
+    if (mask) plait_retain(mask);
+    const Object entry(mask ? wrap(mask) : new_reference(item));
+    if (!entry || PyList_Append(out.get(), entry.get()) < 0) return nullptr;
+    if (mask) i += mask->dl.ndim - 1;
+  }
+  return out.release();
+}
+
+PyMethodDef key_functions[] = {
+    {"_whole_masks", entry<whole_masks>, METH_O,
+     "_whole_masks(indices, /)\n--\n\nThe indices of a call that a layer sees, with masks whole."},
+    {nullptr, nullptr, 0, nullptr}};
 
 // A slice of ints and None, with those of sizes that a recording follows.
 static PyObject *plain_slice(PySliceObject *s) {

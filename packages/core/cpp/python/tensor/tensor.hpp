@@ -175,10 +175,30 @@ struct Keys {
   plait_tensor *view = nullptr;  // owned
   plait_tensor *indices[max_keys];  // owned, the first n; NULL where the dimension is left alone
   int n = 0;  // 0: basic indexing only
+  // Masks that stand in `indices` as numbers, for the layer of `watch_classes`, which sees them
+  // whole: the first dimension of each and how many it has.
+  struct Mask {
+    int dim;
+    plait_tensor *mask;  // owned
+  };
+  Mask masks[max_keys];
+  int n_masks = 0;
   Keys() = default;
   Keys(const Keys &) = delete;
   ~Keys();
 };
+// While one is alive, `_whole_masks` finds the masks of these keys among the indices of a call.
+class ShownKeys {
+ public:
+  explicit ShownKeys(const Keys &);
+  ShownKeys(const ShownKeys &) = delete;
+  ~ShownKeys();
+
+ private:
+  const Keys *before_;
+};
+bool is_watched(const plait_tensor *);  // whether the layer of `watch_classes` sees its calls
+extern PyMethodDef key_functions[];
 bool take_apart(plait_tensor *, PyObject *key, Keys &);
 bool set_pytorch_keys(bool);  // returns what was set before
 plait_tensor *take_slice(plait_tensor *, int dim, PyObject *slice);  // a new handle, also of x[:]

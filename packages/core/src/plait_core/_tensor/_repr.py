@@ -152,11 +152,11 @@ def notes_of(self: Tensor) -> list[str]:
     notes = []
     if self.device.type != "cpu":
         notes.append(f"device='{self.device}'")
-    empty = self.numel() == 0 and tuple(self.shape) != (0,)
-    if empty or self.device.type == "meta":
+    no_numbers = self.numel() == 0 or self.device.type == "meta"
+    if no_numbers and (self.device.type == "meta" or tuple(self.shape) != (0,)):
         notes.append(f"size={tuple(self.shape)}")
     dtype = self.dtype
-    if not is_plain(dtype) or (self.numel() == 0 and dtype != _core.get_default_dtype()):
+    if not is_plain(dtype) or (no_numbers and dtype != _core.get_default_dtype()):
         notes.append(note_of_dtype(dtype))
     node = self.grad_fn
     if node is not None:
