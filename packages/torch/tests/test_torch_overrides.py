@@ -284,6 +284,9 @@ def test_calls_arrive_with_pytorch_s_overloads(torch: Any) -> None:
     seen: list[Any] = []
     x, at = torch.tensor([4, 6, 5]), torch.tensor([2, 0])
     with Notes():
+        assert x[...].data_ptr() == x.data_ptr()
+    assert seen.pop() == ("aten.alias.default", 1, [])
+    with Notes():
         parts = (x[at], x.narrow(0, 1, 2), x.sort(stable=True)[1], x.sort()[1], x.sort(0, True)[0])
     assert [part.tolist() for part in parts] == [[5, 4], [6, 5], [0, 2, 1], [0, 2, 1], [6, 5, 4]]
     assert seen == [

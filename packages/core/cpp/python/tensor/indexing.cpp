@@ -14,12 +14,7 @@ plait_tensor *selected(plait_tensor *t, PyObject *key) {
     return call(op_index, {value(keys.view), tensors(keys.indices, size_t(keys.n))});
   }
   if (keys.view != t) return std::exchange(keys.view, nullptr);
-  // x[...]: another tensor on the same elements, with its history
-  plait_tensor *wide = call(op_unsqueeze, {value(t), value(int64_t(0))});
-  plait_tensor *again =
-      wide ? call(op_select, {value(wide), value(int64_t(0)), value(int64_t(0))}) : nullptr;
-  plait_release(wide);
-  return again;
+  return call(op_alias, {value(t)});  // x[...]
 }
 
 // The right-hand side of an assignment as an operand; *made gets a new handle if one is made.
