@@ -72,6 +72,9 @@ def test_errors_name_the_shapes():
         ValueError, match=r"4 dimensions for mode 'bilinear'; got shape \(1, 1, 2\)"
     ):
         F.interpolate(pc.ones(1, 1, 2), 3, mode="bilinear")
+    for error in (ValueError, NotImplementedError):
+        with pytest.raises(error, match="got hamming"):
+            F.interpolate(pc.ones(1, 1, 2), 3, mode="hamming")
     with pytest.raises(ValueError, match="`align_corners` must be None for mode 'nearest'"):
         F.interpolate(pc.ones(1, 1, 2), 3, align_corners=True)
     with pytest.raises(ValueError, match=r"dropout1d: .* 2 or 3 dimensions; got \(2,\)"):

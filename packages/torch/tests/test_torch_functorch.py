@@ -4,6 +4,7 @@ import importlib.util
 import sys
 
 import pytest
+
 from plait_torch import installed
 
 

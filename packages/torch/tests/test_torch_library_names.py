@@ -218,3 +218,22 @@ def test_workers_of_a_loader_know_torch(tmp_path: pathlib.Path) -> None:
     command = [sys.executable, "-m", "plait_torch", str(program)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=120)
     assert done.stdout.strip() == "[[0, 1], [2, 3]]", done.stderr
+
+
+def test_paths_of_files_and_tables_of_quantized_operators(torch: Any, tmp_path: Any) -> None:
+    from torch._utils_internal import (
+        get_file_path_2,
+        get_writable_path,
+        resolve_library_path,
+    )
+
+    path = get_file_path_2(str(tmp_path), "assets", "image.png")
+    assert pathlib.Path(path) == tmp_path / "assets" / "image.png"
+    assert get_writable_path(str(tmp_path)) == str(tmp_path)
+    assert resolve_library_path(path) == str(pathlib.Path(path).resolve())
+    quantized = torch.ops.quantized
+    table = {quantized.conv2d: "conv2d", quantized.conv2d_relu: "both"}
+    assert table[quantized.conv2d] == "conv2d"
+    with pytest.raises(NotImplementedError, match=r"torch.ops.quantized.conv2d: .* float32"):
+        quantized.conv2d(torch.ones(1))
+    assert not hasattr(torch.ops.quantized, "__path__")

@@ -10,6 +10,8 @@ from typing import Any, NoReturn
 
 import plait
 from plait_torch._aten import packet
+from plait_torch._missing import advice
+from plait_torch._refusal import refusing
 
 __all__ = [
     "CustomOpDef",
@@ -293,6 +295,20 @@ class _Namespace(ModuleType):
 _OpNamespace = _Namespace
 
 
+class _Quantized(ModuleType):
+    """``torch.ops.quantized``: operators that libraries name in tables, and that refuse calls."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        whole = f"torch.ops.quantized.{name}"
+        text = f"{whole}: plait does not have it; {advice('torch.quantize_per_tensor')}"
+        self.__dict__[name] = refusing(
+            name, lambda: NotImplementedError(text), "Raise NotImplementedError."
+        )
+        return self.__dict__[name]
+
+
 class _Inner(ModuleType):
     """``torch.ops.aten``: the inner names of PyTorch's operators."""
 
@@ -323,7 +339,8 @@ class _Operators(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        self.__dict__[name] = _Inner(name) if name == "aten" else _Namespace(name)
+        kind = {"aten": _Inner, "quantized": _Quantized}.get(name, _Namespace)
+        self.__dict__[name] = kind(name)
         return self.__dict__[name]
 
     def load_library(self, path: Any) -> None:

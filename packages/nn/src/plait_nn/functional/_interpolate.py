@@ -96,6 +96,10 @@ def interpolate(
     return _resampled(input, new, ratios, mode, bool(align_corners), antialias)
 
 
+class _ModeError(ArgumentError, NotImplementedError):
+    """An error of a mode, which is NotImplementedError in PyTorch."""
+
+
 def _check(
     input: Tensor,
     size: int | Sequence[int] | None,
@@ -105,10 +109,10 @@ def _check(
 ) -> None:
     dims = input.ndim - 2
     if mode not in _MODES:
-        raise ArgumentError(f"interpolate: `mode` must be one of {', '.join(_MODES)}; got {mode!r}")
+        raise _ModeError(f"interpolate: `mode` must be one of {', '.join(_MODES)}; got {mode}")
     if dims not in (1, 2, 3) or _DIMS.get(mode, dims) != dims:
         dimensions = _DIMS[mode] + 2 if mode in _DIMS else "3 to 5"
-        raise ArgumentError(
+        raise _ModeError(
             f"interpolate: `input` must have {dimensions} dimensions for mode {mode!r}; "
             f"got shape {tuple(input.shape)}"
         )
