@@ -393,3 +393,26 @@ def test_the_same_numbers_for_containers_that_are_taken_apart() -> None:
     assert are_different(vmap(f, randomness="different")(pairs))
     with pytest.raises(RuntimeError, match="rand draws random numbers"):
         vmap(f)(pairs)
+
+
+def test_a_tuple_of_one_dimension_is_that_of_one_result() -> None:
+    x = pc.arange(6.0).reshape(3, 2)
+
+    class Row:
+        def __init__(self, x: Any) -> None:
+            self.x = x
+
+        def _add_batch_dim(self, *_: Any) -> None: ...
+
+        shape, dim = property(lambda self: self.x.shape), lambda self: self.x.dim()
+
+        def __getitem__(self, key: Any) -> Row:
+            return Row(self.x[key])
+
+    for dims in ((1,), 1):
+        for result in (
+            vmap(lambda x: 2 * x, 0, dims)(x),
+            vmap(lambda x: 2 * x, 0, dims, chunk_size=2)(x),
+            vmap(lambda row: 2 * row.x, 0, dims)(Row(x)),
+        ):
+            assert pc.equal(result, 2 * x.T)

@@ -154,7 +154,7 @@ def _each_result(change: Callable[[Any, Any], Any], results: Any, out_dims: Any)
 
     A leaf may be a column: the values of one result in several calls.
     """
-    if _is_plain(results):
+    if _is_plain(results) or _is_column(results):
         if isinstance(out_dims, tuple) and len(out_dims) == 1:
             (out_dims,) = out_dims
         if isinstance(out_dims, int):

@@ -37,7 +37,8 @@ def _deprecated(function: Any, instead: str) -> Any:
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         warnings.warn(
-            f"functorch.{function.__name__} is deprecated; use `{instead}` instead",
+            f"PyTorch has integrated functorch: `functorch.{function.__name__}` is deprecated; "
+            f"use `{instead}` instead",
             FutureWarning,
             stacklevel=2,
         )
