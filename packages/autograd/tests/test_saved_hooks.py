@@ -219,3 +219,16 @@ def test_hooks_can_be_disabled() -> None:
         pass
     with pa.graph.save_on_cpu(), pa.graph.save_on_cpu(pin_memory=True):
         pass
+
+
+def test_mutation_of_saved_tensors() -> None:
+    x = pc.full((2,), 3.0, requires_grad=True)
+    with pa.graph.allow_mutation_on_saved_tensors():
+        y = x.clone()
+        z = (y**2).sum()
+        y.sin_()
+        z.backward()
+        late = (x * x).sum()
+    assert x.grad.tolist() == [6.0, 6.0]
+    with pytest.raises(AssertionError, match="must run within it"):
+        late.backward()

@@ -256,3 +256,14 @@ def test_wrong_devices_are_runtime_errors_too(name: str) -> None:
         pc.device("cuda", -1)
     with pytest.raises(RuntimeError, match="repeat: `repeats` must not be negative"):
         pc.ones(2).repeat(-1)
+
+
+def test_asarray_of_a_tensor_keeps_its_history() -> None:
+    x = pc.tensor([3.0, 4.0], requires_grad=True)
+    y = x * 2
+    assert pc.asarray(x) is x and pc.asarray(y) is y
+    assert pc.asarray(y, requires_grad=True).grad_fn is not None
+    assert not pc.asarray(y, requires_grad=False).requires_grad
+    for result in (pc.asarray(y, copy=True), pc.asarray(y, dtype=pc.float64)):
+        assert result.grad_fn is not None and result.data_ptr() != y.data_ptr()
+        assert not pc.asarray(result, requires_grad=False, copy=True).requires_grad

@@ -313,3 +313,9 @@ def test_compressed_tensors_have_the_members_of_tensors_with_coordinates() -> No
     x.requires_grad = True
     assert x.requires_grad and x.is_leaf
     assert x.nelement() == 4 and x.is_same_size(dense)
+
+
+def test_wrong_rows_are_a_runtime_error_too() -> None:
+    for error in (ValueError, RuntimeError):
+        with pytest.raises(error, match="`crow_indices` must begin with 0"):
+            pc.sparse_csr_tensor([0, 1, 3], [0, 1], [1.0, 2.0])

@@ -307,3 +307,14 @@ def test_joined_images_stay_channels_last(memory_format: Any, shape: tuple[int, 
         pc.randn(*shape).narrow(1, 0, 1).contiguous()
     )  # in both formats: C order, as PyTorch says
     assert pc.cat([thin, thin], 1).is_contiguous()
+
+
+def test_dim_order_that_is_not_unique() -> None:
+    assert pc.zeros(2, 3).dim_order(ambiguity_check=True) == (0, 1)
+    for shape in ((1, 2, 3), (2, 1, 1), (1,)):
+        with pytest.raises(RuntimeError, match="order of the dimensions is not unique"):
+            pc.zeros(*shape).dim_order(ambiguity_check=True)
+    formats = [pc.contiguous_format, pc.channels_last]
+    assert pc.zeros(1, 2, 3, 4).dim_order(ambiguity_check=formats) == (0, 1, 2, 3)
+    with pytest.raises(RuntimeError, match="order of the dimensions is not unique"):
+        pc.zeros(2, 1, 3, 4).dim_order(ambiguity_check=formats)

@@ -61,3 +61,13 @@ def test_bad_arguments() -> None:
         assert_close(pc.ones(2), np.ones(2))
     with pytest.raises(TypeError, match="`actual` must be a tensor, an array or a number, got str"):
         assert_close("a", "a")
+
+
+def test_subclasses_are_another_kind() -> None:
+    class Other(pc.Tensor):
+        pass
+
+    x = pc.ones(2).as_subclass(Other)
+    pc.testing.assert_close(x, pc.ones(2))
+    with pytest.raises(TypeError, match="values of one class are required, got Other and Tensor"):
+        pc.testing.assert_close(x, pc.ones(2), allow_subclasses=False)

@@ -52,3 +52,12 @@ def test_classes_of_results(torch: Any) -> None:
         types.pytree_register_structseq(int)
     with pytest.raises(AttributeError, match=r"torch\.return_types\.nothing is not available"):
         _ = types.nothing
+
+
+def test_results_show_as_in_pytorch(torch: Any) -> None:
+    result = torch.max(torch.eye(2), 1)
+    assert repr(result) == (
+        "torch.return_types.max(\nvalues=tensor([1., 1.]),\nindices=tensor([0, 1]))"
+    )
+    counts = torch.histogramdd(torch.tensor([[0.0, 1.0], [1.0, 0.0]]), bins=[2, 2])
+    assert counts._fields == ("hist", "bin_edges")

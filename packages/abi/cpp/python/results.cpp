@@ -86,6 +86,24 @@ PyObject *one(plait_value *v, const Bound *b) {
   return list;
 }
 
+// `plait.return_types.max(`, then a line for each result, as PyTorch shows them.
+PyObject *repr_of_named(PyObject *self) {
+  auto *type = reinterpret_cast<PyObject *>(Py_TYPE(self));
+  const Object module(PyObject_GetAttrString(type, "__module__"));
+  const Object name(PyObject_GetAttrString(type, "__qualname__"));
+  const Object fields(PyObject_GetAttrString(type, "__match_args__"));
+  Object text(module && name ? PyUnicode_FromFormat("%U.%U(", module.get(), name.get()) : nullptr);
+  if (!text || !fields || !PyTuple_Check(fields.get())) return nullptr;
+  const Py_ssize_t n = PyTuple_GET_SIZE(fields.get());
+  for (Py_ssize_t i = 0; i < n && i < PyTuple_GET_SIZE(self); i++) {
+    text =
+        Object(PyUnicode_FromFormat("%U%s\n%U=%R", text.get(), i ? "," : "",
+                                    PyTuple_GET_ITEM(fields.get(), i), PyTuple_GET_ITEM(self, i)));
+    if (!text) return nullptr;
+  }
+  return PyUnicode_FromFormat("%U)", text.get());
+}
+
 PyTypeObject *make_named_results(const plait_op *op) {
   const char *dot = strchr(op->name, '.');
   const size_t n = dot ? size_t(dot - op->name) : strlen(op->name);
@@ -100,7 +118,9 @@ PyTypeObject *make_named_results(const plait_op *op) {
   const char *full =
       strdup(("plait.return_types." + base).c_str());  // older CPythons keep the pointer
   PyStructSequence_Desc description{full, nullptr, fields, op->n_results};
-  return PyStructSequence_NewType(&description);
+  PyTypeObject *type = PyStructSequence_NewType(&description);
+  if (type) type->tp_repr = repr_of_named;
+  return type;
 }
 
 // `module` is the one that texts name, in which programs find these classes.

@@ -124,6 +124,50 @@ class save_on_cpu(saved_tensors_hooks):  # noqa: N801
         )
 
 
+@contextlib.contextmanager
+def allow_mutation_on_saved_tensors() -> Iterator[None]:
+    """A context manager in which tensors that were saved for derivatives may be written in place.
+
+    Each saved tensor is copied, so that derivatives read the values of the time of the call. A pass
+    over what was recorded within must run within, too: the copies are freed at the end.
+
+    Raises:
+        AssertionError: a pass after the end reads a copy.
+
+    Example:
+        >>> import plait_core as pc, plait_autograd as pa
+        >>> x = pc.ones(2, requires_grad=True)
+        >>> with pa.graph.allow_mutation_on_saved_tensors():
+        ...     y = x.clone()
+        ...     z = (y * y).sum()
+        ...     _ = y.mul_(10)
+        ...     z.backward()
+        >>> x.grad.tolist()
+        [2.0, 2.0]
+    """
+    copies: list[Any] | None = []
+
+    def pack(tensor: Any) -> int:
+        assert copies is not None
+        copies.append(tensor.detach().clone())
+        return len(copies) - 1
+
+    def unpack(number: int) -> Any:
+        if copies is None:
+            raise AssertionError(
+                "allow_mutation_on_saved_tensors: a pass over what was recorded within it must "
+                "run within it: the copies of the saved tensors are gone (Trying to backward "
+                "outside of the context in which the graph was recorded)"
+            )
+        return copies[number]
+
+    try:
+        with saved_tensors_hooks(pack, unpack):
+            yield
+    finally:
+        copies = None
+
+
 def pack(tensor: Any) -> tuple[Callable[[Any], Any], Any]:
     """Return what the engine keeps for the tensor: (unpack hook, result of the pack hook)."""
     pack_hook, unpack_hook = _stack.hooks[-1]

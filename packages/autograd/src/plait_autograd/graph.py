@@ -11,6 +11,7 @@ from plait_autograd._autograd import Node
 from plait_autograd._edge import GradientEdge
 from plait_autograd._removable_handle import RemovableHandle
 from plait_autograd._saved import (
+    allow_mutation_on_saved_tensors,
     disable_saved_tensors_hooks,
     save_on_cpu,
     saved_hooks_are_active,
@@ -18,6 +19,7 @@ from plait_autograd._saved import (
 )
 
 __all__ = [
+    "allow_mutation_on_saved_tensors",
     "GradientEdge",
     "Node",
     "RemovableHandle",

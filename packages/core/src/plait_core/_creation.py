@@ -122,7 +122,7 @@ def asarray(
     dtype: Any = None,
     device: Any = None,
     copy: bool | None = None,
-    requires_grad: bool = False,
+    requires_grad: bool | None = None,
 ) -> Tensor:
     """Make a tensor from anything, sharing memory or copying as requested.
 
@@ -133,7 +133,8 @@ def asarray(
         dtype: the dtype of the result; None: that of the array, or the default dtype.
         device: where the result lies.
         copy: True always copies, False never (an error where it would have to), None if needed.
-        requires_grad: whether operators on the result are recorded.
+        requires_grad: whether operators on the result are recorded; False: a tensor's history is
+            left behind; None: the result of a tensor has its history, others have none.
 
     Raises:
         ValueError: if ``copy=False`` cannot be kept.
@@ -146,19 +147,22 @@ def asarray(
     if _is_bare_buffer(obj):
         kind = dtype or binding.dtype(_core.get_default_dtype())
         obj = _of_elements(*_elements(obj, kind)) if copy else frombuffer(obj, dtype=kind)
-    if copy:
+    if copy and is_tensor(obj):
+        obj = obj.clone()
+        result = _moved(obj, obj, dtype, device)
+    elif copy:
         result = _made(obj, dtype, device)
     else:
         shared = _shared(obj)
         # numbers are converted to the wanted dtype at once, so that they are rounded once
         result = _made(obj, dtype, device) if shared is None else _moved(shared, obj, dtype, device)
         if copy is False and (shared is None or result.data_ptr() != shared.data_ptr()):
-            raise ValueError(
+            raise binding.ArgumentError(
                 "asarray: `copy=False` needs an array of the wanted dtype and device, got "
                 f"{type(obj).__name__}"
             )
-        if is_tensor(obj) and not requires_grad:
-            result = result.detach()
+    if requires_grad is False and result.requires_grad:
+        result = result.detach()
     return result.requires_grad_() if requires_grad else result
 
 

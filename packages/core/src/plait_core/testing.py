@@ -120,7 +120,8 @@ def _compare(actual: Any, expected: Any, rules: _Rules, path: str) -> None:
         return
     else:
         if not rules.subclasses and type(actual) is not type(expected):
-            _fail(path, f"classes differ: {type(actual).__name__}, {type(expected).__name__}")
+            kinds = f"{type(actual).__name__} and {type(expected).__name__}"
+            raise TypeError(f"assert_close: values of one class are required, got {kinds}{path}")
         if is_tensor(actual) != is_tensor(expected) and not (
             isinstance(actual, _SPARSE) or isinstance(expected, _SPARSE)
         ):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from plait_abi import ArgumentError, DTypeError, ShapeError
 from plait_abi.binding import operator
@@ -21,6 +21,13 @@ REDUCTIONS = {
     "amin": ("amin", math.inf),
 }
 """For each reduction: its name in `scatter_reduce`, and the result of no elements."""
+
+
+class Histogram(NamedTuple):
+    """The result of `histogramdd`: the counts, and the edges along each dimension."""
+
+    hist: Tensor
+    bin_edges: tuple[Tensor, ...]
 
 
 def segment_reduce(
@@ -152,7 +159,7 @@ def histogramdd(
         density: divide by the total and by the volumes, so that the integral is 1.
 
     Returns:
-        The counts, with d dimensions, and a tuple of d vectors of edges.
+        A named tuple: `hist`, the counts, with d dimensions, and `bin_edges`, d vectors of edges.
 
     Raises:
         ShapeError: if `input` has no dimension, or `weight` another shape.
@@ -183,7 +190,7 @@ def histogramdd(
         _edges_of(points.select(1, d), kind, None if range is None else range[2 * d : 2 * d + 2])
         for d, kind in enumerate(kinds)
     )
-    return _counted(points, edges, weight, density), edges
+    return Histogram(_counted(points, edges, weight, density), edges)
 
 
 def _edges_of(values: Tensor, bins: Any, bounds: Sequence[float] | None) -> Tensor:

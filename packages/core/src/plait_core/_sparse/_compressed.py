@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from plait_abi import DTypeError, ShapeError
+from plait_abi import ArgumentError, DTypeError, ShapeError
 from plait_abi.binding import operator
 from plait_core._core import Size, Tensor, is_tensor
 from plait_core._creation import as_tensor
@@ -321,7 +321,7 @@ def compress(input: Any, kind: Any, blocksize: Any = None) -> CompressedTensor:
     """
     name = f"to_{kind}"
     if kind not in _LAYOUTS:
-        raise ValueError(f"to_sparse: `layout` must be one of {', '.join(_LAYOUTS)}, got {kind}")
+        raise ArgumentError(f"to_sparse: `layout` must be one of {', '.join(_LAYOUTS)}, got {kind}")
     if input.ndim < 2:
         raise ShapeError(f"{name}: a matrix is required, got shape {tuple(input.shape)}")
     sparse = to_coordinates(input, 2) if is_tensor(input) else input.to_sparse_coo()
@@ -332,7 +332,7 @@ def compress(input: Any, kind: Any, blocksize: Any = None) -> CompressedTensor:
         )
     if (kind in _BLOCKED) != (blocksize is not None):
         needs = "is required" if kind in _BLOCKED else "must be None"
-        raise ValueError(f"{name}: `blocksize` {needs} for the layout {kind}, got {blocksize}")
+        raise ArgumentError(f"{name}: `blocksize` {needs} for the layout {kind}, got {blocksize}")
     rows, columns = coordinates._places[0], coordinates._places[1]
     stored = coordinates._stored
     shape = tuple(coordinates.shape)
@@ -578,7 +578,7 @@ def sparse_compressed_tensor(
     """
     kind = layout
     if kind not in _LAYOUTS:
-        raise ValueError(
+        raise ArgumentError(
             f"sparse_compressed_tensor: `layout` must be one of {', '.join(_LAYOUTS)}, got {kind}"
         )
     if pin_memory:
@@ -622,7 +622,7 @@ def _checked(
         )
     if bounds.device.type == "meta":
         if size is None:
-            raise ValueError(f"{kind}_tensor: `size` is required on the device meta")
+            raise ArgumentError(f"{kind}_tensor: `size` is required on the device meta")
         return tuple(size)
     _check_rise(kind, compressed, bounds, places)
     block = tuple(stored.shape[1:3]) if first == 3 else (1, 1)
@@ -658,7 +658,7 @@ def _check_rise(kind: layout, compressed: str, bounds: Tensor, places: Tensor) -
     n = places.shape[0]
     steps = bounds[1:] - bounds[:-1]
     if int(bounds[0]) != 0 or int(bounds[-1]) != n or bool((steps < 0).any()):
-        raise ValueError(
+        raise ArgumentError(
             f"{kind}_tensor: `{compressed}` must begin with 0 and rise to the number of values, "
             f"{n}; got {bounds.tolist() if bounds.shape[0] < 10 else 'others'}"
         )
@@ -668,7 +668,7 @@ def _check_rise(kind: layout, compressed: str, bounds: Tensor, places: Tensor) -
     begins[bounds.to("int64")] = True
     falls = (places[1:] <= places[:-1]) & ~begins[1:-1]
     if bool(falls.any()):
-        raise ValueError(
+        raise ArgumentError(
             f"{kind}_tensor: `{_names(kind)[1]}` must rise within each "
             f"{'row' if kind in _BY_ROWS else 'column'}"
         )
@@ -789,5 +789,5 @@ def _of(
 ) -> CompressedTensor:
     choice = options.pop("layout", kind)
     if choice not in (None, kind, strided) or choice == strided:
-        raise ValueError(f"{kind}_tensor: `layout` must be {kind}, got {choice}")
+        raise ArgumentError(f"{kind}_tensor: `layout` must be {kind}, got {choice}")
     return sparse_compressed_tensor(compressed, plain, values, size, layout=kind, **options)

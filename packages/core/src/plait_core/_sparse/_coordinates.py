@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import plait_core._core as _core
-from plait_abi import DTypeError, ShapeError
+from plait_abi import ArgumentError, DTypeError, ShapeError
 from plait_abi.binding import operator
 from plait_core._core import Size, Tensor, is_tensor
 from plait_core._functions._lists import broadcast_shapes
@@ -460,7 +460,7 @@ class SparseTensor(SparseBase, _core._Sparse):
             tensor([0., 9.])
         """
         if not isinstance(exponent, (int, float)) or not exponent > 0:
-            raise ValueError(
+            raise ArgumentError(
                 "pow: `exponent` must be a number above 0 for a sparse tensor, as its zeros must "
                 f"remain zeros; got {exponent!r}"
             )

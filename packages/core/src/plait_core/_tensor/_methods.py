@@ -17,8 +17,15 @@ def _tensor(name: str, argument: str, value: Any) -> Tensor:
 
 
 # ---- questions -----------------------------------------------------------------------------------
-def dim_order(self: Tensor) -> tuple[int, ...]:
+def dim_order(self: Tensor, ambiguity_check: Any = False) -> tuple[int, ...]:
     """Return the dimensions in the order of memory, the outermost first.
+
+    Args:
+        ambiguity_check: True: there must be no other order that describes the strides as well; a
+            list of memory formats: the tensor must be contiguous in at most one of them.
+
+    Raises:
+        RuntimeError: by `ambiguity_check`.
 
     Example:
         >>> import plait_core as pc
@@ -26,6 +33,18 @@ def dim_order(self: Tensor) -> tuple[int, ...]:
         (0, 2, 3, 1)
     """
     strides = self.stride()
+    if isinstance(ambiguity_check, (list, tuple)):
+        formats = [each for each in ambiguity_check if self.is_contiguous(memory_format=each)]
+        ambiguous = len(formats) > 1
+    else:
+        ambiguous = bool(ambiguity_check) and (
+            1 in self.shape or 0 in strides or len({*strides}) < self.ndim
+        )
+    if ambiguous:
+        raise binding.ArgumentError(
+            "dim_order: the order of the dimensions is not unique for shape "
+            f"{tuple(self.shape)} with strides {tuple(strides)}"
+        )
     return tuple(sorted(range(self.ndim), key=lambda i: (-abs(strides[i]), i)))
 
 
