@@ -1,4 +1,7 @@
-"""`load` returns what `save` wrote: containers, tensors that share storage, several files."""
+"""`load` returns what `save` wrote: containers, tensors that share storage, several files.
+
+Tests of what holds in PyTorch's format as well run in both.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,9 @@ import io
 import json
 import os
 import pickle
+import pickletools
 import sys
+import zipfile
 from collections import Counter, OrderedDict
 from pathlib import Path
 from typing import Any
@@ -22,10 +27,18 @@ import plait_core as pc
 DTYPES = [kind.name for kind in plait_abi.binding.dtypes]
 
 
-def there_and_back(value: Any, **options: Any) -> Any:
+@pytest.fixture(params=["plait", "torch"])
+def style(request: pytest.FixtureRequest) -> str:
+    """The format of the files."""
+    if request.param == "torch":
+        pytest.importorskip("plait_torch")
+    return str(request.param)
+
+
+def there_and_back(value: Any, style: str = "plait") -> Any:
     file = io.BytesIO()
-    pc.save(value, file)
-    return pc.load(io.BytesIO(file.getvalue()), **options)
+    pc.save(value, file, format=style)
+    return pc.load(io.BytesIO(file.getvalue()))
 
 
 def same(a: Any, b: Any) -> bool:
@@ -88,70 +101,96 @@ VALUES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", VALUES)
-def test_containers_are_data(name: str) -> None:
-    back = there_and_back(VALUES[name])
+def test_containers_are_data(name: str, style: str) -> None:
+    back = there_and_back(VALUES[name], style)
     assert same(back, VALUES[name])
     if name == "versions":
         assert back._metadata == {"version": 2}
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_dtypes(dtype: str) -> None:
+def test_dtypes(dtype: str, style: str) -> None:
     x = pc.tensor([[0, 1, 2], [3, 4, 5]]).to(dtype=dtype)
     for value in (x, x.t(), x[:, 1], x[1:], x[0, 0], x.expand(2, 2, 3)):
-        back = there_and_back(value)
+        back = there_and_back(value, style)
         assert (back.dtype, back.shape) == (value.dtype, value.shape)
         assert back.tolist() == value.tolist()
 
 
-def test_tensors_on_one_storage_share_it_again() -> None:
+def test_names_in_the_pickle_of_pytorchs_format() -> None:
+    pytest.importorskip("plait_torch")
+    file = io.BytesIO()
+    pc.save({**VALUES, "sparse": pc.eye(2).to_sparse()}, file, format="torch")
+    with zipfile.ZipFile(file) as archive:
+        text = archive.read("archive/data.pkl")
+    # torch.load of PyTorch allows these and names of torch
+    allowed = {
+        "collections OrderedDict",
+        "collections Counter",
+        "_codecs encode",
+        *(f"builtins {name}" for name in ("bytearray", "set", "frozenset", "complex")),
+        *(f"builtins {name}" for name in ("slice", "range")),
+        "numpy ndarray",
+        "numpy dtype",
+        "numpy.core.multiarray scalar",
+        "numpy.core.multiarray _reconstruct",
+    }
+    names = {argument for code, argument, _ in pickletools.genops(text) if code.name == "GLOBAL"}
+    assert {name for name in names if not str(name).startswith("torch")} == allowed
+
+
+def test_tensors_on_one_storage_share_it_again(style: str) -> None:
     x = pc.arange(12.0).reshape(3, 4)
-    back = there_and_back({"x": x, "t": x.t(), "row": x[1], "same": x, "step": x[:, ::2]})
+    back = there_and_back({"x": x, "t": x.t(), "row": x[1], "same": x, "step": x[:, ::2]}, style)
     assert back["same"] is back["x"]
     back["x"][1, 2] = -1.0
     assert (back["t"][2, 1], back["row"][2], back["step"][1, 1]) == (-1, -1, -1)
     assert same(back["t"].stride(), x.t().stride())
 
 
-def test_parts_of_one_storage_share_it_without_the_whole() -> None:
+def test_parts_of_one_storage_share_it_without_the_whole(style: str) -> None:
     x = pc.zeros(100_000)
     file = io.BytesIO()
-    pc.save([x[10:20], x[15:30]], file)
+    pc.save([x[10:20], x[15:30]], file, format=style)
     assert len(file.getvalue()) < 4000
     a, b = pc.load(io.BytesIO(file.getvalue()))
     a[5] = 1.0
     assert b[0] == 1 and b.shape == (15,)
 
 
-def test_two_dtypes_on_one_storage() -> None:
+def test_two_dtypes_on_one_storage(style: str) -> None:
     x = pc.zeros(8)
-    a, b = there_and_back([x[1:], x[3:].view(pc.int32)])
+    a, b = there_and_back([x[1:], x[3:].view(pc.int32)], style)
     a[2] = 1.0
     assert b[0] == 0x3F800000
-    c, d = there_and_back([x.view(pc.float64)[1:], x[3:6]])  # at 8 and at 12 bytes
+    c, d = there_and_back([x.view(pc.float64)[1:], x[3:6]], style)  # at 8 and at 12 bytes
     c[1] = 1.0
     assert d.tolist() == [0.0, 0.0, 1.875]
 
 
-def test_dense_strides_are_kept() -> None:
+def test_dense_strides_are_kept(style: str) -> None:
     x = pc.randn(2, 3, 4, 5).contiguous(memory_format=pc.channels_last)
-    back = there_and_back(x)
+    back = there_and_back(x, style)
     assert back.stride() == x.stride() and pc.equal(back, x)
-    wide = there_and_back(pc.ones(1).expand(1000, 1000))
+    wide = there_and_back(pc.ones(1).expand(1000, 1000), style)
     assert wide.stride() == (0, 0) and wide.untyped_storage().nbytes() == 4
-    assert there_and_back(pc.arange(10)[::3]).tolist() == [0, 3, 6, 9]
+    assert there_and_back(pc.arange(10)[::3], style).tolist() == [0, 3, 6, 9]
 
 
-def test_negative_strides() -> None:
+def test_negative_strides(style: str) -> None:
     x = pc.from_numpy(np.arange(6.0)[::-1])
-    assert there_and_back(x).tolist() == x.tolist()
-    a, b = there_and_back([x, x[2:]])
+    assert there_and_back(x, style).tolist() == x.tolist()
+    if style == "torch":
+        with pytest.raises(pc.CheckpointError, match="negative strides, which PyTorch does not"):
+            there_and_back([x, x[2:]], style)
+        return
+    a, b = there_and_back([x, x[2:]], style)
     a[2] = 9.0
     assert b[0] == 9
 
 
-def test_meta_and_sparse() -> None:
-    meta, sparse = there_and_back([pc.zeros(2, 3, device="meta").t(), pc.eye(3).to_sparse()])
+def test_meta_and_sparse(style: str) -> None:
+    meta, sparse = there_and_back([pc.zeros(2, 3, device="meta").t(), pc.eye(3).to_sparse()], style)
     assert meta.device.type == "meta" and meta.shape == (3, 2) and meta.stride() == (1, 3)
     assert pc.equal(sparse.to_dense(), pc.eye(3)) and sparse.is_coalesced()
 
@@ -225,16 +264,18 @@ def test_deep_and_double_json() -> None:
             pc.load(io.BytesIO(len(header).to_bytes(8, "little") + header))
 
 
-def test_mapped(tmp_path: Path) -> None:
+def test_mapped(tmp_path: Path, style: str) -> None:
     path = tmp_path / "a"
     x = pc.arange(1000.0)
-    pc.save({"x": x, "y": x[10:], "z": pc.zeros(0), "b": pc.ones(3, dtype=pc.bool)}, path)
+    pc.save(
+        {"x": x, "y": x[10:], "z": pc.zeros(0), "b": pc.ones(3, dtype=pc.bool)}, path, format=style
+    )
     before = path.read_bytes()
     state = pc.load(path, mmap=True)
     assert pc.equal(state["x"], x) and state["z"].shape == (0,)
     state["x"][10] = -1.0
     assert state["y"][0] == -1 and path.read_bytes() == before
-    pc.save({"x": pc.zeros(1)}, path)  # the mapped one lives on
+    pc.save({"x": pc.zeros(1)}, path, format=style)  # the mapped one lives on
     assert state["x"][999] == 999
     with path.open("rb") as file, pytest.raises(pc.CheckpointError, match="requires a path"):
         pc.load(file, mmap=True)
@@ -330,20 +371,20 @@ Point = collections.namedtuple("Point", "x y")
 
 
 @pytest.mark.parametrize("value", [Opaque(), Point(1, 2), len, Opaque, Named(a=1), object()])
-def test_what_is_no_data_is_named_by_its_path(value: Any) -> None:
+def test_what_is_no_data_is_named_by_its_path(value: Any, style: str) -> None:
     with pytest.raises(pc.CheckpointError, match=r"save: a\.1 is a .*weights_only=False"):
-        pc.save({"a": [1, value]}, io.BytesIO())
+        pc.save({"a": [1, value]}, io.BytesIO(), format=style)
 
 
-def test_cycles_and_depth() -> None:
+def test_cycles_and_depth(style: str) -> None:
     loop: list[Any] = []
     loop.append(loop)
     with pytest.raises(pc.CheckpointError, match="contains itself"):
-        pc.save(loop, io.BytesIO())
+        pc.save(loop, io.BytesIO(), format=style)
     deep: Any = 1
     for _ in range(150):
         deep = [deep]
-    assert there_and_back(deep) == deep
+    assert there_and_back(deep, style) == deep
 
 
 def doubled(value: Any, times: int) -> Any:
@@ -407,17 +448,17 @@ def test_whole_objects_only_on_request(tmp_path: Path) -> None:
     assert type(pc.load(path, weights_only=False)) is Module
 
 
-def test_file_objects(tmp_path: Path) -> None:
+def test_file_objects(tmp_path: Path, style: str) -> None:
     value = {"x": pc.arange(10.0)}
     path = tmp_path / "a"
     with path.open("wb") as file:
         file.write(b"before")
-        pc.save(value, file)
+        pc.save(value, file, format=style)
     with path.open("rb") as file:
         file.seek(6)
         assert same(pc.load(file), value)
     with gzip.open(path, "wb") as packed:
-        pc.save(value, packed)
+        pc.save(value, packed, format=style)
     with gzip.open(path) as packed:
         assert same(pc.load(packed), value)
 
@@ -457,10 +498,10 @@ def test_files_of_others(data: bytes, text: str) -> None:
         pc.load(io.BytesIO(data))
 
 
-def test_the_same_object_gives_the_same_bytes() -> None:
+def test_the_same_object_gives_the_same_bytes(style: str) -> None:
     one, two = io.BytesIO(), io.BytesIO()
     for file in (one, two):
-        pc.save({"x": pc.arange(3.0), "n": [1, "a"]}, file)
+        pc.save({"x": pc.arange(3.0), "n": [1, "a"]}, file, format=style)
     assert one.getvalue() == two.getvalue()
 
 
