@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -29,6 +30,26 @@ def in_new_process() -> Callable[..., str]:
             timeout=60,
         )
         return done.stdout.strip()
+
+    return run
+
+
+@pytest.fixture
+def by_threads() -> Callable[..., list[Any]]:
+    """Return a function that calls another one with each of some numbers of threads, and returns
+    the results.
+    """
+    import plait_core as pc
+
+    def run(compute: Callable[[], Any], counts: tuple[int, ...] = (1, 2, 5)) -> list[Any]:
+        before, results = pc.get_num_threads(), []
+        try:
+            for count in counts:
+                pc.set_num_threads(count)
+                results.append(compute())
+        finally:
+            pc.set_num_threads(before)
+        return results
 
     return run
 

@@ -213,13 +213,8 @@ def draws(g: Any) -> list[Any]:
     return [x.numpy() for x in result]
 
 
-def test_the_stream_does_not_depend_on_threads() -> None:
-    before = pc.get_num_threads()
-    results = []
-    for width in (1, 2, 3, 8):
-        pc.set_num_threads(width)
-        results.append(draws(seeded(5)))
-    pc.set_num_threads(before)
+def test_the_stream_does_not_depend_on_threads(by_threads: Any) -> None:
+    results = by_threads(lambda: draws(seeded(5)), (1, 2, 3, 8))
     for other in results[1:]:
         for a, b in zip(results[0], other, strict=True):
             np.testing.assert_array_equal(a, b)

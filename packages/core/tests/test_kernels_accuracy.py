@@ -99,18 +99,10 @@ def test_products_by_the_usual_blas(variables: dict[str, str]) -> None:
     assert {name: value for name, value in result.items() if not value <= BAR} == {}
 
 
-@pytest.mark.parametrize("threads", [1, 2, 5])
-def test_products_have_the_same_bits_for_all_threads(threads: int) -> None:
-    before = pc.get_num_threads()
-    try:
-        for m, k, n in ((6, 20_000, 5), (3, 150_000, 3), (300, 2000, 300), (1, 9000, 700)):
-            a, b = (pc.from_numpy(RNG.standard_normal(s, np.float32)) for s in ((m, k), (k, n)))
-            pc.set_num_threads(1)
-            alone = pc.mm(a, b).numpy()
-            pc.set_num_threads(threads)
-            assert pc.mm(a, b).numpy().tobytes() == alone.tobytes()
-    finally:
-        pc.set_num_threads(before)
+def test_products_have_the_same_bits_for_all_threads(by_threads: Any) -> None:
+    for m, k, n in ((6, 20_000, 5), (3, 150_000, 3), (300, 2000, 300), (1, 9000, 700)):
+        a, b = (pc.from_numpy(RNG.standard_normal(s, np.float32)) for s in ((m, k), (k, n)))
+        assert len(set(by_threads(lambda: pc.mm(a, b).numpy().tobytes()))) == 1  # noqa: B023
 
 
 def scan_error(name: str, x: Any, want: Any, dim: int) -> float:
@@ -138,18 +130,10 @@ def test_long_scans(shape: tuple[int, ...], dtype: Any) -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.complex64])
-def test_scans_have_the_same_bits_for_all_threads(dtype: Any) -> None:
-    before = pc.get_num_threads()
-    x = (1 + 0.01 * RNG.standard_normal(100_000)).astype(dtype)
-    try:
-        for name in ("cumsum", "cumprod", "logcumsumexp"):
-            results = set()
-            for threads in (1, 2, 5):
-                pc.set_num_threads(threads)
-                results.add(getattr(pc, name)(pc.from_numpy(x), 0).numpy().tobytes())
-            assert len(results) == 1, name
-    finally:
-        pc.set_num_threads(before)
+def test_scans_have_the_same_bits_for_all_threads(dtype: Any, by_threads: Any) -> None:
+    x = pc.from_numpy((1 + 0.01 * RNG.standard_normal(100_000)).astype(dtype))
+    for scan in (pc.cumsum, pc.cumprod, pc.logcumsumexp):
+        assert len(set(by_threads(lambda: scan(x, 0).numpy().tobytes()))) == 1, scan  # noqa: B023
 
 
 def test_gradients_of_long_scans() -> None:

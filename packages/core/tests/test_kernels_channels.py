@@ -143,15 +143,12 @@ def test_nan_goes_through_the_activation() -> None:
 
 
 @pytest.mark.parametrize("shape", [(16, 40, 7, 7), (4, 6, 57, 56)], ids=str)
-def test_bits_do_not_depend_on_threads(shape: tuple[int, ...]) -> None:
+def test_bits_do_not_depend_on_threads(shape: tuple[int, ...], by_threads: Any) -> None:
     x, g = pc.from_numpy(draw(np.float32, *shape)), pc.from_numpy(draw(np.float32, *shape))
-    results, before = set(), pc.get_num_threads()
-    try:
-        for threads in (1, 2, 3):
-            pc.set_num_threads(threads)
-            result, mean, var = joined(x, None, None, 1e-5, "relu", *NUMBERS)
-            back = joined_backward(g, x, mean, var, None, None, 1e-5, "relu", *NUMBERS)
-            results.add((result.numpy().tobytes(), *(each.numpy().tobytes() for each in back)))
-    finally:
-        pc.set_num_threads(before)
-    assert len(results) == 1
+
+    def bits() -> tuple[bytes, ...]:
+        result, mean, var = joined(x, None, None, 1e-5, "relu", *NUMBERS)
+        back = joined_backward(g, x, mean, var, None, None, 1e-5, "relu", *NUMBERS)
+        return tuple(each.numpy().tobytes() for each in (result, *back))
+
+    assert len(set(by_threads(bits, (1, 2, 3)))) == 1

@@ -433,14 +433,9 @@ def test_an_activation_keeps_nan_and_makes_zeros_positive() -> None:
     assert (result[..., -1] == 6).all()
 
 
-def test_bits_with_an_activation_do_not_depend_on_threads() -> None:
+def test_bits_with_an_activation_do_not_depend_on_threads(by_threads: Any) -> None:
     x, w = pc.randn(3, 24, 30, 33), pc.randn(40, 24, 1, 1)
-    threads = pc.get_num_threads()
-    try:
-        result = []
-        for count in (1, 2, 3):
-            pc.set_num_threads(count)
-            result.append(with_activation(x, w, None, 1, 0, 1, 1, "silu", *NUMBERS))
-    finally:
-        pc.set_num_threads(threads)
+    result = by_threads(
+        lambda: with_activation(x, w, None, 1, 0, 1, 1, "silu", *NUMBERS), (1, 2, 3)
+    )
     assert all(pc.equal(each, result[0]) for each in result)

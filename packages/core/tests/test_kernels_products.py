@@ -113,16 +113,11 @@ def test_bits_with_a_term_and_factors(dtype: str) -> None:
 
 
 @pytest.mark.parametrize("m", [1, 3, 8, 9, 200])
-def test_bits_do_not_depend_on_threads(m: int) -> None:
-    before = pc.get_num_threads()
+def test_bits_do_not_depend_on_threads(m: int, by_threads: Any) -> None:
     sizes = ((768, 3072), (3072, 768), (30_000, 40), (40, 30_000), (512, 512))
     for k, n in sizes:
         a, b = draw(m, k), draw(n, k)
-        results = []
-        for threads in (1, 2, 3):
-            pc.set_num_threads(threads)
-            results.append((a @ b.T, a @ dense(b.T), b @ a.T))
-        pc.set_num_threads(before)
+        results = by_threads(lambda: (a @ b.T, a @ dense(b.T), b @ a.T), (1, 2, 3))  # noqa: B023
         for result in results[1:]:
             assert all(pc.equal(x, y) for x, y in zip(result, results[0], strict=True)), (k, n)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import random
 from typing import Any
@@ -16,13 +17,6 @@ from plait_ops.spec import Operator
 from plait_ops.specs.vision.resampling import resample, resample_backward
 
 DTYPES = {"uint8": 0.0, "float32": 1e-4, "float64": 1e-12, "float16": 2e-3, "complex64": 1e-4}
-
-
-@pytest.fixture(autouse=True)
-def threads_are_restored() -> Any:
-    before = pc.get_num_threads()
-    yield
-    pc.set_num_threads(before)
 
 
 def numbers(rng: np.random.Generator, dtype: str, *shape: int) -> np.ndarray[Any, Any]:
@@ -47,16 +41,15 @@ def calls(seed: int) -> tuple[Any, ...]:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_results_are_those_of_the_matrix_of_weights(dtype: str) -> None:
+def test_results_are_those_of_the_matrix_of_weights(dtype: str, by_threads: Any) -> None:
     samples.load()
     for seed in range(120):
         shape, *rest = calls(seed)
         x = numbers(np.random.default_rng(seed), dtype, *shape)
         want = resample(x, *rest)
-        for threads in (1, 3):
-            pc.set_num_threads(threads)
-            got = operator("resample")(pc.from_numpy(x), *rest).numpy()
-            text = f"{shape} {rest} {threads} threads"
+        compute = functools.partial(operator("resample"), pc.from_numpy(x), *rest)
+        for got in (result.numpy() for result in by_threads(compute, (1, 3))):
+            text = f"{shape} {rest}"
             assert got.dtype == x.dtype
             np.testing.assert_allclose(
                 got.astype("complex128"), want, atol=DTYPES[dtype], rtol=DTYPES[dtype], err_msg=text

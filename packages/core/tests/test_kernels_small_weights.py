@@ -79,16 +79,9 @@ def test_rows_do_not_depend_on_others_in_the_mode_for_it(dtype: pc.dtype) -> Non
 
 @each_half
 @pytest.mark.parametrize("m", [1, 5, 120])
-def test_bits_do_not_depend_on_threads(dtype: pc.dtype, m: int) -> None:
+def test_bits_do_not_depend_on_threads(dtype: pc.dtype, m: int, by_threads: Any) -> None:
     x, w = draw(m, 700).to(dtype), draw(900, 700).to(dtype)
-    before = pc.get_num_threads()
-    try:
-        result = []
-        for threads in (1, 2, 5):
-            pc.set_num_threads(threads)
-            result.append(linear(x, w))
-    finally:
-        pc.set_num_threads(before)
+    result = by_threads(lambda: linear(x, w))
     assert pc.equal(result[0], result[1]) and pc.equal(result[0], result[2])
 
 
@@ -204,16 +197,9 @@ def test_rows_that_cannot_be_quantised(m: int) -> None:
 
 @pytest.mark.parametrize("activations", [False, True])
 @pytest.mark.parametrize("m", [1, 5, 120])
-def test_bits_of_int8_do_not_depend_on_threads(m: int, activations: bool) -> None:
+def test_bits_of_int8_do_not_depend_on_threads(m: int, activations: bool, by_threads: Any) -> None:
     x, w, scale = draw(m, 700), int8(900, 700), scales(900)
-    before = pc.get_num_threads()
-    try:
-        result = []
-        for threads in (1, 2, 5):
-            pc.set_num_threads(threads)
-            result.append(linear_int8(x, w, scale, activations=activations))
-    finally:
-        pc.set_num_threads(before)
+    result = by_threads(lambda: linear_int8(x, w, scale, activations=activations))
     assert pc.equal(result[0], result[1]) and pc.equal(result[0], result[2])
 
 

@@ -79,13 +79,8 @@ def digest() -> str:
     return hashlib.sha256(b"".join(parts)).hexdigest()
 
 
-def test_the_bits_do_not_depend_on_threads() -> None:
-    before, result = pc.get_num_threads(), set()
-    for threads in (1, 2, 3):
-        pc.set_num_threads(threads)
-        result.add(digest())
-    pc.set_num_threads(before)
-    assert len(result) == 1
+def test_the_bits_do_not_depend_on_threads(by_threads: Any) -> None:
+    assert len(set(by_threads(digest, (1, 2, 3)))) == 1
 
 
 @pytest.mark.skipif(kernel_library() != "plait_cpu_avx2", reason="the processor has no AVX2")

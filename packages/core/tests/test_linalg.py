@@ -128,16 +128,9 @@ def test_least_squares_and_pseudo_inverses(dtype: str) -> None:
     assert la.lstsq(a, b).singular_values.numel() == 0
 
 
-def test_a_large_batch_runs_in_parallel_and_gives_the_same() -> None:
+def test_a_large_batch_runs_in_parallel_and_gives_the_same(by_threads: Any) -> None:
     a = draw(200, 8, 8)
-    before = pc.get_num_threads()
-    try:
-        result = []
-        for threads in (1, 2, 3):
-            pc.set_num_threads(threads)
-            result.append(array(la.inv(a)))
-    finally:
-        pc.set_num_threads(before)
+    result = by_threads(lambda: array(la.inv(a)), (1, 2, 3))
     np.testing.assert_array_equal(result[0], result[1])
     np.testing.assert_array_equal(result[0], result[2])
 

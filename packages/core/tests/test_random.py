@@ -41,21 +41,17 @@ def test_uniform_numbers_are_philox_words(seed: int) -> None:
     np.testing.assert_array_equal(got, want.astype(np.float32))
 
 
-def test_the_stream_does_not_depend_on_threads() -> None:
-    before = pc.get_num_threads()
-    results = []
-    for width in (1, 2, 7):
-        pc.set_num_threads(width)
+def test_the_stream_does_not_depend_on_threads(by_threads: Any) -> None:
+    def draws() -> list[Any]:
         g = seeded(5)
-        results.append(
-            [
-                pc.rand(100_003, generator=g).numpy(),
-                pc.randn(100_003, generator=g).numpy(),
-                pc.randint(0, 1000, (100_003,), generator=g).numpy(),
-                pc.randperm(1000, generator=g).numpy(),
-            ]
-        )
-    pc.set_num_threads(before)
+        return [
+            pc.rand(100_003, generator=g).numpy(),
+            pc.randn(100_003, generator=g).numpy(),
+            pc.randint(0, 1000, (100_003,), generator=g).numpy(),
+            pc.randperm(1000, generator=g).numpy(),
+        ]
+
+    results = by_threads(draws, (1, 2, 7))
     for other in results[1:]:
         for a, b in zip(results[0], other, strict=True):
             np.testing.assert_array_equal(a, b)
