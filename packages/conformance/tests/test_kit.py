@@ -8,9 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import plait_abi
+from plait_conformance._cases import cases, copy_layout
+from plait_conformance._checks import assert_same, expected
 
 HERE = Path(__file__).parent
 
@@ -179,10 +182,6 @@ def test_single_tests_of_a_provider_stand_alone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("layout", ["reversed", "expanded", "transposed"])
 def test_copies_keep_their_layout(layout: str) -> None:
-    import numpy as np
-
-    from plait_conformance._cases import copy_layout
-
     base = np.arange(12.0).reshape(3, 4)
     array = {
         "reversed": base[::-1],
@@ -192,3 +191,13 @@ def test_copies_keep_their_layout(layout: str) -> None:
     fresh = copy_layout(array)
     assert fresh.strides == array.strides and not np.shares_memory(fresh, array)
     np.testing.assert_array_equal(fresh, array)
+
+
+def test_signs_of_vectors_are_free_and_their_products_are_compared() -> None:
+    case = next(case for case in cases({"linalg_svd"}) if case.sample.args[0].dtype.kind == "c")
+    u, s, vh = expected(case)
+    phases = np.exp(1j * np.arange(1, 1 + len(s))).astype(u.dtype)
+    assert_same(case, [u * phases, s, vh / phases[:, None]], [u, s, vh], "values")
+    for wrong in ([u * phases, s, vh], [2 * u, s, vh / 2], [u, s + 0.1, vh]):
+        with pytest.raises(AssertionError, match="linalg_svd"):
+            assert_same(case, wrong, [u, s, vh], "values")

@@ -186,3 +186,14 @@ def test_halves(name: str) -> None:
         return operator(name)(*args).numpy()
 
     np.testing.assert_allclose(call("float16"), call("float32"), rtol=4e-3, atol=4e-3)
+
+
+def test_a_wrong_number_of_an_element_is_named() -> None:
+    argmax = pc.full((1, 1, 1, 1), 16, dtype=pc.int32)
+    with pytest.raises(IndexError, match=r"^roi_pool_backward: `argmax` .*\[-1, 16\)"):
+        operator("roi_pool_backward")(pc.ones(1, 1, 1, 1), pc.zeros(1, 5), argmax, (1, 1, 4, 4))
+
+
+def test_a_wrong_image_of_a_region_is_named() -> None:
+    with pytest.raises(IndexError, match="row 1 has 3"):
+        operator("roi_align")(pc.ones(1, 4, 4, 4), pc.tensor([[0.0] * 5, [3.0] * 5]), 1.0, 2, 2)

@@ -55,6 +55,8 @@ def compare(fact: ErrorFact, call: Callable[[Sample, str], Any]) -> None:
         at_once = "after the call had returned" not in there[1]
         assert there[0] == here[0]
         assert names_of(there[1], at_once) == names_of(here[1], at_once)
+        facts = [str(part) for part in fact.contains if str(part) in here[1]]
+        assert [part for part in facts if part not in there[1]] == []
 
 
 @pytest.mark.parametrize("spec", OPERATORS, ids=lambda spec: spec.name)

@@ -99,7 +99,10 @@ def assert_same(case: Case, got: Arrays, want: Arrays, label: str) -> None:
         if a.dtype == bool:
             stored = np.asarray(a).view(np.uint8) if a.flags.c_contiguous else np.uint8(0)
             assert np.all(stored <= 1), f"{where}: the bytes of bools are 0 and 1"
+    determined = case.operator.determined
+    for number, (a, b) in enumerate(zip(determined(*got), determined(*want), strict=True)):
         relative = RELATIVE.get(str(b.dtype), 0.0) * case.sample.tolerance
+        where = f"{case}: {label}, result {number}"
         np.testing.assert_allclose(
             a, b, rtol=relative, atol=relative, equal_nan=True, err_msg=where
         )

@@ -152,6 +152,7 @@ class Operator:
         self.cost_function: Callable[..., Any] | None = None
         self.reference_function: Reference | None = None
         self.sample_function: Callable[[Sampler], Iterator[Sample]] | None = None
+        self.determined: Callable[..., Sequence[Any]] = lambda *results: results
         self.vjps: list[Vjp] = []
         self.constants: set[str] = set()
         self.errors: list[ErrorFact] = []
@@ -409,6 +410,14 @@ class Operator:
         decomposition, run on the references of the other operators.
         """
         self.reference_function = function
+        return function
+
+    def compare(self, function: Function) -> Function:
+        """Set what tests compare where the definition leaves a choice, such as the signs of
+        vectors: `function` gets the results as NumPy arrays, and returns arrays without that
+        choice.
+        """
+        self.determined = function
         return function
 
     def samples(self, function: Function) -> Function:

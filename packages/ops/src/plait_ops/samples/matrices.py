@@ -8,7 +8,16 @@ import numpy as np
 
 from plait_ops.sampling import Sampler
 
-__all__ = ["definite", "ldl", "lu", "regular", "triangular", "unldl"]
+__all__ = [
+    "definite",
+    "eigenproducts",
+    "ldl",
+    "lu",
+    "regular",
+    "singular_products",
+    "triangular",
+    "unldl",
+]
 
 Array = Any
 
@@ -125,3 +134,25 @@ def unldl(result: Any, pivots: Any, hermitian: bool = False) -> Any:
             full = full[np.ix_(order, order)]
         out[at] = full
     return out
+
+
+def singular_products(u: Array, s: Array, vh: Array) -> tuple[Array, ...]:
+    """Return what a singular value decomposition determines: the matrix, the values, and that the
+    vectors are orthonormal. Their phases are free, and so is the basis of a space of several.
+    """
+    if u.ndim < 2:  # the values alone
+        return u, s, vh
+    k = s.shape[-1]
+    matrix = u[..., :k] * s[..., None, :] @ vh[..., :k, :]
+    return matrix, s, _gram(u), _gram(vh.conj().swapaxes(-1, -2))
+
+
+def eigenproducts(w: Array, v: Array) -> tuple[Array, ...]:
+    """Return what the eigenvectors of a symmetric (Hermitian) matrix determine, likewise."""
+    if v.ndim < 2:
+        return w, v
+    return w, v * w[..., None, :] @ v.conj().swapaxes(-1, -2), _gram(v)
+
+
+def _gram(columns: Array) -> Array:
+    return columns.conj().swapaxes(-1, -2) @ columns

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from plait_ops.samples.matrices import definite
+from plait_ops.samples.matrices import definite, eigenproducts
 from plait_ops.specs.linalg.eigenvalues import (
     linalg_eig,
     linalg_eigh_,
@@ -12,6 +12,7 @@ from plait_ops.specs.linalg.eigenvalues import (
 )
 
 linalg_eigh_.reference(lambda A, UPLO="L": tuple(np.linalg.eigh(A, UPLO)))
+linalg_eigh_.compare(eigenproducts)
 linalg_eigvalsh.reference(lambda A, UPLO="L": np.linalg.eigvalsh(A, UPLO))
 
 
@@ -31,6 +32,9 @@ def _(A, UPLO, vectors):
     if not vectors:
         return np.linalg.eigvalsh(A, UPLO), np.zeros(0, A.dtype)
     return tuple(np.linalg.eigh(A, UPLO))
+
+
+symmetric_eigenvalues.compare(eigenproducts)
 
 
 @symmetric_eigenvalues.samples

@@ -2,11 +2,13 @@
 
 import numpy as np
 
+from plait_ops.samples.matrices import singular_products
 from plait_ops.specs.linalg.svd import linalg_svd_, linalg_svdvals_, singular_values_, svd
 
 linalg_svd_.reference(
     lambda A, full_matrices=True, driver=None: tuple(np.linalg.svd(A, full_matrices))
 )
+linalg_svd_.compare(singular_products)
 linalg_svdvals_.reference(lambda A, driver=None: np.linalg.svd(A, compute_uv=False))
 
 
@@ -17,6 +19,9 @@ def _(A, vectors):
         return np.linalg.svd(A, compute_uv=False), none, none
     u, s, vh = np.linalg.svd(A, False)
     return s, u, vh
+
+
+singular_values_.compare(lambda s, u, vh: singular_products(u, s, vh))
 
 
 def _matrices(s):
@@ -79,6 +84,8 @@ def _(self, some=True, compute_uv=True):
         return np.zeros((*batch, m, m), self.dtype), s, np.zeros((*batch, n, n), self.dtype)
     return u, s, vh.conj().swapaxes(-1, -2)
 
+
+svd.compare(lambda u, s, v: singular_products(u, s, v.conj().swapaxes(-1, -2)))
 
 svd.samples(
     lambda s: iter(

@@ -264,7 +264,7 @@ for each in (roi_align, roi_pool, ps_roi_align, ps_roi_pool):
     each.error(
         "IndexError",
         lambda s: s(s.array(1, 4, 4, 4), np.ones((2, 5), "float32"), 1.0, 2, 2),
-        contains=["`rois`", "[0, 1)", "row 0 has 1"],
+        contains=["`rois`", "[0, 1)"],
     )
 for each in (roi_align, ps_roi_align):
     each.error(
@@ -297,14 +297,4 @@ roi_pool_backward.error(
     "DTypeError",
     lambda s: s(s.array(2, 4, 2, 2), s.array(2, 5), s.indices(2, 2, 4, 2, 2), (1, 4, 4, 4)),
     contains=["roi_pool_backward", "`argmax`", "int32", "int64"],
-)
-roi_pool_backward.error(
-    "IndexError",
-    lambda s: s(
-        s.array(1, 1, 1, 1),
-        np.zeros((1, 5), "float32"),
-        np.full((1, 1, 1, 1), 16, "int32"),
-        (1, 1, 4, 4),
-    ),
-    contains=["roi_pool_backward", "`argmax`", "[-1, 16)"],
 )
