@@ -1,4 +1,4 @@
-"""Kernels that memory limits, as a share of a copy on the device; products beside PyTorch's."""
+"""Kernels that memory limits, as a share of a copy on the device; products and convolutions."""
 
 from __future__ import annotations
 
@@ -12,14 +12,17 @@ __all__ = ["run"]
 
 Work = Callable[[], Any]
 
+CONVOLUTIONS = ((64, 64, 56, 3), (256, 256, 14, 3), (256, 64, 56, 1), (3, 64, 112, 7))
+"""Channels in and out, pixels of a side of the result, and of the filter: some of ResNet-50's."""
+
 
 def run(options: Options) -> dict[str, Any]:
     """Return for each kernel its bytes and seconds on each side, and for products operations."""
     present = sides(options)
     rows = 64 if options.small else 8192
     tables = {side: kernels(side, rows, options.device) for side in present}
-    seconds = options.seconds / (len(tables[present[0]]) + 12)
-    result: dict[str, Any] = {"kernels": {}, "products": {}}
+    seconds = options.seconds / (len(tables[present[0]]) + 12 + 3 * len(CONVOLUTIONS))
+    result: dict[str, Any] = {"kernels": {}, "products": {}, "convolutions": {}}
     for name in tables[present[0]]:
         works = {side: tables[side][name][1] for side in present}
         nbytes = tables[present[0]][name][0]
@@ -29,6 +32,11 @@ def run(options: Options) -> dict[str, Any]:
             works = {side: product(side, size, dtype, options.device) for side in present}
             row = {"operations": 2 * size**3, **in_turns(works, seconds)}
             result["products"][f"{size} {dtype}"] = row
+        for sizes in CONVOLUTIONS:
+            works = {side: convolution(side, sizes, dtype, options) for side in present}
+            name, operations = convolution_facts(sizes, options)
+            row = {"operations": operations, **in_turns(works, seconds)}
+            result["convolutions"][f"{name} {dtype}"] = row
     return result
 
 
@@ -77,3 +85,27 @@ def product(side: Side, size: int, dtype: str, device: str) -> Work:
     kind = getattr(library, dtype)
     a, b = (library.randn(size, size, device=device).to(kind) for _ in range(2))
     return lambda: a @ b
+
+
+def scaled(sizes: tuple[int, int, int, int], options: Options) -> tuple[int, int, int, int, int]:
+    """Return the batch, and the sizes of a convolution."""
+    c, k, size, r = sizes
+    return (1, min(c, 8), 8, 8, r) if options.small else (64, c, k, size, r)
+
+
+def convolution_facts(sizes: tuple[int, int, int, int], options: Options) -> tuple[str, int]:
+    """Return the name of a convolution, and its operations."""
+    n, c, k, size, r = scaled(sizes, options)
+    return f"{c} to {k} channels, {size} x {size}, {r} x {r}", 2 * n * k * size**2 * c * r**2
+
+
+def convolution(side: Side, sizes: tuple[int, int, int, int], dtype: str, options: Options) -> Work:
+    """Return a call of a convolution."""
+    library = side.library
+    n, c, k, size, r = scaled(sizes, options)
+    stride = 2 if r == 7 else 1
+    kind = getattr(library, dtype)
+    x = library.randn(n, c, size * stride, size * stride, device=options.device).to(kind)
+    w = library.randn(k, c, r, r, device=options.device).to(kind)
+    call = library.nn.functional.conv2d
+    return lambda: call(x, w, None, stride, r // 2)

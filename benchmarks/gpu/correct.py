@@ -1,55 +1,78 @@
-"""Results on the device against those on the CPU: operators, and trainings of small models."""
+"""Results on the device against those on the CPU: operators, and trainings of small models, whose
+steps neither wait nor ask for memory.
+"""
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from models import MODELS, PAPER, fill
 
-from gpu.sides import Options
+from gpu.sides import Options, Side, timed
 
-__all__ = ["run"]
+__all__ = ["run", "suite"]
 
-TESTS = pathlib.Path(__file__).resolve().parents[2] / "packages" / "cuda" / "tests"
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TESTS = ROOT / "packages" / "cuda" / "tests"
+LARGEST = {"float32": 1e-4, "float64": 1e-6}
+"""How far losses may differ from those of the CPU, as a share of them."""
+
+STEPS = 4
+"""Steps whose requests of memory are counted."""
 
 
 def run(options: Options) -> dict[str, Any]:
-    """Return the outcome of the suites, loss curves of six trainings, and counts of a step."""
+    """Return loss curves of trainings, what their steps ask of the device, and the outcome of the
+    operators' suite and of the conformance kit.
+    """
     import plait
 
     plait.accelerator.set_tf32(convolutions=False)  # the CPU does not round operands either
-    begin = time.monotonic()
-    curves = {name: training(name, options) for name in PAPER}
-    rest = options.seconds - (time.monotonic() - begin)
-    return {"trainings": curves, "operators": suite(["test_samples.py"], rest)}
+    end = time.monotonic() + options.seconds
+    names = [*PAPER, "gpt2"]
+    result: dict[str, Any] = {
+        "trainings": {name: training(name, options) for name in names},
+        "steps": {name: steps(name, options) for name in names},
+    }
+    rest = end - time.monotonic()
+    result["operators"] = suite([str(TESTS / "test_samples.py")], rest / 2)
+    if importlib.util.find_spec("plait_conformance") is None:
+        result["kit"] = {"left_out": "plait-conformance is not installed"}
+    else:
+        words = ["--pyargs", "plait_conformance", "--role", "device", "--device", "cuda"]
+        result["kit"] = suite(words, end - time.monotonic())
+    return result
 
 
-def suite(files: list[str], seconds: float) -> dict[str, Any]:
-    """Run test files on the device that is there; return counts and the last lines."""
-    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+def suite(
+    words: list[str], seconds: float, command: Sequence[str] = (sys.executable,), **more: str
+) -> dict[str, Any]:
+    """Run pytest on the device that is there; return its status and the last lines."""
+    if importlib.util.find_spec("pytest") is None:
+        return {"left_out": "pytest is not installed"}
+    words = [*command, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=line", *words]
     # the tests choose the emulation where the environment says nothing
-    environment = {"PLAIT_CUDA_EMULATION": "0", **os.environ}
-    try:
-        done = subprocess.run(
-            [*words, *(str(TESTS / name) for name in files)],
-            capture_output=True,
-            text=True,
-            timeout=max(30.0, seconds),
-            env=environment,
-            check=False,
-        )
-    except subprocess.TimeoutExpired as error:
-        text = error.stdout.decode() if isinstance(error.stdout, bytes) else error.stdout or ""
-        return {"status": "stopped", "seconds": seconds, "tail": text.splitlines()[-5:]}
-    return {"status": done.returncode, "tail": done.stdout.splitlines()[-30:]}
+    environment = {"PLAIT_CUDA_EMULATION": "0", **os.environ, **more}
+    with tempfile.TemporaryFile("w+") as output:
+        try:
+            status: int | str = subprocess.run(
+                words, stdout=output, stderr=subprocess.STDOUT, timeout=seconds, env=environment
+            ).returncode
+        except subprocess.TimeoutExpired:
+            status = f"stopped after {seconds:.0f} s"
+        output.seek(0)
+        return {"status": status, "tail": output.read().splitlines()[-30:]}
 
 
-def training(name: str, options: Options, steps: int = 3) -> dict[str, Any]:
+def training(name: str, options: Options, count: int = 3) -> dict[str, Any]:
     """Train the small version of a model on both devices, and return how far the losses differ.
 
     In float32 the curves of a small batch part after some steps, as rounding grows there: the first
@@ -60,30 +83,79 @@ def training(name: str, options: Options, steps: int = 3) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for dtype in ("float32", "float64"):
         curves = [
-            losses(name, device, getattr(plait, dtype), steps) for device in ("cpu", options.device)
+            losses(name, device, getattr(plait, dtype), count) for device in ("cpu", options.device)
         ]
         result[dtype] = {"cpu": curves[0], options.device: curves[1]}
-        compared = 1 if dtype == "float32" else steps
+        compared = 1 if dtype == "float32" else count
         pairs = list(zip(*curves, strict=True))[:compared]
-        result[dtype]["difference"] = max(abs(a - b) / max(1.0, abs(a)) for a, b in pairs)
+        difference = max(abs(a - b) / max(1.0, abs(a)) for a, b in pairs)
+        result[dtype]["difference"] = difference
+        if not difference <= LARGEST[dtype]:
+            result[dtype]["error"] = f"losses differ by {difference:.1e}"
     return result
 
 
-def losses(name: str, device: str, dtype: Any, steps: int) -> list[float]:
+def losses(name: str, device: str, dtype: Any, count: int) -> list[float]:
     """Return the losses of a training."""
+    step = step_of(name, device, dtype)
+    result = [step() for _ in range(count)]
+    return [loss.item() for loss in result]
+
+
+def step_of(name: str, device: str, dtype: Any) -> Callable[[], Any]:
+    """Return a training step of the small version of a model; it returns the loss."""
     import plait
 
     model = MODELS[name]
     sizes, shapes = model.small
     network = fill(plait, model.build(plait, **sizes)).to(device).to(dtype)
     data = [plait.from_numpy(each).to(device) for each in model.data(4, **shapes)]
-    *inputs, target = [x.to(dtype) if x.is_floating_point() else x for x in data]
+    *inputs, target = data if model.trained else [*data, data[0]]  # words that repeat themselves
+    inputs = [x.to(dtype) if x.is_floating_point() else x for x in inputs]
+    target = target.to(dtype) if target.is_floating_point() else target
     optimizer = model.optimizer(plait, network.parameters())
-    result = []
-    for _ in range(steps):
+
+    def step() -> Any:
         optimizer.zero_grad()
-        loss = model.loss(plait, network(*inputs), target)
+        output = network(*inputs)
+        if model.trained:
+            loss = model.loss(plait, output, target)
+        else:
+            loss = plait.nn.functional.cross_entropy(output.flatten(0, 1), target.flatten())
         loss.backward()
         optimizer.step()
-        result.append(loss.detach())
-    return [loss.item() for loss in result]
+        return loss.detach()
+
+    return step
+
+
+def steps(name: str, options: Options) -> dict[str, Any]:
+    """Return how often each step asked the driver for memory, and whether one waited for the
+    device: then work that was queued before the step is done when the step returns.
+    """
+    import plait
+
+    step = step_of(name, options.device, plait.float32)
+    side = Side("plait", plait)
+    requests = []
+    for _ in range(STEPS):
+        before = plait.cuda.memory_stats().get("segment.all.allocated", 0)
+        begin = time.perf_counter()
+        step()
+        host = time.perf_counter() - begin
+        requests.append(plait.cuda.memory_stats()["segment.all.allocated"] - before)
+    size = 128 if options.small else 4096
+    x = plait.ones(size, size, device=options.device)
+    for _ in range(2):
+        once = timed(side, lambda: x @ x, 1)
+    event = plait.cuda.Event()
+    for _ in range(min(500, 2 + int(4 * host / once))):
+        x @ x
+    event.record()
+    step()
+    waited = event.query()
+    side.synchronize()
+    row: dict[str, Any] = {"requests": requests, "waited": waited}
+    if any(requests[2:]):
+        row["error"] = f"later steps ask the driver for memory: {requests}"
+    return row
