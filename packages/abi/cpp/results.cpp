@@ -1,4 +1,6 @@
 // The functions that shape functions call: results, views and casts of arguments.
+#include <algorithm>
+
 #include "frame.hpp"
 
 namespace plait::abi {
@@ -82,6 +84,8 @@ plait_status cast(plait_call *c, uint32_t i, DLDataType dtype) {
     *v = result;
     c->owned |= uint64_t(1) << i;
   } else if (v->tag == PLAIT_TENSORS) {
+    const auto is_cast = [&](const plait_tensor *t) { return !t || same(t->dl.dtype, dtype); };
+    if (std::all_of(v->u.ts, v->u.ts + v->n, is_cast)) return PLAIT_OK;
     plait_value list;
     if (const plait_status s = tensors_value(c->thread, v->u.ts, v->n, &list); s < 0) return s;
     plait_status s = PLAIT_OK;

@@ -15,7 +15,7 @@ import pytest
 import plait_core as pc
 import plait_nn as nn
 import plait_optim as optim
-from plait_autograd import no_grad
+from plait_autograd import checkpoint, no_grad
 from plait_graph import compile
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -520,3 +520,57 @@ def test_what_changes_now_and_then() -> None:
         assert_same(compiled(x), counter(x))
         counter.count += k % 4 == 3
     assert len(compiled.graphs()) == 10
+
+
+# The generator, and versions
+
+
+def test_a_function_that_sets_the_generator_is_no_graph() -> None:
+    def seeded(x: Any) -> Any:
+        pc.manual_seed(3)
+        return x + pc.rand(2)
+
+    def turned_back(x: Any) -> Any:
+        state = pc.get_rng_state()
+        first = pc.rand(2)
+        pc.set_rng_state(state)
+        return x + first + pc.rand(2)
+
+    pc.manual_seed(0)
+    for function in (seeded, turned_back):
+        with pytest.raises(NotImplementedError, match="rand: the function has set the random gen"):
+            frozen(function)(pc.ones(2))
+    compiled = compile(turned_back)  # Python runs
+    for _ in range(4):
+        state = pc.get_rng_state()
+        expected = turned_back(pc.ones(2))
+        pc.set_rng_state(state)
+        assert_same(compiled(pc.ones(2)), expected)
+
+
+def test_a_checkpoint_of_layers_that_draw_is_no_graph() -> None:
+    layers = nn.Sequential(nn.Linear(2, 2), nn.Dropout(0.5))
+
+    def step(x: Any) -> Any:
+        loss = checkpoint(layers, x).sum()
+        loss.backward()
+        return loss
+
+    with pytest.raises(NotImplementedError, match="or a checkpoint of layers that draw"):
+        frozen(step)(pc.ones(3, 2))
+
+
+def test_versions_of_results_are_those_of_the_function() -> None:
+    def function(x: Any) -> Any:
+        new, written = x * 2, x + 1
+        written.mul_(2)
+        view = written[1:]
+        view.add_(1)
+        x.neg_()
+        return new, written, view, x, (x + 1).exp() * 3, pc.cat([x, x])
+
+    compiled = frozen(function)
+    for _ in range(4):
+        x, y = pc.randn(3), pc.randn(3)
+        for got, expected in zip(compiled(x), function(y), strict=True):
+            assert got._version == expected._version

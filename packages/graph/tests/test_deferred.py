@@ -519,6 +519,27 @@ def test_sparse_tensors() -> None:
     twice(small, lambda x, y: (x.relu().to_sparse() @ y.T).relu() + 1)
 
 
+def test_sparse_gradients() -> None:
+    """The element that a sparse gradient has for its blanks is filled by a call that waits."""
+
+    def trained(run: Any) -> Any:
+        pc.manual_seed(0)
+        table = nn.Embedding(10, 3, sparse=True)
+        optimizer = optim.SGD(table.parameters(), lr=0.1)
+
+        def step(rows: Any) -> Any:
+            optimizer.zero_grad()
+            loss = table(rows).square().sum()
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        step = run(step)
+        return [step(T([k, 1, k])) for k in range(4)], table.weight
+
+    assert_same(trained(compile), trained(lambda step: step))
+
+
 def test_kernels_of_python_run_in_time() -> None:
     order: list[str] = []
 

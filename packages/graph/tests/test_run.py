@@ -138,6 +138,36 @@ def test_nothing_is_allocated_after_the_first_runs(
     assert (done.stderr, done.stdout) == ("", "0 1\n")
 
 
+def test_nothing_is_allocated_by_a_step_of_an_optimizer(
+    compiled: Callable[..., Path], libraries: str, tmp_path: Path
+) -> None:
+    """With operators that take lists, indices, random numbers, and many parameters."""
+    if "-fsanitize" in os.environ.get("PLAIT_BUILD_FLAGS", ""):
+        pytest.skip("the sanitizer has malloc")
+    table, wide = nn.Embedding(10, 8), nn.Linear(16, 5000)
+    last = nn.Sequential(nn.Dropout(0.5), nn.Linear(5000, 2), nn.LayerNorm(2))
+    parameters = [*table.parameters(), *wide.parameters(), *last.parameters()]
+    optimizer = optim.AdamW(parameters, lr=0.01, amsgrad=True)
+
+    def step(rows: Any) -> Any:
+        optimizer.zero_grad()
+        words = table(rows)
+        both = pc.cat([words, words[pc.tensor([1, 0, 1])].relu()], 1)
+        loss = nn.functional.cross_entropy(last(wide(both + pc.rand(16))), rows.clamp(max=1))
+        loss.backward()
+        nn.utils.clip_grad_norm_(parameters, 1.0)
+        optimizer.step()
+        return loss
+
+    path = tmp_path / "step.safetensors"
+    export(step, (pc.tensor([1, 2, 3]),), path, training=True)
+    program = compiled("allocations", HERE / "programs" / "allocations.cpp")
+    for threads in ("1", "2"):
+        command = [program, path, libraries, threads]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert (done.stderr, done.stdout) == ("", "0 1\n"), threads
+
+
 @pytest.mark.parametrize("options", [(), ("--map",), ("--threads", "1")])
 def test_inference_as_in_python(
     network: Network, command: Any, tmp_path: Path, options: tuple[str, ...]

@@ -1,6 +1,7 @@
 // The words about shapes, strides, windows and slices.
 #include <cstring>
 #include <numeric>
+#include <string_view>
 
 #include "words.hpp"
 
@@ -71,7 +72,7 @@ Dims dense_strides(const plait_tensor *t) {
   return out;
 }
 Dims format_strides(const Scope &x, const char *memory_format, Ints shape, Ints preserved) {
-  const std::string format = memory_format;
+  const std::string_view format = memory_format;
   if (format == "preserve_format") return Dims(preserved);
   if (format == "contiguous_format") return contiguous_strides(shape);
   const int64_t ndim = format == "channels_last" ? 4 : format == "channels_last_3d" ? 5 : 0;
@@ -79,11 +80,11 @@ Dims format_strides(const Scope &x, const char *memory_format, Ints shape, Ints 
     fail(x, PLAIT_VALUE_ERROR,
          "`memory_format` must be contiguous_format, preserve_format, channels_last or "
          "channels_last_3d; got " +
-             format);
+             std::string(format));
   if (shape.size() != ndim)
     fail(x, PLAIT_SHAPE_ERROR,
-         "`memory_format` " + format + " requires " + show(ndim) + " dimensions, got shape " +
-             show(shape));
+         "`memory_format` " + std::string(format) + " requires " + show(ndim) +
+             " dimensions, got shape " + show(shape));
   Dims out(ndim, 0);
   out[1] = 1;
   int64_t step = std::max<int64_t>(shape[1], 1);

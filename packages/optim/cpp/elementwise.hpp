@@ -63,11 +63,11 @@ int64_t step_number(const plait_value *in, uint32_t i) {
   return steps.u.is[steps.n == 1 ? 0 : i];
 }
 
-// The rules of all parameters.
+// The rules of all parameters, until the next call.
 template <class Spec>
-std::vector<typename Spec::Rule> rules_of(const Lists &l, const plait_value *in) {
+const std::vector<typename Spec::Rule> &rules_of(const Lists &l, const plait_value *in) {
   using R = typename Spec::Rule;
-  std::vector<R> rules;
+  std::vector<R> &rules = scratch<R>();
   rules.reserve(l.length);
   int64_t before = 0;
   for (uint32_t i = 0; i < l.length; i++) {
@@ -95,7 +95,7 @@ struct ElementwiseUpdate final : Update {
   void apply(uint32_t i, void *const *data, int64_t n) const override {
     loops().template of<R>(is_wide(lists.at(0, i)->dl.dtype))(rules[i], data, n);
   }
-  std::vector<R> rules;
+  const std::vector<R> &rules;
 };
 
 template <class Spec>

@@ -3,7 +3,18 @@
 #define PLAIT_OPTIM_LISTS_HPP
 #include <plait/plait.hpp>
 
+#include <vector>
+
 namespace plait::optim {
+
+// An empty list that keeps its memory for the next call of this thread, so that a step allocates
+// nothing. There is one for each type.
+template <class T>
+std::vector<T> &scratch() {
+  static thread_local std::vector<T> list;
+  list.clear();
+  return list;
+}
 
 enum { max_operands = 5 };
 

@@ -54,7 +54,7 @@ plait_status shape(plait_call *call) {
 // Pieces are cut by size alone and added up in order: the sum does not depend on threads.
 plait_status kernel(plait_call *call) {
   return border(call->thread, "grad_norm", [&]() -> plait_status {
-    std::vector<Piece> pieces;
+    std::vector<Piece> &pieces = scratch<Piece>();
     for (uint32_t i = 0; i < call->in[0].n; i++) {
       const plait_tensor *t = call->in[0].u.ts[i];
       const int64_t n = numel(t);

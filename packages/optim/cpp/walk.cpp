@@ -91,7 +91,7 @@ void apply(const Update &update, const Piece &piece) {
 // Two parameters that share bytes (a parameter given twice, a view of another) must be updated one
 // after the other.
 bool share_memory(const Lists &lists) {
-  std::vector<std::pair<const char *, const char *>> ranges;
+  auto &ranges = scratch<std::pair<const char *, const char *>>();
   for (uint32_t i = 0; i < lists.length; i++) {
     const plait_tensor *p = lists.at(0, i);
     if (numel(p) == 0) continue;
@@ -112,12 +112,13 @@ bool share_memory(const Lists &lists) {
 // jobs.
 struct Plan {
   const Update *update;
-  std::vector<Piece> pieces;
-  std::vector<size_t> starts;
+  std::vector<Piece> &pieces;
+  std::vector<size_t> &starts;
 };
 
 Plan make_plan(const Update &update) {
-  Plan plan{&update, {}, {0}};
+  Plan plan{&update, scratch<Piece>(), scratch<size_t>()};
+  plan.starts.push_back(0);
   int64_t filled = 0;
   for (uint32_t i = 0; i < update.lists.length; i++) {
     const bool flat = is_flat(update.lists, i);

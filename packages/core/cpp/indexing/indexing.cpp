@@ -2,6 +2,8 @@
 // Integer arrays are broadcast together, a bool mask stands for the integer arrays of its true
 // positions, None for a whole dimension. The broadcast dimensions stand where the indexed ones
 // stood if those are adjacent, else in front (NumPy's rule).
+#include <new>
+
 #include "kernel/indices.h"
 #include "pointwise/math.h"
 
@@ -20,7 +22,12 @@ struct Axis {  // one index array for one dimension of self
 class Walk {
  public:
   plait_status plan(const plait_call *c, const DLTensor *self, const plait_value &list);
-  ~Walk() { delete[] axes_; }
+  Walk() = default;
+  Walk(const Walk &) = delete;
+  Walk &operator=(const Walk &) = delete;
+  ~Walk() {
+    for (int i = 0; i < n_axes_; i++) axes_[i].~Axis();
+  }
 
   int ndim() const { return outer_ + b_ndim_ + inner_; }
   const int64_t *shape() const { return shape_; }
@@ -45,6 +52,7 @@ class Walk {
   plait_status broadcast(const plait_call *c);
   plait_status make_offsets(const plait_call *c, const DLTensor *self);
 
+  Workspace memory_;  // of the axes
   Axis *axes_ = nullptr;
   int n_axes_ = 0;
   int64_t b_shape_[kMost];
@@ -91,7 +99,8 @@ plait_status Walk::make_offsets(const plait_call *c, const DLTensor *self) {
 }
 
 plait_status Walk::plan(const plait_call *c, const DLTensor *self, const plait_value &list) {
-  axes_ = new Axis[kMost];
+  PLAIT_TRY(memory_.take(c, kMost * sizeof(Axis)));
+  axes_ = memory_.as<Axis>();
   bool indexed[kMost] = {};
   int dim = 0;
   for (uint32_t i = 0; i < list.n; i++) {
@@ -103,7 +112,8 @@ plait_status Walk::plan(const plait_call *c, const DLTensor *self, const plait_v
     if (dim >= self->ndim)
       return PLAIT_FAIL(c, PLAIT_INDEX_ERROR, "too many indices for a tensor of %d dimensions",
                         self->ndim);
-    Axis &a = axes_[n_axes_++];
+    Axis &a = *new (axes_ + n_axes_) Axis;
+    n_axes_++;
     PLAIT_TRY(a.values.read(c, &t->dl, self->shape[dim], dim));
     a.dim = dim;
     a.ndim = t->dl.ndim;

@@ -311,8 +311,8 @@ void Program::end_run() {
           if (v >= 0) tensors_[size_t(v)] = Tensor();
 }
 
-// A node of the program writes a new value to memory that is there already, which eager calls do not
-// count. Caches compare all of a version, and the low half is what users see.
+// A node of the program writes a new value to memory that is there already, which eager calls do
+// not count. Caches compare all of a version, and the low half is what users see.
 void Program::set_version(const Value &v, plait_tensor *t, uint64_t version) const {
   if (v.memory < 0 || memories_[size_t(v.memory)].where != Where::output) return;
   uint64_t *at = &t->storage->version;

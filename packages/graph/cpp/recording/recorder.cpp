@@ -119,9 +119,13 @@ std::string Recorder::name_of(plait_tensor *t) {
   if (t->slot[3] && problem_.empty()) problem_ = "a tensor is sparse; a graph has dense ones";
   if (std::string known = find(t); !known.empty()) return known;
   const auto memory = memories_.find(t->storage);
+  const bool is_known =
+      memory != memories_.end() && (!memory->second.is_outside || memory->second.is_argument);
+  if (is_known && !memory->second.first.empty() && same(memory->second.first_dtype, t->dl.dtype)) {
+    reads_offsets_ |= memory->second.is_argument;
+    return as_strided(t, memory->second);
+  }
   if (memory != memories_.end() && !memory->second.is_outside) {
-    if (!memory->second.first.empty() && same(memory->second.first_dtype, t->dl.dtype))
-      return as_strided(t, memory->second);
     if (problem_.empty()) problem_ = "a view was made that no operator made, of another dtype";
   }
   if (inner_.count(t->storage) && problem_.empty())
@@ -133,9 +137,11 @@ std::string Recorder::name_of(plait_tensor *t) {
   const std::string name = "w" + std::to_string(outside_.size());
   outside_.push_back({name, Tensor::share(t), value_text(name, t)});
   names_[t->storage].emplace(key(t), name);
-  if (memory == memories_.end())
-    memories_.emplace(
-        t->storage, Memory{Ref<plait_storage>::share(t->storage), true, false, std::string(), {}});
+  if (memory == memories_.end()) {
+    const bool at_start = t->dl.data == t->storage->data;
+    memories_.emplace(t->storage, Memory{Ref<plait_storage>::share(t->storage), true, false,
+                                         at_start ? name : std::string(), t->dl.dtype});
+  }
   return name;
 }
 
@@ -283,8 +289,9 @@ plait_status Recorder::record(plait_call *c) {
   if (g && ((c->op->flags & PLAIT_OP_RANDOM) || offset_of(g) != before.offset)) {
     Drawn &last = drawn_from(g);
     if (before.seed != last.seed || before.offset < last.offset)
-      refuse(c, "the function has set the random generator, as by manual_seed(), set_rng_state(), "
-                "or a checkpoint of layers that draw; a graph goes on from where the generator is");
+      refuse(c,
+             "the function has set the random generator, as by manual_seed(), set_rng_state(), "
+             "or a checkpoint of layers that draw; a graph goes on from where the generator is");
     last = {g, g->seed, offset_of(g)};
   }
   bool is_new = false;

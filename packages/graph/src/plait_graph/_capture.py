@@ -256,13 +256,13 @@ def record(
     with _optimizer_steps(capture) as steps:
         with _called_modules() as modules, running(capture, reads):
             result = function(*args, **kwargs)
-            n_nodes = n_forward = capture.size
         leaves, structure = tree_flatten(result)
         if any(type(leaf) is SymbolicSize for leaf in leaves):
             leaves = [int(leaf) if type(leaf) is SymbolicSize else leaf for leaf in leaves]
             result = tree_unflatten(leaves, structure)
         own = [leaf for leaf in leaves if isinstance(leaf, pc.Tensor)]
         names = [capture.name_of(tensor) for tensor in own]
+        n_nodes = n_forward = capture.size  # a result may be a view that no operator made
         places = _given_back(capture, own, names, given)
         computed = [t for t, place in zip(own, places, strict=True) if type(place) is Name]
         gradients: dict[str, str] = {}

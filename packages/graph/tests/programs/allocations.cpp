@@ -43,7 +43,7 @@ int main(int argc, char **argv) {
   plait_run_settings settings{};
   settings.size = sizeof settings;
   settings.libraries = argv[2];
-  settings.threads = 1;
+  settings.threads = argc > 3 ? uint32_t(std::atoi(argv[3])) : 1;
   plait_run *run = nullptr;
   int code = plait_run_open(argv[1], &settings, &run);
   for (uint32_t i = 0; !code && i < plait_run_count(run, PLAIT_RUN_INPUT); i++) {
