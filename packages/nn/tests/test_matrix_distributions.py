@@ -148,3 +148,18 @@ def test_what_wishart_refuses():
         d.Wishart(t(3.0))
     with pytest.raises(ValueError, match="two dimensions"):
         d.Wishart(t(3.0), t([1.0]))
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_wishart_draws_the_numbers_below_the_diagonal(size: int) -> None:
+    factor = (pc.eye(size) + 0.3 * pc.ones(size, size).tril(-1)).double()
+    distribution = d.Wishart(t([5.0, 6.0]), scale_tril=factor)
+    pc.manual_seed(3)
+    sample = distribution._bartlett_sampling((4,))
+    pc.manual_seed(3)
+    squares = d.Chi2(t([[5.0], [6.0]]) - pc.arange(size)).sample((4,))
+    root = pc.diag_embed(squares.sqrt())
+    rows, columns = pc.tril_indices(size, size, -1)
+    root[..., rows, columns] = pc.randn(4, 2, len(rows), dtype=pc.float64)
+    root = factor @ root
+    pc.testing.assert_close(sample, root @ root.mT)

@@ -114,13 +114,23 @@ class Wishart(ExponentialFamily):
         return values.unsqueeze(-1).unsqueeze(-1)
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        return self._bartlett_sampling(sample_shape)
+
+    # by PyTorch's name, which libraries call
+    def _bartlett_sampling(self, sample_shape: Sequence[int] = ()) -> Tensor:
         # Bartlett: normal numbers below a diagonal of roots of chi-squared ones
         size = self._event_shape[-1]
         df = self.df
         degrees = df.unsqueeze(-1) - pc.arange(size, dtype=df.dtype, device=df.device)
         squares = Gamma(degrees / 2, pc.full_like(degrees, 0.5)).rsample(sample_shape)
         factor = self._unbroadcasted_scale_tril
-        noise = normal_noise(factor, self._extended_shape(sample_shape)).tril(-1)
+        shape = self._extended_shape(sample_shape)
+        count = size * (size - 1) // 2
+        draws = normal_noise(factor, (*shape[:-2], count))
+        numbers = pc.cat((draws, factor.new_zeros((*shape[:-2], 1))), -1)
+        places = pc.full((size, size), count, device=df.device)
+        places[tuple(pc.tril_indices(size, size, -1))] = pc.arange(count, device=df.device)
+        noise = numbers[..., places]  # the last number, 0, is on and above the diagonal
         tiny = pc.finfo(squares.dtype).tiny
         root = factor @ (noise + pc.diag_embed(squares.clamp(min=tiny).sqrt()))
         return root @ root.mT
