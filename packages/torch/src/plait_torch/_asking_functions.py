@@ -108,16 +108,17 @@ def _template(free: tuple[str, ...]) -> CodeType:
     return code
 
 
+def _with_code(function: FunctionType, code: CodeType) -> FunctionType:
+    result = FunctionType(
+        code, function.__globals__, function.__name__, function.__defaults__, function.__closure__
+    )
+    result.__kwdefaults__ = function.__kwdefaults__
+    return result
+
+
 def _asker(function: FunctionType, public_function: Any) -> Any:
     """Return code that calls the handlers of a function, and its own code if none answers."""
-    own = FunctionType(
-        function.__code__,
-        function.__globals__,
-        function.__name__,
-        function.__defaults__,
-        function.__closure__,
-    )
-    own.__kwdefaults__ = function.__kwdefaults__
+    own = _with_code(function, function.__code__)
     ask = overrides.ask
 
     def asking(*args: Any, **kwargs: Any) -> Any:
@@ -164,6 +165,12 @@ def _restore() -> None:
         function.__code__ = own
         function.__dict__.pop("__signature__", None)
     _codes.clear()
+
+
+def own(function: Any) -> Any:
+    """Return a function of Python as it is without the code that asks."""
+    code = _codes.get(function)
+    return function if code is None else _with_code(function, code)
 
 
 def are_asking() -> bool:

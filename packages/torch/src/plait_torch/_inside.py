@@ -84,14 +84,16 @@ class _ExcludeDispatchKeyGuard(nullcontext[None]):
     """A context manager without effect, as no functions are registered for these keys."""
 
 
-def _get_tracing_state() -> None:
-    """Return None: nothing is traced."""
-    return None
+def _get_tracing_state() -> Any:
+    """Return the scopes of the trace that this thread makes; None: it makes none."""
+    from plait_torch import _traced_graph
+
+    return _traced_graph.tracing_state()
 
 
 def _is_tracing() -> bool:
-    """Return False: nothing is traced."""
-    return False
+    """Return whether this thread makes a trace."""
+    return _get_tracing_state() is not None
 
 
 def _show_config() -> str:

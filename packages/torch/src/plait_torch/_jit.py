@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from typing import Any, Final, TypeVar
 
 import plait
-from plait_torch import _torchscript
+from plait_torch import _torchscript, _traced_graph
 from plait_torch._futures import Future
 from plait_torch._torchscript import (
     Error,
@@ -31,6 +31,7 @@ __all__ = [
     "ScriptModule",
     "TracerWarning",
     "_copy_to_script_wrapper",
+    "_get_trace_graph",
     "_overload",
     "_overload_method",
     "_script_if_tracing",
@@ -60,6 +61,7 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+_get_trace_graph = _traced_graph.get_trace_graph
 _isinstance = isinstance
 
 
@@ -293,5 +295,5 @@ def is_scripting() -> bool:
 
 
 def is_tracing() -> bool:
-    """Return False: nothing is traced."""
-    return False
+    """Return whether `_get_trace_graph` runs in this thread."""
+    return _traced_graph.tracing_state() is not None
