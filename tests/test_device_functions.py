@@ -190,7 +190,7 @@ def test_what_waits_for_the_device_cannot_be_recorded(cache: None) -> None:
         y = x + 1
     graph.replay()
     assert y.tolist() == [2, 2]
-    with pytest.raises(RuntimeError, match="recorded already"):
+    with pytest.raises(RuntimeError, match="already been captured"):
         graph.begin()
     with pytest.raises(RuntimeError, match="without `begin`"):
         graph.end()

@@ -165,7 +165,7 @@ def test_copies_keep_grad_and_whether_it_is_required() -> None:
     assert (deep.requires_grad, deep.grad.tolist()) == (True, [2, 2])  # type: ignore[union-attr]
     assert deep.grad is not x.grad
     assert pickle.loads(pickle.dumps(x)).requires_grad
-    text = r"a tensor with a history cannot be copied deeply; detach\(\) it first"
+    text = r"a tensor that is not a leaf does not support deepcopy; call detach\(\) first"
     with pytest.raises(RuntimeError, match=text):
         copy.deepcopy(x * 2)
     back = pickle.loads(pickle.dumps(x * 2))

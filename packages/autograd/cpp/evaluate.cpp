@@ -24,8 +24,10 @@ inline void fill_zeros(plait_thread *thread, const Node *n, Gradients &gradients
   const std::string origin = e->origin ? e->origin : "", text = e->message;
   const size_t skip = origin.empty() ? 0 : origin.size() + 2;  // "origin: "
   const std::string result = where(n);
+  const bool named = !(n->op->flags & PLAIT_OP_INTERNAL);
   raise(thread, e->code, origin, "%s (in the derivative of %s%s%s)",
-        text.substr(std::min(skip, text.size())).c_str(), written_name(n->op, n->form).c_str(),
+        text.substr(std::min(skip, text.size())).c_str(),
+        named ? written_name(n->op, n->form).c_str() : "a call",
         result.empty() ? "" : ", called", result.c_str());
 }
 
@@ -102,10 +104,11 @@ void evaluate(const Evaluation &e, Node *n, uint64_t need, Gradients &gradients,
     case Kind::constant: return gradients.clear();
     case Kind::missing: {
       const auto *m = static_cast<MissingNode *>(n);
-      raise(e.thread, PLAIT_NOT_IMPLEMENTED, written_name(m->op, m->form),
+      const bool named = !(m->op->flags & PLAIT_OP_INTERNAL);
+      raise(e.thread, PLAIT_NOT_IMPLEMENTED, error_name(m->op, m->form),
             "the derivative of %s is not implemented; detach() its inputs if no gradient should "
             "pass%s",
-            m->op->name, made_at(n).c_str());
+            named ? m->op->name : "a call", made_at(n).c_str());
     }
   }
 }

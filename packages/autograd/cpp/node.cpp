@@ -227,6 +227,10 @@ std::string written_name(const plait_op *op, uint32_t form) {
   return name.substr(0, name.find('.')) + "_";
 }
 
+std::string error_name(const plait_op *op, uint32_t form) {
+  return op->flags & PLAIT_OP_INTERNAL ? "backward" : written_name(op, form);
+}
+
 std::string node_name(const Node *n) {
   switch (n->kind) {
     case Kind::leaf: return "AccumulateGrad";

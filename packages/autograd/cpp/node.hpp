@@ -195,6 +195,9 @@ std::string device_text(DLDevice);  // "cpu", "meta"
 bool fits(const Layout &layout, const plait_tensor *tensor) noexcept;
 // The operator's name as the user wrote it: `add_` for the in-place form.
 std::string written_name(const plait_op *op, uint32_t form);
+// What an error of a backward pass begins with: that name, but a user has not called a part of
+// other operators, so "backward" for one.
+std::string error_name(const plait_op *op, uint32_t form);
 std::string node_name(const Node *node);
 // The name by the function of which the node is the last step, else `node_name`.
 std::string step_name(const Node *node);

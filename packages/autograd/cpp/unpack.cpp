@@ -22,15 +22,16 @@ plait_tensor *shadow(plait_thread *thread, const Layout &l) {
 }
 
 [[noreturn]] void freed(plait_thread *thread, const OpNode *n) {
-  raise(thread, PLAIT_ERROR, written_name(n->op, n->form),
-        "backward came a second time, but what the derivative needs was freed after the "
-        "first; call the first backward with retain_graph=True%s (Trying to backward through the "
-        "graph a second time)",
-        made_at(n).c_str());
+  const std::string name = error_name(n->op, n->form);
+  raise(thread, PLAIT_ERROR, name,
+        "%s ran a second time, but the values that were saved for it were freed after the first; "
+        "call the first backward with retain_graph=True%s (Trying to backward through the graph a "
+        "second time)",
+        name == "backward" ? "it" : "backward", made_at(n).c_str());
 }
 
 [[noreturn]] void freed_before_access(plait_thread *thread, const OpNode *n) {
-  raise(thread, PLAIT_ERROR, written_name(n->op, n->form),
+  raise(thread, PLAIT_ERROR, error_name(n->op, n->form),
         "the saved tensors of this node were freed by a backward pass; call it with "
         "retain_graph=True to read them after it%s (Trying to backward through the graph a second "
         "time, or directly access saved tensors after they have already been freed)",
@@ -47,7 +48,7 @@ plait_tensor *shadow(plait_thread *thread, const Layout &l) {
   const bool known = write_after(t->storage, saved.version, n->sequence, &write);
   if (known) by = "`" + write.name + "`" + write.line;
   const std::string output = where(n);
-  raise(thread, PLAIT_ERROR, written_name(n->op, n->form),
+  raise(thread, PLAIT_ERROR, error_name(n->op, n->form),
         "%s (%s, shape %s), which the derivative needs, was overwritten by %s after it was "
         "saved%s%s (modified by an inplace operation: it is at version %llu, saved at version "
         "%llu); use the out-of-place form of the "

@@ -155,7 +155,7 @@ def test_a_second_backward_needs_retain_graph():
     y = (x * x).sum()
     y.backward(retain_graph=True)
     y.backward()
-    with pytest.raises(RuntimeError, match=r"mul: backward came a second time.*retain_graph=True"):
+    with pytest.raises(RuntimeError, match=r"mul: backward ran a second time.*retain_graph=True"):
         y.backward()
     np.testing.assert_array_equal(x.grad.numpy(), [4, 8])
 

@@ -29,7 +29,7 @@ def function_returning(make):
 @pytest.mark.parametrize(
     ("result", "message"),
     [
-        (lambda g: (g, g), "must be None, since the argument was no tensor"),
+        (lambda g: (g, g), "must be None, since the argument was not a tensor"),
         (lambda g: (g,), "one gradient .or None. for each of the 2 arguments"),
         (
             lambda g: (pc.ones(5, dtype=pc.float64), None),

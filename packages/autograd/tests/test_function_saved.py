@@ -52,7 +52,7 @@ def test_saved_tensors_are_freed_after_the_pass():
     y = Exp.apply(x)
     y.backward(retain_graph=True)
     y.backward()
-    with pytest.raises(RuntimeError, match="ExpBackward: backward came a second time"):
+    with pytest.raises(RuntimeError, match="ExpBackward: backward ran a second time"):
         y.backward()
 
 

@@ -209,7 +209,7 @@ def test_a_forward_jacobian_can_be_differentiated_and_be_empty() -> None:
     assert pa.grad(result.sum(), x)[0].tolist() == [12.0, 18.0]
     empty = pc.zeros(0, dtype=pc.float64)
     assert F.jacobian(lambda x: x.sum(), empty, strategy="forward-mode").shape == (0,)
-    with pytest.raises(RuntimeError, match="exclude each other"):
+    with pytest.raises(RuntimeError, match="needs strategy"):
         F.jacobian(lambda x: x, x, strict=True, strategy="forward-mode")
     with pytest.raises(ValueError, match=r"`strategy` must be .* got 'both'"):
         F.jacobian(lambda x: x, x, strategy="both")

@@ -115,7 +115,7 @@ def test_what_cannot_be_recorded_is_an_error_and_the_device_goes_on() -> None:
     with pytest.raises(ValueError, match="default stream cannot be recorded"):
         cuda.CUDAGraph().capture_begin()
     graph, _ = record(lambda: x + 1)
-    with pytest.raises(RuntimeError, match="it was recorded already"):
+    with pytest.raises(RuntimeError, match="already been captured"):
         graph.capture_begin()
     assert not cuda.is_current_stream_capturing()
     assert (x + 1).cpu().tolist() == [2.0] * 3

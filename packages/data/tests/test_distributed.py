@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -158,3 +161,16 @@ def test_stacked_tensors_are_gathered_as_a_whole():
 def test_stack_errors(args, kwargs, text):
     with pytest.raises(ValueError, match=f"StackDataset: .*{text}"):
         StackDataset(*args, **kwargs)
+
+
+def test_the_process_group_gives_size_and_rank(monkeypatch) -> None:
+    group = SimpleNamespace(
+        is_initialized=lambda: True, get_world_size=lambda: 3, get_rank=lambda: 2
+    )
+    monkeypatch.setitem(sys.modules, "plait_distributed", group)
+    sampler = DistributedSampler(range(6), shuffle=False)
+    assert (sampler.num_replicas, sampler.rank, list(sampler)) == (3, 2, [2, 5])
+    assert list(DistributedSampler(range(6), 2, 0, shuffle=False)) == [0, 2, 4]
+    group.is_initialized = lambda: False
+    with pytest.raises(ValueError, match="init_process_group"):
+        DistributedSampler(range(6))

@@ -302,7 +302,7 @@ def test_no_worker_info():
         ({"prefetch_factor": 2}, "`prefetch_factor` requires num_workers > 0; got 2"),
         ({"persistent_workers": True}, "`persistent_workers` requires num_workers > 0"),
         ({"multiprocessing_context": "spawn"}, "`multiprocessing_context` requires"),
-        ({"sampler": [0], "shuffle": True}, "`sampler` and `shuffle` exclude each other"),
+        ({"sampler": [0], "shuffle": True}, "give `sampler` or `shuffle`, not both"),
         ({"batch_sampler": [[0]], "batch_size": 2}, "`batch_sampler` excludes .*batch_size=2"),
         ({"batch_sampler": [[0]], "shuffle": True}, "`batch_sampler` excludes .*shuffle=True"),
         ({"batch_sampler": [[0]], "drop_last": True}, "`batch_sampler` excludes"),

@@ -74,7 +74,7 @@ def test_objects(ranks: Any) -> None:
 def test_wrong_arguments_of_objects_and_messages() -> None:
     with pytest.raises(ValueError, match="must be a list of 1"):
         dist.all_gather_object([], 1)
-    with pytest.raises(ValueError, match="another rank, got the own one"):
+    with pytest.raises(ValueError, match="rank of another process; got this one's"):
         dist.send(pc.ones(1), 0)
     with pytest.raises(ValueError, match="there is no other rank"):
         dist.recv(pc.ones(1))

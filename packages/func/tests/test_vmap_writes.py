@@ -466,7 +466,7 @@ def test_draws_into_a_tensor_of_an_outer_call(draw: str) -> None:
         for inner in ("error", "different", "same"):
             call = vmap(f(inner), randomness=outer)
             if "error" in (outer, inner) or inner == "different":
-                text = "draws random numbers|cannot hold other random numbers"
+                text = "draws random numbers|cannot hold different random numbers"
                 with pytest.raises(RuntimeError, match=text):
                     call(pc.zeros(3, 8))
                 continue

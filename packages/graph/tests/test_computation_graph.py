@@ -157,7 +157,7 @@ def test_what_is_used_is_not_removed() -> None:
     assert len(graph.nodes) == 2
     other = Node("relu", [X], [Value("1")])
     for call in (graph.remove, lambda node: graph.insert(other, before=node)):
-        with pytest.raises(ArgumentError, match="is no node of this graph"):
+        with pytest.raises(ArgumentError, match="is not a node of this graph"):
             call(other)
 
 
@@ -342,7 +342,7 @@ def changed(change: str, to: str) -> str:
 @pytest.mark.parametrize(
     ("text", "error"),
     [
-        ("", "this is no JSON"),
+        ("", "this is not JSON"),
         ("[]", "an object with `plait_graph`, a version, is required"),
         ("{}", "an object with `plait_graph`"),
         (
@@ -368,13 +368,16 @@ def changed(change: str, to: str) -> str:
         (changed('"op": "relu"', '"op": "r"'), "node 2, r: there is no operator 'r'"),
         (changed('"form": "inplace"', '"form": "x"'), "node 1, add: `form` must be one of"),
         (changed('"in": ["%1"]', '"in": "%1"'), "node 2, relu: `in` must be a list"),
-        (changed('"in": ["%1"]', '"in": ["x"]'), "node 2, relu: this is no argument: 'x'"),
-        (changed('"in": ["%1"]', '"in": [[[1]]]'), "relu: a list in a list is no argument"),
-        (changed('"in": ["%1"]', '"in": [{"a": 1}]'), "relu: this is no argument: {'a': 1}"),
+        (changed('"in": ["%1"]', '"in": ["x"]'), "node 2, relu: this is not an argument: 'x'"),
+        (changed('"in": ["%1"]', '"in": [[[1]]]'), "relu: a list in a list is not an argument"),
+        (changed('"in": ["%1"]', '"in": [{"a": 1}]'), "relu: this is not an argument: {'a': 1}"),
         (changed('"in": ["%1"]', '"in": [{"dtype": "x"}]'), "graph, node 2, relu: .*x"),
-        (changed('"in": ["%1"]', '"in": [NaN]'), "NaN is no JSON"),
-        (changed('"in": ["%1"]', f'"in": [{2**63}]'), "relu: this is no argument: 9223"),
-        (changed('"in": ["%1"]', f'"in": [{"9" * 5000}]'), "this is no JSON|this is no argument"),
+        (changed('"in": ["%1"]', '"in": [NaN]'), "NaN is not JSON"),
+        (changed('"in": ["%1"]', f'"in": [{2**63}]'), "relu: this is not an argument: 9223"),
+        (
+            changed('"in": ["%1"]', f'"in": [{"9" * 5000}]'),
+            "this is not JSON|this is not an argument",
+        ),
         (changed('"in": ["%1"]', '"in": [1.5]'), "relu: `self` must be a tensor, got 1.5"),
         (
             changed('"out": ["%2"]', '"out": ["%"]'),

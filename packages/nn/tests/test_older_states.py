@@ -107,7 +107,7 @@ def test_functional_call_with_names_that_the_module_does_not_have():
     plain = model(x)
     assert pc.equal(nn.functional_call(model, {"other": pc.ones(1)}, x), plain)
     assert not hasattr(model, "other")
-    with pytest.raises(TypeError, match="`factor` is no tensor, but a float"):
+    with pytest.raises(TypeError, match="`factor` is not a tensor, but a float"):
         nn.functional_call(model, {"factor": pc.tensor(4.0)}, x)
     model.factor = own = pc.tensor(2.0)
     doubled = nn.functional_call(model, {"factor": pc.tensor(4.0)}, x)

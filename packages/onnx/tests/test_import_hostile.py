@@ -103,9 +103,9 @@ def with_attribute(name, kind):
 F1 = np.ones(1, np.float32)
 REFUSED = {
     "a cycle": (net([node("Add", "x b", "a"), node("Neg", "a", "b")], outputs=("a",)), "'b' is no"),
-    "itself": (net([node("Add", "x y")]), "'y' is no input"),
+    "itself": (net([node("Add", "x y")]), "'y' is not a graph input"),
     "no name": (net([node("Neg")], inputs=("x", "")), "input of the graph has no name"),
-    "no such input": (net([node("Neg", "z")]), r"node 'n' \(Neg\): input 'z' is no input"),
+    "no such input": (net([node("Neg", "z")]), r"node 'n' \(Neg\): input 'z' is not a graph input"),
     "no such output": (net([node("Neg", "x", "z")]), "output 'y': no node"),
     "two definitions": (net([node("Neg"), node("Abs")]), r"node 'n' \(Abs\).*defined twice"),
     "no such operator": (net([node("Magic")]), r"\(Magic\).*no such operator"),

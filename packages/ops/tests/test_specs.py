@@ -172,7 +172,7 @@ def test_spec_errors(scratch: None) -> None:
         Operator("third(Tensor self) -> Tensor", doc="x", dtypes="floats")
     with pytest.raises(SpecError, match="must alias"):
         View("fourth(Tensor self) -> Tensor", doc="x")
-    with pytest.raises(SpecError, match="is no tensor"):
+    with pytest.raises(SpecError, match="is not a tensor"):
         Operator("fifth(int n) -> Tensor", doc="x").vjp("n")
     with pytest.raises(SpecError, match="`promote` must be"):
         Pointwise("sixth(Tensor self) -> Tensor", doc="x", promote="up")

@@ -204,7 +204,7 @@ class FunctionContext:
         if self._saved is None:
             result = _autograd.account(None, 0)[1]
             raise RuntimeError(
-                f"{self._name}: backward came a second time, but the tensors that "
+                f"{self._name}: backward ran a second time, but the tensors that "
                 "save_for_backward kept were freed after the first; call the first backward "
                 "with retain_graph=True" + (f" (the call was made{result})" if result else "")
             )

@@ -55,7 +55,7 @@ class _Backward:
             if gradient is not None and i not in tensors:
                 raise RuntimeError(
                     f"{self.__name__}: the gradient for argument {i} must be None, since the "
-                    f"argument was no tensor; got {type(gradient).__name__}"
+                    f"argument was not a tensor; got {type(gradient).__name__}"
                 )
         if not _autograd.retains():
             context._saved = None if context._saved else []

@@ -101,7 +101,7 @@ def finish(
     for i, (g, x) in enumerate(zip(derivatives, like, strict=True)):
         if g is None and strict:
             raise RuntimeError(
-                f"{name}: with strict=True {subject} {i} must take part in the result"
+                f"{name}: with strict=True {subject} {i} must be used to compute the result"
             )
         if create and strict and not _varies(g):
             raise RuntimeError(

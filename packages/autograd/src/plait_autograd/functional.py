@@ -67,7 +67,9 @@ def _double(
         return (None,) * len(outputs)
     if strict and len(positions) < len(rows):
         missing = next(i for i, row in enumerate(rows) if row is None)
-        raise RuntimeError(f"jvp: with strict=True input {missing} must take part in the result")
+        raise RuntimeError(
+            f"jvp: with strict=True input {missing} must be used to compute the result"
+        )
     return gradients(
         tuple(rows[i] for i in positions),
         dummies,
@@ -258,9 +260,7 @@ def jacobian(
     """
     if _strategy(strategy, "jacobian", "strategy"):
         if strict:
-            raise RuntimeError(
-                'jacobian: strict=True and strategy="forward-mode" exclude each other'
-            )
+            raise RuntimeError('jacobian: strict=True needs strategy="reverse-mode"')
         return _forward_jacobian(func, inputs, create_graph)
     stack, reshape = operator("stack"), operator("reshape")
     with enable_grad():

@@ -142,7 +142,7 @@ def start_engine(config: pytest.Config) -> None:
     provider = config.getoption("--provider")
     if provider not in (None, engine_in_force()):
         raise pytest.UsageError(
-            f"the engine in force is {engine_in_force()!r}, not {provider!r}: load it with "
+            f"the active engine is {engine_in_force()!r}, not {provider!r}: load it with "
             "--load PATH, or choose its package with PLAIT_COMPONENTS=autograd=PACKAGE"
         )
 

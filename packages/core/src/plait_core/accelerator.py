@@ -432,7 +432,9 @@ class Graph:
             RuntimeError: if the stream is recorded already, or the graph was.
         """
         if self._stream is not None or self._graph is not None:
-            raise RuntimeError("Graph: it was recorded already; make another one, or reset it")
+            raise RuntimeError(
+                "Graph: it has already been captured; create another one, or call reset()"
+            )
         stream = stream or current_stream()
         if self._pool is None:
             self._pool = binding.memory_pool(stream.device)
@@ -565,7 +567,7 @@ def _require_device(name: str, device: Any) -> binding.device:
     current = binding.current_accelerator()
     if device is None or (isinstance(device, int) and not isinstance(device, bool)):
         if current is None:
-            raise RuntimeError(f"{name}: there is no accelerator; ask is_available() first")
+            raise RuntimeError(f"{name}: there is no accelerator; check is_available() first")
         if device is None:
             return current
         count = device_count()

@@ -86,7 +86,7 @@ def check_order(
             if is_given:
                 refuse(f"`{name}` must not be given for an IterableDataset, which has no indices")
     if sampler is not None and shuffle:
-        refuse("`sampler` and `shuffle` exclude each other; got both")
+        refuse("give `sampler` or `shuffle`, not both")
     if batch_sampler is not None:
         if batch_size != 1 or shuffle or sampler is not None or drop_last:
             refuse(
@@ -419,8 +419,9 @@ class DataLoader(Shown, Generic[T_co]):
         unordered = not self.in_order and self.num_workers > 1 and not self._iterable
         if unordered and epoch is not None and epoch.yielded and not epoch.finished:
             raise RuntimeError(
-                "state_dict: with in_order=False batches come as workers finish them: there is no "
-                "place in the order to go on from. Use in_order=True, or ask between epochs"
+                "state_dict: with in_order=False batches arrive as workers finish them, so "
+                "there is "
+                "no position to resume from. Use in_order=True, or call it between epochs"
             )
         return self._order.state(epoch)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Iterator, Sized
 from typing import Any
 
@@ -21,8 +22,9 @@ class DistributedSampler(Sampler[int]):
 
     Args:
         dataset: an object with a length.
-        num_replicas: the number of processes. Both it and ``rank`` are required.
-        rank: the number of this process.
+        num_replicas: the number of processes; None: of the default process group of
+            `plait.distributed`, if there is one.
+        rank: the number of this process; None: its rank in that group.
         shuffle: draw a random order for each epoch.
         seed: the seed of the orders, the same in all processes.
         drop_last: drop an incomplete last round; otherwise it is filled with indices from the
@@ -55,10 +57,15 @@ class DistributedSampler(Sampler[int]):
         seed: int = 0,
         drop_last: bool = False,
     ) -> None:
+        groups: Any = sys.modules.get("plait_distributed")
+        if groups is not None and groups.is_initialized():
+            num_replicas = groups.get_world_size() if num_replicas is None else num_replicas
+            rank = groups.get_rank() if rank is None else rank
         if num_replicas is None or rank is None:
             raise ValueError(
-                "DistributedSampler: `num_replicas` and `rank` must be given (those of a Group's "
-                f"member: its size and rank); got {num_replicas} and {rank}"
+                "DistributedSampler: `num_replicas` and `rank` must be given, or "
+                "plait.distributed.init_process_group() called before; got "
+                f"{num_replicas} and {rank}"
             )
         num_replicas, rank, seed = _whole(num_replicas=num_replicas, rank=rank, seed=seed)
         if not 0 <= rank < num_replicas:

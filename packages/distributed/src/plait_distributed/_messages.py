@@ -15,7 +15,9 @@ def _peer(caller: str, own: Any, rank: int | None, group_rank: int | None, name:
         raise ValueError(f"{caller}: `{name}` must be given")
     peer = root_rank(caller, own, rank, group_rank, name)
     if peer == own.rank():
-        raise ValueError(f"{caller}: `{name}` must be another rank, got the own one, {rank}")
+        raise ValueError(
+            f"{caller}: `{name}` must be the rank of another process; got this one's, {rank}"
+        )
     return peer
 
 

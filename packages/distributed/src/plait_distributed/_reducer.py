@@ -128,9 +128,9 @@ class Reducer:
             more = f" and {len(missing) - 8} more" if len(missing) > 8 else ""
             self._begin()
             raise RuntimeError(
-                "DistributedDataParallel: the last backward pass gave no gradient to the "
-                f"parameters {names}{more}, so the gradients of the others were not reduced; all "
-                "outputs must take part in the loss, or find_unused_parameters=True be given"
+                "DistributedDataParallel: the last backward pass computed no gradient for the "
+                f"parameters {names}{more}, so gradients were not reduced; use all outputs in the "
+                "loss, or pass find_unused_parameters=True"
             )
         if not self._rebuilt and len(self._order) == len(self._parameters):
             self._rebuild()

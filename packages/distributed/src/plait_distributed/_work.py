@@ -117,7 +117,9 @@ class Work:
         deadline, pause = time.monotonic() + seconds, 0.0001
         while not self._query():
             if time.monotonic() > deadline:
-                raise CollectiveTimeout(f"wait: it is not done after {seconds:g} s; it goes on")
+                raise CollectiveTimeout(
+                    f"wait: the operation did not finish within {seconds:g} s; it is still running"
+                )
             time.sleep(pause)
             pause = min(pause * 2, 0.01)
 

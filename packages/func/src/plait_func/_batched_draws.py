@@ -41,8 +41,8 @@ def serve_draw(name: str, form: int, args: list[Any], targets: Any, batches: lis
         return Ellipsis  # its parts draw
     if any(each.randomness == "error" for each in levels):
         raise RuntimeError(
-            f"vmap: {public_name(name)} draws random numbers; say `randomness='different'` for "
-            "other numbers in each sample, or `'same'`"
+            f"vmap: {public_name(name)} draws random numbers; pass randomness='different' for "
+            "different numbers in each sample, or randomness='same'"
         )
     if name.partition(".")[0].endswith("_"):
         _fill(name, args, levels)
@@ -133,8 +133,9 @@ def _samples_to_fill(call: _Draw, target: Any) -> Any:
     """Return the samples of a target; one that the function has made becomes batched."""
     if samples_of(target, call.level) is None and not become_batched(target, call.level, call.size):
         raise RuntimeError(
-            f"vmap: {public_name(call.name)}: a tensor that all samples share cannot hold other "
-            "random numbers for each sample; make it in the function, as in empty_like(x) or "
+            f"vmap: {public_name(call.name)}: a tensor that all samples share cannot hold "
+            "different random numbers for each sample; create it in the function, as in "
+            "empty_like(x) or "
             "x.new_empty(size)"
         )
     return samples_of(target, call.level)

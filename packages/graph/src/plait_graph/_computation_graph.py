@@ -495,7 +495,7 @@ class Graph:
         for at, other in enumerate(self.nodes):
             if other is node:
                 return at
-        raise plait_abi.ArgumentError(f"Graph: `{node}` is no node of this graph")
+        raise plait_abi.ArgumentError(f"Graph: `{node}` is not a node of this graph")
 
     # ---- checking --------------------------------------------------------------------------------
 
@@ -577,7 +577,7 @@ class Graph:
         except plait_abi.ArgumentError as error:
             raise plait_abi.ArgumentError(f"Graph.from_json: {error}") from None
         except (TypeError, ValueError) as error:
-            raise plait_abi.ArgumentError(f"Graph.from_json: this is no JSON: {error}") from None
+            raise plait_abi.ArgumentError(f"Graph.from_json: this is not JSON: {error}") from None
         version = form.get("plait_graph") if isinstance(form, dict) else None
         if type(version) is not int:
             raise plait_abi.ArgumentError(
@@ -815,7 +815,7 @@ def _node_json(node: Node) -> dict[str, Any]:
 
 
 def _refuse_constant(name: str) -> Any:
-    raise plait_abi.ArgumentError(f'{name} is no JSON; it is written {{"float": ...}}')
+    raise plait_abi.ArgumentError(f'{name} is not JSON; it is written {{"float": ...}}')
 
 
 def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

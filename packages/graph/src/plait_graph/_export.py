@@ -282,7 +282,7 @@ def _check_apart(written: set[str], tensors: Mapping[str, pc.Tensor]) -> None:
         if len(names) > 1 and written.intersection(names):
             raise NotImplementedError(
                 f"export: {names[0]} and {names[1]} share memory, and the function writes to it; "
-                "a file stores them apart"
+                "a file would store them separately"
             )
 
 

@@ -104,7 +104,9 @@ def check_sizes(graph: Any) -> None:
     dimensions = {n for value in graph.inputs for n in value.shape or ()}
     for name in graph.sizes:
         if name not in dimensions:
-            raise plait_abi.ArgumentError(f"graph: the size {name!r} is no dimension of an input")
+            raise plait_abi.ArgumentError(
+                f"graph: the size {name!r} is not a dimension of an input"
+            )
 
 
 def _fixed_argument(argument: Any, sizes: Mapping[str, int]) -> Any:

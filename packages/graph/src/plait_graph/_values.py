@@ -355,7 +355,7 @@ def decode(form: Any, names: Mapping[str, Value | Number]) -> Argument:
         return names[form[1:]]
     if isinstance(form, list):
         if any(isinstance(each, list) for each in form):
-            raise plait_abi.ArgumentError(f"a list in a list is no argument: {_short(form)}")
+            raise plait_abi.ArgumentError(f"a list in a list is not an argument: {_short(form)}")
         return tuple(decode(each, names) for each in form)
     if isinstance(form, dict) and len(form) == 1:
         ((kind, content),) = form.items()
@@ -373,7 +373,7 @@ def decode(form: Any, names: Mapping[str, Value | Number]) -> Argument:
             parts = [decode(part, {}) for part in content]
             if all(type(part) is float for part in parts):
                 return complex(*parts)  # type: ignore[arg-type]
-    raise plait_abi.ArgumentError(f"this is no argument: {_short(form)}")
+    raise plait_abi.ArgumentError(f"this is not an argument: {_short(form)}")
 
 
 def _short(form: Any) -> str:

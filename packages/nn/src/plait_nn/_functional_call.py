@@ -196,12 +196,12 @@ def _owner_of(module: Module, name: str) -> _Owner:
         owner = getattr(owner, part) if part else owner
         if not isinstance(owner, Module):
             raise TypeError(
-                f"functional_call: `{name}`: `{part}` is no module, but a {type(owner).__name__}"
+                f"functional_call: `{name}`: `{part}` is not a module, but a {type(owner).__name__}"
             )
     for members in (owner._parameters, owner._buffers):
         if key in members:  # None, as the bias of a layer without one
             return owner, members, key, members[key]
     member = getattr(owner, key, None)
     if member is not None and not isinstance(member, Tensor):
-        raise TypeError(f"functional_call: `{name}` is no tensor, but a {type(member).__name__}")
+        raise TypeError(f"functional_call: `{name}` is not a tensor, but a {type(member).__name__}")
     return owner, owner.__dict__, key, owner.__dict__.get(key, _ABSENT)

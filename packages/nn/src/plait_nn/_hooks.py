@@ -130,7 +130,7 @@ class WrappedHook:
             return self.hook(*args, **kwargs)
         module = self.module()
         if module is None:
-            raise RuntimeError("a hook is called whose module does not exist any more")
+            raise RuntimeError("the module of this hook no longer exists")
         return self.hook(module, *args, **kwargs)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -272,7 +272,7 @@ class Operator:
         """
         for name in inputs:
             if not self.schema.argument(name).is_tensor:
-                raise SpecError(f"{self.name}: `{name}` is no tensor and has no derivative")
+                raise SpecError(f"{self.name}: `{name}` is not a tensor and has no derivative")
 
         def keep(function: Function) -> Function:
             self.vjps.append(Vjp(inputs, function, tuple(meta)))

@@ -96,6 +96,11 @@ def _elsewhere(name: str) -> str:
     """Say where an operator is that is not a function here, or a name that only programs for
     PyTorch need; nothing for another name.
     """
+    if name in ("amp", "autocast"):
+        return (
+            "; model.bfloat16() makes a model compute in bfloat16 here, and programs for PyTorch "
+            "find it under `python -m plait.torch` (plait-torch)"
+        )
     if name in _OF_PROGRAMS:
         return "; programs for PyTorch find it under `python -m plait.torch` (plait-torch)"
     from plait_abi import operator_names

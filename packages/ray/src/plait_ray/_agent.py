@@ -280,7 +280,7 @@ class Agent:
         here = first.arrive.remote(name, self.rank, self.size)
         while not ray.wait([here], timeout=_POLL)[0]:
             if time.monotonic() > deadline:
-                raise RuntimeError(f"rpc: other workers did not call shutdown in {seconds:g} s")
+                raise RuntimeError(f"rpc: other workers did not call shutdown within {seconds:g} s")
             for peer in self.peers:
                 try:
                     ray.get(peer.mailbox.describe.remote(), timeout=self.timeout)

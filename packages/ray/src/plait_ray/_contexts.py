@@ -37,7 +37,7 @@ class _Received(pa.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
         raise RuntimeError(
-            "backward: the graph goes on in another process; use "
+            "backward: the graph continues in another process; use "
             "torch.distributed.autograd.backward(context_id, roots)"
         )
 

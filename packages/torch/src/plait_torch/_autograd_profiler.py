@@ -69,7 +69,7 @@ class emit_nvtx:  # noqa: N801 - PyTorch's name
     """A class whose constructor raises: there is no CUDA."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        raise NotImplementedError("torch.autograd.profiler.emit_nvtx: there is no CUDA")
+        raise NotImplementedError("torch.autograd.profiler.emit_nvtx: CUDA is not available")
 
 
 class emit_itt:  # noqa: N801 - PyTorch's name

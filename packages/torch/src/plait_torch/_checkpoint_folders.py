@@ -92,7 +92,7 @@ def _build(target: Any, state: Any) -> Any:
 
 
 def _refuse_reference(reference: Any) -> Any:
-    raise CheckpointError("load: the index refers to a storage, which is refused")
+    raise CheckpointError("load: the index refers to a storage, which load does not allow")
 
 
 def read_index(text: bytes, name: str) -> dict[str, Any]:
@@ -117,14 +117,16 @@ def read_index(text: bytes, name: str) -> dict[str, Any]:
     try:
         metadata, _ = run(text, 0, _find, _refuse_reference, _build)
         if type(metadata) is not _Record or metadata.kind != "Metadata":
-            raise CheckpointError("it is no index of torch.distributed.checkpoint")
+            raise CheckpointError("it is not an index of torch.distributed.checkpoint")
         return _index(metadata)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         problem = f"{type(error).__name__}: {error}"
         raise CheckpointError(f"load: {name} is a damaged pickle: {problem}") from error
     except CheckpointError as error:
         problem = str(error).removeprefix("load: ")
-        raise CheckpointError(f"load: {name} is a pickle that is refused: {problem}") from error
+        raise CheckpointError(
+            f"load: {name} is a pickle that load does not allow: {problem}"
+        ) from error
 
 
 def _index(metadata: _Record) -> dict[str, Any]:
@@ -132,7 +134,7 @@ def _index(metadata: _Record) -> dict[str, Any]:
     index: dict[str, Any] = {"version": VERSION, "tensors": {}, "values": {}, "places": {}}
     for key, kind in _table(metadata["state_dict_metadata"]).items():
         if type(key) is not str or type(kind) is not _Record:
-            raise CheckpointError(f"{key!r} is no tensor and no value")
+            raise CheckpointError(f"{key!r} is neither a tensor nor a value")
         if kind.kind == "BytesStorageMetadata":
             file, begin, length = _place(places, (key, None))
             index["values"][key], index["places"][key] = file, [begin, length]
@@ -240,7 +242,7 @@ class TorchPart:
         part = _Slice(self._file, begin, length)
         if part.read(0, min(2, length)) != b"PK":
             raise CheckpointError(
-                f"load: {part.name} is no file of torch.save: the part is damaged"
+                f"load: {part.name} is not a file of torch.save: the part is damaged"
             )
         options = Options(Locations("cpu"), True, False, None, listed_globals())
         try:

@@ -66,7 +66,7 @@ def _on(storage: Any, kind: binding.dtype, offset: Any, size: Any, stride: Any) 
 
 def _no_hooks(hooks: Any) -> None:
     if hooks:
-        raise CheckpointError("load: a tensor with hooks is refused; nothing was executed")
+        raise CheckpointError("load: a tensor with hooks is not allowed; nothing was executed")
 
 
 def _tensor(storage: Any, offset: Any, size: Any, stride: Any) -> plait.Tensor:
@@ -102,7 +102,7 @@ def _lazy(tensor: plait.Tensor, metadata: Any) -> plait.Tensor:
     """Return the conjugate or the negative that PyTorch's lazy tensor stands for."""
     if isinstance(metadata, dict) and metadata and tensor.device.type != "meta":
         if tensor.numel() * tensor.dtype.itemsize > tensor._storage_extent()[1]:
-            raise CheckpointError("load: an expanded tensor noted as conjugated is refused")
+            raise CheckpointError("load: an expanded tensor marked as conjugated is not allowed")
         tensor = meant(tensor, metadata)
     return tensor
 
@@ -143,7 +143,7 @@ def _from_type(function: Any, kind: Any, args: Any, state: Any) -> Any:
         return function.call(*args)
     if function in _BUILDERS.values():  # as Python's own unpickler gets it
         return function(*args)
-    raise CheckpointError("load: a tensor is built by a function that is refused")
+    raise CheckpointError("load: a tensor is rebuilt by a function that load does not allow")
 
 
 def _variable(data: Any, *state: Any) -> plait.Tensor:

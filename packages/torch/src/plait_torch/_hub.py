@@ -70,7 +70,7 @@ _directory = ""
 
 
 def _refuse(name: str, way: str) -> NoReturn:
-    raise NotImplementedError(f"torch.hub.{name}: plait takes nothing from the network; {way}")
+    raise NotImplementedError(f"torch.hub.{name}: plait downloads nothing; {way}")
 
 
 def load(repo_or_dir: Any, model: Any, *args: Any, **kwargs: Any) -> NoReturn:

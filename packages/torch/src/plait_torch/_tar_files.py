@@ -107,7 +107,7 @@ def _find(module: str, name: str) -> Any:
 
 def _pickle(data: bytes, position: int) -> tuple[Any, int]:
     def refuse(reference: Any) -> Any:
-        raise CheckpointError("load: a record refers to an object, which is refused")
+        raise CheckpointError("load: a record refers to an object, which load does not allow")
 
     return run(data, position, _find, refuse, lambda old, state: NotImplemented)
 

@@ -114,7 +114,7 @@ def dtype_of(kind: Any, request: str) -> Any:
     if not isinstance(kind, str):
         return kind
     if device_of(kind) == "cuda" and not plait.cuda.is_available():
-        raise RuntimeError(f"{request}: {kind} needs CUDA; ask torch.cuda.is_available() first")
+        raise RuntimeError(f"{request}: {kind} needs CUDA; check torch.cuda.is_available() first")
     name = kind.removeprefix("torch.").removeprefix("cuda.")
     if name in _NAMES:
         return getattr(plait, _NAMES[name])

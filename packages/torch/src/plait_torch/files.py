@@ -47,7 +47,9 @@ def described(reference: Any) -> tuple[str, str, str, int, Any]:
     """Return dtype, key, location, number of elements and view of a reference to a storage."""
     if type(reference) is not tuple or len(reference) not in (5, 6) or reference[0] != "storage":
         problem = reference[0] if type(reference) is tuple and reference else reference
-        raise CheckpointError(f"load: the pickle refers to a {shown(problem)}, which is refused")
+        raise CheckpointError(
+            f"load: the pickle refers to a {shown(problem)}, which load does not allow"
+        )
     _, kind, key, location, count = reference[:5]
     name = kind.name.removeprefix("torch.") if type(kind) is Named else ""
     if QUANTIZED in (kind, getattr(kind, "call", None)):

@@ -299,7 +299,7 @@ bool refuse_grad(plait_tensor *t, const char *caller, PyObject *exception) {
   const plait_engine *e = role<plait_engine>(state.runtime);
   if (!e || !((t->layers >> e->layer & 1) || (t->base && !e->is_leaf(e->ctx, t)))) return true;
   PyErr_Format(exception,
-               "%s: a tensor that requires no grad is required; call detach() first, as in "
+               "%s: the tensor must not require grad; call detach() first, as in "
                "x.detach().numpy()",
                caller);
   return false;

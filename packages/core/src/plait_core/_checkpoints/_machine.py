@@ -161,7 +161,7 @@ class Machine:
             return
         if type(function) is not Named:
             raise CheckpointError(
-                f"load: the pickle calls a {type(function).__name__}, which is refused"
+                f"load: the pickle calls a {type(function).__name__}, which load does not allow"
             )
         _check_arguments(args)
         try:
@@ -197,7 +197,7 @@ def _object(value: Any) -> Any:
         return value
     if value.real is None:
         raise CheckpointError(
-            f"load: the pickle uses the name {value.name} as a value, which is refused"
+            f"load: the pickle uses the name {value.name} as a value, which load does not allow"
         )
     return value.real
 
@@ -268,7 +268,7 @@ def keys(values: Any) -> Any:
             break
         level = [value for group in level for value in group if type(value) is tuple]
     raise CheckpointError(
-        "load: the pickle has a key that consists of too many values, which is refused"
+        "load: the pickle has a key that consists of too many values, which load does not allow"
     )
 
 
@@ -317,7 +317,8 @@ def _build(m: Machine) -> None:
         kind = type(old)
         if not m.safe.lists(kind):
             raise CheckpointError(
-                f"load: the pickle sets the state of a {kind.__name__}, which is refused; its "
+                f"load: the pickle sets the state of a {kind.__name__}, which load does not "
+                "allow; its "
                 "class is not listed in `safe_globals`"
             )
         _run_listed(kind, _set_state, old, state)
@@ -441,7 +442,7 @@ def run(
             if operation is None:
                 name = _REFUSED.get(code)
                 raise CheckpointError(
-                    f"load: the pickle uses {name}, which is refused; nothing was executed"
+                    f"load: the pickle uses {name}, which load does not allow; nothing was executed"
                     if name
                     else f"load: the pickle is damaged: {code!r} is not an opcode"
                 )

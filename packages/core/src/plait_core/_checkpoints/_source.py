@@ -174,5 +174,7 @@ def open_source(f: Any) -> Source:
         return _File(str(raw.name), raw.fileno(), f.tell(), False)
     data = f.read()
     if not isinstance(data, bytes):
-        raise TypeError(f"load: `f` must be open in binary mode; read() gave {type(data).__name__}")
+        raise TypeError(
+            f"load: `f` must be open in binary mode; read() returned {type(data).__name__}"
+        )
     return _Bytes(name, data)

@@ -42,7 +42,9 @@ def _np_dtype(name: Any, align: Any = False, copy: Any = True) -> np.dtype[Any]:
         raise TypeError("the name of a dtype is required")
     result = np.dtype(name)
     if result.hasobject or result.names or result.subdtype:
-        raise CheckpointError(f"load: an array of {name} (Python objects or records) is refused")
+        raise CheckpointError(
+            f"load: an array of {name} (Python objects or records) is not allowed"
+        )
     return result
 
 
@@ -147,7 +149,7 @@ def refused_call(name: str) -> Callable[..., Any]:
     """Return a function that raises: a name that files may use but not call."""
 
     def call(*args: Any) -> Any:
-        raise CheckpointError(f"load: the pickle makes a {name}, which is refused")
+        raise CheckpointError(f"load: the pickle makes a {name}, which load does not allow")
 
     return call
 

@@ -197,7 +197,7 @@ def _array(builder: Builder, row: dict[str, Any]) -> np.ndarray[Any, Any]:
     entry = builder.entry(row["entry"])
     kind = np.dtype(row.get("descr", DTYPES[entry.dtype]))
     if kind.hasobject:
-        raise CheckpointError("load: an array of Python objects is refused")
+        raise CheckpointError("load: an array of Python objects is not allowed")
     data = builder.array_bytes(row["entry"])
     shape = tuple(row.get("shape", entry.shape))
     if not data.size and not math.prod(shape) * kind.itemsize:

@@ -28,8 +28,8 @@ def by_numpy(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], method: s
     def array_of(value: Tensor) -> Any:
         if value.requires_grad:
             raise RuntimeError(
-                f"np.{name}: NumPy computes it, not an operator of plait, so there is no gradient; "
-                "the tensor must not require grad: call detach() first"
+                f"np.{name}: NumPy computes this function, so it has no gradient; call detach() on "
+                "the tensor first"
             )
         result = value.numpy()
         arrays[id(result)] = value

@@ -47,7 +47,7 @@ def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Tensor:  # noqa: N807
         return memo[id(self)]  # type: ignore[no-any-return]
     if self.requires_grad and not self.is_leaf:
         raise RuntimeError(
-            "deepcopy: a tensor with a history cannot be copied deeply; detach() it first"
+            "deepcopy: a tensor that is not a leaf does not support deepcopy; call detach() first"
         )
     result = _copied(self, memo)
     forward = loaded_part("forward_ad")

@@ -16,8 +16,7 @@ from plait_core.engine import loaded_part
 def _may_move(self: Tensor, name: str) -> None:
     if self.requires_grad:
         raise RuntimeError(
-            f"{name}: a tensor that requires no grad is required; detach() it first, or assign to "
-            "its .data"
+            f"{name}: the tensor must not require grad; call detach() first, or assign to its .data"
         )
 
 
@@ -138,7 +137,7 @@ def _in_place_view(name: str, operator: str, example: str) -> Callable[..., Tens
             return self
         if self.requires_grad:  # with another engine
             raise RuntimeError(
-                f"{name}: a tensor that requires no grad is required; use "
+                f"{name}: the tensor must not require grad; use "
                 f"x = x.{operator}(...), which makes a view"
             )
         self.data = view(self.detach())

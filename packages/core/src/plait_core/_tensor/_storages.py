@@ -285,8 +285,9 @@ def refuse_batched(tensor: Tensor, caller: str) -> None:
     """Raise RuntimeError for a tensor in `vmap`, whose memory has the elements of no sample."""
     if _core._samples(tensor) is not None:
         raise RuntimeError(
-            f"vmap: {caller}: a tensor that stands for all samples has no memory of its own; use "
-            "operators, or call it on what vmap returns"
+            f"vmap: {caller}: inside vmap a tensor represents all samples and has no memory to "
+            "access; "
+            "use operators, or call it on what vmap returns"
         )
 
 

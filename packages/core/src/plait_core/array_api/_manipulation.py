@@ -109,7 +109,7 @@ def reshape(x: Tensor, /, shape: tuple[int, ...], *, copy: bool | None = None) -
     result = x.reshape(tuple(shape))
     if copy is False and x.numel() and result.data_ptr() != x.data_ptr():
         raise ValueError(
-            f"reshape: `copy=False` cannot be kept for shape {tuple(x.shape)} with strides "
+            f"reshape: `copy=False` is not possible for shape {tuple(x.shape)} with strides "
             f"{x.stride()} and the new shape {tuple(shape)}"
         )
     return result

@@ -55,7 +55,8 @@ def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
     axis = wrap_axis("take_along_axis", axis, x.ndim)
     if x.ndim != indices.ndim:
         raise ShapeError(
-            f"take_along_axis: as many dimensions are required, got shapes {tuple(x.shape)} and "
+            f"take_along_axis: `x` and `indices` must have the same number of dimensions; got "
+            f"shapes {tuple(x.shape)} and "
             f"{tuple(indices.shape)}"
         )
     outer = [max(a, b) if min(a, b) else 0 for a, b in zip(x.shape, indices.shape, strict=True)]

@@ -154,7 +154,7 @@ def _check_tensor(path: Any, key: str, saved: Any) -> None:
             raise ValueError(wrong + f"{part!r} is no part")
         first, sizes, name, _ = part
         if not _are_sizes(first, len(shape)) or not _are_sizes(sizes, len(shape)):
-            raise ValueError(wrong + f"{part!r} is no part of shape {tuple(shape)}")
+            raise ValueError(wrong + f"{part!r} is not a part of shape {tuple(shape)}")
         if any(a + n > m for a, n, m in zip(first, sizes, shape, strict=True)):
             raise ValueError(
                 wrong + f"{text_of(first, sizes)} is not within the shape {tuple(shape)}"

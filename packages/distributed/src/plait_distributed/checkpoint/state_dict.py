@@ -307,7 +307,8 @@ def get_optimizer_state_dict(
                 if id(p) not in names:
                     raise ValueError(
                         "get_optimizer_state_dict: the optimizer has a parameter that the model "
-                        f"has not, of shape {tuple(p.shape)}; make it behind fully_shard"
+                        f"does not have, of shape {tuple(p.shape)}; create the optimizer after "
+                        "fully_shard"
                     )
                 if optimizer.state.get(p):
                     state[names[id(p)]] = {

@@ -463,7 +463,8 @@ class ReshapeTransform(Transform):
         self.in_shape, self.out_shape = tuple(in_shape), tuple(out_shape)
         if math.prod(self.in_shape) != math.prod(self.out_shape):
             raise ValueError(
-                "ReshapeTransform: shapes of as many elements are required; "
+                "ReshapeTransform: `in_shape` and `out_shape` must have the same number of "
+                "elements; "
                 f"got {self.in_shape} and {self.out_shape}"
             )
 

@@ -40,5 +40,5 @@ def dtype_of(number: int, where: str) -> Any:
 def text(value: str | bytes) -> str:
     """Return a text of a file; protobuf gives bytes for what is no UTF-8."""
     if not isinstance(value, str):
-        raise ModelError(f"a name in the file is no text: {bytes(value)[:40]!r}")
+        raise ModelError(f"a name in the file is not text: {bytes(value)[:40]!r}")
     return value

@@ -218,10 +218,10 @@ def load(
         try:
             model.ParseFromString(data)
         except Exception as error:  # a DecodeError of protobuf
-            raise ModelError(f"{what} is no ONNX model: {error}") from None
+            raise ModelError(f"{what} is not an ONNX model: {error}") from None
         del data
     if not model.HasField("graph"):
-        raise ModelError(f"{what} is no ONNX model: it has no graph")
+        raise ModelError(f"{what} is not an ONNX model: it has no graph")
     try:
         return _module(model, None if folder is None else os.fspath(folder), limit)
     except ModelError as error:

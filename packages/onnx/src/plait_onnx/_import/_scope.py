@@ -261,8 +261,8 @@ class Scope:
                 node.inputs[i] = ""
             if slot is None:
                 raise node.error(
-                    f"input {name[:200]!r} is no input of the graph, no initializer, and no node "
-                    "before this one computes it"
+                    f"input {name[:200]!r} is not a graph input, an initializer or the output of "
+                    "an earlier node"
                 )
             slots.append(slot)
         if (node.domain, node.op_type) == ("", "Constant"):

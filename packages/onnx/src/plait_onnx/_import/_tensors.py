@@ -72,7 +72,7 @@ class ExternalData:
         if bad or os.path.commonpath([path, self._folder]) != self._folder:
             raise ModelError(f"{where}: external data {location!r} is outside the model's folder")
         if not os.path.isfile(path):
-            raise ModelError(f"{where}: external data {location!r} is no file of the folder")
+            raise ModelError(f"{where}: external data {location!r} is not a file of the folder")
         return path
 
 

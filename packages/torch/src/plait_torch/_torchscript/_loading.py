@@ -67,16 +67,16 @@ class Archive:
             OverflowError,
         ) as error:
             raise CheckpointError(
-                f"load: {source.name} is no TorchScript archive, or damaged: {error}"
+                f"load: {source.name} is not a TorchScript archive, or damaged: {error}"
             ) from error
         self._infos = {info.filename: info for info in self._zip.infolist()}
         ends = [name for name in self._infos if name == "data.pkl" or name.endswith("/data.pkl")]
         if not ends:
-            raise CheckpointError(f"load: {source.name} is no TorchScript archive: no data.pkl")
+            raise CheckpointError(f"load: {source.name} is not a TorchScript archive: no data.pkl")
         self.prefix = min(ends, key=len).removesuffix("data.pkl")
         if f"{self.prefix}constants.pkl" not in self._infos:
             raise CheckpointError(
-                f"load: {source.name} is no TorchScript archive: it has no constants.pkl; "
+                f"load: {source.name} is not a TorchScript archive: it has no constants.pkl; "
                 "torch.load reads files of torch.save"
             )
         code = sum(
@@ -85,7 +85,9 @@ class Archive:
         )  # fmt: skip
         # a tree of code takes some hundred times its text, and packed text may be a thousandth
         if code > min(_MOST_CODE, max(_LITTLE_CODE, 16 * source.size)):
-            raise CheckpointError(f"load: {source.name} has {code} bytes of code: refused")
+            raise CheckpointError(
+                f"load: {source.name} has {code} bytes of code, which is too much"
+            )
         self._storages: dict[tuple[str, str], plait.Tensor] = {}
 
     def names(self) -> list[str]:
@@ -104,7 +106,7 @@ class Archive:
             if info.file_size > max(_MOST_CODE, self._source.size):
                 raise CheckpointError(
                     f"load: the record {info.filename!r} of {self._source.name} has "
-                    f"{info.file_size} bytes: refused"
+                    f"{info.file_size} bytes, which is too much"
                 )
             with self._zip.open(info) as file:
                 data = file.read(info.file_size + 1)
@@ -135,7 +137,9 @@ class Archive:
         names = [name for name in ("version", ".data/version") if self.prefix + name in self._infos]
         text = self.record(names[0]).strip() if names else b"1"
         if not text.isdigit() or len(text) > 9:
-            raise CheckpointError(f"load: {self._source.name} is damaged: its version is no number")
+            raise CheckpointError(
+                f"load: {self._source.name} is damaged: its version is not a number"
+            )
         return int(text)
 
     def text(self, name: str) -> str | None:
@@ -146,7 +150,7 @@ class Archive:
             return self.record(f"code/{name}").decode()
         except UnicodeDecodeError as error:
             raise CheckpointError(
-                f"load: the record 'code/{name}' of {self._source.name} is no text: {error}"
+                f"load: the record 'code/{name}' of {self._source.name} is not text: {error}"
             ) from error
 
     def unpickled(self, name: str, folder: str) -> Any:
@@ -234,7 +238,7 @@ class _Objects:
     def _class(self, name: str) -> Class:
         found = self._unit.find(name)
         if not isinstance(found, Class):
-            raise ScriptError(f"TorchScript: {name} is no class")
+            raise ScriptError(f"TorchScript: {name} is not a class")
         return found
 
     def _named(self, value: _Value) -> Any:
@@ -246,7 +250,7 @@ class _Objects:
                 return named_tuple(found)(*map(self.made, value.args))
         except (TypeError, ValueError) as error:
             raise ScriptError(f"TorchScript: a value of {value.name} is wrong: {error}") from error
-        raise ScriptError(f"TorchScript: the pickle calls {value.name}: refused")
+        raise ScriptError(f"TorchScript: the pickle calls {value.name}, which load does not allow")
 
     def _object(self, state: _State) -> Any:
         found = self._class(state.name)
@@ -297,7 +301,7 @@ def load(
             unit.constants = tuple(map(objects.made, constants))
             result = objects.made(archive.unpickled("data.pkl", "data"))
         except RecursionError as error:
-            raise CheckpointError(f"load: {source.name} nests without end: refused") from error
+            raise CheckpointError(f"load: {source.name} is nested without end") from error
         if not isinstance(result, RecursiveScriptModule):
             raise CheckpointError(f"load: {source.name} holds no module")
         _read_extra(archive, _extra_files)

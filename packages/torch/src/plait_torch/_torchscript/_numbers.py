@@ -96,7 +96,7 @@ def _text_method(name: str) -> Callable[..., Any]:
 def _method(name: str, *kinds: type) -> Callable[..., Any]:
     def call(owner: Any, *args: Any, **kwargs: Any) -> Any:
         if type(owner) not in kinds:
-            raise ScriptError(f"TorchScript: {name}: a {type(owner).__name__} is no container")
+            raise ScriptError(f"TorchScript: {name}: a {type(owner).__name__} is not a container")
         return getattr(owner, name)(*args, **kwargs)
 
     return call

@@ -366,7 +366,7 @@ class _Translator:
             return self._call(_values.attribute, self._value(node.args[0]), ast.Constant(key))
         function = _values.BUILTINS.get(name)
         if function is None:
-            raise refused(node, self._record, "calls what is no function of TorchScript")
+            raise refused(node, self._record, "calls what is not a function of TorchScript")
         return ast.Call(self._constant(function), self._values(node.args), self._keywords(node))
 
     def _cast(self, kind: ast.expr, value: ast.expr) -> ast.expr:

@@ -178,7 +178,7 @@ def refused(node: ast.AST, record: str, why: str = "is not TorchScript") -> Scri
 def parsed(text: str, record: str) -> ast.Module:
     """Return the tree of a file; one that nests without end is refused."""
     if len(text) > _LONGEST:
-        raise ScriptError(f"TorchScript: {record} has {len(text)} characters: refused")
+        raise ScriptError(f"TorchScript: {record} has {len(text)} characters, which is too much")
     try:
         result = ast.parse(text, record)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -188,7 +188,9 @@ def parsed(text: str, record: str) -> ast.Module:
     while nodes:  # what reads the tree is recursive
         depth += 1
         if depth > _DEEPEST:
-            raise ScriptError(f"TorchScript: {record} nests more than {_DEEPEST} levels: refused")
+            raise ScriptError(
+                f"TorchScript: {record} nests more than {_DEEPEST} levels, which is too deep"
+            )
         nodes = [child for node in nodes for child in ast.iter_child_nodes(node)]
     return result
 

@@ -120,13 +120,13 @@ def called(value: Any) -> Callable[..., Any]:
         return lambda *args, **kwargs: _constructed(value, args, kwargs)
     if isinstance(value, Scripted):
         return method(value, "forward")
-    raise ScriptError(f"TorchScript: a {_kind(value)} is no function")
+    raise ScriptError(f"TorchScript: a {_kind(value)} is not a function")
 
 
 def made(found: Any) -> Any:
     """Return a new object of a class, without attributes."""
     if not isinstance(found, Class) or found.base in ("NamedTuple", "Enum", "Interface"):
-        raise ScriptError(f"TorchScript: {found!r} is no class of objects")
+        raise ScriptError(f"TorchScript: {found!r} is not a class of objects")
     return late.new_object(found)
 
 
@@ -152,7 +152,9 @@ def enumeration(found: Class) -> Any:
         try:
             found.made = enum.Enum(found.name.rpartition(".")[2], found.values)  # type: ignore[misc]
         except (TypeError, ValueError) as error:
-            raise ScriptError(f"TorchScript: {found.name} is no enumeration: {error}") from error
+            raise ScriptError(
+                f"TorchScript: {found.name} is not an enumeration: {error}"
+            ) from error
     return found.made
 
 
