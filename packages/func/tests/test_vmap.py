@@ -271,7 +271,7 @@ def test_arguments_and_results_in_containers() -> None:
 def test_random_numbers() -> None:
     x = pc.zeros(4, 3)
     for call in (lambda a: pc.randn(3) + a, lambda a: F.dropout(a + 1), pc.rand_like):
-        with pytest.raises(RuntimeError, match="draws random numbers; say `randomness="):
+        with pytest.raises(RuntimeError, match="draws random numbers; pass randomness="):
             vmap(call)(x)
     same = vmap(lambda a: pc.randn(3) + a, randomness="same")(x)
     assert (same == same[0]).all()
@@ -399,7 +399,7 @@ def test_memory_of_no_sample_is_not_shown() -> None:
         lambda x: x.clone().resize_(100), lambda x: x.clone().share_memory_(),
         lambda x: pc.tensor(x.untyped_storage().clone().tolist()),
     ):  # fmt: skip
-        with pytest.raises(RuntimeError, match="no memory of its own"):
+        with pytest.raises(RuntimeError, match="has no memory to access"):
             vmap(reads)(x)
 
 

@@ -57,7 +57,7 @@ def check(function: Callable[..., Any], args: list[Any], selection: set[int], va
     def call(_: Any, *rest: Any) -> Any:
         return function(*rest)
 
-    with pytest.raises(RuntimeError, match=r"vmap: \w+ draws random numbers; say `randomness="):
+    with pytest.raises(RuntimeError, match=r"vmap: \w+ draws random numbers; pass randomness="):
         vmap(call, dims)(dummy, *arguments)
     result = vmap(call, dims, randomness="same")(dummy, *arguments)
     assert all(map(are_equal, results(result)))

@@ -359,7 +359,7 @@ def test_large_and_deep_archives_are_refused() -> None:
         out.writestr("m/code/__torch__/zeros.py", zeros)
     with pytest.raises(plait.CheckpointError, match="bytes of code, which is too much"):
         _torchscript.load(io.BytesIO(file.getvalue()))
-    with pytest.raises(plait.CheckpointError, match="no TorchScript archive"):
+    with pytest.raises(plait.CheckpointError, match="not a TorchScript archive"):
         _torchscript.load(io.BytesIO(b"nothing"))
 
 
