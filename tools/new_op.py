@@ -51,7 +51,7 @@ POINTWISE = f"""NAME = Pointwise(
     zero_preserving=True,  # EDIT: leave it out unless the value at 0 is 0
 )
 {VJP}"""
-POINTWISE_DATA = """# EDIT: NumPy's word for it. Samples and errors come by themselves.
+POINTWISE_DATA = """# EDIT: the reference in NumPy; samples and errors are generated.
 NAME.reference(lambda x: np.square(x))
 """
 COMPOSITE = f"""NAME = Composite(
