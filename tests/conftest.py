@@ -3,8 +3,6 @@
 import ctypes
 import gc
 import importlib
-import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,7 +10,10 @@ import pytest
 
 import plait_abi
 
-EXAMPLES = Path(__file__).parents[1] / "examples"
+sys.path.insert(0, str(Path(__file__).parent))  # what several tests share
+import plugins
+
+EXAMPLES = plugins.EXAMPLES.parent
 
 
 @pytest.fixture(scope="session")
@@ -42,26 +43,9 @@ def is_png():
 
 
 @pytest.fixture(scope="session")
-def compiled_device(tmp_path_factory):
-    """A function that compiles the pretend accelerator, examples/plugins/device.c."""
-
-    def compiled(*options):
-        path = tmp_path_factory.mktemp("device") / "device.so"
-        source = EXAMPLES / "plugins" / "device.c"
-        flags = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", *options]
-        headers = f"-I{plait_abi.paths()['include']}"
-        cc = os.environ.get("CC", "cc").split()
-        command = [*cc, *flags, headers, str(source), "-o", str(path), "-lpthread"]
-        subprocess.run(command, check=True)
-        return path
-
-    return compiled
-
-
-@pytest.fixture(scope="session")
-def device_library(compiled_device):
+def device_library():
     """The path of the pretend accelerator."""
-    return compiled_device()
+    return plugins.compiled(plugins.EXAMPLES / "device.c")
 
 
 @pytest.fixture(scope="module")

@@ -12,13 +12,13 @@ import multiprocessing
 import multiprocessing.reduction
 import os
 import pickle
-import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from plugins import EXAMPLES, compiled
 
 import plait
 import plait_abi
@@ -30,20 +30,10 @@ HERE = Path(__file__).parent
 MIB = 1 << 20
 
 
-def compiled(source: Path, target: Path) -> Path:
-    is_c = source.suffix == ".c"
-    compiler = os.environ.get("CC" if is_c else "CXX", "cc" if is_c else "c++").split()
-    flags = ["-std=c11" if is_c else "-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror"]
-    flags += ["-shared", "-fPIC", "-fvisibility=hidden", f"-I{plait_abi.paths()['include']}"]
-    subprocess.run([*compiler, *flags, str(source), "-o", str(target)], check=True)
-    return target
-
-
 @pytest.fixture(scope="module", name="cache")
-def caching_plugin(device: ctypes.CDLL, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def caching_plugin(device: ctypes.CDLL) -> Iterator[None]:
     """The allocator of <plait/caching_allocator.hpp> serves the device."""
-    source = HERE.parent / "examples" / "plugins" / "caching.cpp"
-    plait_abi.load(str(compiled(source, tmp_path_factory.mktemp("caching") / "caching.so")))
+    plait_abi.load(str(compiled(EXAMPLES / "caching.cpp", "-fvisibility=hidden")))
     yield
     gc.collect()
     pc.accelerator.synchronize()
@@ -281,8 +271,8 @@ def test_records_of_the_device_are_rows_with_the_time_in_the_queue(
 
 
 @pytest.fixture(name="lagged")
-def lagged_generator(tmp_path: Path) -> Iterator[None]:
-    plait_abi.load(str(compiled(HERE / "lagged_generator.c", tmp_path / "lagged.so")))
+def lagged_generator() -> Iterator[None]:
+    plait_abi.load(str(compiled(HERE / "lagged_generator.c")))
     yield
     plait_abi.detach("lagged")
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import gc
-import os
-import subprocess
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from plugins import EXAMPLES, compiled
 
 import plait
 import plait.nn.functional as F
@@ -31,7 +29,6 @@ from plait_ops.emit.primitives import primitives
 from plait_ops.samples import draw
 from plait_ops.spec import Composite, Operator, View
 
-SOURCE = Path(__file__).resolve().parents[1] / "examples" / "plugins" / "device.c"
 DECOMPOSED = [
     each
     for each in specs.all()
@@ -43,12 +40,8 @@ ROUNDING = {"attention_forward", "attention_backward", "lstm_backward", "gru_bac
 
 
 @pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ctypes.CDLL]:
-    path = tmp_path_factory.mktemp("primitives") / "device.so"
-    flags = ["-std=c11", "-O2", "-shared", "-fPIC", "-DEXAMPLE_PRIMITIVES_ALONE"]
-    include = f"-I{plait_abi.paths()['include']}"
-    cc = os.environ.get("CC", "cc").split()
-    subprocess.run([*cc, *flags, include, str(SOURCE), "-o", str(path), "-lpthread"], check=True)
+def library() -> Iterator[ctypes.CDLL]:
+    path = compiled(EXAMPLES / "device.c", "-DEXAMPLE_PRIMITIVES_ALONE")
     plait_abi.load(str(path))
     yield ctypes.CDLL(str(path))
     gc.collect()

@@ -4,18 +4,14 @@ and training on it. Each test runs in a process of its own, so that no other tes
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import textwrap
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
+from plugins import EXAMPLES, compiled
 
-import plait_abi
-
-PLUGINS = Path(__file__).resolve().parents[1] / "examples" / "plugins"
 START = """
 import ctypes, sys
 import numpy as np
@@ -52,16 +48,8 @@ plait_abi.load(sys.argv[1])
 
 
 @pytest.fixture(scope="session")
-def libraries(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    folder = tmp_path_factory.mktemp("device")
-    compiler = os.environ.get("CC", "cc").split()
-    flags = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-lpthread"]
-    paths = []
-    for name in ("device", "observer"):
-        paths.append(str(folder / f"{name}.so"))
-        source = [str(PLUGINS / f"{name}.c"), f"-I{plait_abi.paths()['include']}"]
-        subprocess.run([*compiler, *source, *flags, "-o", paths[-1]], check=True)
-    return paths
+def libraries() -> list[str]:
+    return [str(compiled(EXAMPLES / f"{name}.c")) for name in ("device", "observer")]
 
 
 def run_program(code: str, libraries: list[str]) -> None:

@@ -4,7 +4,6 @@ program of its own, whose processes start by spawn and load the device when they
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import textwrap
@@ -12,11 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
-import plait_abi
+from plugins import compiled
 
 HERE = Path(__file__).resolve().parent
-DEVICE = HERE.parent / "examples" / "plugins" / "device.c"
 START = """
 import ctypes, gc, os, signal, sys
 import plait, plait_abi
@@ -67,28 +64,13 @@ if __name__ == "__main__":
 Program = Callable[[str], None]
 
 
-def compiled(folder: Path, source: Path) -> str:
-    compiler = os.environ.get("CC", "cc").split()
-    flags = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-lpthread"]
-    library = str(folder / f"{source.stem}.so")
-    include = f"-I{plait_abi.paths()['include']}"
-    subprocess.run([*compiler, str(source), include, *flags, "-o", library], check=True)
-    return library
-
-
-@pytest.fixture(scope="session")
-def library(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return compiled(tmp_path_factory.mktemp("device"), DEVICE)
-
-
 @pytest.fixture
-def run(library: str, tmp_path: Path) -> Program:
+def run(device_library: Path, tmp_path: Path) -> Program:
     def run(code: str) -> None:
         program = tmp_path / "program.py"
         program.write_text(START + textwrap.dedent(code) + END)
-        done = subprocess.run(
-            [sys.executable, str(program), library], capture_output=True, text=True, timeout=60
-        )
+        command = [sys.executable, str(program), device_library]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
         text = done.stdout + done.stderr
         assert done.returncode == 0 and done.stdout.endswith("done\n"), text
         assert "Traceback" not in text, text
@@ -579,7 +561,7 @@ def test_a_process_ends_while_it_uses_a_received_tensor(run: Program) -> None:
 
 
 def test_a_device_that_cannot_share(tmp_path: Path) -> None:
-    library = compiled(tmp_path, HERE / "bare_device.c")
+    library = compiled(HERE / "bare_device.c")
     code = """
 import sys, plait, plait_abi, plait.multiprocessing as mp
 plait_abi.load(sys.argv[1])

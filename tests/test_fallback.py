@@ -4,26 +4,20 @@ from __future__ import annotations
 
 import ctypes
 import gc
-import os
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from plugins import compiled
 
 import plait
 import plait_abi
 
 
 @pytest.fixture(scope="module", autouse=True)
-def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ctypes.CDLL]:
-    path = tmp_path_factory.mktemp("bare") / "bare.so"
-    source = Path(__file__).with_name("bare_device.c")
-    flags = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
-    include = f"-I{plait_abi.paths()['include']}"
-    cc = os.environ.get("CC", "cc").split()
-    subprocess.run([*cc, *flags, include, str(source), "-o", str(path)], check=True)
+def bare() -> Iterator[ctypes.CDLL]:
+    path = compiled(Path(__file__).with_name("bare_device.c"))
     plait_abi.load(str(path))
     yield ctypes.CDLL(str(path))
     gc.collect()

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from plugins import EXAMPLES, compiled
 
 import plait_abi
 import plait_autograd as pa
 import plait_core as pc
 import plait_torch
 from plait_autograd import forward_ad
-
-SOURCE = Path(__file__).resolve().parents[1] / "examples" / "plugins" / "operator.c"
-
 
 # operators whose rules for vmap are wrong, or of a later version
 WRONG_RULES = """
@@ -51,17 +47,9 @@ const plait_plugin plait_plugin_v1 = {
 """
 
 
-def compiled(source: Path, library: Path) -> Path:
-    flags = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
-    headers = f"-I{plait_abi.paths()['include']}"
-    cc = os.environ.get("CC", "cc").split()
-    subprocess.run([*cc, *flags, headers, str(source), "-o", str(library)], check=True)
-    return library
-
-
 @pytest.fixture(scope="module")
-def operators(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Any, Any]]:
-    plait_abi.load(str(compiled(SOURCE, tmp_path_factory.mktemp("plugin") / "cube.so")))
+def operators() -> Iterator[tuple[Any, Any]]:
+    plait_abi.load(str(compiled(EXAMPLES / "operator.c")))
     yield plait_abi.operator("example_cube"), plait_abi.operator("example_tent")
     plait_abi.detach("example-operator")
 
@@ -151,7 +139,7 @@ def test_vmap_calls_an_operator_once_by_the_rule_that_it_brings(operators: tuple
 def test_what_a_rule_for_vmap_cannot_do_is_done_for_each_sample(tmp_path: Path) -> None:
     source = tmp_path / "wrong.c"
     source.write_text(WRONG_RULES)
-    plait_abi.load(str(compiled(source, tmp_path / "wrong.so")))
+    plait_abi.load(str(compiled(source)))
     with plait_torch.installed():
         from torch import vmap
     x = pc.arange(12, dtype=pc.float64).reshape(4, 3)

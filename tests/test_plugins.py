@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import os
 import subprocess
 import sys
 import textwrap
@@ -12,34 +11,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from plugins import EXAMPLES, compiled
 
 import plait_abi
 import plait_core as pc
 import plait_multiprocessing as mp
 
 PLUGINS = Path(__file__).resolve().parents[1] / "examples" / "plugins"
-
-
-@pytest.fixture(scope="session")
-def compiled(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    folder = tmp_path_factory.mktemp("plugins")
-    cc = os.environ.get("CC", "cc").split()
-    flags = [
-        "-std=c11",
-        "-O2",
-        "-Wall",
-        "-Wextra",
-        "-Werror",
-        "-shared",
-        "-fPIC",
-        *(f"-I{plait_abi.paths(name)['include']}" for name in ("plait_abi", "plait_graph")),
-    ]
-    for source in PLUGINS.glob("*.c"):
-        subprocess.run(
-            [*cc, *flags, str(source), "-o", str(folder / f"{source.stem}.so"), "-lpthread"],
-            check=True,
-        )
-    return {path.stem: path for path in folder.glob("*.so")}
 
 
 class Counters:
@@ -53,10 +31,11 @@ class Counters:
 
 
 @pytest.fixture
-def loaded(compiled: dict[str, Path], request: pytest.FixtureRequest) -> Iterator[Counters]:
+def loaded(request: pytest.FixtureRequest) -> Iterator[Counters]:
     stem = request.param
-    plait_abi.load(str(compiled[stem]))
-    yield Counters(compiled[stem])
+    library = compiled(EXAMPLES / f"{stem}.c")
+    plait_abi.load(str(library))
+    yield Counters(library)
     if f"example-{stem}" in {
         record.name for record in plait_abi.records() if record.kind == "plugin"
     }:
@@ -140,12 +119,9 @@ __attribute__((visibility("default"))) const plait_plugin plait_plugin_v1 = {
 
 
 def test_an_allocator_need_not_count(tmp_path: Path) -> None:
-    source, library = tmp_path / "plain.c", tmp_path / "plain.so"
+    source = tmp_path / "plain.c"
     source.write_text(COUNTS_NOTHING)
-    cc = os.environ.get("CC", "cc").split()
-    flags = ["-std=c11", "-shared", "-fPIC", f"-I{plait_abi.paths()['include']}"]
-    subprocess.run([*cc, *flags, str(source), "-o", str(library)], check=True)
-    plait_abi.load(str(library))
+    plait_abi.load(str(compiled(source)))
     try:
         assert float(pc.ones(1000).sum()) == 1000
         with pytest.raises(RuntimeError, match="memory_stats: the allocator `plain` counts noth"):
@@ -248,18 +224,17 @@ def test_what_is_no_plugin_is_refused(tmp_path: Path) -> None:
         ("executor", "example_executor_regions", "executor"),
     ],
 )
-def test_what_was_chosen_before_the_first_use_stays(
-    compiled: dict[str, Path], stem: str, counter: str, role: str
-) -> None:
+def test_what_was_chosen_before_the_first_use_stays(stem: str, counter: str, role: str) -> None:
     """plait_core, which brings an allocator and an executor, is loaded after the plug-in."""
+    library = str(compiled(EXAMPLES / f"{stem}.c"))
     code = f"""
         import ctypes, sys
         import plait, plait_abi
-        plait_abi.load({str(compiled[stem])!r})
+        plait_abi.load({library!r})
         assert "plait_core" not in sys.modules
         x = plait.ones(1 << 20)
         y = (x + x).sum()
-        counted = ctypes.c_uint64.in_dll(ctypes.CDLL({str(compiled[stem])!r}), {counter!r}).value
+        counted = ctypes.c_uint64.in_dll(ctypes.CDLL({library!r}), {counter!r}).value
         active = [r.provider for r in plait_abi.records() if r.name == {role!r} and r.active]
         print(counted > 0, active)
         plait_abi.detach("example-{stem}")

@@ -5,18 +5,18 @@ keeps no records of its own; test_device_functions.py has those.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from plugins import EXAMPLES, compiled
 
 import plait
 from plait.profiler import Kind, profile
 
 
 @pytest.fixture(scope="module", name="device_library")
-def without_records(compiled_device: Callable[..., Path]) -> Path:
-    return compiled_device("-DPLAIT_TARGET=PLAIT_VERSION(0,4)")
+def without_records() -> Path:
+    return compiled(EXAMPLES / "device.c", "-DPLAIT_TARGET=PLAIT_VERSION(0,4)")
 
 
 def test_each_launch_has_a_row_by_the_devices_clock(device: ctypes.CDLL) -> None:

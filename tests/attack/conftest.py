@@ -29,10 +29,9 @@ import pathlib
 import random
 import shlex
 import shutil
-import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -95,27 +94,6 @@ def rounds(request: pytest.FixtureRequest) -> Rounds:
     result = Rounds(request.node)
     request.node.stash[ROUNDS] = result
     return result
-
-
-@pytest.fixture(scope="session")
-def compiled(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], pathlib.Path]:
-    """A function that compiles a C file of this folder to a library and returns its path."""
-    import plait_abi
-
-    folder = tmp_path_factory.mktemp("compiled")
-    cc = os.environ.get("CC", "cc").split()
-    flags = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
-    include = f"-I{plait_abi.paths()['include']}"
-
-    def compile_once(stem: str) -> pathlib.Path:
-        library = folder / f"{stem}.so"
-        if not library.exists():
-            source = pathlib.Path(__file__).with_name(f"{stem}.c")
-            command = [*cc, *flags, include, str(source), "-o", str(library), "-ldl", "-lpthread"]
-            subprocess.run(command, check=True)
-        return library
-
-    return compile_once
 
 
 @pytest.fixture(autouse=True)

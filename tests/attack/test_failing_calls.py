@@ -14,12 +14,13 @@ import os
 import pathlib
 import subprocess
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import pytest
+from plugins import compiled
 
 SCRIPT = pathlib.Path(__file__).with_name("failing_actions.py")
+FAILING = SCRIPT.with_name("failing_calls.c")
 MEMORY = ("tensors", "kernels", "backward", "optimizer", "profile", "exchange")
 CHECKPOINTS = ("save_file", "save_shards", "save_torch", "save_folder", "save_folder_later")
 CHECKPOINTS += ("load_file", "load_mapped", "load_index", "load_torch", "load_folder")
@@ -53,13 +54,13 @@ def run(
 
 
 @pytest.mark.parametrize("action", [*MEMORY, *CHECKPOINTS, *PROCESSES])
-def test_failing_calls(action: str, rounds: Any, compiled: Callable[[str], pathlib.Path]) -> None:
+def test_failing_calls(action: str, rounds: Any) -> None:
     for draw in rounds:
-        findings, _ = run(action, compiled("failing_calls"), rounds.seconds, draw.randrange(2**31))
+        findings, _ = run(action, compiled(FAILING), rounds.seconds, draw.randrange(2**31))
         assert not findings, json.dumps(findings, indent=1)
 
 
-def test_all_allocations_of_a_product(compiled: Callable[[str], pathlib.Path]) -> None:
-    findings, end = run("tensors", compiled("failing_calls"), 300, 0, "allocation")
+def test_all_allocations_of_a_product() -> None:
+    findings, end = run("tensors", compiled(FAILING), 300, 0, "allocation")
     assert not findings and end["complete"] == ["allocation"], (findings, end)
     assert end["runs"] > 10  # the library was in force

@@ -12,10 +12,12 @@ import random
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import pytest
+from plugins import compiled
 
+GUARD = pathlib.Path(__file__).with_name("guard_allocator.c")
 HOSTILE = pathlib.Path(__file__).resolve().parents[1] / "hostile"
 CALLS = 3  # of each operator in one round
 
@@ -54,10 +56,10 @@ def environment(begin: bool, **more: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_the_guard_notices(attack: str, compiled: Callable[[str], pathlib.Path]) -> None:
+def test_the_guard_notices(attack: str) -> None:
     code, begin, expected = ATTACKS[attack]
     result = subprocess.run(
-        [sys.executable, "-c", TRESPASS.format(attack=code), str(compiled("guard_allocator"))],
+        [sys.executable, "-c", TRESPASS.format(attack=code), str(compiled(GUARD))],
         env=environment(begin),
         capture_output=True,
         text=True,
@@ -72,7 +74,6 @@ def test_the_guard_notices(attack: str, compiled: Callable[[str], pathlib.Path])
 def test_hostile_calls(
     begin: bool,
     rounds: Iterable[random.Random],
-    compiled: Callable[[str], pathlib.Path],
     tmp_path: pathlib.Path,
 ) -> None:
     log = tmp_path / "call"
@@ -80,7 +81,7 @@ def test_hostile_calls(
         selection = {
             "PLAIT_HOSTILE_SEED": str(draw.randrange(2**31)),
             "PLAIT_HOSTILE_CALLS": str(CALLS),
-            "PLAIT_HOSTILE_GUARD": str(compiled("guard_allocator")),
+            "PLAIT_HOSTILE_GUARD": str(compiled(GUARD)),
             "PLAIT_HOSTILE_LOG": str(log),
         }
         result = subprocess.run(

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 import pytest
+from plugins import EXAMPLES, compiled
 
 import plait_abi
 import plait_autograd as pa
@@ -153,23 +154,12 @@ def test_profiles_start_and_stop_at_work(rounds: Iterable[random.Random]) -> Non
         together(watch, watch, *[lambda s=s: arithmetic(random.Random(s)) for s in seeds[1:]])
 
 
-@pytest.fixture(scope="module")
-def plugins(tmp_path_factory: pytest.TempPathFactory) -> dict[str, pathlib.Path]:
-    """The plug-ins of examples/plugins, compiled."""
-    folder = tmp_path_factory.mktemp("plugins")
-    cc = os.environ.get("CC", "cc").split()
-    flags = ["-std=c11", "-O2", "-shared", "-fPIC", f"-I{plait_abi.paths()['include']}"]
-    for stem in ("allocator", "observer", "matmul"):
-        source = ROOT / "examples" / "plugins" / f"{stem}.c"
-        command = [*cc, *flags, str(source), "-o", str(folder / f"{stem}.so"), "-lpthread"]
-        subprocess.run(command, check=True)
-    return {path.stem: path for path in folder.glob("*.so")}
-
-
 def test_plugins_are_added_and_removed_while_threads_work(
-    rounds: Iterable[random.Random], plugins: dict[str, pathlib.Path]
+    rounds: Iterable[random.Random],
 ) -> None:
     pc.zeros(1)  # core's own components first
+    stems = ("allocator", "observer", "matmul")
+    plugins = {stem: compiled(EXAMPLES / f"{stem}.c") for stem in stems}
     for draw in rounds:
         seeds = [draw.random() for _ in range(THREADS - 1)]
         order = draw.sample(sorted(plugins), len(plugins))
