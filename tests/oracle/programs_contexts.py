@@ -114,16 +114,7 @@ def f_double(lib: Any) -> Any:
 
 @case
 def f_view_out(lib: Any) -> Any:
-
-    class F(lib.ag.Function):
-        @staticmethod
-        def forward(ctx, x):
-            return x.view(-1)
-
-        @staticmethod
-        def backward(ctx, g):
-            return g.view(1, 2)
-
+    F = lib.function(lambda ctx, x: x.view(-1), lambda ctx, g: g.view(1, 2))
     x = lib.t([[1.0, 2.0]], True)
     y = F.apply(x * 1)
     (y * y).sum().backward()
@@ -132,16 +123,7 @@ def f_view_out(lib: Any) -> Any:
 
 @case
 def f_view_out_inplace(lib: Any) -> Any:
-
-    class F(lib.ag.Function):
-        @staticmethod
-        def forward(ctx, x):
-            return x.view(-1)
-
-        @staticmethod
-        def backward(ctx, g):
-            return g.view(1, 2)
-
+    F = lib.function(lambda ctx, x: x.view(-1), lambda ctx, g: g.view(1, 2))
     x = lib.t([[1.0, 2.0]], True)
     y = F.apply(x * 1)
     y.mul_(2)
@@ -151,16 +133,7 @@ def f_view_out_inplace(lib: Any) -> Any:
 
 @case
 def f_return_input(lib: Any) -> Any:
-
-    class F(lib.ag.Function):
-        @staticmethod
-        def forward(ctx, x):
-            return x
-
-        @staticmethod
-        def backward(ctx, g):
-            return g * 5
-
+    F = lib.function(lambda ctx, x: x, lambda ctx, g: g * 5)
     x = lib.t([1.0], True)
     y = F.apply(x)
     y.backward()
@@ -169,16 +142,7 @@ def f_return_input(lib: Any) -> Any:
 
 @case
 def f_none_output(lib: Any) -> Any:
-
-    class F(lib.ag.Function):
-        @staticmethod
-        def forward(ctx, x):
-            return (x * 2, None)
-
-        @staticmethod
-        def backward(ctx, g, h):
-            return g * 2
-
+    F = lib.function(lambda ctx, x: (x * 2, None), lambda ctx, g, h: g * 2)
     x = lib.t([1.0], True)
     y, n = F.apply(x)
     y.backward()
@@ -187,16 +151,7 @@ def f_none_output(lib: Any) -> Any:
 
 @case
 def f_str_output(lib: Any) -> Any:
-
-    class F(lib.ag.Function):
-        @staticmethod
-        def forward(ctx, x):
-            return (x * 2, "s")
-
-        @staticmethod
-        def backward(ctx, g, h):
-            return g * 2
-
+    F = lib.function(lambda ctx, x: (x * 2, "s"), lambda ctx, g, h: g * 2)
     x = lib.t([1.0], True)
     y, n = F.apply(x)
     y.backward()
@@ -226,16 +181,7 @@ def f_setup(lib: Any) -> Any:
 
 @case
 def f_setup_missing(lib: Any) -> Any:
-
-    class F(lib.ag.Function):
-        @staticmethod
-        def forward(x, k):
-            return x * k
-
-        @staticmethod
-        def backward(ctx, g):
-            return (g, None)
-
+    F = lib.function(lambda x, k: x * k, lambda ctx, g: (g, None))
     F.apply(lib.t([1.0], True), 4.0)
 
 
@@ -320,25 +266,8 @@ def f_saved_none(lib: Any) -> Any:
 
 @case
 def f_nested_apply(lib: Any) -> Any:
-
-    class G(lib.ag.Function):
-        @staticmethod
-        def forward(ctx, x):
-            return x * 2
-
-        @staticmethod
-        def backward(ctx, g):
-            return g * 7
-
-    class F(lib.ag.Function):
-        @staticmethod
-        def forward(ctx, x):
-            return G.apply(x)
-
-        @staticmethod
-        def backward(ctx, g):
-            return G.apply(g)
-
+    G = lib.function(lambda ctx, x: x * 2, lambda ctx, g: g * 7)
+    F = lib.function(lambda ctx, x: G.apply(x), lambda ctx, g: G.apply(g))
     x = lib.t([3.0], True)
     (g,) = lib.ag.grad(F.apply(x), x, create_graph=True)
     return gl(g)

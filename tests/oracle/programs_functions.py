@@ -9,16 +9,7 @@ from torch_programs import case, gl
 
 @case
 def f_nontuple_list(lib: Any) -> Any:
-
-    class F(lib.ag.Function):
-        @staticmethod
-        def forward(ctx, x):
-            return [x * 2, x * 3]
-
-        @staticmethod
-        def backward(ctx, a, b):
-            return a * 2 + b * 3
-
+    F = lib.function(lambda ctx, x: [x * 2, x * 3], lambda ctx, a, b: a * 2 + b * 3)
     x = lib.t(1.0, True)
     r = F.apply(x)
     r[0].backward()
@@ -27,32 +18,14 @@ def f_nontuple_list(lib: Any) -> Any:
 
 @case
 def f_too_few(lib: Any) -> Any:
-
-    class F(lib.ag.Function):
-        @staticmethod
-        def forward(ctx, x, y):
-            return x * y
-
-        @staticmethod
-        def backward(ctx, g):
-            return g
-
+    F = lib.function(lambda ctx, x, y: x * y, lambda ctx, g: g)
     x = lib.t(1.0, True)
     F.apply(x, x).backward()
 
 
 @case
 def f_too_many_none(lib: Any) -> Any:
-
-    class F(lib.ag.Function):
-        @staticmethod
-        def forward(ctx, x):
-            return x * 2
-
-        @staticmethod
-        def backward(ctx, g):
-            return (g, None, None)
-
+    F = lib.function(lambda ctx, x: x * 2, lambda ctx, g: (g, None, None))
     x = lib.t(1.0, True)
     F.apply(x).backward()
     return gl(x.grad)
@@ -60,16 +33,7 @@ def f_too_many_none(lib: Any) -> Any:
 
 @case
 def f_wrong_shape(lib: Any) -> Any:
-
-    class F(lib.ag.Function):
-        @staticmethod
-        def forward(ctx, x):
-            return x * 2
-
-        @staticmethod
-        def backward(ctx, g):
-            return lib.m.ones(3, dtype=lib.f64)
-
+    F = lib.function(lambda ctx, x: x * 2, lambda ctx, g: lib.m.ones(3, dtype=lib.f64))
     x = lib.t([1.0, 2.0], True)
     F.apply(x).sum().backward()
     return gl(x.grad)
@@ -77,16 +41,7 @@ def f_wrong_shape(lib: Any) -> Any:
 
 @case
 def f_broadcast_grad(lib: Any) -> Any:
-
-    class F(lib.ag.Function):
-        @staticmethod
-        def forward(ctx, x):
-            return x * 2
-
-        @staticmethod
-        def backward(ctx, g):
-            return lib.m.ones(3, 2, dtype=lib.f64)
-
+    F = lib.function(lambda ctx, x: x * 2, lambda ctx, g: lib.m.ones(3, 2, dtype=lib.f64))
     x = lib.t([1.0, 2.0], True)
     F.apply(x).sum().backward()
     return gl(x.grad)
@@ -94,16 +49,7 @@ def f_broadcast_grad(lib: Any) -> Any:
 
 @case
 def f_wrong_dtype(lib: Any) -> Any:
-
-    class F(lib.ag.Function):
-        @staticmethod
-        def forward(ctx, x):
-            return x * 2
-
-        @staticmethod
-        def backward(ctx, g):
-            return lib.m.ones(2)
-
+    F = lib.function(lambda ctx, x: x * 2, lambda ctx, g: lib.m.ones(2))
     x = lib.t([1.0, 2.0], True)
     F.apply(x).sum().backward()
     return (gl(x.grad), x.grad.dtype == lib.f64)
@@ -111,16 +57,7 @@ def f_wrong_dtype(lib: Any) -> Any:
 
 @case
 def f_none_grad(lib: Any) -> Any:
-
-    class F(lib.ag.Function):
-        @staticmethod
-        def forward(ctx, x):
-            return x * 2
-
-        @staticmethod
-        def backward(ctx, g):
-            return None
-
+    F = lib.function(lambda ctx, x: x * 2, lambda ctx, g: None)
     x = lib.t([1.0, 2.0], True)
     F.apply(x).sum().backward()
     return gl(x.grad)
@@ -273,16 +210,7 @@ def f_nondiff(lib: Any) -> Any:
 
 @case
 def f_int_output(lib: Any) -> Any:
-
-    class F(lib.ag.Function):
-        @staticmethod
-        def forward(ctx, x):
-            return (x * 2, x > 0)
-
-        @staticmethod
-        def backward(ctx, g, h):
-            return g * 2
-
+    F = lib.function(lambda ctx, x: (x * 2, x > 0), lambda ctx, g, h: g * 2)
     x = lib.t([1.0], True)
     a, b = F.apply(x)
     a.backward()

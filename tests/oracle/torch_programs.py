@@ -25,6 +25,25 @@ class Library:
     def t(self, values: Any, requires_grad: bool = False) -> Any:
         return self.m.tensor(values, dtype=self.f64, requires_grad=requires_grad)
 
+    def function(self, forward: Callable[..., Any], backward: Callable[..., Any]) -> Any:
+        """A Function of these two."""
+        members = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
+        return type(self.ag.Function)("F", (self.ag.Function,), members)
+
+    @property
+    def square(self) -> Any:
+        """A Function that keeps its input."""
+
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.save_for_backward(x)
+            return x * x
+
+        def backward(ctx: Any, g: Any) -> Any:
+            (x,) = ctx.saved_tensors
+            return 2 * x * g
+
+        return self.function(forward, backward)
+
 
 ours = Library(
     pc,
