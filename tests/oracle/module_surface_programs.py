@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from typing import NamedTuple
+
+from module_programs import Program
 
 __all__ = ["Program", "generate"]
 
@@ -29,16 +30,6 @@ STOCK = (
     "Linear(1, 1, bias=False)",
     "ModuleList([nn.ReLU()])",
 )
-
-
-class Program(NamedTuple):
-    """Source of classes, and statements about their instances."""
-
-    classes: str
-    statements: list[str]
-
-    def __str__(self) -> str:
-        return self.classes + "\n" + "\n".join(self.statements)
 
 
 # ---- classes -----------------------------------------------------------------------------------
