@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import plait_core as pc
+from plait_abi import operator
 
 RNG = np.random.default_rng(0)
 PLAIN = [0, -0.0, 1, -1, 0.5, -0.5, 2, 3, -3, 10, 0.1, 88.7, 88.8, -87.5, -103, -104, 1e10, -1e10]
@@ -85,6 +86,26 @@ def test_pairs_of_special_values(name: str, function: Any, bound: float) -> None
     distance = ulps(got, want)
     worst = int(np.argmax(distance))
     assert distance[worst] <= bound, (a[worst], b[worst], got[worst], want[worst])
+
+
+def test_signs_of_powers_of_large_whole_numbers() -> None:
+    """Bases below 0: odd exponents keep the sign, fractions are nan, from 2^24 on all are even."""
+    near = [2.0**k + d for k in (0, 1, 22, 23, 24, 25) for d in (-2, -1, -0.5, 0, 0.5, 1, 2, 3)]
+    y = np.array(near + [-v for v in near], np.float32)
+    for base in (-1.0, -1.0000001, -0.99999994, -2.0):
+        x = np.full_like(y, base)
+        with np.errstate(all="ignore"):
+            want = np.power(x.astype(np.float64), y.astype(np.float64))
+        got = pc.pow(pc.from_numpy(x), pc.from_numpy(y)).numpy()
+        assert (ulps(got, want) <= 1).all()
+
+
+def test_sigmoids_of_large_numbers_keep_their_bits() -> None:
+    x = np.linspace(-105, 105, 4001).astype(np.float32)
+    want = 1 / (1 + np.exp(-x.astype(np.float64)))
+    t = pc.from_numpy(x)
+    assert ulps(pc.sigmoid(t).numpy(), want).max() <= 2
+    np.testing.assert_allclose(operator("silu")(t).numpy(), want * x, rtol=3e-7, atol=3e-43)
 
 
 @pytest.mark.parametrize("name", ["floor_divide", "remainder", "fmod"])

@@ -15,13 +15,6 @@ PLAIT_HD float log1p_unit(float t) {
 }
 PLAIT_HD double log1p_unit(double t) { return ::log1p(t); }
 
-// 1 / (1 + e^-x) of real numbers; small results keep their bits, as no exponential overflows
-template <class T>
-PLAIT_HD T real_sigmoid(T x) {
-  const T e = exp(-abs(x));
-  return (x < T(0) ? e : T(1)) / (T(1) + e);
-}
-
 }  // namespace plait::scalar::math
 
 namespace plait::scalar {
@@ -108,19 +101,24 @@ PLAIT_HD T sigmoid_backward(T grad, T result) {
 template <class T>
 PLAIT_HD T log_sigmoid(T x) {
   const T negative = x < T(0) ? x : x != x ? x : T(0);
-  return negative - math::log1p_unit(math::exp(-math::abs(x)));
+  return negative - math::log1p_unit(math::exp_negative(-math::abs(x)));
 }
 
 // g sigmoid(-x)
 template <class T>
 PLAIT_HD T log_sigmoid_backward(T g, T x) {
-  return g * math::real_sigmoid(-x);
+  return g * math::sigmoid(-x);
 }
 
 // x sigmoid(x)
 template <class T>
 PLAIT_HD T silu(T x) {
-  return x / (T(1) + math::exp(-x));
+  if constexpr (math::is_complex<T>) {
+    return x / (T(1) + math::exp(-x));
+  } else {
+    const T e = math::exp_negative(-math::abs(x));
+    return (x < T(0) ? x * e : x) / (T(1) + e);
+  }
 }
 
 // g times the derivative of x sigmoid(x)
@@ -152,13 +150,14 @@ PLAIT_HD T mish_backward(T g, T x) {
 template <class T>
 PLAIT_HD T softplus(T x, T beta, T threshold) {
   const T y = x * beta, positive = y > T(0) ? y : y != y ? y : T(0);
-  return y > threshold ? x : (positive + math::log1p_unit(math::exp(-math::abs(y)))) / beta;
+  return y > threshold ? x
+                       : (positive + math::log1p_unit(math::exp_negative(-math::abs(y)))) / beta;
 }
 
 // g sigmoid(beta x); g itself above the threshold
 template <class T>
 PLAIT_HD T softplus_backward(T g, T x, T beta, T threshold) {
-  return x * beta > threshold ? g : g * math::real_sigmoid(x * beta);
+  return x * beta > threshold ? g : g * math::sigmoid(x * beta);
 }
 
 // x / (1 + |x|)

@@ -93,19 +93,30 @@ PLAIT_HD float reduce_ln2(float x, int32_t *n) {
   return fused(-k, kLn2Lo, fused(-k, kLn2Hi, x));
 }
 
-PLAIT_HD float exp(float x) {
-  float y = x < -104.0f ? -104.0f : x;  // NaN passes both
-  y = y > 89.0f ? 89.0f : y;
-  int32_t n;
-  const float r = reduce_ln2(y, &n);
+// e^r for |r| <= ln 2 / 2
+PLAIT_HD float exp_reduced(float r) {
   float q = 0.001395169736f;
   q = fused(q, r, 0.008369598334f);
   q = fused(q, r, 0.04166618764f);
   q = fused(q, r, 0.1666651289f);
   q = fused(q, r, 0.5000000101f);
-  const float p = 1.0f + fused(r * r, q, r);
+  return 1.0f + fused(r * r, q, r);
+}
+PLAIT_HD float exp(float x) {
+  float y = x < -104.0f ? -104.0f : x;  // NaN passes both
+  y = y > 89.0f ? 89.0f : y;
+  int32_t n;
+  const float p = exp_reduced(reduce_ln2(y, &n));
   const int32_t half = n >> 1;  // two steps reach subnormal results and infinity
   return p * power_of_two(half) * power_of_two(n - half);
+}
+// exp(x) for x <= 0, with the same bits in fewer steps: 2^(n + 64) and the product with it are
+// exact, so that subnormal results are rounded once
+PLAIT_HD float exp_negative(float x) {
+  const float y = x < -104.0f ? -104.0f : x;
+  const float t = fused(y, kLog2e, kRound), k = t - kRound;
+  const float p = exp_reduced(fused(-k, kLn2Lo, fused(-k, kLn2Hi, y)));
+  return p * from_bits((bits(t) << 23) + (191u << 23)) * 0x1p-64f;
 }
 
 PLAIT_HD float expm1(float x) {
@@ -125,6 +136,7 @@ PLAIT_HD float expm1(float x) {
 }
 
 PLAIT_HD double exp(double x) { return ::exp(x); }
+PLAIT_HD double exp_negative(double x) { return ::exp(x); }
 PLAIT_HD double expm1(double x) { return ::expm1(x); }
 
 // 2^n 2^r with |r| <= 1/2
@@ -232,9 +244,15 @@ PLAIT_HD double tanh(double x) { return ::tanh(x); }
 PLAIT_HD double sinh(double x) { return ::sinh(x); }
 PLAIT_HD double cosh(double x) { return ::cosh(x); }
 
+// 1 / (1 + e^-x). Small real results keep their bits, as no exponential overflows.
 template <class T>
 PLAIT_HD T sigmoid(T x) {
-  return T(1) / (T(1) + exp(-x));
+  if constexpr (std::is_floating_point<T>::value) {
+    const T e = exp_negative(-abs(x));
+    return (x < T(0) ? e : T(1)) / (T(1) + e);
+  } else {
+    return T(1) / (T(1) + exp(-x));
+  }
 }
 // log(1 + exp(x)) without overflow
 template <class T>
@@ -434,38 +452,35 @@ PLAIT_HD float pow_magnitude(float a, float y) {
   float k;
   const float f = split_exponent(a, &k);
   const double s = double(f) / (2.0 + double(f)), z = s * s;
-  double q = 0.2431510082980557849;
-  q = fused(q, z, 0.261425044941609779);
-  q = fused(q, z, 0.3206169725197197285);
-  q = fused(q, z, 0.4121983939243901752);
-  q = fused(q, z, 0.5770780172968252701);
-  q = fused(q, z, 0.9617966939242213211);
-  q = fused(q, z, 2.885390081777927348);
+  double q = 0.3407186749742274;
+  q = fused(q, z, 0.41167342489650205);
+  q = fused(q, z, 0.5770835713782876);
+  q = fused(q, z, 0.9617966734252679);
+  q = fused(q, z, 2.885390081790006);
   double v = double(y) * (double(k) + s * q);
   v = v < -160.0 ? -160.0 : v;
   v = v > 130.0 ? 130.0 : v;
   const double t = v + 6755399441055744.0, r = v - (t - 6755399441055744.0);
-  double p = 0.00001520194885085995822;
-  p = fused(p, r, 0.0001546929037178676865);
-  p = fused(p, r, 0.001333392243451993831);
-  p = fused(p, r, 0.009618027257172836548);
-  p = fused(p, r, 0.05550410353630697047);
-  p = fused(p, r, 0.2402265119811889694);
-  p = fused(p, r, 0.6931471807283761181);
-  p = fused(p, r, 0.9999999999616879713);
+  double p = 0.0001546144469698307;
+  p = fused(p, r, 0.0013400428177439477);
+  p = fused(p, r, 0.009618056678525198);
+  p = fused(p, r, 0.05550327226670787);
+  p = fused(p, r, 0.24022650922288832);
+  p = fused(p, r, 0.6931472067028323);
+  p = fused(p, r, 1.0);
   return float(p * from_bits((bits(t) << 52) + (uint64_t(1023) << 52)));
 }
 
 PLAIT_HD float pow(float x, float y) {
   const float a = abs(x);
+  const float b = abs(y), t = b + 8388608.0f;  // its low bits have the nearest integer of a small b
+  const bool large = b >= 8388608.0f;  // those of b have it: all larger float32 numbers are whole
+  const bool even = b >= 16777216.0f, integral = large | (t - 8388608.0f == b);
+  const uint32_t odd = even | !integral ? 0 : (large ? bits(b) : bits(t)) << 31;
   const bool up = (a > 1.0f) == (y > 0.0f);  // outside of the range |x|^y is infinity or 0
   const float magnitude = pow_magnitude(a, y), edge = up ? kInf : 0.0f;
-  float r = (a == 0.0f) | (a == kInf) | (abs(y) == kInf) ? edge : magnitude;
+  float r = (a == 0.0f) | (a == kInf) | (b == kInf) ? edge : magnitude;
   r = a == 1.0f ? 1.0f : r;
-  const double t = double(y) + 6755399441055744.0;  // y's nearest integer in its low bits
-  const bool even = abs(y) >= 16777216.0f;  // all larger float32 numbers are even
-  const bool integral = even | (t - 6755399441055744.0 == double(y));
-  const uint32_t odd = even ? 0 : integral ? uint32_t(bits(t)) << 31 : 0;
   r = from_bits(bits(r) ^ (odd & bits(x)));
   const float real = integral ? r : kNan;
   r = x < 0.0f ? ((a == kInf) ? r : real) : r;
