@@ -127,3 +127,17 @@ def test_infinities_in_softmax_before_the_last_dimension() -> None:
         result, rows = f(x, 1), f(x.transpose(1, 2).contiguous(), 2).transpose(1, 2)
         np.testing.assert_allclose(result.numpy(), rows.numpy(), rtol=1e-6)
     assert result[:2].isnan().all() and not result[2].isnan().any()
+
+
+@pytest.mark.parametrize("length", [*LENGTHS, 32, 256, 257])
+def test_log_softmax_and_its_derivative(length: int) -> None:
+    for a in layouts(300, length):
+        x = a.astype(np.float64)
+        want = x - x.max(-1, keepdims=True)
+        want = want - np.log(np.exp(want).sum(-1, keepdims=True))
+        y = pc.log_softmax(pc.from_numpy(a), -1)
+        np.testing.assert_allclose(y.numpy(), want, rtol=1e-5, atol=1e-6)
+        g = RNG.standard_normal(a.shape).astype(np.float32)
+        got = operator("log_softmax_backward")(pc.from_numpy(g), y, -1).numpy()
+        total = g.sum(-1, keepdims=True, dtype=np.float64)
+        np.testing.assert_allclose(got, g - np.exp(want) * total, rtol=1e-4, atol=1e-5)

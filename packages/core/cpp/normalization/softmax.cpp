@@ -28,22 +28,54 @@ PLAIT_INLINE T dot_row(const T *a, const T *b, int64_t n) {
     s = fused(load(a + i), load(b + i), s);
     t = fused(load(a + i + w), load(b + i + w), t);
   }
-  T sum = sum_of<T>(s + t);
+  T sum = in_every_lane<Sum, T>(s + t)[0];
   for (; i < n; i++) sum = fused(a[i], b[i], sum);
   return sum;
+}
+
+// Loops over vectors and the elements behind them: compilers put tests of aliasing and of lengths
+// before a loop over elements, which take longer than a short row.
+template <class T, class Vectors, class Rest>
+PLAIT_INLINE void each_vector(int64_t n, const Vectors &vectors, const Rest &rest) {
+  int64_t i = 0;
+  for (; i + kLanes<T> <= n; i += kLanes<T>) vectors(i);
+  for (; i < n; i++) rest(i);
 }
 
 template <class T>
 void softmax_backward_row(const T *g, const T *y, int64_t n, T *out) {
   const T d = dot_row(g, y, n);
-  for (int64_t i = 0; i < n; i++) out[i] = (g[i] - d) * y[i];
+  each_vector<T>(
+      n, [&](int64_t i) { store(out + i, (load(g + i) - splat(d)) * load(y + i)); },
+      [&](int64_t i) { out[i] = (g[i] - d) * y[i]; });
+}
+
+// The sum of a row, in T if it is short.
+template <class T>
+PLAIT_INLINE T row_total(const T *x, int64_t n) {
+  if (n > kShort) return total(x, n);
+  Vec<T> sums = {};
+  T rest = 0;
+  each_vector<T>(n, [&](int64_t i) { sums += load(x + i); }, [&](int64_t i) { rest += x[i]; });
+  return in_every_lane<Sum, T>(sums)[0] + rest;
+}
+
+// Of logarithms of probabilities.
+template <class T>
+PLAIT_INLINE Vec<T> exp_of(Vec<T> x) {
+  T e[kLanes<T>];
+  store(e, x);
+#pragma GCC ivdep
+  for (int64_t k = 0; k < kLanes<T>; k++) e[k] = math::exp_negative(e[k]);
+  return load(e);
 }
 
 template <class T>
 void log_softmax_backward_row(const T *g, const T *y, int64_t n, T *out) {
-  const T s = total(g, n);
-#pragma GCC ivdep
-  for (int64_t i = 0; i < n; i++) out[i] = g[i] - math::exp(y[i]) * s;
+  const T s = row_total(g, n);
+  each_vector<T>(
+      n, [&](int64_t i) { store(out + i, load(g + i) - exp_of<T>(load(y + i)) * splat(s)); },
+      [&](int64_t i) { out[i] = g[i] - math::exp_negative(y[i]) * s; });
 }
 
 // Rows of any layout.
@@ -277,11 +309,8 @@ plait_status log_softmax_backward_columns(const plait_call *c) {
     alignas(64) T sum[kBeside];
     columns.sum(sum, [&](int64_t j, int64_t i) { return columns.read(g, j, i); });
     columns.each<T>(0, columns.n, [&](int64_t j, int64_t i) {
-      T e[kLanes<T>];
-      store(e, columns.read(y, j, i));
-#pragma GCC ivdep
-      for (int64_t k = 0; k < kLanes<T>; k++) e[k] = math::exp(e[k]);
-      columns.write(out, j, i, columns.read(g, j, i) - load(e) * load(sum + i));
+      const Vec<T> e = exp_of<T>(columns.read(y, j, i));
+      columns.write(out, j, i, columns.read(g, j, i) - e * load(sum + i));
     });
   });
 }
@@ -361,7 +390,9 @@ plait_status log_softmax_rows(const plait_call *c) {
       for (int64_t r = 0; r < rows; r++) {
         const T *x = from.read(begin + r, memory), shift = sums[r].top, log = sums[r].rest;
         T *y = to.place(begin + r, memory + n);
-        for (int64_t j = 0; j < n; j++) y[j] = (x[j] - shift) - log;
+        each_vector<T>(
+            n, [&](int64_t j) { store(y + j, (load(x + j) - splat(shift)) - splat(log)); },
+            [&](int64_t j) { y[j] = (x[j] - shift) - log; });
         to.round(begin + r, y);
       }
     }

@@ -147,9 +147,26 @@ struct LogSum {
     return top == -T(math::kInf) || top == T(math::kInf) ? top : top + rest;
   }
 };
+// As ShortRow has them, with the same bits, of a row of V whole vectors: they stay in registers.
+template <int64_t V, class T>
+PLAIT_INLINE LogSum<T> exp_sum_of_vectors(const T *x) {
+  Vec<T> v[V], top = splat(-T(math::kInf)), sum = {};
+  auto nan = top != top;
+  PLAIT_UNROLL for (int64_t k = 0; k < V; k++) {
+    v[k] = load(x + k * kLanes<T>);
+    top = Max::pick(top, v[k]);
+    nan |= v[k] != v[k];
+  }
+  top = in_every_lane<Max, T>(nan ? splat(T(math::kNan)) : top);
+  PLAIT_UNROLL for (int64_t k = 0; k < V; k++) sum += exp_below(v[k] - top);
+  return {top[0], in_every_lane<Sum, T>(sum)[0]};
+}
 // In two steps, as logarithms of several rows take no longer than one: `rest` is the sum first.
 template <class T>
 LogSum<T> exp_sum(const T *x, int64_t n) {
+  if (n == kLanes<T>) return exp_sum_of_vectors<1>(x);
+  if (n == 2 * kLanes<T>) return exp_sum_of_vectors<2>(x);
+  if (n == 4 * kLanes<T>) return exp_sum_of_vectors<4>(x);
   if (n && n <= kShort) {
     ShortRow<T> row(x, n);
     return {row.largest(), row.exp()[0]};
