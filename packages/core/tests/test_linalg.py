@@ -216,3 +216,29 @@ def test_block_diag_and_tensordot() -> None:
         pc.tensordot(a, b, ([1], [1], [2]))
     with pytest.raises(ValueError, match=r"block_diag: `tensors\[1\]`"):
         pc.block_diag(a[0], a)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_factors_of_small_matrices_are_those_of_lapack(dtype: str) -> None:
+    rng = np.random.default_rng(5)
+    for m in range(1, 19):
+        for n in (1, 2, 3, 7, 8, 9, 16, 17):
+            a = rng.standard_normal((2, m, n)).astype(dtype)
+            a[1, :, n // 2] = 0
+            for scale in (1.0, 1e-30, 1e30) if dtype == "float32" else (1.0, 1e-200, 1e200):
+                for mode in ("reduced", "complete"):
+                    want = np.linalg.qr(a * a.dtype.type(scale), mode)
+                    got = pc.linalg.qr(pc.tensor(a * a.dtype.type(scale)), mode)
+                    size = 64 * np.finfo(dtype).eps
+                    # behind a column of zeros the vectors of Q are any that are orthonormal
+                    np.testing.assert_allclose(got[0].numpy()[0], want[0][0], atol=size * 16)
+                    q, r = (x.numpy().astype("float64") for x in got)
+                    np.testing.assert_allclose(
+                        q @ r / scale, a.astype("float64"), atol=size, rtol=size
+                    )
+                    np.testing.assert_allclose(
+                        q.swapaxes(-1, -2) @ q,
+                        np.broadcast_to(np.eye(q.shape[-1]), (2, *[q.shape[-1]] * 2)),
+                        atol=size,
+                    )
+                    assert (r == np.triu(r)).all()
