@@ -48,6 +48,30 @@ def test_gather_and_scatter(layout: str, dim: int) -> None:
     same(mean, total / np.maximum(count, 1), 1e-4)
 
 
+@pytest.mark.parametrize("width", [1, 3, 16, 40])
+@pytest.mark.parametrize("depth", [1, 4])
+def test_scatter_by_columns_has_the_same_bits_with_any_number_of_threads(
+    width: int, depth: int
+) -> None:
+    """Threads share strips of columns; several values for one index are added in order."""
+    shape = (20_000, width, depth)
+    x = RNG.random(shape).astype("float32")
+    index = RNG.integers(0, 500, shape)
+    want = np.zeros((500, width, depth))
+    where: list[Any] = list(np.indices(shape))
+    where[0] = index
+    np.add.at(want, tuple(where), x)
+    results = []
+    before = pc.get_num_threads()
+    for threads in (1, 2, 5):
+        pc.set_num_threads(threads)
+        base = pc.zeros(500, width, depth)
+        results.append(base.scatter_add(0, pc.tensor(index), pc.tensor(x)).numpy())
+    pc.set_num_threads(before)
+    np.testing.assert_allclose(results[0], want, rtol=1e-4)
+    assert all(np.array_equal(results[0], other) for other in results)
+
+
 def test_gather_and_scatter_along_one_long_line() -> None:
     x = RNG.integers(0, 1000, 200_000)
     index = RNG.integers(0, 200_000, 200_000)

@@ -259,8 +259,10 @@ void write_runs(const plait_call *c, const Walk &w, T *self, const T *values,
   const int before = w.outer_ + w.b_ndim_;
   const int64_t n = w.inner_numel(), b = w.b_numel();
   const int64_t *shape = w.shape_ + before, *own = w.slice_stride_ + before;
-  const bool row =
-      n == 1 || (is_dense(w.inner_, shape, own) && is_dense(w.inner_, shape, stride + before));
+  const bool dense = is_dense(w.inner_, shape, own);
+  const bool row = n == 1 || (dense && is_dense(w.inner_, shape, stride + before));
+  bool one_value = dense;  // for all of a row
+  for (int d = 0; d < w.inner_; d++) one_value &= stride[before + d] == 0 || shape[d] == 1;
   parallel_ranges(c, w.outer_numel(), kSerial / (b * n) + 1, [&](int64_t begin, int64_t end) {
     Counter from(before, w.shape_, stride);
     from.seek(begin * b);
@@ -271,6 +273,9 @@ void write_runs(const plait_call *c, const Walk &w, T *self, const T *values,
         memmove(to, value, size_t(n) * sizeof(T));
       } else if (row) {
         for (int64_t i = 0; i < n; i++) put<T, Add>(to + i, value[i]);
+      } else if (one_value) {
+        const T each = *value;
+        for (int64_t i = 0; i < n; i++) put<T, Add>(to + i, each);
       } else {
         Counter at(w.inner_, shape, own), each(w.inner_, shape, stride + before);
         for (int64_t i = 0; i < n; i++, at.next(), each.next())
