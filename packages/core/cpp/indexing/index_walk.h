@@ -1,6 +1,8 @@
 // Shared by kernels that read or write along one dimension by an index tensor: int64, negative
 // indices count from the end.
 #pragma once
+#include <algorithm>
+
 #include "indexing/index_runs.h"
 #include "kernel/copy_rows.h"
 #include "kernel/integers.h"
@@ -148,11 +150,13 @@ void parallel_parts(const plait_call *c, const DLTensor *index, const DLTensor *
   if (total <= kSerial || size < 2) return f(IndexWalk(index, self, other, dim, item));
   const int64_t width = total / size;
   int64_t grain = kSerial / 2 / width + 1;
-  // strips are at least a line of the cache wide, unless threads would have nothing to do
-  if (const int64_t step = cut > dim ? self->strides[cut] * item : 64; step > 0 && step < 64) {
-    const int64_t wide = ceil_div(64, step), each = ceil_div(size, thread_count());
-    const int64_t least_wide = wide < each ? wide : each;
-    if (grain < least_wide) grain = least_wide;
+  // Strips of rows, as wide as two for each thread allow, and a line of the cache at least unless
+  // threads would have nothing to do: a narrow one reads lines for a few of their elements.
+  if (cut > dim) {
+    const int64_t threads = thread_count(), step = self->strides[cut] * item;
+    const int64_t line = step > 0 && step < 64 ? ceil_div(64, step) : 1;
+    grain = std::max({grain, ceil_div(size, threads > 1 ? 2 * threads : 1),
+                      std::min(line, ceil_div(size, threads))});
   }
   parallel_ranges(c, size, grain, [&](int64_t begin, int64_t end) {
     DLTensor part[3] = {*index, *self, other ? *other : *index};
