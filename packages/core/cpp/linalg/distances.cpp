@@ -68,7 +68,8 @@ PLAIT_INLINE void tile(const T *rows, int64_t step, int64_t size, const T *panel
     T *to = out + r * out_step;
     bool all_fit = true;
     for (int64_t i = 0; i < columns; i++) {
-      to[i] = T(__builtin_sqrt(squares[i]));
+      to[i] =
+          sizeof(T) == 4 ? T(__builtin_sqrtf(float(squares[i]))) : T(__builtin_sqrt(squares[i]));
       all_fit &= fits(squares[i]);
     }
     if (all_fit) continue;
@@ -122,6 +123,132 @@ plait_status euclidean_distances(plait_call *c){
     PLAIT_FLOATING(kind(result(c) -> dtype), return distances_as<T>(c))}
 
 PLAIT_KERNEL("euclidean_distances", euclidean_distances);
+
+// The gradient. Sums of kBlock coordinates stay in registers; many coordinates are a product of
+// matrices, so the kernel leaves them to the decomposition.
+
+constexpr int64_t kBlock = 8, kThin = 32;
+
+// The elements of one row, or of a vector's rows, `step` apart.
+template <class T>
+PLAIT_INLINE Vec<T> some(const T *p, int64_t step, int64_t n) {
+  if (step == 1 && n >= kLanes<T>) return load(p);
+  T own[kLanes<T>] = {};
+  for (int64_t i = 0; i < n && i < kLanes<T>; i++) own[i] = p[i * step];
+  return load(own);
+}
+
+template <class T>
+PLAIT_INLINE Vec<T> slope(Vec<T> grad, Vec<T> distance) {
+  return distance == Vec<T>{} ? Vec<T>{} : grad / distance;
+}
+
+// A matrix and how far its rows and columns are apart.
+template <class T>
+struct Entries {
+  const T *data;
+  int64_t row, column;
+  const T *at(int64_t i, int64_t j) const { return data + i * row + j * column; }
+};
+
+// Row i: its sums over m points, which lie in panels of as many as a vector has.
+template <class T>
+void pull_row(const Entries<T> &g, const Entries<T> &d, int64_t i, const T *x, const T *panels,
+              int64_t m, T *to) {
+  Vec<T> sums[kBlock] = {};
+  for (int64_t j = 0; j < m; j += kLanes<T>, panels += kLanes<T> * kBlock) {
+    const Vec<T> f = slope<T>(some(g.at(i, j), g.column, m - j), some(d.at(i, j), d.column, m - j));
+    PLAIT_UNROLL for (int64_t k = 0; k < kBlock; k++) sums[k] =
+        fused(f, splat(x[k]) - load(panels + k * kLanes<T>), sums[k]);
+  }
+  for (int64_t k = 0; k < kBlock; k++) to[k] = sum_of<T>(sums[k]);
+}
+
+// As many rows as a vector has, from i on, whose points are one panel: for columns whose entries
+// lie side by side.
+template <class T>
+void pull_rows(const Entries<T> &g, const Entries<T> &d, int64_t i, int64_t rows, const T *panel,
+               const T *points, int64_t m, T *to) {
+  Vec<T> sums[kBlock] = {};
+  for (int64_t j = 0; j < m; j++, points += kBlock) {
+    const Vec<T> f = slope<T>(some(g.at(i, j), g.row, rows), some(d.at(i, j), d.row, rows));
+    PLAIT_UNROLL for (int64_t k = 0; k < kBlock; k++) sums[k] =
+        fused(f, load(panel + k * kLanes<T>) - splat(points[k]), sums[k]);
+  }
+  for (int64_t k = 0; k < kBlock; k++) store(to + k * kLanes<T>, sums[k]);
+}
+
+// `width` coordinates from `first` on: of each point kBlock side by side, or by panels. Those that
+// are missing are 0.
+template <class T>
+void pack_points(const T *points, int64_t count, int64_t size, int64_t first, bool panels, T *to) {
+  const int64_t lanes = panels ? kLanes<T> : 1;
+  const int64_t width = size - first < kBlock ? size - first : kBlock;
+  for (int64_t j = 0; j < ceil_div(count, lanes) * lanes; j++) {
+    T *own = to + j / lanes * lanes * kBlock + j % lanes;
+    for (int64_t k = 0; k < kBlock; k++)
+      own[k * lanes] = j < count && k < width ? points[j * size + first + k] : T(0);
+  }
+}
+
+// distances_backward(grad, distances, x1, x2)
+template <class T>
+plait_status pull_as(const plait_call *c) {
+  const DLTensor *x1 = tensor(c, 2), *x2 = tensor(c, 3);
+  const int d = x1->ndim;
+  const int64_t n = x1->shape[d - 2], m = x2->shape[d - 2], size = x1->shape[d - 1];
+  T *out = data<T>(result(c));
+  if (numel(result(c)) == 0) return PLAIT_OK;
+  if (size > kThin || !is_contiguous(result(c))) return PLAIT_DECLINE;
+  const int64_t batches = numel(result(c)) / (n * size);
+  Dense<T> points[2], entries[2];
+  Entries<T> own[2];
+  for (int i = 0; i < 2; i++) {
+    PLAIT_TRY(points[i].take(c, tensor(c, 2 + i)));
+    const DLTensor *t = tensor(c, i);
+    own[i] = {data<T>(t), t->strides[d - 2], t->strides[d - 1]};
+    if (d == 2) continue;
+    PLAIT_TRY(entries[i].take(c, t));
+    own[i] = {entries[i], m, 1};
+  }
+  constexpr int64_t w = kLanes<T>;
+  const bool by_rows = own[1].row != 1 || own[1].column == 1;
+  const int64_t room = (ceil_div(n, w) + ceil_div(m, w)) * w * kBlock;
+  Workspace space;
+  PLAIT_TRY(space.take(c, uint64_t(room) * sizeof(T)));
+  T *rows = space.as<T>(), *others = rows + ceil_div(n, w) * w * kBlock;
+  for (int64_t b = 0; b < batches; b++, out += n * size) {
+    for (int64_t first = 0; first < size; first += kBlock) {
+      const int64_t width = size - first < kBlock ? size - first : kBlock;
+      pack_points<T>(points[0] + b * n * size, n, size, first, !by_rows, rows);
+      pack_points<T>(points[1] + b * m * size, m, size, first, by_rows, others);
+      const Entries<T> g = {own[0].data + b * n * m, own[0].row, own[0].column},
+                       e = {own[1].data + b * n * m, own[1].row, own[1].column};
+      parallel_ranges(c, ceil_div(n, w), ceil_div(kSerial, w * (m + 1) * kBlock),
+                      [&](int64_t begin, int64_t end) {
+                        T sums[w * kBlock];
+                        for (int64_t i = begin * w; i < end * w && i < n; i += w) {
+                          const int64_t count = n - i < w ? n - i : w;
+                          if (!by_rows)
+                            pull_rows(g, e, i, count, rows + i * kBlock, others, m, sums);
+                          for (int64_t r = 0; r < count; r++) {
+                            T *to = out + (i + r) * size + first;
+                            if (by_rows)
+                              pull_row(g, e, i + r, rows + (i + r) * kBlock, others, m, sums);
+                            for (int64_t k = 0; k < width; k++)
+                              to[k] = by_rows ? sums[k] : sums[k * w + r];
+                          }
+                        }
+                      });
+    }
+  }
+  return PLAIT_OK;
+}
+
+plait_status distances_backward(plait_call *c){
+    PLAIT_FLOATING(kind(result(c) -> dtype), return pull_as<T>(c))}
+
+PLAIT_KERNEL("distances_backward", distances_backward);
 
 }  // namespace
 }  // namespace plait::core

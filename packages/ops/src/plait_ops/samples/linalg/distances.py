@@ -8,6 +8,7 @@ from plait_ops.specs.linalg.distances import (
     cdist_,
     cosine_similarity,
     dist,
+    distances_backward,
     euclidean_distances,
     pairwise_distance_,
     pdist,
@@ -57,6 +58,31 @@ euclidean_distances.error(
     "ShapeError",
     lambda s: s(s.array(2, 3, 2), s.array(3, 4, 2)),
     contains=["euclidean_distances", "(2, 3, 2)", "(3, 4, 2)"],
+)
+
+
+@distances_backward.reference
+def _(grad, distances, x1, x2):
+    near = distances == 0
+    pull = np.where(near, 0, grad / np.where(near, 1, distances))
+    return (pull[..., None] * (x1[..., :, None, :] - x2[..., None, :, :])).sum(-2).astype(x1.dtype)
+
+
+@distances_backward.samples
+def _(s):
+    yield s(s.array(3, 4), abs(s.array(3, 4)) + 0.5, s.array(3, 2), s.array(4, 2)).loosely(8)
+    yield s(s.array(9, 35), abs(s.array(9, 35)) + 0.5, s.array(9, 5), s.array(35, 5)).loosely(8)
+    yield s(
+        s.array(2, 3, 4), abs(s.array(2, 3, 4)) + 0.5, s.array(2, 3, 20), s.array(2, 4, 20)
+    ).loosely(8)
+    yield s(s.strided(9, 10), abs(s.array(9, 10)) + 0.5, s.array(9, 9), s.strided(10, 9)).loosely(8)
+    yield s(s.array(3, 0), s.array(3, 0), s.array(3, 2), s.array(0, 2))
+
+
+distances_backward.error(
+    "ShapeError",
+    lambda s: s(s.array(3, 4), s.array(4, 3), s.array(3, 2), s.array(4, 2)),
+    contains=["distances_backward", "(3, 4)", "(4, 3)"],
 )
 
 

@@ -2,7 +2,7 @@
 
 from plait_ops import calls as op
 from plait_ops.spec import Composite, Operator
-from plait_ops.words import broadcast, check, numel, part, require, require_same, result, wrap_dim
+from plait_ops.words import broadcast, check, numel, require, require_same, result, wrap_dim
 
 cdist_ = Composite(
     "cdist(Tensor x1, Tensor x2, float p=2.0, str? compute_mode=None) -> Tensor",
@@ -88,9 +88,46 @@ def _(x1, x2):
     return op.norm(op.unsqueeze(x1, -2) - op.unsqueeze(x2, -3), 2.0, [-1])
 
 
-@part
-def pulled_rows(grad, distances, x1, x2):
-    """The sum of ``grad_ij (x1_i - x2_j) / distances_ij`` over j, as a product of matrices."""
+distances_backward = Operator(
+    "distances_backward(Tensor grad, Tensor distances, Tensor x1, Tensor x2) -> Tensor",
+    doc="""
+    The gradient of `x1` from that of the `distances` to `x2`: the sum of ``grad_ij (x1_i - x2_j) / distances_ij`` over j,
+    without those j whose distance is 0. Shapes: `grad` and `distances` are (..., n, m), `x1` is (..., n, k), `x2` (..., m, k).
+    """,
+    dtypes="floating",
+    internal=True,
+    kernel="optional; any strides; the result is in C order.",
+    widens=True,
+)
+
+
+@distances_backward.shape
+def _(grad, distances, x1, x2):
+    require("grad", grad.dtype, "floating")
+    require_same("grad", grad, "distances", distances)
+    require_same("grad", grad, "x1", x1)
+    require_same("grad", grad, "x2", x2)
+    check(
+        x1.ndim >= 2
+        and x2.ndim == x1.ndim
+        and x1.shape[:-2] == x2.shape[:-2]
+        and x1.shape[-1] == x2.shape[-1]
+        and grad.shape == x1.shape[:-1] + [x2.shape[-2]]
+        and distances.shape == grad.shape,
+        f"`grad` and `distances` must have shape (..., n, m), `x1` (..., n, k) and `x2` (..., m, k); got {grad.shape}, {distances.shape}, {x1.shape} and {x2.shape}",
+    )
+    return result(x1.shape, x1.dtype)
+
+
+@distances_backward.cost
+def _(grad, x1):
+    return numel(grad) * (3 * x1.shape[-1] + 1)
+
+
+@distances_backward.decompose
+def _(grad, distances, x1, x2):
+    if x2.shape[-2] == 0:
+        return op.zeros_like(x1)
     near = op.eq(distances, 0.0)
     pull = op.masked_fill(grad / op.masked_fill(distances, near, 1.0), near, 0.0)
     # distances stay when both sets of points move; less is lost by differences around the mean
@@ -100,16 +137,12 @@ def pulled_rows(grad, distances, x1, x2):
 
 @euclidean_distances.vjp("x1")
 def _(g, x1, x2, result):
-    if x2.shape[-2] == 0:
-        return op.zeros_like(x1)
-    return pulled_rows(g, result, x1, x2)
+    return op.distances_backward(g, result, x1, x2)
 
 
 @euclidean_distances.vjp("x2")
 def _(g, x1, x2, result):
-    if x1.shape[-2] == 0:
-        return op.zeros_like(x2)
-    return pulled_rows(op.transpose(g, -1, -2), op.transpose(result, -1, -2), x2, x1)
+    return op.distances_backward(op.transpose(g, -1, -2), op.transpose(result, -1, -2), x2, x1)
 
 
 pairwise_distance_ = Composite(
