@@ -25,6 +25,13 @@ Tensor part_of(plait_thread *thread, const OpNode *n, plait_tensor *tensor) {
 
 bool is_on_cpu(DLDevice d) { return d.device_type == kDLCPU; }
 
+bool is_all_of(const plait_tensor *part, const Layout &whole) {
+  int64_t left = 1, all = 1;
+  for (int32_t d = 0; d < part->dl.ndim; d++) left *= part->dl.shape[d];
+  for (int32_t d = 0; d < whole.ndim; d++) all *= whole.shape[d];
+  return left == all;
+}
+
 }  // namespace
 
 bool add_part(const Evaluation &e, Node *node, Gradients &gradients, const Layout &whole,
@@ -33,6 +40,7 @@ bool add_part(const Evaluation &e, Node *node, Gradients &gradients, const Layou
   const auto *n = static_cast<const OpNode *>(node);
   const plait_tensor *g = gradients[0];
   if (!g || !is_part(e.thread, n) || whole.ndim < 0) return false;
+  if (is_all_of(g, whole)) return false;  // the derivative passes it on
   // zeros of the same shape cannot store a gradient whose values are elsewhere, such as a batched
   // one
   if (!has_own_bytes(g)) return false;

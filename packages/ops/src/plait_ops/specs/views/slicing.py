@@ -60,6 +60,8 @@ def _(self, dim, index):
 
 @select.vjp("self")
 def _(g, self, dim, index):
+    if self.shape[dim] == 1:  # it is all of self
+        return op.unsqueeze(g, dim)
     return select_backward(g, self.shape, dim, index)
 
 
@@ -142,6 +144,8 @@ def _(self, dim, start, end, step):
 
 @slice_.vjp("self")
 def _(g, self, dim, start, end, step):
+    if step > 0 and g.shape == self.shape:  # it is all of self
+        return g
     return slice_backward(g, self.shape, dim, start, end, step)
 
 
@@ -216,5 +220,7 @@ def _(self, dim, start, length):
 
 @narrow.vjp("self")
 def _(g, self, dim, start, length):
+    if length == self.shape[dim]:  # it is all of self
+        return g
     first = start + self.shape[dim] if start < 0 else start
     return slice_backward(g, self.shape, dim, first, first + length, 1)
