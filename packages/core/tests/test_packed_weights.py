@@ -30,13 +30,14 @@ def depthwise(x: pc.Tensor, w: pc.Tensor) -> pc.Tensor:
 LAYERS: list[Layer] = [
     (linear, (40, 300), (200, 300)),
     (linear, (3, 11, 96), (50, 96)),
+    (linear, (150, 512), (257, 512)),
     (conv2d, (2, 24, 9, 7), (32, 24, 3, 3)),
     (conv2d, (1, 64, 18, 18), (70, 64, 3, 3)),
     (conv2d, (1, 40, 13, 13), (48, 40, 5, 5)),
     (conv2d, (2, 256, 7, 7), (96, 256, 1, 1)),
     (depthwise, (2, 150, 7, 7), (150, 1, 3, 3)),
 ]
-NAMES = ["linear", "rows", "conv2d", "winograd", "winograd 5x5", "1x1", "depthwise"]
+NAMES = ["linear", "rows", "distant rows", "conv2d", "winograd", "winograd 5x5", "1x1", "depthwise"]
 each_layer = pytest.mark.parametrize(("layer", "x", "w"), LAYERS, ids=NAMES)
 
 
@@ -108,6 +109,23 @@ def test_other_writers_are_seen(
     for i in range(3):
         array[...] += i
         assert pc.equal(layer(a, b), layer(a, b.clone()))
+
+
+@pytest.mark.parametrize(
+    ("rows", "k", "n"), [(16, 32, 32), (33, 50, 40), (150, 512, 257), (600, 800, 70)]
+)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_bias_has_the_same_bits(rows: int, k: int, n: int, dtype: type) -> None:
+    numbers = np.random.default_rng(3)
+    x, w, b = (numbers.standard_normal(s).astype(dtype) for s in ((rows, k), (n, k), n))
+    tensors = [pc.from_numpy(array).clone() for array in (x, w, b)]
+    results = [linear(*tensors).numpy() for _ in range(3)]
+    pc.set_weight_cache(False)
+    results.append(linear(*tensors).numpy())
+    for result in results[1:]:
+        np.testing.assert_array_equal(result, results[0])
+    exact = x.astype(np.float64) @ w.T.astype(np.float64) + b
+    np.testing.assert_allclose(results[0], exact, atol=1e-3 if dtype == np.float32 else 1e-11)
 
 
 @each_layer

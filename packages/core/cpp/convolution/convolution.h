@@ -2,6 +2,7 @@
 #pragma once
 #include "kernel/lanes.h"
 #include "kernel/past_caches.h"
+#include "kernel/units.h"
 #include "pointwise/joined_activations.h"
 
 namespace plait::core {
@@ -70,14 +71,6 @@ void put_every(T *to, const T *from, int64_t step, int64_t n) {
       store(to + 2 * i + kLanes<T>, shuffled<4, 12, 5, 13, 6, 14, 7, 15>(v, Vec<T>{}));
     }
   for (; i < n; i++) to[i * step] = from[i];
-}
-
-// Units of parallel work that are wanted: `few`, or two for each thread of many. This is for cuts
-// that leave every result's own sum as it is; what is added up in parts is cut by its size alone.
-inline int64_t units_wanted(int64_t few) {
-  const plait_executor *e = PLAIT_ROLE(plait_executor, roles.executor);
-  const int64_t two_each = 2 * int64_t(e->width(e->ctx));
-  return two_each > few ? two_each : few;
 }
 
 // Runs f(i, scratch) for i < n with scratch of `size` elements for each chunk of `grain` indices.

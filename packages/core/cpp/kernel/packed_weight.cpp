@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kDims = 5;
 constexpr uint64_t kSmallest = 4096;  // bytes of weights: to pack fewer takes no time
-constexpr uint64_t kMost = uint64_t(128) << 20;  // bytes that are kept
+constexpr uint64_t kMost = uint64_t(512) << 20;  // bytes that are kept
 constexpr uint32_t kBuckets = 1024;
 // Memory that other code may write.
 constexpr uint64_t kForeign = PLAIT_STORAGE_EXTERNAL | PLAIT_STORAGE_SHARED | PLAIT_STORAGE_MAPPED |

@@ -6,7 +6,9 @@
 
 #include "kernel/integers.h"
 #include "kernel/transpose.h"
+#include "kernel/units.h"
 #include "linalg/gemm.h"
+#include "linalg/packed.h"
 #include "linalg/tile.h"
 
 namespace plait::core {
@@ -15,6 +17,7 @@ namespace {
 constexpr int64_t kUnit = 1 << 19;  // multiplications for one unit of parallel work
 constexpr int64_t kShared = 1 << 22;  // multiplications from which operands are packed once
 constexpr int64_t kHigh = 192, kWide = 256;  // largest tile, with which panels stay in a cache
+constexpr int64_t kHighAlone = 144;  // of a tile that has all rows of a packed product
 constexpr int64_t kLow = 24, kNarrow = 32;  // smallest tile
 constexpr int64_t kPacked = 12 << 20;  // bytes of an operand that is packed for all units
 constexpr int64_t kNear = 1 << 18;  // bytes of columns that are read where they lie
@@ -36,6 +39,7 @@ struct Tiling {
   bool transposed;  // result (i, j) is c[j * ldc + i]
   Source from_rows, from_columns;
   int64_t high, wide;  // rows and columns of a unit's tile
+  const T *bias = nullptr;  // what a column's sums begin with, unless `add`
 
   int64_t down() const { return ceil_div(m, high); }
   int64_t across() const { return ceil_div(n, wide); }
@@ -44,6 +48,7 @@ struct Tiling {
     part.rows = rows.at(i, l);
     part.columns = columns.at(l, j);
     part.c = c + (transposed ? j * ldc + i : i * ldc + j);
+    if (bias) part.bias = bias + j;
     part.m = m - i;
     part.n = n - j;
     part.k = k - l;
@@ -113,13 +118,15 @@ struct Shared {
   int64_t stride = 0, depth = 0;  // of rows; of panels
 };
 
-// Copies results between a unit's buffer and c.
+// Copies what sums begin with, or results, between a unit's buffer and c.
 template <class T>
 void read_results(const Tiling<T> &s, int64_t m, int64_t from, int64_t to, T *results,
                   int64_t width) {
   for (int64_t i = 0; i < m; i++)
     for (int64_t j = from; j < to; j++)
-      results[i * width + j - from] = s.transposed ? s.c[j * s.ldc + i] : s.c[i * s.ldc + j];
+      results[i * width + j - from] = !s.add         ? s.bias[j]
+                                      : s.transposed ? s.c[j * s.ldc + i]
+                                                     : s.c[i * s.ldc + j];
 }
 template <class T>
 void write_results(const Tiling<T> &s, int64_t m, int64_t from, int64_t to, const T *results,
@@ -139,7 +146,7 @@ void multiply_unit(const Tiling<T> &s, int64_t m, int64_t n, int64_t depth, Shar
   const int64_t whole = n / w * w, padded_n = rounded(n, w);
   const int64_t direct = s.transposed ? 0 : whole, width = padded_n - direct;
   const bool panels_apart = s.from_columns == Source::kInPlace && whole < n;
-  if (s.add && direct < n) read_results(s, m, direct, n, buffers.results, width);
+  if ((s.add || s.bias) && direct < n) read_results(s, m, direct, n, buffers.results, width);
   const int64_t groups = ceil_div(m, tile_rows<T>()), each = m / groups, larger = m % groups;
   for (int64_t l = 0; l < depth; l += kDepth<T>) {
     const int64_t d = least(kDepth<T>, depth - l);
@@ -167,10 +174,11 @@ void multiply_unit(const Tiling<T> &s, int64_t m, int64_t n, int64_t depth, Shar
         rows = {buffers.rows, kStride<T>, 1};
       }
       T *buffered = buffers.results + i * width;
-      multiply_tile(height, whole, d, rows, panels, s.transposed ? buffered : s.c + i * s.ldc,
-                    s.transposed ? width : s.ldc, add);
-      if (whole < n)
-        multiply_tile(height, w, d, rows, last, buffered + (whole - direct), width, add);
+      T *to = s.transposed ? buffered : s.c + i * s.ldc, *rest = buffered + (whole - direct);
+      const int64_t pitch = s.transposed ? width : s.ldc;
+      const Finish<T> first = s.bias && !add ? Finish<T>{s.bias} : Finish<T>::added(add, to, pitch);
+      multiply_tile(height, whole, d, rows, panels, to, pitch, first);
+      if (whole < n) multiply_tile(height, w, d, rows, last, rest, width, add || s.bias);
       i += height;
     }
   }
@@ -188,9 +196,34 @@ void multiply_unit_at(const Tiling<T> &s, int64_t t, int64_t depth, Shared<T> sh
                 buffers);
 }
 
+// Cuts s into tiles, of which there are `required` if these are not too small.
+template <class T>
+void cut(Tiling<T> *s, int64_t required, int64_t most_high) {
+  int64_t down = ceil_div(s->m, most_high), across = ceil_div(s->n, kWide);
+  while (down * across < required) {
+    const int64_t h = s->m / down, v = s->n / across;
+    if (v >= 2 * kNarrow && (v >= h || h < 2 * kLow))
+      across *= 2;
+    else if (h >= 2 * kLow)
+      down *= 2;
+    else
+      break;
+  }
+  s->high = rounded(ceil_div(s->m, down), 12);
+  s->wide = rounded(ceil_div(s->n, across), 2 * kPanel<T>);
+}
+
+template <class T>
+Source source_of_rows(const Tiling<T> &s, Source packed) {
+  return rows_avoid_conflicts(s.rows) ? Source::kInPlace
+         : s.across() == 1            ? Source::kByUnit
+                                      : packed;
+}
+
 template <class T>
 Tiling<T> tiling(const Product<T> &p) {
   Tiling<T> s{p.m, p.n, p.k, p.a, p.b, p.beta != T(0), p.c, p.ldc, false, {}, {}, 0, 0};
+  const int64_t work = p.m * p.n * p.k;
   if (cost(p.n, p.m, p.k, p.b.transposed(), p.a.transposed(), true) <
       cost(p.m, p.n, p.k, p.a, p.b, false)) {
     s.transposed = true;
@@ -199,28 +232,13 @@ Tiling<T> tiling(const Product<T> &p) {
     s.rows = p.b.transposed();
     s.columns = p.a.transposed();
   }
-  const int64_t work = s.m * s.n * s.k, required = least(work / kUnit, 64);
-  int64_t down = ceil_div(s.m, kHigh), across = ceil_div(s.n, kWide);
-  while (down * across < required) {
-    const int64_t h = s.m / down, v = s.n / across;
-    if (v >= 2 * kNarrow && (v >= h || h < 2 * kLow))
-      across *= 2;
-    else if (h >= 2 * kLow)
-      down *= 2;
-    else
-      break;
-  }
-  s.high = rounded(ceil_div(s.m, down), 12);
-  s.wide = rounded(ceil_div(s.n, across), 2 * kPanel<T>);
+  cut(&s, least(work / kUnit, 64), kHigh);
   const Source packed = work < kShared ? Source::kByUnit : Source::kByAll;
-  s.from_rows = rows_avoid_conflicts(s.rows) ? Source::kInPlace
-                : s.across() == 1            ? Source::kByUnit
-                                             : packed;
+  s.from_rows = source_of_rows(s, packed);
   const bool near = s.columns.columns == 1 && s.k * s.n * int64_t(sizeof(T)) <= kNear;
   s.from_columns = near ? Source::kInPlace : s.down() == 1 ? Source::kByUnit : packed;
   return s;
 }
-
 // Packs the operands that all units use, for the first `depth` products.
 template <class T>
 void pack_shared(const plait_call *c, const Tiling<T> &s, int64_t depth, int64_t stride, T *rows,
@@ -280,11 +298,13 @@ plait_status multiply_deep(const plait_call *c, Tiling<T> s) {
 
 // All results of s, whose packed operands are not larger than they may be for one block of k.
 template <class T>
-plait_status multiply_all(const plait_call *c, Tiling<T> s) {
-  const bool rows = s.from_rows == Source::kByAll, columns = s.from_columns == Source::kByAll;
+plait_status multiply_all(const plait_call *c, Tiling<T> s, const T *packed = nullptr) {
+  const bool rows = s.from_rows == Source::kByAll;
+  const bool columns = s.from_columns == Source::kByAll && !packed;
   const int64_t across = (rows ? s.m : 0) + (columns ? s.n : 0);
   int64_t depth = s.k;
-  if (across) depth = most(1, 2 * kPacked / across / int64_t(sizeof(T)) / kDepth<T>) * kDepth<T>;
+  if (across && !packed)
+    depth = most(1, 2 * kPacked / across / int64_t(sizeof(T)) / kDepth<T>) * kDepth<T>;
   if (depth > s.k) depth = s.k;
   const int64_t stride = depth + 64 / int64_t(sizeof(T));
   Workspace space_rows, space_columns;
@@ -297,7 +317,7 @@ plait_status multiply_all(const plait_call *c, Tiling<T> s) {
     Tiling<T> part = s.at(0, 0, l);
     part.add = s.add || l > 0;
     const int64_t d = least(depth, part.k);
-    Shared<T> shared{nullptr, nullptr, stride, d};
+    Shared<T> shared{nullptr, packed, stride, d};
     if (across) pack_shared(c, part, d, stride, space_rows.as<T>(), space_columns.as<T>());
     if (rows) shared.rows = space_rows.as<T>();
     if (columns) shared.columns = space_columns.as<T>();
@@ -332,6 +352,18 @@ plait_status gemm_tiled(const plait_call *c, const Product<T> &p) {
   return PLAIT_OK;
 }
 
+template <class T>
+plait_status gemm_packed(const plait_call *c, const PackedProduct<T> &p) {
+  Tiling<T> s{p.m, p.n, p.k, p.a, {}, false, p.c, p.n, false, {}, Source::kByAll, 0, 0, p.bias};
+  const int64_t work = p.m * p.n * p.k;
+  // results of many blocks of sums stay in the second-level cache with the operands of a block
+  cut(&s, least(work / kUnit, units_wanted(16)), p.m <= kHighAlone ? kHighAlone : kHigh / 2);
+  // a wide tile uses a row often enough to pack it for itself
+  s.from_rows =
+      source_of_rows(s, work < kShared || s.wide >= kWide / 2 ? Source::kByUnit : Source::kByAll);
+  return multiply_all(c, s, p.b);
+}
+
 // Without memory for a whole tile, smaller ones on the stack are used.
 template <class T>
 void gemm_tiled_serial(const Product<T> &p) {
@@ -356,8 +388,9 @@ void gemm_tiled_serial(const Product<T> &p) {
     multiply_unit_at(s, t, s.k, {}, Buffers<T>(memory, s));
 }
 
-#define PLAIT_INSTANCE(T)                                                   \
-  template plait_status gemm_tiled(const plait_call *, const Product<T> &); \
+#define PLAIT_INSTANCE(T)                                                          \
+  template plait_status gemm_tiled(const plait_call *, const Product<T> &);        \
+  template plait_status gemm_packed(const plait_call *, const PackedProduct<T> &); \
   template void gemm_tiled_serial(const Product<T> &);
 PLAIT_INSTANCE(float)
 PLAIT_INSTANCE(double)

@@ -48,7 +48,7 @@ bool flatten(const DLTensor *t, Matrix<T> *m, int64_t *rows) {
 }
 
 // Fewer rows read the weights where they are; with more of them packing is a small part.
-constexpr int64_t kPackedRows = 16, kMostPackedRows = 512;
+constexpr int64_t kPackedRows = 16, kMostPackedRows = 4096;
 constexpr int64_t kPackedBytes = 64 << 20;  // of the largest weights that are packed
 constexpr bool kSelectsPacked =
     any_product([](const ProductSizes &v) { return !v.is_known || v.m >= kPackedRows; });
@@ -56,10 +56,10 @@ constexpr bool kSelectsPacked =
 // Without gradients the weights are packed, and kept so. DECLINE: the usual product is as good.
 template <class T>
 plait_status linear_packed(const plait_call *c, int64_t rows, Matrix<T> a, const DLTensor *w,
-                           bool add, T *to) {
+                           const DLTensor *bias, T *to) {
   const int64_t n = w->shape[0], k = w->shape[1], size = packed_size<T>(k, n);
   const bool worth = rows >= kPackedRows && rows <= kMostPackedRows && n >= 32 && k >= 32 &&
-                     (a.columns == 1 || a.rows == 1);
+                     (a.columns == 1 || a.rows == 1) && (!bias || bias->strides[0] == 1);
   if (!worth || !has_wide_tiles() || size * int64_t(sizeof(T)) > kPackedBytes || reproducible() ||
       !may_keep_packed(c, 1))
     return PLAIT_DECLINE;
@@ -69,8 +69,8 @@ plait_status linear_packed(const plait_call *c, int64_t rows, Matrix<T> a, const
     pack_operand(c, b, k, n, static_cast<T *>(into));
     return PLAIT_OK;
   }));
-  gemm_packed(c, PackedProduct<T>{rows, n, k, a, packed.as<T>(), add, to, n, 1});
-  return PLAIT_OK;
+  return gemm_packed(
+      c, PackedProduct<T>{rows, n, k, a, packed.as<T>(), bias ? data<T>(bias) : nullptr, to});
 }
 
 template <class T>
@@ -95,6 +95,10 @@ plait_status linear_as(const plait_call *c, const DLTensor *x, const DLTensor *w
     PLAIT_TRY(copy(c, &dense, x));
     flatten(&dense, &a, &rows);
   }
+  if constexpr (is_float<T> && kSelectsPacked) {
+    const plait_status s = linear_packed<T>(c, rows, a, w, bias, to);
+    if (s != PLAIT_DECLINE) return s;
+  }
   if (bias && rows > 0 && n > 0) {
     const T *b = data<T>(bias);
     if (bias->strides[0] == 1)
@@ -102,10 +106,6 @@ plait_status linear_as(const plait_call *c, const DLTensor *x, const DLTensor *w
     else
       for (int64_t j = 0; j < n; j++) to[j] = b[j * bias->strides[0]];
     for (int64_t i = 1; i < rows; i++) memcpy(to + i * n, to, size_t(n) * sizeof(T));
-  }
-  if constexpr (is_float<T> && kSelectsPacked) {
-    const plait_status s = linear_packed<T>(c, rows, a, w, bias != nullptr, to);
-    if (s != PLAIT_DECLINE) return s;
   }
   const Matrix<T> b{data<T>(w), w->strides[1], w->strides[0]};
   return gemm(c, Product<T>{rows, n, k, T(1), a, b, bias ? T(1) : T(0), to, n});

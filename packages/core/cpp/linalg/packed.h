@@ -1,5 +1,4 @@
-// Products with an operand that is packed once and used many times: filters of convolutions,
-// weights of recurrent layers and of inference.
+// Products with an operand that is packed once and used many times: weights of inference.
 #pragma once
 #include "linalg/tile.h"
 
@@ -16,26 +15,18 @@ constexpr int64_t packed_size(int64_t k, int64_t n) {
 template <class T>
 void pack_operand(const plait_call *c, Matrix<T> b, int64_t k, int64_t n, T *to);
 
-// c = a b, or c += a b where `add`, for an m x k a of any strides and a packed k x n b. Element
-// (i, j) of c is c[i * rows + j * columns], and one of these strides is 1. A packed left operand is
-// packed as its transpose: c = w x is the product of x.transposed() and the packed w.transposed(),
-// with the strides of c exchanged.
+// c = bias + a b for an m x k a of any strides, a packed k x n b, and a bias of each column, null
+// for none.
 template <class T>
 struct PackedProduct {
   int64_t m, n, k;
   Matrix<T> a;
-  const T *b;
-  bool add;
+  const T *b, *bias;
   T *c;
-  int64_t rows, columns;
 };
 
-// On the calling thread, without memory of its own.
+// On all threads, with the bits of a product of which c is the bias before.
 template <class T>
-void gemm_packed_serial(const PackedProduct<T> &p);
-
-// On all threads, with the same bits.
-template <class T>
-void gemm_packed(const plait_call *c, const PackedProduct<T> &p);
+plait_status gemm_packed(const plait_call *c, const PackedProduct<T> &p);
 
 }  // namespace plait::core

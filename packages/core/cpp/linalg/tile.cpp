@@ -14,6 +14,10 @@ struct Register {
   typedef T unaligned __attribute__((vector_size(kBytes), aligned(sizeof(T)), may_alias));
 };
 
+// Convolutions of single elements alone have a summand for each row, and bounds.
+constexpr bool kSelectsBounds =
+    any_convolution([](const ConvolutionSizes &v) { return v.window == 1; });
+
 // The terms of a sum: k products, whose factors are `a` and `b` elements apart, in each of the
 // rounds, and all rounds again for each of `again`.
 struct Way {
@@ -28,7 +32,7 @@ struct Way {
 // registers.
 template <class T, int kBytes, int R, int C>
 PLAIT_INLINE void square(const Way &way, const T *a, int64_t rows, const T *b, int64_t apart, T *c,
-                         int64_t ldc, bool add) {
+                         int64_t ldc, const Finish<T> &finish) {
   typedef typename Register<T, kBytes>::type Wide;
   typedef typename Register<T, kBytes>::unaligned Unaligned;
   constexpr int64_t w = kBytes / int64_t(sizeof(T));
@@ -64,16 +68,41 @@ PLAIT_INLINE void square(const Way &way, const T *a, int64_t rows, const T *b, i
       }
     }
   }
+  if (const T *old = finish.old) {
+    PLAIT_UNROLL for (int r = 0; r < R; r++, old += finish.pitch) {
+      PLAIT_UNROLL for (int v = 0; v < C; v++) {
+        sum[r][v] = *reinterpret_cast<const Unaligned *>(old + v * w) + sum[r][v];
+      }
+    }
+  }
+  if constexpr (kSelectsBounds) {
+    if (const T *shift = finish.shift) {
+      PLAIT_UNROLL for (int r = 0; r < R; r++, shift += finish.step) {
+        const Wide all = *shift - Wide{};
+        PLAIT_UNROLL for (int v = 0; v < C; v++) { sum[r][v] += all; }
+      }
+    }
+    if (finish.bounded) {
+      const Wide low = finish.low - Wide{}, high = finish.high - Wide{};
+      const Wide zero = finish.zero - Wide{};  // -0 stays -0
+      PLAIT_UNROLL for (int r = 0; r < R; r++) {
+        PLAIT_UNROLL for (int v = 0; v < C; v++) {
+          const Wide value = sum[r][v] + zero, x = value < low ? low : value;
+          sum[r][v] = x > high ? high : x;
+        }
+      }
+    }
+  }
   PLAIT_UNROLL for (int r = 0; r < R; r++) {
     PLAIT_UNROLL for (int v = 0; v < C; v++) {
-      Unaligned *to = reinterpret_cast<Unaligned *>(c + r * ldc + v * w);
-      *to = add ? *to + sum[r][v] : sum[r][v];
+      *reinterpret_cast<Unaligned *>(c + r * ldc + v * w) = sum[r][v];
     }
   }
 }
 
 template <class T>
-using Square = void (*)(const Way &, const T *, int64_t, const T *, int64_t, T *, int64_t, bool);
+using Square = void (*)(const Way &, const T *, int64_t, const T *, int64_t, T *, int64_t,
+                        const Finish<T> &);
 
 // The functions of an instruction set for squares of each number of rows.
 template <class T>
@@ -101,8 +130,8 @@ constexpr int kRowsShort = 3;
 #endif
 template <class T, int R, int P>
 PLAIT_NOINLINE void square_short(const Way &way, const T *a, int64_t rows, const T *b,
-                                 int64_t apart, T *c, int64_t ldc, bool add) {
-  square<T, kShort, R, P * (64 / kShort)>(way, a, rows, b, apart, c, ldc, add);
+                                 int64_t apart, T *c, int64_t ldc, const Finish<T> &finish) {
+  square<T, kShort, R, P * (64 / kShort)>(way, a, rows, b, apart, c, ldc, finish);
 }
 template <class T>
 constexpr Squares<T> kSquaresShort = {
@@ -121,10 +150,11 @@ constexpr Squares<T> kSquaresShort = {
 // The same sums in the same order in the registers of AVX-512: the bits do not differ. A panel is
 // one of them.
 template <class T, int R, int P>
-__attribute__((noinline, target("avx512f"))) void square_64(const Way &way, const T *a,
-                                                            int64_t rows, const T *b, int64_t apart,
-                                                            T *c, int64_t ldc, bool add) {
-  square<T, 64, R, P>(way, a, rows, b, apart, c, ldc, add);
+__attribute__((noinline, target("avx512f,prfchw"))) void square_64(const Way &way, const T *a,
+                                                                   int64_t rows, const T *b,
+                                                                   int64_t apart, T *c, int64_t ldc,
+                                                                   const Finish<T> &finish) {
+  square<T, 64, R, P>(way, a, rows, b, apart, c, ldc, finish);
 }
 #define PLAIT_ROWS_64(P) \
   {nullptr,              \
@@ -170,7 +200,7 @@ const Squares<T> &squares() {
 // panels of b come from the second.
 template <class T>
 void squares_of(int64_t m, int64_t n, const Way &way, const T *a, int64_t rows, Panels<T> b, T *c,
-                int64_t ldc, bool add) {
+                int64_t ldc, const Finish<T> &finish) {
   const Squares<T> &best = squares<T>();
   const int64_t groups = ceil_div(m, best.rows), each = m / groups, larger = m % groups;
   for (int64_t g = 0, i = 0; g < groups; g++) {
@@ -183,7 +213,7 @@ void squares_of(int64_t m, int64_t n, const Way &way, const T *a, int64_t rows, 
                                                        : best.panels;
       const Square<T> best_of = beside == kPanelsFew ? few : best.of[beside - 1][height];
       best_of(way, a + i * rows, rows, b.data + j / kPanel<T> * b.panel, b.panel, c + i * ldc + j,
-              ldc, add);
+              ldc, finish.at(i, j));
       j += beside * kPanel<T>;
     }
     i += height;
@@ -194,28 +224,32 @@ void squares_of(int64_t m, int64_t n, const Way &way, const T *a, int64_t rows, 
 
 template <class T>
 void multiply_rounds(int64_t m, int64_t n, int64_t k, Rounds rounds, Rounds again, Matrix<T> a,
-                     Panels<T> b, T *c, int64_t ldc, bool add) {
+                     Panels<T> b, T *c, int64_t ldc, const Finish<T> &finish) {
   if (m == 0) return;
+  bool first = true;
   const int64_t many = rounds_at_once<T>(rounds.count, k);
   const int64_t whole = many < rounds.count ? 1 : rounds_at_once<T>(again.count, rounds.count * k);
   for (int64_t s = 0; s < again.count || s == 0; s += whole)
     for (int64_t q = 0; q < rounds.count || q == 0; q += many)
-      for (int64_t l = 0; l < k || l == 0; l += kDepth<T>, add = true) {
+      for (int64_t l = 0; l < k || l == 0; l += kDepth<T>, first = false) {
         const Way way{k - l < kDepth<T> ? k - l : kDepth<T>,
                       a.columns,
                       b.row,
                       {rounds.count - q < many ? rounds.count - q : many, rounds.a, rounds.b},
                       {again.count - s < whole ? again.count - s : whole, again.a, again.b}};
         const int64_t from = s * again.b + q * rounds.b + l * b.row;
+        const bool last =
+            l + kDepth<T> >= k && q + many >= rounds.count && s + whole >= again.count;
         squares_of(m, n, way, a.data + s * again.a + q * rounds.a + l * a.columns, a.rows,
-                   Panels<T>{b.data + from, b.panel, b.row}, c, ldc, add);
+                   Panels<T>{b.data + from, b.panel, b.row}, c, ldc,
+                   finish.of_block(first, last, c, ldc));
       }
 }
 
 template <class T>
 void multiply_tile(int64_t m, int64_t n, int64_t k, Matrix<T> a, Panels<T> b, T *c, int64_t ldc,
-                   bool add) {
-  multiply_rounds(m, n, k, {1, 0, 0}, {1, 0, 0}, a, b, c, ldc, add);
+                   const Finish<T> &finish) {
+  multiply_rounds(m, n, k, {1, 0, 0}, {1, 0, 0}, a, b, c, ldc, finish);
 }
 
 template <class T>
@@ -286,9 +320,9 @@ void pack_rows(Matrix<T> a, int64_t rows, int64_t columns, int64_t width, T fact
 #define PLAIT_INSTANCE(T)                                                                        \
   template int64_t tile_rows<T>();                                                               \
   template void multiply_rounds(int64_t, int64_t, int64_t, Rounds, Rounds, Matrix<T>, Panels<T>, \
-                                T *, int64_t, bool);                                             \
+                                T *, int64_t, const Finish<T> &);                                \
   template void multiply_tile(int64_t, int64_t, int64_t, Matrix<T>, Panels<T>, T *, int64_t,     \
-                              bool);                                                             \
+                              const Finish<T> &);                                                \
   template void pack_panels(Matrix<T>, int64_t, int64_t, T *);                                   \
   template void pack_rows(Matrix<T>, int64_t, int64_t, int64_t, T, T *);
 PLAIT_INSTANCE(float)

@@ -30,12 +30,42 @@ constexpr int64_t kDepth = 1536 / int64_t(sizeof(T));
 template <class T>
 int64_t tile_rows();
 
+// What is added to the sums of a product before they are stored, and the bounds of the results.
+template <class T>
+struct Finish {
+  const T *old = nullptr;  // the first summands, in rows `pitch` apart: those of c, a bias for each
+  int64_t pitch = 0;  // column; null: none
+  const T *shift = nullptr;  // the last summand of each row, `step` apart; null: none
+  int64_t step = 0;
+  bool bounded = false;
+  T low = 0, high = 0, zero = 0;  // `zero` is added before them: 0 turns -0 into 0, and -0 does not
+
+  static Finish added(bool add, const T *c, int64_t ldc) { return {add ? c : nullptr, ldc}; }
+  Finish at(int64_t i, int64_t j) const {
+    Finish f = *this;
+    if (old) f.old = old + i * pitch + j;
+    if (shift) f.shift = shift + i * step;
+    return f;
+  }
+  // For one of the blocks that a sum consists of.
+  Finish of_block(bool first, bool last, const T *c, int64_t ldc) const {
+    Finish f = last ? *this : Finish{old, pitch};
+    if (!first) f.old = c, f.pitch = ldc;
+    return f;
+  }
+};
+
 // c = a b, or c += a b if `add`: a is m x k with any strides, b is k x n, and n is a multiple of
 // the panel's width. A result is the sum of its products in their order, in blocks of kDepth, for
 // any m and n.
 template <class T>
 void multiply_tile(int64_t m, int64_t n, int64_t k, Matrix<T> a, Panels<T> b, T *c, int64_t ldc,
-                   bool add);
+                   const Finish<T> &finish);
+template <class T>
+void multiply_tile(int64_t m, int64_t n, int64_t k, Matrix<T> a, Panels<T> b, T *c, int64_t ldc,
+                   bool add) {
+  multiply_tile(m, n, k, a, b, c, ldc, Finish<T>::added(add, c, ldc));
+}
 
 // Rounds of a sum: `count` rounds of k products each, whose operands are `a` and `b` elements
 // apart.
@@ -55,7 +85,12 @@ int64_t rounds_at_once(int64_t count, int64_t depth) {
 // other images. The sum of no rounds is zero.
 template <class T>
 void multiply_rounds(int64_t m, int64_t n, int64_t k, Rounds rounds, Rounds again, Matrix<T> a,
-                     Panels<T> b, T *c, int64_t ldc, bool add);
+                     Panels<T> b, T *c, int64_t ldc, const Finish<T> &finish);
+template <class T>
+void multiply_rounds(int64_t m, int64_t n, int64_t k, Rounds rounds, Rounds again, Matrix<T> a,
+                     Panels<T> b, T *c, int64_t ldc, bool add) {
+  multiply_rounds(m, n, k, rounds, again, a, b, c, ldc, Finish<T>::added(add, c, ldc));
+}
 
 // Whether the processor has registers for larger tiles than BLAS libraries use.
 bool has_wide_tiles();
