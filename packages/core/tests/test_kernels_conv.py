@@ -65,6 +65,8 @@ CASES = [
     Case(3, 12, 29, 31, 50, 1, 1, stride=(3, 2)),
     Case(2, 8, 36, 64, 20, 1, 1),  # images in blocks
     Case(1, 5, 55, 61, 7, 1, 1),
+    Case(2, 20, 17, 15, 30, 1, 1),  # planes are read where they lie
+    Case(2, 80, 16, 16, 62, 1, 1, groups=2),
     Case(2, 400, 8, 8, 20, 1, 1),  # sums in several pieces
     Case(2, 20, 8, 8, 400, 1, 1),
     Case(3, 24, 13, 9, 36, 1, 1, groups=3),

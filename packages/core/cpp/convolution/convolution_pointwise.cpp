@@ -19,6 +19,8 @@ constexpr int64_t kUnit = 3 << 18;  // multiplications of a unit, which takes so
 constexpr int64_t kShare = 256;  // rows for which packing once more does not count
 constexpr int64_t kSmallShare = 96;  // the same, of few columns, or for many threads
 constexpr int64_t kFewPositions = 112;  // for which positions are rows
+constexpr int64_t kMostInPlace = 384;  // channels that are read where they lie
+constexpr int64_t kInPlaceRows = 32;  // of results, for which nothing is packed
 constexpr int64_t kMostKept = 1024;  // positions; of more of them copying filters is a small part
 constexpr int64_t kPartials = 4 << 20;  // largest number of elements of partial sums
 
@@ -186,15 +188,30 @@ struct Blocks {
   int64_t length, pieces, columns;  // of an image, or of all of them; columns of a piece
   int64_t blocks;  // pieces of all images
   int64_t high, share, parts;  // rows that are multiplied at once; rows of a part, and parts
+  bool in_place;  // columns are read where they lie, and results stored by the tile
 };
 
+// Whether k lines whose distance is `pitch` elements do not share too few of the 64 sets of a
+// cache, the same one every 4096 bytes.
 template <class T>
-Blocks blocks_of(const Channels<T> &p) {
+bool lines_spread(int64_t k, int64_t pitch) {
+  int64_t sets = 64;
+  for (int64_t lines = pitch * int64_t(sizeof(T)) / 64; sets > 1 && lines % 2 == 0; lines /= 2)
+    sets /= 2;
+  return k <= 16 * sets;
+}
+
+template <class T>
+Blocks blocks_of(const Channels<T> &p, bool by_tile) {
   constexpr int64_t w = kPanel<T>;
   Blocks b;
   // Large images are cut apart, which leaves few panels with empty columns.
   const int64_t area = p.from.area;
   const bool apart = area >= 4 * w && (whole_panels<T>(area) - area) * 32 <= area;
+  // Few rows of results use a column so seldom that packing it costs more than distant reads do.
+  b.in_place = by_tile && p.m <= kInPlaceRows && p.k <= kMostInPlace && (apart || p.images == 1) &&
+               area >= 4 * w && p.x.pixel == 1 && p.from.is_dense() &&
+               lines_spread<T>(p.k, p.x.channel);
   b.length = apart ? area : p.images * area;
   const int64_t images = apart ? p.images : 1, panels = ceil_div(b.length, w);
   const int64_t work = p.groups * p.m * p.k * images * panels * w;
@@ -219,33 +236,49 @@ Blocks blocks_of(const Channels<T> &p) {
 
 template <class T>
 plait_status mix_channels(const plait_call *c, const Channels<T> &p, const DLTensor *bias) {
-  const Blocks b = blocks_of(p);
-  const int64_t columns = b.columns, high = b.high, packed = columns * p.k;
   const int64_t image = p.groups * p.m * p.plane, step = bias ? bias->strides[0] : 0;
   const bool past = p.images * image * int64_t(sizeof(T)) >= kPastCaches;
+  const Bounds bounds = p.activation.bounds();
+  const bool by_tile = p.to.is_dense() && !past && (bounds.exist || !p.activation);
+  const Blocks b = blocks_of(p, by_tile);
+  const int64_t columns = b.in_place ? kPanel<T> : b.columns, high = b.high, packed = columns * p.k;
   const bool one = p.images == 1;
   const int64_t all = p.groups * b.blocks;
   return with_scratch<T>(
-      c, all * b.parts, kUnit / 2 / (columns * p.k * b.share + 1) + 1,
+      c, all * b.parts, kUnit / 2 / (b.columns * p.k * b.share + 1) + 1,
       packed + (high + 1) * columns, [&](int64_t u, T *space) {
         T *result = space + packed, *line = result + high * columns;
         const int64_t t = one ? u % all : u / b.parts, part = one ? u / all : u % b.parts;
-        const int64_t group = t / b.blocks, own = t % b.pieces * columns;
+        const int64_t group = t / b.blocks, own = t % b.pieces * b.columns;
         const int64_t first = t % b.blocks / b.pieces * b.length + own;
-        const int64_t n = least(columns, b.length - own), wide = whole_panels<T>(n);
+        const int64_t n = least(b.columns, b.length - own);
+        const int64_t at = first / p.to.area, pixel = first % p.to.area;
         Images<T> x = p.x;
         x.data += group * p.k * x.channel;
-        pack_columns(x, p.from, p.k, first, n, space, line);
+        // Whole panels of one image are stored by the tile, the others by way of a buffer.
+        const bool direct = by_tile && pixel + n <= p.to.area;
+        const int64_t whole = direct ? n / kPanel<T> * kPanel<T> : 0, rest = n - whole;
+        Panels<T> panels = Panels<T>::packed(space, p.k), last = panels;
+        if (b.in_place)
+          panels = Panels<T>::of_rows(x.data + at * x.image + pixel, x.channel);
+        else
+          last.data += whole / kPanel<T> * panels.panel;
+        const int64_t skipped = b.in_place ? whole : 0;
+        if (skipped < n) pack_columns(x, p.from, p.k, first + skipped, n - skipped, space, line);
         const Matrix<T> a{p.a.data + group * p.apart, p.a.rows, p.a.columns};
         const int64_t begin = part * b.share, end = least(begin + b.share, p.m);
         for (int64_t i = begin; i < end; i += high) {
-          const int64_t rows = least(high, p.m - i), row = group * p.m + i;
-          multiply_tile(rows, wide, p.k, a.at(i, 0), Panels<T>::packed(space, p.k), result, columns,
-                        false);
+          const int64_t rows = least(high, end - i), row = group * p.m + i;
           const T *shift = bias ? data<T>(bias) + row * step : nullptr;
-          spread<T>(p.to, p.activation,
-                    {rows, n, result, columns, p.y + row * p.plane, p.plane, shift, step}, first,
-                    image, past, line);
+          T *y = p.y + row * p.plane;
+          if (whole)
+            multiply_tile(rows, whole, p.k, a.at(i, 0), panels, y + at * image + pixel, p.plane,
+                          Finish<T>{nullptr, 0, shift, step, bounds.exist, T(bounds.low),
+                                    T(bounds.high), T(bounds.zero)});
+          if (!rest) continue;
+          multiply_tile(rows, whole_panels<T>(rest), p.k, a.at(i, 0), last, result, columns, false);
+          spread<T>(p.to, p.activation, {rows, rest, result, columns, y, p.plane, shift, step},
+                    first + whole, image, past, line);
         }
         if (past) finish_stores();
       });

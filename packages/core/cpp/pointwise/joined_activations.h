@@ -1,10 +1,19 @@
 // Activations that another kernel applies to its results before it stores them.
 #pragma once
+#include <type_traits>
+
 #include "kernel/kernel.h"
 #include "kernel/vec.h"
 #include "pointwise/activations.h"
 
 namespace plait::core {
+
+// An activation that only holds values between bounds: of x + zero, where zero is 0 if -0 becomes
+// 0, and else -0.
+struct Bounds {
+  bool exist = false;
+  double low = 0, high = 0, zero = 0;
+};
 
 // Activations that may follow. `derivative(g, x)` is the gradient of the activation's input x;
 // of those that are `by_result` x may as well be the activation's result.
@@ -21,6 +30,7 @@ struct Identity {
 };
 struct Relu {
   static constexpr bool by_result = true;
+  Bounds bounds() const { return {true, 0, __builtin_inf(), 0}; }
   template <class T>
   PLAIT_INLINE T operator()(T x) const {
     return scalar::relu(x);
@@ -33,6 +43,7 @@ struct Relu {
 struct Hardtanh {
   static constexpr bool by_result = true;
   double low, high;
+  Bounds bounds() const { return {true, low, high, -0.0}; }
   template <class T>
   PLAIT_INLINE T operator()(T x) const {
     return scalar::hardtanh(x, T(low), T(high));
@@ -99,8 +110,10 @@ class Activation {
       : floats_{apply<A, float>, move<A, float>}, doubles_{apply<A, double>, move<A, double>} {
     static_assert(sizeof(A) <= sizeof state_);
     memcpy(state_, &a, sizeof a);
+    if constexpr (std::is_same_v<A, Relu> || std::is_same_v<A, Hardtanh>) bounds_ = a.bounds();
   }
   explicit operator bool() const { return floats_.apply != nullptr; }
+  Bounds bounds() const { return bounds_; }
   void operator()(float *values, int64_t n) const {
     if (floats_.apply) floats_.apply(state_, values, n);
   }
@@ -170,6 +183,7 @@ class Activation {
   Functions<float> floats_;
   Functions<double> doubles_;
   char state_[16] = {};
+  Bounds bounds_;
 };
 
 }  // namespace plait::core
