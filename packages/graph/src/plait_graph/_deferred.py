@@ -14,13 +14,12 @@ from plait_graph._frozen import Compiled
 
 _FIRST_TRIAL = 32  # calls before a trial: those that add to the trie, and make programs, are slow
 _TRIALS = 8  # calls of each kind, in turns; the fastest of each are compared
-_SLOWER = 1.3
-_SMALL = 200_000  # nanoseconds; calls that take longer are not made eager
+_SLOWER = 1.05
 _clock = time.perf_counter_ns
 
 
 class _Trial:
-    """Whether the calls of a small function are faster if they do not wait."""
+    """Whether the calls of a function are faster if they do not wait."""
 
     __slots__ = ("calls", "times")
 
@@ -40,16 +39,16 @@ class _Trial:
         deferred, eager = self.times
         if min(len(deferred), len(eager)) < _TRIALS:
             return None
-        return min(deferred) < _SMALL and min(deferred) > _SLOWER * min(eager)
+        return min(deferred) > _SLOWER * min(eager)
 
 
 class Deferred(Compiled):
     """A function whose operator calls wait and run together: what `compile` returns.
 
     Python runs at every call. Operator calls that an earlier call of the function made, too, wait
-    until somebody needs their elements, and then run as one program. A function that takes a few
-    microseconds, and that is faster if its calls do not wait, is noticed: they wait no more. Its
-    attributes are those of the function, also when they are set.
+    until somebody needs their elements, and then run as one program. After some calls of a
+    function it is measured whether it is faster if they do not wait, as where tensors are small:
+    then they wait no more. Its attributes are those of the function, also when they are set.
 
     Args:
         function: The function.

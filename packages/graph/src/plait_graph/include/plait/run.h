@@ -169,10 +169,13 @@ PLAIT_RUN_API int plait_run_set(plait_run *run, int kind, uint32_t index, const 
 
 /** Run the graph once. All inputs must be set.
  *
- * After the first run a graph whose shapes do not depend on values allocates nothing; a branch
- * does so when it is first chosen. A run of a
- * training graph is one step: it changes weights and numbers. After an error there are no outputs,
- * and weights that the graph changes may have changed. */
+ * After the first run a graph whose shapes do not depend on values allocates no memory for tensors.
+ * Exceptions: weights that stay the same are copied to a faster layout in the second run, without
+ * PLAIT_RUN_MAP_WEIGHTS; a branch allocates when it is first chosen; an operator that has no kernel
+ * of its own, such as "stack" or "roll", allocates what its parts compute and some short lists.
+ *
+ * A run of a training graph is one step: it changes weights and numbers. After an error there are
+ * no outputs, and weights that the graph changes may have changed. */
 PLAIT_RUN_API int plait_run_execute(plait_run *run);
 
 /** Write graph, weights and numbers as they are now to a file.
@@ -188,8 +191,9 @@ PLAIT_RUN_API int plait_run_save(plait_run *run, const char *path);
 PLAIT_RUN_API int plait_run_save_memory(plait_run *run, const void **data, uint64_t *nbytes);
 
 /** Return an upper bound of the bytes of all tensors of the handle during a run: inputs, weights,
- * outputs and values in between. It is known before the first run. Scratch memory of kernels, and
- * values whose shape depends on values, are not in it. 0 for a handle that was not opened. */
+ * outputs and values in between. It is known before the first run. Not in it are values whose
+ * shape depends on values, scratch memory of kernels, and the copies of weights in a faster layout,
+ * which may take as much as the weights or more. 0 for a handle that was not opened. */
 PLAIT_RUN_API uint64_t plait_run_memory(const plait_run *run);
 
 #ifdef __cplusplus
