@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -184,12 +185,59 @@ class inference_mode(_Mode):  # noqa: N801
         False
     """
 
-    __slots__ = ()
+    __slots__ = ("_outer",)
 
     def __new__(cls, mode: Any = True) -> Any:
         if callable(mode):
-            return _decorate(mode, False)
+            return cls(True)(mode)
         return super().__new__(cls)
 
     def __init__(self, mode: Any = True) -> None:
         super().__init__(not mode)
+        self._outer: list[bool] = []
+
+    def __enter__(self) -> None:
+        self._outer.append(_inference.on)
+        _inference.on = not self._on
+        super().__enter__()
+
+    def __exit__(self, *_: object) -> None:
+        super().__exit__(*_)
+        _inference.on = self._outer.pop()
+
+    def __call__(self, function: F) -> F:
+        function = super().__call__(function)
+        if inspect.isgeneratorfunction(function):
+            return function  # between its steps the mode would be that of others
+
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            before, _inference.on = _inference.on, not self._on
+            try:
+                return function(*args, **kwargs)
+            finally:
+                _inference.on = before
+
+        return call  # type: ignore[return-value]
+
+
+class _Inference(threading.local):
+    """Whether the innermost `inference_mode` of a thread is on."""
+
+    on = False
+
+
+_inference = _Inference()
+
+
+def is_inference_mode_enabled() -> bool:
+    """Return whether `inference_mode` is on.
+
+    Example:
+        >>> import plait_autograd as pa
+        >>> from plait_autograd._modes import is_inference_mode_enabled
+        >>> with pa.inference_mode():
+        ...     is_inference_mode_enabled()
+        True
+    """
+    return _inference.on

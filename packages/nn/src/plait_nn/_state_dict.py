@@ -315,6 +315,8 @@ def _fitting(key: str, value: Any, member: Tensor, errors: list[str]) -> Tensor 
 def _as_tensor(value: Any) -> Tensor:
     if isinstance(value, Tensor):
         return value
+    if hasattr(type(value), "__torch_function__"):  # an object that stands for a tensor
+        return pc.empty(tuple(value.shape), dtype=value.dtype, device=value.device).copy_(value)
     if not (hasattr(value, "__dlpack__") or hasattr(value, "__array__")):
         raise TypeError
     if hasattr(value, "detach"):  # a parameter of another library

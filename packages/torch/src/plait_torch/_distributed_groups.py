@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from typing import Any
 
 from plait_abi.components import require
@@ -41,25 +41,37 @@ def _reduce_scatter_base(
     return package.reduce_scatter_tensor(output, input, op, group, async_op)
 
 
-class _Groups(Mapping[Any, Any]):
+class _Groups(MutableMapping[Any, Any]):
     """The groups that this process is a member of, each with the name of its backend and None in
-    the place of PyTorch's store. It follows the groups that are made and destroyed.
+    the place of PyTorch's store. It follows the groups that are made and destroyed; tests of
+    libraries add groups that are none.
     """
+
+    def __init__(self) -> None:
+        self._added: dict[Any, Any] = {}
 
     def _open(self) -> list[Any]:
         distributed = require("distributed")
         return list(importlib.import_module(f"{distributed.__name__}._world").open_groups())
 
-    def __getitem__(self, group: Any) -> tuple[str, None]:
+    def __getitem__(self, group: Any) -> Any:
         if group not in self._open():
-            raise KeyError(group)
+            return self._added[group]
         return require("distributed").get_backend(group), None
 
+    def __setitem__(self, group: Any, value: Any) -> None:
+        if group not in self._open():
+            self._added[group] = value
+
+    def __delitem__(self, group: Any) -> None:
+        if group not in self._open():
+            del self._added[group]
+
     def __iter__(self) -> Iterator[Any]:
-        return iter(self._open())
+        return iter([*self._open(), *self._added])
 
     def __len__(self) -> int:
-        return len(self._open())
+        return len(self._open()) + len(self._added)
 
 
 _pg_map = _Groups()

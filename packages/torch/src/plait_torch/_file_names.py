@@ -138,12 +138,17 @@ def _meta(dtype: Any, size: Any, stride: Any, requires_grad: Any) -> plait.Tenso
 
 
 def _from_type(function: Any, kind: Any, args: Any, state: Any) -> Any:
-    """Return a tensor that was saved with attributes, without the attributes."""
+    """Return a tensor that was saved with attributes: without them, unless its class is allowed."""
     if type(function) is Named and function.name in _BUILDERS:
-        return function.call(*args)
-    if function in _BUILDERS.values():  # as Python's own unpickler gets it
-        return function(*args)
-    raise CheckpointError("load: a tensor is rebuilt by a function that load does not allow")
+        result = function.call(*args)
+    elif function in _BUILDERS.values():  # as Python's own unpickler gets it
+        result = function(*args)
+    else:
+        raise CheckpointError("load: a tensor is rebuilt by a function that load does not allow")
+    if isinstance(kind, type) and issubclass(kind, plait.Tensor) and kind is not plait.Tensor:
+        result = result.as_subclass(kind)
+        result.__dict__.update(state if isinstance(state, dict) else {})
+    return result
 
 
 def _variable(data: Any, *state: Any) -> plait.Tensor:

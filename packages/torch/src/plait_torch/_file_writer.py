@@ -21,9 +21,17 @@ from plait_core._checkpoints._format import (
     regions_of,
 )
 from plait_torch._file_names import STORAGES
+from plait_torch._typed_storages import TypedStorage
 from plait_torch._zip_records import Zip
 
 _CLASSES = {dtype: name for name, dtype in STORAGES.items() if name != "UntypedStorage"}
+# the first values of a file in the older format
+_MAGIC, _PROTOCOL = 0x1950A86A20F9469CFC6C, 1001
+_SYSTEM = {
+    "protocol_version": _PROTOCOL,
+    "little_endian": True,
+    "type_sizes": {"short": 2, "int": 4, "long": 4},
+}
 
 
 class _Name(tuple[str, str]):
@@ -111,6 +119,7 @@ class Pickler(_PythonPickler):
         self.parts: list[bytes] = []
         self.gaps: list[int] = []
         self.tensors: list[plait.Tensor] = []
+        self.storages: dict[int, TypedStorage] = {}  # for which some of the tensors stand
         super().__init__(self, protocol=2)
 
     def write(self, data: bytes) -> None:
@@ -144,12 +153,18 @@ class Pickler(_PythonPickler):
         elif isinstance(obj, np.generic):
             self.save(Call("numpy.core.multiarray", "scalar", obj.dtype, obj.tobytes()))
         elif plait.is_tensor(obj) and _is_plain(obj):
-            self.gaps.append(len(self.parts))
-            self.tensors.append(obj)
-            self.write(b"")
-            self.memoize(obj)
+            self._leave_gap(obj, obj)
+        elif kind is TypedStorage and obj.dtype.name in _CLASSES:
+            self.storages[len(self.tensors)] = obj
+            self._leave_gap(obj, obj._elements())
         else:
             super().save(obj)
+
+    def _leave_gap(self, obj: Any, tensor: plait.Tensor) -> None:
+        self.gaps.append(len(self.parts))
+        self.tensors.append(tensor)
+        self.write(b"")
+        self.memoize(obj)
 
 
 def pickled(value: Any) -> bytes:
@@ -165,6 +180,16 @@ def _opcodes(value: Any) -> bytes:
     pickler.fast = True
     pickler.save(value)
     return b"".join(pickler.parts)
+
+
+def file_of(data: plait.Tensor, dtype: str) -> bytes:
+    """Return a file of `torch.save` in the older format that holds one storage."""
+    count = data.numel() // plait.dtype(dtype).itemsize
+    kind = _Name(("torch", _CLASSES[dtype]))
+    reference = _Reference(("storage", kind, "0", str(data.device), count, None))
+    head = [pickle.dumps(value, 2) for value in (_MAGIC, _PROTOCOL, _SYSTEM)]
+    parts = [*head, b"\x80\x02" + _opcodes(reference) + b".", pickle.dumps(["0"], 2)]
+    return b"".join([*parts, count.to_bytes(8, "little"), data.cpu()._to_bytes()])
 
 
 def _is_plain(tensor: plait.Tensor) -> bool:
@@ -205,8 +230,13 @@ class Archive:
             raise CheckpointError(f"save: the object cannot be pickled: {error}") from error
         self._regions, views = regions_of(text.tensors)
         untyped = self._without_type(views, text.tensors)
-        for gap, view, tensor in zip(text.gaps, views, text.tensors, strict=True):
-            text.parts[gap] = _opcodes(self._call(view, tensor, view.region in untyped))
+        for number, (gap, view) in enumerate(zip(text.gaps, views, strict=True)):
+            is_untyped = view.region in untyped
+            if number in text.storages:
+                call = self._storage(view, text.storages[number], is_untyped)
+            else:
+                call = self._call(view, text.tensors[number], is_untyped)
+            text.parts[gap] = _opcodes(call)
         self.pickle = b"".join(text.parts)
 
     def __repr__(self) -> str:
@@ -240,13 +270,7 @@ class Archive:
             args = (kind, plait.Size(view.shape), view.stride, grad)
             call = Call("torch._utils", "_rebuild_meta_tensor_no_storage", *args)
         else:
-            storage = ("torch.storage", "UntypedStorage")
-            count = self._regions[view.region].data.size
-            if not untyped:
-                storage = ("torch", _CLASSES[tensor.dtype.name])
-                count //= tensor.dtype.itemsize
-            place = (str(view.region), str(tensor.device), count)
-            reference = _Reference(("storage", _Name(storage), *place))
+            reference = self._reference(view, tensor, untyped)
             function = "_rebuild_tensor_v3" if untyped else "_rebuild_tensor_v2"
             hooks: OrderedDict[Any, Any] = OrderedDict()
             sizes = (view.offset, view.shape, view.stride)
@@ -255,6 +279,22 @@ class Archive:
         if is_parameter(tensor):
             call = Call("torch._utils", "_rebuild_parameter", call, grad, OrderedDict())
         return call
+
+    def _reference(self, view: RegionView, tensor: plait.Tensor, untyped: bool) -> _Reference:
+        storage = ("torch.storage", "UntypedStorage")
+        count = self._regions[view.region].data.size
+        if not untyped:
+            storage = ("torch", _CLASSES[tensor.dtype.name])
+            count //= tensor.dtype.itemsize
+        place = (str(view.region), str(tensor.device), count)
+        return _Reference(("storage", _Name(storage), *place))
+
+    def _storage(self, view: RegionView, storage: TypedStorage, untyped: bool) -> Any:
+        """Return what stands for a storage, which the reduction of a class of tensors contains."""
+        if not untyped and view.region >= 0:
+            return self._reference(view, storage._elements(), untyped)
+        data = storage.untyped().__plait_storage__
+        return Call("torch.storage", "_load_from_bytes", file_of(data, storage.dtype.name))
 
     def write(self, writer: Writer) -> None:
         """Write the zip."""

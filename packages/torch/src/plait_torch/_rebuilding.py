@@ -10,7 +10,6 @@ from __future__ import annotations
 import copyreg
 import importlib
 import io
-import pickle
 import weakref
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable
@@ -22,7 +21,7 @@ from plait_core._checkpoints._format import CompressedTensor, SparseTensor
 from plait_optim._hooks import Hooks
 from plait_optim._state import State
 from plait_torch._file_names import STORAGES, Stored
-from plait_torch._file_writer import _Name, _opcodes, _Reference
+from plait_torch._file_writer import file_of
 from plait_torch._typed_storages import TypedStorage
 
 __all__ = [
@@ -37,13 +36,6 @@ __all__ = [
 ]
 
 _CLASSES = {dtype: name for name, dtype in STORAGES.items() if name != "UntypedStorage"}
-# the first values of a file in the older format
-_MAGIC, _PROTOCOL = 0x1950A86A20F9469CFC6C, 1001
-_SYSTEM = {
-    "protocol_version": _PROTOCOL,
-    "little_endian": True,
-    "type_sizes": {"short": 2, "int": 4, "long": 4},
-}
 
 
 def _torch(module: str, name: str) -> Any:
@@ -54,24 +46,14 @@ def _torch(module: str, name: str) -> Any:
 # ---- storages
 
 
-def _file_of(data: plait.Tensor, dtype: str) -> bytes:
-    """Return a file of `torch.save` in the older format that holds one storage."""
-    count = data.numel() // plait.dtype(dtype).itemsize
-    kind = _Name(("torch", _CLASSES[dtype]))
-    reference = _Reference(("storage", kind, "0", str(data.device), count, None))
-    head = [pickle.dumps(value, 2) for value in (_MAGIC, _PROTOCOL, _SYSTEM)]
-    parts = [*head, b"\x80\x02" + _opcodes(reference) + b".", pickle.dumps(["0"], 2)]
-    return b"".join([*parts, count.to_bytes(8, "little"), data.cpu()._to_bytes()])
-
-
 def _load_from_bytes(b: bytes) -> Any:
     """Return what a file of `torch.save` holds, which is a storage in pickles of tensors.
 
     Example:
         >>> import plait
-        >>> from plait_torch._rebuilding import _file_of, _load_from_bytes
+        >>> from plait_torch._rebuilding import file_of, _load_from_bytes
         >>> data = plait.arange(3).untyped_storage().__plait_storage__
-        >>> _load_from_bytes(_file_of(data, "int64")).size()
+        >>> _load_from_bytes(file_of(data, "int64")).size()
         3
     """
     result = plait.load(io.BytesIO(b))
@@ -97,7 +79,7 @@ def _typed(tensor: plait.Tensor) -> TypedStorage:
 
 def _reduced_storage(storage: TypedStorage) -> tuple[Any, ...]:
     data = storage.untyped().__plait_storage__
-    return _torch("torch.storage", "_load_from_bytes"), (_file_of(data, storage.dtype.name),)
+    return _torch("torch.storage", "_load_from_bytes"), (file_of(data, storage.dtype.name),)
 
 
 # ---- tensors

@@ -9,6 +9,7 @@ import plait
 from plait_abi.frames import warn
 from plait_core import _core
 from plait_torch import _random_arguments
+from plait_torch._tensor_hooks import backward_hooks, register_hook
 from plait_torch._typed_storages import TypedStorage
 
 __all__ = ["bind", "unbind"]
@@ -218,9 +219,10 @@ def _is_on(kind: str) -> Any:
 # types of devices about which programs ask each tensor
 _DEVICES = ("hpu", "ipu", "maia", "mtia", "vulkan", "xla", "xpu")
 _METHODS = {"__array_wrap__": __array_wrap__,
+            "_backward_hooks": property(backward_hooks), "register_hook": register_hook,
             "_cdata": property(id),  # a number that no other living tensor has
             "lu": lu, "new": new, "resize": resize, "resize_as": resize_as, "split": split,
-            "storage": storage, "type": type_,
+            "storage": storage, "_typed_storage": storage, "type": type_,
             **{f"is_{kind}": _is_on(kind) for kind in _DEVICES}}  # fmt: skip
 # methods with a factor: the number of tensors, and the name of the factor
 _FACTORS = {

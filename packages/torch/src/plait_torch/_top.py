@@ -7,6 +7,7 @@ from typing import Any
 
 import plait
 from plait.func import vmap
+from plait_autograd._modes import is_inference_mode_enabled
 from plait_torch import _filled_memory, _foreach, _tensor_types
 from plait_torch._accelerator import get_device_module
 from plait_torch._amp import GradScaler, autocast, get_autocast_dtype, is_autocast_enabled
@@ -242,11 +243,6 @@ def _convert_indices_from_csr_to_coo(
 
 def is_vulkan_available() -> bool:
     """Return False: no tensor is computed with Vulkan."""
-    return False
-
-
-def is_inference_mode_enabled() -> bool:
-    """Return False: `inference_mode` is `no_grad`."""
     return False
 
 

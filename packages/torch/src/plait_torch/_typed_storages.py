@@ -80,6 +80,11 @@ class TypedStorage:
     def _elements(self) -> Any:
         return self._untyped.tensor(self.dtype, 0, (self.size(),), (1,))
 
+    @property
+    def _untyped_storage(self) -> Any:
+        """The bytes, by the name that programs use which rebuild tensors."""
+        return self.untyped()
+
     def untyped(self) -> Any:
         """Return the untyped storage."""
         return self._untyped

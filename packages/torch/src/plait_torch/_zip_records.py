@@ -118,6 +118,16 @@ class PyTorchFileReader:
             raise RuntimeError(f"PyTorchFileReader: the record {name!r} is compressed")
         return self._zip.read(info)
 
+    def get_storage_from_record(self, name: str, numel: int, dtype: Any) -> Any:
+        """Return a tensor of the first elements of a record.
+
+        Args:
+            numel: the number of elements.
+            dtype: their dtype; `UntypedStorage` means bytes.
+        """
+        kind = dtype if isinstance(dtype, plait.dtype) else plait.uint8
+        return plait.frombuffer(bytearray(self.get_record(name)), dtype=kind, count=numel)
+
     def get_record_size(self, name: str) -> int:
         """Return the number of bytes of a record."""
         return self._info(name).file_size
