@@ -113,7 +113,7 @@ def _moved(shared: Tensor, data: Any, dtype: Any, device: Any) -> Tensor:
                 device = None
     if (dtype is None or dtype == shared.dtype) and (device is None or device == shared.device):
         return shared
-    return shared.to(device=device, dtype=dtype)
+    return shared.to(dtype) if device is None else shared.to(device=device, dtype=dtype)
 
 
 def asarray(

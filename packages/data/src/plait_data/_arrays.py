@@ -57,6 +57,9 @@ def library_of(array: Any) -> Any:
     return None
 
 
+_stack_functions: dict[type, Any] = {}  # of the libraries of these classes of arrays
+
+
 def stack(arrays: Sequence[Any]) -> Any:
     """The arrays, all of one shape, along a new first dimension; a fresh array.
 
@@ -73,7 +76,11 @@ def stack(arrays: Sequence[Any]) -> Any:
             np.concatenate(arrays, out=out.reshape(-1, *first.shape[1:]))
             return out
         return np.concatenate(arrays).reshape(len(arrays), *first.shape)
-    function = getattr(library_of(first), "stack", None)
+    function = _stack_functions.get(type(first))
+    if function is None:
+        function = getattr(library_of(first), "stack", None)
+        if function is not None:
+            _stack_functions[type(first)] = function
     if _allocate is None and function is not None:
         return function(arrays)
     if function is None:

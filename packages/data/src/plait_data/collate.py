@@ -34,6 +34,7 @@ _NUMBERS = (bool, int, float, complex, np.number, np.bool_)
 _PACKED = {int: ("q", np.dtype(np.int64)), float: ("d", np.dtype(np.float64))}
 _converter: Converter | None = None
 _registered: dict[type, Collate] = {}
+_STACKED: set[type] = set()  # classes of arrays that became a batch
 
 
 class _UnequalShapesError(ValueError, RuntimeError):
@@ -157,7 +158,7 @@ def _collate(samples: Sequence[Any], convert: Converter | None, where: str) -> A
         return _sequence(samples, convert, where)
     if kind is dict:
         return _mapping(samples, convert, where)
-    if is_array(first):
+    if kind in _STACKED or is_array(first):
         return _converted(_stacked(samples, where), convert)
     if isinstance(first, (bool, int, float, complex, np.generic)):
         return _converted(_numbers(samples, where), convert)
@@ -184,11 +185,15 @@ def _sequence(samples: Sequence[Any], convert: Converter | None, where: str) -> 
 
 
 def _stacked(samples: Sequence[Any], where: str) -> Any:
-    if len(set(map(type, samples))) == 1 and not isinstance(samples[0], np.ndarray):
+    kind = type(samples[0])
+    if kind is not np.ndarray and set(map(type, samples)) == {kind}:
         try:  # most are of one shape, which the library itself looks at
-            return stack(samples)
+            batch = stack(samples)
         except (ValueError, RuntimeError):
             pass
+        else:
+            _STACKED.add(kind)
+            return batch
     try:
         shapes = {sample.shape for sample in samples}
     except AttributeError:
