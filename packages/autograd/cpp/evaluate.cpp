@@ -27,8 +27,8 @@ inline void fill_zeros(plait_thread *thread, const Node *n, Gradients &gradients
   const bool named = !(n->op->flags & PLAIT_OP_INTERNAL);
   raise(thread, e->code, origin, "%s (in the derivative of %s%s%s)",
         text.substr(std::min(skip, text.size())).c_str(),
-        named ? written_name(n->op, n->form).c_str() : "a call",
-        result.empty() ? "" : ", called", result.c_str());
+        named ? written_name(n->op, n->form).c_str() : "a call", result.empty() ? "" : ", called",
+        result.c_str());
 }
 
 // Fills missing gradients with one 0 that is expanded, as an operator's derivative does not write
