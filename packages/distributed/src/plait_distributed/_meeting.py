@@ -127,9 +127,9 @@ def _numbers(method: str, rank: int, size: int, environ: Mapping[str, str]) -> t
             results.append(value)
         elif name is None:
             raise ValueError(
-                f"init_process_group: `{argument}` is not given, and of the environment variables "
-                f"{', '.join(names)} none is set; start the program with "
-                "python -m plait_distributed.run, or give `rank` and `world_size`"
+                f"init_process_group: `{argument}` is not given, and none of the environment "
+                f"variables {', '.join(names)} is set; start the program with "
+                "python -m plait.distributed.run, or give `rank` and `world_size`"
             )
         else:
             results.append(_integer(name, environ[name]))
