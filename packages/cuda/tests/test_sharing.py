@@ -36,6 +36,9 @@ if __name__ == "__main__":
         assert x.cpu().tolist() == [2.0 * i] * 100
     child.join(60)
     assert child.exitcode == 0, child.exitcode
+    del x, base
+    plait.cuda.ipc_collect()
+    assert plait.cuda.memory_allocated() == 0
 """
 
 

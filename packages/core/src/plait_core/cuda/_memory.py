@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import OrderedDict
 from typing import Any
 
@@ -139,12 +140,18 @@ def empty_cache() -> None:
 
 
 def ipc_collect() -> None:
-    """Do nothing: memory of other processes is closed when its last tensor is gone.
+    """Free memory that was sent to other processes, and that none of them has any more.
+
+    The same is done when the next tensor is sent. What came from other processes is closed with its
+    last tensor.
 
     Example:
         >>> import plait_core as pc
         >>> pc.cuda.ipc_collect()
     """
+    multiprocessing = sys.modules.get("plait_multiprocessing")
+    if multiprocessing is not None:  # else nothing was sent
+        multiprocessing.trim()
 
 
 def mem_get_info(device: Any = None) -> tuple[int, int]:
