@@ -96,26 +96,39 @@ struct IndexWalk {
     char *p[kMaxOperands];
     plan.seek(0, at, p);
     const int last = plan.ndim - 1;
-    const bool rows = plan.stride[0][last] == 8 && plan.stride[1][last] == 0 && step == 1 &&
-                      plan.stride[2][last] == int64_t(sizeof(T));
-    if (last < 1) return rows ? each_of_rows<T, true>(p, 1, f) : each_of_rows<T, false>(p, 1, f);
+    const bool rows = plan.stride[0][last] == 8 && plan.stride[1][last] == 0 && step == 1;
+    const int64_t e = plan.stride[2][last];
+    const auto run = [&](int64_t height) {
+      if (rows && e == int64_t(sizeof(T))) return each_of_rows<T, kRows>(p, height, f);
+      if (rows && e == 0) return each_of_rows<T, kOneValue>(p, height, f);
+      each_of_rows<T, kAny>(p, height, f);
+    };
+    if (last < 1) return run(1);
     // rows of the last two dimensions at once, as short ones would cost more steps than elements
     Plan outer = plan;
     outer.ndim = last;
     const int64_t height = plan.size[last - 1];
     for (int64_t done = 0; done < plan.numel; done += height * plan.size[last]) {
-      rows ? each_of_rows<T, true>(p, height, f) : each_of_rows<T, false>(p, height, f);
+      run(height);
       outer.next_row(at, p);
     }
   }
 
  private:
-  template <class T, bool kRows, class F>
+  // What lies side by side: nothing; indices and both tensors' rows; the same with one element of
+  // the other tensor for a row.
+  enum Rows { kAny, kRows, kOneValue };
+
+  template <class T, Rows kind, class F>
   void each_of_rows(char *const *p, int64_t height, F &f) const {
     const int last = plan.ndim - 1;
     const int64_t n = plan.size[last];
-    const int64_t a = kRows ? 8 : plan.stride[0][last], b = kRows ? 0 : plan.stride[1][last],
-                  along = kRows ? 1 : step, e = kRows ? int64_t(sizeof(T)) : plan.stride[2][last];
+    const bool any = kind == kAny;
+    const int64_t a = any ? plan.stride[0][last] : 8, b = any ? plan.stride[1][last] : 0,
+                  along = any ? step : 1,
+                  e = any             ? plan.stride[2][last]
+                      : kind == kRows ? int64_t(sizeof(T))
+                                      : 0;
     const char *index = p[0];
     char *self = p[1], *other = p[2];
     for (int64_t r = 0; r < height; r++) {
