@@ -165,3 +165,10 @@ def test_the_last_of_several_is_kept() -> None:
     for row in range(300):  # in order
         want[index[row], np.arange(400)] = WIDE[row]
     same(pc.zeros(300, 400).scatter(0, pc.tensor(index), pc.tensor(WIDE)), want)
+
+
+def test_the_first_index_out_of_range_is_named_among_many() -> None:
+    index = pc.zeros(300_000, dtype=pc.int64)
+    index[120_000], index[290_000] = 7, -9
+    with pytest.raises(IndexError, match=r"`index` must be in \[-5, 5\); got 7"):
+        pc.gather(pc.zeros(5), 0, index)

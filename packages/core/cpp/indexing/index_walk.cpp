@@ -22,6 +22,15 @@ plait_status check_indices(const plait_call *c, const char *argument, const DLTe
   p.add(index, 8);
   if (p.numel == 0) return PLAIT_OK;
   p.finish();
+  if (p.ndim == 1 && p.stride[0][0] == 8 && p.numel > kSerial) {
+    bool fit = true;
+    const char *row = p.data[0];
+    parallel_ranges(c, p.numel, kSerial, [&](int64_t begin, int64_t end) {
+      if (!all_within(row + begin * 8, end - begin, 8, n))
+        __atomic_store_n(&fit, false, __ATOMIC_RELAXED);
+    });
+    if (fit) return PLAIT_OK;
+  }
   int64_t at[PLAIT_MAX_DIMS + 1];
   char *q[kMaxOperands];
   p.seek(0, at, q);
