@@ -107,14 +107,17 @@ def test_files_of_classes_of_tensors_have_storages(torch: Any) -> None:
 
 def test_all_ranks_skip_a_step(torch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("plait_distributed")
-    from plait_torch import _sharded_scaler
     from torch.distributed.fsdp.sharded_grad_scaler import ShardedGradScaler
+
+    from plait_torch import _sharded_scaler
 
     sent: list[Any] = []
 
+    others: list[float] = []
+
     def all_reduce(tensor: Any, op: Any, group: Any) -> None:
         sent.append((tensor.item(), op, group))
-        tensor.fill_(float(other))
+        tensor.fill_(others[-1])
 
     world = SimpleNamespace(
         is_initialized=lambda: True, all_reduce=all_reduce, ReduceOp=SimpleNamespace(MAX="max")
@@ -124,6 +127,7 @@ def test_all_ranks_skip_a_step(torch: Any, monkeypatch: pytest.MonkeyPatch) -> N
     optimizer = torch.optim.SGD([weight], 0.5)
     scaler = ShardedGradScaler("cpu", init_scale=4.0, process_group="part")
     for other, expected, scale in ((True, 1.0, 2.0), (False, 0.5, 2.0)):
+        others.append(float(other))
         optimizer.zero_grad()
         scaler.scale(weight.sum()).backward()
         scaler.step(optimizer)
@@ -145,3 +149,21 @@ def test_the_table_of_groups_takes_groups_of_tests(torch: Any) -> None:
     assert table["group"] == ("gloo", None) and len(table) == 1 and list(table) == ["group"]
     del table["group"]
     assert "group" not in table
+
+
+def test_launchers_set_numbers_as_text(torch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("plait_distributed")
+    import argparse
+
+    from plait_torch import _distributed_run
+
+    flags: list[Any] = []
+
+    def run(values: Any, prefix: Any) -> int:
+        flags.append(values)
+        return 0
+
+    monkeypatch.setattr(_distributed_run._run(), "run", run)
+    options = {"nproc_per_node": 2, "nnodes": 1, "node_rank": "0", "master_port": "29501"}
+    _distributed_run.run(argparse.Namespace(training_script="train.py", **options))
+    assert (flags[0].master_port, flags[0].node_rank, flags[0].nnodes) == (29501, 0, "1")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 __all__ = ["get_args_parser", "main", "parse_args", "run"]
 
@@ -75,6 +75,9 @@ def run(args: argparse.Namespace) -> None:
     values.update({name: value for name, value in vars(args).items() if name in values})
     for text in ("nproc_per_node", "nnodes"):  # programs set them to numbers
         values[text] = str(values[text])
+    for option in get_args_parser()._actions:  # and others to the text of one
+        if option.type is not None and isinstance(values.get(option.dest), str):
+            values[option.dest] = cast("Any", option.type)(values[option.dest])
     for ours, theirs in _NAMES.items():
         values[ours] = values.pop(theirs)
     code = _run().run(argparse.Namespace(**values), prefix=_PREFIX)
