@@ -157,14 +157,12 @@ TEXTS: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (
         lambda: pc.tensor([[1, 2], [3]]),
         ValueError,
-        "tensor: nested sequences of equal lengths are required; at depth 1 there is length 1 "
-        "beside 2, data[1]",
+        "tensor: nested sequences must have equal lengths; data[1] is of length 1, not 2",
     ),
     (
         lambda: bool(x()),
         RuntimeError,
-        "bool: one element is required, got shape (2, 3), whose truth is ambiguous; use .any() or "
-        ".all()",
+        "bool: the truth value of a tensor of shape (2, 3) is ambiguous; use .any() or .all()",
     ),
     (
         lambda: x().item(),

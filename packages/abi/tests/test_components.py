@@ -83,8 +83,10 @@ def test_an_unknown_component_is_an_error_with_the_known_ones(
     with pytest.raises(LookupError, match=f"^use: {text}"):
         plait_abi.use(nn="json", optimiser="json")
     assert components.choose("nn") == "plait_nn", "all or nothing"
-    with pytest.raises(LookupError, match=r"'qqq'; There are autograd"):
+    with pytest.raises(LookupError, match=r"'qqq'\. There are autograd"):
         plait_abi.use(qqq="json")
+    with pytest.raises(LookupError, match=r"'allocator'; a plug-in provides it"):
+        plait_abi.use(allocator="json")
     monkeypatch.setenv("PLAIT_COMPONENTS", "optimiser=json")
     with pytest.raises(LookupError, match=f"^PLAIT_COMPONENTS: {text}"):
         components.choose("nn")

@@ -56,9 +56,7 @@ def test_numbers_that_do_not_fit(data: Any, dtype: str) -> None:
     "data", [[[1, 2], [3]], [1, [2]], [[1], 2], [[[1]], [[1, 2]]], [[], [1]], [[1, 2], []]]
 )
 def test_ragged_lists(data: Any) -> None:
-    with pytest.raises(
-        ValueError, match="nested sequences of equal lengths are required; at depth"
-    ):
+    with pytest.raises(ValueError, match="nested sequences must have equal lengths; data"):
         pc.tensor(data)
 
 
@@ -146,10 +144,10 @@ def test_names_of_dtypes() -> None:
 @pytest.mark.parametrize(
     ("data", "location"),
     [
-        ([[1, 2], [3]], r"length 1 beside 2, data\[1\]"),
-        ([[[1, 2], [3, 4]], [[5, 6], [7]]], r"length 1 beside 2, data\[1\]\[1\]"),
-        ([[1], 2], r"a number beside a sequence, data\[1\]"),
-        ([1, [2]], r"a sequence beside a number, data\[1\]"),
+        ([[1, 2], [3]], r"data\[1\] is of length 1, not 2"),
+        ([[[1, 2], [3, 4]], [[5, 6], [7]]], r"data\[1\]\[1\] is of length 1, not 2"),
+        ([[1], 2], r"data\[1\] is a number beside a sequence"),
+        ([1, [2]], r"data\[1\] is a sequence beside a number"),
     ],
 )
 def test_ragged_lists_name_the_element(data: Any, location: str) -> None:

@@ -178,7 +178,9 @@ def test_truth_and_numbers() -> None:
     assert range(5)[pc.tensor(2)] == 2
     assert operator.index(pc.tensor(True)) == 1
     for convert in (bool, int, float):
-        with pytest.raises(RuntimeError, match=r"one element is required, got shape \(2,\)"):
+        with pytest.raises(
+            RuntimeError, match=r"(one element is required, got|a tensor of) shape \(2,\)"
+        ):
             convert(pc.tensor([1, 2]))
     with pytest.raises(TypeError, match=r"one integer is required, got shape \(\) of float32"):
         operator.index(pc.tensor(1.0))

@@ -179,9 +179,11 @@ def _require_known(origin: str, name: str) -> str:
         return name
     known = sorted(offered.union(DEFAULTS))
     near = difflib.get_close_matches(name, [*known, *ROLES], 1, 0.5)
-    hint = f"did you mean {near[0]!r}? " if near else ""
+    hint = f"; did you mean {near[0]!r}?" if near else "."
+    if name in ("allocator", "device", "executor", "kernels"):
+        hint = "; a plug-in provides it, which plait_abi.load(path) loads."
     raise LookupError(
-        f"{origin}: there is no component {name!r}; {hint}There are {', '.join(known)}; "
+        f"{origin}: there is no component {name!r}{hint} There are {', '.join(known)}; "
         f"an installed package adds one with an entry point in the group {GROUP}"
     )
 

@@ -87,6 +87,8 @@ def export(
     if apart or refused:
         with selecting(set(apart), set(refused)):
             return export(function, args, path, kwargs=kwargs, training=training, dynamic=dynamic)
+    if pc.is_tensor(args):
+        raise TypeError("export: `args` must be a tuple of arguments; got a tensor: write (x,)")
     named = dict(kwargs or {})
     recording, numbers = _recorded(function, args, named, training)
     outputs = _output_names(recording)

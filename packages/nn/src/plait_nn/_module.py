@@ -316,8 +316,12 @@ class Module:
     def add_module(self, name: str, module: Module | None) -> None:
         """Make ``module`` the submodule called ``name``."""
         if module is not None and not isinstance(module, Module):
+            of_layers = isinstance(module, (list, tuple)) and any(
+                isinstance(each, Module) for each in module
+            )
+            hint = "; pass its modules one by one, as in Sequential(*layers)" if of_layers else ""
             raise TypeError(
-                f"{type(self).__name__}: {name_of_type(module)} is not a Module subclass"
+                f"{type(self).__name__}: {name_of_type(module)} is not a Module subclass{hint}"
             )
         check_name(self, "_modules", name)
         self._modules[name] = registered(self, "_modules", name, module)

@@ -38,10 +38,8 @@ struct Scan {  // the shape and kind of a nested sequence
 };
 
 bool ragged(const Scan &s, size_t depth, const char *got) {
-  PyErr_Format(PyExc_ValueError,
-               "tensor: nested sequences of equal lengths are required; at depth %zu there is %s, "
-               "%s",
-               depth, got, s.path(depth).c_str());
+  PyErr_Format(PyExc_ValueError, "tensor: nested sequences must have equal lengths; %s is %s",
+               s.path(depth).c_str(), got);
   return false;
 }
 
@@ -74,7 +72,7 @@ bool scan(PyObject *o, size_t depth, Scan &s) {
   if (n != s.shape[depth])
     return ragged(
         s, depth,
-        ("length " + std::to_string(n) + " beside " + std::to_string(s.shape[depth])).c_str());
+        ("of length " + std::to_string(n) + ", not " + std::to_string(s.shape[depth])).c_str());
   for (Py_ssize_t i = 0; i < n && i < items.size(); i++) {
     s.at[depth] = i;
     if (!scan(items[i], depth + 1, s)) return false;

@@ -183,8 +183,7 @@ int truth(PyObject *self) {
   plait_tensor *t = handle_of(self);
   if (numel(t) != 1) {
     PyErr_Format(PyExc_RuntimeError,
-                 "bool: one element is required, got shape %s, whose truth is ambiguous; use "
-                 ".any() or .all()",
+                 "bool: the truth value of a tensor of shape %s is ambiguous; use .any() or .all()",
                  shape_text(t).c_str());
     return -1;
   }
