@@ -34,6 +34,14 @@ def in_new_process() -> Callable[..., str]:
     return run
 
 
+@pytest.fixture(params=["plait", "torch"])
+def style(request: pytest.FixtureRequest) -> str:
+    """Return the format of checkpoints: the tests run in both."""
+    if request.param == "torch":
+        pytest.importorskip("plait_torch")
+    return str(request.param)
+
+
 @pytest.fixture
 def by_threads() -> Callable[..., list[Any]]:
     """Return a function that calls another one with each of some numbers of threads, and returns

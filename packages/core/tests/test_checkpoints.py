@@ -27,14 +27,6 @@ import plait_core as pc
 DTYPES = [kind.name for kind in plait_abi.binding.dtypes]
 
 
-@pytest.fixture(params=["plait", "torch"])
-def style(request: pytest.FixtureRequest) -> str:
-    """The format of the files."""
-    if request.param == "torch":
-        pytest.importorskip("plait_torch")
-    return str(request.param)
-
-
 def there_and_back(value: Any, style: str = "plait") -> Any:
     file = io.BytesIO()
     pc.save(value, file, format=style)
