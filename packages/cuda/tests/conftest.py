@@ -7,6 +7,7 @@ import os
 import pathlib
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -22,3 +23,16 @@ def exact_convolutions() -> Iterator[None]:
     pc.accelerator.set_tf32(convolutions=False)
     yield
     pc.accelerator.set_tf32(convolutions=True)
+
+
+@pytest.fixture
+def emulation() -> Iterator[Any]:
+    """Return the numbers of the emulation; work is fast again at the end."""
+    from emulation_control import Emulation
+
+    import plait_core as pc
+
+    result = Emulation()
+    yield result
+    result.set("delay_us", 0)
+    pc.cuda.synchronize()

@@ -7,7 +7,6 @@ import pathlib
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -21,15 +20,6 @@ cuda = pc.cuda
 CUPTI = ctypes.CDLL(str(LIBRARY.parent / "libcupti.so.13"))
 CUPTI.plait_cupti_records.restype = CUPTI.plait_cupti_buffers.restype = ctypes.c_int64
 SOURCES = pathlib.Path(__file__).resolve().parents[1] / "cpp"
-
-
-@pytest.fixture
-def emulation() -> Iterator[Emulation]:
-    """Return the numbers of the emulation; work is fast again at the end."""
-    result = Emulation()
-    yield result
-    result.set("delay_us", 0)
-    cuda.synchronize()
 
 
 @pytest.fixture(params=["cupti", "events"])

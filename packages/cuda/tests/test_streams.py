@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import threading
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -13,15 +12,6 @@ from emulation_control import Emulation, run_program
 import plait_core as pc
 
 cuda = pc.cuda
-
-
-@pytest.fixture
-def emulation() -> Iterator[Emulation]:
-    """Return the numbers of the emulation; work is fast again at the end."""
-    result = Emulation()
-    yield result
-    result.set("delay_us", 0)
-    cuda.synchronize()
 
 
 def test_work_of_a_stream_is_done_later_and_in_order(emulation: Emulation) -> None:
