@@ -16,17 +16,30 @@ import plait_abi
 HERE = Path(__file__).parent
 
 
+Compile = Callable[..., str]
+
+
 @pytest.fixture(scope="session")
-def probe_path(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Compile probe.cpp with nothing but the headers."""
-    out = tmp_path_factory.mktemp("probe") / "probe.so"
-    cxx = os.environ.get("CXX", "c++").split()
-    flags = ["-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
-    include = f"-I{plait_abi.paths()['include']}"
-    extra = os.environ.get("PLAIT_BUILD_FLAGS", "").split()
-    command = [*cxx, *flags, *extra, "-fvisibility=hidden", include, str(HERE / "probe.cpp")]
-    subprocess.run([*command, "-o", str(out)], check=True)
-    return str(out)
+def compile_cpp(tmp_path_factory: pytest.TempPathFactory) -> Compile:
+    """Return a function that compiles a C++ file of this folder with nothing but the headers."""
+
+    def compiled(name: str, *options: str) -> str:
+        result = tmp_path_factory.mktemp("compiled") / name
+        cxx = os.environ.get("CXX", "c++").split()
+        flags = ["-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread", *options]
+        extra = os.environ.get("PLAIT_BUILD_FLAGS", "").split()
+        source, include = str(HERE / f"{name}.cpp"), f"-I{plait_abi.paths()['include']}"
+        command = [*cxx, *flags, *extra, include, source, "-ldl", "-o", str(result)]
+        subprocess.run(command, check=True)
+        return str(result)
+
+    return compiled
+
+
+@pytest.fixture(scope="session")
+def probe_path(compile_cpp: Compile) -> str:
+    """Return the plug-in of probe.cpp."""
+    return compile_cpp("probe", "-shared", "-fPIC", "-fvisibility=hidden")
 
 
 @pytest.fixture(scope="session")

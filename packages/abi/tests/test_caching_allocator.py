@@ -4,25 +4,16 @@ from __future__ import annotations
 
 import os
 import subprocess
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
 import plait_abi
 
-HERE = Path(__file__).parent
 
-
-@pytest.fixture(name="program", scope="module")
-def compiled(tmp_path_factory: pytest.TempPathFactory) -> str:
-    program = tmp_path_factory.mktemp("allocator") / "caching_allocator"
-    cxx = os.environ.get("CXX", "c++").split()
-    flags = ["-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread"]
-    extra = os.environ.get("PLAIT_BUILD_FLAGS", "").split()
-    source = str(HERE / "caching_allocator.cpp")
-    folder = f"-I{plait_abi.paths()['include']}"
-    subprocess.run([*cxx, *flags, *extra, folder, source, "-ldl", "-o", str(program)], check=True)
-    return str(program)
+@pytest.fixture(scope="module")
+def program(compile_cpp: Callable[..., str]) -> str:
+    return compile_cpp("caching_allocator")
 
 
 def run(program: str, mode: str, seed: int, **environment: str) -> None:
