@@ -69,6 +69,15 @@ def sanitizer(seconds: float) -> dict[str, Any]:
     return result
 
 
+def torch_problem() -> str:
+    """Return why the PyTorch that is installed is not measured, in parentheses, or ""."""
+    try:
+        there = importlib.import_module("torch").cuda.is_available()
+    except (ImportError, OSError) as error:
+        return f" (not measured: {str(error).splitlines()[0][:150]})"
+    return "" if there else " (not measured: it sees no GPU)"
+
+
 def facts() -> dict[str, Any]:
     """Return what the figures depend on: commit, card and versions.
 
@@ -86,7 +95,7 @@ def facts() -> dict[str, Any]:
     )
     versions = {"plait": plait.__version__, "python": sys.version.split()[0]}
     with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-        versions["torch"] = importlib.metadata.version("torch")
+        versions["torch"] = importlib.metadata.version("torch") + torch_problem()
     cudnn = importlib.import_module("plait_cuda.cudnn")
     versions["cudnn"] = str(cudnn.version() or "none")
     return {

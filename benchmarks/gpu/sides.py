@@ -45,7 +45,7 @@ def sides(options: Options) -> list[Side]:
     if not options.small:
         try:
             torch = importlib.import_module("torch")
-        except ImportError:
+        except (ImportError, OSError):  # not installed, or a library of it is missing
             return result
         if torch.cuda.is_available():
             result.append(Side("torch", torch))
