@@ -151,6 +151,13 @@ def _aten() -> set[str]:
     return set((ROOT / _SCRIPT / "aten_names.txt").read_text().split())
 
 
+def _saved_values() -> set[str]:
+    """Return the names of the attributes of PyTorch's nodes, and of the nodes."""
+    text = (ROOT / _TORCH / "_saved_values.py").read_text()
+    table = text.partition('_TABLE = """')[2].partition('"""')[0]
+    return {*table.replace(":", " ").split(), "none"}  # `approximate` of gelu
+
+
 _ONNX = "packages/onnx/src/plait_onnx"
 MAPPINGS: dict[str, Translation] = {
     f"{_ONNX}/_operators/_pointwise.py": Translation("operators of ONNX with one operand"),
@@ -160,6 +167,11 @@ MAPPINGS: dict[str, Translation] = {
     f"{_SCRIPT}/_spelling.py": Translation(_ATEN, ("SPELLED",), others=_aten),
     f"{_TORCH}/_node_names.py": Translation(
         "operators that are one step of PyTorch's graph of derivatives", ("STEPS",)
+    ),
+    f"{_TORCH}/_saved_values.py": Translation(
+        "attributes of PyTorch's nodes, by what the operators here keep",
+        ("_SOURCES",),
+        others=_saved_values,
     ),
     "packages/core/cpp/python/autocast.cpp": Translation(
         "what PyTorch's autocast casts: its decision, no fact of an operator",
