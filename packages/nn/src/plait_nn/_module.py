@@ -316,13 +316,7 @@ class Module:
     def add_module(self, name: str, module: Module | None) -> None:
         """Make ``module`` the submodule called ``name``."""
         if module is not None and not isinstance(module, Module):
-            of_layers = isinstance(module, (list, tuple)) and any(
-                isinstance(each, Module) for each in module
-            )
-            hint = "; pass its modules one by one, as in Sequential(*layers)" if of_layers else ""
-            raise TypeError(
-                f"{type(self).__name__}: {name_of_type(module)} is not a Module subclass{hint}"
-            )
+            raise TypeError(f"{type(self).__name__}: {_not_a_module(module)}")
         check_name(self, "_modules", name)
         self._modules[name] = registered(self, "_modules", name, module)
 
@@ -1021,3 +1015,10 @@ _GETATTR = Module.__getattr__
 _look_up_in_c(Module, _GETATTR)
 _CALL: Callable[..., Any] = Module.__dict__["__call__"]
 _call_in_c(Module, _CALL, note_module, GLOBAL.__dict__)
+
+
+def _not_a_module(value: Any) -> str:
+    items = value if isinstance(value, (list, tuple)) else ()
+    hint = "; pass its modules one by one, as in Sequential(*layers)"
+    are_modules = any(isinstance(each, Module) for each in items)
+    return f"{name_of_type(value)} is not a Module subclass{hint if are_modules else ''}"
