@@ -219,7 +219,7 @@ def _check_tests(package: Package, packages: dict[str, Package]) -> Iterator[str
     known = {packages[name].module for name in reached} | {"pytest"}
     known |= {_module(text) for text in declared}
     if package.name == "torch":
-        known.add("torch")  # the name of plait_torch in its tests
+        known |= {"torch", "functorch"}  # the names of plait_torch in its tests
     folder = package.folder / "tests"
     files = sorted(folder.rglob("*.py"))
     trees = {path: ast.parse(path.read_text(encoding="utf-8"), str(path)) for path in files}

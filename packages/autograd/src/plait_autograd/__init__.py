@@ -37,7 +37,13 @@ from plait_autograd._hooks import (  # noqa: E402
     register_post_accumulate_grad_hook,
     retains_grad,
 )
-from plait_autograd._modes import enable_grad, inference_mode, no_grad, set_grad_enabled  # noqa: E402
+from plait_autograd._modes import (  # noqa: E402
+    enable_grad,
+    inference_mode,
+    is_inference_mode_enabled,
+    no_grad,
+    set_grad_enabled,
+)
 from plait_autograd._removable_handle import RemovableHandle  # noqa: E402
 from plait_autograd._view_in_place import view_in_place as _view_in_place  # noqa: E402, F401
 from plait_autograd.checkpointing import checkpoint, checkpoint_sequential  # noqa: E402
@@ -70,6 +76,7 @@ __all__ = [
     "is_anomaly_check_nan_enabled",
     "is_anomaly_enabled",
     "is_grad_enabled",
+    "is_inference_mode_enabled",
     "no_grad",
     "once_differentiable",
     "output_nr",

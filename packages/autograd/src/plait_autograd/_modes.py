@@ -235,9 +235,8 @@ def is_inference_mode_enabled() -> bool:
 
     Example:
         >>> import plait_autograd as pa
-        >>> from plait_autograd._modes import is_inference_mode_enabled
         >>> with pa.inference_mode():
-        ...     is_inference_mode_enabled()
+        ...     pa.is_inference_mode_enabled()
         True
     """
     return _inference.on

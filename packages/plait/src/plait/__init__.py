@@ -36,6 +36,7 @@ _FROM_AUTOGRAD = frozenset(
         "is_anomaly_check_nan_enabled",
         "is_anomaly_enabled",
         "is_grad_enabled",
+        "is_inference_mode_enabled",
         "no_grad",
         "set_grad_enabled",
     }

@@ -32,6 +32,7 @@ from plait_autograd import inference_mode as inference_mode
 from plait_autograd import is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled
 from plait_autograd import is_anomaly_enabled as is_anomaly_enabled
 from plait_autograd import is_grad_enabled as is_grad_enabled
+from plait_autograd import is_inference_mode_enabled as is_inference_mode_enabled
 from plait_autograd import no_grad as no_grad
 from plait_autograd import set_grad_enabled as set_grad_enabled
 from plait_core import default_generator as default_generator

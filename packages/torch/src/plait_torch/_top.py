@@ -7,7 +7,6 @@ from typing import Any
 
 import plait
 from plait.func import vmap
-from plait_autograd._modes import is_inference_mode_enabled
 from plait_torch import _filled_memory, _foreach, _tensor_types
 from plait_torch._accelerator import get_device_module
 from plait_torch._amp import GradScaler, autocast, get_autocast_dtype, is_autocast_enabled
@@ -45,7 +44,6 @@ __all__ = [  # noqa: PLE0604 - names of a table
     "is_autocast_cpu_enabled",
     "is_autocast_enabled",
     "is_inference",
-    "is_inference_mode_enabled",
     "is_tensor",
     "is_deterministic_algorithms_warn_only_enabled",
     "is_vulkan_available",
