@@ -114,6 +114,12 @@ def test_products() -> None:
         assert got.tolist() == want.tolist()
 
 
+def test_mm_takes_both_names_of_extremes() -> None:
+    a, b = pc.tensor([[2.0, 3.0], [0.0, 1.0]]).to_sparse(), pc.tensor([[1.0], [-1.0]])
+    for name in ("max", "min"):
+        assert pc.equal(pc.sparse.mm(a, b, name), pc.sparse.mm(a, b, f"a{name}"))
+
+
 def test_mm_of_two_dense_matrices_is_their_product() -> None:
     a, b = pc.ones(2, 3), pc.arange(6.0).reshape(3, 2)
     assert pc.equal(pc.sparse.mm(a, b), a @ b)

@@ -57,6 +57,7 @@ def mm(sparse: Any, dense: Any, reduce: str = "sum") -> Any:
     """
     if not isinstance(reduce, str):
         raise TypeError(f"sparse.mm: `reduce` must be a str, got {type(reduce).__name__}")
+    reduce = {"max": "amax", "min": "amin"}.get(reduce, reduce)  # PyTorch's other names
     if reduce != "sum":
         return _reduced(sparse, dense, reduce)
     if is_tensor(sparse) and is_tensor(dense):
