@@ -136,7 +136,7 @@ def test_texts_of_others(text: str) -> None:
         (N, {"guards": ["n"]}, "no expression"),
         (N, {"guards": [3]}, "string"),
         (N, {"shapes": {"y": ["n"]}}, "not "),
-        (N, {"inputs": [{"name": "x", "dtype": "uint8", "shape": ["n + 1"]}]}, "no dimension"),
+        (N, {"inputs": [{"name": "x", "dtype": "uint8", "shape": ["n + 1"]}]}, "not a dimension"),
         (N, {"inputs": [{"name": "x", "dtype": "uint8", "shape": ["n", "n*2**3"]}]}, "expression"),
         (N, {"sizes": [3]}, "object"),
     ],
@@ -150,7 +150,7 @@ def test_graphs_in_python_refuse_the_same() -> None:
     x = Value("x", "float32", ("n", 4))
     for graph, message in [
         (Graph([x], sizes={}), "no size 'n'"),
-        (Graph([x], sizes={"n": SizeRange(1, 9, 2), "m": SizeRange(1, 9, 2)}), "no dimension"),
+        (Graph([x], sizes={"n": SizeRange(1, 9, 2), "m": SizeRange(1, 9, 2)}), "not a dimension"),
         (Graph([x], [Value("w", "int8", ("n",))], sizes={"n": SizeRange(1, 9, 2)}), "a weight"),
         (Graph([x], sizes={"n": SizeRange(1, 9, 2)}, guards=["k > 2"]), "no size 'k'"),
     ]:

@@ -89,7 +89,7 @@ def send(
         >>> dist.send(pc.ones(2), dst=0)
         Traceback (most recent call last):
             ...
-        ValueError: send: `dst` must be another rank, got the own one, 0
+        ValueError: send: `dst` must be the rank of another process; got this one's, 0
         >>> dist.destroy_process_group()
     """
     _send("send", tensor, dst, group, tag, group_dst, True)

@@ -148,7 +148,7 @@ void SizedProgram::read_sizes(Json graph) {
       for (const auto &size : input.shape)
         is_dimension |= size && size->single_name() == int32_t(k);
     if (!is_dimension)
-      throw JsonError("the size " + quote(names_[k]) + " is no dimension of an input");
+      throw JsonError("the size " + quote(names_[k]) + " is not a dimension of an input");
   }
 }
 

@@ -278,6 +278,7 @@ plait_status Recorder::record(plait_call *c) {
   for (uint16_t i = 0; i < c->n_in; i++)
     written |= plait_arg_at(c->op, i)->flags & PLAIT_ARG_WRITES;
   const plait_generator *g = generator_of(c->device);
+  if (g) drawn_from(g);  // known from the first call on its device on, before that call draws
   const Drawn before = g ? Drawn{g, g->seed, offset_of(g)} : Drawn{};
   const uint64_t excluded = c->thread->excluded;
   c->thread->excluded |= layer_bit;  // what a kernel calls is a part of this call
