@@ -146,3 +146,9 @@ def test_a_result_that_is_an_array() -> None:
             assert compiled(T([1.0, k]))[1] == 2 * k
     except (RuntimeError, NotImplementedError, TypeError) as error:
         assert "compile" in str(error)
+
+
+def test_a_tensor_that_grows() -> None:
+    with pytest.raises(RuntimeError, match="or a compiled function is recorded; make a new tensor"):
+        frozen(lambda x: (x * 2).resize_(8))(pc.ones(4))
+    assert compile(lambda x: (x * 2).resize_(8))(pc.ones(4)).shape == (8,)

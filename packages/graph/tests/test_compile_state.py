@@ -574,3 +574,34 @@ def test_versions_of_results_are_those_of_the_function() -> None:
         x, y = pc.randn(3), pc.randn(3)
         for got, expected in zip(compiled(x), function(y), strict=True):
             assert got._version == expected._version
+
+
+USES: dict[str, Callable[[Any], Any]] = {
+    "one": lambda w: w * 2,
+    "two": lambda w: (w * 2) * w.sum(),
+    "three": lambda w: w * 2 + w * 3 + w.exp(),
+    "an intermediate value": lambda w: (w * 1).exp() * (w * 1).sum() + (w + 1).pow(2) * (w + 1),
+    "two passes": lambda w: ((w * 2 + w).sum().backward(), w * 2 + w.exp())[1],
+}
+
+
+@pytest.mark.parametrize("name", USES)
+def test_versions_of_gradients_count_passes_alone(name: str) -> None:
+    def versions(**mode: Any) -> list[int]:
+        w = nn.Parameter(pc.ones(2, 2))
+
+        def step(x: Any) -> Any:
+            w.grad = None
+            loss = (USES[name](w) * x).sum()
+            loss.backward()
+            return loss
+
+        function, result = compile(step, **mode) if mode else step, []
+        for _ in range(4):
+            function(pc.ones(2, 2))
+            result.append(w.grad._version)
+        return result
+
+    eager = versions()
+    assert eager == [int(name == "two passes")] * 4
+    assert versions(frozen=True) == eager and versions(frozen=False) == eager

@@ -155,7 +155,8 @@ plait_tensor *resized(plait_thread *thread, plait_tensor *t, const std::vector<i
   if (__atomic_load_n(&t->storage->o.refs, __ATOMIC_ACQUIRE) > 1) {
     PyErr_Format(PyExc_RuntimeError,
                  "resize_: %lld bytes are required, the storage has %llu and other tensors or "
-                 "arrays share it; clone() the tensor first",
+                 "arrays share it, or a compiled function is recorded; make a new tensor of that "
+                 "size instead, as by new_empty()",
                  static_cast<long long>(bytes),
                  static_cast<unsigned long long>(t->storage->nbytes));
     return nullptr;
