@@ -20,7 +20,7 @@ import plait_autograd as autograd
 import plait_core as pc
 import plait_nn as nn
 import plait_optim as optim
-from plait_graph import export
+from plait_graph import export, load
 
 HERE = Path(__file__).parent
 Save = Callable[..., Path]
@@ -203,6 +203,42 @@ def test_training_as_in_python(
     assert set(state) < set(arrays)
     for name, parameter in state.items():
         np.testing.assert_allclose(arrays[name], parameter.numpy(), rtol=1e-4, atol=1e-6)
+
+
+def test_training_has_the_bits_of_the_file_loaded_in_python(
+    library: ctypes.CDLL, libraries: str, tmp_path: Path
+) -> None:
+    """12 steps of AdamW with clipping: every loss, and the files of the state, by their bytes."""
+    pc.manual_seed(0)
+    layers = [nn.Linear(6, 20), nn.LayerNorm(20), nn.GELU(), nn.Linear(20, 4)]
+    model = nn.Sequential(*layers)
+    optimizer = optim.AdamW(model.parameters(), lr=0.01, weight_decay=0.1)
+
+    def step(x: Any, target: Any) -> Any:
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(x), target)
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+        optimizer.step()
+        return loss
+
+    batches = [(pc.randn(16, 6), pc.randint(0, 4, (16,))) for _ in range(12)]
+    path = tmp_path / "step.safetensors"
+    export(step, batches[0], path, training=True)
+    loaded, run = load(path), c.Run(library, str(path), libraries)
+    for batch in batches:
+        for i, tensor in enumerate(batch):
+            run.set(c.INPUT, i, tensor.numpy().tobytes())
+        run.execute()
+        expected = step(*batch).detach().numpy().tobytes()
+        assert loaded(*batch).numpy().tobytes() == expected
+        assert run.read(c.OUTPUT, 0)[2] == expected
+    run.save(str(tmp_path / "c"))
+    run.close()
+    loaded.save(tmp_path / "python")
+    assert (tmp_path / "c").read_bytes() == (tmp_path / "python").read_bytes()
+    for name, parameter in model.named_parameters():
+        assert loaded.weights[name].numpy().tobytes() == parameter.detach().numpy().tobytes()
 
 
 def test_the_command_describes_a_graph(command: Any, training_file: Path) -> None:
