@@ -143,7 +143,9 @@ def link(
     """
     script = compiler.folder / "exports"
     script.write_text(f"{{ global: {exports}; local: *; }};\n")
-    options = ["--as-needed", "--gc-sections", "-O1", "-s", "--build-id=none", "-z,defs"]
+    # With -z now the table of functions is read-only, and lies before the end of a page of 64 KiB
+    # to which aarch64 aligns what is read-only after the start.
+    options = ["--as-needed", "--gc-sections", "-O1", "-s", "--build-id=none", "-z,defs", "-z,now"]
     options += ["-z,noseparate-code", f"-soname,{library.name}", f"--version-script={script}"]
     optional = [f for f in (WHOLE_PROGRAM, _PACKED_RELOCATIONS) if compiler.links_with(f)]
     unfinished = library.with_name(f".{library.name}.{os.getpid()}")
