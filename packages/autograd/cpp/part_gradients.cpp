@@ -26,10 +26,9 @@ Tensor part_of(plait_thread *thread, const OpNode *n, plait_tensor *tensor) {
 bool is_on_cpu(DLDevice d) { return d.device_type == kDLCPU; }
 
 bool is_all_of(const plait_tensor *part, const Layout &whole) {
-  int64_t left = 1, all = 1;
-  for (int32_t d = 0; d < part->dl.ndim; d++) left *= part->dl.shape[d];
+  int64_t all = 1;
   for (int32_t d = 0; d < whole.ndim; d++) all *= whole.shape[d];
-  return left == all;
+  return numel(part) == all;
 }
 
 }  // namespace

@@ -4,20 +4,12 @@
 namespace plait::autograd::python {
 namespace {
 
-PyObject *tuple_of(const int64_t *values, uint32_t n) {
+// A tuple of what `item` makes for each number below n; NULL if it fails for one.
+template <class F>
+PyObject *tuple_of(uint32_t n, F &&item) {
   Object all(PyTuple_New(n));
   for (uint32_t i = 0; all && i < n; i++) {
-    PyObject *each = PyLong_FromLongLong(values[i]);
-    if (!each) return nullptr;
-    PyTuple_SET_ITEM(all.get(), i, each);
-  }
-  return all.release();
-}
-
-PyObject *tuple_of(const double *values, uint32_t n) {
-  Object all(PyTuple_New(n));
-  for (uint32_t i = 0; all && i < n; i++) {
-    PyObject *each = PyFloat_FromDouble(values[i]);
+    PyObject *each = item(i);
     if (!each) return nullptr;
     PyTuple_SET_ITEM(all.get(), i, each);
   }
@@ -31,8 +23,10 @@ PyObject *object_of(const plait_value &v) {
     case PLAIT_INT: return PyLong_FromLongLong(v.u.i);
     case PLAIT_FLOAT: return PyFloat_FromDouble(v.u.f);
     case PLAIT_COMPLEX: return PyComplex_FromDoubles(v.u.fs[0], v.u.fs[1]);
-    case PLAIT_INTS: return tuple_of(v.u.is, v.n);
-    case PLAIT_FLOATS: return tuple_of(v.u.fs, v.n);
+    case PLAIT_INTS:
+      return tuple_of(v.n, [&](uint32_t i) { return PyLong_FromLongLong(v.u.is[i]); });
+    case PLAIT_FLOATS:
+      return tuple_of(v.n, [&](uint32_t i) { return PyFloat_FromDouble(v.u.fs[i]); });
     case PLAIT_STRING: return PyUnicode_FromStringAndSize(v.u.s, Py_ssize_t(v.n));
     case PLAIT_DTYPE: return state.python->dtype_object(v.u.dtype);
     case PLAIT_DEVICE: return state.python->device_object(v.u.device);
@@ -45,7 +39,7 @@ PyObject *shape_of(const Introspection *engine, plait_object *node, uint32_t i, 
   int32_t ndim = 0;
   const int64_t *shape = nullptr;
   if (!engine->shape(node, i, item, &ndim, &shape)) Py_RETURN_NONE;
-  return tuple_of(shape, uint32_t(ndim));
+  return tuple_of(uint32_t(ndim), [&](uint32_t d) { return PyLong_FromLongLong(shape[d]); });
 }
 
 // (name, value, shape) of argument `i`; of a list of tensors the shapes.
@@ -54,12 +48,7 @@ PyObject *argument_of(const Introspection *engine, plait_object *node, const pla
   const plait_arg *arg = plait_arg_at(op, i);
   Object shape(nullptr);
   if (v.tag == PLAIT_TENSORS) {
-    shape = Object(PyTuple_New(v.n));
-    for (uint32_t k = 0; shape && k < v.n; k++) {
-      PyObject *each = shape_of(engine, node, i, k);
-      if (!each) return nullptr;
-      PyTuple_SET_ITEM(shape.get(), k, each);
-    }
+    shape = Object(tuple_of(v.n, [&](uint32_t k) { return shape_of(engine, node, i, k); }));
   } else if (v.tag == PLAIT_NONE &&
              (arg->kind == PLAIT_KIND_TENSOR || arg->kind == PLAIT_KIND_OPERAND)) {
     shape = Object(shape_of(engine, node, i, 0));
@@ -80,12 +69,8 @@ PyObject *node_call(PyObject *, PyObject *o) {
   uint32_t n_in = 0;
   const plait_op *op = engine ? engine->call(node.get(), &in, &n_in) : nullptr;
   if (!op) Py_RETURN_NONE;
-  const Object arguments(PyTuple_New(n_in));
-  for (uint32_t i = 0; arguments && i < n_in; i++) {
-    PyObject *each = argument_of(engine, node.get(), op, in[i], i);
-    if (!each) return nullptr;
-    PyTuple_SET_ITEM(arguments.get(), i, each);
-  }
+  const Object arguments(
+      tuple_of(n_in, [&](uint32_t i) { return argument_of(engine, node.get(), op, in[i], i); }));
   const Object saved(arguments ? PyList_New(0) : nullptr);
   int result = 0;
   uint32_t argument = 0, item = 0;
