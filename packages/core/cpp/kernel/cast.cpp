@@ -4,6 +4,8 @@
 
 #include <plait/float8.h>
 
+#include <type_traits>
+
 #include "kernel/half.h"
 
 namespace plait::core {
@@ -26,12 +28,14 @@ PLAIT_INLINE D convert(S x) {
 
 template <class S, class D>
 void convert_loop(char *out, char *const *in, int64_t n, const void *) {
+  // compilers vectorise conversions of bytes, and not those of bools
+  using From = std::conditional_t<std::is_same_v<S, bool>, uint8_t, S>;
   D *to = reinterpret_cast<D *>(out);
-  const S *from = reinterpret_cast<const S *>(in[0]);
-  if constexpr (D(2) == D(1)) {  // bool
-    for (int64_t i = 0; i < n; i++) to[i] = from[i] != S(0);
+  const From *from = reinterpret_cast<const From *>(in[0]);
+  if constexpr (std::is_same_v<D, bool>) {
+    for (int64_t i = 0; i < n; i++) to[i] = from[i] != From(0);
   } else {
-    for (int64_t i = 0; i < n; i++) to[i] = convert<S, D>(from[i]);
+    for (int64_t i = 0; i < n; i++) to[i] = convert<From, D>(from[i]);
   }
 }
 
@@ -72,15 +76,16 @@ void float_to_half(char *out, char *const *in, int64_t n, const void *) {
 void float_to_bfloat(char *out, char *const *in, int64_t n, const void *) {
   narrow_run<Bfloat>(reinterpret_cast<uint16_t *>(out), reinterpret_cast<const float *>(in[0]), n);
 }
-void double_to_half(char *out, char *const *in, int64_t n, const void *) {
-  for (int64_t i = 0; i < n; i++)
-    reinterpret_cast<uint16_t *>(out)[i] =
-        plait_float16_of_float(round_to_odd(reinterpret_cast<const double *>(in[0])[i]));
-}
-void double_to_bfloat(char *out, char *const *in, int64_t n, const void *) {
-  for (int64_t i = 0; i < n; i++)
-    reinterpret_cast<uint16_t *>(out)[i] =
-        plait_bfloat16_of_float(round_to_odd(reinterpret_cast<const double *>(in[0])[i]));
+template <class Narrow>
+void double_to(char *out, char *const *in, int64_t n, const void *) {
+  uint16_t *to = reinterpret_cast<uint16_t *>(out);
+  const double *from = reinterpret_cast<const double *>(in[0]);
+  float odd[kBlock];
+  for (int64_t at = 0; at < n; at += kBlock) {
+    const int64_t m = n - at < kBlock ? n - at : kBlock;
+    for (int64_t i = 0; i < m; i++) odd[i] = round_to_odd(from[at + i]);
+    narrow_run<Narrow>(to + at, odd, m);
+  }
 }
 
 template <class T>
@@ -142,7 +147,7 @@ CastSteps cast_steps(Kind from, Kind to) {
   const bool half_from = from == F16 || from == BF16, half_to = to == F16 || to == BF16;
   const Loop widen = from == F16 ? half_to_float : bfloat_to_float;
   const Loop narrow = to == F16 ? float_to_half : float_to_bfloat;
-  const Loop narrow64 = to == F16 ? double_to_half : double_to_bfloat;
+  const Loop narrow64 = to == F16 ? double_to<Half> : double_to<Bfloat>;
   CastSteps s{nullptr, nullptr, size_of(from), size_of(to)};
   if (half_from) {
     s.first = widen;
@@ -151,6 +156,9 @@ CastSteps cast_steps(Kind from, Kind to) {
     s.first = kConvert[from][to];
   } else if (from == F32 || from == F64) {
     s.first = from == F32 ? narrow : narrow64;
+  } else if (size_of(from) <= 2) {  // float32 has all of its numbers
+    s.first = kConvert[from][F32];
+    s.second = narrow;
   } else {
     s.first = kConvert[from][F64];
     s.second = narrow64;

@@ -5,6 +5,8 @@
 namespace plait::core {
 namespace {
 
+using Bytes32 = char __attribute__((vector_size(32), aligned(1), may_alias));
+
 struct Pattern {
   char bytes[64];  // the element, repeated
   int item;
@@ -19,7 +21,11 @@ void fill_loop(char *out, char *const *, int64_t n, const void *context) {
     return;
   }
   int64_t i = 0;
-  for (; i + 64 <= bytes; i += 64) memcpy(out + i, p.bytes, 64);
+  const Bytes32 element = *reinterpret_cast<const Bytes32 *>(p.bytes);
+  for (; i + 64 <= bytes; i += 64) {
+    *reinterpret_cast<Bytes32 *>(out + i) = element;
+    *reinterpret_cast<Bytes32 *>(out + i + 32) = element;
+  }
   if (i < bytes) memcpy(out + i, p.bytes, size_t(bytes - i));
 }
 

@@ -1,4 +1,7 @@
 // Products of matrices and vectors: mm, bmm, mv, dot.
+#include <type_traits>
+
+#include "kernel/vec.h"
 #include "linalg/blas_layout.h"
 #include "linalg/gemm.h"
 #include "pointwise/math.h"
@@ -33,20 +36,65 @@ plait_status mv(plait_call *c) {
   return PLAIT_OK;
 }
 
-plait_status dot(plait_call *c) {
-  const DLTensor *a = tensor(c, 0), *b = tensor(c, 1);
-  DLTensor *out = result(c);
-  PLAIT_PRODUCT(kind(out->dtype), {
+// The sum of a[i] b[i] for i < n.
+template <class T>
+T dot_of_run(const T *a, const T *b, int64_t n) {
+  Vec<T> s[4] = {};
+  int64_t i = 0;
+  for (; i + 4 * kLanes<T> <= n; i += 4 * kLanes<T>)
+    PLAIT_UNROLL for (int64_t j = 0; j < 4; j++) s[j] =
+        fused(load(a + i + j * kLanes<T>), load(b + i + j * kLanes<T>), s[j]);
+  T sum = sum_of<T>((s[0] + s[1]) + (s[2] + s[3]));
+  for (; i < n; i++) sum = fused(a[i], b[i], sum);
+  return sum;
+}
+
+// The sum over runs of kChunk elements, whose sums are added in their order.
+template <class T>
+plait_status dot_of_runs(const plait_call *c, const T *a, const T *b, int64_t n, T *to) {
+  if (n <= kChunk) return *to = dot_of_run(a, b, n), PLAIT_OK;
+  const int64_t runs = ceil_div(n, kChunk);
+  Workspace space;
+  PLAIT_TRY(space.take(c, uint64_t(runs) * sizeof(T)));
+  T *sums = space.as<T>();
+  const int64_t grain = n <= kSerial ? runs : 1;
+  parallel_ranges(c, runs, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; r++) {
+      const int64_t at = r * kChunk;
+      sums[r] = dot_of_run(a + at, b + at, n - at < kChunk ? n - at : kChunk);
+    }
+  });
+  T sum = 0;
+  for (int64_t r = 0; r < runs; r++) sum += sums[r];
+  return *to = sum, PLAIT_OK;
+}
+
+template <class T>
+plait_status dot_as(const plait_call *c, const DLTensor *a, const DLTensor *b, DLTensor *out) {
+  const int64_t n = a->shape[0], step_a = a->strides[0], step_b = b->strides[0];
+  if constexpr (std::is_integral_v<T>) {
+    using W = scalar::math::wide<T>;
+    W sum = 0;
+    for (int64_t i = 0; i < n; i++) sum += W(data<T>(a)[i * step_a]) * W(data<T>(b)[i * step_b]);
+    return *data<T>(out) = T(sum), PLAIT_OK;
+  } else {
+    if constexpr (std::is_floating_point_v<T>)
+      if (step_a == 1 && step_b == 1 && !names_blas())
+        return dot_of_runs(c, data<T>(a), data<T>(b), n, data<T>(out));
     return gemm(c, Product<T>{1,
                               1,
-                              a->shape[0],
+                              n,
                               T(1),
-                              {data<T>(a), 1, a->strides[0]},
-                              {data<T>(b), b->strides[0], 1},
+                              {data<T>(a), 1, step_a},
+                              {data<T>(b), step_b, 1},
                               T(0),
                               data<T>(out),
                               1});
-  })
+  }
+}
+
+plait_status dot(plait_call *c) {
+  PLAIT_PRODUCT(kind(result(c)->dtype), return dot_as<T>(c, tensor(c, 0), tensor(c, 1), result(c)))
   return PLAIT_OK;
 }
 

@@ -53,7 +53,8 @@ PLAIT_HD T leaky_relu_backward(T g, T x, T slope) {
 // x where positive, alpha (e^x - 1) elsewhere
 template <class T>
 PLAIT_HD T elu(T x, T alpha) {
-  return x > T(0) ? x : alpha * math::expm1(x);
+  const T below = alpha * math::expm1(x);  // of all elements, so that loops vectorise
+  return x > T(0) ? x : below;
 }
 
 // g where x is positive, alpha e^x g elsewhere
@@ -66,7 +67,8 @@ PLAIT_HD T elu_backward(T g, T x, T alpha) {
 template <class T>
 PLAIT_HD T selu(T x) {
   const T scale = T(1.0507009873554805), alpha = T(1.6732632423543772);
-  return scale * (x > T(0) ? x : alpha * math::expm1(x));
+  const T below = alpha * math::expm1(x);
+  return scale * (x > T(0) ? x : below);
 }
 
 // the derivative of selu

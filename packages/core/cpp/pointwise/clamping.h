@@ -4,23 +4,25 @@
 
 namespace plait::scalar {
 
-// max(x, low)
+// max(x, low). A processor's instruction for it keeps an x that is not a number; a bound that is
+// none is looked for apart, as it is the same for all elements in most calls.
 template <class T>
 PLAIT_HD T clamp_min(T x, T low) {
-  return x < low || low != low ? low : x;
+  const T y = x < low ? low : x;
+  return low != low ? low : y;
 }
 
 // min(x, high)
 template <class T>
 PLAIT_HD T clamp_max(T x, T high) {
-  return x > high || high != high ? high : x;
+  const T y = x > high ? high : x;
+  return high != high ? high : y;
 }
 
 // x clamped to [low, high]; high wins where they cross
 template <class T>
 PLAIT_HD T clamp(T x, T low, T high) {
-  const T y = x < low || low != low ? low : x;
-  return y > high || high != high ? high : y;
+  return clamp_max(clamp_min(x, low), high);
 }
 
 }  // namespace plait::scalar

@@ -31,6 +31,11 @@
 
 namespace plait::scalar::math {
 
+// The argument of a declaration `name(OfArrays)` beside a function `name`: loops over it are not
+// vectorised where one of its arguments is the same number for all elements.
+template <class T>
+struct OfArrays {};
+
 // Integers compute in unsigned types, which wrap around where signed ones would be undefined; other
 // numbers in themselves.
 template <class T>

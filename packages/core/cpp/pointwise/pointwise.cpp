@@ -22,6 +22,7 @@ struct Halves {
   int n_operands;
   Kind kind;
   bool rounds;                  // the result is a half too
+  bool one;                     // numbers are one element each, for a loop that takes numbers
   bool wide[kMaxOperands - 1];  // numbers are float32 already
 };
 PLAIT_NOINLINE void halves_loop(char *out, char *const *in, int64_t n, const void *context) {
@@ -32,7 +33,7 @@ PLAIT_NOINLINE void halves_loop(char *out, char *const *in, int64_t n, const voi
     const int64_t m = n - at < kBlock ? n - at : kBlock;
     for (int k = 0; k < h.n_operands; k++) {
       if (h.wide[k]) {
-        p[k] = in[k] + at * 4;
+        p[k] = h.one ? in[k] : in[k] + at * 4;
         continue;
       }
       p[k] = reinterpret_cast<char *>(tile[k + 1]);
@@ -94,6 +95,17 @@ Loop loop_of(const PointwiseOp &op, Kind k) {
   return is_half(k) ? op.loop[F32] : is_complex_kind(k) ? op.complex[k - C64] : nullptr;
 }
 
+bool is_number(const plait_call *c, int i) { return c->in[i].tag != PLAIT_TENSOR; }
+
+// Returns the loop for the numbers among the operands of a call, NULL if there is none.
+Loop loop_with_numbers(const plait_call *c, const PointwiseOp &op) {
+  const int last = op.n_operands - 1;
+  if (last < 1 || is_number(c, 0) || !is_number(c, last)) return nullptr;
+  int first = last;
+  while (is_number(c, first - 1)) first--;
+  return first == last ? op.last_number : first == 1 ? op.numbers : nullptr;
+}
+
 }  // namespace
 
 bool all_small(const float *x, int64_t n) {
@@ -109,14 +121,19 @@ bool all_small(const float *x, int64_t n) {
 
 plait_status run_pointwise(plait_call *c, const PointwiseOp &op, const Bounds *bounds) {
   const Kind k = operand_kind(c, op.n_operands, op.to == promote::BOOL);
-  Inner inner{loop_of(op, k), nullptr, {}};
+  const bool half = is_half(k);
+  const int item = size_of(k);
+  // a number is not rounded to the half dtype, except in comparisons, where it must equal an
+  // element
+  const Kind number_kind = half && op.to != promote::BOOL ? F32 : k;
+  const Loop with_numbers = number_kind == F32 && !bounds ? loop_with_numbers(c, op) : nullptr;
+  Inner inner{with_numbers ? with_numbers : loop_of(op, k), nullptr, {}};
   if (PLAIT_UNLIKELY(!inner.loop)) return PLAIT_DECLINE;
   const DLTensor *out = result(c);
   Params params;
   read_params(c, op, &params);
   inner.context = &params;
   Halves halves;
-  const bool half = is_half(k);
   Bounded bounded;
   std::atomic<bool> match{false};
   std::atomic<double> outside{0};
@@ -126,45 +143,34 @@ plait_status run_pointwise(plait_call *c, const PointwiseOp &op, const Bounds *b
     inner.context = &bounded;
   }
   if (PLAIT_UNLIKELY(half)) {
-    halves = Halves{inner.loop, inner.context, op.n_operands, k, op.to != promote::BOOL, {}};
+    halves = Halves{inner.loop, inner.context,          op.n_operands,
+                    k,          op.to != promote::BOOL, with_numbers != nullptr,
+                    {}};
     inner.loop = halves_loop;
     inner.context = &halves;
   }
-  const int item = size_of(k);
-  // a number is not rounded to the half dtype, except in comparisons, where it must equal an
-  // element
-  const Kind number_kind = half && op.to != promote::BOOL ? F32 : k;
   inner.item[0] = op.to == promote::BOOL                         ? 1
                   : op.to == promote::REAL && is_complex_kind(k) ? item / 2
                                                                  : item;
   alignas(16) char number[kMaxOperands][16];
+  char *in[kMaxOperands];
   for (int i = 0; i < op.n_operands; i++) {
     const plait_value &v = c->in[i];
-    inner.item[i + 1] = item;
-    if (v.tag == PLAIT_TENSOR) continue;
+    const bool is_tensor = v.tag == PLAIT_TENSOR;
+    inner.item[i + 1] = is_tensor ? item : with_numbers ? 0 : size_of(number_kind);
+    in[i] = is_tensor ? static_cast<char *>(v.u.t->dl.data) : number[i];
+    if (is_tensor) continue;
     store_number(number_kind, v, number[i]);
     if (PLAIT_UNLIKELY(half)) halves.wide[i] = number_kind == F32;
-    inner.item[i + 1] = size_of(number_kind);
   }
   if (PLAIT_LIKELY(numel(out) == 1)) {  // then the operands are empty too
-    char *in[kMaxOperands];
-    for (int i = 0; i < op.n_operands; i++) {
-      const plait_value &v = c->in[i];
-      in[i] = v.tag == PLAIT_TENSOR ? static_cast<char *>(v.u.t->dl.data) : number[i];
-    }
     inner.loop(static_cast<char *>(out->data), in, 1, inner.context);
     return bounds ? check_bounds(c, *bounds, match, outside) : PLAIT_OK;
   }
   Plan plan;
   plan.add(out, inner.item[0]);
-  for (int i = 0; i < op.n_operands; i++) {
-    const plait_value &v = c->in[i];
-    if (v.tag == PLAIT_TENSOR) {
-      plan.add(&v.u.t->dl, item);
-    } else {
-      plan.add_constant(number[i]);
-    }
-  }
+  for (int i = 0; i < op.n_operands; i++)
+    is_number(c, i) ? plan.add_constant(number[i]) : plan.add(&c->in[i].u.t->dl, item);
   plan.finish();
   run_elementwise(c, plan, inner);
   return bounds ? check_bounds(c, *bounds, match, outside) : PLAIT_OK;

@@ -46,6 +46,8 @@ struct PointwiseOp {
   int n_operands, n_params, to;  // to: of promote
   Loop loop[kReal];              // NULL: not made for this dtype
   Loop complex[2];
+  // Of float32: the last operand is a number, or all but the first are. NULL: no such loop.
+  Loop last_number, numbers;
 };
 
 // An operand of floats that must lie in [low, high].
@@ -77,6 +79,10 @@ template <class Op, class T>
 constexpr bool has_quick = decltype(Op::template quick_test<T>(0))::value;
 bool all_small(const float *x, int64_t n);  // |x| < 2^28
 
+// Whether there are loops whose last operands are numbers: not where math::OfArrays says otherwise.
+template <class Op>
+constexpr bool takes_numbers = !decltype(Op::arrays_test(0))::value;
+
 template <class Op, class T, class R, bool quick, class... P>
 PLAIT_INLINE void pointwise_apply(R *r, int64_t n, const Params &params,
                                   std::index_sequence<> /*no parameters*/, P... p) {
@@ -94,15 +100,38 @@ PLAIT_INLINE void pointwise_apply(R *r, int64_t n, const Params &params, std::in
   }(param<T>(params, J)...);
 }
 
-template <class Op, class T, int params, class R, size_t... I>
+// An operand that is one number for all elements.
+template <class T>
+struct Repeated {
+  T value;
+  PLAIT_INLINE T operator[](int64_t) const { return value; }
+};
+// An operand of bools, read as bytes: compilers do not vectorise operations on bools themselves.
+struct Bools {
+  const uint8_t *data;
+  PLAIT_INLINE bool operator[](int64_t i) const { return data[i] != 0; }
+};
+template <class T, bool number>
+PLAIT_INLINE auto operand_at(const char *data) {
+  if constexpr (number) {
+    return Repeated<T>{*reinterpret_cast<const T *>(data)};
+  } else if constexpr (std::is_same_v<T, bool>) {
+    return Bools{reinterpret_cast<const uint8_t *>(data)};
+  } else {
+    return reinterpret_cast<const T *>(data);
+  }
+}
+
+// The operands from number `tensors` on are numbers.
+template <class Op, class T, int params, size_t tensors, class R, size_t... I>
 PLAIT_INLINE void pointwise_body(R *r, char *const *in, int64_t n, const Params &q,
                                  std::index_sequence<I...>) {
   constexpr std::make_index_sequence<params> js;
   if constexpr (has_quick<Op, T>) {
     if (all_small(reinterpret_cast<const T *>(in[0]), n))
-      return pointwise_apply<Op, T, R, true>(r, n, q, js, reinterpret_cast<const T *>(in[I])...);
+      return pointwise_apply<Op, T, R, true>(r, n, q, js, operand_at<T, (I >= tensors)>(in[I])...);
   }
-  pointwise_apply<Op, T, R, false>(r, n, q, js, reinterpret_cast<const T *>(in[I])...);
+  pointwise_apply<Op, T, R, false>(r, n, q, js, operand_at<T, (I >= tensors)>(in[I])...);
 }
 
 template <int to, class T>
@@ -118,21 +147,28 @@ struct ResultOf<promote::REAL, T> {
   using type = typename scalar::math::RealOf<T>::type;
 };
 
-template <class Op, class T, int operands, int params, int to>
+template <class Op, class T, int operands, int params, int to, int tensors>
 void pointwise_loop(char *out, char *const *in, int64_t n, const void *context) {
   using R = typename ResultOf<to, T>::type;
-  pointwise_body<Op, T, params>(reinterpret_cast<R *>(out), in, n,
-                                *static_cast<const Params *>(context),
-                                std::make_index_sequence<operands>());
+  pointwise_body<Op, T, params, size_t(tensors)>(reinterpret_cast<R *>(out), in, n,
+                                                 *static_cast<const Params *>(context),
+                                                 std::make_index_sequence<operands>());
 }
 
-template <class Op, class T, int operands, int params, int to, Kind k, bool result>
+template <class Op, class T, int operands, int params, int to, Kind k, bool result,
+          int tensors = operands>
 constexpr Loop loop_if() {
   if constexpr (result && selects(k)) {
-    return pointwise_loop<Op, T, operands, params, to>;
+    return pointwise_loop<Op, T, operands, params, to, tensors>;
   } else {
     return nullptr;
   }
+}
+
+template <class Op, int operands, int params, int to, int g, int tensors>
+constexpr Loop numbers_if() {
+  constexpr bool result = (g & group::FLOATING) && operands > 1 && takes_numbers<Op>;
+  return loop_if<Op, float, operands, params, to, F32, result, tensors>();
 }
 
 template <class Op, int operands, int params, int to, int g>
@@ -152,7 +188,9 @@ constexpr PointwiseOp pointwise_op = {
      loop_if<Op, float, operands, params, to, F32, (g & group::FLOATING) != 0>(),
      loop_if<Op, double, operands, params, to, F64, (g & group::FLOATING) != 0>()},
     {loop_if<Op, Complex64, operands, params, to, C64, (g & group::COMPLEX) != 0>(),
-     loop_if<Op, Complex128, operands, params, to, C128, (g & group::COMPLEX) != 0>()}};
+     loop_if<Op, Complex128, operands, params, to, C128, (g & group::COMPLEX) != 0>()},
+    numbers_if<Op, operands, params, to, g, operands - 1>(),
+    numbers_if<Op, operands, params, to, g, 1>()};
 
 }  // namespace plait::core
 
@@ -190,6 +228,10 @@ constexpr PointwiseOp pointwise_op = {
         -> decltype(::plait::scalar::function<T, true>(T()), QuickIf<sizeof(T) == 4>());      \
     template <class T>                                                                        \
     static QuickIf<false> quick_test(...);                                                    \
+    template <class T>                                                                        \
+    static auto arrays_test(T)                                                                \
+        -> decltype(::plait::scalar::function(scalar::math::OfArrays<T>()), QuickIf<true>()); \
+    static QuickIf<false> arrays_test(...);                                                   \
   };                                                                                          \
   plait_status pointwise_##function(plait_call *c) {                                          \
     return run_pointwise(                                                                     \

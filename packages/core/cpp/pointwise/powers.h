@@ -26,6 +26,9 @@ PLAIT_HD T reciprocal(T x) {
   return T(1) / x;
 }
 
+template <class T>
+void pow(math::OfArrays<T>);
+
 // a^b; of integers it wraps around, and a negative power is 0 unless |a| is 1
 template <class T>
 PLAIT_HD T pow(T a, T b) {
