@@ -51,8 +51,6 @@ def rows_of(a: Any, b: Any) -> Iterator[tuple[str, Any]]:
     yield "addmm", pc.addmm(pc.zeros(1, dtype=a.dtype), x, y, beta=0)
     if b.shape[1] == 1:
         yield "mv", pc.mv(x, y[:, 0])[:, None]
-    if a.shape[0] == b.shape[1] == 1:
-        yield "dot", pc.dot(x[0], y[:, 0]).reshape(1, 1)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -68,6 +66,28 @@ def test_bits_depend_on_the_depth_alone(k: int, dtype: str) -> None:
         for m in HEIGHTS:
             for name, result in rows_of(a[:m], b):
                 assert pc.equal(result, expected[:m]), (name, m, n)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("k", [*DEPTHS, 16384, 16385, 50_001])
+def test_dot_of_all_layouts_has_the_same_bits(k: int, dtype: str) -> None:
+    """The sum over runs of 16,384 elements is that of the copies, and that of more threads."""
+    a, b = draw(k, 2, dtype=dtype), draw(2, k, dtype=dtype)
+    x, y = a[:, 1], b[1]
+    expected = pc.dot(dense(x), dense(y))
+    exact = x.numpy().astype(np.longdouble) @ y.numpy().astype(np.longdouble)
+    bound = 10 * np.finfo(dtype).eps * k**0.5
+    np.testing.assert_allclose(expected.item(), float(exact), rtol=0, atol=bound)
+    for left in (x, dense(x)):
+        for right in (y, dense(y)):
+            assert pc.equal(pc.dot(left, right), expected)
+    threads = pc.get_num_threads()
+    try:
+        for width in (1, 2, 3):
+            pc.set_num_threads(width)
+            assert pc.equal(pc.dot(x, y), expected)
+    finally:
+        pc.set_num_threads(threads)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

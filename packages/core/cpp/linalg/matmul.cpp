@@ -1,6 +1,7 @@
 // Products of matrices and vectors: mm, bmm, mv, dot.
 #include <type_traits>
 
+#include "kernel/dense.h"
 #include "kernel/vec.h"
 #include "linalg/blas_layout.h"
 #include "linalg/gemm.h"
@@ -78,9 +79,14 @@ plait_status dot_as(const plait_call *c, const DLTensor *a, const DLTensor *b, D
     for (int64_t i = 0; i < n; i++) sum += W(data<T>(a)[i * step_a]) * W(data<T>(b)[i * step_b]);
     return *data<T>(out) = T(sum), PLAIT_OK;
   } else {
-    if constexpr (std::is_floating_point_v<T>)
-      if (step_a == 1 && step_b == 1 && !names_blas())
-        return dot_of_runs(c, data<T>(a), data<T>(b), n, data<T>(out));
+    if constexpr (std::is_floating_point_v<T>) {
+      if (!names_blas()) {
+        Dense<T> x, y;
+        PLAIT_TRY(x.take(c, a));
+        PLAIT_TRY(y.take(c, b));
+        return dot_of_runs<T>(c, x, y, n, data<T>(out));
+      }
+    }
     return gemm(c, Product<T>{1,
                               1,
                               n,

@@ -1,4 +1,4 @@
-// Quotients and remainders, by the way they are rounded.
+// Quotients and remainders, by the way they are rounded. `quick` is for quotients below 2^28.
 #pragma once
 #include "pointwise/math.h"
 
@@ -24,10 +24,10 @@ PLAIT_HD T trunc_divide(T a, T b) {
 }
 
 // the largest whole number <= a / b; an integer divided by 0 gives 0, as in NumPy
-template <class T>
+template <class T, bool quick = false>
 PLAIT_HD T floor_divide(T a, T b) {
   if constexpr (math::is_floating<T>) {
-    const T rest = math::fmod(a, b);
+    const T rest = math::fmod<quick>(a, b);
     const T whole = (a - rest) / b - (rest != T(0) && (rest < T(0)) != (b < T(0)) ? T(1) : T(0));
     const T down = math::floor(whole), near = whole - down > T(0.5) ? down + T(1) : down;
     const T signed_zero = whole == T(0) ? math::copysign(T(0), a / b) : near;
@@ -43,10 +43,10 @@ PLAIT_HD T floor_divide(T a, T b) {
 }
 
 // a - b floor(a / b): the sign of b, as in Python; of integers by 0: 0, as in NumPy
-template <class T>
+template <class T, bool quick = false>
 PLAIT_HD T remainder(T a, T b) {
   if constexpr (math::is_floating<T>) {
-    const T rest = math::fmod(a, b);
+    const T rest = math::fmod<quick>(a, b);
     const T moved = rest != T(0) && (rest < T(0)) != (b < T(0)) ? rest + b : rest;
     return rest == T(0) ? math::copysign(T(0), b) : moved;
   } else if constexpr (math::is_signed<T>) {
@@ -59,10 +59,10 @@ PLAIT_HD T remainder(T a, T b) {
 }
 
 // a - b trunc(a / b): the sign of a, as in C; of integers by 0: 0, as in NumPy
-template <class T>
+template <class T, bool quick = false>
 PLAIT_HD T fmod(T a, T b) {
   if constexpr (math::is_floating<T>) {
-    return math::fmod(a, b);
+    return math::fmod<quick>(a, b);
   } else if constexpr (math::is_signed<T>) {
     return b == T(0) || b == T(-1) ? T(0) : T(a % b);
   } else {

@@ -494,8 +494,19 @@ PLAIT_HD float pow(float x, float y) {
 }
 PLAIT_HD double pow(double x, double y) { return y == 2.0 ? x * x : ::pow(x, y); }
 
-PLAIT_HD float fmod(float x, float y) { return ::fmodf(x, y); }
-PLAIT_HD double fmod(double x, double y) { return ::fmod(x, y); }
+// `quick` is for |x / y| < 2^28 and finite y: the quotient in float64 is rounded up by 1 at most,
+// and the product with it is exact.
+template <bool quick = false>
+PLAIT_HD float fmod(float x, float y) {
+  if constexpr (!quick) return ::fmodf(x, y);
+  const double a = abs(double(x)), b = abs(double(y));
+  const double rest = a - __builtin_trunc(a / b) * b;
+  return copysign(float(rest < 0.0 ? rest + b : rest), x);
+}
+template <bool quick = false>
+PLAIT_HD double fmod(double x, double y) {
+  return ::fmod(x, y);
+}
 // In float64 neither the squares nor their sum leave the range.
 PLAIT_HD float hypot(float x, float y) {
   const float r = float(sqrt(double(x) * double(x) + double(y) * double(y)));

@@ -119,6 +119,22 @@ bool all_small(const float *x, int64_t n) {
   return largest < 0x4d800000u;
 }
 
+bool all_quotients_small(const float *x, const float *y, int64_t step, int64_t n) {
+  constexpr float kLargest = 3.4028234663852886e38f;
+  int all = 1;
+  const auto test = [](float a, float b) {
+    const float size = __builtin_fabsf(b);
+    return int(__builtin_fabsf(a) < size * 0x1p28f) & int(size <= kLargest);
+  };
+  if (step) {
+    for (int64_t i = 0; i < n; i++) all &= test(x[i], y[i]);
+  } else {
+    const float number = *y;
+    for (int64_t i = 0; i < n; i++) all &= test(x[i], number);
+  }
+  return all;
+}
+
 plait_status run_pointwise(plait_call *c, const PointwiseOp &op, const Bounds *bounds) {
   const Kind k = operand_kind(c, op.n_operands, op.to == promote::BOOL);
   const bool half = is_half(k);

@@ -69,8 +69,10 @@ PLAIT_INLINE T param(const Params &q, size_t j) {
   }
 }
 
-// Some functions have a form for small arguments that vectorises where the general one can't:
-// `name<T, true>`.
+// Some functions of float32 have a form for small arguments, or for small quotients of their two
+// arguments, that vectorises where the general one can't: `name<T, true>`.
+template <class T>
+constexpr bool is_float32 = std::is_same_v<T, float>;
 template <bool yes>
 struct QuickIf {
   static constexpr bool value = yes;
@@ -78,6 +80,8 @@ struct QuickIf {
 template <class Op, class T>
 constexpr bool has_quick = decltype(Op::template quick_test<T>(0))::value;
 bool all_small(const float *x, int64_t n);  // |x| < 2^28
+// |x / y| < 2^28, and y is neither 0 nor infinite; step: 0 if y is one number
+bool all_quotients_small(const float *x, const float *y, int64_t step, int64_t n);
 
 // Whether there are loops whose last operands are numbers: not where math::OfArrays says otherwise.
 template <class Op>
@@ -128,7 +132,8 @@ PLAIT_INLINE void pointwise_body(R *r, char *const *in, int64_t n, const Params 
                                  std::index_sequence<I...>) {
   constexpr std::make_index_sequence<params> js;
   if constexpr (has_quick<Op, T>) {
-    if (all_small(reinterpret_cast<const T *>(in[0]), n))
+    const T *x = reinterpret_cast<const T *>(in[0]), *y = reinterpret_cast<const T *>(in[1]);
+    if (sizeof...(I) == 1 ? all_small(x, n) : all_quotients_small(x, y, tensors > 1, n))
       return pointwise_apply<Op, T, R, true>(r, n, q, js, operand_at<T, (I >= tensors)>(in[I])...);
   }
   pointwise_apply<Op, T, R, false>(r, n, q, js, operand_at<T, (I >= tensors)>(in[I])...);
@@ -225,7 +230,10 @@ constexpr PointwiseOp pointwise_op = {
     }                                                                                         \
     template <class T>                                                                        \
     static auto quick_test(int)                                                               \
-        -> decltype(::plait::scalar::function<T, true>(T()), QuickIf<sizeof(T) == 4>());      \
+        -> decltype(::plait::scalar::function<T, true>(T()), QuickIf<is_float32<T>>());       \
+    template <class T>                                                                        \
+    static auto quick_test(int)                                                               \
+        -> decltype(::plait::scalar::function<T, true>(T(), T()), QuickIf<is_float32<T>>());  \
     template <class T>                                                                        \
     static QuickIf<false> quick_test(...);                                                    \
     template <class T>                                                                        \
