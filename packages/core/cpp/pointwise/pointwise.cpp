@@ -23,14 +23,15 @@ struct Halves {
   Kind kind;
   bool rounds;                  // the result is a half too
   bool one;                     // numbers are one element each, for a loop that takes numbers
-  bool wide[kMaxOperands - 1];  // numbers are float32 already
+  bool wide[kMaxOperands - 1];  // the numbers, which are float32 already
 };
 PLAIT_NOINLINE void halves_loop(char *out, char *const *in, int64_t n, const void *context) {
   const Halves &h = *static_cast<const Halves *>(context);
-  alignas(64) float tile[kMaxOperands][kBlock];
+  constexpr int64_t kTile = 4 * kBlock;
+  alignas(64) float tile[kMaxOperands][kTile];
   char *p[kMaxOperands - 1];
-  for (int64_t at = 0; at < n; at += kBlock) {
-    const int64_t m = n - at < kBlock ? n - at : kBlock;
+  for (int64_t at = 0; at < n; at += kTile) {
+    const int64_t m = n - at < kTile ? n - at : kTile;
     for (int k = 0; k < h.n_operands; k++) {
       if (h.wide[k]) {
         p[k] = h.one ? in[k] : in[k] + at * 4;
@@ -95,6 +96,13 @@ Loop loop_of(const PointwiseOp &op, Kind k) {
   return is_half(k) ? op.loop[F32] : is_complex_kind(k) ? op.complex[k - C64] : nullptr;
 }
 
+// Numbers are not rounded to a half dtype, except in comparisons, where they must equal elements.
+void round_to_half(Kind k, const plait_value &v, char *to) {
+  uint16_t half;
+  store_number(k, v, reinterpret_cast<char *>(&half));
+  widen(k, reinterpret_cast<float *>(to), &half, 1);
+}
+
 bool is_number(const plait_call *c, int i) { return c->in[i].tag != PLAIT_TENSOR; }
 
 // Returns the loop for the numbers among the operands of a call, NULL if there is none.
@@ -139,9 +147,7 @@ plait_status run_pointwise(plait_call *c, const PointwiseOp &op, const Bounds *b
   const Kind k = operand_kind(c, op.n_operands, op.to == promote::BOOL);
   const bool half = is_half(k);
   const int item = size_of(k);
-  // a number is not rounded to the half dtype, except in comparisons, where it must equal an
-  // element
-  const Kind number_kind = half && op.to != promote::BOOL ? F32 : k;
+  const Kind number_kind = half ? F32 : k;
   const Loop with_numbers = number_kind == F32 && !bounds ? loop_with_numbers(c, op) : nullptr;
   Inner inner{with_numbers ? with_numbers : loop_of(op, k), nullptr, {}};
   if (PLAIT_UNLIKELY(!inner.loop)) return PLAIT_DECLINE;
@@ -177,7 +183,9 @@ plait_status run_pointwise(plait_call *c, const PointwiseOp &op, const Bounds *b
     in[i] = is_tensor ? static_cast<char *>(v.u.t->dl.data) : number[i];
     if (is_tensor) continue;
     store_number(number_kind, v, number[i]);
-    if (PLAIT_UNLIKELY(half)) halves.wide[i] = number_kind == F32;
+    if (PLAIT_LIKELY(!half)) continue;
+    halves.wide[i] = true;
+    if (op.to == promote::BOOL) round_to_half(k, v, number[i]);
   }
   if (PLAIT_LIKELY(numel(out) == 1)) {  // then the operands are empty too
     inner.loop(static_cast<char *>(out->data), in, 1, inner.context);
