@@ -291,7 +291,34 @@ PLAIT_HD float erf(float x) {
   return abs(x) < 1.0f ? x * p : outer;
 }
 PLAIT_HD double erf(double x) { return ::erf(x); }
-PLAIT_HD float erfc(float x) { return float(::erfc(double(x))); }
+// exp(a^2) erfc(a) / 2 for a >= 0, with an error below that of float32: the first 14 terms of the
+// series of erfcx in error_functions.h, as a polynomial
+PLAIT_HD double half_erfcx(double a) {
+  const double u = (a - 3.75) / (a + 3.75);
+  double q = 1.8521947386750102e-05;
+  q = fused(q, u, 2.2046718905694024e-05);
+  q = fused(q, u, -0.00028431307575109795);
+  q = fused(q, u, 0.00033016745627228056);
+  q = fused(q, u, 0.0017511576292398032);
+  q = fused(q, u, -0.009770087183368234);
+  q = fused(q, u, 0.028364105117372054);
+  q = fused(q, u, -0.0586854404936311);
+  q = fused(q, u, 0.09230393753827405);
+  q = fused(q, u, -0.10880522754949956);
+  q = fused(q, u, 0.0822767739900992);
+  q = fused(q, u, 0.003585495314063103);
+  q = fused(q, u, -0.14024059953590887);
+  q = fused(q, u, 1.2375126300326993);
+  return q / (2 + 4 * a);
+}
+// The rounding error of x^2 is a factor of its own.
+PLAIT_HD float erfc(float x) {
+  const double size = abs(double(x)), a = size > 11.0 ? 11.0 : size, square = a * a;
+  const float high = float(square);
+  const double scale = double(exp(-high)) * (1.0 - (square - double(high)));
+  const float tail = float(2.0 * half_erfcx(a) * scale);
+  return x != x ? x : x < 0.0f ? 2.0f - tail : tail;
+}
 PLAIT_HD double erfc(double x) { return ::erfc(x); }
 
 // Trigonometric functions and their inverses.
