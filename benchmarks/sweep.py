@@ -148,6 +148,54 @@ def elementwise() -> Iterator[Case]:
     yield Case("elementwise", "mul transposed", lambda L, x, y: x * y.t(), pairs((1024, 1024)))
 
 
+def in_place() -> Iterator[Case]:
+    """Yield operators that write to their tensor, take a number, or convert; forward only."""
+    numbers: dict[str, Function] = {
+        "add_ number": lambda L, x: x.add_(1),
+        "sub_ number": lambda L, x: x.sub_(1),
+        "mul_ number": lambda L, x: x.mul_(1),
+        "clamp_": lambda L, x: x.clamp_(-1, 1),
+        "neg_": lambda L, x: x.neg_(),
+        "fill_": lambda L, x: x.fill_(3),
+        "zero_": lambda L, x: x.zero_(),
+        "gt number": lambda L, x: x > 0,
+        "masked_fill": lambda L, x: x.masked_fill(x > 0, 2),
+        "remainder number": lambda L, x: x % 7,
+        "to float64": lambda L, x: x.double(),
+        "to bfloat16": lambda L, x: x.to(L.bfloat16),
+        "to bool": lambda L, x: x.bool(),
+    }
+    for name, run in numbers.items():
+        yield Case("in place", name, run, backward=False, kinds=NUMBERS)
+    floats: dict[str, Function] = {
+        "lerp_ number": lambda L, x: x.lerp_(x, 0.3),
+        "erfc": lambda L, x: x.erfc(),
+        "erfinv": lambda L, x: x.erfinv(),
+        "elu": lambda L, x: F(L).elu(x),
+        "pow 1.5": lambda L, x: x**1.5,
+    }
+    for name, run in floats.items():
+        yield Case("in place", name, run, backward=False, kinds=FLOATS)
+    two: dict[str, Function] = {
+        "add_": lambda L, x, y: x.add_(y),
+        "copy_": lambda L, x, y: x.copy_(y),
+        "fmod": lambda L, x, y: L.fmod(x, y),
+        "floor_divide": lambda L, x, y: x // y,
+    }
+    for name, run in two.items():
+        kinds = FLOATS if name in ("fmod", "floor_divide") else NUMBERS
+        yield Case("in place", name, run, pairs(*ROWS), False, kinds)
+    bools: dict[str, Function] = {
+        "not": lambda L, x: ~x,
+        "to float32": lambda L, x: x.float(),
+        "to int64": lambda L, x: x.long(),
+    }
+    for name, run in bools.items():
+        yield Case("in place", name, run, backward=False, kinds=("bool",))
+    vectors = tuple(((n,), (n,)) for n in (1000, 100_000, 4_000_000))
+    yield Case("in place", "dot", lambda L, x, y: x.dot(y), vectors, False, ("float32", "int64"))
+
+
 def reductions() -> Iterator[Case]:
     """Yield sums and what else makes one value of many."""
     many: dict[str, Function] = {
@@ -378,7 +426,7 @@ def losses() -> Iterator[Case]:
 
 
 CASES = (
-    *elementwise(), *reductions(), *ordering(), *movement(), *products(), *images(),
+    *elementwise(), *in_place(), *reductions(), *ordering(), *movement(), *products(), *images(),
     *decompositions(), *losses(),
 )  # fmt: skip
 
