@@ -52,6 +52,17 @@ bool entry_holds(PyObject *entry) {
   return size == PyLong_AsSsize_t(second);
 }
 
+// A number that changes with each change of a dict: PEP 509. 0: there is none for this object.
+uint64_t version_of([[maybe_unused]] PyObject *of) {
+#if PY_VERSION_HEX < 0x030D0000 && !defined(PYPY_VERSION)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+  if (PyDict_CheckExact(of)) return reinterpret_cast<PyDictObject *>(of)->ma_version_tag;
+#pragma GCC diagnostic pop
+#endif
+  return 0;
+}
+
 }  // namespace
 
 Guard::Type::Type(const plait_tensor *t)
@@ -73,7 +84,7 @@ bool Guard::Type::fits(const plait_tensor *t) const {
 
 Guard::Guard(const plait_python *python, const py::tuple &args, const py::list &kept,
              const py::list &grads, const py::list &entries)
-    : python_(python), entries_(entries) {
+    : python_(python), entries_(py::tuple(entries)) {
   plait_thread *thread = runtime->thread();
   excluded_ = thread->excluded;
   included_ = thread->included;
@@ -98,9 +109,24 @@ Guard::Guard(const plait_python *python, const py::tuple &args, const py::list &
     plait_tensor *t = required(PyTuple_GET_ITEM(each.ptr(), 0));
     grads_.emplace_back(Tensor::share(t), PyTuple_GET_ITEM(each.ptr(), 1) == Py_True);
   }
-  for (const py::handle each : entries_)
+  for (const py::handle each : entries_) {
     if (!PyTuple_Check(each.ptr()) || PyTuple_GET_SIZE(each.ptr()) < 2)
       throw py::type_error("Guard: an entry is a tuple");
+    PyObject *of = PyTuple_GET_ITEM(each.ptr(), 0);
+    if (containers_.empty() || containers_.back().of != of) containers_.push_back({of, 0, {}});
+    containers_.back().entries.push_back(each.ptr());
+  }
+}
+
+bool Guard::containers_hold() const {
+  for (const Container &each : containers_) {
+    const uint64_t version = version_of(each.of);
+    if (version && version == each.version) continue;
+    for (PyObject *entry : each.entries)
+      if (!entry_holds(entry)) return false;
+    each.version = version;
+  }
+  return true;
 }
 
 bool Guard::rest_holds() const {
@@ -112,9 +138,7 @@ bool Guard::rest_holds() const {
     if (!type.fits(tensor.get())) return false;
   for (const auto &[tensor, had] : grads_)
     if (has_grad(thread, tensor.get()) != had) return false;
-  for (const py::handle each : entries_)
-    if (!entry_holds(each.ptr())) return false;
-  return true;
+  return containers_hold();
 }
 
 bool Guard::holds(const py::tuple &args) const {

@@ -24,6 +24,14 @@ class Guard {
 
  private:
   bool rest_holds() const;  // all but the arguments is as it was
+  bool containers_hold() const;
+  // Entries of one container that follow each other. A dict whose version is that with which they
+  // held last is not read again: a model has thousands of entries, far apart in memory.
+  struct Container {
+    PyObject *of;
+    mutable uint64_t version;
+    std::vector<PyObject *> entries;  // of `entries_`, which owns them
+  };
   struct Type {
     DLDataType dtype;
     DLDevice device;
@@ -42,7 +50,8 @@ class Guard {
   std::vector<Argument> arguments_;
   std::vector<std::pair<Tensor, Type>> kept_;
   std::vector<std::pair<Tensor, bool>> grads_;
-  pybind11::list entries_;
+  pybind11::tuple entries_;
+  std::vector<Container> containers_;
   uint64_t excluded_, included_;
   DLDevice device_;
   DLDataType default_dtype_;
