@@ -17,6 +17,7 @@ from plait_abi import operator
 
 RNG = np.random.default_rng(5)
 with_activation = operator("conv2d_activation")
+hardtanh = operator("hardtanh")
 backward_input = operator("conv2d_backward_input")
 backward_weight = operator("conv2d_backward_weight")
 pool_backward = operator("max_pool2d_backward")
@@ -433,6 +434,41 @@ def test_an_activation_keeps_nan_and_makes_zeros_positive() -> None:
     result = with_activation(x, w, None, 1, 0, 1, 1, "hardtanh", 0.0, 6.0, 0.0).numpy()
     assert np.isnan(result[..., 0]).all()
     assert (result[..., -1] == 6).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("activation", ["relu", "hardtanh"])
+def test_bounds_of_depthwise_sums(activation: str, stride: int, dtype: Any) -> None:
+    """The bits are those of the activation behind the convolution, also of -0, nan and infinity."""
+    numbers = RNG.standard_normal((2, 6, 18, 22)).astype(dtype)
+    numbers[0, 1], numbers[1, 2, 3:9, 4:8] = -0.0, np.inf
+    numbers[0, 3, 5, 6] = np.nan
+    filters = RNG.standard_normal((6, 1, 3, 3)).astype(dtype)
+    filters[4] = -0.0
+    x, w = pc.from_numpy(numbers), pc.from_numpy(filters)
+    zeros = np.where(np.arange(6) % 2 == 0, -0.0, 0.0).astype(dtype)
+    for bias in (None, pc.from_numpy(zeros), pc.from_numpy(zeros + 0.5)):
+        plain = pc.conv2d(x, w, bias, stride, 1, 1, 6)
+        expected = pc.relu(plain) if activation == "relu" else hardtanh(plain, *NUMBERS[:2])
+        result = with_activation(x, w, bias, stride, 1, 1, 6, activation, *NUMBERS).numpy()
+        np.testing.assert_array_equal(result, expected.numpy())
+        np.testing.assert_array_equal(np.signbit(result), np.signbit(expected.numpy()))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("channels", [40, 390])
+@pytest.mark.parametrize("width", range(9, 26))
+def test_positions_that_fill_a_part_of_a_panel(width: int, channels: int, dtype: Any) -> None:
+    """The sums have the bits that they have among more positions."""
+    x = RNG.standard_normal((1, channels, 9, width)).astype(dtype)
+    more = np.concatenate([x, RNG.standard_normal((1, channels, 7, width)).astype(dtype)], 2)
+    filters = RNG.standard_normal((50, channels, 1, 1)).astype(dtype)
+    w, bias = pc.from_numpy(filters), pc.from_numpy(RNG.standard_normal(50).astype(dtype))
+    for call in (pc.conv2d, lambda *rest: with_activation(*rest, "relu", *NUMBERS)):
+        result = call(pc.from_numpy(x), w, bias, 1, 0, 1, 1).numpy()
+        expected = call(pc.from_numpy(more), w, bias, 1, 0, 1, 1).numpy()[:, :, :9]
+        np.testing.assert_array_equal(result, expected)
 
 
 def test_bits_with_an_activation_do_not_depend_on_threads(by_threads: Any) -> None:

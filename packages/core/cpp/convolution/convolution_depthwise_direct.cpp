@@ -8,6 +8,8 @@
 namespace plait::core {
 namespace {
 
+constexpr int64_t kUnit = 1 << 12;  // results of a unit of parallel work
+
 template <class V>
 PLAIT_INLINE V after_zero(V a) {  // a zero, and all lanes but the last
   if constexpr (sizeof(a[0]) == 4)
@@ -41,16 +43,29 @@ PLAIT_INLINE Three<T> three(const T *own) {
   }
 }
 
-template <class T, int Step, bool First, bool Last>
+// The bounds of the results, if there are any.
+template <class T, bool IsBounded>
+struct VectorBounds {
+  Vec<T> low, high, zero;
+  explicit VectorBounds(const Bounds &b)
+      : low(splat(T(b.low))), high(splat(T(b.high))), zero(splat(T(b.zero))) {}
+  Vec<T> operator()(Vec<T> sum) const {
+    if constexpr (!IsBounded) return sum;
+    const Vec<T> value = sum + zero, x = value < low ? low : value;
+    return x > high ? high : x;
+  }
+};
+
+template <class T, int Step, bool First, bool Last, bool IsBounded>
 PLAIT_INLINE void sum_window(const T *const *rows, int64_t q, const Vec<T> *factors, Vec<T> sum,
-                             T *to) {
+                             const VectorBounds<T, IsBounded> &bounds, T *to) {
   for (int i = 0; i < 3; i++) {
     const Three<T> see = three<T, Step, First, Last>(rows[i] + q * Step);
     sum = fused(factors[3 * i], see.left, sum);
     sum = fused(factors[3 * i + 1], see.own, sum);
     sum = fused(factors[3 * i + 2], see.right, sum);
   }
-  store(to + q, sum);
+  store(to + q, bounds(sum));
 }
 
 // A plane of h x w elements, `zeros` for the rows outside of it, and the factors of its window.
@@ -59,16 +74,18 @@ struct Window {
   const T *plane, *zeros;
   int64_t h, w;
   T factors[9], start;
+  Bounds bounds;  // of the results
 };
 
 // Rows [y, end) of the results.
-template <class T, int Step>
+template <class T, int Step, bool IsBounded>
 PLAIT_NOINLINE void sum_windows(const Window<T> &v, int64_t ow, int64_t y, int64_t end, T *to) {
   constexpr int64_t lanes = kLanes<T>;
   constexpr bool last = Step == 1;  // with two, rows have an even length: all see elements only
   Vec<T> factors[9];
   for (int t = 0; t < 9; t++) factors[t] = splat(v.factors[t]);
   const Vec<T> start = splat(v.start);
+  const VectorBounds<T, IsBounded> bounds(v.bounds);
   const T *const plane = v.plane, *const zeros = v.zeros;
   const int64_t h = v.h, w = v.w;
   for (; y < end; y++, to += ow) {
@@ -78,14 +95,22 @@ PLAIT_NOINLINE void sum_windows(const Window<T> &v, int64_t ow, int64_t y, int64
       rows[i] = row < 0 || row >= h ? zeros : plane + row * w;
     }
     if (ow == lanes) {
-      sum_window<T, Step, true, last>(rows, 0, factors, start, to);
+      sum_window<T, Step, true, last>(rows, 0, factors, start, bounds, to);
       continue;
     }
-    sum_window<T, Step, true, false>(rows, 0, factors, start, to);
+    sum_window<T, Step, true, false>(rows, 0, factors, start, bounds, to);
     for (int64_t q = lanes; q < ow - lanes; q += lanes)
-      sum_window<T, Step, false, false>(rows, q, factors, start, to);
-    sum_window<T, Step, false, last>(rows, ow - lanes, factors, start, to);
+      sum_window<T, Step, false, false>(rows, q, factors, start, bounds, to);
+    sum_window<T, Step, false, last>(rows, ow - lanes, factors, start, bounds, to);
   }
+}
+
+template <class T>
+using SumWindows = void (*)(const Window<T> &, int64_t, int64_t, int64_t, T *);
+template <class T>
+SumWindows<T> windows_of(int64_t step, bool is_bounded) {
+  if (step == 1) return is_bounded ? sum_windows<T, 1, true> : sum_windows<T, 1, false>;
+  return is_bounded ? sum_windows<T, 2, true> : sum_windows<T, 2, false>;
 }
 
 // `turned`: factors are taken from the last to the first.
@@ -95,11 +120,13 @@ plait_status sum_planes(const plait_call *c, const Conv &v, const T *x, const T 
   const int64_t filters = v.goc(), area = v.oh * v.ow;
   const DepthwiseBands bands(v.oh, 1, v.w * v.sh, kRowsBand);
   const bool past = v.n * v.oc * area * int64_t(sizeof(T)) >= kPastCaches;
-  const bool beside = past || v.activation;
+  const Bounds bounds = v.activation.bounds();
+  const bool applies = v.activation && !bounds.exist, beside = past || applies;
+  const SumWindows<T> sum = windows_of<T>(v.sw, bounds.exist);
   const int64_t some = beside ? most(kMade / v.ow, 1) : bands.rows;
   const int64_t border = rounded(v.w + kLanes<T>);
   return with_zeros<T>(
-      c, v.n * v.c * bands.count, kChunk / (bands.rows * v.ow * filters) + 1,
+      c, v.n * v.c * bands.count, kUnit / (bands.rows * v.ow * filters) + 1,
       border + (past ? some * v.ow : 0), [&](int64_t begin, int64_t end, T *zeros) {
         for (int64_t u = begin; u < end; u++) {
           const int64_t plane = u / bands.count, top = u % bands.count * bands.rows;
@@ -108,14 +135,14 @@ plait_status sum_planes(const plait_call *c, const Conv &v, const T *x, const T 
           for (int64_t m = 0; m < filters; m++) {
             const int64_t o = plane % v.c * filters + m;
             const T start = bias ? data<T>(bias)[o * bias->strides[0]] : T(0);
-            Window<T> window{from, zeros, v.h, v.w, {}, start};
+            Window<T> window{from, zeros, v.h, v.w, {}, start, bounds};
             for (int64_t t = 0; t < 9; t++) window.factors[t] = w[o * 9 + (turned ? 8 - t : t)];
             for (int64_t i = top; i < bottom; i += some) {
               const int64_t last = least(i + some, bottom), n = (last - i) * v.ow;
               T *own = y + (plane * filters + m) * area + i * v.ow;
               T *to = past ? zeros + border : own;
-              (v.sw == 1 ? sum_windows<T, 1> : sum_windows<T, 2>)(window, v.ow, i, last, to);
-              v.activation(to, n);
+              sum(window, v.ow, i, last, to);
+              if (applies) v.activation(to, n);
               if (past) copy_row_past(own, to, n);
             }
           }

@@ -261,7 +261,7 @@ plait_status depthwise_lanes_forward(const plait_call *c, const Conv &v, const T
   for (int64_t i = 0; i < v.oc; i++) own[i] = bias ? data<T>(bias)[i * bias->strides[0]] : T(0);
   table.lay_out(v, own, filters, starts);
   return with_zeros<T>(
-      c, units<T>(planes) * bands.count, kChunk / 2 / (bands.rows * v.ow * filters * lanes) + 1,
+      c, units<T>(planes) * bands.count, kChunk / 8 / (bands.rows * v.ow * filters * lanes) + 1,
       frame_size + bands.rows * v.ow * lanes, [&](int64_t begin, int64_t end, T *frame) {
         T *result = frame + frame_size;
         for (int64_t u = begin; u < end; u++) {

@@ -76,18 +76,21 @@ PLAIT_INLINE void square(const Way &way, const T *a, int64_t rows, const T *b, i
     }
   }
   if constexpr (kSelectsBounds) {
-    if (const T *shift = finish.shift) {
-      PLAIT_UNROLL for (int r = 0; r < R; r++, shift += finish.step) {
-        const Wide all = *shift - Wide{};
+    // A sum with a summand that is not -0 is not -0 either, so `zero` is added to the summand.
+    const T zero = finish.bounded ? finish.zero : T(-0.0);
+    const T *shift = finish.shift ? finish.shift : &zero;
+    const int64_t next = finish.shift ? finish.step : 0;
+    if (finish.shift || finish.bounded) {
+      PLAIT_UNROLL for (int r = 0; r < R; r++, shift += next) {
+        const Wide all = (*shift + zero) - Wide{};  // -0 stays -0
         PLAIT_UNROLL for (int v = 0; v < C; v++) { sum[r][v] += all; }
       }
     }
     if (finish.bounded) {
       const Wide low = finish.low - Wide{}, high = finish.high - Wide{};
-      const Wide zero = finish.zero - Wide{};  // -0 stays -0
       PLAIT_UNROLL for (int r = 0; r < R; r++) {
         PLAIT_UNROLL for (int v = 0; v < C; v++) {
-          const Wide value = sum[r][v] + zero, x = value < low ? low : value;
+          const Wide value = sum[r][v], x = value < low ? low : value;
           sum[r][v] = x > high ? high : x;
         }
       }
