@@ -39,9 +39,16 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
 def running_instance() -> Any:
     """The module ray, connected to an instance with room for three workers."""
     _ending.callback(setattr, builtins, "print", builtins.print)  # Ray replaces it
-    _instance.start(3)
     library = _instance.library()
     _ending.callback(library.shutdown)
+    for attempt in range(3):  # Ray gives itself 30 seconds to start, whatever the machine does
+        try:
+            _instance.start(3)
+            break
+        except Exception as error:
+            if attempt == 2 or "timed out during startup" not in str(error):
+                raise
+            library.shutdown()
     return library
 
 
@@ -51,7 +58,7 @@ def processes_that_call(instance: Any) -> None:
     secret = os.environ["PLAIT_JOB_SECRET"] = secrets.token_hex(8)
     serve = instance.remote(num_cpus=0, max_retries=0)(remote_functions.serve)
     served = [serve.remote(rank, secret) for rank in (1, 2, 3)]
-    options = rpc.TensorPipeRpcBackendOptions(init_method="tcp://127.0.0.1:1", rpc_timeout=60)
+    options = rpc.TensorPipeRpcBackendOptions(init_method="tcp://127.0.0.1:1", rpc_timeout=300)
     rpc.init_rpc("test", rank=0, world_size=4, rpc_backend_options=options)
     _ending.callback(_end_world, instance, served)
 

@@ -58,6 +58,14 @@ def sleep(seconds: float) -> float:
     return seconds
 
 
+def wait_until_kept(name: str) -> Any:
+    """Return what `keep` stores under the name, as soon as it is there."""
+    deadline = time.monotonic() + 300
+    while name not in _kept and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return _kept.get(name)
+
+
 def call_on(to: str, x: Any, y: Any) -> Any:
     return rpc.rpc_sync(to, product, args=(x, y)) + x
 
@@ -114,7 +122,7 @@ class Stage(nn.Module):
 
 def serve(rank: int, secret: str) -> None:
     os.environ["PLAIT_JOB_SECRET"] = secret
-    options = rpc.TensorPipeRpcBackendOptions(init_method="tcp://127.0.0.1:1", rpc_timeout=60)
+    options = rpc.TensorPipeRpcBackendOptions(init_method="tcp://127.0.0.1:1", rpc_timeout=300)
     rpc.init_rpc(WORKERS[rank - 1], rank=rank, world_size=4, rpc_backend_options=options)
     rpc.shutdown()
 
@@ -148,7 +156,7 @@ class Blocker:
 
 def until_grown(path: str, blocker: Any) -> None:
     """Go on until there are two ranks; free the blocker's place after the first step."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while time.monotonic() < deadline:
         size = dist.get_world_size()
         plait_ray.report({"size": size}, {"size": size})

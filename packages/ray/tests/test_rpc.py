@@ -106,18 +106,19 @@ def test_errors_come_back_with_their_traceback() -> None:
 
 def test_a_call_that_takes_too_long_is_an_error() -> None:
     with pytest.raises(RuntimeError, match=r"call of sleep in 'two' .* more than 0.2 s"):
-        rpc.rpc_sync("two", there.sleep, args=(1.0,), timeout=0.2)
+        rpc.rpc_sync("two", there.sleep, args=(5.0,), timeout=0.2)
 
 
 def test_futures() -> None:
-    slow = rpc.rpc_async("one", there.sleep, args=(1.5,))
+    slow = rpc.rpc_async("one", there.wait_until_kept, args=("gate",))
     quick = rpc.rpc_async("one", there.product, args=(2, 3))  # calls do not wait for each other
     assert quick.wait() == 6 and quick.done() and not slow.done()
     seen: list[Any] = []
     then = slow.then(lambda done: seen.append(done.value()) or 7)
     slow.add_done_callback(lambda done: seen.append("called"))
     assert not slow.done()  # nobody waited for the result in order to add a callback
-    assert then.wait() == 7 and seen[0] == 1.5
+    rpc.rpc_sync("one", there.keep, args=("gate", "open"))
+    assert then.wait() == 7 and seen[0] == "open"
     failing = rpc.rpc_async("one", there.raises, args=("x",)).then(lambda done: done.wait())
     with pytest.raises(KeyError):
         failing.wait()
@@ -155,8 +156,16 @@ def test_references() -> None:
         broken.to_here()
 
 
+def until_there_are(count: int) -> None:
+    """Wait until the worker two has so many counters."""
+    deadline = time.monotonic() + 120
+    while (found := rpc.rpc_sync("two", there.counters)) != count:
+        assert time.monotonic() < deadline, f"{found} counters"
+        time.sleep(0.1)
+
+
 def test_values_are_dropped_when_nothing_refers_to_them() -> None:
-    assert rpc.rpc_sync("two", there.counters) == 0
+    until_there_are(0)  # a call of an earlier test may not have ended yet
     counter = rpc.remote("two", there.Counter)
     rpc.rpc_sync("one", there.keep, args=("reference", counter))
     assert rpc.rpc_sync("two", there.counters) == 1
@@ -164,10 +173,7 @@ def test_values_are_dropped_when_nothing_refers_to_them() -> None:
     time.sleep(1.5)  # references that are gone are told once a second
     assert rpc.rpc_sync("two", there.counters) == 1
     rpc.rpc_sync("one", there.keep, args=("reference", None))
-    deadline = time.monotonic() + 20
-    while rpc.rpc_sync("two", there.counters):
-        assert time.monotonic() < deadline, "the value is kept"
-        time.sleep(0.1)
+    until_there_are(0)
 
 
 def test_an_agent_is_made_once() -> None:

@@ -26,7 +26,7 @@ class TestJobs:
         assert names == ["checkpoint-00000004.pt", "checkpoint-00000005.pt"]
         # Ray may lose what a process printed just before it ended; so one rank's line is enough
         line = re.compile(r"\(rank (\d) pid=\d+\)\S* the function runs in \1")
-        deadline, text = time.monotonic() + 30, ""
+        deadline, text = time.monotonic() + 120, ""
         while not line.search(text):
             assert time.monotonic() < deadline, text
             time.sleep(0.1)

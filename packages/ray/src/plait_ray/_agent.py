@@ -273,7 +273,8 @@ class Agent:
     def arrive(self, name: str, seconds: float = 0) -> None:
         """Wait until all processes have called this with the name.
 
-        Raise if one has died, or did not call within `seconds`; 0 waits without a limit.
+        Raise if some have died, or did not call within `seconds`; 0 waits without a limit. The
+        error names all that are gone: one that leaves because another died may be seen first.
         """
         ray, first = library(), self.peers[0].mailbox
         deadline = time.monotonic() + seconds if seconds else float("inf")
@@ -281,15 +282,23 @@ class Agent:
         while not ray.wait([here], timeout=_POLL)[0]:
             if time.monotonic() > deadline:
                 raise RuntimeError(f"rpc: other workers did not call shutdown within {seconds:g} s")
-            for peer in self.peers:
-                try:
-                    ray.get(peer.mailbox.describe.remote(), timeout=self.timeout)
-                except ray.exceptions.RayError as error:
-                    raise WorkerLost(f"rpc: {peer} died or left: {reason(error)}") from None
+            self._check_peers()
         try:
             ray.get(here)
         except ray.exceptions.RayError as error:
             raise WorkerLost(f"rpc: {self.peers[0]} died or left: {reason(error)}") from None
+
+    def _check_peers(self) -> None:
+        """Raise if processes have died or left; the error names all of them."""
+        ray, lost, text = library(), list[str](), ""
+        for peer in self.peers:
+            try:
+                ray.get(peer.mailbox.describe.remote(), timeout=self.timeout)
+            except ray.exceptions.RayError as error:
+                lost.append(str(peer))
+                text = text or reason(error)
+        if lost:
+            raise WorkerLost(f"rpc: {', '.join(lost)} died or left: {text}")
 
     def stop(self) -> None:
         """Leave: calls to this process fail from now on."""
