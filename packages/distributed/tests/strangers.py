@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import resource
 import socket
 import subprocess
@@ -20,8 +21,25 @@ from plait_distributed.elastic._members import Decision, Member, receive, send
 from plait_distributed.elastic._place import Place
 
 HOST = "127.0.0.1"
+LONG = 120.0  # seconds, for machines that are busy; a test that passes waits for none of them
 SECRET = "of the job"
 KINDS = ("store", "local store", "launcher", "elastic", "door")
+
+
+def free_port() -> int:
+    """Return a port at which nobody listens.
+
+    It is none of those that the system gives to connections: until a test uses it, a connection of
+    another program could have got it.
+    """
+    with open("/proc/sys/net/ipv4/ip_local_port_range", encoding="ascii") as file:
+        first = int(file.read().split()[0])
+    draw = random.SystemRandom()
+    while True:
+        port = draw.randrange(1024, first)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind((HOST, port))
+            return port
 
 
 def serve(kind: str, port: int, descriptors: int) -> Any:
@@ -59,7 +77,7 @@ def _meet_again_at(door: Coordinator) -> None:
 def ask(kind: str, port: int) -> None:
     """Connect as a process of the job does, and get an answer."""
     if kind in ("store", "local store"):
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + LONG
         while (end := _place(kind, port).connect()) is None:
             assert time.monotonic() < deadline
             time.sleep(0.02)
@@ -67,7 +85,7 @@ def ask(kind: str, port: int) -> None:
         assert end.receive() == [b"", b"1"]
         end.close()
     elif kind == "launcher":
-        hosts = _hosts.Hosts((HOST, port), SECRET, 0, 1, 60.0)
+        hosts = _hosts.Hosts((HOST, port), SECRET, 0, 1, LONG)
         assert hosts.begin().sizes == (1,)
         hosts.close()
     else:
@@ -75,7 +93,7 @@ def ask(kind: str, port: int) -> None:
         place.is_here = False  # at the port, as from another host
         me = Member(0, describe_self(), generation=-1, group=[], is_new=kind != "door")
         me.address = (HOST, 1)
-        decision, deadline = None, time.monotonic() + 60
+        decision, deadline = None, time.monotonic() + LONG
         while decision is None and time.monotonic() < deadline:
             end = place.reach()
             channel = None if end is None else place.prove(end)
@@ -151,9 +169,7 @@ def server(kind: str, descriptors: int = 0) -> Iterator[int]:
 @contextlib.contextmanager
 def process_of(kind: str, descriptors: int = 0) -> Iterator[tuple[int, Any]]:
     """Run a server; yield its port, and its process, which forks a child when it gets a line."""
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        port: int = probe.getsockname()[1]
+    port = free_port()
     process = subprocess.Popen(
         [sys.executable, __file__, kind, str(port), str(descriptors)],
         stdin=subprocess.PIPE,

@@ -10,6 +10,7 @@ import pathlib
 import secrets
 import signal
 import socket
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -31,6 +32,10 @@ from plait_distributed.fsdp import FullyShardedDataParallel, fully_shard
 from plait_distributed.optim import ZeroRedundancyOptimizer
 from plait_distributed.tensor import DTensor, distribute_tensor
 
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import strangers
+
+LONG = strangers.LONG
 CONTEXT = multiprocessing.get_context("fork")
 SAMPLES = 24
 
@@ -43,7 +48,7 @@ class Job:
     ) -> None:
         self._where = f"shm:elastic tests {secrets.token_hex(8)}"
         self._size, self._work, self._elsewhere = size, work, elsewhere
-        self._options = {"timeout": 20, "patience": 0, "init_method": self._where, **options}
+        self._options = {"timeout": LONG, "patience": 0, "init_method": self._where, **options}
         self._ends: dict[int, Any] = {}
         self.processes: dict[int, Any] = {}
         for place in range(size):
@@ -78,7 +83,7 @@ class Job:
         for place in range(self._size):
             answer = None
             with contextlib.suppress(EOFError):
-                assert self._ends[place].poll(60), f"rank {place} hangs"
+                assert self._ends[place].poll(2 * LONG), f"rank {place} hangs"
                 answer = self._ends[place].recv()
             results.append(answer)
             self.processes[place].join()
@@ -229,7 +234,7 @@ def test_a_rank_that_comes_back_gets_the_state(kind: str) -> None:
             flag.value = 1
             die()
 
-    job = Job(3, training(fault, kind=kind), patience=20)
+    job = Job(3, training(fault, kind=kind), patience=LONG)
     job.processes[1].join()
     job.start(1)
     assert job.answers() == whole  # with the same bits, as there are as many ranks in each step
@@ -349,9 +354,9 @@ def test_a_stopped_rank_is_killed_and_replaced(monkeypatch: pytest.MonkeyPatch) 
             flag.value = 1
             os.kill(os.getpid(), signal.SIGSTOP)
 
-    job = Job(2, training(fault), patience=20)
+    job = Job(2, training(fault), patience=LONG)
     stopped = job.processes[1]
-    stopped.join(30)
+    stopped.join(LONG)
     assert stopped.exitcode == -signal.SIGKILL
     job.start(1)
     first, second = job.answers()
@@ -370,7 +375,7 @@ def test_a_stopped_coordinator_is_killed(monkeypatch: pytest.MonkeyPatch) -> Non
     job = Job(0, work)
     job._size = 2
     job.start(0)  # finds nobody, so it is the coordinator
-    name, deadline = receiver.recv(), time.monotonic() + 60
+    name, deadline = receiver.recv(), time.monotonic() + LONG
     while not any(
         name in line and " 00010000 " in line  # it listens
         for line in pathlib.Path("/proc/net/unix").read_text().splitlines()
@@ -380,7 +385,7 @@ def test_a_stopped_coordinator_is_killed(monkeypatch: pytest.MonkeyPatch) -> Non
     first = job.processes[0]
     os.kill(first.pid, signal.SIGSTOP)
     job.start(1)
-    first.join(30)
+    first.join(LONG)
     assert first.exitcode == -signal.SIGKILL
     job.start(0)
     assert job.answers() == [2, 2]
@@ -392,7 +397,7 @@ def test_a_shard_that_is_lost_with_its_copy(kind: str) -> None:
 
     def fault(place: int, state: Any) -> None:
         if place in (1, 2) and state.commits == 5:
-            both.wait(20)  # else one that dies later has the other's shards by then
+            both.wait(LONG)  # else one that dies later has the other's shards by then
             die()
 
     first, *lost = Job(3, training(fault, kind=kind)).answers()
@@ -464,9 +469,7 @@ def test_a_state_with_other_tensors_of_many_ranks() -> None:
 @pytest.fixture(name="hosts")
 def two_hosts(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """Ranks 0 and 1 are on the master's host; rank 2 is not, and reaches it over TCP."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = strangers.free_port()
     monkeypatch.setenv("PLAIT_ELASTIC_PORT", str(port))
     monkeypatch.setenv("PLAIT_JOB_SECRET", secrets.token_hex(8))
     return {"init_method": f"tcp://127.0.0.1:{port - 1}", "elsewhere": (2,)}
@@ -480,7 +483,7 @@ def test_ranks_of_several_hosts_meet_again(hosts: dict[str, Any]) -> None:
             flag.value = 1
             die()
 
-    job = Job(3, training(fault, kind="optimizer"), patience=20, **hosts)
+    job = Job(3, training(fault, kind="optimizer"), patience=LONG, **hosts)
     job.processes[2].join()
     job.start(2)
     result = job.answers()
@@ -529,7 +532,7 @@ def test_a_restarted_process_has_the_stored_addresses(
 
         return training(fault)(place)
 
-    job = Job(2, work, patience=20)
+    job = Job(2, work, patience=LONG)
     job.processes[1].join()
     job.start(1)
     first, second = job.answers()
@@ -549,8 +552,11 @@ def test_several_hosts_need_an_address_and_a_secret(monkeypatch: pytest.MonkeyPa
 
 
 def test_too_few_ranks_end_with_an_error() -> None:
-    options = {"min_size": 2, "timeout": 1.0}
-    first, lost = Job(2, training(dies_at((1,), 3)), **options).answers()
+    def fault(place: int, state: Any) -> None:
+        elastic._session.current_session("test").terms.timeout = 1.0  # behind the first meeting
+        dies_at((1,), 3)(place, state)
+
+    first, lost = Job(2, training(fault), min_size=2).answers()
     assert lost is None
     assert isinstance(first, dist.CollectiveTimeout) and "for 2 ranks, 1 came" in str(first)
 

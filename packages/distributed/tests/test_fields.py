@@ -6,7 +6,6 @@ import contextlib
 import dataclasses
 import json
 import pathlib
-import socket
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -74,15 +73,12 @@ def test_fields_are_checked(kind: Any, message: dict[str, Any]) -> None:
 
 
 @pytest.fixture(name="port")
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((strangers.HOST, 0))
-        port: int = probe.getsockname()[1]
-    return port
+def port_at_which_nobody_listens() -> int:
+    return strangers.free_port()
 
 
 def connect(port: int) -> _hosts.Hosts:
-    return _hosts.Hosts((strangers.HOST, port), strangers.SECRET, 0, 1, 60.0)
+    return _hosts.Hosts((strangers.HOST, port), strangers.SECRET, 0, 1, strangers.LONG)
 
 
 def is_refused(port: int, **message: Any) -> None:
@@ -117,7 +113,7 @@ def test_a_launcher_that_sends_malformed_messages(port: int, kind: Any) -> None:
     assert hosts.begin().sizes == (1,)
     assert hosts.finish(_hosts.Outcome(0)) == (0, "")
     hosts.close()
-    coordinator.join(30)
+    coordinator.join(strangers.LONG)
     assert not coordinator.is_alive()
     # its address is free as soon as it has ended
     kind((strangers.HOST, port), strangers.SECRET, terms, "job")._stop_listening()
@@ -137,7 +133,7 @@ def test_outcomes_of_a_host_that_runs(port: int) -> None:
     hosts.begin()
     assert hosts.finish(_hosts.Outcome(0)) == (0, "")
     hosts.close()
-    coordinator.join(30)
+    coordinator.join(strangers.LONG)
 
 
 def test_a_rank_that_sends_malformed_messages(port: int) -> None:
@@ -155,7 +151,7 @@ def test_a_rank_that_sends_malformed_messages(port: int) -> None:
             channel.receive()
         channel.close()
     strangers.ask("elastic", port)
-    coordinator.join(30)
+    coordinator.join(strangers.LONG)
     assert not coordinator.is_alive()
     again = strangers._elastic_place(port).listen()  # its addresses are free as soon as it ended
     assert len(again) == 2

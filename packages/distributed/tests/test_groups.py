@@ -67,7 +67,7 @@ def test_a_group_is_made_again(ranks: Any) -> None:
     def work(rank: int) -> Any:
         for _ in range(3):
             dist.destroy_process_group()
-            dist.init_process_group(init_method=where, rank=rank, world_size=2, timeout=20)
+            dist.init_process_group(init_method=where, rank=rank, world_size=2, timeout=100)
             dist.barrier(dist.new_group([0, 1]))
         return dist.is_initialized()
 
@@ -86,7 +86,7 @@ def test_a_store_as_meeting_place(tmp_path: Any, ranks: Any) -> None:
 
     def work(rank: int) -> Any:
         dist.destroy_process_group()
-        store = dist.FileStore(path, 2, timeout=20)
+        store = dist.FileStore(path, 2, timeout=100)
         dist.init_process_group("gloo", store=store, rank=rank, world_size=2)
         return dist.get_backend()
 
@@ -244,7 +244,7 @@ def test_an_interrupt_at_any_line_of_new_group(ranks: Any, tmp_path: pathlib.Pat
         while True:
             at += 1
             dist.destroy_process_group()
-            dist.init_process_group("gloo", f"shm:{name} {at}", 30.0, 2, rank)
+            dist.init_process_group("gloo", f"shm:{name} {at}", 100.0, 2, rank)
             heard = tmp_path / str(at)
             if rank == 1 and make_group_with_interrupt(at):
                 until = time.monotonic() + 60

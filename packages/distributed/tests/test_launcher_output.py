@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import collections
+import os
 import pathlib
+import signal
 import subprocess
 import sys
 
@@ -18,7 +20,8 @@ sys.stdout.write("no end of rank " + rank)
 if way == "killed" and rank == "1":
     os.kill(os.getpid(), 9)
 if way == "leaves":  # its session is another: it lives on, and holds the pipes
-    subprocess.Popen(["sleep", "20"], start_new_session=True)
+    child = subprocess.Popen(["sleep", "600"], start_new_session=True)
+    open("child" + rank, "w").write(str(child.pid))
 """
 
 
@@ -27,7 +30,9 @@ def launch(folder: pathlib.Path, way: str, *flags: str) -> tuple[int, list[str],
     program.write_text(PROGRAM)
     command = [sys.executable, "-m", "plait_distributed.run", "-n", "2", *flags, str(program), way]
     with open(folder / "out", "w") as out, open(folder / "err", "w") as err:
-        code = subprocess.run(command, stdout=out, stderr=err, check=False, timeout=60).returncode
+        code = subprocess.run(
+            command, stdout=out, stderr=err, check=False, cwd=folder, timeout=300
+        ).returncode
     return code, *((folder / name).read_text().splitlines() for name in ("out", "err"))
 
 
@@ -65,5 +70,9 @@ def test_what_a_killed_rank_printed_arrives(tmp_path: pathlib.Path) -> None:
 
 
 def test_a_process_that_holds_the_pipes_is_not_waited_for(tmp_path: pathlib.Path) -> None:
-    code, out, _ = launch(tmp_path, "leaves", "--tee", "1")
-    assert code == 0 and len(out) == 2 * 302
+    try:
+        code, out, _ = launch(tmp_path, "leaves", "--tee", "1")  # waits for less than 600 seconds
+        assert code == 0 and len(out) == 2 * 302
+    finally:
+        for path in tmp_path.glob("child*"):
+            os.kill(int(path.read_text()), signal.SIGKILL)

@@ -32,7 +32,7 @@ def die() -> None:
 
 
 def wait_for(path: pathlib.Path) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 100
     while not path.exists() and time.monotonic() < deadline:
         time.sleep(0.01)
 
@@ -123,7 +123,7 @@ def backward(rank: int) -> None:
 def run_barrier(rank: int) -> None:
     if rank == 1:
         die()
-    dist.monitored_barrier(timeout=20)
+    dist.monitored_barrier(timeout=100)
 
 
 def parallel(rank: int) -> None:

@@ -186,14 +186,20 @@ def test_all_others_are_lost(outcomes: Any) -> None:
     assert isinstance(lost, dist.RankLost)
 
 
-def test_of_any_rank_the_first_that_left_is_named(outcomes: Any, tmp_path: pathlib.Path) -> None:
+def test_of_any_rank_the_first_that_left_is_named(outcomes: Any) -> None:
     def work(rank: int) -> Any:
         dist.barrier()
         if rank == 0:
+            received = dist.irecv(pc.empty(2))
+            with pytest.raises(dist.RankLost):
+                dist.recv(pc.empty(2), 2, tag=1)
+            assert not received.is_completed()  # it has found that 2 left
+            dist.send(pc.ones(2), 1, tag=2)
             with pytest.raises(dist.RankLost) as caught:
-                dist.recv(pc.empty(2))
+                received.wait()
             return caught.value.ranks
-        time.sleep(0.4 * (3 - rank))
+        if rank == 1:
+            dist.recv(pc.empty(2), 0, tag=2)
         dist.destroy_process_group()
         return None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import secrets
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -28,7 +29,7 @@ Ranks = Callable[..., list[Any]]
 
 @pytest.fixture
 def mesh() -> Iterator[DeviceMesh]:
-    dist.init_process_group(init_method="shm:sharding-rules", rank=0, world_size=1)
+    dist.init_process_group(init_method=f"shm:{secrets.token_hex(8)}", rank=0, world_size=1)
     yield init_device_mesh("cpu", (1,))
     dist.destroy_process_group()
 

@@ -13,15 +13,17 @@ import pytest
 
 import plait_distributed as dist
 
+LONG = 120.0  # seconds, for machines that are busy; a test that passes waits for none of them
+
 
 @pytest.fixture(name="store", params=["hash", "file", "tcp", "prefix", "tcp prefix"])
 def any_store(request: pytest.FixtureRequest, tmp_path: Any) -> dist.Store:
     if request.param == "hash":
-        return dist.HashStore(timeout=5)
+        return dist.HashStore(timeout=LONG)
     if request.param.startswith("tcp"):
-        tcp = dist.TCPStore("127.0.0.1", 0, is_master=True, timeout=5)
+        tcp = dist.TCPStore("127.0.0.1", 0, is_master=True, timeout=LONG)
         return dist.PrefixStore("inner", tcp) if "prefix" in request.param else tcp
-    file = dist.FileStore(str(tmp_path / "store"), timeout=5)
+    file = dist.FileStore(str(tmp_path / "store"), timeout=LONG)
     return dist.PrefixStore("inner", file) if request.param == "prefix" else file
 
 
@@ -54,9 +56,7 @@ def test_waiting_for_a_key(store: dist.Store) -> None:
     if isinstance(store, dist.PrefixStore) and isinstance(store.underlying_store, dist.TCPStore):
         other = dist.PrefixStore("inner", dist.TCPStore("localhost", store.underlying_store.port))
     threading.Timer(0.1, other.set, ("late", "x")).start()
-    began = time.monotonic()
     assert store.get("late") == b"x"
-    assert time.monotonic() - began < 60
 
 
 def _add(path: str) -> None:
@@ -88,7 +88,7 @@ def test_a_store_of_several_processes(ranks: Any) -> None:
     port = dist.TCPStore("localhost", 0, is_master=True).port  # which nobody has then
 
     def work(rank: int) -> Any:
-        store = dist.TCPStore("localhost", port, 3, rank == 1, timeout=20)
+        store = dist.TCPStore("localhost", port, 3, rank == 1, timeout=LONG)
         store.set(f"of {rank}", str(rank))
         result = store.multi_get([f"of {other}" for other in range(3)])
         dist.barrier()  # the master stays until all have asked
@@ -116,13 +116,13 @@ def test_a_store_that_other_hosts_reach(monkeypatch: pytest.MonkeyPatch) -> None
     )
     host = "::ffff:127.0.0.1"
     monkeypatch.setenv("PLAIT_JOB_SECRET", "of the store")
-    master = dist.TCPStore(host, 0, is_master=True, timeout=5)
-    other = dist.TCPStore(host, master.port, timeout=5)
+    master = dist.TCPStore(host, 0, is_master=True, timeout=LONG)
+    other = dist.TCPStore(host, master.port, timeout=LONG)
     other.set("a", b"\0" * 1000)
     assert master.get("a") == b"\0" * 1000 and other.add("n", 2) == 2
     monkeypatch.setenv("PLAIT_JOB_SECRET", "another")
     with pytest.raises(dist.DistNetworkError, match="another secret"):
-        dist.TCPStore(host, master.port, timeout=5)
+        dist.TCPStore(host, master.port, timeout=LONG)
 
 
 def test_a_value_that_is_too_long_is_refused() -> None:
@@ -144,21 +144,23 @@ class _Stop(Exception):
 class _Alarm:
     """Raises an exception in a call, from a signal's handler.
 
-    Again and again: a signal that comes just before a system call does not end it.
+    The signal comes again and again: one that comes just before a system call does not end it. The
+    exception comes once in a minute, so that what follows a call that was stopped is not stopped.
     """
 
     def __init__(self) -> None:
-        self._armed = False
+        self._armed, self._raised = False, -60.0
         self._before = signal.signal(signal.SIGALRM, self._handle)
 
     def _handle(self, number: int, frame: Any) -> None:
-        if self._armed:
+        if self._armed and time.monotonic() - self._raised > 60:
+            self._raised = time.monotonic()
             raise _Stop
 
     def stops(self, call: Any, seconds: float) -> bool:
         """Return whether a call was stopped behind so many seconds."""
         try:
-            self._armed = True
+            self._armed, self._raised = True, -60.0
             signal.setitimer(signal.ITIMER_REAL, seconds, 0.05)
             call()
             self._armed = False

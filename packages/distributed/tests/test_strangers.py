@@ -32,7 +32,7 @@ def test_unknown_connections_do_not_block_members(kind: str, descriptors: int) -
         strangers.server(kind, descriptors) as port,
         strangers.Strangers(strangers.address_of(kind, port), 400),
     ):
-        strangers.ask(kind, port)  # waits for 60 seconds at most
+        strangers.ask(kind, port)  # waits for a limited time
 
 
 @pytest.mark.parametrize("kind", strangers.KINDS)
@@ -42,7 +42,7 @@ def test_a_child_does_not_keep_the_address_of_a_lost_process(kind: str) -> None:
         address = strangers.address_of(kind, port)
         family = socket.AF_INET if isinstance(address, tuple) else socket.AF_UNIX
         with socket.socket(family) as before:
-            before.settimeout(20)
+            before.settimeout(strangers.LONG)
             before.connect(address)
             assert before.recv(40).startswith(b"PLAITDS1")
             process.stdin.write("fork\n")
@@ -53,7 +53,7 @@ def test_a_child_does_not_keep_the_address_of_a_lost_process(kind: str) -> None:
                 process.wait()
                 with contextlib.suppress(ConnectionResetError):
                     assert before.recv(1) == b""
-                deadline = time.monotonic() + 20  # the child may just begin
+                deadline = time.monotonic() + strangers.LONG  # the child may just begin
                 while _listens(family, address):
                     assert time.monotonic() < deadline
                 os.kill(child, 0)
@@ -86,8 +86,8 @@ def listening_socket() -> Iterator[socket.socket]:
 
 
 def _heard(listener: Listener) -> list[bytes]:
-    """Return the proofs that come within two seconds at most."""
-    deadline = time.monotonic() + 2
+    """Return the proofs that come; none if none comes for long."""
+    deadline = time.monotonic() + strangers.LONG
     while time.monotonic() < deadline:
         if result := listener.step(0.05):
             return result
@@ -102,7 +102,7 @@ def test_a_proof_in_parts_is_heard(listening: socket.socket) -> None:
         end.sendall(b"od")
         assert _heard(listener) == [b"good"]
     with socket.create_connection(listening.getsockname()) as end:
-        end.settimeout(5)
+        end.settimeout(strangers.LONG)
         end.sendall(b"evil and more")
         for _ in range(3):
             assert listener.step(0.05) == []
@@ -116,13 +116,18 @@ def test_a_slow_stranger_has_to_go(
     monkeypatch.setattr(listeners, "_TIME", 0.2)
     listener = Listener([listening], _Proof)
     with socket.create_connection(listening.getsockname()) as end:
-        end.settimeout(5)
         end.sendall(b"g")
-        while listener.step(0.05) == [] and listener._strangers == []:
-            pass
-        while listener._strangers:
-            listener.step(0.05)
-        assert end.recv(1) == b""
+        end.setblocking(False)
+        is_closed = False
+        while not is_closed:
+            assert listener.step(0.05) == []
+            try:
+                is_closed = end.recv(1) == b""
+            except BlockingIOError:
+                continue
+            except ConnectionResetError:  # closed before the byte was read
+                is_closed = True
+        assert listener._strangers == []
 
 
 def test_the_oldest_stranger_has_to_go(
@@ -151,7 +156,7 @@ def test_many_ranks_may_be_slow_at_the_same_time(
             closing.enter_context(socket.create_connection(listening.getsockname()))
             for _ in range(128)
         ]
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + strangers.LONG
         while len(listener._strangers) < len(ends) and time.monotonic() < deadline:
             assert listener.step(0.05) == []
         for end in ends:
@@ -170,7 +175,7 @@ def test_without_descriptors_it_sleeps(monkeypatch: pytest.MonkeyPatch) -> None:
             Full.tries += 1
             raise OSError(errno.EMFILE, "there are no descriptors")
 
-    monkeypatch.setattr(listeners, "_PAUSE", 0.5)
+    monkeypatch.setattr(listeners, "_PAUSE", 1000.0)
     with Full() as listening:
         listening.bind((strangers.HOST, 0))
         listening.listen()
@@ -180,7 +185,7 @@ def test_without_descriptors_it_sleeps(monkeypatch: pytest.MonkeyPatch) -> None:
                 listener.step(0.05)
             for _ in range(20):
                 listener.step(0.01)
-        assert Full.tries <= 2
+        assert Full.tries == 1
 
 
 def test_a_closed_socket_ends_it(listening: socket.socket) -> None:
@@ -189,18 +194,16 @@ def test_a_closed_socket_ends_it(listening: socket.socket) -> None:
     thread.start()
     listening.shutdown(socket.SHUT_RDWR)
     listening.close()
-    thread.join(10)
+    thread.join(strangers.LONG)
     assert not thread.is_alive()
 
 
 def test_a_coordinator_on_another_host_waits() -> None:
     """A rank that is started again on the first host meets there, where the others do not look."""
-    with socket.socket() as probe:
-        probe.bind((strangers.HOST, 0))
-        port = probe.getsockname()[1]
+    port = strangers.free_port()
     door = strangers.serve("door", port, 0)
     watch = HostWatch(Place(f"strangers {port}", strangers.SECRET, (strangers.HOST, port)))
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + strangers.LONG
     assert not watch.is_cut_off(strangers.HOST)
     while door.has_decided():  # the other thread of `serve` lets it in
         assert time.monotonic() < deadline
@@ -211,9 +214,7 @@ def test_a_coordinator_on_another_host_waits() -> None:
 
 def test_strangers_at_the_door_are_not_let_in() -> None:
     """Whoever connects to an elastic job while ranks are missing does not stop its training."""
-    with socket.socket() as probe:
-        probe.bind((strangers.HOST, 0))
-        port = probe.getsockname()[1]
+    port = strangers.free_port()
     door = strangers.serve("door", port, 0)
     with strangers.Strangers((strangers.HOST, port), 300):
         deadline = time.monotonic() + 1

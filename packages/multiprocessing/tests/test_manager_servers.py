@@ -47,7 +47,7 @@ def connect(address: Any) -> socket.socket:
 
 def ask(address: Any) -> int:
     """Return what a manager says; a server that has too many connections may close one."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while True:
         manager = Counters(address, KEY)
         try:
@@ -73,8 +73,14 @@ def test_unknown_connections_do_not_block_members(
                 with contextlib.suppress(OSError):
                     end.sendall(b"GET / HTTP/1.1\r\n")
         assert ask(manager.address) == 1
-        with pytest.raises(AuthenticationError):
-            Counters(manager.address, b"another").connect()
+        while True:  # a server that has too many connections may close this one, too
+            try:
+                Counters(manager.address, b"another").connect()
+            except AuthenticationError:
+                break
+            except (OSError, EOFError):
+                continue
+            pytest.fail("another key was accepted")
 
 
 def test_a_slow_stranger_has_to_go(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,7 +91,7 @@ def test_a_slow_stranger_has_to_go(monkeypatch: pytest.MonkeyPatch) -> None:
     server.stop_event = threading.Event()  # as serve_forever does
     threading.Thread(target=server.accepter, daemon=True).start()
     with connect(server.address) as end:
-        end.settimeout(20)
+        end.settimeout(120)
         while end.recv(100):  # the challenge, and then the end
             pass
     assert ask(server.address) == 1
@@ -99,10 +105,12 @@ class Stop(Exception):
 # what a handler raises in a destructor is lost
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_request_behind_an_interrupted_one_gets_its_own_answer() -> None:
-    armed = False
+    armed, raised = False, 0.0
 
     def handle(number: int, frame: Any) -> None:
-        if armed:
+        nonlocal raised
+        if armed and time.monotonic() - raised > 60:  # not again while the first one is handled
+            raised = time.monotonic()
             raise Stop
 
     before = signal.signal(signal.SIGALRM, handle)
@@ -112,7 +120,7 @@ def test_a_request_behind_an_interrupted_one_gets_its_own_answer() -> None:
             queue, shared = manager.Queue(), manager.dict()
             for i in range(100):
                 try:
-                    armed = True
+                    armed, raised = True, -60.0
                     signal.setitimer(signal.ITIMER_REAL, numbers.uniform(5e-6, 4e-4), 0.05)
                     shared[f"interrupted {i}"] = -i
                     shared.get(f"interrupted {i}")

@@ -17,6 +17,7 @@ import plait_ucx
 pytestmark = pytest.mark.usefixtures("ucx")
 assert plait_ucx
 SIZE = 3
+LONG = 120.0  # seconds, for machines that are busy; a test that passes waits for none of them
 
 
 def _serve(end: Any, task: Any, where: str, rank: int) -> None:
@@ -24,6 +25,7 @@ def _serve(end: Any, task: Any, where: str, rank: int) -> None:
         end.send(task(where, rank))
     except Exception as error:
         end.send(f"{type(error).__name__}: {error}")
+    end.poll(2 * LONG)  # it lives until all have answered: its end would be a loss for others
 
 
 def run(task: Any) -> list[Any]:
@@ -35,11 +37,11 @@ def run(task: Any) -> list[Any]:
         context.Process(target=_serve, args=(other, task, where, rank), daemon=True).start()
         other.close()
         ends.append(end)
-    return [end.recv() if end.poll(60) else "it hangs" for end in ends]
+    return [end.recv() if end.poll(2 * LONG) else "it hangs" for end in ends]
 
 
 def opened(where: str, rank: int, size: int = SIZE) -> plait_abi.Communicator:
-    return plait_abi.Communicator.open("ucx", where, rank, size, 20.0)
+    return plait_abi.Communicator.open("ucx", where, rank, size, LONG)
 
 
 def total(group: plait_abi.Communicator, value: float) -> float:
@@ -77,8 +79,12 @@ def test_who_holds_the_interpreters_lock_is_not_lost() -> None:
     assert run(busy) == [3.0] * SIZE
 
 
+kept: list[plait_abi.Communicator] = []
+
+
 def leaving(where: str, rank: int) -> str:
     group = opened(where, rank)
+    kept.append(group)  # what is dropped is left, and others would be told that this one left
     group.start("barrier")
     if rank == 2:
         group.close()
