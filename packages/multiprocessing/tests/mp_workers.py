@@ -186,10 +186,18 @@ class Doublers(managers.BaseManager):
 Doublers.register("Doubler", Doubler)
 
 
-def fail_in_a_group(index: int, group: Any, how: str) -> None:
+def fail_in_a_group(index: int, group: Any) -> None:
     with group.join(index) as member:
-        if index == 1 and how == "raise":
-            raise ValueError("what went wrong")
         if index == 1:
-            os.kill(os.getpid(), signal.SIGSTOP)
+            raise ValueError("what went wrong")
         member.all_reduce(pc.ones(3))
+
+
+def stop_in_a_group(index: int, group: Any, joined: Any) -> None:
+    with group.join(index) as member:
+        if index == 1:
+            joined.set()
+            os.kill(os.getpid(), signal.SIGSTOP)
+        joined.wait()
+        x = pc.ones(3)
+        member._raw.start("all_reduce", [x], [x], timeout=0.5)

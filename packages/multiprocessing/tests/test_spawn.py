@@ -63,16 +63,14 @@ def test_joining_later() -> None:
 def test_the_error_is_the_one_the_others_complain_about() -> None:
     for _ in range(5):  # the one that ends first
         with pytest.raises(mp.ProcessRaisedException, match="what went wrong") as caught:
-            mp.spawn(
-                mp_workers.fail_in_a_group, (mp.Group(3), "raise"), nprocs=3, start_method="fork"
-            )
+            mp.spawn(mp_workers.fail_in_a_group, (mp.Group(3),), nprocs=3, start_method="fork")
         assert caught.value.error_index == 1
 
 
 def test_a_stopped_process_is_ended_with_the_others() -> None:
     started = mp.spawn(
-        mp_workers.fail_in_a_group,
-        (mp.Group(2, timeout=0.5), "stop"),
+        mp_workers.stop_in_a_group,
+        (mp.Group(2), mp.get_context("fork").Event()),
         nprocs=2,
         join=False,
         start_method="fork",
