@@ -27,7 +27,7 @@ static const plait_runtime *rt;
 /* ---- requests and counts, for tests ------------------------------------------------------------
  */
 enum {
-  DELAY_US,    /* each piece of work sleeps so long before it begins */
+  DELAY_US,    /* each piece of work sleeps so long before it begins; less if this becomes less */
   FAIL_IN,     /* the n-th kernel from now finds an error */
   FATAL_IN,    /* the n-th kernel from now ends the device */
   LIMIT,       /* bytes that a device has; 0: as many as there are */
@@ -41,11 +41,13 @@ enum {
   FAIL_START, /* the n-th start from now fails */
   FAIL_COPY,  /* the n-th copy from now finds an error */
   REPLAYS,    /* graphs that were put into a stream */
+  UNDONE,     /* pieces of work that were put into a stream and are not done */
   NUMBERS
 };
 static const char *const number_names[NUMBERS] = {
-    "delay_us",   "fail_in",      "fatal_in", "limit",  "launches",   "copies",    "waits",
-    "live_bytes", "pinned_bytes", "opened",   "starts", "fail_start", "fail_copy", "replays"};
+    "delay_us", "fail_in",    "fatal_in",   "limit",        "launches",
+    "copies",   "waits",      "live_bytes", "pinned_bytes", "opened",
+    "starts",   "fail_start", "fail_copy",  "replays",      "undone"};
 static int64_t numbers[NUMBERS];
 
 static int number_at(const char *name) {
@@ -157,6 +159,16 @@ static void run(const stream *s, work *w, uint64_t queued) {
   note(s, w, queued, begin);
 }
 
+static void pause_before_work(void) {
+  int64_t slept = 0, left; /* microseconds */
+  while ((left = __atomic_load_n(&numbers[DELAY_US], __ATOMIC_SEQ_CST) - slept) > 0) {
+    const int64_t step = left < 5000 ? left : 5000;
+    const struct timespec pause = {0, step * 1000};
+    nanosleep(&pause, NULL);
+    slept += step;
+  }
+}
+
 static void *serve(void *arg) {
   stream *s = arg;
   rt->thread()->excluded = ~(uint64_t)0; /* no layer records what runs here */
@@ -169,15 +181,12 @@ static void *serve(void *arg) {
     s->first = w->next;
     if (!s->first) s->last = &s->first;
     pthread_mutex_unlock(&s->lock);
-    const int64_t delay = __atomic_load_n(&numbers[DELAY_US], __ATOMIC_SEQ_CST);
-    if (delay > 0) {
-      const struct timespec pause = {delay / 1000000, delay % 1000000 * 1000};
-      nanosleep(&pause, NULL);
-    }
+    pause_before_work();
     run(s, w, w->queued);
     w->drop(w);
     pthread_mutex_lock(&s->lock);
     s->done++;
+    count(UNDONE, -1);
     s->busy = 0;
     pthread_cond_broadcast(&s->changed);
   }
@@ -244,6 +253,7 @@ static void put(stream *s, work *w) {
     *s->last = w;
     s->last = &w->next;
     s->put++;
+    count(UNDONE, 1);
     pthread_cond_broadcast(&s->changed);
   }
   pthread_mutex_unlock(&s->lock);

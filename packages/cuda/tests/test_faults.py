@@ -76,9 +76,10 @@ def test_reading_a_result_of_a_lost_device_names_what_was_in_flight() -> None:
     run_program("""
         x = plait.ones(4).to("cuda")
         plait.cuda.synchronize()
-        emulation.set("delay_us", 100_000)
+        emulation.set("delay_us", 60_000_000)
         y = plait.mul(x, 3)  # it does not begin before the device is lost
         emulation.set("lost_in", 1)
+        emulation.set("delay_us", 0)
         refused(RuntimeError, lambda: y.cpu(), "cuda:0 failed and does no more work", "mul")
     """)
 

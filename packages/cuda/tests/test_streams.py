@@ -12,17 +12,19 @@ from emulation_control import Emulation, run_program
 import plait_core as pc
 
 cuda = pc.cuda
+LONG = 60_000_000  # microseconds: work that has not begun when a test looks; then it is set to 0
 
 
 def test_work_of_a_stream_is_done_later_and_in_order(emulation: Emulation) -> None:
     x = pc.ones(1000, device="cuda")
     cuda.synchronize()
-    emulation.set("delay_us", 50_000)
+    emulation.set("delay_us", LONG)
     stream, event = cuda.Stream(), cuda.Event()
     with cuda.stream(stream):
         y = ((x + 1) * 2 - 3) ** 2
         event.record()
     assert not stream.query() and not event.query()
+    emulation.set("delay_us", 0)
     event.synchronize()
     assert stream.query() and event.query()
     assert float(y.cpu().max()) == 1.0
@@ -48,7 +50,7 @@ def test_memory_that_another_stream_uses_is_not_given_out(emulation: Emulation) 
     x = pc.full((5000,), 7.0, device="cuda")
     address = x.data_ptr()
     cuda.synchronize()
-    emulation.set("delay_us", 100_000)
+    emulation.set("delay_us", LONG)
     with cuda.stream(stream):
         y = x + 1
     del x
@@ -65,12 +67,13 @@ def test_pinned_memory_is_copied_without_a_wait(emulation: Emulation) -> None:
     assert source.is_pinned()
     stream = cuda.Stream()
     waits = emulation.get("waits")
-    emulation.set("delay_us", 50_000)
+    emulation.set("delay_us", LONG)
     with cuda.stream(stream):
         x = source.to("cuda", non_blocking=True)
         back = pc.empty(10_000).pin_memory()
         back.copy_(x + 1, non_blocking=True)
         assert not stream.query() and emulation.get("waits") == waits
+    emulation.set("delay_us", 0)
     stream.synchronize()
     assert pc.equal(back, source + 1)
 

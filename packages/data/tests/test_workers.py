@@ -182,12 +182,19 @@ def test_without_persistence_each_epoch_has_its_own():
 
 
 @pytest.mark.parametrize("context", [None, "thread"])
-def test_order(context):
+@pytest.mark.parametrize("in_order", [True, False])
+def test_order(context, in_order, tmp_path):
     options = {"batch_size": 1, "num_workers": 2, "multiprocessing_context": context}
-    assert [int(x[0]) for x in DataLoader(Uneven(), **options)] == list(range(12))
-    loose = [int(x[0]) for x in DataLoader(Uneven(), in_order=False, **options)]
-    assert sorted(loose) == list(range(12))
-    assert loose != list(range(12))
+    path, numbers = tmp_path / "go", []
+    batches = iter(DataLoader(Uneven(path), in_order=in_order, **options))
+    if in_order:
+        path.touch()
+    for x in batches:
+        numbers.append(int(x[0]))
+        path.touch()
+    assert sorted(numbers) == list(range(12))
+    assert numbers[0] == 0 if in_order else numbers[0] != 0
+    assert numbers == list(range(12)) or not in_order
 
 
 def test_the_converter_works_in_the_calling_process():

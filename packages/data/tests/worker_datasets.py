@@ -137,14 +137,18 @@ def leave_a_mark(worker: int) -> None:
 
 
 class Uneven(Dataset):
-    """The first sample of worker 0 takes longer."""
+    """The first sample waits for a file."""
+
+    def __init__(self, path: Any) -> None:
+        self.path = path
 
     def __len__(self) -> int:
         return 12
 
     def __getitem__(self, index: int) -> int:
-        if index == 0:
-            time.sleep(0.5)
+        deadline = time.monotonic() + 120
+        while index == 0 and not os.path.exists(self.path) and time.monotonic() < deadline:
+            time.sleep(0.01)
         return index
 
 

@@ -48,7 +48,7 @@ def running_jobs(mpiexec: str, tmp_path: pathlib.Path) -> Job:
             env={**os.environ, **ENVIRONMENT, "PRTE_MCA_prte_tmpdir_base": files},
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=180,  # less than that of the groups
         )
 
     return run

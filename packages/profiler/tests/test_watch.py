@@ -42,14 +42,17 @@ def test_windows_add_up_to_a_summary() -> None:
 
 
 def test_names_are_bounded() -> None:
-    with watch(every=0.2, window=0.19) as calls:
-        count = 0
-        while not calls.windows:
-            for i in range(100):
-                with record_function(f"name {count + i}"):
-                    pass
-            count += 100
-    assert count > 1000
+    for window in (0.2, 2.0, 20.0):  # longer ones where the machine is busy
+        with watch(every=1.01 * window, window=window) as calls:
+            count = 0
+            while not calls.windows:
+                for i in range(100):
+                    with record_function(f"name {count + i}"):
+                        pass
+                count += 100
+        if count > 2000:
+            break
+    assert count > 2000
     assert len(calls.names) <= 1001
 
 
@@ -58,7 +61,7 @@ def test_the_page_for_prometheus() -> None:
         work(calls)
         assert calls.address is not None
         host, port = calls.address
-        with urllib.request.urlopen(f"http://{host}:{port}/metrics", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://{host}:{port}/metrics", timeout=60) as answer:
             assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
             page = answer.read().decode()
     for line in page.splitlines():

@@ -1,4 +1,5 @@
 // Tells a tool what the driver is asked for and what it has done.
+#include <algorithm>
 #include <ctime>
 
 #include "emulation/driver/state.h"
@@ -16,10 +17,12 @@ uint64_t now() {
 }
 
 void run_or_fail(ContextHandle &context, const std::function<void()> &run) {
-  const int64_t delay = number(kDelay);
-  if (delay > 0) {
-    const timespec pause = {delay / 1000000, delay % 1000000 * 1000};
+  // In parts: a test that lowers the number while it sleeps does not wait for all of it.
+  for (int64_t slept = 0, left; (left = number(kDelay) - slept) > 0;) {
+    const int64_t step = std::min<int64_t>(left, 5000);
+    const timespec pause = {0, step * 1000};
     nanosleep(&pause, nullptr);
+    slept += step;
   }
   if (is_due(kLostIn)) return set_fault(context, kLaunchFailed, "the device was told to be lost");
   run();
