@@ -27,6 +27,7 @@ import plait_core as pc
 DTYPES = "float32 float64 float16 bfloat16 complex64 complex128 bool uint8 int8 int16 int32 int64"
 BYTES = ("bool", "uint8", "int8")
 COUNTED = pathlib.Path("/sys/class/net/eth0/statistics/tx_bytes")
+TIMEOUT = 300.0  # seconds, more than the tests wait for who is lost
 SIZES = (25_000, 262_143, 262_145, 1_048_577)  # of float32: around borders of slices and chunks
 
 
@@ -169,19 +170,17 @@ def losing(group: Any, folder: pathlib.Path, how: str) -> dict[str, Any]:
         number = signal.SIGKILL if how == "kill" else signal.SIGSTOP
         signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), number))
     (folder / f"pid{group.rank}").write_text(str(os.getpid()))
-    began = time.monotonic()
     try:
         while True:
-            began = time.monotonic()
             group.start("all_reduce", [x], [x])
     except plait_abi.PlaitError as error:
-        return {"text": str(error), "seconds": time.monotonic() - began}
+        return {"text": str(error)}
 
 
 def wait_for_the_others(folder: pathlib.Path, provider: str, ranks: set[int]) -> None:
     """Wait until these ranks have told: the end of a process is one more loss for the others, and
     Open MPI's mpiexec may end those that are left."""
-    until = time.monotonic() + 60
+    until = time.monotonic() + 200
     paths = [folder / f"{provider}{rank}" for rank in ranks]
     while time.monotonic() < until and not all(path.exists() for path in paths):
         time.sleep(0.02)
@@ -196,7 +195,7 @@ def main(task: str, provider: str, where: str, folder: pathlib.Path) -> None:
         rank, size = module.rank(), module.size()
     else:
         rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    group = plait_abi.Communicator.open(provider, where, rank, size, 60.0)
+    group = plait_abi.Communicator.open(provider, where, rank, size, TIMEOUT)
     message: dict[str, Any] = {
         "values": values,
         "bytes": counted,

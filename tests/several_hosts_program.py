@@ -34,7 +34,7 @@ def train() -> str:
 
 
 def main(task: str) -> None:
-    dist.init_process_group(timeout=60)
+    dist.init_process_group(timeout=400)  # longer than tests wait
     rank, size = dist.get_rank(), dist.get_world_size()
     odd = dist.new_group(list(range(1, size, 2)))
     x = plait.full((70_000,), float(rank))
@@ -43,16 +43,14 @@ def main(task: str) -> None:
         dist.barrier(odd)
     message = train() if task == "train" else ""
     print("begun", flush=True)
-    began = time.monotonic()
     try:
         while task == "cut":
             dist.all_reduce(x, dist.ReduceOp.AVG)
             time.sleep(0.01)
-            began = time.monotonic()
         if task == "differ":
             (dist.all_reduce if rank else dist.broadcast)(x[:5])
     except dist.DistBackendError as error:
-        message = f"{type(error).__name__} {time.monotonic() - began < 30}: {error}"
+        message = f"{type(error).__name__}: {error}"
     print(
         f"rank {rank} of {size} on {socket.gethostname()} over {dist.get_default_group().provider}:"
         f" {x[0].item():g} {message}",

@@ -33,7 +33,7 @@ def floats(*values: float, rtol: float = 1e-3) -> dict[str, object]:
     }  # fmt: skip
 
 
-def on_plait(folder: pathlib.Path, text: str, limit: float = 60.0) -> run.Side:
+def on_plait(folder: pathlib.Path, text: str, limit: float = 300.0) -> run.Side:
     path = folder / "program.py"
     path.write_text(text)
     return run.run([sys.executable, *run.OURS, str(path)], limit)
@@ -134,7 +134,7 @@ record("dtypes", [str(x.dtype) for x in (read, array(0, 2), torch.ones(1, dtype=
 """
     path = tmp_path / "program.py"
     path.write_text(program)
-    side = run.run([sys.executable, *run.OURS, run.IN_FLOAT64, str(path)], 60.0)
+    side = run.run([sys.executable, *run.OURS, run.IN_FLOAT64, str(path)], 300.0)
     assert not side.error
     assert side.records["dtypes"]["values"] == ["torch.float64"] * 3
 

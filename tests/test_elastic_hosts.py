@@ -28,7 +28,7 @@ ENVIRONMENT = {
     "UCX_TLS": "tcp,self",  # the hosts are of one machine, and would share its memory
     "PLAIT_JOB_SECRET": "of the launchers",
 }
-PATIENCE = 100.0  # seconds for what happens on a machine at work
+PATIENCE = 200.0  # seconds for what happens on a machine at work
 
 
 class Launchers:

@@ -50,7 +50,7 @@ def suite(tmp_path: pathlib.Path, text: str = SUITE) -> run.Suite:
     (checkout / "tests" / "test_all.py").write_text(text)
     folder = run.copy_tests(LIBRARY, checkout, tmp_path / "work")
     assert not (folder / "strange").exists()  # the library's sources stay behind
-    return run.Suite(LIBRARY, folder, [sys.executable, *run.OURS], limit=2.0)
+    return run.Suite(LIBRARY, folder, [sys.executable, *run.OURS], limit=10.0)
 
 
 def test_each_test_gets_its_outcome_and_a_dead_process_is_replaced(tmp_path: pathlib.Path) -> None:

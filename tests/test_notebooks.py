@@ -96,7 +96,7 @@ class Kernel:
             interrupt_after: seconds after "started" was printed at which Ctrl-C is pressed.
         """
         cell = self.client.execute(code)
-        outputs, interrupted, end = [], False, time.monotonic() + 90
+        outputs, interrupted, end = [], False, time.monotonic() + 300
         while True:
             message = self.client.get_iopub_msg(timeout=max(end - time.monotonic(), 0.1))
             if message["parent_header"].get("msg_id") != cell:

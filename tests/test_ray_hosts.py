@@ -36,7 +36,7 @@ def train(kill):
     return [socket.gethostname(), group.provider, x[0].item(), restarts]
 
 if __name__ == "__main__":
-    trainer = plait_ray.Trainer(train, workers=4, max_failures=1, timeout=60)
+    trainer = plait_ray.Trainer(train, workers=4, max_failures=1, timeout=200)
     for kill in (False, True):
         result = trainer.fit(kill)
         for value in result.values:
@@ -44,7 +44,7 @@ if __name__ == "__main__":
         for text in result.failures:
             print("failure", text.splitlines()[0])
 """
-START_SECONDS = 90.0
+START_SECONDS = 200.0
 
 
 class Cluster:
@@ -98,7 +98,7 @@ class Cluster:
             0, command, self.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
         )
         try:
-            text, _ = process.communicate(timeout=200)
+            text, _ = process.communicate(timeout=400)
         finally:
             process.kill()
         return subprocess.CompletedProcess(command, process.returncode, text)

@@ -31,7 +31,7 @@ def start_by_mpi(network: Network, each: int, task: str) -> subprocess.Popen[str
     )
 
 
-def lines_of(process: subprocess.Popen[str], timeout: float = 100.0) -> list[str]:
+def lines_of(process: subprocess.Popen[str], timeout: float = 300.0) -> list[str]:
     """Return what the ranks printed, in order."""
     try:
         text, _ = process.communicate(timeout=timeout)
@@ -69,7 +69,7 @@ def test_different_calls_are_told_on_all_hosts(tmp_path: pathlib.Path) -> None:
     with network_of_hosts(2, tmp_path) as network:
         lines = lines_of(start_by_mpi(network, 1, "differ"))
     for line in lines:
-        assert "MismatchError True: the same call on all ranks is required; " in line
+        assert "MismatchError: the same call on all ranks is required; " in line
         assert "rank 0 called broadcast(float32[5], src=0) #" in line
         assert "rank 1 called all_reduce(float32[5], sum) #" in line
     assert len(lines) == 2
@@ -92,5 +92,5 @@ def test_a_host_that_is_cut_off_is_named(tmp_path: pathlib.Path) -> None:
         process.wait()
         process.stdout.close()  # others may have it open until their host is gone
     assert results, "rank 0 told nothing"
-    assert "RankLost True: rank 1 (host host1, pid " in results[0]
+    assert "RankLost: rank 1 (host host1, pid " in results[0]
     assert "last collective all_reduce(float32[70000], " in results[0]

@@ -76,12 +76,12 @@ def test_a_group_that_hangs_is_ended_with_its_stacks(run, tmp_path) -> None:
         "def wait_for_nothing():\n"
         "    time.sleep(1000)\n"
     )
-    status, output = run({"hangs": text}, "--limit", "5")
+    status, output = run({"hangs": text}, "--limit", "15")
     assert status == 1
-    assert "hangs: not done after 5 s" in output
+    assert "hangs: not done after 15 s" in output
     assert "in wait_for_nothing" in output
     child = Path("/proc", (tmp_path / "child").read_text(), "stat")
-    end = time.monotonic() + 10
+    end = time.monotonic() + 120
     while child.exists() and child.read_text().rpartition(") ")[2][0] not in "ZX":
         assert time.monotonic() < end, "a process that the test started still runs"
         time.sleep(0.05)
