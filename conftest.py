@@ -1,5 +1,5 @@
-"""The common set-up of all tests: Ctrl-C, modules for spawned processes, examples, and a limit of
-time.
+"""The common set-up of all tests: Ctrl-C, modules for spawned processes, seeds, examples, and a
+limit of time.
 
 Examples see Python's builtins, as core has a `float` of its own, and write files into folders of
 their own. A test that is over its limit (pytest-timeout; pyproject.toml has the number) ends the
@@ -12,11 +12,13 @@ import builtins
 import contextlib
 import os
 import pathlib
+import random
 import signal
 import sys
 import threading
 import time
 import traceback
+import zlib
 from collections.abc import Callable
 from typing import Any
 
@@ -78,6 +80,32 @@ def _is_used(name: str) -> bool:
     return False
 
 
+def _seed(config: pytest.Config, text: str) -> None:
+    """Let the default generators begin at numbers of a text and of the option --seed.
+
+    plait's begins at random ones otherwise, and what a test draws would depend on the tests before.
+    """
+    number = zlib.crc32(f"{text} {config.getoption('seed', 0)}".encode())
+    random.seed(number)
+    if (numpy := sys.modules.get("numpy")) is not None:
+        numpy.random.seed(number)
+    core = sys.modules.get("plait_core")
+    if (generator := getattr(core, "default_generator", None)) is not None:
+        generator.manual_seed(number)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collectstart(collector: pytest.Collector) -> None:
+    if isinstance(collector, pytest.Module):
+        _seed(collector.config, collector.nodeid)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if "tests/attack/" not in item.nodeid:  # whose seeds vary, and are printed
+        _seed(item.config, item.nodeid)
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--first-of-each",
@@ -91,6 +119,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=1,
         metavar="N",
         help="run one in N cases of each test function",
+    )
+    parser.addoption(
+        "--seed",
+        type=int,
+        default=0,
+        metavar="N",
+        help="what tests draw without a seed of their own is the same in each run; N: other draws",
     )
     parser.addoption("--slow", action="store_true", help="run the tests that are marked slow, too")
 

@@ -185,11 +185,17 @@ def threads():
 def test_an_idle_process_gives_memory_back(in_new_process: Callable[..., str]) -> None:
     code = """
 alone = threads()
+
+def keeps(n, count):
+    for _ in range(20):  # a process that gets no time for a second sees what it returned already
+        x = [pc.empty(n) for _ in range(count)]
+        del x
+        if pc.memory_stats()["cached_bytes"] >= count * 4 * n and threads() == alone + 1:
+            return True
+    return False
+
 for n, count in (1_000, 2_000), (50_000, 20), (3_000_000, 20):  # slabs, small and huge pages
-    x = [pc.empty(n) for _ in range(count)]
-    del x
-    assert pc.memory_stats()["cached_bytes"] >= count * 4 * n
-    assert threads() == alone + 1
+    assert keeps(n, count)
     print(waits())
 for _ in range(100):
     if threads() > alone:
@@ -203,13 +209,15 @@ print(threads() - alone)
 def test_a_loop_keeps_its_memory(in_new_process: Callable[..., str]) -> None:
     code = """
 mapped = []
-for _ in range(4):  # each round is longer than the shortest time that memory is kept
+for _ in range(12):  # each round is longer than the shortest time that memory is kept
     kept = [pc.empty(1_000_000) for _ in range(20)]
     time.sleep(0.1)
     del kept
     time.sleep(1.6)
     mapped.append(pc.memory_stats()["system_allocations"])
-print(mapped[1] > mapped[0], mapped[2:] == [mapped[1]] * 2)
+    if len(mapped) > 3 and mapped[-3:] == [mapped[-1]] * 3:
+        break  # at the fourth one, unless the machine is so busy that a round is much longer
+print(mapped[1] > mapped[0], mapped[-3:] == [mapped[-1]] * 3)
 """
     assert in_new_process(IDLE + code).split() == ["True", "True"]
 
