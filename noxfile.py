@@ -661,7 +661,8 @@ def attack(session: nox.Session) -> None:
     """Run the attack tests for 30 minutes: nox -s attack -- [--short | --minutes N] [for pytest].
 
     tests/attack, with random rounds whose seed is printed; tests/attack/README.md says how to
-    repeat a finding. --short takes about three minutes and needs no PyTorch: .ci/run does it.
+    repeat a finding. --short takes about three minutes, has one seed, and needs no PyTorch: .ci/run
+    does it.
     Without arguments the table of tests/attack/RESULTS.md is printed at the end. Attacks that need
     other builds: nox -s sanitize, races, coverage; more models of PyTorch: nox -s oracle.
     """
@@ -681,6 +682,8 @@ def attack(session: nox.Session) -> None:
     environment = {"PLAIT_ATTACK_RESULTS": str(results)}
     if "PLAIT_ATTACK_SECONDS" not in os.environ and "PLAIT_ATTACK_ROUND" not in os.environ:
         environment["PLAIT_ATTACK_MINUTES"] = str(minutes)  # divided among the tests
+    if short:  # no change is refused for a fault that another seed would find, too
+        environment["PLAIT_ATTACK_SEED"] = os.environ.get("PLAIT_ATTACK_SEED", "0")
     try:
         # run as a module, as workers import test modules from the working directory
         tests = selection or ["tests/attack"]

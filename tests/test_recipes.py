@@ -109,7 +109,7 @@ def run(script: str, folder: Path) -> str:
             start_new_session=True,
         )
         try:
-            process.wait(timeout=200)
+            process.wait(timeout=600)
         except subprocess.TimeoutExpired:
             pytest.fail(f"the page did not end; it printed\n{output.read_text()[-3000:]}")
         finally:
