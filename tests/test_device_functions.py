@@ -233,7 +233,7 @@ def test_an_event_is_reached_in_another_process(device_library: Path, device: ct
     event.synchronize()
     assert ours.recv() == "reached"
     ours.send("end")
-    process.join(60)
+    process.join(240)
     assert process.exitcode == 0
 
 

@@ -49,7 +49,7 @@ def started(target, *args, method="spawn"):
     return process
 
 def ended(process, code=0):
-    process.join(60)
+    process.join(240)
     assert process.exitcode == code, process.exitcode
 
 if "without" not in sys.argv:
@@ -70,7 +70,7 @@ def run(device_library: Path, tmp_path: Path) -> Program:
         program = tmp_path / "program.py"
         program.write_text(START + textwrap.dedent(code) + END)
         command = [sys.executable, str(program), device_library]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=240)
         text = done.stdout + done.stderr
         assert done.returncode == 0 and done.stdout.endswith("done\n"), text
         assert "Traceback" not in text, text

@@ -41,7 +41,7 @@ def drivers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 def run(*command: str) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, f"exit {done.returncode}\n{done.stdout}{done.stderr}"
     assert not done.stderr, done.stderr
     return done.stdout

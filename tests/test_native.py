@@ -46,6 +46,6 @@ def test_a_program_without_python_learns_xor(tmp_path: Path) -> None:
 
 
 def test_what_is_missing_is_named(tmp_path: Path) -> None:
-    done = subprocess.run([str(build(tmp_path))], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([str(build(tmp_path))], capture_output=True, text=True, timeout=240)
     assert done.returncode == 2
     assert "libplait_autograd" in done.stderr

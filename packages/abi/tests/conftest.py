@@ -66,7 +66,7 @@ def fresh(probe_path: str) -> Callable[[str], str]:
             [sys.executable, "-X", "faulthandler", "-W", quiet, "-c", start + code],
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=240,
         )
         assert done.returncode == 0, f"exit {done.returncode}\n{done.stdout}{done.stderr}"
         assert done.stderr == ""

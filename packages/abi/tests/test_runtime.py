@@ -47,7 +47,9 @@ def test_runtime(program: Path, name: str) -> None:
     # definitions and replaced tables live as long as the process: not leaks
     options = {"ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1"}
     env = os.environ | options
-    done = subprocess.run([str(program), name], capture_output=True, text=True, timeout=60, env=env)
+    done = subprocess.run(
+        [str(program), name], capture_output=True, text=True, timeout=240, env=env
+    )
     assert done.returncode == 0, f"exit {done.returncode}\n{done.stdout}{done.stderr}"
 
 
@@ -80,7 +82,7 @@ def test_the_layer_for_cpp_needs_no_exceptions(tmp_path: Path) -> None:
     link = [str(library), f"-Wl,-rpath,{library.parent}"]
     command = [*cxx, *flags, f"-I{home / 'include'}", str(source), *link, "-o", str(program)]
     subprocess.run(command, check=True)
-    done = subprocess.run([str(program)], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([str(program)], capture_output=True, text=True, timeout=240)
     assert (done.returncode, done.stdout) == (0, "(2, 3)\n")
 
 

@@ -9,7 +9,7 @@ import textwrap
 
 def run(code: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=240
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

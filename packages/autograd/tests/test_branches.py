@@ -51,7 +51,7 @@ def test_bits_do_not_depend_on_threads(width: int) -> None:
 def test_branches_run_on_several_threads() -> None:
     """Each derivative waits for the other: on one thread this would never end."""
     pc.set_num_threads(2)
-    barrier, calls = threading.Barrier(2, timeout=60), set()
+    barrier, calls = threading.Barrier(2, timeout=240), set()
 
     def product(*_: Any) -> Any:
         if threading.get_ident() not in calls and len(calls) < 2:

@@ -27,7 +27,7 @@ def in_new_process() -> Callable[..., str]:
             capture_output=True,
             text=True,
             check=True,
-            timeout=60,
+            timeout=240,
         )
         return done.stdout.strip()
 

@@ -82,7 +82,7 @@ def worst_blas(tmp_path_factory: pytest.TempPathFactory) -> str:
     source, library = folder / "worst.c", folder / "libworst.so"
     source.write_text(WORST)
     command = [compiler, "-O1", "-shared", "-fPIC", "-o", str(library), str(source)]
-    subprocess.run(command, check=True, timeout=60)
+    subprocess.run(command, check=True, timeout=240)
     return str(library)
 
 

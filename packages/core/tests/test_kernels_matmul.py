@@ -131,4 +131,4 @@ want = np.einsum("nchwij,ocij->nohw", windows, w)
 assert np.allclose(pc.conv2d(pc.from_numpy(x), pc.from_numpy(w)).numpy(), want, atol=1e-4)
 """
     environment = {**os.environ, "PLAIT_BLAS_LIBRARY": "none"}
-    subprocess.run([sys.executable, "-c", code], env=environment, check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True, timeout=240)

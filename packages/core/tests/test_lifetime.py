@@ -299,7 +299,7 @@ def run(code: str) -> str:
         [sys.executable, "-X", "faulthandler", "-W", "error", "-c", code],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
     )
     assert done.returncode == 0, f"exit {done.returncode}\n{done.stdout}{done.stderr}"
     assert done.stderr == ""

@@ -70,7 +70,7 @@ def run_program(code: str, *, text: str = "done\n", **environment: str) -> str:
         env={**os.environ, "PLAIT_CUDA_EMULATION": "1", **environment},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=240,
     )
     assert done.returncode == 0, f"exit {done.returncode}\n{done.stdout}{done.stderr}"
     assert done.stdout.endswith(text), done.stdout + done.stderr

@@ -38,7 +38,7 @@ def test_without_a_driver_the_text_says_so_in_a_line() -> None:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
     )
     assert done.stdout == "done\n", done.stdout + done.stderr
 

@@ -22,7 +22,7 @@ def run(code: str, folder: pathlib.Path, *options: str) -> str:
         env={**os.environ, "PLAIT_CUDA_EMULATION": "1"},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=240,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

@@ -502,7 +502,7 @@ def test_a_group_that_cannot_be_opened(
         raise dist.DistBackendError("the library of the provider is not there")
 
     elastic.init_process_group(
-        init_method=f"shm:{secrets.token_hex(8)}", rank=0, world_size=1, timeout=60
+        init_method=f"shm:{secrets.token_hex(8)}", rank=0, world_size=1, timeout=240
     )
     monkeypatch.setattr("plait_distributed._world.enter", fails)
     with pytest.raises(dist.DistBackendError, match="the library of the provider is not there"):

@@ -151,7 +151,7 @@ def test_the_command(plait_run: Path, tmp_path: Path, libraries: str) -> None:
 
     def run(*more: str) -> tuple[str, str]:
         command = [plait_run, path, *more, "--libraries", libraries]
-        result = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=60)
+        result = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=240)
         return result.stdout, result.stderr
 
     assert "input x: float32[4, 3]" in run()[0] and "number n: 4" in run()[0]

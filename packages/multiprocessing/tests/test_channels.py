@@ -220,7 +220,7 @@ def test_joinable_queue() -> None:
     with pytest.raises((AttributeError, pickle.PicklingError), match="lambda"):
         queue.put(lambda: 0)  # at once, not in the feeder thread
     queue.put(pc.ones(2))
-    assert queue.get(timeout=60).tolist() == [1, 1]
+    assert queue.get(timeout=240).tolist() == [1, 1]
     queue.task_done()
     queue.join()
     queue.close()
@@ -233,7 +233,7 @@ def test_a_tensor_is_shared_when_put_returns() -> None:
         x = pc.zeros(10_000)
         queue.put(x)
         view = x[1:]  # before the feeder thread has sent it
-        queue.get(timeout=60).fill_(2.0)
+        queue.get(timeout=240).fill_(2.0)
         assert view[0] == 2.0
 
 
@@ -251,7 +251,7 @@ def test_views_of_other_threads_do_no_harm() -> None:
         for _ in range(100):
             tensors[0] = pc.full((100_000,), 3.0)
             queue.put(tensors[0])
-            assert queue.get(timeout=60)[7] == 3.0
+            assert queue.get(timeout=240)[7] == 3.0
     finally:
         stop.set()
         thread.join()
@@ -416,7 +416,7 @@ def test_a_process_exits_whose_first_put_was_interrupted() -> None:
 def test_a_bounded_queue_is_full_and_has_room_again() -> None:
     queue = mp.Queue(2)
     queue.put(1)
-    queue.put(2, timeout=60)
+    queue.put(2, timeout=240)
     with pytest.raises(queues.Full):
         queue.put(3, block=False)
     start = time.monotonic()
@@ -424,8 +424,8 @@ def test_a_bounded_queue_is_full_and_has_room_again() -> None:
         queue.put(3, timeout=0.1)
     assert time.monotonic() - start >= 0.1
     threading.Timer(0.1, queue.get).start()
-    queue.put(3, timeout=60)
-    assert [queue.get(timeout=60), queue.get(timeout=60)] == [2, 3]
+    queue.put(3, timeout=240)
+    assert [queue.get(timeout=240), queue.get(timeout=60)] == [2, 3]
 
 
 INTERRUPTED_GET = """

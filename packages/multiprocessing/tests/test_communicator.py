@@ -220,7 +220,7 @@ def test_a_name_is_free_again_and_no_file_remains(left_in_shared_memory: Any) ->
 
     def work(rank: int, answers: Any) -> None:
         for turn in range(3):
-            with mp.Communicator.open(where, rank, 2, timeout=60) as group:
+            with mp.Communicator.open(where, rank, 2, timeout=240) as group:
                 x = pc.ones(1) + turn
                 group.all_reduce(x)
         answers.put(float(x))
@@ -328,7 +328,7 @@ def test_a_member_that_dies_at_the_meeting() -> None:
         where = fresh()
 
         def come(where: str = where) -> None:
-            mp.Communicator.open(where, 1, 3, timeout=60)
+            mp.Communicator.open(where, 1, 3, timeout=240)
 
         process = context.Process(target=come)
         process.start()
@@ -433,7 +433,7 @@ def test_what_is_written_has_a_place_for_each_element() -> None:
 
 def test_a_forked_child_is_no_member_and_does_not_hang() -> None:
     group = mp.Communicator.open(fresh(), 0, 1)
-    other = mp.Group(2, timeout=60).join(0)
+    other = mp.Group(2, timeout=240).join(0)
     work = other.all_reduce(pc.ones(3), async_op=True)  # its thread is not in the child
     receiver, sender = mp.Pipe(duplex=False)
 
@@ -450,7 +450,7 @@ def test_a_forked_child_is_no_member_and_does_not_hang() -> None:
     process = mp.get_context("fork").Process(target=child)
     process.start()
     texts = receiver.recv()
-    process.join(60)
+    process.join(240)
     assert process.exitcode == 0
     for text in texts:
         assert text.startswith("GroupError: ")
@@ -462,7 +462,7 @@ def test_a_forked_child_is_no_member_and_does_not_hang() -> None:
 
 
 def test_ctrl_c_ends_the_wait_for_a_work_and_not_the_work() -> None:
-    group = mp.Group(2, timeout=60)
+    group = mp.Group(2, timeout=240)
     member, x = group.join(0), pc.ones(2)
     work = member.all_reduce(x, async_op=True)
     with pytest.raises(KeyboardInterrupt), mp_workers.interrupted_after(0.2):

@@ -53,7 +53,7 @@ def test_joining_later() -> None:
     )
     assert started is not None and len(started.pids()) == 2
     assert all(process.daemon for process in started.processes)
-    while not started.join(timeout=60):
+    while not started.join(timeout=240):
         pass
     assert started.join() and x.tolist() == [1.0, 2.0]
     with pytest.raises(ValueError, match="nprocs"):

@@ -61,7 +61,7 @@ def test_the_page_for_prometheus() -> None:
         work(calls)
         assert calls.address is not None
         host, port = calls.address
-        with urllib.request.urlopen(f"http://{host}:{port}/metrics", timeout=60) as answer:
+        with urllib.request.urlopen(f"http://{host}:{port}/metrics", timeout=240) as answer:
             assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
             page = answer.read().decode()
     for line in page.splitlines():

@@ -27,7 +27,7 @@ def run(code: str, path: Path, **environment: str) -> subprocess.CompletedProces
         str(Path(__file__).parent),
     ]
     return subprocess.run(
-        command, env={**os.environ, **environment}, capture_output=True, text=True, timeout=60
+        command, env={**os.environ, **environment}, capture_output=True, text=True, timeout=240
     )
 
 
