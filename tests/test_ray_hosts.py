@@ -56,6 +56,7 @@ class Cluster:
             "RAY_AUTH_MODE": "token",
             "RAY_AUTH_TOKEN": secrets.token_hex(32),
             "RAY_USAGE_STATS_ENABLED": "0",
+            "RAY_worker_niceness": "0",  # else they hardly get on beside other tests
             "RAY_ADDRESS": f"{network.hosts[0].address}:6379",
             "UCX_TLS": "tcp,self",  # the hosts are of one machine, and would share its memory
             "PYTHONPATH": str(folder),

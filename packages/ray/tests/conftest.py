@@ -12,6 +12,9 @@ from typing import Any
 
 import pytest
 
+# Ray, which reads this when it is imported, starts processes with a low priority: beside the tests
+# of other packages they would hardly get on
+os.environ.setdefault("RAY_worker_niceness", "0")
 # no wheel of ray for this version of Python: nothing here can be imported
 pytest.importorskip("ray", reason="the package ray is not installed")
 
