@@ -162,7 +162,7 @@ def test_a_host_comes_back(network: Network, tmp_path: pathlib.Path, host: int) 
 def test_a_host_does_not_come_back(
     network: Network, tmp_path: pathlib.Path, way: str, host: int
 ) -> None:
-    with training(network, tmp_path, TRAINING_TIMEOUT="10") as job:
+    with training(network, tmp_path, TRAINING_TIMEOUT="30") as job:
         before = job.entries()
         if way == "is cut off":
             network.cut_off(host, plugged=True)

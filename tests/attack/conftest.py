@@ -44,7 +44,7 @@ KEPT = pytest.StashKey[list[str]]()
 # multiprocessing's servants, and the folder of its sockets, live as long as the process.
 SERVANTS = (b"resource_tracker", b"forkserver")
 FOLDERS_OF_MULTIPROCESSING = "pymp-"
-PATIENCE = 20.0  # seconds for what a test has started to end, on a loaded machine
+PATIENCE = 60.0  # seconds for what a test has started to end, on a loaded machine
 
 
 class Rounds:

@@ -66,7 +66,7 @@ ERRORS = {
 # What a program trips over when it did not look whether a call failed.
 ACCIDENTS = (AssertionError, AttributeError, LookupError, NameError, SystemError, TypeError)
 FOR_EVER = 1 << 40
-PATIENCE = 20.0
+PATIENCE = 60.0
 HANGING = 60  # seconds after which a run hangs
 LIMIT = 2000  # calls of one function in one run; more means that the action never ends
 

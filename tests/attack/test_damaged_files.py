@@ -27,7 +27,7 @@ import plait_core as pc
 import plait_distributed.checkpoint as dcp
 
 LEGACY_HEAD = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19." + b"\x80\x02M\xe9\x03."
-PATIENCE = 10.0  # seconds a load of some kilobytes may take on a loaded machine
+PATIENCE = 60.0  # seconds a load of some kilobytes may take on a loaded machine
 MEMORY = 64 << 20  # bytes it may take
 LETTERS = b"abcdefghijklmnopqrstuvwxyz0123456789 ._"
 

@@ -22,7 +22,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent.parent))
 from providers import find_mpiexec, skip_without_ucx
 
 SIZE = 4
-SOON = 5.0  # seconds, behind those that a stopped rank has
+# seconds, behind those that a stopped rank has; PLAIT_TEST_SOON=5 for what the guide says of a
+# machine that is not busy
+SOON = float(os.environ.get("PLAIT_TEST_SOON", "30"))
 STOPPED = 3.5  # seconds: over messages, and by PLAIT_STOPPED_TIMEOUT in shared memory
 PROGRAM = """
 import contextlib, os, pathlib, random, signal, sys, threading, time
@@ -120,7 +122,7 @@ def end(processes: list[Any], folder: pathlib.Path) -> list[str]:
     texts = []
     for process in processes:
         try:
-            texts.append(process.communicate(timeout=10)[1])
+            texts.append(process.communicate(timeout=60)[1])
         except subprocess.TimeoutExpired:
             process.kill()
             texts.append("it hangs: " + process.communicate()[1])

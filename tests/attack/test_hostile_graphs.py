@@ -31,7 +31,7 @@ sys.path.insert(0, str(TESTS))
 from hostile_files import GRAPH, SOUND, chain, file_with, file_with_graph  # noqa: E402
 
 SANITIZED = "-fsanitize" in os.environ.get("PLAIT_BUILD_FLAGS", "")
-PATIENCE = 10.0  # seconds to open a file of some kilobytes, on a loaded machine
+PATIENCE = 30.0  # seconds to open a file of some kilobytes, on a loaded machine
 COPIES = 400  # that a round damages
 CALLS = 50  # that a round forges
 NUMBERS = (0, 1, -1, 7, 10**6, 2**20, 2**31, 2**40, 2**62, -(2**31), -(2**62), -(2**63), 2**63 - 1)

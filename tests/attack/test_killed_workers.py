@@ -124,10 +124,13 @@ def test_a_queue_whose_sender_is_killed(rounds) -> None:
         with killing([sender.pid], source.uniform(0, 0.05), signal.SIGKILL):
             received = 0
             while True:
+                ended = not sender.is_alive()
                 try:
                     x = queue.get(timeout=0.5)
                 except queues.Empty:
-                    break
+                    if ended:
+                        break
+                    continue
                 assert x.tolist() == [float(received)] * 1000
                 received += 1
         sender.join(LONG)
@@ -162,7 +165,7 @@ def test_backward_passes_that_are_killed_in_children(rounds) -> None:
 def test_a_group_whose_member_does_not_come(rounds, which: signal.Signals) -> None:
     for source in rounds:
         context = mp.get_context("fork")
-        group, answers = mp.Group(3, timeout=2.0), context.SimpleQueue()
+        group, answers = mp.Group(3, timeout=5.0), context.SimpleQueue()
         processes = [
             context.Process(target=reduce_for_ever, args=(rank, group, answers))
             for rank in range(3)
@@ -187,7 +190,7 @@ def test_a_group_whose_member_does_not_come(rounds, which: signal.Signals) -> No
 def reduce_for_ever(rank: int, group: mp.Group, answers) -> None:
     x = pc.ones(1000)
     with group.join(rank) as member:
-        member.barrier()
+        member._raw.start("barrier", timeout=LONG)
         answers.put("joined")
         try:
             while True:
