@@ -1,6 +1,6 @@
 """Every failure of a worker gives an error that names it, in time, and leaks nothing.
 
-`PLAIT_DATA_FAULTS` sets at how many points workers are broken (20 unless told); on a machine at
+`PLAIT_DATA_FAULTS` sets at how many points workers are broken (14 unless told); on a machine at
 rest `PLAIT_DATA_LATE=2 PLAIT_DATA_HANGS=0.3` asks for errors within two seconds.
 """
 
@@ -26,7 +26,7 @@ from worker_datasets import Broken, OddError, Sized
 
 from plait_data import DataLoader, WorkerError, WorkerTimeout
 
-FAULTS = int(os.environ.get("PLAIT_DATA_FAULTS", "20"))
+FAULTS = int(os.environ.get("PLAIT_DATA_FAULTS", "14"))
 # Seconds within which errors must come. A quiet machine keeps 2, a busy one stalls for longer.
 LATE = float(os.environ.get("PLAIT_DATA_LATE", "120"))
 # Without an answer for so long, a worker hangs: far more than a busy machine's worker needs.
