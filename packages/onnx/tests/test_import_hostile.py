@@ -380,11 +380,14 @@ def watched(most_kib=400_000):
         raise TooLong
 
     def limited(data, inputs):
-        signal.setitimer(signal.ITIMER_REAL, 0.5)
         try:
-            return attempt(data, inputs)
-        finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.setitimer(signal.ITIMER_REAL, 0.5)
+            try:
+                return attempt(data, inputs)
+            finally:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+        except TooLong:  # it came when the attempt was over
+            return False
 
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     previous = signal.signal(signal.SIGALRM, stop)
