@@ -8,6 +8,7 @@ import os
 import pathlib
 import secrets
 import sys
+import time
 from typing import Any
 
 import pytest
@@ -43,16 +44,28 @@ def running_instance() -> Any:
     """The module ray, connected to an instance with room for three workers."""
     _ending.callback(setattr, builtins, "print", builtins.print)  # Ray replaces it
     library = _instance.library()
+    with pytest.MonkeyPatch.context() as patch:
+        _give_time_to_start(library, patch)
+        _instance.start(3)
     _ending.callback(library.shutdown)
-    for attempt in range(3):  # Ray gives itself 30 seconds to start, whatever the machine does
-        try:
-            _instance.start(3)
-            break
-        except Exception as error:
-            if attempt == 2 or "timed out during startup" not in str(error):
-                raise
-            library.shutdown()
     return library
+
+
+def _give_time_to_start(library: Any, patch: pytest.MonkeyPatch) -> None:
+    """Let Ray's start look for its node for five minutes, not for 30 seconds as always."""
+    get_node = library._private.services.get_node
+
+    def look(*arguments: Any, **options: Any) -> Any:
+        deadline = time.monotonic() + 300
+        while True:
+            try:
+                return get_node(*arguments, **options)
+            except RuntimeError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.1)
+
+    patch.setattr(library._private.services, "get_node", look)
 
 
 @pytest.fixture(scope="session", name="world")
