@@ -70,7 +70,7 @@ class _Job:
         import plait_mpi
 
         self.rank, self.size = plait_mpi.rank(), plait_mpi.size()
-        self._all = plait_abi.Communicator.open("mpi", "mpi:tests", self.rank, self.size, 60.0)
+        self._all = plait_abi.Communicator.open("mpi", "mpi:tests", self.rank, self.size, 600.0)
         self._count = 0
 
     def together(self, size: int, work: Any, timeout: float = 120.0) -> list[Any]:
