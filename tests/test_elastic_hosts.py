@@ -27,8 +27,9 @@ ENVIRONMENT = {
     "PLAIT_STOPPED_TIMEOUT": "1",
     "UCX_TLS": "tcp,self",  # the hosts are of one machine, and would share its memory
     "PLAIT_JOB_SECRET": "of the launchers",
+    "TRAINING_TIMEOUT": "300",
 }
-PATIENCE = 200.0  # seconds for what happens on a machine at work
+PATIENCE = 400.0  # seconds for what happens on a machine at work
 
 
 class Launchers:

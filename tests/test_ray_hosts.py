@@ -44,7 +44,7 @@ if __name__ == "__main__":
         for text in result.failures:
             print("failure", text.splitlines()[0])
 """
-START_SECONDS = 200.0
+START_SECONDS = 300.0
 
 
 class Cluster:
@@ -62,46 +62,49 @@ class Cluster:
             "PYTHONPATH": str(folder),
         }
         head = ["--head", "--port=6379", "--include-dashboard=false", f"--temp-dir={sessions}"]
-        self._processes = []
         self._output = (folder / "cluster").open("w+")
-        self._start(0, *head)
-        self._start(1, f"--address={self.environment['RAY_ADDRESS']}")
+        self._commands = [tuple(head), (f"--address={self.environment['RAY_ADDRESS']}",)]
+        self._processes = [self._start(host, *how) for host, how in enumerate(self._commands)]
 
-    def _start(self, host: int, *how: str) -> None:
+    def _start(self, host: int, *how: str) -> subprocess.Popen[str]:
         ray = [sys.executable, "-c", "from ray.scripts.scripts import main; main()", "start"]
         address = self._network.hosts[host].address
         fixed = [f"--node-ip-address={address}", "--num-cpus=2", "--block"]
         environment = {k: v for k, v in self.environment.items() if k != "RAY_ADDRESS"}
-        self._processes.append(
-            self._network.start(
-                host,
-                [*ray, *how, *fixed, f"--object-store-memory={100 << 20}"],
-                environment,
-                stdout=self._output,
-                stderr=subprocess.STDOUT,
-            )
+        return self._network.start(
+            host,
+            [*ray, *how, *fixed, f"--object-store-memory={100 << 20}"],
+            environment,
+            stdout=self._output,
+            stderr=subprocess.STDOUT,
         )
 
     def run(self, program: pathlib.Path) -> str:
         """Run a program on the first host; return what it prints."""
         deadline = time.monotonic() + START_SECONDS
         while True:
-            ready = self._driver([sys.executable, "-c", READY])
-            if ready.returncode == 0:
-                break
-            assert time.monotonic() < deadline, self.said() + ready.stdout
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                if self._driver([sys.executable, "-c", READY], 60).returncode == 0:
+                    break
+            assert time.monotonic() < deadline, self.said()
+            for host, process in enumerate(self._processes):
+                if process.poll() is not None:  # its parts wait for each other for seconds only
+                    self._processes[host] = self._start(host, *self._commands[host])
         done = self._driver([sys.executable, str(program)])
         assert done.returncode == 0, done.stdout + self.said()
         return done.stdout
 
-    def _driver(self, command: list[str]) -> subprocess.CompletedProcess[str]:
+    def _driver(self, command: list[str], timeout: float = 400) -> subprocess.CompletedProcess[str]:
         process = self._network.start(
             0, command, self.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
         )
         try:
-            text, _ = process.communicate(timeout=400)
+            text, _ = process.communicate(timeout=timeout)
         finally:
             process.kill()
+            process.wait()
+            assert process.stdout is not None
+            process.stdout.close()
         return subprocess.CompletedProcess(command, process.returncode, text)
 
     def said(self) -> str:

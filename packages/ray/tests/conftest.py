@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import gc
 import os
 import pathlib
 import secrets
+import signal
+import subprocess
 import sys
-import time
 from typing import Any
 
 import pytest
@@ -40,32 +42,43 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 
 @pytest.fixture(scope="session", name="instance")
-def running_instance() -> Any:
+def running_instance(request: pytest.FixtureRequest) -> Any:
     """The module ray, connected to an instance with room for three workers."""
     _ending.callback(setattr, builtins, "print", builtins.print)  # Ray replaces it
     library = _instance.library()
-    with pytest.MonkeyPatch.context() as patch:
-        _give_time_to_start(library, patch)
-        _instance.start(3)
+    _start(library, request.config)
     _ending.callback(library.shutdown)
     return library
 
 
-def _give_time_to_start(library: Any, patch: pytest.MonkeyPatch) -> None:
-    """Let Ray's start look for its node for five minutes, not for 30 seconds as always."""
-    get_node = library._private.services.get_node
+def _start(library: Any, config: pytest.Config) -> None:
+    """Start an instance, and again if Ray gives up: its parts wait for each other for some seconds
+    only, in which a busy machine may not have run them.
+    """
+    before = _children()
+    for attempt in range(6):
+        try:
+            _instance.start(3)
+            return
+        except Exception as error:
+            if attempt == 5 or "timed out during startup" not in str(error):
+                raise
+        left = _children() - before
+        for pid in left:
+            os.kill(pid, signal.SIGKILL)
+        for each in gc.get_objects():  # one that nobody has waited for warns when it is deleted
+            if isinstance(each, subprocess.Popen) and each.pid in left:
+                each.wait()
+        library.shutdown()
+        # what else of the first attempt is dropped, such as its open files, warns at any time
+        ignored = "ignore::pytest.PytestUnraisableExceptionWarning"
+        config.addinivalue_line("filterwarnings", ignored)
 
-    def look(*arguments: Any, **options: Any) -> Any:
-        deadline = time.monotonic() + 300
-        while True:
-            try:
-                return get_node(*arguments, **options)
-            except RuntimeError:
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(0.1)
 
-    patch.setattr(library._private.services, "get_node", look)
+def _children() -> set[int]:
+    """Return the processes that this one has started."""
+    texts = (path.read_text() for path in pathlib.Path("/proc/self/task").glob("*/children"))
+    return {int(pid) for text in texts for pid in text.split()}
 
 
 @pytest.fixture(scope="session", name="world")
