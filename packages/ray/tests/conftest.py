@@ -42,16 +42,16 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 
 @pytest.fixture(scope="session", name="instance")
-def running_instance(request: pytest.FixtureRequest) -> Any:
+def running_instance() -> Any:
     """The module ray, connected to an instance with room for three workers."""
     _ending.callback(setattr, builtins, "print", builtins.print)  # Ray replaces it
     library = _instance.library()
-    _start(library, request.config)
+    _start(library)
     _ending.callback(library.shutdown)
     return library
 
 
-def _start(library: Any, config: pytest.Config) -> None:
+def _start(library: Any) -> None:
     """Start an instance, and again if Ray gives up: its parts wait for each other for some seconds
     only, in which a busy machine may not have run them.
     """
@@ -63,16 +63,13 @@ def _start(library: Any, config: pytest.Config) -> None:
         except Exception as error:
             if attempt == 5 or "timed out during startup" not in str(error):
                 raise
-        left = _children() - before
-        for pid in left:
-            os.kill(pid, signal.SIGKILL)
-        for each in gc.get_objects():  # one that nobody has waited for warns when it is deleted
-            if isinstance(each, subprocess.Popen) and each.pid in left:
-                each.wait()
+            left = _children() - before
+            for pid in left:
+                os.kill(pid, signal.SIGKILL)
+            for each in gc.get_objects():  # one that nobody has waited for warns when it is deleted
+                if isinstance(each, subprocess.Popen) and each.pid in left:
+                    each.wait()
         library.shutdown()
-        # what else of the first attempt is dropped, such as its open files, warns at any time
-        ignored = "ignore::pytest.PytestUnraisableExceptionWarning"
-        config.addinivalue_line("filterwarnings", ignored)
 
 
 def _children() -> set[int]:
