@@ -638,6 +638,14 @@ uint64_t Program::planned_bytes() const {
   return total;
 }
 
+uint64_t Program::tensor_bytes(bool all) const {
+  uint64_t total = planned_bytes();
+  for (const Memory &m : memories_)
+    if (m.where == Where::output || (all && (m.where == Where::input || m.where == Where::weight)))
+      total += m.nbytes;
+  return total;
+}
+
 uint64_t Program::constant_bytes() const {
   uint64_t total = 0;
   for (const Memory &m : memories_)

@@ -86,6 +86,12 @@ class Program {
   bool writes_input(size_t i) const { return is_written_input_[i]; }
   // Bytes of the blocks of all devices, and of constants.
   uint64_t planned_bytes() const;
+  // Bytes of all tensors during a run: planned ones, outputs, and with `all` inputs and weights.
+  uint64_t tensor_bytes(bool all = true) const;
+  bool has_run() const { return has_run_; }  // it has memory for its values
+  // The most bytes that kernels allocate beside these; each is called with zeros, once after
+  // `bind`. Values whose shapes depend on values are not in it.
+  uint64_t kernel_bytes(plait_thread *);
   // Whether outputs are new tensors at each run, as they are at first; or the same ones, which the
   // next run writes to.
   void keep_outputs(bool keeps) { keeps_outputs_ = keeps, is_bound_ = false; }
@@ -155,6 +161,7 @@ class Program {
   class Planner;
   class RegionRun;
   class DeviceGraph;
+  class KernelMeasure;
 
   Program() = default;
   void plan(plait_thread *);
@@ -175,6 +182,7 @@ class Program {
                  plait_tensor *const *targets = nullptr);
   void compute(plait_thread *, plait_tensor *const *inputs, size_t n, plait_tensor *const *targets,
                std::vector<Tensor> *outputs, const Observer &);
+  void set_numbers(Node &) const;
   void set_version(const Value &, plait_tensor *, uint64_t version) const;
   void take_outputs(plait_thread *, std::vector<Tensor> *outputs);
   void compute_constants(plait_thread *);
@@ -240,6 +248,8 @@ class Program {
   std::list<std::vector<double>> real_lists_;
   std::list<std::string> strings_;
   bool keeps_outputs_ = true, is_bound_ = false;
+  bool has_run_ = false, has_kernel_bytes_ = false;
+  uint64_t kernel_bytes_ = 0;
   std::shared_ptr<DeviceGraph> device_graph_;  // or NULL
   std::mutex runs_;
 };

@@ -61,7 +61,7 @@ void Program::bind(plait_thread *thread, const std::vector<Tensor> &weights) {
   for (size_t i = 0; i < weights.size(); i++)
     check_type(thread, weights[i].get(), weight_type(i), "the weight", weight_names_[i]);
   weights_ = weights;
-  is_bound_ = false;
+  is_bound_ = has_kernel_bytes_ = false;
   constants_in_order_ = writes_inputs_;
   std::unordered_map<const plait_storage *, size_t> first;
   for (size_t i = 0; i < weights.size(); i++) {
@@ -142,7 +142,7 @@ void Program::make_fixed(plait_thread *thread) {
   for (Node &n : nodes_) bind_node(n);
   if (!is_region_) device_graph_ = DeviceGraph::make(*this);
   bind_groups(thread);
-  is_bound_ = true;
+  is_bound_ = has_run_ = true;
 }
 
 const Program::Block &Program::block_of(DLDevice device) const {
@@ -241,18 +241,21 @@ void Program::begin_run(plait_thread *thread, plait_tensor *const *inputs, size_
     tensors_[size_t(i)] = tensor_at(thread, v, storage.get(), static_cast<char *>(storage->data));
   }
   for (const Slot &slot : moving_slots_) *slot.at = tensors_[size_t(slot.value)].get();
-  for (Node &node : nodes_)
-    for (const NumberSlot &slot : node.numbers) {
-      const Number &number = numbers_[size_t(slot.number)];
-      if (slot.integer)
-        *slot.integer = number.integer;
-      else if (slot.real)
-        *slot.real = number.real;
-      else if (slot.value->tag == PLAIT_INT)
-        slot.value->u.i = number.integer;
-      else
-        slot.value->u.f = number.real;
-    }
+  for (Node &node : nodes_) set_numbers(node);
+}
+
+void Program::set_numbers(Node &node) const {
+  for (const NumberSlot &slot : node.numbers) {
+    const Number &number = numbers_[size_t(slot.number)];
+    if (slot.integer)
+      *slot.integer = number.integer;
+    else if (slot.real)
+      *slot.real = number.real;
+    else if (slot.value->tag == PLAIT_INT)
+      slot.value->u.i = number.integer;
+    else
+      slot.value->u.f = number.real;
+  }
 }
 
 void Program::call_constants(plait_thread *thread) {

@@ -298,6 +298,16 @@ void SizedProgram::keep_outputs(bool keeps) {
   for (const Instance &each : instances_) each.program->keep_outputs(keeps);
 }
 
+uint64_t SizedProgram::tensor_bytes() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  uint64_t total = 0;
+  for (const Instance &each : instances_) {
+    const bool is_set = &each == &instances_.back();
+    if (is_set || each.program->has_run()) total += each.program->tensor_bytes(is_set);
+  }
+  return total;
+}
+
 std::vector<int64_t> SizedProgram::sizes_of(plait_thread *thread, plait_tensor *const *inputs,
                                             size_t n) const {
   if (n != inputs_.size())

@@ -39,6 +39,8 @@ class SizedProgram {
   // What `Program::bind` and `Program::keep_outputs` do, for all sizes.
   void bind(plait_thread *, const std::vector<Tensor> &weights);
   void keep_outputs(bool keeps);
+  // Bytes of the tensors of a run for the sizes that are set, and of what others have that ran.
+  uint64_t tensor_bytes();
   // Computes the outputs for inputs of any sizes that the graph has. Any thread.
   void run(plait_thread *, plait_tensor *const *inputs, size_t n, std::vector<Tensor> *outputs);
 

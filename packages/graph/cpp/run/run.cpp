@@ -1,6 +1,7 @@
 // The C interface of plait/run.h.
 #include <plait/run.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -11,6 +12,7 @@
 
 #include "graph.hpp"
 #include "json.hpp"
+#include "program/memory_record.hpp"
 #include "program/sized_program.hpp"
 #include "run/file.hpp"
 #include "run/start.hpp"
@@ -477,6 +479,27 @@ void describe_tensor(plait_run *run, int kind, uint32_t i, plait_run_tensor *out
   *out = result;
 }
 
+// Refuses the first run if it needs more memory than the limit leaves. Kernels are measured if the
+// tensors fit.
+void check_memory(plait_run *run) {
+  Program &program = *run->program;
+  const uint64_t most = memory_limit();
+  if (!most || program.has_run()) return;
+  uint64_t there = 0;  // weights and inputs
+  for (const Tensor &t : program.weights()) there += t.get()->storage->nbytes;
+  for (const Tensor &t : run->inputs) there += t.get()->storage->nbytes;
+  const auto refuse = [&](uint64_t bytes) {
+    const uint64_t more = bytes - std::min(bytes, there), used = used_memory();
+    if (more > most || used > most - more)
+      fail(PLAIT_RUN_MEMORY_ERROR, "plait_run_execute: it needs " + std::to_string(more) +
+                                       " bytes beside weights and inputs; the memory limit is " +
+                                       std::to_string(most) + " bytes, of which " +
+                                       std::to_string(used) + " are in use");
+  };
+  refuse(program.tensor_bytes());
+  refuse(program.tensor_bytes() + program.kernel_bytes(runtime->thread()));
+}
+
 // Opens a handle for the file that `source` returns.
 template <class F>
 int open_with(const char *function, const plait_run_settings *settings, plait_run **result,
@@ -597,6 +620,7 @@ int plait_run_execute(plait_run *run) {
         fail(PLAIT_RUN_VALUE_ERROR, "plait_run_execute: the input " +
                                         quote(run->program->input_names()[i]) + " was not set");
     }
+    check_memory(run);
     try {
       run->program->run(runtime->thread(), run->list.data(), run->list.size(), &run->outputs);
     } catch (...) {
@@ -633,12 +657,11 @@ int plait_run_save_memory(plait_run *run, const void **data, uint64_t *nbytes) {
 uint64_t plait_run_memory(const plait_run *run) {
   if (!run || !run->program) return 0;
   auto *const changed = const_cast<plait_run *>(run);
-  if (guarded(changed, [&] { take_program(changed); })) return 0;
-  const Program &program = *run->program;
-  uint64_t nbytes = program.planned_bytes();
-  for (const int kind : {PLAIT_RUN_INPUT, PLAIT_RUN_OUTPUT, PLAIT_RUN_WEIGHT})
-    for (uint32_t i = 0; i < count(*run, kind); i++)
-      if (const TensorType *type = type_of(program, kind, i)) nbytes += nbytes_of(*type);
+  uint64_t nbytes = 0;
+  guarded(changed, [&] {
+    take_program(changed);
+    nbytes = run->sized->tensor_bytes() + run->program->kernel_bytes(runtime->thread());
+  });
   return nbytes;
 }
 

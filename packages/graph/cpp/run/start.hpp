@@ -1,4 +1,4 @@
-// The runtime in a process without Python: its libraries, threads and memory.
+// The runtime in a process without Python: its libraries and threads.
 #pragma once
 #include <cstdint>
 #include <stdexcept>
@@ -19,8 +19,5 @@ void load_device(const std::string &name);
 
 // The number of threads of the process, with the calling one.
 void set_threads(uint32_t);
-
-// Bytes that allocations on the CPU may have at once; a larger request is an error.
-void set_memory_limit(uint64_t nbytes);
 
 }  // namespace plait::graph
