@@ -46,6 +46,16 @@ void give_block(BlockCache Thread::*cache, void *p) {
   }
 }
 
+// Memory for a list of tensors or for sizes and strides, most of which are small.
+constexpr size_t kSmallBytes = 256;
+void *take_bytes(size_t size) {
+  return size <= kSmallBytes ? take_block(&Thread::small, kSmallBytes) : std::malloc(size);
+}
+void give_bytes(void *p, size_t size) {
+  size <= kSmallBytes ? give_block(&Thread::small, p) : std::free(p);
+}
+size_t dims_bytes(int32_t ndim) { return 2 * size_t(ndim) * sizeof(int64_t); }
+
 void watch_memory(uint32_t kind, const plait_storage *s) {
   if (!(__atomic_load_n(&observed, __ATOMIC_RELAXED) & kind)) return;
   plait_event e{};
@@ -80,7 +90,7 @@ void drop_tensor(plait_object *o) {
     if (t->slot[i]) plait_release_object(static_cast<plait_object *>(t->slot[i]));
   if (const plait_host *host = in_force(roles.host); host && t->flags & PLAIT_TENSOR_OWNS_WRAPPER)
     host->release(host->ctx, t->slot[1]);
-  if (t->dl.shape != inline_dims(t)) std::free(t->dl.shape);
+  if (t->dl.shape != inline_dims(t)) give_bytes(t->dl.shape, dims_bytes(t->dl.ndim));
   plait_release(t->storage);
   plait_release(t->base);
   give_block(&Thread::tensors, t);
@@ -136,7 +146,7 @@ plait_status handle(plait_thread *thread, plait_storage *storage, void *data, DL
                     plait_tensor **out) {
   auto *t = static_cast<plait_tensor *>(take_block(&Thread::tensors, sizeof(TensorBlock)));
   int64_t *dims = t ? inline_dims(t) : nullptr;
-  if (t && ndim > 5) dims = static_cast<int64_t *>(std::malloc(2 * size_t(ndim) * sizeof(int64_t)));
+  if (t && ndim > 5) dims = static_cast<int64_t *>(take_bytes(dims_bytes(ndim)));
   if (!dims) {
     std::free(t);
     plait_release(storage);
@@ -437,7 +447,7 @@ plait_status tensor_repoint(plait_thread *thread, plait_tensor *t, plait_tensor 
 
 plait_status tensors_value(plait_thread *thread, plait_tensor *const *list, uint32_t n,
                            plait_value *out) {
-  auto **copy = static_cast<plait_tensor **>(std::malloc((n ? n : 1) * sizeof(plait_tensor *)));
+  auto **copy = static_cast<plait_tensor **>(take_bytes((n ? n : 1) * sizeof(plait_tensor *)));
   if (!copy)
     return raise(thread, PLAIT_MEMORY_ERROR, nullptr, "out of memory for a list of tensors");
   for (uint32_t i = 0; i < n; i++) {
@@ -455,7 +465,7 @@ void release_value(plait_value *v) {
     plait_release_object(v->u.o);
   } else if (v->tag == PLAIT_TENSORS) {
     for (uint32_t i = 0; i < v->n; i++) plait_release(v->u.ts[i]);
-    std::free(const_cast<plait_tensor **>(v->u.ts));
+    give_bytes(const_cast<plait_tensor **>(v->u.ts), (v->n ? v->n : 1) * sizeof(plait_tensor *));
   }
   *v = none();
 }

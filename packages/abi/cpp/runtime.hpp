@@ -64,7 +64,7 @@ struct CurrentStream {
 
 class Uses;
 struct Thread : plait_thread {
-  BlockCache tensors, storages;
+  BlockCache tensors, storages, small;  // small: lists of tensors, and sizes of many dimensions
   std::vector<CurrentStream> streams;  // of devices other than the CPU
   const Uses *uses = nullptr;  // of its innermost call, while the host has no global lock
   const plait_op *composite = nullptr;  // the outermost one that runs as its decomposition

@@ -1,42 +1,10 @@
 // Counts the allocations of the process in 100 runs of a graph, after the first two.
-#include <dlfcn.h>
 #include <plait/run.h>
 
-#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 
-namespace {
-std::atomic<long> allocations{0};
-}
-
-extern "C" {
-void *__libc_malloc(size_t);
-void *__libc_calloc(size_t, size_t);
-void *__libc_realloc(void *, size_t);
-void *__libc_memalign(size_t, size_t);
-void *malloc(size_t n) {
-  allocations++;
-  return __libc_malloc(n);
-}
-void *calloc(size_t n, size_t size) {
-  allocations++;
-  return __libc_calloc(n, size);
-}
-void *realloc(void *p, size_t n) {
-  allocations++;
-  return __libc_realloc(p, n);
-}
-void *aligned_alloc(size_t alignment, size_t n) {
-  allocations++;
-  return __libc_memalign(alignment, n);
-}
-int posix_memalign(void **p, size_t alignment, size_t n) {
-  allocations++;
-  *p = __libc_memalign(alignment, n);
-  return *p ? 0 : 12;
-}
-}
+#include "count_allocations.hpp"
 
 int main(int argc, char **argv) {
   if (argc < 3) return 2;

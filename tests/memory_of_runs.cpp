@@ -1,0 +1,103 @@
+// What plait_run_memory tells of a graph, and what its runs take: bytes of the allocator, and of
+// the process. Arguments: the folders of libraries, a small graph, the graph, threads, and "run" or
+// "ask", to ask before any run.
+#include <dlfcn.h>
+#include <plait/run.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <plait/plait.hpp>
+#include <string>
+#include <vector>
+
+namespace {
+
+std::atomic<int64_t> live{0}, peak{0};
+const plait_allocator *below;
+plait_allocator counting;
+
+plait_status count_alloc(void *ctx, DLDevice device, uint64_t nbytes, plait_stream *stream,
+                         void **data, void **block) {
+  const plait_status s = below->alloc(ctx, device, nbytes, stream, data, block);
+  if (s != PLAIT_OK) return s;
+  const int64_t now = live += int64_t(nbytes);
+  for (int64_t most = peak; now > most && !peak.compare_exchange_weak(most, now);) continue;
+  return s;
+}
+
+void count_free(void *ctx, void *data, uint64_t nbytes, void *block) {
+  below->free(ctx, data, nbytes, block);
+  live -= int64_t(nbytes);
+}
+
+// An allocator that counts, above all others of the process.
+void count_allocations(const char *library) {
+  void *abi = dlopen(library, RTLD_NOW);
+  const auto get = reinterpret_cast<const plait_runtime *(*)()>(dlsym(abi, "plait_runtime_v0"));
+  const plait_runtime *runtime = get();
+  below = plait::role<plait_allocator>(runtime, kDLCPU);
+  std::memcpy(&counting, below, below->h.size < sizeof counting ? below->h.size : sizeof counting);
+  counting.name = "test";
+  counting.alloc = count_alloc;
+  counting.free = count_free;
+  runtime->provide(runtime->thread(), "allocator", kDLCPU, &counting.h, nullptr, nullptr);
+}
+
+int64_t most_of_the_process() {  // resident bytes
+  std::ifstream file("/proc/self/status");
+  for (std::string line; std::getline(file, line);)
+    if (line.compare(0, 6, "VmHWM:") == 0) return std::atoll(line.c_str() + 6) * 1024;
+  return 0;
+}
+
+plait_run *opened(const char *path, const plait_run_settings &settings) {
+  plait_run *run = nullptr;
+  if (!plait_run_open(path, &settings, &run)) return run;
+  std::fprintf(stderr, "%s\n", plait_run_error(run));
+  std::exit(1);
+}
+
+void execute(plait_run *run, int times) {
+  int code = 0;
+  for (uint32_t i = 0; !code && i < plait_run_count(run, PLAIT_RUN_INPUT); i++) {
+    plait_run_tensor x{};
+    x.size = sizeof x;
+    code = plait_run_get(run, PLAIT_RUN_INPUT, i, &x);
+    const std::vector<char> zeros(x.nbytes);
+    if (!code) code = plait_run_set(run, PLAIT_RUN_INPUT, i, zeros.data(), x.nbytes, 0);
+  }
+  for (int i = 0; i < times && !code; i++) code = plait_run_execute(run);
+  if (!code) return;
+  std::fprintf(stderr, "%s\n", plait_run_error(run));
+  std::exit(1);
+}
+
+}  // namespace
+
+int main(int, char **argv) {
+  plait_run_settings settings{};
+  settings.size = sizeof settings;
+  settings.libraries = argv[1];
+  settings.threads = uint32_t(std::atoi(argv[4]));
+  plait_run *small = opened(argv[2], settings);
+  execute(small, 3);  // what a process takes for any graph
+  const std::string folders = argv[1];
+  count_allocations((folders.substr(0, folders.find(':')) + "/libplait_abi.so").c_str());
+
+  const int64_t before = most_of_the_process();
+  plait_run *run = opened(argv[3], settings);
+  int64_t told = 0;
+  if (std::strcmp(argv[5], "run") == 0)
+    execute(run, 4);
+  else
+    told = int64_t(plait_run_memory(run));
+  const int64_t taken = peak, grown = most_of_the_process() - before;
+  if (!told) told = int64_t(plait_run_memory(run));
+  std::printf("%lld %lld %lld\n", static_cast<long long>(told), static_cast<long long>(taken),
+              static_cast<long long>(grown));
+  plait_run_close(run);
+  plait_run_close(small);
+}
