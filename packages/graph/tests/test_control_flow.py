@@ -23,6 +23,9 @@ from c_interface import Run, load as load_library
 from same_bits import bits
 
 HERE = Path(__file__).parent
+ALLOCATIONS = [
+    HERE / "programs" / f"{name}.cpp" for name in ("allocations", "count_allocations")
+]
 
 
 def same_bits(one: Any, other: Any) -> bool:
@@ -228,7 +231,7 @@ def test_a_loop_allocates_nothing(
         return cond(x.sum() > 0, lambda x, y: (x[0], y), lambda x, y: (y[1], x * n), (x, y))
 
     export(function, (pc.ones(3, 3),), tmp_path / "file")
-    program = compiled("allocations", HERE / "programs" / "allocations.cpp")
+    program = compiled("allocations", *ALLOCATIONS)
     done = subprocess.run([program, tmp_path / "file", libraries], capture_output=True, text=True)
     assert (done.stderr, done.stdout) == ("", "0 1\n")
 

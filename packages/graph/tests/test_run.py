@@ -23,6 +23,9 @@ import plait_optim as optim
 from plait_graph import export, load
 
 HERE = Path(__file__).parent
+ALLOCATIONS = [
+    HERE / "programs" / f"{name}.cpp" for name in ("allocations", "count_allocations")
+]
 Save = Callable[..., Path]
 Load = Callable[[Path], tuple[dict[str, str], dict[str, Any]]]
 
@@ -133,7 +136,7 @@ def test_nothing_is_allocated_after_the_first_runs(
 ) -> None:
     if "-fsanitize" in os.environ.get("PLAIT_BUILD_FLAGS", ""):
         pytest.skip("the sanitizer has malloc")
-    program = compiled("allocations", HERE / "programs" / "allocations.cpp")
+    program = compiled("allocations", *ALLOCATIONS)
     done = subprocess.run([program, training_file, libraries], capture_output=True, text=True)
     assert (done.stderr, done.stdout) == ("", "0 1\n")
 
@@ -161,7 +164,7 @@ def test_nothing_is_allocated_by_a_step_of_an_optimizer(
 
     path = tmp_path / "step.safetensors"
     export(step, (pc.tensor([1, 2, 3]),), path, training=True)
-    program = compiled("allocations", HERE / "programs" / "allocations.cpp")
+    program = compiled("allocations", *ALLOCATIONS)
     for threads in ("1", "2"):
         command = [program, path, libraries, threads]
         done = subprocess.run(command, capture_output=True, text=True)
@@ -304,7 +307,53 @@ def test_a_memory_limit(command: Any, tmp_path: Path, save_tensors: Save) -> Non
     assert (done.returncode, done.stderr) == (0, "")
     done = command(path, tmp_path / "x.npy", "--memory", 1_000_000, "--threads", 1)
     assert done.returncode == 1
-    assert "4000000 bytes are requested; the memory limit is 1000000 bytes" in done.stderr
+    assert "it needs 4004000 bytes beside weights and inputs; the memory limit is 1000000" in (
+        done.stderr
+    )
+
+
+def test_a_memory_limit_counts_what_kernels_take(
+    command: Any, library: ctypes.CDLL, libraries: str, tmp_path: Path
+) -> None:
+    """The weights in the layout that the kernel reads, and its scratch memory."""
+    path, x = tmp_path / "f.safetensors", pc.randn(64, 512)
+    export(nn.Sequential(nn.Linear(512, 512), nn.Linear(512, 512)), (x,), path)
+    np.save(tmp_path / "x.npy", x.numpy())
+    run = c.Run(library, str(path), libraries)
+    told = run.memory()
+    run.close()
+    assert told > 4 * 512 * 512 * 4  # each weight twice
+    done = command(path, tmp_path / "x.npy", "-n", 3, "--memory", told, "--threads", 1)
+    assert (done.returncode, done.stderr) == (0, "")
+    done = command(path, tmp_path / "x.npy", "--memory", told - 1_000_000, "--threads", 1)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "bytes beside weights and inputs; the memory limit is" in done.stderr
+
+
+def test_to_ask_for_the_memory_changes_nothing(
+    library: ctypes.CDLL, libraries: str, tmp_path: Path, network: Network
+) -> None:
+    """Before and between steps of training, the steps are those without the question."""
+    path = tmp_path / "f.safetensors"
+    export(network.step, (network.x, network.target), path, training=True)
+    results = []
+    for asks in (False, True):
+        run = c.Run(library, str(path), libraries)
+        for i, t in enumerate((network.x, network.target)):
+            run.set(c.INPUT, i, t.numpy().tobytes())
+        result = []
+        for _ in range(3):
+            if asks:
+                assert run.memory() > 0
+            run.execute()
+            if asks:
+                assert run.memory() > 0
+            result.append(run.read(c.OUTPUT, 0))
+            result += [run.read(c.WEIGHT, i) for i in range(run.count(c.WEIGHT))]
+            result += [run.number(i) for i in range(run.count(c.NUMBER))]
+        results.append(result)
+        run.close()
+    assert results[0] == results[1]
 
 
 def test_missing_libraries_are_named(plait_run: Path, training_file: Path, tmp_path: Path) -> None:

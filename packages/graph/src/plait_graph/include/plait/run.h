@@ -79,8 +79,9 @@ typedef struct plait_run_settings {
    * libplait_run.so, and the one where its package is installed. It counts in the first call of a
    * process. */
   const char *libraries;
-  /** Bytes that the tensors and the scratch memory of all graphs of the process may take. An
-   * allocation beyond is an error. 0: as before; at first there is no limit. */
+  /** Bytes that the tensors and the scratch memory of all graphs of the process may take. The first
+   * ::plait_run_execute of a graph refuses to run if it needs more, as ::plait_run_memory tells it,
+   * and so is an allocation beyond an error. 0: as before; at first there is no limit. */
   uint64_t memory_limit;
   uint32_t threads; /**< of the process, with the calling one. 0: as before; at first one a core */
   uint32_t flags;   /**< PLAIT_RUN_MAP_WEIGHTS */
@@ -169,10 +170,10 @@ PLAIT_RUN_API int plait_run_set(plait_run *run, int kind, uint32_t index, const 
 
 /** Run the graph once. All inputs must be set.
  *
- * After the first run a graph whose shapes do not depend on values allocates no memory for tensors.
- * Exceptions: weights that stay the same are copied to a faster layout in the second run, without
- * PLAIT_RUN_MAP_WEIGHTS; a branch allocates when it is first chosen; an operator that has no kernel
- * of its own, such as "stack" or "roll", allocates what its parts compute and some short lists.
+ * After the first run a graph whose shapes do not depend on values allocates no memory. Exceptions:
+ * weights that stay the same are copied to a faster layout in the second run, without
+ * PLAIT_RUN_MAP_WEIGHTS; a branch allocates when it is first chosen; a library for matrix products
+ * (PLAIT_BLAS_LIBRARY) may allocate.
  *
  * A run of a training graph is one step: it changes weights and numbers. After an error there are
  * no outputs, and weights that the graph changes may have changed. */
@@ -190,10 +191,14 @@ PLAIT_RUN_API int plait_run_save(plait_run *run, const char *path);
  * @param nbytes their number */
 PLAIT_RUN_API int plait_run_save_memory(plait_run *run, const void **data, uint64_t *nbytes);
 
-/** Return an upper bound of the bytes of all tensors of the handle during a run: inputs, weights,
- * outputs and values in between. It is known before the first run. Not in it are values whose
- * shape depends on values, scratch memory of kernels, and the copies of weights in a faster layout,
- * which may take as much as the weights or more. 0 for a handle that was not opened. */
+/** Return the most bytes that a run takes at once: inputs, weights, outputs and values in between,
+ * scratch memory of kernels, and weights that kernels keep in a faster layout. Values for other
+ * sizes that the handle keeps are in it.
+ *
+ * It is known before the first run: the first call for the sizes that are set calls each kernel,
+ * once or twice, with zeros, which takes about as long as two runs and less memory than one. Not in
+ * it are values whose shape depends on values, and lists of the graph itself. 0 for a handle that
+ * was not opened, and after an error, such as of a memory limit; ::plait_run_error has the text. */
 PLAIT_RUN_API uint64_t plait_run_memory(const plait_run *run);
 
 #ifdef __cplusplus
