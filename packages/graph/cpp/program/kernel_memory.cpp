@@ -1,6 +1,7 @@
 // What kernels allocate beside the tensors of a graph: scratch memory, and weights in the layout in
 // which a kernel reads them, which it keeps from the second call on (docs/design/0028). It depends
-// on shapes, and is measured: each kernel is called with zeros.
+// on shapes, and is measured: each kernel is called with zeros, and square matrices with ones on
+// their diagonal, which have an inverse.
 #include <algorithm>
 #include <cstring>
 
@@ -33,6 +34,22 @@ class SameNumbers {
   uint64_t offset_ = 0;
 };
 
+template <class T>
+void add_diagonals(const plait_tensor *t) {
+  const int64_t n = t->dl.shape[t->dl.ndim - 1];
+  T *begin = static_cast<T *>(t->dl.data);
+  for (int64_t i = 0; i < numel(t); i++)
+    if (i / n % n == i % n) begin[i] = 1;
+}
+
+// Only where elements lie in C order.
+void fill(const plait_tensor *t) {
+  const int32_t d = t->dl.ndim;
+  if (d < 2 || t->dl.shape[d - 1] != t->dl.shape[d - 2] || !is_contiguous(t)) return;
+  if (same(t->dl.dtype, dtype::float32)) add_diagonals<float>(t);
+  if (same(t->dl.dtype, dtype::float64)) add_diagonals<double>(t);
+}
+
 }  // namespace
 
 class Program::KernelMeasure {
@@ -42,7 +59,7 @@ class Program::KernelMeasure {
   void measure_all() {
     p_.is_bound_ = false;  // nodes point to other tensors afterwards
     for (Node &n : p_.nodes_) {
-      if (!n.runs || n.allocates || n.group >= 0) continue;
+      if (!n.runs || n.group >= 0) continue;
       if (n.regions)
         for (Program *region : {n.regions->first.get(), n.regions->second.get()}) {
           KernelMeasure inner(thread_, region);
@@ -55,7 +72,7 @@ class Program::KernelMeasure {
   }
   uint64_t total() const {
     const int64_t later = kept_ > most_kept_bytes ? std::max(first_, later_) : later_;
-    return uint64_t(std::max(first_, std::min(kept_, most_kept_bytes) + later));
+    return uint64_t(held_ + std::max(first_, std::min(kept_, most_kept_bytes) + later));
   }
 
  private:
@@ -63,24 +80,26 @@ class Program::KernelMeasure {
     first_ = std::max(first_, inner.first_);
     later_ = std::max(later_, inner.later_);
     kept_ += inner.kept_;
+    held_ = std::max(held_, inner.held_);
   }
 
   const Memory &memory_of(int32_t value) const {
     return p_.memories_[size_t(p_.values_[size_t(value)].memory)];
   }
 
-  // Not what runs on a device, nor the step of an optimizer, whose zeros would take as much memory
+  // Not what runs on a device, or whose operands' shapes depend on values; nor the step of an optimizer, whose zeros would take as much memory
   // as the weights do; it needs none of its own.
   bool is_measurable(const Node &n) const {
     bool is_measurable = true;
     uint64_t written = 0;
     const auto see = [&](int32_t v) {
-      is_measurable &= p_.values_[size_t(v)].type.device.device_type == kDLCPU;
+      const Value &value = p_.values_[size_t(v)];
+      is_measurable &= value.memory >= 0 && value.type.device.device_type == kDLCPU;
     };
     for (const Slot &slot : n.slots) see(slot.value);
     for (const auto &values : n.results)
       for (const int32_t v : values)
-        if (v >= 0) see(v);
+        if (v >= 0 && !n.allocates) see(v);
     p_.each_written(n, [&](int32_t m) {
       if (p_.memories_[size_t(m)].where == Where::weight) written += p_.memories_[size_t(m)].nbytes;
     });
@@ -115,6 +134,7 @@ class Program::KernelMeasure {
     check(runtime->tensor_on(thread_, storage.get(), begin, v.type.dtype,
                              int32_t(v.type.shape.size()), v.type.shape.data(),
                              v.type.strides.data(), result.out()));
+    if (!weight) fill(result.get());
     return result;
   }
 
@@ -136,39 +156,63 @@ class Program::KernelMeasure {
         may_keep = true;
     };
     for (const Slot &slot : n.slots) stand_for(slot.at, slot.value);
-    if (n.form == PLAIT_FUNCTION)
+    if (n.form == PLAIT_FUNCTION && !n.allocates)
       for (size_t i = 0; i < n.results.size(); i++) {
         n.out[i].tag = PLAIT_TENSOR;
         stand_for(&n.out[i].u.t, n.results[i][0]);
       }
     p_.set_numbers(n);
     int64_t live = 0, peak = call(n, &live);
-    first_ = std::max(first_, peak);
+    first_ = std::max(first_, peak - (n.allocates ? live : 0));
+    if (n.allocates) held_ += live;
     if (may_keep) {
       for (plait_storage *storage : computed) runtime->touched(storage);
       peak = call(n, &live);
     }
     later_ = std::max(later_, peak - live);
-    kept_ += live;
+    if (!n.allocates) kept_ += live;
   }
 
-  // The most bytes that the call allocates, and those that it keeps. Zeros may be an error to it.
+  // The most bytes that the call allocates, and those that it keeps, or has in new results. Zeros
+  // may be an error to it.
   int64_t call(Node &n, int64_t *live) {
     const MemoryRecord record;
+    *live = 0;
     try {
-      p_.call_node(thread_, n);
+      if (n.allocates)
+        call_for_new(n, record, live);
+      else
+        p_.call_node(thread_, n);
     } catch (const Error &error) {
       if (error.status == PLAIT_MEMORY_ERROR) throw;
       runtime->clear(thread_);
     }
-    *live = record.live();
+    if (!n.allocates) *live = record.live();
     return record.peak();
+  }
+
+  void call_for_new(Node &n, const MemoryRecord &record, int64_t *live) {
+    plait_call c{};
+    c.size = sizeof c;
+    c.n_in = n.op->n_args;
+    c.n_out = n.op->n_results;
+    c.op = n.op;
+    c.in = n.in.data();
+    c.out = n.out.data();
+    c.thread = thread_;
+    c.form = n.form;
+    if (n.form == PLAIT_FUNCTION) std::fill(n.out.begin(), n.out.end(), none());
+    check(runtime->call(&c));
+    *live = record.live();
+    if (n.form == PLAIT_FUNCTION)
+      for (plait_value &v : n.out) runtime->release_value(&v);
   }
 
   plait_thread *thread_;
   Program &p_;
-  // the most that is allocated during a node, in the first run and in a later one; kept bytes
-  int64_t first_ = 0, later_ = 0, kept_ = 0;
+  // the most that is allocated during a node, in the first run and in a later one; bytes that are
+  // kept from run to run, and to the end of a run
+  int64_t first_ = 0, later_ = 0, kept_ = 0, held_ = 0;
 };
 
 uint64_t Program::kernel_bytes(plait_thread *thread) {
