@@ -93,8 +93,9 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
         command = compiler or ["cc" if standard == "c99" else "c++"]
         command += [f"-std={standard}", "-O1", "-g", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
         command += os.environ.get("PLAIT_BUILD_FLAGS", "").split()
-        command += [f"-I{graph['include']}", f"-I{HERE.parent / 'cpp'}", *map(str, sources)]
-        command += [graph["libplait_run.so"], f"-Wl,-rpath,{graph['lib']}", "-pthread"]
+        folders = [graph["include"], plait_abi.paths("plait_abi")["include"], HERE.parent / "cpp"]
+        command += [*(f"-I{folder}" for folder in folders), *map(str, sources)]
+        command += [graph["libplait_run.so"], f"-Wl,-rpath,{graph['lib']}", "-pthread", "-ldl"]
         out = folder / name
         subprocess.run([*command, "-o", str(out)], check=True)
         return out

@@ -23,9 +23,7 @@ from c_interface import Run, load as load_library
 from same_bits import bits
 
 HERE = Path(__file__).parent
-ALLOCATIONS = [
-    HERE / "programs" / f"{name}.cpp" for name in ("allocations", "count_allocations")
-]
+ALLOCATIONS = [HERE / "programs" / f"{name}.cpp" for name in ("allocations", "count_allocations")]
 
 
 def same_bits(one: Any, other: Any) -> bool:

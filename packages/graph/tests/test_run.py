@@ -23,9 +23,7 @@ import plait_optim as optim
 from plait_graph import export, load
 
 HERE = Path(__file__).parent
-ALLOCATIONS = [
-    HERE / "programs" / f"{name}.cpp" for name in ("allocations", "count_allocations")
-]
+ALLOCATIONS = [HERE / "programs" / f"{name}.cpp" for name in ("allocations", "count_allocations")]
 Save = Callable[..., Path]
 Load = Callable[[Path], tuple[dict[str, str], dict[str, Any]]]
 
