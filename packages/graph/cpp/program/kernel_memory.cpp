@@ -87,8 +87,8 @@ class Program::KernelMeasure {
     return p_.memories_[size_t(p_.values_[size_t(value)].memory)];
   }
 
-  // Not what runs on a device, or whose operands' shapes depend on values; nor the step of an optimizer, whose zeros would take as much memory
-  // as the weights do; it needs none of its own.
+  // Not what runs on a device, or whose operands' shapes depend on values; nor the step of an
+  // optimizer, whose zeros would take as much memory as the weights do; it needs none of its own.
   bool is_measurable(const Node &n) const {
     bool is_measurable = true;
     uint64_t written = 0;
@@ -123,8 +123,7 @@ class Program::KernelMeasure {
       storage = Ref<plait_storage>::share(weight->storage);
     } else {
       MemoryRecord record;
-      if (weight)
-        record.lend(static_cast<char *>(weight->dl.data) + v.offset + below, nbytes);
+      if (weight) record.lend(static_cast<char *>(weight->dl.data) + v.offset + below, nbytes);
       check(runtime->storage_new(thread_, v.type.device, nbytes, storage.out()));
       if (!weight) std::memset(storage->data, 0, nbytes);
     }

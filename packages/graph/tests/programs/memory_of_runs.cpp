@@ -1,8 +1,9 @@
-// What plait_run_memory tells of graphs, and what their runs take: bytes of the allocator, and of the
-// process. Arguments: the folders of libraries, a small graph, the number of threads. Standard input
-// has the names of files, a line each: the graph in NAME, its inputs in NAME.0, NAME.1 and so on;
-// without such a file an input is zeros. A line of the output has the name, "fixed" or "varying"
-// shapes, what is told, what the question took, what three runs took, and the growth of the process.
+// What plait_run_memory tells of graphs, and what their runs take: bytes of the allocator, and of
+// the process. Arguments: the folders of libraries, a small graph, the number of threads. Standard
+// input has the names of files, a line each: the graph in NAME, its inputs in NAME.0, NAME.1 and so
+// on; without such a file an input is zeros. A line of the output has the name, "fixed" or
+// "varying" shapes, what is told, what the question took, what three runs took, and the growth of
+// the process.
 #include <dlfcn.h>
 #include <plait/run.h>
 
