@@ -424,6 +424,43 @@ def test_entries_are_counted_and_found(run: Any) -> None:
     assert run.memory() >= 36
 
 
+@pytest.mark.parametrize("dynamic", [None, {0: {0: "n"}}], ids=["fixed", "free size"])
+def test_the_seed_is_a_number(
+    library: ctypes.CDLL, libraries: str, command: Any, tmp_path: Path, dynamic: Any
+) -> None:
+    path, x = tmp_path / "dropout.safetensors", pc.ones(6, 5)
+    export(lambda x: nn.functional.dropout(x, 0.5) + pc.rand(5), (x,), path, dynamic=dynamic)
+    pc.manual_seed(7)
+    in_python = load(path)
+    expected = [in_python(x).numpy() for _ in range(2)]
+    run = c.Run(library, str(path), libraries)
+    seed = run.find(c.NUMBER, "generator.seed")
+    assert seed == run.count(c.NUMBER) - 1 == (dynamic is not None)
+    assert run.get(c.NUMBER, seed).name == b"generator.seed"
+    run.set(c.INPUT, 0, x.numpy().tobytes())
+    for _ in range(2):
+        run.set_number(seed, 7)
+        assert run.number(seed) == 7
+        for each in expected:
+            run.execute()
+            assert np.array_equal(floats(run.read(c.OUTPUT, 0)), each)
+    with pytest.raises(c.RunError, match=r'"generator\.seed" must not be negative, got -1'):
+        run.set_number(seed, -1)
+    with pytest.raises(c.RunError, match=r'"generator\.seed" is an integer, got 0\.5'):
+        run.set_number(seed, 0.5)
+    run.save(str(path))
+    run.close()
+    assert "generator.seed" not in path.read_bytes().decode(errors="replace")
+    np.save(tmp_path / "x.npy", x.numpy())
+    words = path, tmp_path / "x.npy", "-o", tmp_path / "y.npy", "--number", "generator.seed=7"
+    assert command(*words).stderr == ""
+    assert np.array_equal(np.load(tmp_path / "y.npy"), expected[0])
+
+
+def test_a_graph_that_does_not_draw_has_no_seed(run: Any) -> None:
+    assert run.find(c.NUMBER, "generator.seed") == -1 and run.count(c.NUMBER) == 2
+
+
 def test_steps_and_numbers(run: Any) -> None:
     run.set(c.INPUT, 0, bytes_of([1, 1, 1]))
     run.execute()

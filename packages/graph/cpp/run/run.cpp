@@ -27,6 +27,7 @@ struct plait_run {
   std::unique_ptr<graph::SizedProgram> sized;
   graph::Program *program = nullptr;  // of `sized`, for its sizes
   bool has_other_sizes = false;       // since `program` was asked for
+  bool draws = false;                 // random numbers
   std::vector<Tensor> inputs, outputs;
   std::vector<bool> is_borrowed;      // by input
   std::vector<plait_tensor *> list;   // of the inputs
@@ -101,7 +102,19 @@ const char *describe(int kind) {
   }
 }
 
-// Behind the numbers of a graph stand its free sizes.
+// The number that is the seed of the default generators; no name of a graph has this form.
+constexpr char kSeedNumber[] = "generator.seed";
+const std::string &seed_name() {
+  static const std::string name = kSeedNumber;
+  return name;
+}
+
+// The numbers of a graph that come before the seed: its own, then its free sizes.
+size_t count_numbers(const plait_run &run) {
+  return run.program->numbers().size() + run.sized->sizes().size();
+}
+
+// Behind the numbers of a graph stand its free sizes, then the seed if it draws random numbers.
 const std::string &name_at(const plait_run &run, int kind, size_t i) {
   Program &program = *run.program;
   switch (kind) {
@@ -110,18 +123,19 @@ const std::string &name_at(const plait_run &run, int kind, size_t i) {
     case PLAIT_RUN_WEIGHT: return program.weight_names()[i];
     default: {
       const size_t n = program.numbers().size();
-      return i < n ? program.numbers()[i].name : run.sized->sizes()[i - n].name;
+      if (i < n) return program.numbers()[i].name;
+      return i < count_numbers(run) ? run.sized->sizes()[i - n].name : seed_name();
     }
   }
 }
 
 size_t count(const plait_run &run, int kind) {
-  Program &program = *run.program;
+  const Program &program = *run.program;
   switch (kind) {
     case PLAIT_RUN_INPUT: return program.n_inputs();
     case PLAIT_RUN_OUTPUT: return program.output_names().size();
     case PLAIT_RUN_WEIGHT: return program.n_weights();
-    case PLAIT_RUN_NUMBER: return program.numbers().size() + run.sized->sizes().size();
+    case PLAIT_RUN_NUMBER: return count_numbers(run) + run.draws;
     default: return 0;
   }
 }
@@ -331,7 +345,8 @@ void load_file(plait_run *run, std::unique_ptr<ByteSource> source,
   sized->bind(thread, weights);
   run->inputs.resize(program->n_inputs());
   run->list.resize(program->n_inputs());
-  run->numbers.resize(program->numbers().size() + sized->sizes().size());
+  run->draws = program->draws() && role<plait_rng>(runtime);
+  run->numbers.resize(program->numbers().size() + sized->sizes().size() + run->draws);
   run->is_borrowed.resize(program->n_inputs());
   run->copies.resize(program->n_weights() + program->n_inputs() + program->output_names().size());
   for (const auto &[key, value] : file.texts())
@@ -419,7 +434,31 @@ Tensor on_host(plait_run *run, int kind, uint32_t i, const Tensor &tensor) {
   return copy;
 }
 
+// Calls f with the default generator of each device that the graph uses.
+template <class F>
+void each_generator(const Program &program, F &&f) {
+  const auto *rng = role<plait_rng>(runtime);
+  const bool has_devices = PLAIT_HAS(plait_rng, rng, device_generator);
+  f(rng, rng->default_generator(rng->ctx));
+  for (const DLDevice device : program.devices())
+    if (!is_cpu(device) && has_devices) f(rng, rng->device_generator(rng->ctx, device));
+}
+
+// Begins the streams of a seed, as manual_seed does in Python.
+void set_seed(const Program &program, uint64_t seed) {
+  each_generator(program, [&](const plait_rng *rng, plait_generator *g) {
+    g->seed = seed;
+    __atomic_store_n(&g->offset, 0, __ATOMIC_RELEASE);
+    if (PLAIT_HAS(plait_rng, rng, state_size))
+      check(rng->set_seed(rng->ctx, runtime->thread(), g, seed));
+  });
+}
+
 double number_of(const plait_run &run, uint32_t i) {
+  if (i >= count_numbers(run)) {
+    const auto *rng = role<plait_rng>(runtime);
+    return double(rng->default_generator(rng->ctx)->seed);
+  }
   const std::vector<Number> &numbers = run.program->numbers();
   if (i >= numbers.size()) return double(run.sized->sizes()[i - numbers.size()].value);
   return numbers[i].is_integer ? double(numbers[i].integer) : numbers[i].real;
@@ -432,10 +471,14 @@ void set_number(plait_run *run, uint32_t i, double value) {
          "plait_run_set: the number " + quote(name_at(*run, PLAIT_RUN_NUMBER, i)) + text);
   };
   if (!(value > -1.7e308 && value < 1.7e308)) refuse(" must be finite");
-  const bool is_size = i >= numbers.size();
+  const bool is_size = i >= numbers.size(), is_seed = i >= count_numbers(*run);
   const auto whole = value > -9e18 && value < 9e18 ? int64_t(value) : 0;
   if ((is_size || numbers[i].is_integer) && double(whole) != value)
     refuse(" is an integer, got " + std::to_string(value));
+  if (is_seed) {
+    if (whole < 0) refuse(" must not be negative, got " + std::to_string(whole));
+    return set_seed(*run->program, uint64_t(whole));
+  }
   if (is_size) {
     run->sized->set_size(runtime->thread(), i - numbers.size(), whole);
     run->has_other_sizes = true;

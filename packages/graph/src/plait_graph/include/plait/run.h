@@ -20,6 +20,18 @@
  * that was saved for training computes gradients and changes its weights at each run. Sizes that
  * the graph has free, such as the number of rows of a batch, are numbers too, behind the others.
  *
+ * A graph that draws random numbers, as dropout does, has one more number, the last one: its name
+ * is "generator.seed". To set it begins the stream of this seed, as manual_seed() does in Python:
+ *
+ * ```c
+ * double seed = 7;
+ * plait_run_set(run, PLAIT_RUN_NUMBER, plait_run_find(run, PLAIT_RUN_NUMBER, "generator.seed"),
+ *               &seed, sizeof seed, 0);
+ * ```
+ *
+ * The generator belongs to the process: all handles draw from it. Until a seed is set, it has a
+ * random one. Files do not keep it.
+ *
  * A file is only data: to open it executes nothing of it, and a damaged or forged one is an error.
  * To run it costs the time and memory that its author chose: a loop runs until its condition is
  * false, and nothing stops it from outside.
@@ -157,7 +169,7 @@ enum {
  * which the call then sets.
  *
  * A number, such as a learning rate, is a `double`. One that is an integer in the graph takes only
- * whole values. A free size changes the shapes that ::plait_run_get gives. An input that had
+ * whole values; a seed is a whole value from 0 on. A free size changes the shapes that ::plait_run_get gives. An input that had
  * another shape is no longer set, and outputs are gone. Sizes may be set one after the other:
  * whether they fit together is checked at the next call of another kind. What was planned for
  * sizes is kept, for the last eight.
