@@ -103,6 +103,69 @@ def test_files(torch: Any, model: Any, tmp_path: pathlib.Path) -> None:
     assert torch.equal(torch.export.load(path)(x, torch.zeros(5, 3)), x)
 
 
+def test_modules_of_fixed_sizes_refuse_others(torch: Any, model: Any) -> None:
+    module = torch.export.export(model.eval(), (torch.ones(5, 3),)).module()
+    for mode in (torch.no_grad, torch.enable_grad):
+        with mode(), pytest.raises(ValueError, match=r"the input x is .*\(2, 3\)"):
+            module(torch.ones(2, 3))
+
+
+def test_extra_files(torch: Any, tmp_path: pathlib.Path) -> None:
+    program = torch.export.export(torch.nn.ReLU(), (torch.ones(2),))
+    path, found = tmp_path / "relu.safetensors", {"a.txt": "", "b": ""}
+    torch.export.save(program, path, extra_files={"a.txt": "more", "b": "é".encode()})
+    torch.export.load(path, extra_files=found)
+    assert found == {"a.txt": "more", "b": "é"}
+    with pytest.raises(RuntimeError, match="the file has no extra file 'c'"):
+        torch.export.load(path, extra_files={"c": ""})
+    torch.export.save(program, path)
+    with pytest.raises(RuntimeError, match=r"the file has no extra file 'a\.txt'"):
+        torch.export.load(path, extra_files=found)
+
+
+def test_graph_modules_call_operators_of_pytorch(torch: Any, model: Any) -> None:
+    x, other = torch.randn(5, 3), torch.randn(5, 3)
+    for mode in (model.train, model.eval):
+        mode()
+        program = torch.export.export(model, (x,))
+        graph_module = program.graph_module
+        assert isinstance(graph_module, torch.fx.GraphModule)
+        assert graph_module is program.graph_module
+        signature, nodes = program.graph_signature, list(graph_module.graph.nodes)
+        names = [spec.arg.name for spec in signature.input_specs]
+        assert [node.name for node in nodes if node.op == "placeholder"] == names
+        assert {node.op for node in nodes} == {"placeholder", "call_function", "output"}
+        targets = [node.target for node in nodes]
+        assert torch.ops.aten.linear.default in targets and "aten.linear" in graph_module.code
+        linear = nodes[targets.index(torch.ops.aten.linear.default)]
+        assert tuple(linear.meta["val"].shape) == (5, 4)
+        state = [program.state_dict[name].clone() for name in program.state_dict]
+        given = [*state, *program.constants.values(), other]
+        with torch.no_grad():
+            *changed, y, total, same = graph_module(*given)
+            expected = model(other)
+        assert len(changed) == len(signature.buffers_to_mutate)
+        for name, value in zip(signature.buffers_to_mutate.values(), changed, strict=True):
+            assert torch.equal(value, dict(model.named_buffers())[name])
+        assert torch.equal(y, expected["y"]) and torch.equal(same, expected["rest"][1])
+        assert torch.equal(total, expected["rest"][0])
+
+
+def test_graph_modules_of_results_that_are_lists(torch: Any) -> None:
+    class Parts(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def forward(self, x: Any) -> Any:
+            first, second = x.split(2)
+            values, indices = torch.cat([second, first]).max(1)
+            return values * 2, indices
+
+    x = torch.randn(4, 3)
+    graph_module = torch.export.export(Parts(), (x,)).graph_module
+    for got, expected in zip(graph_module(x), Parts()(x), strict=True):
+        assert torch.equal(got, expected)
+    text = graph_module.print_readable(print_output=False)
+    assert "aten.cat" in text and "operator.getitem" in text or "[0]" in text
+
+
 def test_free_sizes_are_those_of_graphs(torch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[Any] = []
     real = graph.export
@@ -136,8 +199,9 @@ def test_refusals(torch: Any, model: Any, tmp_path: pathlib.Path) -> None:
         export(model, x)
     with pytest.raises(ValueError, match="a tensor is an argument twice"):
         export(model, (x,), {"more": {"z": x}})
-    with pytest.raises(NotImplementedError, match="graph is no code of Python"):
-        export(model, (x,)).graph_module  # noqa: B018
+    program = export(torch.nn.ReLU(), (x,), dynamic_shapes=((torch.export.Dim.AUTO, None),))
+    with pytest.raises(NotImplementedError, match=r"graph_module: a graph with free sizes"):
+        program.graph_module  # noqa: B018
     with pytest.raises(ValueError, match="must be an identifier"):
         torch.export.Dim("a b")
     with zipfile.ZipFile(path, "w") as archive:

@@ -36,7 +36,7 @@ exporting = threading.local()  # `now` is True during `torch.export.export`
 _COMPILING = ("cudagraphs", "inductor")
 # of these PyTorch says that they run operators one by one
 _EAGER = ("eager", "eager_noexcept", "aot_eager", "aot_eager_decomp_partition")
-_MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+_MODES = ("default", "lite", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 
 
 def _is_there() -> bool:

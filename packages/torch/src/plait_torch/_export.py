@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 import inspect
 import io
 import json
@@ -33,6 +34,7 @@ __all__ = [
 ]
 
 _KEY = "torch.export"  # of the interface in a file's metadata
+_EXTRA_KEY = "torch.export.extra_files"  # of a dict of texts by name
 
 
 class InputKind(enum.Enum):
@@ -284,6 +286,9 @@ class ExportedProgram:
         else:
             from plait_graph.interpreter import run_graph
 
+            if not self.graph.sizes:
+                for value, tensor in zip(self.graph.inputs, tensors, strict=True):
+                    _check_input(value, tensor)
             results = run_graph(self.graph, tensors, {**self.constants, **weights})
         return tree_unflatten(results, self._interface.outputs)
 
@@ -308,16 +313,27 @@ class ExportedProgram:
         """Yield the buffers that the graph reads."""
         yield from (each for _, each in self.named_buffers())
 
-    @property
+    @functools.cached_property
     def graph_module(self) -> Any:
-        """Raise: a graph is `graph`, and is no code of Python."""
-        raise NotImplementedError(
-            "ExportedProgram.graph_module: plait's graph is no code of Python; use `graph`, whose "
-            "`nodes` have `op`, `args` and `outputs`, and `module()`, which runs it"
-        )
+        """The graph as a `torch.fx.GraphModule`, whose nodes call ``torch.ops.aten``.
+
+        It gets parameters, buffers, constants and inputs in the order of `graph_signature`. With
+        free sizes, branches or loops it raises NotImplementedError.
+        """
+        from plait_torch._exported_graph import graph_module_of
+
+        return graph_module_of(self)
 
     def __str__(self) -> str:
         return f"ExportedProgram:\n{self.graph}\nGraph signature: {self.graph_signature}"
+
+
+def _check_input(value: Any, tensor: Any) -> None:
+    if tuple(tensor.shape) != value.shape:
+        raise ValueError(
+            f"ExportedProgram: the input {value.name} is of shape {tuple(tensor.shape)}; the graph "
+            f"is for {value.shape}. `dynamic_shapes` of torch.export.export leaves sizes free"
+        )
 
 
 class _Unlifted(plait.nn.Module):
@@ -488,8 +504,13 @@ def save(
     The file is one of safetensors, as `plait_graph.export` writes it, and not PyTorch's archive:
     PyTorch cannot read it; ``plait/run.h`` runs it from C.
 
+    Args:
+        ep: the program.
+        f: the path, or the object.
+        extra_files: texts by name, or their bytes in UTF-8, which `load` gives back.
+        options: have no effect.
+
     Raises:
-        NotImplementedError: with ``extra_files``.
         TypeError: if a part of the arguments cannot be written as text.
 
     Example:
@@ -501,9 +522,14 @@ def save(
         >>> load(path).module()(plait.tensor([-1.0, 2.0]))
         tensor([0., 2.])
     """
-    if extra_files:
-        raise NotImplementedError("torch.export.save: `extra_files`: write them beside the file")
     ep._run.metadata[_KEY] = ep._interface.to_json()
+    texts = {
+        str(name): text.decode() if isinstance(text, bytes) else str(text)
+        for name, text in (extra_files or {}).items()
+    }
+    ep._run.metadata.pop(_EXTRA_KEY, None)
+    if texts:
+        ep._run.metadata[_EXTRA_KEY] = json.dumps(texts)
     if isinstance(f, (str, os.PathLike)):
         ep._run.save(f)
         return
@@ -517,25 +543,36 @@ def save(
 def load(
     f: str | os.PathLike[str] | io.IOBase,
     *,
-    extra_files: Mapping[str, Any] | None = None,
+    extra_files: dict[str, Any] | None = None,
     expected_opset_version: Any = None,
 ) -> ExportedProgram:
     """Read a program that `save` or `plait_graph.export` wrote. Nothing of the file is executed.
 
+    Args:
+        f: the path, or an object with ``read``.
+        extra_files: a dict whose keys get the texts that `save` got under these names.
+        expected_opset_version: has no effect.
+
     Raises:
-        NotImplementedError: with ``extra_files``.
+        RuntimeError: if the file has no text of such a name.
         ValueError: if the file is damaged, has no graph, or is an archive of PyTorch (``.pt2``).
     """
-    if extra_files:
-        raise NotImplementedError("torch.export.load: `extra_files`: files of plait have none")
     graphs = _graphs()
     if isinstance(f, (str, os.PathLike)):
-        return _loaded(graphs.load, os.fspath(f))
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "program")
-        with open(path, "wb") as file:
-            file.write(f.read())
-        return _loaded(graphs.load, path)
+        program = _loaded(graphs.load, os.fspath(f))
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "program")
+            with open(path, "wb") as file:
+                file.write(f.read())
+            program = _loaded(graphs.load, path)
+    if extra_files:
+        texts = json.loads(program._run.metadata.get(_EXTRA_KEY, "{}"))
+        for name in extra_files:
+            if name not in texts:
+                raise RuntimeError(f"torch.export.load: the file has no extra file {name!r}")
+            extra_files[name] = texts[name]
+    return program
 
 
 def _loaded(read: Callable[[str], Any], path: str) -> ExportedProgram:
