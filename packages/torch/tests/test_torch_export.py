@@ -162,8 +162,7 @@ def test_graph_modules_of_results_that_are_lists(torch: Any) -> None:
     graph_module = torch.export.export(Parts(), (x,)).graph_module
     for got, expected in zip(graph_module(x), Parts()(x), strict=True):
         assert torch.equal(got, expected)
-    text = graph_module.print_readable(print_output=False)
-    assert "aten.cat" in text and "operator.getitem" in text or "[0]" in text
+    assert "aten.cat" in graph_module.print_readable(print_output=False)
 
 
 def test_free_sizes_are_those_of_graphs(torch: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -110,9 +110,9 @@ def graph_module_of(program: ExportedProgram) -> GraphModule:
         tensors[value] = writer.placeholder(spec.arg.name, value)
     for node in graph.nodes:
         args = tuple(_with_tensors(each, tensors) for each in node.args)
-        results = run_node(node, tensors)
-        writer.call(node, args, results)
-        tensors.update(results_of(node, results))
+        made = run_node(node, tensors)
+        writer.call(node, args, made)
+        tensors.update(results_of(node, made))
     written = [
         tensors[weights[name]] for name in program.graph_signature.buffers_to_mutate.values()
     ]
