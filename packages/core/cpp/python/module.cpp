@@ -135,8 +135,12 @@ bool is_weight_cache_enabled() {
   return !(*state.runtime->settings & plait::core::kPackWeightsAnew);
 }
 
-// Whether a layer sees every call of this thread, such as one that records them.
-bool calls_are_watched() { return state.runtime->thread()->included != 0; }
+// Whether a layer sees every call of this thread and must see what caches would spare, such as one
+// that records them.
+bool calls_are_watched() {
+  const uint64_t caches = __atomic_load_n(&batched.layers_of_caches, __ATOMIC_RELAXED);
+  return (state.runtime->thread()->included & ~caches) != 0;
+}
 
 // Where each tensor's elements lie, and the version of their storage; zeros for None. None where
 // nothing may be kept of one of them.

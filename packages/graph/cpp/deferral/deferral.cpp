@@ -19,9 +19,13 @@ thread_local std::shared_ptr<Deferral> current;
 // Whether a thread defers calls: one does at a time, as another could read what waits in it.
 std::atomic<bool> is_taken{false};
 
-// What threads defer at this moment.
-auto &all_mutex = *new std::mutex;
-auto &all = *new std::vector<std::shared_ptr<Deferral>>;
+// What defers calls, of the thread that does so now; NULL before the first one.
+auto &last_mutex = *new std::mutex;
+auto &last = *new std::shared_ptr<Deferral>;
+std::shared_ptr<Deferral> last_deferral() {
+  const std::lock_guard<std::mutex> lock(last_mutex);
+  return last;
+}
 
 // Results that nobody holds are given back each time when so many bytes are new.
 constexpr uint64_t most_new_bytes = uint64_t(64) << 20;
@@ -44,19 +48,12 @@ class Below {
 
 // Calls of threads that defer nothing, on tensors that wait for the calls of another one.
 plait_status flush_others(plait_call *c) {
-  std::vector<std::shared_ptr<Deferral>> others;
-  {
-    const std::lock_guard<std::mutex> lock(all_mutex);
-    others = all;
-  }
-  for (const auto &each : others) {
-    bool waits = false;
+  const std::shared_ptr<Deferral> d = last_deferral();
+  bool waits = false;
+  if (d)
     plait::graph::each_tensor(
-        c, [&](const plait_tensor *t) { waits = waits || each->is_pending(t->storage); });
-    const plait_status s = waits ? each->flush(c->thread) : plait_status(PLAIT_OK);
-    if (s < 0) return s;
-  }
-  return PLAIT_OK;
+        c, [&](const plait_tensor *t) { waits = waits || d->is_pending(t->storage); });
+  return waits ? d->flush(c->thread) : plait_status(PLAIT_OK);
 }
 
 plait_status layer(plait_call *c) {
@@ -104,7 +101,20 @@ void Deferral::Storage::let_go() {
   held = Ref<plait_storage>();
 }
 
-Deferral::Deferral(plait_thread *thread, Trie *trie) : thread_(thread), trie_(trie) { restart(); }
+void Deferral::begin(plait_thread *thread, Trie *trie) {
+  const Lock lock(&mutex_);
+  thread_ = thread;
+  trie_ = trie;
+  restart();
+}
+
+plait_status Deferral::end() {
+  const Lock lock(&mutex_);
+  const plait_status s = flush(thread_);
+  root_ = at_ = begin_ = nullptr;
+  truncate(0, 0);
+  return s;
+}
 
 void Deferral::restart() {
   root_ = at_ = begin_ = trie_->root(thread_);
@@ -299,9 +309,12 @@ bool start_deferral(plait_thread *thread, Trie *trie) {
                                nullptr));
       deferral_layer = uint64_t(1) << bit;
     }
-    current = std::make_shared<Deferral>(thread, trie);
-    const std::lock_guard<std::mutex> lock(all_mutex);
-    all.push_back(current);
+    {
+      const std::lock_guard<std::mutex> lock(last_mutex);
+      if (!last) last = std::make_shared<Deferral>();
+      current = last;
+    }
+    current->begin(thread, trie);
     return PLAIT_OK;
   };
   if (border(thread, "compile", begin) < 0) {
@@ -314,33 +327,24 @@ bool start_deferral(plait_thread *thread, Trie *trie) {
   return true;
 }
 
+uint64_t layer_of_deferral() { return deferral_layer; }
+
 plait_status stop_deferral(plait_thread *thread) {
   const std::shared_ptr<Deferral> d = std::move(current);
   current = nullptr;
   thread->included &= ~deferral_layer;
-  const plait_status s = d->flush(thread);
-  {
-    const std::lock_guard<std::mutex> lock(all_mutex);
-    all.erase(std::remove(all.begin(), all.end(), d), all.end());
-  }
+  const plait_status s = d->end();
   is_taken = false;
   return s;
 }
 
 plait_status flush_before_read(plait_thread *thread, const plait_tensor *t) {
   if (!(__atomic_load_n(&t->storage->flags, __ATOMIC_RELAXED) & storage_waits)) return PLAIT_OK;
-  std::vector<std::shared_ptr<Deferral>> some;
-  {
-    const std::lock_guard<std::mutex> lock(all_mutex);
-    some = all;
-  }
-  for (const auto &each : some) {
-    if (!each->is_pending(t->storage)) continue;
-    const plait_status s = each->flush(thread);
-    if (s < 0) return s;
-    if (each == current) each->restart();
-  }
-  return PLAIT_OK;
+  const std::shared_ptr<Deferral> d = last_deferral();
+  if (!d || !d->is_pending(t->storage)) return PLAIT_OK;
+  const plait_status s = d->flush(thread);
+  if (s >= 0 && d == current) d->restart();
+  return s;
 }
 
 }  // namespace plait::graph

@@ -41,10 +41,16 @@ class StorageNumbers {
 
 class Deferral : private PlaceTensors {
  public:
-  Deferral(plait_thread *, Trie *);
+  Deferral() = default;
   ~Deferral() override { truncate(0, 0); }
   Deferral(const Deferral &) = delete;
   Deferral &operator=(const Deferral &) = delete;
+
+  // The calls of the thread are those of the function with this trie, until `end`. The lists keep
+  // their memory for the next function.
+  void begin(plait_thread *, Trie *);
+  // Makes the calls that wait.
+  plait_status end();
 
   // A call of the thread whose function runs.
   plait_status call(plait_call *);
@@ -54,7 +60,6 @@ class Deferral : private PlaceTensors {
   bool is_pending(const plait_storage *);
   // The next call is the first one of a path.
   void restart();
-  Trie *trie() const { return trie_; }
 
  private:
   struct Storage {
@@ -103,8 +108,8 @@ class Deferral : private PlaceTensors {
   plait_tensor *at(int32_t place) override;
   const Place &place(int32_t i) const override { return *places_[size_t(i)]; }
 
-  plait_thread *thread_, *runner_ = nullptr;
-  Trie *trie_;
+  plait_thread *thread_ = nullptr, *runner_ = nullptr;
+  Trie *trie_ = nullptr;
   CallNode *root_ = nullptr, *at_ = nullptr;  // NULL: the calls are not followed
   CallNode *begin_ = nullptr;  // the call before the first one that waits
   std::vector<const Place *> places_;
@@ -121,6 +126,8 @@ class Deferral : private PlaceTensors {
 // Begins to defer the calls of this thread; false if they are deferred or recorded already, or if
 // another call of the function is deferred.
 bool start_deferral(plait_thread *, Trie *);
+// The bit of the layer that sees the calls; 0 before the first one began.
+uint64_t layer_of_deferral();
 // Makes the calls that wait.
 plait_status stop_deferral(plait_thread *);
 // Makes the calls that wait to write the elements of a tensor, of any thread.

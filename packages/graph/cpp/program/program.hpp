@@ -80,10 +80,6 @@ class Program {
   std::vector<std::vector<int32_t>> groups() const;
   // The nodes of groups that run as register code, those that follow each other together.
   std::vector<std::vector<int32_t>> register_runs() const;
-  // Whether it draws random numbers, also in regions.
-  bool draws() const;
-  // The devices of its values.
-  std::vector<DLDevice> devices() const;
   // Whether the graph writes to a weight.
   bool writes_weight(size_t i) const { return is_written_[i]; }
   // Whether the graph writes to an input.

@@ -37,22 +37,6 @@ std::vector<std::pair<std::string, std::vector<int64_t>>> Program::shapes() cons
   return result;
 }
 
-bool Program::draws() const {
-  return std::any_of(nodes_.begin(), nodes_.end(), [](const Node &n) {
-    return n.op->flags & PLAIT_OP_RANDOM ||
-           (n.regions && (n.regions->first->draws() || n.regions->second->draws()));
-  });
-}
-
-std::vector<DLDevice> Program::devices() const {
-  std::vector<DLDevice> result;
-  for (const Value &v : values_) {
-    const auto is_its = [&](DLDevice d) { return same(d, v.type.device); };
-    if (std::none_of(result.begin(), result.end(), is_its)) result.push_back(v.type.device);
-  }
-  return result;
-}
-
 // Whether the tensor of a value stays the same from run to run.
 bool Program::is_fixed(const Value &v) const {
   if (v.memory < 0) return false;

@@ -20,6 +20,7 @@ namespace plait::graph {
 namespace {
 
 const plait_python *python;
+plait_batched *core;
 const plait_plugin recorder_plugin{
     PLAIT_HEADER(plait_plugin), "plait_graph", "0.2.0", 0, nullptr, nullptr};
 
@@ -167,7 +168,11 @@ class Running {
 class Calls {
  public:
   explicit Calls(const std::string &name) { trie_->name = name; }
-  bool begin() { return start_deferral(runtime->thread(), trie_.get()); }
+  bool begin() {
+    if (!start_deferral(runtime->thread(), trie_.get())) return false;
+    __atomic_store_n(&core->layers_of_caches, layer_of_deferral(), __ATOMIC_RELAXED);
+    return true;
+  }
   void end() {
     plait_thread *thread = runtime->thread();
     if (const plait_status s = stop_deferral(thread); s < 0) raise(thread, s);
@@ -447,7 +452,7 @@ PYBIND11_MODULE(_graph, m) {
   is_interrupted = has_raising_signal;
   plait_thread *thread = runtime->thread();
   if (const plait_status s = runtime->attach(thread, plugin); s < 0) raise(thread, s);
-  auto *core = static_cast<plait_batched *>(PyCapsule_Import(PLAIT_BATCHED_CAPSULE, 0));
+  core = static_cast<plait_batched *>(PyCapsule_Import(PLAIT_BATCHED_CAPSULE, 0));
   if (!core) throw py::error_already_set();
   if (core->h.size < sizeof(plait_batched))
     throw py::import_error("plait_graph: a newer plait-core is required");

@@ -175,7 +175,8 @@ std::string Recorder::argument(const plait_call *c, uint16_t i) {
     }
     case PLAIT_OBJECT:
       refuse(c, std::string("`") + plait_arg_at(c->op, i)->name +
-                    "` is a generator; a graph draws from the default one");
+                    "` is a generator of its own, whose state is no part of a graph or its file; "
+                    "draw from the default generator, or outside, and pass the numbers");
       return "null";
     default: return scalar_text(v);
   }

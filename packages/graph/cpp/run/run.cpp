@@ -12,6 +12,7 @@
 
 #include "graph.hpp"
 #include "json.hpp"
+#include "program/control_flow.hpp"
 #include "program/memory_record.hpp"
 #include "program/sized_program.hpp"
 #include "run/file.hpp"
@@ -308,6 +309,19 @@ Tensor load_weight(plait_thread *thread, const TensorFile &file, const std::stri
   return result;
 }
 
+// Whether the nodes of a checked graph draw random numbers, also in regions.
+bool draws(Json graph) {
+  for (const Json node : graph.at("nodes").items()) {
+    const std::string name(node.at("op").string());
+    const plait_op *op = find_operator(name.c_str());
+    if (op && op->flags & PLAIT_OP_RANDOM) return true;
+    if (const auto regions = node.find("regions"))
+      for (const Json region : regions->items())
+        if (draws(region)) return true;
+  }
+  return false;
+}
+
 // Names are given to C, where a null character ends them.
 void check_names(const plait_run &run) {
   for (const int kind : {PLAIT_RUN_INPUT, PLAIT_RUN_OUTPUT, PLAIT_RUN_WEIGHT, PLAIT_RUN_NUMBER})
@@ -345,7 +359,7 @@ void load_file(plait_run *run, std::unique_ptr<ByteSource> source,
   sized->bind(thread, weights);
   run->inputs.resize(program->n_inputs());
   run->list.resize(program->n_inputs());
-  run->draws = program->draws() && role<plait_rng>(runtime);
+  run->draws = role<plait_rng>(runtime) && draws(JsonDocument::parse(*text).root());
   run->numbers.resize(program->numbers().size() + sized->sizes().size() + run->draws);
   run->is_borrowed.resize(program->n_inputs());
   run->copies.resize(program->n_weights() + program->n_inputs() + program->output_names().size());
@@ -434,24 +448,23 @@ Tensor on_host(plait_run *run, int kind, uint32_t i, const Tensor &tensor) {
   return copy;
 }
 
-// Calls f with the default generator of each device that the graph uses.
-template <class F>
-void each_generator(const Program &program, F &&f) {
+// Begins the streams of a seed, as manual_seed does in Python: that of the CPU, and those of the
+// devices where the graph has inputs, weights or outputs.
+void set_seed(const plait_run &run, uint64_t seed) {
   const auto *rng = role<plait_rng>(runtime);
-  const bool has_devices = PLAIT_HAS(plait_rng, rng, device_generator);
-  f(rng, rng->default_generator(rng->ctx));
-  for (const DLDevice device : program.devices())
-    if (!is_cpu(device) && has_devices) f(rng, rng->device_generator(rng->ctx, device));
-}
-
-// Begins the streams of a seed, as manual_seed does in Python.
-void set_seed(const Program &program, uint64_t seed) {
-  each_generator(program, [&](const plait_rng *rng, plait_generator *g) {
+  std::vector<plait_generator *> generators{rng->default_generator(rng->ctx)};
+  for (const int kind : {PLAIT_RUN_INPUT, PLAIT_RUN_WEIGHT, PLAIT_RUN_OUTPUT})
+    for (uint32_t i = 0; i < count(run, kind); i++) {
+      const TensorType *type = type_of(*run.program, kind, i);
+      if (type && !is_cpu(type->device) && PLAIT_HAS(plait_rng, rng, device_generator))
+        generators.push_back(rng->device_generator(rng->ctx, type->device));
+    }
+  for (plait_generator *g : generators) {
     g->seed = seed;
     __atomic_store_n(&g->offset, 0, __ATOMIC_RELEASE);
     if (PLAIT_HAS(plait_rng, rng, state_size))
       check(rng->set_seed(rng->ctx, runtime->thread(), g, seed));
-  });
+  }
 }
 
 double number_of(const plait_run &run, uint32_t i) {
@@ -477,7 +490,7 @@ void set_number(plait_run *run, uint32_t i, double value) {
     refuse(" is an integer, got " + std::to_string(value));
   if (is_seed) {
     if (whole < 0) refuse(" must not be negative, got " + std::to_string(whole));
-    return set_seed(*run->program, uint64_t(whole));
+    return set_seed(*run, uint64_t(whole));
   }
   if (is_size) {
     run->sized->set_size(runtime->thread(), i - numbers.size(), whole);

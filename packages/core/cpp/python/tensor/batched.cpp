@@ -5,7 +5,7 @@
 namespace plait::core {
 
 plait_batched batched{
-    PLAIT_HEADER(plait_batched), nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr};
+    PLAIT_HEADER(plait_batched), nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, 0};
 
 namespace {
 

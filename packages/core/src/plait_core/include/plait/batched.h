@@ -34,6 +34,10 @@ typedef struct plait_batched {
    * stand for other numbers too; NULL with an exception. The package that records graphs sets it.
    */
   void *(*size_number)(int64_t);
+  /* Layers that see all calls of a thread, and for which a result of before may be used in the
+   * place of calls that compute it anew, such as the weights of a convolution and its batch norm.
+   * A layer that records must see these calls. The package that defers calls sets it. */
+  uint64_t layers_of_caches;
 } plait_batched;
 
 #ifdef __cplusplus
