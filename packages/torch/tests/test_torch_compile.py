@@ -114,6 +114,25 @@ def test_what_stays_as_it_is(torch: Any, compiled: list[Any]) -> None:
     assert not torch.compiler.is_compiling() and not torch.compiler.is_dynamo_compiling()
 
 
+def test_functions_about_compiling_that_change_nothing(torch: Any) -> None:
+    def f(x: Any) -> Any:
+        return x + 1
+
+    names = torch.compiler
+    assert names.nested_compile_region(f) is f and names.nested_compile_region()(f) is f
+    assert names.substitute_in_graph(len, skip_signature_check=True)(f) is f
+    assert names.save_cache_artifacts() is None and names.load_cache_artifacts(b"") is None
+
+
+def test_functions_of_arrays(torch: Any) -> None:
+    def split(x: Any, *, by: int) -> Any:
+        assert type(x).__module__ == "numpy"
+        return {"half": x / by, "by": by}
+
+    result = torch.compile(torch.compiler.wrap_numpy(split))(torch.tensor([2.0]), by=2)
+    assert result["half"].tolist() == [1.0] and result["by"] == 2
+
+
 def test_refusals(torch: Any) -> None:
     def backend(graph: Any, inputs: Any) -> Any:
         return graph

@@ -11,7 +11,10 @@ import weakref
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+import numpy
+
 import plait
+from plait.func.pytree import tree_map
 from plait_torch import _named_only
 from plait_torch._compiled_module import OptimizedModule
 
@@ -25,8 +28,13 @@ __all__ = [
     "is_dynamo_compiling",
     "is_exporting",
     "list_backends",
+    "load_cache_artifacts",
+    "nested_compile_region",
     "reset",
+    "save_cache_artifacts",
     "set_stance",
+    "substitute_in_graph",
+    "wrap_numpy",
 ]
 
 T = TypeVar("T")
@@ -217,6 +225,50 @@ def disable(fn: Any = None, recursive: bool = True, **kwargs: Any) -> Any:
 
 
 allow_in_graph = assume_constant_result = _same
+
+
+def nested_compile_region(fn: Any = None, **options: Any) -> Any:
+    """Return the function unchanged; without one, return a decorator that does so."""
+    return _same if fn is None else fn
+
+
+def substitute_in_graph(original_fn: Callable[..., Any], **options: Any) -> Callable[[T], T]:
+    """Return a decorator that changes nothing: Python runs the original function itself."""
+    return _same
+
+
+def wrap_numpy(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of tensors that calls a function of NumPy arrays.
+
+    Args:
+        fn: it gets the arrays of the tensors in its arguments; arrays in its result become tensors.
+
+    Example:
+        >>> import numpy, plait
+        >>> from plait_torch._compiler import wrap_numpy
+        >>> wrap_numpy(numpy.abs)(plait.tensor([-1.0, 2.0]))
+        tensor([1., 2.])
+    """
+
+    @functools.wraps(fn)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        args, kwargs = tree_map(
+            lambda each: each.numpy() if isinstance(each, plait.Tensor) else each, (args, kwargs)
+        )
+        return tree_map(
+            lambda each: plait.from_numpy(each) if isinstance(each, numpy.ndarray) else each,
+            fn(*args, **kwargs),
+        )
+
+    return run
+
+
+def save_cache_artifacts() -> None:
+    """Return None: nothing is compiled ahead that a file could keep."""
+
+
+def load_cache_artifacts(serialized_artifacts: bytes) -> None:
+    """Do nothing: there is no cache."""
 
 
 def is_exporting() -> bool:
