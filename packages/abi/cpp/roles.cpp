@@ -49,8 +49,12 @@ void plain_free(void *, void *data, uint64_t nbytes, void *) {
   live_blocks--;
 }
 void plain_stats(void *, DLDevice, plait_alloc_stats *s) {
-  const plait_alloc_stats all{s->size,    live_bytes,  live_blocks, 0,
-                              peak_bytes, allocations, allocations, 0};
+  plait_alloc_stats all{};
+  all.size = s->size;
+  all.live_bytes = live_bytes;
+  all.live_blocks = live_blocks;
+  all.peak_bytes = peak_bytes;
+  all.allocations = all.system_allocations = allocations;
   std::memcpy(s, &all, std::min<size_t>(s->size, sizeof all));
 }
 void plain_reset_peak(void *, DLDevice) { peak_bytes = live_bytes.load(); }

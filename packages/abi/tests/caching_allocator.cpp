@@ -252,7 +252,8 @@ class Model {
     plait_thread *thread = runtime->thread();
     REQUIRE(s == PLAIT_MEMORY_ERROR && thread->error);
     const std::string text = thread->error->message;
-    REQUIRE(text.find("out of memory") == 0 && text.find("fake:0") != std::string::npos);
+    REQUIRE(text.find("FAKE out of memory. Tried to allocate ") == 0 &&
+            text.find("fake:0") != std::string::npos);
     runtime->clear(thread);
     const bool has_pool = pools_.count(home) && pools_[home];
     std::vector<plait_memory_block> list(4096);

@@ -86,6 +86,19 @@ PyObject *memory_info(PyObject *, PyObject *device) {
                        static_cast<unsigned long long>(total));
 }
 
+PyObject *memory_device(PyObject *, PyObject *args) {
+  PyObject *device;
+  unsigned long long address;
+  if (!PyArg_ParseTuple(args, "OK:memory_device", &device, &address)) return nullptr;
+  const Used u = used(device, "memory_device");
+  if (!u.table) return nullptr;
+  if (!HAS(u, memory_device)) return lacks(u, "memory_device", "such function");
+  int32_t number = 0;
+  const plait_status s = u.table->memory_device(
+      u.table->ctx, u.thread, reinterpret_cast<const void *>(uintptr_t(address)), &number);
+  return s < 0 ? raise(u.thread, s) : PyLong_FromLong(number);
+}
+
 PyObject *priorities(PyObject *, PyObject *device) {
   const Used u = used(device, "priorities");
   if (!u.table) return nullptr;
@@ -322,6 +335,9 @@ PyMethodDef functions[] = {
      "properties(device, /)\n--\n\nWhat an accelerator is."},
     {"memory_info", entry<memory_info>, METH_O,
      "memory_info(device, /)\n--\n\nThe free and the total bytes of an accelerator."},
+    {"memory_device", entry<memory_device>, METH_VARARGS,
+     "memory_device(device, address, /)\n--\n\nThe number of the device of this type that has the "
+     "memory at an address."},
     {"priorities", entry<priorities>, METH_O,
      "priorities(device, /)\n--\n\nThe lowest and the highest priority of streams."},
     {"memory_snapshot", entry<memory_snapshot>, METH_O,

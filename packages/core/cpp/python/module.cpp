@@ -43,6 +43,21 @@ Memory memory_of(const char *caller, const py::object &device) {
   return {role<plait_allocator>(state.runtime, int32_t(d.device_type)), d};
 }
 
+py::dict counters_of(const plait_memory_counters &m) {
+  const auto of = [](const plait_counter &c) { return py::make_tuple(c.current, c.peak, c.added); };
+  py::dict out;
+  out["blocks"] = of(m.blocks);
+  out["block_bytes"] = of(m.block_bytes);
+  out["request_bytes"] = of(m.request_bytes);
+  out["active"] = of(m.active);
+  out["active_bytes"] = of(m.active_bytes);
+  out["split"] = of(m.split);
+  out["split_bytes"] = of(m.split_bytes);
+  out["segments"] = of(m.segments);
+  out["segment_bytes"] = of(m.segment_bytes);
+  return out;
+}
+
 py::dict memory_stats(const py::object &device) {
   const auto [a, d] = memory_of("memory_stats", device);
   plait_alloc_stats s{};
@@ -60,6 +75,12 @@ py::dict memory_stats(const py::object &device) {
   out["allocations"] = s.allocations;
   out["system_allocations"] = s.system_allocations;
   out["largest_cached"] = s.largest_cached;
+  out["retries"] = s.retries;
+  out["failures"] = s.failures;
+  out["waits"] = s.waits;
+  out["all"] = counters_of(s.all);
+  out["small"] = counters_of(s.small);
+  out["large"] = counters_of(s.large);
   return out;
 }
 
@@ -288,7 +309,8 @@ void add_functions(py::module_ &m) {
       "memory_stats", memory_stats, py::arg("device") = py::none(),
       "memory_stats(device=None)\n--\n\n"
       "The counters of a device's allocator: live, cached and peak bytes, live blocks, "
-      "allocations and those that went to the system."
+      "allocations and those that went to the system; the allocator of an accelerator counts "
+      "more, which `plait.accelerator.memory_stats` shows under PyTorch's names."
       "\n\n`reset_peak_memory_stats` lets the peak begin anew."
       "\n\nArgs:\n"
       "    device: The device; None is the default one."

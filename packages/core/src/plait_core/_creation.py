@@ -25,7 +25,8 @@ def tensor(
         data: Python numbers become bool, int64, the default dtype (float32) or complex64; arrays
             keep their dtype.
         dtype: the dtype of the result.
-        device: the device of the result; None is that of a tensor, else the default device.
+        device: the device of the result; None is that of a tensor or of an array on an
+            accelerator, else the default device.
         requires_grad: whether operators on the result are recorded.
         pin_memory: whether the result, which is on the CPU, is in page-locked memory, as
             `Tensor.pin_memory` gives it.
@@ -68,8 +69,9 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """Make a tensor from data without a copy where that is possible.
 
     A tensor of the wanted dtype and device is returned as it is, a NumPy array or an array with
-    ``__dlpack__`` shares its memory; all else goes through `tensor`. `device` None is that of a
-    tensor, else the default device.
+    ``__dlpack__`` or ``__cuda_array_interface__`` shares its memory; all else goes through
+    `tensor`. `device` None is that of a tensor or of an array on an accelerator, else the default
+    device.
 
     Args:
         data: Values: a tensor, a NumPy array, nested lists of numbers, or a number.
@@ -101,7 +103,13 @@ def _shared(data: Any) -> Tensor | None:
         hasattr(type(data), "__array_interface__") or hasattr(data, "__array_interface__")
     ):
         return from_numpy(data)
-    return from_dlpack(data) if hasattr(data, "__dlpack__") else None
+    if hasattr(data, "__dlpack__"):
+        return from_dlpack(data)
+    if not hasattr(data, "__cuda_array_interface__"):
+        return None
+    from plait_core._cuda_arrays import from_cuda_array
+
+    return from_cuda_array(data)
 
 
 def _moved(shared: Tensor, data: Any, dtype: Any, device: Any) -> Tensor:

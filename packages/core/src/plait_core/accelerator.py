@@ -32,6 +32,7 @@ __all__ = [
     "is_available",
     "is_deterministic",
     "max_memory_allocated",
+    "max_memory_reserved",
     "memory_allocated",
     "memory_info",
     "memory_reserved",
@@ -39,6 +40,7 @@ __all__ = [
     "memory_stats",
     "priorities",
     "properties",
+    "reset_accumulated_memory_stats",
     "reset_peak_memory_stats",
     "set_deterministic",
     "set_stream",
@@ -176,7 +178,7 @@ def synchronize(device: Any = None, /) -> None:
     binding.synchronize(_require_device("synchronize", device))
 
 
-# names of PyTorch for the counters of an allocator
+# names of PyTorch for the counters of an allocator: those that each allocator keeps,
 _COUNTERS = {
     "allocated_bytes.all.current": ("live_bytes",),
     "allocated_bytes.all.peak": ("peak_bytes",),
@@ -184,14 +186,36 @@ _COUNTERS = {
     "allocation.all.current": ("live_blocks",),
     "allocation.all.allocated": ("allocations",),
     "segment.all.allocated": ("system_allocations",),
+    "num_alloc_retries": ("retries",),
+    "num_ooms": ("failures",),
+    "num_sync_all_streams": ("waits",),
 }
+# and those that it keeps for each kind of segments
+_COUNTERS_OF_SEGMENTS = {
+    "allocation": "blocks",
+    "allocated_bytes": "block_bytes",
+    "requested_bytes": "request_bytes",
+    "active": "active",
+    "active_bytes": "active_bytes",
+    "inactive_split": "split",
+    "inactive_split_bytes": "split_bytes",
+    "segment": "segments",
+    "reserved_bytes": "segment_bytes",
+}
+_KINDS_OF_SEGMENTS = {"all": "all", "small_pool": "small", "large_pool": "large"}
+# what was counted when `reset_accumulated_memory_stats` was called, by device
+_reset_at: dict[binding.device, dict[str, int]] = {}
 
 
 def memory_stats(device: Any = None, /) -> dict[str, int]:
     """Return the counters of an accelerator's memory, under PyTorch's names for them.
 
     They are those that its allocator keeps for this device; one that it does not keep is 0.
-    `empty_cache` gives the bytes that are reserved, but not allocated, back to the system.
+    ``allocation``, ``allocated_bytes``, ``requested_bytes``, ``active``, ``active_bytes``,
+    ``inactive_split``, ``inactive_split_bytes``, ``segment`` and ``reserved_bytes`` have an entry
+    for ``all``, ``small_pool`` and ``large_pool``, and each of those ``current``, ``peak``,
+    ``allocated`` and ``freed``. `empty_cache` gives the bytes that are reserved, but not allocated,
+    back to the system.
 
     Args:
         device: a device, or a number of the current accelerator; None is the current accelerator.
@@ -204,8 +228,26 @@ def memory_stats(device: Any = None, /) -> dict[str, int]:
         >>> if pc.accelerator.is_available():
         ...     assert pc.accelerator.memory_stats()["allocated_bytes.all.current"] >= 0
     """
-    result = _core.memory_stats(_require_device("memory_stats", device))
-    return {name: sum(result[each] for each in parts) for name, parts in _COUNTERS.items()}
+    d = _require_device("memory_stats", device)
+    result = _all_counters(d)
+    for name, number in _reset_at.get(d, {}).items():
+        result[name] -= number
+    return result
+
+
+def _all_counters(device: binding.device) -> dict[str, int]:
+    kept = _core.memory_stats(device)
+    result: dict[str, int] = {}
+    for name, counter in _COUNTERS_OF_SEGMENTS.items():
+        for kind, segments in _KINDS_OF_SEGMENTS.items():
+            current, peak, added = kept[segments][counter]
+            numbers = {"current": current, "peak": peak, "allocated": added}
+            numbers["freed"] = added - current
+            result |= {f"{name}.{kind}.{each}": number for each, number in numbers.items()}
+    result |= {name: sum(kept[each] for each in parts) for name, parts in _COUNTERS.items()}
+    result["num_device_alloc"] = result["segment.all.allocated"]
+    result["num_device_free"] = result["segment.all.freed"]
+    return result
 
 
 def memory_allocated(device: Any = None, /) -> int:
@@ -268,6 +310,46 @@ def reset_peak_memory_stats(device: Any = None, /) -> None:
         ...     assert pc.accelerator.max_memory_allocated() == pc.accelerator.memory_allocated()
     """
     _core.reset_peak_memory_stats(_require_device("reset_peak_memory_stats", device))
+
+
+def reset_accumulated_memory_stats(device: Any = None, /) -> None:
+    """Let the counters of `memory_stats` that only grow begin at 0: what was allocated and freed in
+    all, retries and failures.
+
+    Args:
+        device: a device, or a number of the current accelerator; None is the current accelerator.
+
+    Raises:
+        RuntimeError: if there is no accelerator, or its allocator counts nothing.
+
+    Example:
+        >>> import plait_core as pc
+        >>> if pc.accelerator.is_available():
+        ...     pc.accelerator.reset_accumulated_memory_stats()
+        ...     assert pc.accelerator.memory_stats()["num_ooms"] == 0
+    """
+    d = _require_device("reset_accumulated_memory_stats", device)
+    _reset_at[d] = {
+        name: number
+        for name, number in _all_counters(d).items()
+        if not name.endswith((".current", ".peak"))
+    }
+
+
+def max_memory_reserved(device: Any = None, /) -> int:
+    """Return the most bytes that an accelerator's allocator had; see `memory_stats`.
+
+    They are counted from the start of the program, or from `reset_peak_memory_stats`.
+
+    Args:
+        device: The device; None: the current one.
+
+    Example:
+        >>> import plait_core as pc
+        >>> if pc.accelerator.is_available():
+        ...     assert pc.accelerator.max_memory_reserved() >= pc.accelerator.memory_reserved()
+    """
+    return memory_stats(device)["reserved_bytes.all.peak"]
 
 
 def empty_cache() -> None:

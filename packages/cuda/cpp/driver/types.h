@@ -84,6 +84,8 @@ enum : int {
 };
 // Attributes of pointers.
 enum : int { kPointerMemoryType = 2, kPointerOrdinal = 9 };
+// What the driver says of kPointerMemoryType.
+enum : unsigned { kMemoryOfHost = 1, kMemoryOfDevice = 2 };
 // Flags.
 enum : unsigned {
   kStreamNonBlocking = 1,  // it does not wait for the default stream

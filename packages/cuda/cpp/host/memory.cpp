@@ -10,6 +10,14 @@ namespace {
 
 using driver::api;
 
+// A device whose context serves for questions about all of them: one that is in use, else the
+// first.
+DLDevice any_used() {
+  for (int i = 0; i < kMaxDevices; i++)
+    if (state_if_used(i)) return {kDLCUDA, i};
+  return {kDLCUDA, 0};
+}
+
 plait_status memory_alloc(void *, plait_thread *thread, DLDevice device, uint64_t nbytes,
                           void **data) {
   PLAIT_TRY(use(thread, device));
@@ -29,6 +37,18 @@ plait_status memory_info(void *, plait_thread *thread, DLDevice device, uint64_t
   size_t free = 0, total = 0;
   PLAIT_CUDA(thread, device, "asking for free memory", memory_info(&free, &total));
   *free_bytes = free, *total_bytes = total;
+  return PLAIT_OK;
+}
+
+plait_status memory_device(void *, plait_thread *thread, const void *data, int32_t *device) {
+  PLAIT_TRY(use(thread, any_used()));
+  unsigned type = 0;
+  const auto address = driver::Address(data);
+  if (api.pointer_attribute(&type, driver::kPointerMemoryType, address) != driver::kSuccess ||
+      type != driver::kMemoryOfDevice ||
+      api.pointer_attribute(device, driver::kPointerOrdinal, address) != driver::kSuccess)
+    return runtime->raise(thread, PLAIT_VALUE_ERROR, "cuda",
+                          "memory of a CUDA device is required, and there is none at %p", data);
   return PLAIT_OK;
 }
 
@@ -66,13 +86,6 @@ void *take_pinned(int exponent) {
   void *data = list.back();
   list.pop_back();
   return data;
-}
-
-// The device whose context pins the memory, for all of them: one that is in use, else the first.
-DLDevice any_used() {
-  for (int i = 0; i < kMaxDevices; i++)
-    if (state_if_used(i)) return {kDLCUDA, i};
-  return {kDLCUDA, 0};
 }
 
 void give_up_pinned() {
@@ -163,6 +176,7 @@ void add_memory(plait_device &t) {
   t.memory_alloc = memory_alloc;
   t.memory_free = memory_free;
   t.memory_info = memory_info;
+  t.memory_device = memory_device;
   t.pinned_alloc = pinned_alloc;
   t.pinned_free = pinned_free;
 }

@@ -289,7 +289,7 @@ Result pointer_attribute(void *value, int attribute, Address address) {
   Allocation range;
   if (!value || !find_allocation(uintptr_t(address), &range)) return kInvalidValue;
   if (attribute == kPointerMemoryType)
-    *static_cast<unsigned *>(value) = range.device < 0 ? 1 : 2;
+    *static_cast<unsigned *>(value) = range.device < 0 ? kMemoryOfHost : kMemoryOfDevice;
   else if (attribute == kPointerOrdinal)
     *static_cast<int *>(value) = range.device < 0 ? 0 : range.device;
   else

@@ -19,8 +19,6 @@ __all__ = [
     "device_index",
     "get_device_capability",
     "get_memory_info",
-    "max_memory_reserved",
-    "reset_accumulated_memory_stats",
     "set_device_idx",
     "set_device_index",
 ]
@@ -60,26 +58,14 @@ def _number(device: Any) -> int:
     return device if isinstance(device, int) else plait.device(device).index or 0
 
 
-def max_memory_reserved(device: Any = None, /) -> int:
-    """Return `memory_reserved`: the allocator keeps no peak of it."""
-    reserved: int = plait.accelerator.memory_reserved(device)
-    return reserved
-
-
-def reset_accumulated_memory_stats(device: Any = None, /) -> None:
-    """Check the device only: counters of calls are not set back."""
-    plait.accelerator.memory_stats(device)
-
-
 def get_memory_info(device: Any = None, /) -> tuple[int, int]:
-    """Refuse: a component tells the bytes of its tensors, not those of the device.
+    """Return the free and the total bytes of an accelerator.
 
     Raises:
-        RuntimeError: if there is no accelerator.
-        NotImplementedError: for one that is there.
+        RuntimeError: if there is no accelerator, or its component does not tell.
     """
-    plait.accelerator.memory_stats(device)
-    raise NotImplementedError("get_memory_info: ask torch.accelerator.memory_allocated")
+    free, total = plait.accelerator.memory_info(device)
+    return int(free), int(total)
 
 
 def get_device_capability(device: Any = None, /) -> dict[str, Any]:

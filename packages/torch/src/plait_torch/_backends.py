@@ -168,6 +168,16 @@ def _preferred_linalg_library(backend: Any = None) -> str:
     return "default"
 
 
+def _preferred_blas_library(backend: Any = None) -> str:
+    """Return "cublaslt": the library of products of matrices, where it is installed."""
+    if backend not in (None, "default", "cublas", "cublaslt", "ck", "hipblaslt"):
+        raise RuntimeError(
+            "preferred_blas_library: 'default', 'cublas' or 'cublaslt' is required; got "
+            f"{backend!r}"
+        )
+    return "cublaslt"
+
+
 class SDPAParams:
     """The arguments of `scaled_dot_product_attention`, by which backends are checked."""
 
@@ -205,6 +215,7 @@ cudnn = _Cudnn(
 cuda = Flags(
     "cuda",
     preferred_linalg_library=_preferred_linalg_library,
+    preferred_blas_library=_preferred_blas_library,
     is_built=lambda: bool(plait.cuda.is_available()),
     matmul=_Matmul(
         "cuda.matmul",

@@ -10,9 +10,9 @@ from typing import Any
 import plait
 from plait_abi import binding
 from plait_core.cuda import NoCuda as NoCuda
-from plait_torch._accelerator import refused
 from plait_torch._generator import state_of, tensor_of
 from plait_torch._graphed import make_graphed_callables as make_graphed_callables
+from plait_torch._refusal import refusing
 from plait_torch._tensor_types import OF_CUDA
 
 # what programs read before they use a device
@@ -70,6 +70,35 @@ def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None
         )
 
 
+def get_allocator_backend() -> str:
+    """Return "native": plait's allocator keeps freed memory, as PyTorch's of this name does."""
+    return "native"
+
+
+def set_sync_debug_mode(debug_mode: int | str) -> None:
+    """Accept the mode "default": waits of the host are not reported.
+
+    Raises:
+        NotImplementedError: for the modes "warn" and "error".
+        ValueError: for others.
+    """
+    modes = {"default": 0, "warn": 1, "error": 2}
+    mode = modes.get(debug_mode) if isinstance(debug_mode, str) else debug_mode
+    if mode not in modes.values():
+        raise ValueError(
+            f"set_sync_debug_mode: one of {', '.join(modes)} is required, got {debug_mode!r}"
+        )
+    if mode:
+        raise NotImplementedError(
+            "set_sync_debug_mode: waits of the host are not reported; `torch.profiler` shows them"
+        )
+
+
+def get_sync_debug_mode() -> int:
+    """Return 0, the number of the mode "default"."""
+    return 0
+
+
 def get_gencode_flags() -> str:
     """Return the options of nvcc for the instruction sets of the devices that there are."""
     numbers = [name.removeprefix("sm_") for name in plait.cuda.get_arch_list()]
@@ -93,8 +122,23 @@ def _lazy_call(callable: Callable[[], Any], **kwargs: Any) -> None:
         callable()
 
 
-cudart = refused("cuda", "cudart", NoCuda)
-current_blas_handle = refused("cuda", "current_blas_handle", NoCuda)
+def _without_runtime(name: str, reason: str) -> Any:
+    """Return a function that raises: without a device as all others do, else with the reason."""
+
+    def error() -> Exception:
+        try:
+            plait.cuda.init()
+        except NoCuda as none:
+            return none
+        return NotImplementedError(f"torch.cuda.{name}: {reason}")
+
+    return refusing(name, error, f"Refuse: {reason}.")
+
+
+cudart = _without_runtime("cudart", "plait calls the driver, and no CUDA runtime is loaded")
+current_blas_handle = _without_runtime(
+    "current_blas_handle", "plait calls cuBLASLt, which has a handle of another kind"
+)
 
 
 def __getattr__(name: str) -> Any:

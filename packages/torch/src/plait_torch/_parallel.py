@@ -1,4 +1,4 @@
-"""`torch.nn.parallel` besides `DataParallel`; plait has one device only."""
+"""`torch.nn.parallel` besides `DataParallel`, which calls a module on one device."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ def data_parallel(
 
 def _between_devices(name: str) -> Any:
     text = (
-        f"torch.nn.parallel.{name}: there are no devices beside the CPU; call the module, or "
-        "`DataParallel` of it"
+        f"torch.nn.parallel.{name}: a process computes on one device; call the module, or "
+        "`DataParallel` of it; `DistributedDataParallel` uses several devices"
     )
-    doc = "Refuse: there are no devices beside the CPU."
+    doc = "Refuse: a process computes on one device."
     return refusing(name, lambda: NotImplementedError(text), doc)
 
 

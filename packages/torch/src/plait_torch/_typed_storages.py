@@ -176,6 +176,10 @@ class TypedStorage:
         """Return the storage in memory of the CPU."""
         return self.to(device="cpu")
 
+    def cuda(self, device: Any = None, non_blocking: bool = False) -> TypedStorage:
+        """Return the storage on a CUDA device, None: the current one."""
+        return self.to(device=self._untyped.cuda(device).device)
+
     def _as(self, dtype: Any) -> TypedStorage:
         return self if dtype == self.dtype else TypedStorage(self._elements().to(dtype))
 

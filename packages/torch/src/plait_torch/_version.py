@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import plait
+
 __all__ = ["TorchVersion", "__version__", "cuda", "debug", "git_version", "hip", "xpu"]
 
 
@@ -63,8 +65,15 @@ def _release(version: Any) -> tuple[int, ...]:
 
 
 __version__ = TorchVersion("2.13.0+plait")
-cuda = None
+cuda: str | None  # by `__getattr__`
 hip = None
 xpu = None
 git_version = "plait"
 debug = False
+
+
+def __getattr__(name: str) -> Any:
+    """Return `cuda`: the version of CUDA of plait-cuda; None where there is no device."""
+    if name == "cuda":
+        return "13.0" if plait.cuda.is_available() else None
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

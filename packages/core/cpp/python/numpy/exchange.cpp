@@ -1,4 +1,6 @@
 // Exchange without a copy: the buffer protocol, NumPy, DLPack.
+#include <memory>
+
 #include "tensor/batched.hpp"
 #include "tensor/overriding.hpp"
 
@@ -124,7 +126,7 @@ PyObject *to_numpy(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject
   if (!plain && !refuse_grad(t, "numpy", PyExc_RuntimeError)) return nullptr;
   const DLDevice d = t->dl.device;
   if (!force && d.device_type != kDLCPU && d.device_type != PLAIT_META)
-    return PyErr_Format(PyExc_RuntimeError,  // the array would not see what is written later
+    return PyErr_Format(PyExc_TypeError,  // the array would not see what is written later
                         "numpy: a tensor on the CPU is required, got one on %s; copy it with "
                         ".cpu() first",
                         device_text(state.runtime, d).c_str());
@@ -283,6 +285,60 @@ PyObject *from_dlpack(PyObject *, PyObject *args, PyObject *kwargs) {
   return t ? wrap(t) : nullptr;
 }
 
+// Memory that another library has, by its address.
+
+struct Borrowed {
+  DLManagedTensorVersioned managed;
+  PyObject *owner;
+  int64_t shape[PLAIT_MAX_DIMS], strides[PLAIT_MAX_DIMS];
+};
+void give_back(DLManagedTensorVersioned *managed) {  // with the GIL
+  auto *borrowed = static_cast<Borrowed *>(managed->manager_ctx);
+  Py_DECREF(borrowed->owner);
+  delete borrowed;
+}
+
+bool read_numbers(PyObject *tuple, int64_t *out) {
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); i++) {
+    out[i] = PyLong_AsLongLong(PyTuple_GET_ITEM(tuple, i));
+    if (out[i] == -1 && PyErr_Occurred()) return false;
+  }
+  return true;
+}
+
+// A tensor on the memory at an address, which `owner` keeps. The caller has checked the facts.
+PyObject *borrow_memory(PyObject *, PyObject *args) {
+  unsigned long long address;
+  PyObject *shape, *strides, *dtype, *device, *owner;
+  int readonly;
+  if (!PyArg_ParseTuple(args, "KO!O!OOpO:_borrow_memory", &address, &PyTuple_Type, &shape,
+                        &PyTuple_Type, &strides, &dtype, &device, &readonly, &owner))
+    return nullptr;
+  const Py_ssize_t n = PyTuple_GET_SIZE(shape);
+  if (n > PLAIT_MAX_DIMS || n != PyTuple_GET_SIZE(strides))
+    return PyErr_Format(PyExc_ValueError, "array: at most %d dimensions are required, got %zd",
+                        PLAIT_MAX_DIMS, n);
+  auto borrowed = std::make_unique<Borrowed>();
+  DLTensor &t = borrowed->managed.dl_tensor;
+  if (!read_numbers(shape, borrowed->shape) || !read_numbers(strides, borrowed->strides) ||
+      state.python->dtype(dtype, &t.dtype) != PLAIT_CONVERTED ||
+      state.python->device(device, &t.device) != PLAIT_CONVERTED)
+    return nullptr;
+  t.data = reinterpret_cast<void *>(uintptr_t(address));
+  t.ndim = int32_t(n);
+  t.shape = borrowed->shape;
+  t.strides = borrowed->strides;
+  borrowed->owner = new_reference(owner);
+  DLManagedTensorVersioned &managed = borrowed->managed;
+  managed.version = {DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION};
+  managed.flags = readonly ? DLPACK_FLAG_BITMASK_READ_ONLY : 0;
+  managed.deleter = give_back;
+  managed.manager_ctx = borrowed.get();
+  plait_tensor *out =
+      state.python->import_managed(state.runtime->thread(), &borrowed.release()->managed);
+  return out ? wrap(out) : nullptr;
+}
+
 }  // namespace
 
 PyObject *numpy() {
@@ -329,6 +385,7 @@ PyMethodDef exchange_methods[] = {
     {nullptr, nullptr, 0, nullptr}};
 
 PyMethodDef exchange_functions[] = {
+    {"_borrow_memory", entry<borrow_memory>, METH_VARARGS, nullptr},
     {"_share_array", entry<share_array>, METH_O, nullptr},
     {"from_numpy", entry<from_numpy>, METH_O,
      "from_numpy(ndarray, /)\n--\n\nA tensor on the memory of a NumPy array; of a read-only one, a "

@@ -174,7 +174,15 @@ plait_tensor *from_array(PyObject *data, const DLDataType *required) {
     array = Object(module ? PyObject_CallMethod(module, how, "(O)", data) : nullptr);
     return bool(array);
   };
-  if (!PyObject_HasAttrString(data, "__dlpack__") && !through_numpy("asarray")) return nullptr;
+  if (!PyObject_HasAttrString(data, "__dlpack__")) {
+    if (PyObject_HasAttrString(data, "__cuda_array_interface__")) {
+      const Object module(PyImport_ImportModule("plait_core._cuda_arrays"));
+      array = Object(module ? PyObject_CallMethod(module.get(), "from_cuda_array", "(O)", data)
+                            : nullptr);
+      return array ? from_data(array.get(), required) : nullptr;
+    }
+    if (!through_numpy("asarray")) return nullptr;
+  }
   plait_tensor *view = import_array(array.get());
   if (!view && PyErr_ExceptionMatches(PyExc_ValueError) &&
       PyObject_HasAttrString(data, "__array__")) {

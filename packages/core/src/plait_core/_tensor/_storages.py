@@ -124,6 +124,71 @@ class UntypedStorage:
         new = binding.operator("empty")((size,), dtype="uint8", device=device)
         return UntypedStorage(new.share_memory_())
 
+    @property
+    def is_cuda(self) -> bool:
+        """Whether the memory is that of a CUDA device."""
+        return self.device.type == "cuda"
+
+    def get_device(self) -> int:
+        """Return the number of the device; -1 for the CPU."""
+        return -1 if self.device.index is None else self.device.index
+
+    def element_size(self) -> int:
+        """Return 1: the elements are bytes."""
+        return 1
+
+    def to(self, *, device: Any, non_blocking: bool = False) -> UntypedStorage:
+        """Return a copy of the bytes on a device; itself if they are there.
+
+        Args:
+            device: The device.
+            non_blocking: Whether the host may go on before the bytes are copied.
+
+        Example:
+            >>> import plait_core as pc
+            >>> storage = pc.zeros(2).untyped_storage()
+            >>> storage.to(device="cpu") is storage
+            True
+        """
+        moved = self._bytes.to(device, non_blocking=non_blocking)
+        return self if moved.device == self.device else UntypedStorage(moved)
+
+    def cpu(self) -> UntypedStorage:
+        """Return a copy of the bytes on the CPU; itself if they are there."""
+        return self.to(device="cpu")
+
+    def cuda(self, device: Any = None, non_blocking: bool = False) -> UntypedStorage:
+        """Return a copy of the bytes on a CUDA device; itself if they are there.
+
+        Args:
+            device: The device, or its number; None is the current one.
+            non_blocking: Whether the host may go on before the bytes are copied.
+
+        Raises:
+            RuntimeError: if there is no device.
+        """
+        if device is None:
+            place = binding.device("cuda")
+        elif isinstance(device, int):
+            place = binding.device("cuda", device)
+        else:
+            place = binding.device(device)
+        return self.to(device=place, non_blocking=non_blocking)
+
+    def clone(self) -> UntypedStorage:
+        """Return a copy of the bytes on the same device."""
+        return UntypedStorage(self._bytes.clone())
+
+    def copy_(self, source: UntypedStorage, non_blocking: bool = False) -> UntypedStorage:
+        """Write the bytes of another storage of the same size into this one."""
+        self._bytes.copy_(source._bytes, non_blocking=non_blocking)
+        return self
+
+    def fill_(self, value: int) -> UntypedStorage:
+        """Set all bytes to a number from 0 to 255."""
+        self._bytes.fill_(value)
+        return self
+
     def is_pinned(self, device: Any = None) -> bool:
         """Return whether these bytes are page-locked memory, which a device copies without a wait.
 

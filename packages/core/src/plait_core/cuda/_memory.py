@@ -29,6 +29,28 @@ def memory_stats(device: Any = None) -> dict[str, int]:
     return OrderedDict(sorted(stats.items()))
 
 
+def memory_stats_as_nested_dict(device: Any = None) -> dict[str, Any]:
+    """Return `memory_stats` with a dict for each part of a name; {} without a device.
+
+    Args:
+        device: The device; None: the current one.
+
+    Example:
+        >>> import plait_core as pc
+        >>> stats = pc.cuda.memory_stats_as_nested_dict()
+        >>> if stats:
+        ...     assert stats["allocated_bytes"]["all"]["current"] >= 0
+    """
+    result: dict[str, Any] = {}
+    for name, number in memory_stats(device).items():
+        *parts, last = name.split(".")
+        place = result
+        for part in parts:
+            place = place.setdefault(part, {})
+        place[last] = number
+    return result
+
+
 def memory_allocated(device: Any = None) -> int:
     """Return the bytes of a device's memory that tensors have.
 
@@ -72,8 +94,7 @@ def memory_reserved(device: Any = None) -> int:
 
 
 def max_memory_reserved(device: Any = None) -> int:
-    """Return `memory_reserved`, or the peak of the tensors if that is more; the allocator keeps no
-    peak of what it has taken.
+    """Return the most bytes that the allocator had since `reset_peak_memory_stats`.
 
     Args:
         device: The device; None: the current one.
@@ -83,11 +104,11 @@ def max_memory_reserved(device: Any = None) -> int:
         >>> pc.cuda.max_memory_reserved() >= pc.cuda.memory_reserved()
         True
     """
-    return max(memory_reserved(device), max_memory_allocated(device))
+    return memory_stats(device).get("reserved_bytes.all.peak", 0)
 
 
 def reset_peak_memory_stats(device: Any = None) -> None:
-    """Let `max_memory_allocated` begin at what tensors have now.
+    """Let the peaks of `memory_stats`, such as `max_memory_allocated`, begin at what there is now.
 
     Args:
         device: The device; None: the current one.
@@ -114,7 +135,8 @@ def reset_max_memory_allocated(device: Any = None) -> None:
 
 
 def reset_accumulated_memory_stats(device: Any = None) -> None:
-    """Do nothing: counters of calls are not set back.
+    """Let the counters of `memory_stats` that only grow begin at 0: what was allocated and freed in
+    all, retries and failures.
 
     Args:
         device: The device; None: the current one.
@@ -123,6 +145,10 @@ def reset_accumulated_memory_stats(device: Any = None) -> None:
         >>> import plait_core as pc
         >>> pc.cuda.reset_accumulated_memory_stats()
     """
+    if is_available():
+        accelerator.reset_accumulated_memory_stats(
+            require_device("reset_accumulated_memory_stats", device)
+        )
 
 
 def empty_cache() -> None:
@@ -219,12 +245,26 @@ def _segments(device: binding.device) -> list[dict[str, Any]]:
     return list(segments.values())
 
 
+_SUMMARY = {
+    "allocated_bytes": "allocated bytes",
+    "requested_bytes": "requested bytes",
+    "active_bytes": "active bytes",
+    "reserved_bytes": "reserved bytes",
+    "inactive_split_bytes": "bytes of free parts of segments",
+    "allocation": "allocations",
+    "active": "active blocks",
+    "segment": "segments",
+    "inactive_split": "free parts of segments",
+}
+_COLUMNS = ("current", "peak", "allocated", "freed")
+
+
 def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
     """Return a table of a device's memory; an empty text without a device.
 
     Args:
         device: None is the current device.
-        abbreviated: True leaves the segments out.
+        abbreviated: True leaves out the segments, and which numbers are those of small requests.
 
     Example:
         >>> import plait_core as pc
@@ -234,12 +274,22 @@ def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
         return ""
     d = require_device("memory_summary", device)
     free, total = binding.memory_info(d)
-    rows = [(f"memory of {d}", "bytes"), ("total", total), ("free", free)]
-    rows += [(name, number) for name, number in memory_stats(d).items() if "bytes" in name]
+    stats = memory_stats(d)
+    rows: list[tuple[Any, ...]] = [(f"memory of {d}", *_COLUMNS)]
+    for name, text in _SUMMARY.items():
+        for kind, part in {"all": "", "small_pool": " of small requests"}.items():
+            if kind == "all" or not abbreviated:
+                rows.append((text + part, *(stats[f"{name}.{kind}.{each}"] for each in _COLUMNS)))
+    rows += [("total bytes of the device", total), ("free bytes of the device", free)]
+    rows += [("requests without memory", stats["num_ooms"])]
+    rows += [("requests that were tried again", stats["num_alloc_retries"])]
     if not abbreviated:
         for segment in _segments(d):
             kind = "private segment" if segment["is_private"] else "segment"
             text = f"{kind} of {segment['total_size']} bytes with {len(segment['blocks'])} blocks"
             rows.append((text + ", live", segment["allocated_size"]))
-    width = max(len(name) for name, _ in rows)
-    return "\n".join(f"{name:<{width}}  {number:>16}" for name, number in rows)
+    width = max(len(name) for name, *_ in rows)
+    return "\n".join(
+        f"{name:<{width}}" + "".join(f"  {number:>16}" for number in numbers)
+        for name, *numbers in rows
+    )

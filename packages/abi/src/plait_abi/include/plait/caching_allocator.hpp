@@ -144,8 +144,8 @@ class __attribute__((visibility("hidden"))) CachingAllocator {
     Event *spare_events = nullptr;
     Block *deferred = nullptr;  // freed while work of their streams was recorded
     Block *spare_blocks = nullptr;
-    uint64_t live_bytes = 0, live_blocks = 0, total_bytes = 0, peak_bytes = 0;
-    uint64_t allocations = 0, system_allocations = 0;
+    plait_memory_counters all{}, small{}, large{};
+    uint64_t retries = 0, failures = 0, waits = 0;
     std::mutex slow;  // taken in turn by those who poll events, wait or give memory back
   };
   using Lock = std::lock_guard<ProcessLock>;
@@ -178,6 +178,27 @@ class __attribute__((visibility("hidden"))) CachingAllocator {
   }
   bool is_of_parent(const Device &on) const { return on.process != this_process(); }
 
+  // ---- counters; the lock of the device is held ----------------------------------------------
+
+  static void raise(plait_counter &c, uint64_t n) {
+    c.added += n;
+    c.current += n;
+    c.peak = std::max(c.peak, c.current);
+  }
+  static void lower(plait_counter &c, uint64_t n) { c.current -= n; }
+  // Changes the counters of all segments, and those of the kind of this one.
+  template <class F>
+  static void count(const Segment *s, F change) {
+    change(s->device->all);
+    change(s->is_small ? s->device->small : s->device->large);
+  }
+  static void reset_peaks(plait_memory_counters &m) {
+    for (plait_counter *c :
+         {&m.blocks, &m.block_bytes, &m.request_bytes, &m.active, &m.active_bytes, &m.split,
+          &m.split_bytes, &m.segments, &m.segment_bytes})
+      c->peak = c->current;
+  }
+
   // ---- blocks within a segment; the lock of the device is held -------------------------------
 
   static Cache &cache_of(Device &on, const Request &r) {
@@ -185,6 +206,19 @@ class __attribute__((visibility("hidden"))) CachingAllocator {
   }
   static FreeBlocks &free_blocks(const Segment *s) {
     return s->is_small ? s->cache->small : s->cache->large;
+  }
+  // Puts a block among the free ones of its segment's kind, and takes it from there.
+  static void put(Block *b) {
+    if (b->before || b->after)
+      count(b->segment,
+            [b](plait_memory_counters &m) { raise(m.split, 1), raise(m.split_bytes, b->nbytes); });
+    free_blocks(b->segment).insert(std::move(b->node));
+  }
+  static void take_out(Block *b) {
+    b->node = free_blocks(b->segment).extract(b);
+    if (b->before || b->after)
+      count(b->segment,
+            [b](plait_memory_counters &m) { lower(m.split, 1), lower(m.split_bytes, b->nbytes); });
   }
 
   // A new block object, with a node of its own, so that freeing a block requires no memory; or
@@ -230,17 +264,17 @@ class __attribute__((visibility("hidden"))) CachingAllocator {
     if (r->after) r->after->before = r;
     b->after = r;
     b->nbytes = size;
-    free_blocks(r->segment).insert(std::move(r->node));
+    put(r);
   }
 
   // Marks a block, which is not among the free ones, as live.
-  static Block *begin(Device &on, Block *b, uint64_t requested) {
+  static Block *begin(Block *b, uint64_t requested) {
     b->state = Block::live;
     b->requested = requested;
-    on.allocations++;
-    on.live_blocks++;
-    on.live_bytes += b->nbytes;
-    on.peak_bytes = std::max(on.peak_bytes, on.live_bytes);
+    count(b->segment, [b](plait_memory_counters &m) {
+      raise(m.blocks, 1), raise(m.block_bytes, b->nbytes), raise(m.request_bytes, b->requested);
+      raise(m.active, 1), raise(m.active_bytes, b->nbytes);
+    });
     return b;
   }
 
@@ -251,9 +285,9 @@ class __attribute__((visibility("hidden"))) CachingAllocator {
     const auto best = list.lower_bound(r.size);
     if (best == list.end()) return nullptr;
     Block *b = *best;
-    b->node = list.extract(best);
+    take_out(b);
     split(on, b, r.size);
-    return begin(on, b, r.nbytes);
+    return begin(b, r.nbytes);
   }
 
   Block *take(Device &on, const Request &r) {
@@ -271,19 +305,20 @@ class __attribute__((visibility("hidden"))) CachingAllocator {
 
   // Puts a block among the free ones, together with its free neighbours.
   static void give_back(Device &on, Block *b) {
-    FreeBlocks &list = free_blocks(b->segment);
+    count(b->segment,
+          [b](plait_memory_counters &m) { lower(m.active, 1), lower(m.active_bytes, b->nbytes); });
     b->state = Block::available;
     b->requested = 0;
     if (Block *behind = b->after; behind && behind->state == Block::available) {
-      behind->node = list.extract(behind);
+      take_out(behind);
       join(on, b, behind);
     }
     if (Block *front = b->before; front && front->state == Block::available) {
-      front->node = list.extract(front);
+      take_out(front);
       join(on, front, b);
       b = front;
     }
-    list.insert(std::move(b->node));
+    put(b);
   }
 
   // ---- calls of the device -------------------------------------------------------------------
@@ -394,11 +429,12 @@ class __attribute__((visibility("hidden"))) CachingAllocator {
     s->next = on.segments;
     if (s->next) s->next->previous = s.get();
     on.segments = s.release();
-    on.total_bytes += b->nbytes;
-    on.system_allocations++;
+    count(b->segment, [b](plait_memory_counters &m) {
+      raise(m.segments, 1), raise(m.segment_bytes, b->nbytes);
+    });
     if (r.pool) r.pool->segments++;
     split(on, b, r.size);
-    *out = begin(on, b, r.nbytes);
+    *out = begin(b, r.nbytes);
     return PLAIT_OK;
   }
 
@@ -409,11 +445,13 @@ class __attribute__((visibility("hidden"))) CachingAllocator {
   }
   // Takes an unused segment out of the lists; the lock is held.
   static void unlink(Device &on, Segment *s) {
-    s->first->node = free_blocks(s).extract(s->first);
+    take_out(s->first);
     set_aside(on, s->first);
     (s->previous ? s->previous->next : on.segments) = s->next;
     if (s->next) s->next->previous = s->previous;
-    on.total_bytes -= s->nbytes;
+    count(s, [s](plait_memory_counters &m) {
+      lower(m.segments, 1), lower(m.segment_bytes, s->nbytes);
+    });
     if (s->pool) s->pool->segments--;
   }
   void end(Device &on, Segment *s) const {
@@ -549,6 +587,7 @@ class __attribute__((visibility("hidden"))) CachingAllocator {
       const Lock lock(on.lock);
       std::swap(e, on.first);
       on.last = &on.first;
+      on.waits += waits;
     }
     const Event *unreached = nullptr;  // later events of its stream are not reached either
     while (e) {
@@ -591,6 +630,10 @@ class __attribute__((visibility("hidden"))) CachingAllocator {
   plait_status recover(Device &on, const Request &r, Block **out) noexcept try {
     const std::lock_guard<std::mutex> turn(on.slow);
     if (records(on)) return PLAIT_MEMORY_ERROR;
+    {
+      const Lock lock(on.lock);
+      on.retries++;
+    }
     collect(on, true);
     if ((*out = take(on, r))) return PLAIT_OK;
     give_up_unused(on);
@@ -632,8 +675,9 @@ class __attribute__((visibility("hidden"))) CachingAllocator {
     Segment *alone = nullptr;
     {
       const Lock lock(on.lock);
-      on.live_blocks--;
-      on.live_bytes -= b->nbytes;
+      count(b->segment, [b](plait_memory_counters &m) {
+        lower(m.blocks, 1), lower(m.block_bytes, b->nbytes), lower(m.request_bytes, b->requested);
+      });
       b->state = Block::waiting;
       if (b->uses.empty() && !b->has_lost_use) {
         Segment *s = b->segment;
@@ -688,12 +732,18 @@ class __attribute__((visibility("hidden"))) CachingAllocator {
     plait_alloc_stats all{};
     const Lock lock(on.lock);
     all.size = std::min<uint64_t>(out->size, sizeof all);
-    all.live_bytes = on.live_bytes;
-    all.live_blocks = on.live_blocks;
-    all.cached_bytes = on.total_bytes - on.live_bytes;
-    all.peak_bytes = on.peak_bytes;
-    all.allocations = on.allocations;
-    all.system_allocations = on.system_allocations;
+    all.live_bytes = on.all.block_bytes.current;
+    all.live_blocks = on.all.blocks.current;
+    all.cached_bytes = on.all.segment_bytes.current - on.all.block_bytes.current;
+    all.peak_bytes = on.all.block_bytes.peak;
+    all.allocations = on.all.blocks.added;
+    all.system_allocations = on.all.segments.added;
+    all.retries = on.retries;
+    all.failures = on.failures;
+    all.waits = on.waits;
+    all.all = on.all;
+    all.small = on.small;
+    all.large = on.large;
     all.largest_cached = largest_free(on.common);
     for (const Pool *p = on.pools; p; p = p->next)
       all.largest_cached = std::max(all.largest_cached, largest_free(p->caches));
@@ -806,11 +856,16 @@ class __attribute__((visibility("hidden"))) CachingAllocator {
     Census c;
     {
       const Lock lock(on.lock);
+      on.failures++;
       for (const Segment *s = on.segments; s; s = s->next)
         for (const Block *b = s->first; b; b = b->after) c.add(s, b, number_of(r.stream));
     }
     const std::string device = std::string(device_->name) + ":" + std::to_string(on.id.device_id);
-    std::string text = "out of memory: " + text_of(r.nbytes) + " requested on " + device;
+    // programs look for the first words: "CUDA out of memory. Tried to allocate"
+    std::string text = device_->name;
+    for (char &c : text)
+      if (c >= 'a' && c <= 'z') c = char(c - 'a' + 'A');
+    text += " out of memory. Tried to allocate " + text_of(r.nbytes) + " on " + device;
     uint64_t free_bytes = 0, total = 0;
     if (quietly([&](plait_thread *t) {
           return device_->memory_info(device_->ctx, t, on.id, &free_bytes, &total);
@@ -869,7 +924,7 @@ class __attribute__((visibility("hidden"))) CachingAllocator {
     t.reset_peak = [](void *ctx, DLDevice d) {
       with(ctx, d, [](Device &on) {
         const Lock lock(on.lock);
-        on.peak_bytes = on.live_bytes;
+        for (plait_memory_counters *each : {&on.all, &on.small, &on.large}) reset_peaks(*each);
       });
     };
     t.trim_device = [](void *ctx, DLDevice d) {

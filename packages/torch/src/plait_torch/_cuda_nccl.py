@@ -1,0 +1,46 @@
+"""`torch.cuda.nccl`: whether NCCL is there. Collectives are those of `torch.distributed`."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable
+from typing import Any
+
+import plait
+from plait_abi import components
+
+__all__ = ["is_available", "version"]
+
+
+def version() -> tuple[int, ...]:
+    """Return the version of NCCL, such as (2, 27, 7).
+
+    Raises:
+        RuntimeError: where it is not installed.
+    """
+    number = 0
+    if components.offers("cuda"):
+        package = importlib.import_module(str(components.choose("cuda")))
+        number = int(getattr(package, "nccl_version", int)() or 0)
+    if not number:
+        raise RuntimeError(
+            "cuda.nccl.version: NCCL was not found; pip install plait-cuda[libraries]"
+        )
+    # 22703 is 2.27.3
+    return number // 10_000, number // 100 % 100, number % 100
+
+
+def is_available(tensors: Iterable[Any]) -> bool:
+    """Return whether NCCL is there, and whether it can compute with these tensors: dense ones, each
+    on a CUDA device of its own.
+    """
+    devices = set()
+    for tensor in tensors:
+        dense = tensor.layout == plait.strided and tensor.is_contiguous()
+        if not dense or not tensor.is_cuda or tensor.device in devices:
+            return False
+        devices.add(tensor.device)
+    try:
+        return bool(version())
+    except RuntimeError:
+        return False
