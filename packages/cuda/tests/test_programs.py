@@ -13,13 +13,14 @@ import pytest
 pytest.importorskip("plait_torch")
 
 
-def run(code: str, folder: pathlib.Path, *options: str) -> str:
-    """Run a program on the emulation; returns what it printed."""
+def run(code: str, folder: pathlib.Path, *options: str, **environment: str) -> str:
+    """Run a program on the emulation, in a folder; returns what it printed."""
     path = folder / "program.py"
     path.write_text(textwrap.dedent(code))
     done = subprocess.run(
         [sys.executable, "-m", "plait.torch", *options, str(path)],
-        env={**os.environ, "PLAIT_CUDA_EMULATION": "1"},
+        env={**os.environ, "PLAIT_CUDA_EMULATION": "1", **environment},
+        cwd=folder,
         capture_output=True,
         text=True,
         timeout=240,
@@ -231,4 +232,148 @@ def test_a_checkpoint_computes_again_in_the_same_precision(tmp_path: pathlib.Pat
         assert not torch.is_autocast_enabled()
         """,
         tmp_path,
+    )
+
+
+def test_storages_move_and_a_function_chooses_the_device(tmp_path: pathlib.Path) -> None:
+    run(
+        """
+        import torch
+
+        torch.save({"a": torch.arange(3.0).cuda(), "b": torch.arange(4)}, "weights.pt")
+        loaded = torch.load("weights.pt", map_location=lambda storage, location: storage)
+        assert {each.device.type for each in loaded.values()} == {"cpu"}
+        loaded = torch.load("weights.pt", map_location=lambda storage, _: storage.cuda(0))
+        assert {each.device.type for each in loaded.values()} == {"cuda"}
+        assert loaded["a"].tolist() == [0, 1, 2] and loaded["b"].tolist() == [0, 1, 2, 3]
+        storage = loaded["a"].untyped_storage()
+        assert storage.is_cuda and storage.get_device() == 0 and storage.cuda() is storage
+        host = storage.cpu()
+        assert host.cpu() is host and host.get_device() == -1 and not host.is_cuda
+        assert host.tolist() == torch.arange(3.0).untyped_storage().tolist()
+        copy = storage.clone().fill_(0)
+        assert copy.copy_(storage).tolist() == host.tolist() and copy != storage
+        typed = loaded["b"].storage().cpu().cuda()
+        assert typed.is_cuda and typed.tolist() == [0, 1, 2, 3]
+        """,
+        tmp_path,
+    )
+
+
+def test_what_programs_ask_of_cuda(tmp_path: pathlib.Path) -> None:
+    run(
+        """
+        import sys, types
+        import torch
+
+        cuda = torch.cuda
+        assert torch.version.cuda.startswith("13.") and cuda.get_allocator_backend() == "native"
+        assert cuda.get_sync_debug_mode() == 0 and cuda.set_sync_debug_mode("default") is None
+        refusals = {"warn": NotImplementedError, 2: NotImplementedError, 7: ValueError}
+        for mode, kind in refusals.items():
+            try:
+                cuda.set_sync_debug_mode(mode)
+            except kind as error:
+                assert "set_sync_debug_mode" in str(error)
+            else:
+                raise AssertionError(mode)
+        free, total = torch.accelerator.get_memory_info()
+        assert 0 < free <= total == cuda.mem_get_info()[1]
+        torch.backends.cuda.cufft_plan_cache[0].clear()
+        assert torch.backends.cuda.cufft_plan_cache.size == 0
+        assert torch.backends.cuda.preferred_blas_library() == "cublaslt"
+        version = cuda.nccl.version()
+        assert len(version) == 3 and version >= (2, 0, 0), version
+        x = torch.ones(2, device="cuda")
+        assert cuda.nccl.is_available([x]) and not cuda.nccl.is_available([x, x])
+        assert not cuda.nccl.is_available([x.cpu()])
+        try:
+            x.numpy()
+        except TypeError as error:
+            assert "cpu()" in str(error)
+        else:
+            raise AssertionError
+        for call in (cuda.cudart, cuda.current_blas_handle):
+            try:
+                call()
+            except NotImplementedError as error:
+                assert call.__name__ in str(error)
+            else:
+                raise AssertionError
+
+        # without the library that asks the driver, and with one
+        try:
+            cuda.utilization()
+        except ModuleNotFoundError as error:
+            assert error.name == "pynvml"
+        else:
+            raise AssertionError
+        assert "pynvml" in cuda.list_gpu_processes()
+        asked = []
+        one = types.SimpleNamespace
+        sys.modules["pynvml"] = library = types.ModuleType("pynvml")
+        library.nvmlInit = lambda: None
+        library.nvmlDeviceGetHandleByUUID = lambda name: asked.append(name) or 11
+        rates = one(gpu=12, memory=13)
+        library.nvmlDeviceGetUtilizationRates = lambda handle: rates
+        library.nvmlDeviceGetMemoryInfo = lambda handle: one(used=handle + 3)
+        library.nvmlDeviceGetTemperature = lambda handle, sensor: handle + 4 + sensor
+        library.nvmlDeviceGetPowerUsage = lambda handle: handle + 5
+        library.nvmlDeviceGetClockInfo = lambda handle, clock: handle + 5 + clock
+        library.nvmlDeviceGetComputeRunningProcesses = lambda handle: [
+            one(pid=77, usedGpuMemory=3 << 20)
+        ]
+        names = "utilization memory_usage device_memory_used temperature power_draw clock_rate"
+        numbers = [getattr(cuda, name)() for name in names.split()]
+        assert numbers == [12, 13, 14, 15, 16, 17], numbers
+        assert "77 uses        3.000 MB" in cuda.list_gpu_processes(0)
+        assert set(asked) == {f"GPU-{cuda.get_device_properties(0).uuid}"}
+        """,
+        tmp_path,
+    )
+
+
+def test_copies_between_devices(tmp_path: pathlib.Path) -> None:
+    run(
+        """
+        import torch
+        from torch.cuda import comm
+
+        x = torch.arange(5.0)
+        copies = comm.broadcast(x.cuda(0), [0, 1])
+        assert [each.device.index for each in copies] == [0, 1]
+        assert all(each.tolist() == x.tolist() for each in copies)
+        (a, _), (c, d) = comm.broadcast_coalesced([x.cuda(0), 2 * x.cuda(0)], [0, 1])
+        assert a.device.index == 0 and c.device.index == d.device.index == 1
+        assert d.tolist() == (2 * x).tolist()
+        total = comm.reduce_add([c, a], destination=1)
+        assert total.device.index == 1 and total.tolist() == (2 * x).tolist()
+        assert c.tolist() == x.tolist()  # what is added is not written
+        assert comm.reduce_add_coalesced([[c, d], [a, a]])[1].tolist() == (3 * x).tolist()
+        parts = comm.scatter(x, [1, 0], chunk_sizes=[2, 3])
+        assert [each.device.index for each in parts] == [1, 0]
+        assert [each.tolist() for each in parts] == [[0, 1], [2, 3, 4]]
+        assert [len(each) for each in comm.scatter(x, [0, 1])] == [3, 2]
+        stream = torch.cuda.Stream(1)
+        (part,) = comm.scatter(x, [1], streams=[stream])
+        stream.synchronize()
+        assert part.tolist() == x.tolist()
+        assert comm.gather(parts, destination="cpu").tolist() == x.tolist()
+        out = torch.empty(5, device="cuda:1")
+        assert comm.gather(parts, out=out) is out and out.tolist() == x.tolist()
+        outs = [torch.empty(2, device="cuda:0"), torch.empty(3, device="cuda:1")]
+        assert [each.tolist() for each in comm.scatter(x, out=outs)] == [[0, 1], [2, 3, 4]]
+        for call in (
+            lambda: comm.broadcast(x), lambda: comm.gather(parts, 0, 1, out=out),
+            lambda: comm.scatter(x, [0], out=outs),
+        ):
+            try:
+                call()
+            except RuntimeError as error:
+                assert "cuda.comm" in str(error)
+            else:
+                raise AssertionError
+        """,
+        tmp_path,
+        PLAIT_CUDA_DEVICES="2",
     )

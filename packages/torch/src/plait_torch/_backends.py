@@ -178,6 +178,20 @@ def _preferred_blas_library(backend: Any = None) -> str:
     return "cublaslt"
 
 
+class _PlanCache:
+    """The cache of plans of Fourier transforms, of each device and of all: it is empty, as
+    plait-cuda's kernels need no plans. `max_size` is stored but has no effect.
+    """
+
+    size, max_size = 0, 0
+
+    def clear(self) -> None:
+        """Do nothing: the cache is empty."""
+
+    def __getitem__(self, device: Any) -> _PlanCache:
+        return self
+
+
 class SDPAParams:
     """The arguments of `scaled_dot_product_attention`, by which backends are checked."""
 
@@ -216,6 +230,7 @@ cuda = Flags(
     "cuda",
     preferred_linalg_library=_preferred_linalg_library,
     preferred_blas_library=_preferred_blas_library,
+    cufft_plan_cache=_PlanCache(),
     is_built=lambda: bool(plait.cuda.is_available()),
     matmul=_Matmul(
         "cuda.matmul",

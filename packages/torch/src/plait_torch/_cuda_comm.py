@@ -41,8 +41,8 @@ def broadcast(tensor: Any, devices: Any = None, *, out: Any = None) -> tuple[Any
     """
     _one_of("broadcast", "devices", devices, out)
     if out is not None:
-        return tuple(each.copy_(tensor, non_blocking=True) for each in out)
-    return tuple(tensor.to(_device(each), non_blocking=True) for each in devices)
+        return tuple(each.copy_(tensor) for each in out)
+    return tuple(tensor.to(_device(each)) for each in devices)
 
 
 def broadcast_coalesced(
@@ -121,7 +121,7 @@ def scatter(
     result = []
     for i, (part, place) in enumerate(zip(parts, places, strict=False)):
         with plait.cuda.stream(streams[i] if streams else None):
-            result.append(part.to(place, non_blocking=True))
+            result.append(part.to(place))
     return tuple(result)
 
 
@@ -139,5 +139,7 @@ def gather(
     if destination is not None and out is not None:
         raise RuntimeError("cuda.comm.gather: `destination` and `out` exclude each other")
     place = _device(destination) if out is None else out.device
-    joined = plait.cat([each.to(place, non_blocking=True) for each in tensors], dim)
+    # the host reads what comes to the CPU, so it waits for that
+    later = place.type != "cpu"
+    joined = plait.cat([each.to(place, non_blocking=later) for each in tensors], dim)
     return joined if out is None else out.copy_(joined)

@@ -18,16 +18,19 @@ def version() -> tuple[int, ...]:
     Raises:
         RuntimeError: where it is not installed.
     """
-    number = 0
+    numbers: tuple[int, ...] | None = None
     if components.offers("cuda"):
         package = importlib.import_module(str(components.choose("cuda")))
-        number = int(getattr(package, "nccl_version", int)() or 0)
-    if not number:
+        numbers = getattr(package, "nccl_version", _no_version)()
+    if numbers is None:
         raise RuntimeError(
             "cuda.nccl.version: NCCL was not found; pip install plait-cuda[libraries]"
         )
-    # 22703 is 2.27.3
-    return number // 10_000, number // 100 % 100, number % 100
+    return numbers
+
+
+def _no_version() -> None:
+    """Return None: another package that brings CUDA devices has no NCCL."""
 
 
 def is_available(tensors: Iterable[Any]) -> bool:
