@@ -65,6 +65,8 @@ PARTS: dict[str, set[str]] = {
     "plait_profiler/_watch.py": {"rich"},
     # a progress bar and SummaryWriter, imported when a program asks for them
     "plait_torch/_model_zoo.py": {"tqdm"},
+    # use, temperature and processes of a GPU, if a program asks for them
+    "plait_torch/_cuda_nvml.py": {"pynvml"},
     "plait_torch/_collate.py": {"numpy"},
     "plait_torch/_comparison.py": {"numpy"},
     "plait_torch/_data_utils.py": {"numpy"},

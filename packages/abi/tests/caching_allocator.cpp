@@ -197,6 +197,21 @@ class Model {
       at = at->second == pool ? owner_.erase(at) : std::next(at);
   }
 
+  // The counters of all segments are the sums of those of small and of large ones; peaks are above
+  // what there is.
+  static void check_sums(const plait_alloc_stats &s) {
+    using Counter = plait_counter plait_memory_counters::*;
+    using M = plait_memory_counters;
+    for (const Counter c :
+         {&M::blocks, &M::block_bytes, &M::request_bytes, &M::active, &M::active_bytes, &M::split,
+          &M::split_bytes, &M::segments, &M::segment_bytes}) {
+      REQUIRE((s.all.*c).current == (s.small.*c).current + (s.large.*c).current);
+      REQUIRE((s.all.*c).added == (s.small.*c).added + (s.large.*c).added);
+      for (const plait_memory_counters *m : {&s.all, &s.small, &s.large})
+        REQUIRE((m->*c).current <= (m->*c).peak && (m->*c).peak <= (m->*c).added);
+    }
+  }
+
   void check_counters() {
     plait_alloc_stats s{};
     s.size = sizeof s;
@@ -205,9 +220,20 @@ class Model {
         table_->snapshot(table_->ctx, kDevice, nullptr, 0, sizeof(plait_memory_block)));
     REQUIRE(table_->snapshot(table_->ctx, kDevice, list.data(), list.size(), sizeof list[0]) ==
             list.size());
-    uint64_t live = 0, blocks = 0, all = 0, largest = 0;
+    uint64_t live = 0, blocks = 0, all = 0, largest = 0, requested = 0;
+    std::map<void *, uint64_t> parts;  // blocks of each segment
+    for (const plait_memory_block &b : list) parts[b.segment]++;
+    uint64_t active = 0, active_bytes = 0, split = 0, split_bytes = 0;
     for (const plait_memory_block &b : list) {
       all += b.nbytes;
+      if (b.flags & (PLAIT_BLOCK_LIVE | PLAIT_BLOCK_WAITING)) {
+        active++;
+        active_bytes += b.nbytes;
+      } else if (parts[b.segment] > 1) {
+        split++;
+        split_bytes += b.nbytes;
+      }
+      if (b.flags & PLAIT_BLOCK_LIVE) requested += b.requested;
       REQUIRE((b.flags & PLAIT_BLOCK_LIVE) || !b.requested || (b.flags & PLAIT_BLOCK_WAITING));
       if (b.flags & PLAIT_BLOCK_LIVE) {
         live += b.nbytes;
@@ -221,6 +247,13 @@ class Model {
     REQUIRE(s.live_bytes == live && s.live_blocks == blocks && blocks == live_.size());
     REQUIRE(s.cached_bytes == all - live && all == fake.given);
     REQUIRE(s.largest_cached == largest && s.peak_bytes >= live);
+    const plait_memory_counters &m = s.all;
+    REQUIRE(m.blocks.current == blocks && m.block_bytes.current == live);
+    REQUIRE(m.request_bytes.current == requested);
+    REQUIRE(m.active.current == active && m.active_bytes.current == active_bytes);
+    REQUIRE(m.split.current == split && m.split_bytes.current == split_bytes);
+    REQUIRE(m.segments.current == parts.size() && m.segment_bytes.current == all);
+    check_sums(s);
   }
 
  private:

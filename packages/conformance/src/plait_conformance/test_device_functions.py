@@ -98,6 +98,20 @@ def test_every_block_is_listed(device: Device) -> None:
     device.take(x)
 
 
+def test_memory_is_that_of_its_device(device: Device) -> None:
+    asked(binding.memory_info, device.name)
+    data = device.take_memory(SIZE)
+    try:
+        number = asked(binding.memory_device, device.name, data)
+        assert number == binding.device(device.name).index
+        assert binding.memory_device(device.name, data + SIZE - 1) == number
+        here = np.ones(SIZE, np.uint8)
+        with pytest.raises(ValueError, match="memory"):
+            binding.memory_device(device.name, here.ctypes.data)
+    finally:
+        device.table.memory_free(device.table.ctx, device.handle, data, SIZE)
+
+
 def test_recorded_work_is_done_at_each_launch(device: Device, on_side: binding.Stream) -> None:
     x, y = (device.put(np.ones(SIZE, np.float32)) for _ in range(2))
     doubled(x, y)  # what is set up at the first call cannot be recorded

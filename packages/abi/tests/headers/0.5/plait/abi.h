@@ -240,10 +240,31 @@ typedef struct plait_tensor {
   struct plait_tensor *base;
 } plait_tensor;
 
+/** A number that rises and falls. Since 0.5. */
+typedef struct plait_counter {
+  uint64_t current; /**< what it is now */
+  uint64_t peak;    /**< the largest `current` since the last `reset_peak` */
+  uint64_t added;   /**< the sum of all rises; that of all falls is `added` - `current` */
+} plait_counter;
+
+/** What an allocator counts of blocks, and of segments: memory of the system that is cut into
+ * blocks. Since 0.5. */
+typedef struct plait_memory_counters {
+  plait_counter blocks;        /**< live blocks: those that a storage has */
+  plait_counter block_bytes;   /**< their bytes */
+  plait_counter request_bytes; /**< the bytes that were requested for them */
+  plait_counter active;        /**< blocks that are live or that wait for another stream */
+  plait_counter active_bytes;  /**< their bytes */
+  plait_counter split;         /**< free blocks that are parts of segments in use */
+  plait_counter split_bytes;   /**< their bytes, which the system cannot have back */
+  plait_counter segments;      /**< segments */
+  plait_counter segment_bytes; /**< their bytes */
+} plait_memory_counters;
+
 /** Counters of an allocator, in bytes or in blocks.
  *
  * The caller sets `size` to sizeof its struct and the rest to 0. The allocator fills the fields
- * that lie within `size`. */
+ * that lie within `size`, and leaves 0 in those that it does not count. */
 typedef struct plait_alloc_stats {
   uint64_t size;
   uint64_t live_bytes, live_blocks, /**< what is allocated and not freed */
@@ -252,6 +273,15 @@ typedef struct plait_alloc_stats {
       allocations,                  /**< number of calls of `alloc` */
       system_allocations,           /**< number of those that asked the system for memory */
       largest_cached;               /**< size of the largest free block */
+#if PLAIT_TARGET >= PLAIT_VERSION(0, 5)
+  uint64_t retries;            /**< requests that the system refused and that were tried again with
+                                  memory given back. Since 0.5 */
+  uint64_t failures;           /**< requests that got no memory. Since 0.5 */
+  uint64_t waits;              /**< times that the allocator waited for other streams. Since 0.5 */
+  plait_memory_counters all;   /**< of all segments. Since 0.5 */
+  plait_memory_counters small; /**< of the segments for small requests. Since 0.5 */
+  plait_memory_counters large; /**< of the other segments. Since 0.5 */
+#endif
 } plait_alloc_stats;
 
 /** Flags of a ::plait_memory_block. */
@@ -1021,6 +1051,11 @@ typedef struct plait_device {
    * any order. Since 0.5. */
   plait_status (*activity_stop)(void *ctx, struct plait_thread *, DLDevice,
                                 void (*each)(void *arg, const plait_activity *), void *arg);
+  /** Or NULL: give the number of the device that has the memory at an address, which may be that of
+   * another library. Since 0.5.
+   * @return PLAIT_VALUE_ERROR with an error if no device of the type has it */
+  plait_status (*memory_device)(void *ctx, struct plait_thread *, const void *data,
+                                int32_t *device);
 #endif
 } plait_device;
 

@@ -48,6 +48,11 @@ typedef enum {
   kDLBfloat = 4U,
   kDLComplex = 5U,
   kDLBool = 6U,
+  kDLFloat8_e4m3fn = 10U, /* from here on: DLPack 1.1 */
+  kDLFloat8_e4m3fnuz = 11U,
+  kDLFloat8_e5m2 = 12U,
+  kDLFloat8_e5m2fnuz = 13U,
+  kDLFloat8_e8m0fnu = 14U,
 } DLDataTypeCode;
 
 typedef struct {
@@ -87,8 +92,8 @@ typedef struct DLManagedTensorVersioned {
 }
 #endif
 #endif /* DLPACK_MAJOR_VERSION */
-
-#ifdef __cplusplus
+#ifdef PLAIT_ASSERT /* a build for pointers of 32 bits, whose layouts are others, defines it */
+#elif defined(__cplusplus)
 #define PLAIT_ASSERT(condition, text) static_assert(condition, text)
 #else
 #define PLAIT_ASSERT(condition, text) _Static_assert(condition, text)
