@@ -125,7 +125,8 @@ def test_the_error_says_who_has_the_memory(cache: None, ask: Callable[[str, int]
         pc.zeros(16 * MIB, device="ext")
     text = str(caught.value)
     for part in (
-        "EXT out of memory. Tried to allocate 64.00 MiB on ext:0, which has 48.00 MiB of 64.00 MiB free",
+        "EXT out of memory. Tried to allocate 64.00 MiB on ext:0, "
+        "which has 48.00 MiB of 64.00 MiB free",
         "16.00 MiB are live in 1 blocks (the largest: 16.00 MiB)",
     ):
         assert part in text, text

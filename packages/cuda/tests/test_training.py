@@ -159,7 +159,9 @@ def resident() -> int:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-@pytest.mark.parametrize("steps", [300, pytest.param(10_000, marks=pytest.mark.slow, id="nightly")])
+@pytest.mark.parametrize(
+    "steps", [300, pytest.param(100_000, marks=pytest.mark.slow, id="nightly")]
+)
 def test_memory_stays_flat(steps: int) -> None:
     training = Training("mlp", "Adam", "cuda")
     for _ in range(100):

@@ -45,5 +45,22 @@ PLAIT_DEVICE Moments moments_of(const T *x) {
   return {double(N), double(mean) + (rest == rest ? rest : 0), squares - rest * rest * N};
 }
 
+// A reduction of elements to moments, without its end.
+template <class E>
+struct ElementMoments : Elements<E> {
+  using T = Compute<E>;
+  using Value = Moments;
+  using Elements<E>::Elements;
+  PLAIT_DEVICE Value start() const { return {0, 0, 0}; }
+  PLAIT_DEVICE Value step(const Value &a, const Value &b) const { return join_moments(a, b); }
+  template <int N, int width>
+  PLAIT_DEVICE void fold(Value &value, const E *x, int64_t, int64_t) const {
+    T some[N];
+#pragma unroll
+    for (int k = 0; k < N; k++) some[k] = widen(x[k]);
+    value = join_moments(value, moments_of<N>(some));
+  }
+};
+
 }  // namespace plait::cuda
 #endif

@@ -1,6 +1,6 @@
 // Sums of exponentials, which do not overflow: relative to the largest exponent.
 #pragma once
-#include "block/block.h"
+#include "block/reduce.h"
 
 #if PLAIT_KERNELS
 namespace plait::cuda {
@@ -50,6 +50,23 @@ PLAIT_DEVICE T value_of(const LogSum<T> &v) {
   const bool infinite = v.top - v.top != T(0) && v.sum == v.sum;
   return infinite ? v.top : finite_or_zero(v.top) + scalar::math::log(v.sum);
 }
+
+// A reduction of elements to sums of exponentials, without its end.
+template <class E>
+struct ElementLogSums : Elements<E> {
+  using T = Compute<E>;
+  using Value = LogSum<T>;
+  using Elements<E>::Elements;
+  PLAIT_DEVICE Value start() const { return no_log_sum<T>(); }
+  PLAIT_DEVICE Value step(const Value &a, const Value &b) const { return join_log_sums(a, b); }
+  template <int N, int width>
+  PLAIT_DEVICE void fold(Value &value, const E *x, int64_t, int64_t) const {
+    T some[N];
+#pragma unroll
+    for (int k = 0; k < N; k++) some[k] = widen(x[k]);
+    value = join_log_sums(value, log_sum_of<N>(some));
+  }
+};
 
 // What a row with an infinite largest element has no softmax of.
 template <class T>

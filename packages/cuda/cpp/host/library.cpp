@@ -10,14 +10,16 @@ namespace plait::cuda {
 
 void *open_library(std::initializer_list<LibraryFile> versions, const char *choice) {
   if (choice && strcmp(choice, "0") == 0) return nullptr;
-  const auto open = [](const std::string &path) {
-    return dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  const auto open = [](const std::string &path, int flags = 0) {
+    return dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | flags);
   };
   const std::string here = driver::folder();
   if (driver::emulated()) return open(here + "../emulation/" + versions.begin()->name);
-  for (const LibraryFile &each : versions)
+  for (const LibraryFile &each : versions) {
+    if (void *library = open(each.name, RTLD_NOLOAD)) return library;
     if (void *library = open(here + "../../nvidia/" + each.folder + "/" + each.name))
       return library;
+  }
   for (const LibraryFile &each : versions)
     if (void *library = open(each.name)) return library;
   return nullptr;

@@ -10,7 +10,9 @@ struct LibraryFile {
 };
 
 // Opens the first version that there is: those of packages beside this one come first, then those
-// of the system. The emulation has a stand-in for the first version instead. NULL: none is
+// of the system. A library of the same name that the process has open already, such as PyTorch's,
+// serves instead: parts of a second copy would find parts of the first one by their names. The
+// emulation has a stand-in for the first version instead. NULL: none is
 // installed, or `choice`, the value of an environment variable, is 0.
 void *open_library(std::initializer_list<LibraryFile> versions, const char *choice = nullptr);
 

@@ -25,21 +25,12 @@ struct CrossEntropyGradientArgs {
 #if PLAIT_KERNELS
 // The logarithm of the sum of exponentials of each row, and its loss.
 template <class E>
-struct RowEntropy : Elements<E> {
-  using T = Compute<E>;
-  using Value = LogSum<T>;
+struct RowEntropy : ElementLogSums<E> {
+  using typename ElementLogSums<E>::T;
+  using typename ElementLogSums<E>::Value;
   const CrossEntropyArgs &args;
   PLAIT_DEVICE RowEntropy(Thread &t, const CrossEntropyArgs &a)
-      : Elements<E>(t, a.reduce), args(a) {}
-  PLAIT_DEVICE Value start() const { return no_log_sum<T>(); }
-  PLAIT_DEVICE Value step(const Value &a, const Value &b) const { return join_log_sums(a, b); }
-  template <int N, int width>
-  PLAIT_DEVICE void fold(Value &value, const E *x, int64_t, int64_t) const {
-    T some[N];
-#pragma unroll
-    for (int k = 0; k < N; k++) some[k] = widen(x[k]);
-    value = join_log_sums(value, log_sum_of<N>(some));
-  }
+      : ElementLogSums<E>(t, a.reduce), args(a) {}
   PLAIT_DEVICE void finish(Thread &t, const ReduceArgs &a, int64_t i, const Value &value) const {
     const Targets<E> targets(t, args.classes);
     const int64_t target = targets.of(i);

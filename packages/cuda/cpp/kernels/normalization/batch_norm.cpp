@@ -100,21 +100,12 @@ PLAIT_DEVICE Factors<Compute<E>> channel_factors(Thread &t, const ChannelArgs &a
 
 // Mean and biased variance of channels.
 template <class E>
-struct ChannelMoments : Elements<E> {
-  using T = Compute<E>;
-  using Value = Moments;
+struct ChannelMoments : ElementMoments<E> {
+  using typename ElementMoments<E>::T;
+  using typename ElementMoments<E>::Value;
   const ChannelArgs &args;
   PLAIT_DEVICE ChannelMoments(Thread &t, const ChannelArgs &a)
-      : Elements<E>(t, a.reduce), args(a) {}
-  PLAIT_DEVICE Value start() const { return {0, 0, 0}; }
-  PLAIT_DEVICE Value step(const Value &a, const Value &b) const { return join_moments(a, b); }
-  template <int N, int width>
-  PLAIT_DEVICE void fold(Value &value, const E *x, int64_t, int64_t) const {
-    T some[N];
-#pragma unroll
-    for (int k = 0; k < N; k++) some[k] = widen(x[k]);
-    value = join_moments(value, moments_of<N>(some));
-  }
+      : ElementMoments<E>(t, a.reduce), args(a) {}
   PLAIT_DEVICE void finish(Thread &t, const ReduceArgs &a, int64_t i, const Value &value) const {
     const T mean = a.total ? T(value.mean) : T(scalar::math::kNan);
     const T var = T(value.squares / double(a.total));

@@ -137,19 +137,9 @@ PLAIT_DEVICE void reduce_scaled_norm(Block &t, const ReduceArgs &a) {
 }
 
 template <class E>
-struct LogSumExp : Elements<E> {
-  using T = Compute<E>;
-  using Value = LogSum<T>;
-  using Elements<E>::Elements;
-  PLAIT_DEVICE Value start() const { return no_log_sum<T>(); }
-  PLAIT_DEVICE Value step(const Value &a, const Value &b) const { return join_log_sums(a, b); }
-  template <int N, int width>
-  PLAIT_DEVICE void fold(Value &value, const E *x, int64_t, int64_t) const {
-    T some[N];
-#pragma unroll
-    for (int k = 0; k < N; k++) some[k] = widen(x[k]);
-    value = join_log_sums(value, log_sum_of<N>(some));
-  }
+struct LogSumExp : ElementLogSums<E> {
+  using typename ElementLogSums<E>::Value;
+  using ElementLogSums<E>::ElementLogSums;
   PLAIT_DEVICE void finish(Thread &t, const ReduceArgs &a, int64_t i, const Value &value) const {
     t.global<E>(a.out).store(i, narrow<E>(value_of(value)));
   }

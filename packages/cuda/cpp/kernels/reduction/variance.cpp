@@ -14,19 +14,10 @@ enum { VARIANCE, DEVIATION };
 #if PLAIT_KERNELS
 // `number`: the correction. The results are variances (or their roots) and maybe means.
 template <class E>
-struct Variance : Elements<E> {
-  using Value = Moments;
-  using T = Compute<E>;
-  using Elements<E>::Elements;
-  PLAIT_DEVICE Value start() const { return {0, 0, 0}; }
-  PLAIT_DEVICE Value step(const Value &a, const Value &b) const { return join_moments(a, b); }
-  template <int N, int width>
-  PLAIT_DEVICE void fold(Value &value, const E *x, int64_t, int64_t) const {
-    T some[N];
-#pragma unroll
-    for (int k = 0; k < N; k++) some[k] = widen(x[k]);
-    value = join_moments(value, moments_of<N>(some));
-  }
+struct Variance : ElementMoments<E> {
+  using typename ElementMoments<E>::T;
+  using typename ElementMoments<E>::Value;
+  using ElementMoments<E>::ElementMoments;
   PLAIT_DEVICE void finish(Thread &t, const ReduceArgs &a, int64_t i, const Value &value) const {
     const double left = double(a.total) - a.number;
     const double v = value.squares / (left > 0 ? left : 0);
