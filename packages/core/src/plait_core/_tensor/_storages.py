@@ -180,12 +180,21 @@ class UntypedStorage:
         return UntypedStorage(self._bytes.clone())
 
     def copy_(self, source: UntypedStorage, non_blocking: bool = False) -> UntypedStorage:
-        """Write the bytes of another storage of the same size into this one."""
+        """Write the bytes of another storage into this one.
+
+        Args:
+            source: A storage of the same size, on any device.
+            non_blocking: Whether the host may go on before the bytes are copied.
+        """
         self._bytes.copy_(source._bytes, non_blocking=non_blocking)
         return self
 
     def fill_(self, value: int) -> UntypedStorage:
-        """Set all bytes to a number from 0 to 255."""
+        """Set all bytes to a number.
+
+        Args:
+            value: A number from 0 to 255.
+        """
         self._bytes.fill_(value)
         return self
 
