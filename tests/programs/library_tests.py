@@ -1,12 +1,12 @@
 """Run a sample of a library's own tests on PyTorch, and those that passed there on plait.
 
-    library_tests.py --pytorch PYTHON [--seconds 1800] [--seed 17] LIBRARY CHECKOUT
+    library_tests.py --pytorch PYTHON [--seconds 1800 | --tests N] [--seed 17] LIBRARY CHECKOUT
 
 PYTHON is the interpreter of an environment with PyTorch, the libraries and test_requirements.txt;
 this one has plait instead of PyTorch. CHECKOUT is a folder with the library's repository, at the
 installed version or near it. The tests are listed on PyTorch, shuffled with the seed, and run there
 in fresh processes until the seconds are used up, not counting those in which a process collects its
-tests; what passed then runs on plait, in the same groups. --page and --json replace the library's
+tests, or until N tests have run (the same ones on a busy machine); what passed then runs on plait, in the same groups. --page and --json replace the library's
 part of a page and of its records; --again runs on plait what a run recorded in --work before. A
 test that crashes or hangs ends its process only.
 """
@@ -322,13 +322,18 @@ def copy_tests(library: Library, checkout: pathlib.Path, folder: pathlib.Path) -
 
 
 def sample(
-    suite: Suite, seed: int, seconds: float, at_once: int
+    suite: Suite, seed: int, seconds: float | None, at_once: int, number: int = 0
 ) -> tuple[int, list[list[str]], dict[str, Outcome]]:
-    """List, shuffle and run tests on PyTorch; return their number, the groups, the results."""
+    """List, shuffle and run tests on PyTorch; return their number, the groups, the results.
+
+    The sample ends after ``seconds``, unless that is None, or with ``number`` tests, unless it is 0.
+    """
     chooser = random.Random(seed)
     names = suite.list_tests(chooser)
     chooser.shuffle(names)
-    print(f"{suite.library.name}: {len(names)} tests", flush=True)
+    total = len(names)
+    names = names[:number] if number else names
+    print(f"{suite.library.name}: {len(names)} of {total} tests", flush=True)
     result: list[list[str]] = []
     results: dict[str, Outcome] = {}
     for first in range(0, len(names), at_once):
@@ -340,9 +345,9 @@ def sample(
         done = suite.run(group, seconds)
         result.append([name for name in group if name in done])
         results.update(done)
-        if suite.spent > seconds:
+        if seconds is not None and suite.spent > seconds:
             break
-    return len(names), result, results
+    return total, result, results
 
 
 def groups(results: dict[str, Outcome]) -> list[dict[str, Any]]:
@@ -405,6 +410,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--pytorch", required=True, help="the Python of PyTorch's environment")
     parser.add_argument("--seed", type=int, default=17)
     parser.add_argument("--seconds", type=float, default=1800.0, help="time on PyTorch")
+    parser.add_argument("--tests", type=int, default=0, help="so many tests, in whatever time")
     parser.add_argument("--limit", type=float, default=120.0, help="seconds for a test")
     parser.add_argument("--at-once", type=int, default=250, help="tests of a process")
     parser.add_argument("--tests-of", default="", help="the version that CHECKOUT is of")
@@ -428,7 +434,10 @@ def main(arguments: list[str]) -> int:
     else:
         suite = Suite(library, folder, [argument.pytorch], argument.limit)
         begin = time.monotonic()
-        number, result, theirs = sample(suite, argument.seed, argument.seconds, argument.at_once)
+        seconds = None if argument.tests else argument.seconds
+        number, result, theirs = sample(
+            suite, argument.seed, seconds, argument.at_once, argument.tests
+        )
         record = {
             "tests": number,
             "groups": result,
@@ -436,7 +445,7 @@ def main(arguments: list[str]) -> int:
             "places": {name: suite.places[name] for name in theirs},
             "not_collected": suite.not_collected,
             "pytorch_seconds": round(time.monotonic() - begin),
-            "seconds": argument.seconds,
+            "seconds": seconds or round(suite.spent),
             "seed": argument.seed,
         }
         reference.write_text(json.dumps(record, indent=1))

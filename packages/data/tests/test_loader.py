@@ -1,3 +1,6 @@
+import copy
+import pickle
+
 import numpy as np
 import pytest
 from array_library import Tensor
@@ -10,9 +13,11 @@ from plait_data import (
     DataLoader,
     Dataset,
     IterableDataset,
+    RandomSampler,
     Subset,
     SubsetRandomSampler,
     TensorDataset,
+    WeightedRandomSampler,
     get_worker_info,
     random_split,
     sample_rng,
@@ -430,3 +435,36 @@ def test_an_iteration_whose_workers_were_ended_raises_each_time(method):
     for _ in range(2):
         with pytest.raises(RuntimeError, match="workers of this iteration were ended"):
             next(iterator)
+
+
+class Adapter:
+    """Passes unknown attributes on to an object, as the adapters of other libraries do."""
+
+    def __init__(self, base):
+        self.base = base
+
+    def __getattr__(self, name):
+        if name == "base":
+            raise AttributeError(name)
+        return getattr(self.base, name)
+
+    def __reduce__(self):  # made with another object, which the state replaces
+        return Adapter, (type(self.base)([0]),), self.__dict__
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        DataLoader,
+        RandomSampler,
+        SubsetRandomSampler,
+        lambda data: WeightedRandomSampler(data, 2),
+    ],
+)
+def test_a_pickled_adapter_gets_its_own_state(make):
+    base = make([3, 4])
+    assert not hasattr(base, "__setstate__")
+    if isinstance(make, type):
+        again = pickle.loads(pickle.dumps(Adapter(base)))
+        assert len(again.base) == 2
+    assert len(copy.copy(base)) == len(pickle.loads(pickle.dumps(base))) == 2

@@ -20,6 +20,7 @@ from plait_data._iterators import (
     WorkerIterator,
     has_accelerator,
 )
+from plait_data._pickled_state import OnUnpickling
 from plait_data._randomness import library_draws
 from plait_data._sample_seeds import reseed
 from plait_data._sampler import BatchSampler, EndlessSampler, RandomSampler, SequentialSampler
@@ -272,6 +273,7 @@ class DataLoader(Shown, Generic[T_co]):
                 state["prefetch_factor"] = 2
         return state
 
+    @OnUnpickling
     def __setstate__(self, state: dict[str, Any]) -> None:
         if "_order" in state:
             self.__dict__.update(state)

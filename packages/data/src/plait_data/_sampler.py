@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from plait_data._pickled_state import OnUnpickling
 from plait_data._randomness import RandomSource, library_draws
 from plait_data.collate import batch_converter
 
@@ -82,6 +83,7 @@ class _Drawing(Sampler[int]):
             state["generator"] = state.pop("_generator")
         return state
 
+    @OnUnpickling
     def __setstate__(self, state: dict[str, Any]) -> None:
         own = {name: value for name, value in state.items() if name != "generator"}
         self.__dict__.update(own)
