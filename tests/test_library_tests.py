@@ -95,6 +95,38 @@ def test_the_time_of_a_sample_begins_with_its_first_test(tmp_path: pathlib.Path)
     assert tests.spent >= 0.2  # else it would be 0: the process was ended while it started
 
 
+DRAWING = """
+import random
+random.seed(1)
+
+def test_0_fails_after_a_draw():
+    assert random.random() == 0
+
+def test_1_expects_the_second_number():
+    own = random.Random(1)
+    own.random()
+    assert random.random() == own.random()
+"""
+
+
+def test_tests_get_the_same_random_numbers_on_both_sides(tmp_path: pathlib.Path) -> None:
+    tests = suite(tmp_path, DRAWING)
+    fails, expects = names = tests.list_tests(random.Random(0))
+    theirs = tests.run(names)
+    assert [theirs[name].result for name in names] == ["failed", "passed"]
+    ours = run.run_on_plait(tests, [names], theirs, {})
+    assert list(ours) == [expects] and ours[expects].result == "passed"
+    again = run.run_on_plait(tests, [names], theirs, {expects: run.Outcome("failed")})
+    assert again[expects].result == "failed"  # alone it draws the first number
+    assert fails not in again
+
+
+def test_a_sample_may_have_a_number_of_tests(tmp_path: pathlib.Path) -> None:
+    total, groups, theirs = run.sample(suite(tmp_path, DRAWING), 3, None, 250, 1)
+    assert total == 2 and [len(group) for group in groups] == [1]
+    assert list(theirs) == groups[0]
+
+
 def test_groups_name_files_without_the_folders_of_a_machine() -> None:
     text = "KeyError: in <module 'torch' (/of/one/machine/torch/__init__.py)> [package/file.py:3]"
     result = run.groups({"test": run.Outcome("failed", text)})[0]["error"]

@@ -5,8 +5,9 @@
 PYTHON is the interpreter of an environment with PyTorch, the libraries and test_requirements.txt;
 this one has plait instead of PyTorch. CHECKOUT is a folder with the library's repository, at the
 installed version or near it. The tests are listed on PyTorch, shuffled with the seed, and run there
-in fresh processes until the seconds are used up, not counting those in which a process collects its
-tests, or until N tests have run (the same ones on a busy machine); what passed then runs on plait, in the same groups. --page and --json replace the library's
+in fresh processes: until the seconds are used up, not counting those in which a process collects
+its tests, or the first N. They then run on plait in the same groups and order, so that each gets
+the same random numbers; those that passed on PyTorch count. --page and --json replace the library's
 part of a page and of its records; --again runs on plait what a run recorded in --work before. A
 test that crashes or hangs ends its process only.
 """
@@ -326,7 +327,7 @@ def sample(
 ) -> tuple[int, list[list[str]], dict[str, Outcome]]:
     """List, shuffle and run tests on PyTorch; return their number, the groups, the results.
 
-    The sample ends after ``seconds``, unless that is None, or with ``number`` tests, unless it is 0.
+    It ends after ``seconds`` unless that is None, and with ``number`` tests unless that is 0.
     """
     chooser = random.Random(seed)
     names = suite.list_tests(chooser)
@@ -348,6 +349,27 @@ def sample(
         if seconds is not None and suite.spent > seconds:
             break
     return total, result, results
+
+
+def run_on_plait(
+    suite: Suite,
+    drawn: list[list[str]],
+    theirs: dict[str, Outcome],
+    before: dict[str, Outcome],
+) -> dict[str, Outcome]:
+    """Run on plait what passed on PyTorch; with results from before, what did not pass then."""
+    ours = dict(before)
+    for group in drawn:
+        passed = [name for name in group if theirs[name].result == "passed"]
+        if before:
+            chosen = [n for n in passed if n not in before or before[n].result != "passed"]
+            ours.update(suite.run(chosen))
+        else:
+            # what failed on PyTorch runs too, as the next test continues its random numbers
+            chosen = [n for n in group if theirs[n].result in ("passed", "failed", "skipped")]
+            done = suite.run(chosen)
+            ours.update((name, done[name]) for name in passed)
+    return ours
 
 
 def groups(results: dict[str, Outcome]) -> list[dict[str, Any]]:
@@ -453,15 +475,11 @@ def main(arguments: list[str]) -> int:
     print(f"{library.name}: on PyTorch {count_results(theirs)}", flush=True)
     suite = Suite(library, folder, [sys.executable, *OURS], argument.limit)
     suite.places = record.get("places", {})
-    ours: dict[str, Outcome] = {}
-    if argument.failed:
-        ours = {name: Outcome(**one) for name, one in record["plait"].items()}
+    before = record["plait"] if argument.failed else {}
     begin = time.monotonic()
-    for group in record["groups"]:
-        known = ours if argument.failed else {}
-        passed = [name for name in group if theirs[name].result == "passed"]
-        expected = [n for n in passed if n not in known or known[n].result != "passed"]
-        ours.update(suite.run(expected))
+    ours = run_on_plait(
+        suite, record["groups"], theirs, {name: Outcome(**one) for name, one in before.items()}
+    )
     record["plait"] = {name: dataclasses.asdict(one) for name, one in ours.items()}
     record["plait_seconds"] = round(time.monotonic() - begin)
     reference.write_text(json.dumps(record, indent=1))
