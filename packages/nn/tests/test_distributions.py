@@ -350,6 +350,36 @@ def test_constraints_of_a_subclass_may_be_a_property() -> None:
             self.low, self.high = low, high
             super().__init__(low.shape)
 
-    assert Above(pc.zeros(2), pc.ones(2)).expand((3, 2)).high.shape == (3, 2)
+    assert Above(pc.zeros(2), pc.ones(2)).high.shape == (2,)
     with pytest.raises(ValueError, match="high"):
         Above(pc.ones(2), pc.zeros(2))
+
+
+NAMES = [
+    name
+    for name in d.__all__
+    if isinstance(getattr(d, name), type) and issubclass(getattr(d, name), d.Distribution)
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_subclass_with_its_own_init_needs_its_own_expand(name: str) -> None:
+    base = getattr(d, name)
+
+    class Own(base):  # type: ignore[misc, valid-type]
+        def __init__(self) -> None:
+            self._batch_shape = self._event_shape = pc.Size()
+
+    with pytest.raises(NotImplementedError, match=r"Own\.expand: .* its own `__init__`"):
+        Own().expand((2,))
+
+
+def test_an_own_expand_may_fill_an_instance_by_that_of_the_base() -> None:
+    class Own(d.Normal):
+        def __init__(self, loc: Any) -> None:
+            super().__init__(loc, 1.0)
+
+        def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+            return super().expand(batch_shape, self.__new__(type(self)))
+
+    assert Own(pc.zeros(2)).expand((3, 2)).scale.shape == (3, 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
 
@@ -138,12 +139,18 @@ class Distribution:
     def expand(self: _Self, batch_shape: Sequence[int], _instance: Any = None) -> _Self:
         """Return the distribution with its parameters expanded to ``batch_shape``, not copied.
 
+        Raises:
+            NotImplementedError: for a class derived from one of these with its own `__init__`,
+                which may set what is expanded in another way; it must define `expand`.
+
         Example:
             >>> import plait_core as pc
             >>> from plait_nn.distributions import Normal
             >>> tuple(Normal(pc.zeros(3), 1.0).expand((2, 3)).loc.shape)
             (2, 3)
         """
+        if _instance is None:
+            self._refuse_unknown_attributes()
         new = self.__new__(type(self)) if _instance is None else _instance
         new.__dict__.update(self.__dict__)
         for name, constraint in self._all_constraints().items():
@@ -153,6 +160,15 @@ class Distribution:
                 new.__dict__[name] = value.expand(*batch_shape, *event)
         new._batch_shape = Size(batch_shape)
         return new
+
+    def _refuse_unknown_attributes(self) -> None:
+        """Raise NotImplementedError if an `__init__` outside of this package has set attributes."""
+        init = inspect.unwrap(type(self).__init__)
+        if init.__globals__["__name__"].partition(".")[0] != __name__.partition(".")[0]:
+            raise NotImplementedError(
+                f"{type(self).__name__}.expand: a subclass with its own `__init__` must define its "
+                "own `expand`"
+            )
 
     def _get_checked_instance(self, cls: type, _instance: Any = None) -> Any:
         """Return the instance that an `expand` fills, a new one without attributes by default.
