@@ -67,6 +67,21 @@ def test_a_partial_provider_passes(tmp_path: Path) -> None:
     assert "role kernels.cpu, provider foreign" in text
 
 
+def test_other_projects_may_have_options_of_the_same_names(tmp_path: Path) -> None:
+    """The plug-in is loaded wherever pytest runs."""
+    options = ["--device", "--role", "--provider", "--load", "--members", "--where"]
+    adding = "".join(f"    parser.addoption({option!r})\n" for option in options)
+    (tmp_path / "conftest.py").write_text(f"def pytest_addoption(parser):\n{adding}")
+    test = "def test_own(pytestconfig):\n    assert pytestconfig.getoption('--device') == 'mine'\n"
+    (tmp_path / "test_own.py").write_text(test)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--device", "mine"]
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False
+    )
+    assert done.returncode == 0 and "1 passed" in done.stdout, done.stdout + done.stderr
+    assert "conformance" not in done.stdout
+
+
 @pytest.mark.long
 def test_a_wrong_provider_fails(tmp_path: Path) -> None:
     code, counts, text = run_kit("--provider", "foreign", "--load", str(build(tmp_path, "-DWRONG")))

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "load_libraries",
-    "pytest_addoption",
     "pytest_generate_tests",
     "pytest_ignore_collect",
+    "pytest_load_initial_conftests",
     "pytest_report_header",
     "pytest_runtest_call",
     "pytest_terminal_summary",
@@ -52,7 +52,20 @@ DEVICE = pytest.StashKey["Device"]()
 """The device under test."""
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
+RUNS = pytest.StashKey[bool]()
+"""Set if the command line names the kit."""
+
+
+def pytest_load_initial_conftests(
+    early_config: pytest.Config, parser: pytest.Parser, args: list[str]
+) -> None:
+    """Add the options where the kit is run: other projects have some of the same names."""
+    if any("plait_conformance" in word for word in args):
+        early_config.stash[RUNS] = True
+        add_options(parser)
+
+
+def add_options(parser: pytest.Parser) -> None:
     """Add the options that say what is tested."""
     group = parser.getgroup("plait conformance")
     group.addoption(
@@ -109,7 +122,7 @@ def pytest_ignore_collect(collection_path: pathlib.Path, config: pytest.Config) 
     if collection_path.parent != pathlib.Path(__file__).parent:
         return None
     modules = {module for role in ROLES.values() for module in role}
-    selection = ROLES[config.getoption("--role")]
+    selection = ROLES[config.getoption("--role", default="kernels.cpu")]
     return True if collection_path.stem in modules - set(selection) else None
 
 
@@ -368,8 +381,10 @@ def has_elements(case: Case) -> bool:
     return any(array.size for array in expected(case))
 
 
-def pytest_report_header(config: pytest.Config) -> str:
-    """Return a header line with the tested component."""
+def pytest_report_header(config: pytest.Config) -> str | None:
+    """Return a header line with the tested component, where the kit is run."""
+    if RUNS not in config.stash:
+        return None
     role, provider = config.getoption("--role"), config.getoption("--provider")
     return f"plait conformance: role {role}, provider {provider or 'any'}"
 
