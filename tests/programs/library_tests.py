@@ -39,7 +39,8 @@ __all__ = ["Library", "Outcome", "Suite", "groups", "main", "sample", "table"]
 
 HERE = pathlib.Path(__file__).resolve().parent
 MARKS = ("<!-- table of tests -->", "<!-- end of the table of tests -->")
-START = 420.0  # seconds until the first test of a process begins
+START = 420.0  # seconds until the first test of a process begins, or 3.5 times a test's limit
+TICK = 1.0  # a longer time between two looks at a process is one in which the machine was stopped
 
 
 @dataclasses.dataclass(frozen=True)
@@ -241,7 +242,8 @@ class Process:
         self.outcomes: dict[str, Outcome] = {}
         self.reasons: dict[str, str] = {}
         self.running = ""
-        self.changed = time.monotonic()
+        self.now = 0.0  # seconds since the start, without those in which the machine was stopped
+        self.changed = 0.0  # when the last event was
         self.begun = 0.0  # when the first test began
         self.read = 0
         self.record = place / "record"
@@ -254,15 +256,19 @@ class Process:
 
     def seconds(self) -> float:
         """Return for how long tests have run."""
-        return time.monotonic() - self.begun if self.begun else 0.0
+        return self.now - self.begun if self.begun else 0.0
 
     def follow(self, seconds: float | None) -> str:
         """Wait for the end, and return `time`, `limit` or how the process ended."""
+        limit = self.suite.limit
+        before = time.monotonic()
         while self.process.poll() is None:
             time.sleep(0.1)
-            self.take()
             now = time.monotonic()
-            late = now - self.changed > (self.suite.limit if self.begun else START)
+            self.now += min(now - before, TICK)
+            before = now
+            self.take()
+            late = self.now - self.changed > (limit if self.begun else max(START, 3.5 * limit))
             if late or (seconds is not None and self.seconds() > seconds):
                 os.killpg(self.process.pid, signal.SIGKILL)
                 self.process.wait()
@@ -289,7 +295,7 @@ class Process:
         whole = text[: text.rfind("\n") + 1]
         self.read += len(whole.encode())
         for line in whole.splitlines():
-            self.changed = time.monotonic()
+            self.changed = self.now
             self.note(json.loads(line))
 
     def note(self, event: dict[str, Any]) -> None:
@@ -297,7 +303,7 @@ class Process:
         if "file" in event:
             self.reasons[event["file"]] = event["error"]
         if "begun" in event:
-            self.running, self.begun = event["begun"], self.begun or time.monotonic()
+            self.running, self.begun = event["begun"], self.begun or self.now
         if "step" in event:
             before = self.outcomes.get(event["step"])
             if before is None or (before.result == "passed" and event["outcome"] != "passed"):
