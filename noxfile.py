@@ -848,7 +848,7 @@ def library_tests(session: nox.Session) -> None:
     """Run a sample of a library's own tests: nox -s library-tests -- LIBRARY CHECKOUT [OPTION ...].
 
     CHECKOUT is a folder with the library's repository at the installed version. The tests run on
-    PyTorch for 30 minutes, those that passed then on plait, and the table of
+    PyTorch for 30 minutes, or the first N with `--tests N`, and then on plait. The table of
     docs/guides/programs.md and its records are written. Options are those of
     tests/programs/library_tests.py, as --seconds and --seed.
     """

@@ -237,3 +237,25 @@ def test_paths_of_files_and_tables_of_quantized_operators(torch: Any, tmp_path: 
     with pytest.raises(NotImplementedError, match=r"torch.ops.quantized.conv2d: .* float32"):
         quantized.conv2d(torch.ones(1))
     assert not hasattr(torch.ops.quantized, "__path__")
+
+
+def test_tensors_have_other_names_of_public_attributes(torch: Any) -> None:
+    x = torch.ones(2, requires_grad=True)
+    assert x._grad is None and x._grad_fn is None
+    y = (2 * x).sum()
+    assert type(y._grad_fn) is type(y.grad_fn) and y._grad_fn is not None
+    y.backward()
+    assert x._grad is x.grad and x._grad.tolist() == [2.0, 2.0]
+    x._grad = None
+    assert x.grad is None
+    x._grad = torch.zeros(2)
+    assert x.grad.tolist() == [0.0, 0.0]
+    parameter = torch.nn.Parameter(torch.ones(1))
+    parameter._grad = torch.ones(1)
+    assert parameter.grad.item() == 1
+    z = torch.tensor([1 + 2j])
+    assert z._conj().tolist() == z._conj_physical().tolist() == [1 - 2j]
+    mask = torch.tensor([True, False])
+    assert not mask._is_all_true() and mask._is_any_true()
+    assert x._fix_weakref() is None
+    assert not x._is_zerotensor() and not x._has_symbolic_sizes_strides

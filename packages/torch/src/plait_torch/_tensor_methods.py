@@ -216,6 +216,22 @@ def _is_on(kind: str) -> Any:
     return property(lambda self: self.device.type == kind, doc=doc)
 
 
+def _set_grad(self: Any, value: Any) -> None:
+    self.grad = value
+
+
+# PyTorch's other names of public attributes and methods
+_OTHER_NAMES = {
+    "_conj": lambda self: self.conj(),
+    "_conj_physical": lambda self: self.conj_physical(),
+    "_fix_weakref": lambda self: None,  # a weak reference needs no care here
+    "_grad": property(lambda self: self.grad, _set_grad),
+    "_grad_fn": property(lambda self: self.grad_fn),
+    "_has_symbolic_sizes_strides": property(lambda self: False),
+    "_is_all_true": lambda self: self.all(),
+    "_is_any_true": lambda self: self.any(),
+    "_is_zerotensor": lambda self: False,
+}
 # types of devices about which programs ask each tensor
 _DEVICES = ("hpu", "ipu", "maia", "mtia", "vulkan", "xla", "xpu")
 _METHODS = {"__array_wrap__": __array_wrap__,
@@ -223,7 +239,7 @@ _METHODS = {"__array_wrap__": __array_wrap__,
             "_cdata": property(id),  # a number that no other living tensor has
             "lu": lu, "new": new, "resize": resize, "resize_as": resize_as, "split": split,
             "storage": storage, "_typed_storage": storage, "type": type_,
-            **{f"is_{kind}": _is_on(kind) for kind in _DEVICES}}  # fmt: skip
+            **{f"is_{kind}": _is_on(kind) for kind in _DEVICES}, **_OTHER_NAMES}  # fmt: skip
 # methods with a factor: the number of tensors, and the name of the factor
 _FACTORS = {
     **dict.fromkeys(("add", "add_", "sub", "sub_"), (1, "alpha")),
