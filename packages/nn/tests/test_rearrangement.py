@@ -108,7 +108,7 @@ def test_smaller_without_aliasing():
         np.testing.assert_array_equal(reference.numpy(), image.numpy())  # for any factor
     half = F.interpolate(image.half(), (2, 2), mode="bilinear", antialias=True)
     assert half.dtype == pc.float16
-    with pytest.raises(ValueError, match="`antialias` is for modes bilinear and bicubic"):
+    with pytest.raises(ValueError, match="`antialias` is for modes bilinear, bicubic, lanczos"):
         F.interpolate(image, 2, antialias=True)
 
 

@@ -6,6 +6,8 @@
 #include "kernel/integers.h"
 #include "kernel/transpose.h"
 
+#include <cmath>
+
 #if defined(__SSE2__)
 #include <immintrin.h>
 #endif
@@ -19,10 +21,14 @@ constexpr int64_t kTile = 32768;  // bytes of transposed rows
 
 // The weights.
 
+// A function of weights; its value is how many elements it reaches to each side.
+enum class Kernel { kLinear = 1, kCubic = 2, kLanczos = 3 };
+
 struct Numbers {
   int64_t old_size, new_size;
   double step;
-  bool nearest, exact, cubic, align_corners, antialias;
+  Kernel kernel;
+  bool nearest, exact, align_corners, antialias;
   bool single;  // places of "nearest" in float32
 };
 
@@ -40,9 +46,15 @@ int64_t within(double x, int64_t low, int64_t high) {
   return !(x > double(low)) ? low : x >= double(high) ? high : int64_t(x);
 }
 
-double weight_at(double x, bool cubic, double a) {
+double sinc(double x) {
+  x *= 3.14159265358979323846;
+  return x == 0 ? 1 : std::sin(x) / x;
+}
+
+double weight_at(double x, Kernel kernel, double a) {
   x = __builtin_fabs(x);
-  if (!cubic) return x < 1 ? 1 - x : 0;
+  if (kernel == Kernel::kLanczos) return x < 3 ? sinc(x) * sinc(x / 3) : 0;
+  if (kernel == Kernel::kLinear) return x < 1 ? 1 - x : 0;
   if (x < 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
   return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
 }
@@ -54,7 +66,7 @@ class Weights {
     if (v.align_corners)
       ratio_ = v.new_size > 1 ? double(v.old_size - 1) / double(v.new_size - 1) : 0;
     wide_ = v.antialias && ratio_ > 1 ? ratio_ : 1;
-    reach_ = wide_ * (v.cubic ? 2 : 1);
+    reach_ = wide_ * int(v.kernel);
     shift_ = v.align_corners && !v.antialias ? 0.5 : 0;
   }
   plait_status take(const plait_call *c) {
@@ -71,7 +83,8 @@ class Weights {
       for (int64_t i = 0; i < n; i++) nearest(i);
       return PLAIT_OK;
     }
-    const bool linear = !v_.cubic && !v_.antialias && v_.old_size < INT32_MAX;
+    const bool linear =
+        v_.kernel == Kernel::kLinear && !v_.antialias && v_.old_size < INT32_MAX;
     int64_t begin = 0, end = n;
     while (begin < n && !(linear && inside(begin))) weighted(begin++);
     while (end > begin && !inside(end - 1)) end--;
@@ -123,7 +136,7 @@ class Weights {
     const double a = v_.antialias ? -0.5 : -0.75;
     const auto weight = [&](double j) {
       const double x = j - centre + 0.5 - shift_;
-      return weight_at(wide_ == 1 ? x : x / wide_, v_.cubic, a);
+      return weight_at(wide_ == 1 ? x : x / wide_, v_.kernel, a);
     };
     if (n == 1) {
       *to = 1;
@@ -601,7 +614,9 @@ Numbers numbers(const plait_call *c, int64_t old_size, int64_t new_size) {
   v.step = real(c, 3);
   v.exact = text_is(c, 4, "nearest-exact");
   v.nearest = v.exact || text_is(c, 4, "nearest");
-  v.cubic = text_is(c, 4, "cubic");
+  v.kernel = text_is(c, 4, "cubic")     ? Kernel::kCubic
+             : text_is(c, 4, "lanczos") ? Kernel::kLanczos
+                                        : Kernel::kLinear;
   v.align_corners = integer(c, 5), v.antialias = integer(c, 6);
   v.single = kind(result(c)->dtype) != F64;
   return v;

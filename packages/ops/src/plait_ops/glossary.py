@@ -334,7 +334,7 @@ _OF_GROUPS = (
     ("max", "clamp_max", "The upper limit."),
     ("mean", "log_normal_", "The mean of the logarithms."),
     ("min", "clamp_min", "The lower limit."),
-    ("mode", "resample", '"nearest", "nearest-exact", "linear" or "cubic".'),
+    ("mode", "resample", '"nearest", "nearest-exact", "linear", "cubic" or "lanczos".'),
     (
         "mode",
         "linalg_qr",

@@ -13,8 +13,9 @@ from plait_core import Tensor
 from plait_nn.functional._checks import Sizes
 from plait_nn.functional._package import F
 
-_DIMS = {"linear": 1, "bilinear": 2, "trilinear": 3, "bicubic": 2}
-_MODES = ("nearest", "nearest-exact", "linear", "bilinear", "bicubic", "trilinear", "area")
+_DIMS = {"linear": 1, "bilinear": 2, "trilinear": 3, "bicubic": 2, "lanczos": 2}
+_MODES = ("nearest", "nearest-exact", *_DIMS, "area")
+_OF_IMAGES = ("bilinear", "bicubic", "lanczos")  # modes of antialias and of uint8
 _INSTEAD = "`nn.functional.{}` is deprecated. Use `nn.functional.interpolate` instead."
 _resample: Callable[..., Tensor] = operator("resample")
 
@@ -38,16 +39,16 @@ def interpolate(
         size: The new sizes, or
         scale_factor: factors of the old ones, rounded down.
         mode: "nearest", "nearest-exact", "linear" (one dimension), "bilinear" and "bicubic" (two),
-            "trilinear" (three) or "area" (means).
+            "trilinear" (three), "lanczos" (two; needs ``antialias=True``) or "area" (means).
         align_corners: Whether the corners' elements keep their values; for the linear and cubic
             modes.
         recompute_scale_factor: Use the ratio of the sizes instead of the given factors.
         antialias: Whether an image is smoothed when it is made smaller, so that each element is a
-            weighted mean of all elements around its coordinate; for "bilinear" and "bicubic" (with
-            the parameter -1/2, as Pillow has it).
+            weighted mean of all elements around its coordinate; for "bilinear", "bicubic" (with
+            the parameter -1/2, as Pillow has it) and "lanczos".
 
-    Dtypes: floating-point and complex dtypes; for "nearest" and "nearest-exact" all. For "bilinear"
-    and "bicubic" also uint8: the columns of an image are computed before its rows, both with
+    Dtypes: floating-point and complex dtypes; for "nearest" and "nearest-exact" all. For
+    "bilinear", "bicubic" and "lanczos" also uint8: the columns of an image are computed before its rows, both with
     integer weights and rounded to 0 to 255, as in PyTorch and Pillow.
 
     Raises:
@@ -63,9 +64,14 @@ def interpolate(
     dims = input.ndim - 2
     _check(input, size, scale_factor, mode, align_corners)
     _check_dtype(input, mode)
-    if antialias and mode not in ("bilinear", "bicubic"):
+    if antialias and mode not in _OF_IMAGES:
         raise ArgumentError(
-            f"interpolate: `antialias` is for modes bilinear and bicubic; got {mode!r}"
+            f"interpolate: `antialias` is for modes {', '.join(_OF_IMAGES)}; got {mode!r}"
+        )
+    if mode == "lanczos" and (align_corners or not antialias):
+        raise ArgumentError(
+            "interpolate: mode 'lanczos' needs `antialias` True and `align_corners` False; got "
+            f"{antialias} and {align_corners}"
         )
     if recompute_scale_factor and size is not None:
         raise ArgumentError("interpolate: `recompute_scale_factor` must be False with `size`")
@@ -131,7 +137,7 @@ def _check(
 def _check_dtype(input: Tensor, mode: str) -> None:
     if mode.startswith("nearest") or input.is_floating_point() or input.is_complex():
         return
-    bytes_too = mode in ("bilinear", "bicubic")
+    bytes_too = mode in _OF_IMAGES
     if not (bytes_too and input.dtype == pc.uint8):
         raise pc.DTypeError(
             f"interpolate: `input` must have a floating-point dtype{' or uint8' * bytes_too} for "

@@ -591,7 +591,7 @@ _COUNTED: dict[str, Callable[..., Any]] = {
     },
     **{
         f"_upsample_{mode}2d_aa": _upsampled(mode, True, antialias=True)
-        for mode in ("bilinear", "bicubic")
+        for mode in ("bilinear", "bicubic", "lanczos")
     },
     **{f"_upsample_nearest_exact{n}d": _upsampled("nearest-exact", False) for n in (1, 2, 3)},
 }  # fmt: skip

@@ -12,6 +12,8 @@ def _polynomial(x, mode, a):
     x = abs(x)
     if mode == "linear":
         return max(1 - x, 0.0)
+    if mode == "lanczos":
+        return np.sinc(x) * np.sinc(x / 3) if x < 3 else 0.0
     if x < 1:
         return ((a + 2) * x - (a + 3)) * x * x + 1
     return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a if x < 2 else 0.0
@@ -29,7 +31,7 @@ def _matrix(old, new, step, mode, align_corners, antialias, dtype):
     if align_corners:
         step = (old - 1) / (new - 1) if new > 1 else 0.0
     wide = max(step, 1.0) if antialias else 1.0
-    reach = wide * (2 if mode == "cubic" else 1)
+    reach = wide * {"linear": 1, "cubic": 2, "lanczos": 3}[mode]
     for i in range(new):
         place = step * (i + 0.5) - 0.5 if antialias or not align_corners else step * i
         ends = math.floor(place + 1 - reach), math.floor(place + 1 + reach)
@@ -69,7 +71,7 @@ def _(grad, dim, size, step, mode, align_corners, antialias):
 
 
 # ---- calls ---------------------------------------------------------------------------------------
-_MODES = ("nearest", "nearest-exact", "linear", "cubic")
+_MODES = ("nearest", "nearest-exact", "linear", "cubic", "lanczos")
 
 
 def _bytes(s, *shape):

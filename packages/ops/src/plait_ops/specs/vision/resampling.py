@@ -31,7 +31,8 @@ resample = Operator(
     - "nearest": element ``floor(i * step)``; "nearest-exact": element ``floor((i + 1/2) * step)``, both in float32 unless
       `input` is float64;
     - "linear": the sum of the two elements around the coordinate, weighted by ``1 - distance``;
-    - "cubic": the sum of four elements, weighted by the cubic polynomials of Keys (1981) with the parameter -3/4.
+    - "cubic": the sum of four elements, weighted by the cubic polynomials of Keys (1981) with the parameter -3/4;
+    - "lanczos": the sum of six elements, weighted by ``sinc(distance) * sinc(distance / 3)`` (Lanczos).
 
     Outside of `input` its first and last element go on. With `antialias` the weights reach as far as `step` is larger than 1,
     those outside do not count, and the parameter of "cubic" is -1/2. Weights add up to 1. For uint8 they are rounded
@@ -65,6 +66,12 @@ resample_backward.batch("leading")
 
 
 @part
+def reach_of(mode):
+    """How many elements a result reads to each side, or 0 for the modes that select one."""
+    return 3.0 if mode == "lanczos" else 2.0 if mode == "cubic" else 1.0 if mode == "linear" else 0.0
+
+
+@part
 def check_numbers(size, step, mode):
     check(size >= 1, f"`size` must be at least 1; got {size}", "ValueError")
     check(
@@ -73,8 +80,8 @@ def check_numbers(size, step, mode):
         "ValueError",
     )
     check(
-        mode == "nearest" or mode == "nearest-exact" or mode == "linear" or mode == "cubic",
-        f"`mode` must be nearest, nearest-exact, linear or cubic; got {mode}",
+        mode == "nearest" or mode == "nearest-exact" or reach_of(mode) > 0.0,
+        f"`mode` must be nearest, nearest-exact, linear, cubic or lanczos; got {mode}",
         "ValueError",
     )
 
@@ -99,7 +106,7 @@ def _(input, dim, size, step, mode):
         f"`input` must have elements along `dim` {dim}; got shape {input.shape}",
     )
     check_numbers(size, step, mode)
-    if (mode == "linear" or mode == "cubic") and input.dtype != uint8:
+    if reach_of(mode) > 0.0 and input.dtype != uint8:
         require("input", input.dtype, "inexact")
     made = list(input.shape)
     made[at] = size
@@ -108,7 +115,7 @@ def _(input, dim, size, step, mode):
 
 @resample.cost
 def _(result, mode):
-    return numel(result) * (7 if mode == "cubic" else 3 if mode == "linear" else 0)
+    return numel(result) * (11 if mode == "lanczos" else 7 if mode == "cubic" else 3 if mode == "linear" else 0)
 
 
 @resample.vjp("input")
@@ -138,7 +145,7 @@ def _(grad, dim, size, step, mode):
 
 @resample_backward.cost
 def _(grad, mode):
-    return numel(grad) * (7 if mode == "cubic" else 3)
+    return numel(grad) * (11 if mode == "lanczos" else 7 if mode == "cubic" else 3)
 
 
 @resample_backward.vjp("grad")
@@ -162,6 +169,8 @@ def nearest_places(old, size, step, mode, dtype, device):
 def polynomial(x, mode, a):
     """The weight at distance `x`."""
     far = op.abs(x)
+    if mode == "lanczos":
+        return op.mul(op.mul(op.sinc(far), op.sinc(far / 3.0)), op.lt(far, 3.0))
     if mode != "cubic":
         return op.relu(1.0 - far)
     inner = ((a + 2.0) * far - (a + 3.0)) * far * far + 1.0
@@ -176,7 +185,7 @@ def matrix_of_weights(old, size, step, mode, align_corners, antialias, device):
     if align_corners:
         ratio = (old - 1) / (size - 1) if size > 1 else 0.0
     wide = max(ratio, 1.0) if antialias else 1.0
-    reach = wide * 2.0 if mode == "cubic" else wide
+    reach = wide * reach_of(mode)
     shift = 0.5 if align_corners and not antialias else 0.0
     a = -0.5 if antialias else -0.75
     rows = op.arange(size, dtype=float64, device=device) + (0.5 - shift)
@@ -189,7 +198,7 @@ def matrix_of_weights(old, size, step, mode, align_corners, antialias, device):
         inside = op.mul(op.ge(columns, first), op.lt(columns, last))
         made = op.mul(polynomial((columns - centre + (0.5 - shift)) / wide, mode, a), inside)
     else:
-        for k in range(4 if mode == "cubic" else 2):
+        for k in range(6 if mode == "lanczos" else 4 if mode == "cubic" else 2):
             at = first + k
             weight = polynomial(at - centre + (0.5 - shift), mode, a)
             made = made + op.mul(op.eq(op.clamp(at, 0, old - 1), columns), weight)
