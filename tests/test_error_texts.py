@@ -102,7 +102,7 @@ TEXTS: list[tuple[Callable[[], Any], type[Exception], str]] = [
     ),
     (
         lambda: pc.ones(0, 3).amax(0),
-        pc.ShapeError,
+        pc.OutOfRangeError,
         "amax: `self` of shape (0, 3) has no elements along dimension 0, and an empty reduction "
         "has no value",
     ),

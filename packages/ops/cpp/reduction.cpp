@@ -54,7 +54,7 @@ void reduce(const Scope &x, const ReductionRule &rule) {
     over = reduce_dims(x, rule.dim >= 0 ? plait_arg_at(x.op, rule.dim)->name : "dim", dims, shape);
   for (int64_t d : over)
     if (!rule.identity && d < shape.size() && shape[d] == 0)
-      fail(x, PLAIT_SHAPE_ERROR,
+      fail(x, PLAIT_INDEX_ERROR,
            std::string("`") + plait_arg_at(x.op, 0)->name + "` of shape " + show(shape) +
                " has no elements along dimension " + show(d) +
                ", and an empty reduction has no value");

@@ -14,7 +14,8 @@ namespace plait::python {
 struct State {
   const plait_runtime *runtime;
   PyObject *module;
-  PyObject *argument_error, *shape_error, *dtype_error, *memory_error, *plait_error, *linalg_error;
+  PyObject *argument_error, *shape_error, *range_error, *dtype_error, *memory_error, *plait_error,
+      *linalg_error;
   PyTypeObject *operator_type, *method_type, *dtype_type, *device_type, *generator_type,
       *handle_type;
   // the first tensor type that was registered; its instances are recognised by their type

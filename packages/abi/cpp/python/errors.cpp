@@ -13,7 +13,7 @@ PyObject *class_of(plait_status code) {
     case PLAIT_DTYPE_ERROR: return state.dtype_error;
     case PLAIT_MEMORY_ERROR: return state.memory_error;
     case PLAIT_VALUE_ERROR: return state.argument_error;
-    case PLAIT_INDEX_ERROR: return PyExc_IndexError;
+    case PLAIT_INDEX_ERROR: return state.range_error;
     case PLAIT_TYPE_ERROR: return PyExc_TypeError;
     case PLAIT_NOT_IMPLEMENTED: return PyExc_NotImplementedError;
     case PLAIT_TIMEOUT_ERROR: return PyExc_TimeoutError;
@@ -64,8 +64,10 @@ PyObject *exception_of(const plait_error *e) {
 }
 
 bool add_error(PyObject *module, const char *name, const char *doc, PyObject *first,
-               PyObject *second, PyObject **out) {
-  Object bases(second ? PyTuple_Pack(2, first, second) : PyTuple_Pack(1, first));
+               PyObject *second, PyObject **out, PyObject *third = nullptr) {
+  Object bases(third    ? PyTuple_Pack(3, first, second, third)
+               : second ? PyTuple_Pack(2, first, second)
+                        : PyTuple_Pack(1, first));
   Object full(PyUnicode_FromFormat("plait_abi.%s", name));
   if (!bases || !full) return false;
   *out = PyErr_NewExceptionWithDoc(PyUnicode_AsUTF8(full.get()), doc, bases.get(), nullptr);
@@ -148,6 +150,17 @@ bool add_errors(PyObject *module) {
                    "    ...     print(str(error).partition(\":\")[0])\n"
                    "    add",
                    PyExc_ValueError, PyExc_RuntimeError, &state.shape_error) &&
+         add_error(module, "OutOfRangeError",
+                   "A dimension or an index that is not there; an IndexError, a ValueError and a\n"
+                   "RuntimeError."
+                   "\n\nExample:\n"
+                   "    >>> import plait_core as pc\n"
+                   "    >>> try:\n"
+                   "    ...     pc.ones(2).sum(dim=1)\n"
+                   "    ... except pc.OutOfRangeError as error:\n"
+                   "    ...     print(isinstance(error, IndexError))\n"
+                   "    True",
+                   PyExc_IndexError, PyExc_ValueError, &state.range_error, PyExc_RuntimeError) &&
          add_error(module, "DTypeError",
                    "A dtype that is not accepted; a TypeError and a RuntimeError."
                    "\n\nExample:\n"

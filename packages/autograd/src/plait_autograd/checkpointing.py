@@ -93,8 +93,7 @@ class _Call:
             if self._states is not None:
                 _set_states(before)
         kinds = [_autograd.describe(value) for value in values]
-        if not self._over:
-            kinds = kinds[: len(self._kinds)]
+        kinds = kinds[: len(self._kinds)]  # what follows is not needed
         if len(kinds) != len(self._kinds) or (self.checks and kinds != self._kinds):
             raise CheckpointError(_difference(self._kinds, kinds))
         self._values = dict(enumerate(values))
@@ -171,8 +170,8 @@ def checkpoint(
         **kwargs: its keyword arguments.
 
     Raises:
-        RuntimeError: from the backward pass, if the second call saved other tensors than the
-            first (`checkpointing.CheckpointError`), or an argument was overwritten in between.
+        RuntimeError: from the backward pass, if the tensors that the first call saved are not those
+            that the second call saved first (`checkpointing.CheckpointError`), or an argument was overwritten in between.
 
     Example:
         >>> import plait_core as pc, plait_autograd as pa

@@ -432,11 +432,10 @@ def _wrapped(value: Any) -> Any:
 
 def _line(name: str, value: Any) -> str:
     if not isinstance(value, Tensor):
-        return f"({name}): Object of type: {type(value).__name__}"
+        return f"  ({name}): Object of type: {type(value).__name__}"
     size = "x".join(map(str, value.shape))
-    kind = str(value.dtype).rpartition(".")[2]
     class_name = "Parameter" if isinstance(value, Parameter) else "Tensor"
-    return f"({name}): {class_name} containing: [{kind} of size {size}]"
+    return f"  ({name}): {class_name} containing: [{value.dtype} of size {size}]"
 
 
 class ParameterList(Module):

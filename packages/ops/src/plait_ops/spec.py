@@ -774,7 +774,7 @@ def _reduction_paragraphs(operator: Reduction) -> str:
     if "dim" in names:
         raises += ", IndexError for a `dim` out of range, ValueError for a repeated one"
     if not operator.identity:
-        raises += ", ShapeError if there are no elements to reduce"
+        raises += ", IndexError if there are no elements to reduce"
     return f"\n\n{shapes}\n{dtypes}\n{raises}."
 
 

@@ -9,7 +9,9 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 import plait
+from plait.func.pytree import tree_leaves, tree_map
 from plait_torch._aten import packet
+from plait_torch._autocast import autocast, is_autocast_enabled
 from plait_torch._missing import advice
 from plait_torch._refusal import refusing
 
@@ -22,9 +24,11 @@ __all__ = [
     "impl",
     "opcheck",
     "ops",
+    "register_autocast",
     "register_autograd",
     "register_fake",
     "register_kernel",
+    "register_vmap",
     "triton_op",
 ]
 
@@ -57,6 +61,10 @@ class CustomOpDef:
         self._kernels: dict[str, Callable[..., Any]] = {}
         self._backward: Callable[..., Any] | None = None
         self._setup_context: Callable[..., Any] | None = None
+        self._fake: Callable[..., Any] | None = None  # of tensors on the device meta
+        self._batch: Callable[..., Any] | None = None  # of all samples of `vmap`
+        self._autocast: dict[str, Any] = {}  # dtypes, by the type of a device
+        self._defined = False  # by a schema, without a function
         self._composite = False  # its functions are made of operators with derivatives
         self.default = self
         self.__name__ = f"{self._namespace}.{self._name}"
@@ -65,6 +73,19 @@ class CustomOpDef:
         return f"<operator {self._qualname}>"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        for kind, dtype in self._autocast.items():
+            if is_autocast_enabled(kind):
+                args, kwargs = tree_map(_cast(kind, dtype), (args, kwargs))
+                with autocast(kind, enabled=False):
+                    return self._call(*args, **kwargs)
+        return self._call(*args, **kwargs)
+
+    def _call(self, *args: Any, **kwargs: Any) -> Any:
+        if self._fake is not None and any(
+            isinstance(each, plait.Tensor) and each.device.type == "meta"
+            for each in tree_leaves((args, kwargs))
+        ):
+            return self._fake(*args, **kwargs)
         whole = self._kernels.get("CompositeImplicitAutograd")
         if whole is not None:  # the function is made of operators with derivatives
             return whole(*args, **kwargs)
@@ -86,8 +107,27 @@ class CustomOpDef:
         return register if func is None else register(func)
 
     def register_fake(self, fn: Any, /) -> Any:
-        """Return the function unchanged: shapes come from the operator itself."""
+        """Register the function that is called for tensors on the device meta."""
+        self._fake = fn
         return fn
+
+    def register_vmap(self, func: Any = None) -> Any:
+        """Register the function for all samples of `vmap`.
+
+        Args:
+            func: a function from ``(info, in_dims, *args)`` to ``(outputs, out_dims)``; None
+                returns a decorator.
+        """
+
+        def register(function: Callable[..., Any]) -> Callable[..., Any]:
+            self._batch = function
+            return function
+
+        return register if func is None else register(func)
+
+    def register_autocast(self, device_type: str, cast_inputs: Any) -> None:
+        """Let calls within `autocast` cast their floating-point tensors to a dtype."""
+        self._autocast[device_type] = cast_inputs
 
     def register_autograd(
         self, backward: Callable[..., Any], /, *, setup_context: Callable[..., Any] | None = None
@@ -108,7 +148,7 @@ class CustomOpDef:
 
     def _function(self) -> Any:
         kernel, backward, keep = self._kernel(), self._backward, self._setup_context
-        qualname = self._qualname
+        qualname, batch = self._qualname, self._batch
 
         class Operator(plait.autograd.Function):
             @staticmethod
@@ -128,7 +168,21 @@ class CustomOpDef:
                     )
                 return backward(ctx, *gradients)
 
+        if batch is not None:
+            Operator.vmap = staticmethod(batch)
         return Operator
+
+
+def _cast(kind: str, dtype: Any) -> Callable[[Any], Any]:
+    """Return what casts a floating-point tensor of a type of device, and keeps other values."""
+
+    def cast(value: Any) -> Any:
+        if isinstance(value, plait.Tensor) and value.is_floating_point():
+            if value.device.type == kind and value.dtype != plait.float64:
+                return value.to(dtype)
+        return value
+
+    return cast
 
 
 def custom_op(
@@ -212,8 +266,46 @@ def triton_op(
 
 
 def register_fake(op: Any, func: Any = None, /, **options: Any) -> Any:
-    """Return the function, or a decorator that does: shapes come from the operator itself."""
-    return (lambda function: function) if func is None else func
+    """Register the function that is called for tensors on the device meta; without it, return a
+    decorator that does."""
+    register: Callable[..., Any] = _operator(op).register_fake
+    return register if func is None else register(func)
+
+
+def register_vmap(op: Any, func: Any = None, /, *, lib: Any = None) -> Any:
+    """Register an operator's function for all samples of `vmap`; see `CustomOpDef.register_vmap`.
+
+    Example:
+        >>> import plait
+        >>> from plait_torch._library import custom_op, register_vmap
+        >>> @custom_op("mine::triple", mutates_args=())
+        ... def triple(x: plait.Tensor) -> plait.Tensor:
+        ...     return x * 3
+        >>> _ = register_vmap(triple, lambda info, in_dims, x: (triple(x), in_dims[0]))
+        >>> plait.vmap(triple)(plait.ones(2, 1)).tolist()
+        [[3.0], [3.0]]
+    """
+    return _operator(op).register_vmap(func)
+
+
+def register_autocast(
+    op: Any, device_type: str, cast_inputs: Any, /, *, lib: Any = None
+) -> None:
+    """Let an operator's calls within `autocast` cast their floating-point tensors to a dtype.
+
+    Example:
+        >>> import plait
+        >>> from plait_torch._autocast import autocast
+        >>> from plait_torch._library import custom_op, register_autocast
+        >>> @custom_op("mine::same", mutates_args=())
+        ... def same(x: plait.Tensor) -> plait.Tensor:
+        ...     return x.clone()
+        >>> register_autocast("mine::same", "cpu", plait.bfloat16)
+        >>> with autocast("cpu"):
+        ...     same(plait.ones(1)).dtype
+        bfloat16
+    """
+    _operator(op).register_autocast(device_type, cast_inputs)
 
 
 def impl_abstract(qualname: str, func: Any = None, *, lib: Any = None) -> Any:
@@ -234,8 +326,8 @@ def register_kernel(op: Any, device_types: Any, func: Any = None, /, *, lib: Any
 
 
 def define(qualname: str, schema: str = "", *, lib: Any = None, tags: Any = ()) -> None:
-    """Do nothing: an operator is defined by its first function."""
-    _parts(qualname)
+    """Define an operator; its functions are registered afterwards."""
+    _operator(qualname)._defined = True
 
 
 def impl(qualname: str, types: Any, func: Any = None, *, lib: Any = None) -> Any:
@@ -269,7 +361,9 @@ class Library:
 
     def define(self, schema: str, **options: Any) -> str:
         """Return the name at the beginning of a text such as ``"f(Tensor x) -> Tensor"``."""
-        return schema.partition("(")[0].strip()
+        name = schema.partition("(")[0].strip()
+        _operator(f"{self.ns}::{name}")._defined = True
+        return name
 
     def impl(self, op_name: Any, fn: Any, dispatch_key: str = "", **options: Any) -> None:
         """Register an operator's function; those for the CPU and for all devices are used."""
@@ -284,7 +378,7 @@ class _Namespace(ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         result = _operators.get((self.__name__, name))
-        if result is None or not result._kernels:
+        if result is None or not (result._kernels or result._defined):
             raise AttributeError(
                 f"plait_torch: torch.ops.{self.__name__}.{name} is not available; operators of "
                 "PyTorch's own are functions of `torch` and of `torch.nn.functional`"

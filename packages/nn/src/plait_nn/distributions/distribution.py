@@ -283,5 +283,5 @@ class Distribution:
         for name in names:
             value = self.__dict__[name]
             scalar = not isinstance(value, Tensor) or value.ndim == 0
-            parts.append(f"{name}: {float(value) if scalar else tuple(value.shape)}")
+            parts.append(f"{name}: {float(value) if scalar else value.shape}")
         return f"{type(self).__name__}({', '.join(parts)})"

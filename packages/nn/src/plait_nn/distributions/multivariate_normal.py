@@ -173,5 +173,5 @@ class MultivariateNormal(NormalVector):
 
     def __repr__(self) -> str:
         shapes = {"loc": self.loc.shape, self._parameter: self.__dict__[self._parameter].shape}
-        shapes_text = ", ".join(f"{name}: {tuple(shape)}" for name, shape in shapes.items())
+        shapes_text = ", ".join(f"{name}: {shape}" for name, shape in shapes.items())
         return f"{type(self).__name__}({shapes_text})"

@@ -57,7 +57,7 @@ class OverCategories(Distribution):
 
     def __repr__(self) -> str:
         name = "probs" if "probs" in self._categorical.__dict__ else "logits"
-        return f"{type(self).__name__}({name}: {tuple(self.param_shape)})"
+        return f"{type(self).__name__}({name}: {self.param_shape})"
 
 
 class OneHotCategorical(OverCategories):

@@ -118,7 +118,7 @@ def error_facts(operator: Reduction) -> list[ErrorFact]:
     if not operator.identity:
         facts.append(
             ErrorFact(
-                "ShapeError",
+                "IndexError",
                 lambda s: s(s.array(0, 3, dtype=good), *rest),
                 (base, "self", "(0, 3)"),
             )

@@ -55,7 +55,7 @@ def _along(operator, reference, arg):
     operator.error(
         "IndexError", lambda s: s(s.array(2, 3), 2), contains=[name, "dim", "(2, 3)", "2"]
     )
-    operator.error("ShapeError", lambda s: s(s.array(2, 0), 1), contains=[name, "self", "(2, 0)"])
+    operator.error("IndexError", lambda s: s(s.array(2, 0), 1), contains=[name, "self", "(2, 0)"])
     operator.error(
         "DTypeError",
         lambda s: s(s.array(2, dtype="complex64"), 0),
@@ -167,7 +167,7 @@ def _arg(operator, reference):
     operator.error(
         "IndexError", lambda s: s(s.array(2, 3), 2), contains=[name, "dim", "(2, 3)", "2"]
     )
-    operator.error("ShapeError", lambda s: s(s.array(0, 3)), contains=[name, "self", "(0, 3)"])
+    operator.error("IndexError", lambda s: s(s.array(0, 3)), contains=[name, "self", "(0, 3)"])
     operator.error(
         "DTypeError",
         lambda s: s(s.array(2, dtype="complex64")),
@@ -197,7 +197,7 @@ aminmax.samples(
         ]
     )
 )
-aminmax.error("ShapeError", lambda s: s(s.array(0, 3)), contains=["aminmax", "self", "(0, 3)"])
+aminmax.error("IndexError", lambda s: s(s.array(0, 3)), contains=["aminmax", "self", "(0, 3)"])
 aminmax.error(
     "IndexError", lambda s: s(s.array(2), dim=1), contains=["aminmax", "dim", "(2,)", "1"]
 )

@@ -21,7 +21,7 @@ def _ranked(operator):
         contains=[name[:4], "dim", "(2, 3)", "2"],
     )
     operator.error(
-        "ShapeError", _call(name, lambda s: s.array(2, 0), 1), contains=[name[:4], "self", "(2, 0)"]
+        "IndexError", _call(name, lambda s: s.array(2, 0), 1), contains=[name[:4], "self", "(2, 0)"]
     )
     operator.error(
         "DTypeError",

@@ -46,7 +46,7 @@ def _along(name, what, example):
     The {what} elements along `dim`, and their indices as int64. Of equal elements the first counts; a nan counts before all
     numbers.
 
-    Raises: IndexError for a `dim` out of range, ShapeError for a dimension without elements.
+    Raises: IndexError for a `dim` out of range or a dimension without elements.
 
     >>> import plait_core as pc
     >>> [x.tolist() for x in pc.tensor([[1, 3], [4, 2]]).{name}(1)]
@@ -63,6 +63,7 @@ def _along(name, what, example):
         check(
             self.ndim == 0 or self.shape[at] > 0,
             f"`self` of shape {self.shape} has no elements along dimension {at}, and an empty reduction has no value",
+            "IndexError",
         )
         shape = reduced(self.shape, [at], keepdim)
         return result(shape, self.dtype), result(shape, int64)
@@ -259,7 +260,7 @@ def _arg(name, what, example):
     The index of the {what} element along `dim`, as int64. Of equal elements the first counts; a nan counts before all
     numbers. With `dim` None it is an index into the flattened tensor.
 
-    Raises: IndexError for a `dim` out of range, ShapeError if there are no elements to reduce.
+    Raises: IndexError for a `dim` out of range, or if there are no elements to reduce.
 
     >>> import plait_core as pc
     >>> pc.{name}(pc.tensor([1, 3, 2])).item()
@@ -279,6 +280,7 @@ def _arg(name, what, example):
             check(
                 self.ndim == 0 or self.shape[d] > 0,
                 f"`self` of shape {self.shape} has no elements along dimension {d}, and an empty reduction has no value",
+                "IndexError",
             )
         return result(reduced(self.shape, dims, keepdim), int64)
 
@@ -299,7 +301,7 @@ aminmax = Composite(
     doc="""
     The smallest and the largest elements along `dim` (None: of all elements), as `amin` and `amax` return them.
 
-    Raises: ShapeError if there are no elements to reduce, IndexError for a `dim` out of range, DTypeError for complex
+    Raises: IndexError for a `dim` out of range, or if there are no elements to reduce, DTypeError for complex
     numbers.
 
     >>> import plait_core as pc
@@ -320,6 +322,7 @@ def _(self, dim, keepdim):
     check(
         numel(self.shape) > 0,
         f"`self` of shape {self.shape} has no elements, and an empty reduction has no value",
+        "IndexError",
     )
     if keepdim:
         shape = [1] * self.ndim

@@ -54,7 +54,7 @@ def as_floats(x):
 def _(y, dx, dim):
     at = wrap_dim("dim", dim, y.shape)
     n = y.shape[at] if y.ndim > 0 else 0
-    check(y.ndim > 0, "`y` must have at least 1 dimension; got shape ()")
+    check(y.ndim > 0, "`y` must have at least 1 dimension; got shape ()", "IndexError")
     if n < 2:
         return op.sum(op.narrow(y, at, 0, 0), [at]) * dx
     samples = as_floats(y)
@@ -68,6 +68,7 @@ def distances(y, x, dim):
     check(
         y.ndim > 0 and x.ndim > 0,
         f"`y` and `x` must have at least 1 dimension; got shapes {y.shape} and {x.shape}",
+        "IndexError",
     )
     at = wrap_dim("dim", dim, y.shape)
     n = y.shape[at]
@@ -110,7 +111,7 @@ def _(y, x, dim):
 
 @cumulative_trapezoid_.decompose
 def _(y, dx, dim):
-    check(y.ndim > 0, "`y` must have at least 1 dimension; got shape ()")
+    check(y.ndim > 0, "`y` must have at least 1 dimension; got shape ()", "IndexError")
     at = wrap_dim("dim", dim, y.shape)
     n = max(y.shape[at], 1)
     samples = as_floats(y)

@@ -15,7 +15,7 @@ from plait_ops.words import (
     wrap_dim,
 )
 
-_RAISES = "Raises: IndexError for a `dim` out of range, ShapeError for a dimension without elements, DTypeError for complex numbers."
+_RAISES = "Raises: IndexError for a `dim` out of range or a dimension without elements, DTypeError for complex numbers."
 _KERNEL = "out[1] is int64; `dim` may be negative; a 0-d input counts as one of shape (1,)."
 
 
@@ -116,7 +116,9 @@ def _(self, k, dim, keepdim):
     require("self", self.dtype, "all")
     n = self.shape[at] if self.ndim > 0 else 1
     check(
-        n > 0, f"`self` must have at least 1 element along dimension {at}; got shape {self.shape}"
+        n > 0,
+        f"`self` must have at least 1 element along dimension {at}; got shape {self.shape}",
+        "IndexError",
     )
     check(
         k >= 1 and k <= n,
@@ -136,6 +138,7 @@ def _(self, dim, keepdim):
     check(
         self.ndim == 0 or self.shape[at] > 0,
         f"`self` must have at least 1 element along dimension {at}; got shape {self.shape}",
+        "IndexError",
     )
     shape = reduced(self.shape, [at], keepdim)
     return result(shape, self.dtype), result(shape, int64)

@@ -111,7 +111,7 @@ unbind = Composite(
     doc="""
     The slices of `self` along `dim`, without that dimension.
 
-    Raises: ShapeError for a 0-d tensor, IndexError for a `dim` out of range.
+    Raises: IndexError for a 0-d tensor or a `dim` out of range.
 
     >>> import plait_core as pc
     >>> [row.tolist() for row in pc.tensor([[1, 2], [3, 4]]).unbind()]
@@ -124,6 +124,6 @@ unbind = Composite(
 
 @unbind.decompose
 def _(self, dim):
-    check(self.ndim > 0, "`self` must have at least 1 dimension; got shape ()")
+    check(self.ndim > 0, "`self` must have at least 1 dimension; got shape ()", "IndexError")
     at = wrap_dim("dim", dim, self.shape)
     return [op.select(self, at, i) for i in range(self.shape[at])]
