@@ -182,6 +182,35 @@ def test_libraries_of_operators(torch: Any) -> None:
         torch.library.custom_op("nameless", len, mutates_args=())
 
 
+def test_rules_of_an_operator(torch: Any) -> None:
+    @torch.library.custom_op("libraries::scaled", mutates_args=())
+    def scaled(x: plait.Tensor, factor: float) -> plait.Tensor:
+        return torch.from_numpy(x.numpy() * factor)
+
+    scaled.register_fake(lambda x, factor: torch.empty_like(x))
+    assert scaled(torch.ones(2, 3, device="meta"), 2.0).shape == (2, 3)
+    seen = []
+
+    @torch.library.register_vmap("libraries::scaled")
+    def of_samples(info: Any, in_dims: Any, x: plait.Tensor, factor: float) -> Any:
+        seen.append((info.batch_size, in_dims))
+        return scaled(x, factor), in_dims[0]
+
+    assert torch.vmap(lambda x: scaled(x, 2.0))(torch.ones(3, 1)).tolist() == [[2.0]] * 3
+    assert seen == [(3, (0, None))]
+    torch.library.register_autocast(scaled, "cpu", torch.float16)
+    with torch.autocast("cpu"):
+        assert scaled(torch.ones(2), 2.0).dtype == torch.float16
+        assert scaled(torch.ones(2, dtype=torch.float64), 2.0).dtype == torch.float64
+    assert scaled(torch.ones(2), 2.0).dtype == torch.float32
+
+
+def test_an_operator_that_is_only_defined(torch: Any) -> None:
+    torch.library.define("libraries::later", "(Tensor x) -> Tensor")
+    with pytest.raises(NotImplementedError, match="libraries::later: no function"):
+        torch.ops.libraries.later(torch.ones(1))
+
+
 def test_inner_names_are_keys_and_calls(torch: Any) -> None:
     aten = torch.ops.aten
     table = {aten.add.Tensor: 1, aten.clone.default: 2}

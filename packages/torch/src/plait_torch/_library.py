@@ -268,6 +268,8 @@ def triton_op(
 def register_fake(op: Any, func: Any = None, /, **options: Any) -> Any:
     """Register the function that is called for tensors on the device meta; without it, return a
     decorator that does."""
+    if not isinstance(op, (str, CustomOpDef)):  # an operator of plait's own knows its shapes
+        return (lambda function: function) if func is None else func
     register: Callable[..., Any] = _operator(op).register_fake
     return register if func is None else register(func)
 
@@ -288,9 +290,7 @@ def register_vmap(op: Any, func: Any = None, /, *, lib: Any = None) -> Any:
     return _operator(op).register_vmap(func)
 
 
-def register_autocast(
-    op: Any, device_type: str, cast_inputs: Any, /, *, lib: Any = None
-) -> None:
+def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: Any = None) -> None:
     """Let an operator's calls within `autocast` cast their floating-point tensors to a dtype.
 
     Example:

@@ -242,9 +242,7 @@ ihfft = _single(
 def _along_one(several):
     def decompose(input, n, dim, norm):
         at = wrap_dim("dim", dim, input.shape)
-        check(
-            input.ndim > 0, "`input` must have at least 1 dimension; got shape ()", "IndexError"
-        )
+        check(input.ndim > 0, "`input` must have at least 1 dimension; got shape ()", "IndexError")
         return several(input, [-1 if n is None else n], [at], norm)
 
     return decompose

@@ -68,7 +68,9 @@ resample_backward.batch("leading")
 @part
 def reach_of(mode):
     """How many elements a result reads to each side, or 0 for the modes that select one."""
-    return 3.0 if mode == "lanczos" else 2.0 if mode == "cubic" else 1.0 if mode == "linear" else 0.0
+    return (
+        3.0 if mode == "lanczos" else 2.0 if mode == "cubic" else 1.0 if mode == "linear" else 0.0
+    )
 
 
 @part
@@ -115,7 +117,9 @@ def _(input, dim, size, step, mode):
 
 @resample.cost
 def _(result, mode):
-    return numel(result) * (11 if mode == "lanczos" else 7 if mode == "cubic" else 3 if mode == "linear" else 0)
+    return numel(result) * (
+        11 if mode == "lanczos" else 7 if mode == "cubic" else 3 if mode == "linear" else 0
+    )
 
 
 @resample.vjp("input")
