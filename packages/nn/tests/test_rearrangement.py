@@ -112,6 +112,18 @@ def test_smaller_without_aliasing():
         F.interpolate(image, 2, antialias=True)
 
 
+def test_lanczos():
+    image = pc.arange(12.0).reshape(1, 1, 3, 4).square()
+    smaller = F.interpolate(image, (3, 2), mode="lanczos", antialias=True)[0, 0]
+    expected = [[0.4042, 6.1754], [20.7092, 41.8704], [73.0142, 109.5654]]  # PyTorch's
+    np.testing.assert_allclose(smaller.numpy(), expected, rtol=1e-4)
+    larger = F.interpolate(image.to(pc.uint8), (2, 6), mode="lanczos", antialias=True)[0, 0]
+    assert larger.tolist() == [[2, 3, 6, 9, 15, 18], [47, 54, 66, 77, 92, 100]]
+    for options in ({}, {"antialias": True, "align_corners": True}):
+        with pytest.raises(ValueError, match="mode 'lanczos' needs `antialias` True"):
+            F.interpolate(image, 2, mode="lanczos", **options)
+
+
 @pytest.mark.parametrize("shape", [(0, 4, 2, 2), (1, 0, 2, 2), (1, 4, 0, 2), (1, 4, 2, 0)])
 def test_pixels_of_nothing(shape):
     n, c, h, w = shape

@@ -171,7 +171,8 @@ def checkpoint(
 
     Raises:
         RuntimeError: from the backward pass, if the tensors that the first call saved are not those
-            that the second call saved first (`checkpointing.CheckpointError`), or an argument was overwritten in between.
+            that the second call saved first (`checkpointing.CheckpointError`), or an
+            argument was overwritten in between.
 
     Example:
         >>> import plait_core as pc, plait_autograd as pa

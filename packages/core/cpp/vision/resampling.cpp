@@ -83,8 +83,7 @@ class Weights {
       for (int64_t i = 0; i < n; i++) nearest(i);
       return PLAIT_OK;
     }
-    const bool linear =
-        v_.kernel == Kernel::kLinear && !v_.antialias && v_.old_size < INT32_MAX;
+    const bool linear = v_.kernel == Kernel::kLinear && !v_.antialias && v_.old_size < INT32_MAX;
     int64_t begin = 0, end = n;
     while (begin < n && !(linear && inside(begin))) weighted(begin++);
     while (end > begin && !inside(end - 1)) end--;

@@ -205,7 +205,8 @@ class Upsample(Module):
     Args:
         size: Size of the result, one int or one for each spatial dimension.
         scale_factor: Size of the result over that of the input, instead of `size`.
-        mode: "nearest", "linear", "bilinear", "bicubic", "trilinear", "lanczos", "area" or "nearest-exact".
+        mode: "nearest", "nearest-exact", "linear", "bilinear", "bicubic", "trilinear", "area" or
+            "lanczos".
         align_corners: Whether the corner elements of input and result lie on each other; for the
             linear and cubic modes.
         recompute_scale_factor: Whether the scale is computed again from the rounded size.

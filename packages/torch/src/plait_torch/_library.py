@@ -177,10 +177,10 @@ def _cast(kind: str, dtype: Any) -> Callable[[Any], Any]:
     """Return what casts a floating-point tensor of a type of device, and keeps other values."""
 
     def cast(value: Any) -> Any:
-        if isinstance(value, plait.Tensor) and value.is_floating_point():
-            if value.device.type == kind and value.dtype != plait.float64:
-                return value.to(dtype)
-        return value
+        if not isinstance(value, plait.Tensor) or value.device.type != kind:
+            return value
+        casts = value.is_floating_point() and value.dtype != plait.float64
+        return value.to(dtype) if casts else value
 
     return cast
 

@@ -48,8 +48,8 @@ def interpolate(
             the parameter -1/2, as Pillow has it) and "lanczos".
 
     Dtypes: floating-point and complex dtypes; for "nearest" and "nearest-exact" all. For
-    "bilinear", "bicubic" and "lanczos" also uint8: the columns of an image are computed before its rows, both with
-    integer weights and rounded to 0 to 255, as in PyTorch and Pillow.
+    "bilinear", "bicubic" and "lanczos" also uint8: the columns of an image are computed before its
+    rows, both with integer weights and rounded to 0 to 255, as in PyTorch and Pillow.
 
     Raises:
         ValueError: The arguments don't fit together.
