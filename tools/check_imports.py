@@ -69,6 +69,7 @@ PARTS: dict[str, set[str]] = {
     "plait_torch/_cuda_nvml.py": {"pynvml"},
     "plait_torch/_collate.py": {"numpy"},
     "plait_torch/_comparison.py": {"numpy"},
+    "plait_torch/_compiler.py": {"numpy"},
     "plait_torch/_data_utils.py": {"numpy"},
     "plait_torch/_file_writer.py": {"numpy"},
     # points for TensorBoard's projector; what pickles pipes that Python's pickle cannot

@@ -74,7 +74,7 @@ void count_part(void *arg, uint64_t i) {
   const MemoryRecord record;
   loop->fn(loop->arg, i);
   int64_t known = loop->most;
-  while (record.peak() > known && !loop->most.compare_exchange_weak(known, record.peak()));
+  while (record.peak() > known && !loop->most.compare_exchange_weak(known, record.peak())) continue;
 }
 
 void count_parallel(void *ctx, uint64_t n, void (*fn)(void *arg, uint64_t i), void *arg) {

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import plait
 from plait_torch._aten import of_call
 from plait_torch._fx_graph import Graph
 from plait_torch._fx_module import GraphModule
 from plait_torch._fx_node import Node
-
-if TYPE_CHECKING:
-    from plait_torch._export import ExportedProgram
 
 __all__ = ["graph_module_of"]
 
@@ -73,12 +70,12 @@ class _Writer:
         return value
 
 
-def graph_module_of(program: ExportedProgram) -> GraphModule:
+def graph_module_of(program: Any) -> GraphModule:
     """Return a module of a program's graph. It gets parameters, buffers, constants and inputs in
     the order of the signature, and returns the buffers that it changed, then the results.
 
     Args:
-        program: the program.
+        program: an `ExportedProgram`.
 
     Raises:
         NotImplementedError: if sizes are free, or for branches and loops.
