@@ -77,6 +77,25 @@ def test_a_graph_is_what_ran_together() -> None:
     ]
 
 
+def test_weights_that_layers_keep_are_not_computed_anew() -> None:
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU()).eval()
+
+    def total(x: Any) -> Any:
+        return model(x).sum() * 2
+
+    compiled = compile(total)
+    for turn in range(2):
+        with plait_autograd.no_grad():
+            for _ in range(6):
+                x = pc.randn(2, 3, 5, 5)
+                assert compiled(x).item() == total(x).item()
+            if turn == 0:
+                assert [[node.op for node in graph.nodes] for graph in compiled.graphs()] == [
+                    ["conv2d_activation", "sum", "mul"]
+                ]
+            model[1].running_var.mul_(2)
+
+
 def test_numbers_that_differ() -> None:
     rate = iter(range(100))
 
