@@ -198,7 +198,8 @@ def test_decoding_from_c(greedy: tuple[Greedy, Path], libraries: str, tmp_path: 
             assert run.read(c.OUTPUT, 1)[2] == at.numpy().tobytes()
     caches = 4 * new_caches(1).numel()
     weights = sum(4 * p.numel() for p in model.parameters())
-    assert weights + 2 * caches < run.memory() < weights + 4 * caches
+    scratch = 2**18  # of the kernels, at most
+    assert weights + 2 * caches < run.memory() < weights + 4 * caches + scratch
     copy = tmp_path / "copy.safetensors"
     run.save(str(copy))
     run.close()

@@ -431,6 +431,6 @@ def load(path: str | os.PathLike[str]) -> Loaded:
     try:
         return Loaded(texts.pop(_KEY), tensors, name, texts)
     except (IndexError, TypeError, RuntimeError) as error:  # of an operator, for a node's arguments
-        if isinstance(error, ValueError):
+        if isinstance(error, ValueError) and not isinstance(error, IndexError):
             raise
         raise ValueError(f"load: {name} has a node that cannot run: {error}") from error
