@@ -166,6 +166,6 @@ def test_other_places_of_names(torch: Any) -> None:
 
     assert _VF.lstm is torch.lstm and svd_lowrank is torch.svd_lowrank and vmap is torch.func.vmap
     assert _device is torch.device and IntLikeType is int
-    with pytest.raises(NotImplementedError, match=r"torch\.cuda\.utilization: .*plait-cuda has no"):
+    with pytest.raises((ModuleNotFoundError, RuntimeError)):  # no pynvml, or no device
         torch.cuda.utilization()
     assert issubclass(torch.cuda.CudaError, RuntimeError)
