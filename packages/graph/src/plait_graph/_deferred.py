@@ -133,7 +133,8 @@ class Deferred(Compiled):
         if is_eager is not None:
             self._trial, self._until_trial = None, iter(range(_CALLS_BETWEEN))
             if is_eager:
-                self.__class__ = _eager_class(type(self))
+                kind: Any = type(self)  # hashable, which mypy denies
+                self.__class__ = _eager_class(kind)
         return result
 
     def graphs(self) -> list[Graph]:

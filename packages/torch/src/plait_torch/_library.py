@@ -169,7 +169,8 @@ class CustomOpDef:
                 return backward(ctx, *gradients)
 
         if batch is not None:
-            Operator.vmap = staticmethod(batch)
+            kind: Any = Operator  # mypy refuses methods that are assigned
+            kind.vmap = staticmethod(batch)
         return Operator
 
 
