@@ -6,8 +6,6 @@
 #include "kernel/integers.h"
 #include "kernel/transpose.h"
 
-#include <cmath>
-
 #if defined(__SSE2__)
 #include <immintrin.h>
 #endif
@@ -46,9 +44,15 @@ int64_t within(double x, int64_t low, int64_t high) {
   return !(x > double(low)) ? low : x >= double(high) ? high : int64_t(x);
 }
 
+// sin(pi x) / (pi x) for 0 <= x < 2^31 by the sine's series: the bits of the C library's sine
+// depend on the processor.
 double sinc(double x) {
-  x *= 3.14159265358979323846;
-  return x == 0 ? 1 : std::sin(x) / x;
+  if (x == 0) return 1;
+  const int64_t whole = int64_t(x + 0.5);
+  const double y = (x - double(whole)) * 3.14159265358979323846, square = y * y;
+  double series = 1;
+  for (int k = 20; k >= 2; k -= 2) series = 1 - series * square / double(k * (k + 1));
+  return (whole % 2 ? -y : y) * series / (x * 3.14159265358979323846);
 }
 
 double weight_at(double x, Kernel kernel, double a) {
