@@ -716,7 +716,10 @@ uint64_t plait_run_memory(const plait_run *run) {
   uint64_t nbytes = 0;
   guarded(changed, [&] {
     take_program(changed);
-    nbytes = run->sized->tensor_bytes() + run->program->kernel_bytes(runtime->thread());
+    nbytes = run->sized->tensor_bytes();
+    // kernels are called to be measured, which tensors beyond the limit forbid
+    const uint64_t most = memory_limit();
+    if (!most || nbytes <= most) nbytes += run->program->kernel_bytes(runtime->thread());
   });
   return nbytes;
 }

@@ -38,6 +38,8 @@ _REGISTER_CODE = '-DPLAIT_REGISTER_CODE="register_code.h"'
 # no exception passes through a kernel
 _NO_UNWINDING = ("-fno-exceptions", "-fno-asynchronous-unwind-tables")
 _KERNELS = (*_NO_UNWINDING, "-I.", '-DPLAIT_SELECTION="selection.h"')
+# a fiftieth of the kernels' code
+_LARGER = ("-falign-loops=32",)
 # bundle.cpp defines their functions
 _REPLACED = ("libraries.cpp", "device_graph.cpp")
 # how kernels name the operator that they are registered for
@@ -143,7 +145,7 @@ def select(needs: Needs, level: Level, machine: str) -> Selection:
     kernels = Library(
         "plait_core",
         f"plait_cpu_{'base' if wasm else level}",
-        without=WITHOUT if wasm else (),
+        without=WITHOUT if wasm else _LARGER,
     )
     known = {each.name for each in specs.all()}
     names = known if needs.operators is None else set(needs.operators)
