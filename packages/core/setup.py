@@ -20,10 +20,9 @@ FLAGS = ["-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-Wno-psa
 # A loop of a few instructions that straddles a line of the instruction cache takes up to twice the
 # time, and which loops do depends on the code before them.
 FLAGS += ["-falign-loops=32"]
-# GCC would follow a comparison twice through a polynomial, once for each outcome, and make a loop
-# for each outcome of a comparison of a number, which it then cannot vectorise. Clang has no such
-# flags and would say so.
-POINTWISE = ["-fno-thread-jumps", "-fno-unswitch-loops", "-Wno-ignored-optimization-argument"]
+# GCC would follow a comparison twice through a polynomial, once for each outcome. Clang has no such
+# flag and would say so.
+POINTWISE = ["-fno-thread-jumps", "-Wno-ignored-optimization-argument"]
 # Sources without fused operations, of their own or in templates, and those of LAPACK.
 NOTHING_FUSED = [
     "!cpp/joining/*",
