@@ -27,7 +27,7 @@ from plait_distributed.algorithms.ddp_comm_hooks import default_hooks
 from plait_distributed.device_mesh import init_device_mesh
 from plait_distributed.elastic import _coordinator
 from plait_distributed.elastic._members import Member
-from plait_distributed.elastic._snapshots import choose, neighbours
+from plait_distributed.elastic._snapshots import Snapshot, choose, neighbours
 from plait_distributed.fsdp import FullyShardedDataParallel, fully_shard
 from plait_distributed.optim import ZeroRedundancyOptimizer
 from plait_distributed.tensor import DTensor, distribute_tensor
@@ -429,6 +429,30 @@ def test_all_ranks_begin_with_the_state_of_the_first(kind: str) -> None:
     for moments, _ in (first, second, third):
         assert moments == pytest.approx([0.1] * len(moments))  # of rank 0, whose gradients are 1
     assert first[0] and second[0]
+
+
+def test_a_rank_is_lost_between_the_copies_of_two_objects(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its neighbour has the new copy of its parameters, and an old one of its optimizer's state."""
+    exchange = Snapshot._exchange
+
+    def work(place: int) -> Any:
+        def dying(self: Any, *args: Any) -> Any:
+            begun = exchange(self, *args)
+            if place == 1 and self.name[1] == 6:  # the memory of the copies of the step 2
+                for part in begun:
+                    part.wait()
+                die()
+            return begun
+
+        monkeypatch.setattr(Snapshot, "_exchange", dying)
+        return training(no_fault, kind="parameters")(place)
+
+    result = Job(3, work).answers()
+    assert result[1] is None and result[0] == result[2]
+    assert result[0][1] == [3] * SAMPLES and result[0][4] == 2
+    assert_close(result[0][0], alone()[0])
 
 
 def test_losses_one_after_the_other_with_sharded_parameters() -> None:

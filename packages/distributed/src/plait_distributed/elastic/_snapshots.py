@@ -48,11 +48,13 @@ class Snapshot:
         if shards and self._size > 1:
             self._complete = False
             self._before, behind = neighbours(group.peers, self._rank)
+            begun: list[Part] = []
             for key in shards:
-                self.other.setdefault(key, Copy())
-                self._exchange(group, behind, self.own[key], self.other[key])
+                other = self.other.setdefault(key, Copy())
+                begun += self._exchange(group, behind, self.own[key], other)
+            self._pending = begun  # not before all have begun: the copies are complete together
 
-    def _exchange(self, group: ProcessGroup, behind: int, own: Copy, other: Copy) -> None:
+    def _exchange(self, group: ProcessGroup, behind: int, own: Copy, other: Copy) -> list[Part]:
         new = core()
         header = new.frombuffer(bytearray(own.header()), dtype=new.uint8)
         size = new.tensor([0])
@@ -65,8 +67,7 @@ class Snapshot:
         _start(group, "recv", message, self._before).wait()
         other.expect(message.numpy().tobytes())
         sends.append(_start(group, "send", own.block, behind))
-        sends.append(_start(group, "recv", other.block, self._before))
-        self._pending += sends
+        return [*sends, _start(group, "recv", other.block, self._before)]
 
     def wait(self) -> None:
         """Wait until the copies of the other rank's shards have come."""
