@@ -150,3 +150,16 @@ def test_without_a_driver_the_program_says_so(tmp_path: Path) -> None:
     assert done.returncode == 1 and done.stderr.count("\n") == 1
     assert "gpu_check: no device can be used" in done.stderr
     assert "the NVIDIA driver finds no device" in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", ["correct", "models", "bandwidth", "sanitizer"])
+def test_a_part_runs_on_the_emulation(part: str, tmp_path: Path) -> None:
+    pytest.importorskip("plait_cuda")
+    environment = {**os.environ, "PLAIT_CUDA_EMULATION": "1"}
+    command = [sys.executable, str(TOOL), part, "--small", "--out", str(tmp_path)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    records = read([tmp_path])
+    assert list(records) == [part] and "result" in records[part]
+    assert page(records) == page({})  # the emulation measures no GPU

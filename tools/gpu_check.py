@@ -13,7 +13,8 @@ is wrong.
 pictures of the part ``figures`` beside the page, which needs Matplotlib; those of the emulation
 serve until there are some of a card. plait and plait-cuda must be installed; where PyTorch is
 installed too, both are measured in turns. ``--small`` runs everything in sizes that the emulation
-of the driver can compute (PLAIT_CUDA_EMULATION=1), to test this program.
+of the driver can compute (PLAIT_CUDA_EMULATION=1), to test this program: a part measures for some
+seconds only, and has an hour to end, also on a busy machine.
 """
 
 from __future__ import annotations
@@ -46,13 +47,20 @@ __all__ = ["main"]
 GRACE = 30
 """Seconds that a part may take longer than it was told."""
 
+SECONDS, SMALL = 210.0, 20.0
+"""Seconds that a part measures, and those in small sizes."""
+
+HOUR = 3600.0
+"""Seconds of a part in small sizes, whose end the load of the machine decides."""
+
 
 def run_part(name: str, seconds: float, small: bool) -> dict[str, Any]:
     """Run one part in this process."""
+    limit = HOUR if small else seconds
     if name == "sanitizer":
-        return sanitizer(seconds)
+        return sanitizer(limit)
     kind = importlib.import_module("gpu.sides").Options
-    options = kind(device="cuda", small=small, seconds=seconds)
+    options = kind(device="cuda", small=small, seconds=seconds, limit=limit)
     result: dict[str, Any] = importlib.import_module(f"gpu.{name}").run(options)
     return result
 
@@ -155,7 +163,8 @@ def start_part(name: str, arguments: argparse.Namespace, known: dict[str, Any]) 
     unfinished = out / f"{name}.part"
     unfinished.unlink(missing_ok=True)
     begin = time.monotonic()
-    failure = run_process(words, arguments.seconds + GRACE, out / f"{name}.log")
+    limit = HOUR if arguments.small else arguments.seconds + GRACE
+    failure = run_process(words, limit, out / f"{name}.log")
     if not failure and not unfinished.exists():
         failure = "it ended without a record"
     record = {"part": name, **known, "small": arguments.small}
@@ -203,11 +212,13 @@ def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("names", nargs="*", metavar="PART", help=", ".join(PARTS))
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "results" / "gpu")
-    parser.add_argument("--seconds", type=float, default=210)
+    parser.add_argument("--seconds", type=float)
     parser.add_argument("--small", action="store_true")
     parser.add_argument("--page", type=pathlib.Path)
     parser.add_argument("--inside", choices=[*PARTS, "facts"], help=argparse.SUPPRESS)
     arguments = parser.parse_args(words)
+    if arguments.seconds is None:
+        arguments.seconds = SMALL if arguments.small else SECONDS
     if arguments.page is not None:
         folders = [pathlib.Path(name) for name in arguments.names] or [arguments.out]
         write_page(arguments.page, folders)

@@ -101,12 +101,12 @@ def run(options: Options) -> dict[str, Any]:
         for name, text in {"sharing": SHARING, "all_reduce": COLLECTIVES}.items():
             paths[name] = pathlib.Path(folder, f"{name}.py")  # spawned processes import it
             paths[name].write_text(text.replace("ELEMENTS", str(elements)))
-        result["sharing"] = outcome([start(paths["sharing"])], options.seconds / 2)
+        result["sharing"] = outcome([start(paths["sharing"])], options.limit / 2)
         if plait_cuda.nccl_version() is None:
             result["all_reduce"] = {"left_out": "there is no libnccl.so.2"}
         else:
             ranks = [start(paths["all_reduce"], RANK=str(rank), **group) for rank in range(size)]
-            result["all_reduce"] = outcome(ranks, options.seconds / 2)
+            result["all_reduce"] = outcome(ranks, options.limit / 2)
     return result
 
 

@@ -19,12 +19,14 @@ class Options:
     Attributes:
         device: the device's name, ``"cuda"``.
         small: sizes that the emulation of the driver can run.
-        seconds: time that a part may take.
+        seconds: time that a part may take; in small sizes, that it may measure.
+        limit: time after which tests and processes of a part are ended.
     """
 
     device: str
     small: bool
     seconds: float
+    limit: float
 
 
 @dataclasses.dataclass(frozen=True)
