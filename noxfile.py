@@ -519,6 +519,15 @@ def gpu_kernels(session: nox.Session) -> None:
     session.log(f"{built}: {built.stat().st_size / 1e6:.1f} MB")
 
 
+@nox.session(name="gpu-set", venv_backend="none")
+def gpu_set(session: nox.Session) -> None:
+    """Collect what a machine with a GPU needs to run tools/gpu_check.py, and say how large it is.
+
+    ``nox -s gpu-set -- --python python3.12``; tools/gpu_set.py has the other options.
+    """
+    session.run(sys.executable, "tools/gpu_set.py", *session.posargs, external=True)
+
+
 @nox.session(reuse_venv=True)
 def release(session: nox.Session) -> None:
     """Build sdists and wheels in dist/, try them, and write CHANGELOG.md: nox -s release.

@@ -101,13 +101,14 @@ def facts() -> dict[str, Any]:
         text=True,
         check=False,
     )
+    mark = ROOT / "COMMIT"  # where the files came without the repository: tools/gpu_set.py
     versions = {"plait": plait.__version__, "python": sys.version.split()[0]}
     with contextlib.suppress(importlib.metadata.PackageNotFoundError):
         versions["torch"] = importlib.metadata.version("torch") + torch_problem()
     cudnn = importlib.import_module("plait_cuda.cudnn")
     versions["cudnn"] = str(cudnn.version() or "none")
     return {
-        "commit": commit.stdout.strip(),
+        "commit": commit.stdout.strip() if not mark.exists() else mark.read_text().strip(),
         "time": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         "card": plait.cuda.get_device_name(0),
         "emulated": os.environ.get("PLAIT_CUDA_EMULATION", "0") not in ("", "0"),

@@ -29,6 +29,8 @@ the page, on a machine with one:
 
 1. Install plait, plait-cuda, pytest and plait-conformance, and PyTorch, which is measured beside
    plait. `pip install "plait-cuda[libraries]"` brings NVIDIA's libraries too ({doc}`/guides/gpu`).
+   For a machine without a network, `nox -s gpu-set -- --python python3.12` collects in `dist/gpu`
+   the wheels, the files of the next step and a script that does both; it says how large they are.
 2. In a checkout of the repository, run `python tools/gpu_check.py`. Its six parts take at most four
    minutes each; the names of parts as arguments choose some. It says what is wrong at the end, and
    why a part failed. Each part leaves a record in `results/gpu`.

@@ -377,3 +377,123 @@ def test_copies_between_devices(tmp_path: pathlib.Path) -> None:
         tmp_path,
         PLAIT_CUDA_DEVICES="2",
     )
+
+
+def test_pools_of_a_program(tmp_path: pathlib.Path) -> None:
+    run(
+        """
+        import torch
+
+        pool = torch.cuda.MemPool()
+        outside = torch.ones(1 << 19, device="cuda")
+        with torch.cuda.use_mem_pool(pool):
+            assert pool.use_count() == 2
+            x = torch.ones(1 << 19, device="cuda")
+            with torch.cuda.use_mem_pool(torch.cuda.MemPool()):
+                y = torch.ones(8, device="cuda")
+            z = torch.ones(1 << 19, device="cuda")
+        assert pool.use_count() == 1
+        w = torch.ones(1 << 19, device="cuda")
+        def private(t):
+            for segment in torch.cuda.memory_snapshot():
+                if 0 <= t.data_ptr() - segment["address"] < segment["total_size"]:
+                    found = segment["is_private"]
+            return found
+        assert [private(t) for t in (outside, x, y, z, w)] == [False, True, True, True, False]
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, pool=pool.id):
+            r = x + 1
+        graph.instantiate()
+        graph.replay()
+        assert r.cpu()[0] == 2
+        del graph, r, x, y, z
+        """,
+        tmp_path,
+    )
+
+
+def test_a_share_of_the_device(tmp_path: pathlib.Path) -> None:
+    run(
+        """
+        import torch
+
+        total = torch.cuda.mem_get_info()[1]
+        assert torch.cuda.get_per_process_memory_fraction() == 1.0
+        torch.cuda.set_per_process_memory_fraction(0.05)
+        assert abs(torch.cuda.get_per_process_memory_fraction() - 0.05) < 1e-6
+        try:
+            torch.empty(int(0.06 * total), dtype=torch.uint8, device="cuda")
+        except torch.cuda.OutOfMemoryError as error:
+            assert "may have" in str(error)
+        else:
+            raise AssertionError("no error")
+        torch.cuda.set_per_process_memory_fraction(1.0)
+        torch.empty(int(0.06 * total), dtype=torch.uint8, device="cuda")
+        """,
+        tmp_path,
+    )
+
+
+def test_the_history_of_allocations(tmp_path: pathlib.Path) -> None:
+    run(
+        """
+        import pickle
+
+        import torch
+
+        torch.cuda.memory._record_memory_history(max_entries=1000)
+        def layer():
+            return torch.ones(1000, device="cuda")
+        a = layer()
+        b = layer()
+        del b
+        torch.cuda.memory._dump_snapshot("x.pickle")
+        c = layer()
+        s = torch.cuda.memory._snapshot()
+        torch.cuda.memory._record_memory_history(enabled=None)
+        d = layer()
+        assert len(torch.cuda.memory._snapshot()["device_traces"][0]) == len(s["device_traces"][0])
+        first = pickle.load(open("x.pickle", "rb"))
+        def actions(s):
+            return [(e["action"], e["size"]) for e in s["device_traces"][0]]
+        one = [("alloc", 4000)]
+        assert actions(first) == 2 * one + [("free_requested", 4000), ("free_completed", 4000)]
+        assert actions(s) == actions(first) + one
+        entry = first["device_traces"][0][0]
+        assert entry["addr"] == a.data_ptr() and entry["frames"][0]["name"] == "layer"
+        blocks = [block for segment in first["segments"] for block in segment["blocks"]]
+        [block] = [block for block in blocks if block["address"] == a.data_ptr()]
+        assert block["frames"] == entry["frames"] and block["state"] == "active_allocated"
+        """,
+        tmp_path,
+    )
+
+
+def test_what_programs_call_of_the_runtime(tmp_path: pathlib.Path) -> None:
+    run(
+        """
+        import torch
+
+        pointer = torch.cuda.caching_allocator_alloc(1000)
+        held = torch.cuda.memory_allocated()
+        torch.cuda.caching_allocator_delete(pointer)
+        assert held - torch.cuda.memory_allocated() == 1024
+
+        with torch.cuda.profiler.profile():
+            pass
+        runtime = torch.cuda.cudart()
+        assert runtime.cudaProfilerStart() == 0 and runtime.cudaProfilerStop() == 0
+        assert runtime.cudaMemGetInfo(0) == torch.cuda.mem_get_info(0)
+        torch.cuda.check_error(0)
+        try:
+            torch.cuda.check_error(2)
+        except torch.cuda.CudaError as error:
+            assert "error 2" in str(error)
+        else:
+            raise AssertionError("no error")
+        s = torch.cuda.Stream()
+        assert s.device_index == 0 and torch.cuda.current_stream().device_index == 0
+        assert torch.cuda.get_stream_from_external(s.cuda_stream) == s
+        """,
+        tmp_path,
+    )

@@ -212,6 +212,9 @@ PyObject *stream_exit(PyObject *self, PyObject *) {
 const void *native_of(const StreamObject *o) { return o->stream ? o->stream->native : nullptr; }
 
 PyObject *stream_device(PyObject *self, void *) { return device_object(as_stream(self)->device); }
+PyObject *stream_device_index(PyObject *self, void *) {
+  return PyLong_FromLong(as_stream(self)->device.device_id);
+}
 PyObject *stream_native(PyObject *self, void *) {
   return native_number(native_of(as_stream(self)));
 }
@@ -445,6 +448,7 @@ PyMethodDef stream_methods[] = {
     {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef stream_getters[] = {
     {"device", entry<stream_device>, nullptr, "the device that the stream belongs to", nullptr},
+    {"device_index", entry<stream_device_index>, nullptr, "the number of that device", nullptr},
     {"stream_id", entry<stream_native>, nullptr,
      "a number that no other stream of the device has; 0 is the default stream", nullptr},
     {"cuda_stream", entry<stream_native>, nullptr,

@@ -18,18 +18,44 @@ DLDevice any_used() {
   return {kDLCUDA, 0};
 }
 
+// What this process has of a device's memory, and how much it may have.
+struct Share {
+  std::atomic<uint64_t> used{0}, limit{UINT64_MAX};
+  std::atomic<uint32_t> process{0};  // `forks.number` of the process that counts
+};
+Share shares[kMaxDevices];
+
+// A child has nothing of its parent's memory.
+Share &share_of(int device) {
+  Share &s = shares[device];
+  const uint32_t process = forks.number.load(std::memory_order_relaxed);
+  if (s.process.exchange(process) != process) s.used = 0;
+  return s;
+}
+
 plait_status memory_alloc(void *, plait_thread *thread, DLDevice device, uint64_t nbytes,
                           void **data) {
   PLAIT_TRY(use(thread, device));
+  Share &share = share_of(device.device_id);
+  const uint64_t limit = share.limit;
+  if (share.used.fetch_add(nbytes) + nbytes > limit) {
+    share.used -= nbytes;
+    return runtime->raise(thread, PLAIT_MEMORY_ERROR, nullptr,
+                          "the process may have %llu bytes of the device",
+                          static_cast<unsigned long long>(limit));
+  }
   driver::Address address = 0;
   const driver::Result result = api.memory_alloc(&address, nbytes);
+  if (result != driver::kSuccess) share.used -= nbytes;
   if (result == driver::kOutOfMemory) return PLAIT_MEMORY_ERROR;
   if (result != driver::kSuccess) return fail_on(thread, device, result, "allocating memory");
   *data = reinterpret_cast<void *>(address);
   return PLAIT_OK;
 }
-void memory_free(void *, DLDevice device, void *data, uint64_t) {
-  if (use_quietly(device)) api.memory_free(driver::Address(data));
+void memory_free(void *, DLDevice device, void *data, uint64_t nbytes) {
+  if (!use_quietly(device)) return;
+  api.memory_free(driver::Address(data));
+  share_of(device.device_id).used -= nbytes;
 }
 plait_status memory_info(void *, plait_thread *thread, DLDevice device, uint64_t *free_bytes,
                          uint64_t *total_bytes) {
@@ -182,3 +208,17 @@ void add_memory(plait_device &t) {
 }
 
 }  // namespace plait::cuda
+
+#define PLAIT_EXPORT extern "C" __attribute__((visibility("default")))
+
+// Lets this process have at most so many bytes of a device; -1 for a number that is too large.
+PLAIT_EXPORT int plait_cuda_limit_memory(int device, uint64_t nbytes) {
+  using namespace plait::cuda;
+  if (device < 0 || device >= kMaxDevices) return -1;
+  share_of(device).limit = nbytes;
+  return 0;
+}
+PLAIT_EXPORT uint64_t plait_cuda_memory_limit(int device) {
+  using namespace plait::cuda;
+  return device < 0 || device >= kMaxDevices ? UINT64_MAX : share_of(device).limit.load();
+}

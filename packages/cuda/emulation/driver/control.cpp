@@ -11,9 +11,10 @@ namespace plait::cuda::driver {
 namespace {
 
 const char *const kNames[kNumbers] = {
-    "alloc_fails_in", "launch_fails_in", "lost_in", "delay_us",   "version", "launches",
-    "allocs",         "copies",          "waits",   "live_bytes", "threads", "graph_launches"};
-std::atomic<int64_t> numbers[kNumbers] = {{0}, {0}, {0}, {0}, {13000}, {0},
+    "alloc_fails_in", "launch_fails_in", "lost_in", "delay_us", "version",
+    "launches",       "allocs",          "copies",  "waits",    "live_bytes",
+    "threads",        "graph_launches",  "profiles"};
+std::atomic<int64_t> numbers[kNumbers] = {{0}, {0}, {0}, {0}, {13000}, {0}, {0},
                                           {0}, {0}, {0}, {0}, {0},     {0}};
 
 int number_at(const char *name) {

@@ -124,6 +124,7 @@ enum Number {
   kLiveBytes,
   kThreads,
   kGraphLaunches,
+  kProfiles,
   kNumbers
 };
 int64_t number(Number);

@@ -14,9 +14,18 @@ from __future__ import annotations
 
 import plait_abi
 from plait_abi import binding
+from plait_cuda._memory import limit_memory, memory_limit
 from plait_cuda._nccl import nccl_version
+from plait_cuda._profiler import profiler
 
-__all__ = ["device_count", "is_available", "nccl_version"]
+__all__ = [
+    "device_count",
+    "is_available",
+    "limit_memory",
+    "memory_limit",
+    "nccl_version",
+    "profiler",
+]
 
 __version__ = "0.2.0"
 

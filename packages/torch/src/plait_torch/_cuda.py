@@ -10,6 +10,7 @@ from typing import Any
 import plait
 from plait_abi import binding
 from plait_core.cuda import NoCuda as NoCuda
+from plait_torch._cuda_profiler import Runtime
 from plait_torch._generator import state_of, tensor_of
 from plait_torch._graphed import make_graphed_callables as make_graphed_callables
 from plait_torch._refusal import refusing
@@ -17,6 +18,10 @@ from plait_torch._tensor_types import OF_CUDA
 
 # what programs read before they use a device
 has_half, has_magma = True, False
+
+
+class CudaError(RuntimeError):
+    """Raised by `check_error`."""
 
 
 class DeferredCudaCallError(Exception):
@@ -56,18 +61,6 @@ def max_memory_cached(device: Any = None) -> int:
 def reset_max_memory_cached(device: Any = None) -> None:
     """Do what `reset_peak_memory_stats` does."""
     plait.cuda.reset_peak_memory_stats(device)
-
-
-def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None:
-    """Check the fraction only: the allocator takes memory as it is required.
-
-    Raises:
-        ValueError: for one that is not from 0 to 1.
-    """
-    if not 0 <= fraction <= 1:
-        raise ValueError(
-            f"set_per_process_memory_fraction: `fraction` must be from 0 to 1, got {fraction}"
-        )
 
 
 def get_allocator_backend() -> str:
@@ -135,7 +128,26 @@ def _without_runtime(name: str, reason: str) -> Any:
     return refusing(name, error, f"Refuse: {reason}.")
 
 
-cudart = _without_runtime("cudart", "plait calls the driver, and no CUDA runtime is loaded")
+def cudart() -> Runtime:
+    """Return the functions of the CUDA runtime that guide tools and ask for memory.
+
+    Raises:
+        RuntimeError: if there is no device.
+    """
+    plait.cuda.init()
+    return Runtime()
+
+
+def check_error(res: int) -> None:
+    """Raise an error for a result of the CUDA runtime or driver that is not 0.
+
+    Raises:
+        RuntimeError: `CudaError`, with the number.
+    """
+    if res:
+        raise CudaError(f"CUDA: error {int(res)}")
+
+
 current_blas_handle = _without_runtime(
     "current_blas_handle", "plait calls cuBLASLt, which has a handle of another kind"
 )

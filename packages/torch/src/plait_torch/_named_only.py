@@ -92,7 +92,7 @@ _OF_COMPILER = {
 }
 ERRORS: dict[str, dict[str, str]] = {
     "_dynamo.exc": _OF_COMPILER,
-    "cuda": {"AcceleratorError": "", "CudaError": ""},
+    "cuda": {"AcceleratorError": ""},
     "": {"AcceleratorError": "", "FatalError": "Exception"},
     "distributed": _OF_BACKENDS,
     "distributed.distributed_c10d": _OF_BACKENDS,

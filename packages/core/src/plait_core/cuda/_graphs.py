@@ -86,6 +86,22 @@ class CUDAGraph:
         """Forget what was recorded, and give its memory up."""
         self._graph.reset()
 
+    def instantiate(self) -> None:
+        """Do nothing: `capture_end` has made what `replay` starts."""
+
+    def enable_debug_mode(self) -> None:
+        """Do nothing: `debug_dump` is not available."""
+
+    def debug_dump(self, debug_path: str) -> None:
+        """Refuse to write the graph to a file.
+
+        Raises:
+            NotImplementedError: always; a profile of `replay` shows what runs.
+        """
+        raise NotImplementedError(
+            "CUDAGraph.debug_dump: plait writes no graph to a file; a profile of `replay` shows it"
+        )
+
     def pool(self) -> Any:
         """Return the pool of the graph's memory, for another graph that runs after this one."""
         return self._graph.pool

@@ -228,11 +228,15 @@ def _segments(device: binding.device) -> list[dict[str, Any]]:
                 "is_private": block["private"],
                 "total_size": 0,
                 "allocated_size": 0,
+                "active_size": 0,
+                "requested_size": 0,
                 "blocks": [],
             },
         )
         segment["total_size"] += block["bytes"]
         segment["allocated_size"] += block["bytes"] if block["live"] else 0
+        segment["active_size"] += block["bytes"] if block["live"] or block["waiting"] else 0
+        segment["requested_size"] += block["requested"]
         state = "active_pending_free" if block["waiting"] else "inactive"
         segment["blocks"].append(
             {

@@ -101,7 +101,22 @@ def ExternalStream(stream_ptr: int, device: Any = None) -> binding.Stream:  # no
     return binding.wrap_stream(require_device("ExternalStream", device), stream_ptr)
 
 
-get_stream_from_external = ExternalStream
+def get_stream_from_external(data_ptr: int, device: Any = None) -> binding.Stream:
+    """Do what `ExternalStream` does.
+
+    Args:
+        data_ptr: the handle, as a number.
+        device: None is the current device.
+
+    Raises:
+        RuntimeError: if there is no device.
+
+    Example:
+        >>> import plait_core as pc
+        >>> if pc.cuda.is_available():
+        ...     s = pc.cuda.get_stream_from_external(pc.cuda.Stream().cuda_stream)
+    """
+    return binding.wrap_stream(require_device("get_stream_from_external", device), data_ptr)
 
 
 class StreamContext:

@@ -146,6 +146,7 @@ class __attribute__((visibility("hidden"))) CachingAllocator {
     Block *spare_blocks = nullptr;
     plait_memory_counters all{}, small{}, large{};
     uint64_t retries = 0, failures = 0, waits = 0;
+    std::string refusal;  // what the device said when it gave no memory
     std::mutex slow;  // taken in turn by those who poll events, wait or give memory back
   };
   using Lock = std::lock_guard<ProcessLock>;
@@ -398,7 +399,13 @@ class __attribute__((visibility("hidden"))) CachingAllocator {
     void *memory = nullptr;
     plait_status s = device_->memory_alloc(device_->ctx, thread, on.id, nbytes, &memory);
     if (s == PLAIT_OK && !memory) s = PLAIT_MEMORY_ERROR;
-    if (s == PLAIT_MEMORY_ERROR && thread->error != before) runtime_->clear(thread);
+    if (s == PLAIT_MEMORY_ERROR) {
+      const bool is_told = thread->error && thread->error != before;
+      std::string text = is_told ? thread->error->message : "";
+      if (thread->error != before) runtime_->clear(thread);
+      const Lock lock(on.lock);
+      on.refusal.swap(text);
+    }
     *data = static_cast<char *>(memory);
     return s;
   }
@@ -882,6 +889,10 @@ class __attribute__((visibility("hidden"))) CachingAllocator {
     if (c.pools)
       text += "; private pools, such as those of graphs, have " + text_of(c.pools) + ", of which " +
               text_of(c.live_in_pools) + " are live";
+    {
+      const Lock lock(on.lock);
+      if (!on.refusal.empty()) text += "; " + on.refusal;
+    }
     return runtime_->raise(runtime_->thread(), PLAIT_MEMORY_ERROR, nullptr, "%s", text.c_str());
   }
 
