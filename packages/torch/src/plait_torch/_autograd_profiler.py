@@ -66,10 +66,13 @@ class profile(_profile):  # noqa: N801 - PyTorch's name
 
 
 class emit_nvtx:  # noqa: N801 - PyTorch's name
-    """A class whose constructor raises: there is no CUDA."""
+    """A class whose constructor raises: there is no connection to NVTX."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        raise NotImplementedError("torch.autograd.profiler.emit_nvtx: CUDA is not available")
+        raise NotImplementedError(
+            "torch.autograd.profiler.emit_nvtx: ranges are not sent to NVIDIA's tools; use "
+            "torch.profiler.profile"
+        )
 
 
 class emit_itt:  # noqa: N801 - PyTorch's name
