@@ -73,9 +73,20 @@ def test_device_text_equality_and_hash() -> None:
     assert (str(cpu), repr(cpu), cpu.index) == ("cpu", "device(type='cpu')", None)
     assert (str(second), second.type, second.index) == ("cuda:1", "cuda", 1)
     assert second == plait_abi.device("cuda", 1) != plait_abi.device("cuda")
-    assert {cpu, plait_abi.device(cpu), plait_abi.device("cpu:0")} == {cpu}
+    assert {cpu, plait_abi.device(cpu)} == {cpu}
     assert pickle.loads(pickle.dumps(second)) == second
     assert cpu != "cpu"
+
+
+@pytest.mark.parametrize("type", ["cpu", "meta"])
+def test_a_number_of_a_device_that_has_none_is_shown(type: str) -> None:
+    plain, first, second = (plait_abi.device(type + text) for text in ("", ":0", ":64"))
+    assert (plain.index, first.index, second.index) == (None, 0, 64)
+    assert (str(second), repr(second)) == (f"{type}:64", f"device(type='{type}', index=64)")
+    assert second == plait_abi.device(second) == plait_abi.device(type, 64) != first != plain
+    assert len({plain, first, second, plait_abi.device(type, 64)}) == 3
+    assert pickle.loads(pickle.dumps(second)) == second
+    assert plain.__dlpack_device__() == second.__dlpack_device__()
 
 
 @pytest.mark.parametrize("name", ["mps", "xla", "xpu", "hpu", "mtia", "ipu", "privateuseone"])

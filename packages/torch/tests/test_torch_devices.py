@@ -135,3 +135,14 @@ def test_questions_before_a_gpu_is_used(torch: Any) -> None:
         torch.accelerator.max_memory_reserved()
     x = torch.ones(1)
     assert not any((x.is_cuda, x.is_xpu, x.is_mps, x.is_xla, x.is_hpu, x.is_mtia, x.is_vulkan))
+
+
+def test_a_number_of_the_cpu_is_the_device_objects_alone(torch: Any) -> None:
+    named = torch.device("cpu:1")
+    assert (named.index, str(named)) == (1, "cpu:1")
+    x = torch.zeros(2, device=named)
+    with torch.device("cpu:2"):
+        inside = torch.zeros(2)
+    for tensor in (x, x.to("cpu:3"), torch.empty_like(x, device="cpu:0"), inside):
+        assert tensor.device == torch.device("cpu") != named
+        assert tensor.device.index is None

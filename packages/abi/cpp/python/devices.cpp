@@ -10,8 +10,10 @@ namespace {
 
 struct DeviceObject {
   PyObject_HEAD DLDevice value;
+  int32_t written;  // "cpu:1": a number that has no meaning, which the object shows; else -1
 };
 DLDevice value_of(PyObject *o) { return reinterpret_cast<DeviceObject *>(o)->value; }
+int32_t written_of(PyObject *o) { return reinterpret_cast<DeviceObject *>(o)->written; }
 
 PyObject *cpu;
 
@@ -48,7 +50,8 @@ int type_of(const char *text, size_t n) {
 // Of each thread and type: the device that a name without a number means.
 thread_local int32_t current_index[PLAIT_MAX_DEVICE_TYPES];
 
-int parse(PyObject *o, DLDevice *out) {
+// A number of a device that has none, the CPU, goes to `written`; -1 if the text has no number.
+int parse(PyObject *o, DLDevice *out, int32_t *written) {
   const char *s = PyUnicode_AsUTF8(o);
   if (!s) return PLAIT_CONVERSION_FAILED;
   const char *colon = strchr(s, ':');
@@ -69,7 +72,10 @@ int parse(PyObject *o, DLDevice *out) {
     return PLAIT_CONVERSION_FAILED;
   }
   *out = {DLDeviceType(type), int32_t(id)};
-  if (!numbered(*out)) out->device_id = 0;
+  if (!numbered(*out)) {
+    if (written && colon) *written = int32_t(id);
+    out->device_id = 0;
+  }
   if (!is_accelerator(*out)) return PLAIT_CONVERTED;
   if (!colon) out->device_id = current_index[type];
   return load_component(*out) ? PLAIT_CONVERTED : PLAIT_CONVERSION_FAILED;
@@ -93,11 +99,14 @@ bool numbered_accelerator(PyObject *o, const char *caller, DLDevice *out) {
 
 // What a device object, a name or the number of an accelerator means, also where the device is a
 // name only.
-int named_device(PyObject *o, DLDevice *out) {
-  if (Py_TYPE(o) == state.device_type) return *out = value_of(o), PLAIT_CONVERTED;
+int named_device(PyObject *o, DLDevice *out, int32_t *written = nullptr) {
+  if (Py_TYPE(o) == state.device_type) {
+    if (written) *written = written_of(o);
+    return *out = value_of(o), PLAIT_CONVERTED;
+  }
   if (PyLong_CheckExact(o))
     return numbered_accelerator(o, "device", out) ? PLAIT_CONVERTED : PLAIT_CONVERSION_FAILED;
-  return PyUnicode_Check(o) ? parse(o, out) : PLAIT_NOT_CONVERTIBLE;
+  return PyUnicode_Check(o) ? parse(o, out, written) : PLAIT_NOT_CONVERTIBLE;
 }
 // false with an exception for a device that is a name only
 bool refuse_absent(DLDevice d, const char *caller) {
@@ -109,6 +118,12 @@ bool refuse_absent(DLDevice d, const char *caller) {
   return false;
 }
 
+PyObject *new_object(DLDevice d, int32_t written) {
+  auto *o = PyObject_New(DeviceObject, state.device_type);
+  if (o) o->value = d, o->written = written;
+  return reinterpret_cast<PyObject *>(o);
+}
+
 PyObject *make(PyTypeObject *, PyObject *args, PyObject *kwargs) {
   PyObject *o = nullptr, *index = nullptr;
   static const char *names[] = {"type", "index", nullptr};
@@ -116,7 +131,8 @@ PyObject *make(PyTypeObject *, PyObject *args, PyObject *kwargs) {
                                    &index))
     return nullptr;
   DLDevice d;
-  const int done = named_device(o, &d);
+  int32_t written = -1;
+  const int done = named_device(o, &d, &written);
   if (done == PLAIT_NOT_CONVERTIBLE)
     PyErr_Format(PyExc_TypeError, "device: a string is required, got %s", Py_TYPE(o)->tp_name);
   if (done != PLAIT_CONVERTED) return nullptr;
@@ -127,35 +143,43 @@ PyObject *make(PyTypeObject *, PyObject *args, PyObject *kwargs) {
       PyErr_Format(state.argument_error, "device: `index` must be in [0, 4095], got %ld", id);
       return nullptr;
     }
-    if (numbered(d)) d.device_id = int32_t(id);
+    (numbered(d) ? d.device_id : written) = int32_t(id);
   }
-  return device_object(d);
+  return written < 0 ? device_object(d) : new_object(d, written);
+}
+
+// The number that a device shows: that of an accelerator, or one that the program wrote; or -1.
+int32_t shown_index(PyObject *self) {
+  const DLDevice d = value_of(self);
+  return numbered(d) ? d.device_id : written_of(self);
 }
 
 PyObject *repr(PyObject *self) {
-  const DLDevice d = value_of(self);
-  if (numbered(d))
-    return PyUnicode_FromFormat("device(type='%s', index=%d)", type_name(d), int(d.device_id));
-  return PyUnicode_FromFormat("device(type='%s')", type_name(d));
+  const char *name = type_name(value_of(self));
+  const int index = shown_index(self);
+  return index < 0 ? PyUnicode_FromFormat("device(type='%s')", name)
+                   : PyUnicode_FromFormat("device(type='%s', index=%d)", name, index);
 }
 PyObject *str(PyObject *self) {
-  const DLDevice d = value_of(self);
-  if (numbered(d)) return PyUnicode_FromFormat("%s:%d", type_name(d), int(d.device_id));
-  return PyUnicode_FromString(type_name(d));
+  const char *name = type_name(value_of(self));
+  const int index = shown_index(self);
+  return index < 0 ? PyUnicode_FromString(name) : PyUnicode_FromFormat("%s:%d", name, index);
 }
 Py_hash_t hash(PyObject *self) {
-  return Py_hash_t(value_of(self).device_type) * 4096 + value_of(self).device_id + 1;
+  return Py_hash_t(value_of(self).device_type) * 4097 + shown_index(self) + 2;
 }
 PyObject *compare(PyObject *a, PyObject *b, int op) {
   if (Py_TYPE(b) != Py_TYPE(a) || (op != Py_EQ && op != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
-  return PyBool_FromLong(same(value_of(a), value_of(b)) == (op == Py_EQ));
+  return PyBool_FromLong((same(value_of(a), value_of(b)) && written_of(a) == written_of(b)) ==
+                         (op == Py_EQ));
 }
 PyObject *get_type(PyObject *self, void *) {
   return PyUnicode_FromString(type_name(value_of(self)));
 }
 PyObject *get_index(PyObject *self, void *) {
-  if (!numbered(value_of(self))) Py_RETURN_NONE;
-  return PyLong_FromLong(value_of(self).device_id);
+  const int32_t index = shown_index(self);
+  if (index < 0) Py_RETURN_NONE;
+  return PyLong_FromLong(index);
 }
 PyObject *reduce(PyObject *self, PyObject *) {
   Object text(str(self));
@@ -298,10 +322,11 @@ PyObject *set_fallback(PyObject *, PyObject *names) {
   Py_RETURN_NONE;
 }
 
-PyGetSetDef getters[] = {{"type", entry<get_type>, nullptr, "\"cpu\"", nullptr},
-                         {"index", entry<get_index>, nullptr,
-                          "the device's number, or None where there is one only", nullptr},
-                         {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyGetSetDef getters[] = {
+    {"type", entry<get_type>, nullptr, "\"cpu\"", nullptr},
+    {"index", entry<get_index>, nullptr,
+     "the device's number; of the CPU the one that was written, or None", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyMethodDef methods[] = {{"__reduce__", entry<reduce>, METH_NOARGS, nullptr},
                          {"__dlpack_device__", entry<dlpack_device>, METH_NOARGS,
                           "__dlpack_device__($self, /)\n--\n\n(device type, device number) of "
@@ -374,9 +399,7 @@ PyMethodDef functions[] = {
 
 PyObject *device_object(DLDevice d) {
   if (d.device_type == kDLCPU && cpu) return new_reference(cpu);
-  auto *o = PyObject_New(DeviceObject, state.device_type);
-  if (o) o->value = d;
-  return reinterpret_cast<PyObject *>(o);
+  return new_object(d, -1);
 }
 
 int device_from(PyObject *o, DLDevice *out) {
