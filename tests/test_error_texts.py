@@ -125,17 +125,17 @@ TEXTS: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (
         lambda: x().sum(2),
         IndexError,
-        "sum: `dim` must be in [-2, 1] for shape (2, 3); got 2",
+        "sum: `dim` must be in [-2, 1] for shape (2, 3); got 2. Dimension out of range",
     ),
     (
         lambda: x().index_select(0, pc.tensor([5])),
         IndexError,
-        "index_select: `index` must be in [-2, 2); got 5",
+        "index_select: `index` must be in [-2, 2); got 5. index out of range: it is out of bounds",
     ),
     (
         lambda: operator("cross_entropy")(pc.ones(2, 3), pc.tensor([0, 3])),
         IndexError,
-        "cross_entropy: `target` must hold classes in [0, 3); got 3 at row 1",
+        "cross_entropy: `target` must hold classes in [0, 3); got 3 at row 1. Target 3 is out of bounds",
     ),
     # ---- dtypes
     (

@@ -167,6 +167,7 @@ class Suite:
             "CUDA_VISIBLE_DEVICES": "",
             "PYTHONHASHSEED": "0",
             "TEST_DEVICE": "cpu",  # of pytorch_metric_learning
+            "EINOPS_TEST_BACKENDS": "numpy,torch",
         }
 
     def start(

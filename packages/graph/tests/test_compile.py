@@ -277,7 +277,7 @@ def test_errors_of_operators() -> None:
     for _ in range(3):
         compiled(T([0, 1]))
     for _ in range(3):
-        with pytest.raises(IndexError, match="index 7 is out of range"):
+        with pytest.raises(IndexError, match="index 7 is out of bounds"):
             compiled(T([7, 1]))
         assert_same(compiled(T([0, 2])), pc.ones(2, 2))
 

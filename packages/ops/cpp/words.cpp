@@ -30,7 +30,7 @@ int64_t wrap_dim(const Scope &x, const char *argument, int64_t dim, Ints shape) 
   if (dim < -room || dim >= room)
     fail(x, PLAIT_INDEX_ERROR,
          quoted(argument) + " must be in [" + show(-room) + ", " + show(room - 1) + "] for shape " +
-             show(shape) + "; got " + show(dim));
+             show(shape) + "; got " + show(dim) + ". Dimension out of range");
   return dim < 0 ? dim + room : dim;
 }
 int64_t wrap_index(const Scope &x, const char *argument, int64_t index, int64_t size) {
@@ -38,7 +38,8 @@ int64_t wrap_index(const Scope &x, const char *argument, int64_t index, int64_t 
   if (index < least || index >= size)
     fail(x, PLAIT_INDEX_ERROR,
          quoted(argument) + " must be in [" + show(least) + ", " + show(size - 1) +
-             "] for a dimension of size " + show(size) + "; got " + show(index));
+             "] for a dimension of size " + show(size) + "; got " + show(index) +
+             ". index out of range");
   return index < 0 ? index + size : index;
 }
 void too_large() {

@@ -184,6 +184,36 @@ def test_the_data_of_a_package(torch: Any) -> None:
         torch.load(FILES / "package.pt")
 
 
+# patterns, patterns that are excluded, and those of PATHS that fit on PyTorch
+PATHS = ["a", "a.b", "a.b.c", "b", "b.c", "b.c.d", "ax.b?c", "", "a.[x]", "x.y.b", "a.x.y.c", "a."]
+GROUPS: list[tuple[Any, Any, str]] = [
+    ("a.b", (), "a.b"),
+    ("a.*", (), "a.b a.[x] a."),
+    ("a.**", (), "a a.b a.b.c a.[x] a.x.y.c"),
+    ("**.b", (), "a.b b x.y.b"),
+    ("*", (), "a b -"),
+    ("a.**.c", (), "a.b.c a.x.y.c"),
+    (["a.*", "b.**"], ["b.c.*"], "a.b b b.c a.[x] a."),
+    ("a*.b?c", (), "ax.b?c"),
+    ("a.[x]", (), "a.[x]"),
+    ([], (), ""),
+]
+
+
+@pytest.mark.parametrize(("include", "exclude", "fitting"), GROUPS)
+def test_patterns_of_packages(torch: Any, include: Any, exclude: Any, fitting: str) -> None:
+    group = torch.package.GlobGroup(include, exclude=exclude)
+    assert [path or "-" for path in PATHS if group.matches(path)] == fitting.split()
+    assert repr(group) == f"GlobGroup(include={include}, exclude={exclude})"
+
+
+def test_patterns_with_another_separator(torch: Any) -> None:
+    group = torch.package.GlobGroup("a/**", separator="/")
+    assert group.matches("a/b/c") and not group.matches("a.b")
+    with pytest.raises(ValueError, match="entire path segment"):
+        torch.package.GlobGroup("a.**b")
+
+
 def test_damaged_packages(tmp_path: Path, torch: Any) -> None:
     from torch.package import PackageImporter
 

@@ -8,7 +8,8 @@ namespace {
 plait_status check_rows(const plait_call *c, const int64_t *index, int64_t count, int64_t n) {
   for (int64_t i = 0; i < count; i++)
     if (index[i] < 0 || index[i] >= n)
-      return PLAIT_FAIL(c, PLAIT_INDEX_ERROR, "`indices` must be in [0, %lld); got %lld",
+      return PLAIT_FAIL(c, PLAIT_INDEX_ERROR,
+                        "`indices` must be in [0, %lld); got %lld. index out of range in self",
                         (long long)n, (long long)index[i]);
   return PLAIT_OK;
 }

@@ -43,8 +43,10 @@ plait_status check_indices(const plait_call *c, const char *argument, const DLTe
     for (int64_t i = 0; !fits && i < p.size[last]; i++) {
       const int64_t v = *reinterpret_cast<const int64_t *>(row + i * step);
       if (v < -n || v >= n)
-        return PLAIT_FAIL(c, PLAIT_INDEX_ERROR, "`%s` must be in [-%lld, %lld); got %lld", argument,
-                          (long long)n, (long long)n, (long long)v);
+        return PLAIT_FAIL(
+            c, PLAIT_INDEX_ERROR,
+            "`%s` must be in [-%lld, %lld); got %lld. index out of range: it is out of bounds",
+            argument, (long long)n, (long long)n, (long long)v);
     }
   }
   return PLAIT_OK;

@@ -34,9 +34,10 @@ plait_status Indices::read(const plait_call *c, const DLTensor *t, int64_t size,
   for (int64_t i = 0; i < n_ && size >= 0; i++) {
     const int64_t request = own[i];
     if (request < -size || request >= size)
-      return PLAIT_FAIL(c, PLAIT_INDEX_ERROR,
-                        "index %lld is out of range for dimension %d of size %lld",
-                        (long long)request, dim, (long long)size);
+      return PLAIT_FAIL(
+          c, PLAIT_INDEX_ERROR,
+          "index out of range: index %lld is out of bounds for dimension %d with size %lld",
+          (long long)request, dim, (long long)size);
     own[i] = request < 0 ? request + size : request;
   }
   return PLAIT_OK;

@@ -40,8 +40,9 @@ struct Targets {
     for (int64_t i = 0; i < s.rows; i++)
       if (t[i] != ignore && (t[i] < 0 || t[i] >= classes))
         return PLAIT_FAIL(c, PLAIT_INDEX_ERROR,
-                          "`target` must hold classes in [0, %lld); got %lld at row %lld",
-                          (long long)classes, (long long)t[i], (long long)i);
+                          "`target` must hold classes in [0, %lld); got %lld at row %lld. "
+                          "Target %lld is out of bounds",
+                          (long long)classes, (long long)t[i], (long long)i, (long long)t[i]);
     return PLAIT_OK;
   }
   int64_t at(int64_t row) const { return target[row]; }

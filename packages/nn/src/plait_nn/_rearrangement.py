@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from plait_abi import OutOfRangeError
 from plait_core import Tensor
 from plait_nn import functional as F
 from plait_nn._layer import Layer
@@ -66,9 +67,9 @@ class Unflatten(Layer, fields="dim unflattened_size"):
     def forward(self, input: Tensor) -> Tensor:
         shape = tuple(input.shape)
         if not -len(shape) <= self.dim < len(shape):
-            raise IndexError(
+            raise OutOfRangeError(
                 f"Unflatten: `dim` must be in [{-len(shape)}, {len(shape) - 1}] for shape {shape}; "
-                f"got {self.dim}"
+                f"got {self.dim}. Dimension out of range"
             )
         dim = self.dim % len(shape)
         return input.reshape((*shape[:dim], *self.unflattened_size, *shape[dim + 1 :]))

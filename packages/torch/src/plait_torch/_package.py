@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import re
+from collections.abc import Sequence
 from typing import Any
 
 import plait
@@ -19,7 +21,7 @@ from plait_torch._file_names import NAMES
 from plait_torch._serialization import listed_globals
 from plait_torch.files import ZipArchive, reading_zip
 
-__all__ = ["PackageImporter", "PackagingError"]
+__all__ = ["GlobGroup", "PackageImporter", "PackagingError"]
 
 
 class PackagingError(plait.CheckpointError):
@@ -122,6 +124,66 @@ class PackageImporter:
     def file_structure(self) -> list[str]:
         """Return the names of the files in the archive."""
         return self._archive.names()
+
+
+class GlobGroup:
+    """Patterns of names of modules: a name fits if it fits one of ``include`` and no ``exclude``.
+
+    ``*`` in a segment of a pattern is any text without the separator; the segment ``**`` is any
+    number of segments, also none.
+
+    Args:
+        include: a pattern, or several.
+        exclude: patterns of names that do not fit.
+        separator: what is between two segments.
+
+    Raises:
+        ValueError: if ``**`` is a part of a segment.
+
+    Example:
+        >>> from plait_torch._package import GlobGroup
+        >>> group = GlobGroup("torch.**", exclude="**.tests")
+        >>> [group.matches(name) for name in ("torch", "torch.nn", "torch.nn.tests", "numpy")]
+        [True, True, False, False]
+    """
+
+    def __init__(
+        self,
+        include: str | Sequence[str],
+        *,
+        exclude: str | Sequence[str] = (),
+        separator: str = ".",
+    ) -> None:
+        self._shown = f"GlobGroup(include={include}, exclude={exclude})"
+        self.separator = separator
+        self.include = _patterns(include, separator)
+        self.exclude = _patterns(exclude, separator)
+
+    def matches(self, candidate: str) -> bool:
+        """Return whether a name fits."""
+        # each segment has a separator before it, also the first
+        name = self.separator + candidate
+        excluded = any(pattern.fullmatch(name) for pattern in self.exclude)
+        return not excluded and any(pattern.fullmatch(name) for pattern in self.include)
+
+    def __repr__(self) -> str:
+        return self._shown
+
+
+def _patterns(globs: str | Sequence[str], separator: str) -> list[re.Pattern[str]]:
+    """Return what names that fit a pattern look like, with a separator before each segment."""
+    between = re.escape(separator)
+    some = f"[^{between}]"
+    result = []
+    for glob in (globs,) if isinstance(globs, str) else globs:
+        text = ""
+        for segment in glob.split(separator):
+            if "**" in segment and segment != "**":
+                raise ValueError("GlobGroup: ** can only appear as an entire path segment")
+            plain = f"{some}*".join(re.escape(part) for part in segment.split("*"))
+            text += f"({between}{some}+)*" if segment == "**" else between + plain
+        result.append(re.compile(text))
+    return result
 
 
 def _path(package: str, resource: str) -> str:

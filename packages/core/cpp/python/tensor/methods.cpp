@@ -22,8 +22,9 @@ bool take_dim(const char *caller, plait_tensor *t, PyObject *const *args, Py_ssi
   if (d == -1 && PyErr_Occurred()) return false;
   if (d < -t->dl.ndim || d >= t->dl.ndim) {
     if (t->dl.ndim)
-      PyErr_Format(PyExc_IndexError, "%s: `dim` must be in [%d, %d] for shape %s; got %zd", caller,
-                   -t->dl.ndim, t->dl.ndim - 1, shape_text(t).c_str(), d);
+      PyErr_Format(PyExc_IndexError,
+                   "%s: `dim` must be in [%d, %d] for shape %s; got %zd. Dimension out of range",
+                   caller, -t->dl.ndim, t->dl.ndim - 1, shape_text(t).c_str(), d);
     else
       PyErr_Format(PyExc_IndexError, "%s: a 0-d tensor has no `dim` %zd", caller, d);
     return false;

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from plait_abi import ArgumentError, ShapeError, binding
+from plait_abi import ArgumentError, OutOfRangeError, ShapeError, binding
 from plait_core._core import Tensor, is_tensor
 
 
@@ -58,8 +58,9 @@ def _dims(input: Tensor, dim: int | Sequence[int] | None) -> list[int]:
     dims = []
     for each in listed:
         if not -input.ndim <= each < input.ndim:
-            raise IndexError(
-                f"gradient: `dim` must be in [{-input.ndim}, {input.ndim - 1}], got {each}"
+            raise OutOfRangeError(
+                f"gradient: `dim` must be in [{-input.ndim}, {input.ndim - 1}], got {each}. "
+                "Dimension out of range"
             )
         dims.append(each % input.ndim)
     if len(set(dims)) != len(dims):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from plait_abi import ShapeError
+from plait_abi import OutOfRangeError, ShapeError
 from plait_abi.binding import operator
 from plait_core._core import Tensor, is_tensor
 
@@ -16,9 +16,9 @@ def _check(name: str, input: Tensor, dim: int | None) -> int | None:
     if dim is None:
         return None
     if not -input.ndim <= dim < input.ndim:
-        raise IndexError(
+        raise OutOfRangeError(
             f"{name}: `dim` must be in [{-input.ndim}, {input.ndim - 1}] for shape "
-            f"{tuple(input.shape)}; got {dim}"
+            f"{tuple(input.shape)}; got {dim}. Dimension out of range"
         )
     if input.shape[dim] == 0 and input.numel() == 0 and input.ndim > 1:
         rest = [size for at, size in enumerate(input.shape) if at != dim % input.ndim]

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from plait_abi import binding
+from plait_abi import OutOfRangeError, binding
 from plait_abi.binding import operator
 from plait_core._core import Size, Tensor, is_tensor
 from plait_core._sparse._items import item
@@ -29,7 +29,9 @@ def wrap_dim(name: str, dim: int, ndim: int) -> int:
         IndexError: if there is no such dimension.
     """
     if not -ndim <= dim < ndim:
-        raise IndexError(f"{name}: `dim` must be in [{-ndim}, {ndim - 1}], got {dim}")
+        raise OutOfRangeError(
+            f"{name}: `dim` must be in [{-ndim}, {ndim - 1}], got {dim}. Dimension out of range"
+        )
     return dim % ndim
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from plait_abi import ArgumentError, DTypeError, ShapeError
+from plait_abi import ArgumentError, DTypeError, OutOfRangeError, ShapeError
 from plait_abi.binding import operator
 from plait_core._core import Size, Tensor, is_tensor
 from plait_core._creation import as_tensor
@@ -205,7 +205,9 @@ class CompressedTensor(SparseBase):
     def transpose(self, dim0: int, dim1: int) -> CompressedTensor:
         """Return the transposed matrix: rows become columns, in the layout of columns."""
         if {dim0 % self.ndim, dim1 % self.ndim} != {0, 1}:
-            raise IndexError(f"transpose: the dimensions 0 and 1 are required, got {dim0}, {dim1}")
+            raise OutOfRangeError(
+                f"transpose: the dimensions 0 and 1 are required, got {dim0}, {dim1}"
+            )
         turned = {sparse_csr: sparse_csc, sparse_csc: sparse_csr, sparse_bsr: sparse_bsc}
         kind = turned.get(self._layout, sparse_bsr)
         stored = self._stored.transpose(1, 2) if self._layout in _BLOCKED else self._stored
@@ -646,7 +648,7 @@ def _checked(
         )
     low = int(places.min()) if places.shape[0] else 0
     if low < 0 or top * block[along] > shape[along]:
-        raise IndexError(
+        raise OutOfRangeError(
             f"{kind}_tensor: `{plain}` must be in [0, {shape[along] // block[along] - 1}], got "
             f"{low if low < 0 else top - 1}"
         )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import plait_core._core as _core
-from plait_abi import ArgumentError, DTypeError, ShapeError
+from plait_abi import ArgumentError, DTypeError, OutOfRangeError, ShapeError
 from plait_abi.binding import operator
 from plait_core._core import Size, Tensor, is_tensor
 from plait_core._functions._lists import broadcast_shapes
@@ -288,7 +288,9 @@ class SparseTensor(SparseBase, _core._Sparse):
         at = wrap_dim("index_select", dim, self.ndim)
         size, n = self.shape[at], index.numel()
         if n and not (int(index.min()) >= 0 and int(index.max()) < size):
-            raise IndexError(f"index_select: `index` must hold numbers from 0 to {size - 1}")
+            raise OutOfRangeError(
+                f"index_select: `index` must hold numbers from 0 to {size - 1}. index out of range"
+            )
         if at >= self.sparse_dim():
             inner = at - self.sparse_dim() + 1
             return self._with(self._stored.index_select(inner, index.reshape(-1)))

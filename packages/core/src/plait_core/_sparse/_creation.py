@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from plait_abi import DTypeError, ShapeError
+from plait_abi import DTypeError, OutOfRangeError, ShapeError
 from plait_abi.binding import operator
 from plait_core._core import Tensor, is_tensor
 from plait_core._creation import as_tensor
@@ -109,7 +109,7 @@ def _checked_shape(
     shape = (*(top + 1 for top in high), *block) if size is None else tuple(size)
     for i in range(ndim):
         if low[i] < 0 or high[i] >= shape[i]:
-            raise IndexError(
+            raise OutOfRangeError(
                 f"sparse_coo_tensor: `indices` must be in [0, {shape[i] - 1}] in dimension {i} of "
                 f"size {shape}, got {low[i] if low[i] < 0 else high[i]}"
             )

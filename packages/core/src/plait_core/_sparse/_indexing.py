@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from plait_abi import OutOfRangeError
 from plait_abi.binding import operator
 from plait_core._sparse._base import wrap_dim
 
@@ -15,7 +16,7 @@ def select(x: Any, dim: int, index: int) -> Any:
     at, sparse = wrap_dim("select", dim, x.ndim), x.sparse_dim()
     size = x.shape[at]
     if not -size <= index < size:
-        raise IndexError(
+        raise OutOfRangeError(
             f"select: index {index} is out of bounds for dimension {at} of shape {tuple(x.shape)}"
         )
     index %= size

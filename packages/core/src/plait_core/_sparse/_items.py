@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+from plait_abi import OutOfRangeError
 from plait_core._core import is_tensor
 
 __all__ = ["item"]
@@ -17,7 +18,7 @@ def item(x: Any, index: Any) -> Any:
     whole = slice(None)
     taken = sum(key is not None and key is not Ellipsis for key in keys)
     if taken > x.ndim or sum(key is Ellipsis for key in keys) > 1:
-        raise IndexError(f"indexing: too many indices for shape {tuple(x.shape)}: {index!r}")
+        raise OutOfRangeError(f"indexing: too many indices for shape {tuple(x.shape)}: {index!r}")
     dim = 0
     for number, key in enumerate(keys):
         if not hasattr(x, "_coalesced"):  # a slice of the only sparse dimension is dense

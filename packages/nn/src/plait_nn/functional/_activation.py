@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import plait_core as pc
-from plait_abi import ArgumentError, operator
+from plait_abi import ArgumentError, OutOfRangeError, operator
 from plait_abi.arguments import passes_on
 from plait_abi.binding import unbound
 from plait_abi.frames import warn
@@ -275,9 +275,9 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     if not input.ndim:
         raise pc.ShapeError("glu: `input` must have a dimension to halve; got shape ()")
     if not -input.ndim <= dim < input.ndim:
-        raise IndexError(
+        raise OutOfRangeError(
             f"glu: `dim` must be in [{-input.ndim}, {input.ndim - 1}] for shape "
-            f"{tuple(input.shape)}; got {dim}"
+            f"{tuple(input.shape)}; got {dim}. Dimension out of range"
         )
     size = input.shape[dim]
     if size % 2:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 import plait_core as pc
-from plait_abi import ArgumentError
+from plait_abi import ArgumentError, OutOfRangeError
 from plait_abi.arguments import passes_on
 from plait_abi.frames import warn
 from plait_core import Tensor
@@ -603,9 +603,9 @@ def _rows(input: Tensor, target: Tensor, labels: bool, operator: str) -> tuple[T
     if values.numel() and values.is_cpu:  # the host would wait for another device
         low, high = (0 if labels else int(values.min())), int(values.max())
         if low < 0 or high >= classes:
-            raise IndexError(
+            raise OutOfRangeError(
                 f"{operator}: `target` must hold classes in [0, {classes}); "
-                f"got {low if low < 0 else high}"
+                f"got {low if low < 0 else high}. target out of range"
             )
     return input.reshape((-1, classes)), target.reshape((-1, classes) if labels else (-1,))
 

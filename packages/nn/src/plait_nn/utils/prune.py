@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 import plait_core as pc
+from plait_abi import OutOfRangeError
 from plait_core import Tensor
 from plait_nn._module import Module
 
@@ -353,7 +354,9 @@ class _Structured(BasePruningMethod):
                 f"prune: channels must be of a tensor of at least 2 dimensions; got {t.ndim}"
             )
         if not -t.ndim <= self.dim < t.ndim:
-            raise IndexError(f"prune: `dim` must be in [{-t.ndim}, {t.ndim - 1}]; got {self.dim}")
+            raise OutOfRangeError(
+                f"prune: `dim` must be in [{-t.ndim}, {t.ndim - 1}]; got {self.dim}"
+            )
         number = _count(self.amount, t.shape[self.dim])
         if number == 0:
             return default_mask.clone()

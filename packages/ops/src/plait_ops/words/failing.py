@@ -81,7 +81,8 @@ def wrap_dim(argument: str, dim: int, shape: Shape) -> int:
     if not -room <= dim < room:
         fail(
             "IndexError",
-            f"`{argument}` must be in [{-room}, {room - 1}] for shape {show(shape)}; got {dim}",
+            f"`{argument}` must be in [{-room}, {room - 1}] for shape {show(shape)}; got {dim}. "
+            "Dimension out of range",
         )
     return dim + room if dim < 0 else dim
 
@@ -93,7 +94,7 @@ def wrap_index(argument: str, index: int, size: int) -> int:
         fail(
             "IndexError",
             f"`{argument}` must be in [{-size}, {size - 1}] for a dimension of size {size}; got "
-            f"{index}",
+            f"{index}. index out of range",
         )
     return index + size if index < 0 else index
 

@@ -122,7 +122,7 @@ def _(self, k, dim, keepdim):
     )
     check(
         k >= 1 and k <= n,
-        f"`k` must be in [1, {n}] for dimension {at} of shape {self.shape}; got {k}",
+        f"`k` must be in [1, {n}] for dimension {at} of shape {self.shape}; got {k}. selected number k out of range",
         "IndexError",
     )
     shape = reduced(self.shape, [at], keepdim)

@@ -75,7 +75,7 @@ def _(self, k, dim):
     else:
         check(
             k >= 0 and k <= self.shape[at],
-            f"`k` must be in [0, {self.shape[at]}] for dimension {at} of shape {self.shape}; got {k}",
+            f"`k` must be in [0, {self.shape[at]}] for dimension {at} of shape {self.shape}; got {k}. selected index k out of range",
         )
         shape[at] = k
     return result(shape, self.dtype), result(shape, int64)

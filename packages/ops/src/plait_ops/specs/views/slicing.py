@@ -205,7 +205,7 @@ def _(self, dim, start, length):
     n = self.shape[at]
     check(
         -n <= start <= n,
-        f"`start` must be in [{-n}, {n}] for a dimension of size {n}; got {start}",
+        f"`start` must be in [{-n}, {n}] for a dimension of size {n}; got {start}. start out of range",
         "IndexError",
     )
     first = start + n if start < 0 else start

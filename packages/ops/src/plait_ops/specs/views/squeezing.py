@@ -25,7 +25,7 @@ def _(self, dim):
     n = self.ndim + 1
     check(
         -n <= dim < n,
-        f"`dim` must be in [{-n}, {n - 1}] for shape {self.shape}; got {dim}",
+        f"`dim` must be in [{-n}, {n - 1}] for shape {self.shape}; got {dim}. Dimension out of range",
         "IndexError",
     )
     at = dim + n if dim < 0 else dim
