@@ -198,3 +198,23 @@ def test_steps_to_a_given_epoch_warn(name: str) -> None:
     )
     with pytest.warns(UserWarning, match=r"^The epoch parameter in `scheduler.step\(\)` was not"):
         step(3)
+
+
+def test_rates_have_the_digits_of_pytorch() -> None:
+    sgd = optim.SGD([np.zeros(1)], lr=0.2)
+    restarts = lr_scheduler.CosineAnnealingWarmRestarts(sgd, 12, 3, 0.003)
+    for epoch, rate in (
+        (5, 0.1269936759425983),
+        (7, 0.07600632405740172),
+        (29, 0.11008484066064433),
+    ):
+        restarts.step(epoch)
+        assert restarts.get_last_lr() == [rate]
+    cycle = lr_scheduler.CyclicLR(
+        sgd, 0.01, 0.3, 7, mode="exp_range", gamma=0.99, cycle_momentum=False
+    )
+    rates = [cycle.get_last_lr()[0] for _ in range(10) if not cycle.step()]
+    assert rates[:4] == [
+        *(0.05101428571428569, 0.09120828571428566),
+        *(0.13059430428571422, 0.16918448165714275),
+    ]

@@ -59,7 +59,7 @@ class CosineAnnealingLR(LRScheduler):
         return [self.eta_min + (lr - self.eta_min) * ratio for _, lr in pairs]
 
     def _get_closed_form_lr(self) -> list[float]:
-        return _on_cosine(self.base_lrs, self.eta_min, self.last_epoch / self.T_max)
+        return _on_cosine(self.base_lrs, self.eta_min, math.pi * self.last_epoch / self.T_max)
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
@@ -124,7 +124,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
     def get_lr(self) -> list[float]:
         """Return the rates at ``self.T_cur``."""
-        return _on_cosine(self.base_lrs, self.eta_min, self.T_cur / self.T_i)
+        return _on_cosine(self.base_lrs, self.eta_min, math.pi * self.T_cur / self.T_i)
 
     def step(self, epoch: float | None = None) -> None:
         """Go to the next epoch, or to ``epoch``, which may be a fraction, and set its rates."""
@@ -156,6 +156,6 @@ class CosineAnnealingWarmRestarts(LRScheduler):
                 self.T_i *= m
 
 
-def _on_cosine(rates: list[float], least: float, part: float) -> list[float]:
-    height = (1 + cosine(math.pi * part)) / 2
+def _on_cosine(rates: list[float], least: float, angle: float) -> list[float]:
+    height = (1 + cosine(angle)) / 2
     return [least + (rate - least) * height for rate in rates]

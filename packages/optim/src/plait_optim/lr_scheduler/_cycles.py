@@ -140,13 +140,13 @@ class CyclicLR(_WithMomentum):
         x = 1 + self.last_epoch / self.total_size - cycle
         rising = x <= self.step_ratio
         height = x / self.step_ratio if rising else (x - 1) / (self.step_ratio - 1)
-        height *= self.scale_fn(cycle if self.scale_mode == "cycle" else self.last_epoch)
+        factor = self.scale_fn(cycle if self.scale_mode == "cycle" else self.last_epoch)
         if self.cycle_momentum:
             bounds = zip(self.base_momentums, self.max_momentums, strict=True)
             for group, (low, high) in zip(self.optimizer.param_groups, bounds, strict=True):
-                self._set_momentum(group, high - (high - low) * height)
+                self._set_momentum(group, high - (high - low) * height * factor)
         pairs = zip(self.base_lrs, self.max_lrs, strict=True)
-        return [low + (high - low) * height for low, high in pairs]
+        return [low + (high - low) * height * factor for low, high in pairs]
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state without the optimizer, and with only the attributes of ``scale_fn``."""
