@@ -85,6 +85,27 @@ def test_gather_and_scatter_along_one_long_line() -> None:
     same(pc.zeros(200_000, dtype=pc.int64).scatter(0, pc.tensor(order), pc.tensor(x)), want)
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "float32", "float64", "complex128"])
+@pytest.mark.parametrize("shape", [(70_000, 3), (3, 4, 40), (2, 3000), (1, 70_000), (5, 1)])
+def test_gather_along_rows(shape: tuple[int, ...], dtype: str) -> None:
+    x = RNG.integers(0, 100, shape).astype(dtype)
+    for view in (x, x[::-1], np.broadcast_to(x[:1], shape), np.ascontiguousarray(x.T).T):
+        t = pc.from_numpy(view)
+        for rows in {1, shape[0]}:
+            index = RNG.integers(-shape[-1], shape[-1], (rows, *shape[1:-1], shape[-1] + 1))
+            want = np.take_along_axis(view[:rows], index, -1)
+            same(pc.gather(t, -1, pc.from_numpy(index)), want)
+
+
+@pytest.mark.parametrize("place", [0, 1023, 1024, 2999, 5999])
+@pytest.mark.parametrize("wrong", [7, -8])
+def test_gather_names_an_index_out_of_range_in_a_row(place: int, wrong: int) -> None:
+    index = pc.zeros(2, 3000, dtype=pc.int64)
+    index.view(-1)[place] = wrong
+    with pytest.raises(IndexError, match=rf"`index` must be in \[-7, 7\); got {wrong}"):
+        pc.gather(pc.zeros(2, 7), 1, index)
+
+
 @pytest.mark.parametrize("n", [32767, 32768, 50_001, 200_000])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "int16"])
 def test_running_sums_of_long_lines(n: int, dtype: str) -> None:

@@ -1,6 +1,7 @@
 // Reading and adding along one dimension by indices: index_select, index_add, gather.
 #include "indexing/index_walk.h"
 #include "kernel/dense.h"
+#include "kernel/indices.h"
 #include "pointwise/math.h"
 
 namespace plait::core {
@@ -89,6 +90,45 @@ plait_status index_add(plait_call *c) {
   return PLAIT_OK;
 }
 
+// Along the last dimension, where the elements of all tensors lie side by side: each block of
+// indices, of a part of a row or of some rows, is checked just before it is used, while it is in
+// the cache. Returns whether all were in range.
+template <class T>
+bool gather_rows(const plait_call *c, const DLTensor *in, const DLTensor *index, T *to) {
+  constexpr int64_t kBlock = 1024;
+  const int last = in->ndim - 1;
+  const int64_t n = in->shape[last], count = index->shape[last];
+  const int64_t *where = data<int64_t>(index);
+  bool fit = true;
+  parallel_ranges(c, numel(index), kSerial, [&](int64_t begin, int64_t end) {
+    Counter row(last, index->shape, in->strides);
+    row.seek(begin / count);
+    int64_t left = count - begin % count;  // of the row
+    for (int64_t i = begin; i < end;) {
+      const int64_t block = least(i + kBlock, end);
+      if (!all_within(reinterpret_cast<const char *>(where + i), block - i, 8, n))
+        return __atomic_store_n(&fit, false, __ATOMIC_RELAXED);
+      const bool plain = !any_negative(where + i, block - i);
+      while (i < block) {
+        const T *from = data<T>(in) + row.offset;
+        const int64_t stop = least(i + left, block);
+        left -= stop - i;
+        if (plain)
+          for (; i < stop; i++) to[i] = from[where[i]];
+        for (; i < stop; i++) to[i] = from[from_start(where[i], n)];
+        if (left > 0) continue;
+        left = count;
+        row.next();
+      }
+    }
+  });
+  return fit;
+}
+
+bool lies_in_rows(const DLTensor *in, const DLTensor *index, int64_t dim) {
+  return in->ndim > 0 && dim == in->ndim - 1 && in->strides[dim] == 1 && is_contiguous(index);
+}
+
 // gather(self, dim, index)
 plait_status gather(plait_call *c) {
   const DLTensor *in = tensor(c, 0), *index = tensor(c, 2);
@@ -103,6 +143,8 @@ plait_status gather(plait_call *c) {
   const int64_t dim = dim_of(c, 1, in);
   const int item = size_of(kind(in->dtype));
   if (numel(index) == 0) return PLAIT_OK;
+  if (lies_in_rows(in, index, dim))
+    PLAIT_BY_SIZE(item, if (gather_rows(c, in, index, data<T>(out))) return PLAIT_OK)
   PLAIT_TRY(check_indices(c, "index", index, in->ndim ? in->shape[dim] : 1));
   PLAIT_BY_SIZE(item, parallel_parts(c, index, in, out, dim, item, true, [](const IndexWalk &p) {
                   p.each<T>([](const T *from, T *to) { *to = *from; });

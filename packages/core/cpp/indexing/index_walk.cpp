@@ -1,20 +1,6 @@
 #include "indexing/index_walk.h"
 
 namespace plait::core {
-namespace {
-
-// Inlined, so that a call with a constant step is vectorised.
-PLAIT_INLINE bool all_within(const char *row, int64_t count, int64_t step, int64_t n) {
-  const uint64_t size = uint64_t(n);
-  uint64_t bad = 0;
-  for (int64_t i = 0; i < count; i++) {
-    const uint64_t v = *reinterpret_cast<const uint64_t *>(row + i * step);
-    bad |= (size - 1 - v) | (v + size);  // one of them is negative
-  }
-  return int64_t(bad) >= 0;
-}
-
-}  // namespace
 
 plait_status check_indices(const plait_call *c, const char *argument, const DLTensor *index,
                            int64_t n) {
