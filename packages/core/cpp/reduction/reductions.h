@@ -12,6 +12,7 @@ namespace plait::core {
 constexpr int64_t kReducedPiece = 65536;  // elements that make a unit of parallel work
 constexpr int64_t kFewResults = 64;       // with fewer results, long reductions are cut too
 constexpr int64_t kColumns = 2048;        // results side by side: long runs of each row
+constexpr int64_t kGroups = 4;            // of four rows: as many streams as caches prefetch
 constexpr int64_t kFlush = 128;  // rows that are summed in T before the sums go to the wider type
 
 // Where results go: divided (a mean), or their square root, rounded to the dtype once. Integers
@@ -145,54 +146,80 @@ PLAIT_INLINE void add_row(T *acc, const T *p, int64_t n) {
   for (; j + kLanes<T> <= n; j += kLanes<T>) store(acc + j, Op::step(load(acc + j), load(p + j)));
   for (; j < n; j++) acc[j] = Op::step(acc[j], p[j]);
 }
-// Four rows at once: the row of results is read and written a quarter as often.
+// Groups of four rows are added to `vectors` vectors of results, which stay in registers.
+template <class Op, class T, int vectors>
+PLAIT_INLINE void add_strip(T *acc, const T *p, int64_t step, int64_t groups) {
+  Vec<T> sum[vectors];
+  for (int v = 0; v < vectors; v++) sum[v] = load(acc + v * kLanes<T>);
+  for (int64_t g = 0; g < groups; g++, p += 4 * step)
+    for (int v = 0; v < vectors; v++) {
+      const T *at = p + v * kLanes<T>;
+      const Vec<T> a = Op::step(load(at), load(at + step)),
+                   b = Op::step(load(at + 2 * step), load(at + 3 * step));
+      sum[v] = Op::step(sum[v], Op::step(a, b));
+    }
+  for (int v = 0; v < vectors; v++) store(acc + v * kLanes<T>, sum[v]);
+}
+// Several groups of four rows at once: they are read as so many streams, and the row of results is
+// read and written less often.
 template <class Op, class T>
-PLAIT_INLINE void add_rows(T *acc, const T *p, int64_t step, int64_t n) {
-  const T *q = p + step, *r = q + step, *s = r + step;
+PLAIT_INLINE void add_rows(T *acc, const T *p, int64_t step, int64_t groups, int64_t n) {
+  constexpr int64_t kWide = 4;
   int64_t j = 0;
-  for (; j + kLanes<T> <= n; j += kLanes<T>) {
-    const Vec<T> a = Op::step(load(p + j), load(q + j)), b = Op::step(load(r + j), load(s + j));
-    store(acc + j, Op::step(load(acc + j), Op::step(a, b)));
-  }
+  for (; j + kWide * kLanes<T> <= n; j += kWide * kLanes<T>)
+    add_strip<Op, T, kWide>(acc + j, p + j, step, groups);
+  for (; j + kLanes<T> <= n; j += kLanes<T>) add_strip<Op, T, 1>(acc + j, p + j, step, groups);
   for (; j < n; j++)
-    acc[j] = Op::step(acc[j], Op::step(Op::step(p[j], q[j]), Op::step(r[j], s[j])));
+    for (int64_t g = 0; g < groups; g++) {
+      const T *at = p + j + 4 * g * step;
+      acc[j] = Op::step(acc[j],
+                        Op::step(Op::step(at[0], at[step]), Op::step(at[2 * step], at[3 * step])));
+    }
 }
 
-// Results that lie side by side: whole rows of the input are added to a row of results. Rows that
-// are converted have four rows of `memory`.
-template <class Op, class T, class P = typename Collected<T>::type>
-void reduce_columns_piece(const Reduction &r, const Source<T> &from, int64_t base, int64_t columns,
-                          int64_t begin, int64_t end, P *out, T *memory) {
-  T own[kColumns];
-  T *acc = own;
-  if constexpr (!is_float<T>) acc = out;  // whole numbers go to the results in any order
-  if (!is_float<T> || begin >= end)
-    for (int64_t j = 0; j < columns; j++) out[j] = Op::template start<P>();
-  const auto add_four = [&](int64_t at, int64_t step) {
+// Results that lie side by side: whole rows of the input, [begin, end), are added to a row of T.
+// Rows that are converted have four rows of `memory`.
+template <class Op, class T>
+void add_row_range(const Reduction &r, const Source<T> &from, int64_t base, int64_t columns,
+                   int64_t begin, int64_t end, T *acc, T *memory) {
+  const auto add_groups = [&](int64_t at, int64_t step, int64_t groups) {
     const T *rows = memory;
     if (from.convert)
       for (int64_t k = 0; k < 4; k++) from.get(memory + k * kColumns, at + k * step, columns, 1);
     else
       rows = from.stored(at);
-    add_rows<Op>(acc, rows, from.convert ? kColumns : step, columns);
+    add_rows<Op>(acc, rows, from.convert ? kColumns : step, groups, columns);
   };
   const auto add_one = [&](int64_t at) {
     if (from.convert) from.get(memory, at, columns, 1);
     add_row<Op>(acc, from.convert ? memory : from.stored(at), columns);
   };
-  const int64_t flush = is_float<T> ? kFlush : most(end - begin, 1);
-  for (bool first = true; begin < end; begin += flush, first = false) {
-    const int64_t stop = least(begin + flush, end);
-    if constexpr (is_float<T>)
-      for (int64_t j = 0; j < columns; j++) acc[j] = Op::template start<T>();
-    r.spans(begin, stop, [&](int64_t at, int64_t m, int64_t step) {
-      int64_t i = 0;
-      for (; i + 4 <= m; i += 4) add_four(base + at + i * step, step);
-      for (; i < m; i++) add_one(base + at + i * step);
-    });
-    if constexpr (is_float<T>)
+  for (int64_t j = 0; j < columns; j++) acc[j] = Op::template start<T>();
+  r.spans(begin, end, [&](int64_t at, int64_t m, int64_t step) {
+    const int64_t most_groups = from.convert ? 1 : kGroups;
+    int64_t i = 0;
+    for (int64_t groups; (groups = least(most_groups, (m - i) / 4)) > 0; i += 4 * groups)
+      add_groups(base + at + i * step, step, groups);
+    for (; i < m; i++) add_one(base + at + i * step);
+  });
+}
+
+// The same for a row of P: sums of floating-point numbers go to it after every kFlush rows.
+template <class Op, class T, class P = typename Collected<T>::type>
+void reduce_columns_piece(const Reduction &r, const Source<T> &from, int64_t base, int64_t columns,
+                          int64_t begin, int64_t end, P *out, T *memory) {
+  if constexpr (!is_float<T>) {
+    add_row_range<Op, T>(r, from, base, columns, begin, end, out, memory);
+  } else {
+    T acc[kColumns];
+    if (begin >= end)
+      for (int64_t j = 0; j < columns; j++) out[j] = Op::template start<P>();
+    for (bool first = true; begin < end; begin += kFlush, first = false) {
+      const int64_t stop = least(begin + kFlush, end);
+      add_row_range<Op, T>(r, from, base, columns, begin, stop, acc, memory);
       for (int64_t j = 0; j < columns; j++)
         out[j] = first ? P(acc[j]) : Op::step(out[j], P(acc[j]));
+    }
   }
 }
 
@@ -208,11 +235,21 @@ plait_status reduce_columns(const plait_call *c, const Reduction &r, const Sourc
       batch_invariant() ? least_rows : most(least_rows, ceil_div(n, ceil_div(kFewResults, outer)));
   const bool few = outer < kFewResults || batch_invariant();
   const int64_t pieces = few && n > rows ? ceil_div(n, rows) : 1;
+  auto first = [&](int64_t o) { return o / blocks * width + o % blocks * kColumns; };
+  auto columns = [&](int64_t o) { return least(width - o % blocks * kColumns, kColumns); };
+  if (pieces == 1 && n > 0 && n <= kFlush)  // few rows: their sums in T are the results
+    return parallel_with_memory<T>(
+        c, outer, kReducedPiece / (n * beside + 1) + 1, from.convert ? 4 * kColumns : 0,
+        [&](int64_t begin, int64_t end, T *memory) {
+          T acc[kColumns];
+          for (int64_t o = begin; o < end; o++) {
+            add_row_range<Op, T>(r, from, r.kept.offset(first(o)), columns(o), 0, n, acc, memory);
+            out.put_run(first(o), acc, columns(o));
+          }
+        });
   Workspace space;
   PLAIT_TRY(space.take(c, uint64_t(outer * pieces * beside) * sizeof(P)));
   P *partial = space.as<P>();
-  auto first = [&](int64_t o) { return o / blocks * width + o % blocks * kColumns; };
-  auto columns = [&](int64_t o) { return least(width - o % blocks * kColumns, kColumns); };
   const int64_t work = n / pieces * beside;
   PLAIT_TRY(parallel_with_memory<T>(
       c, outer * pieces, kReducedPiece / (work + 1) + 1, from.convert ? 4 * kColumns : 0,
