@@ -93,6 +93,35 @@ def test_nan_in_short_rows(place: int) -> None:
                 np.testing.assert_array_equal(np.isnan(result.numpy()), nan)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int64", "int16", "uint8"])
+@pytest.mark.parametrize("length", [1, 2, 3, 16, 31, 32, 40])
+def test_places_of_extremes_in_short_rows(length: int, dtype: str) -> None:
+    for shape in ((1, length), (127, length), (700, length), (5, 7, length)):
+        for x in layouts(*shape):
+            x = np.round(2 * x).astype(dtype)  # with equal elements
+            views = [x, x[::-1], np.concatenate([x, x], -1)[..., :length]]
+            for a in [*views, np.broadcast_to(x[:1], shape)]:
+                t = pc.from_numpy(a)
+                for (values, indices), numpy_places in (
+                    (t.max(-1), a.argmax(-1)),
+                    (t.min(-1), a.argmin(-1)),
+                ):
+                    np.testing.assert_array_equal(indices.numpy(), numpy_places)
+                    wanted = np.take_along_axis(a, numpy_places[..., None], -1)[..., 0]
+                    np.testing.assert_array_equal(values.numpy(), wanted)
+                np.testing.assert_array_equal(t.argmax(-1).numpy(), a.argmax(-1))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+@pytest.mark.parametrize("length", [2, 16, 31, 40])
+def test_places_of_nan_and_infinity_in_short_rows(length: int, dtype: str) -> None:
+    x = RNG.choice([np.nan, np.inf, -np.inf, 0.0, -0.0], (700, length)).astype(dtype)
+    t = pc.from_numpy(x)
+    np.testing.assert_array_equal(t.argmax(-1).numpy(), x.argmax(-1))
+    np.testing.assert_array_equal(t.argmin(-1).numpy(), x.argmin(-1))
+    np.testing.assert_array_equal(t.max(-1)[0].numpy(), x.max(-1))
+
+
 def softmax_of(x: Any, dim: int) -> Any:
     e = np.exp(x - x.max(dim, keepdims=True))
     return e / e.sum(dim, keepdims=True)

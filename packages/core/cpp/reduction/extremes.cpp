@@ -1,6 +1,7 @@
 // The index of the largest or smallest element: argmax, argmin, max.dim, min.dim. The first of
 // equal elements is taken; NaN counts as largest and as smallest. The elements themselves, amax,
 // amin, max and min, are in bounds.cpp.
+#include "kernel/transpose.h"
 #include "reduction/numbers.h"
 #include "reduction/reduce.h"
 #include "reduction/rows.h"
@@ -115,6 +116,25 @@ constexpr int64_t kMostRows = INT32_MAX;
 template <class T>
 using Position = std::conditional_t<sizeof(T) == 8, int64_t, int32_t>;
 
+// A row of elements, all of which have the same position, is compared with a row of the best.
+template <class Op, class T>
+PLAIT_INLINE void compare_row(const T *p, int64_t n, Position<T> position, T *best,
+                              Position<T> *at) {
+  if (position == 0) {
+    for (int64_t j = 0; j < n; j++) {
+      best[j] = p[j];
+      at[j] = 0;
+    }
+    return;
+  }
+  for (int64_t j = 0; j < n; j++) {
+    const T next = Op::step(best[j], p[j]);
+    const bool better = improves(best[j], next);
+    best[j] = better ? next : best[j];
+    at[j] = better ? position : at[j];
+  }
+}
+
 // Results side by side: rows, kMostRows at most, are compared with a row of the best.
 template <class Op, class T>
 void locate_columns(const Reduction &r, const Numbers<T> &from, int64_t base, int64_t columns,
@@ -123,23 +143,34 @@ void locate_columns(const Reduction &r, const Numbers<T> &from, int64_t base, in
   Position<T> at[kColumns], position = 0;
   r.spans(0, r.reduced.count, [&](int64_t offset, int64_t n, int64_t step) {
     for (int64_t i = 0; i < n; i++, position++) {
-      const T *p = from.read(base + offset + i * step, columns, some);
-      if (position == 0) {
-        for (int64_t j = 0; j < columns; j++) {
-          best[j] = p[j];
-          at[j] = 0;
-        }
-        continue;
-      }
-      for (int64_t j = 0; j < columns; j++) {
-        const T next = Op::step(best[j], p[j]);
-        const bool better = improves(best[j], next);
-        best[j] = better ? next : best[j];
-        at[j] = better ? position : at[j];
-      }
+      compare_row<Op, T>(from.read(base + offset + i * step, columns, some), columns, position,
+                         best, at);
     }
   });
   for (int64_t j = 0; j < columns; j++) indices[j] = at[j];
+}
+
+constexpr int64_t kShortRow = 32;    // elements; longer ones are searched one after the other
+constexpr int64_t kRowsAtOnce = 128;
+
+// Short rows, `apart` elements from each other: some of them are transposed, so that they are
+// compared side by side, as one row alone would be a chain of steps.
+template <class Op, class T>
+void locate_in_short_rows(const Numbers<T> &from, int64_t base, int64_t apart, int64_t n,
+                          int64_t rows, T *best, int64_t *indices) {
+  T turned[kShortRow * kRowsAtOnce];
+  Position<T> at[kRowsAtOnce];
+  T some[std::is_same_v<T, float> ? kShortRow * kRowsAtOnce : 1];  // of halves
+  const T *p = from.read(base, 0, some);
+  if (from.widens()) {
+    for (int64_t i = 0; i < rows; i++) from.get(base + i * apart, 1, n, some + i * n);
+    apart = n;
+  }
+  transpose_block(reinterpret_cast<char *>(turned), kRowsAtOnce, reinterpret_cast<const char *>(p),
+                  apart, rows, n, int(sizeof(T)));
+  for (int64_t j = 0; j < n; j++)
+    compare_row<Op, T>(turned + j * kRowsAtOnce, rows, Position<T>(j), best, at);
+  for (int64_t i = 0; i < rows; i++) indices[i] = at[i];
 }
 
 template <class Op, class T>
@@ -182,6 +213,19 @@ plait_status locate_results(const plait_call *c, const Reduction &r, const Numbe
             if (values) values->put(first, 1, m, best);
           }
         });
+    return PLAIT_OK;
+  }
+  if (n > 1 && n < kShortRow && r.reduced.ndim == 1 && r.reduced.inner_stride() == 1 &&
+      r.kept.ndim == 1) {
+    const int64_t apart = r.kept.inner_stride();
+    parallel_ranges(c, results, kPiece / (n + 1) + 1, [&](int64_t begin, int64_t end) {
+      T best[kRowsAtOnce];
+      for (int64_t i = begin; i < end; i += kRowsAtOnce) {
+        const int64_t rows = least(kRowsAtOnce, end - i);
+        locate_in_short_rows<Op, T>(from, i * apart, apart, n, rows, best, indices + i);
+        if (values) values->put(i, 1, rows, best);
+      }
+    });
     return PLAIT_OK;
   }
   parallel_ranges(c, results, kPiece / (n + 1) + 1, [&](int64_t begin, int64_t end) {
