@@ -20,8 +20,11 @@ X = pc.ones(2, 3, 4)
     ("call", "text"),
     [
         (lambda: F.glu(X, "a"), "glu: `dim` must be an int, got str"),
-        (lambda: F.pad(X, "ab"), "pad: `pad` must be a sequence of ints, got str"),
-        (lambda: F.pad(X, [1, None]), "pad: `pad` must be a sequence of ints, got None in it"),
+        (lambda: F.pad(X, "ab"), "pad: `pad` must be an int or a list of ints, got str 'ab'"),
+        (
+            lambda: F.pad(X, [1, None]),
+            "pad: `pad` must be an int or a list of ints, got list [int, NoneType]",
+        ),
         (lambda: F.dropout(X, "a"), "dropout: `p` must be a number, got str"),
         (lambda: F.hardtanh(X, "a"), "hardtanh: `min_val` must be a number, got str"),
         (lambda: F.one_hot(X, "a"), "one_hot: `num_classes` must be an int, got str"),

@@ -799,6 +799,11 @@ def _as_strided(call: Call) -> Any:
     return data.as_strided((call.size, *size), (data.stride(0), *stride), start)
 
 
+def _pad(call: Call) -> Any:
+    # numbers for more dimensions than a sample has would pad the dimension of the samples
+    return leading(call) if len(call.at("pad")) <= 2 * call.args[0].ndim else by_loop(call)
+
+
 def _attention(call: Call) -> Any:
     return by_loop(call) if call.at("mask") is not None else leading(call)
 
@@ -889,7 +894,7 @@ _CODE: dict[str, Rule] = {
     "linalg_solve_triangular": _on_matrices, "linear": _linear, "median": _median, "mm": _mm,
     "mv": _mv, "nanmedian": _median, "native_batch_norm": _batch_norm,
     "native_layer_norm": _layer_norm, "nll_loss": _nll_loss,
-    "nll_loss_backward": _nll_loss_backward, "permute": _permute,
+    "nll_loss_backward": _nll_loss_backward, "pad": _pad, "permute": _permute,
     "singular_values": _values_of_matrices, "squeeze": _squeeze,
     "symmetric_eigenvalues": _values_of_matrices, "t": _t, "view": _view,
 }  # fmt: skip

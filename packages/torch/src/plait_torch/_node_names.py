@@ -66,6 +66,7 @@ _OPERATORS = {
     "Narrow": "SliceBackward0",
     "NativeMaxPool2d": "MaxPool2DWithIndicesBackward0",
     "Norm": "LinalgVectorNormBackward0",
+    "Pad": "ConstantPadNdBackward0",
     "PolygammaElements": "PolygammaBackward0",
     "ProdDim": "ProdBackward1",
     "Rad2deg": "Rad2DegBackward0",

@@ -272,6 +272,53 @@ def pad_end(b: Builder, self: Value, size: tuple[int, ...]) -> str:
     return b.op("Pad", self, b.constant([0] * self.ndim + more))
 
 
+_EDGES = {"constant": "constant", "reflect": "reflect", "replicate": "edge"}
+
+
+@lowers("pad")
+def pad(b: Builder, self: Value, pad: tuple[Any, ...], mode: str, value: Any) -> str:
+    if not any(not isinstance(n, int) or n for n in pad):
+        return self.name
+    pairs = [(pad[at], pad[at + 1]) for at in reversed(range(0, len(pad), 2))]
+    pairs = [(0, 0)] * (self.ndim - len(pairs)) + pairs
+    if mode != "constant" and not all(isinstance(n, int) for n in pad):
+        raise Unsupported(f"padding by free sizes in the mode {mode!r}")
+    if mode == "circular":
+        return _wrapped(b, self, pairs)
+    # onnxruntime has it for few dtypes
+    narrow = self.dtype.name in ("bool", "int16", "uint16", "float16", "bfloat16")
+    kind = self.dtype.name
+    if narrow:
+        kind = "int32" if "int" in kind or kind == "bool" else "float32"
+    x = b.cast(self, kind)
+    cuts = [(d, *pair) for d, pair in enumerate(pairs) if _cuts(pair)]
+    widths = [tuple(max(n, 0) if isinstance(n, int) else n for n in pair) for pair in pairs]
+    fill = b.constant(int(value) if "int" in kind else value, kind) if mode == "constant" else None
+    if any(not isinstance(n, int) or n for pair in widths for n in pair):
+        sizes = b.sizes_tensor([low for low, _ in widths] + [high for _, high in widths])
+        x = b.op("Pad", x, sizes, fill, mode=_EDGES[mode])
+    for dim, low, high in cuts:
+        x = b.slice(x, dim, max(-low, 0), min(high, 0) or _LAST)
+    return b.cast(x, self.dtype) if narrow else x
+
+
+def _cuts(pair: tuple[Any, Any]) -> bool:
+    return any(isinstance(n, int) and n < 0 for n in pair)
+
+
+def _wrapped(b: Builder, self: Value, pairs: list[tuple[int, int]]) -> str:
+    """Return a tensor with the elements of the other end before and behind its own."""
+    x = self.name
+    for dim, (low, high) in enumerate(pairs):
+        if low < 0 or high < 0:
+            x = b.slice(x, dim, max(-low, 0), min(high, 0) or _LAST)
+        before = [b.slice(x, dim, -low, _LAST)] if low > 0 else []
+        behind = [b.slice(x, dim, 0, high)] if high > 0 else []
+        if before or behind:
+            x = b.op("Concat", *before, x, *behind, axis=dim)
+    return x
+
+
 @lowers("as_strided")
 def as_strided(b: Builder, self: Value, size: Any, stride: Any, offset: Any) -> str:
     numbers = (*size, *stride, offset, *self.dims)

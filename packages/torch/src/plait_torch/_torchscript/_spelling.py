@@ -122,6 +122,7 @@ SPELLED: dict[str, Callable[..., Call]] = {
     "native_dropout": lambda x, p, generator=None: ("native_dropout", (x, p, True), {}),
     "nll_loss": _nll,
     "norm": _norm,
+    "pad": lambda x, widths, mode, value: ("pad", (x, widths, mode, float(value)), {}),
     "pad_end": _padded,
     "polygamma_elements": lambda x, n: ("polygamma", (n, x), {}),
     "replace_nonfinite": lambda x, *limits: ("nan_to_num", (x, *limits), {}),
