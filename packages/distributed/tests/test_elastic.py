@@ -7,6 +7,7 @@ import json
 import multiprocessing
 import os
 import pathlib
+import random
 import secrets
 import signal
 import socket
@@ -23,6 +24,7 @@ import plait_nn as nn
 import plait_optim as optim
 from plait_distributed import elastic
 from plait_distributed._peers import Peer, Watch
+from plait_distributed._process_group import ProcessGroup
 from plait_distributed.algorithms.ddp_comm_hooks import default_hooks
 from plait_distributed.device_mesh import init_device_mesh
 from plait_distributed.elastic import _coordinator
@@ -453,6 +455,58 @@ def test_a_rank_is_lost_between_the_copies_of_two_objects(
     assert result[1] is None and result[0] == result[2]
     assert result[0][1] == [3] * SAMPLES and result[0][4] == 2
     assert_close(result[0][0], alone()[0])
+
+
+def lost_at_call(lost: int, number: int, after: bool, kind: str) -> tuple[list[Any], int]:
+    """Train, and lose a rank before or after its n-th call of the steps 5 to 9; return the answers
+    and how many calls there were.
+    """
+    calls = CONTEXT.Value("i", 0)
+
+    def work(place: int) -> Any:
+        start, commit = ProcessGroup.start, elastic.State.commit
+        commits = 0
+
+        def dying(self: Any, *args: Any, **kwargs: Any) -> Any:
+            counts = 4 <= commits < 9
+            calls.value += counts
+            dies = counts and calls.value == number
+            if dies and not after:
+                die()
+            part = start(self, *args, **kwargs)
+            if dies:
+                if part is not None:
+                    part.wait()
+                die()
+            return part
+
+        def counting(self: Any) -> None:
+            nonlocal commits
+            commits = self.commits + 1
+            commit(self)
+
+        if place == lost:
+            ProcessGroup.start, elastic.State.commit = dying, counting
+        return training(no_fault, kind=kind)(place)
+
+    return Job(3, work).answers(), calls.value
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_rank_is_lost_at_any_call(kind: str) -> None:
+    _, calls = lost_at_call(1, 0, False, kind)
+    expected = alone()
+    for _ in range(4):
+        lost, number = random.randrange(3), random.randint(1, calls)
+        after = random.random() < 0.5
+        result, _ = lost_at_call(lost, number, after, kind)
+        told = (
+            f"rank {lost}, {'after' if after else 'before'} its call {number} of {calls}: {result}"
+        )
+        left = [answer for place, answer in enumerate(result) if place != lost]
+        assert result[lost] is None and left[0] == left[1], told
+        assert left[0][1:] == ([3] * SAMPLES, expected[2], 12, 2), told
+        assert_close(left[0][0], expected[0])
 
 
 def test_losses_one_after_the_other_with_sharded_parameters() -> None:
