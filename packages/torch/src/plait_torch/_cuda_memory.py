@@ -17,8 +17,7 @@ import plait
 from plait_abi import binding, components
 
 if TYPE_CHECKING:
-    from plait_profiler._recorder import Recorder
-    from plait_profiler._recording import Recording
+    from plait_profiler import Recording, profile
 
 __all__ = [
     "MemPool",
@@ -204,7 +203,7 @@ def caching_allocator_delete(mem_ptr: int) -> None:
 # snapshots reads (pytorch.org/memory_viz).
 
 _MOST = 1 << 20
-_ACTIONS = {2: ("alloc",), 4: ("free_requested", "free_completed")}
+_ACTIONS = {2: ("alloc",), 4: ("free_requested", "free_completed")}  # by the kind of a row
 _CUDA = 2  # the type of the device in a row
 
 
@@ -212,29 +211,30 @@ class _History:
     """What was allocated and freed while it was recorded, by device."""
 
     def __init__(self) -> None:
-        self.recorder: Recorder | None = None
+        self.profile: profile | None = None
         self.stacks, self.most = False, 0
         self.traces: list[deque[dict[str, Any]]] = []
 
     def start(self, most: int, stacks: bool) -> None:
-        from plait_profiler._recorder import Recorder
-        from plait_profiler._recording import Kind
+        from plait_profiler import profile
 
         self.stop()
         self.stacks, self.most = stacks, most
         self.traces = [deque(trace, most) for trace in self.traces]
-        kinds = int(Kind.ALLOC) | int(Kind.FREE)
-        self.recorder = Recorder(kinds, min(most, _MOST), stacks, children=False)
+        self.profile = profile(
+            profile_memory=True, with_stack=stacks, with_modules=False, capacity=_MOST
+        )
+        self.profile.start()
 
     def stop(self) -> None:
-        recorder, self.recorder = self.recorder, None
-        if recorder is not None:
-            recorder.stop()
-            self._add(recorder.recording())
+        recorded, self.profile = self.profile, None
+        if recorded is not None:
+            recorded.stop()
+            self._add(recorded.recording())
 
     def read(self) -> list[list[dict[str, Any]]]:
         """Return the entries of each device; the recording goes on."""
-        runs = self.recorder is not None
+        runs = self.profile is not None
         self.stop()
         if runs:
             self.start(self.most, self.stacks)
@@ -283,8 +283,8 @@ def _record_memory_history(
         enabled: None ends the recording; "state" and "all" do the same.
         context: None records no stacks.
         stacks: only Python's stacks are recorded.
-        max_entries, trace_alloc_max_entries: the most entries of a device that stay; at most a
-            million of a thread between two snapshots.
+        max_entries, trace_alloc_max_entries: the most entries of a device that stay. Of a thread,
+            at most a million events stay between two snapshots, operators included.
         clear_history: forget what was recorded before.
         device, kwargs: no effect.
     """
