@@ -510,7 +510,7 @@ def gpu_kernels(session: nox.Session) -> None:
     """Compile plait-cuda's kernels, and check the wheel: nox -s gpu-kernels -- [ARCHITECTURES].
 
     For compute capability 9.0, or what is named, such as ``all``. nvcc comes from PyPI unless
-    PLAIT_NVCC names one; one architecture takes some minutes.
+    PLAIT_NVCC names one; one architecture takes two minutes on two cores.
     """
     [architectures] = session.posargs or ["90"]
     python = str(pathlib.Path(session.bin) / "python")
