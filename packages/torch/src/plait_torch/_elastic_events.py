@@ -58,8 +58,10 @@ class _Record:
         if isinstance(data, cls):
             return data
         values = json.loads(data)
-        kinds = {"source": EventSource, "node_state": NodeState}
-        named = {name: kinds[name](values[name]) for name in kinds if name in values}
+        kinds: dict[str, Any] = {"source": EventSource, "node_state": NodeState}
+        named: dict[str, Any] = {
+            name: kinds[name](values[name]) for name in kinds if name in values
+        }
         names = {each.name for each in fields(cls)}  # type: ignore[arg-type]
         return cls(**{name: value for name, value in {**values, **named}.items() if name in names})
 
