@@ -253,24 +253,25 @@ class PaddingSums {
     l.dims[l.ndim - 1].segments(l.mode, row_);
   }
   void run(const plait_call *c) const {
-    const Dim &row = l_.dims[l_.ndim - 1];
+    const Dim &row = l_.dims[l_.ndim - 1], &up = l_.dims[l_.ndim - 2];
     int64_t rows = 1;
     for (int d = 0; d < l_.ndim - 1; d++) rows *= l_.dims[d].size;
     if (rows <= 0 || row.size <= 0) return;
     parallel_ranges(c, rows, kChunk / row.size, [&](int64_t begin, int64_t end) {
       int64_t at[PLAIT_MAX_DIMS + 2];
-      for (int64_t i = begin; i < end; i++) {
-        int64_t rest = i, offset = 0;
-        for (int d = l_.ndim - 2; d >= 0; d--) {
+      while (begin < end) {
+        int64_t rest = begin / up.size, offset = 0;
+        for (int d = l_.ndim - 3; d >= 0; d--) {
           at[d] = rest % l_.dims[d].size;
           rest /= l_.dims[d].size;
           offset += at[d] * l_.dims[d].step;
         }
-        T *own = reinterpret_cast<T *>(to_ + offset);
-        bool is_written = row_[1].count < row.size;  // some elements have no gradient
-        if (is_written) memset(own, 0, size_t(row.size) * sizeof(T));
-        add_rows(0, at, grad_, own, &is_written);
-        if (!is_written) memset(own, 0, size_t(row.size) * sizeof(T));
+        const int64_t first = begin % up.size, last = least(up.size, first + end - begin);
+        bool is_written = false;
+        add_planes(0, at, grad_, to_ + offset, first, last, &is_written);
+        for (int64_t i = first; i < last && !is_written; i++)
+          memset(to_ + offset + i * up.step, 0, size_t(row.size) * sizeof(T));
+        begin += last - first;
       }
     });
   }
@@ -301,9 +302,11 @@ class PaddingSums {
     }
     return n;
   }
-  void add_rows(int d, const int64_t *at, const char *grad, T *to, bool *is_written) const {
-    if (d == l_.ndim - 1) {
-      add_row(grad, to, !*is_written);
+  // Rows [first, last) of one plane, from all planes that are copies of it.
+  void add_planes(int d, const int64_t *at, const char *grad, char *to, int64_t first, int64_t last,
+                  bool *is_written) const {
+    if (d == l_.ndim - 2) {
+      add_rows(grad, to, first, last, !*is_written);
       *is_written = true;
       return;
     }
@@ -312,7 +315,22 @@ class PaddingSums {
     const int64_t step = l_.dims[d].wide_step;
     for (int r = 0; r < n; r++)
       for (int64_t k = 0; k < ranges[r].count; k++)
-        add_rows(d + 1, at, grad + (ranges[r].at + k) * step, to, is_written);
+        add_planes(d + 1, at, grad + (ranges[r].at + k) * step, to, first, last, is_written);
+  }
+  void add_rows(const char *grad, char *to, int64_t first, int64_t last, bool is_new) const {
+    const Dim &up = l_.dims[l_.ndim - 2];
+    const int64_t size = l_.dims[l_.ndim - 1].size;
+    const bool has_gaps = row_[1].count < size;  // some elements have no gradient
+    for (int64_t i = first; i < last; i++) {
+      T *own = reinterpret_cast<T *>(to + i * up.step);
+      Range ranges[3];
+      const int n = places_of(up, i, ranges);
+      bool is_first = is_new && n > 0 && !has_gaps;
+      if (is_new && !is_first) memset(own, 0, size_t(size) * sizeof(T));
+      for (int r = 0; r < n; r++)
+        for (int64_t k = 0; k < ranges[r].count; k++, is_first = false)
+          add_row(grad + (ranges[r].at + k) * up.wide_step, own, is_first);
+    }
   }
   void add_row(const char *grad, T *to, bool is_first) const {
     add_segment(row_[1], grad, to, is_first);
@@ -326,7 +344,7 @@ class PaddingSums {
     to += s.from;
     const T *own = reinterpret_cast<const T *>(grad);
     if (is_first && step == int64_t(sizeof(T))) {
-      move_rows(reinterpret_cast<char *>(to), 0, grad, 0, 1, n * int64_t(sizeof(T)));
+      for (int64_t k = 0; k < n; k++) to[k] = own[k];
     } else if (is_first) {
       for (int64_t k = 0; k < n; k++) to[k] = *reinterpret_cast<const T *>(grad + k * step);
     } else if (s.step == 1 && step == int64_t(sizeof(T))) {

@@ -90,9 +90,10 @@ def _(s):
     for (shape, pad), mode in itertools.product(_CALLS, _NUMPY):
         wide = [n + a + b for n, (a, b) in zip(shape, _widths(len(shape), pad), strict=True)]
         yield s(s.array(*wide), shape, pad, mode)
-        yield s(s.strided(*wide), shape, pad, mode)
+        if np.prod(wide) < 64:  # graphs copy an input that has gaps
+            yield s(s.strided(*wide), shape, pad, mode)
     for mode in _NUMPY:
-        yield s(s.array(2, 7, 9, 3).transpose(0, 3, 1, 2), (2, 3, 5, 6), (1, 2, 2, 0), mode)
+        yield s(s.array(1, 4, 5, 2).transpose(0, 3, 1, 2), (1, 2, 3, 3), (1, 1, 1, 0), mode)
         yield s(s.array(3, 6, dtype="complex64"), (3, 4), (1, 1), mode)
         yield s(s.array(3, 6, dtype="float16"), (3, 4), (1, 1), mode)
         yield s(s.array(0, 6), (0, 4), (1, 1), mode)
