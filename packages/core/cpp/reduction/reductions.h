@@ -140,15 +140,10 @@ plait_status reduce_rows(const plait_call *c, const Reduction &r, const Source<T
   return PLAIT_OK;
 }
 
-template <class Op, class T>
-PLAIT_INLINE void add_row(T *acc, const T *p, int64_t n) {
-  int64_t j = 0;
-  for (; j + kLanes<T> <= n; j += kLanes<T>) store(acc + j, Op::step(load(acc + j), load(p + j)));
-  for (; j < n; j++) acc[j] = Op::step(acc[j], p[j]);
-}
-// Groups of four rows are added to `vectors` vectors of results, which stay in registers.
+// Groups of four rows, and then single rows, are added to `vectors` vectors of results, which stay
+// in registers.
 template <class Op, class T, int vectors>
-PLAIT_INLINE void add_strip(T *acc, const T *p, int64_t step, int64_t groups) {
+PLAIT_INLINE void add_strip(T *acc, const T *p, int64_t step, int64_t groups, int64_t rest) {
   Vec<T> sum[vectors];
   for (int v = 0; v < vectors; v++) sum[v] = load(acc + v * kLanes<T>);
   for (int64_t g = 0; g < groups; g++, p += 4 * step)
@@ -158,23 +153,28 @@ PLAIT_INLINE void add_strip(T *acc, const T *p, int64_t step, int64_t groups) {
                    b = Op::step(load(at + 2 * step), load(at + 3 * step));
       sum[v] = Op::step(sum[v], Op::step(a, b));
     }
+  for (int64_t k = 0; k < rest; k++, p += step)
+    for (int v = 0; v < vectors; v++) sum[v] = Op::step(sum[v], load(p + v * kLanes<T>));
   for (int v = 0; v < vectors; v++) store(acc + v * kLanes<T>, sum[v]);
 }
-// Several groups of four rows at once: they are read as so many streams, and the row of results is
-// read and written less often.
+// Several groups of four rows and the rest at once: they are read as so many streams, and the row
+// of results is read and written less often.
 template <class Op, class T>
-PLAIT_INLINE void add_rows(T *acc, const T *p, int64_t step, int64_t groups, int64_t n) {
+PLAIT_INLINE void add_rows(T *acc, const T *p, int64_t step, int64_t groups, int64_t rest,
+                           int64_t n) {
   constexpr int64_t kWide = 4;
   int64_t j = 0;
   for (; j + kWide * kLanes<T> <= n; j += kWide * kLanes<T>)
-    add_strip<Op, T, kWide>(acc + j, p + j, step, groups);
-  for (; j + kLanes<T> <= n; j += kLanes<T>) add_strip<Op, T, 1>(acc + j, p + j, step, groups);
-  for (; j < n; j++)
-    for (int64_t g = 0; g < groups; g++) {
-      const T *at = p + j + 4 * g * step;
+    add_strip<Op, T, kWide>(acc + j, p + j, step, groups, rest);
+  for (; j + kLanes<T> <= n; j += kLanes<T>)
+    add_strip<Op, T, 1>(acc + j, p + j, step, groups, rest);
+  for (; j < n; j++) {
+    const T *at = p + j;
+    for (int64_t g = 0; g < groups; g++, at += 4 * step)
       acc[j] = Op::step(acc[j],
                         Op::step(Op::step(at[0], at[step]), Op::step(at[2 * step], at[3 * step])));
-    }
+    for (int64_t k = 0; k < rest; k++, at += step) acc[j] = Op::step(acc[j], *at);
+  }
 }
 
 // Results that lie side by side: whole rows of the input, [begin, end), are added to a row of T.
@@ -182,25 +182,20 @@ PLAIT_INLINE void add_rows(T *acc, const T *p, int64_t step, int64_t groups, int
 template <class Op, class T>
 void add_row_range(const Reduction &r, const Source<T> &from, int64_t base, int64_t columns,
                    int64_t begin, int64_t end, T *acc, T *memory) {
-  const auto add_groups = [&](int64_t at, int64_t step, int64_t groups) {
-    const T *rows = memory;
-    if (from.convert)
-      for (int64_t k = 0; k < 4; k++) from.get(memory + k * kColumns, at + k * step, columns, 1);
-    else
-      rows = from.stored(at);
-    add_rows<Op>(acc, rows, from.convert ? kColumns : step, groups, columns);
-  };
-  const auto add_one = [&](int64_t at) {
-    if (from.convert) from.get(memory, at, columns, 1);
-    add_row<Op>(acc, from.convert ? memory : from.stored(at), columns);
-  };
   for (int64_t j = 0; j < columns; j++) acc[j] = Op::template start<T>();
   r.spans(begin, end, [&](int64_t at, int64_t m, int64_t step) {
-    const int64_t most_groups = from.convert ? 1 : kGroups;
-    int64_t i = 0;
-    for (int64_t groups; (groups = least(most_groups, (m - i) / 4)) > 0; i += 4 * groups)
-      add_groups(base + at + i * step, step, groups);
-    for (; i < m; i++) add_one(base + at + i * step);
+    for (int64_t i = 0; i < m;) {
+      const int64_t groups = least(from.convert ? 1 : kGroups, (m - i) / 4);
+      const int64_t left = m - i - 4 * groups;
+      const int64_t rest = left < 4 && (groups == 0 || !from.convert) ? left : 0;
+      const int64_t rows = 4 * groups + rest, first = base + at + i * step;
+      if (from.convert)
+        for (int64_t k = 0; k < rows; k++)
+          from.get(memory + k * kColumns, first + k * step, columns, 1);
+      add_rows<Op>(acc, from.convert ? memory : from.stored(first), from.convert ? kColumns : step,
+                   groups, rest, columns);
+      i += rows;
+    }
   });
 }
 
