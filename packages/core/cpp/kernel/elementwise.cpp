@@ -1,5 +1,7 @@
 #include "kernel/elementwise.h"
 
+#include "kernel/copy_rows.h"
+
 namespace plait::core {
 namespace {
 
@@ -182,6 +184,8 @@ class ShortRows {
   }
   void take(int k, char *to, const char *from, int64_t rows) const {
     const int64_t apart = plan_.stride[k][above()], step = plan_.stride[k][above() + 1];
+    const int64_t bytes = length() * inner_.item[k];
+    if (step == inner_.item[k]) return move_rows(to, bytes, from, apart, rows, bytes);
     switch (inner_.item[k]) {
       case 1: return gather_rows<uint8_t>(to, from, apart, step, rows, length());
       case 2: return gather_rows<uint16_t>(to, from, apart, step, rows, length());
@@ -192,6 +196,8 @@ class ShortRows {
   }
   void give(char *to, const char *from, int64_t rows) const {
     const int64_t apart = plan_.stride[0][above()], step = plan_.stride[0][above() + 1];
+    const int64_t bytes = length() * inner_.item[0];
+    if (step == inner_.item[0]) return move_rows(to, apart, from, bytes, rows, bytes);
     switch (inner_.item[0]) {
       case 1: return scatter_rows<uint8_t>(to, apart, step, from, rows, length());
       case 2: return scatter_rows<uint16_t>(to, apart, step, from, rows, length());
