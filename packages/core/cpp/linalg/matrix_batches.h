@@ -1,6 +1,9 @@
 // Shared by the kernels of linear algebra: batches of matrices, copies to and from column-major
 // order, and errors that name the matrix.
 #pragma once
+#include <new>
+#include <type_traits>
+
 #include "linalg/lapack.h"
 
 namespace plait::core::linalg {
@@ -74,23 +77,47 @@ Part<T> column(const DLTensor *t, const Batch &batch, int64_t i) {
   return {data<T>(t) + offset_of(t, 1, batch, i), t->shape[k], 1, t->strides[k], 1};
 }
 
-class Workspaces {  // the buffers for one matrix
+class Workspaces {  // the buffers for one matrix, and then for the next one
  public:
-  explicit Workspaces(const plait_call *c) : call_(c) {}
+  // Elements of any value.
   template <class T>
   T *take(int64_t n) {
-    if (used_ == kMost || !space_[used_].try_take(uint64_t(n > 0 ? n : 1) * sizeof(T))) {
+    const uint64_t bytes = uint64_t(n > 0 ? n : 1) * sizeof(T);
+    if (used_ == kMost || (bytes > bytes_[used_] && !replace(used_, bytes))) {
       failed = true;
       return nullptr;
     }
     return space_[used_++].template as<T>();
   }
+  void reuse() {
+    used_ = 0;
+    failed = false;
+  }
+  // The size of the workspace that a subroutine asked for; 0: it was not asked. The matrices of a
+  // call have one size, so that it needs one query.
+  int &answer_of(const void *subroutine) {
+    int i = 0;
+    while (i < kMost - 1 && asked_[i] && asked_[i] != subroutine) i++;
+    if (asked_[i] != subroutine) answer_[i] = 0;
+    asked_[i] = subroutine;
+    return answer_[i];
+  }
   bool failed = false;
 
  private:
   static constexpr int kMost = 10;
-  const plait_call *call_;
+
+  bool replace(int i, uint64_t bytes) {
+    space_[i].~Workspace();
+    new (&space_[i]) Workspace();
+    bytes_[i] = space_[i].try_take(bytes) ? bytes : 0;
+    return bytes_[i] > 0;
+  }
+
   Workspace space_[kMost];
+  uint64_t bytes_[kMost] = {};
+  const void *asked_[kMost] = {};
+  int answer_[kMost] = {};
   int used_ = 0;
 };
 
@@ -106,8 +133,9 @@ Outcome each_matrix(const plait_call *c, int64_t count, double work, F &&f) {
   int64_t first = INT64_MAX;  // index and code in one word, so that the smallest index wins
   const int64_t grain = work > 1e5 ? 1 : int64_t(1e5 / (work + 1)) + 1;
   parallel_ranges(c, count, grain, [&](int64_t begin, int64_t end) {
+    Workspaces memory;
     for (int64_t i = begin; i < end; i++) {
-      Workspaces memory(c);
+      memory.reuse();
       const int code = f(i, memory);
       if (code == 0) continue;
       const int64_t packed = i << 32 | uint32_t(code);
@@ -174,14 +202,20 @@ int queried(T first) {
   return int(real_part(first)) + 1;
 }
 
-// Calls `run(work, &lwork, &info)` of a subroutine twice: for the size of its workspace, and with
-// the workspace. Returns `info`.
+template <class F>
+constexpr char kIdentity = 0;  // an address for each type of function
+
+// Calls `run(work, &lwork, &info)` of a subroutine with a workspace, for the first matrix also to
+// ask for the size of that. Returns `info`.
 template <class T, class F>
 int with_workspace(Workspaces &memory, F &&run) {
-  int info = 0, lwork = -1;
-  T ask{};
-  run(&ask, &lwork, &info);
-  lwork = queried(ask);
+  int info = 0, &lwork = memory.answer_of(&kIdentity<std::decay_t<F>>);
+  if (lwork == 0) {
+    int size = -1;
+    T ask{};
+    run(&ask, &size, &info);
+    lwork = queried(ask);
+  }
   T *work = memory.take<T>(lwork);
   if (memory.failed) return kNoMemory;
   run(work, &lwork, &info);
