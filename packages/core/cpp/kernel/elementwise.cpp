@@ -126,7 +126,7 @@ void scatter_rows(char *into, int64_t apart, int64_t step, const char *data, int
     for (int64_t i = 0; i < n; i++) *reinterpret_cast<T *>(into + i * step) = from[i];
 }
 
-// Rows that are too short for a call each. Some are taken together, up to kBlock elements: where
+// Rows that are too short for a call each. Some are taken together, up to a buffer's bytes: where
 // they lie, if they follow each other, and else by buffers. A row that all use is copied once.
 class ShortRows {
  public:
@@ -137,6 +137,7 @@ class ShortRows {
       const int64_t apart = plan.stride[k][above()], step = plan.stride[k][above() + 1];
       dense_[k] = step == inner.item[k] && apart == length() * step;
       copies |= !dense_[k] && (k == 0 || (apart != 0 && step != 0));
+      if (inner.item[k] > largest_) largest_ = inner.item[k];
     }
     pay_ = !copies || length() <= kMostCopied;
   }
@@ -144,14 +145,14 @@ class ShortRows {
   int64_t length() const { return plan_.size[plan_.ndim - 1]; }
 
   void run(int64_t row, int64_t stop) const {
-    alignas(64) char buffer[kMaxOperands][kBlock * 16];
+    alignas(64) char buffer[kMaxOperands][kBufferBytes];
     int64_t at[PLAIT_MAX_DIMS + 1];
     char *p[kMaxOperands], *use[kMaxOperands], *copied[kMaxOperands] = {};
     int64_t rows_copied[kMaxOperands] = {};
     plan_.seek(row * length(), at, p);
     const int up = above();
     while (row < stop) {
-      int64_t rows = kBlock / length(), left = plan_.size[up] - at[up];
+      int64_t rows = kBufferBytes / largest_ / length(), left = plan_.size[up] - at[up];
       if (rows > left) rows = left;
       if (rows > stop - row) rows = stop - row;
       for (int k = 0; k < plan_.operands; k++) {
@@ -174,6 +175,8 @@ class ShortRows {
 
  private:
   static constexpr int64_t kMostElements = kBlock / 2, kMostCopied = 16;
+  // Long runs of rows of one tensor, which caches prefetch.
+  static constexpr int64_t kBufferBytes = kBlock * 16;
   int above() const { return plan_.ndim - 2; }
 
   void repeat(int k, char *to, const char *from, int64_t rows) const {
@@ -210,6 +213,7 @@ class ShortRows {
   const Plan &plan_;
   const Inner &inner_;
   bool dense_[kMaxOperands] = {};
+  int largest_ = 1;  // bytes of an element
   bool pay_ = false;
 };
 
