@@ -306,7 +306,7 @@ def test_mnist_on_aarch64(tmp_path: Path) -> None:
     pc.manual_seed(0)
     path, expected = saved(LeNet(), pc.randn(1, 1, 28, 28), tmp_path)
     bundle(path, tmp_path / "libmnist.so", target=ARM)
-    assert (tmp_path / "libmnist.so").stat().st_size < 700_000  # in steps of 64 KB, by segments
+    assert (tmp_path / "libmnist.so").stat().st_size < 614_400
     tool = tmp_path / "plait-run"
     command = [f"{ARM}-g++", "-std=c++17", f"-I{tmp_path}", f"-I{HERE.parent / 'cpp'}"]
     link = [tmp_path / "libmnist.so", "-Wl,-rpath,$ORIGIN", "-o", tool]

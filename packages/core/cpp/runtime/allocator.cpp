@@ -50,11 +50,13 @@ class Cache {
   void note_peak();
   uint64_t limit();
 
-  static inline SlabClass small_[kSmallClasses];  // apart, as zeros take no room in a library
+  // Apart, as zeros take no room in a library's file.
+  static inline SlabClass small_[kSmallClasses];
+  static inline FreeLists small_lists_, large_lists_;
   SpinLock
       lock_;  // guards all below; never taken before a class's lock is released, except by lock_all
-  BlockPool small_blocks_{4 << 10, 4 << 10, 256 << 10};
-  BlockPool large_blocks_{64 << 10, kHugePage, kHugePage};
+  BlockPool small_blocks_{small_lists_, 4 << 10, 4 << 10, 256 << 10};
+  BlockPool large_blocks_{large_lists_, 64 << 10, kHugePage, kHugePage};
   BlockRecords records_;
   ReusePeriod period_;
   int64_t slabs_seen_ = 0;  // the timer's alone

@@ -56,18 +56,18 @@ void BlockRecords::give_all(Block *list) {
 void BlockPool::list(Block *block) {
   const uint32_t c = class_of(block->size);
   block->previous = nullptr;
-  block->next = free_[c];
+  block->next = lists_.first[c];
   if (block->next) block->next->previous = block;
-  free_[c] = block;
-  classes_[c / 64] |= uint64_t(1) << c % 64;
+  lists_.first[c] = block;
+  lists_.classes[c / 64] |= uint64_t(1) << c % 64;
   cached_ += block->size;
 }
 
 void BlockPool::unlist(Block *block) {
   const uint32_t c = class_of(block->size);
   if (block->next) block->next->previous = block->previous;
-  (block->previous ? block->previous->next : free_[c]) = block->next;
-  if (!free_[c]) classes_[c / 64] &= ~(uint64_t(1) << c % 64);
+  (block->previous ? block->previous->next : lists_.first[c]) = block->next;
+  if (!lists_.first[c]) lists_.classes[c / 64] &= ~(uint64_t(1) << c % 64);
   cached_ -= block->size;
 }
 
@@ -119,7 +119,7 @@ void BlockPool::merge_all(BlockRecords &records) {
 
 Block *BlockPool::smallest(uint32_t cls, uint64_t bytes, int tries) const {
   Block *best = nullptr;
-  for (Block *b = free_[cls]; b && tries; b = b->next, tries--) {
+  for (Block *b = lists_.first[cls]; b && tries; b = b->next, tries--) {
     if (b->size == bytes) return b;
     if (b->size > bytes && (!best || b->size < best->size)) best = b;
   }
@@ -132,7 +132,7 @@ Block *BlockPool::find(uint64_t bytes) const {
   const uint32_t above = exact + 1;  // every block there is large enough
   for (uint32_t word = above / 64; word < kWords; word++) {
     const uint64_t bits =
-        classes_[word] & (word == above / 64 ? ~uint64_t(0) << above % 64 : ~uint64_t(0));
+        lists_.classes[word] & (word == above / 64 ? ~uint64_t(0) << above % 64 : ~uint64_t(0));
     if (bits) return smallest(word * 64 + uint32_t(__builtin_ctzll(bits)), bytes, kTriesAbove);
   }
   return nullptr;
@@ -262,7 +262,7 @@ int64_t BlockPool::oldest_after(int64_t time) const {
 uint64_t BlockPool::largest() const {
   for (uint32_t c = kLargeClasses; c-- > 0;) {
     uint64_t size = 0;
-    for (const Block *b = free_[c]; b; b = b->next)
+    for (const Block *b = lists_.first[c]; b; b = b->next)
       if (b->size > size) size = b->size;
     if (size) return size;
   }

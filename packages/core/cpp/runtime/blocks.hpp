@@ -49,12 +49,20 @@ class ReusePeriod {
   uint32_t last_ = 0;
 };
 
+// The free blocks of each size class. They are not a part of `BlockPool`, because a library's file
+// stores a variable that has any value other than zero as a whole.
+struct FreeLists {
+  static constexpr uint32_t kWords = (kLargeClasses + 63) / 64;
+  uint64_t classes[kWords];  // a bit for each list that is not empty
+  Block *first[kLargeClasses];
+};
+
 class BlockPool {
  public:
   // Sizes are multiples of `grain`. Pages are mapped in multiples of `growth` and released in
-  // multiples of `page`, which are powers of two.
-  constexpr BlockPool(uint64_t grain, uint64_t page, uint64_t growth)
-      : grain_(grain), page_(page), growth_(growth) {}
+  // multiples of `page`, which are powers of two. `lists` are empty.
+  constexpr BlockPool(FreeLists &lists, uint64_t grain, uint64_t page, uint64_t growth)
+      : grain_(grain), page_(page), growth_(growth), lists_(lists) {}
 
   Block *take(uint64_t bytes, BlockRecords &records);  // NULL: no free block is large enough
   Block *grow(uint64_t bytes, int64_t now, BlockRecords &records);  // from new pages, or NULL
@@ -67,7 +75,7 @@ class BlockPool {
   uint64_t largest() const;
 
  private:
-  static constexpr uint32_t kWords = (kLargeClasses + 63) / 64;
+  static constexpr uint32_t kWords = FreeLists::kWords;
   Block *find(uint64_t bytes) const;
   Block *smallest(uint32_t cls, uint64_t bytes, int tries) const;
   void list(Block *block);
@@ -81,8 +89,8 @@ class BlockPool {
   bool huge() const { return page_ >= kHugePage; }
 
   const uint64_t grain_, page_, growth_;
-  uint64_t cached_ = 0, classes_[kWords] = {};
-  Block *free_[kLargeClasses] = {};
+  FreeLists &lists_;
+  uint64_t cached_ = 0;
   Block *oldest_ = nullptr, *newest_ = nullptr;
   Block *lowest_ = nullptr;  // of the range that grew last
   bool merged_ = true;       // no free blocks are neighbours, as far as `merge_all` left them

@@ -35,8 +35,8 @@ Level = Literal["avx2", "simd128", "base"]
 _SMALL = ("-Os", "-I.")
 _JOINED = (*_SMALL, WHOLE_PROGRAM)
 _REGISTER_CODE = '-DPLAIT_REGISTER_CODE="register_code.h"'
-# no exception passes through a kernel
-_NO_UNWINDING = ("-fno-exceptions", "-fno-asynchronous-unwind-tables")
+# no exception passes through a kernel; aarch64 has tables unless both kinds are refused
+_NO_UNWINDING = ("-fno-exceptions", "-fno-asynchronous-unwind-tables", "-fno-unwind-tables")
 _KERNELS = (*_NO_UNWINDING, "-I.", '-DPLAIT_SELECTION="selection.h"')
 # Code at multiples of 16 and 32 bytes is larger by a thirtieth. Clang has no flag for jumps, and
 # would say so.
