@@ -15,7 +15,7 @@ import plait_autograd
 import plait_core as pc
 import plait_nn as nn
 import plait_optim as optim
-from plait_graph import Dim, _families, compile
+from plait_graph import Dim, _families, compile, cond, while_loop
 
 sys.path.insert(0, str(Path(__file__).parent))
 from same_bits import Counted, assert_same
@@ -343,3 +343,16 @@ def test_errors_of_dim() -> None:
     for limits in ({"min": -1}, {"min": 3, "max": 2}, {"max": 2**63}, {"min": 1.5}):
         with pytest.raises(ValueError, match="Dim"):
             Dim("n", **limits)
+
+
+def test_branches_and_loops_are_recorded_for_each_size() -> None:
+    def function(x: Any, y: Any) -> Any:
+        a, b = cond(x.sum() > 0, lambda a, b: (a + b, a * 2), lambda a, b: (a - b, b * 3), (x, y))
+        n = x.shape[0]
+        return a, b, while_loop(lambda v, k: k < n, lambda v, k: (v * 2, k + 1), (y, pc.tensor(0)))
+
+    compiled = compile(function, frozen=True, dynamic=True)
+    with plait_autograd.no_grad():
+        for n in (3, 3, 5, 4, 7, 5, 3):
+            x, y = pc.randn(n), pc.randn(n)
+            assert_same(compiled(x, y), function(x, y))

@@ -239,3 +239,31 @@ def test_boxes_that_are_kept_are_counted_in_each_run() -> None:
     boxes = pc.tensor([[0.0, 0, 2, 2], [0, 0, 2, 1.9], [3, 3, 4, 4]])
     run = export(function, (boxes,))
     assert (run(boxes).shape[0], run(boxes + pc.tensor([[0.0], [5.0], [9.0]])).shape[0]) == (2, 3)
+
+
+def test_inputs_have_memory_for_each_element(tmp_path: Path) -> None:
+    x, path = pc.randn(2, 3), tmp_path / "sum.safetensors"
+    export(lambda x, y: x + y, (pc.randn(1, 3).expand(2, 3), x), path)
+    run = load(path)
+    assert all(value.strides in (None, (3, 1)) for value in run.graph.inputs)
+    assert_same(run(x, x), x + x)
+    assert_same(run(x[:1].expand(2, 3), x), x[:1] + x)
+
+
+def test_inputs_in_another_layout_are_copied_unless_the_graph_writes_to_them() -> None:
+    x, turned = pc.randn(2, 3), pc.randn(3, 2).t()
+    run = export(lambda x: x * 2 + 1, (turned,))
+    for given in (x, turned):
+        assert_same(run(given), given * 2 + 1)
+    assert_same(export(lambda x: x * 2, (x,))(turned), turned * 2)
+    writes = export(lambda x: x.add_(1), (turned,))
+    with pytest.raises(ValueError, match=r"the strides \(3, 1\); the graph is for \(1, 2\)"):
+        writes(x)
+    with pytest.raises(ValueError, match=r"the input x is float32\(3, 2\)"):
+        run(pc.ones(3, 2))
+
+
+def test_a_tensor_that_is_an_argument_twice() -> None:
+    x = pc.ones(2)
+    with pytest.raises(ValueError, match=r"an argument twice; pass a `clone\(\)` of it"):
+        export(lambda x, y: x + y[0], (x, [x]))

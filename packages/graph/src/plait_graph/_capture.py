@@ -18,7 +18,7 @@ import plait_core as pc
 import plait_nn
 from plait_func.pytree import tree_flatten, tree_unflatten
 from plait_graph import _graph
-from plait_graph._symbolic_size import SizeReads, SymbolicSize
+from plait_graph._symbolic_size import SizeReads, SymbolicSize, plain_sizes
 
 Json = dict[str, Any]
 
@@ -121,8 +121,8 @@ def description(name: str, tensor: pc.Tensor) -> Json:
     return {
         "name": name,
         "dtype": str(tensor.dtype).rpartition(".")[2],
-        "shape": list(tensor.shape),
-        "strides": list(tensor.stride()),
+        "shape": plain_sizes(tensor.shape),
+        "strides": plain_sizes(tensor.stride()),
         "device": str(tensor.device),
     }
 

@@ -15,18 +15,20 @@ import plait_abi
 import plait_autograd
 import plait_core as pc
 import plait_nn
-from plait_func.pytree import tree_flatten
+from plait_func.pytree import tree_flatten, tree_unflatten
 from plait_graph import _graph
 from plait_graph._capture import Argument, Given, Json, Name, Recording, record, selecting
 from plait_graph._compilers import new_program
 from plait_graph._computation_graph import Graph
 from plait_graph._differences import Recordings
 from plait_graph._export_sizes import FreeRecording, record_at_sizes
+from plait_graph._memory import Memory
 from plait_graph._optimizers import OptimizerNumbers
 from plait_graph._parts import names_defined
 from plait_graph._reach import Reach
 from plait_graph._size_expressions import relation_text
 from plait_graph._size_verification import verify
+from plait_graph._values import strides_in_c_order
 from plait_graph.passes import merge_equal_nodes, remove_dead_nodes
 
 _KEY = "plait_graph"  # of the graph in the file's metadata
@@ -74,6 +76,7 @@ def export(
         NotImplementedError: if a call cannot be part of a graph, or is refused.
         RuntimeError: if two calls make other operator calls, or a size cannot be free.
         TypeError: if the result has parts that are no tensors.
+        ValueError: if a tensor is an argument twice.
 
     Example:
         >>> import os, tempfile
@@ -89,7 +92,7 @@ def export(
             return export(function, args, path, kwargs=kwargs, training=training, dynamic=dynamic)
     if pc.is_tensor(args):
         raise TypeError("export: `args` must be a tuple of arguments; got a tensor: write (x,)")
-    named = dict(kwargs or {})
+    args, named = _separate_inputs(args, dict(kwargs or {}))
     recording, numbers = _recorded(function, args, named, training)
     outputs = _output_names(recording)
     weights = _weight_names(function, recording)
@@ -112,6 +115,35 @@ def export(
         return Loaded(text, dict(zip(used, stored, strict=True)), "export")
     _graph.write_file(os.fspath(path), {_KEY: text}, used, stored)
     return None
+
+
+def _separate_inputs(
+    args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return arguments whose tensors have memory for each element, as the inputs of a graph have.
+
+    Raises:
+        ValueError: if a tensor is an argument twice.
+    """
+    leaves, structure = tree_flatten((args, kwargs))
+    known: set[int] = set()
+    for at, leaf in enumerate(leaves):
+        if not isinstance(leaf, pc.Tensor):
+            continue
+        if id(leaf) in known:
+            raise ValueError(
+                "export: a tensor is an argument twice; pass a `clone()` of it, so that the graph "
+                "has two inputs"
+            )
+        known.add(id(leaf))
+        if _is_expanded(leaf):
+            leaves[at] = leaf.detach().contiguous().requires_grad_(leaf.requires_grad)
+    args, kwargs = tree_unflatten(leaves, structure)
+    return args, kwargs
+
+
+def _is_expanded(tensor: pc.Tensor) -> bool:
+    return any(n > 1 and s == 0 for n, s in zip(tensor.shape, tensor.stride(), strict=True))
 
 
 def _recorded(
@@ -396,8 +428,36 @@ class Loaded:
         _graph.write_file(os.fspath(path), texts, list(self.weights), tensors)
 
     def __call__(self, *inputs: pc.Tensor) -> Any:
-        outputs = self._program.run(inputs)
+        try:
+            outputs = self._program.run(inputs)
+        except ValueError:
+            copies = self._in_layout(inputs)
+            if copies is None:
+                raise
+            outputs = self._program.run(copies)
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+    def _in_layout(self, inputs: tuple[pc.Tensor, ...]) -> tuple[pc.Tensor, ...] | None:
+        """Return copies of inputs with the strides of the graph; None where none is needed, or the
+        graph writes to one.
+        """
+        graph = self.graph
+        if len(inputs) != len(graph.inputs):
+            return None
+        memory = Memory(graph)
+        result = list(inputs)
+        for at, (value, tensor) in enumerate(zip(graph.inputs, inputs, strict=True)):
+            strides = value.strides or strides_in_c_order(tensor.shape)
+            if tensor.dim() != len(strides) or tensor.stride() == strides:
+                continue
+            if memory.of(value) in memory.written or not all(type(n) is int for n in strides):
+                return None
+            with plait_autograd.no_grad():
+                copy = pc.empty_strided(
+                    tensor.shape, strides, dtype=tensor.dtype, device=tensor.device
+                )
+                result[at] = copy.copy_(tensor)
+        return None if all(a is b for a, b in zip(result, inputs, strict=True)) else tuple(result)
 
 
 def _bring_operators(text: str) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from plait_graph._size_expressions import Expression, combine
 
-__all__ = ["SizeReads", "SymbolicSize"]
+__all__ = ["SizeReads", "SymbolicSize", "plain_sizes"]
 
 
 class SizeReads:
@@ -223,3 +223,8 @@ class SymbolicSize:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._fix(), name)
+
+
+def plain_sizes(sizes: Iterable[int]) -> list[int]:
+    """Return sizes as ints, for a description of what is recorded: nothing depends on them."""
+    return [size._value if type(size) is SymbolicSize else size for size in sizes]

@@ -20,6 +20,7 @@ __all__ = [
     "argument_text",
     "decode",
     "encode",
+    "strides_in_c_order",
     "values_in",
 ]
 
@@ -190,7 +191,7 @@ class Value:
                     f"{self.shape}"
                 )
             sizes = tuple(size for size in self.shape if isinstance(size, int))
-            if len(sizes) == len(self.shape) and strides == _strides_in_c_order(sizes):
+            if len(sizes) == len(self.shape) and strides == strides_in_c_order(sizes):
                 object.__setattr__(self, "strides", None)
         if self.device is not None or self.dtype is not None:
             device = "cpu" if self.device is None else self.device
@@ -277,7 +278,8 @@ def _sizes(where: str, name: str, sizes: Any, least: int) -> tuple[int | str, ..
     return tuple(sizes)
 
 
-def _strides_in_c_order(shape: tuple[int, ...]) -> tuple[int, ...]:
+def strides_in_c_order(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the strides of a dense tensor whose last dimension is contiguous."""
     results, stride = [], 1
     for size in reversed(shape):
         results.append(stride)
