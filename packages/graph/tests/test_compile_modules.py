@@ -75,6 +75,59 @@ MODULES: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
 }
 
 
+def masked_attention(mask: Any) -> Callable[[Any], Any]:
+    layer = nn.TransformerEncoderLayer(4, 2, 8, dropout=0.2, batch_first=True)
+    return lambda x: layer(x, src_mask=mask, is_causal=mask.dtype != pc.bool)
+
+
+def unpooled(x: Any) -> Any:
+    return nn.functional.max_unpool2d(*nn.functional.max_pool2d(x, 2, return_indices=True), 2)
+
+
+HIDDEN_ROW = pc.tensor([[False, True, True], [False, False, True], [True, True, True]])
+LABELS = pc.tensor([[2, 0, -1], [1, -1, 0]])
+
+# Modules and functions that check elements of their arguments.
+CHECKS: dict[str, tuple[Callable[[], Callable[..., Any]], Callable[[], Any]]] = {
+    "attention, float mask": (
+        lambda: masked_attention(nn.Transformer.generate_square_subsequent_mask(3)),
+        of((2, 3, 4)),
+    ),
+    "attention, a hidden row": (lambda: masked_attention(HIDDEN_ROW), of((2, 3, 4))),
+    "GaussianNLLLoss": (nn.GaussianNLLLoss, lambda: [*of((3, 4), (3, 4))(), pc.rand(3, 4)]),
+    "MultiMarginLoss": (nn.MultiMarginLoss, lambda: [*of((3, 4))(), *numbers(4, (3,))()]),
+    "MultiLabelMarginLoss": (nn.MultiLabelMarginLoss, lambda: [*of((2, 3))(), LABELS]),
+    "max_unpool2d": (lambda: unpooled, of((1, 2, 4, 4))),
+    "AdaptiveLogSoftmaxWithLoss": (
+        lambda: nn.AdaptiveLogSoftmaxWithLoss(4, 6, [2, 4], div_value=2.0),
+        lambda: [*of((3, 4))(), *numbers(6, (3,))()],
+    ),
+    "ctc_loss": (
+        lambda: lambda x, y: nn.functional.ctc_loss(x.log_softmax(2), y, (5, 5), (2, 3)),
+        lambda: [*of((5, 2, 4))(), 1 + numbers(3, (2, 3))()[0]],
+    ),
+    "one_hot": (lambda: lambda i: nn.functional.one_hot(i, 4) * 1.0, numbers(4, (3,))),
+}
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_checks_of_elements_are_recorded(name: str) -> None:
+    make, draw = CHECKS[name]
+    pc.manual_seed(0)
+    function = make()
+    compiled = compile(function, frozen=True)
+    for k in range(4):
+        seen = []
+        for each in (compiled, function):
+            pc.manual_seed(k)
+            inputs = draw()
+            results = [t for t in tree_leaves(each(*inputs)) if isinstance(t, pc.Tensor)]
+            if any(t.requires_grad for t in results):
+                sum((t * 1.5).sin().sum() for t in results).backward()
+            seen.append(bits([results, [t.grad for t in inputs], pc.rand(1)]))
+        assert seen[0] == seen[1]
+
+
 def after_a_call(function: Any, module: Any, draw: Callable[[], Any], k: int) -> Any:
     """Call a module and differentiate; return all that it leaves."""
     pc.manual_seed(k)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import plait_core as pc
 from plait_core import Tensor
 from plait_nn import functional as F
-from plait_nn._all_samples import all_samples
+from plait_nn._all_samples import all_samples, holds_for_all
 from plait_nn._containers import ModuleList, Sequential
 from plait_nn._linear import Linear, check_sizes
 from plait_nn._module import Module
@@ -131,14 +131,13 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             )
         samples = input if input.ndim == 2 else input.unsqueeze(0)
         targets = target if target.ndim else target.unsqueeze(0)
-        values = all_samples(targets)
-        if values.numel() and values.is_cpu:  # the host would wait for another device
-            low, high = int(values.min()), int(values.max())
-            if low < 0 or high >= self.n_classes:
-                raise RuntimeError(
-                    f"AdaptiveLogSoftmaxWithLoss: `target` must be in [0, {self.n_classes - 1}]; "
-                    f"got values from {low} to {high}"
-                )
+        fit = (targets >= 0) & (targets < self.n_classes)
+        if targets.is_cpu and not holds_for_all(fit):  # the host would wait for another device
+            values = all_samples(targets)
+            raise RuntimeError(
+                f"AdaptiveLogSoftmaxWithLoss: `target` must be in [0, {self.n_classes - 1}]; "
+                f"got values from {int(values.min())} to {int(values.max())}"
+            )
         return samples, targets
 
     def log_prob(self, input: Tensor) -> Tensor:

@@ -9,7 +9,6 @@ from plait_abi import ArgumentError
 from plait_abi.binding import unbound
 from plait_core import Tensor
 from plait_nn import _operators as operators
-from plait_nn._all_samples import all_samples
 from plait_nn.functional._package import F
 
 
@@ -109,24 +108,17 @@ def _with_dropout(
     scores = (query * factor) @ key.transpose(-2, -1)
     blind: Tensor | None = None  # rows without attended columns, whose softmax would be 0 / 0
     if attn_mask is not None:
-        if attn_mask.dtype == pc.bool:
+        is_bool = attn_mask.dtype == pc.bool
+        if not is_causal:
+            hides = ~attn_mask if is_bool else attn_mask.detach() == -math.inf
+            blind = hides.all(-1, True)
+            attn_mask = attn_mask | blind if is_bool else attn_mask.masked_fill(blind, 0)
+        if is_bool:
             scores = scores.masked_fill(~attn_mask, -math.inf)
-            hidden = ~attn_mask.any(-1, True)
         else:
             scores = scores + attn_mask.to(scores.dtype)
-            hidden = (attn_mask.detach() == -math.inf).all(-1, True)
-        # the host would wait for another device to know whether there is such a row
-        blind = (
-            hidden
-            if not is_causal and not (hidden.is_cpu and not all_samples(hidden).any())
-            else None
-        )
-    if blind is not None:
-        scores = scores.masked_fill(blind, 0)
-    weights = pc.softmax(scores, -1)
-    if blind is not None:
-        weights = weights.masked_fill(blind, 0)
-    return pc.dropout(weights, dropout_p, True) @ value
+    result = pc.dropout(pc.softmax(scores, -1), dropout_p, True) @ value
+    return result if blind is None else result.masked_fill(blind, 0)
 
 
 def _repeated(heads: Tensor, query: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ from typing import Any
 import plait_core as pc
 from plait_abi import ArgumentError
 from plait_core import Tensor
-from plait_nn._all_samples import all_samples
+from plait_nn._all_samples import all_samples, holds_for_all
 from plait_nn.functional._checks import require_floating
 from plait_nn.functional._loss import reduced
 
@@ -144,9 +144,9 @@ def _padded(targets: Tensor, lengths: _Lengths, blank: int, classes: int) -> Ten
     within = pc.arange(longest, device=device) < lengths.there.unsqueeze(1)
     labels = labels.masked_fill(~within, blank)
     if device.type == "cpu":  # elsewhere the device finds them, without a wait
-        values = all_samples(labels)
-        wrong = values[(values < 0) | (values >= classes)]
-        if wrong.shape[0]:
+        fit = (labels >= 0) & (labels < classes)
+        if not holds_for_all(fit):
+            wrong = all_samples(labels)[~all_samples(fit)]
             raise ArgumentError(
                 f"ctc_loss: `targets` must be in [0, {classes - 1}]; got {wrong[0].item()}"
             )

@@ -11,7 +11,7 @@ from plait_abi.arguments import passes_on
 from plait_abi.frames import warn
 from plait_core import Tensor
 from plait_nn import _operators as operators
-from plait_nn._all_samples import all_samples
+from plait_nn._all_samples import all_samples, holds_for_all
 from plait_nn.functional._checks import require_floating
 from plait_nn.functional._package import F
 
@@ -460,9 +460,7 @@ def gaussian_nll_loss(
         if var < 0:
             raise ArgumentError(f"gaussian_nll_loss: `var` must not be negative; got {var}")
         var = pc.full_like(input.detach(), var, dtype=pc.result_type(input, target))
-    elif var.is_cpu and bool(
-        all_samples(var.detach() < 0).any()
-    ):  # elsewhere the host would have to wait
+    elif var.is_cpu and not holds_for_all(~(var.detach() < 0)):  # elsewhere the host would wait
         raise ArgumentError("gaussian_nll_loss: `var` must not be negative; some elements are")
     shape, var_shape = tuple(input.shape), tuple(var.shape)
     if var_shape != shape:
@@ -599,14 +597,14 @@ def _rows(input: Tensor, target: Tensor, labels: bool, operator: str) -> tuple[T
         )
     classes = shape[-1] if shape else 1
     # a list of labels ends with a number below 0; elsewhere such numbers would count from the end
-    values = all_samples(target)
-    if values.numel() and values.is_cpu:  # the host would wait for another device
+    fits = (target < classes) if labels else (target >= 0) & (target < classes)
+    if target.is_cpu and not holds_for_all(fits):  # the host would wait for another device
+        values = all_samples(target)
         low, high = (0 if labels else int(values.min())), int(values.max())
-        if low < 0 or high >= classes:
-            raise OutOfRangeError(
-                f"{operator}: `target` must hold classes in [0, {classes}); "
-                f"got {low if low < 0 else high}. target out of range"
-            )
+        raise OutOfRangeError(
+            f"{operator}: `target` must hold classes in [0, {classes}); "
+            f"got {low if low < 0 else high}. target out of range"
+        )
     return input.reshape((-1, classes)), target.reshape((-1, classes) if labels else (-1,))
 
 

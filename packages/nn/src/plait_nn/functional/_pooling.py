@@ -14,7 +14,7 @@ from plait_abi.arguments import passes_on
 from plait_abi.binding import unbound
 from plait_core import Tensor
 from plait_nn import _operators as operators
-from plait_nn._all_samples import all_samples
+from plait_nn._all_samples import holds_for_all
 from plait_nn.functional._checks import Sizes, require_floating, reserve, sizes_of
 from plait_nn.functional._package import F
 
@@ -642,9 +642,8 @@ def _unpool(
     lead = tuple(input.shape[:-dims])
     total = math.prod(size)
     flat = indices.reshape((*lead, math.prod(spatial)))
-    values = all_samples(indices)
-    readable = values.numel() and values.is_cpu  # the host would wait for another device
-    if readable and not 0 <= int(values.min()) <= int(values.max()) < total:
+    # the host would wait for another device
+    if indices.is_cpu and not holds_for_all((indices >= 0) & (indices < total)):
         raise ArgumentError(
             f"{operator}: `indices` must be in [0, {total - 1}] for size {tuple(size)}"
         )
