@@ -363,3 +363,37 @@ def test_layouts_of_arguments_with_free_sizes() -> None:
         assert pc.equal(file(other), other * 2)
     with pytest.raises(RuntimeError, match=r"shape \(4, 5\) has the strides \(10, 2\), with gaps"):
         export(lambda x: x * 2, (pc.randn(4, 10)[:, ::2],), dynamic={0: {0: "n"}})
+
+
+def test_an_example_of_the_largest_size() -> None:
+    """There a slice of a table is the table itself, and no call."""
+    table = pc.randn(6, 2)
+    x = pc.randn(6, 2)
+
+    def function(x: Any) -> Any:
+        return x + table[: x.shape[0]]
+
+    run = export(function, (x,), dynamic={"x": {0: Dim("n", max=6)}})
+    for n in (1, 2, 5, 6):
+        assert_same(run(x[:n]), function(x[:n]))
+    with pytest.raises(ValueError, match="to 6"):
+        run(pc.ones(7, 2))
+    with pytest.raises(RuntimeError, match=r"write Dim\('n', max=\.\.\.\)"):
+        export(function, (x,), dynamic={"x": {0: "n"}})
+
+
+def test_plait_run_takes_several_sizes_from_arrays(
+    plait_run: Path, libraries: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "model.safetensors"
+    dynamic = [{0: "a", 1: "b"}, {0: "b", 1: "c"}]
+    export(lambda x, y: x @ y, (pc.ones(3, 4), pc.ones(4, 5)), path, dynamic=dynamic)
+    x, y = pc.randn(6, 2), pc.randn(2, 7)
+    for name, tensor in (("x", x), ("y", y)):
+        np.save(tmp_path / f"{name}.npy", tensor.numpy())
+    words: list[object] = [plait_run, "--libraries", libraries, path, tmp_path / "x.npy"]
+    result = tmp_path / "z.npy"
+    subprocess.run([*words, tmp_path / "y.npy", "-o", result], check=True)
+    np.testing.assert_array_equal(np.load(result), load(path)(x, y).numpy())
+    done = subprocess.run([*words, tmp_path / "x.npy"], capture_output=True, text=True)
+    assert done.returncode == 1 and "x.npy is float32[6, 2]; x is float32[6, 6]" in done.stderr

@@ -173,8 +173,27 @@ void describe(const Run &run) {
               static_cast<unsigned long long>(plait_run_memory(run.get())));
 }
 
-void set(const Run &run, int kind, uint32_t i, const std::string &path) {
-  const Array array = read_npy(path);
+// Sets the free sizes that are dimensions of an input to those of an array, as far as it is
+// possible. Other numbers, which are not tried, have names with a point: those of optimizers and
+// the seed.
+void fit_sizes(const Run &run, uint32_t input, const std::vector<int64_t> &shape) {
+  const auto fits = [&](size_t dim) {
+    const std::vector<int64_t> own = shape_of(run.at(PLAIT_RUN_INPUT, input));
+    return own.size() != shape.size() || own[dim] == shape[dim];
+  };
+  for (size_t dim = 0; dim < shape.size(); dim++)
+    for (uint32_t i = 0; i < run.count(PLAIT_RUN_NUMBER) && !fits(dim); i++) {
+      const plait_run_tensor number = run.at(PLAIT_RUN_NUMBER, i);
+      if (std::strchr(number.name, '.')) continue;
+      const double before = *static_cast<const double *>(number.data), size = double(shape[dim]);
+      const auto try_value = [&](double value) {
+        return plait_run_set(run.get(), PLAIT_RUN_NUMBER, i, &value, sizeof value, 0) >= 0;
+      };
+      if (try_value(size) && !fits(dim)) try_value(before);
+    }
+}
+
+void set(const Run &run, int kind, uint32_t i, const std::string &path, const Array &array) {
   const plait_run_tensor t = run.at(kind, i);
   const std::string expected = std::string(t.name) + " is " + type_text(t);
   const auto refuse = [&](const std::string &reason) {
@@ -188,6 +207,24 @@ void set(const Run &run, int kind, uint32_t i, const std::string &path) {
   if (!fits && code < 0) refuse(std::string(" (") + plait_run_error(run.get()) + ")");
   run.check(code);
   if (array.shape != shape_of(run.at(kind, i))) refuse("");
+}
+
+void set_inputs(const Run &run, const std::vector<std::string> &words) {
+  struct Given {
+    uint32_t input;
+    std::string path;
+    Array array;
+  };
+  std::vector<Given> given;
+  uint32_t next = 0;
+  for (const std::string &each : words) {
+    const auto [name, path] = split(each);
+    const uint32_t i = name.empty() ? next++ : run.find(PLAIT_RUN_INPUT, "input", name);
+    given.push_back({i, path, read_npy(path)});
+  }
+  for (const Given &each : given)  // all before the first is set, as another size unsets inputs
+    if (each.input < run.count(PLAIT_RUN_INPUT)) fit_sizes(run, each.input, each.array.shape);
+  for (const Given &each : given) set(run, PLAIT_RUN_INPUT, each.input, each.path, each.array);
 }
 
 // The elements in C order.
@@ -270,17 +307,12 @@ void work(const Options &o) {
   }
   for (const std::string &each : o.weights) {
     const auto [name, path] = split(each);
-    set(run, PLAIT_RUN_WEIGHT, run.find(PLAIT_RUN_WEIGHT, "weight", name), path);
+    set(run, PLAIT_RUN_WEIGHT, run.find(PLAIT_RUN_WEIGHT, "weight", name), path, read_npy(path));
   }
   if (o.inputs.empty() && run.count(PLAIT_RUN_INPUT)) {
     if (o.save.empty() && o.outputs.empty()) return describe(run);
   } else {
-    uint32_t next = 0;
-    for (const std::string &each : o.inputs) {
-      const auto [name, path] = split(each);
-      const uint32_t i = name.empty() ? next++ : run.find(PLAIT_RUN_INPUT, "input", name);
-      set(run, PLAIT_RUN_INPUT, i, path);
-    }
+    set_inputs(run, o.inputs);
     execute(run, o);
     for (uint32_t i = 0; i < run.count(PLAIT_RUN_OUTPUT); i++) {
       const plait_run_tensor t = run.at(PLAIT_RUN_OUTPUT, i);

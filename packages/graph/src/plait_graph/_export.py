@@ -21,7 +21,7 @@ from plait_graph._capture import Argument, Given, Json, Name, Recording, record,
 from plait_graph._compilers import new_program
 from plait_graph._computation_graph import Graph
 from plait_graph._differences import Recordings
-from plait_graph._export_sizes import FreeRecording, record_at_sizes
+from plait_graph._export_sizes import FreeRecording, below_largest, record_at_sizes
 from plait_graph._memory import Memory
 from plait_graph._optimizers import OptimizerNumbers
 from plait_graph._parts import names_defined
@@ -101,7 +101,16 @@ def export(
     if dynamic:
         written = set(_graph.Program(json.dumps(graph)).written)
         base = recording, [name for name, known in weights.items() if known in written]
-        free = record_at_sizes(function, args, named, training, dynamic, base)
+        try:
+            free = record_at_sizes(function, args, named, training, dynamic, base)
+        except RuntimeError:
+            # at its largest value a size may take a way of its own, such as a slice of everything
+            smaller = below_largest(function, args, named, training, dynamic)
+            if smaller is None:
+                raise
+            return export(
+                function, smaller[0], path, kwargs=smaller[1], training=training, dynamic=dynamic
+            )
         graph_of = functools.partial(_graph_of, recording, numbers, inputs, outputs, weights)
         graph = graph_of(verify(free, graph_of, weights))
     used = [entry["name"] for entry in graph["weights"]]

@@ -13,7 +13,7 @@ from plait_graph._size_expressions import Relation
 from plait_graph._templates import NoTemplate, Sample, Template, mismatch, spans
 from plait_graph._values import SizeRange
 
-__all__ = ["FreeRecording", "moved_sizes", "record_at_sizes"]
+__all__ = ["FreeRecording", "below_largest", "moved_sizes", "record_at_sizes"]
 
 _STEPS = (1, -1, 2, -2, 3, 4, -4, 8, -8, 16, 32)  # from a size to the next that the function has
 # of all sizes at once: in these steps, and to these parts of the sizes
@@ -98,6 +98,26 @@ def record_at_sizes(
     return FreeRecording(template, ranges, calls, steps, base, template.operator_guards)
 
 
+def below_largest(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    training: bool,
+    dynamic: Any,
+) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+    """Return arguments whose free sizes are smaller by one where they are the largest of their
+    ranges; None if none is.
+    """
+    calls = ResizedCalls(function, args, kwargs, training, dynamic)
+    sizes = {
+        name: size - 1 if size == calls.dims[name].max and size > 2 else size
+        for name, size in calls.base.items()
+    }
+    if sizes == calls.base or not calls.is_in_range(sizes):
+        return None
+    return calls.arguments(sizes)
+
+
 def moved_sizes(
     base: Mapping[str, int], steps: Mapping[str, int], factors: Sequence[int | float]
 ) -> dict[str, int]:
@@ -144,5 +164,6 @@ def _add_step(calls: ResizedCalls, samples: list[Sample], name: str) -> int:
         raise RuntimeError(f"export: the range of the size {name} has no other value")
     raise RuntimeError(
         f"export: the size {name} cannot be free: at {first[0]} in the place of "
-        f"{calls.base[name]} the calls are others: {first[1]}"
+        f"{calls.base[name]} the calls are others: {first[1]}; if {name} has a largest value, "
+        f"write Dim({name!r}, max=...)"
     )
