@@ -135,7 +135,8 @@ TEXTS: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (
         lambda: operator("cross_entropy")(pc.ones(2, 3), pc.tensor([0, 3])),
         IndexError,
-        "cross_entropy: `target` must hold classes in [0, 3); got 3 at row 1. Target 3 is out of bounds",
+        "cross_entropy: `target` must hold classes in [0, 3); got 3 at row 1. "
+        "Target 3 is out of bounds",
     ),
     # ---- dtypes
     (
