@@ -219,3 +219,21 @@ def test_refusals(torch: Any, model: Any, tmp_path: pathlib.Path) -> None:
     run.save(path)
     with pytest.raises(ValueError, match="there is no such argument"):
         load(path)
+
+
+def test_results_that_are_no_tensors(torch: Any, tmp_path: pathlib.Path) -> None:
+    class Model(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def forward(self, x: Any) -> Any:
+            return {"n": None, "y": x * 2, "rest": (3, x.sum(), "text", x.shape[0], True)}
+
+    x, path = torch.randn(2, 3), tmp_path / "model.safetensors"
+    program = torch.export.export(Model(), (x,))
+    torch.export.save(program, path)
+    for each in (program, torch.export.load(path)):
+        result = each.module()(x)
+        three, total, text, rows, true = result["rest"]
+        assert list(result) == ["n", "y", "rest"] and result["n"] is None
+        assert torch.equal(result["y"], x * 2) and torch.equal(total, x.sum())
+        assert (three, text, rows, true) == (3, "text", 2, True)
+    with pytest.raises(RuntimeError, match="cannot be free"):
+        torch.export.export(Model(), (x,), dynamic_shapes={"x": {0: torch.export.Dim("n")}})

@@ -10,7 +10,7 @@ import json
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
@@ -194,10 +194,13 @@ class _Interface:
     outputs: TreeSpec
     others: list[tuple[int, Any]]  # leaves of the arguments that are no tensors, with their places
     kinds: dict[str, str]  # "parameter" or "buffer" by the module's name
+    constants: list[tuple[int, Any]] = field(default_factory=list)  # as `others`, of the results
 
     def to_json(self) -> str:
         specs = {key: treespec_dumps(getattr(self, key)) for key in ("inputs", "outputs")}
-        return json.dumps({**specs, "others": self.others, "kinds": self.kinds})
+        return json.dumps(
+            {**specs, "others": self.others, "kinds": self.kinds, "constants": self.constants}
+        )
 
     @classmethod
     def from_json(cls, text: str) -> _Interface:
@@ -205,9 +208,12 @@ class _Interface:
         inputs, outputs = (treespec_loads(form[key]) for key in ("inputs", "outputs"))
         others = [(int(place), value) for place, value in form["others"]]
         kinds = {str(name): str(kind) for name, kind in form["kinds"].items()}
+        constants = [(int(place), value) for place, value in form.get("constants", [])]
         if any(not 0 <= place < inputs.num_leaves for place, _ in others):
             raise ValueError("there is no such argument")
-        return cls(inputs, outputs, others, kinds)
+        if any(not 0 <= place < outputs.num_leaves for place, _ in constants):
+            raise ValueError("there is no such result")
+        return cls(inputs, outputs, others, kinds, constants)
 
     @classmethod
     def of_tensors(cls, n_inputs: int, n_outputs: int) -> _Interface:
@@ -215,6 +221,13 @@ class _Interface:
         result: Any = 0 if n_outputs == 1 else (0,) * n_outputs
         inputs = tree_structure(((0,) * n_inputs, {}))
         return cls(inputs, tree_structure(result), [], {})
+
+    def result(self, tensors: Sequence[Any]) -> Any:
+        """Return the result of a call, whose tensors are given."""
+        leaves = list(tensors)
+        for place, value in sorted(self.constants, key=lambda constant: constant[0]):
+            leaves.insert(place, value)
+        return tree_unflatten(leaves, self.outputs)
 
     def tensors(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
         """Return the tensors of a call; the rest must be that of the example."""
@@ -290,7 +303,7 @@ class ExportedProgram:
                 for value, tensor in zip(self.graph.inputs, tensors, strict=True):
                     _check_input(value, tensor)
             results = run_graph(self.graph, tensors, {**self.constants, **weights})
-        return tree_unflatten(results, self._interface.outputs)
+        return self._interface.result(results)
 
     def run_decompositions(self, decomp_table: Any = None) -> ExportedProgram:
         """Return the program: its operators are those that kernels compute."""
@@ -413,7 +426,7 @@ def export(
     Args:
         mod: the module, whose parameters and buffers the program shares.
         args, kwargs: the arguments of an example call. Numbers, strings and None are parts of the
-            graph.
+            graph, as they are among the results.
         dynamic_shapes: which sizes stay free; by name of the argument, or as the arguments are.
         strict, preserve_module_call_signature, options: have no effect.
 
@@ -443,8 +456,19 @@ def export(
             "the graph has two inputs"
         )
     graphs = _graphs()
-    results: list[TreeSpec] = []
-    handle = mod.register_forward_hook(lambda *call: results.append(tree_structure(call[2])))
+    results: list[tuple[TreeSpec, list[tuple[int, Any]]]] = []
+
+    def tensors_of(module: Any, given: Any, result: Any) -> list[Any]:
+        leaves, structure = tree_flatten(result)
+        constants = [
+            (place, int(leaf) if type(leaf) is not bool and isinstance(leaf, int) else leaf)
+            for place, leaf in enumerate(leaves)
+            if not isinstance(leaf, plait.Tensor)
+        ]
+        results.append((structure, constants))
+        return [leaf for leaf in leaves if isinstance(leaf, plait.Tensor)]
+
+    handle = mod.register_forward_hook(tensors_of)
     exporting.now = True
     try:
         run = graphs.export(mod, args, kwargs=named, **free_sizes(graphs, dynamic_shapes))
@@ -457,7 +481,8 @@ def export(
         (place, leaf) for place, leaf in enumerate(leaves) if not isinstance(leaf, plait.Tensor)
     ]
     read = {name: kind for name, kind in kinds.items() if name in run.weights}
-    interface = _Interface(structure, results[-1], others, read)
+    outputs, constants = results[0]
+    interface = _Interface(structure, outputs, others, read, constants)
     return ExportedProgram(run, interface, (args, named))
 
 
