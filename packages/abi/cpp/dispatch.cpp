@@ -55,6 +55,18 @@ bool comes_along(const plait_call *c, const plait_tensor *t, const plait_value *
          t->dl.device.device_type == kDLCPU && !is_written(c, at);
 }
 
+// Operators whose result has the shape of the tensor alone read none of its elements; all others
+// need their tensors where the call runs.
+plait_status check_given_device(const plait_call *c, const plait_tensor *first,
+                                const plait_value *at, DLDevice device) {
+  const bool reads = c->op->args[at - c->in].kind == PLAIT_KIND_OPERAND;
+  if (!reads || same(first->dl.device, device) || goes_everywhere(c, first, at) ||
+      device.device_type == PLAIT_META)
+    return PLAIT_OK;
+  return fail(c, PLAIT_VALUE_ERROR, "`%s` must be on %s, where the call runs; it is on %s",
+              arg_name(c, at), device_text(device).c_str(), device_text(first->dl.device).c_str());
+}
+
 // PLAIT_DECLINE: some tensors have to be copied to the device before (`call_with_copies`).
 plait_status choose_device(plait_call *c, uint64_t *layers) {
   const plait_tensor *first = nullptr;
@@ -101,7 +113,10 @@ plait_status choose_device(plait_call *c, uint64_t *layers) {
   c->device = first ? first->dl.device : c->thread->device;
   bool chosen = first;
   for (uint32_t i = 0; i < c->n_in; i++)
-    if (c->in[i].tag == PLAIT_DEVICE) c->device = c->in[i].u.device, chosen = true;
+    if (c->in[i].tag == PLAIT_DEVICE) {
+      c->device = c->in[i].u.device, chosen = true;
+      if (first && (s = check_given_device(c, first, first_at, c->device)) < 0) return s;
+    }
   *layers = mask;
   if (c->form == PLAIT_OUT)
     if (s = choose_device_of_out(c, chosen); s < 0) return s;

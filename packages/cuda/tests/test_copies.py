@@ -10,6 +10,7 @@ import pytest
 from on_both import assert_same, check, numbers
 
 import plait_core as pc
+from plait_abi import operator
 
 REAL = ["bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64"]
 REAL += ["float16", "bfloat16", "float32", "float64"]
@@ -144,3 +145,14 @@ def test_complex_views_that_are_not_aligned(dtype: str) -> None:
         return [*read, z.clone()]
 
     check(calls, x, other)
+
+
+def test_a_sequence_is_made_where_its_ends_are() -> None:
+    ends = [pc.tensor(x, device="cuda") for x in (0.0, 4.0)]
+    for make in (operator("linspace.tensors"), operator("logspace.tensors")):
+        with pytest.raises(ValueError, match="`start` must be on cpu, where the call runs; it is"):
+            make(*ends, 5, device="cpu")
+        on_cpu = [end.cpu() for end in ends]
+        assert make(*on_cpu, 5, device="cuda").device.type == "cuda"
+        assert make(*ends, 5, device="meta").device.type == "meta"
+    assert pc.linspace(*ends, 5, device="cpu").tolist() == [0, 1, 2, 3, 4]  # it reads the ends
