@@ -225,6 +225,6 @@ class SymbolicSize:
         return getattr(self._fix(), name)
 
 
-def plain_sizes(sizes: Iterable[int]) -> list[int]:
+def plain_sizes(sizes: Iterable[Any]) -> list[int]:
     """Return sizes as ints, for a description of what is recorded: nothing depends on them."""
     return [size._value if type(size) is SymbolicSize else size for size in sizes]

@@ -597,8 +597,8 @@ def _rows(input: Tensor, target: Tensor, labels: bool, operator: str) -> tuple[T
         )
     classes = shape[-1] if shape else 1
     # a list of labels ends with a number below 0; elsewhere such numbers would count from the end
-    fits = (target < classes) if labels else (target >= 0) & (target < classes)
-    if target.is_cpu and not holds_for_all(fits):  # the host would wait for another device
+    inside = (target < classes) if labels else (target >= 0) & (target < classes)
+    if target.is_cpu and not holds_for_all(inside):  # the host would wait for another device
         values = all_samples(target)
         low, high = (0 if labels else int(values.min())), int(values.max())
         raise OutOfRangeError(
