@@ -56,6 +56,7 @@ BY_HAND = {
     "quickstart": "is for newcomers; `tests` runs its program",
     "bench": "measures",
     "table1": "measures",
+    "gpu-set": "collects files for one machine with a GPU",
     "library-tests": "needs a checkout of the library that is meant",
 }
 """The sessions that neither .ci/run nor this file runs, and why."""

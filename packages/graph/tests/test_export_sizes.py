@@ -147,6 +147,7 @@ def test_the_command(plait_run: Path, tmp_path: Path, libraries: str) -> None:
     export(lambda x, y: x * 2 + y, (pc.ones(4, 3), pc.ones(1, 3)), path, dynamic=dynamic)
     np.save(tmp_path / "x.npy", np.ones((2, 5), np.float32))
     np.save(tmp_path / "y.npy", np.ones((1, 5), np.float32))
+    np.save(tmp_path / "wide.npy", np.ones((1, 6), np.float32))
     np.save(tmp_path / "long.npy", np.ones((1, 3, 1), np.float32))
 
     def run(*more: str) -> tuple[str, str]:
@@ -157,7 +158,8 @@ def test_the_command(plait_run: Path, tmp_path: Path, libraries: str) -> None:
     assert "input x: float32[4, 3]" in run()[0] and "number n: 4" in run()[0]
     output, error = run("x.npy", "y.npy", "--number", "n=2", "--number", "m=5")
     assert "output: float32[2, 5] = 3 3" in output, error
-    assert "is float32[2, 5]; x is float32[4, 3]" in run("x.npy", "y.npy")[1]
+    assert "output: float32[2, 5] = 3 3" in run("x.npy", "y.npy")[0]
+    assert "is float32[2, 5]; x is float32[2, 6]" in run("x.npy", "wide.npy")[1]
     assert "the graph is for 1 to 9" in run("--number", "n=10")[1]
     assert "long.npy is float32[1, 3, 1]; y is" in run("y=long.npy")[1]
     export(lambda x: x + 1, (pc.ones(4, 5),), path, dynamic=[{0: "n"}])
