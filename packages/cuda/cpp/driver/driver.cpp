@@ -115,3 +115,9 @@ plait_status fail(plait_thread *thread, Result result, const char *what) {
 }
 
 }  // namespace plait::cuda::driver
+
+// Tells NVIDIA's tools to begin or to end; the driver's result. Only after a device was used.
+extern "C" __attribute__((visibility("default"))) int plait_cuda_profiler(int on) {
+  using namespace plait::cuda::driver;
+  return int(on ? api.profiler_start() : api.profiler_stop());
+}

@@ -80,3 +80,6 @@ PLAIT_CUDA_FUNCTION(graph_instantiate, "cuGraphInstantiateWithFlags",
 PLAIT_CUDA_FUNCTION(graph_launch, "cuGraphLaunch", (GraphExec, Stream))
 PLAIT_CUDA_FUNCTION(graph_exec_destroy, "cuGraphExecDestroy", (GraphExec))
 PLAIT_CUDA_FUNCTION(graph_destroy, "cuGraphDestroy", (Graph))
+
+PLAIT_CUDA_FUNCTION(profiler_start, "cuProfilerStart", ())
+PLAIT_CUDA_FUNCTION(profiler_stop, "cuProfilerStop", ())

@@ -81,12 +81,10 @@ Result enable_peer(Context peer, unsigned flags) {
   return kInvalidContext;
 }
 
-}  // namespace plait::cuda::driver
-
-// The driver's functions that plait_cuda calls by their names, for NVIDIA's tools.
-#define PLAIT_EXPORT extern "C" __attribute__((visibility("default")))
-PLAIT_EXPORT plait::cuda::driver::Result cuProfilerStart() {
-  plait::cuda::driver::count(plait::cuda::driver::kProfiles);
-  return plait::cuda::driver::kSuccess;
+Result profiler_start() {
+  count(kProfiles);
+  return kSuccess;
 }
-PLAIT_EXPORT plait::cuda::driver::Result cuProfilerStop() { return plait::cuda::driver::kSuccess; }
+Result profiler_stop() { return kSuccess; }
+
+}  // namespace plait::cuda::driver

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import ctypes
 
+import plait_abi
+from plait_abi import binding
+
 __all__ = ["profiler"]
+
+_library = ctypes.CDLL(str(plait_abi.paths("plait_cuda")["libplait_cuda.so"]))
 
 
 def profiler(on: bool) -> None:
@@ -16,7 +21,7 @@ def profiler(on: bool) -> None:
         on: begin, or end.
 
     Raises:
-        RuntimeError: if the driver refuses.
+        RuntimeError: if there is no GPU, or the driver refuses.
 
     Example:
         >>> import plait_core as pc
@@ -26,8 +31,8 @@ def profiler(on: bool) -> None:
         ...     plait_cuda.profiler(True)
         ...     plait_cuda.profiler(False)
     """
-    # the driver, or the emulation, is open: this finds it by its name
-    library = ctypes.CDLL("libcuda.so.1")
-    status = library.cuProfilerStart() if on else library.cuProfilerStop()
+    if not binding.device_count("cuda"):  # it starts the driver
+        raise RuntimeError("profiler: there is no GPU")
+    status = _library.plait_cuda_profiler(int(on))
     if status:
         raise RuntimeError(f"profiler: error {status} of the driver")
