@@ -131,6 +131,9 @@ def test_groups_name_files_without_the_folders_of_a_machine() -> None:
     text = "KeyError: in <module 'torch' (/of/one/machine/torch/__init__.py)> [package/file.py:3]"
     result = run.groups({"test": run.Outcome("failed", text)})[0]["error"]
     assert result == "KeyError: in <module 'torch' (__init__.py)> [package/file.py:3]"
+    text = "CalledProcessError: Command '['/of/one/machine/bin/python', 'a.py']' failed [file.py:3]"
+    result = run.groups({"test": run.Outcome("failed", text)})[0]["error"]
+    assert result == "CalledProcessError: Command '['python', 'a.py']' failed [file.py:3]"
 
 
 def test_a_test_is_found_by_its_place_where_its_id_differs(tmp_path: pathlib.Path) -> None:

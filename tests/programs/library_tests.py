@@ -386,7 +386,8 @@ def groups(results: dict[str, Outcome]) -> list[dict[str, Any]]:
         if outcome.result == "passed":
             continue
         text = outcome.error if outcome.result == "failed" else f"{outcome.result}: {outcome.error}"
-        text = re.sub(r"(?<![\w/.])/[^\s()'\"]*/(?=[^\s()'\"/]+\.py\b)", "", text)  # folders
+        # of files and of the interpreter, no folders
+        text = re.sub(r"(?<![\w/.])/[^\s()'\"]*/(?=[^\s()'\"/]+\.py\b|python\b)", "", text)
         error = re.sub(r" \[[^\]]*\]$", "", text)
         key = re.sub(r"0x[0-9a-f]+|\d+(\.\d+)?(e[-+]?\d+)?", "#", error)[:120]
         group = entries.setdefault(key, {"error": text[:400], "count": 0, "tests": []})
