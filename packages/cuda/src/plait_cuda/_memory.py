@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import ctypes
 
-import plait_abi
+from plait_cuda._library import library
 
-_library = ctypes.CDLL(str(plait_abi.paths("plait_cuda")["libplait_cuda.so"]))
-_library.plait_cuda_memory_limit.restype = ctypes.c_uint64
+library.plait_cuda_memory_limit.restype = ctypes.c_uint64
 _NONE = (1 << 64) - 1
 
 
@@ -32,7 +31,7 @@ def limit_memory(nbytes: int | None, device: int = 0) -> None:
     if nbytes is not None and nbytes < 0:
         raise ValueError(f"limit_memory: `nbytes` must not be negative, got {nbytes}")
     limit = _NONE if nbytes is None else min(nbytes, _NONE)
-    if _library.plait_cuda_limit_memory(device, ctypes.c_uint64(limit)) < 0:
+    if library.plait_cuda_limit_memory(device, ctypes.c_uint64(limit)) < 0:
         raise ValueError(f"limit_memory: there is no device {device}")
 
 
@@ -47,5 +46,5 @@ def memory_limit(device: int = 0) -> int | None:
         >>> plait_cuda.memory_limit() is None
         True
     """
-    number = int(_library.plait_cuda_memory_limit(device))
+    number = int(library.plait_cuda_memory_limit(device))
     return None if number == _NONE else number

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ctypes
-
-import plait_abi
+from plait_cuda._library import library
 
 
 def nccl_version() -> tuple[int, int, int] | None:
@@ -20,6 +18,5 @@ def nccl_version() -> tuple[int, int, int] | None:
         >>> version is None or version >= (2, 13, 0)
         True
     """
-    library = ctypes.CDLL(str(plait_abi.paths("plait_cuda")["libplait_cuda.so"]))
     number = int(library.plait_cuda_nccl_version())
     return (number // 10000, number // 100 % 100, number % 100) if number else None

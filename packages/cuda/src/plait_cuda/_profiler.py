@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import ctypes
-
-import plait_abi
 from plait_abi import binding
+from plait_cuda._library import library
 
 __all__ = ["profiler"]
-
-_library = ctypes.CDLL(str(plait_abi.paths("plait_cuda")["libplait_cuda.so"]))
 
 
 def profiler(on: bool) -> None:
@@ -33,6 +29,6 @@ def profiler(on: bool) -> None:
     """
     if not binding.device_count("cuda"):  # it starts the driver
         raise RuntimeError("profiler: there is no GPU")
-    status = _library.plait_cuda_profiler(int(on))
+    status = library.plait_cuda_profiler(int(on))
     if status:
         raise RuntimeError(f"profiler: error {status} of the driver")

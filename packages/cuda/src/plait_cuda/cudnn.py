@@ -14,12 +14,11 @@ from __future__ import annotations
 
 import ctypes
 
-import plait_abi
+from plait_cuda._library import library
 
 __all__ = ["is_available", "is_enabled", "set_enabled", "version"]
 
-_library = ctypes.CDLL(plait_abi.paths("plait_cuda")["libplait_cuda.so"])
-_library.plait_cuda_cudnn_version.restype = ctypes.c_int64
+library.plait_cuda_cudnn_version.restype = ctypes.c_int64
 
 
 def version() -> int | None:
@@ -30,7 +29,7 @@ def version() -> int | None:
         >>> (cudnn.version() or 90000) >= 90000
         True
     """
-    number: int = _library.plait_cuda_cudnn_version()
+    number: int = library.plait_cuda_cudnn_version()
     return number or None
 
 
@@ -55,7 +54,7 @@ def set_enabled(mode: bool) -> None:
         False
         >>> cudnn.set_enabled(True)
     """
-    _library.plait_cuda_enable_cudnn(bool(mode))
+    library.plait_cuda_enable_cudnn(bool(mode))
 
 
 def is_enabled() -> bool:
@@ -66,4 +65,4 @@ def is_enabled() -> bool:
         >>> cudnn.is_enabled()
         True
     """
-    return bool(_library.plait_cuda_cudnn_enabled())
+    return bool(library.plait_cuda_cudnn_enabled())
