@@ -150,7 +150,8 @@ def load(value):
     """Pack and unpack a value as a dataset's, in this process."""
     job = _job.Job(value, None, None, False, True, 1, False, True, None)
     segment = _job.Segment(job)
-    return _job.load(segment.descriptor, segment.table_at, segment.entries).dataset
+    with segment.file as file:
+        return _job.load(file.fileno(), segment.table_at, segment.entries).dataset
 
 
 def test_large_parts_are_views_of_one_mapping():

@@ -74,8 +74,11 @@ def _start(library: Any) -> None:
 
 def _children() -> set[int]:
     """Return the processes that this one has started."""
-    texts = (path.read_text() for path in pathlib.Path("/proc/self/task").glob("*/children"))
-    return {int(pid) for text in texts for pid in text.split()}
+    found: set[int] = set()
+    for path in pathlib.Path("/proc/self/task").glob("*/children"):
+        with contextlib.suppress(OSError):  # the thread has ended
+            found.update(map(int, path.read_text().split()))
+    return found
 
 
 @pytest.fixture(scope="session", name="world")

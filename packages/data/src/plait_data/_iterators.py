@@ -202,8 +202,17 @@ class WorkerIterator(Iterator[Any]):
         pool.begin(self._number, epoch.seed, skips, convert() is not None)
         self._top_up()
 
-    @waiting
     def __next__(self) -> Any:
+        try:
+            return self._next()
+        except Exception:  # of a sample, or of the end of the iteration
+            raise
+        except BaseException as error:  # Ctrl-C may have lost a batch, so no other one may follow
+            self._end(error)
+            raise
+
+    @waiting
+    def _next(self) -> Any:
         if os.getpid() != self._process:  # which has neither its workers nor its threads
             raise RuntimeError(
                 "DataLoader: this iterator belongs to the process that made it; a forked child "
@@ -220,13 +229,7 @@ class WorkerIterator(Iterator[Any]):
             raise RuntimeError(
                 "DataLoader: the workers of this iteration were ended; begin a new one"
             )
-        try:
-            return self._following()
-        except Exception:  # of a sample, or of the end of the iteration
-            raise
-        except BaseException as error:  # Ctrl-C may have lost a batch, so no other one may follow
-            self._end(error)
-            raise
+        return self._following()
 
     def _following(self) -> Any:
         while True:

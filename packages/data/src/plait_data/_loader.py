@@ -378,21 +378,26 @@ class DataLoader(Shown, Generic[T_co]):
         if self._pool is not None and self._pool.size == 0:
             self._pool = None  # the pool failed
         pool = self._pool
-        if pool is None:
-            pool = open_pool(self, epoch.seed)
-            if self.persistent_workers:
-                self._pool = pool
-                weakref.finalize(self, pool.close)
-        return WorkerIterator(
-            pool,
-            epoch,
-            order,
-            prefetch=self.prefetch_factor or 2,
-            in_order=self.in_order,
-            timeout=self.timeout,
-            convert=partial(_converter, self._convert),  # not a reference to the loader
-            keep=self.persistent_workers,
-        )
+        try:
+            if pool is None:
+                pool = open_pool(self, epoch.seed)
+                if self.persistent_workers:
+                    self._pool = pool
+                    weakref.finalize(self, pool.close)
+            return WorkerIterator(
+                pool,
+                epoch,
+                order,
+                prefetch=self.prefetch_factor or 2,
+                in_order=self.in_order,
+                timeout=self.timeout,
+                convert=partial(_converter, self._convert),  # not a reference to the loader
+                keep=self.persistent_workers,
+            )
+        except BaseException:  # of the sampler, or Ctrl-C, whose traceback would keep the workers
+            if pool is not None:
+                pool.close(0)
+            raise
 
     def state_dict(self) -> dict[str, Any]:
         """The state of the loader after the batches that its latest iterator has yielded.

@@ -16,6 +16,7 @@ import numpy as np
 from plait_data._workers._arena import map_file
 from plait_data._workers._codec import as_array, rebuild
 from plait_data._workers._containers import LEAST, shared
+from plait_data._workers._held import held
 from plait_data._workers._task import Job
 
 LEAST_SHARED = 4096  # smallest size in bytes of a buffer in the segment
@@ -116,7 +117,7 @@ class Segment:
     """A job in shared memory.
 
     Attributes:
-        descriptor: of the memfd, to be sent to the workers and closed.
+        file: the memfd; its descriptor is to be sent to the workers, then it is to be closed.
         mapping: keeps the pages shared, also with one worker.
         table: (start, size) of the pickle and of each buffer, as bytes of int64.
     """
@@ -132,18 +133,19 @@ class Segment:
         self.table_at = end
         self.entries = len(sizes)
         total = end + table.nbytes
-        self.descriptor = os.memfd_create("plait-data-job", os.MFD_CLOEXEC)
+        with held():
+            self.file = io.FileIO(os.memfd_create("plait-data-job", os.MFD_CLOEXEC))
         try:
-            self.mapping = _filled(self.descriptor, total)
+            self.mapping = _filled(self.file.fileno(), total)
+            target = np.frombuffer(self.mapping, np.uint8)
+            parts = [content, *buffers, table.tobytes()]
+            for start, part in zip([*starts, end], parts, strict=True):
+                if len(part):
+                    source = np.frombuffer(part, np.uint8)
+                    target[start : start + source.size] = source
         except BaseException:
-            os.close(self.descriptor)
+            self.file.close()
             raise
-        target = np.frombuffer(self.mapping, np.uint8)
-        parts = [content, *buffers, table.tobytes()]
-        for start, part in zip([*starts, end], parts, strict=True):
-            if len(part):
-                source = np.frombuffer(part, np.uint8)
-                target[start : start + source.size] = source
 
 
 def _filled(descriptor: int, size: int) -> mmap.mmap:

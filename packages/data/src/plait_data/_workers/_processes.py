@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import pickle
 import select
@@ -21,6 +22,7 @@ from plait_data._workers._arena import Window
 from plait_data._workers._channel import Channel
 from plait_data._workers._child import Hello
 from plait_data._workers._errors import died, process_state, require_descriptors, restore, timed_out
+from plait_data._workers._held import held
 from plait_data._workers._job import Segment
 from plait_data._workers._member import Member
 from plait_data._workers._start import Start, kill
@@ -80,28 +82,30 @@ class ProcessPool:
 
     def _begin(self, start: Start, workers: int, job: Job, seed: int) -> None:
         require_descriptors(workers)
-        lifeline, self._lifeline = os.pipe()
         segment = None
-        try:
+        with held():
+            reader, self._lifeline = os.pipe()
+            lifeline = io.FileIO(reader)
             for number in range(workers):
-                self._start(start, number, job, lifeline)
+                self._start(start, number, job, reader)
+        with lifeline:
             # the workers start while this process pickles
             table = None
             if not start.inherits:
                 segment = Segment(job)
                 self._mapping = segment.mapping
                 table = (segment.table_at, segment.entries)
-            for member in self._members:
+            try:
+                for member in self._members:
+                    if segment is not None:
+                        member.channel.send_descriptors([segment.file.fileno()])
+                    devices = b"" if table is None else device_setup()
+                    place = member.number, workers, seed, table
+                    hello = Hello(*place, sys.path, sys.argv, devices)
+                    self._send(member, hello)
+            finally:
                 if segment is not None:
-                    member.channel.send_descriptors([segment.descriptor])
-                devices = b"" if table is None else device_setup()
-                place = member.number, workers, seed, table
-                hello = Hello(*place, sys.path, sys.argv, devices)
-                self._send(member, hello)
-        finally:
-            os.close(lifeline)
-            if segment is not None:
-                os.close(segment.descriptor)
+                    segment.file.close()
 
     def _start(self, start: Start, number: int, job: Job, lifeline: int) -> None:
         arena, mapping = _arena.create()
@@ -276,9 +280,12 @@ class ProcessPool:
         """End the workers; kill those that do not finish their sample in ``grace`` seconds."""
         if os.getpid() != self._process:
             return
+        with held():
+            self._end_all(grace)  # which also frees the members within the block
+
+    def _end_all(self, grace: float) -> None:
         members, self._members = self._members, []
-        # an error for one worker, or Ctrl-C, must not leave others running
-        with ExitStack() as closing:
+        with ExitStack() as closing:  # an error for one worker must not leave others running
             closing.callback(self._forget_descriptors)
             end = time.monotonic() + grace
             for member in members:

@@ -13,6 +13,7 @@ from plait_data._fetch import END, stopped_iteration
 from plait_data._sample_seeds import Cursor, enter, leave
 from plait_data._worker_info import WorkerInfo, WorkerTimeout, set_worker_info
 from plait_data._workers import _task
+from plait_data._workers._held import held
 from plait_data._workers._maker import Maker
 from plait_data._workers._task import WORKING, Job, where
 
@@ -44,8 +45,13 @@ class ThreadPool:
         self._threads = [
             _Thread(number, workers, job, seed, convert, self._results) for number in range(workers)
         ]
-        for thread in self._threads:
-            thread.start()
+        try:
+            with held():
+                for thread in self._threads:
+                    thread.start()
+        except BaseException:
+            self.close(0)
+            raise
 
     @property
     def size(self) -> int:
@@ -96,12 +102,13 @@ class ThreadPool:
 
     def close(self, grace: float = 0.5) -> None:
         """End the threads; one in the middle of a sample ends after it."""
-        threads, self._threads = self._threads, []
+        with held():
+            threads, self._threads = self._threads, []
+            for thread in threads:
+                thread.stop = True
+                thread.work.put(None)
         for thread in threads:
-            thread.stop = True
-            thread.work.put(None)
-        for thread in threads:
-            if thread is not threading.current_thread():
+            if thread.is_alive() and thread is not threading.current_thread():
                 thread.join(grace)
 
 
