@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import pickle
 import signal
 import time
@@ -29,6 +30,24 @@ def test_an_error_comes_with_its_traceback_and_ends_the_others() -> None:
     assert "ValueError: what went wrong" in str(error) and "raise_on_one" in error.msg
     assert "Process 1" in error.msg and error.error_index == 1 and error.pid > 0
     assert pickle.loads(pickle.dumps(error)).error_index == 1
+
+
+class _Once:
+    """An argument that can be pickled once."""
+
+    pickled = 0
+
+    def __reduce__(self) -> tuple[type, tuple[()]]:
+        _Once.pickled += 1
+        if _Once.pickled > 1:
+            raise ValueError("pickled once more")
+        return (int, ())
+
+
+def test_processes_are_ended_when_a_later_one_does_not_start() -> None:
+    with pytest.raises(ValueError, match="pickled once more"):
+        mp.spawn(mp_workers.raise_on_one, (_Once(),), nprocs=2)
+    assert multiprocessing.active_children() == []
 
 
 def test_a_signal_is_named() -> None:

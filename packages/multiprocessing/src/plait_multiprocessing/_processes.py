@@ -8,6 +8,7 @@ from typing import Any
 
 from plait_multiprocessing import _shared
 from plait_multiprocessing._children import Fork
+from plait_multiprocessing._interrupts import uninterrupted
 from plait_multiprocessing._reductions import SOLE, pack
 
 _SERVER = "plait_multiprocessing._server"
@@ -22,9 +23,12 @@ class _SendsArguments:
     def start(self) -> None:
         """Start the process; tensors among its arguments are moved to shared memory."""
         method = self._start_method or multiprocessing.get_start_method()  # type: ignore[attr-defined]
-        if method == "fork":
-            share_all((self._args, self._kwargs))  # type: ignore[attr-defined]
-        super().start()  # type: ignore[misc]
+        if method != "fork":
+            super().start()  # type: ignore[misc]
+            return
+        share_all((self._args, self._kwargs))  # type: ignore[attr-defined]
+        with uninterrupted():  # Ctrl-C behind the fork would lose the child
+            super().start()  # type: ignore[misc]
 
 
 def share_all(values: Any) -> None:

@@ -197,14 +197,20 @@ def start_processes(
     if nprocs < 0:
         raise ValueError(f"spawn: `nprocs` must not be negative, got {nprocs}")
     context = DEFAULT.get_context(start_method)
-    processes, errors = [], []
-    for index in range(nprocs):
-        receiver, sender = context.Pipe(duplex=False)
-        process = context.Process(target=_run, args=(fn, index, args, sender), daemon=daemon)
-        process.start()
-        sender.close()
-        processes.append(process)
-        errors.append(receiver)
+    processes: list[Any] = []
+    errors: list[Any] = []
+    try:
+        for index in range(nprocs):
+            receiver, sender = context.Pipe(duplex=False)
+            process = context.Process(target=_run, args=(fn, index, args, sender), daemon=daemon)
+            processes.append(process)
+            process.start()
+            sender.close()
+            errors.append(receiver)
+    except BaseException:  # those that run would wait for the others
+        running = [process for process in processes if process.pid is not None]
+        ProcessContext(running, errors)._end_others(_GRACE)
+        raise
     started = ProcessContext(processes, errors)
     if not join:
         return started
