@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from plait_abi import ArgumentError
@@ -121,21 +121,13 @@ def _arranged(term: Term, order: Sequence[Label]) -> Any:
 def _pair(a: Term, b: Term, output_labels: set[Label], sizes: dict[Label, int]) -> Term:
     """Multiply two terms; sum over the dimensions that neither the output nor other terms have."""
     a, b = _summed(a, output_labels | set(b[1])), _summed(b, output_labels | set(a[1]))
-    both = [x for x in a[1] if x in b[1]]
-    batch, inner = (
-        [x for x in both if x in output_labels],
-        [x for x in both if x not in output_labels],
-    )
-    left, right = [x for x in a[1] if x not in both], [x for x in b[1] if x not in both]
+    batch, inner, left, right = _roles(a[1], b[1], output_labels)
     result = batch + left + right
 
-    def size(labels: Sequence[Label]) -> list[int]:
-        return [sizes[label] for label in labels]
-
-    def whole(term: Term, order: list[Label]) -> Any:  # sizes of 1 that broadcast
-        tensor = _arranged(term, order)
-        pairs = zip(order, tensor.shape, strict=True)
-        here = [sizes[label] if label in both else n for label, n in pairs]
+    def whole(term: Term) -> Any:  # sizes of 1 that broadcast
+        tensor, labels = term
+        pairs = zip(labels, tensor.shape, strict=True)
+        here = [sizes[label] if label in batch + inner else n for label, n in pairs]
         return tensor if list(tensor.shape) == here else tensor.expand(here)
 
     if not inner:  # nothing to sum: one product with broadcasting
@@ -143,12 +135,9 @@ def _pair(a: Term, b: Term, output_labels: set[Label], sizes: dict[Label, int]) 
         y = _arranged(b, batch + right)
         middle = list(y.shape[: len(batch)]) + [1] * len(left) + list(y.shape[len(batch) :])
         return x.reshape(list(x.shape) + [1] * len(right)) * y.reshape(middle), result
-    x, y = whole(a, batch + left + inner), whole(b, batch + inner + right)
-    n, m, k = math.prod(size(batch)), math.prod(size(inner)), len(batch)
-    rows = list(x.shape[k : k + len(left)])
-    columns = list(y.shape[k + len(inner) :])
-    product = x.reshape(n, math.prod(rows), m).bmm(y.reshape(n, m, math.prod(columns)))
-    return product.reshape(size(batch) + rows + columns), result
+    x, y = whole(a), whole(b)
+    here = dict(zip(a[1] + b[1], (*x.shape, *y.shape), strict=True))
+    return _product(x, y, _steps(a[1], b[1], result, here)), result
 
 
 def _cheapest(terms: list[Term], output: list[Label], sizes: dict[Label, int]) -> tuple[int, int]:
@@ -164,37 +153,29 @@ def _cheapest(terms: list[Term], output: list[Label], sizes: dict[Label, int]) -
     return best
 
 
+def _roles(
+    x: list[Label], y: list[Label], output: Collection[Label]
+) -> tuple[list[Label], list[Label], list[Label], list[Label]]:
+    """Return which names of two operands are batches, are summed over, and are rows and columns."""
+    both = [label for label in x if label in y]
+    return (
+        [label for label in both if label in output],
+        [label for label in both if label not in output],
+        [label for label in x if label not in both],
+        [label for label in y if label not in both],
+    )
+
+
 def _moved(labels: list[Label], order: list[Label]) -> tuple[int, ...] | None:
     """Return the permutation that brings ``labels`` into ``order``, None if they are."""
     return None if labels == order else tuple(labels.index(label) for label in order)
 
 
-@functools.lru_cache(maxsize=512)
-def _one_product(equation: str, a: tuple[int, ...], b: tuple[int, ...]) -> Any:
-    """Return the steps of an equation for operands of two shapes that is one product of matrices:
-    permutation and shape of each operand, shape and permutation of the output, None for what
-    changes nothing. Return None if it is none, as it has diagonals, sums of one operand or sizes
-    that broadcast.
+def _steps(x: list[Label], y: list[Label], output: list[Label], sizes: dict[Label, int]) -> Any:
+    """Return the steps of a product of matrices: permutation and shape of each operand, shape and
+    permutation of the output; None for what changes nothing.
     """
-    left, arrow, right = equation.replace(" ", "").partition("->")
-    subscripts = left.split(",")
-    if len(subscripts) != 2:
-        return None
-    x = _named(subscripts[0], len(a), 0, equation)
-    y = _named(subscripts[1], len(b), 1, equation)
-    output = _output([x, y], right if arrow else None, equation)
-    sizes = dict(zip(x, a, strict=True))
-    if len(sizes) < len(x) or len(set(y)) < len(y):
-        return None
-    if any(sizes.setdefault(label, size) != size for label, size in zip(y, b, strict=True)):
-        return None
-    both = [label for label in x if label in y]
-    batch = [label for label in both if label in output]
-    inner = [label for label in both if label not in output]
-    rows = [label for label in x if label not in both]
-    columns = [label for label in y if label not in both]
-    if not inner or any(label not in output for label in rows + columns):
-        return None
+    batch, inner, rows, columns = _roles(x, y, output)
 
     def size(labels: list[Label]) -> int:
         return math.prod(sizes[label] for label in labels)
@@ -218,8 +199,32 @@ def _one_product(equation: str, a: tuple[int, ...], b: tuple[int, ...]) -> Any:
     )
 
 
+@functools.lru_cache(maxsize=512)
+def _one_product(equation: str, a: tuple[int, ...], b: tuple[int, ...]) -> Any:
+    """Return the steps of an equation for operands of two shapes that is one product of matrices.
+
+    Return None if it is none, as it has diagonals, sums of one operand or sizes that broadcast.
+    """
+    left, arrow, right = equation.replace(" ", "").partition("->")
+    subscripts = left.split(",")
+    if len(subscripts) != 2:
+        return None
+    x = _named(subscripts[0], len(a), 0, equation)
+    y = _named(subscripts[1], len(b), 1, equation)
+    output = _output([x, y], right if arrow else None, equation)
+    sizes = dict(zip(x, a, strict=True))
+    if len(sizes) < len(x) or len(set(y)) < len(y):
+        return None
+    if any(sizes.setdefault(label, size) != size for label, size in zip(y, b, strict=True)):
+        return None
+    _, inner, rows, columns = _roles(x, y, output)
+    if not inner or any(label not in output for label in rows + columns):
+        return None
+    return _steps(x, y, output, sizes)
+
+
 def _product(a: Any, b: Any, steps: Any) -> Any:
-    """Multiply two operands by the steps of `_one_product`."""
+    """Multiply two operands by the steps of `_steps`."""
     order_a, shape_a, order_b, shape_b, shape, order = steps
     if order_a is not None:
         a = a.permute(order_a)
