@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import random
 from typing import Any
 
@@ -13,7 +12,6 @@ import pytest
 import plait_core as pc
 from plait_abi import operator
 from plait_ops import samples
-from plait_ops.spec import Operator
 from plait_ops.specs.vision.resampling import resample, resample_backward
 
 DTYPES = {"uint8": 0.0, "float32": 1e-4, "float64": 1e-12, "float16": 2e-3, "complex64": 1e-4}
@@ -54,21 +52,6 @@ def test_results_are_those_of_the_matrix_of_weights(dtype: str, by_threads: Any)
             np.testing.assert_allclose(
                 got.astype("complex128"), want, atol=DTYPES[dtype], rtol=DTYPES[dtype], err_msg=text
             )
-
-
-@pytest.mark.parametrize("spec", [resample, resample_backward], ids=lambda spec: spec.name)
-def test_the_decomposition_has_the_same_values(spec: Operator) -> None:
-    for sample in samples.draw(spec):
-        values = spec.schema.bind(sample.args, sample.kwargs)
-        if next(iter(values.values())).size == 0:
-            continue
-        expected = inspect.signature(spec.decompose_function).parameters
-        result = spec.decompose_function(**{k: x for k, x in values.items() if k in expected})
-        exact = spec.run_reference(values)
-        tolerance = DTYPES.get(exact.dtype.name, 0.0)
-        np.testing.assert_allclose(
-            result, exact, atol=tolerance, rtol=tolerance, err_msg=f"{values}"
-        )
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
