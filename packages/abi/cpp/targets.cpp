@@ -188,8 +188,7 @@ plait_tensor *overwritable(const Frame *f, DLDataType dtype, int32_t ndim, const
     if (!may_be_result(f, i) || t->dl.ndim != ndim) continue;
     if (!std::equal(shape, shape + ndim, t->dl.shape) || !laid_out(t, strides)) continue;
     if (!same(t->dl.device, f->device) || !unshared(t) || !direct(f, t, dtype, strides)) continue;
-    // caches compare all of a version; derivatives compare its low half
-    __atomic_fetch_add(&t->storage->version, uint64_t(1) << 32, __ATOMIC_RELAXED);
+    restore_version(t->storage, t->storage->version);
     return t;
   }
   return nullptr;

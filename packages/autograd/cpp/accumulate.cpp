@@ -53,13 +53,6 @@ uint64_t version_of(const plait_tensor *t) {
   return __atomic_load_n(&t->storage->version, __ATOMIC_ACQUIRE);
 }
 
-// Sets the version of a tensor that only its owner has seen to what it was before a write, as if
-// the result of the write were a new tensor. The high half tells caches of the write.
-void uncount(const plait_tensor *t, uint64_t before) {
-  const uint64_t turns = (version_of(t) >> 32) + 1;
-  __atomic_store_n(&t->storage->version, turns << 32 | uint32_t(before), __ATOMIC_RELEASE);
-}
-
 }  // namespace
 
 bool writable(const plait_tensor *t) {
@@ -73,7 +66,7 @@ Tensor sum(plait_thread *thread, Tensor a, Tensor b, bool record) {
   if (!writable(a.get())) return add(thread, a, b);
   const uint64_t before = version_of(a.get());
   add_into(thread, a, b);
-  uncount(a.get(), before);
+  restore_version(a->storage, before);
   return a;
 }
 

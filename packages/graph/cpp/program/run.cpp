@@ -315,12 +315,10 @@ void Program::end_run() {
 }
 
 // A node of the program writes a new value to memory that is there already, which eager calls do
-// not count. Caches compare all of a version, and the low half is what users see.
+// not count.
 void Program::set_version(const Value &v, plait_tensor *t, uint64_t version) const {
   if (v.memory < 0 || memories_[size_t(v.memory)].where != Where::output) return;
-  uint64_t *at = &t->storage->version;
-  const uint64_t turns = (__atomic_load_n(at, __ATOMIC_ACQUIRE) >> 32) + 1;
-  __atomic_store_n(at, turns << 32 | version, __ATOMIC_RELEASE);
+  restore_version(t->storage, version);
 }
 
 void Program::take_outputs(plait_thread *thread, std::vector<Tensor> *outputs) {

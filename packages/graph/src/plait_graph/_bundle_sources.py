@@ -40,7 +40,7 @@ _NO_UNWINDING = ("-fno-exceptions", "-fno-asynchronous-unwind-tables", "-fno-unw
 _KERNELS = (*_NO_UNWINDING, "-I.", '-DPLAIT_SELECTION="selection.h"')
 # Code at multiples of 16 and 32 bytes is larger by a thirtieth. Clang has no flag for jumps, and
 # would say so.
-_LARGER = ("-falign-loops=32",)
+_LARGER = ("-falign-*",)
 _UNALIGNED = (
     *(f"-falign-{each}=1" for each in ("functions", "loops", "jumps")),
     "-Wno-ignored-optimization-argument",
@@ -60,7 +60,7 @@ class Library:
     Args:
         package: the import package.
         name: of the library.
-        without: flags that are left out.
+        without: patterns of flags that are left out.
     """
 
     def __init__(self, package: str, name: str, without: Collection[str] = ()) -> None:
@@ -71,7 +71,7 @@ class Library:
         record = json.loads((self.root / "libraries.json").read_text(encoding="utf-8"))[name]
         self.sources = [self.root / file for file in record["sources"]]
         self._flags = {
-            pattern: [flag for flag in flags if flag not in without]
+            pattern: [f for f in flags if not any(fnmatch.fnmatch(f, each) for each in without)]
             for pattern, flags in record["flags"].items()
         }
         folders = [self.root / each for each in record["include_dirs"]]

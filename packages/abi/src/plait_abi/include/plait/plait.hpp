@@ -254,6 +254,12 @@ inline void wrote(const plait_tensor *t) {
   uint64_t *version = &t->storage->version;
   __atomic_store_n(version, __atomic_load_n(version, __ATOMIC_RELAXED) + one, __ATOMIC_RELAXED);
 }
+// After a write to memory that only its owner has seen, as if the storage were a new one: history
+// sees `version` again, and caches see a version that they have not seen.
+inline void restore_version(plait_storage *s, uint64_t version) {
+  const uint64_t high = (__atomic_load_n(&s->version, __ATOMIC_ACQUIRE) >> 32) + 1;
+  __atomic_store_n(&s->version, high << 32 | uint32_t(version), __ATOMIC_RELEASE);
+}
 
 inline int64_t numel(const plait_tensor *t) {
   int64_t n = 1;

@@ -111,6 +111,14 @@ def grows(pad):
     return added > 0
 
 
+@part
+def negated(pad):
+    cut = []
+    for width in pad:
+        cut.append(-width)
+    return cut
+
+
 @pad_.shape
 def _(self, pad, mode, value):
     made = padded_shape(self.shape, pad, mode)
@@ -136,9 +144,7 @@ def _(grad):
 def _(g, self, pad, mode):
     if mode != "constant" and grows(pad):
         return pad_backward(g, self.shape, pad, mode)
-    cut = []
-    for width in pad:
-        cut.append(-width)
+    cut = negated(pad)
     if grows(cut):
         return op.pad(g, cut)
     inner = g
@@ -207,10 +213,7 @@ def _(self, pad, mode, value):
 @pad_backward.decompose
 def _(grad, input_size, pad, mode):
     if mode == "constant":
-        cut = []
-        for width in pad:
-            cut.append(-width)
-        return op.pad(grad, cut)
+        return op.pad(grad, negated(pad))
     made = grad
     for i in range(len(pad) // 2):
         if pad[2 * i] != 0 or pad[2 * i + 1] != 0:
