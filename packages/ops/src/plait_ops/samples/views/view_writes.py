@@ -40,6 +40,7 @@ def _(s):
     yield s(s.array(3, 4), s.array(3), -1, -2)
     yield s(s.strided(2, 3, 4), s.strided(2, 4), 1, 0)
     yield s(s.array(3, dtype="int64"), s.array(dtype="int64"), 0, 2)
+    yield s(s.array(3, 4), s.array(4, dtype="float64"), 0, 1)
 
 
 @slice_scatter_.samples
@@ -49,6 +50,7 @@ def _(s):
     yield s(s.array(5, 2), s.array(5, 2), 0, None, None, -1)
     yield s(s.strided(4, 3), s.strided(2, 3), end=2)
     yield s(s.array(4), s.array(0), 0, 3, 1)
+    yield s(s.array(5, dtype="float64"), s.array(2), 0, 1, 3)
 
 
 @diagonal_scatter_.samples
@@ -56,6 +58,7 @@ def _(s):
     yield s(s.array(3, 4), s.array(3))
     yield s(s.array(3, 4), s.array(2), -1)
     yield s(s.strided(3, 4, 2), s.array(4, 2), 0, 0, -1)
+    yield s(s.array(3, 4), s.array(3, dtype="int64"))
 
 
 select_scatter_.error(
@@ -101,6 +104,7 @@ def _(self, src, size, stride, storage_offset=None):
 def _(s):
     yield s(s.array(4), s.array(2), (2,), (2,))
     yield s(s.array(3, 4), s.array(2, 2), (2, 2), (4, 1), 1)
+    yield s(s.array(4), s.array(2, dtype="float64"), (2,), (2,))
 
 
 as_strided_scatter.error(

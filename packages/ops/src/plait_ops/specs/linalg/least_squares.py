@@ -117,7 +117,8 @@ linalg_lstsq = Composite(
     Shapes: `A` is (..., m, n); `B` (..., m, k), or one vector for every matrix of `A`, (..., m); `solution` is (..., n, k)
     or (..., n). `driver` is "gelsy" (the default, a QR factorisation that exchanges columns), "gels" (computed in the same way), or
     "gelsd" and "gelss" (both by singular values). `residuals`, the sums of squares that remain, (..., k), are
-    filled if m > n, by all but "gelsy"; `rank`, (...), int64, by all but "gels"; `singular_values` by "gelsd" and "gelss".
+    filled if m > n, by all but "gelsy"; `rank`, int64, by all but "gels", and `singular_values` by "gelsd" and "gelss" have
+    the leading dimensions of `A`.
     Singular values up to `rcond` times the largest count as 0; by QR, columns that would make the condition of R larger than 1 / `rcond`. The default of `rcond` is the larger of m and n times the
     distance from 1 to the next number of the dtype. Unlike PyTorch, plait also returns residuals for matrices without full
     rank. Dtypes: floating and complex, the same for both.
@@ -160,6 +161,12 @@ def _(A, B, rcond, driver):
     nothing = op.zeros([0], dtype=real_dtype(A.dtype), device=A.device)
     if vector:
         solution = op.squeeze_dim(solution, [-1])
+    # facts of A, which has its own batches
+    for d in range(rank.ndim):
+        of_A = d + A.ndim - 2 - rank.ndim
+        if of_A >= 0 and rank.shape[d] > A.shape[of_A]:
+            rank = op.contiguous(op.narrow(rank, d, 0, 1))
+            values = op.contiguous(op.narrow(values, d, 0, 1))
     if A.shape[-2] <= A.shape[-1] or driver is None or driver == "gelsy":
         residuals = nothing
     if driver is not None and driver == "gels":

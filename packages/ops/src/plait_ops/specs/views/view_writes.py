@@ -3,9 +3,9 @@
 from plait_ops import calls as op
 from plait_ops.spec import Composite, Operator
 from plait_ops.specs.views.slicing import sliced_dim
-from plait_ops.words import check, require_same, result, slice_count, wrap_dim, wrap_index
+from plait_ops.words import check, result, slice_count, to_dtype, wrap_dim, wrap_index
 
-_RAISES = "Raises: as `{view}`, ShapeError unless `src` has the shape of that view, DTypeError unless it has the dtype of `self`."
+_RAISES = "`src` is cast to the dtype of `self`. Raises: as `{view}`, ShapeError unless `src` has the shape of that view."
 
 
 def _scatter(name, arguments, text, example):
@@ -60,7 +60,6 @@ def _(self, src, dim, index):
     wrap_index("index", index, self.shape[at])
     want = self.shape[:at] + self.shape[at + 1 :]
     check(src.shape == want, f"`src` must have shape {tuple(want)}; got {src.shape}")
-    require_same("self", self, "src", src)
     return result(self.shape, self.dtype)
 
 
@@ -70,7 +69,6 @@ def _(self, src, dim, start, end, step):
     want = list(self.shape)
     want[at] = slice_count(start, end, step, self.shape[at])
     check(src.shape == want, f"`src` must have shape {tuple(want)}; got {src.shape}")
-    require_same("self", self, "src", src)
     return result(self.shape, self.dtype)
 
 
@@ -83,7 +81,6 @@ def _(self, src, offset, dim1, dim2):
     n = max(min(self.shape[a] - max(-offset, 0), self.shape[b] - max(offset, 0)), 0)
     rest = [self.shape[i] for i in range(self.ndim) if i != a and i != b]
     check(src.shape == rest + [n], f"`src` must have shape {tuple(rest + [n])}; got {src.shape}")
-    require_same("self", self, "src", src)
     return result(self.shape, self.dtype)
 
 
@@ -130,18 +127,18 @@ def _(g, offset, dim1, dim2):
 
 
 @select_scatter_.vjp("src")
-def _(g, dim, index):
-    return op.select(g, dim, index)
+def _(g, src, dim, index):
+    return to_dtype(op.select(g, dim, index), src.dtype)
 
 
 @slice_scatter_.vjp("src")
-def _(g, dim, start, end, step):
-    return op.slice(g, dim, start, end, step)
+def _(g, src, dim, start, end, step):
+    return to_dtype(op.slice(g, dim, start, end, step), src.dtype)
 
 
 @diagonal_scatter_.vjp("src")
-def _(g, offset, dim1, dim2):
-    return op.diagonal(g, offset, dim1, dim2)
+def _(g, src, offset, dim1, dim2):
+    return to_dtype(op.diagonal(g, offset, dim1, dim2), src.dtype)
 
 
 as_strided_scatter = Composite(
@@ -153,7 +150,7 @@ as_strided_scatter = Composite(
         size: The shape of the view.
         stride: The distance of two elements in memory along each dimension, in elements.
 
-    Raises: as `as_strided`, ShapeError unless `src` has shape `size`.
+    `src` is cast to the dtype of `self`. Raises: as `as_strided`, ShapeError unless `src` has shape `size`.
 
     >>> import plait_core as pc
     >>> pc.as_strided_scatter(pc.zeros(4), pc.ones(2), [2], [2]).tolist()
@@ -167,7 +164,6 @@ as_strided_scatter = Composite(
 @as_strided_scatter.decompose
 def _(self, src, size, stride, storage_offset):
     check(src.shape == size, f"`src` must have shape {tuple(size)}; got {src.shape}")
-    require_same("self", self, "src", src)
     made = op.clone(op.contiguous(self))
     offset = 0
     if storage_offset is not None:
