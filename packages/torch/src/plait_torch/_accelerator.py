@@ -12,6 +12,7 @@ from typing import Any
 
 import plait
 from plait_torch._missing import MissingName, explain
+from plait_torch._processor import get_capabilities
 from plait_torch._refusal import refusing
 
 __all__ = [
@@ -187,6 +188,40 @@ def absent(
     return _module(kind, **{name: results[name] for name in results if name not in without.split()})
 
 
+class Stream:
+    """A queue of the CPU, whose calls are complete when they return."""
+
+    def __init__(self, priority: int = -1) -> None: ...
+
+    def wait_stream(self, stream: Any) -> None:
+        """Return at once: the other stream's calls are complete."""
+
+    def record_event(self) -> None:
+        """Return at once."""
+
+    def wait_event(self, event: Any) -> None:
+        """Return at once: the event has happened."""
+
+
+class Event:
+    """An event of the CPU, which has happened: calls are complete when they return."""
+
+    def query(self) -> bool:
+        """Return True."""
+        return True
+
+    def record(self, stream: Any = None) -> None:
+        """Return at once."""
+
+    def synchronize(self) -> None:
+        """Return at once."""
+
+    def wait(self, stream: Any = None) -> None:
+        """Return at once."""
+
+
+_current_stream = Stream()
+
 mps = absent("mps")
 xpu = absent("xpu", device=NoDevice, stream=returning(nullcontext))
 mtia = absent("mtia", stream=returning(nullcontext))
@@ -200,6 +235,10 @@ cpu = _module(
     synchronize=_nothing,
     stream=returning(nullcontext),
     StreamContext=nullcontext,
+    Stream=Stream,
+    Event=Event,
+    current_stream=returning(lambda: _current_stream),
+    get_capabilities=get_capabilities,
     _is_avx2_supported=_none,
     _is_avx512_supported=_none,
     _is_avx512_bf16_supported=_none,

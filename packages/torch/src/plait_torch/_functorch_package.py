@@ -10,7 +10,7 @@ import warnings
 from typing import Any
 
 from plait import func
-from plait_torch import _functional_modules
+from plait_torch import _func_transforms, _functional_modules
 from plait_torch._functional_modules import FunctionalModule, FunctionalModuleWithBuffers
 from plait_torch._version import __version__ as __version__
 
@@ -18,6 +18,7 @@ __all__ = [
     "FunctionalModule",
     "FunctionalModuleWithBuffers",
     "combine_state_for_ensemble",
+    "functionalize",
     "grad",
     "grad_and_value",
     "hessian",
@@ -56,6 +57,7 @@ jacrev = _deprecated(func.jacrev, "torch.func.jacrev")
 jacfwd = _deprecated(func.jacfwd, "torch.func.jacfwd")
 hessian = _deprecated(func.hessian, "torch.func.hessian")
 make_functional = _deprecated(_functional_modules.make_functional, "torch.func.functional_call")
+functionalize = _deprecated(_func_transforms.functionalize, "torch.func.functionalize")
 make_functional_with_buffers = _deprecated(
     _functional_modules.make_functional_with_buffers, "torch.func.functional_call"
 )

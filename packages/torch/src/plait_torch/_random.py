@@ -10,7 +10,15 @@ import plait
 from plait import initial_seed, seed
 from plait_torch._generator import state_of, tensor_of
 
-__all__ = ["fork_rng", "get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state"]
+__all__ = [
+    "fork_rng",
+    "get_rng_state",
+    "initial_seed",
+    "manual_seed",
+    "seed",
+    "set_rng_state",
+    "thread_safe_generator",
+]
 
 
 def manual_seed(seed: Any) -> Any:
@@ -64,6 +72,12 @@ def fork_rng(
     finally:
         if enabled:
             plait.set_rng_state(before)
+
+
+def thread_safe_generator() -> None:
+    """Return None, with which operators draw from the default generator: plait's loaders have
+    workers that are processes, whose default generators are their own.
+    """
 
 
 def __getattr__(name: str) -> Any:

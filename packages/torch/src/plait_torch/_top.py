@@ -12,7 +12,12 @@ from plait_torch._accelerator import get_device_module
 from plait_torch._amp import GradScaler, autocast, get_autocast_dtype, is_autocast_enabled
 from plait_torch._compiler import compile, disable as _disable_dynamo
 from plait_torch._futures import Future
-from plait_torch._random import get_rng_state, manual_seed, set_rng_state
+from plait_torch._random import (
+    get_rng_state,
+    manual_seed,
+    set_rng_state,
+    thread_safe_generator,
+)
 from plait_torch._serialization import load, save
 from plait_torch._tensor_types import *  # noqa: F403 - the ten types
 from plait_torch._version import __version__
@@ -58,6 +63,7 @@ __all__ = [  # noqa: PLE0604 - names of a table
     "set_num_interop_threads",
     "set_rng_state",
     "set_warn_always",
+    "thread_safe_generator",
     "typename",
     "use_deterministic_algorithms",
     "vmap",
