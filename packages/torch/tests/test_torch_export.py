@@ -237,3 +237,39 @@ def test_results_that_are_no_tensors(torch: Any, tmp_path: pathlib.Path) -> None
         assert (three, text, rows, true) == (3, "text", 2, True)
     with pytest.raises(RuntimeError, match="cannot be free"):
         torch.export.export(Model(), (x,), dynamic_shapes={"x": {0: torch.export.Dim("n")}})
+
+
+def test_buffers_that_are_not_persistent(torch: Any, tmp_path: pathlib.Path) -> None:
+    class Model(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.fc = torch.nn.BatchNorm1d(2).eval()
+            self.inner = torch.nn.Module()
+            self.inner.register_buffer("mask", torch.tensor([1.0, 0.0]), persistent=False)
+
+        def forward(self, x: Any, *, k: Any) -> Any:
+            return {"y": self.fc(x) * self.inner.mask + k}
+
+    x, k = torch.randn(3, 2), torch.ones(2)
+    model = Model().eval()
+    program = torch.export.export(model, (x,), {"k": k})
+    torch.export.save(program, tmp_path / "file")
+    for each in (program, torch.export.load(tmp_path / "file")):
+        signature = each.graph_signature
+        assert signature.non_persistent_buffers == ("inner.mask",)
+        assert signature.inputs_to_buffers["b_inner_mask"] == "inner.mask"
+        kinds = {spec.target: spec.persistent for spec in signature.input_specs}
+        assert kinds["inner.mask"] is False and kinds["fc.running_mean"] is True
+        assert kinds["fc.weight"] is None
+        assert "inner.mask" not in each.state_dict and "fc.running_mean" in each.state_dict
+        assert list(each.constants) == list(each.tensor_constants) == ["inner.mask"]
+        assert [name for name, _ in each.named_buffers()] == list(signature.buffers)
+        module = each.module()
+        assert "inner.mask" in dict(module.named_buffers())
+        assert set(module.state_dict()) == set(each.state_dict)
+        assert torch.equal(module(x, k=k)["y"], model(x, k=k)["y"])
+        module.inner.mask = torch.zeros(2)
+        assert torch.equal(module(x, k=k)["y"].detach(), torch.ones(3, 2))
+        assert each.call_spec.in_spec.num_leaves == 2 and each.call_spec.out_spec.num_leaves == 1
+    with pytest.raises(NotImplementedError, match=r"use `program\.module\(\)`"):
+        torch.export.unflatten(program)

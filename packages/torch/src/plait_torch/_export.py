@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import plait
 from plait.func.pytree import TreeSpec, tree_flatten, tree_structure, tree_unflatten
@@ -35,6 +35,7 @@ __all__ = [
 
 _KEY = "torch.export"  # of the interface in a file's metadata
 _EXTRA_KEY = "torch.export.extra_files"  # of a dict of texts by name
+_NO_STATE = "non-persistent buffer"
 
 
 class InputKind(enum.Enum):
@@ -143,9 +144,25 @@ class ExportGraphSignature:
         return tuple(self.inputs_to_buffers.values())
 
     @property
+    def non_persistent_buffers(self) -> tuple[str, ...]:
+        """The module's names of buffers that no `state_dict` has."""
+        return tuple(
+            spec.target or ""
+            for spec in self.input_specs
+            if spec.kind is InputKind.BUFFER and not spec.persistent
+        )
+
+    @property
     def lifted_tensor_constants(self) -> tuple[str, ...]:
         """The names of constants."""
         return tuple(self.inputs_to_lifted_tensor_constants.values())
+
+
+class CallSpec(NamedTuple):
+    """The containers of a program's arguments, ``(args, kwargs)``, and of its result."""
+
+    in_spec: TreeSpec
+    out_spec: TreeSpec
 
 
 class Dim:
@@ -193,7 +210,7 @@ class _Interface:
     inputs: TreeSpec  # of (args, kwargs)
     outputs: TreeSpec
     others: list[tuple[int, Any]]  # leaves of the arguments that are no tensors, with their places
-    kinds: dict[str, str]  # "parameter" or "buffer" by the module's name
+    kinds: dict[str, str]  # "parameter", "buffer" or _NO_STATE by the module's name
     constants: list[tuple[int, Any]] = field(default_factory=list)  # as `others`, of the results
 
     def to_json(self) -> str:
@@ -253,8 +270,9 @@ class ExportedProgram:
     Attributes:
         graph: of `plait_graph.Graph`; it prints one line for each operator call.
         graph_signature: the names of what it reads and gives.
-        state_dict: the parameters and buffers that it reads, by the module's name.
-        constants: other tensors that it reads.
+        state_dict: the parameters and persistent buffers that it reads, by the module's name.
+        constants: other tensors that it reads, also buffers that are not persistent.
+        call_spec: the containers of arguments and results.
         example_inputs: the arguments and named arguments; None for a program from a file.
 
     Example:
@@ -274,10 +292,22 @@ class ExportedProgram:
         self.example_inputs = example_inputs
         self.graph = run.graph
         kinds = interface.kinds
-        self.state_dict = {name: run.weights[name] for name in kinds if name in run.weights}
-        self.constants = {name: each for name, each in run.weights.items() if name not in kinds}
+        self.state_dict = {
+            name: run.weights[name]
+            for name, kind in kinds.items()
+            if name in run.weights and kind != _NO_STATE
+        }
+        self.constants = {
+            name: each for name, each in run.weights.items() if name not in self.state_dict
+        }
+        self.call_spec = CallSpec(interface.inputs, interface.outputs)
         self.range_constraints: dict[Any, Any] = {}
         self.graph_signature = _signature(run, kinds)
+
+    @property
+    def tensor_constants(self) -> dict[str, Any]:
+        """The tensors of `constants`, an older name of it."""
+        return self.constants
 
     def module(self, check_guards: bool = True) -> plait.nn.Module:
         """Return a module that runs the graph, with the parameters and buffers of the program.
@@ -320,7 +350,7 @@ class ExportedProgram:
 
     def named_buffers(self) -> Iterator[tuple[str, Any]]:
         """Yield the buffers that the graph reads."""
-        yield from ((name, self.state_dict[name]) for name in self.graph_signature.buffers)
+        yield from ((name, self._run.weights[name]) for name in self.graph_signature.buffers)
 
     def buffers(self) -> Iterator[Any]:
         """Yield the buffers that the graph reads."""
@@ -355,8 +385,9 @@ class _Unlifted(plait.nn.Module):
     def __init__(self, program: ExportedProgram) -> None:
         super().__init__()
         self.__dict__["_program"] = program
-        self._names = list(program.state_dict)
-        for name, tensor in program.state_dict.items():
+        kinds, weights = program._interface.kinds, program._run.weights
+        self._names = [name for name in kinds if name in weights]
+        for name in self._names:
             *parts, last = name.split(".")
             owner: plait.nn.Module = self
             for part in parts:
@@ -365,10 +396,10 @@ class _Unlifted(plait.nn.Module):
                 inner = owner._modules[part]
                 assert inner is not None
                 owner = inner
-            if program._interface.kinds[name] == "parameter":
-                owner.register_parameter(last, plait.nn.Parameter(tensor))
+            if kinds[name] == "parameter":
+                owner.register_parameter(last, plait.nn.Parameter(weights[name]))
             else:
-                owner.register_buffer(last, tensor)
+                owner.register_buffer(last, weights[name], persistent=kinds[name] != _NO_STATE)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Run the graph."""
@@ -376,8 +407,8 @@ class _Unlifted(plait.nn.Module):
         own = {**dict(self.named_parameters()), **dict(self.named_buffers())}
         weights = {name: own[name] for name in self._names}
         same = all(
-            each.data_ptr() == program.state_dict[name].data_ptr()
-            and each.dtype == program.state_dict[name].dtype
+            each.data_ptr() == program._run.weights[name].data_ptr()
+            and each.dtype == program._run.weights[name].dtype
             for name, each in weights.items()
         )
         records = plait.is_grad_enabled() and any(
@@ -395,9 +426,10 @@ def _signature(run: Any, kinds: Mapping[str, str]) -> ExportGraphSignature:
         kind, prefix = {
             "parameter": (InputKind.PARAMETER, "p_"),
             "buffer": (InputKind.BUFFER, "b_"),
+            _NO_STATE: (InputKind.BUFFER, "b_"),
         }.get(kinds.get(name, ""), (InputKind.CONSTANT_TENSOR, "c_"))
         argument = TensorArgument(prefix + name.replace(".", "_"))
-        persistent = True if kind is InputKind.BUFFER else None
+        persistent = kinds[name] != _NO_STATE if kind is InputKind.BUFFER else None
         inputs.append(InputSpec(kind, argument, name, persistent))
     for value in graph.inputs:
         inputs.append(InputSpec(InputKind.USER_INPUT, TensorArgument(value.name), None))
@@ -476,7 +508,10 @@ def export(
         exporting.now = False
         handle.remove()
     kinds = {name: "parameter" for name, _ in mod.named_parameters()}
-    kinds.update((name, "buffer") for name, _ in mod.named_buffers())
+    for name, _ in mod.named_buffers():
+        owner, _, last = name.rpartition(".")
+        is_transient = last in mod.get_submodule(owner)._non_persistent_buffers_set
+        kinds[name] = _NO_STATE if is_transient else "buffer"
     others = [
         (place, leaf) for place, leaf in enumerate(leaves) if not isinstance(leaf, plait.Tensor)
     ]
