@@ -277,3 +277,25 @@ def test_slices() -> None:
         x[1:]
     with pytest.raises(IndexError, match="too many indices"):
         x[0, 0, 0]
+
+
+@pytest.mark.parametrize("sparse_dims", [1, 2, 3])
+def test_parts_of_a_dimension_are_copies(sparse_dims: int) -> None:
+    dense = (pc.arange(24.0) % 5).reshape(2, 3, 4)
+    x = dense.to_sparse(sparse_dims)
+    for dim in (-3, 0, 1, 2, -1):
+        size = dense.shape[dim]
+        for start in range(size + 1):
+            for length in range(size - start + 1):
+                part = x.narrow_copy(dim, start, length)
+                assert part.sparse_dim() == sparse_dims
+                want = dense.narrow(dim, start, length)
+                assert pc.equal(part.to_dense(), want)
+                assert pc.equal(pc.narrow_copy(x, dim, start, length).to_dense(), want)
+    x.narrow_copy(0, 0, 2)._values().fill_(7)
+    assert pc.equal(x.to_dense(), dense)
+    for start, length in ((-1, 1), (0, 3), (2, 1), (0, -1), (3, 0)):
+        with pytest.raises(ValueError, match="`start`"):
+            x.narrow_copy(0, start, length)
+    with pytest.raises(IndexError, match="narrow_copy"):
+        x.narrow_copy(3, 0, 1)

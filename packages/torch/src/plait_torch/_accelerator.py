@@ -222,6 +222,12 @@ class Event:
 
 _current_stream = Stream()
 
+
+def current_stream(device: Any = None) -> Stream:
+    """Return the queue of the CPU: there is one."""
+    return _current_stream
+
+
 mps = absent("mps")
 xpu = absent("xpu", device=NoDevice, stream=returning(nullcontext))
 mtia = absent("mtia", stream=returning(nullcontext))
@@ -237,7 +243,7 @@ cpu = _module(
     StreamContext=nullcontext,
     Stream=Stream,
     Event=Event,
-    current_stream=returning(lambda: _current_stream),
+    current_stream=current_stream,
     get_capabilities=get_capabilities,
     _is_avx2_supported=_none,
     _is_avx512_supported=_none,

@@ -268,6 +268,22 @@ class SparseTensor(SparseBase, _core._Sparse):
         """
         return _indexing.select(self, dim, index)
 
+    def narrow_copy(self, dim: int, start: int, length: int) -> SparseTensor:
+        """Return a copy of the part of a dimension that has `length` indices from `start` on.
+
+        Raises:
+            IndexError: for a `dim` out of range.
+            ValueError: for a part that is not in the dimension.
+
+        Example:
+            >>> import plait_core as pc
+            >>> pc.eye(3).to_sparse().narrow_copy(0, 1, 2).to_dense()
+            tensor([[0., 1., 0.],
+                    [0., 0., 1.]])
+        """
+        result: SparseTensor = _indexing.narrow_copy(self, dim, start, length)
+        return result
+
     def unsqueeze(self, dim: int) -> SparseTensor:
         """Return the tensor with a new dimension of size 1."""
         result: SparseTensor = _indexing.unsqueeze(self, dim)

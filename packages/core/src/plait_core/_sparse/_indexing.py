@@ -1,14 +1,14 @@
-"""Parts of a sparse tensor by indices: `select`, `unbind`, `unsqueeze`, and ``x[...]``."""
+"""Parts of a sparse tensor by indices: `select`, `narrow_copy`, `unsqueeze`, and ``x[...]``."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from plait_abi import OutOfRangeError
+from plait_abi import ArgumentError, OutOfRangeError
 from plait_abi.binding import operator
 from plait_core._sparse._base import wrap_dim
 
-__all__ = ["select", "unsqueeze"]
+__all__ = ["narrow_copy", "select", "unsqueeze"]
 
 
 def select(x: Any, dim: int, index: int) -> Any:
@@ -30,6 +30,27 @@ def select(x: Any, dim: int, index: int) -> Any:
         return stored.sum(0)
     rest = operator("stack")([places[i][here] for i in range(sparse) if i != at], 0)
     return type(x)(rest, stored, shape, x._coalesced)
+
+
+def narrow_copy(x: Any, dim: int, start: int, length: int) -> Any:
+    """Return the part of a dimension that has `length` indices from `start` on."""
+    at, sparse = wrap_dim("narrow_copy", dim, x.ndim), x.sparse_dim()
+    size = x.shape[at]
+    if not (0 <= start <= size and 0 <= length <= size - start):
+        raise ArgumentError(
+            f"narrow_copy: `start` {start} and `length` {length} must lie in dimension {at} of "
+            f"shape {tuple(x.shape)}"
+        )
+    shape = tuple(length if i == at else n for i, n in enumerate(x.shape))
+    places, stored = x._indices(), x._values()
+    if at >= sparse:
+        part = stored.narrow(at - sparse + 1, start, length).clone()
+        return type(x)(places.clone(), part, shape, x._coalesced)
+    row = places[at]
+    here = operator("nonzero")((row >= start) & (row < start + length)).reshape(-1)
+    places = places.index_select(1, here)
+    places[at] -= start
+    return type(x)(places, stored.index_select(0, here), shape, x._coalesced)
 
 
 def unsqueeze(x: Any, dim: int) -> Any:

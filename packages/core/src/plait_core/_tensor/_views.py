@@ -90,7 +90,7 @@ def narrow_copy(input: Tensor, dim: int, start: int | Tensor, length: int) -> Te
     """Return a copy of ``narrow(dim, start, length)``.
 
     Args:
-        input: The tensor.
+        input: The tensor, also a sparse one.
         dim: The dimension.
         start: The index of the first element.
         length: The number of elements.
@@ -104,6 +104,8 @@ def narrow_copy(input: Tensor, dim: int, start: int | Tensor, length: int) -> Te
         >>> x.narrow_copy(0, 1, 2).fill_(0), x
         (tensor([0, 0]), tensor([0, 1, 2, 3]))
     """
+    if input.is_sparse:  # which has a method of its own
+        return input.narrow_copy(dim, start, length)
     part = _operator("narrow")(input, dim, start, length)
     return part.clone(memory_format="contiguous_format")  # type: ignore[no-any-return]
 
