@@ -77,3 +77,16 @@ def test_copies_of_duals_keep_their_tangents():
         assert forward_ad.unpack_dual(x).tangent.tolist() == [3.0, 4.0]
         assert x.tolist() == [1.0, 2.0]
     assert copy.deepcopy(x).tolist() == [1.0, 2.0]
+
+
+def test_gradients_have_the_dtype_of_their_leaf() -> None:
+    x = pc.ones(2, dtype=pc.float64, requires_grad=True)
+    assert x.grad_dtype is pc.float64
+    x.grad_dtype = pc.float64
+    for dtype in (None, pc.float32):
+        with pytest.raises(NotImplementedError, match="register_post_accumulate_grad_hook"):
+            x.grad_dtype = dtype
+    with pytest.raises(RuntimeError, match="must be a dtype or None, but got int"):
+        x.grad_dtype = 3
+    with pytest.raises(RuntimeError, match="can only be accessed on leaf tensors"):
+        _ = (x * 2).grad_dtype

@@ -183,6 +183,11 @@ class TypedStorage:
     def _as(self, dtype: Any) -> TypedStorage:
         return self if dtype == self.dtype else TypedStorage(self._elements().to(dtype))
 
+    def resize_(self, size: int) -> TypedStorage:
+        """Change the number of elements, as `UntypedStorage.resize_` does that of bytes."""
+        self._untyped_storage.resize_(size * self.element_size())
+        return self
+
     def is_shared(self) -> bool:
         """Return whether the memory is shared with other processes."""
         return bool(self._untyped.is_shared())

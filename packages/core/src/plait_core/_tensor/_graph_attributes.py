@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from plait_abi import binding
 from plait_abi.frames import warn
 from plait_core._core import Tensor
 from plait_core.engine import part
@@ -60,7 +61,32 @@ def no_gradient(self: Tensor) -> None:
         )
 
 
+def _grad_dtype(self: Tensor) -> binding.dtype:
+    """The dtype of a leaf's gradient: its own, which an assignment cannot change.
+
+    Example:
+        >>> import plait_core as pc
+        >>> pc.ones(1, dtype=pc.float64).grad_dtype
+        float64
+    """
+    if not self.is_leaf:
+        raise RuntimeError("grad_dtype can only be accessed on leaf tensors.")
+    return self.dtype
+
+
+def _set_grad_dtype(self: Tensor, dtype: binding.dtype | None) -> None:
+    if not isinstance(dtype, binding.dtype) and dtype is not None:
+        raise RuntimeError(f"grad_dtype must be a dtype or None, but got {type(dtype).__name__}")
+    if dtype is not _grad_dtype(self):
+        raise NotImplementedError(
+            f"grad_dtype: the gradient of a tensor of {self.dtype.name} has its dtype, got {dtype}; "
+            "to add gradients up in another dtype, convert them in a hook of "
+            "register_post_accumulate_grad_hook"
+        )
+
+
 PROPERTIES: dict[str, property] = {
+    "grad_dtype": property(_grad_dtype, _set_grad_dtype),
     "output_nr": property(_output_nr),
     "retains_grad": property(_retains_grad),
 }

@@ -198,6 +198,41 @@ class UntypedStorage:
         self._bytes.fill_(value)
         return self
 
+    def resize_(self, size: int) -> UntypedStorage:
+        """Change the number of bytes; this is possible only while no tensor uses them.
+
+        The first bytes keep their values, the others are not set.
+
+        Args:
+            size: The number of bytes.
+
+        Raises:
+            ValueError: for a negative number.
+            RuntimeError: if a tensor uses the storage: the bytes of a tensor never move.
+
+        Example:
+            >>> import plait_core as pc
+            >>> storage = pc.UntypedStorage([1, 2, 3])
+            >>> storage.resize_(2).tolist()
+            [1, 2]
+        """
+        before = self._bytes._storage_extent()
+        if size < 0:
+            raise binding.ArgumentError(f"resize_: `size` must not be negative, got {size}")
+        if size != before[1]:
+            try:  # to more bytes, which new memory has
+                self._bytes._resize((max(size, before[1] + 1),), (1,))
+            except RuntimeError:
+                raise RuntimeError(
+                    f"resize_: tensors use the storage of {before[1]} bytes, and the bytes of "
+                    f"tensors never move; make a new storage of {size} bytes"
+                ) from None
+            if size < self.nbytes():
+                self._bytes = self._bytes[:size].clone()
+            if _known.get(before) is self:
+                _known.move(before, self._bytes._storage_extent())
+        return self
+
     def is_pinned(self, device: Any = None) -> bool:
         """Return whether these bytes are page-locked memory, which a device copies without a wait.
 
