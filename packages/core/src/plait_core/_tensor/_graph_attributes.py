@@ -79,8 +79,8 @@ def _set_grad_dtype(self: Tensor, dtype: binding.dtype | None) -> None:
         raise RuntimeError(f"grad_dtype must be a dtype or None, but got {type(dtype).__name__}")
     if dtype is not _grad_dtype(self):
         raise NotImplementedError(
-            f"grad_dtype: the gradient of a tensor of {self.dtype.name} has its dtype, got {dtype}; "
-            "to add gradients up in another dtype, convert them in a hook of "
+            f"grad_dtype: the gradient of a tensor of {self.dtype.name} has its dtype, got "
+            f"{dtype}; to add gradients up in another dtype, convert them in a hook of "
             "register_post_accumulate_grad_hook"
         )
 
