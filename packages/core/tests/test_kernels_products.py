@@ -230,3 +230,15 @@ def test_large_results_of_few_products_have_the_bits_of_small_ones(k: int) -> No
     assert pc.equal(whole[-rows:, -columns:], a[-rows:] @ b[:, -columns:])
     b[0, 5] = float("nan")
     assert int((a @ b).isnan().sum().item()) == m
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_long_sums_that_are_packed_in_parts_have_the_bits_of_few_rows(dtype: str) -> None:
+    """Gradients of weights are such products: both operands lie by columns."""
+    m, n, k = 200, 260, 9000
+    a, b = draw(k, m, dtype=dtype).T, draw(k, n, dtype=dtype)
+    whole = a @ b
+    assert pc.equal(whole[:4], a[:4] @ b)
+    assert pc.equal(whole[:, -4:], a @ b[:, -4:])
+    term = draw(m, n, dtype=dtype)
+    assert pc.equal(pc.addmm(term, a, b)[-2:], pc.addmm(term[-2:], a[-2:], b))

@@ -20,6 +20,9 @@ constexpr int64_t kHigh = 192, kWide = 256;  // largest tile, with which panels 
 constexpr int64_t kHighAlone = 144;  // of a tile that has all rows of a packed product
 constexpr int64_t kLow = 24, kNarrow = 32;  // smallest tile
 constexpr int64_t kPacked = 12 << 20;  // bytes of an operand that is packed for all units
+constexpr int64_t kPackedNear = 3 << 20;  // of both operands, which then stay in the caches
+constexpr int64_t kPasses =
+    4;  // bytes packed at once for each byte of results, which are read again
 constexpr int64_t kNear = 1 << 18;  // bytes of columns that are read where they lie
 constexpr int64_t kGroup = 16;  // rows that are packed at once, at least those of a tile's group
 constexpr int64_t kFewResults = 1 << 13, kFewUnits = 4;  // with fewer, units divide sums
@@ -303,8 +306,12 @@ plait_status multiply_all(const plait_call *c, Tiling<T> s, const T *packed = nu
   const bool columns = s.from_columns == Source::kByAll && !packed;
   const int64_t across = (rows ? s.m : 0) + (columns ? s.n : 0);
   int64_t depth = s.k;
-  if (across && !packed)
-    depth = most(1, 2 * kPacked / across / int64_t(sizeof(T)) / kDepth<T>) * kDepth<T>;
+  if (across && !packed) {
+    // long sums of few results are cut into parts, so that what is packed is used while it is near
+    const int64_t limit = most(kPackedNear, kPasses * s.m * s.n * int64_t(sizeof(T)));
+    depth = least(limit, 2 * kPacked) / across / int64_t(sizeof(T)) / kDepth<T> * kDepth<T>;
+    depth = most(depth, kDepth<T>);
+  }
   if (depth > s.k) depth = s.k;
   const int64_t stride = depth + 64 / int64_t(sizeof(T));
   Workspace space_rows, space_columns;
