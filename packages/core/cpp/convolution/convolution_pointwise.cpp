@@ -234,6 +234,14 @@ Blocks blocks_of(const Channels<T> &p, bool by_tile) {
   return b;
 }
 
+// The weights that are read after the first of the rows [i, i + rows).
+template <class T>
+Ahead ahead_of(const Matrix<T> &a, int64_t i, int64_t rows, int64_t m) {
+  if (a.columns != 1) return {};
+  const int64_t begin = least(i + tile_rows<T>(), m), end = least(i + rows + tile_rows<T>(), m);
+  return Ahead::of(a.at(begin, 0).data, (end - begin) * a.rows);
+}
+
 template <class T>
 plait_status mix_channels(const plait_call *c, const Channels<T> &p, const DLTensor *bias) {
   const int64_t image = p.groups * p.m * p.plane, step = bias ? bias->strides[0] : 0;
@@ -271,10 +279,12 @@ plait_status mix_channels(const plait_call *c, const Channels<T> &p, const DLTen
           const int64_t rows = least(high, end - i), row = group * p.m + i;
           const T *shift = bias ? data<T>(bias) + row * step : nullptr;
           T *y = p.y + row * p.plane;
+          const Ahead ahead = ahead_of(a, i, rows, p.m);
           if (whole)
             multiply_tile(rows, whole, p.k, a.at(i, 0), panels, y + at * image + pixel, p.plane,
                           Finish<T>{nullptr, 0, shift, step, bounds.exist, T(bounds.low),
-                                    T(bounds.high), T(bounds.zero)});
+                                    T(bounds.high), T(bounds.zero)},
+                          ahead);
           if (!rest) continue;
           multiply_tile(rows, whole_panels<T>(rest), p.k, a.at(i, 0), last, result, columns, false);
           spread<T>(p.to, p.activation, {rows, rest, result, columns, y, p.plane, shift, step},
@@ -316,12 +326,13 @@ plait_status mix_turned(const plait_call *c, const Channels<T> &p, const DLTenso
         const int64_t row = group * p.m + begin, rows = least(wide, p.m - begin);
         const T *x = p.x.data + i * p.x.image + group * p.k * p.x.channel;
         const T *b = filters.as<T>() + (group * panels + begin) * p.k;
-        const int64_t columns = whole_panels<T>(rows);
+        const int64_t columns = whole_panels<T>(rows), next = begin + rows < p.m ? columns : 0;
+        const Ahead ahead = Ahead::of(b + columns * p.k, next * p.k);
         for (int64_t y = 0; y < n; y += dense ? n : p.from.w)  // a grid's rows are apart
           multiply_tile(dense ? n : p.from.w, columns, p.k,
                         {x + (dense ? 0 : y / p.from.w * p.from.row) * p.x.pixel,
                          p.from.step * p.x.pixel, p.x.channel},
-                        Panels<T>::packed(b, p.k), result + y * wide, wide, false);
+                        Panels<T>::packed(b, p.k), result + y * wide, wide, Finish<T>{}, ahead);
         T *turned = result + n * wide, *line = turned + wide * pitch;
         transposed(turned, pitch, result, wide, n, rows);
         const T *shift = bias ? data<T>(bias) + row * step : nullptr;

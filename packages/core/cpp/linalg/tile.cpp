@@ -23,6 +23,8 @@ constexpr bool kSelectsBounds =
 struct Way {
   int64_t k, a, b;
   Rounds rounds, again;
+  const char *ahead;  // fetched with each product, and moved on by `line` bytes
+  int64_t line;
 };
 
 // R rows of C adjacent registers, of panels of b that are `apart` elements apart. Loops over rows
@@ -44,7 +46,8 @@ PLAIT_INLINE void square(const Way &way, const T *a, int64_t rows, const T *b, i
       __builtin_prefetch(c + r * ldc + v * w, 1);
     }
   }
-  const int64_t k = way.k, columns = way.a, step = way.b;
+  const int64_t k = way.k, columns = way.a, step = way.b, line = way.line;
+  const char *ahead = way.ahead;
   for (int64_t s = 0; s < way.again.count; s++) {
     for (int64_t q = 0; q < way.rounds.count; q++) {
       const T *x[kThird], *y = b + s * way.again.b + q * way.rounds.b;
@@ -65,6 +68,8 @@ PLAIT_INLINE void square(const Way &way, const T *a, int64_t rows, const T *b, i
           }
         }
         PLAIT_UNROLL for (int g = 0; g < kThird; g++) { x[g] += columns; }
+        __builtin_prefetch(ahead, 0, 2);
+        ahead += line;
       }
     }
   }
@@ -202,8 +207,8 @@ const Squares<T> &squares() {
 // sum would wait for the one before. A group's rows of a stay in the first-level cache, and the
 // panels of b come from the second.
 template <class T>
-void squares_of(int64_t m, int64_t n, const Way &way, const T *a, int64_t rows, Panels<T> b, T *c,
-                int64_t ldc, const Finish<T> &finish) {
+void squares_of(int64_t m, int64_t n, Way &way, const T *a, int64_t rows, Panels<T> b, T *c,
+                int64_t ldc, const Finish<T> &finish, Ahead &ahead) {
   const Squares<T> &best = squares<T>();
   const int64_t groups = ceil_div(m, best.rows), each = m / groups, larger = m % groups;
   for (int64_t g = 0, i = 0; g < groups; g++) {
@@ -215,6 +220,9 @@ void squares_of(int64_t m, int64_t n, const Way &way, const T *a, int64_t rows, 
                              : left < best.panels      ? 1
                                                        : best.panels;
       const Square<T> best_of = beside == kPanelsFew ? few : best.of[beside - 1][height];
+      const Ahead fetched = ahead.take(way.k);
+      way.ahead = fetched.lines ? fetched.data : reinterpret_cast<const char *>(a);
+      way.line = fetched.lines ? Ahead::kLine : 0;
       best_of(way, a + i * rows, rows, b.data + j / kPanel<T> * b.panel, b.panel, c + i * ldc + j,
               ldc, finish.at(i, j));
       j += beside * kPanel<T>;
@@ -227,7 +235,7 @@ void squares_of(int64_t m, int64_t n, const Way &way, const T *a, int64_t rows, 
 
 template <class T>
 void multiply_rounds(int64_t m, int64_t n, int64_t k, Rounds rounds, Rounds again, Matrix<T> a,
-                     Panels<T> b, T *c, int64_t ldc, const Finish<T> &finish) {
+                     Panels<T> b, T *c, int64_t ldc, const Finish<T> &finish, Ahead ahead) {
   if (m == 0) return;
   bool first = true;
   const int64_t many = rounds_at_once<T>(rounds.count, k);
@@ -235,24 +243,26 @@ void multiply_rounds(int64_t m, int64_t n, int64_t k, Rounds rounds, Rounds agai
   for (int64_t s = 0; s < again.count || s == 0; s += whole)
     for (int64_t q = 0; q < rounds.count || q == 0; q += many)
       for (int64_t l = 0; l < k || l == 0; l += kDepth<T>, first = false) {
-        const Way way{k - l < kDepth<T> ? k - l : kDepth<T>,
+        Way way{k - l < kDepth<T> ? k - l : kDepth<T>,
                       a.columns,
                       b.row,
                       {rounds.count - q < many ? rounds.count - q : many, rounds.a, rounds.b},
-                      {again.count - s < whole ? again.count - s : whole, again.a, again.b}};
+                      {again.count - s < whole ? again.count - s : whole, again.a, again.b},
+                      nullptr,
+                      0};
         const int64_t from = s * again.b + q * rounds.b + l * b.row;
         const bool last =
             l + kDepth<T> >= k && q + many >= rounds.count && s + whole >= again.count;
         squares_of(m, n, way, a.data + s * again.a + q * rounds.a + l * a.columns, a.rows,
                    Panels<T>{b.data + from, b.panel, b.row}, c, ldc,
-                   finish.of_block(first, last, c, ldc));
+                   finish.of_block(first, last, c, ldc), ahead);
       }
 }
 
 template <class T>
 void multiply_tile(int64_t m, int64_t n, int64_t k, Matrix<T> a, Panels<T> b, T *c, int64_t ldc,
-                   const Finish<T> &finish) {
-  multiply_rounds(m, n, k, {1, 0, 0}, {1, 0, 0}, a, b, c, ldc, finish);
+                   const Finish<T> &finish, Ahead ahead) {
+  multiply_rounds(m, n, k, {1, 0, 0}, {1, 0, 0}, a, b, c, ldc, finish, ahead);
 }
 
 template <class T>
@@ -323,9 +333,9 @@ void pack_rows(Matrix<T> a, int64_t rows, int64_t columns, int64_t width, T fact
 #define PLAIT_INSTANCE(T)                                                                        \
   template int64_t tile_rows<T>();                                                               \
   template void multiply_rounds(int64_t, int64_t, int64_t, Rounds, Rounds, Matrix<T>, Panels<T>, \
-                                T *, int64_t, const Finish<T> &);                                \
+                                T *, int64_t, const Finish<T> &, Ahead);                         \
   template void multiply_tile(int64_t, int64_t, int64_t, Matrix<T>, Panels<T>, T *, int64_t,     \
-                              const Finish<T> &);                                                \
+                              const Finish<T> &, Ahead);                                         \
   template void pack_panels(Matrix<T>, int64_t, int64_t, T *);                                   \
   template void pack_rows(Matrix<T>, int64_t, int64_t, int64_t, T, T *);
 PLAIT_INSTANCE(float)

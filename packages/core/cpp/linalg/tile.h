@@ -55,12 +55,32 @@ struct Finish {
   }
 };
 
+// Memory that is read after a product, for example the next rows of weights. It is fetched into the
+// second-level cache while the product is computed, a line with each step of a sum: the first read
+// of memory elsewhere takes as long as several steps.
+struct Ahead {
+  const char *data = nullptr;
+  int64_t lines = 0;
+  template <class T>
+  static Ahead of(const T *data, int64_t n) {
+    return {reinterpret_cast<const char *>(data), ceil_div(n * int64_t(sizeof(T)), kLine)};
+  }
+  // The next lines, at most n.
+  Ahead take(int64_t n) {
+    const Ahead next{data, n < lines ? n : lines};
+    data += next.lines * kLine;
+    lines -= next.lines;
+    return next;
+  }
+  static constexpr int64_t kLine = 64;
+};
+
 // c = a b, or c += a b if `add`: a is m x k with any strides, b is k x n, and n is a multiple of
 // the panel's width. A result is the sum of its products in their order, in blocks of kDepth, for
 // any m and n.
 template <class T>
 void multiply_tile(int64_t m, int64_t n, int64_t k, Matrix<T> a, Panels<T> b, T *c, int64_t ldc,
-                   const Finish<T> &finish);
+                   const Finish<T> &finish, Ahead ahead = {});
 template <class T>
 void multiply_tile(int64_t m, int64_t n, int64_t k, Matrix<T> a, Panels<T> b, T *c, int64_t ldc,
                    bool add) {
@@ -85,7 +105,7 @@ int64_t rounds_at_once(int64_t count, int64_t depth) {
 // other images. The sum of no rounds is zero.
 template <class T>
 void multiply_rounds(int64_t m, int64_t n, int64_t k, Rounds rounds, Rounds again, Matrix<T> a,
-                     Panels<T> b, T *c, int64_t ldc, const Finish<T> &finish);
+                     Panels<T> b, T *c, int64_t ldc, const Finish<T> &finish, Ahead ahead = {});
 template <class T>
 void multiply_rounds(int64_t m, int64_t n, int64_t k, Rounds rounds, Rounds again, Matrix<T> a,
                      Panels<T> b, T *c, int64_t ldc, bool add) {
