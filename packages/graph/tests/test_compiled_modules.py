@@ -78,3 +78,22 @@ def test_hooks_and_copies(frozen: bool) -> None:
         assert not layer(x).any()
     handle.remove()
     assert pc.equal(layer(x), other._orig_mod(x) * 0 + layer._orig_mod(x))
+
+
+def test_hooks_of_inner_modules_that_come_and_go() -> None:
+    model = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3)).eval()
+    layer, x = compile(model, frozen=True), pc.randn(2, 3)
+    for _ in range(3):
+        for inner in model:
+            expected = model(x)
+            for _ in range(3):
+                assert pc.equal(layer(x), expected)
+            handles = [
+                inner.register_forward_hook(lambda module, args, result: result * 0),
+                inner.register_forward_pre_hook(lambda module, args: (args[0] + 1,)),
+            ]
+            for handle in handles:
+                expected = model(x)
+                for _ in range(3):
+                    assert pc.equal(layer(x), expected)
+                handle.remove()

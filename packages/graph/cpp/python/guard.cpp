@@ -57,7 +57,8 @@ uint64_t version_of([[maybe_unused]] PyObject *of) {
 #if PY_VERSION_HEX < 0x030D0000 && !defined(PYPY_VERSION)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-  if (PyDict_CheckExact(of)) return reinterpret_cast<PyDictObject *>(of)->ma_version_tag;
+  if (PyDict_CheckExact(of) || PyODict_CheckExact(of))
+    return reinterpret_cast<PyDictObject *>(of)->ma_version_tag;
 #pragma GCC diagnostic pop
 #endif
   return 0;
