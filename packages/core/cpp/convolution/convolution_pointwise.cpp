@@ -18,7 +18,8 @@ constexpr int64_t kUnits = 16;  // parallel units that are wanted for few thread
 constexpr int64_t kUnit = 3 << 18;  // multiplications of a unit, which takes some microseconds
 constexpr int64_t kShare = 256;  // rows for which packing once more does not count
 constexpr int64_t kSmallShare = 96;  // the same, of few columns, or for many threads
-constexpr int64_t kFewPositions = 112;  // for which positions are rows
+constexpr int64_t kFewPositions = 112;  // of several images, for which positions are rows
+constexpr int64_t kFewOfOne = 224;  // the same, of one image, for which filters are read once
 constexpr int64_t kMostInPlace = 384;  // channels that are read where they lie
 constexpr int64_t kInPlaceRows = 32;  // of results, for which nothing is packed
 constexpr int64_t kMostKept = 1024;  // positions; of more of them copying filters is a small part
@@ -299,7 +300,8 @@ plait_status mix_channels(const plait_call *c, const Channels<T> &p, const DLTen
 template <class T>
 bool turned_fit(const Conv &v) {
   const int64_t positions = v.n * v.oh * v.ow;
-  return positions <= kFewPositions && whole_panels<T>(positions) * 10 > positions * 11 &&
+  const int64_t few = v.n == 1 ? kFewOfOne : kFewPositions;
+  return positions <= few && whole_panels<T>(positions) * 20 > positions * 21 &&
          v.goc() >= 4 * kPanel<T>;
 }
 

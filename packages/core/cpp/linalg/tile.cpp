@@ -244,12 +244,12 @@ void multiply_rounds(int64_t m, int64_t n, int64_t k, Rounds rounds, Rounds agai
     for (int64_t q = 0; q < rounds.count || q == 0; q += many)
       for (int64_t l = 0; l < k || l == 0; l += kDepth<T>, first = false) {
         Way way{k - l < kDepth<T> ? k - l : kDepth<T>,
-                      a.columns,
-                      b.row,
-                      {rounds.count - q < many ? rounds.count - q : many, rounds.a, rounds.b},
-                      {again.count - s < whole ? again.count - s : whole, again.a, again.b},
-                      nullptr,
-                      0};
+                a.columns,
+                b.row,
+                {rounds.count - q < many ? rounds.count - q : many, rounds.a, rounds.b},
+                {again.count - s < whole ? again.count - s : whole, again.a, again.b},
+                nullptr,
+                0};
         const int64_t from = s * again.b + q * rounds.b + l * b.row;
         const bool last =
             l + kDepth<T> >= k && q + many >= rounds.count && s + whole >= again.count;
