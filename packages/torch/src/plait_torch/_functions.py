@@ -10,6 +10,7 @@ import plait.nn.functional as F
 from plait import linalg
 from plait_abi import operator
 from plait_torch._random_arguments import normal
+from plait_torch._tensor_arguments import require_tensor
 from plait_torch._typed_storages import TypedStorage
 
 # PyTorch has these both in `torch` and in `torch.nn.functional`, with the same arguments
@@ -129,11 +130,13 @@ def index_put_(input: Any, indices: Any, values: Any, accumulate: bool = False) 
 
 def is_signed(input: Any) -> bool:
     """Return whether the dtype has negative numbers."""
+    require_tensor("is_signed", "input", input)
     return bool(input.dtype.is_signed)
 
 
 def is_neg(input: Any) -> bool:
     """Return False: negation is computed at once."""
+    require_tensor("is_neg", "input", input)
     return False
 
 
@@ -154,6 +157,7 @@ def get_device(input: Any) -> int:
 
 def to_dlpack(tensor: Any) -> Any:
     """Return a capsule that ``from_dlpack`` of another library reads."""
+    require_tensor("to_dlpack", "tensor", tensor)
     return tensor.__dlpack__()
 
 

@@ -10,6 +10,7 @@ import plait
 import plait.nn.functional as F
 from plait.nn.utils.rnn import PackedSequence
 from plait.nn.utils.stateless import functional_call
+from plait_torch._tensor_arguments import require_tensor
 
 __all__ = [
     "adaptive_max_pool1d",
@@ -250,6 +251,7 @@ def norm_except_dim(v: Any, pow: int = 2, dim: int = 0) -> Any:
         tensor([[5.],
                 [2.]])
     """
+    require_tensor("norm_except_dim", "v", v)
     if dim == -1:
         return plait.linalg.vector_norm(v, pow)
     others = [each for each in range(v.ndim) if each != dim % v.ndim]
@@ -308,8 +310,14 @@ def _layer(kind: Callable[..., Any], gates: int, **own: Any) -> Callable[..., An
         names = ["params", "has_biases", "num_layers", "dropout", "train", "bidirectional"]
         # PyTorch has a second form, with the sizes of a packed sequence's batches
         packed = len(args) > 2 and isinstance(args[2], (list, tuple))
-        sizes, hx, *rest = args if packed else (None, *args)
+        sizes, hx, *rest = args if packed else (None, *(args or (None,)))
         argument = dict(zip([*names, "batch_first"], rest, strict=False)) | options
+        is_list = isinstance(argument.get("params"), (list, tuple))
+        if len(rest) > 7 or not is_list or not argument.keys() >= set(names):
+            raise TypeError(
+                f"{kind.__name__.lower()}: `input`, `hx`, a list `params` of weights, and "
+                f"{', '.join(names[1:])} are required; of a packed sequence its data and sizes"
+            )
         params = list(argument["params"])
         rows = params[0].shape[0] // gates
         projected = kind is plait.nn.LSTM and params[1].shape[1] != rows

@@ -67,9 +67,9 @@ def sym_not(a: Any) -> bool:
     return not a
 
 
-def sym_sum(args: Any) -> Any:
-    """Return the sum of numbers."""
-    return sum(args)
+def sym_sum(*args: Any) -> Any:
+    """Return the sum of numbers, which may be in a list."""
+    return sum(args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else args)
 
 
 def sym_sqrt(a: Any) -> float:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import plait
+from plait_torch._tensor_arguments import require_tensor
 
 __all__ = ["slice_copy"]
 
@@ -51,6 +52,7 @@ def _written(result: Any, out: Any) -> Any:
 
 def _of_view(name: str, view: Callable[..., Any]) -> Callable[..., Any]:
     def copy(input: Any, *args: Any, out: Any = None, **options: Any) -> Any:
+        require_tensor(copy.__name__, "input", input)
         result = view(input, *args, **options)
         if isinstance(result, plait.Tensor):
             return _written(result.clone(memory_format=plait.contiguous_format), out)
@@ -78,5 +80,6 @@ def slice_copy(
         >>> slice_copy(plait.arange(10), 0, 2, 9, 3)
         tensor([2, 5, 8])
     """
+    require_tensor("slice_copy", "input", input)
     index = (slice(None),) * (dim % input.ndim) + (slice(start, end, step),)
     return input[index].clone(memory_format=plait.contiguous_format)

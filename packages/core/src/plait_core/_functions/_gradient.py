@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import plait_core._core as _core
 from plait_abi import ArgumentError, OutOfRangeError, ShapeError, binding
 from plait_core._core import Tensor, is_tensor
 
@@ -47,7 +48,7 @@ def gradient(
     dims = _dims(input, dim)
     steps = _spacings(spacing, len(dims))
     if not (input.dtype.is_floating_point or input.dtype.is_complex):
-        input = input.float()
+        input = input.to(_core.get_default_dtype())
     return tuple(
         _along(input, axis, step, edge_order) for axis, step in zip(dims, steps, strict=True)
     )
@@ -97,7 +98,9 @@ def _along(x: Tensor, axis: int, spacing: Any, edge_order: int) -> Tensor:
                 f"{tuple(spacing.shape)}"
             )
         if not (spacing.dtype.is_floating_point or spacing.dtype.is_complex):
-            spacing = spacing.float()  # differences of unsigned integers wrap around
+            spacing = spacing.to(
+                _core.get_default_dtype()
+            )  # differences of unsigned integers wrap around
         widths = (spacing[1:] - spacing[:-1]).reshape([-1] + [1] * (x.ndim - 1 - axis))
     else:
         widths = binding.operator("full")(

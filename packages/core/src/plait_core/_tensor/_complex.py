@@ -31,6 +31,8 @@ def is_complex(input: Tensor) -> bool:
         >>> pc.is_complex(pc.tensor([1j]))
         True
     """
+    if not isinstance(input, Tensor):
+        raise TypeError(f"is_complex: `input` must be a Tensor, got {type(input).__name__}")
     return input.dtype.is_complex
 
 

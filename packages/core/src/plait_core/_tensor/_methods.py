@@ -7,6 +7,11 @@ from typing import Any
 
 from plait_abi import binding
 from plait_core._core import Tensor
+from plait_core._tensor._memory_formats import (
+    channels_last,
+    channels_last_3d,
+    contiguous_format,
+)
 from plait_core._tensor._storages import UntypedStorage, storage_of
 
 
@@ -14,6 +19,14 @@ def _tensor(name: str, argument: str, value: Any) -> Tensor:
     if not isinstance(value, Tensor):
         raise TypeError(f"{name}: `{argument}` must be a Tensor, got {type(value).__name__}")
     return value
+
+
+_FORMATS = (contiguous_format, channels_last, channels_last_3d)
+
+
+def _require_formats(is_right: bool) -> None:
+    if not is_right:
+        raise TypeError("dim_order: `ambiguity_check` must be a bool or a list of memory formats")
 
 
 # ---- questions -----------------------------------------------------------------------------------
@@ -26,6 +39,7 @@ def dim_order(self: Tensor, ambiguity_check: Any = False) -> tuple[int, ...]:
 
     Raises:
         RuntimeError: by `ambiguity_check`.
+        TypeError: if that is neither a bool nor a list of memory formats.
 
     Example:
         >>> import plait_core as pc
@@ -34,10 +48,12 @@ def dim_order(self: Tensor, ambiguity_check: Any = False) -> tuple[int, ...]:
     """
     strides = self.stride()
     if isinstance(ambiguity_check, (list, tuple)):
+        _require_formats(all(each in _FORMATS for each in ambiguity_check))
         formats = [each for each in ambiguity_check if self.is_contiguous(memory_format=each)]
         ambiguous = len(formats) > 1
     else:
-        ambiguous = bool(ambiguity_check) and (
+        _require_formats(isinstance(ambiguity_check, bool))
+        ambiguous = ambiguity_check and (
             1 in self.shape or 0 in strides or len({*strides}) < self.ndim
         )
     if ambiguous:

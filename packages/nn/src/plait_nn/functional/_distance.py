@@ -84,6 +84,11 @@ def cosine_embedding_loss(
         >>> F.cosine_embedding_loss(x, x, pc.tensor([1, -1]), reduction="none")
         tensor([0., 1.])
     """
+    for name, each in (("input1", input1), ("input2", input2), ("target", target)):
+        if not isinstance(each, Tensor):
+            raise TypeError(
+                f"cosine_embedding_loss: `{name}` must be a Tensor, got {type(each).__name__}"
+            )
     if target.ndim > 1 or not input1.ndim == input2.ndim == target.ndim + 1:
         raise ArgumentError(
             f"cosine_embedding_loss: `input1` and `input2` must be (N, D) with `target` (N), or "

@@ -89,7 +89,9 @@ def _indices(triangle, lower):
         full = min(max(col - start, some), row)
         below = (full - some) * (2 * start + full + some - 1) // 2 + (row - full) * col
         rows = op.nonzero_rows(square, below if lower else row * col - below)
-        return op.clone(op.transpose(to_dtype(rows, dtype), 0, 1))
+        return op.clone(
+            op.transpose(to_dtype(rows, dtype), 0, 1), memory_format="contiguous_format"
+        )
 
     return decompose
 
