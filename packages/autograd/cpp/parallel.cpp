@@ -41,6 +41,14 @@ bool worthwhile(const Node *node) {
   return work >= (n->op->flags & PLAIT_OP_POINTWISE ? kLeastPointwise : kLeast) && work < kLarge;
 }
 
+// Whether derivatives take about the same time. A thread that ends much earlier than the others would
+// wait for one whose operators, computed alone, would have used all threads.
+bool alike(const Node *a, const Node *b) {
+  const auto *x = static_cast<const OpNode *>(a), *y = static_cast<const OpNode *>(b);
+  const int64_t work = work_of(x), other = work_of(y);
+  return x->op == y->op && work <= 2 * other && other <= 2 * work;
+}
+
 // Gives a worker the modes that the thread of the pass had before the work was distributed, as that
 // thread may have switched layers off in the meantime.
 class ModesOf {
@@ -93,7 +101,7 @@ void ParallelDerivatives::look_ahead(Node *first, const std::vector<Node *> &oth
   };
   for (Node *n : others) {
     if (done_.size() - old + 1 >= width_) break;
-    bool whole = worthwhile(n) && !known(n);
+    bool whole = worthwhile(n) && alike(first, n) && !known(n);
     for (uint32_t i = 0; whole && i < n->n_outs; i++) whole = marks.buffers(n)[i];
     if (whole) add(n);
   }

@@ -65,6 +65,22 @@ def test_branches_run_on_several_threads() -> None:
     assert len(calls) == 2 and not barrier.broken
 
 
+def test_derivatives_of_different_operators_do_not_wait_for_each_other() -> None:
+    """A product uses all threads itself, which it could not beside a short derivative."""
+    pc.set_num_threads(2)
+    widths = []
+
+    def product(*_: Any) -> Any:
+        widths.append(pc.get_num_threads())  # 1 beside another derivative
+        return NotImplemented
+
+    xs = leaves(2)
+    y = pc.stack([xs[0] @ xs[1], xs[0].softmax(1)]).sum()
+    with plait_abi.kernel("mm", product):
+        y.backward()
+    assert widths == [2, 2]
+
+
 def test_errors_are_raised_in_order_and_gradients_are_complete_afterwards() -> None:
     pc.set_num_threads(2)
     xs = leaves(4)
