@@ -41,8 +41,8 @@ bool worthwhile(const Node *node) {
   return work >= (n->op->flags & PLAIT_OP_POINTWISE ? kLeastPointwise : kLeast) && work < kLarge;
 }
 
-// Whether derivatives take about the same time. A thread that ends much earlier than the others would
-// wait for one whose operators, computed alone, would have used all threads.
+// Whether derivatives take about the same time. A thread that ends much earlier than the others
+// would wait for one whose operators, computed alone, would have used all threads.
 bool alike(const Node *a, const Node *b) {
   const auto *x = static_cast<const OpNode *>(a), *y = static_cast<const OpNode *>(b);
   const int64_t work = work_of(x), other = work_of(y);
