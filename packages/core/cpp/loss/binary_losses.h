@@ -1,6 +1,6 @@
-// Binary cross-entropy of one element, and its derivative.
+// Binary cross-entropy of one element, of probabilities and of logits, and its derivatives.
 #pragma once
-#include "pointwise/math.h"
+#include "pointwise/activations.h"
 
 namespace plait::scalar {
 
@@ -16,6 +16,18 @@ template <class T>
 PLAIT_HD T bce_backward(T grad, T input, T target) {
   const T spread = input * (T(1) - input), least = T(1e-12);
   return grad * (input - target) / (spread < least ? least : spread);
+}
+
+// (1 - target) * input + log(1 + e^-input), without overflow
+template <class T>
+PLAIT_HD T logit_bce_elements(T input, T target) {
+  return (T(1) - target) * input - log_sigmoid(input);
+}
+
+// grad * (sigmoid(input) - target)
+template <class T>
+PLAIT_HD T logit_bce_backward(T grad, T input, T target) {
+  return grad * (math::sigmoid(input) - target);
 }
 
 }  // namespace plait::scalar

@@ -9,6 +9,8 @@ from plait_ops.specs.loss.binary_losses import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
     clipped_log,
+    logit_bce_backward,
+    logit_bce_elements,
 )
 
 bce_elements.reference(
@@ -18,6 +20,10 @@ bce_elements.reference(
 bce_elements.special_values = False  # only probabilities are allowed
 
 bce_backward.reference(lambda g, x, t: g * (x - t) / np.maximum(x * (1 - x), 1e-12))
+
+logit_bce_elements.reference(lambda x, t: (1 - t) * x + np.logaddexp(0, -x))
+
+logit_bce_backward.reference(lambda g, x, t: g * (1 / (1 + np.exp(-x)) - t))
 
 
 @clipped_log.reference

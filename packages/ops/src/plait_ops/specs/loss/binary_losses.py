@@ -23,6 +23,24 @@ bce_backward = Pointwise(
     widens=True,
 )
 
+# Of logits: a pass over both tensors, and one for the derivative.
+logit_bce_elements = Pointwise(
+    "logit_bce_elements(Tensor input, Tensor target) -> Tensor",
+    doc="``(1 - target) * input + log(1 + exp(-input))``, without overflow.",
+    dtypes="floating",
+    internal=True,
+    widens=True,
+    libm="wide",
+)
+logit_bce_backward = Pointwise(
+    "logit_bce_backward(Tensor grad, Tensor input, Tensor target) -> Tensor",
+    doc="``grad * (sigmoid(input) - target)``: the derivative of `logit_bce_elements`.",
+    dtypes="floating",
+    internal=True,
+    widens=True,
+    libm="wide",
+)
+
 
 @bce_elements.vjp("input")
 @bce_backward.vjp("grad")
@@ -49,6 +67,37 @@ def _(g, grad, input):
 @bce_backward.decompose
 def _(grad, input, target):
     return grad * (input - target) / op.clamp_min(input * (1.0 - input), 1e-12)
+
+
+@logit_bce_elements.vjp("input")
+@logit_bce_backward.vjp("grad")
+def _(g, input, target):
+    return logit_bce_backward(g, input, target)
+
+
+@logit_bce_elements.vjp("target")
+def _(g, input):
+    return -g * input
+
+
+@logit_bce_backward.vjp("input")
+def _(g, grad, input):
+    return op.sigmoid_backward(g * grad, op.sigmoid(input))
+
+
+@logit_bce_backward.vjp("target")
+def _(g, grad):
+    return -g * grad
+
+
+@logit_bce_elements.decompose
+def _(input, target):
+    return (1.0 - target) * input - op.log_sigmoid(input)
+
+
+@logit_bce_backward.decompose
+def _(grad, input, target):
+    return grad * (op.sigmoid(input) - target)
 
 
 clipped_log = Composite(
@@ -125,10 +174,11 @@ def _(input, target, weight, pos_weight, reduction):
         input.shape == target.shape,
         f"`input` and `target` must have the same shape; got {input.shape} and {target.shape}",
     )
-    spread = op.softplus(-input, 1.0, 40.0)
-    if pos_weight is not None:
-        spread = spread * (1.0 + (pos_weight - 1.0) * target)
-    loss = (1.0 - target) * input + spread
+    if pos_weight is None:
+        loss = logit_bce_elements(input, target)
+    else:
+        spread = op.softplus(-input, 1.0, 40.0) * (1.0 + (pos_weight - 1.0) * target)
+        loss = (1.0 - target) * input + spread
     if weight is not None:
         loss = loss * weight
     if is_floating(target.dtype):
