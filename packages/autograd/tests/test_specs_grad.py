@@ -27,6 +27,7 @@ CHECKED_ELSEWHERE = {
     "batch_norm_backward",
     "native_layer_norm",
     "layer_norm_backward",
+    "layer_norm_backward_input",
     "cross_entropy_backward",
 }
 # not to be tried with imaginary parts that are drawn: what must be Hermitian, has real diagonals,

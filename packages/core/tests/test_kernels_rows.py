@@ -140,6 +140,18 @@ def test_layer_norm(shape: tuple[int, ...], affine: bool) -> None:
         for got, want in zip(back, (gx, (g * h).sum(lead), g.sum(lead)), strict=True):
             scale = np.abs(want).max() + 1
             np.testing.assert_allclose(got.numpy(), want, atol=10 * tolerance * scale)
+        if not affine:
+            alone = operator("layer_norm_backward_input")(tg, t, m, r, n)
+            np.testing.assert_array_equal(alone.numpy(), back[0].numpy())
+
+
+def test_layer_norm_with_one_factor_alone() -> None:
+    x = pc.randn(7, 37)
+    ones, zeros, factors = pc.ones(37), pc.zeros(37), pc.randn(37)
+    for weight, bias in ((factors, None), (None, factors), (None, None)):
+        all_given = [ones if weight is None else weight, zeros if bias is None else bias]
+        got = pc.layer_norm(x, (37,), weight, bias).numpy()
+        np.testing.assert_array_equal(got, pc.layer_norm(x, (37,), *all_given).numpy())
 
 
 @pytest.mark.parametrize("shape", [(64, 5), (8, 6, 20, 30), (3000, 4), (4, 3, 2), (2, 70, 40, 40)])

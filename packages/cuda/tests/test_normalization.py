@@ -95,6 +95,12 @@ def test_layer_norm_of_rows_of_any_length(n: int, dtype: str) -> None:
             *arguments,
             tolerance=5e-2 if dtype in ("float16", "bfloat16") else None,
         )
+    alone = internal("layer_norm_backward_input")
+    check(
+        lambda *a: alone(*a, [n]),
+        *(g, x, mean, scale),
+        tolerance=5e-2 if dtype in ("float16", "bfloat16") else None,
+    )
 
 
 def test_layer_norm_over_several_dimensions_and_of_views() -> None:

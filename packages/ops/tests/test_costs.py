@@ -339,6 +339,7 @@ def test_each_element() -> None:
         ("native_layer_norm", (x, [5], None, None, 1e-5), 6),
         ("native_layer_norm", (x, [5], (5,), (5,), 1e-5), 8),
         ("layer_norm_backward", (x, x, (6, 4, 1), (6, 4, 1), None, [5]), 12),
+        ("layer_norm_backward_input", (x, x, (6, 4, 1), (6, 4, 1), [5]), 9),
         ("layer_norm_backward", (x, x, (6, 4, 1), (6, 4, 1), (5,), [5]), 13),
         ("native_dropout", (x, 0.5), 1),
         ("max_pool2d_with_indices", ((6, 8, 10), 2), 4),

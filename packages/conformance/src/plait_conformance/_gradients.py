@@ -22,6 +22,7 @@ PARTS = {
     "batch_norm_backward",
     "native_layer_norm",
     "layer_norm_backward",
+    "layer_norm_backward_input",
     "cross_entropy_backward",
 }
 WIDE = {"f": "float64", "c": "complex128"}

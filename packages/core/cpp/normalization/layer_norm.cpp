@@ -9,22 +9,20 @@ namespace {
 constexpr int64_t kLongRows = 1024, kColumns = 512;
 constexpr int64_t kParts = 64;  // partial sums of the derivatives by weight and bias
 
-// A vector of n factors: the tensor's elements, or `value` for all.
+// A vector of n factors: the tensor's elements; null without a tensor.
 template <class T>
 class Factors {
  public:
-  plait_status take(const plait_call *c, const DLTensor *t, int64_t n, T value) {
-    const Elements<T> elements = t ? Elements<T>(t) : Elements<T>();
-    if (t && !elements.widens()) {
+  plait_status take(const plait_call *c, const DLTensor *t, int64_t n) {
+    if (!t) return PLAIT_OK;
+    const Elements<T> elements(t);
+    if (!elements.widens()) {
       PLAIT_TRY(dense_.take(c, t));
       p_ = dense_;
       return PLAIT_OK;
     }
     PLAIT_TRY(space_.take(c, uint64_t(n) * sizeof(T)));
-    if (t)
-      elements.get(0, 1, n, space_.as<T>());
-    else
-      for (int64_t i = 0; i < n; i++) space_.as<T>()[i] = value;
+    elements.get(0, 1, n, space_.as<T>());
     p_ = space_.as<T>();
     return PLAIT_OK;
   }
@@ -68,10 +66,17 @@ struct Sizes {
 };
 int64_t grain(int64_t n) { return kSerial / 2 / (n + 1) + 1; }
 
+// y = (x - mean) * scale * w + b, with 1 for a null w and 0 for a null b.
 template <class T>
 void normalise_row(const T *x, int64_t n, T mean, T scale, const T *w, const T *b, T *y) {
+  const auto apply = [&](auto at) {
 #pragma GCC ivdep
-  for (int64_t i = 0; i < n; i++) y[i] = (x[i] - mean) * scale * w[i] + b[i];
+    for (int64_t i = 0; i < n; i++) y[i] = at(i, (x[i] - mean) * scale);
+  };
+  if (w && b) return apply([&](int64_t i, T h) { return h * w[i] + b[i]; });
+  if (w) return apply([&](int64_t i, T h) { return h * w[i] + T(0); });
+  if (b) return apply([&](int64_t i, T h) { return h + b[i]; });
+  apply([&](int64_t, T h) { return h + T(0); });
 }
 
 // native_layer_norm(input, normalized_shape, weight, bias, eps) -> (result, mean, 1 / sqrt(var +
@@ -83,8 +88,8 @@ plait_status forward(const plait_call *c, const DLTensor *in) {
   DenseElements<T> input;
   Factors<T> weight, bias;
   PLAIT_TRY(input.take(c, in));
-  PLAIT_TRY(weight.take(c, tensor(c, 2), s.n, T(1)));
-  PLAIT_TRY(bias.take(c, tensor(c, 3), s.n, T(0)));
+  PLAIT_TRY(weight.take(c, tensor(c, 2), s.n));
+  PLAIT_TRY(bias.take(c, tensor(c, 3), s.n));
   const T *w = weight, *b = bias;
   const Elements<T> x = input, y(result(c)), means(result(c, 1)), scales(result(c, 2));
   auto rows = [&](int64_t begin, int64_t end, T *memory) {
@@ -103,16 +108,18 @@ plait_status forward(const plait_call *c, const DLTensor *in) {
   return parallel_with_memory<T>(c, s.rows, grain(s.n), x.widens() ? s.n : 0, rows);
 }
 
-// One row of the derivative by the input; adds the row's share to the sums for weight and bias if
-// `sums`.
-template <bool sums, class T>
+// One row of the derivative by the input, times 1 unless `weighted`; adds the row's share to the
+// sums for weight and bias if `sums`.
+template <bool sums, bool weighted, class T>
 void backward_row(const T *g, const T *x, int64_t n, T mean, T rstd, const T *w, T *gx, T *gw,
                   T *gb) {
   constexpr int64_t k = kLanes<T>;
   Vec<T> sum = {}, dot = {};
   int64_t i = 0;
   for (; i + k <= n; i += k) {
-    const Vec<T> own = load(g + i), h = (load(x + i) - mean) * rstd, a = own * load(w + i);
+    const Vec<T> own = load(g + i), h = (load(x + i) - mean) * rstd;
+    Vec<T> a = own;
+    if (weighted) a *= load(w + i);
     sum += a;
     dot += a * h;
     if (sums) {
@@ -122,9 +129,9 @@ void backward_row(const T *g, const T *x, int64_t n, T mean, T rstd, const T *w,
   }
   T total = sum_of<T>(sum), product = sum_of<T>(dot);
   for (; i < n; i++) {
-    const T h = (x[i] - mean) * rstd;
-    total += g[i] * w[i];
-    product += g[i] * w[i] * h;
+    const T h = (x[i] - mean) * rstd, a = weighted ? g[i] * w[i] : g[i];
+    total += a;
+    product += a * h;
     if (sums) {
       gw[i] += g[i] * h;
       gb[i] += g[i];
@@ -132,7 +139,25 @@ void backward_row(const T *g, const T *x, int64_t n, T mean, T rstd, const T *w,
   }
   const T p = total / T(n), q = product / T(n);
 #pragma GCC ivdep
-  for (int64_t j = 0; j < n; j++) gx[j] = rstd * (g[j] * w[j] - p - (x[j] - mean) * rstd * q);
+  for (int64_t j = 0; j < n; j++)
+    gx[j] = rstd * ((weighted ? g[j] * w[j] : g[j]) - p - (x[j] - mean) * rstd * q);
+}
+template <bool sums, class T>
+void backward_row(const T *g, const T *x, int64_t n, T mean, T rstd, const T *w, T *gx, T *gw,
+                  T *gb) {
+  if (w) return backward_row<sums, true>(g, x, n, mean, rstd, w, gx, gw, gb);
+  backward_row<sums, false>(g, x, n, mean, rstd, w, gx, gw, gb);
+}
+
+// The derivative by the input alone.
+template <class T>
+void backward_rows(const plait_call *c, const Sizes &s, const T *g, const T *x, const T *mean,
+                   const T *rstd, const T *w, T *gx) {
+  parallel_ranges(c, s.rows, grain(s.n), [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; r++)
+      backward_row<false, T>(g + r * s.n, x + r * s.n, s.n, mean[r], rstd[r], w, gx + r * s.n,
+                             nullptr, nullptr);
+  });
 }
 
 // The derivatives by weight and bias at columns [begin, end).
@@ -161,15 +186,11 @@ plait_status backward(const plait_call *c, const DLTensor *in) {
   PLAIT_TRY(input.take(c, in));
   PLAIT_TRY(means.take(c, tensor(c, 2)));
   PLAIT_TRY(scales.take(c, tensor(c, 3)));
-  PLAIT_TRY(weight.take(c, tensor(c, 4), s.n, T(1)));
+  PLAIT_TRY(weight.take(c, tensor(c, 4), s.n));
   const T *g = grad, *x = input, *mean = means, *rstd = scales, *w = weight;
   T *gx = data<T>(result(c)), *gw = data<T>(result(c, 1)), *gb = data<T>(result(c, 2));
   if (s.rows <= kParts && s.n >= kLongRows) {  // few long rows: their sums are taken by columns
-    parallel_ranges(c, s.rows, grain(s.n), [&](int64_t begin, int64_t end) {
-      for (int64_t r = begin; r < end; r++)
-        backward_row<false, T>(g + r * s.n, x + r * s.n, s.n, mean[r], rstd[r], w, gx + r * s.n,
-                               nullptr, nullptr);
-    });
+    backward_rows<T>(c, s, g, x, mean, rstd, w, gx);
     parallel_ranges(c, s.n, grain(s.rows), [&](int64_t begin, int64_t end) {
       for (; begin < end; begin += kColumns)
         sum_columns(s, begin, begin + kColumns < end ? begin + kColumns : end, g, x, mean, rstd, gw,
@@ -209,6 +230,19 @@ plait_status backward(const plait_call *c, const DLTensor *in) {
   return PLAIT_OK;
 }
 
+// layer_norm_backward_input(grad, input, mean, rstd, normalized_shape)
+template <class T>
+plait_status backward_input(const plait_call *c, const DLTensor *in) {
+  const Sizes s(in, c->in[4]);
+  Dense<T> grad, input, means, scales;
+  PLAIT_TRY(grad.take(c, tensor(c, 0)));
+  PLAIT_TRY(input.take(c, in));
+  PLAIT_TRY(means.take(c, tensor(c, 2)));
+  PLAIT_TRY(scales.take(c, tensor(c, 3)));
+  backward_rows<T>(c, s, grad, input, means, scales, nullptr, data<T>(result(c)));
+  return PLAIT_OK;
+}
+
 plait_status native_layer_norm(plait_call *c) {
   for (int i = 2; i < 4; i++) {  // of halves, factors of other layouts are left to the fallback
     const DLTensor *t = tensor(c, i);
@@ -221,8 +255,13 @@ plait_status layer_norm_backward(plait_call *c) {
   PLAIT_FLOATING(kind(result(c)->dtype), return backward<T>(c, tensor(c, 1)))
   return PLAIT_OK;
 }
+plait_status layer_norm_backward_input(plait_call *c) {
+  PLAIT_FLOATING(kind(result(c)->dtype), return backward_input<T>(c, tensor(c, 1)))
+  return PLAIT_OK;
+}
 PLAIT_KERNEL("native_layer_norm", native_layer_norm);
 PLAIT_KERNEL("layer_norm_backward", layer_norm_backward);
+PLAIT_KERNEL("layer_norm_backward_input", layer_norm_backward_input);
 
 }  // namespace
 }  // namespace plait::core

@@ -311,33 +311,49 @@ plait_status native_layer_norm(plait_call *c) {
   return launch_rows(c, kind(in->dtype), a, false);
 }
 
+// The gradient of the input, argument 1 after the gradient and before mean and rstd.
+struct BackwardRows {
+  LayerNormArgs a{};
+  Operand grad, x, mean, scale, weight;
+
+  plait_status launch(const plait_call *c, const DLTensor *factors, const plait_value &shape) {
+    const DLTensor *in = tensor(c, 1);
+    const Kind k = kind(in->dtype);
+    const DLDataType wide = k == F64 ? in->dtype : DLDataType{kDLFloat, 32, 1};
+    PLAIT_TRY(grad.take_dense(c, tensor(c, 0)));
+    PLAIT_TRY(x.take_dense(c, in));
+    PLAIT_TRY(mean.take_as(c, tensor(c, 2), wide));
+    PLAIT_TRY(scale.take_as(c, tensor(c, 3), wide));
+    if (factors) PLAIT_TRY(weight.take_dense(c, factors));
+    a.x = x.data(), a.grad = grad.data(), a.y = result(c)->data;
+    a.weight = factors ? weight.data() : nullptr;
+    a.mean = mean.tensor()->data, a.scale = scale.tensor()->data;
+    a.shape = rows_of(in, shape, {a.x, a.grad, a.y, a.weight});
+    return launch_rows(c, k, a, true);
+  }
+};
+
+// layer_norm_backward_input(grad, input, mean, rstd, normalized_shape)
+plait_status layer_norm_backward_input(plait_call *c) {
+  return BackwardRows().launch(c, nullptr, c->in[4]);
+}
+
 // layer_norm_backward(grad, input, mean, rstd, weight, normalized_shape) -> by input, weight, bias
 plait_status layer_norm_backward(plait_call *c) {
-  const DLTensor *in = tensor(c, 1);
-  const Kind k = kind(in->dtype);
-  const DLDataType wide = k == F64 ? in->dtype : DLDataType{kDLFloat, 32, 1};
-  Operand grad, x, mean, scale, weight;
-  PLAIT_TRY(grad.take_dense(c, tensor(c, 0)));
-  PLAIT_TRY(x.take_dense(c, in));
-  PLAIT_TRY(mean.take_as(c, tensor(c, 2), wide));
-  PLAIT_TRY(scale.take_as(c, tensor(c, 3), wide));
-  if (tensor(c, 4)) PLAIT_TRY(weight.take_dense(c, tensor(c, 4)));
-  LayerNormArgs a{};
-  a.x = x.data(), a.grad = grad.data(), a.y = result(c)->data;
-  a.weight = tensor(c, 4) ? weight.data() : nullptr;
-  a.mean = mean.tensor()->data, a.scale = scale.tensor()->data;
-  a.shape = rows_of(in, c->in[5], {a.x, a.grad, a.y, a.weight});
-  PLAIT_TRY(launch_rows(c, k, a, true));
+  BackwardRows rows;
+  PLAIT_TRY(rows.launch(c, tensor(c, 4), c->in[5]));
+  const LayerNormArgs &a = rows.a;
   ReduceArgs sums{};
   sums.other = a.x, sums.out = result(c, 1)->data, sums.second = result(c, 2)->data;
   sums.extra[0] = a.mean, sums.extra[1] = a.scale;
   int64_t shape[2] = {a.shape.rows, a.shape.n}, strides[2] = {a.shape.n, 1};
-  DLTensor matrix = *grad.tensor();
+  DLTensor matrix = *rows.grad.tensor();
   matrix.ndim = 2, matrix.shape = shape, matrix.strides = strides;
   return launch_reduction(c, layer_norm_factor_gradients_kernel, &matrix, 1, sums);
 }
 PLAIT_KERNEL("native_layer_norm", native_layer_norm);
 PLAIT_KERNEL("layer_norm_backward", layer_norm_backward);
+PLAIT_KERNEL("layer_norm_backward_input", layer_norm_backward_input);
 
 }  // namespace
 #endif

@@ -7,6 +7,7 @@ from plait_ops.specs.normalization.layer_norm import (
     centre,
     layer_norm,
     layer_norm_backward,
+    layer_norm_backward_input,
     native_layer_norm,
     variance,
 )
@@ -59,6 +60,13 @@ def _(grad, input, mean, rstd, weight, normalized_shape):
     return gx, (grad * normal).sum(axis=rows), grad.sum(axis=rows)
 
 
+@layer_norm_backward_input.reference
+def _(grad, input, mean, rstd, normalized_shape):
+    return layer_norm_backward.reference_function(grad, input, mean, rstd, None, normalized_shape)[
+        0
+    ]
+
+
 # ---- samples -------------------------------------------------------------------------------------
 @layer_norm.samples
 def _(s):
@@ -99,6 +107,16 @@ def _(s):
         # derivative
         yield s(
             s.array(*x.shape), x, m.astype("float32"), r.astype("float32"), weight, shape
+        ).without_gradient()
+
+
+@layer_norm_backward_input.samples
+def _(s):
+    for lead, shape in (((3,), (5,)), ((2, 3), (4,)), ((2,), (3, 4)), ((), (6,)), ((1,), (3000,))):
+        x = s.array(*lead, *shape)
+        m, r = _statistics(x, tuple(range(len(lead), x.ndim)), 1e-5)
+        yield s(
+            s.array(*x.shape), x, m.astype("float32"), r.astype("float32"), shape
         ).without_gradient()
 
 
@@ -162,4 +180,10 @@ layer_norm_backward.error(
     "ShapeError",
     lambda s: s(s.array(2, 3), s.array(2, 4), s.array(2, 1), s.array(2, 1), None, (4,)),
     contains=["layer_norm_backward", "grad", "(2, 3)", "(2, 4)"],
+)
+
+layer_norm_backward_input.error(
+    "ShapeError",
+    lambda s: s(s.array(2, 3), s.array(2, 4), s.array(2, 1), s.array(2, 1), (4,)),
+    contains=["layer_norm_backward_input", "grad", "(2, 3)", "(2, 4)"],
 )

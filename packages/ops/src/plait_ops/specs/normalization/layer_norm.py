@@ -3,7 +3,17 @@
 from plait_ops import calls as op
 from plait_ops.spec import Composite, Operator
 from plait_ops.specs.normalization.batch_norm import require_saved
-from plait_ops.words import check, numel, require, require_same, result, sizes, to_dtype, wide_dtype
+from plait_ops.words import (
+    check,
+    numel,
+    part,
+    require,
+    require_same,
+    result,
+    sizes,
+    to_dtype,
+    wide_dtype,
+)
 
 layer_norm = Composite(
     "layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-5) -> Tensor",
@@ -50,6 +60,17 @@ layer_norm_backward = Operator(
 )
 layer_norm_backward.batch("code")
 layer_norm_backward.slices(grad=0, input=0, mean=0, rstd=0, result0=0, result1="sum", result2="sum")
+layer_norm_backward_input = Operator(
+    "layer_norm_backward_input(Tensor grad, Tensor input, Tensor mean, Tensor rstd, int[] normalized_shape) -> Tensor",
+    doc="The derivative of `layer_norm` without weight and bias: the first result of `layer_norm_backward`.",
+    dtypes="floating",
+    internal=True,
+    kernel="optional; in[2] and in[3] have as many dimensions as in[1], and float32 for halves.",
+)
+layer_norm_backward_input.batch(
+    "leading", grad="all", input="all", mean="all", rstd="all", normalized_shape="same"
+)
+layer_norm_backward_input.slices(grad=0, input=0, mean=0, rstd=0, result=0)
 centre = Composite(
     "norm_centre(Tensor grad, Tensor normal, int[] dims) -> Tensor",
     doc="``grad - mean(grad) - normal * mean(grad * normal)`` over `dims`: the part of a gradient that passes through a normalisation.",
@@ -133,13 +154,17 @@ def _(input, normalized_shape, weight, bias, eps):
 
 
 @native_layer_norm.vjp("input", "weight", "bias")
-def _(g0, input, result1, result2, weight, normalized_shape):
+def _(g0, input, result1, result2, weight, bias, normalized_shape):
+    if weight is None and bias is None:
+        only = layer_norm_backward_input(g0, input, result1, result2, normalized_shape)
+        return only, only, only  # the last two are of nothing
     gx, gw, gb = layer_norm_backward(g0, input, result1, result2, weight, normalized_shape)
     return gx, gw, gb
 
 
-@layer_norm_backward.shape
-def _(grad, input, mean, rstd, weight, normalized_shape):
+@part
+def require_normalized(grad, input, mean, rstd, normalized_shape):
+    """Check the arguments of a derivative of `layer_norm`, but the weight."""
     require("grad", grad.dtype, "floating")
     require_same("grad", grad, "input", input)
     check(
@@ -158,6 +183,11 @@ def _(grad, input, mean, rstd, weight, normalized_shape):
     )
     require_saved(grad, "mean", mean)
     require_saved(grad, "rstd", rstd)
+
+
+@layer_norm_backward.shape
+def _(grad, input, mean, rstd, weight, normalized_shape):
+    require_normalized(grad, input, mean, rstd, normalized_shape)
     if weight is not None:
         require_same("grad", grad, "weight", weight)
         check(
@@ -169,6 +199,24 @@ def _(grad, input, mean, rstd, weight, normalized_shape):
         result(normalized_shape, grad.dtype),
         result(normalized_shape, grad.dtype),
     )
+
+
+@layer_norm_backward_input.shape
+def _(grad, input, mean, rstd, normalized_shape):
+    require_normalized(grad, input, mean, rstd, normalized_shape)
+    return result(input.shape, grad.dtype)
+
+
+@layer_norm_backward_input.cost
+def _(grad):
+    # 2 for the normalised input, 3 for means, 4 for the gradient of the input
+    return 9 * numel(grad)
+
+
+@layer_norm_backward_input.decompose
+def _(grad, input, mean, rstd, normalized_shape):
+    dims = [i for i in range(input.ndim - len(normalized_shape), input.ndim)]
+    return to_dtype(rstd * centre(grad * 1.0, (input - mean) * rstd, dims), grad.dtype)
 
 
 @layer_norm_backward.cost
@@ -193,6 +241,20 @@ def _(grad, input, mean, rstd, weight, normalized_shape):
 
 # the gradient through the statistics is part of the gradient of input
 layer_norm_backward.constant("mean", "rstd")
+layer_norm_backward_input.constant("mean", "rstd")
+
+
+@layer_norm_backward_input.vjp("grad", "input")
+def _(g, grad, input, mean, rstd, normalized_shape):
+    # mean and rstd depend on input: their part is in the gradient of input
+    dims = [i for i in range(input.ndim - len(normalized_shape), input.ndim)]
+    r = op.rsqrt(op.norm_var(1.0 / (rstd * rstd), input, dims))
+    normal = (input - op.norm_mean(mean, input, dims)) * r
+    along = op.mean(grad * normal, dims, True)
+    other = op.mean(g * normal, dims, True)
+    by_r = op.mean(g * centre(grad, normal, dims), dims, True)
+    gx = r * centre(-r * (g * along + grad * other), normal, dims) - by_r * r * r * normal
+    return to_dtype(r * centre(g, normal, dims), grad.dtype), to_dtype(gx, grad.dtype)
 
 
 @layer_norm_backward.vjp("grad", "input", "weight")
