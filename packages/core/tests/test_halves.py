@@ -229,6 +229,55 @@ def test_every_half_is_converted_both_ways(dtype: pc.dtype) -> None:
 
 
 @pytest.mark.parametrize("dtype", [pc.float16, pc.bfloat16], ids=["float16", "bfloat16"])
+def test_signs_of_every_half(dtype: pc.dtype) -> None:
+    bits = np.arange(1 << 16, dtype="uint16")
+    halves = pc.from_numpy(bits).view(dtype)
+
+    def same(result: pc.Tensor, want: Any) -> None:
+        assert result.dtype is dtype
+        np.testing.assert_array_equal(result.view(pc.uint16).numpy(), want)
+
+    same(-halves, bits ^ 0x8000)
+    same(halves.abs(), bits & 0x7FFF)
+    same(pc.copysign(halves, halves.flip(0)), (bits & 0x7FFF) | (bits[::-1] & 0x8000))
+    same(-halves[::3], bits[::3] ^ 0x8000)
+    same(-halves.reshape(256, 256).t(), bits.reshape(256, 256).T ^ 0x8000)
+    same(halves.clone().neg_(), bits ^ 0x8000)
+    same(pc.copysign(halves.reshape(256, 256), halves[-1]), bits.reshape(256, 256) | 0x8000)
+    same(-halves[:0], bits[:0])
+    same(-halves[5], np.uint16(0x8005))
+    assert pc.copysign(halves[:9], -1.0).tolist() == (-halves[:9].abs()).tolist()
+
+
+@pytest.mark.parametrize("dtype", [pc.float16, pc.bfloat16], ids=["float16", "bfloat16"])
+@pytest.mark.parametrize("exponent", [1, 2, 3, 0.5, -1, -0.5, -2])
+def test_common_powers_of_every_half(exponent: float, dtype: pc.dtype) -> None:
+    halves = pc.from_numpy(np.arange(1 << 16, dtype="uint16")).view(dtype)
+    exact = operator("pow")(halves.float(), pc.tensor(float(exponent)))
+    got, want = halves**exponent, exact.to(dtype)
+    assert got.dtype is dtype
+    np.testing.assert_array_equal(got.float().numpy(), want.float().numpy())
+    strided = halves.reshape(256, 256).t() ** exponent
+    np.testing.assert_array_equal(
+        strided.float().numpy(), want.reshape(256, 256).t().float().numpy()
+    )
+
+
+@pytest.mark.parametrize("dtype", [pc.float16, pc.bfloat16], ids=["float16", "bfloat16"])
+@pytest.mark.parametrize("columns", [8, 16, 100, 2048, 2050])
+def test_sums_of_short_rows_and_of_columns(columns: int, dtype: pc.dtype) -> None:
+    rows = 3 + 40_000 // columns
+    halves = pc.randn(rows, columns).to(dtype)
+    wide = halves.float()
+    for dim in (0, 1):
+        for view in (lambda x: x, lambda x: x[1:], lambda x: x[:, : columns - 1], lambda x: x[::2]):
+            got, want = view(halves).sum(dim), view(wide).sum(dim).to(dtype)
+            np.testing.assert_array_equal(got.float().numpy(), want.float().numpy())
+            got, want = view(halves).amax(dim), view(wide).amax(dim).to(dtype)
+            np.testing.assert_array_equal(got.float().numpy(), want.float().numpy())
+
+
+@pytest.mark.parametrize("dtype", [pc.float16, pc.bfloat16], ids=["float16", "bfloat16"])
 def test_rounding_is_to_nearest_even(dtype: pc.dtype) -> None:
     bits = np.arange(0, 0x7C00 if dtype is pc.float16 else 0x7F80, dtype="uint16")
     low = pc.from_numpy(bits).view(dtype).to(pc.float32).numpy().astype("float64")

@@ -1,5 +1,6 @@
 // pow with common exponents, such as 2 and 0.5, without logarithms.
 #include "kernel/elementwise.h"
+#include "kernel/half.h"
 
 namespace plait::core {
 namespace {
@@ -28,15 +29,39 @@ void power_loop(char *out, char *const *in, int64_t n, const void *) {
   }
 }
 
-template <class T>
-Loop loop_for(double exponent) {
-  if (exponent == 1) return power_loop<T, kSame>;
-  if (exponent == 2) return power_loop<T, kSquare>;
-  if (exponent == 3) return power_loop<T, kCube>;
-  if (exponent == 0.5) return power_loop<T, kRoot>;
-  if (exponent == -1) return power_loop<T, kInverse>;
-  if (exponent == -0.5) return power_loop<T, kInverseRoot>;
-  if (exponent == -2) return power_loop<T, kInverseSquare>;
+// The same for tiles of halves, in float32.
+template <class H, Power power>
+void halves_loop(char *out, char *const *in, int64_t n, const void *) {
+  constexpr int64_t kTile = 4 * kBlock;
+  float x[kTile];
+  char *tile[] = {reinterpret_cast<char *>(x)};
+  for (int64_t i = 0; i < n; i += kTile) {
+    const int64_t m = n - i < kTile ? n - i : kTile;
+    widen_run<H>(x, reinterpret_cast<const uint16_t *>(in[0]) + i, m);
+    power_loop<float, power>(tile[0], tile, m, nullptr);
+    narrow_run<H>(reinterpret_cast<uint16_t *>(out) + i, x, m);
+  }
+}
+
+template <Power power>
+Loop loop_of(Kind k) {
+  switch (k) {
+    case F32: return power_loop<float, power>;
+    case F64: return power_loop<double, power>;
+    case F16: return halves_loop<Half, power>;
+    case BF16: return halves_loop<Bfloat, power>;
+    default: return nullptr;
+  }
+}
+Loop loop_for(double exponent, Kind k) {
+  if (exponent == 1) return loop_of<kSame>(k);
+  if (exponent == 2) return loop_of<kSquare>(k);
+  if (exponent == 3) return loop_of<kCube>(k);
+  // pow(-inf, 0.5) of halves is inf, and of float32 the root
+  if (exponent == 0.5) return is_half(k) ? nullptr : loop_of<kRoot>(k);
+  if (exponent == -1) return loop_of<kInverse>(k);
+  if (exponent == -0.5) return loop_of<kInverseRoot>(k);
+  if (exponent == -2) return loop_of<kInverseSquare>(k);
   return nullptr;
 }
 
@@ -47,10 +72,7 @@ plait_status pow_number(plait_call *c) {
   if (!in || (tag != PLAIT_INT && tag != PLAIT_FLOAT)) return PLAIT_DECLINE;
   const DLTensor *out = result(c);
   const Kind k = kind(in->dtype);
-  const double exponent = real(c, 1);
-  const Loop loop = k == F32   ? loop_for<float>(exponent)
-                    : k == F64 ? loop_for<double>(exponent)
-                               : nullptr;
+  const Loop loop = loop_for(real(c, 1), k);
   if (!loop) return PLAIT_DECLINE;
   const int item = size_of(k);
   Plan plan;
