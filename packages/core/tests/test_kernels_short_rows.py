@@ -82,6 +82,49 @@ def test_reductions_of_short_rows(length: int, dtype: str) -> None:
             np.testing.assert_array_equal(values.numpy(), np.take_along_axis(x, middle, -1)[..., 0])
 
 
+@pytest.mark.parametrize("dtype", ["int64", "int32", "bool"])
+@pytest.mark.parametrize("length", [4, 5, 7, 16, 30, 31, 32, 33])
+def test_integer_reductions_of_short_rows(length: int, dtype: str) -> None:
+    for rows in (1, 2, 3, 4, 6, 259, 1030):
+        a = RNG.integers(-3, 4, (rows, length + 2)).astype(dtype)
+        for x in (a[:, :length], np.ascontiguousarray(a[:, :length]), a[::-1, 1:-1]):
+            t = pc.from_numpy(x)
+            np.testing.assert_array_equal(t.sum(-1).numpy(), x.sum(-1))
+            np.testing.assert_array_equal(t.prod(-1).numpy(), x.prod(-1))
+            if dtype != "bool":
+                np.testing.assert_array_equal(t.amax(-1).numpy(), x.max(-1))
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint64", "int32", "int16", "float32", "float64"])
+@pytest.mark.parametrize("length", [2, 15, 64, 80, 81, 300])
+def test_ranks(length: int, dtype: str) -> None:
+    limits = np.iinfo(dtype) if dtype[0] != "f" else np.finfo(dtype)
+    ends = np.array([limits.min, limits.max, 0], dtype)
+    for low, high in ((0, 5), (-500, 500), (-(2**14), 2**14), (2**13, 2**13 + 3)):
+        a = RNG.integers(max(low, 0) if dtype[0] == "u" else low, high, (5, length)).astype(dtype)
+        a[3, : min(length, 3)] = ends[: min(length, 3)]  # rows of all digits
+        a[4] = a[4, 0]
+        for x in (a, a[::-1], np.ascontiguousarray(a.T).T):
+            order = np.argsort(x, -1, kind="stable")
+            for k in sorted({1, 2, (length + 1) // 2, length}):
+                values, indices = pc.from_numpy(x).kthvalue(k, -1)
+                np.testing.assert_array_equal(indices.numpy(), order[:, k - 1])
+                np.testing.assert_array_equal(values.numpy(), np.sort(x, -1)[:, k - 1])
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32", "float32", "float64", "float16"])
+@pytest.mark.parametrize("length", [1, 7, 8, 33, 512, 1024, 40_000])
+def test_scans_of_lines(length: int, dtype: str) -> None:
+    for rows in (1, 7, 8, 19):
+        x = RNG.integers(-1, 2, (rows, length)).astype(dtype)
+        wide = x.astype("int64" if dtype[0] == "i" else "float64").cumsum(-1)
+        got = pc.from_numpy(x).cumsum(-1)
+        np.testing.assert_array_equal(got.numpy(), wide.astype(got.numpy().dtype))
+        ones = np.where(x == 0, 1, x).astype(dtype)
+        product = pc.from_numpy(ones).cumprod(-1).numpy()
+        np.testing.assert_array_equal(product, ones.astype("float64").cumprod(-1))
+
+
 @pytest.mark.parametrize("place", [0, 2, 7, 8, 12, 39])
 def test_nan_in_short_rows(place: int) -> None:
     for length in LENGTHS:

@@ -10,23 +10,58 @@ PLAIT_INLINE bool is_nan(T x) {
   return x != x;
 }
 
-// The index of the element that a stable sort would put at `rank`.
+// The index of the element that a stable sort would put at `rank`, for few elements: of those with
+// at most `rank` smaller ones the largest.
+template <class T>
+int64_t index_of_rank_of_few(const T *p, int64_t step, int64_t n, int64_t rank) {
+  using K = Key<T>;
+  using S = std::make_signed_t<K>;  // vectors of signed numbers compare in one instruction
+  constexpr int64_t w = kLanes<S>;
+  S keys[kRanked] = {}, below[kRanked];
+  for (int64_t i = 0; i < n; i++) keys[i] = S(key_of(p[i * step]) ^ K(1) << (sizeof(K) * 8 - 1));
+  for (int64_t i = 0; i < n; i += 2 * w) {
+    const Vec<S> a = load(keys + i), b = load(keys + i + w);
+    Vec<S> below_a{}, below_b{};
+    for (int64_t j = 0; j < n; j++) {
+      const Vec<S> other = splat(keys[j]);
+      below_a -= Vec<S>(other < a);
+      below_b -= Vec<S>(other < b);
+    }
+    store(below + i, below_a);
+    store(below + i + w, below_b);
+  }
+  S best = 0;
+  for (int64_t i = 0; i < n; i++) best = below[i] <= rank && below[i] > best ? below[i] : best;
+  int64_t i = 0;
+  for (int64_t rest = rank - best;; i++)
+    if (below[i] == best && rest-- == 0) return i;
+}
+
+// The same for any number of elements.
 template <class T>
 int64_t index_of_rank(const T *p, int64_t step, int64_t n, int64_t rank) {
   using K = Key<T>;
-  if (n <= kInserted) {
-    Keyed<K> x[kInserted];
-    for (int64_t i = 0; i < n; i++) x[i] = {key_of(p[i * step]), uint32_t(i)};
-    insertion_sort(x, n);
-    return x[rank].at;
-  }
+  if (n <= kRanked) return index_of_rank_of_few(p, step, n, rank);
   K prefix = 0, mask = 0;
-  for (int shift = 8 * int(sizeof(K)) - 8; shift >= 0; shift -= 8) {
-    int64_t count[256] = {};
-    for (int64_t i = 0; i < n; i++) {
+  int top = 8 * int(sizeof(K)) - 8;
+  if constexpr (!is_float<T>) {  // digits that all integers share are not counted
+    K differences = 0;
+    prefix = key_of(p[0]);
+    for (int64_t i = 1; i < n; i++) differences |= key_of(p[i * step]) ^ prefix;
+    while (top >= 0 && differences >> top == 0) top -= 8;
+    mask = top == 8 * int(sizeof(K)) - 8 ? 0 : top < 0 ? ~K(0) : ~K(0) << (top + 8);
+    prefix &= mask;
+  }
+  for (int shift = top; shift >= 0; shift -= 8) {
+    int64_t count[256] = {}, odd[256] = {};  // two, as equal digits would wait for each other
+    const auto take = [&](int64_t *of, int64_t i) {
       const K key = key_of(p[i * step]);
-      if ((key & mask) == prefix) count[key >> shift & 255]++;
-    }
+      of[key >> shift & 255] += (key & mask) == prefix;
+    };
+    int64_t i = 0;
+    for (; i + 2 <= n; i += 2) take(count, i), take(odd, i + 1);
+    if (i < n) take(count, i);
+    for (int d = 0; d < 256; d++) count[d] += odd[d];
     int digit = 0;
     while (rank >= count[digit]) rank -= count[digit++];
     prefix |= K(digit) << shift;

@@ -116,6 +116,8 @@ plait_status reduce_rows(const plait_call *c, const Reduction &r, const Source<T
         if (together)
           reduce_short_rows<Op, T, P>(from.convert ? converted : from.stored(i * apart), apart, n,
                                       rows, some);
+        else if (adjacent && from.convert && apart == n && n <= kBlockOf / 4)
+          reduce_converted_rows<Op, T, P>(from, i * n, n, rows, some);
         else if (adjacent && from.adjacent)
           from.adjacent(from.data + i * apart * from.size, n, apart * from.size, rows, some);
         else
@@ -178,22 +180,26 @@ PLAIT_INLINE void add_rows(T *acc, const T *p, int64_t step, int64_t groups, int
 }
 
 // Results that lie side by side: whole rows of the input, [begin, end), are added to a row of T.
-// Rows that are converted have four rows of `memory`.
+// Rows that are converted have four rows of `memory`; short ones that follow each other fill it.
 template <class Op, class T>
 void add_row_range(const Reduction &r, const Source<T> &from, int64_t base, int64_t columns,
                    int64_t begin, int64_t end, T *acc, T *memory) {
   for (int64_t j = 0; j < columns; j++) acc[j] = Op::template start<T>();
   r.spans(begin, end, [&](int64_t at, int64_t m, int64_t step) {
+    const bool dense = from.convert && step == columns;
+    const int64_t most_groups = dense ? kColumns / columns : from.convert ? 1 : kGroups;
     for (int64_t i = 0; i < m;) {
-      const int64_t groups = least(from.convert ? 1 : kGroups, (m - i) / 4);
+      const int64_t groups = least(most_groups, (m - i) / 4);
       const int64_t left = m - i - 4 * groups;
       const int64_t rest = left < 4 && (groups == 0 || !from.convert) ? left : 0;
       const int64_t rows = 4 * groups + rest, first = base + at + i * step;
-      if (from.convert)
+      if (dense)
+        from.get(memory, first, rows * columns, 1);
+      else if (from.convert)
         for (int64_t k = 0; k < rows; k++)
           from.get(memory + k * kColumns, first + k * step, columns, 1);
-      add_rows<Op>(acc, from.convert ? memory : from.stored(first), from.convert ? kColumns : step,
-                   groups, rest, columns);
+      add_rows<Op>(acc, from.convert ? memory : from.stored(first),
+                   from.convert && !dense ? kColumns : step, groups, rest, columns);
       i += rows;
     }
   });

@@ -1,6 +1,8 @@
 // Steps of reductions, and the reduction of one run of elements.
 #ifndef PLAIT_CORE_ROWS_H
 #define PLAIT_CORE_ROWS_H
+#include <type_traits>
+
 #include "kernel/vec.h"
 
 namespace plait::core {
@@ -180,10 +182,36 @@ P reduce_contiguous(const T *p, int64_t n) {
   return reduce_rest<Op, T, P>(result, p, n);
 }
 
+// The same for rows of at least 4 integers of 8 bytes: four rows at once, a vector each, which are
+// transposed at the end.
+template <class Op, class T>
+void reduce_rows_of_vectors(const T *p, int64_t apart, int64_t n, int64_t rows, T *results) {
+  int64_t r = 0;
+  for (; r + 4 <= rows; r += 4, p += 4 * apart) {
+    Vec<T> v[4];
+    PLAIT_UNROLL for (int k = 0; k < 4; k++) v[k] = load(p + k * apart);
+    int64_t i = 4;
+    for (; i + 4 <= n; i += 4)
+      PLAIT_UNROLL for (int k = 0; k < 4; k++) v[k] = Op::step(v[k], load(p + k * apart + i));
+    const Vec<T> a = Op::step(shuffled<0, 4, 2, 6>(v[0], v[1]), shuffled<1, 5, 3, 7>(v[0], v[1])),
+                 b = Op::step(shuffled<0, 4, 2, 6>(v[2], v[3]), shuffled<1, 5, 3, 7>(v[2], v[3]));
+    T one[4];
+    store(one, Op::step(shuffled<0, 1, 4, 5>(a, b), shuffled<2, 3, 6, 7>(a, b)));
+    for (int64_t k = 0; k < 4; k++) {
+      for (int64_t j = i; j < n; j++) one[k] = Op::step(one[k], p[k * apart + j]);
+      results[r + k] = one[k];
+    }
+  }
+  for (; r < rows; r++, p += apart) results[r] = reduce_contiguous<Op, T, T>(p, n);
+}
+
 // Results of `rows` rows of fewer elements than a vector has, `apart` elements from each other:
 // side by side, as a row alone would be a chain of steps. They are those of reduce_run.
 template <class Op, class T, class P>
 void reduce_short_rows(const T *p, int64_t apart, int64_t n, int64_t rows, P *results) {
+  if constexpr (std::is_integral_v<T> && kLanes<T> == 4) {
+    if (n >= 4) return reduce_rows_of_vectors<Op>(p, apart, n, rows, results);
+  }
   for (int64_t i = 0; i < rows; i++) results[i] = Op::template start<P>();
   for (int64_t j = 0; j < n; j++)
     for (int64_t i = 0; i < rows; i++) results[i] = Op::step(results[i], P(p[i * apart + j]));

@@ -86,14 +86,27 @@ struct Scan {
     return PLAIT_OK;
   }
 
-  // Short lines, some at once, so that their additions do not wait for each other.
+  // An addition of integers takes one cycle: lines of them need not be computed at once, and may be
+  // cut anywhere.
+  static constexpr bool kQuick = !product && std::is_integral_v<W>;
+
+  // Short lines, some at once, so that their additions do not wait for each other. Pieces of them
+  // are copied: the caches hold few lines whose distance is a power of two.
   static constexpr int kLinesAtOnce = 8;
   static void lines(const T *from, T *to, int64_t n) {
+    constexpr int64_t kPiece = 64 / int64_t(sizeof(T));
     W acc[kLinesAtOnce];
+    T some[kLinesAtOnce][kPiece];
     for (W &each : acc) each = first();
-    for (int64_t i = 0; i < n; i++)
+    for (int64_t begin = 0; begin < n; begin += kPiece) {
+      const int64_t m = least(kPiece, n - begin);
       for (int k = 0; k < kLinesAtOnce; k++)
-        to[k * n + i] = T(acc[k] = step(acc[k], W(from[k * n + i])));
+        memcpy(some[k], from + k * n + begin, size_t(m) * sizeof(T));
+      for (int64_t i = 0; i < m; i++)
+        for (int k = 0; k < kLinesAtOnce; k++) some[k][i] = T(acc[k] = step(acc[k], W(some[k][i])));
+      for (int k = 0; k < kLinesAtOnce; k++)
+        memcpy(to + k * n + begin, some[k], size_t(m) * sizeof(T));
+    }
   }
 
   // Rows of so few elements that their sums stay in registers.
@@ -131,15 +144,22 @@ struct Scan {
   static plait_status run(const plait_call *c, const DLTensor *in, const DLTensor *out,
                           int64_t outer, int64_t n, int64_t inner) {
     const Numbers<T> from(in), to(out);
-    if (inner == 1 && n >= 2 * kAtOnce * kChain) {
+    const bool enough = kQuick && outer >= kLinesAtOnce;  // lines for threads
+    if (inner == 1 && n >= 2 * kAtOnce * kChain && !enough) {
       for (int64_t o = 0; o < outer; o++) PLAIT_TRY(long_line(c, from, to, o * n, n));
       return PLAIT_OK;
     }
     if (inner == 1) {
       parallel_ranges(c, outer, kSerial / n + 1, [&](int64_t begin, int64_t end) {
         int64_t o = begin;
-        for (; !from.widens() && o + kLinesAtOnce <= end; o += kLinesAtOnce)
+        for (; !kQuick && !from.widens() && o + kLinesAtOnce <= end; o += kLinesAtOnce)
           lines(from.read(o * n, kLinesAtOnce * n, nullptr), to.place(o * n, nullptr), n);
+        T some[kBlock];
+        for (; from.widens() && kLinesAtOnce * n <= kBlock && o + kLinesAtOnce <= end;
+             o += kLinesAtOnce) {
+          lines(from.read(o * n, kLinesAtOnce * n, some), some, n);
+          to.round(o * n, kLinesAtOnce * n, some);
+        }
         for (; o < end; o++) chain(from, to, o * n, n, first());
       });
       return PLAIT_OK;

@@ -166,6 +166,18 @@ P reduce_converted(const Source<T> &from, int64_t at, int64_t n, int64_t step) {
   return result;
 }
 
+// The same for short rows, one behind the other, which are converted several at once.
+template <class Op, class T, class P = typename Collected<T>::type>
+void reduce_converted_rows(const Source<T> &from, int64_t at, int64_t n, int64_t rows, P *results) {
+  T some[kBlockOf];
+  const int64_t most = kBlockOf / n;
+  for (int64_t i = 0; i < rows; i += most) {
+    const int64_t m = least(most, rows - i);
+    from.get(some, at + i * n, m * n, 1);
+    for (int64_t j = 0; j < m; j++) results[i + j] = reduce_contiguous<Op, T, P>(some + j * n, n);
+  }
+}
+
 // The sum of squares of n adjacent numbers. A lane of a vector of T adds at most 32 squares before
 // the sum goes on in float64. A block of float32 that overflows or underflows is summed again in
 // float64.
