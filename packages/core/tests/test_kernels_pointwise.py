@@ -27,6 +27,31 @@ SIGNED = [np.int8, np.int16, np.int32, np.int64]
 UNSIGNED = [np.uint8, np.uint16, np.uint32, np.uint64]
 
 
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_integers_and_a_number(dtype: Any) -> None:
+    limits = np.iinfo(dtype)
+    x = RNG.integers(-50, 50, 5000).astype(dtype)
+    x[:2] = limits.min, limits.max
+    t = pc.from_numpy(x)
+    for value in (-7, -1, 0, 1, 3, limits.max):
+        with np.errstate(all="ignore"):
+            for got, want in (
+                (t + value, x + dtype(value)),
+                (t * value, x * dtype(value)),
+                (pc.maximum(t, pc.tensor(value)), np.maximum(x, value)),
+                (t.clamp(min(value, 3), max(value, 3)), np.clip(x, min(value, 3), max(value, 3))),
+                (t.clamp(max=value), np.minimum(x, value)),
+                (t > value, x > value),
+                (t == value, x == value),
+                (pc.bitwise_and(t, value), x & dtype(value)),
+            ):
+                np.testing.assert_array_equal(got.numpy(), want)
+                assert got.numpy().dtype == want.dtype
+        if value not in (0, -1):
+            np.testing.assert_array_equal((t // value).numpy(), x // dtype(value))
+            np.testing.assert_array_equal((t % value).numpy(), x % dtype(value))
+
+
 def ulps(got: Any, want: Any) -> Any:
     """Distances from float64 results in units of float32's last place; 0 where both are nan."""
     with np.errstate(all="ignore"):

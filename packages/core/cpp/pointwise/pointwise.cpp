@@ -28,7 +28,7 @@ struct Halves {
 PLAIT_NOINLINE void halves_loop(char *out, char *const *in, int64_t n, const void *context) {
   const Halves &h = *static_cast<const Halves *>(context);
   constexpr int64_t kTile = 4 * kBlock;
-  alignas(64) float tile[kMaxOperands][kTile];
+  alignas(64) float tile[kMaxOperands][kTile + 80];  // not at addresses with the same lower bits
   char *p[kMaxOperands - 1];
   for (int64_t at = 0; at < n; at += kTile) {
     const int64_t m = n - at < kTile ? n - at : kTile;
@@ -105,13 +105,16 @@ void round_to_half(Kind k, const plait_value &v, char *to) {
 
 bool is_number(const plait_call *c, int i) { return c->in[i].tag != PLAIT_TENSOR; }
 
-// Returns the loop for the numbers among the operands of a call, NULL if there is none.
-Loop loop_with_numbers(const plait_call *c, const PointwiseOp &op) {
+// Returns the loop for the numbers among the operands of a call in which kind k is computed, NULL
+// if there is none.
+Loop loop_with_numbers(const plait_call *c, const PointwiseOp &op, Kind k) {
+  if (k != F32 && k != I32 && k != I64) return nullptr;
+  const PointwiseOp::Numbers &loops = k == F32 ? op.float32 : k == I32 ? op.int32 : op.int64;
   const int last = op.n_operands - 1;
   if (last < 1 || is_number(c, 0) || !is_number(c, last)) return nullptr;
   int first = last;
   while (is_number(c, first - 1)) first--;
-  return first == last ? op.last_number : first == 1 ? op.numbers : nullptr;
+  return first == last ? loops.last : first == 1 ? loops.all : nullptr;
 }
 
 }  // namespace
@@ -148,7 +151,7 @@ plait_status run_pointwise(plait_call *c, const PointwiseOp &op, const Bounds *b
   const bool half = is_half(k);
   const int item = size_of(k);
   const Kind number_kind = half ? F32 : k;
-  const Loop with_numbers = number_kind == F32 && !bounds ? loop_with_numbers(c, op) : nullptr;
+  const Loop with_numbers = bounds ? nullptr : loop_with_numbers(c, op, number_kind);
   Inner inner{with_numbers ? with_numbers : loop_of(op, k), nullptr, {}};
   if (PLAIT_UNLIKELY(!inner.loop)) return PLAIT_DECLINE;
   const DLTensor *out = result(c);

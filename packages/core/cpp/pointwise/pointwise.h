@@ -46,8 +46,12 @@ struct PointwiseOp {
   int n_operands, n_params, to;  // to: of promote
   Loop loop[kReal];              // NULL: not made for this dtype
   Loop complex[2];
-  // Of float32: the last operand is a number, or all but the first are. NULL: no such loop.
-  Loop last_number, numbers;
+  // The last operand is a number, or all but the first are, of float32, int32 and int64. NULL: no
+  // such loop.
+  struct Numbers {
+    Loop last, all;
+  };
+  Numbers float32, int32, int64;
 };
 
 // An operand of floats that must lie in [low, high].
@@ -170,10 +174,12 @@ constexpr Loop loop_if() {
   }
 }
 
-template <class Op, int operands, int params, int to, int g, int tensors>
-constexpr Loop numbers_if() {
-  constexpr bool result = (g & group::FLOATING) && operands > 1 && takes_numbers<Op>;
-  return loop_if<Op, float, operands, params, to, F32, result, tensors>();
+template <class Op, class T, int operands, int params, int to, Kind k, int g>
+constexpr PointwiseOp::Numbers numbers_if() {
+  constexpr bool made = (g & (is_float<T> ? group::FLOATING : group::INTEGERS)) != 0;
+  constexpr bool result = made && operands > 1 && takes_numbers<Op>;
+  return {loop_if<Op, T, operands, params, to, k, result, operands - 1>(),
+          loop_if<Op, T, operands, params, to, k, result, 1>()};
 }
 
 template <class Op, int operands, int params, int to, int g>
@@ -194,8 +200,9 @@ constexpr PointwiseOp pointwise_op = {
      loop_if<Op, double, operands, params, to, F64, (g & group::FLOATING) != 0>()},
     {loop_if<Op, Complex64, operands, params, to, C64, (g & group::COMPLEX) != 0>(),
      loop_if<Op, Complex128, operands, params, to, C128, (g & group::COMPLEX) != 0>()},
-    numbers_if<Op, operands, params, to, g, operands - 1>(),
-    numbers_if<Op, operands, params, to, g, 1>()};
+    numbers_if<Op, float, operands, params, to, F32, g>(),
+    numbers_if<Op, int32_t, operands, params, to, I32, g>(),
+    numbers_if<Op, int64_t, operands, params, to, I64, g>()};
 
 }  // namespace plait::core
 
