@@ -213,6 +213,20 @@ def test_generators_refuse_wrong_states() -> None:
             pc.Generator(device)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_neighbours(dtype: str) -> None:
+    limits = np.finfo(dtype)
+    tiny, least = limits.smallest_normal, limits.smallest_subnormal
+    some = [0, 1, 2, 0.1, 1e-30, tiny, least, tiny - least, limits.max, np.inf]
+    x = np.array([*some, *(-y for y in some), np.nan], dtype)
+    a, b = (np.ascontiguousarray(y) for y in np.broadcast_arrays(x[:, None], x))
+    with np.errstate(all="ignore"):
+        want = np.nextafter(a, b)
+    got = pc.nextafter(pc.from_numpy(a), pc.from_numpy(b)).numpy()
+    np.testing.assert_array_equal(got, want)
+    np.testing.assert_array_equal(np.signbit(got)[want == 0], np.signbit(want)[want == 0])
+
+
 def test_neighbours_of_halves() -> None:
     one = pc.ones(1, dtype=pc.float16)
     assert pc.nextafter(one, one * 2).item() == 1 + 2**-10

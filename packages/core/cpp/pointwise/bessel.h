@@ -82,9 +82,11 @@ PLAIT_HD_CALL double i1e(double x) {
 // exp(|x|) times a scaled function: in two steps the product is finite where exp alone is not, and
 // infinity times 0, what the scaled function is there, is infinity
 PLAIT_HD_CALL double unscaled(double x, double scaled) {
-  const double a = abs(x), half = ::exp(a / 2);
+  const double a = abs(x);
+  if (a < 700) return ::exp(a) * scaled;
   if (a == kInf64) return ::copysign(a, scaled);
-  return a < 700 ? ::exp(a) * scaled : scaled * half * half;
+  const double half = ::exp(a / 2);
+  return scaled * half * half;
 }
 PLAIT_HD_CALL double i0(double x) { return unscaled(x, i0e(x)); }
 PLAIT_HD_CALL double i1(double x) { return unscaled(x, i1e(x)); }

@@ -25,8 +25,9 @@ constexpr double kEuler = 0.577215664901532861;
 template <int n>
 PLAIT_HD_CALL double chebyshev(const double (&c)[n], double t) {
   double ahead = 0, here = 0;
+  const double twice = 2 * t;
   for (int k = n - 1; k > 0; k--) {
-    const double next = 2 * t * here - ahead + c[k];
+    const double next = twice * here + (c[k] - ahead);  // a step waits for one sum
     ahead = here;
     here = next;
   }

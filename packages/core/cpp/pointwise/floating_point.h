@@ -31,11 +31,11 @@ PLAIT_HD T frexp_exponent(T x) {
 // the number after a on the way to b
 template <class T>
 PLAIT_HD T nextafter_elements(T a, T b) {
-  if constexpr (sizeof(T) == 4) {
-    return __builtin_nextafterf(a, b);
-  } else {
-    return __builtin_nextafter(a, b);
-  }
+  // neighbours are neighbours as integers
+  const auto u = math::bits(a), sign = decltype(u)(1) << (sizeof(T) * 8 - 1);
+  const auto up = decltype(u)((a < b) == (a > T(0)) ? 1 : -1);
+  const T next = math::from_bits(a == T(0) ? (math::bits(b) & sign) | 1 : u + up);
+  return a != a || b != b ? a + b : a == b ? b : next;
 }
 
 }  // namespace plait::scalar

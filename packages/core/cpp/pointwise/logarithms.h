@@ -27,7 +27,7 @@ PLAIT_HD T logaddexp(T a, T b) {
                : high + math::log1p(math::exp(low - high));
   } else {
     const T high = a > b ? a : b, d = math::abs(a - b);
-    const T r = high + math::log1p(math::exp(-d));
+    const T r = high + math::log1p_unit(math::exp_negative(-d));
     return a == b ? a + T(0.69314718055994531) : d != d ? a + b : r;
   }
 }

@@ -558,6 +558,17 @@ PLAIT_HD T trunc(T x) {
   }
 }
 
+// log(1 + t) for 0 <= t <= 1, without the cases of the general function: 2 atanh(t / (2 + t))
+PLAIT_HD float log1p_unit(float t) {
+  const float y = (t + t) / (2.0f + t), z = y * y;
+  float q = 0.0005471119075f;
+  q = fused(q, z, 0.002187641337f);
+  q = fused(q, z, 0.01250672807f);
+  q = fused(q, z, 0.08333301544f);
+  return fused(y * z, q, y);
+}
+PLAIT_HD double log1p_unit(double t) { return ::log1p(t); }
+
 }  // namespace plait::scalar::math
 
 #include "pointwise/complex.h"
