@@ -514,8 +514,11 @@ than 1 is faster. Times of one machine say little of another one: run it on your
 
 {summary}
 
-| group | threads | calls | geometric mean | above {limit} | slowest |
-|---|---|---|---|---|---|
+The rows above {limit} follow below; a dtype or a number of threads that the table lacks is not
+measured here.
+
+| group | dtype | threads | calls | geometric mean | above {limit} | slowest |
+|---|---|---|---|---|---|---|
 {groups}
 
 ## Slower than PyTorch
@@ -526,15 +529,20 @@ than 1 is faster. Times of one machine say little of another one: run it on your
 """
 
 
+def part_order(part: tuple[int, str]) -> tuple[int, int]:
+    """Return the place of a number of threads and a dtype among the parts of a page."""
+    return part[0], ALL.index(part[1])
+
+
 def summary(found: list[Row]) -> str:
-    """Return a sentence for each number of threads."""
+    """Return a sentence for each dtype and number of threads."""
     sentences = []
-    for threads in sorted({row.threads for row in found}):
-        ratios = [row.ratio for row in found if row.threads == threads]
+    for threads, kind in sorted({(row.threads, row.kind) for row in found}, key=part_order):
+        ratios = [row.ratio for row in found if (row.threads, row.kind) == (threads, kind)]
         mean, slow = statistics.geometric_mean(ratios), sum(ratio > SLOW for ratio in ratios)
         sentences.append(
-            f"With {threads} thread{'s' * (threads > 1)} the geometric mean of {len(ratios)} "
-            f"ratios is {mean:.2f}, and {slow} of them are above {SLOW}."
+            f"{kind} with {threads} thread{'s' * (threads > 1)}: the geometric mean of "
+            f"{len(ratios)} ratios is {mean:.2f}, and {slow} of them are above {SLOW}."
         )
     return " ".join(sentences)
 
@@ -546,11 +554,15 @@ def page(found: list[Row], date: str, version: str) -> str:
         return "| " + " | ".join(str(cell) for cell in cells) + " |"
 
     groups = []
-    for name, threads in dict.fromkeys((row.group, row.threads) for row in found):
-        of = [row.ratio for row in found if (row.group, row.threads) == (name, threads)]
+    parts = dict.fromkeys((row.threads, row.kind, row.group) for row in found)
+    for threads, kind, name in sorted(parts, key=lambda part: part_order(part[:2])):
+        rows_of = [
+            row for row in found if (row.threads, row.kind, row.group) == (threads, kind, name)
+        ]
+        of = [row.ratio for row in rows_of]
         slow = sum(ratio > SLOW for ratio in of)
         mean = statistics.geometric_mean(of)
-        groups.append(line(name, threads, len(of), f"{mean:.2f}", slow, f"{max(of):.2f}"))
+        groups.append(line(name, kind, threads, len(of), f"{mean:.2f}", slow, f"{max(of):.2f}"))
     slower = sorted((row for row in found if row.ratio > SLOW), key=lambda row: -row.ratio)
     return PAGE.format(
         date=date,
