@@ -21,8 +21,7 @@ constexpr int64_t kHighAlone = 144;  // of a tile that has all rows of a packed 
 constexpr int64_t kLow = 24, kNarrow = 32;  // smallest tile
 constexpr int64_t kPacked = 12 << 20;  // bytes of an operand that is packed for all units
 constexpr int64_t kPackedNear = 3 << 20;  // of both operands, which then stay in the caches
-constexpr int64_t kPasses =
-    4;  // bytes packed at once for each byte of results, which are read again
+constexpr int64_t kPasses = 4;  // bytes packed at once for a byte of results, read each time
 constexpr int64_t kNear = 1 << 18;  // bytes of columns that are read where they lie
 constexpr int64_t kGroup = 16;  // rows that are packed at once, at least those of a tile's group
 constexpr int64_t kFewResults = 1 << 13, kFewUnits = 4;  // with fewer, units divide sums
