@@ -47,7 +47,8 @@ def batch_norm() -> Any:
 
 
 def norms() -> list[Any]:
-    return [F.layer_norm(leaf(4, 6), (6,)), F.group_norm(leaf(2, 4, 3), 2)]
+    plain = [F.layer_norm(leaf(4, 6), (6,)), F.group_norm(leaf(2, 4, 3), 2)]
+    return [*plain, F.layer_norm(leaf(4, 6), (6,), leaf(6), leaf(6))]
 
 
 def targets() -> Any:

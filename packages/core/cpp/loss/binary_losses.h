@@ -20,7 +20,7 @@ PLAIT_HD T bce_backward(T grad, T input, T target) {
 
 // (1 - target) * input + log(1 + e^-input), without overflow
 template <class T>
-PLAIT_HD T logit_bce_elements(T input, T target) {
+PLAIT_HD T logit_bce_elements(T target, T input) {
   return (T(1) - target) * input - log_sigmoid(input);
 }
 

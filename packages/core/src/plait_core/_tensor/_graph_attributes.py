@@ -66,8 +66,8 @@ def _grad_dtype(self: Tensor) -> binding.dtype:
 
     Example:
         >>> import plait_core as pc
-        >>> pc.ones(1, dtype=pc.float64).grad_dtype
-        float64
+        >>> pc.ones(1, dtype=pc.float64).grad_dtype == pc.float64
+        True
     """
     if not self.is_leaf:
         raise RuntimeError("grad_dtype can only be accessed on leaf tensors.")

@@ -116,7 +116,7 @@ SPELLED: dict[str, Callable[..., Call]] = {
     "gelu_erf": lambda x: ("gelu", (x,), {}),
     "gelu_tanh": lambda x: ("gelu", (x,), {"approximate": "tanh"}),
     "log_odds": lambda x: ("logit", (x,), {}),
-    "logit_bce_elements": lambda x, target: (
+    "logit_bce_elements": lambda target, x: (
         "binary_cross_entropy_with_logits", (x, target, None, None, 0), {}
     ),
     "native_batch_norm": lambda x, w, b, eps: (

@@ -21,7 +21,7 @@ bce_elements.special_values = False  # only probabilities are allowed
 
 bce_backward.reference(lambda g, x, t: g * (x - t) / np.maximum(x * (1 - x), 1e-12))
 
-logit_bce_elements.reference(lambda x, t: (1 - t) * x + np.logaddexp(0, -x))
+logit_bce_elements.reference(lambda t, x: (1 - t) * x + np.logaddexp(0, -x))
 
 logit_bce_backward.reference(lambda g, x, t: g * (1 / (1 + np.exp(-x)) - t))
 

@@ -23,9 +23,10 @@ bce_backward = Pointwise(
     widens=True,
 )
 
-# Of logits: a pass over both tensors, and one for the derivative.
+# Of logits: a pass over both tensors, and one for the derivative. The target comes first, as the
+# result has its order in memory in PyTorch.
 logit_bce_elements = Pointwise(
-    "logit_bce_elements(Tensor input, Tensor target) -> Tensor",
+    "logit_bce_elements(Tensor target, Tensor input) -> Tensor",
     doc="``(1 - target) * input + log(1 + exp(-input))``, without overflow.",
     dtypes="floating",
     internal=True,
@@ -91,7 +92,7 @@ def _(g, grad):
 
 
 @logit_bce_elements.decompose
-def _(input, target):
+def _(target, input):
     return (1.0 - target) * input - op.log_sigmoid(input)
 
 
@@ -175,7 +176,7 @@ def _(input, target, weight, pos_weight, reduction):
         f"`input` and `target` must have the same shape; got {input.shape} and {target.shape}",
     )
     if pos_weight is None:
-        loss = logit_bce_elements(input, target)
+        loss = logit_bce_elements(target, input)
     else:
         spread = op.softplus(-input, 1.0, 40.0) * (1.0 + (pos_weight - 1.0) * target)
         loss = (1.0 - target) * input + spread
