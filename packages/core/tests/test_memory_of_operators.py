@@ -24,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 MEGABYTE = 1 << 20
 INPUT = 2 * MEGABYTE
-SCRATCH = 3 * MEGABYTE  # constants, and a slab for small tensors that a call may need to map
+SCRATCH = 7 * MEGABYTE // 2  # constants, and a slab for small tensors that a call may map
 TRIALS = (1 << 8, 1 << 12)  # elements, to see whether results grow as the input
 DTYPES = ("float32", "bfloat16")
 FACTOR = 6.0
