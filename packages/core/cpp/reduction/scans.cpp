@@ -90,23 +90,14 @@ struct Scan {
   // cut anywhere.
   static constexpr bool kQuick = !product && std::is_integral_v<W>;
 
-  // Short lines, some at once, so that their additions do not wait for each other. Pieces of them
-  // are copied: the caches hold few lines whose distance is a power of two.
+  // Short lines, some at once, so that their additions do not wait for each other.
   static constexpr int kLinesAtOnce = 8;
   static void lines(const T *from, T *to, int64_t n) {
-    constexpr int64_t kPiece = 64 / int64_t(sizeof(T));
     W acc[kLinesAtOnce];
-    T some[kLinesAtOnce][kPiece];
     for (W &each : acc) each = first();
-    for (int64_t begin = 0; begin < n; begin += kPiece) {
-      const int64_t m = least(kPiece, n - begin);
+    for (int64_t i = 0; i < n; i++)
       for (int k = 0; k < kLinesAtOnce; k++)
-        memcpy(some[k], from + k * n + begin, size_t(m) * sizeof(T));
-      for (int64_t i = 0; i < m; i++)
-        for (int k = 0; k < kLinesAtOnce; k++) some[k][i] = T(acc[k] = step(acc[k], W(some[k][i])));
-      for (int k = 0; k < kLinesAtOnce; k++)
-        memcpy(to + k * n + begin, some[k], size_t(m) * sizeof(T));
-    }
+        to[k * n + i] = T(acc[k] = step(acc[k], W(from[k * n + i])));
   }
 
   // Rows of so few elements that their sums stay in registers.
