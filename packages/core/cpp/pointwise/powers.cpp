@@ -29,7 +29,7 @@ void power_loop(char *out, char *const *in, int64_t n, const void *) {
   }
 }
 
-// The same for tiles of halves, in float32.
+// The power of halves: tiles of them are widened, computed in float32 and rounded.
 template <class H, Power power>
 void halves_loop(char *out, char *const *in, int64_t n, const void *) {
   constexpr int64_t kTile = 4 * kBlock;

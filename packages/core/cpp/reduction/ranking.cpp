@@ -14,22 +14,10 @@ PLAIT_INLINE bool is_nan(T x) {
 // at most `rank` smaller ones the largest.
 template <class T>
 int64_t index_of_rank_of_few(const T *p, int64_t step, int64_t n, int64_t rank) {
-  using K = Key<T>;
-  using S = std::make_signed_t<K>;  // vectors of signed numbers compare in one instruction
-  constexpr int64_t w = kLanes<S>;
+  using S = std::make_signed_t<Key<T>>;
   S keys[kRanked] = {}, below[kRanked];
-  for (int64_t i = 0; i < n; i++) keys[i] = S(key_of(p[i * step]) ^ K(1) << (sizeof(K) * 8 - 1));
-  for (int64_t i = 0; i < n; i += 2 * w) {
-    const Vec<S> a = load(keys + i), b = load(keys + i + w);
-    Vec<S> below_a{}, below_b{};
-    for (int64_t j = 0; j < n; j++) {
-      const Vec<S> other = splat(keys[j]);
-      below_a -= Vec<S>(other < a);
-      below_b -= Vec<S>(other < b);
-    }
-    store(below + i, below_a);
-    store(below + i + w, below_b);
-  }
+  for (int64_t i = 0; i < n; i++) keys[i] = signed_key(key_of(p[i * step]));
+  for (int64_t i = 0; i < n; i += 2 * kLanes<S>) count_smaller(keys, n, keys + i, below + i);
   S best = 0;
   for (int64_t i = 0; i < n; i++) best = below[i] <= rank && below[i] > best ? below[i] : best;
   int64_t i = 0;
@@ -37,7 +25,7 @@ int64_t index_of_rank_of_few(const T *p, int64_t step, int64_t n, int64_t rank) 
     if (below[i] == best && rest-- == 0) return i;
 }
 
-// The same for any number of elements.
+// The index of the element that a stable sort would put at `rank`, found digit by digit.
 template <class T>
 int64_t index_of_rank(const T *p, int64_t step, int64_t n, int64_t rank) {
   using K = Key<T>;

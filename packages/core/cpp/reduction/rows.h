@@ -182,7 +182,7 @@ P reduce_contiguous(const T *p, int64_t n) {
   return reduce_rest<Op, T, P>(result, p, n);
 }
 
-// The same for rows of at least 4 integers of 8 bytes: four rows at once, a vector each, which are
+// Reduces rows of at least 4 integers of 8 bytes: four rows at once, a vector each, which are
 // transposed at the end.
 template <class Op, class T>
 void reduce_rows_of_vectors(const T *p, int64_t apart, int64_t n, int64_t rows, T *results) {

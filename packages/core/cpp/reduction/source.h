@@ -166,7 +166,7 @@ P reduce_converted(const Source<T> &from, int64_t at, int64_t n, int64_t step) {
   return result;
 }
 
-// The same for short rows, one behind the other, which are converted several at once.
+// Reduces short rows, one behind the other, which are converted several at once.
 template <class Op, class T, class P = typename Collected<T>::type>
 void reduce_converted_rows(const Source<T> &from, int64_t at, int64_t n, int64_t rows, P *results) {
   T some[kBlockOf];

@@ -53,27 +53,40 @@ PLAIT_INLINE Key<T> directed(T x, bool descending) {
 
 // Sorting keys.
 
+// Keys as numbers that vectors compare in one instruction, in the same order.
+template <class K>
+PLAIT_INLINE std::make_signed_t<K> signed_key(K key) {
+  return std::make_signed_t<K>(key ^ K(1) << (sizeof(K) * 8 - 1));
+}
+
+// How many of n keys are smaller than each of those in two vectors from `at` on.
+template <class S>
+PLAIT_INLINE void count_smaller(const S *keys, int64_t n, const S *at, S *smaller) {
+  constexpr int64_t w = kLanes<S>;
+  const Vec<S> a = load(at), b = load(at + w);
+  Vec<S> below_a{}, below_b{};
+  for (int64_t j = 0; j < n; j++) {
+    const Vec<S> other = splat(keys[j]);
+    below_a -= Vec<S>(other < a);
+    below_b -= Vec<S>(other < b);
+  }
+  store(smaller, below_a);
+  store(smaller + w, below_b);
+}
+
 // The number of smaller elements is the position of an element; equal ones stay in order.
 template <class K>
 void rank_sort(const Keyed<K> *x, Keyed<K> *to, int64_t n) {
-  using S = std::make_signed_t<K>;  // vectors of signed numbers compare in one instruction
+  using S = std::make_signed_t<K>;
   constexpr int64_t w = kLanes<S>, most = kRanked;
   static_assert(most % (2 * w) == 0 && most < 256);
   S keys[most];
   uint8_t taken[most] = {};
-  for (int64_t i = 0; i < n; i++) keys[i] = S(x[i].key ^ K(1) << (sizeof(K) * 8 - 1));
+  for (int64_t i = 0; i < n; i++) keys[i] = signed_key(x[i].key);
   for (int64_t i = n; i < most; i++) keys[i] = 0;
   for (int64_t i = 0; i < n; i += 2 * w) {
-    const Vec<S> a = load(keys + i), b = load(keys + i + w);
-    Vec<S> below_a{}, below_b{};
-    for (int64_t j = 0; j < n; j++) {
-      const Vec<S> other = splat(keys[j]);
-      below_a -= Vec<S>(other < a);
-      below_b -= Vec<S>(other < b);
-    }
     S below[2 * w];
-    store(below, below_a);
-    store(below + w, below_b);
+    count_smaller(keys, n, keys + i, below);
     for (int64_t k = 0; k < 2 * w && i + k < n; k++) to[below[k] + taken[below[k]]++] = x[i + k];
   }
 }
