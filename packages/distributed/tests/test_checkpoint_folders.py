@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import errno
 import fcntl
 import functools
 import json
 import multiprocessing
 import os
+import queue
+import random
+import re
 import signal
+import subprocess
 import sys
 import threading
 from collections import OrderedDict
@@ -22,6 +27,7 @@ import plait_core as pc
 import plait_distributed as dist
 import plait_distributed.checkpoint as dcp
 from plait_distributed.checkpoint import CheckpointException, _boxes
+from plait_distributed.checkpoint._background import wait_for_saves, write_later
 from plait_distributed.device_mesh import init_device_mesh
 from plait_distributed.tensor import Replicate, Shard, distribute_tensor
 
@@ -306,6 +312,37 @@ def test_a_killed_rank_at_every_rename_and_removal(
 
 
 # ---- several saves, and loads beside them
+
+
+def test_saves_after_an_interrupted_async_save(tmp_path: Path) -> None:
+    """Places are drawn by the seed of the test; ``interrupted_saves.py`` takes all for 0."""
+    program = str(Path(__file__).parent / "interrupted_saves.py")
+    command = [sys.executable, program, str(tmp_path), "200", str(random.randrange(1 << 30))]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    text = done.stdout + done.stderr
+    assert re.search(r"^nothing after 200 of \d+ calls$", text, re.M), text
+
+
+def test_a_future_of_a_save() -> None:
+    """It is one of `concurrent.futures`, but it cannot be cancelled."""
+    go_on = threading.Event()
+    saved = write_later(lambda: go_on.wait() and 5, "a")
+    failing = write_later(lambda: 1 // 0, "a")
+    called: queue.Queue[int] = queue.Queue()
+    saved.add_done_callback(lambda future: called.put(future.result()))
+    assert not saved.cancel()
+    assert not saved.done()
+    with pytest.raises(concurrent.futures.TimeoutError, match="is not written after"):
+        saved.result(0.01)
+    go_on.set()
+    assert saved.result() == called.get() == 5
+    assert saved.done()
+    wait_for_saves("a")
+    assert failing.done()
+    assert concurrent.futures.wait([saved, failing]).done == {saved, failing}
+    assert isinstance(failing.exception(), ZeroDivisionError)
+    with pytest.raises(ZeroDivisionError):
+        failing.result()
 
 
 def test_an_async_save_and_a_save_end_in_the_order_of_calls(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from plait_multiprocessing._interrupts import uninterrupted
+from plait_multiprocessing.interrupts import uninterrupted
 
 NUMBERS = (signal.SIGUSR1, signal.SIGINT, signal.SIGUSR2)
 

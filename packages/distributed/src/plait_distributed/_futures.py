@@ -7,6 +7,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from plait_distributed._latch import Latch
+
 
 class Future:
     """The result of work, or what a function makes of it when it is there.
@@ -33,7 +35,7 @@ class Future:
         self._wait = wait
         self._ready = ready
         self._lock = threading.RLock()
-        self._set = threading.Event()
+        self._set = Latch()
         self._result: Any = None
         self._error: BaseException | None = None
         self._callbacks: list[Callable[[Future], Any]] = []

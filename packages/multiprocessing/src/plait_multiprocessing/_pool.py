@@ -12,10 +12,10 @@ from multiprocessing import pool as standard, util
 from typing import Any, ClassVar
 
 from plait_multiprocessing._connections import Pipe
-from plait_multiprocessing._interrupts import uninterrupted
 from plait_multiprocessing._pool_results import Results, Wakeup
 from plait_multiprocessing._pool_tasks import Tasks
 from plait_multiprocessing._pool_worker import serve
+from plait_multiprocessing.interrupts import uninterrupted
 
 _standard: Any = standard.Pool
 # seconds that all workers have to end between SIGTERM and SIGKILL

@@ -8,8 +8,8 @@ from typing import Any
 
 from plait_multiprocessing import _shared
 from plait_multiprocessing._children import Fork
-from plait_multiprocessing._interrupts import uninterrupted
 from plait_multiprocessing._reductions import SOLE, pack
+from plait_multiprocessing.interrupts import uninterrupted
 
 _SERVER = "plait_multiprocessing._server"
 

@@ -11,8 +11,8 @@ from queue import Empty, Full
 from typing import Any
 
 from plait_multiprocessing._connections import Connection, Pipe
-from plait_multiprocessing._interrupts import uninterrupted
 from plait_multiprocessing._reductions import dumps, loads
+from plait_multiprocessing.interrupts import uninterrupted
 
 _outgoing = threading.local()
 

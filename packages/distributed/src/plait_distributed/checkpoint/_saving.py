@@ -6,7 +6,7 @@ import contextlib
 import os
 import weakref
 from collections.abc import Iterator
-from concurrent.futures import Future as BackgroundFuture, ThreadPoolExecutor, wait
+from concurrent.futures import Future
 from typing import Any
 
 from plait_abi.components import require
@@ -19,11 +19,13 @@ from plait_distributed._world import (
     new_group,
     open_groups,
 )
+from plait_distributed.checkpoint._background import wait_for_saves, write_later
 from plait_distributed.checkpoint._errors import Together
 from plait_distributed.checkpoint._files import FileSystemWriter, folders, index_of
 from plait_distributed.checkpoint._plans import Entry, Piece, flattened, owned, piece_of
 from plait_distributed.checkpoint.stateful import Stateful
 from plait_distributed.tensor._dtensor import DTensor
+from plait_multiprocessing.interrupts import uninterrupted
 
 
 def group_of(caller: str, process_group: Any, no_dist: bool) -> ProcessGroup | None:
@@ -256,16 +258,13 @@ def save(
 
 
 _background: weakref.WeakKeyDictionary[ProcessGroup, ProcessGroup] = weakref.WeakKeyDictionary()
-_threads: dict[int, ThreadPoolExecutor] = {}  # by process: a fork has no threads
-_pending: dict[BackgroundFuture[Any], str] = {}  # saves in the thread, and their indexes
 
 
 def _wait_for(checkpoint_id: Any, storage_writer: Any) -> None:
     """Wait for saves in the background into the same folder: the last call is to win."""
     path = getattr(storage_writer, "path", None) if checkpoint_id is None else checkpoint_id
-    if os.getpid() in _threads and isinstance(path, (str, bytes, os.PathLike)):
-        index = folders().path_of_index(path)
-        wait([future for future, other in list(_pending.items()) if other == index])
+    if isinstance(path, (str, bytes, os.PathLike)):
+        wait_for_saves(folders().path_of_index(path))
 
 
 def _background_group(group: ProcessGroup | None) -> ProcessGroup | None:
@@ -293,7 +292,7 @@ def async_save(
     async_stager: Any = None,
     no_dist: bool = False,
     use_collectives: bool = True,
-) -> BackgroundFuture[Any]:
+) -> Future[Any]:
     """Save in a thread, from a copy of the state: the program may continue and change it.
 
     Saves of one process are written one behind the other, and `save` into the same folder waits for
@@ -327,21 +326,9 @@ def async_save(
     with together:
         saving = _Save("async_save", state_dict, checkpoint_id, storage_writer, together)
         saving.stage()
-        with saving.ended():
+        with uninterrupted(), saving.ended():  # the thread writes it, or it is ended here
             together.group = behind
-            return _write_later(saving)
-
-
-def _write_later(saving: _Save) -> BackgroundFuture[Any]:
-    """Let the thread of this process write; return its future."""
-    if os.getpid() not in _threads:
-        _threads.clear()
-        _pending.clear()
-        _threads[os.getpid()] = ThreadPoolExecutor(1, "plait checkpoint")
-    future = _threads[os.getpid()].submit(saving.write)
-    _pending[future] = saving.index
-    future.add_done_callback(lambda done: _pending.pop(done, None))
-    return future
+            return write_later(saving.write, saving.index)
 
 
 def save_state_dict(

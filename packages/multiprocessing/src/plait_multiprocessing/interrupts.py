@@ -15,6 +15,8 @@ from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any
 
+__all__ = ["uninterrupted"]
+
 _Handler = Callable[[int, FrameType | None], Any]
 
 # Python runs handlers in the main thread only, so these need no lock.
@@ -47,7 +49,7 @@ class uninterrupted:  # noqa: N801
     signal is delayed. The value of the block is true once a signal waits.
 
     Example:
-        >>> from plait_multiprocessing._interrupts import uninterrupted
+        >>> from plait_multiprocessing.interrupts import uninterrupted
         >>> with uninterrupted() as waiting:
         ...     bool(waiting)
         False
