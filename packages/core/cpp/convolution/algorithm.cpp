@@ -11,27 +11,16 @@ int forced = kByException;
 
 }  // namespace
 
-Algorithm exception_of(ConvolutionPass pass, int64_t window, int64_t stride, int64_t images,
-                       int64_t channels, int64_t filters, int64_t results) {
+Algorithm exception_of(ConvolutionPass pass, int64_t window, int64_t stride, int64_t channels,
+                       int64_t results) {
   if (reproducible()) return Algorithm::ByRule;
   const int request = __atomic_load_n(&forced, __ATOMIC_RELAXED);
   if (request != kByException) return Algorithm(request);
-  if (stride != 1) return Algorithm::ByRule;
   const bool picture = (channels == 3 || channels == 4) && results >= 64 * 64;
-  switch (pass) {
-    case ConvolutionPass::Forward:
-      // so few channels fill no panel
-      if (picture && (window == 3 || window == 5)) return Algorithm::Columns;
-      break;
-    case ConvolutionPass::ByInput:
-      // each element is the sum of few products; columns divide images among threads
-      if (window == 1 && filters <= 32 && results >= 28 * 28 && images >= 4)
-        return Algorithm::Columns;
-      break;
-    case ConvolutionPass::ByWeight:
-      if (picture && window == 3) return Algorithm::Tiles4;
-      break;
-  }
+  if (stride != 1 || !picture) return Algorithm::ByRule;
+  // so few channels fill no panel
+  if (pass == ConvolutionPass::Forward && (window == 3 || window == 5)) return Algorithm::Columns;
+  if (pass == ConvolutionPass::ByWeight && window == 3) return Algorithm::Tiles4;
   return Algorithm::ByRule;
 }
 

@@ -23,7 +23,7 @@ enum class ConvolutionPass : uint8_t { Forward, ByInput, ByWeight };
 
 // The algorithm for float32 with square windows, without groups and dilation; ByRule where the
 // counts of operations hold. It depends on sizes alone, and on no processor.
-Algorithm exception_of(ConvolutionPass pass, int64_t window, int64_t stride, int64_t images,
-                       int64_t channels, int64_t filters, int64_t results);
+Algorithm exception_of(ConvolutionPass pass, int64_t window, int64_t stride, int64_t channels,
+                       int64_t results);
 
 }  // namespace plait::core

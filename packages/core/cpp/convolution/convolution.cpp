@@ -219,14 +219,12 @@ Way way_of(const Conv &v, bool pixels, int64_t channels, bool lanes, Sums sums, 
   return pixels ? Way::Pixels : Way::Columns;
 }
 
-// Where results may not depend on the batch, the algorithm for one image.
 template <class T>
 Algorithm asked_for(const Conv &v, ConvolutionPass pass) {
   const bool plain = v.groups == 1 && v.kh == v.kw && v.sh == v.sw && v.dh == 1 && v.dw == 1;
   if (sizeof(T) != 4 || !plain) return Algorithm::ByRule;
   if (winograd_mode() != WinogradMode::Auto) return Algorithm::ByRule;
-  const int64_t images = batch_invariant() ? 1 : v.n;
-  return exception_of(pass, v.kh, v.sh, images, v.c, v.oc, v.oh * v.ow);
+  return exception_of(pass, v.kh, v.sh, v.c, v.oh * v.ow);
 }
 
 // An operand in C order, or, for convolutions of single elements, with its channels side by side.
