@@ -43,13 +43,6 @@ PLAIT_INLINE void copy_row(T *to, const T *from, int64_t n) {
   for (int64_t i = 0; i < n - kLanes<T>; i += kLanes<T>) store(to + i, load(from + i));
   store(to + n - kLanes<T>, load(from + n - kLanes<T>));
 }
-
-template <class T>
-PLAIT_INLINE void copy_row_past(T *to, const T *from, int64_t n) {
-  const int64_t whole = n / kLanes<T> * kLanes<T>;
-  for (int64_t i = 0; i < whole; i += kLanes<T>) store_past(to + i, load(from + i));
-  for (int64_t i = whole; i < n; i++) to[i] = from[i];
-}
 // Every step-th of n elements from `from` on.
 template <class T>
 void take_every(T *to, const T *from, int64_t step, int64_t n) {

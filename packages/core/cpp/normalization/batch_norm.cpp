@@ -8,6 +8,7 @@
 #include "kernel/dense.h"
 #include "kernel/half.h"
 #include "kernel/integers.h"
+#include "kernel/past_caches.h"
 
 namespace plait::core {
 namespace {
@@ -37,12 +38,18 @@ void apply(const F f, const A activation, const T *x, const T *residual, T *y, i
   }
 }
 
+template <class T>
+bool is_past_caches(const Channels &s) {
+  return s.channels * s.count() * int64_t(sizeof(T)) >= kPastCaches;
+}
+
 // (input, ..., eps, ...) -> (result, mean, biased variance)
 template <class T, class A>
 plait_status forward(const plait_call *c, const DLTensor *in, const DLTensor *other,
                      const DLTensor *weight, const DLTensor *bias, double eps,
                      const A &activation) {
   const Channels s(in);
+  const bool past = is_past_caches<T>(s);
   Dense<T> input, residual;
   PLAIT_TRY(input.take(c, in));
   if (other) PLAIT_TRY(residual.take(c, other));
@@ -74,12 +81,15 @@ plait_status forward(const plait_call *c, const DLTensor *in, const DLTensor *ot
           s,
           [&](int64_t at, int64_t n) {
             at += first;
-            apply(f, activation, x + at, r ? r + at : nullptr, y + at, n);
+            T room[kSegment], *to = past ? room : y + at;
+            apply(f, activation, x + at, r ? r + at : nullptr, to, n);
+            if (past) copy_row_past(y + at, to, n);
           },
           [&](int64_t at) {
             if (r) fetch_run(s, r + first + at);
           });
     }
+    finish_stores();
   });
   return PLAIT_OK;
 }
@@ -129,18 +139,23 @@ class Derivative {
   // Write the input's gradient. `shift` has what is subtracted from the gradient of what the
   // activation saw: slope (x - mean) + base, as factors of x.
   void write(int64_t first, const Affine<T> &f, const Affine<T> &shift) const {
+    const bool past = is_past_caches<T>(s_) && kept() != gx_;  // what was kept is in a cache
     each_segment<true>(
         s_,
         [&](int64_t at, int64_t n) {
-          T room[kSegment];
-          write_run(first + at, n, f, shift, room);
+          T room[kSegment], line[kSegment], *to = past ? line : gx_ + first + at;
+          write_run(first + at, n, f, shift, room, to);
+          if (past) copy_row_past(gx_ + first + at, to, n);
         },
         [](int64_t) {});
   }
   void write_columns(int64_t first, int64_t columns, const AffineRow<T> f,
                      const AffineRow<T> shift) const {
     T room[kColumns];
-    for (int64_t i = s_.n; i-- > 0;) write_run(first + i * s_.step(), columns, f, shift, room);
+    for (int64_t i = s_.n; i-- > 0;) {
+      const int64_t at = first + i * s_.step();
+      write_run(at, columns, f, shift, room, gx_ + at);
+    }
   }
 
  private:
@@ -179,8 +194,8 @@ class Derivative {
     return room;
   }
   template <class F>
-  void write_run(int64_t at, int64_t n, const F &f, const F &shift, T *room) const {
-    centre(f, shift, kept() ? kept() + at : masked(at, n, f, room), x_ + at, gx_ + at, n);
+  void write_run(int64_t at, int64_t n, const F &f, const F &shift, T *room, T *to) const {
+    centre(f, shift, kept() ? kept() + at : masked(at, n, f, room), x_ + at, to, n);
   }
 
   const Channels s_;
@@ -244,6 +259,7 @@ plait_status backward(const plait_call *c, const Inputs &in, const A &activation
       const GradientSums<T> sum = d.sums(k * s.run, f);
       d.write(k * s.run, f, finish(k, f.mean, sum.grad, sum.product));
     }
+    finish_stores();
   });
   return PLAIT_OK;
 }
