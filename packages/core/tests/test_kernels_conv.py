@@ -471,6 +471,33 @@ def test_positions_that_fill_a_part_of_a_panel(width: int, channels: int, dtype:
         np.testing.assert_array_equal(result, expected)
 
 
+@pytest.mark.parametrize("activation", ["relu", "silu"])
+@pytest.mark.parametrize("side", [(130, 144), (129, 145), (14, 14)], ids=str)
+@pytest.mark.parametrize("channels", [(9, 30), (40, 29), (400, 30)], ids=str)
+def test_results_that_no_cache_keeps(
+    channels: tuple[int, int], side: tuple[int, int], activation: str
+) -> None:
+    """A large batch is computed in another way, with the bits of each of its parts."""
+    images = (1 << 22) // (min(channels[1], 30) * side[0] * side[1]) + 2
+    x, g = (
+        pc.from_numpy(RNG.standard_normal((images, c, *side), dtype=np.float32)) for c in channels
+    )
+    w = pc.from_numpy(RNG.standard_normal((*channels[::-1], 1, 1), dtype=np.float32))
+    bias = pc.from_numpy(RNG.standard_normal(channels[1], dtype=np.float32))
+    assert g.nbytes >= 1 << 24
+    calls: list[tuple[Any, Callable[[Any], Any]]] = [
+        (x, lambda x: pc.conv2d(x, w)),
+        (x, lambda x: with_activation(x, w, bias, 1, 0, 1, 1, activation, *NUMBERS)),
+        (g, lambda g: pc.conv2d(g, w.transpose(0, 1))),
+        (g, lambda g: backward_input(g, w, [len(g), *x.shape[1:]], 1, 0, 1, 1)),
+    ]
+    for values, call in calls:
+        whole = call(values)
+        few = max(2, images // 3)
+        for i in range(0, images, few):
+            assert pc.equal(whole[i : i + few], call(values[i : i + few]))
+
+
 def test_bits_with_an_activation_do_not_depend_on_threads(by_threads: Any) -> None:
     x, w = pc.randn(3, 24, 30, 33), pc.randn(40, 24, 1, 1)
     result = by_threads(

@@ -119,11 +119,13 @@ void spread(const Grid &grid, const Activation &activation, Activation::Rows<T> 
   Activation::Rows<T> one = r;
   one.rows = 1;
   one.to = line;
+  const bool changed = r.bias || activation;
   for (int64_t i = 0; i < r.rows; i++, r.to += r.plane, one.from += r.pitch) {
-    activation.store(one);
+    if (changed) activation.store(one);
     if (r.bias) one.bias += r.step;
+    const T *row = changed ? line : one.from;
     each_image(grid.area, first, r.n, [&](int64_t j, int64_t begin, int64_t end, int64_t at) {
-      const T *from = line + at - begin;
+      const T *from = row + at - begin;
       T *own = r.to + j * image;
       grid.each_run(begin, end, [&](int64_t q, int64_t to, int64_t count) {
         if (grid.step == 1 && past) return copy_row_past(own + to, from + q, count);
@@ -243,12 +245,26 @@ Ahead ahead_of(const Matrix<T> &a, int64_t i, int64_t rows, int64_t m) {
   return Ahead::of(a.at(begin, 0).data, (end - begin) * a.rows);
 }
 
+// The columns that the unit behind t reads, if these are of one image.
+template <class T>
+Ahead columns_behind(const Channels<T> &p, const Blocks &b, int64_t t) {
+  if (++t >= p.groups * b.blocks || p.x.pixel != 1 || !p.from.is_dense()) return {};
+  const int64_t own = t % b.pieces * b.columns, n = least(b.columns, b.length - own);
+  const int64_t first = t % b.blocks / b.pieces * b.length + own;
+  const int64_t image = first / p.from.area, pixel = first % p.from.area;
+  if (pixel + n > p.from.area) return {};
+  return Ahead::of_rows(p.x.data + image * p.x.image + t / b.blocks * p.k * p.x.channel + pixel,
+                        p.k, p.x.channel, n);
+}
+
 template <class T>
 plait_status mix_channels(const plait_call *c, const Channels<T> &p, const DLTensor *bias) {
   const int64_t image = p.groups * p.m * p.plane, step = bias ? bias->strides[0] : 0;
   const bool past = p.images * image * int64_t(sizeof(T)) >= kPastCaches;
   const Bounds bounds = p.activation.bounds();
-  const bool by_tile = p.to.is_dense() && !past && (bounds.exist || !p.activation);
+  const int64_t address = int64_t(reinterpret_cast<uintptr_t>(p.y));
+  const bool lines = (address | p.plane * int64_t(sizeof(T))) % Ahead::kLine == 0;  // whole ones
+  const bool by_tile = p.to.is_dense() && (!past || lines) && (bounds.exist || !p.activation);
   const Blocks b = blocks_of(p, by_tile);
   const int64_t columns = b.in_place ? kPanel<T> : b.columns, high = b.high, packed = columns * p.k;
   const bool one = p.images == 1;
@@ -276,18 +292,20 @@ plait_status mix_channels(const plait_call *c, const Channels<T> &p, const DLTen
         if (skipped < n) pack_columns(x, p.from, p.k, first + skipped, n - skipped, space, line);
         const Matrix<T> a{p.a.data + group * p.apart, p.a.rows, p.a.columns};
         const int64_t begin = part * b.share, end = least(begin + b.share, p.m);
+        Ahead behind = one || part + 1 < b.parts ? Ahead{} : columns_behind(p, b, t);
         for (int64_t i = begin; i < end; i += high) {
           const int64_t rows = least(high, end - i), row = group * p.m + i;
           const T *shift = bias ? data<T>(bias) + row * step : nullptr;
           T *y = p.y + row * p.plane;
-          const Ahead ahead = ahead_of(a, i, rows, p.m);
+          Ahead weights = ahead_of(a, i, rows, p.m), *ahead = one ? &weights : &behind;
           if (whole)
             multiply_tile(rows, whole, p.k, a.at(i, 0), panels, y + at * image + pixel, p.plane,
                           Finish<T>{nullptr, 0, shift, step, bounds.exist, T(bounds.low),
-                                    T(bounds.high), T(bounds.zero)},
+                                    T(bounds.high), T(bounds.zero), past},
                           ahead);
           if (!rest) continue;
-          multiply_tile(rows, whole_panels<T>(rest), p.k, a.at(i, 0), last, result, columns, false);
+          multiply_tile(rows, whole_panels<T>(rest), p.k, a.at(i, 0), last, result, columns,
+                        Finish<T>{}, ahead);
           spread<T>(p.to, p.activation, {rows, rest, result, columns, y, p.plane, shift, step},
                     first + whole, image, past, line);
         }
@@ -329,12 +347,12 @@ plait_status mix_turned(const plait_call *c, const Channels<T> &p, const DLTenso
         const T *x = p.x.data + i * p.x.image + group * p.k * p.x.channel;
         const T *b = filters.as<T>() + (group * panels + begin) * p.k;
         const int64_t columns = whole_panels<T>(rows), next = begin + rows < p.m ? columns : 0;
-        const Ahead ahead = Ahead::of(b + columns * p.k, next * p.k);
+        Ahead ahead = Ahead::of(b + columns * p.k, next * p.k);
         for (int64_t y = 0; y < n; y += dense ? n : p.from.w)  // a grid's rows are apart
           multiply_tile(dense ? n : p.from.w, columns, p.k,
                         {x + (dense ? 0 : y / p.from.w * p.from.row) * p.x.pixel,
                          p.from.step * p.x.pixel, p.x.channel},
-                        Panels<T>::packed(b, p.k), result + y * wide, wide, Finish<T>{}, ahead);
+                        Panels<T>::packed(b, p.k), result + y * wide, wide, Finish<T>{}, &ahead);
         T *turned = result + n * wide, *line = turned + wide * pitch;
         transposed(turned, pitch, result, wide, n, rows);
         const T *shift = bias ? data<T>(bias) + row * step : nullptr;
@@ -388,17 +406,36 @@ Cut cut_of(const Factors<T> &f) {
   return cut;
 }
 
-// The sum over one piece for a unit's rows and columns.
+// A piece of the sum: positions [first, first + deep) of images [image, image + images).
+struct Piece {
+  int64_t image, images, first, deep;
+  template <class T>
+  Piece(const Factors<T> &f, const Cut &cut, int64_t piece) {
+    const int64_t area = f.grid.area, an_image = ceil_div(area, cut.deep);
+    image = cut.together > 1 ? piece * cut.together : piece / an_image;
+    images = least(cut.together, f.images - image);
+    first = cut.together > 1 ? 0 : piece % an_image * cut.deep;
+    deep = least(cut.deep, area - first);
+  }
+};
+
+// What becomes panels of a piece of one image.
 template <class T>
-void add_piece(const Factors<T> &f, const Cut &cut, int64_t piece, int64_t group, int64_t row,
+Ahead columns_of(const Factors<T> &f, const Piece &p, int64_t channel, int64_t columns) {
+  const Images<T> &x = f.columns;
+  if (p.images > 1 || x.pixel != 1 || !f.grid.is_dense()) return {};
+  return Ahead::of_rows(x.data + p.image * x.image + channel * x.channel + p.first, columns,
+                        x.channel, p.deep);
+}
+
+// The sum over one piece for a unit's rows and columns. `next` is read after it.
+template <class T>
+void add_piece(const Factors<T> &f, const Piece &p, Ahead next, int64_t group, int64_t row,
                int64_t rows, int64_t column, int64_t columns, bool add, T *packed, T *line, T *sums,
                int64_t pitch) {
   constexpr int64_t w = kPanel<T>;
-  const int64_t area = f.grid.area, an_image = ceil_div(area, cut.deep);
-  const int64_t image = cut.together > 1 ? piece * cut.together : piece / an_image;
-  const int64_t images = least(cut.together, f.images - image);
-  const int64_t first = cut.together > 1 ? 0 : piece % an_image * cut.deep;
-  const int64_t deep = least(cut.deep, area - first), panel = images * deep * w;
+  const int64_t image = p.image, images = p.images, first = p.first, deep = p.deep;
+  const int64_t panel = images * deep * w;
   const Images<T> &x = f.columns;
   for (int64_t j = 0; j < columns; j += w) {
     const int64_t wide = least(w, columns - j);
@@ -432,10 +469,10 @@ void add_piece(const Factors<T> &f, const Cut &cut, int64_t piece, int64_t group
   const Images<T> &a = f.rows;
   const T *from = a.data + image * a.image + (group * f.m + row) * a.channel + first * a.pixel;
   for (int64_t i = 0; i < rows; i += kRows)
-    multiply_rounds(least(kRows, rows - i), whole_panels<T>(columns), deep,
-                    {images, a.image, deep * w}, {1, 0, 0},
-                    Matrix<T>{from + i * a.channel, a.channel, a.pixel},
-                    Panels<T>{packed, panel, w}, sums + i * pitch, pitch, add);
+    multiply_rounds(
+        least(kRows, rows - i), whole_panels<T>(columns), deep, {images, a.image, deep * w},
+        {1, 0, 0}, Matrix<T>{from + i * a.channel, a.channel, a.pixel}, Panels<T>{packed, panel, w},
+        sums + i * pitch, pitch, Finish<T>::added(add, sums + i * pitch, pitch), &next);
 }
 
 // gw[group][row][column], or gw[group][column][row] if `turned`
@@ -458,10 +495,14 @@ plait_status sum_products(const plait_call *c, const Factors<T> &f, bool turned,
         const int64_t column = unit % cut.across * cut.wide;
         T *to = sums + part * result + (group * f.m + row) * pitch + column;
         const int64_t end = least(part * each + each, cut.pieces);
-        for (int64_t piece = part * each; piece < end; piece++)
-          add_piece(f, cut, piece, group, row, least(cut.high, f.m - row), column,
-                    least(cut.wide, f.n - column), piece > part * each, packed,
-                    packed + deepest * cut.wide, to, pitch);
+        const int64_t rows = least(cut.high, f.m - row), columns = least(cut.wide, f.n - column);
+        for (int64_t piece = part * each; piece < end; piece++) {
+          Ahead next;
+          if (piece + 1 < end)
+            next = columns_of(f, Piece(f, cut, piece + 1), group * f.n + column, columns);
+          add_piece(f, Piece(f, cut, piece), next, group, row, rows, column, columns,
+                    piece > part * each, packed, packed + deepest * cut.wide, to, pitch);
+        }
       }));
   if (direct) return PLAIT_OK;
   constexpr int64_t band = 16;  // rows that are turned together

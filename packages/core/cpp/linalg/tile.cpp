@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "kernel/past_caches.h"
 #include "kernel/transpose.h"
 #include "kernel/vec.h"
 
@@ -23,8 +24,23 @@ constexpr bool kSelectsBounds =
 struct Way {
   int64_t k, a, b;
   Rounds rounds, again;
-  const char *ahead;  // fetched with each product, and moved on by `line` bytes
-  int64_t line;
+  // Memory that is fetched, a line with each product: `left` lines that are `line` bytes apart,
+  // then `high` lines from `turn` bytes further on, and so on.
+  const char *ahead;
+  int64_t line, left, high, turn;
+
+  void fetch(const Ahead &a) {
+    ahead = a.next();
+    line = a.apart;
+    left = a.high - a.done;
+    high = a.high;
+    turn = Ahead::kLine - a.high * a.apart;
+  }
+  void fetch_only(const void *p) {
+    ahead = static_cast<const char *>(p);
+    line = turn = 0;
+    left = high = int64_t(1) << 62;
+  }
 };
 
 // R rows of C adjacent registers, of panels of b that are `apart` elements apart. Loops over rows
@@ -40,14 +56,17 @@ PLAIT_INLINE void square(const Way &way, const T *a, int64_t rows, const T *b, i
   constexpr int64_t w = kBytes / int64_t(sizeof(T));
   constexpr int kThird = (R + 2) / 3, kInPanel = 64 / kBytes;
   Wide sum[R][C];
+  const T *near = finish.past ? b : c;
+  const int64_t pitch = finish.past ? 0 : ldc;
   PLAIT_UNROLL for (int r = 0; r < R; r++) {
     PLAIT_UNROLL for (int v = 0; v < C; v++) {
       sum[r][v] = Wide{};
-      __builtin_prefetch(c + r * ldc + v * w, 1);
+      __builtin_prefetch(near + r * pitch + v * w, 1);
     }
   }
   const int64_t k = way.k, columns = way.a, step = way.b, line = way.line;
   const char *ahead = way.ahead;
+  int64_t left = way.left;
   for (int64_t s = 0; s < way.again.count; s++) {
     for (int64_t q = 0; q < way.rounds.count; q++) {
       const T *x[kThird], *y = b + s * way.again.b + q * way.rounds.b;
@@ -55,21 +74,29 @@ PLAIT_INLINE void square(const Way &way, const T *a, int64_t rows, const T *b, i
         x[g] = a + s * way.again.a + q * way.rounds.a + 3 * g * rows;
         asm("" : "+r"(x[g]));
       }
-      for (int64_t l = 0; l < k; l++, y += step) {
-        Wide wide[C];
-        PLAIT_UNROLL for (int v = 0; v < C; v++) {
-          wide[v] =
-              *reinterpret_cast<const Unaligned *>(y + v / kInPanel * apart + v % kInPanel * w);
-        }
-        PLAIT_UNROLL for (int r = 0; r < R; r++) {
-          const Wide factor = x[r / 3][r % 3 * rows] - Wide{};
+      for (int64_t l = 0; l < k;) {
+        const int64_t stop = l + left < k ? l + left : k;  // no test of lines within the loop
+        left -= stop - l;
+        for (; l < stop; l++, y += step) {
+          Wide wide[C];
           PLAIT_UNROLL for (int v = 0; v < C; v++) {
-            sum[r][v] = fused(factor, wide[v], sum[r][v]);
+            wide[v] =
+                *reinterpret_cast<const Unaligned *>(y + v / kInPanel * apart + v % kInPanel * w);
           }
+          PLAIT_UNROLL for (int r = 0; r < R; r++) {
+            const Wide factor = x[r / 3][r % 3 * rows] - Wide{};
+            PLAIT_UNROLL for (int v = 0; v < C; v++) {
+              sum[r][v] = fused(factor, wide[v], sum[r][v]);
+            }
+          }
+          PLAIT_UNROLL for (int g = 0; g < kThird; g++) { x[g] += columns; }
+          __builtin_prefetch(ahead, 0, 2);
+          ahead += line;
         }
-        PLAIT_UNROLL for (int g = 0; g < kThird; g++) { x[g] += columns; }
-        __builtin_prefetch(ahead, 0, 2);
-        ahead += line;
+        if (left == 0) {
+          ahead += way.turn;
+          left = way.high;
+        }
       }
     }
   }
@@ -99,6 +126,16 @@ PLAIT_INLINE void square(const Way &way, const T *a, int64_t rows, const T *b, i
           sum[r][v] = x > high ? high : x;
         }
       }
+    }
+  }
+  if constexpr (kSelectsBounds) {
+    if (finish.past) {
+      PLAIT_UNROLL for (int r = 0; r < R; r++) {
+        PLAIT_UNROLL for (int v = 0; v < C; v++) {
+          store_past_aligned<T>(c + r * ldc + v * w, sum[r][v]);
+        }
+      }
+      return;
     }
   }
   PLAIT_UNROLL for (int r = 0; r < R; r++) {
@@ -211,6 +248,7 @@ void squares_of(int64_t m, int64_t n, Way &way, const T *a, int64_t rows, Panels
                 int64_t ldc, const Finish<T> &finish, Ahead &ahead) {
   const Squares<T> &best = squares<T>();
   const int64_t groups = ceil_div(m, best.rows), each = m / groups, larger = m % groups;
+  way.fetch_only(a);
   for (int64_t g = 0, i = 0; g < groups; g++) {
     const int64_t height = each + (g < larger);
     const Square<T> few = height < 4 ? best.few[height] : nullptr;
@@ -220,9 +258,12 @@ void squares_of(int64_t m, int64_t n, Way &way, const T *a, int64_t rows, Panels
                              : left < best.panels      ? 1
                                                        : best.panels;
       const Square<T> best_of = beside == kPanelsFew ? few : best.of[beside - 1][height];
-      const Ahead fetched = ahead.take(way.k);
-      way.ahead = fetched.lines ? fetched.data : reinterpret_cast<const char *>(a);
-      way.line = fetched.lines ? Ahead::kLine : 0;
+      if (ahead.across) {
+        way.fetch(ahead);
+        ahead.skip(way.k * way.rounds.count * way.again.count);
+      } else if (way.line) {
+        way.fetch_only(a);
+      }
       best_of(way, a + i * rows, rows, b.data + j / kPanel<T> * b.panel, b.panel, c + i * ldc + j,
               ldc, finish.at(i, j));
       j += beside * kPanel<T>;
@@ -235,8 +276,9 @@ void squares_of(int64_t m, int64_t n, Way &way, const T *a, int64_t rows, Panels
 
 template <class T>
 void multiply_rounds(int64_t m, int64_t n, int64_t k, Rounds rounds, Rounds again, Matrix<T> a,
-                     Panels<T> b, T *c, int64_t ldc, const Finish<T> &finish, Ahead ahead) {
+                     Panels<T> b, T *c, int64_t ldc, const Finish<T> &finish, Ahead *ahead) {
   if (m == 0) return;
+  Ahead none;
   bool first = true;
   const int64_t many = rounds_at_once<T>(rounds.count, k);
   const int64_t whole = many < rounds.count ? 1 : rounds_at_once<T>(again.count, rounds.count * k);
@@ -249,19 +291,22 @@ void multiply_rounds(int64_t m, int64_t n, int64_t k, Rounds rounds, Rounds agai
                 {rounds.count - q < many ? rounds.count - q : many, rounds.a, rounds.b},
                 {again.count - s < whole ? again.count - s : whole, again.a, again.b},
                 nullptr,
+                0,
+                0,
+                0,
                 0};
         const int64_t from = s * again.b + q * rounds.b + l * b.row;
         const bool last =
             l + kDepth<T> >= k && q + many >= rounds.count && s + whole >= again.count;
         squares_of(m, n, way, a.data + s * again.a + q * rounds.a + l * a.columns, a.rows,
                    Panels<T>{b.data + from, b.panel, b.row}, c, ldc,
-                   finish.of_block(first, last, c, ldc), ahead);
+                   finish.of_block(first, last, c, ldc), ahead ? *ahead : none);
       }
 }
 
 template <class T>
 void multiply_tile(int64_t m, int64_t n, int64_t k, Matrix<T> a, Panels<T> b, T *c, int64_t ldc,
-                   const Finish<T> &finish, Ahead ahead) {
+                   const Finish<T> &finish, Ahead *ahead) {
   multiply_rounds(m, n, k, {1, 0, 0}, {1, 0, 0}, a, b, c, ldc, finish, ahead);
 }
 
@@ -333,9 +378,9 @@ void pack_rows(Matrix<T> a, int64_t rows, int64_t columns, int64_t width, T fact
 #define PLAIT_INSTANCE(T)                                                                        \
   template int64_t tile_rows<T>();                                                               \
   template void multiply_rounds(int64_t, int64_t, int64_t, Rounds, Rounds, Matrix<T>, Panels<T>, \
-                                T *, int64_t, const Finish<T> &, Ahead);                         \
+                                T *, int64_t, const Finish<T> &, Ahead *);                       \
   template void multiply_tile(int64_t, int64_t, int64_t, Matrix<T>, Panels<T>, T *, int64_t,     \
-                              const Finish<T> &, Ahead);                                         \
+                              const Finish<T> &, Ahead *);                                       \
   template void pack_panels(Matrix<T>, int64_t, int64_t, T *);                                   \
   template void pack_rows(Matrix<T>, int64_t, int64_t, int64_t, T, T *);
 PLAIT_INSTANCE(float)

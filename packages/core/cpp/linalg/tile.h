@@ -39,6 +39,7 @@ struct Finish {
   int64_t step = 0;
   bool bounded = false;
   T low = 0, high = 0, zero = 0;  // `zero` is added before them: 0 turns -0 into 0, and -0 does not
+  bool past = false;  // results, in whole lines of memory, are stored past the caches
 
   static Finish added(bool add, const T *c, int64_t ldc) { return {add ? c : nullptr, ldc}; }
   Finish at(int64_t i, int64_t j) const {
@@ -57,20 +58,27 @@ struct Finish {
 
 // Memory that is read after a product, for example the next rows of weights. It is fetched into the
 // second-level cache while the product is computed, a line with each step of a sum: the first read
-// of memory elsewhere takes as long as several steps.
+// of memory elsewhere takes as long as several steps. Lines come in columns: `high` lines, `apart`
+// bytes from one to the next, and then those that are a line further.
 struct Ahead {
-  const char *data = nullptr;
-  int64_t lines = 0;
+  const char *data = nullptr;  // the column
+  int64_t high = 0, apart = kLine, across = 0, done = 0;  // columns; lines of this one
+
   template <class T>
   static Ahead of(const T *data, int64_t n) {
-    return {reinterpret_cast<const char *>(data), ceil_div(n * int64_t(sizeof(T)), kLine)};
+    return of_rows(data, ceil_div(n * int64_t(sizeof(T)), kLine), kLine / int64_t(sizeof(T)), 1);
   }
-  // The next lines, at most n.
-  Ahead take(int64_t n) {
-    const Ahead next{data, n < lines ? n : lines};
-    data += next.lines * kLine;
-    lines -= next.lines;
-    return next;
+  // n elements of each of `rows` rows.
+  template <class T>
+  static Ahead of_rows(const T *data, int64_t rows, int64_t distance, int64_t n) {
+    const int64_t bytes = int64_t(sizeof(T));
+    return {reinterpret_cast<const char *>(data), rows, distance * bytes,
+            rows ? ceil_div(n * bytes, kLine) : 0};
+  }
+  const char *next() const { return data + done * apart; }
+  // Leaves the next n lines, of which the last may be behind the end.
+  void skip(int64_t n) {
+    for (done += n; across && done >= high; done -= high, data += kLine) across--;
   }
   static constexpr int64_t kLine = 64;
 };
@@ -80,7 +88,7 @@ struct Ahead {
 // any m and n.
 template <class T>
 void multiply_tile(int64_t m, int64_t n, int64_t k, Matrix<T> a, Panels<T> b, T *c, int64_t ldc,
-                   const Finish<T> &finish, Ahead ahead = {});
+                   const Finish<T> &finish, Ahead *ahead = nullptr);
 template <class T>
 void multiply_tile(int64_t m, int64_t n, int64_t k, Matrix<T> a, Panels<T> b, T *c, int64_t ldc,
                    bool add) {
@@ -105,7 +113,8 @@ int64_t rounds_at_once(int64_t count, int64_t depth) {
 // other images. The sum of no rounds is zero.
 template <class T>
 void multiply_rounds(int64_t m, int64_t n, int64_t k, Rounds rounds, Rounds again, Matrix<T> a,
-                     Panels<T> b, T *c, int64_t ldc, const Finish<T> &finish, Ahead ahead = {});
+                     Panels<T> b, T *c, int64_t ldc, const Finish<T> &finish,
+                     Ahead *ahead = nullptr);
 template <class T>
 void multiply_rounds(int64_t m, int64_t n, int64_t k, Rounds rounds, Rounds again, Matrix<T> a,
                      Panels<T> b, T *c, int64_t ldc, bool add) {
