@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -206,3 +207,62 @@ def test_derivatives_of_values_alone_have_the_vectors_of_the_call() -> None:
     lower = np.tril(x.detach().numpy())
     want = lower + np.tril(lower, -1).swapaxes(-1, -2)  # sum of w v v^H
     np.testing.assert_allclose(by_eigh.numpy(), want, atol=1e-12)
+
+
+SYSTEMS = (  # shapes of A and B, and whether A is on the left
+    ((3, 3), (3, 2), True), ((3, 3), (2, 3), False), ((3, 3), (3,), True),
+    ((2, 3, 3), (2, 3), True), ((2, 3, 3), (3, 2), True), ((3, 3), (2, 2, 3), False),
+    ((2, 1, 3, 3), (2, 3, 1), True), ((2, 3, 3), (2, 0, 3), False), ((2, 0, 0), (2, 0, 3), True),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+@pytest.mark.parametrize(("a", "b", "left"), SYSTEMS)
+def test_solutions(a: tuple[int, ...], b: tuple[int, ...], left: bool, dtype: str) -> None:
+    """Derivatives of all orders, which solve with the factors of the first call."""
+    regular = (draw(*a, dtype=dtype) + 4 * pc.eye(a[-1])).detach().requires_grad_()
+    right = draw(*b, seed=1, dtype=dtype)
+    for variables in ((regular, right), (regular, right.detach()), (regular.detach(), right)):
+
+        def solution(*given: Any, all_of: Any = variables) -> Any:
+            rest = iter(given)
+            A, B = (next(rest) if x.requires_grad else x for x in all_of)
+            return la.solve(A, B, left=left)
+
+        leaves = [x for x in variables if x.requires_grad]
+        assert pa.gradcheck(solution, leaves)
+        assert pa.gradgradcheck(solution, leaves)
+    with pa.no_grad():
+        plain = la.solve(regular, right, left=left)
+    recorded = la.solve(regular, right, left=left)
+    assert recorded.detach().numpy().tobytes() == plain.numpy().tobytes()
+
+
+def test_a_derivative_of_any_order_factors_once() -> None:
+    A, B = (draw(3, 3) + 4 * pc.eye(3)).detach().requires_grad_(), draw(3, 2, seed=1)
+    la.solve(A, B)  # loads the kernels
+    names = ("regular_factors", "linalg_solve_ex", "linalg_lu_factor_ex")
+    kernels = {
+        (each.name, each.provider)
+        for each in plait_abi.records()
+        if each.kind == "kernel" and each.name in names and each.provider.startswith("plait_cpu")
+    }
+    with contextlib.ExitStack() as stack:
+        probes = {each: stack.enter_context(plait_abi.Probe(*each)) for each in kernels}
+        x = la.solve(A, B)
+        for _ in range(3):
+            first, second = pa.grad(x.square().sum(), (A, B), create_graph=True)
+            x = first @ second
+        calls = {name: probe.counts.accepted for (name, _), probe in probes.items()}
+    assert calls.pop("regular_factors") == 1
+    assert not any(calls.values())
+
+
+def test_a_singular_matrix_is_the_same_error_if_derivatives_are_wanted() -> None:
+    A = pc.stack([pc.eye(2), pc.zeros(2, 2)]).requires_grad_()
+    texts = []
+    for each in (A, A.detach()):
+        with pytest.raises(RuntimeError, match=r"`A` at batch index \(1,\) is singular") as error:
+            la.solve(each, pc.ones(2, 2, 1))
+        texts.append(str(error.value))
+    assert texts[0] == texts[1].replace("linalg_solve_ex: ", "")

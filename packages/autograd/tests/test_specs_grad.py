@@ -29,6 +29,7 @@ CHECKED_ELSEWHERE = {
     "layer_norm_backward",
     "layer_norm_backward_input",
     "cross_entropy_backward",
+    "solve_by_factors",  # whose factors are constants: `linalg_solve` has the derivatives
 }
 # not to be tried with imaginary parts that are drawn: what must be Hermitian, has real diagonals,
 # or has arbitrary phases (test_linalg_grad.py has these), and what is for real numbers alone

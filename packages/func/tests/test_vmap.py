@@ -629,3 +629,41 @@ def test_programs_of_writes_as_for_each_sample(seed: int) -> None:
     clone = x.clone()
     assert close(vmap(program)(clone, y), expected), names
     assert close(clone, own), names
+
+
+@pytest.mark.parametrize("inner", [(0, 0), (0, None), (None, 0)])
+@pytest.mark.parametrize("outer", [(0, 0), (0, None), (None, 0)])
+@pytest.mark.parametrize("shape", [(3,), (3, 2), (4, 3, 2)])
+def test_gradients_of_nested_systems(inner: Any, outer: Any, shape: tuple[int, ...]) -> None:
+    """Derivatives inside, between and outside of two batches, as those of each sample."""
+
+    def loss(a: Any, b: Any) -> Any:
+        return (pc.linalg.solve(a, b) ** 3).sum()
+
+    generator = pc.Generator().manual_seed(0)
+
+    def batch(position: int, own: tuple[int, ...]) -> Any:
+        sizes = [n for n, dims in ((2, outer), (5, inner)) if dims[position] == 0]
+        return pc.randn(*sizes, *own, dtype=pc.float64, generator=generator)
+
+    a, b = batch(0, (3, 3)) + 4 * pc.eye(3), batch(1, shape)
+
+    def part(x: Any, position: int, i: int, j: int) -> Any:
+        x = x[i] if outer[position] == 0 else x
+        return x[j] if inner[position] == 0 else x
+
+    inside = vmap(vmap(grad(loss), inner), outer)(a, b)
+    for i in range(2):
+        for j in range(5):
+            want = grad(loss)(part(a, 0, i, j), part(b, 1, i, j))
+            np.testing.assert_allclose(inside[i, j].numpy(), want.numpy(), atol=1e-9)
+
+    def total(a: Any, b: Any) -> Any:
+        return vmap(loss, inner)(a, b).sum()
+
+    between = vmap(grad(total), outer)(a, b)
+    outside = grad(lambda a, b: vmap(total, outer)(a, b).sum())(a, b)
+    want = inside if inner[0] == 0 else inside.sum(1)
+    np.testing.assert_allclose(between.numpy(), want.numpy(), atol=1e-9)
+    want = want if outer[0] == 0 else want.sum(0)
+    np.testing.assert_allclose(outside.numpy(), want.numpy(), atol=1e-9)

@@ -135,7 +135,9 @@ class Float32Call {
     const DLTensor &from = t->dl;
     *made = plait_value{PLAIT_TENSOR, 0, {0}};
     plait_tensor *fresh = nullptr;
-    PLAIT_TRY(runtime()->tensor_new(call_.thread, kFloat32, from.ndim, from.shape, nullptr,
+    // a result keeps the order in memory that the shape function gave it
+    const int64_t *strides = read || is_contiguous(&from) ? nullptr : from.strides;
+    PLAIT_TRY(runtime()->tensor_new(call_.thread, kFloat32, from.ndim, from.shape, strides,
                                     from.device, &fresh));
     made->u.t = fresh;
     const plait_status s = read ? copy(&call_, &fresh->dl, &from) : PLAIT_OK;

@@ -61,21 +61,25 @@ plait_status unpack(plait_call *c) {
 }
 PLAIT_LINALG_KERNEL("lu_unpack", unpack);
 
-// linalg_lu_solve(LU, pivots, B, left, adjoint)
-template <class T>
+// linalg_lu_solve(LU, pivots, B, left, adjoint): LU is argument `first`
+template <class T, int first>
 plait_status lu_solve(plait_call *c) {
-  const DLTensor *lu = tensor(c, 0), *pivots = tensor(c, 1), *b = tensor(c, 2), *out = result(c);
-  const bool flipped = !integer(c, 3), adjoint = integer(c, 4);
+  const DLTensor *lu = tensor(c, first), *pivots = tensor(c, first + 1), *b = tensor(c, first + 2);
+  const DLTensor *out = result(c);
+  const bool flipped = !integer(c, first + 3), adjoint = integer(c, first + 4);
   const Batch batch(out, 2);
   const int64_t n = lu->shape[lu->ndim - 1], k = out->shape[out->ndim - (flipped ? 2 : 1)];
   if (!fits(n, k)) return too_large(c);
   T *to = data<T>(out);
   const Outcome o =
       each_matrix(c, batch.count, double(n) * n * k, [&](int64_t i, Workspaces &memory) {
-        T *at = memory.take<T>(n * n), *x = memory.take<T>(n * k);
+        const Part<T> factors = part<T>(lu, batch, i);
+        const bool in_place = factors.row_step == 1 && factors.column_step == n;
+        T *at = in_place ? const_cast<T *>(factors.data) : memory.take<T>(n * n);  // is only read
+        T *x = memory.take<T>(n * k);
         int *pivot = memory.take<int>(n);
         if (memory.failed) return kNoMemory;
-        part<T>(lu, batch, i).copy(at);
+        if (!in_place) factors.copy(at);
         part<T>(b, batch, i).copy(x, flipped);
         const int32_t *from = data<int32_t>(pivots) + offset_of(pivots, 1, batch, i);
         for (int64_t j = 0; j < n; j++) {
@@ -102,7 +106,18 @@ plait_status lu_solve(plait_call *c) {
   return o.code ? fail_at(c, o, batch, "pivots", "must hold numbers from %d to the rows of LU")
                 : PLAIT_OK;
 }
-PLAIT_LINALG_KERNEL("linalg_lu_solve", lu_solve);
+template <class T>
+plait_status solve_with_lu(plait_call *c) {
+  return lu_solve<T, 0>(c);
+}
+PLAIT_LINALG_KERNEL("linalg_lu_solve", solve_with_lu);
+
+// solve_by_factors(A, LU, pivots, B, left, adjoint)
+template <class T>
+plait_status solve_by_factors(plait_call *c) {
+  return lu_solve<T, 1>(c);
+}
+PLAIT_LINALG_KERNEL("solve_by_factors", solve_by_factors);
 
 }  // namespace
 }  // namespace plait::core::linalg

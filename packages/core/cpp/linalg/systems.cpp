@@ -36,7 +36,7 @@ plait_status inverse(plait_call *c) {
 PLAIT_LINALG_KERNEL("linalg_inv", inverse);
 PLAIT_KERNEL("linalg_inv_ex", inverse_any);
 
-// linalg_solve, linalg_solve_ex: (result[, info])
+// linalg_solve_ex: (result, info)
 
 // Whether B is a batch of vectors: the shape function has decided, and the result shows it.
 bool vectors(const DLTensor *a, const DLTensor *b, const DLTensor *out) {
@@ -54,32 +54,50 @@ plait_status solve(plait_call *c) {
   if (!fits(n, k)) return too_large(c);
   T *to = data<T>(out);
   int32_t *info = infos(c, 1);
-  const bool raises = !info || integer(c, 3);
   const Outcome o =
       each_matrix(c, batch.count, double(n) * n * (n + k), [&](int64_t i, Workspaces &memory) {
         T *at = memory.take<T>(n * n), *x = memory.take<T>(n * k);
         int *pivots = memory.take<int>(n);
         if (memory.failed) return kNoMemory;
-        part<T>(a, batch, i).copy(at, flipped);
+        part<T>(a, batch, i).copy(at);
         if (vector)
           column<T>(b, batch, i).copy(x);
         else
           part<T>(b, batch, i).copy(x, flipped);
+        char trans = flipped ? 'T' : 'N';  // X A = B is A^T X^T = B^T
         int rows = int(n), columns = int(k), failed = 0;
-        if (n && k)
-          fortran(lapack<T>().gesv, &rows, &columns, at, &rows, pivots, x, &rows, &failed);
+        if (n && k) failed = getrf<T>(rows, rows, at, pivots);
+        if (n && k && !failed)
+          fortran(lapack<T>().getrs, &trans, &rows, &columns, at, &rows, pivots, x, &rows, &failed,
+                  kOne);
         if (flipped)
           memcpy(to + i * n * k, x,
                  size_t(n * k) * sizeof(T));  // columns of x are rows of the result
         else
           to_rows(x, n, n, k, to + i * n * k);
-        if (info) info[i] = failed;
-        return raises ? failed : 0;
+        info[i] = failed;
+        return integer(c, 3) ? failed : 0;
       });
   return o.code ? fail_at(c, o, batch, "A", kSingular) : PLAIT_OK;
 }
-PLAIT_LINALG_KERNEL("linalg_solve", solve);
-PLAIT_KERNEL("linalg_solve_ex", solve_any);
+PLAIT_LINALG_KERNEL("linalg_solve_ex", solve);
+
+// regular_factors(A): (LU, pivots), each matrix of LU in column-major order
+template <class T>
+plait_status factor(plait_call *c) {
+  const DLTensor *a = tensor(c, 0);
+  const Batch batch(a, 2);
+  const int64_t n = a->shape[a->ndim - 1];
+  if (!fits(n)) return too_large(c);
+  T *lu = data<T>(result(c, 0));
+  int32_t *pivots = data<int32_t>(result(c, 1));
+  const Outcome o = each_matrix(c, batch.count, double(n) * n * n, [&](int64_t i, Workspaces &) {
+    part<T>(a, batch, i).copy(lu + i * n * n);
+    return n ? getrf<T>(int(n), int(n), lu + i * n * n, pivots + i * n) : 0;
+  });
+  return o.code ? fail_at(c, o, batch, "A", kSingular) : PLAIT_OK;
+}
+PLAIT_LINALG_KERNEL("regular_factors", factor);
 
 }  // namespace
 }  // namespace plait::core::linalg

@@ -758,10 +758,14 @@ def _solve(call: Call) -> Any:
     )
     if not vector:
         return _on_matrices(call)
-    result = call.run([*_matrices(call, first, second.unsqueeze(-1)), *rest])
-    if isinstance(result, (tuple, list)):
-        return (result[0].squeeze(-1), *result[1:])
-    return result.squeeze(-1)
+    result, info = call.run([*_matrices(call, first, second.unsqueeze(-1)), *rest])
+    return result.squeeze(-1), info
+
+
+def _solve_by_factors(call: Call) -> Any:
+    a, lu, pivots, b, *rest = call.args
+    a, lu, column, b = _matrices(call, a, lu, pivots.unsqueeze(-1), b)
+    return call.run([a, lu, column.squeeze(-1), b, *rest])
 
 
 def _qr(call: Call) -> Any:
@@ -872,7 +876,7 @@ def one_of(call: Call, value: Any, i: int) -> Any:
     return value
 
 
-_OF_ANY_SIZE = frozenset((leading, _on_matrices, pointwise, _solve))
+_OF_ANY_SIZE = frozenset((leading, _on_matrices, pointwise, _solve, _solve_by_factors))
 # operators whose decompositions end here, and for which rules are calls for each sample
 _SHAPED_BY_VALUES = frozenset(
     {"index_columns", "nonzero", "nonzero_rows", "nonzero_list", "bincount",
@@ -890,13 +894,14 @@ _CODE: dict[str, Rule] = {
     "embedding_backward": _embedding_backward, "expand": _expand, "index_add": _index_add,
     "index_select": _index_select, "index_tensors": _index_tensors,
     "index_tensors_backward": _index_tensors_backward, "layer_norm_backward": _layer_norm_backward,
-    "linalg_qr": _qr, "linalg_solve": _solve, "linalg_solve_ex": _solve,
+    "linalg_qr": _qr, "linalg_solve_ex": _solve,
     "linalg_solve_triangular": _on_matrices, "linear": _linear, "median": _median, "mm": _mm,
     "mv": _mv, "nanmedian": _median, "native_batch_norm": _batch_norm,
     "native_layer_norm": _layer_norm, "nll_loss": _nll_loss,
     "nll_loss_backward": _nll_loss_backward, "pad": _pad, "permute": _permute,
     "singular_values": _values_of_matrices, "squeeze": _squeeze,
-    "symmetric_eigenvalues": _values_of_matrices, "t": _t, "view": _view,
+    "solve_by_factors": _solve_by_factors, "symmetric_eigenvalues": _values_of_matrices, "t": _t,
+    "view": _view,
 }  # fmt: skip
 _BY_KIND: dict[str, Rule] = {"p": pointwise, "x": _reduction, "r": _folded}
 

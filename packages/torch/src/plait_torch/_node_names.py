@@ -51,7 +51,7 @@ _OPERATORS = {
     "SymmetricEigenvalues": "LinalgEighBackward0",
     "LinalgInv": "LinalgInvExBackward0",
     "LinalgLuFactor": "LinalgLuFactorExBackward0",
-    "LinalgSolve": "LinalgSolveExBackward0",
+    "SolveByFactors": "LinalgSolveExBackward0",
     "SingularValues": "LinalgSvdBackward0",
     "Log1p": "Log1PBackward0",
     "LogOdds": "LogitBackward0",

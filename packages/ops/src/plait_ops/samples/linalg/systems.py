@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from plait_ops.samples.matrices import regular
+from plait_ops.samples.matrices import lu, regular
 from plait_ops.specs.linalg.systems import (
     are_vectors,
     inverse,
@@ -10,6 +10,8 @@ from plait_ops.specs.linalg.systems import (
     linalg_inv_ex,
     linalg_solve_,
     linalg_solve_ex,
+    regular_factors,
+    solve_by_factors,
 )
 
 linalg_inv_.reference(lambda A: np.linalg.inv(A))
@@ -126,4 +128,56 @@ linalg_solve_.error(
     "RuntimeError",
     lambda s: s(_one_singular(s), s.array(2, 1)),
     contains=["linalg_solve", "`A` at batch index (1, 0)", "singular", "lstsq"],
+)
+
+
+regular_factors.reference(lambda A: lu(A))
+
+
+@regular_factors.samples
+def _(s):
+    for dtype in ("float32", "float64", "complex64", "complex128"):
+        yield s(regular(s, 2, 3, 3, dtype=dtype)).loosely(10)
+    yield s(regular(s, 2, 1, 3, 3).swapaxes(2, 3)).loosely(10)
+    yield s(s.array(4, 4)).loosely(100)  # with exchanges of rows
+    yield s(s.array(0, 2, 2))
+    yield s(s.array(2, 0, 0))
+
+
+regular_factors.error("ShapeError", lambda s: s(s.array(2, 3)), contains=["`A`", "(2, 3)"])
+regular_factors.error(
+    "RuntimeError",
+    lambda s: s(_one_singular(s)),
+    contains=["`A` at batch index (1, 0)", "singular", "lstsq"],
+)
+
+
+@solve_by_factors.reference
+def _(A, LU, pivots, B, left, adjoint):
+    return linalg_solve_.reference_function(A.conj().swapaxes(-1, -2) if adjoint else A, B, left)
+
+
+def _factored(s, A, B, left, adjoint):
+    LU, pivots = lu(A)
+    # the factors are constants, so that differences are no derivative
+    return s(A, LU, pivots, B, left, adjoint).loosely(20).without_gradient()
+
+
+@solve_by_factors.samples
+def _(s):
+    for left in (True, False):
+        for adjoint in (False, True):
+            yield _factored(s, regular(s, 3, 3), s.array(3, 3), left, adjoint)
+            for dtype in ("float64", "complex64", "complex128"):
+                b = s.array(2, 3, 3, dtype=dtype)
+                yield _factored(s, regular(s, 3, 3, dtype=dtype), b, left, adjoint)
+        yield _factored(s, regular(s, 2, 1, 3, 3), s.array(4, 3, 3), left, True)
+    yield _factored(s, regular(s, 2, 3, 3), s.strided(3, 2), True, False)
+    yield _factored(s, regular(s, 3, 3), s.array(3, 0), True, False)
+
+
+solve_by_factors.error(
+    "ShapeError",
+    lambda s: s(regular(s, 3, 3), *lu(regular(s, 3, 3)), s.array(2, 2), True, False),
+    contains=["`B`", "rows", "(2, 2)", "(3, 3)"],
 )

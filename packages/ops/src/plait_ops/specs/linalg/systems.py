@@ -8,14 +8,17 @@ from plait_ops.words import (
     broadcast,
     check,
     conjugate,
+    contiguous_strides,
     has_values,
     int32,
     int64,
+    is_recorded,
     item,
     numel,
     part,
     require_same,
     result,
+    result_as,
     sum_to,
     to_dtype,
     wide_dtype,
@@ -122,7 +125,7 @@ _SOLVE = """
     the broadcast batch. Dtypes: floating and complex, the same for both.
 """
 
-linalg_solve_ = Operator(
+linalg_solve_ = Composite(
     "linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor",
     doc=f"""
     The X of ``A X = B``, or of ``X A = B`` with ``left=False``.
@@ -132,11 +135,8 @@ linalg_solve_ = Operator(
     >>> pc.linalg.solve(pc.tensor([[2.0, 0.0], [0.0, 4.0]]), pc.tensor([1.0, 1.0])).tolist()
     [0.5, 0.25]
     """,
-    kernel="in[0] is (..., n, n), in[1] (..., n, k), or (..., k, n) without in[2] (left), of one dtype, any strides; in[1] holds vectors if it is 1-d, or has one dimension less than in[0] and so does the result; leading dimensions broadcast to those of the result, which is in C order; a singular matrix is an error that names it.",
     dtypes="inexact",
-    lapack=True,
 )
-linalg_solve_.batch("code")
 linalg_solve_ex = Operator(
     "linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor info)",
     doc=f"""
@@ -149,11 +149,33 @@ linalg_solve_ex = Operator(
     >>> pc.linalg.solve_ex(pc.zeros(2, 2), pc.ones(2)).info.item()
     1
     """,
-    kernel="as for `linalg_solve`; out[1] is int32, one for each matrix, 0 or the column of the pivot that is 0, from 1; an error only if in[3].",
+    kernel="in[0] is (..., n, n), in[1] (..., n, k), or (..., k, n) without in[2] (left), of one dtype, any strides; in[1] holds vectors if it is 1-d, or has one dimension less than in[0] and so does the result; leading dimensions broadcast to those of the result, which is in C order; out[1] is int32, one for each matrix, 0 or the column of the pivot that is 0, from 1; an error that names the matrix only if in[3].",
     dtypes="inexact",
     lapack=True,
 )
 linalg_solve_ex.batch("code")
+regular_factors = Operator(
+    "regular_factors(Tensor A) -> (Tensor LU, Tensor pivots)",
+    doc="`linalg.lu_factor` of regular matrices: a singular one is an error. Both results are constants for derivatives.",
+    kernel="optional: without a kernel other operators compute it; as for `linalg_lu_factor`, but each matrix of out[0] is in column order, and a singular matrix is an error that names it.",
+    internal=True,
+    dtypes="inexact",
+    auxiliary=(0, 1),
+    lapack=True,
+)
+regular_factors.batch("matrices")
+solve_by_factors = Operator(
+    "solve_by_factors(Tensor A, Tensor LU, Tensor pivots, Tensor B, bool left, bool adjoint) -> Tensor",
+    doc="""
+    `linalg.lu_solve` with what `regular_factors` gives for `A`; a derivative of any order goes through `A`, and solves with
+    the same factors.
+    """,
+    kernel="optional: without a kernel other operators compute it; without in[0] the arguments and the result are those of `linalg_lu_solve`, and so is what a kernel must check; in[0] is not read.",
+    internal=True,
+    dtypes="inexact",
+    lapack=True,
+)
+solve_by_factors.batch("code")
 
 
 @part
@@ -178,19 +200,6 @@ def _solve_batch(A, B, left):
     return broadcast("A", A.shape[:-2], "B", B.shape[:-1] if vector else B.shape[:-2])
 
 
-@linalg_solve_.shape
-def _(A, B, left):
-    batch = _solve_batch(A, B, left)
-    one = A.shape[-1:] if are_vectors(A, B) else B.shape[-2:]
-    return result(batch + one, A.dtype)
-
-
-@linalg_solve_.cost
-def _(A, result):
-    n = A.shape[-1]
-    return matrices(A) * lu(n, n) + 2 * n * numel(result)
-
-
 @linalg_solve_ex.shape
 def _(A, B, left):
     batch = _solve_batch(A, B, left)
@@ -204,28 +213,55 @@ def _(A, result0):
     return matrices(A) * lu(n, n) + 2 * n * numel(result0)
 
 
-@part
-def _solve_gradients(g, A, B, X, left):
-    """The gradients of A and of B, for the solution X."""
-    back = op.linalg_solve(conjugate(op.transpose(A, -2, -1)), g, left=left)
-    if are_vectors(A, B):
-        outer = op.unsqueeze(back, -1) * op.unsqueeze(conjugate(X), -2)
-        return [-outer, sum_to(back, B.shape)]
-    x = conjugate(op.transpose(X, -2, -1))
-    gA = back @ x if left else x @ back
-    return [sum_to(-gA, A.shape), sum_to(back, B.shape)]
-
-
-@linalg_solve_.vjp("A", "B")
-def _(g, A, B, result, left):
-    made = _solve_gradients(g, A, B, result, left)
-    return made[0], made[1]
-
-
 @linalg_solve_ex.vjp("A", "B")
 def _(g0, A, B, result0, left):
-    made = _solve_gradients(g0, A, B, result0, left)
-    return made[0], made[1]
+    back = op.linalg_solve(conjugate(op.transpose(A, -2, -1)), g0, left=left)
+    if are_vectors(A, B):
+        outer = op.unsqueeze(back, -1) * op.unsqueeze(conjugate(result0), -2)
+        return sum_to(-outer, A.shape), sum_to(back, B.shape)
+    x = conjugate(op.transpose(result0, -2, -1))
+    gA = back @ x if left else x @ back
+    return sum_to(-gA, A.shape), sum_to(back, B.shape)
+
+
+@part
+def _columns_first(shape):
+    """The strides of matrices whose columns lie one after the other."""
+    strides = contiguous_strides(shape)
+    strides[len(shape) - 1] = max(shape[len(shape) - 2], 1)
+    strides[len(shape) - 2] = 1
+    return strides
+
+
+@regular_factors.shape
+def _(A):
+    require_square("A", A)
+    return result_as(A.shape, A.dtype, _columns_first(A.shape)), result(A.shape[:-1], int32)
+
+
+@regular_factors.cost
+def _(A):
+    return matrices(A) * lu(A.shape[-1], A.shape[-1])
+
+
+@solve_by_factors.shape
+def _(A, B, left):
+    return result(_solve_batch(A, B, left) + B.shape[-2:], B.dtype)
+
+
+@solve_by_factors.cost
+def _(LU, result):
+    return 2 * LU.shape[-1] * numel(result)
+
+
+@solve_by_factors.vjp("A", "B")
+def _(g, A, LU, pivots, B, result, left, adjoint):
+    back = op.solve_by_factors(A, LU, pivots, g, left, not adjoint)
+    # gA of X = B / A is -back X^H, or -X^H back; of A^H in place of A it is the adjoint of that
+    first = result if adjoint else back
+    second = conjugate(op.transpose(back if adjoint else result, -2, -1))
+    gA = first @ second if left else second @ first
+    return sum_to(-gA, A.shape), sum_to(back, B.shape)
 
 
 @part
@@ -269,8 +305,29 @@ def _refuse_singular(info):
 
 @linalg_solve_.decompose
 def _(A, B, left):
-    X, _info = linalg_solve_ex(A, B, left=left, check_errors=True)
-    return X
+    recorded = is_recorded(A) or is_recorded(B)
+    _solve_batch(A, B, left)
+    if not recorded or numel(B.shape) == 0 or A.dtype != wide_dtype(A.dtype):
+        X, _info = linalg_solve_ex(A, B, left=left, check_errors=True)
+        return X
+    vectors = are_vectors(A, B)
+    LU, pivots = op.regular_factors(op.detach(A))
+    columns = op.unsqueeze(B, -1) if vectors else B
+    X = op.solve_by_factors(A, LU, pivots, columns, left, False)
+    return op.squeeze_dim(X, [-1]) if vectors else X
+
+
+@regular_factors.decompose
+def _(A):
+    LU, pivots, info = op.linalg_lu_factor_ex(A)
+    _refuse_singular(info)
+    turned = op.contiguous(op.transpose(LU, -2, -1))
+    return op.transpose(turned, -2, -1), pivots
+
+
+@solve_by_factors.decompose
+def _(LU, pivots, B, left, adjoint):
+    return op.linalg_lu_solve(LU, pivots, B, left=left, adjoint=adjoint)
 
 
 @linalg_solve_ex.decompose
