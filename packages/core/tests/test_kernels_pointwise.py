@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from typing import Any
 
 import numpy as np
@@ -182,6 +183,28 @@ def test_integer_powers_wrap_around() -> None:
     for exponent in (0, 1, 2, 5, 63, 64):
         want = np.array([(int(v) ** exponent + 2**63) % 2**64 - 2**63 for v in a], np.int64)
         np.testing.assert_array_equal(pc.pow(pc.from_numpy(a), exponent).numpy(), want)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize(
+    "exponent", [0.75, -1.5, 4, -4, 5, -5, 101, 2.0**24 + 2, 3e-45, 1e30, math.inf, math.nan]
+)
+def test_a_number_is_a_power_as_a_tensor_of_it(exponent: float, dtype: str) -> None:
+    x = pc.from_numpy(WIDE).to(getattr(pc, dtype))
+    y = pc.full(x.shape, exponent, dtype=x.dtype)
+    if not math.isnan(exponent) and y[0].item() != exponent:
+        pytest.skip("the dtype does not have the number")
+    got, want = (pc.pow(x, each).to(pc.float32).numpy() for each in (exponent, y))
+    np.testing.assert_array_equal(got, want)
+    np.testing.assert_array_equal(np.signbit(got[got == got]), np.signbit(want[want == want]))
+
+
+def test_the_complement_of_the_error_function_is_accurate() -> None:
+    x = np.concatenate([np.linspace(-12, 12, 100_001), WIDE, [math.inf, -math.inf, math.nan]])
+    x = x.astype(np.float32)
+    want = np.array([math.erfc(v) for v in x.astype(np.float64)])
+    # the baseline library computes without fused multiply-add
+    assert ulps(pc.erfc(pc.from_numpy(x)).numpy(), want).max() <= 4
 
 
 @pytest.mark.parametrize("exponent", [2, 3, 0.5, -1, -0.5, -2, 1, 0, 2.5])

@@ -103,7 +103,7 @@ PLAIT_HD T silu(T x) {
   if constexpr (math::is_complex<T>) {
     return x / (T(1) + math::exp(-x));
   } else {
-    const T e = math::exp_negative(-math::abs(x));
+    const T e = math::exp_minus_size(x);
     return (x < T(0) ? x * e : x) / (T(1) + e);
   }
 }

@@ -140,7 +140,20 @@ PLAIT_HD float expm1(float x) {
   return x == 0.0f ? x : result;  // keeps -0
 }
 
+// exp(-|x|) for the numbers, for a factor that keeps NaN: exp(-104) for NaN. A tree of sums, which
+// has half of the steps after one another.
+PLAIT_HD float exp_minus_size(float x) {
+  const uint32_t size = bits(x) & 0x7fffffffu, most = 0x42d00000u;  // 104
+  const float y = from_bits(size < most ? size : most);
+  const float t = fused(y, -kLog2e, kRound), k = t - kRound;
+  const float r = fused(-k, kLn2Lo, fused(-k, kLn2Hi, -y)), z = r * r;
+  const float high = fused(0.001395169736f, z, fused(0.008369598334f, r, 0.04166618764f));
+  const float p = 1.0f + fused(z, fused(high, z, fused(0.1666651289f, r, 0.5000000101f)), r);
+  return p * from_bits((bits(t) << 23) + (191u << 23)) * 0x1p-64f;
+}
+
 PLAIT_HD double exp(double x) { return ::exp(x); }
+PLAIT_HD double exp_minus_size(double x) { return ::exp(-abs(x)); }
 PLAIT_HD double exp_negative(double x) { return ::exp(x); }
 PLAIT_HD double expm1(double x) { return ::expm1(x); }
 
@@ -311,12 +324,34 @@ PLAIT_HD double half_erfcx(double a) {
   q = fused(q, u, 1.2375126300326993);
   return q / (2 + 4 * a);
 }
-// The rounding error of x^2 is a factor of its own.
+// exp(-a^2) erfcx(a). The factor (a + 2) erfcx(a) is a polynomial in u = (a - 1) / (a + 2) with a
+// relative error of 5e-9; what is rounded off it, its quotient, and a^2 is added to small terms.
 PLAIT_HD float erfc(float x) {
-  const double size = abs(double(x)), a = size > 11.0 ? 11.0 : size, square = a * a;
-  const float high = float(square);
-  const double scale = double(exp(-high)) * (1.0 - (square - double(high)));
-  const float tail = float(2.0 * half_erfcx(a) * scale);
+  const float size = abs(x), a = size > 10.5f ? 10.5f : size;
+  const float d = a + 2.0f, inverse = 1.0f / d, u = (a - 1.0f) * inverse;
+  float s = 0.00116136362988f;
+  s = fused(s, u, -0.00234512167677f);
+  s = fused(s, u, -0.00386062829343f);
+  s = fused(s, u, 0.0046353793993f);
+  s = fused(s, u, 0.0179661308f);
+  s = fused(s, u, -0.00150913075045f);
+  s = fused(s, u, -0.084174728081f);
+  s = fused(s, u, -0.00725897338986f);
+  s = fused(s, u, 0.532967189907f);
+  s = fused(s, u, -1.1761574593f);
+  constexpr double first = 1.2827507249438455;
+  constexpr float c = float(first), c_low = float(first - double(c));
+  const float q = fused(s, u, c), q_low = fused(s, u, c - q) + c_low;
+  const float y = q * inverse;
+  const float y_low = (fused(-y, d, q) + (q_low - y * (a - (d - 2.0f)))) * inverse;
+  // a^2 = high + low, where 12 bits of a have an exact square
+  const float b = from_bits(bits(a) & 0xfffff000u), high = b * b, low = (a - b) * (a + b);
+  const float t = fused(a * a, -kLog2e, kRound), k = t - kRound;
+  const float r = fused(-k, kLn2Lo, fused(-k, kLn2Hi, -high)) - low, z = r * r;
+  const float e = fused(0.001395169736f, z, fused(0.008369598334f, r, 0.04166618764f));
+  const float p = fused(z, fused(e, z, fused(0.1666651289f, r, 0.5000000101f)), r);
+  const float product = y + fused(y, p, y_low);
+  const float tail = product * from_bits((bits(t) << 23) + (191u << 23)) * 0x1p-64f;
   return x != x ? x : x < 0.0f ? 2.0f - tail : tail;
 }
 PLAIT_HD double erfc(double x) { return ::erfc(x); }
@@ -479,27 +514,23 @@ PLAIT_HD double acos(double x) { return ::acos(x); }
 
 // Powers.
 
-// 2^(y log2|x|) in float64, where the product keeps enough bits for a float32 result
+// 2^(y log2|x|) in float64, where the product keeps enough bits for a float32 result. Sums are
+// trees, which have fewer steps after one another.
 PLAIT_HD float pow_magnitude(float a, float y) {
   float k;
   const float f = split_exponent(a, &k);
   const double s = double(f) / (2.0 + double(f)), z = s * s;
-  double q = 0.3407186749742274;
-  q = fused(q, z, 0.41167342489650205);
-  q = fused(q, z, 0.5770835713782876);
-  q = fused(q, z, 0.9617966734252679);
-  q = fused(q, z, 2.885390081790006);
-  double v = double(y) * (double(k) + s * q);
-  v = v < -160.0 ? -160.0 : v;
-  v = v > 130.0 ? 130.0 : v;
-  const double t = v + 6755399441055744.0, r = v - (t - 6755399441055744.0);
-  double p = 0.0001546144469698307;
-  p = fused(p, r, 0.0013400428177439477);
-  p = fused(p, r, 0.009618056678525198);
-  p = fused(p, r, 0.05550327226670787);
-  p = fused(p, r, 0.24022650922288832);
-  p = fused(p, r, 0.6931472067028323);
-  p = fused(p, r, 1.0);
+  const double low = fused(0.5770835713782876, z, 0.9617966734252679);
+  const double q = fused(fused(0.3407186749742274, z, 0.41167342489650205), z * z, low);
+  double v = double(y) * fused(s * z, q, fused(s, 2.885390081790006, double(k)));
+  // by its bits, as compilers would compute all that follows for both outcomes of a comparison
+  const uint64_t size = bits(v) & 0x7fffffffffffffffu, most = 0x4064000000000000u;  // 160
+  v = copysign(from_bits(size < most ? size : most), v);
+  const double t = v + 6755399441055744.0, r = v - (t - 6755399441055744.0), w = r * r;
+  const double high = fused(0.0013400428177439477, r, 0.009618056678525198);
+  double p = fused(0.0001546144469698307, w, high);
+  p = fused(p, w, fused(0.05550327226670787, r, 0.24022650922288832));
+  p = fused(p, w, fused(0.6931472067028323, r, 1.0));
   return float(p * from_bits((bits(t) << 52) + (uint64_t(1023) << 52)));
 }
 
@@ -511,11 +542,10 @@ PLAIT_HD float pow(float x, float y) {
   const uint32_t odd = even | !integral ? 0 : (large ? bits(b) : bits(t)) << 31;
   const bool up = (a > 1.0f) == (y > 0.0f);  // outside of the range |x|^y is infinity or 0
   const float magnitude = pow_magnitude(a, y), edge = up ? kInf : 0.0f;
-  float r = (a == 0.0f) | (a == kInf) | (b == kInf) ? edge : magnitude;
+  float r = (a == 0.0f) | (a == kInf) ? edge : magnitude;
   r = a == 1.0f ? 1.0f : r;
   r = from_bits(bits(r) ^ (odd & bits(x)));
-  const float real = integral ? r : kNan;
-  r = x < 0.0f ? ((a == kInf) ? r : real) : r;
+  r = (x < 0.0f) & !integral & (a != kInf) ? kNan : r;
   r = (x != x) | (y != y) ? x + y : r;
   return (x == 1.0f) | (y == 0.0f) ? 1.0f : r;
 }

@@ -1,4 +1,5 @@
-// pow with common exponents, such as 2 and 0.5, without logarithms.
+// pow with a number as its exponent: common ones, such as 2 and 0.5, without logarithms.
+#include "pointwise/powers.h"
 #include "kernel/elementwise.h"
 #include "kernel/half.h"
 
@@ -29,16 +30,50 @@ void power_loop(char *out, char *const *in, int64_t n, const void *) {
   }
 }
 
+// What depends on a finite exponent that is not 0 alone.
+struct Exponent {
+  float y, of_zero, of_infinity;
+  uint32_t sign;      // the sign bit if the power of a negative number is negative
+  uint32_t negative;  // the bits of nan if a negative number has no power, else none
+
+  explicit Exponent(float exponent) : y(exponent) {
+    of_zero = y > 0 ? 0 : __builtin_inff();
+    of_infinity = y > 0 ? __builtin_inff() : 0;
+    const bool whole = __builtin_truncf(y) == y;
+    sign = whole && __builtin_fmodf(y, 2) != 0 ? 0x80000000u : 0;
+    negative = whole ? 0 : 0x7fc00000u;
+  }
+};
+
+// The bits that scalar::pow gives.
+void exponent_loop(char *out, char *const *in, int64_t n, const void *context) {
+  using scalar::math::bits;
+  using scalar::math::from_bits;
+  const Exponent by = *static_cast<const Exponent *>(context);
+  float *r = reinterpret_cast<float *>(out);
+  const float *x = reinterpret_cast<const float *>(in[0]);
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; i++) {
+    const float v = x[i], a = scalar::math::abs(v);
+    float power = scalar::math::pow_magnitude(a, by.y);
+    power = a == __builtin_inff() ? by.of_infinity : power;
+    power = from_bits(bits(power) | ((v < 0) & (a < __builtin_inff()) ? by.negative : 0));
+    power = a == 0 ? by.of_zero : power;
+    power = from_bits(bits(power) ^ (bits(v) & by.sign));
+    r[i] = v != v ? v : power;
+  }
+}
+
 // The power of halves: tiles of them are widened, computed in float32 and rounded.
-template <class H, Power power>
-void halves_loop(char *out, char *const *in, int64_t n, const void *) {
+template <class H, Loop loop>
+void halves_loop(char *out, char *const *in, int64_t n, const void *context) {
   constexpr int64_t kTile = 4 * kBlock;
   float x[kTile];
   char *tile[] = {reinterpret_cast<char *>(x)};
   for (int64_t i = 0; i < n; i += kTile) {
     const int64_t m = n - i < kTile ? n - i : kTile;
     widen_run<H>(x, reinterpret_cast<const uint16_t *>(in[0]) + i, m);
-    power_loop<float, power>(tile[0], tile, m, nullptr);
+    loop(tile[0], tile, m, context);
     narrow_run<H>(reinterpret_cast<uint16_t *>(out) + i, x, m);
   }
 }
@@ -48,8 +83,16 @@ Loop loop_of(Kind k) {
   switch (k) {
     case F32: return power_loop<float, power>;
     case F64: return power_loop<double, power>;
-    case F16: return halves_loop<Half, power>;
-    case BF16: return halves_loop<Bfloat, power>;
+    case F16: return halves_loop<Half, power_loop<float, power>>;
+    case BF16: return halves_loop<Bfloat, power_loop<float, power>>;
+    default: return nullptr;
+  }
+}
+Loop loop_of_exponent(Kind k) {
+  switch (k) {
+    case F32: return exponent_loop;
+    case F16: return halves_loop<Half, exponent_loop>;
+    case BF16: return halves_loop<Bfloat, exponent_loop>;
     default: return nullptr;
   }
 }
@@ -72,14 +115,16 @@ plait_status pow_number(plait_call *c) {
   if (!in || (tag != PLAIT_INT && tag != PLAIT_FLOAT)) return PLAIT_DECLINE;
   const DLTensor *out = result(c);
   const Kind k = kind(in->dtype);
-  const Loop loop = loop_for(real(c, 1), k);
+  const Exponent exponent(static_cast<float>(real(c, 1)));
+  Loop loop = loop_for(real(c, 1), k);
+  if (!loop && exponent.y != 0 && __builtin_isfinite(exponent.y)) loop = loop_of_exponent(k);
   if (!loop) return PLAIT_DECLINE;
   const int item = size_of(k);
   Plan plan;
   plan.add(out, item);
   plan.add(in, item);
   plan.finish();
-  run_elementwise(c, plan, Inner{loop, nullptr, {item, item}});
+  run_elementwise(c, plan, Inner{loop, &exponent, {item, item}});
   return PLAIT_OK;
 }
 PLAIT_KERNEL_SPECIAL("pow", pow_number);
