@@ -118,7 +118,9 @@ def test_classes_out_of_range_are_named() -> None:
             operator("cross_entropy")(pc.zeros(3, 10), labels)
 
 
-@pytest.mark.parametrize("shape", [(5, 7), (300, 512), (4, 3, 17, 33), (2000, 3)])
+@pytest.mark.parametrize(
+    "shape", [(5, 7), (300, 512), (4, 3, 17, 33), (2000, 3), (200, 16), (9, 45), (1, 40_009)]
+)
 @pytest.mark.parametrize("affine", [False, True])
 def test_layer_norm(shape: tuple[int, ...], affine: bool) -> None:
     x, g = RNG.standard_normal(shape) * 3 + 5, RNG.standard_normal(shape)

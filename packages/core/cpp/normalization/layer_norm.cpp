@@ -114,20 +114,24 @@ template <bool sums, bool weighted, class T>
 void backward_row(const T *g, const T *x, int64_t n, T mean, T rstd, const T *w, T *gx, T *gw,
                   T *gb) {
   constexpr int64_t k = kLanes<T>;
-  Vec<T> sum = {}, dot = {};
+  Vec<T> sum[4] = {}, dot[4] = {};  // several, as each waits for its last addition
   int64_t i = 0;
-  for (; i + k <= n; i += k) {
-    const Vec<T> own = load(g + i), h = (load(x + i) - mean) * rstd;
+  const auto add = [&](int64_t at, Vec<T> &to_sum, Vec<T> &to_dot) {
+    const Vec<T> own = load(g + at), h = (load(x + at) - mean) * rstd;
     Vec<T> a = own;
-    if (weighted) a *= load(w + i);
-    sum += a;
-    dot += a * h;
+    if (weighted) a *= load(w + at);
+    to_sum += a;
+    to_dot += a * h;
     if (sums) {
-      store(gw + i, load(gw + i) + own * h);
-      store(gb + i, load(gb + i) + own);
+      store(gw + at, load(gw + at) + own * h);
+      store(gb + at, load(gb + at) + own);
     }
-  }
-  T total = sum_of<T>(sum), product = sum_of<T>(dot);
+  };
+  for (; i + 4 * k <= n; i += 4 * k)
+    for (int j = 0; j < 4; j++) add(i + j * k, sum[j], dot[j]);
+  for (; i + k <= n; i += k) add(i, sum[0], dot[0]);
+  T total = sum_of<T>((sum[0] + sum[1]) + (sum[2] + sum[3]));
+  T product = sum_of<T>((dot[0] + dot[1]) + (dot[2] + dot[3]));
   for (; i < n; i++) {
     const T h = (x[i] - mean) * rstd, a = weighted ? g[i] * w[i] : g[i];
     total += a;

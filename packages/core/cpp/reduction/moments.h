@@ -43,6 +43,7 @@ Moments moments_of(const T *p, int64_t n) {
   double total = 0, squares = 0;
   for (; i + 4 * w <= n; i += 4 * w)
     for (int k = 0; k < 4; k++) s[k] += load(p + i + k * w);
+  for (; i + w <= n; i += w) s[0] += load(p + i);
   total = double(sum_of<T>((s[0] + s[1]) + (s[2] + s[3])));
   for (; i < n; i++) total += double(p[i]);
   const double mean = total / double(n);
@@ -54,6 +55,11 @@ Moments moments_of(const T *p, int64_t n) {
       q[k] = fused(d, d, q[k]);
       e[k] += d;
     }
+  for (; i + w <= n; i += w) {
+    const Vec<T> d = load(p + i) - m;
+    q[0] = fused(d, d, q[0]);
+    e[0] += d;
+  }
   squares = double(sum_of<T>((q[0] + q[1]) + (q[2] + q[3])));
   double rest = double(sum_of<T>((e[0] + e[1]) + (e[2] + e[3])));
   for (; i < n; i++) {
