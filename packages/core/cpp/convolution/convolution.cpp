@@ -20,6 +20,7 @@ namespace {
 constexpr int64_t kColumns =
     1 << 16;  // elements of a block of columns, which stays in the second-level cache
 constexpr int64_t kParts = 16;         // partial sums of a weight gradient
+constexpr int64_t kFinished = 4096;    // results that stay in the first-level cache
 
 // The geometry from arguments `at` to `at` + 3: stride, padding, dilation, groups.
 Conv geometry(const plait_call *c, const int64_t *in, const int64_t *weight, const int64_t *out,
@@ -262,12 +263,18 @@ plait_status dense_forward(const plait_call *c, const Conv &v, const T *x, const
   return gemm(c, Product<T>{v.n, v.oc, k, T(1), {x, k, 1}, {w, 1, k}, T(bias ? 1 : 0), y, v.oc});
 }
 
-// The activation of a convolution whose kernel has none of its own.
+// Residual and activation of a convolution whose kernel has none of its own.
 template <class T>
 plait_status activated(const plait_call *c, const Conv &v, T *y, plait_status result) {
-  if (result == PLAIT_OK && v.activation)
-    parallel_ranges(c, v.n * v.oc * v.oh * v.ow, kChunk,
-                    [&](int64_t begin, int64_t end) { v.activation(y + begin, end - begin); });
+  const T *residual = static_cast<const T *>(v.residual);
+  if (result == PLAIT_OK && (v.activation || residual))
+    parallel_ranges(c, v.n * v.oc * v.oh * v.ow, kChunk, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; i += kFinished) {
+        const int64_t n = end - i < kFinished ? end - i : kFinished;
+        for (int64_t j = i; residual && j < i + n; j++) y[j] += residual[j];
+        v.activation(y + i, n);
+      }
+    });
   return result;
 }
 
@@ -295,43 +302,69 @@ plait_status by_winograd(const plait_call *c, const Conv &v, ByTiles &&by_tiles,
   return PLAIT_OK;
 }
 
+// What a forward convolution reads, and how it is computed: with Winograd tiles of `tile` a side,
+// unless it is 0.
+template <class T>
+struct Forward {
+  Way way;
+  int64_t tile;
+  Operand<T> x;
+  Dense<T> w;
+  const DLTensor *bias;
+};
+
+template <class T>
+plait_status convolve_by(const plait_call *c, const Conv &v, const Forward<T> &f, T *y) {
+  const int64_t image = v.c * v.h * v.w, output = v.oc * v.oh * v.ow;
+  const T *x = f.x, *w = f.w;
+  if (f.tile)
+    return by_winograd(
+        c, v,
+        [&](uint8_t *broken) {
+          return winograd_forward<T>(c, v, f.tile, x, w, f.bias, y, broken);
+        },
+        [&](const Conv &one, int64_t i) {
+          return activated(c, one, y + i * output,
+                           forward<T>(c, one, x + i * image, w, f.bias, y + i * output));
+        });
+  switch (f.way) {
+    case Way::Dense: return activated(c, v, y, dense_forward<T>(c, v, x, w, f.bias, y));
+    case Way::Depthwise:
+      if constexpr (kSelectsGroups) return depthwise_forward<T>(c, v, x, w, f.bias, y);
+      return PLAIT_DECLINE;
+    case Way::Pointwise:
+      if constexpr (kSelectsPointwise)
+        return pointwise_forward<T>(c, v, f.x.images(), w, f.bias, y);
+      return PLAIT_DECLINE;
+    case Way::Lanes: {
+      if constexpr (!kSelectsLanes) return PLAIT_DECLINE;
+      float *to = data<float>(result(c));
+      return activated(c, v, to, lanes_forward(c, v, floats<T>(x), floats<T>(w), f.bias, to));
+    }
+    case Way::Pixels: return channels_forward<T>(c, v, x, w, f.bias, y);
+    case Way::Columns: return activated(c, v, y, forward<T>(c, v, x, w, f.bias, y));
+  }
+  return PLAIT_DECLINE;
+}
+
 template <class T>
 plait_status convolve(const plait_call *c, const Conv &v) {
   const DLTensor *bias = tensor(c, 2);
   T *y = data<T>(result(c));
   if (v.patch() == 0) return activated(c, v, y, only_bias<T>(v, bias, y));
   const Algorithm request = asked_for<T>(v, ConvolutionPass::Forward);
-  const Way way = way_of<T>(v, channels_forward_fit(v), v.gc(), true, Sums::ByImage, request);
-  Operand<T> x;
-  Dense<T> w;
-  PLAIT_TRY(x.take(c, tensor(c, 0), way));
-  PLAIT_TRY(w.take(c, tensor(c, 1)));
-  const int64_t image = v.c * v.h * v.w, output = v.oc * v.oh * v.ow;
-  if (const int64_t m = kSelectsWinograd ? winograd_tile<T>(v, request) : 0)
-    return by_winograd(
-        c, v, [&](uint8_t *broken) { return winograd_forward<T>(c, v, m, x, w, bias, y, broken); },
-        [&](const Conv &one, int64_t i) {
-          const T *from = x;
-          return activated(c, one, y + i * output,
-                           forward<T>(c, one, from + i * image, w, bias, y + i * output));
-        });
-  switch (way) {
-    case Way::Dense: return activated(c, v, y, dense_forward<T>(c, v, x, w, bias, y));
-    case Way::Depthwise:
-      if constexpr (kSelectsGroups) return depthwise_forward<T>(c, v, x, w, bias, y);
-      return PLAIT_DECLINE;
-    case Way::Pointwise:
-      if constexpr (kSelectsPointwise) return pointwise_forward<T>(c, v, x.images(), w, bias, y);
-      return PLAIT_DECLINE;
-    case Way::Lanes: {
-      if constexpr (!kSelectsLanes) return PLAIT_DECLINE;
-      float *to = data<float>(result(c));
-      return activated(c, v, to, lanes_forward(c, v, floats<T>(x), floats<T>(w), bias, to));
-    }
-    case Way::Pixels: return channels_forward<T>(c, v, x, w, bias, y);
-    case Way::Columns: return activated(c, v, y, forward<T>(c, v, x, w, bias, y));
-  }
-  return PLAIT_DECLINE;
+  Forward<T> f{};
+  f.way = way_of<T>(v, channels_forward_fit(v), v.gc(), true, Sums::ByImage, request);
+  f.tile = kSelectsWinograd ? winograd_tile<T>(v, request) : 0;
+  f.bias = bias;
+  PLAIT_TRY(f.x.take(c, tensor(c, 0), f.way));
+  PLAIT_TRY(f.w.take(c, tensor(c, 1)));
+  // Winograd's tiles and depthwise kernels apply activations, but add no residual.
+  if (!v.residual || !(f.tile || f.way == Way::Depthwise)) return convolve_by(c, v, f, y);
+  Conv sums = v;
+  sums.residual = nullptr;
+  sums.activation = {};
+  return activated(c, v, y, convolve_by(c, sums, f, y));
 }
 
 Conv forward_geometry(const plait_call *c) {
@@ -356,6 +389,25 @@ plait_status conv2d_activation(plait_call *c) {
     PLAIT_FLOATING(kind(result(c)->dtype), return convolve<T>(c, v))
     return PLAIT_OK;
   });
+}
+
+// conv2d_add_activation(input, weight, bias, stride, padding, dilation, groups, residual,
+// activation, its numbers)
+plait_status conv2d_add_activation(plait_call *c) {
+  const auto run = [&](const Activation &activation) -> plait_status {
+    if (numel(result(c)) == 0) return PLAIT_OK;
+    Conv v = forward_geometry(c);
+    v.activation = activation;
+    PLAIT_FLOATING(kind(result(c)->dtype), {
+      Dense<T> residual;
+      PLAIT_TRY(residual.take(c, tensor(c, 7)));
+      v.residual = static_cast<const T *>(residual);
+      return convolve<T>(c, v);
+    })
+    return PLAIT_OK;
+  };
+  if (c->in[8].tag == PLAIT_NONE) return run({});
+  return with_activation(c, 8, [&](const auto &activation) { return run(Activation(activation)); });
 }
 
 // conv2d_backward_input(gy, weight, input_size, stride, padding, dilation, groups)
@@ -444,6 +496,7 @@ plait_status conv2d_backward_weight(plait_call *c) {
 
 PLAIT_KERNEL("conv2d", conv2d);
 PLAIT_FLOAT_KERNEL("conv2d_activation", conv2d_activation);
+PLAIT_FLOAT_KERNEL("conv2d_add_activation", conv2d_add_activation);
 PLAIT_KERNEL("conv2d_backward_input", conv2d_backward_input);
 PLAIT_KERNEL("conv2d_backward_weight", conv2d_backward_weight);
 

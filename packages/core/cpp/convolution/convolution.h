@@ -13,6 +13,7 @@ struct Conv {
   int64_t kh, kw;              // window
   int64_t sh, sw, ph, pw, dh, dw, groups;
   Activation activation{};  // of the results
+  const void *residual = nullptr;  // in C order: it is added to them before their activation
   int64_t gc() const { return c / groups; }    // channels of a group
   int64_t goc() const { return oc / groups; }
   int64_t patch() const { return gc() * kh * kw; }

@@ -226,7 +226,9 @@ plait_status channels_forward(const plait_call *c, const Conv &v, const T *x, co
                   Panels<T>::packed(of, v.patch()), result + r * v.ow * columns, columns, false);
             transposed(turned, turned_pitch, result, columns, positions, channels);
             T *to = y + (image * v.goc() + j) * area + (begin + i) * v.ow;
-            v.activation.store({channels, positions, turned, turned_pitch, to, area, shift, step});
+            const T *added = v.residual ? static_cast<const T *>(v.residual) + (to - y) : nullptr;
+            v.activation.store(
+                {channels, positions, turned, turned_pitch, to, area, shift, step, added});
           }
         });
       });

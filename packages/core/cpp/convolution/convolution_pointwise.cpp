@@ -106,34 +106,44 @@ void pack_columns(Images<T> x, const Grid &grid, int64_t k, int64_t first, int64
   }
 }
 
-// Results at columns [first, first + r.n) of rows in a buffer, with their bias and the activation,
-// to `r.to`, where rows are planes of images `image` elements apart. `line` has room for a row.
+// Results at columns [first, first + r.n) of rows in a buffer, with what is added to them and the
+// activation, to `r.to`, where rows are planes of images `image` elements apart; a residual is
+// added where they are dense alone. `line` has room for a row.
 template <class T>
-void spread(const Grid &grid, const Activation &activation, Activation::Rows<T> r, int64_t first,
-            int64_t image, bool past, T *line) {
-  const int64_t pixel = first % grid.area;
-  if (grid.is_dense() && !past && pixel + r.n <= grid.area) {
-    r.to += first / grid.area * image + pixel;
-    return activation.store(r);
-  }
-  Activation::Rows<T> one = r;
-  one.rows = 1;
-  one.to = line;
-  const bool changed = r.bias || activation;
-  for (int64_t i = 0; i < r.rows; i++, r.to += r.plane, one.from += r.pitch) {
-    if (changed) activation.store(one);
-    if (r.bias) one.bias += r.step;
-    const T *row = changed ? line : one.from;
-    each_image(grid.area, first, r.n, [&](int64_t j, int64_t begin, int64_t end, int64_t at) {
-      const T *from = row + at - begin;
-      T *own = r.to + j * image;
-      grid.each_run(begin, end, [&](int64_t q, int64_t to, int64_t count) {
-        if (grid.step == 1 && past) return copy_row_past(own + to, from + q, count);
-        if (grid.step == 1) return copy_row(own + to, from + q, count);
-        put_every(own + to, from + q, grid.step, count);
+void spread(const Grid &grid, const Activation &activation, const Activation::Rows<T> &r,
+            int64_t first, int64_t image, bool past, T *line) {
+  each_image(grid.area, first, r.n, [&](int64_t j, int64_t begin, int64_t end, int64_t at) {
+    Activation::Rows<T> own = r;
+    own.n = end - begin;
+    own.from += at;
+    own.to += j * image;
+    if (grid.is_dense()) {
+      own.to += begin;
+      if (own.residual) own.residual += j * image + begin;
+      if (!past) return activation.store(own);
+    }
+    own.rows = 1;
+    const bool changed = r.bias || r.residual || activation;
+    for (int64_t i = 0; i < r.rows; i++, own.from += own.pitch) {
+      T *to = own.to + i * own.plane;
+      const T *row = changed ? line : own.from;
+      if (changed) {
+        Activation::Rows<T> one = own;
+        one.to = line;
+        activation.store(one);
+      }
+      if (own.bias) own.bias += own.step;
+      if (own.residual) own.residual += own.plane;
+      if (grid.is_dense()) {
+        copy_row_past(to, row, own.n);
+        continue;
+      }
+      grid.each_run(begin, end, [&](int64_t q, int64_t pixel, int64_t count) {
+        if (grid.step == 1) return copy_row(to + pixel, row + q - begin, count);
+        put_every(to + pixel, row + q - begin, grid.step, count);
       });
-    });
-  }
+    }
+  });
 }
 
 // Rows of filters whose distance is a power of two would share sets of the caches: such are copied.
@@ -183,6 +193,8 @@ struct Channels {
   T *y;
   int64_t plane;  // elements of a plane of y
   Activation activation{};
+  const T *residual = nullptr;  // laid out as y
+  const T *residual_at(int64_t i) const { return residual ? residual + i : nullptr; }
 };
 
 // How the results of a product of m rows and `area` columns of each image are cut: into pieces of
@@ -298,16 +310,20 @@ plait_status mix_channels(const plait_call *c, const Channels<T> &p, const DLTen
           const T *shift = bias ? data<T>(bias) + row * step : nullptr;
           T *y = p.y + row * p.plane;
           Ahead weights = ahead_of(a, i, rows, p.m), *ahead = one ? &weights : &behind;
+          const int64_t begin_of_tile = at * image + pixel;
           if (whole)
-            multiply_tile(rows, whole, p.k, a.at(i, 0), panels, y + at * image + pixel, p.plane,
+            multiply_tile(rows, whole, p.k, a.at(i, 0), panels, y + begin_of_tile, p.plane,
                           Finish<T>{nullptr, 0, shift, step, bounds.exist, T(bounds.low),
-                                    T(bounds.high), T(bounds.zero), past},
+                                    T(bounds.high), T(bounds.zero),
+                                    p.residual_at(row * p.plane + begin_of_tile), p.plane, past},
                           ahead);
           if (!rest) continue;
           multiply_tile(rows, whole_panels<T>(rest), p.k, a.at(i, 0), last, result, columns,
                         Finish<T>{}, ahead);
-          spread<T>(p.to, p.activation, {rows, rest, result, columns, y, p.plane, shift, step},
-                    first + whole, image, past, line);
+          spread<T>(
+              p.to, p.activation,
+              {rows, rest, result, columns, y, p.plane, shift, step, p.residual_at(row * p.plane)},
+              first + whole, image, past, line);
         }
         if (past) finish_stores();
       });
@@ -357,8 +373,9 @@ plait_status mix_turned(const plait_call *c, const Channels<T> &p, const DLTenso
         transposed(turned, pitch, result, wide, n, rows);
         const T *shift = bias ? data<T>(bias) + row * step : nullptr;
         spread<T>(p.to, p.activation,
-                  {rows, n, turned, pitch, p.y + row * p.plane, p.plane, shift, step}, i * n, image,
-                  false, line);
+                  {rows, n, turned, pitch, p.y + row * p.plane, p.plane, shift, step,
+                   p.residual_at(row * p.plane)},
+                  i * n, image, false, line);
       });
 }
 
@@ -552,7 +569,8 @@ plait_status pointwise_forward(const plait_call *c, const Conv &v, Images<T> x, 
                       own_grid(v),
                       y,
                       v.oh * v.ow,
-                      v.activation};
+                      v.activation,
+                      static_cast<const T *>(v.residual)};
   return turned ? mix_turned(c, p, bias) : mix_channels(c, p, bias);
 }
 

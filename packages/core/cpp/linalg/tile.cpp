@@ -15,7 +15,7 @@ struct Register {
   typedef T unaligned __attribute__((vector_size(kBytes), aligned(sizeof(T)), may_alias));
 };
 
-// Convolutions of single elements alone have a summand for each row, and bounds.
+// Convolutions of single elements alone have a summand for each row, a residual, and bounds.
 constexpr bool kSelectsBounds =
     any_convolution([](const ConvolutionSizes &v) { return v.window == 1; });
 
@@ -62,6 +62,13 @@ PLAIT_INLINE void square(const Way &way, const T *a, int64_t rows, const T *b, i
     PLAIT_UNROLL for (int v = 0; v < C; v++) {
       sum[r][v] = Wide{};
       __builtin_prefetch(near + r * pitch + v * w, 1);
+    }
+  }
+  if constexpr (kSelectsBounds) {
+    if (const T *more = finish.residual) {
+      PLAIT_UNROLL for (int r = 0; r < R; r++, more += finish.apart) {
+        PLAIT_UNROLL for (int v = 0; v < C; v += kInPanel) __builtin_prefetch(more + v * w);
+      }
     }
   }
   const int64_t k = way.k, columns = way.a, step = way.b, line = way.line;
@@ -116,6 +123,13 @@ PLAIT_INLINE void square(const Way &way, const T *a, int64_t rows, const T *b, i
       PLAIT_UNROLL for (int r = 0; r < R; r++, shift += next) {
         const Wide all = (*shift + zero) - Wide{};  // -0 stays -0
         PLAIT_UNROLL for (int v = 0; v < C; v++) { sum[r][v] += all; }
+      }
+    }
+    if (const T *more = finish.residual) {
+      PLAIT_UNROLL for (int r = 0; r < R; r++, more += finish.apart) {
+        PLAIT_UNROLL for (int v = 0; v < C; v++) {
+          sum[r][v] += *reinterpret_cast<const Unaligned *>(more + v * w);
+        }
       }
     }
     if (finish.bounded) {

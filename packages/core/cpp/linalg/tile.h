@@ -31,6 +31,7 @@ template <class T>
 int64_t tile_rows();
 
 // What is added to the sums of a product before they are stored, and the bounds of the results.
+// Each summand is added to the rounded sum of those before it.
 template <class T>
 struct Finish {
   const T *old = nullptr;  // the first summands, in rows `pitch` apart: those of c, a bias for each
@@ -39,6 +40,8 @@ struct Finish {
   int64_t step = 0;
   bool bounded = false;
   T low = 0, high = 0, zero = 0;  // `zero` is added before them: 0 turns -0 into 0, and -0 does not
+  const T *residual = nullptr;  // added behind `shift`, in rows `apart` apart; null: none
+  int64_t apart = 0;
   bool past = false;  // results, in whole lines of memory, are stored past the caches
 
   static Finish added(bool add, const T *c, int64_t ldc) { return {add ? c : nullptr, ldc}; }
@@ -46,6 +49,7 @@ struct Finish {
     Finish f = *this;
     if (old) f.old = old + i * pitch + j;
     if (shift) f.shift = shift + i * step;
+    if (residual) f.residual = residual + i * apart + j;
     return f;
   }
   // For one of the blocks that a sum consists of.

@@ -121,7 +121,7 @@ class Activation {
     if (doubles_.apply) doubles_.apply(state_, values, n);
   }
   // Stores the activation of rows of n values, which lie apart from where they are stored. bias[r]
-  // is added to row r first, unless `bias` is null.
+  // is added to row r first, unless `bias` is null, then `residual`, unless it is null.
   template <class T>
   struct Rows {
     int64_t rows, n;
@@ -131,6 +131,7 @@ class Activation {
     int64_t plane;
     const T *bias;
     int64_t step;
+    const T *residual = nullptr;  // in rows `plane` apart
   };
   void store(const Rows<float> &r) const {
     (floats_.move ? floats_.move : move<Identity, float>)(state_, r);
@@ -151,15 +152,17 @@ class Activation {
     const A a = read<A>(state);
     for (int64_t i = 0; i < n; i++) values[i] = a(values[i]);
   }
-  template <class F, class T>
-  PLAIT_INLINE static void each(F f, const T *__restrict from, T *__restrict to, int64_t n) {
+  // Stores f(values...) of each element; the last elements are stored with some before them, which
+  // is faster than one by one.
+  template <class F, class T, class... Rest>
+  PLAIT_INLINE static void each(F f, T *__restrict to, int64_t n, const T *__restrict from,
+                                const Rest *__restrict... more) {
     constexpr int64_t w = kLanes<T>;
     const int64_t whole = n / w * w;
-    for (int64_t i = 0; i < whole; i++) to[i] = f(from[i]);
+    for (int64_t i = 0; i < whole; i++) to[i] = f(from[i], more[i]...);
     if (whole == n) return;
-    // the last elements are stored with some before them, which is faster than one by one
     const int64_t rest = n < w ? 0 : n - w;
-    for (int64_t i = rest; i < n; i++) to[i] = f(from[i]);
+    for (int64_t i = rest; i < n; i++) to[i] = f(from[i], more[i]...);
   }
   template <class A, class T>
   static void move(const void *state, const Rows<T> &rows) {
@@ -168,11 +171,14 @@ class Activation {
     for (int64_t r = 0; r < own.rows; r++) {
       const T *from = own.from + r * own.pitch;
       T *to = own.to + r * own.plane;
-      const T shift = own.bias ? own.bias[r * own.step] : T(0);
-      if (own.bias)
-        each([a, shift](T x) { return a(x + shift); }, from, to, own.n);
+      const T shift = own.bias ? own.bias[r * own.step] : T(-0.0);  // x + -0 is x
+      if (own.residual)
+        each([a, shift](T x, T added) { return a(x + shift + added); }, to, own.n, from,
+             own.residual + r * own.plane);
+      else if (own.bias)
+        each([a, shift](T x) { return a(x + shift); }, to, own.n, from);
       else
-        each(a, from, to, own.n);
+        each(a, to, own.n, from);
     }
   }
   template <class T>

@@ -6,6 +6,7 @@ from plait_ops.samples.normalization.batch_norm import activated
 from plait_ops.specs.convolution.convolution import (
     conv2d,
     conv2d_activation,
+    conv2d_add_activation,
     conv2d_backward_input,
     conv2d_backward_weight,
 )
@@ -69,6 +70,27 @@ def _(
 ):
     result = conv2d(input, weight, bias, stride, padding, dilation, groups)
     return activated(result, activation, min_val, max_val, negative_slope).astype(input.dtype)
+
+
+@conv2d_add_activation.reference
+def _(
+    input,
+    weight,
+    bias,
+    stride,
+    padding,
+    dilation,
+    groups,
+    residual,
+    activation,
+    min_val,
+    max_val,
+    negative_slope,
+):
+    made = conv2d(input, weight, bias, stride, padding, dilation, groups) + residual
+    if activation is not None:
+        made = activated(made, activation, min_val, max_val, negative_slope)
+    return made.astype(input.dtype)
 
 
 @conv2d_backward_input.reference
@@ -140,6 +162,20 @@ def _(s):
         ).without_gradient()
 
 
+@conv2d_add_activation.samples
+def _(s):
+    for number, kind in enumerate((None, "relu", "hardtanh", "leaky_relu", "silu", "hardswish")):
+        bias = s.array(4) if number % 2 else None
+        rest = s.array(2, 4, 5, 5), kind, *_NUMBERS
+        yield s(
+            s.array(2, 4, 5, 5), s.array(4, 4, 1, 1), bias, (1, 1), (0, 0), (1, 1), 1, *rest
+        ).without_gradient()
+    rest = s.array(2, 5, 3, 4).transpose(0, 3, 2, 1), "relu", *_NUMBERS
+    yield s(
+        s.array(2, 2, 7, 9), s.array(4, 1, 3, 3), None, (2, 2), (1, 1), (1, 1), 2, *rest
+    ).without_gradient()
+
+
 @conv2d_backward_input.samples
 def _(s):
     yield s(s.array(1, 2, 2, 2), s.array(2, 1, 2, 2), (1, 2, 3, 3), (1, 2), (0, 1), (1, 1), 2)
@@ -166,6 +202,30 @@ conv2d_activation.error(
     "ValueError",
     lambda s: s(
         *(s.array(1, 2, 3, 3), s.array(2, 2, 1, 1), None, 1, 0, 1, 1), *("gelu", *_NUMBERS)
+    ),
+    contains=["activation", "gelu"],
+)
+conv2d_add_activation.error(
+    "ShapeError",
+    lambda s: s(
+        *(s.array(1, 2, 3, 3), s.array(2, 2, 1, 1), None, 1, 0, 1, 1),
+        *(s.array(1, 2, 3, 1), None, *_NUMBERS),
+    ),
+    contains=["conv2d_add_activation", "residual", "(1, 2, 3, 1)", "(1, 2, 3, 3)"],
+)
+conv2d_add_activation.error(
+    "DTypeError",
+    lambda s: s(
+        *(s.array(1, 2, 3, 3), s.array(2, 2, 1, 1), None, 1, 0, 1, 1),
+        *(s.array(1, 2, 3, 3, dtype="float64"), None, *_NUMBERS),
+    ),
+    contains=["conv2d_add_activation", "residual"],
+)
+conv2d_add_activation.error(
+    "ValueError",
+    lambda s: s(
+        *(s.array(1, 2, 3, 3), s.array(2, 2, 1, 1), None, 1, 0, 1, 1),
+        *(s.array(1, 2, 3, 3), "gelu", *_NUMBERS),
     ),
     contains=["activation", "gelu"],
 )

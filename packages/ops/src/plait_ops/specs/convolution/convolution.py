@@ -44,6 +44,20 @@ conv2d_activation = Operator(
 )
 conv2d_activation.batch("rows", weight="same", bias="same")
 conv2d_activation.slices(input=0, result=0)
+conv2d_add_activation = Operator(
+    "conv2d_add_activation(Tensor input, Tensor weight, Tensor? bias, int[2] stride, int[2] padding, int[2] dilation, "
+    "int groups, Tensor residual, str? activation, float min_val, float max_val, float negative_slope) -> Tensor",
+    doc="""
+    ``activation(conv2d(input, weight, bias, ...) + residual)`` in one pass over the result. `activation` is one of those of
+    `batch_norm_activation`, or None: the sum is the result. It has no derivative: where one is needed, its parts run
+    separately.
+    """,
+    dtypes="floating",
+    internal=True,
+    kernel="optional; the arguments are those of `conv2d`, then in[7], which has the shape and dtype of the result and any strides, then in[8], None or one of the names in `batch_norm_activation`, and its numbers; the result is in C order.",
+)
+conv2d_add_activation.batch("rows", weight="same", bias="same")
+conv2d_add_activation.slices(input=0, residual=0, result=0)
 conv2d_backward_input = Operator(
     "conv2d_backward_input(Tensor grad, Tensor weight, int[] size, int[2] stride, int[2] padding, int[2] dilation, "
     "int groups) -> Tensor",
@@ -138,6 +152,47 @@ def _(
     negative_slope,
 ):
     made = conv2d(input, weight, bias, stride, padding, dilation, groups)
+    return activated(made, activation, min_val, max_val, negative_slope)
+
+
+@conv2d_add_activation.shape
+def _(input, weight, bias, stride, padding, dilation, groups, residual, activation):
+    if activation is not None:
+        check_activation(activation)
+    made = checked_sizes(input, weight, bias, stride, padding, dilation, groups)
+    require_same("input", input, "residual", residual)
+    check(
+        residual.shape == made,
+        f"`residual` of shape {residual.shape} must have the shape of the result, {made}",
+    )
+    return result(made, input.dtype)
+
+
+@conv2d_add_activation.cost
+def _(weight, result, activation):
+    return 2 * numel(result) * numel(weight.shape[1:]) + numel(result) * (
+        1 if activation is None else 2
+    )
+
+
+@conv2d_add_activation.decompose
+def _(
+    input,
+    weight,
+    bias,
+    stride,
+    padding,
+    dilation,
+    groups,
+    residual,
+    activation,
+    min_val,
+    max_val,
+    negative_slope,
+):
+    made = conv2d(input, weight, bias, stride, padding, dilation, groups) + residual
+    if activation is None:
+        return made
     return activated(made, activation, min_val, max_val, negative_slope)
 
 
