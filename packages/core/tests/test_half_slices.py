@@ -38,6 +38,9 @@ MADE = (96, 8, 20, 20)
 CALLS: dict[str, list[Call]] = {
     "conv2d": [([IMAGES, (8, 16, 3, 3), (8,)], CONVOLUTION)],
     "conv2d_activation": [([IMAGES, (8, 16, 3, 3), (8,)], CONVOLUTION | RELU)],
+    "conv2d_add_activation": [
+        ([IMAGES, (8, 16, 3, 3), (8,), PAIR, [1, 1], [1, 1], 1, MADE], RELU),
+    ],
     "conv2d_backward_input": [
         ([MADE, (8, 16, 3, 3)], CONVOLUTION | {"size": list(IMAGES)}),
     ],

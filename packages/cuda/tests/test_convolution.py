@@ -92,6 +92,8 @@ def test_activation(rng, name):
     x, weight, bias = random(rng, 2, 16, 12, 12), random(rng, 20, 16, 3, 3) / 16, random(rng, 20)
     rest = [[1, 1], [1, 1], [1, 1], 1, name, -0.5, 0.7, 0.1]
     check(operator("conv2d_activation"), x, weight, bias, *rest)
+    rest[4:4] = [random(rng, 2, 20, 12, 12)]  # its parts run
+    check(operator("conv2d_add_activation"), x, weight, bias, *rest)
 
 
 # images, window, stride, padding, dilation, ceil_mode

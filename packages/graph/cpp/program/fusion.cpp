@@ -1,6 +1,6 @@
-// Which pointwise nodes form groups, and how a group runs: for each block of elements all its
-// nodes, so that values pass from one to the next in registers (register_code.cpp) or, by kernels,
-// in the cache.
+// Which nodes form groups, and how a group runs. Of pointwise nodes: for each block of elements all
+// its nodes, so that values pass from one to the next in registers (register_code.cpp) or, by
+// kernels, in the cache. Behind a convolution: joined_convolution.cpp.
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
@@ -40,11 +40,6 @@ bool are_fusable(const plait_entry *kernels) {
   for (const plait_entry *e = kernels; e; e = e->prev)
     if (!e->who || !(e->who->flags & PLAIT_PLUGIN_OVERWRITES)) return false;
   return kernels != nullptr;
-}
-
-const plait_entry *kernel_of(const plait_op *op) {
-  return op->n_backend > uint64_t(kDLCPU) ? __atomic_load_n(&op->backend, __ATOMIC_ACQUIRE)[kDLCPU]
-                                          : nullptr;
 }
 
 // Calls the kernel of call `k` on the operands of a worker.
@@ -122,7 +117,13 @@ class Program::Fuser {
     for (size_t i = 0; i < p_.nodes_.size(); i++) {
       const Node &n = p_.nodes_[i];
       if (!n.runs) continue;
-      if (!fits(n)) {
+      if (Group g; p_.join_convolution(i, &g)) {
+        end();
+        i = size_t(g.last);
+        for (const Group::Call &call : g.calls)
+          p_.nodes_[size_t(call.node)].group = int32_t(p_.groups_.size());
+        p_.groups_.push_back(std::move(g));
+      } else if (!fits(n)) {
         end();
         if (fits(n)) add(int32_t(i));  // alone it may begin a group
       } else {
@@ -360,6 +361,7 @@ void Program::fuse() {
 // The memory of an operand that nobody reads behind the group, and that a result can have: the
 // group writes to it when it has read the operand for the last time. -1: there is none.
 int32_t Program::overwritten_by(const Group &g, int32_t memory) const {
+  if (g.joined >= 0) return -1;  // its kernel reads operands after it stored results
   const auto is_of = [&](int32_t operand, int32_t m) {
     return values_[size_t(g.operands[size_t(operand)].value)].memory == m;
   };
@@ -429,6 +431,7 @@ void Program::bind_groups(plait_thread *thread) {
     check(runtime->storage_new(thread, {kDLCPU, 0}, width * worker_bytes_, scratch_.out()));
   for (Group &g : groups_) {
     for (Group::Call &call : g.calls) call.kernel = kernel_of(nodes_[size_t(call.node)].op);
+    if ((g.is_served = g.joined >= 0)) continue;
     g.workers.assign(width, {});
     g.bases.resize(g.operands.size());
     for (size_t w = 0; w < width; w++) {
@@ -515,7 +518,8 @@ void Program::run_group(plait_thread *thread, Group &g, bool is_prepared,
                         const Observer &observer) {
   bool is_same = is_prepared && g.is_served && !observer;
   for (const Group::Call &call : g.calls) is_same = is_same && kernel_of(call.op) == call.kernel;
-  is_same ? run_blocks(thread, g) : run_by_nodes(thread, g, is_prepared, observer);
+  if (!is_same) return run_by_nodes(thread, g, is_prepared, observer);
+  g.joined >= 0 ? call_prepared(thread, joined_[size_t(g.joined)]) : run_blocks(thread, g);
 }
 
 void Program::run_blocks(plait_thread *thread, Group &g) {

@@ -1,4 +1,4 @@
-// Pointwise nodes that run together, block by block (docs/design/0051).
+// Nodes that run together (docs/design/0051): pointwise ones, block by block, or as one call.
 #pragma once
 #include <vector>
 
@@ -10,6 +10,12 @@ namespace plait::graph {
 // A block has at least so many elements, unless that is less than 64, which tests set: it has so
 // many then.
 extern int64_t fewest_elements;
+
+// The kernel that runs first on the CPU, or NULL.
+inline const plait_entry *kernel_of(const plait_op *op) {
+  return op->n_backend > uint64_t(kDLCPU) ? __atomic_load_n(&op->backend, __ATOMIC_ACQUIRE)[kDLCPU]
+                                          : nullptr;
+}
 
 // All its values have one shape, or are broadcast to it. A block is a part of that shape which is
 // so small that its values stay in the cache from one call to the next. A value that no other node
@@ -57,6 +63,7 @@ struct Group {
   };
 
   int32_t first = 0, last = 0;  // its nodes lie between these
+  int32_t joined = -1;  // the call that it is, of Program::joined_; then there are no blocks
   std::vector<Operand> operands;
   std::vector<Call> calls;
   std::vector<Run> runs;

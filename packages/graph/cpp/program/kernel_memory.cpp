@@ -58,6 +58,7 @@ class Program::KernelMeasure {
 
   void measure_all() {
     p_.is_bound_ = false;  // nodes point to other tensors afterwards
+    for (Node &n : p_.joined_) measure(n);
     for (Node &n : p_.nodes_) {
       if (!n.runs || n.group >= 0) continue;
       if (n.regions)

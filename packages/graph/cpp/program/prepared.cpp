@@ -11,11 +11,6 @@ namespace plait::graph {
 
 namespace {
 
-const plait_entry *kernel_of(const plait_op *op) {
-  return op->n_backend > uint64_t(kDLCPU) ? __atomic_load_n(&op->backend, __ATOMIC_ACQUIRE)[kDLCPU]
-                                          : nullptr;
-}
-
 bool is_empty(const TensorType &t) {
   return std::find(t.shape.begin(), t.shape.end(), 0) != t.shape.end();
 }

@@ -203,6 +203,9 @@ class Program {
   // fusion.cpp
   class Fuser;
   void fuse();
+  class ConvolutionJoiner;
+  // Makes a group of a convolution and what its kernel can do behind it, if there is such.
+  bool join_convolution(size_t first, Group *);  // joined_convolution.cpp
   class RegisterCoder;
   void code_group(Group *) const;  // register_code.cpp
   int32_t overwritten_by(const Group &, int32_t memory) const;
@@ -219,6 +222,7 @@ class Program {
   std::vector<Memory> memories_;
   std::vector<Node> nodes_;
   std::vector<Group> groups_;
+  std::vector<Node> joined_;  // calls that groups are
   std::vector<Number> numbers_;
   std::vector<int32_t> outputs_;
   std::vector<uint64_t> output_versions_;  // by output: writes to its memory after it was made

@@ -140,6 +140,7 @@ void Program::make_fixed(plait_thread *thread) {
     tensors_[i] = tensor_at(thread, v, storage.get(), static_cast<char *>(storage->data) + offset);
   }
   for (Node &n : nodes_) bind_node(n);
+  for (Node &n : joined_) bind_node(n);
   if (!is_region_) device_graph_ = DeviceGraph::make(*this);
   bind_groups(thread);
   is_bound_ = has_run_ = true;

@@ -58,7 +58,8 @@ _COMPUTED_IN = {
 _ALWAYS = ("bool", "int64")  # conditions and positions
 _FLOATS = ("float32", "float64")
 # The operators whose products of matrices have sizes that are read from a graph.
-KNOWN_PRODUCTS = frozenset({"linear", "mm", "addmm", "conv2d", "conv2d_activation"})
+_CONVOLUTIONS = ("conv2d", "conv2d_activation", "conv2d_add_activation")
+KNOWN_PRODUCTS = frozenset({"linear", "mm", "addmm", *_CONVOLUTIONS})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -137,6 +138,7 @@ def needs_of(graph: Graph) -> Needs:
     nodes = [node for node in _nodes(graph) if "conv" in node.op]
     convolutions = frozenset(each for node in nodes for each in _convolutions(node))
     operators = {node.op for node in _nodes(graph) if not node.regions}
+    operators |= _joined_operators(graph)
     products = {each for node in _nodes(graph) for each in _products(node)}
     products |= {each for one in convolutions for each in _products_of(one)}
     return Needs(
@@ -147,6 +149,14 @@ def needs_of(graph: Graph) -> Needs:
         frozenset(products),
         frozenset(operators - {node.op for node in _nodes(graph) if not _is_of_floats(node)}),
     )
+
+
+def _joined_operators(graph: Graph) -> set[str]:
+    """Return the operators that programs call in place of convolutions and sums of their results."""
+    results = {value for node in graph.nodes if node.op == "conv2d" for value in node.defines()}
+    sums = [node for node in graph.nodes if node.op == "add"]
+    has_shortcut = any(not results.isdisjoint(node.reads()) for node in sums)
+    return {"conv2d_add_activation"} if has_shortcut else set()
 
 
 def _is_of_floats(node: Node) -> bool:
@@ -190,7 +200,7 @@ def _convolutions(node: Node) -> Iterator[Convolution]:
     """Yield the sizes of a node's convolution; of one that is not forward, all that it may have."""
     values = [value for value in node.reads() if isinstance(value, Value)]
     shapes = [v.shape for v in (*values, *node.defines()) if v.shape and len(v.shape) == 4]
-    if node.op in ("conv2d", "conv2d_activation") and len(shapes) >= 3:
+    if node.op in _CONVOLUTIONS and len(shapes) >= 3:
         (n, channels, *_), (filters, of_group, high, wide), *_, (*_, rows, columns) = shapes
         sizes = (n, channels, filters, of_group, high, wide, rows, columns)
         known = [size for size in sizes if isinstance(size, int)]
