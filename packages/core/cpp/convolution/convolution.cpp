@@ -320,9 +320,7 @@ plait_status convolve_by(const plait_call *c, const Conv &v, const Forward<T> &f
   if (f.tile)
     return by_winograd(
         c, v,
-        [&](uint8_t *broken) {
-          return winograd_forward<T>(c, v, f.tile, x, w, f.bias, y, broken);
-        },
+        [&](uint8_t *broken) { return winograd_forward<T>(c, v, f.tile, x, w, f.bias, y, broken); },
         [&](const Conv &one, int64_t i) {
           return activated(c, one, y + i * output,
                            forward<T>(c, one, x + i * image, w, f.bias, y + i * output));

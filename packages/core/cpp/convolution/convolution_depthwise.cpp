@@ -201,6 +201,7 @@ template <class T>
 plait_status depthwise_forward(const plait_call *c, const Conv &v, const T *x, const T *w,
                                const DLTensor *bias, T *y) {
   const int64_t filters = v.goc(), taps = v.kh * v.kw, area = v.oh * v.ow;
+  if (depthwise_rows_fit<T>(v)) return depthwise_rows_forward(c, v, x, w, bias, y);
   if (depthwise_direct_fit<T>(v)) return depthwise_direct_forward(c, v, x, w, bias, y);
   const Bands bands(v.oh, 1, v.w * v.sh, kRowsBand);
   const Frame whole = seen(v, bands.rows, 0);
@@ -273,7 +274,9 @@ void join_row(const T *parts, int64_t apart, int64_t step, int64_t n, bool past,
 template <class T>
 plait_status depthwise_backward_input(const plait_call *c, const Conv &v, const T *gy, const T *w,
                                       T *gx) {
-  if (depthwise_direct_backward_fit<T>(v)) return depthwise_direct_backward_input(c, v, gy, w, gx);
+  if (depthwise_direct_backward_fit<T>(v))  // shorter rows are summed in another order
+    return depthwise_rows_fit<T>(v) ? depthwise_rows_backward_input(c, v, gy, w, gx)
+                                    : depthwise_direct_backward_input(c, v, gy, w, gx);
   const int64_t filters = v.goc(), own = filters * v.kh * v.kw, area = v.oh * v.ow;
   const Bands bands(v.h, v.sh, v.w, kRowsBand);
   const Frame whole = covering(v, bands.rows, 0);

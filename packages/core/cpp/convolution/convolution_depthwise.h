@@ -32,6 +32,16 @@ template <class T>
 plait_status depthwise_direct_backward_input(const plait_call *c, const Conv &v, const T *gy,
                                              const T *w, T *gx);
 
+// The same where rows are a few vectors (convolution_depthwise_rows.cpp), if it fits.
+template <class T>
+bool depthwise_rows_fit(const Conv &v);
+template <class T>
+plait_status depthwise_rows_forward(const plait_call *c, const Conv &v, const T *x, const T *w,
+                                    const DLTensor *bias, T *y);
+template <class T>
+plait_status depthwise_rows_backward_input(const plait_call *c, const Conv &v, const T *gy,
+                                           const T *w, T *gx);
+
 // The same with neighbouring planes in the lanes of vectors, for short rows
 // (convolution_depthwise_lanes.cpp).
 template <class T>

@@ -17,9 +17,9 @@ struct KnownActivation {
   int first_number, n_numbers;
 };
 constexpr KnownActivation known_activations[] = {
-    {"relu", "relu", 0, 0},           {"relu6", "hardtanh", 0, 0},
-    {"hardtanh", "hardtanh", 0, 2},   {"leaky_relu", "leaky_relu", 2, 1},
-    {"silu", "silu", 0, 0},           {"hardswish", "hardswish", 0, 0}};
+    {"relu", "relu", 0, 0},         {"relu6", "hardtanh", 0, 0},
+    {"hardtanh", "hardtanh", 0, 2}, {"leaky_relu", "leaky_relu", 2, 1},
+    {"silu", "silu", 0, 0},         {"hardswish", "hardswish", 0, 0}};
 
 bool real_of(const plait_value &v, double *x) {
   if (v.tag == PLAIT_FLOAT) *x = v.u.f;
@@ -82,8 +82,8 @@ class Program::ConvolutionJoiner {
     const Memory &m = memory_of(value_);
     const bool is_internal =
         m.where == Where::block && m.first >= int32_t(first_) && m.last <= int32_t(i);
-    return is_internal && is_like(p_.values_[size_t(n.results[0][0])].type,
-                                  p_.values_[size_t(value_)].type);
+    return is_internal &&
+           is_like(p_.values_[size_t(n.results[0][0])].type, p_.values_[size_t(value_)].type);
   }
 
   bool is_addition(const Node &n, size_t i) {
@@ -115,8 +115,7 @@ class Program::ConvolutionJoiner {
 
   bool make_node() {
     const Node &conv = p_.nodes_[first_];
-    const plait_op *op =
-        runtime->op(residual_ < 0 ? "conv2d_activation" : "conv2d_add_activation");
+    const plait_op *op = runtime->op(residual_ < 0 ? "conv2d_activation" : "conv2d_add_activation");
     const plait_entry *kernel = op ? kernel_of(op) : nullptr;
     if (!kernel) return false;
     for (const size_t i : nodes_)  // whoever replaces one of the kernels wants it to run
