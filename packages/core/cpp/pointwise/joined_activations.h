@@ -152,17 +152,25 @@ class Activation {
     const A a = read<A>(state);
     for (int64_t i = 0; i < n; i++) values[i] = a(values[i]);
   }
-  // Stores f(values...) of each element; the last elements are stored with some before them, which
-  // is faster than one by one.
-  template <class F, class T, class... Rest>
-  PLAIT_INLINE static void each(F f, T *__restrict to, int64_t n, const T *__restrict from,
-                                const Rest *__restrict... more) {
+  template <class F, class T>
+  PLAIT_INLINE static void each(F f, const T *__restrict from, T *__restrict to, int64_t n) {
     constexpr int64_t w = kLanes<T>;
     const int64_t whole = n / w * w;
-    for (int64_t i = 0; i < whole; i++) to[i] = f(from[i], more[i]...);
+    for (int64_t i = 0; i < whole; i++) to[i] = f(from[i]);
+    if (whole == n) return;
+    // the last elements are stored with some before them, which is faster than one by one
+    const int64_t rest = n < w ? 0 : n - w;
+    for (int64_t i = rest; i < n; i++) to[i] = f(from[i]);
+  }
+  template <class F, class T>
+  PLAIT_INLINE static void each_pair(F f, const T *__restrict from, const T *__restrict more,
+                                     T *__restrict to, int64_t n) {
+    constexpr int64_t w = kLanes<T>;
+    const int64_t whole = n / w * w;
+    for (int64_t i = 0; i < whole; i++) to[i] = f(from[i], more[i]);
     if (whole == n) return;
     const int64_t rest = n < w ? 0 : n - w;
-    for (int64_t i = rest; i < n; i++) to[i] = f(from[i], more[i]...);
+    for (int64_t i = rest; i < n; i++) to[i] = f(from[i], more[i]);
   }
   template <class A, class T>
   static void move(const void *state, const Rows<T> &rows) {
@@ -173,12 +181,12 @@ class Activation {
       T *to = own.to + r * own.plane;
       const T shift = own.bias ? own.bias[r * own.step] : T(-0.0);  // x + -0 is x
       if (own.residual)
-        each([a, shift](T x, T added) { return a(x + shift + added); }, to, own.n, from,
-             own.residual + r * own.plane);
+        each_pair([a, shift](T x, T added) { return a(x + shift + added); }, from,
+                  own.residual + r * own.plane, to, own.n);
       else if (own.bias)
-        each([a, shift](T x) { return a(x + shift); }, to, own.n, from);
+        each([a, shift](T x) { return a(x + shift); }, from, to, own.n);
       else
-        each(a, to, own.n, from);
+        each(a, from, to, own.n);
     }
   }
   template <class T>
