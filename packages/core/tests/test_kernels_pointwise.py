@@ -221,6 +221,21 @@ def test_powers_with_numbers(exponent: float) -> None:
     np.testing.assert_array_equal(pc.pow(strided, exponent).numpy(), got[::-3])
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64", "float16"])
+@pytest.mark.parametrize("shape", [(3, 255), (3, 256), (5, 1000), (2, 3, 300)])
+@pytest.mark.parametrize("name", ["add", "sub", "div", "maximum", "fmod", "atan2", "gt"])
+def test_a_column_beside_long_rows(name: str, shape: tuple[int, ...], dtype: str) -> None:
+    x = pc.from_numpy(np.random.default_rng(0).integers(1, 50, shape)).to(getattr(pc, dtype))
+    column = x[..., :1] + 1
+    function = getattr(pc, name)
+    for a, b in ((x, column), (column, x), (x, column[0]), (x, x[..., 2:3])):
+        whole = [each.expand(shape).contiguous() for each in (a, b)]
+        np.testing.assert_array_equal(function(a, b).numpy(), function(*whole).numpy())
+    out = pc.empty(*shape[:-1], 2 * shape[-1], dtype=function(x, column).dtype)[..., ::2]
+    function(x, column, out=out)
+    np.testing.assert_array_equal(out.numpy(), function(x, column).numpy())
+
+
 def layouts(x: Any) -> Any:
     """The same values in other layouts, and broadcast ones."""
     yield x

@@ -105,16 +105,31 @@ void round_to_half(Kind k, const plait_value &v, char *to) {
 
 bool is_number(const plait_call *c, int i) { return c->in[i].tag != PLAIT_TENSOR; }
 
+// The loops of kind k whose last operands are numbers; NULL if the operator has none for it.
+const PointwiseOp::Numbers *number_loops(const PointwiseOp &op, Kind k) {
+  return k == F32 ? &op.float32 : k == I32 ? &op.int32 : k == I64 ? &op.int64 : nullptr;
+}
+
 // Returns the loop for the numbers among the operands of a call in which kind k is computed, NULL
 // if there is none.
 Loop loop_with_numbers(const plait_call *c, const PointwiseOp &op, Kind k) {
-  if (k != F32 && k != I32 && k != I64) return nullptr;
-  const PointwiseOp::Numbers &loops = k == F32 ? op.float32 : k == I32 ? op.int32 : op.int64;
+  const PointwiseOp::Numbers *loops = number_loops(op, k);
   const int last = op.n_operands - 1;
-  if (last < 1 || is_number(c, 0) || !is_number(c, last)) return nullptr;
+  if (!loops || last < 1 || is_number(c, 0) || !is_number(c, last)) return nullptr;
   int first = last;
   while (is_number(c, first - 1)) first--;
-  return first == last ? loops.last : first == 1 ? loops.all : nullptr;
+  return first == last ? loops->last : first == 1 ? loops->all : nullptr;
+}
+
+// Long rows whose last operand repeats one element, such as a matrix and a column: that element is
+// a number for the loop over a row, and no row of copies of it is written.
+void repeat_last(const PointwiseOp &op, const Plan &plan, Kind k, Inner *inner) {
+  const int inside = plan.ndim - 1, last = op.n_operands;
+  const PointwiseOp::Numbers *loops = number_loops(op, k);
+  if (!loops || !loops->last || last < 2 || plan.size[inside] < kBlock) return;
+  if (plan.stride[last][inside] != 0 || inner->loop != loop_of(op, k)) return;
+  inner->loop = loops->last;
+  inner->item[last] = 0;
 }
 
 }  // namespace
@@ -199,6 +214,7 @@ plait_status run_pointwise(plait_call *c, const PointwiseOp &op, const Bounds *b
   for (int i = 0; i < op.n_operands; i++)
     is_number(c, i) ? plan.add_constant(number[i]) : plan.add(&c->in[i].u.t->dl, item);
   plan.finish();
+  repeat_last(op, plan, k, &inner);
   run_elementwise(c, plan, inner);
   return bounds ? check_bounds(c, *bounds, match, outside) : PLAIT_OK;
 }
