@@ -151,25 +151,27 @@ void locate_columns(const Reduction &r, const Numbers<T> &from, int64_t base, in
 }
 
 constexpr int64_t kShortRow = 32;    // elements; longer ones are searched one after the other
-constexpr int64_t kRowsAtOnce = 128;
+// Few enough for both orders of them in the first-level cache.
+template <class T>
+constexpr int64_t kRowsAtOnce = sizeof(T) == 8 ? 32 : 128;
 
 // Short rows, `apart` elements from each other: some of them are transposed, so that they are
 // compared side by side, as one row alone would be a chain of steps.
 template <class Op, class T>
 void locate_in_short_rows(const Numbers<T> &from, int64_t base, int64_t apart, int64_t n,
                           int64_t rows, T *best, int64_t *indices) {
-  T turned[kShortRow * kRowsAtOnce];
-  Position<T> at[kRowsAtOnce];
-  T some[std::is_same_v<T, float> ? kShortRow * kRowsAtOnce : 1];  // of halves
+  T turned[kShortRow * kRowsAtOnce<T>];
+  Position<T> at[kRowsAtOnce<T>];
+  T some[std::is_same_v<T, float> ? kShortRow * kRowsAtOnce<T> : 1];  // of halves
   const T *p = from.read(base, 0, some);
   if (from.widens()) {
     for (int64_t i = 0; i < rows; i++) from.get(base + i * apart, 1, n, some + i * n);
     apart = n;
   }
-  transpose_block(reinterpret_cast<char *>(turned), kRowsAtOnce, reinterpret_cast<const char *>(p),
-                  apart, rows, n, int(sizeof(T)));
+  transpose_block(reinterpret_cast<char *>(turned), kRowsAtOnce<T>,
+                  reinterpret_cast<const char *>(p), apart, rows, n, int(sizeof(T)));
   for (int64_t j = 0; j < n; j++)
-    compare_row<Op, T>(turned + j * kRowsAtOnce, rows, Position<T>(j), best, at);
+    compare_row<Op, T>(turned + j * kRowsAtOnce<T>, rows, Position<T>(j), best, at);
   for (int64_t i = 0; i < rows; i++) indices[i] = at[i];
 }
 
@@ -219,9 +221,9 @@ plait_status locate_results(const plait_call *c, const Reduction &r, const Numbe
       r.kept.ndim == 1) {
     const int64_t apart = r.kept.inner_stride();
     parallel_ranges(c, results, kPiece / (n + 1) + 1, [&](int64_t begin, int64_t end) {
-      T best[kRowsAtOnce];
-      for (int64_t i = begin; i < end; i += kRowsAtOnce) {
-        const int64_t rows = least(kRowsAtOnce, end - i);
+      T best[kRowsAtOnce<T>];
+      for (int64_t i = begin; i < end; i += kRowsAtOnce<T>) {
+        const int64_t rows = least(kRowsAtOnce<T>, end - i);
         locate_in_short_rows<Op, T>(from, i * apart, apart, n, rows, best, indices + i);
         if (values) values->put(i, 1, rows, best);
       }
