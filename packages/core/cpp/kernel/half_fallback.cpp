@@ -136,7 +136,7 @@ class Float32Call {
     *made = plait_value{PLAIT_TENSOR, 0, {0}};
     plait_tensor *fresh = nullptr;
     // a result keeps the order in memory that the shape function gave it
-    const int64_t *strides = read || is_contiguous(&from) ? nullptr : from.strides;
+    const int64_t *strides = read || is_contiguous(&from) || !fills(from) ? nullptr : from.strides;
     PLAIT_TRY(runtime()->tensor_new(call_.thread, kFloat32, from.ndim, from.shape, strides,
                                     from.device, &fresh));
     made->u.t = fresh;
@@ -150,6 +150,15 @@ class Float32Call {
       if (!e->who || !(e->who->flags & PLAIT_PLUGIN_OVERWRITES)) return false;
     return (call_.op->flags & PLAIT_OP_OVERWRITES) && (made_in_ & 1) &&
            in_[0].tag == PLAIT_TENSOR && same_shape(in_[0].u.t->dl, out_[0].u.t->dl);
+  }
+  // Whether no memory lies between a tensor's elements, as it does between those of a slice.
+  static bool fills(const DLTensor &t) {
+    int64_t span = 1, count = 1;
+    for (int d = 0; d < t.ndim; d++) {
+      span += (t.shape[d] - 1) * t.strides[d];
+      count *= t.shape[d];
+    }
+    return span == count;
   }
   static bool same_shape(const DLTensor &a, const DLTensor &b) {
     return a.ndim == b.ndim && !memcmp(a.shape, b.shape, size_t(a.ndim) * sizeof(int64_t));
