@@ -203,6 +203,27 @@ def test_convolution(case: Case, dtype: Any, channels_last: bool) -> None:
     close(backward_weight(tg, tx, w.shape, *rest), gw, dtype)
 
 
+@pytest.mark.parametrize("width", [1, 2, 7, 8, 9, 14, 16, 17, 23, 24, 25, 28, 31, 32, 33])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_depthwise_rows_of_a_few_vectors(width: int, dtype: Any) -> None:
+    for n, c, h in ((1, 1, 20), (1, 2, 16), (3, 3, 7), (1, 67, 7), (2, 300, 14), (5, 999, 1)):
+        case = Case(n, c, h, width, c, 3, 3, padding=(1, 1), groups=c)
+        x = RNG.standard_normal((n, c, h, width)).astype(dtype)
+        w, b = RNG.standard_normal((c, 1, 3, 3)).astype(dtype), RNG.standard_normal(c).astype(dtype)
+        wide = padded(x.astype(np.float64), case)
+        taps = [(i, j) for i in range(3) for j in range(3)]
+        y = sum(
+            w[:, 0, i, j, None, None] * wide[:, :, i : i + h, j : j + width] for i, j in taps
+        ) + b[:, None, None].astype(np.float64)
+        tensors = pc.from_numpy(x), pc.from_numpy(w), pc.from_numpy(b)
+        rest = (1, 1), (1, 1), (1, 1), c
+        got = pc.conv2d(*tensors, *rest)
+        close(got, y, dtype)
+        for name, function in (("hardtanh", lambda t: hardtanh(t, -1, 0.5)), ("silu", operator("silu"))):
+            joined = with_activation(*tensors, *rest, name, -1.0, 0.5, 0.0)
+            assert joined.numpy().tobytes() == function(got).numpy().tobytes()
+
+
 def test_borders_larger_than_memory() -> None:
     far = 10**9  # with this padding and stride only one position of the window meets the image
     x, w = RNG.standard_normal((2, 16, 3, 3)), RNG.standard_normal((16, 16, 2, 2))
