@@ -219,7 +219,10 @@ def test_depthwise_rows_of_a_few_vectors(width: int, dtype: Any) -> None:
         rest = (1, 1), (1, 1), (1, 1), c
         got = pc.conv2d(*tensors, *rest)
         close(got, y, dtype)
-        for name, function in (("hardtanh", lambda t: hardtanh(t, -1, 0.5)), ("silu", operator("silu"))):
+        for name, function in (
+            ("hardtanh", lambda t: hardtanh(t, -1, 0.5)),
+            ("silu", operator("silu")),
+        ):
             joined = with_activation(*tensors, *rest, name, -1.0, 0.5, 0.0)
             assert joined.numpy().tobytes() == function(got).numpy().tobytes()
 

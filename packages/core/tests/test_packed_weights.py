@@ -36,7 +36,7 @@ LAYERS: list[Layer] = [
     (conv2d, (1, 40, 13, 13), (48, 40, 5, 5)),
     (conv2d, (2, 256, 7, 7), (96, 256, 1, 1)),
     (conv2d, (1, 100, 14, 14), (90, 100, 1, 1)),
-    (depthwise, (2, 150, 7, 7), (150, 1, 3, 3)),
+    (depthwise, (2, 150, 7, 7), (150, 1, 5, 5)),
 ]
 NAMES = ["linear", "rows", "distant rows", "conv2d", "winograd", "winograd 5x5"]
 NAMES += ["1x1 of 7x7", "1x1 of 14x14", "depthwise"]

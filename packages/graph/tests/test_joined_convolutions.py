@@ -77,10 +77,13 @@ def test_each_way_to_compute(kind: str, dtype: Any, reproducible: None) -> None:
     x, w = signed_zeros(*size).to(dtype), pc.randn(*weight_size).to(dtype)
     b = signed_zeros(weight_size[0]).to(dtype)
     residual = signed_zeros(*pc.conv2d(x, w, None, stride, padding, 1, groups).shape).to(dtype)
-    convolve = lambda x, bias: pc.conv2d(x, w, bias, stride, padding, 1, groups)  # noqa: E731
     for bias in (None, b):
-        assert check(lambda x, r: convolve(x, bias) + r, x, residual) == [["conv2d", "add"]]
-        relu = check(lambda x, r: F.relu(r + convolve(x, bias)), x, residual)
+
+        def add(x: pc.Tensor, r: pc.Tensor, bias: Any = bias) -> pc.Tensor:
+            return pc.conv2d(x, w, bias, stride, padding, 1, groups) + r
+
+        assert check(add, x, residual) == [["conv2d", "add"]]
+        relu = check(lambda *args, add=add: F.relu(add(*args)), x, residual)
         assert relu == [["conv2d", "add", "relu"]]
 
 

@@ -10,16 +10,9 @@ namespace plait::graph {
 
 namespace {
 
-// The operators that the kernels apply, by the kernels' name, and how many numbers each has behind
-// its tensor; these become `min_val` and `max_val`, or `negative_slope`.
-struct KnownActivation {
-  const char *op, *name;
-  int first_number, n_numbers;
-};
-constexpr KnownActivation known_activations[] = {
-    {"relu", "relu", 0, 0},         {"relu6", "hardtanh", 0, 0},
-    {"hardtanh", "hardtanh", 0, 2}, {"leaky_relu", "leaky_relu", 2, 1},
-    {"silu", "silu", 0, 0},         {"hardswish", "hardswish", 0, 0}};
+// The operators that the kernels apply behind a sum; relu6 is hardtanh with its own numbers. Their
+// other arguments have the names of the kernels' ones.
+constexpr const char *activations[] = {"relu", "hardtanh", "leaky_relu", "silu", "hardswish"};
 
 bool real_of(const plait_value &v, double *x) {
   if (v.tag == PLAIT_FLOAT) *x = v.u.f;
@@ -102,15 +95,21 @@ class Program::ConvolutionJoiner {
   }
 
   bool is_activation(const Node &n, size_t i) {
-    for (const KnownActivation &known : known_activations) {
-      if (std::strcmp(n.op->name, known.op) || !continues(n, i) || operand(n, 0) != value_)
-        continue;
-      for (int k = 0; k < known.n_numbers; k++)
-        if (!real_of(n.in[size_t(1 + k)], &numbers_[known.first_number + k])) return false;
-      activation_ = known.name;
-      return true;
-    }
-    return false;
+    const bool is_relu6 = std::strcmp(n.op->name, "relu6") == 0;
+    const char *name = is_relu6 ? "hardtanh" : n.op->name;
+    if (!continues(n, i) || operand(n, 0) != value_) return false;
+    for (const char *known : activations)
+      if (std::strcmp(name, known) == 0) activation_ = known, at_activation_ = i;
+    return activation_ != nullptr;
+  }
+
+  // The number that the activation has for an argument of the kernel.
+  double number(const char *argument) const {
+    const Node &n = p_.nodes_[at_activation_];
+    double x = std::strcmp(argument, "max_val") ? 0 : 6;  // of relu6
+    for (uint16_t a = 1; activation_ && a < n.op->n_args; a++)
+      if (std::strcmp(plait_arg_at(n.op, a)->name, argument) == 0) real_of(n.in[a], &x);
+    return x;
   }
 
   bool make_node() {
@@ -139,7 +138,7 @@ class Program::ConvolutionJoiner {
       at++;
     }
     if (activation_) n.in[at] = value(activation_);
-    for (const double number : numbers_) n.in[++at] = value(number);
+    while (++at < n.in.size()) n.in[at] = value(number(plait_arg_at(op, uint16_t(at))->name));
     p_.joined_.push_back(std::move(n));
     return true;
   }
@@ -179,7 +178,7 @@ class Program::ConvolutionJoiner {
   std::vector<size_t> nodes_;
   int32_t value_ = -1, residual_ = -1;  // the result of the last node; what is added to it
   const char *activation_ = nullptr;
-  double numbers_[3] = {0, 6, 0};  // those of relu6, unless the operator has others
+  size_t at_activation_ = 0;  // its node
 };
 
 bool Program::join_convolution(size_t first, Group *g) {

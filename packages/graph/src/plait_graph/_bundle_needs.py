@@ -152,7 +152,7 @@ def needs_of(graph: Graph) -> Needs:
 
 
 def _joined_operators(graph: Graph) -> set[str]:
-    """Return the operators that programs call in place of convolutions and sums of their results."""
+    """Return the operators that programs call for a convolution and a sum behind it."""
     results = {value for node in graph.nodes if node.op == "conv2d" for value in node.defines()}
     sums = [node for node in graph.nodes if node.op == "add"]
     has_shortcut = any(not results.isdisjoint(node.reads()) for node in sums)

@@ -170,7 +170,7 @@ def _(s):
         yield s(
             s.array(2, 4, 5, 5), s.array(4, 4, 1, 1), bias, (1, 1), (0, 0), (1, 1), 1, *rest
         ).without_gradient()
-    rest = s.array(2, 5, 3, 4).transpose(0, 3, 2, 1), "relu", *_NUMBERS
+    rest = s.array(2, 5, 4, 4).transpose(0, 3, 2, 1), "relu", *_NUMBERS
     yield s(
         s.array(2, 2, 7, 9), s.array(4, 1, 3, 3), None, (2, 2), (1, 1), (1, 1), 2, *rest
     ).without_gradient()

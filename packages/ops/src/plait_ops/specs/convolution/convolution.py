@@ -163,7 +163,7 @@ def _(input, weight, bias, stride, padding, dilation, groups, residual, activati
     require_same("input", input, "residual", residual)
     check(
         residual.shape == made,
-        f"`residual` of shape {residual.shape} must have the shape of the result, {made}",
+        f"`residual` of shape {residual.shape} must have the shape of the result, {tuple(made)}",
     )
     return result(made, input.dtype)
 
