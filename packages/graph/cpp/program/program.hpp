@@ -76,7 +76,7 @@ class Program {
   std::string device_graph_text();
   // The names and shapes of all values whose shapes depend on no values.
   std::vector<std::pair<std::string, std::vector<int64_t>>> shapes() const;
-  // The nodes of each group that runs block by block.
+  // The nodes of each group that runs together.
   std::vector<std::vector<int32_t>> groups() const;
   // The nodes of groups that run as register code, those that follow each other together.
   std::vector<std::vector<int32_t>> register_runs() const;

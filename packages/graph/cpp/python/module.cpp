@@ -571,7 +571,7 @@ PYBIND11_MODULE(_graph, m) {
       .def("shapes", &Program::shapes,
            "Pairs of a value's name and its shape, of those whose shape depends on no values.")
       .def_property_readonly("groups", &Program::groups,
-                             "The numbers of the nodes of each group that runs block by block.")
+                             "The numbers of the nodes of each group that runs together.")
       .def_property_readonly("register_runs", &Program::register_runs,
                              "Those of them whose values pass to the next in registers, in turn.")
       .def_property_readonly("planned_bytes", &Program::planned_bytes,
