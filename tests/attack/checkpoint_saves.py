@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -73,6 +74,20 @@ def in_child(work: Callable[[], None]) -> int:
         traceback.print_exc(file=sys.__stderr__)
     finally:
         os._exit(code)
+
+
+def status_of(child: int, seconds: float = 180.0) -> int:
+    """Wait until a child ends and return its status; one that hangs prints its stacks."""
+    end = time.monotonic() + seconds
+    while True:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            return status
+        if time.monotonic() > end:
+            os.kill(child, signal.SIGABRT)  # pytest's handler prints the stacks of all threads
+            os.waitpid(child, 0)
+            raise AssertionError(f"the child {child} did not end in {seconds:g} s")
+        time.sleep(0.0005)
 
 
 def check_what_is_left(path: Path, kind: str) -> None:

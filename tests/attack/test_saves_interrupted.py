@@ -17,7 +17,15 @@ from typing import Any
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-from checkpoint_saves import KINDS, PARTS, check_what_is_left, in_child, save, version_of
+from checkpoint_saves import (
+    KINDS,
+    PARTS,
+    check_what_is_left,
+    in_child,
+    save,
+    status_of,
+    version_of,
+)
 from test_busy_ranks import ENVIRONMENT, launcher
 
 import plait_core as pc
@@ -54,7 +62,7 @@ def test_killed(rounds: Any, path: Path, kind: str) -> None:
         child = in_child(work)
         time.sleep(rng.uniform(0, longest))
         os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
+        status_of(child)
         result = version_of(path)
         assert result in (version, new), f"{result} instead of {version} or {new}"
         version = result
@@ -90,7 +98,7 @@ def test_interrupted(rounds: Any, path: Path, kind: str) -> None:
         for _ in range(rng.randrange(1, 6)):
             time.sleep(rng.choice((0.0, rng.uniform(0, longest))))
             os.kill(child, signal.SIGINT)
-        _, status = os.waitpid(child, 0)
+        status = status_of(child)
         # one that came before or after the loop ends the child, which is no finding
         if os.WIFEXITED(status) and os.WEXITSTATUS(status) == 0:
             assert version_of(path) == -1
@@ -118,7 +126,7 @@ def test_many_processes_save_to_one_place(rounds: Any, path: Path, kind: str) ->
         if killed:
             os.kill(killed, signal.SIGKILL)
         for child in children:
-            _, status = os.waitpid(child, 0)
+            status = status_of(child)
             assert child == killed or status == 0
         assert version_of(path) in (0, -1, *children)
     check_what_is_left(path, kind)
@@ -163,11 +171,13 @@ def test_ranks_that_save_together(rounds: Any, tmp_path: Path, number: int) -> N
         ]
         # ranks that are lost while they meet are another attack's business
         while not all(file.exists() for file in text):
+            for child in children:  # one that ended left no file to wait for
+                assert os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
             time.sleep(0.01)
         time.sleep(rng.uniform(0, 0.4))
         os.kill(rng.choice(children), number)
         for child in children:
-            os.waitpid(child, 0)
+            status_of(child)
         ended = max(int(file.read_text() or "0") for file in text)
         version = version_of_ranks(folder) if ended or (folder / ".metadata").exists() else 0
         assert ended <= version <= last + 20, f"{version} after {last}, and {ended} ended"

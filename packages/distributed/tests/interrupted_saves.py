@@ -74,9 +74,9 @@ def main(folder: str, times: int, seed: int) -> None:
     counts = [interrupted(folder, version, -1).calls for version in range(2)]
     places = [(version, number) for version in range(2) for number in range(counts[version])]
     for version, number in random.Random(seed).sample(places, times) if times else places:
+        faulthandler.dump_traceback_later(120.0, exit=True)
         interrupt = interrupted(folder, version, number)
-        print(f"{version} {number}: {interrupt.place}")
-        faulthandler.dump_traceback_later(60.0, exit=True)
+        print(f"{version} {number}: {interrupt.place}", flush=True)
         save(folder, 2 + version)
         faulthandler.cancel_dump_traceback_later()
         state = {"x": pc.zeros(3)}
