@@ -4,6 +4,7 @@ from plait_ops import calls as op
 from plait_ops.costs import lu, matrices
 from plait_ops.linear_words import require_square
 from plait_ops.spec import Composite, Operator
+from plait_ops.specs.linalg.ldl import check_factors
 from plait_ops.words import (
     broadcast,
     check,
@@ -245,7 +246,8 @@ def _(A):
 
 
 @solve_by_factors.shape
-def _(A, B, left):
+def _(A, LU, pivots, B, left):
+    check_factors("LU", LU, pivots, B)
     return result(_solve_batch(A, B, left) + B.shape[-2:], B.dtype)
 
 
