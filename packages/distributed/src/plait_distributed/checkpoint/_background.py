@@ -8,7 +8,6 @@ from concurrent.futures import Future, ThreadPoolExecutor, TimeoutError as Futur
 from typing import Any
 
 from plait_distributed._latch import Latch
-from plait_multiprocessing.interrupts import uninterrupted
 
 _threads: dict[int, ThreadPoolExecutor] = {}  # by process: a fork has no threads
 _pending: dict[BackgroundFuture, str] = {}  # saves that have not ended, and their indexes
@@ -78,18 +77,19 @@ class BackgroundFuture(Future[Any]):
 def write_later(write: Callable[[], Any], index: str) -> BackgroundFuture:
     """Let the thread of this process write a checkpoint; return its future.
 
+    An interrupt within could leave a lock of the executor taken: the caller delays it.
+
     Args:
         write: writes it.
         index: the path of the checkpoint's index.
     """
     future = BackgroundFuture()
-    with uninterrupted():  # else an interrupt could leave a lock of the executor taken
-        if os.getpid() not in _threads:
-            _threads.clear()
-            _pending.clear()
-            _threads[os.getpid()] = ThreadPoolExecutor(1, "plait checkpoint")
-        _pending[future] = index
-        _threads[os.getpid()].submit(future.run, write)
+    if os.getpid() not in _threads:
+        _threads.clear()
+        _pending.clear()
+        _threads[os.getpid()] = ThreadPoolExecutor(1, "plait checkpoint")
+    _pending[future] = index
+    _threads[os.getpid()].submit(future.run, write)
     return future
 
 
