@@ -26,8 +26,8 @@ struct Way {
   Rounds rounds, again;
   // Memory that is fetched, a line with each product: `left` lines that are `line` bytes apart,
   // then `high` lines from `turn` bytes further on, and so on.
-  const char *ahead;
-  int64_t line, left, high, turn;
+  const char *ahead = nullptr;
+  int64_t line = 0, left = 0, high = 0, turn = 0;
 
   void fetch(const Ahead &a) {
     ahead = a.next();
@@ -303,12 +303,7 @@ void multiply_rounds(int64_t m, int64_t n, int64_t k, Rounds rounds, Rounds agai
                 a.columns,
                 b.row,
                 {rounds.count - q < many ? rounds.count - q : many, rounds.a, rounds.b},
-                {again.count - s < whole ? again.count - s : whole, again.a, again.b},
-                nullptr,
-                0,
-                0,
-                0,
-                0};
+                {again.count - s < whole ? again.count - s : whole, again.a, again.b}};
         const int64_t from = s * again.b + q * rounds.b + l * b.row;
         const bool last =
             l + kDepth<T> >= k && q + many >= rounds.count && s + whole >= again.count;
