@@ -44,6 +44,14 @@ def test_the_requested_library() -> None:
 OF_KERNELS = "test_values or test_layouts or test_in_place or (test_out and not fit) or test_copies"
 
 
+def test_pointwise_bits_do_not_depend_on_avx512() -> None:
+    if kernel_library() != "plait_cpu_avx2":
+        pytest.skip("the processor has no AVX2")
+    lines = [run([str(HERE / "pointwise_bits.py")], level).splitlines() for level in ("", "avx2")]
+    assert len(lines[0]) > 100
+    assert lines[0] == lines[1]
+
+
 @needs_base
 @pytest.mark.repeats
 @pytest.mark.parametrize("one_in", [3, pytest.param(1, marks=pytest.mark.slow)])

@@ -8,6 +8,7 @@
 #include "convolution/winograd.h"
 #include "convolution/winograd_mode.h"
 
+#include "kernel/avx512.h"
 #include "kernel/dense.h"
 #include "kernel/float_kernel.h"
 #include "kernel/settings.h"
@@ -210,7 +211,7 @@ Way way_of(const Conv &v, bool pixels, int64_t channels, bool lanes, Sums sums, 
   if (is_dense(v)) return Way::Dense;
   if (kSelectsGroups && depthwise_fit(v)) return Way::Depthwise;
   if (kSelectsPointwise && own && pointwise_fit(v)) return Way::Pointwise;
-  const bool wide = has_wide_tiles() || (sums == Sums::OfImages && reproducible());
+  const bool wide = has_avx512() || (sums == Sums::OfImages && reproducible());
   if (pixels && wide && channels >= 4) return Way::Pixels;
   if (lanes && sums == Sums::ByImage && batch_invariant()) {
     lanes = own && channels_border_fit(v) && lanes_like_pixels(v, channels);

@@ -4,6 +4,7 @@
 // order: what they hold behind the row, the next row overwrites.
 #include "convolution/convolution_depthwise.h"
 #include "convolution/convolution_depthwise_frame.h"
+#include "kernel/avx512.h"
 #include "kernel/lanes.h"
 #include "linalg/tile.h"
 
@@ -120,7 +121,7 @@ __attribute__((noinline, target("avx512f,avx512vl"))) void sum_many(const Planes
 template <class T>
 Functions<T> functions_of(int64_t w) {
   constexpr int64_t lanes = kLanes<T>;
-  static const bool has_many = has_wide_tiles() && __builtin_cpu_supports("avx512vl");
+  static const bool has_many = has_avx512() && __builtin_cpu_supports("avx512vl");
   if (w <= lanes && has_many) return {sum_many<T, 1, 1>, sum_many<T, 1, 2>};
   if (w <= lanes) return {sum_few<T, 1>};
   if (w <= 2 * lanes) return {has_many ? sum_many<T, 2, 1> : sum_few<T, 2>};

@@ -1,6 +1,7 @@
 #include "convolution/winograd_transforms.h"
 
 #include "convolution/winograd.h"
+#include "kernel/avx512.h"
 
 namespace plait::core {
 namespace {
@@ -258,7 +259,7 @@ template <class T>
 const WinogradMaps<T> &winograd_maps(int64_t window, int64_t m) {
   const int64_t i = window == 5 ? m + 2 : m == 2 ? 0 : m - 3;
 #if defined(__AVX2__) && defined(__x86_64__)
-  if (has_wide_tiles()) return kMaps<T, true>[i];
+  if (has_avx512()) return kMaps<T, true>[i];
 #endif
   return kMaps<T, false>[i];
 }

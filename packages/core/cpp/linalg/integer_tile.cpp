@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 
+#include "kernel/avx512.h"
 #include "kernel/transpose.h"
 #include "kernel/vec.h"
 #include "linalg/tile.h"
@@ -183,7 +184,7 @@ const IntegerTile kPairs = {2, false, kRowsOfPairs, multiply_pairs};
 const IntegerTile &choose() {
 #if PLAIT_VNNI
   const char *level = getenv("PLAIT_CPU");
-  if (has_wide_tiles() && __builtin_cpu_supports("avx512vnni")) return kQuads512;
+  if (has_avx512() && __builtin_cpu_supports("avx512vnni")) return kQuads512;
   if (!(level && strcmp(level, "avx2") == 0) && __builtin_cpu_supports("avxvnni")) return kQuads256;
 #endif
   return kPairs;

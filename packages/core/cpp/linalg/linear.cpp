@@ -1,4 +1,5 @@
 // Products of matrices with a term added: addmm and linear.
+#include "kernel/avx512.h"
 #include "kernel/copy.h"
 #include "kernel/float_kernel.h"
 #include "kernel/packed_weight.h"
@@ -60,7 +61,7 @@ plait_status linear_packed(const plait_call *c, int64_t rows, Matrix<T> a, const
   const int64_t n = w->shape[0], k = w->shape[1], size = packed_size<T>(k, n);
   const bool worth = rows >= kPackedRows && rows <= kMostPackedRows && n >= 32 && k >= 32 &&
                      (a.columns == 1 || a.rows == 1) && (!bias || bias->strides[0] == 1);
-  if (!worth || !has_wide_tiles() || size * int64_t(sizeof(T)) > kPackedBytes || reproducible() ||
+  if (!worth || !has_avx512() || size * int64_t(sizeof(T)) > kPackedBytes || reproducible() ||
       !may_keep_packed(c, 1))
     return PLAIT_DECLINE;
   PackedWeight packed;

@@ -1,7 +1,6 @@
 #include "linalg/tile.h"
 
-#include <stdlib.h>
-
+#include "kernel/avx512.h"
 #include "kernel/past_caches.h"
 #include "kernel/transpose.h"
 #include "kernel/vec.h"
@@ -236,13 +235,6 @@ constexpr Squares<T> kSquares64 = {12,
                                    {nullptr, square_64<T, 1, kPanelsFew>,
                                     square_64<T, 2, kPanelsFew>, square_64<T, 3, kPanelsFew>}};
 
-bool has_avx512() {
-  static const bool has = [] {
-    const char *level = getenv("PLAIT_CPU");
-    return !(level && strcmp(level, "avx2") == 0) && __builtin_cpu_supports("avx512f");
-  }();
-  return has;
-}
 template <class T>
 const Squares<T> &squares() {
   return has_avx512() ? kSquares64<T> : kSquaresShort<T>;
@@ -322,14 +314,6 @@ void multiply_tile(int64_t m, int64_t n, int64_t k, Matrix<T> a, Panels<T> b, T 
 template <class T>
 int64_t tile_rows() {
   return squares<T>().rows;
-}
-
-bool has_wide_tiles() {
-#if defined(__AVX2__) && defined(__x86_64__)
-  return has_avx512();
-#else
-  return false;
-#endif
 }
 
 // Whole panels of contiguous rows, side by side, so that lines are read in the order in which they

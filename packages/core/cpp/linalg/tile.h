@@ -125,9 +125,6 @@ void multiply_rounds(int64_t m, int64_t n, int64_t k, Rounds rounds, Rounds agai
   multiply_rounds(m, n, k, rounds, again, a, b, c, ldc, Finish<T>::added(add, c, ldc));
 }
 
-// Whether the processor has registers for larger tiles than BLAS libraries use.
-bool has_wide_tiles();
-
 // Panels of a's rows x columns elements; columns beyond the last are zeros.
 template <class T>
 void pack_panels(Matrix<T> a, int64_t rows, int64_t columns, T *to);

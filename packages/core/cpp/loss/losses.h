@@ -17,11 +17,13 @@ PLAIT_HD T huber_elements(T input, T target, T delta) {
   const T d = input - target, m = huber_limited(d, delta);
   return m * (d - T(0.5) * m);
 }
+PLAIT_FEW_STEPS(huber_elements)
 
 // grad times input - target limited to [-delta, delta]
 template <class T>
 PLAIT_HD T huber_backward(T grad, T input, T target, T delta) {
   return grad * huber_limited(input - target, delta);
 }
+PLAIT_FEW_STEPS(huber_backward)
 
 }  // namespace plait::scalar

@@ -9,12 +9,14 @@ template <class T>
 PLAIT_HD T relu(T x) {
   return x <= T(0) ? T(0) : x;
 }
+PLAIT_FEW_STEPS(relu)
 
 // g where y = relu(x) is not 0
 template <class T>
 PLAIT_HD T relu_backward(T g, T y) {
   return y <= T(0) ? T(0) : g;
 }
+PLAIT_FEW_STEPS(relu_backward)
 
 // x clamped to [0, 6]
 template <class T>
@@ -22,18 +24,21 @@ PLAIT_HD T relu6(T x) {
   const T y = x < T(0) ? T(0) : x;
   return y > T(6) ? T(6) : y;
 }
+PLAIT_FEW_STEPS(relu6)
 
 // x where positive, slope * x elsewhere
 template <class T>
 PLAIT_HD T leaky_relu(T x, T slope) {
   return x > T(0) ? x : x * slope;
 }
+PLAIT_FEW_STEPS(leaky_relu)
 
 // g where x is positive, slope * g elsewhere
 template <class T>
 PLAIT_HD T leaky_relu_backward(T g, T x, T slope) {
   return x > T(0) ? g : g * slope;
 }
+PLAIT_FEW_STEPS(leaky_relu_backward)
 
 // x where positive, alpha (e^x - 1) elsewhere
 template <class T>
@@ -83,6 +88,7 @@ template <class T>
 PLAIT_HD T sigmoid_backward(T grad, T result) {
   return grad * (T(1) - result) * result;
 }
+PLAIT_FEW_STEPS(sigmoid_backward)
 
 // log(sigmoid(x)) without overflow: min(x, 0) - log(1 + e^-|x|)
 template <class T>
@@ -152,6 +158,7 @@ template <class T>
 PLAIT_HD T softsign(T x) {
   return x / T(typename math::RealOf<T>::type(1) + math::abs(x));
 }
+PLAIT_FEW_STEPS(softsign)
 
 // g / (1 + |x|)^2, and nan where softsign is: at infinity
 template <class T>
@@ -159,6 +166,7 @@ PLAIT_HD T softsign_backward(T g, T x) {
   const T size = T(1) + math::abs(x);
   return g / size / size + (x - x);  // the square may overflow
 }
+PLAIT_FEW_STEPS(softsign_backward)
 
 // x - tanh(x)
 template <class T>
@@ -179,12 +187,14 @@ PLAIT_HD T hardtanh(T x, T low, T high) {
   const T y = x < low ? low : x;
   return y > high ? high : y;
 }
+PLAIT_FEW_STEPS(hardtanh)
 
 // g between the bounds, 0 at them and outside; NaN passes
 template <class T>
 PLAIT_HD T hardtanh_backward(T g, T x, T low, T high) {
   return (x <= low) | (x >= high) ? T(0) : g;
 }
+PLAIT_FEW_STEPS(hardtanh_backward)
 
 // relu6(x + 3) / 6
 template <class T>
@@ -192,12 +202,14 @@ PLAIT_HD T hardsigmoid(T x) {
   const T y = x + T(3);
   return (y < T(0) ? T(0) : y > T(6) ? T(6) : y) / T(6);
 }
+PLAIT_FEW_STEPS(hardsigmoid)
 
 // g / 6 between -3 and 3, 0 at them and outside, and at NaN
 template <class T>
 PLAIT_HD T hardsigmoid_backward(T g, T x) {
   return (x > T(-3)) & (x < T(3)) ? g / T(6) : T(0);
 }
+PLAIT_FEW_STEPS(hardsigmoid_backward)
 
 // x relu6(x + 3) / 6
 template <class T>
@@ -205,6 +217,7 @@ PLAIT_HD T hardswish(T x) {
   const T y = x + T(3);
   return x * (y < T(0) ? T(0) : y > T(6) ? T(6) : y) / T(6);
 }
+PLAIT_FEW_STEPS(hardswish)
 
 // (x / 3 + 1/2) g between -3 and 3, 0 up to -3, g from 3 on; NaN at NaN
 template <class T>
@@ -212,5 +225,6 @@ PLAIT_HD T hardswish_backward(T g, T x) {
   const T inside = x >= T(3) ? g : g * (x / T(3) + T(0.5));
   return x <= T(-3) ? T(0) : inside;
 }
+PLAIT_FEW_STEPS(hardswish_backward)
 
 }  // namespace plait::scalar

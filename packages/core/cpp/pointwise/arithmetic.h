@@ -10,6 +10,7 @@ PLAIT_HD T neg(T x) {
   using W = math::wide<T>;
   return T(-W(x));
 }
+PLAIT_FEW_STEPS(neg)
 
 // a + alpha b
 template <class T>
@@ -17,6 +18,7 @@ PLAIT_HD T add(T a, T b, T alpha) {
   using W = math::wide<T>;
   return T(W(a) + W(alpha) * W(b));
 }
+PLAIT_FEW_STEPS(add)
 
 // a - alpha b
 template <class T>
@@ -24,6 +26,7 @@ PLAIT_HD T sub(T a, T b, T alpha) {
   using W = math::wide<T>;
   return T(W(a) - W(alpha) * W(b));
 }
+PLAIT_FEW_STEPS(sub)
 
 // a b
 template <class T>
@@ -31,6 +34,7 @@ PLAIT_HD T mul(T a, T b) {
   using W = math::wide<T>;
   return T(W(a) * W(b));
 }
+PLAIT_FEW_STEPS(mul)
 
 // the greatest common divisor, not negative
 template <class T>

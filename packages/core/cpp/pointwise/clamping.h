@@ -11,6 +11,7 @@ PLAIT_HD T clamp_min(T x, T low) {
   const T y = x < low ? low : x;
   return low != low ? low : y;
 }
+PLAIT_FEW_STEPS(clamp_min)
 
 // min(x, high)
 template <class T>
@@ -18,11 +19,13 @@ PLAIT_HD T clamp_max(T x, T high) {
   const T y = x > high ? high : x;
   return high != high ? high : y;
 }
+PLAIT_FEW_STEPS(clamp_max)
 
 // x clamped to [low, high]; high wins where they cross
 template <class T>
 PLAIT_HD T clamp(T x, T low, T high) {
   return clamp_max(clamp_min(x, low), high);
 }
+PLAIT_FEW_STEPS(clamp)
 
 }  // namespace plait::scalar

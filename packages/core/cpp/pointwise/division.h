@@ -9,6 +9,7 @@ template <class T>
 PLAIT_HD T div(T a, T b) {
   return a / b;
 }
+PLAIT_FEW_STEPS(div)
 
 // a / b towards zero; an integer divided by 0 gives 0
 template <class T>
@@ -22,6 +23,7 @@ PLAIT_HD T trunc_divide(T a, T b) {
     return b == T(0) ? T(0) : T(a / b);
   }
 }
+PLAIT_FEW_STEPS(trunc_divide)
 
 // the largest whole number <= a / b; an integer divided by 0 gives 0, as in NumPy
 template <class T, bool quick = false>

@@ -44,6 +44,7 @@ template <class T>
 PLAIT_HD T tanh_backward(T grad, T result) {
   return grad * (T(1) - result * result);
 }
+PLAIT_FEW_STEPS(tanh_backward)
 
 // the inverse of sinh
 PLAIT_MATH_UNARY(asinh)

@@ -36,6 +36,11 @@ namespace plait::scalar::math {
 template <class T>
 struct OfArrays {};
 
+// The argument of a declaration `name(FewSteps)` beside a function `name` of a few instructions:
+// reading and writing the elements takes most of a loop's time.
+struct FewSteps {};
+#define PLAIT_FEW_STEPS(name) void name(math::FewSteps);
+
 // Integers compute in unsigned types, which wrap around where signed ones would be undefined; other
 // numbers in themselves.
 template <class T>

@@ -9,6 +9,7 @@ template <class T>
 PLAIT_HD bool isnan(T x) {
   return x != x;
 }
+PLAIT_FEW_STEPS(isnan)
 
 // x is infinite
 template <class T>
@@ -21,6 +22,7 @@ PLAIT_HD bool isinf(T x) {
     return false;
   }
 }
+PLAIT_FEW_STEPS(isinf)
 
 // x is neither infinite nor NaN
 template <class T>
@@ -33,6 +35,7 @@ PLAIT_HD bool isfinite(T x) {
     return true;
   }
 }
+PLAIT_FEW_STEPS(isfinite)
 
 // x is +infinity
 template <class T>
@@ -43,6 +46,7 @@ PLAIT_HD bool isposinf(T x) {
     return (void)x, false;
   }
 }
+PLAIT_FEW_STEPS(isposinf)
 
 // x is -infinity
 template <class T>
@@ -53,6 +57,7 @@ PLAIT_HD bool isneginf(T x) {
     return (void)x, false;
   }
 }
+PLAIT_FEW_STEPS(isneginf)
 
 // x, with other numbers instead of NaN, infinity and -infinity
 template <class T>
@@ -64,5 +69,6 @@ PLAIT_HD T replace_nonfinite(T x, T nan, T posinf, T neginf) {
     return (void)nan, (void)posinf, (void)neginf, x;
   }
 }
+PLAIT_FEW_STEPS(replace_nonfinite)
 
 }  // namespace plait::scalar

@@ -16,7 +16,7 @@ PLAIT_INLINE void read_params(const plait_call *c, const PointwiseOp &op, Params
 }
 
 // The float32 loop over tiles of float16 or bfloat16.
-struct Halves {
+struct HalfTiles {
   Loop loop;
   const void *context;
   int n_operands;
@@ -25,8 +25,8 @@ struct Halves {
   bool one;                     // numbers are one element each, for a loop that takes numbers
   bool wide[kMaxOperands - 1];  // the numbers, which are float32 already
 };
-PLAIT_NOINLINE void halves_loop(char *out, char *const *in, int64_t n, const void *context) {
-  const Halves &h = *static_cast<const Halves *>(context);
+PLAIT_NOINLINE void half_tiles_loop(char *out, char *const *in, int64_t n, const void *context) {
+  const HalfTiles &h = *static_cast<const HalfTiles *>(context);
   constexpr int64_t kTile = 4 * kBlock;
   alignas(64) float tile[kMaxOperands][kTile + 80];  // not at addresses with the same lower bits
   char *p[kMaxOperands - 1];
@@ -91,9 +91,15 @@ plait_status check_bounds(const plait_call *c, const Bounds &bounds,
                     bounds.argument, bounds.low, bounds.high, x);
 }
 
+const PointwiseOp::HalfLoops &half_loops(const PointwiseOp &op, Kind k) {
+  return k == F16 ? op.float16 : op.bfloat16;
+}
+
+// The loop over tensors of kind k, NULL if there is none.
 Loop loop_of(const PointwiseOp &op, Kind k) {
   if (PLAIT_LIKELY(unsigned(k) < unsigned(kReal))) return op.loop[k];
-  return is_half(k) ? op.loop[F32] : is_complex_kind(k) ? op.complex[k - C64] : nullptr;
+  if (is_half(k)) return half_loops(op, k).all_tensors;
+  return is_complex_kind(k) ? op.complex[k - C64] : nullptr;
 }
 
 // Numbers are not rounded to a half dtype, except in comparisons, where they must equal elements.
@@ -107,11 +113,11 @@ bool is_number(const plait_call *c, int i) { return c->in[i].tag != PLAIT_TENSOR
 
 // The loops of kind k whose last operands are numbers; NULL if the operator has none for it.
 const PointwiseOp::Numbers *number_loops(const PointwiseOp &op, Kind k) {
+  if (is_half(k)) return &half_loops(op, k).numbers;
   return k == F32 ? &op.float32 : k == I32 ? &op.int32 : k == I64 ? &op.int64 : nullptr;
 }
 
-// Returns the loop for the numbers among the operands of a call in which kind k is computed, NULL
-// if there is none.
+// Returns the loop of kind k for the numbers among the operands of a call, NULL if there is none.
 Loop loop_with_numbers(const plait_call *c, const PointwiseOp &op, Kind k) {
   const PointwiseOp::Numbers *loops = number_loops(op, k);
   const int last = op.n_operands - 1;
@@ -123,13 +129,22 @@ Loop loop_with_numbers(const plait_call *c, const PointwiseOp &op, Kind k) {
 
 // Long rows whose last operand repeats one element, such as a matrix and a column: that element is
 // a number for the loop over a row, and no row of copies of it is written.
-void repeat_last(const PointwiseOp &op, const Plan &plan, Kind k, Inner *inner) {
+void repeat_last(const PointwiseOp &op, const Plan &plan, Kind k, Inner *inner, Params *params) {
   const int inside = plan.ndim - 1, last = op.n_operands;
   const PointwiseOp::Numbers *loops = number_loops(op, k);
   if (!loops || !loops->last || last < 2 || plan.size[inside] < kBlock) return;
   if (plan.stride[last][inside] != 0 || inner->loop != loop_of(op, k)) return;
   inner->loop = loops->last;
   inner->item[last] = 0;
+  params->half_number = is_half(k);
+}
+
+// Whether the operator has loops of halves for the operands of a call, so that no tiles are needed.
+bool has_half_loop(const plait_call *c, const PointwiseOp &op, Kind k) {
+  if (loop_with_numbers(c, op, k)) return true;
+  for (int i = 0; i < op.n_operands; i++)
+    if (is_number(c, i)) return false;
+  return loop_of(op, k) != nullptr;
 }
 
 }  // namespace
@@ -166,14 +181,17 @@ plait_status run_pointwise(plait_call *c, const PointwiseOp &op, const Bounds *b
   const bool half = is_half(k);
   const int item = size_of(k);
   const Kind number_kind = half ? F32 : k;
-  const Loop with_numbers = bounds ? nullptr : loop_with_numbers(c, op, number_kind);
-  Inner inner{with_numbers ? with_numbers : loop_of(op, k), nullptr, {}};
+  const bool tiles = half && (bounds || !has_half_loop(c, op, k));
+  const Kind of_loop = tiles ? F32 : k;
+  const Loop with_numbers = bounds ? nullptr : loop_with_numbers(c, op, of_loop);
+  Inner inner{with_numbers ? with_numbers : loop_of(op, of_loop), nullptr, {}};
   if (PLAIT_UNLIKELY(!inner.loop)) return PLAIT_DECLINE;
   const DLTensor *out = result(c);
   Params params;
+  params.half_number = false;
   read_params(c, op, &params);
   inner.context = &params;
-  Halves halves;
+  HalfTiles half_tiles;
   Bounded bounded;
   std::atomic<bool> match{false};
   std::atomic<double> outside{0};
@@ -182,12 +200,12 @@ plait_status run_pointwise(plait_call *c, const PointwiseOp &op, const Bounds *b
     inner.loop = k == F64 ? bounded_loop<double> : bounded_loop<float>;
     inner.context = &bounded;
   }
-  if (PLAIT_UNLIKELY(half)) {
-    halves = Halves{inner.loop, inner.context,          op.n_operands,
-                    k,          op.to != promote::BOOL, with_numbers != nullptr,
-                    {}};
-    inner.loop = halves_loop;
-    inner.context = &halves;
+  if (PLAIT_UNLIKELY(tiles)) {
+    half_tiles = HalfTiles{inner.loop, inner.context,          op.n_operands,
+                           k,          op.to != promote::BOOL, with_numbers != nullptr,
+                           {}};
+    inner.loop = half_tiles_loop;
+    inner.context = &half_tiles;
   }
   inner.item[0] = op.to == promote::BOOL                         ? 1
                   : op.to == promote::REAL && is_complex_kind(k) ? item / 2
@@ -202,7 +220,7 @@ plait_status run_pointwise(plait_call *c, const PointwiseOp &op, const Bounds *b
     if (is_tensor) continue;
     store_number(number_kind, v, number[i]);
     if (PLAIT_LIKELY(!half)) continue;
-    halves.wide[i] = true;
+    if (tiles) half_tiles.wide[i] = true;
     if (op.to == promote::BOOL) round_to_half(k, v, number[i]);
   }
   if (PLAIT_LIKELY(numel(out) == 1)) {  // then the operands are empty too
@@ -214,7 +232,7 @@ plait_status run_pointwise(plait_call *c, const PointwiseOp &op, const Bounds *b
   for (int i = 0; i < op.n_operands; i++)
     is_number(c, i) ? plan.add_constant(number[i]) : plan.add(&c->in[i].u.t->dl, item);
   plan.finish();
-  repeat_last(op, plan, k, &inner);
+  repeat_last(op, plan, k, &inner, &params);
   run_elementwise(c, plan, inner);
   return bounds ? check_bounds(c, *bounds, match, outside) : PLAIT_OK;
 }

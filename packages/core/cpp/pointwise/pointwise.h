@@ -7,12 +7,16 @@
 // with the names of the function and of the operator, the operator's number of operands (the first
 // arguments) and of parameters (the next ones, numbers), the result's dtype (SAME or FLOAT: the
 // operands'; BOOL; REAL: that of a complex number's parts) and the dtypes it is made for. float16
-// and bfloat16 need no instances: tiles of them pass through the float32 loop. An operator with
-// a bounded operand has PLAIT_POINTWISE_BOUNDED, with the operand, its name and its bounds.
+// and bfloat16 compute in float32: tiles of them pass through its loop, but a function of few steps
+// has loops that convert them in registers, as copies of tiles would take most of the time. An
+// operator with a bounded operand has PLAIT_POINTWISE_BOUNDED, with the operand, its name and its
+// bounds.
 #pragma once
 #include <utility>
 
+#include "kernel/avx512.h"
 #include "kernel/elementwise.h"
+#include "pointwise/halves.h"
 #include "pointwise/math.h"
 
 namespace plait::core {
@@ -22,6 +26,7 @@ struct Params {
   double f[kMaxParams];
   int64_t i[kMaxParams];
   double imaginary[kMaxParams];
+  bool half_number;  // a loop of halves reads its numbers as such elements, not as float32
 };
 
 namespace group {  // which dtypes an operator is made for
@@ -44,7 +49,7 @@ enum { SAME, FLOAT, BOOL, REAL };
 
 struct PointwiseOp {
   int n_operands, n_params, to;  // to: of promote
-  Loop loop[kReal];              // NULL: not made for this dtype
+  Loop loop[kReal];  // NULL: not made for this dtype
   Loop complex[2];
   // The last operand is a number, or all but the first are, of float32, int32 and int64. NULL: no
   // such loop.
@@ -52,6 +57,12 @@ struct PointwiseOp {
     Loop last, all;
   };
   Numbers float32, int32, int64;
+  // Of float16 and bfloat16, if there are such: the loop over tensors, and those with numbers.
+  struct HalfLoops {
+    Loop all_tensors;
+    Numbers numbers;
+  };
+  HalfLoops float16, bfloat16;
 };
 
 // An operand of floats that must lie in [low, high].
@@ -87,6 +98,9 @@ bool all_small(const float *x, int64_t n);  // |x| < 2^28
 // |x / y| < 2^28, and y is neither 0 nor infinite; step: 0 if y is one number
 bool all_quotients_small(const float *x, const float *y, int64_t step, int64_t n);
 
+// Whether math::FewSteps says that the function is one of a few instructions.
+template <class Op>
+constexpr bool has_few_steps = decltype(Op::few_steps_test(scalar::math::FewSteps()))::value;
 // Whether there are loops whose last operands are numbers: not where math::OfArrays says otherwise.
 template <class Op>
 constexpr bool takes_numbers = !decltype(Op::arrays_test(0))::value;
@@ -157,11 +171,50 @@ struct ResultOf<promote::REAL, T> {
 };
 
 template <class Op, class T, int operands, int params, int to, int tensors>
+struct PointwiseLoop {
+  static PLAIT_INLINE void run(char *out, char *const *in, int64_t n, const Params *q) {
+    using R = typename ResultOf<to, T>::type;
+    pointwise_body<Op, T, params, size_t(tensors)>(reinterpret_cast<R *>(out), in, n, *q,
+                                                   std::make_index_sequence<operands>());
+  }
+};
+template <class Op, class T, int operands, int params, int to, int tensors>
 void pointwise_loop(char *out, char *const *in, int64_t n, const void *context) {
-  using R = typename ResultOf<to, T>::type;
-  pointwise_body<Op, T, params, size_t(tensors)>(reinterpret_cast<R *>(out), in, n,
-                                                 *static_cast<const Params *>(context),
-                                                 std::make_index_sequence<operands>());
+  using OfOp = PointwiseLoop<Op, T, operands, params, to, tensors>;
+  const Params *q = static_cast<const Params *>(context);
+  if constexpr (is_float32<T> && !has_few_steps<Op>) {
+    run_loop<OfOp>(out, in, n, q);
+  } else {
+    OfOp::run(out, in, n, q);
+  }
+}
+
+template <class H, bool number>
+PLAIT_INLINE auto halves_at(const char *data, const Params &q) {
+  if constexpr (number) {
+    return RepeatedHalf{q.half_number ? H::one(*reinterpret_cast<const uint16_t *>(data))
+                                      : *reinterpret_cast<const float *>(data)};
+  } else {
+    return HalvesOf<H>{reinterpret_cast<const uint16_t *>(data)};
+  }
+}
+
+template <class Op, class H, int params, int to, size_t tensors, size_t... I, size_t... J>
+PLAIT_INLINE void halves_body(char *out, char *const *in, int64_t n, const Params &q,
+                              std::index_sequence<I...> operands, std::index_sequence<J...>) {
+  using R = std::conditional_t<to == promote::BOOL, bool, uint16_t>;
+  const float numbers[] = {param<float>(q, J)..., 0};
+  const auto f = [numbers](auto... x) __attribute__((always_inline)) {
+    return Op::template call<float, false>(x..., numbers[J]...);
+  };
+  halves_rows<H>(reinterpret_cast<R *>(out), n, f, operands,
+                 halves_at<H, (I >= tensors)>(in[I], q)...);
+}
+template <class Op, class H, int operands, int params, int to, int tensors>
+void halves_loop(char *out, char *const *in, int64_t n, const void *context) {
+  halves_body<Op, H, params, to, size_t(tensors)>(out, in, n, *static_cast<const Params *>(context),
+                                                  std::make_index_sequence<operands>(),
+                                                  std::make_index_sequence<params>());
 }
 
 template <class Op, class T, int operands, int params, int to, Kind k, bool result,
@@ -180,6 +233,19 @@ constexpr PointwiseOp::Numbers numbers_if() {
   constexpr bool result = made && operands > 1 && takes_numbers<Op>;
   return {loop_if<Op, T, operands, params, to, k, result, operands - 1>(),
           loop_if<Op, T, operands, params, to, k, result, 1>()};
+}
+
+template <class Op, class H, int operands, int params, int to, Kind k, int g>
+constexpr PointwiseOp::HalfLoops halves_if() {
+  PointwiseOp::HalfLoops loops{nullptr, {nullptr, nullptr}};
+  if constexpr (selects(k) && has_few_steps<Op> && (g & group::FLOATING) != 0) {
+    loops.all_tensors = halves_loop<Op, H, operands, params, to, operands>;
+    if constexpr (operands > 1 && takes_numbers<Op>) {
+      loops.numbers = {halves_loop<Op, H, operands, params, to, operands - 1>,
+                       halves_loop<Op, H, operands, params, to, 1>};
+    }
+  }
+  return loops;
 }
 
 template <class Op, int operands, int params, int to, int g>
@@ -202,7 +268,9 @@ constexpr PointwiseOp pointwise_op = {
      loop_if<Op, Complex128, operands, params, to, C128, (g & group::COMPLEX) != 0>()},
     numbers_if<Op, float, operands, params, to, F32, g>(),
     numbers_if<Op, int32_t, operands, params, to, I32, g>(),
-    numbers_if<Op, int64_t, operands, params, to, I64, g>()};
+    numbers_if<Op, int64_t, operands, params, to, I64, g>(),
+    halves_if<Op, Half, operands, params, to, F16, g>(),
+    halves_if<Op, Bfloat, operands, params, to, BF16, g>()};
 
 }  // namespace plait::core
 
@@ -247,6 +315,10 @@ constexpr PointwiseOp pointwise_op = {
     static auto arrays_test(T)                                                                \
         -> decltype(::plait::scalar::function(scalar::math::OfArrays<T>()), QuickIf<true>()); \
     static QuickIf<false> arrays_test(...);                                                   \
+    template <class F>                                                                        \
+    static auto few_steps_test(F few)                                                         \
+        -> QuickIf<std::is_void_v<decltype(::plait::scalar::function(few))>>;                 \
+    static QuickIf<false> few_steps_test(...);                                                \
   };                                                                                          \
   plait_status pointwise_##function(plait_call *c) {                                          \
     return run_pointwise(                                                                     \

@@ -1,33 +1,42 @@
 // pow with a number as its exponent: common ones, such as 2 and 0.5, without logarithms.
 #include "pointwise/powers.h"
+#include "kernel/avx512.h"
 #include "kernel/elementwise.h"
-#include "kernel/half.h"
+#include "pointwise/halves.h"
 
 namespace plait::core {
 namespace {
 
 enum Power { kSame, kSquare, kCube, kRoot, kInverse, kInverseRoot, kInverseSquare };
 
+template <Power power, class T>
+PLAIT_INLINE T power_of(T v) {
+  // pow(-inf, -0.5) is 0 and pow(-0, -0.5) is inf, as if the root of -inf were inf and that of -0
+  // were 0
+  const T root = v == -T(__builtin_inff()) ? T(__builtin_inff()) : __builtin_sqrt(v + T(0));
+  switch (power) {
+    case kSame: return v;
+    case kSquare: return v * v;
+    case kCube: return v * v * v;
+    case kRoot: return __builtin_sqrt(v);
+    case kInverse: return T(1) / v;
+    case kInverseRoot: return T(1) / root;
+    case kInverseSquare: return (T(1) / v) * (T(1) / v);
+  }
+}
+
 template <class T, Power power>
 void power_loop(char *out, char *const *in, int64_t n, const void *) {
   T *r = reinterpret_cast<T *>(out);
   const T *x = reinterpret_cast<const T *>(in[0]);
 #pragma GCC ivdep
-  for (int64_t i = 0; i < n; i++) {
-    const T v = x[i];
-    // pow(-inf, -0.5) is 0 and pow(-0, -0.5) is inf, as if the root of -inf were inf and that of -0
-    // were 0
-    const T root = v == -T(__builtin_inff()) ? T(__builtin_inff()) : __builtin_sqrt(v + T(0));
-    switch (power) {
-      case kSame: r[i] = v; break;
-      case kSquare: r[i] = v * v; break;
-      case kCube: r[i] = v * v * v; break;
-      case kRoot: r[i] = __builtin_sqrt(v); break;
-      case kInverse: r[i] = T(1) / v; break;
-      case kInverseRoot: r[i] = T(1) / root; break;
-      case kInverseSquare: r[i] = (T(1) / v) * (T(1) / v); break;
-    }
-  }
+  for (int64_t i = 0; i < n; i++) r[i] = power_of<power>(x[i]);
+}
+template <class H, Power power>
+void half_power_loop(char *out, char *const *in, int64_t n, const void *) {
+  halves_rows<H>(
+      reinterpret_cast<uint16_t *>(out), n, [](float x) { return power_of<power>(x); },
+      std::index_sequence<0>(), HalvesOf<H>{reinterpret_cast<const uint16_t *>(in[0])});
 }
 
 // What depends on a finite exponent that is not 0 alone.
@@ -46,34 +55,38 @@ struct Exponent {
 };
 
 // The bits that scalar::pow gives.
-void exponent_loop(char *out, char *const *in, int64_t n, const void *context) {
-  using scalar::math::bits;
-  using scalar::math::from_bits;
-  const Exponent by = *static_cast<const Exponent *>(context);
-  float *r = reinterpret_cast<float *>(out);
-  const float *x = reinterpret_cast<const float *>(in[0]);
+struct ExponentLoop {
+  static PLAIT_INLINE void run(float *r, const float *x, int64_t n, const Exponent *exponent) {
+    using scalar::math::bits;
+    using scalar::math::from_bits;
+    const Exponent by = *exponent;
 #pragma GCC ivdep
-  for (int64_t i = 0; i < n; i++) {
-    const float v = x[i], a = scalar::math::abs(v);
-    float power = scalar::math::pow_magnitude(a, by.y);
-    power = a == __builtin_inff() ? by.of_infinity : power;
-    power = from_bits(bits(power) | ((v < 0) & (a < __builtin_inff()) ? by.negative : 0));
-    power = a == 0 ? by.of_zero : power;
-    power = from_bits(bits(power) ^ (bits(v) & by.sign));
-    r[i] = v != v ? v : power;
+    for (int64_t i = 0; i < n; i++) {
+      const float v = x[i], a = scalar::math::abs(v);
+      float power = scalar::math::pow_magnitude(a, by.y);
+      power = a == __builtin_inff() ? by.of_infinity : power;
+      power = from_bits(bits(power) | ((v < 0) & (a < __builtin_inff()) ? by.negative : 0));
+      power = a == 0 ? by.of_zero : power;
+      power = from_bits(bits(power) ^ (bits(v) & by.sign));
+      r[i] = v != v ? v : power;
+    }
   }
+};
+void exponent_loop(char *out, char *const *in, int64_t n, const void *context) {
+  run_loop<ExponentLoop>(reinterpret_cast<float *>(out), reinterpret_cast<const float *>(in[0]), n,
+                         static_cast<const Exponent *>(context));
 }
 
-// The power of halves: tiles of them are widened, computed in float32 and rounded.
-template <class H, Loop loop>
-void halves_loop(char *out, char *const *in, int64_t n, const void *context) {
+// Tiles of halves are widened, computed in float32 and rounded.
+template <class H>
+void half_exponent_loop(char *out, char *const *in, int64_t n, const void *context) {
   constexpr int64_t kTile = 4 * kBlock;
   float x[kTile];
   char *tile[] = {reinterpret_cast<char *>(x)};
   for (int64_t i = 0; i < n; i += kTile) {
     const int64_t m = n - i < kTile ? n - i : kTile;
     widen_run<H>(x, reinterpret_cast<const uint16_t *>(in[0]) + i, m);
-    loop(tile[0], tile, m, context);
+    exponent_loop(tile[0], tile, m, context);
     narrow_run<H>(reinterpret_cast<uint16_t *>(out) + i, x, m);
   }
 }
@@ -83,16 +96,16 @@ Loop loop_of(Kind k) {
   switch (k) {
     case F32: return power_loop<float, power>;
     case F64: return power_loop<double, power>;
-    case F16: return halves_loop<Half, power_loop<float, power>>;
-    case BF16: return halves_loop<Bfloat, power_loop<float, power>>;
+    case F16: return half_power_loop<Half, power>;
+    case BF16: return half_power_loop<Bfloat, power>;
     default: return nullptr;
   }
 }
 Loop loop_of_exponent(Kind k) {
   switch (k) {
     case F32: return exponent_loop;
-    case F16: return halves_loop<Half, exponent_loop>;
-    case BF16: return halves_loop<Bfloat, exponent_loop>;
+    case F16: return half_exponent_loop<Half>;
+    case BF16: return half_exponent_loop<Bfloat>;
     default: return nullptr;
   }
 }

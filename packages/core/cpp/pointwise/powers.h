@@ -10,21 +10,25 @@ PLAIT_HD T square(T x) {
   using W = math::wide<T>;
   return T(W(x) * W(x));
 }
+PLAIT_FEW_STEPS(square)
 
 // the square root
 PLAIT_MATH_UNARY(sqrt)
+PLAIT_FEW_STEPS(sqrt)
 
 // 1 / sqrt(x)
 template <class T>
 PLAIT_HD T rsqrt(T x) {
   return T(1) / math::sqrt(x);
 }
+PLAIT_FEW_STEPS(rsqrt)
 
 // 1 / x
 template <class T>
 PLAIT_HD T reciprocal(T x) {
   return T(1) / x;
 }
+PLAIT_FEW_STEPS(reciprocal)
 
 template <class T>
 void pow(math::OfArrays<T>);

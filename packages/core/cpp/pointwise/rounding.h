@@ -13,6 +13,7 @@ PLAIT_HD T floor(T x) {
     return x;
   }
 }
+PLAIT_FEW_STEPS(floor)
 
 // the smallest whole number >= x
 template <class T>
@@ -23,6 +24,7 @@ PLAIT_HD T ceil(T x) {
     return x;
   }
 }
+PLAIT_FEW_STEPS(ceil)
 
 // the nearest whole number, ties to even
 template <class T>
@@ -35,6 +37,7 @@ PLAIT_HD T round(T x) {
     return x;
   }
 }
+PLAIT_FEW_STEPS(round)
 
 // the whole part of x
 template <class T>
@@ -45,6 +48,7 @@ PLAIT_HD T trunc(T x) {
     return x;
   }
 }
+PLAIT_FEW_STEPS(trunc)
 
 // x without its whole part, with the sign of x
 template <class T>
@@ -55,5 +59,6 @@ PLAIT_HD T frac(T x) {
     return T(0);
   }
 }
+PLAIT_FEW_STEPS(frac)
 
 }  // namespace plait::scalar

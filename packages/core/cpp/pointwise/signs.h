@@ -20,6 +20,7 @@ template <class T>
 PLAIT_HD T sign(T x) {
   return x > T(0) ? T(1) : x < T(0) ? T(-1) : x == x ? T(0) : x;
 }
+PLAIT_FEW_STEPS(sign)
 
 // x / |x|, and 0 at 0
 template <class T>
@@ -41,17 +42,20 @@ PLAIT_HD bool signbit(T x) {
     return x < T(0);
   }
 }
+PLAIT_FEW_STEPS(signbit)
 
 // |a| with the sign of b
 template <class T>
 PLAIT_HD T copysign(T a, T b) {
   return math::copysign(a, b);
 }
+PLAIT_FEW_STEPS(copysign)
 
 // 0 below 0, 1 above, else `value`
 template <class T>
 PLAIT_HD T heaviside(T x, T value) {
   return x == T(0) ? value : T(x > T(0));
 }
+PLAIT_FEW_STEPS(heaviside)
 
 }  // namespace plait::scalar

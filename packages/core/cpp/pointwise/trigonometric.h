@@ -63,11 +63,13 @@ template <class T>
 PLAIT_HD T deg2rad(T x) {
   return x * T(0.0174532925199432958);
 }
+PLAIT_FEW_STEPS(deg2rad)
 
 // an angle in radians in degrees
 template <class T>
 PLAIT_HD T rad2deg(T x) {
   return x * T(57.2957795130823209);
 }
+PLAIT_FEW_STEPS(rad2deg)
 
 }  // namespace plait::scalar

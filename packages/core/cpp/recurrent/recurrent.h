@@ -1,6 +1,7 @@
 // Shared by the kernels of recurrent layers: the rows of steps, blocks of hidden units, and
 // products with a weight that is packed once for all steps.
 #pragma once
+#include "kernel/avx512.h"
 #include "kernel/dense.h"
 #include "linalg/gemm.h"
 #include "linalg/tile.h"
@@ -92,26 +93,6 @@ plait_status each_step(const plait_call *c, int64_t steps, int64_t most, int64_t
     f(k, block_of<T>(i / parts, units, width), part * n / parts, (part + 1) * n / parts);
   });
   return PLAIT_OK;
-}
-
-// Runs Loop::run(arguments), a loop over the units of a row, in the widest registers that the
-// processor has, which do not change its bits.
-template <class Loop, class... A>
-PLAIT_NOINLINE void run_short(A... arguments) {
-  Loop::run(arguments...);
-}
-#if defined(__AVX2__) && defined(__x86_64__)
-template <class Loop, class... A>
-__attribute__((noinline, target("avx512f"))) void run_64(A... arguments) {
-  Loop::run(arguments...);
-}
-#endif
-template <class Loop, class... A>
-void run_loop(A... arguments) {
-#if defined(__AVX2__) && defined(__x86_64__)
-  if (has_wide_tiles()) return run_64<Loop>(arguments...);
-#endif
-  run_short<Loop>(arguments...);
 }
 
 // How far a block's part of a row is fetched before it is used. The processor does not foresee
