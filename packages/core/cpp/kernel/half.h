@@ -46,16 +46,20 @@ struct Bfloat {
 #if defined(__AVX2__)
   static constexpr int64_t kAtOnce = 16;
   static PLAIT_INLINE void narrow(uint16_t *to, const float *from) {
-    const __m256 x = _mm256_loadu_ps(from), y = _mm256_loadu_ps(from + 8);
-    if (PLAIT_UNLIKELY(_mm256_movemask_ps(_mm256_cmp_ps(x, y, _CMP_UNORD_Q)))) {  // a NaN
-      for (int i = 0; i < 16; i++) to[i] = rounded(from[i]);
-      return;
-    }
+    __m256 x = _mm256_loadu_ps(from), y = _mm256_loadu_ps(from + 8);
+    if (PLAIT_UNLIKELY(_mm256_movemask_ps(_mm256_cmp_ps(x, y, _CMP_UNORD_Q))))
+      x = short_nans(x), y = short_nans(y);
     const __m256i both = _mm256_packus_epi32(rounded_number(x), rounded_number(y));
     _mm256_storeu_si256(reinterpret_cast<__m256i *>(to), _mm256_permute4x64_epi64(both, 0xd8));
   }
 
  private:
+  // Every NaN with its upper 16 bits alone, and quiet, so that rounding changes none of them.
+  static PLAIT_INLINE __m256 short_nans(__m256 x) {
+    const __m256i upper = _mm256_and_si256(_mm256_castps_si256(x), _mm256_set1_epi32(-0x10000));
+    const __m256i quiet = _mm256_or_si256(upper, _mm256_set1_epi32(0x400000));
+    return _mm256_blendv_ps(x, _mm256_castsi256_ps(quiet), _mm256_cmp_ps(x, x, _CMP_UNORD_Q));
+  }
   static PLAIT_INLINE __m256i rounded_number(__m256 x) {
     const __m256i u = _mm256_castps_si256(x);
     const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(u, 16), _mm256_set1_epi32(1));
