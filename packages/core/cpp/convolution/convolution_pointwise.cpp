@@ -20,6 +20,7 @@ constexpr int64_t kShare = 256;  // rows for which packing once more does not co
 constexpr int64_t kSmallShare = 96;  // the same, of few columns, or for many threads
 constexpr int64_t kFewPositions = 112;  // of several images, for which positions are rows
 constexpr int64_t kFewOfOne = 224;  // the same, of one image, for which filters are read once
+constexpr int64_t kTurnedUnits = 8;  // units of positions of a turned product, for few threads
 constexpr int64_t kMostInPlace = 384;  // channels that are read where they lie
 constexpr int64_t kInPlaceRows = 32;  // of results, for which nothing is packed
 constexpr int64_t kMostKept = 1024;  // positions; of more of them copying filters is a small part
@@ -339,11 +340,25 @@ bool turned_fit(const Conv &v) {
          v.goc() >= 4 * kPanel<T>;
 }
 
+// Positions and filters of a unit of a turned product. A thread reads its own part of one factor
+// and all of the other one, much of which lies in the caches of other cores: the smaller one.
+struct TurnedUnits {
+  int64_t high, wide;
+};
+template <class T>
+TurnedUnits turned_units(const Channels<T> &p) {
+  constexpr int64_t w = kPanel<T>;
+  const int64_t n = p.from.area;
+  if (p.m >= n || !p.from.is_dense()) return {n, p.m < 16 * w ? w : 2 * w};
+  return {most(ceil_div(n, units_wanted(kTurnedUnits)), tile_rows<T>()), whole_panels<T>(p.m)};
+}
+
 template <class T>
 plait_status mix_turned(const plait_call *c, const Channels<T> &p, const DLTensor *bias) {
-  constexpr int64_t w = kPanel<T>;
-  const int64_t wide = p.m < 16 * w ? w : 2 * w;  // channels of a unit
-  const int64_t n = p.from.area, pitch = whole_panels<T>(n), panels = whole_panels<T>(p.m);
+  const int64_t n = p.from.area, panels = whole_panels<T>(p.m);
+  const auto [high, wide] = turned_units<T>(p);
+  const int64_t down = ceil_div(n, high), across = ceil_div(p.m, wide);
+  const int64_t pitch = whole_panels<T>(high);
   PackedWeight filters;
   PLAIT_TRY(filters.take(c, 1, PackedForm::PointwisePanels,
                          uint64_t(p.groups * panels * p.k) * sizeof(T), [&](void *to) {
@@ -352,30 +367,33 @@ plait_status mix_turned(const plait_call *c, const Channels<T> &p, const DLTenso
                                          p.k, p.m, static_cast<T *>(to) + g * panels * p.k);
                            return PLAIT_OK;
                          }));
-  const int64_t across = ceil_div(p.m, wide), step = bias ? bias->strides[0] : 0;
-  const int64_t image = p.groups * p.m * p.plane, units = p.groups * across;
+  const int64_t step = bias ? bias->strides[0] : 0, image = p.groups * p.m * p.plane;
+  const int64_t units = p.groups * across * down;
   const bool dense = p.from.is_dense();
   return with_scratch<T>(
-      c, p.images * units, kUnit / 2 / (n * wide * p.k + 1) + 1, n * wide + wide * pitch + pitch,
-      [&](int64_t u, T *result) {
-        const int64_t i = u / units, group = u % units / across, begin = u % across * wide;
+      c, p.images * units, kUnit / 2 / (high * wide * p.k + 1) + 1,
+      high * wide + wide * pitch + pitch, [&, high = high, wide = wide](int64_t u, T *result) {
+        const int64_t i = u / units, group = u % units / (across * down);
+        const int64_t begin = u / down % across * wide, first = u % down * high;
         const int64_t row = group * p.m + begin, rows = least(wide, p.m - begin);
-        const T *x = p.x.data + i * p.x.image + group * p.k * p.x.channel;
+        const int64_t positions = least(high, n - first);
+        const T *x = p.x.data + i * p.x.image + group * p.k * p.x.channel + first * p.x.pixel;
         const T *b = filters.as<T>() + (group * panels + begin) * p.k;
         const int64_t columns = whole_panels<T>(rows), next = begin + rows < p.m ? columns : 0;
         Ahead ahead = Ahead::of(b + columns * p.k, next * p.k);
-        for (int64_t y = 0; y < n; y += dense ? n : p.from.w)  // a grid's rows are apart
-          multiply_tile(dense ? n : p.from.w, columns, p.k,
+        // a grid's rows are apart
+        for (int64_t y = 0; y < positions; y += dense ? positions : p.from.w)
+          multiply_tile(dense ? positions : p.from.w, columns, p.k,
                         {x + (dense ? 0 : y / p.from.w * p.from.row) * p.x.pixel,
                          p.from.step * p.x.pixel, p.x.channel},
                         Panels<T>::packed(b, p.k), result + y * wide, wide, Finish<T>{}, &ahead);
-        T *turned = result + n * wide, *line = turned + wide * pitch;
-        transposed(turned, pitch, result, wide, n, rows);
+        T *turned = result + high * wide, *line = turned + wide * pitch;
+        transposed(turned, pitch, result, wide, positions, rows);
         const T *shift = bias ? data<T>(bias) + row * step : nullptr;
         spread<T>(p.to, p.activation,
-                  {rows, n, turned, pitch, p.y + row * p.plane, p.plane, shift, step,
+                  {rows, positions, turned, pitch, p.y + row * p.plane, p.plane, shift, step,
                    p.residual_at(row * p.plane)},
-                  i * n, image, false, line);
+                  i * n + first, image, false, line);
       });
 }
 
