@@ -63,7 +63,15 @@ struct Operands {
         fail(x, PLAIT_DTYPE_ERROR,
              std::string("`") + plait_arg_at(x.op, i)->name + "` must be a real number for " +
                  name(d) + " tensors; got a complex number");
-    return d;
+    return rule.promote == Promote::boolean ? comparing(d) : d;
+  }
+  // a number that does not fit in a dtype of integers is compared by its value
+  DType comparing(DType d) const {
+    bool fit = true;
+    each(rule.operands, [&](uint32_t i) {
+      if (!is_tensor(x.call->in[i])) fit &= number_fits(x.call->in[i], d);
+    });
+    return fit ? d : same(d, dtype::uint64) ? dtype::float64 : dtype::int64;
   }
   // the dtype of the first operand, to which the others are cast
   DType first(DType common) const {
@@ -163,6 +171,14 @@ void general(const Scope &x, const PointwiseRule &rule) {
     result(x, 0, shape, output);
 }
 
+bool numbers_fit(const plait_call *c, const PointwiseRule &rule, DType dtype) {
+  for (uint32_t bits = rule.operands; bits; bits &= bits - 1) {
+    const plait_value &v = c->in[__builtin_ctz(bits)];
+    if (v.tag != PLAIT_TENSOR && !number_fits(v, dtype)) return false;
+  }
+  return true;
+}
+
 bool same_shape(const plait_tensor *a, const plait_tensor *b) {
   if (a->dl.ndim != b->dl.ndim) return false;
   for (int32_t i = 0; i < a->dl.ndim; i++)
@@ -177,7 +193,8 @@ plait_status pointwise_shape(plait_call *c) {
   // the common case: contiguous tensors of one shape and dtype, and numbers that do not raise the
   // category
   const plait_tensor *first = nullptr;
-  bool plain = rule.conditions == 0 && !rule.exact;
+  bool plain = rule.conditions == 0;
+  const bool exact = rule.exact || rule.promote == Promote::boolean;
   int32_t number = PLAIT_BOOL;  // the highest category among numbers
   for (uint32_t bits = rule.operands; bits && plain; bits &= bits - 1) {
     const plait_value &v = c->in[__builtin_ctz(bits)];
@@ -201,6 +218,7 @@ plait_status pointwise_shape(plait_call *c) {
     plain = c->in[i].tag != PLAIT_COMPLEX || (first && first->dl.dtype.code == kDLComplex);
   if (plain && first && number - PLAIT_BOOL <= int32_t(category(first->dl.dtype)) &&
       in_group(first->dl.dtype, rule.group) &&
+      (!exact || number <= PLAIT_BOOL || numbers_fit(c, rule, first->dl.dtype)) &&
       (rule.promote != Promote::number || category(first->dl.dtype) > Category::boolean) &&
       (rule.promote != Promote::floating || category(first->dl.dtype) >= Category::floating)) {
     const DType output = made_dtype(rule, first->dl.dtype);
@@ -219,7 +237,7 @@ void run_promoted(plait_call *c, void (*decomposition)(const Scope &, plait_call
   const PointwiseRule &rule = definition(c->op)->pointwise;
   const Operands operands{outer, rule};
   const DType compute = operands.compute(), output = made_dtype(rule, compute);
-  const bool rounds = compute.bits == 16 && category(compute) == Category::floating && !rule.exact;
+  const bool rounds = compute.bits == 16 && category(compute) == Category::floating;
   plait_value in[PLAIT_MAX_ARGS], out[PLAIT_MAX_RESULTS];
   std::vector<Tensor> casts;
   for (uint16_t i = 0; i < c->n_in; i++) in[i] = c->in[i];

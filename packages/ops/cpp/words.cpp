@@ -71,22 +71,22 @@ void require(const Scope &x, const char *argument, DType dtype, const char *grou
   if (in_group(dtype, group_of(group))) return;
   fail(x, PLAIT_DTYPE_ERROR, quoted(argument) + " " + not_in_group(dtype, group_of(group)));
 }
+bool number_fits(const plait_value &v, DType dtype) {
+  if (dtype.code != kDLInt && dtype.code != kDLUInt) return true;
+  const int width = dtype.code == kDLUInt ? dtype.bits : dtype.bits - 1;
+  if (v.tag == PLAIT_INT)
+    return dtype.code == kDLUInt ? v.u.i >= 0 && (width == 64 || v.u.i >> width == 0)
+                                 : v.u.i >> width == 0 || v.u.i >> width == -1;
+  if (v.tag != PLAIT_FLOAT) return true;
+  const double limit = std::ldexp(1.0, width), low = dtype.code == kDLUInt ? 0 : -limit;
+  return std::trunc(v.u.f) >= low && std::trunc(v.u.f) < limit;
+}
 void fits(const Scope &x, const char *argument, const plait_value &v, DType dtype) {
   if (v.tag == PLAIT_TENSOR || v.tag == PLAIT_BOOL || dtype.code == kDLComplex) return;
   if (v.tag == PLAIT_COMPLEX)
     fail(x, PLAIT_DTYPE_ERROR,
          quoted(argument) + " must be a real number for " + name(dtype) + "; got " + show(v));
-  if (dtype.code != kDLInt && dtype.code != kDLUInt) return;
-  const int width = dtype.code == kDLUInt ? dtype.bits : dtype.bits - 1;
-  const double limit = std::ldexp(1.0, width), low = dtype.code == kDLUInt ? 0 : -limit;
-  bool inside = v.tag == PLAIT_INT;
-  if (inside) {
-    inside = dtype.code == kDLUInt ? v.u.i >= 0 && (width == 64 || v.u.i >> width == 0)
-                                   : v.u.i >> width == 0 || v.u.i >> width == -1;
-  } else {
-    inside = std::trunc(v.u.f) >= low && std::trunc(v.u.f) < limit;
-  }
-  if (!inside)
+  if (!number_fits(v, dtype))
     fail(x, PLAIT_VALUE_ERROR,
          quoted(argument) + " must fit in " + name(dtype) + "; got " + show(v));
 }

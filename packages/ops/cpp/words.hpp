@@ -19,6 +19,7 @@ void sizes(const Scope &x, const char *argument, Ints shape);
 void max_dims(const Scope &x, const char *argument, int64_t ndim);
 void require(const Scope &x, const char *argument, DType dtype, const char *group);
 void in_range(const Scope &x, const char *argument, const plait_value &number, DType dtype);
+bool number_fits(const plait_value &number, DType dtype);  // true for dtypes that are not integers
 void fits(const Scope &x, const char *argument, const plait_value &number, DType dtype);
 void fits_as_factor(const Scope &x, const char *argument, const plait_value &number, DType dtype);
 void require_same(const Scope &x, const char *name_a, const plait_tensor *a, const char *name_b,

@@ -26,6 +26,7 @@ __all__ = [
     "PromotionError",
     "category",
     "group",
+    "holds",
     "number_dtype",
     "of_operands",
     "promote",
@@ -139,6 +140,13 @@ def _promote_integers(a: str, b: str) -> str:
     if unsigned == "uint64":
         raise PromotionError(f"uint64 and {signed} have no common integer dtype; cast one of them")
     return f"int{2 * _bits(unsigned)}"
+
+
+def holds(dtype: str, number: int) -> bool:
+    """Return whether a dtype of integers has a number."""
+    bits = int(dtype.lstrip("uint"))
+    low, high = (0, 2**bits) if dtype in UNSIGNED else (-(2 ** (bits - 1)), 2 ** (bits - 1))
+    return low <= number < high
 
 
 def promote(dtypes: Sequence[str]) -> str:

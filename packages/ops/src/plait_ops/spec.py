@@ -786,6 +786,10 @@ def compute_dtype(operator: Pointwise, values: dict[str, Any]) -> str:
         return str(values[computed[0]].dtype)
     if operator.promote == "number" and dtype == "bool":
         return "int64"
+    if operator.promote == "bool" and dtype in promotion.INTEGER:
+        numbers = [values[name] for name in computed if isinstance(values[name], int)]
+        if not all(promotion.holds(dtype, number) for number in numbers):
+            return "float64" if dtype == "uint64" else "int64"
     return (
         promotion.DEFAULT
         if operator.promote == "float" and promotion.category(dtype) < 2

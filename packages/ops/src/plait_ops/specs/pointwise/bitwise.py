@@ -3,7 +3,7 @@
 from plait_ops.spec import Pointwise
 
 
-def _binary(name, text, example, dtypes="integral"):
+def _binary(name, text, example, dtypes="integral", exact=False):
     return Pointwise(
         f"{name}(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
         doc=f"""
@@ -14,6 +14,7 @@ def _binary(name, text, example, dtypes="integral"):
     {example}
     """,
         dtypes=dtypes,
+        exact=exact,
         variants="function method",
     )
 
@@ -32,12 +33,14 @@ left = _binary(
     "``self * 2 ** other``, wrapping around; 0 where `other` is negative, or is not less than the number of bits of the dtype.",
     "[40, 48]",
     "integer",
+    exact=True,
 )
 right = _binary(
     "bitwise_right_shift",
     "``self / 2 ** other`` rounded down; where `other` is negative or too large, 0, or -1 if `self` is negative.",
     "[0, 0]",
     "integer",
+    exact=True,
 )
 bitwise_not = Pointwise(
     "bitwise_not(Tensor self) -> Tensor",

@@ -4,7 +4,8 @@ from plait_ops import calls as op
 from plait_ops.spec import Pointwise
 
 _DOC = """
-    Whether ``self {sign} other``, element by element{more}
+    Whether ``self {sign} other``, element by element{more} A number counts by its value, also where the tensor's dtype does
+    not have it.
 
     >>> import plait_core as pc
     >>> pc.{name}(pc.tensor([1, 2, 3]), 2).tolist()

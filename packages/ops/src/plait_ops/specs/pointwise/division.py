@@ -31,6 +31,7 @@ div_trunc = Pointwise(
     doc="The quotient rounded towards 0; an integer divided by 0 gives 0.",
     dtypes="numeric",
     scalar="trunc_divide",
+    exact=True,
     internal=True,
     inplace=True,
 )
@@ -47,6 +48,7 @@ floor_divide = Pointwise(
     [-2, 1]
     """,
     dtypes="numeric",
+    exact=True,
     unrounded=("other",),
     variants="function method",
 )
@@ -64,6 +66,7 @@ remainder = Pointwise(
     [1, 1]
     """,
     dtypes="numeric",
+    exact=True,
     variants="function method",
     widens=True,
 )
@@ -80,6 +83,7 @@ fmod = Pointwise(
     [-1, 1]
     """,
     dtypes="numeric",
+    exact=True,
     variants="function method",
     widens=True,
 )

@@ -104,6 +104,7 @@ pow_ = Pointwise(
     """,
     dtypes="arithmetic",
     domain=(0.5, 2.5),
+    exact=True,
     variants="function method",
     libm="wide",
 )
