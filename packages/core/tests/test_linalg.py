@@ -128,6 +128,15 @@ def test_least_squares_and_pseudo_inverses(dtype: str) -> None:
     assert la.lstsq(a, b).singular_values.numel() == 0
 
 
+@pytest.mark.parametrize(
+    ("a", "b"), [((4, 3), (5, 4, 2)), ((4, 3), (2, 5, 4, 2)), ((1, 4, 3), (2, 5, 4, 2))]
+)
+def test_ranks_are_those_of_the_matrices(a: tuple[int, ...], b: tuple[int, ...]) -> None:
+    result = la.lstsq(draw(*a), draw(*b, seed=1), driver="gelsd")
+    assert result.rank.shape == a[:-2] and result.singular_values.shape == (*a[:-2], 3)
+    assert set(result.rank.flatten().tolist()) == {3}
+
+
 def test_a_large_batch_runs_in_parallel_and_gives_the_same(by_threads: Any) -> None:
     a = draw(200, 8, 8)
     result = by_threads(lambda: array(la.inv(a)), (1, 2, 3))

@@ -57,3 +57,10 @@ def test_it_counts_by_its_value_or_is_refused(spec: Operator, dtype: str) -> Non
             if got.dtype != np.bool_ and spec.name in WRAPPING:
                 want = want.astype(dtype)
             np.testing.assert_array_equal(got, want, err_msg=f"{argument.name}={number}")
+
+
+def test_membership() -> None:
+    x = pc.tensor([44, 1], dtype="int8")
+    assert pc.isin(x, 300).tolist() == [False, False] and pc.isin(x, 44).tolist() == [True, False]
+    assert not pc.isin(300, x).item() and pc.isin(1, x).item()
+    assert pc.isin(x, 300, invert=True).tolist() == [True, True]

@@ -53,9 +53,8 @@ def _(A, B, rcond=None, driver=None):
     vector = B.ndim == 1 or (A.ndim == B.ndim + 1 and B.shape == A.shape[:-1])
     x, left, rank, values = lstsq_parts_(A, B[..., None] if vector else B, cut)
     nothing = np.zeros(0, A.real.dtype)
-    if rank.ndim == A.ndim - 2:
-        own = tuple(slice(n) for n in A.shape[:-2])
-        rank, values = rank[own], values[own]
+    own = (0,) * (rank.ndim + 2 - A.ndim) + tuple(slice(n) for n in A.shape[:-2])
+    rank, values = np.asarray(rank[own]), values[own]
     return (
         x[..., 0] if vector else x,
         left if A.shape[-2] > A.shape[-1] and driver not in (None, "gelsy") else nothing,
@@ -72,6 +71,7 @@ def _(s):
     yield s(s.array(4, 2), s.array(4, 1), driver="gelss").loosely(50)
     yield s(s.array(2, 4, 3), s.array(2, 4), 1e-5).loosely(100)
     yield s(s.array(3, 3), s.array(2, 3, 1)).loosely(500)
+    yield s(s.array(1, 4, 2), s.array(2, 3, 4, 1), driver="gelss").loosely(100)
     yield s(s.array(2, 1, 4, 2), s.array(1, 3, 4, 1), driver="gelsd").loosely(100)
     yield s(s.array(1, 4, 2), s.array(3, 4, 1)).loosely(50)
     yield s(s.array(2, 3, 0), s.array(2, 3), driver="gelsd")

@@ -161,12 +161,15 @@ def _(A, B, rcond, driver):
     nothing = op.zeros([0], dtype=real_dtype(A.dtype), device=A.device)
     if vector:
         solution = op.squeeze_dim(solution, [-1])
-    # facts of A, which has its own batches
+    # facts of A, which may have fewer batches
+    extra = rank.ndim + 2 - A.ndim
     for d in range(rank.ndim):
-        of_A = d + A.ndim - 2 - rank.ndim
-        if of_A >= 0 and rank.shape[d] > A.shape[of_A]:
+        if rank.shape[d] > 1 and (d < extra or rank.shape[d] > A.shape[d - extra]):
             rank = op.contiguous(op.narrow(rank, d, 0, 1))
             values = op.contiguous(op.narrow(values, d, 0, 1))
+    if extra > 0 and numel(rank.shape) > 0:
+        rank = op.reshape(rank, A.shape[:-2])
+        values = op.reshape(values, A.shape[:-2] + [values.shape[-1]])
     if A.shape[-2] <= A.shape[-1] or driver is None or driver == "gelsy":
         residuals = nothing
     if driver is not None and driver == "gels":

@@ -135,17 +135,12 @@ isin = Composite(
 @isin.decompose
 def _(elements, test_elements, assume_unique, invert):
     dtype = require_common("elements", elements, "test_elements", test_elements)
-    device = elements.device if is_tensor(elements) else test_elements.device
-    x = (
-        to_dtype(elements, dtype)
-        if is_tensor(elements)
-        else op.full([], elements, dtype=dtype, device=device)
-    )
-    tests = (
-        to_dtype(test_elements, dtype)
-        if is_tensor(test_elements)
-        else op.full([1], test_elements, dtype=dtype, device=device)
-    )
+    if not is_tensor(elements) or not is_tensor(test_elements):  # a number counts by its value
+        equal = op.eq(elements, test_elements)
+        found = equal if is_tensor(elements) else op.any(equal)
+        return op.bitwise_not(found) if invert else found
+    x = to_dtype(elements, dtype)
+    tests = to_dtype(test_elements, dtype)
     n = numel(tests.shape)
     if n == 0:
         return op.full(x.shape, invert, dtype=bool_, device=x.device)
