@@ -114,6 +114,24 @@ PLAIT_INLINE void narrow_run(uint16_t *to, const float *from, int64_t n) {
   for (; i < n; i++) to[i] = H::rounded(from[i]);
 }
 
+// Adjacent halves that are read as float32: kernels read them where they would read a const float
+// *.
+template <class H>
+class WidenedRun {
+ public:
+  explicit WidenedRun(const void *p) : p_(static_cast<const uint16_t *>(p)) {}
+  PLAIT_INLINE WidenedRun operator+(int64_t i) const { return WidenedRun(p_ + i); }
+  PLAIT_INLINE WidenedRun &operator+=(int64_t i) {
+    p_ += i;
+    return *this;
+  }
+  PLAIT_INLINE float operator[](int64_t i) const { return H::one(p_[i]); }
+  friend PLAIT_INLINE Vec<float> load(WidenedRun from) { return H::eight(from.p_); }
+
+ private:
+  const uint16_t *p_;
+};
+
 // The same for a dtype that is known at run time, F16 or BF16, and for halves that are `step`
 // elements apart.
 void widen(Kind k, float *to, const uint16_t *from, int64_t n, int64_t step = 1);
@@ -141,6 +159,16 @@ class Elements {
     if (!widens()) return static_cast<const T *>(data_) + at;
     get(at, 1, n, memory);
     return memory;
+  }
+  // f of the elements from `at` on where they lie: of a const T * or a WidenedRun.
+  template <class F>
+  PLAIT_INLINE auto in_place(int64_t at, F &&f) const {
+    if constexpr (sizeof(T) == 4 && (selects(F16) || selects(BF16))) {
+      const uint16_t *halves = static_cast<const uint16_t *>(data_) + at;
+      if (kind_ == F16) return f(WidenedRun<Half>(halves));
+      if (kind_ == BF16) return f(WidenedRun<Bfloat>(halves));
+    }
+    return f(static_cast<const T *>(data_) + at);
   }
   // Where adjacent results from `at` on are to be put: their place, or `memory`.
   T *place(int64_t at, T *memory) const { return widens() ? memory : static_cast<T *>(data_) + at; }

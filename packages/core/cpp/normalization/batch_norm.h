@@ -151,7 +151,7 @@ Moments finite_moments(const Channels &s, const T *x, Moments m) {
   if (PLAIT_LIKELY(m.squares - m.squares == 0)) return m;
   m = {0, 0, 0};
   each_segment<false>(
-      s, [&](int64_t at, int64_t n) { m.join(moments_of_large(x + at, n)); }, [](int64_t) {});
+      s, [&](int64_t at, int64_t n) { m.join(moments_of_large<T>(x + at, n)); }, [](int64_t) {});
   return m;
 }
 

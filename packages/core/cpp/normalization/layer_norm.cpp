@@ -1,12 +1,14 @@
 // Layer normalisation and its derivative: each row is read while it is in the first-level cache.
 #include "kernel/dense.h"
 #include "kernel/half.h"
+#include "kernel/integers.h"
 #include "reduction/moments.h"
 
 namespace plait::core {
 namespace {
 
 constexpr int64_t kLongRows = 1024, kColumns = 512;
+constexpr int64_t kRun = 1024;  // elements that are normalised at a time
 constexpr int64_t kParts = 64;  // partial sums of the derivatives by weight and bias
 
 // A vector of n factors: the tensor's elements; null without a tensor.
@@ -68,7 +70,7 @@ int64_t grain(int64_t n) { return kSerial / 2 / (n + 1) + 1; }
 
 // y = (x - mean) * scale * w + b, with 1 for a null w and 0 for a null b.
 template <class T>
-void normalise_row(const T *x, int64_t n, T mean, T scale, const T *w, const T *b, T *y) {
+void normalise_run(const T *x, int64_t n, T mean, T scale, const T *w, const T *b, T *y) {
   const auto apply = [&](auto at) {
 #pragma GCC ivdep
     for (int64_t i = 0; i < n; i++) y[i] = at(i, (x[i] - mean) * scale);
@@ -92,20 +94,48 @@ plait_status forward(const plait_call *c, const DLTensor *in) {
   PLAIT_TRY(bias.take(c, tensor(c, 3), s.n));
   const T *w = weight, *b = bias;
   const Elements<T> x = input, y(result(c)), means(result(c, 1)), scales(result(c, 2));
-  auto rows = [&](int64_t begin, int64_t end, T *memory) {
-    for (int64_t r = begin; r < end; r++) {
-      const T *from = x.read(r * s.n, s.n, memory);
-      const Moments m = moments_of_run(from, s.n);
-      const T mean = T(s.n ? m.mean : __builtin_nan(""));
-      const T scale = T(1 / __builtin_sqrt(m.squares / double(s.n) + eps));
-      means.put(r, 1, 1, &mean);
-      scales.put(r, 1, 1, &scale);
-      T *to = y.place(r * s.n, memory);
-      normalise_row(from, s.n, mean, scale, w, b, to);
-      y.round(r * s.n, s.n, to);
+  const auto scale_of = [&](const Moments &m) {
+    return T(1 / __builtin_sqrt(m.squares / double(s.n) + eps));
+  };
+  // Rows of a run or less, several at once.
+  const auto short_rows = [&](int64_t begin, int64_t end, T *memory) {
+    constexpr int64_t kMost = 64;
+    const int64_t some = least(kMost, kRun / most(s.n, 1));
+    for (int64_t r = begin; r < end; r += some) {
+      const int64_t count = least(some, end - r), at = r * s.n;
+      const T *from = x.read(at, count * s.n, memory);
+      T *to = y.place(at, memory), mean[kMost], scale[kMost];
+      for (int64_t k = 0; k < count; k++) {
+        const Moments m = moments_of_run<T>(from + k * s.n, s.n);
+        mean[k] = T(s.n ? m.mean : __builtin_nan(""));
+        scale[k] = scale_of(m);
+        normalise_run(from + k * s.n, s.n, mean[k], scale[k], w, b, to + k * s.n);
+      }
+      means.put(r, 1, count, mean);
+      scales.put(r, 1, count, scale);
+      y.round(at, count * s.n, to);
     }
   };
-  return parallel_with_memory<T>(c, s.rows, grain(s.n), x.widens() ? s.n : 0, rows);
+  const auto long_rows = [&](int64_t begin, int64_t end, T *memory) {
+    for (int64_t r = begin; r < end; r++) {
+      const Moments m =
+          x.in_place(r * s.n, [&](auto from) { return moments_of_run<T>(from, s.n); });
+      const T mean = T(m.mean), scale = scale_of(m);
+      means.put(r, 1, 1, &mean);
+      scales.put(r, 1, 1, &scale);
+      const int64_t step = x.widens() ? kRun : s.n;
+      for (int64_t i = 0; i < s.n; i += step) {
+        const int64_t at = r * s.n + i, some = least(step, s.n - i);
+        T *to = y.place(at, memory);
+        normalise_run(x.read(at, some, memory), some, mean, scale, w ? w + i : w, b ? b + i : b,
+                      to);
+        y.round(at, some, to);
+      }
+    }
+  };
+  const int64_t memory = x.widens() ? kRun : 0;
+  if (s.n <= kRun) return parallel_with_memory<T>(c, s.rows, grain(s.n), memory, short_rows);
+  return parallel_with_memory<T>(c, s.rows, grain(s.n), memory, long_rows);
 }
 
 // One row of the derivative by the input, times 1 unless `weighted`; adds the row's share to the

@@ -113,6 +113,16 @@ class Rows {
   const T *read(int64_t i, T *memory) const { return elements_.read(rest_.offset(i), n_, memory); }
   T *place(int64_t i, T *memory) const { return elements_.place(rest_.offset(i), memory); }
   void round(int64_t i, const T *memory) const { elements_.round(rest_.offset(i), n_, memory); }
+  // Elements [at, at + n) of row i, in the same way.
+  const T *read(int64_t i, int64_t at, int64_t n, T *memory) const {
+    return elements_.read(rest_.offset(i) + at, n, memory);
+  }
+  T *place(int64_t i, int64_t at, T *memory) const {
+    return elements_.place(rest_.offset(i) + at, memory);
+  }
+  void round(int64_t i, int64_t at, int64_t n, const T *memory) const {
+    elements_.round(rest_.offset(i) + at, n, memory);
+  }
   int64_t length() const { return n_; }
   int64_t count() const { return rest_.count; }
 
@@ -374,6 +384,34 @@ PLAIT_INLINE void log_sums(int64_t rows, int64_t n, const Read &x, LogSum<T> *su
 }
 
 template <class T>
+PLAIT_INLINE void subtract_log_sum(const T *x, int64_t n, T shift, T log, T *y) {
+  each_vector<T>(
+      n, [&](int64_t j) { store(y + j, (load(x + j) - splat(shift)) - splat(log)); },
+      [&](int64_t j) { y[j] = (x[j] - shift) - log; });
+}
+
+// Rows of many blocks, each of which is read while it is in a cache.
+template <class T>
+plait_status log_softmax_long_rows(const plait_call *c, const Rows<T> &from, const Rows<T> &to) {
+  const int64_t n = from.length();
+  const bool widens = from.widens() || to.widens();
+  return parallel_with_memory<T>(
+      c, from.count(), grain(n), widens ? kBlockOf : 0, [&](int64_t begin, int64_t end, T *memory) {
+        for (int64_t r = begin; r < end; r++) {
+          const LogSum<T> sum = exp_sum_of_blocks<T>(
+              n, [&](int64_t i, int64_t m) { return from.read(r, i, m, memory); });
+          const T log = math::log(sum.rest);
+          for (int64_t i = 0; i < n; i += kBlockOf) {
+            const int64_t m = least(kBlockOf, n - i);
+            T *y = to.place(r, i, memory);
+            subtract_log_sum(from.read(r, i, m, memory), m, sum.top, log, y);
+            to.round(r, i, m, y);
+          }
+        }
+      });
+}
+
+template <class T>
 plait_status log_softmax_rows(const plait_call *c) {
   DLTensor *out = result(c);
   if (numel(out) == 0) return PLAIT_OK;
@@ -382,17 +420,19 @@ plait_status log_softmax_rows(const plait_call *c) {
   PLAIT_TRY(from.take(c, tensor(c, 0), dim));
   PLAIT_TRY(to.take(c, out, dim, false));
   const int64_t n = from.length();
+  if (n > 4 * kBlockOf) {
+    PLAIT_TRY(log_softmax_long_rows<T>(c, from, to));
+    return to.give_back(c);
+  }
   auto groups = [&](int64_t begin, int64_t end, T *memory) {
     for (; begin < end; begin += kGroup) {
       const int64_t rows = least(kGroup, end - begin);
       LogSum<T> sums[kGroup];
       log_sums(rows, n, [&](int64_t r) { return from.read(begin + r, memory); }, sums);
       for (int64_t r = 0; r < rows; r++) {
-        const T *x = from.read(begin + r, memory), shift = sums[r].top, log = sums[r].rest;
+        const T *x = from.read(begin + r, memory);
         T *y = to.place(begin + r, memory + n);
-        each_vector<T>(
-            n, [&](int64_t j) { store(y + j, (load(x + j) - splat(shift)) - splat(log)); },
-            [&](int64_t j) { y[j] = (x[j] - shift) - log; });
+        subtract_log_sum(x, n, sums[r].top, sums[r].rest, y);
         to.round(begin + r, y);
       }
     }

@@ -161,6 +161,23 @@ PLAIT_INLINE LogSum<T> exp_sum_of_vectors(const T *x) {
   PLAIT_UNROLL for (int64_t k = 0; k < V; k++) sum += exp_below(v[k] - top);
   return {top[0], in_every_lane<Sum, T>(sum)[0]};
 }
+// Of a row that is read in blocks: read(i, m) gives elements i, i + 1, ..., i + m - 1.
+template <class T, class Read>
+PLAIT_INLINE LogSum<T> exp_sum_of_blocks(int64_t n, const Read &read) {
+  T top = Max::start<T>();
+  for (int64_t i = 0; i < n; i += kBlockOf) {
+    const int64_t m = n - i < kBlockOf ? n - i : kBlockOf;
+    top = Max::step(top, largest(read(i, m), m));
+  }
+  T part[kBlockOf];  // stays in the first-level cache
+  typename Collected<T>::type sum = 0;
+  for (int64_t i = 0; i < n; i += kBlockOf) {
+    const int64_t m = n - i < kBlockOf ? n - i : kBlockOf;
+    exp_row(read(i, m), top, m, part);
+    sum += reduce_contiguous<Sum, T>(part, m);
+  }
+  return {top, T(sum)};
+}
 // In two steps, as logarithms of several rows take no longer than one: `rest` is the sum first.
 template <class T>
 LogSum<T> exp_sum(const T *x, int64_t n) {
@@ -171,15 +188,7 @@ LogSum<T> exp_sum(const T *x, int64_t n) {
     ShortRow<T> row(x, n);
     return {row.largest(), row.exp()[0]};
   }
-  const T top = largest(x, n);
-  T part[kBlockOf];  // stays in the first-level cache
-  typename Collected<T>::type sum = 0;
-  for (int64_t i = 0; i < n; i += kBlockOf) {
-    const int64_t m = n - i < kBlockOf ? n - i : kBlockOf;
-    exp_row(x + i, top, m, part);
-    sum += reduce_contiguous<Sum, T>(part, m);
-  }
-  return {top, T(sum)};
+  return exp_sum_of_blocks<T>(n, [x](int64_t i, int64_t) { return x + i; });
 }
 template <class T>
 LogSum<T> log_sum(const T *x, int64_t n) {

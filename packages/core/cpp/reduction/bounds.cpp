@@ -10,8 +10,8 @@ plait_status reduce_order(const plait_call *c, uint64_t mask) {
   Reduction r;
   describe(tensor(c, 0), mask, &r);
   if (k == Bool) return reduce_as<Op, uint8_t>(c, r, nullptr, false);
-  if (k == F16) return reduce_as<Op, float>(c, r, widen_halves<F16>, false);
-  if (k == BF16) return reduce_as<Op, float>(c, r, widen_halves<BF16>, false);
+  if (k == F16) return reduce_halves_as<Op, Half>(c, r, widen_halves<F16>, false);
+  if (k == BF16) return reduce_halves_as<Op, Bfloat>(c, r, widen_halves<BF16>, false);
   PLAIT_NUMERIC(k, return (reduce_as<Op, T>(c, r, nullptr, false)))
   return PLAIT_OK;
 }

@@ -25,8 +25,8 @@ struct Moments {
 
 // For squares out of range: sums in double, and of elements divided by n if that would overflow
 // too.
-template <class T>
-Moments moments_of_large(const T *p, int64_t n) {
+template <class T, class From>
+Moments moments_of_large(From p, int64_t n) {
   double mean = 0, squares = 0;
   const double share = sizeof(T) == 8 ? double(n) : 1;
   for (int64_t i = 0; i < n; i++) mean += double(p[i]) / share;
@@ -35,8 +35,8 @@ Moments moments_of_large(const T *p, int64_t n) {
   return {double(n), mean, squares};
 }
 
-template <class T>
-Moments moments_of(const T *p, int64_t n) {
+template <class T, class From>
+Moments moments_of(From p, int64_t n) {
   constexpr int64_t w = kLanes<T>;
   Vec<T> s[4] = {};
   int64_t i = 0;
@@ -69,16 +69,16 @@ Moments moments_of(const T *p, int64_t n) {
   }
   const double left = squares - rest * rest / double(n);
   constexpr double kTiny = sizeof(T) == 8 ? 1e-290 : 1e-25;  // squares may have underflowed
-  if (!(left - left == 0) || left < kTiny) return moments_of_large(p, n);
+  if (!(left - left == 0) || left < kTiny) return moments_of_large<T>(p, n);
   return {double(n), double(m) + rest / double(n), left};
 }
 
-// Of any number of contiguous elements.
-template <class T>
-Moments moments_of_run(const T *p, int64_t n) {
+// Of any number of adjacent elements, a const T * or a WidenedRun.
+template <class T, class From>
+Moments moments_of_run(From p, int64_t n) {
   Moments all{0, 0, 0};
   for (int64_t i = 0; i < n; i += kMomentsPiece)
-    all.join(moments_of(p + i, n - i < kMomentsPiece ? n - i : kMomentsPiece));
+    all.join(moments_of<T>(p + i, n - i < kMomentsPiece ? n - i : kMomentsPiece));
   return all;
 }
 

@@ -19,8 +19,8 @@ plait_status reduce_arithmetic(const plait_call *c, uint64_t mask, bool mean) {
   switch (k) {
     PLAIT_CASE(F32, float, return (reduce_as<Op, T>(c, r, nullptr, mean)))
     PLAIT_CASE(F64, double, return (reduce_as<Op, T>(c, r, nullptr, mean)))
-    PLAIT_CASE(F16, float, return (reduce_as<Op, T>(c, r, widen_halves<F16>, mean)))
-    PLAIT_CASE(BF16, float, return (reduce_as<Op, T>(c, r, widen_halves<BF16>, mean)))
+    PLAIT_CASE(F16, Half, return (reduce_halves_as<Op, T>(c, r, widen_halves<F16>, mean)))
+    PLAIT_CASE(BF16, Bfloat, return (reduce_halves_as<Op, T>(c, r, widen_halves<BF16>, mean)))
     case I64:
       PLAIT_CASE_IF(selects(I64) || selects(U64), U64, uint64_t,
                     return (reduce_as<Op, T>(c, r, nullptr, mean)))

@@ -144,13 +144,13 @@ plait_status reduce_rows(const plait_call *c, const Reduction &r, const Source<T
 
 // Groups of four rows, and then single rows, are added to `vectors` vectors of results, which stay
 // in registers.
-template <class Op, class T, int vectors>
-PLAIT_INLINE void add_strip(T *acc, const T *p, int64_t step, int64_t groups, int64_t rest) {
+template <class Op, class T, int vectors, class From>
+PLAIT_INLINE void add_strip(T *acc, From p, int64_t step, int64_t groups, int64_t rest) {
   Vec<T> sum[vectors];
   for (int v = 0; v < vectors; v++) sum[v] = load(acc + v * kLanes<T>);
   for (int64_t g = 0; g < groups; g++, p += 4 * step)
     for (int v = 0; v < vectors; v++) {
-      const T *at = p + v * kLanes<T>;
+      const From at = p + v * kLanes<T>;
       const Vec<T> a = Op::step(load(at), load(at + step)),
                    b = Op::step(load(at + 2 * step), load(at + 3 * step));
       sum[v] = Op::step(sum[v], Op::step(a, b));
@@ -161,22 +161,29 @@ PLAIT_INLINE void add_strip(T *acc, const T *p, int64_t step, int64_t groups, in
 }
 // Several groups of four rows and the rest at once: they are read as so many streams, and the row
 // of results is read and written less often.
-template <class Op, class T>
-PLAIT_INLINE void add_rows(T *acc, const T *p, int64_t step, int64_t groups, int64_t rest,
-                           int64_t n) {
+template <class Op, class T, class From = const T *>
+PLAIT_INLINE void add_rows(T *acc, From p, int64_t step, int64_t groups, int64_t rest, int64_t n) {
   constexpr int64_t kWide = 4;
   int64_t j = 0;
   for (; j + kWide * kLanes<T> <= n; j += kWide * kLanes<T>)
     add_strip<Op, T, kWide>(acc + j, p + j, step, groups, rest);
+  for (; j + 2 * kLanes<T> <= n; j += 2 * kLanes<T>)
+    add_strip<Op, T, 2>(acc + j, p + j, step, groups, rest);
   for (; j + kLanes<T> <= n; j += kLanes<T>)
     add_strip<Op, T, 1>(acc + j, p + j, step, groups, rest);
   for (; j < n; j++) {
-    const T *at = p + j;
+    From at = p + j;
     for (int64_t g = 0; g < groups; g++, at += 4 * step)
       acc[j] = Op::step(acc[j],
                         Op::step(Op::step(at[0], at[step]), Op::step(at[2 * step], at[3 * step])));
-    for (int64_t k = 0; k < rest; k++, at += step) acc[j] = Op::step(acc[j], *at);
+    for (int64_t k = 0; k < rest; k++, at += step) acc[j] = Op::step(acc[j], at[0]);
   }
+}
+
+template <class Op, class H>
+void add_halves(float *acc, const char *from, int64_t step, int64_t groups, int64_t rest,
+                int64_t n) {
+  add_rows<Op, float>(acc, WidenedRun<H>(from), step, groups, rest, n);
 }
 
 // Results that lie side by side: whole rows of the input, [begin, end), are added to a row of T.
@@ -186,20 +193,25 @@ void add_row_range(const Reduction &r, const Source<T> &from, int64_t base, int6
                    int64_t begin, int64_t end, T *acc, T *memory) {
   for (int64_t j = 0; j < columns; j++) acc[j] = Op::template start<T>();
   r.spans(begin, end, [&](int64_t at, int64_t m, int64_t step) {
-    const bool dense = from.convert && step == columns;
-    const int64_t most_groups = dense ? kColumns / columns : from.convert ? 1 : kGroups;
+    const bool convert = from.converts_rows(), dense = convert && step == columns;
+    const int64_t most_groups = step == columns ? most(kColumns / columns, convert ? 1 : kGroups)
+                                : convert       ? 1
+                                                : kGroups;
     for (int64_t i = 0; i < m;) {
       const int64_t groups = least(most_groups, (m - i) / 4);
       const int64_t left = m - i - 4 * groups;
-      const int64_t rest = left < 4 && (groups == 0 || !from.convert) ? left : 0;
+      const int64_t rest = left < 4 && (groups == 0 || !convert) ? left : 0;
       const int64_t rows = 4 * groups + rest, first = base + at + i * step;
       if (dense)
         from.get(memory, first, rows * columns, 1);
-      else if (from.convert)
+      else if (convert)
         for (int64_t k = 0; k < rows; k++)
           from.get(memory + k * kColumns, first + k * step, columns, 1);
-      add_rows<Op>(acc, from.convert ? memory : from.stored(first),
-                   from.convert && !dense ? kColumns : step, groups, rest, columns);
+      if (from.add)
+        from.add(acc, from.data + first * from.size, step, groups, rest, columns);
+      else
+        add_rows<Op, T>(acc, convert ? memory : from.stored(first),
+                        convert && !dense ? kColumns : step, groups, rest, columns);
       i += rows;
     }
   });
@@ -240,7 +252,7 @@ plait_status reduce_columns(const plait_call *c, const Reduction &r, const Sourc
   auto columns = [&](int64_t o) { return least(width - o % blocks * kColumns, kColumns); };
   if (pieces == 1 && n > 0 && n <= kFlush)  // few rows: their sums in T are the results
     return parallel_with_memory<T>(
-        c, outer, kReducedPiece / (n * beside + 1) + 1, from.convert ? 4 * kColumns : 0,
+        c, outer, kReducedPiece / (n * beside + 1) + 1, from.converts_rows() ? 4 * kColumns : 0,
         [&](int64_t begin, int64_t end, T *memory) {
           T acc[kColumns];
           for (int64_t o = begin; o < end; o++) {
@@ -253,7 +265,7 @@ plait_status reduce_columns(const plait_call *c, const Reduction &r, const Sourc
   P *partial = space.as<P>();
   const int64_t work = n / pieces * beside;
   PLAIT_TRY(parallel_with_memory<T>(
-      c, outer * pieces, kReducedPiece / (work + 1) + 1, from.convert ? 4 * kColumns : 0,
+      c, outer * pieces, kReducedPiece / (work + 1) + 1, from.converts_rows() ? 4 * kColumns : 0,
       [&](int64_t from_piece, int64_t to_piece, T *memory) {
         for (int64_t k = from_piece; k < to_piece; k++) {
           const int64_t o = k / pieces, begin = pieces == 1 ? 0 : k % pieces * rows;
@@ -295,7 +307,7 @@ plait_status reduce_narrow(const plait_call *c, const Reduction &r, const Source
   P *partial = space.as<P>();
   const int64_t work = least(rows, most_rows) * beside;
   PLAIT_TRY(parallel_with_memory<T>(
-      c, outer * pieces, kReducedPiece / (work + 1) + 1, from.convert ? 4 * kColumns : 0,
+      c, outer * pieces, kReducedPiece / (work + 1) + 1, from.converts_rows() ? 4 * kColumns : 0,
       [&](int64_t begin, int64_t end, T *memory) {
         for (int64_t k = begin; k < end; k++) {
           const int64_t row = k % pieces * most_rows;
@@ -336,6 +348,16 @@ template <class Op, class T>
 plait_status reduce_as(const plait_call *c, const Reduction &r, Convert<T> convert, bool mean) {
   const DLTensor *in = tensor(c, 0);
   const Source<T> from = {r.data, size_of(kind(in->dtype)), convert};
+  return reduce_source<Op>(c, r, from, Output(result(c), mean ? r.reduced.count : 1));
+}
+
+// The same of halves.
+template <class Op, class H>
+plait_status reduce_halves_as(const plait_call *c, const Reduction &r, Convert<float> convert,
+                              bool mean) {
+  Source<float> from = {r.data, 2, convert};
+  from.adjacent = reduce_halves<Op, H>;
+  from.add = add_halves<Op, H>;
   return reduce_source<Op>(c, r, from, Output(result(c), mean ? r.reduced.count : 1));
 }
 

@@ -101,16 +101,18 @@ PLAIT_INLINE bool any_bit(V mask) {
   return part[0] | part[1] | part[2] | part[3];
 }
 
-template <class T>
-bool any_nan(const T *p, int64_t n) {  // n: a multiple of the lanes
+// Elements are read from a `From`: const T *, or WidenedRun.
+
+template <class T, class From>
+bool any_nan(From p, int64_t n) {  // n: a multiple of the lanes
   auto nan = load(p) != load(p);
   for (int64_t i = kLanes<T>; i < n; i += kLanes<T>) nan |= load(p + i) != load(p + i);
   return any_bit(nan);
 }
 
 // Reduces m elements, a multiple of four vectors.
-template <class Op, class T, class P>
-PLAIT_INLINE P reduce_block(const T *p, int64_t m) {
+template <class Op, class T, class P, class From>
+PLAIT_INLINE P reduce_block(From p, int64_t m) {
   constexpr int64_t w = kLanes<T>;
   Vec<T> a = load(p), b = load(p + w), c = load(p + 2 * w), d = load(p + 3 * w);
   for (int64_t i = 4 * w; i < m; i += 4 * w) {
@@ -125,8 +127,8 @@ PLAIT_INLINE P reduce_block(const T *p, int64_t m) {
 // The same reduction for steps that may lose a NaN, where a NaN must be the result: a sum of the
 // elements is NaN if there is one. The sum is also NaN for infinities of both signs, so the
 // elements are searched then.
-template <class Op, class T, class P>
-PLAIT_INLINE P extreme_block(const T *p, int64_t m) {
+template <class Op, class T, class P, class From>
+PLAIT_INLINE P extreme_block(From p, int64_t m) {
   constexpr int64_t w = kLanes<T>;
   Vec<T> a = load(p), b = load(p + w), c = load(p + 2 * w), d = load(p + 3 * w);
   Vec<T> sum_a = a, sum_b = b, sum_c = c, sum_d = d;
@@ -143,7 +145,7 @@ PLAIT_INLINE P extreme_block(const T *p, int64_t m) {
     sum_d += h;
   }
   const Vec<T> sum = (sum_a + sum_b) + (sum_c + sum_d);
-  if (any_bit(sum != sum) && any_nan(p, m)) return P(__builtin_nan(""));
+  if (any_bit(sum != sum) && any_nan<T>(p, m)) return P(__builtin_nan(""));
   const Vec<T> best = Op::pick(Op::pick(a, b), Op::pick(c, d));
   T lane[w];
   memcpy(lane, &best, 32);
@@ -153,8 +155,8 @@ PLAIT_INLINE P extreme_block(const T *p, int64_t m) {
 }
 
 // The step of `result` with n elements, fewer than four vectors: whole vectors, then the rest.
-template <class Op, class T, class P>
-PLAIT_INLINE P reduce_rest(P result, const T *p, int64_t n) {
+template <class Op, class T, class P, class From>
+PLAIT_INLINE P reduce_rest(P result, From p, int64_t n) {
   constexpr int64_t w = kLanes<T>;
   int64_t i = 0;
   if (n >= w) {
@@ -166,8 +168,8 @@ PLAIT_INLINE P reduce_rest(P result, const T *p, int64_t n) {
   return result;
 }
 
-template <class Op, class T, class P = typename Collected<T>::type>
-P reduce_contiguous(const T *p, int64_t n) {
+template <class Op, class T, class P = typename Collected<T>::type, class From = const T *>
+P reduce_contiguous(From p, int64_t n) {
   constexpr int64_t w = kLanes<T>;
   P result = Op::template start<P>();
   while (n >= 4 * w) {
@@ -219,7 +221,7 @@ void reduce_short_rows(const T *p, int64_t apart, int64_t n, int64_t rows, P *re
 
 template <class Op, class T, class P = typename Collected<T>::type>
 P reduce_run(const T *p, int64_t n, int64_t step) {
-  if (step == 1) return reduce_contiguous<Op>(p, n);
+  if (step == 1) return reduce_contiguous<Op, T>(p, n);
   P a = Op::template start<P>(), b = a;
   int64_t i = 0;
   for (; i + 2 <= n; i += 2) {

@@ -47,18 +47,31 @@ struct Scan {
       for (int64_t i = 0; i < m; i++) q[i] = T(acc = step(acc, W(p[i])));
     });
   }
-  static void chains(const T *from, T *to, const W *begin) {
+  // kAtOnce whole chains from `at` on; halves a block of each chain at a time.
+  static void chains(const Numbers<T> &from, const Numbers<T> &to, int64_t at, const W *begin) {
     W acc[kAtOnce];
     for (int k = 0; k < kAtOnce; k++) acc[k] = begin[k];
-    for (int64_t i = 0; i < kChain; i++)
-      for (int k = 0; k < kAtOnce; k++)
-        to[k * kChain + i] = T(acc[k] = step(acc[k], W(from[k * kChain + i])));
+    const auto run = [&](const T *p, T *q, int64_t apart, int64_t m) {
+      for (int64_t i = 0; i < m; i++)
+        for (int k = 0; k < kAtOnce; k++)
+          q[k * apart + i] = T(acc[k] = step(acc[k], W(p[k * apart + i])));
+    };
+    if (!from.widens())
+      return run(from.read(at, kAtOnce * kChain, nullptr), to.place(at, nullptr), kChain, kChain);
+    T some[kAtOnce * kBlock];
+    for (int64_t i = 0; i < kChain; i += kBlock) {
+      for (int64_t k = 0; k < kAtOnce; k++)
+        from.read(at + k * kChain + i, kBlock, some + k * kBlock);
+      run(some, some, kBlock, kBlock);
+      for (int64_t k = 0; k < kAtOnce; k++)
+        to.round(at + k * kChain + i, kBlock, some + k * kBlock);
+    }
   }
 
   static plait_status long_line(const plait_call *c, const Numbers<T> &from, const Numbers<T> &to,
                                 int64_t start, int64_t n) {
     const int64_t count = ceil_div(n, kChain);
-    const int64_t whole = from.widens() ? 0 : n / kChain / kAtOnce;
+    const int64_t whole = n / kChain / kAtOnce;
     Workspace space;
     PLAIT_TRY(space.take(c, uint64_t(count) * sizeof(W)));
     W *begin = space.as<W>();
@@ -74,8 +87,7 @@ struct Scan {
     }
     parallel_ranges(c, whole, kSerial / kChain / kAtOnce, [&](int64_t a, int64_t b) {
       for (int64_t g = a; g < b; g++) {
-        const int64_t at = start + g * kAtOnce * kChain, m = kAtOnce * kChain;
-        chains(from.read(at, m, nullptr), to.place(at, nullptr), begin + g * kAtOnce);
+        chains(from, to, start + g * kAtOnce * kChain, begin + g * kAtOnce);
       }
     });
     const int64_t done = whole * kAtOnce;
@@ -122,13 +134,15 @@ struct Scan {
     T some[kWidth];
     const int64_t width = end - begin;
     for (int64_t j = 0; j < width; j++) acc[j] = first();
-    for (int64_t i = 0; i < n; i++) {
-      const int64_t row = at + i * inner + begin;
-      const T *own = from.read(row, width, some);
-      T *now = to.place(row, some);
+    const int64_t rows = width == inner ? kWidth / width : 1;  // that are read at once
+    for (int64_t i = 0; i < n; i += rows) {
+      const int64_t first = at + i * inner + begin, m = least(rows, n - i);
+      const T *own = from.read(first, m * width, some);
+      T *now = to.place(first, some);
+      for (int64_t k = 0; k < m * width; k += width)
 #pragma GCC ivdep
-      for (int64_t j = 0; j < width; j++) now[j] = T(acc[j] = step(acc[j], W(own[j])));
-      to.round(row, width, now);
+        for (int64_t j = 0; j < width; j++) now[k + j] = T(acc[j] = step(acc[j], W(own[k + j])));
+      to.round(first, m * width, now);
     }
   }
 

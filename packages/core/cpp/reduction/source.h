@@ -22,7 +22,12 @@ struct Source {
   // null, or reduces rows of n adjacent elements, `apart` bytes from each other, without copies
   void (*adjacent)(const char *from, int64_t n, int64_t apart, int64_t rows,
                    typename Collected<T>::type *results) = nullptr;
+  // null, or adds groups of four rows, and then `rest` rows, `step` elements from each other, to n
+  // results without copies
+  void (*add)(T *results, const char *from, int64_t step, int64_t groups, int64_t rest,
+              int64_t n) = nullptr;
 
+  bool converts_rows() const { return convert && !add; }
   const T *stored(int64_t at) const { return reinterpret_cast<const T *>(data) + at; }
   void get(T *to, int64_t at, int64_t n, int64_t step) const {
     convert(to, data + at * size, n, step);
@@ -157,13 +162,20 @@ P reduce_converted(const Source<T> &from, int64_t at, int64_t n, int64_t step) {
     from.get(some, at + i, m, 1);
     if (whole) {
       if constexpr (is_float<T> && Op::kNanWins)
-        result = Op::step(result, extreme_block<Op, T, P>(some, whole));
+        result = Op::step(result, extreme_block<Op, T, P, const T *>(some, whole));
       else
-        result = Op::step(result, reduce_block<Op, T, P>(some, whole));
+        result = Op::step(result, reduce_block<Op, T, P, const T *>(some, whole));
     }
-    result = reduce_rest<Op, T, P>(result, some + whole, m - whole);
+    result = reduce_rest<Op, T, P, const T *>(result, some + whole, m - whole);
   }
   return result;
+}
+
+// Reduces rows of halves: the steps and their order are those of reduce_converted.
+template <class Op, class H>
+void reduce_halves(const char *from, int64_t n, int64_t apart, int64_t rows, double *results) {
+  for (int64_t i = 0; i < rows; i++)
+    results[i] = reduce_contiguous<Op, float>(WidenedRun<H>(from + i * apart), n);
 }
 
 // Reduces short rows, one behind the other, which are converted several at once.
@@ -174,15 +186,16 @@ void reduce_converted_rows(const Source<T> &from, int64_t at, int64_t n, int64_t
   for (int64_t i = 0; i < rows; i += most) {
     const int64_t m = least(most, rows - i);
     from.get(some, at + i * n, m * n, 1);
-    for (int64_t j = 0; j < m; j++) results[i + j] = reduce_contiguous<Op, T, P>(some + j * n, n);
+    for (int64_t j = 0; j < m; j++)
+      results[i + j] = reduce_contiguous<Op, T, P, const T *>(some + j * n, n);
   }
 }
 
 // The sum of squares of n adjacent numbers. A lane of a vector of T adds at most 32 squares before
 // the sum goes on in float64. A block of float32 that overflows or underflows is summed again in
 // float64.
-template <class T>
-PLAIT_INLINE double sum_of_squares(const T *p, int64_t n) {
+template <class T, class From>
+PLAIT_INLINE double sum_of_squares(From p, int64_t n) {
   constexpr int64_t w = kLanes<T>;
   double result = 0;
   for (int64_t m; n > 0; p += m, n -= m) {
@@ -210,20 +223,13 @@ PLAIT_INLINE double sum_of_squares(const T *p, int64_t n) {
 template <class T>
 void sums_of_squares(const char *from, int64_t n, int64_t apart, int64_t rows, double *results) {
   for (int64_t i = 0; i < rows; i++)
-    results[i] = sum_of_squares(reinterpret_cast<const T *>(from + i * apart), n);
+    results[i] = sum_of_squares<T>(reinterpret_cast<const T *>(from + i * apart), n);
 }
 template <class H>
 void sums_of_squares_of_halves(const char *from, int64_t n, int64_t apart, int64_t rows,
                                double *results) {
-  float some[kBlockOf];
-  for (int64_t r = 0; r < rows; r++) {
-    results[r] = 0;
-    for (int64_t i = 0; i < n; i += kBlockOf) {
-      const int64_t m = least(kBlockOf, n - i);
-      widen_run<H>(some, reinterpret_cast<const uint16_t *>(from + r * apart) + i, m);
-      results[r] += sum_of_squares(some, m);
-    }
-  }
+  for (int64_t i = 0; i < rows; i++)
+    results[i] = sum_of_squares<float>(WidenedRun<H>(from + i * apart), n);
 }
 
 }  // namespace plait::core

@@ -22,7 +22,7 @@ Moments moments_between(const Reduction &r, const Elements<T> &from, int64_t bas
     for (int64_t i = 0; i < n; i += kPiece) {
       const int64_t m = least(kPiece, n - i), first = base + at + i * step;
       if (step != 1) from.get(first, step, m, memory);
-      all.join(moments_of(step == 1 ? from.read(first, m, memory) : memory, m));
+      all.join(moments_of<T>(step == 1 ? from.read(first, m, memory) : memory, m));
     }
   });
   return all;
@@ -46,7 +46,7 @@ void moments_beside(const Reduction &r, const Elements<T> &from, int64_t base, i
         const T *some = from.read(base + at + (i + j) * step, width, line);
         for (int64_t k = 0; k < width; k++) memory[k * kPitch + j] = some[k];
       }
-      for (int64_t k = 0; k < width; k++) all[k].join(moments_of(memory + k * kPitch, m));
+      for (int64_t k = 0; k < width; k++) all[k].join(moments_of<T>(memory + k * kPitch, m));
     }
   });
 }
