@@ -118,6 +118,18 @@ void fill_run(char *to, T value, int64_t count) {
   T *own = reinterpret_cast<T *>(to);
   for (int64_t i = 0; i < count; i++) own[i] = value;
 }
+// Rows of `length` elements, `apart` bytes from each other; rows of one or two take a store each.
+template <class T>
+void fill_runs(char *to, int64_t apart, T value, int64_t rows, int64_t length) {
+  if (length == 1) {
+    for (int64_t i = 0; i < rows; i++, to += apart) memcpy(to, &value, sizeof(T));
+  } else if (length == 2) {
+    const T both[] = {value, value};
+    for (int64_t i = 0; i < rows; i++, to += apart) memcpy(to, both, sizeof both);
+  } else {
+    for (int64_t i = 0; i < rows; i++, to += apart) fill_run(to, value, length);
+  }
+}
 
 constexpr int64_t kBlock = 8192;  // bytes of rows whose segments are written one after the other
 
@@ -187,8 +199,7 @@ class Padding {
   }
   void fill_rows(char *to, int64_t count, int64_t first, int64_t last) const {
     const int64_t apart = l_.dims[l_.ndim - 2].wide_step;
-    to += first * kItem;
-    for (int64_t i = 0; i < count; i++, to += apart) fill_run(to, value_, last - first);
+    fill_runs(to + first * kItem, apart, value_, count, last - first);
   }
   // Rows that lie `step` bytes apart in the input.
   void copy_rows(char *to, const char *from, int64_t step, int64_t count, int64_t first,
@@ -207,7 +218,7 @@ class Padding {
     to += low * kItem;
     from += (s.from + (low - s.at) * s.step) * in;
     if (s.is_fill) {
-      for (int64_t i = 0; i < count; i++) fill_run(to + i * apart, value_, n);
+      fill_runs(to, apart, value_, count, n);
     } else if (move == kItem) {
       move_rows(to, apart, from, step, count, n * kItem);
     } else {

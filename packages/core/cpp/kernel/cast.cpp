@@ -88,6 +88,35 @@ void double_to(char *out, char *const *in, int64_t n, const void *) {
   }
 }
 
+// Integers of 8 bytes. Processors convert small ones by way of int32 and float32, which hold them
+// exactly, several times as fast as others by way of float64.
+template <class S, class Narrow>
+void long_to(char *out, char *const *in, int64_t n, const void *) {
+  constexpr uint64_t below_zero = S(-1) < S(0) ? 1 << 24 : 0;
+  uint16_t *to = reinterpret_cast<uint16_t *>(out);
+  const S *from = reinterpret_cast<const S *>(in[0]);
+  float some[kBlock];
+  for (int64_t at = 0; at < n; at += kBlock, from += kBlock) {
+    const int64_t m = n - at < kBlock ? n - at : kBlock;
+    uint64_t bits = 0;
+    for (int64_t i = 0; i < m; i++) bits |= uint64_t(from[i]) + below_zero;
+    if (bits < below_zero + (1 << 24))
+      for (int64_t i = 0; i < m; i++) some[i] = float(int32_t(from[i]));
+    else
+      for (int64_t i = 0; i < m; i++) some[i] = round_to_odd(double(from[i]));
+    narrow_run<Narrow>(to + at, some, m);
+  }
+}
+template <class S>
+Loop long_to_half(Kind to) {
+  return to == F16 ? long_to<S, Half> : long_to<S, Bfloat>;
+}
+
+void half_to_bool(char *out, char *const *in, int64_t n, const void *) {
+  const uint16_t *from = reinterpret_cast<const uint16_t *>(in[0]);
+  for (int64_t i = 0; i < n; i++) out[i] = (from[i] & 0x7fff) != 0;
+}
+
 template <class T>
 void complex_bool(char *out, char *const *in, int64_t n, const void *) {
   const T *from = reinterpret_cast<const T *>(in[0]);
@@ -149,7 +178,9 @@ CastSteps cast_steps(Kind from, Kind to) {
   const Loop narrow = to == F16 ? float_to_half : float_to_bfloat;
   const Loop narrow64 = to == F16 ? double_to<Half> : double_to<Bfloat>;
   CastSteps s{nullptr, nullptr, size_of(from), size_of(to)};
-  if (half_from) {
+  if (half_from && to == Bool) {
+    s.first = half_to_bool;
+  } else if (half_from) {
     s.first = widen;
     if (to != F32) s.second = half_to ? narrow : kConvert[F32][to];
   } else if (!half_to) {
@@ -159,6 +190,8 @@ CastSteps cast_steps(Kind from, Kind to) {
   } else if (size_of(from) <= 2) {  // float32 has all of its numbers
     s.first = kConvert[from][F32];
     s.second = narrow;
+  } else if (from == I64 || from == U64) {
+    s.first = from == I64 ? long_to_half<int64_t>(to) : long_to_half<uint64_t>(to);
   } else {
     s.first = kConvert[from][F64];
     s.second = narrow64;
