@@ -152,3 +152,14 @@ def test_batch_norm_of_no_values_has_gradients_of_zero(
                 assert weight.grad.tolist() == bias.grad.tolist() == [0.0] * 3
                 assert x.grad.shape == x.shape
                 assert mean.tolist() == [0.0] * 3 and var.tolist() == [1.0] * 3
+
+
+@pytest.mark.parametrize("dtype", [pc.float16, pc.bfloat16])
+@pytest.mark.parametrize("order", [0.5, 1.0, 2.0, 3.0, float("inf")])
+def test_normalize_of_recorded_halves_has_the_same_bits(dtype, order):
+    x = pc.tensor(np.random.default_rng(0).standard_normal((7, 1500))).to(dtype)
+    recorded = x.clone().requires_grad_()
+    for dim in (0, 1):
+        made = F.normalize(x, order, dim)
+        assert made.dtype == dtype
+        assert made.tolist() == F.normalize(recorded, order, dim).tolist()

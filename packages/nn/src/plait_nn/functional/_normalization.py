@@ -193,11 +193,13 @@ def normalize(
         >>> [round(u, 4) for u in unit[0].tolist()]
         [0.6, 0.8]
     """
-    # a half holds neither every norm of halves nor the default eps
-    wide = widened(input)
-    norms = pc.norm(wide, p, dim, True).clamp(min=eps)
-    if wide is input:
+    if input.dtype not in HALVES:
+        norms = pc.norm(input, p, dim, True).clamp(min=eps)
         return input / norms if out is None else pc.div(input, norms, out=out)
+    # a half holds neither every norm of halves nor the default eps; gradients of a copy in float32
+    # are added before they are rounded
+    wide = widened(input) if input.requires_grad else input
+    norms = pc.norm(wide, p, dim, True, dtype=pc.float32).clamp(min=eps)
     unit = (wide / norms).to(input.dtype)
     return unit if out is None else pc.mul(unit, 1, out=out)
 
