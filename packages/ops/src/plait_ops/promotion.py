@@ -145,8 +145,7 @@ def _promote_integers(a: str, b: str) -> str:
 def holds(dtype: str, number: int) -> bool:
     """Return whether a dtype of integers has a number."""
     bits = int(dtype.lstrip("uint"))
-    low, high = (0, 2**bits) if dtype in UNSIGNED else (-(2 ** (bits - 1)), 2 ** (bits - 1))
-    return low <= number < high
+    return number >> bits == 0 if dtype in UNSIGNED else number >> (bits - 1) in (0, -1)
 
 
 def promote(dtypes: Sequence[str]) -> str:
