@@ -60,7 +60,8 @@ int from_object(PyObject *o, DLDataType *out) {
     return s ? by_name(s + (strncmp(s, "torch.", 6) == 0 ? 6 : 0), false, out)
              : PLAIT_CONVERSION_FAILED;
   }
-  if (strncmp(Py_TYPE(o)->tp_name, "numpy.dtype", 11) != 0) return PLAIT_NOT_CONVERTIBLE;
+  // classes of dtypes that other packages add, as ml_dtypes does, have names of their own
+  if (strcmp(Py_TYPE(Py_TYPE(o))->tp_name, "numpy._DTypeMeta") != 0) return PLAIT_NOT_CONVERTIBLE;
   Object native(PyObject_GetAttrString(o, "isnative"));
   Object text(PyObject_GetAttrString(o, "name"));
   const char *s = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
