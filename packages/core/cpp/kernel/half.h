@@ -114,8 +114,7 @@ PLAIT_INLINE void narrow_run(uint16_t *to, const float *from, int64_t n) {
   for (; i < n; i++) to[i] = H::rounded(from[i]);
 }
 
-// Adjacent halves that are read as float32: kernels read them where they would read a const float
-// *.
+// Adjacent halves as float32: kernels read them as they read elements behind a const float *.
 template <class H>
 class WidenedRun {
  public:
